@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // PasswordChange is a password that takes the place of another.
@@ -112,7 +112,7 @@ func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, pass
 	}
 	var user User
 	err = a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) (err error) {
-		user, err = a.store.SetEmail(ctx, credentials, EmailChange{Email: address, EmailKey: fold.Key(address), Notify: a.mail})
+		user, err = a.store.SetEmail(ctx, credentials, EmailChange{Email: address, EmailKey: casefold.Key(address), Notify: a.mail})
 		return err
 	})
 	return user, err
@@ -127,7 +127,7 @@ func (a *Accounts) RequestEmailChange(ctx context.Context, caller Caller, addres
 		return err
 	}
 	return a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) error {
-		return a.store.QueueEmail(ctx, credentials, address, fold.Key(address))
+		return a.store.QueueEmail(ctx, credentials, address, casefold.Key(address))
 	})
 }
 

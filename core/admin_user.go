@@ -3,8 +3,8 @@ package core
 import (
 	"context"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // UserAdminStore changes users for administrators. Each method first makes sure of
@@ -80,7 +80,7 @@ func (a *Accounts) ChangeEmailBy(ctx context.Context, by Actor, user UserID, add
 	if err != nil {
 		return User{}, err
 	}
-	return a.store.SetEmailBy(ctx, by, user, EmailChange{Email: address, EmailKey: fold.Key(address), Notify: a.mail})
+	return a.store.SetEmailBy(ctx, by, user, EmailChange{Email: address, EmailKey: casefold.Key(address), Notify: a.mail})
 }
 
 // ResetPasswordBy has an administrator give a user another password, and ends all

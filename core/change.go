@@ -11,17 +11,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // FeedHead is how far changes are numbered, and from where on they are kept.
 type FeedHead struct {
-	mapping.Cursor
+	edgeproto.Cursor
 	Trimmed int64 // the highest revision whose change is no longer kept
 }
 
 // covers reports whether every change after a position is kept.
-func (h FeedHead) covers(from mapping.Cursor) bool {
+func (h FeedHead) covers(from edgeproto.Cursor) bool {
 	return from.Epoch == h.Epoch && h.Trimmed <= from.Revision && from.Revision <= h.Revision
 }
 
@@ -35,10 +35,10 @@ type ChangeStore interface {
 
 	// RenewEpoch begins a new epoch if the feed is in the position's and has not
 	// come as far: somebody has heard of changes that are gone.
-	RenewEpoch(ctx context.Context, seen mapping.Cursor) error
+	RenewEpoch(ctx context.Context, seen edgeproto.Cursor) error
 
 	// ChangesAfter returns changes after a revision in order, at most limit.
-	ChangesAfter(ctx context.Context, revision int64, limit int) ([]mapping.Event, error)
+	ChangesAfter(ctx context.Context, revision int64, limit int) ([]edgeproto.Event, error)
 
 	// TrimChanges deletes changes that were numbered before a time and returns how
 	// many.
@@ -57,13 +57,13 @@ type Feed struct {
 	log   *slog.Logger
 	wake  chan struct{}
 
-	mu     sync.Mutex
-	head   FeedHead
-	asOf   time.Time       // all that was committed by then is numbered up to head
-	recent []mapping.Event // the last changes up to head, in order
-	pollsStarted  int             // rounds
-	lastPoll  int             // the number of the last round that ended well
-	polled  chan struct{}   // closed, and replaced, when a round has ended well
+	mu           sync.Mutex
+	head         FeedHead
+	asOf         time.Time         // all that was committed by then is numbered up to head
+	recent       []edgeproto.Event // the last changes up to head, in order
+	pollsStarted int               // rounds
+	lastPoll     int               // the number of the last round that ended well
+	polled       chan struct{}     // closed, and replaced, when a round has ended well
 }
 
 // Sizes and times of the feed.
@@ -86,8 +86,8 @@ const (
 )
 
 var (
-	errNoPoll   = errors.New("there was nothing to be said for too long")
-	errGap      = errors.New("a change is missing")
+	errNoPoll            = errors.New("there was nothing to be said for too long")
+	errGap               = errors.New("a change is missing")
 	errRevisionRegressed = errors.New("the feed went back to an earlier revision")
 )
 
@@ -99,7 +99,7 @@ var closedChan = func() <-chan struct{} {
 }()
 
 var (
-	feedPolls   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_rounds_total", Help: "Looks of the feed for new changes."})
+	feedPolls    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_polls_total", Help: "Looks of the feed for new changes."})
 	feedFailures = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_failures_total", Help: "Looks of the feed for new changes that failed."})
 	feedStreams  = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_streams", Help: "Streams of changes to edges that are open."})
 	feedRevision = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_revision", Help: "Revision of the latest change that the feed has read."})
@@ -170,7 +170,7 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 		feedFailures.Inc()
 		return err
 	}
-	var events []mapping.Event
+	var events []edgeproto.Event
 	// At the beginning, in a new epoch, and after a long absence there is nothing
 	// to go on from: streams that lag read from the store or start anew.
 	if previous.Epoch == head.Epoch && head.Trimmed <= previous.Revision && head.Revision-previous.Revision <= maxRecent {
@@ -210,7 +210,7 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 
 // restartEpoch begins a new epoch, since changes up to a position are known that the
 // store no longer has: it was restored in place. The next round reads it.
-func (f *Feed) restartEpoch(ctx context.Context, seen mapping.Cursor) error {
+func (f *Feed) restartEpoch(ctx context.Context, seen edgeproto.Cursor) error {
 	if err := f.store.RenewEpoch(ctx, seen); err != nil {
 		return err
 	}
@@ -229,17 +229,17 @@ func (f *Feed) Head() FeedHead {
 // feedTail is what a stream goes on from.
 type feedTail struct {
 	head     FeedHead
-	asOf     time.Time       // all that was committed by then is numbered up to head
-	changes  []mapping.Event // after a revision, as far as they are in memory
-	complete bool            // no change between that revision and the head is missing
-	next     <-chan struct{} // closed at the end of the next round
+	asOf     time.Time         // all that was committed by then is numbered up to head
+	changes  []edgeproto.Event // after a revision, as far as they are in memory
+	complete bool              // no change between that revision and the head is missing
+	next     <-chan struct{}   // closed at the end of the next round
 }
 
 // tailAfter returns what happened after a revision.
 func (f *Feed) tailAfter(revision int64) feedTail {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(f.recent, revision+1, func(e mapping.Event, r int64) int { return int(e.Revision - r) })
+	i, _ := slices.BinarySearchFunc(f.recent, revision+1, func(e edgeproto.Event, r int64) int { return int(e.Revision - r) })
 	changes := slices.Clone(f.recent[i:])
 	complete := revision == f.head.Revision || (len(changes) > 0 && changes[0].Revision == revision+1)
 	return feedTail{head: f.head, asOf: f.asOf, changes: changes, complete: complete, next: f.polled}
@@ -249,7 +249,7 @@ func (f *Feed) tailAfter(revision int64) feedTail {
 // starts, every change since, and beats that say it is complete. It returns
 // when ctx ends, with ctx's error, or when send fails. Beats count from when the
 // edge's request arrived.
-func (f *Feed) Follow(ctx context.Context, from mapping.Cursor, arrived time.Time, send func(...mapping.Event) error) error {
+func (f *Feed) Follow(ctx context.Context, from edgeproto.Cursor, arrived time.Time, send func(...edgeproto.Event) error) error {
 	feedStreams.Inc()
 	defer feedStreams.Dec()
 
@@ -308,11 +308,11 @@ func (f *Feed) waitNextPoll(ctx context.Context) error {
 
 // stream is one reader of the feed.
 type stream struct {
-	feed    *Feed
-	arrived time.Time        // when its request did
-	position      mapping.Cursor // of what was sent last
-	started bool
-	send    func(...mapping.Event) error
+	feed     *Feed
+	arrived  time.Time        // when its request did
+	position edgeproto.Cursor // of what was sent last
+	started  bool
+	send     func(...edgeproto.Event) error
 }
 
 // advance sends what is new, and returns what is closed when there may be more.
@@ -322,14 +322,14 @@ func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) 
 		s.position, tail.changes, tail.complete, s.started = tail.head.Cursor, nil, true, false
 	}
 	if !s.started {
-		if err := s.send(mapping.Event{Cursor: s.position, Start: true}); err != nil {
+		if err := s.send(edgeproto.Event{Cursor: s.position, Start: true}); err != nil {
 			return nil, err
 		}
 		s.started = true
 	}
 	if tail.complete {
 		s.moveTo(tail.changes)
-		return tail.next, s.send(append(tail.changes, mapping.Event{Cursor: s.position, AsOf: tail.asOf.Sub(s.arrived)})...)
+		return tail.next, s.send(append(tail.changes, edgeproto.Event{Cursor: s.position, AsOf: tail.asOf.Sub(s.arrived)})...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -338,7 +338,7 @@ func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) 
 		return nil, err
 	}
 	// What was numbered since the head was read comes with the next round.
-	changes = slices.DeleteFunc(changes, func(e mapping.Event) bool { return e.Revision > tail.head.Revision })
+	changes = slices.DeleteFunc(changes, func(e edgeproto.Event) bool { return e.Revision > tail.head.Revision })
 	if len(changes) == 0 || changes[0].Revision != s.position.Revision+1 {
 		return nil, errGap // trimmed at this moment; the edge comes again and starts anew
 	}
@@ -347,7 +347,7 @@ func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) 
 }
 
 // moveTo gives changes the stream's epoch, and moves the stream behind them.
-func (s *stream) moveTo(changes []mapping.Event) {
+func (s *stream) moveTo(changes []edgeproto.Event) {
 	for i := range changes {
 		changes[i].Epoch = s.position.Epoch
 		s.position.Revision = changes[i].Revision

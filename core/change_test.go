@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 var discardLog = slog.New(slog.DiscardHandler)
@@ -41,15 +41,15 @@ func startNode(t *testing.T, address string) testCore {
 }
 
 // follow returns what an edge at a position hears.
-func (n testCore) follow(t *testing.T, from mapping.Cursor) <-chan mapping.Event {
+func (n testCore) follow(t *testing.T, from edgeproto.Cursor) <-chan edgeproto.Event {
 	t.Helper()
-	events := make(chan mapping.Event, 100)
+	events := make(chan edgeproto.Event, 100)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer close(events)
-		_ = n.Follow(ctx, from, time.Now(), func(heard ...mapping.Event) error {
+		_ = n.Follow(ctx, from, time.Now(), func(heard ...edgeproto.Event) error {
 			for _, e := range heard {
 				select {
 				case events <- e:
@@ -67,7 +67,7 @@ func (n testCore) follow(t *testing.T, from mapping.Cursor) <-chan mapping.Event
 const testTimeout = 10 * time.Second
 
 // next returns the next event that wanted accepts.
-func next(t *testing.T, events <-chan mapping.Event, wanted func(mapping.Event) bool) mapping.Event {
+func next(t *testing.T, events <-chan edgeproto.Event, wanted func(edgeproto.Event) bool) edgeproto.Event {
 	t.Helper()
 	deadline := time.After(testTimeout)
 	for {
@@ -85,11 +85,11 @@ func next(t *testing.T, events <-chan mapping.Event, wanted func(mapping.Event) 
 	}
 }
 
-func isStart(e mapping.Event) bool  { return e.Start }
-func isChange(e mapping.Event) bool { return len(e.Keys) > 0 }
+func isStart(e edgeproto.Event) bool  { return e.Start }
+func isChange(e edgeproto.Event) bool { return len(e.Keys) > 0 }
 
-func hasKey(key mapping.Key) func(mapping.Event) bool {
-	return func(e mapping.Event) bool { return slices.Contains(e.Keys, key) }
+func hasKey(key edgeproto.Key) func(edgeproto.Event) bool {
+	return func(e edgeproto.Event) bool { return slices.Contains(e.Keys, key) }
 }
 
 func addUser(t *testing.T, db *postgres.DB, name string) core.User {
@@ -106,12 +106,12 @@ func addUser(t *testing.T, db *postgres.DB, name string) core.User {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, postgrestest.URL(t))
-	events := n.follow(t, mapping.Cursor{})
+	events := n.follow(t, edgeproto.Cursor{})
 	start := next(t, events, isStart)
 	if start.Epoch == "" {
 		t.Fatalf("the stream starts at %+v", start)
 	}
-	if beat := next(t, events, func(mapping.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != start.Cursor {
+	if beat := next(t, events, func(edgeproto.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != start.Cursor {
 		t.Errorf("after the start comes %+v; want a beat at its position", beat)
 	}
 
@@ -120,10 +120,10 @@ func TestFollow(t *testing.T) {
 		user := addUser(t, n.db, "user"+time.Now().String())
 		e := next(t, events, isChange)
 		at.Revision++
-		if e.Cursor != at || !slices.Equal(e.Keys, []mapping.Key{mapping.UIDKey(int64(user.ID))}) {
+		if e.Cursor != at || !slices.Equal(e.Keys, []edgeproto.Key{edgeproto.UIDKey(int64(user.ID))}) {
 			t.Fatalf("change %+v; want uid %d at %+v", e, user.ID, at)
 		}
-		if beat := next(t, events, func(mapping.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != at {
+		if beat := next(t, events, func(edgeproto.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != at {
 			t.Errorf("after the change comes %+v; want a beat at %+v", beat, at)
 		}
 	}
@@ -134,10 +134,10 @@ func TestFollowCatchesUp(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	first := startNode(t, address)
-	from := next(t, first.follow(t, mapping.Cursor{}), isStart).Cursor
-	var want []mapping.Key
+	from := next(t, first.follow(t, edgeproto.Cursor{}), isStart).Cursor
+	var want []edgeproto.Key
 	for i := range 3000 { // more than are read at a time
-		want = append(want, mapping.UIDKey(int64(i)))
+		want = append(want, edgeproto.UIDKey(int64(i)))
 	}
 	conn := postgrestest.Conn(t, address)
 	if _, err := conn.Exec(t.Context(), "INSERT INTO changes (keys) SELECT ARRAY['uid:' || n] FROM generate_series(0, 2999) n"); err != nil {
@@ -146,16 +146,16 @@ func TestFollowCatchesUp(t *testing.T) {
 	first.Notify()
 
 	// The second node begins when all is numbered, and so has nothing in memory.
-	next(t, first.follow(t, mapping.Cursor{}), func(e mapping.Event) bool { return e.Revision == from.Revision+3000 })
+	next(t, first.follow(t, edgeproto.Cursor{}), func(e edgeproto.Event) bool { return e.Revision == from.Revision+3000 })
 	for name, n := range map[string]testCore{"from memory": first, "from the database": startNode(t, address)} {
 		events := n.follow(t, from)
 		if start := next(t, events, isStart); start.Cursor != from {
 			t.Fatalf("%s: starts at %+v; want %+v", name, start, from)
 		}
-		var got []mapping.Key
+		var got []edgeproto.Key
 		at := from
 		for len(got) < len(want) {
-			e := next(t, events, func(mapping.Event) bool { return true })
+			e := next(t, events, func(edgeproto.Event) bool { return true })
 			if e.IsHeartbeat() && e.Cursor != at {
 				t.Fatalf("%s: a beat at %+v while complete up to %+v", name, e.Cursor, at)
 			}
@@ -174,10 +174,10 @@ func TestFollowReceivesChangesOfOtherCores(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	near, far := startNode(t, address), startNode(t, address)
-	events := near.follow(t, mapping.Cursor{})
+	events := near.follow(t, edgeproto.Cursor{})
 	next(t, events, isStart)
 	user := addUser(t, far.db, "far")
-	next(t, events, hasKey(mapping.UIDKey(int64(user.ID))))
+	next(t, events, hasKey(edgeproto.UIDKey(int64(user.ID))))
 }
 
 // A core that dies between its commit and its numbering leaves unnumbered rows.
@@ -186,12 +186,12 @@ func TestCoreDiesBeforeNumbering(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	n := startNode(t, address)
-	events := n.follow(t, mapping.Cursor{})
+	events := n.follow(t, edgeproto.Cursor{})
 	next(t, events, isStart)
 
 	dead := postgrestest.Connect(t, address) // commits, but has no feed that could ring
 	user := addUser(t, dead, "last words")
-	next(t, events, hasKey(mapping.UIDKey(int64(user.ID))))
+	next(t, events, hasKey(edgeproto.UIDKey(int64(user.ID))))
 }
 
 // A transaction that wrote before another one, and commits after it was
@@ -200,7 +200,7 @@ func TestLateCommitIsStreamed(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	n := startNode(t, address)
-	events := n.follow(t, mapping.Cursor{})
+	events := n.follow(t, edgeproto.Cursor{})
 	next(t, events, isStart)
 
 	early, err := postgrestest.Conn(t, address).Begin(t.Context())
@@ -212,7 +212,7 @@ func TestLateCommitIsStreamed(t *testing.T) {
 	}
 	user := addUser(t, n.db, "late")
 	seen := next(t, events, isChange)
-	if !hasKey(mapping.UIDKey(int64(user.ID)))(seen) {
+	if !hasKey(edgeproto.UIDKey(int64(user.ID)))(seen) {
 		t.Fatalf("first comes %+v; want the change that was committed", seen)
 	}
 	if err := early.Commit(t.Context()); err != nil {
@@ -229,18 +229,18 @@ func TestStreamRestarts(t *testing.T) {
 	n := startNode(t, address)
 	addUser(t, n.db, "ann")
 	addUser(t, n.db, "bob")
-	events := n.follow(t, mapping.Cursor{})
-	head := next(t, events, func(e mapping.Event) bool { return e.Revision == 2 }).Cursor
+	events := n.follow(t, edgeproto.Cursor{})
+	head := next(t, events, func(e edgeproto.Event) bool { return e.Revision == 2 }).Cursor
 
-	startsAt := func(what string, from, want mapping.Cursor) {
+	startsAt := func(what string, from, want edgeproto.Cursor) {
 		t.Helper()
 		if start := next(t, n.follow(t, from), isStart); start.Cursor != want {
 			t.Errorf("%s: starts at %+v; want %+v", what, start, want)
 		}
 	}
-	one := mapping.Cursor{Epoch: head.Epoch, Revision: 1}
+	one := edgeproto.Cursor{Epoch: head.Epoch, Revision: 1}
 	startsAt("all is kept", one, one)
-	startsAt("unknown epoch", mapping.Cursor{Epoch: "another", Revision: 1}, head)
+	startsAt("unknown epoch", edgeproto.Cursor{Epoch: "another", Revision: 1}, head)
 
 	if _, err := n.db.TrimChanges(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
@@ -255,11 +255,11 @@ func TestStreamRestarts(t *testing.T) {
 	if start := next(t, events, isStart); start.Epoch == head.Epoch {
 		t.Errorf("starts anew at %+v; want another epoch than %+v", start, head)
 	}
-	epoch := next(t, events, mapping.Event.IsHeartbeat).Epoch
+	epoch := next(t, events, edgeproto.Event.IsHeartbeat).Epoch
 
 	// An edge has heard of a change that is gone: the database was restored in
 	// place. The edge is sent away, and everybody begins anew.
-	gone := mapping.Cursor{Epoch: epoch, Revision: head.Revision + 1}
+	gone := edgeproto.Cursor{Epoch: epoch, Revision: head.Revision + 1}
 	for e := range n.follow(t, gone) {
 		t.Errorf("an edge from the future hears %+v", e)
 	}
@@ -286,7 +286,7 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	first := startNode(t, address)
-	at := next(t, first.follow(t, mapping.Cursor{}), isStart).Cursor
+	at := next(t, first.follow(t, edgeproto.Cursor{}), isStart).Cursor
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
 	defer writers.Wait()
@@ -314,7 +314,7 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 			t.Fatalf("starts at %+v; want %+v", start, at)
 		}
 		for {
-			e := next(t, events, func(mapping.Event) bool { return true })
+			e := next(t, events, func(edgeproto.Event) bool { return true })
 			if e.Start {
 				t.Fatalf("starts anew at %+v, after %+v", e, at)
 			}
@@ -343,7 +343,7 @@ func TestStreamsEndWithoutTheDatabase(t *testing.T) {
 	ended := make(chan error, 20)
 	for range cap(ended) {
 		go func() {
-			ended <- n.Follow(ctx, mapping.Cursor{}, time.Now(), func(...mapping.Event) error { return nil })
+			ended <- n.Follow(ctx, edgeproto.Cursor{}, time.Now(), func(...edgeproto.Event) error { return nil })
 		}()
 	}
 	for range cap(ended) {
@@ -403,8 +403,8 @@ func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	defer func() { stop(); <-done }()
 
 	before := time.Now()
-	events := n.follow(t, mapping.Cursor{})
-	beat := next(t, events, mapping.Event.IsHeartbeat)
+	events := n.follow(t, edgeproto.Cursor{})
+	beat := next(t, events, edgeproto.Event.IsHeartbeat)
 	if least, most := time.Duration(0), time.Since(before); beat.AsOf <= least || beat.AsOf >= most {
 		t.Errorf("the first beat is as of %v after the request; want between %v and %v", beat.AsOf, least, most)
 	}
@@ -423,7 +423,7 @@ func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	}
 	store.block <- make(chan struct{}) // or the next round might be the first to be heard of
 	close(held)
-	if beat := next(t, events, mapping.Event.IsHeartbeat); beat.AsOf >= read {
+	if beat := next(t, events, edgeproto.Event.IsHeartbeat); beat.AsOf >= read {
 		t.Errorf("a beat is as of %v after the request, though its round had read the database by %v", beat.AsOf, read)
 	}
 }
@@ -438,8 +438,8 @@ func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	done := make(chan struct{})
 	go func() { n.Run(ctx); close(done) }()
 	defer func() { stop(); <-done }()
-	events := n.follow(t, mapping.Cursor{})
-	next(t, events, mapping.Event.IsHeartbeat)
+	events := n.follow(t, edgeproto.Cursor{})
+	next(t, events, edgeproto.Event.IsHeartbeat)
 
 	store.failing.Store(true)
 	// A round that was under way may still beat; after a second none does.
@@ -458,5 +458,5 @@ func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	}
 
 	store.failing.Store(false)
-	next(t, n.follow(t, mapping.Cursor{}), mapping.Event.IsHeartbeat)
+	next(t, n.follow(t, edgeproto.Cursor{}), edgeproto.Event.IsHeartbeat)
 }

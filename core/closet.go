@@ -56,7 +56,7 @@ type closetStore interface {
 
 // Closets are the textures that users keep.
 type Closets struct {
-	store closetStore
+	store   closetStore
 	pricing Pricing
 }
 

@@ -6,8 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -17,7 +17,7 @@ type LibraryQuery struct {
 	Types    []skin.Type // any of these; none for all
 	Name     string      // part of the name; empty for all
 	Uploader *UserID     // 0 for those whose uploader is deleted; nil for all
-	ByLikes    bool        // what most closets hold comes first, else what is newest
+	ByLikes  bool        // what most closets hold comes first, else what is newest
 	Page     int         // from 1
 	PerPage  int
 }
@@ -60,7 +60,7 @@ var cjk = []*unicode.RangeTable{
 
 // checkSearch returns an Invalid fault unless a text may be looked for in names.
 func checkSearch(text string) error {
-	key, minChars := fold.Key(text), 3 // as it is looked for
+	key, minChars := casefold.Key(text), 3 // as it is looked for
 	if !strings.ContainsFunc(key, func(r rune) bool { return !unicode.In(r, cjk...) }) {
 		minChars = 2
 	}

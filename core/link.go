@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // LinkStore keeps what links in e-mails stand for, and has them sent. Methods that
@@ -172,7 +172,7 @@ func (l *Links) RequestReset(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	return l.store.QueueReset(ctx, address, fold.Key(address))
+	return l.store.QueueReset(ctx, address, casefold.Key(address))
 }
 
 // ResetPassword gives the owner of a link another password, and ends all their

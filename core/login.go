@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // LoginLimits bounds guesses at passwords. Failed ones are counted by the store,
@@ -43,16 +43,16 @@ func notNegative(limits map[string]int) error {
 
 // How long failed log-ins count, and how long one may be under way.
 const (
-	pairWindow     = 15 * time.Minute
-	accountWindow  = time.Hour
-	maxLoginDelay   = 15 * time.Minute
+	pairWindow         = 15 * time.Minute
+	accountWindow      = time.Hour
+	maxLoginDelay      = 15 * time.Minute
 	maxAttemptDuration = time.Minute
 )
 
 // LoginAttempt is a try at a user's password.
 type LoginAttempt struct {
-	EmailKey string   // made by fold.Key
-	EmailHash  [32]byte // SHA-256 of EmailKey: what is counted may be anybody's address, so it is not kept in the clear
+	EmailKey  string   // made by fold.Key
+	EmailHash [32]byte // SHA-256 of EmailKey: what is counted may be anybody's address, so it is not kept in the clear
 	// Network is the client's: an IPv4 address, or the /64 of an IPv6 one.
 	Network netip.Prefix
 	Now     time.Time
@@ -155,7 +155,7 @@ func (l *Logins) verify(ctx context.Context, email, password string, from netip.
 		return VerifiedCredentials{}, err
 	}
 	defer leave()
-	key := fold.Key(strings.TrimSpace(email))
+	key := casefold.Key(strings.TrimSpace(email))
 	credentials, err := l.store.BeginAttempt(ctx, LoginAttempt{
 		EmailKey: key, EmailHash: sha256.Sum256([]byte(key)), Network: from, Now: l.now(),
 		Limits: l.limits, PairWindow: pairWindow, AccountWindow: accountWindow, MaxDelay: maxLoginDelay, MaxDuration: maxAttemptDuration,

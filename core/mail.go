@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // MailConfig is what e-mail says, how long its links work, and how long it is
@@ -36,10 +36,10 @@ type MailConfig struct {
 // Check returns an error that names a setting which makes no sense. That there is no URL
 // makes sense where no e-mail is sent.
 func (c MailConfig) Check() error {
-	target, ok := settings.ParseURL(c.URL)
+	target, ok := config.ParseURL(c.URL)
 	switch {
 	case c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !isPrintable(c.URL) || strings.Contains(c.URL, " ")):
-		return fmt.Errorf("URL is %s, but must look like https://skins.example.org", settings.QuoteRedacted(c.URL))
+		return fmt.Errorf("URL is %s, but must look like https://skins.example.org", config.QuoteRedacted(c.URL))
 	case c.Site == "" || !isPrintable(c.Site) || utf8.RuneCountInString(c.Site) > maxName:
 		return fmt.Errorf("SITE is %q, but must have 1 to %d characters, and no control characters", c.Site, maxName)
 	case c.Verification < time.Minute:
@@ -87,7 +87,7 @@ type LinkHash [sha256.Size]byte
 
 // MailParams is what an e-mail needs to be written.
 type MailParams struct {
-	Mail    QueuedMail
+	Mail      QueuedMail
 	EmailHash [32]byte // SHA-256 of Mail.EmailKey
 	// Token is the hash of the token that the mail will carry, and Expires when it
 	// works no longer.
@@ -154,7 +154,7 @@ type Mailer interface {
 // e-mail, and does nothing.
 type Outbox struct {
 	store   OutboxStore
-	mailer Mailer
+	mailer  Mailer
 	config  MailConfig
 	timeout time.Duration // of a delivery
 	log     *slog.Logger
@@ -164,7 +164,7 @@ type Outbox struct {
 
 	// The rest belongs to Run.
 	backlogAt time.Time // when the backlog was
-	retryAt time.Time // when the server is tried again after it took nothing
+	retryAt   time.Time // when the server is tried again after it took nothing
 	backoff   time.Duration
 }
 
@@ -188,9 +188,9 @@ const (
 	// as long, within bounds. A server that takes nothing is left alone for a shorter
 	// while, which doubles.
 	minMailRetryDelay = 30 * time.Second
-	maxMailRetryDelay  = time.Hour
-	minMailBackoff = time.Second
-	maxMailBackoff  = time.Minute
+	maxMailRetryDelay = time.Hour
+	minMailBackoff    = time.Second
+	maxMailBackoff    = time.Minute
 )
 
 // What became of mails at this core. An attempt that fails is no end.

@@ -19,15 +19,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/mail"
+	"github.com/veneer-skins/veneer/core/mail/mailtest"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/core/smtp"
-	"github.com/veneer-skins/veneer/core/smtp/smtptest"
 )
 
 // mailEnv is a site that sends e-mail, with its mail server.
 type mailEnv struct {
-	*smtptest.Server
+	*mailtest.Server
 	conn   *pgx.Conn
 	db     *postgres.DB
 	now    *atomic.Int64 // Unix time, in seconds
@@ -57,7 +57,7 @@ func newMailEnv(t *testing.T) mailEnv {
 	t.Helper()
 	address := postgrestest.URL(t)
 	o := mailEnv{
-		smtptest.Start(t, smtptest.Options{StartTLS: true, User: "operator", Password: "hunter2"}),
+		mailtest.Start(t, mailtest.Options{StartTLS: true, User: "operator", Password: "hunter2"}),
 		postgrestest.Conn(t, address), postgrestest.Connect(t, address), new(atomic.Int64),
 		core.MailConfig{Site: "Skins & More", URL: "https://skins.example.org/", Verification: 24 * time.Hour, Reset: time.Hour, PerHour: 5, RetryFor: 24 * time.Hour},
 		&logBuffer{},
@@ -77,7 +77,7 @@ func newMailEnv(t *testing.T) mailEnv {
 func (o mailEnv) newOutbox(t *testing.T) *core.Outbox {
 	t.Helper()
 	const timeout = 10 * time.Second
-	mailer, err := smtp.New(smtp.Config{
+	mailer, err := mail.New(mail.Config{
 		Host: o.Host, Port: o.Port, TLS: "starttls", CA: o.CA, User: "operator", Password: "hunter2", From: "noreply@skins.example.org", Timeout: timeout,
 	})
 	if err != nil {
@@ -134,14 +134,14 @@ func (o mailEnv) requestEmail(t *testing.T, key, email string) {
 
 // drain sends what is due, and returns what has arrived then, in the order of the
 // addresses.
-func (o mailEnv) drain(t *testing.T, outbox *core.Outbox) []smtptest.Mail {
+func (o mailEnv) drain(t *testing.T, outbox *core.Outbox) []mailtest.Mail {
 	t.Helper()
 	before := len(o.Mails())
 	if _, err := outbox.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	arrived := o.Mails()[before:]
-	slices.SortFunc(arrived, func(a, b smtptest.Mail) int { return strings.Compare(a.To, b.To) })
+	slices.SortFunc(arrived, func(a, b mailtest.Mail) int { return strings.Compare(a.To, b.To) })
 	return arrived
 }
 
@@ -149,7 +149,7 @@ var tokenPattern = regexp.MustCompile(`#token=([\w-]{43})\n`)
 
 // format returns a mail as a reader sees it, with its token left out, which must be
 // one that the database knows the hash of.
-func (o mailEnv) format(t *testing.T, m smtptest.Mail) string {
+func (o mailEnv) format(t *testing.T, m mailtest.Mail) string {
 	t.Helper()
 	text := m.Text
 	if found := tokenPattern.FindStringSubmatch(text); found != nil {

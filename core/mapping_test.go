@@ -6,8 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -62,12 +62,12 @@ func TestMostLikedLimit(t *testing.T) {
 	store := blockingMappingStore{asked: make(chan int, 9), free: make(chan struct{}, 9)}
 	store.free <- struct{}{}
 	mappings := NewMappings(store)
-	for _, limit := range []int{-1, 0, mapping.MaxLiked + 1} {
+	for _, limit := range []int{-1, 0, edgeproto.MaxLiked + 1} {
 		if _, err := mappings.MostLiked(t.Context(), limit); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("Liked(%d): %v; want it invalid", limit, err)
 		}
 	}
-	if liked, err := mappings.MostLiked(t.Context(), mapping.MaxLiked); err != nil || len(liked.Hashes) != mapping.MaxLiked {
+	if liked, err := mappings.MostLiked(t.Context(), edgeproto.MaxLiked); err != nil || len(liked.Hashes) != edgeproto.MaxLiked {
 		t.Errorf("Liked of the most: %d, %v", len(liked.Hashes), err)
 	}
 }

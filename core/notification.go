@@ -13,8 +13,8 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // UnreadNotification is what a list of notifications shows.
@@ -54,7 +54,7 @@ type Audience string
 // The audiences. A notification is for those who have an account when it is sent,
 // and of NormalUsers for those who are normal when they look.
 const (
-	AllUsers   Audience = "all"
+	AllUsers    Audience = "all"
 	NormalUsers Audience = "normal"
 )
 
@@ -93,9 +93,9 @@ type NotificationStore interface {
 
 // Notifications tell users something.
 type Notifications struct {
-	store NotificationStore
-	retention  time.Duration
-	now   Clock
+	store     NotificationStore
+	retention time.Duration
+	now       Clock
 }
 
 // NewNotifications returns the notifications kept in a store. They are kept for a
@@ -167,7 +167,7 @@ func parseRecipients(to string) (Recipients, error) {
 	case to == "" || !isPrintable(to):
 		return Recipients{}, fault.Field("to", "Say whom it is for: all, normal, a uid or an e-mail address.")
 	default:
-		return Recipients{EmailKey: fold.Key(to)}, nil
+		return Recipients{EmailKey: casefold.Key(to)}, nil
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/limit"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
 // Bounds of a password's length, in characters.
@@ -66,12 +66,12 @@ var verifiers = []struct {
 // processors: every hash takes 19 MiB and a processor for a while, so more at
 // once would only take memory.
 type Passwords struct {
-	sem chan struct{} // a token is a hash being computed
+	sem   chan struct{} // a token is a hash being computed
 	queue hashQueue
 	// perNetwork bounds how many callers of one network compute a hash or stand in the line
 	// for a slot, which all networks share: the others of a network that sends many wait
 	// before it.
-	perNetwork *limit.Semaphore[netip.Prefix]
+	perNetwork *ratelimit.Semaphore[netip.Prefix]
 }
 
 // hashQueue counts the callers that compute a hash or wait for a slot. Those of one network
@@ -80,9 +80,9 @@ type Passwords struct {
 type hashQueue struct {
 	capacity int
 
-	mu    sync.Mutex
-	size int
-	byNetwork    map[netip.Prefix]int
+	mu        sync.Mutex
+	size      int
+	byNetwork map[netip.Prefix]int
 }
 
 // admit counts a caller of a network, and reports false if the queue has no room for it.
@@ -114,9 +114,9 @@ const waitersPerWorker = 32
 func NewPasswords() *Passwords {
 	workers := runtime.GOMAXPROCS(0)
 	return &Passwords{
-		sem:    make(chan struct{}, workers),
-		perNetwork: limit.NewSemaphore[netip.Prefix](workers),
-		queue:    hashQueue{capacity: workers * (1 + waitersPerWorker), byNetwork: map[netip.Prefix]int{}},
+		sem:        make(chan struct{}, workers),
+		perNetwork: ratelimit.NewSemaphore[netip.Prefix](workers),
+		queue:      hashQueue{capacity: workers * (1 + waitersPerWorker), byNetwork: map[netip.Prefix]int{}},
 	}
 }
 

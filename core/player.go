@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // Player is a named character that a user owns.
@@ -129,7 +129,7 @@ func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	case !addressable(name):
 		return NewPlayer{}, fault.Field(field, "A player name has none of / ? # %%, does not begin with a dot, and does not end in %s.", strings.Join(suffixes, ", "))
 	default:
-		return NewPlayer{Name: name, Key: fold.Key(name)}, nil
+		return NewPlayer{Name: name, Key: casefold.Key(name)}, nil
 	}
 }
 
@@ -161,8 +161,8 @@ type playerStore interface {
 
 // Players are the characters that users own.
 type Players struct {
-	store playerStore
-	names *PlayerNames
+	store   playerStore
+	names   *PlayerNames
 	pricing Pricing
 }
 

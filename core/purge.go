@@ -13,13 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // Purge is what content delivery networks must forget: all answers with one of
 // the tags or, when nobody knows what has changed, all answers.
 type Purge struct {
-	mapping.Cursor // of the last change in it
+	edgeproto.Cursor // of the last change in it
 	All              bool
 	Tags             []string
 }
@@ -33,7 +33,7 @@ type Purger interface {
 
 // PurgeState is how far purges have come and how far they may go.
 type PurgeState struct {
-	Done         mapping.Cursor // everything up to here is purged
+	Done         edgeproto.Cursor // everything up to here is purged
 	Head         FeedHead
 	Acknowledged int64 // the last revision that all connected edges have acknowledged
 }
@@ -41,7 +41,7 @@ type PurgeState struct {
 // NumberedChange is a change in the feed.
 type NumberedChange struct {
 	Revision int64
-	Keys     []mapping.Key
+	Keys     []edgeproto.Key
 	Age      time.Duration // since it was numbered
 }
 
@@ -54,7 +54,7 @@ type PurgeStore interface {
 
 	// ReportStreams says that streams to edges are alive and what they acknowledged;
 	// those with the zero Position nothing that would be news.
-	ReportStreams(ctx context.Context, streams map[uuid.UUID]mapping.Cursor) error
+	ReportStreams(ctx context.Context, streams map[uuid.UUID]edgeproto.Cursor) error
 
 	// TrimStreams deletes the streams that were last alive before a time and returns
 	// how many.
@@ -70,7 +70,7 @@ type PurgeStore interface {
 
 	// SetPurged notes that everything up to a position is purged, if the core still
 	// is the one that purges.
-	SetPurged(ctx context.Context, core uuid.UUID, done mapping.Cursor) error
+	SetPurged(ctx context.Context, core uuid.UUID, done edgeproto.Cursor) error
 }
 
 // CDNPurger has content delivery networks forget what has changed. One runs in
@@ -89,24 +89,24 @@ type PurgeStore interface {
 // was trimmed or history was rewritten, makes everything be purged.
 type CDNPurger struct {
 	store   PurgeStore
-	purger    Purger
+	purger  Purger
 	feed    *Feed
 	timeout time.Duration // of the hook
 	log     *slog.Logger
 	core    uuid.UUID
 
-	mu      sync.Mutex
-	streams map[uuid.UUID]time.Time        // to edges of this core, and when they ended; zero: they go on
-	acknowledged   map[uuid.UUID]mapping.Cursor // acknowledged since the last round, of streams of any core
+	mu           sync.Mutex
+	streams      map[uuid.UUID]time.Time        // to edges of this core, and when they ended; zero: they go on
+	acknowledged map[uuid.UUID]edgeproto.Cursor // acknowledged since the last round, of streams of any core
 
 	// The rest belongs to Run, but for oldest.
 	leading   bool             // this core purges
-	done    mapping.Cursor // up to here, while it does
-	lastRun time.Time        // when the last round began
-	lostSince    time.Time        // when changes were found to be lost; zero: none are
-	retryAt time.Time        // when the hook is tried again after it failed
+	done      edgeproto.Cursor // up to here, while it does
+	lastRun   time.Time        // when the last round began
+	lostSince time.Time        // when changes were found to be lost; zero: none are
+	retryAt   time.Time        // when the hook is tried again after it failed
 	backoff   time.Duration
-	oldest  atomic.Int64 // when the oldest change to be purged was numbered, in Unix nanoseconds; 0: none is
+	oldest    atomic.Int64 // when the oldest change to be purged was numbered, in Unix nanoseconds; 0: none is
 }
 
 // Sizes and times of purges.
@@ -132,14 +132,14 @@ const (
 	leaseMargin = 2 * time.Second
 
 	minPurgeBackoff = 250 * time.Millisecond
-	maxPurgeBackoff  = time.Minute
+	maxPurgeBackoff = time.Minute
 )
 
 var (
 	purgesDone           = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_total", Help: "Purges that the delivery network has taken."})
 	purgesFailed         = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purge_failures_total", Help: "Attempts to purge that failed."})
 	purgesUnacknowledged = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_unacknowledged_total", Help: "Purges that did not wait for all edges to acknowledge the change."})
-	purgesAll          = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_of_everything_total", Help: "Purges of all that the delivery network has."})
+	purgesAll            = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_of_everything_total", Help: "Purges of all that the delivery network has."})
 )
 
 // NewCDNPurger returns the purges of a feed's changes that have not begun: Run does.
@@ -147,7 +147,7 @@ var (
 func NewCDNPurger(store PurgeStore, purger Purger, feed *Feed, timeout time.Duration, log *slog.Logger) *CDNPurger {
 	return &CDNPurger{
 		store: store, purger: purger, feed: feed, timeout: timeout, log: log, core: uuid.New(),
-		streams: map[uuid.UUID]time.Time{}, acknowledged: map[uuid.UUID]mapping.Cursor{}, backoff: minPurgeBackoff,
+		streams: map[uuid.UUID]time.Time{}, acknowledged: map[uuid.UUID]edgeproto.Cursor{}, backoff: minPurgeBackoff,
 	}
 }
 
@@ -177,7 +177,7 @@ func (p *CDNPurger) Unregister(stream uuid.UUID) {
 
 // Acknowledge notes that an edge has applied all changes up to a position. The
 // stream may be another core's: a balancer sends requests where it likes.
-func (p *CDNPurger) Acknowledge(stream uuid.UUID, applied mapping.Cursor) {
+func (p *CDNPurger) Acknowledge(stream uuid.UUID, applied edgeproto.Cursor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.acknowledged[stream] = applied
@@ -276,12 +276,12 @@ func (p *CDNPurger) acquireLease(ctx context.Context) (PurgeState, bool, error) 
 	defer cancel()
 	p.mu.Lock()
 	streams := p.acknowledged
-	p.acknowledged = map[uuid.UUID]mapping.Cursor{}
+	p.acknowledged = map[uuid.UUID]edgeproto.Cursor{}
 	for stream, ended := range p.streams {
 		if !ended.IsZero() && p.lastRun.Sub(ended) > edgeTrustWindow {
 			delete(p.streams, stream)
 		} else if _, ok := streams[stream]; !ok {
-			streams[stream] = mapping.Cursor{} // alive, but nothing was heard
+			streams[stream] = edgeproto.Cursor{} // alive, but nothing was heard
 		}
 	}
 	p.mu.Unlock()

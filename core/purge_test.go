@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
@@ -25,9 +25,9 @@ import (
 // forget, unless they fail.
 type fakeCDN struct {
 	mu     sync.Mutex
-	err   error
-	purges   []core.Purge
-	calls []time.Time
+	err    error
+	purges []core.Purge
+	calls  []time.Time
 }
 
 func (n *fakeCDN) Purge(_ context.Context, purge core.Purge) error {
@@ -78,7 +78,7 @@ func (s purgeEnv) newPurger() *core.CDNPurger {
 
 // change commits and numbers a change, and returns the head then. However slow the
 // test is, the change is young.
-func (s purgeEnv) change(t *testing.T, keys ...mapping.Key) core.FeedHead {
+func (s purgeEnv) change(t *testing.T, keys ...edgeproto.Key) core.FeedHead {
 	t.Helper()
 	s.exec(t, "INSERT INTO changes (keys) VALUES ($1)", keys)
 	head, err := s.db.NumberChanges(t.Context())
@@ -258,7 +258,7 @@ func TestFormerStreamsAreNotWaitedFor(t *testing.T) {
 // failingPurgeStore is a database that cannot note what is purged.
 type failingPurgeStore struct{ core.PurgeStore }
 
-func (failingPurgeStore) SetPurged(context.Context, uuid.UUID, mapping.Cursor) error {
+func (failingPurgeStore) SetPurged(context.Context, uuid.UUID, edgeproto.Cursor) error {
 	return errors.New("gone at this moment")
 }
 
@@ -324,7 +324,7 @@ func TestPurgesAreBounded(t *testing.T) {
 		return tags
 	}
 	up := func(changes int64) core.FeedHead { // after those before
-		return core.FeedHead{Cursor: mapping.Cursor{Epoch: head.Epoch, Revision: 1 + changes}}
+		return core.FeedHead{Cursor: edgeproto.Cursor{Epoch: head.Epoch, Revision: 1 + changes}}
 	}
 	s.expect(t, "first", []*core.CDNPurger{a}, tagged(up(512), number("user-", 0, 256)...))
 	s.expect(t, "the rest of the users, and no tags", []*core.CDNPurger{a}, tagged(up(512+1024), number("user-", 256, 300)...))
@@ -364,25 +364,27 @@ func TestLostChangesPurgeEverything(t *testing.T) {
 // acknowledged.
 type memoryStore struct {
 	core.ChangeStore
-	mu     sync.Mutex
-	done   int64
-	head   int64
-	trimmed  int64
-	runs int
-	shared time.Time // when streams were shared last
+	mu      sync.Mutex
+	done    int64
+	head    int64
+	trimmed int64
+	runs    int
+	shared  time.Time // when streams were shared last
 }
 
 func (s *memoryStore) NumberChanges(context.Context) (core.FeedHead, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return core.FeedHead{Cursor: mapping.Cursor{Epoch: "e", Revision: s.head}, Trimmed: s.trimmed}, nil
+	return core.FeedHead{Cursor: edgeproto.Cursor{Epoch: "e", Revision: s.head}, Trimmed: s.trimmed}, nil
 }
 
-func (s *memoryStore) ChangesAfter(context.Context, int64, int) ([]mapping.Event, error) { return nil, nil }
+func (s *memoryStore) ChangesAfter(context.Context, int64, int) ([]edgeproto.Event, error) {
+	return nil, nil
+}
 
 func (s *memoryStore) RegisterStream(context.Context, uuid.UUID, uuid.UUID) error { return nil }
 
-func (s *memoryStore) ReportStreams(_ context.Context, streams map[uuid.UUID]mapping.Cursor) error {
+func (s *memoryStore) ReportStreams(_ context.Context, streams map[uuid.UUID]edgeproto.Cursor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(streams) > 0 {
@@ -398,16 +400,16 @@ func (s *memoryStore) AcquirePurgeLease(ctx context.Context, _ uuid.UUID, _ time
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs++
-	return core.PurgeState{Done: mapping.Cursor{Epoch: "e", Revision: s.done}, Head: head}, true, err
+	return core.PurgeState{Done: edgeproto.Cursor{Epoch: "e", Revision: s.done}, Head: head}, true, err
 }
 
 func (s *memoryStore) ChangesToPurge(context.Context, int64, int) ([]core.NumberedChange, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return []core.NumberedChange{{Revision: s.done + 1, Keys: []mapping.Key{"uid:1"}, Age: time.Hour}}, nil
+	return []core.NumberedChange{{Revision: s.done + 1, Keys: []edgeproto.Key{"uid:1"}, Age: time.Hour}}, nil
 }
 
-func (s *memoryStore) SetPurged(_ context.Context, _ uuid.UUID, done mapping.Cursor) error {
+func (s *memoryStore) SetPurged(_ context.Context, _ uuid.UUID, done edgeproto.Cursor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = done.Revision

@@ -29,7 +29,7 @@ type Scores struct {
 	RefundClosetItem bool `env:"REFUND_CLOSET_ITEM" envDefault:"false" help:"give back what a closet item cost when it is removed, or its texture goes; holds for items that are added while it is set"`
 	RefundTexture    bool `env:"REFUND_TEXTURE" envDefault:"false" help:"give back what a texture cost when it is deleted, or costs less as a public one; holds for textures that are uploaded while it is set"`
 
-	Retention time.Duration `env:"KEPT" envDefault:"8760h" help:"how long changes of scores are listed one by one; a user's older ones become one; 0s for ever"`
+	Retention time.Duration `env:"RETENTION" envDefault:"8760h" help:"how long changes of scores are listed one by one; a user's older ones become one; 0s for ever"`
 }
 
 // maxAmount bounds costs and rewards, far beyond any that make sense, so that
@@ -48,7 +48,7 @@ func (s Scores) Check() error {
 		}
 	}
 	if s.Retention < 0 {
-		return fmt.Errorf("KEPT is %s, but must not be negative", s.Retention)
+		return fmt.Errorf("RETENTION is %s, but must not be negative", s.Retention)
 	}
 	return nil
 }
@@ -136,10 +136,10 @@ type ScoreStore interface {
 
 // Ledger is how scores came to be what they are.
 type Ledger struct {
-	store  ScoreStore
-	reward int64
-	retention   time.Duration
-	now    Clock
+	store     ScoreStore
+	reward    int64
+	retention time.Duration
+	now       Clock
 }
 
 // NewLedger returns the ledger kept in a store.

@@ -16,7 +16,7 @@ import (
 type SessionLimits struct {
 	TokenTTL time.Duration `env:"TOKEN_TTL" envDefault:"60m" help:"how long a token works"`
 	Idle     time.Duration `env:"SESSION_IDLE" envDefault:"336h" help:"a session ends this long after its last refresh"`
-	MaxAge  time.Duration `env:"SESSION_LONGEST" envDefault:"2160h" help:"a session ends this long after its log-in"`
+	MaxAge   time.Duration `env:"SESSION_LONGEST" envDefault:"2160h" help:"a session ends this long after its log-in"`
 	PerUser  int           `env:"SESSIONS_PER_USER" envDefault:"20" help:"most live sessions of a user; the oldest end; 0 for any number"`
 	Grace    time.Duration `env:"REFRESH_GRACE" envDefault:"30s" help:"how long a token still works after it was refreshed"`
 }
@@ -63,7 +63,7 @@ type VerifiedToken struct {
 
 // NewSession is what a session is made of.
 type NewSession struct {
-	Token Token
+	Token       Token
 	Credentials VerifiedCredentials
 	// Network is where the user signs in.
 	Network netip.Prefix
@@ -171,7 +171,9 @@ func (s *Sessions) Open(ctx context.Context, credentials VerifiedCredentials, fr
 
 // VerifiedToken returns what a token stands for if we signed it and it has not expired,
 // else an Unauthenticated fault. It asks no store.
-func (s *Sessions) VerifyToken(compact string) (VerifiedToken, error) { return s.verifyToken(compact, false) }
+func (s *Sessions) VerifyToken(compact string) (VerifiedToken, error) {
+	return s.verifyToken(compact, false)
+}
 
 func (s *Sessions) verifyToken(compact string, allowExpired bool) (VerifiedToken, error) {
 	token, err := s.tokens.Verify(compact, allowExpired)

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -36,7 +36,7 @@ type SweepStore interface {
 // SweepFiles is the store of texture files, as a sweep sees it.
 type SweepFiles interface {
 	// List goes through all files in the order of their hashes.
-	List(ctx context.Context) iter.Seq2[objects.Object, error]
+	List(ctx context.Context) iter.Seq2[blobstore.Object, error]
 	// Get returns objects.ErrNotFound if there certainly is no such file.
 	Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 	// Delete removes a file. When it fails, the file may still vanish later.
@@ -48,7 +48,7 @@ type SweepFiles interface {
 // SweepOptions says what a sweep does.
 type SweepOptions struct {
 	Before time.Time // when a file must have been put last for it to be removed
-	DryRun    bool      // removes nothing
+	DryRun bool      // removes nothing
 	// OnMissing is told of every texture without a file. It may be called by several
 	// goroutines at once.
 	OnMissing func(TextureID, skin.Hash)
@@ -56,13 +56,13 @@ type SweepOptions struct {
 
 // SweepReport counts what a sweep has come across.
 type SweepReport struct {
-	Files        int // files
+	Files       int // files
 	Orphans     int // files that no texture names, old enough to be removed
 	OrphanBytes int64
 	Removed     int // orphans that are gone
-	FreedBytes       int64
-	TooNew       int // files that no texture names, too young
-	Locked        int // hashes that an upload or another sweep was at work on
+	FreedBytes  int64
+	TooNew      int // files that no texture names, too young
+	Locked      int // hashes that an upload or another sweep was at work on
 	TempFiles   int // unfinished files of uploads that were cut off
 	Missing     int // textures without a file
 }
@@ -96,7 +96,7 @@ const (
 type Sweep struct {
 	store SweepStore
 	files SweepFiles
-	opts SweepOptions
+	opts  SweepOptions
 
 	mu     sync.Mutex
 	report SweepReport
@@ -180,9 +180,9 @@ func (s *Sweep) sanityCheck(ctx context.Context) (problem string, err error) {
 func (s *Sweep) exists(ctx context.Context, hash skin.Hash) (bool, error) {
 	_, err := s.files.Get(ctx, hash)
 	switch {
-	case errors.Is(err, objects.ErrNotFound):
+	case errors.Is(err, blobstore.ErrNotFound):
 		return false, nil
-	case errors.Is(err, objects.ErrCorrupt):
+	case errors.Is(err, blobstore.ErrCorrupt):
 		return true, nil // edges tell of those
 	default:
 		return err == nil, err

@@ -22,10 +22,10 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -34,24 +34,24 @@ type sweepEnv struct {
 	address  string
 	db       *postgres.DB
 	conn     *pgx.Conn
-	backend    objectstest.Backend
-	files    *objects.Store
+	backend  blobstoretest.Backend
+	files    *blobstore.Store
 	uploader core.UserID
 	// salt makes the files those of this test: tests share the locks on hashes.
 	salt string
 }
 
 // backends are where files may be.
-var backends = map[string]func(testing.TB) objectstest.Backend{"directory": objectstest.Directory, "bucket": objectstest.Bucket}
+var backends = map[string]func(testing.TB) blobstoretest.Backend{"directory": blobstoretest.Directory, "bucket": blobstoretest.Bucket}
 
-func newSweepEnv(t *testing.T, backend objectstest.Backend) *sweepEnv {
+func newSweepEnv(t *testing.T, backend blobstoretest.Backend) *sweepEnv {
 	t.Helper()
-	s := &sweepEnv{address: postgrestest.URL(t), backend: backend, files: objectstest.Open(t, backend.Config), salt: uuid.NewString()}
+	s := &sweepEnv{address: postgrestest.URL(t), backend: backend, files: blobstoretest.Open(t, backend.Config), salt: uuid.NewString()}
 	s.db, s.conn = postgrestest.Connect(t, s.address), postgrestest.Conn(t, s.address)
 	if err := s.files.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "a@example.com", EmailKey: fold.Key("a@example.com"), Nickname: "a", PasswordHash: "x"})
+	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "a@example.com", EmailKey: casefold.Key("a@example.com"), Nickname: "a", PasswordHash: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func (s *sweepEnv) remove(ctx context.Context, conn *pgx.Conn, content string) e
 func sweepOptions(t *testing.T) core.SweepOptions {
 	t.Helper()
 	return core.SweepOptions{
-		Before:  time.Now().Add(time.Hour),
+		Before:    time.Now().Add(time.Hour),
 		OnMissing: func(tid core.TextureID, hash skin.Hash) { t.Errorf("texture %d has no file %s", tid, hash) },
 	}
 }
@@ -137,7 +137,7 @@ func (s *sweepEnv) sweep(t *testing.T, files core.SweepFiles, opts core.SweepOpt
 func (s *sweepEnv) has(t *testing.T, hash skin.Hash) bool {
 	t.Helper()
 	_, err := s.files.Get(t.Context(), hash)
-	if err != nil && !errors.Is(err, objects.ErrNotFound) {
+	if err != nil && !errors.Is(err, blobstore.ErrNotFound) {
 		t.Fatal(err)
 	}
 	return err == nil
@@ -233,7 +233,7 @@ func TestSweepFindsMissingFiles(t *testing.T) {
 // From another database, every file looks like an orphan.
 func TestSweepRefusesTheWrongDatabase(t *testing.T) {
 	t.Parallel()
-	ours := newSweepEnv(t, objectstest.Directory(t))
+	ours := newSweepEnv(t, blobstoretest.Directory(t))
 	ours.mustUpload(t, "ours")
 	_, hash := ours.file("ours")
 	f := func(other *sweepEnv, want string) {
@@ -248,7 +248,7 @@ func TestSweepRefusesTheWrongDatabase(t *testing.T) {
 			t.Errorf("report: %+v", r)
 		}
 	}
-	other := newSweepEnv(t, objectstest.Directory(t))
+	other := newSweepEnv(t, blobstoretest.Directory(t))
 	f(other, "never had a texture")
 	for _, content := range []string{"a", "b", "c", "d"} {
 		other.mustUpload(t, content)
@@ -258,13 +258,13 @@ func TestSweepRefusesTheWrongDatabase(t *testing.T) {
 
 // hookedFiles is a store that tells when a sweep has come to a certain point.
 type hookedFiles struct {
-	*objects.Store
+	*blobstore.Store
 	listed   func(skin.Hash) // before the sweep hears of the file
 	removing func(skin.Hash) // once it is decided
 }
 
-func (h hookedFiles) List(ctx context.Context) iter.Seq2[objects.Object, error] {
-	return func(yield func(objects.Object, error) bool) {
+func (h hookedFiles) List(ctx context.Context) iter.Seq2[blobstore.Object, error] {
+	return func(yield func(blobstore.Object, error) bool) {
 		for object, err := range h.Store.List(ctx) {
 			if h.listed != nil && err == nil {
 				h.listed(object.Hash)
@@ -516,8 +516,8 @@ type undeletableFiles struct {
 
 var errNotDeleted = errors.New("not now")
 
-func (r undeletableFiles) List(context.Context) iter.Seq2[objects.Object, error] {
-	return func(yield func(objects.Object, error) bool) { yield(objects.Object{Hash: r.hash}, nil) }
+func (r undeletableFiles) List(context.Context) iter.Seq2[blobstore.Object, error] {
+	return func(yield func(blobstore.Object, error) bool) { yield(blobstore.Object{Hash: r.hash}, nil) }
 }
 
 func (r undeletableFiles) CleanTemp(context.Context, bool) (int, int64, error) { return 0, 0, nil }

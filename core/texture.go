@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/limit"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -93,13 +93,13 @@ type FileStore interface {
 // TextureLimits bounds what is uploaded.
 type TextureLimits struct {
 	skin.Limits
-	Concurrency int `env:"AT_ONCE" envDefault:"4" help:"most uploads that are worked on at once, at least 1: each takes memory, and a database connection while its file is stored"`
+	Concurrency int `env:"CONCURRENCY" envDefault:"4" help:"most uploads that are worked on at once, at least 1: each takes memory, and a database connection while its file is stored"`
 }
 
 // Check returns an error that names a limit which makes no sense.
 func (l TextureLimits) Check() error {
 	if l.Concurrency < 1 {
-		return fmt.Errorf("AT_ONCE is %d, but must be at least 1", l.Concurrency)
+		return fmt.Errorf("CONCURRENCY is %d, but must be at least 1", l.Concurrency)
 	}
 	return l.Limits.Check()
 }
@@ -117,16 +117,16 @@ type Textures struct {
 	limits skin.Limits
 	quotas Quotas
 	scores Scores
-	sem  chan struct{} // a token is a file being worked on: an upload, or one whose shape is looked at
+	sem    chan struct{} // a token is a file being worked on: an upload, or one whose shape is looked at
 	// perNetwork bounds how many of them one network has.
-	perNetwork *limit.Semaphore[netip.Prefix]
+	perNetwork *ratelimit.Semaphore[netip.Prefix]
 }
 
 // NewTextures returns the textures kept in a store, their files in another.
 func NewTextures(store textureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
 	return &Textures{
 		store: store, files: files, limits: limits.Limits, quotas: quotas, scores: scores,
-		sem: make(chan struct{}, limits.Concurrency), perNetwork: limit.NewSemaphore[netip.Prefix](max(1, limits.Concurrency-1)),
+		sem: make(chan struct{}, limits.Concurrency), perNetwork: ratelimit.NewSemaphore[netip.Prefix](max(1, limits.Concurrency-1)),
 	}
 }
 

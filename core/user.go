@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // Permission is what a user may do.
@@ -156,13 +156,13 @@ func (u *Users) validate(r Registration, wrong *fieldFaults) NewUser {
 	wrong.add(err)
 	player, err := u.names.optional("player_name", r.PlayerName)
 	wrong.add(err)
-	return NewUser{Email: address, EmailKey: fold.Key(address), Nickname: nickname, Player: player}
+	return NewUser{Email: address, EmailKey: casefold.Key(address), Nickname: nickname, Player: player}
 }
 
 // ByEmail returns the user with an e-mail address, in any case, or a NotFound
 // fault.
 func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
-	user, err := u.store.UserByEmail(ctx, fold.Key(strings.TrimSpace(email)))
+	user, err := u.store.UserByEmail(ctx, casefold.Key(strings.TrimSpace(email)))
 	return user.User, err
 }
 

@@ -23,14 +23,14 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Hit       Outcome = iota // it was in memory
-	Coalesced                // it was being made for somebody else
-	Miss                 // it was made for them, and kept
-	MissUncached                   // it was made for them, and there is no room to keep it
+	Hit          Outcome = iota // it was in memory
+	Coalesced                   // it was being made for somebody else
+	Miss                        // it was made for them, and kept
+	MissUncached                // it was made for them, and there is no room to keep it
 )
 
 // String returns hit, coalesced, rendered or unkept.
-func (o Outcome) String() string { return [...]string{"hit", "coalesced", "rendered", "unkept"}[o] }
+func (o Outcome) String() string { return [...]string{"hit", "coalesced", "miss", "miss_uncached"}[o] }
 
 const (
 	// entryOverhead is what it takes to have an entry in the two maps of the store and
@@ -77,7 +77,7 @@ type cache[V any] struct {
 
 	// policyMu is held while the store is told what the ledger says, so that it hears
 	// all in the same order. It is locked after mu, if at all.
-	policyMu                             sync.Mutex
+	policyMu                          sync.Mutex
 	policy                            *policy
 	added, evicted, rejected, dropped uint64
 }
@@ -85,8 +85,8 @@ type cache[V any] struct {
 // entry is a value that may be kept.
 type entry[V any] struct {
 	policyEntry
-	keyLen uint8               // of its name
-	key   [ViewKeySize]byte // in the entry, and so no further place to wait for
+	keyLen uint8             // of its name
+	key    [ViewKeySize]byte // in the entry, and so no further place to wait for
 	value  V
 }
 
@@ -101,11 +101,11 @@ func (e *entry[V]) matches(name []byte) bool { return string(e.key[:e.keyLen]) =
 
 // load is a value on its way.
 type load[V any] struct {
-	demand *demand       // of all who wait for it; nil if no work of a worker pool makes it
-	done   chan struct{} // closed once all else is set
-	entry  *entry[V]
-	admitted   bool
-	err    error
+	demand   *demand       // of all who wait for it; nil if no work of a worker pool makes it
+	done     chan struct{} // closed once all else is set
+	entry    *entry[V]
+	admitted bool
+	err      error
 }
 
 // succeeded reports whether the value is there, though it may not be in the store yet.

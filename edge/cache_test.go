@@ -19,7 +19,7 @@ import (
 // clock stands still unless it is told to go on.
 type clock struct{ time atomic.Int64 }
 
-func (c *clock) now() time.Time       { return time.Unix(0, c.time.Load()) }
+func (c *clock) now() time.Time          { return time.Unix(0, c.time.Load()) }
 func (c *clock) advance(d time.Duration) { c.time.Add(int64(d)) }
 
 // newClock makes pictures that nobody has asked for go by a clock.
@@ -82,7 +82,7 @@ func TestOutcomes(t *testing.T) {
 	waitIdle(t, c)
 	// As one who looked before the load ended.
 	value, last, err := c.load(t.Context(), []byte("name"), nil, always("third"))
-	if diff := cmp.Diff([]string{"coalesced", "rendered", "hit"}, append(outcomes, last.String())); diff != "" || value != "first" || err != nil {
+	if diff := cmp.Diff([]string{"coalesced", "miss", "hit"}, append(outcomes, last.String())); diff != "" || value != "first" || err != nil {
 		t.Errorf("load() = %q, %v; outcomes (-want +got):\n%s", value, err, diff)
 	}
 	if value, ok := c.get([]byte("name")); !ok || value != "first" {

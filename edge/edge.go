@@ -41,11 +41,11 @@ import (
 
 // Config bounds what pictures cost.
 type Config struct {
-	CacheBytes  int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
-	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"8388608" help:"memory for decoded textures, in bytes"`
-	RenderWorkers int           `env:"RENDER_SLOTS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
-	RenderQueuePerWorker int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
-	RenderQueueTimeout  time.Duration `env:"RENDER_WAIT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
+	CacheBytes           int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
+	SheetBytes           int64         `env:"SHEET_BYTES" envDefault:"8388608" help:"memory for decoded textures, in bytes"`
+	RenderWorkers        int           `env:"RENDER_WORKERS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
+	RenderQueuePerWorker int           `env:"RENDER_QUEUE_PER_WORKER" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
+	RenderQueueTimeout   time.Duration `env:"RENDER_QUEUE_TIMEOUT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
 }
 
 // Workers returns how many pictures are drawn at once.
@@ -99,7 +99,7 @@ type Pictures struct {
 
 	pictureCache *cache[Picture]
 	textureCache *cache[*textureFile]
-	workers  *workerPool
+	workers      *workerPool
 }
 
 // NewPictures returns pictures of what mappings lead to. nobody is the skin of
@@ -107,11 +107,11 @@ type Pictures struct {
 func NewPictures(config Config, resolver *Resolver, files Files, renderer Renderer, defaultSkin skin.Sheet) (*Pictures, error) {
 	switch {
 	case config.RenderWorkers < 0 || config.RenderWorkers > maxWorkers:
-		return nil, fmt.Errorf("RENDER_SLOTS is %d, but must be 0 to %d", config.RenderWorkers, maxWorkers)
+		return nil, fmt.Errorf("RENDER_WORKERS is %d, but must be 0 to %d", config.RenderWorkers, maxWorkers)
 	case config.RenderQueuePerWorker < 0:
-		return nil, fmt.Errorf("RENDER_QUEUE is %d, but must not be negative", config.RenderQueuePerWorker)
+		return nil, fmt.Errorf("RENDER_QUEUE_PER_WORKER is %d, but must not be negative", config.RenderQueuePerWorker)
 	case config.RenderQueueTimeout <= 0:
-		return nil, fmt.Errorf("RENDER_WAIT is %s, but must be longer than 0", config.RenderQueueTimeout)
+		return nil, fmt.Errorf("RENDER_QUEUE_TIMEOUT is %s, but must be longer than 0", config.RenderQueueTimeout)
 	}
 	pictureCache, err := newCache("picture", config.CacheBytes, 1<<10, func(picture Picture) int { return cap(picture.Body) })
 	if err != nil {
@@ -122,16 +122,16 @@ func NewPictures(config Config, resolver *Resolver, files Files, renderer Render
 		return nil, fmt.Errorf("SHEET_BYTES %w", err)
 	}
 	return &Pictures{
-		resolver:   resolver,
-		files:      files,
-		renderer:   renderer,
-		revision:   renderer.Revision(),
-		canWebP:    renderer.CanWebP(),
+		resolver:        resolver,
+		files:           files,
+		renderer:        renderer,
+		revision:        renderer.Revision(),
+		canWebP:         renderer.CanWebP(),
 		defaultSkin:     defaultSkin,
 		defaultSkinHash: defaultSkin.Digest(),
-		pictureCache:   pictureCache,
-		textureCache:   textureCache,
-		workers:    newWorkerPool(config.Workers(), config.Workers()*config.RenderQueuePerWorker, config.RenderQueueTimeout),
+		pictureCache:    pictureCache,
+		textureCache:    textureCache,
+		workers:         newWorkerPool(config.Workers(), config.Workers()*config.RenderQueuePerWorker, config.RenderQueueTimeout),
 	}, nil
 }
 

@@ -128,8 +128,8 @@ func TestQueueVictim(t *testing.T) {
 type blockedPictures struct {
 	*Pictures
 	backend *fakeBackend
-	begun  chan render.View // what is drawn next
-	finish chan struct{}
+	begun   chan render.View // what is drawn next
+	finish  chan struct{}
 }
 
 func block(t *testing.T, queue int) *blockedPictures {

@@ -20,13 +20,13 @@ type fairQueue struct {
 	networks map[netip.Prefix]*network
 	rounds   list.List // of *network, the next one first
 	count    int       // of jobs
-	sequence   uint64
+	sequence uint64
 }
 
 // network is the jobs of one client network.
 type network struct {
 	prefix  netip.Prefix
-	element   *list.Element // in rounds
+	element *list.Element // in rounds
 	deficit time.Duration // what it may use
 	cost    time.Duration // of all its jobs
 	jobs    []*job        // in the order in which they are served
@@ -47,7 +47,9 @@ type job struct {
 }
 
 // compareJobs compares jobs of a network by when they are served.
-func compareJobs(a, b *job) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.order, b.order)) }
+func compareJobs(a, b *job) int {
+	return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.order, b.order))
+}
 
 // push adds a job to the network that has the least cost waiting, of those that want it.
 func (q *fairQueue) push(j *job) {

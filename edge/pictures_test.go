@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -92,7 +92,9 @@ func viewOf(hash byte, size int) View {
 // testNetwork is a client network.
 var testNetwork = netip.MustParsePrefix("192.0.2.0/24")
 
-func testConfig() Config { return Config{RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Hour} }
+func testConfig() Config {
+	return Config{RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Hour}
+}
 
 func TestPictureIsMadeOnce(t *testing.T) {
 	t.Parallel()
@@ -320,20 +322,20 @@ func TestNewPicturesRejects(t *testing.T) {
 	}
 	f(Config{CacheBytes: 1, SheetBytes: 1 << 20, RenderQueueTimeout: 1}, "CACHE_BYTES")
 	f(Config{CacheBytes: 1 << 20, SheetBytes: -1, RenderQueueTimeout: 1}, "SHEET_BYTES")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderWorkers: -1}, "RENDER_SLOTS")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderWorkers: 20_000}, "RENDER_SLOTS")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueuePerWorker: -1}, "RENDER_QUEUE")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20}, "RENDER_WAIT")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderWorkers: -1}, "RENDER_WORKERS")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderWorkers: 20_000}, "RENDER_WORKERS")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueuePerWorker: -1}, "RENDER_QUEUE_PER_WORKER")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20}, "RENDER_QUEUE_TIMEOUT")
 }
 
 func TestView(t *testing.T) {
 	t.Parallel()
-	sheet := &mapping.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Slim}
-	cape := &mapping.Texture{TID: 8, Hash: skin.Hash{8}, Type: skin.Cape}
+	sheet := &edgeproto.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Slim}
+	cape := &edgeproto.Texture{TID: 8, Hash: skin.Hash{8}, Type: skin.Cape}
 	nobody := skin.Hash(skin.NewSheet(64, 64).Digest())
 	pictures := (&fakeBackend{}).open(t, testConfig())
 
-	f := func(leads mapping.Mapping, key mapping.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
+	f := func(leads edgeproto.Mapping, key edgeproto.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
 		view, err := pictures.View(Request{Key: []byte(key), Pose: pose, Size: 64, Format: render.WebP}, leads)
 		want := View{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
@@ -345,27 +347,27 @@ func TestView(t *testing.T) {
 		}
 	}
 	const none = skin.Type(0)
-	player := func(worn *mapping.Texture) mapping.Mapping {
-		return mapping.Mapping{Player: &mapping.Player{Skin: worn}}
+	player := func(worn *edgeproto.Texture) edgeproto.Mapping {
+		return edgeproto.Mapping{Player: &edgeproto.Player{Skin: worn}}
 	}
-	user := func(avatar int64, worn *mapping.Texture) mapping.Mapping {
-		return mapping.Mapping{User: &mapping.User{Avatar: avatar, Texture: worn}}
+	user := func(avatar int64, worn *edgeproto.Texture) edgeproto.Mapping {
+		return edgeproto.Mapping{User: &edgeproto.User{Avatar: avatar, Texture: worn}}
 	}
 	f(player(sheet), "name:a", render.Flat, sheet.Hash, skin.Slim, 0)
 	f(player(nil), "name:a", render.Flat, nobody, none, fault.NotFound)
-	f(mapping.Mapping{}, "name:a", render.Flat, nobody, none, fault.NotFound)
+	f(edgeproto.Mapping{}, "name:a", render.Flat, nobody, none, fault.NotFound)
 	f(user(7, sheet), "uid:1", render.Isometric, sheet.Hash, skin.Slim, 0)
 	f(user(0, nil), "uid:1", render.Flat, nobody, skin.Classic, 0)
 	f(user(7, nil), "uid:1", render.Flat, nobody, none, fault.NotFound)
-	f(mapping.Mapping{}, "uid:1", render.Flat, nobody, skin.Classic, 0)
-	f(mapping.Mapping{}, "", render.Flat, nobody, skin.Classic, 0)
-	f(mapping.Mapping{Texture: sheet}, "tid:7", render.Preview, sheet.Hash, skin.Slim, 0)
-	f(mapping.Mapping{Texture: cape}, "tid:8", render.Preview, cape.Hash, skin.Cape, 0)
-	f(mapping.Mapping{Texture: cape}, "tid:8", render.Flat, nobody, none, fault.Invalid)
-	f(mapping.Mapping{}, "tid:8", render.Preview, nobody, none, fault.NotFound)
+	f(edgeproto.Mapping{}, "uid:1", render.Flat, nobody, skin.Classic, 0)
+	f(edgeproto.Mapping{}, "", render.Flat, nobody, skin.Classic, 0)
+	f(edgeproto.Mapping{Texture: sheet}, "tid:7", render.Preview, sheet.Hash, skin.Slim, 0)
+	f(edgeproto.Mapping{Texture: cape}, "tid:8", render.Preview, cape.Hash, skin.Cape, 0)
+	f(edgeproto.Mapping{Texture: cape}, "tid:8", render.Flat, nobody, none, fault.Invalid)
+	f(edgeproto.Mapping{}, "tid:8", render.Preview, nobody, none, fault.NotFound)
 
 	// What is worn where, and the files themselves.
-	worn := mapping.Mapping{Player: &mapping.Player{Skin: sheet, Cape: cape}}
+	worn := edgeproto.Mapping{Player: &edgeproto.Player{Skin: sheet, Cape: cape}}
 	for want, view := range map[*Request]View{
 		{Slot: SkinSlot, File: true}:           {Texture: sheet.Hash, File: true},
 		{Slot: CapeSlot, File: true}:           {Texture: cape.Hash, File: true},

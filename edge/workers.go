@@ -28,15 +28,15 @@ type rejection uint8
 
 const (
 	queueFull rejection = iota // its own network has the most waiting
-	shed                     // it waited, and another network needed the place
-	timedOut                 // it waited for RENDER_WAIT
+	shed                       // it waited, and another network needed the place
+	timedOut                   // it waited for RENDER_QUEUE_TIMEOUT
 	closed
 	rejectionCount
 )
 
 var rendersRejected = func() (all [rejectionCount]prometheus.Counter) {
 	refused := promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "veneer_edge_renders_refused_total", Help: "Pictures that were refused, since too many are drawn, by reason.",
+		Name: "veneer_edge_renders_rejected_total", Help: "Pictures that were refused, since too many are drawn, by reason.",
 	}, []string{"reason"})
 	for why, name := range [...]string{queueFull: "queue_full", shed: "shed", timedOut: "timeout", closed: "closed"} {
 		all[why] = refused.WithLabelValues(name)
@@ -52,37 +52,37 @@ var rendersRejected = func() (all [rejectionCount]prometheus.Counter) {
 // picture takes up to some hundred milliseconds. At the same priority, requests for
 // pictures in memory would wait that long when all cores draw.
 type workerPool struct {
-	n       int
-	queueTimeout    time.Duration
-	boost    *procsBoost
-	jobs    chan *job // with space for n, which is as many as are started
-	closing chan struct{}
-	threads sync.WaitGroup
+	n            int
+	queueTimeout time.Duration
+	boost        *procsBoost
+	jobs         chan *job // with space for n, which is as many as are started
+	closing      chan struct{}
+	threads      sync.WaitGroup
 
 	mu       sync.Mutex // of what follows, and of every demand and job
 	isClosed bool
 	admitted int // pictures that are being made
-	capacity     int // of them
-	fetches    limiter
-	draws limiter
+	capacity int // of them
+	fetches  limiter
+	draws    limiter
 }
 
 // limiter bounds a step of the making of pictures.
 type limiter struct {
 	running, limit int
-	capacity            int // run or wait
-	waiting         fairQueue
-	start           func(*job)
+	capacity       int // run or wait
+	waiting        fairQueue
+	start          func(*job)
 }
 
 func newWorkerPool(n, queue int, wait time.Duration) *workerPool {
 	p := &workerPool{
-		n:       n,
-		queueTimeout:    wait,
-		boost:    newProcsBoost(),
-		jobs:    make(chan *job, n),
-		closing: make(chan struct{}),
-		capacity:    n + queue,
+		n:            n,
+		queueTimeout: wait,
+		boost:        newProcsBoost(),
+		jobs:         make(chan *job, n),
+		closing:      make(chan struct{}),
+		capacity:     n + queue,
 	}
 	// A store that hangs must not keep pictures from being drawn whose textures are in
 	// memory, so only half of all may need a file. Of these a quarter waits, so that files
@@ -157,11 +157,11 @@ func (p *workerPool) cancel(j *job) bool {
 
 // demand is the client networks that wait for a value which is being made.
 type demand struct {
-	pool     *workerPool
-	networks []netip.Prefix
-	job      *job    // what waits in a queue for it; nil if nothing does
-	dependency    *demand // of the value that this one waits for
-	joinedLate   bool    // a network of it joined work that others had begun
+	pool       *workerPool
+	networks   []netip.Prefix
+	job        *job    // what waits in a queue for it; nil if nothing does
+	dependency *demand // of the value that this one waits for
+	joinedLate bool    // a network of it joined work that others had begun
 }
 
 // maxDemandNetworks is how many networks of a demand are known. Of so many, one is quiet.
@@ -212,9 +212,9 @@ func (d *demand) add(network netip.Prefix) bool {
 
 // permit is a picture's place in the pool.
 type permit struct {
-	pool   *workerPool
-	maxWait   time.Duration // how long it may wait
-	waited time.Duration // how long it has
+	pool    *workerPool
+	maxWait time.Duration // how long it may wait
+	waited  time.Duration // how long it has
 }
 
 // admit gives a picture a place, which must be released, or refuses it.

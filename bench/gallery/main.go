@@ -58,7 +58,7 @@ type item struct {
 // right one.
 type row struct {
 	left, right, bottom int
-	items            []item
+	items               []item
 }
 
 // rows are what is shown where: one figure that is large, heads beside it from
@@ -170,8 +170,8 @@ func drawBackground(canvas *image.NRGBA) {
 
 // placed is a picture and its place on the sheet.
 type placed struct {
-	picture image.Image
-	position   image.Rectangle
+	picture  image.Image
+	position image.Rectangle
 }
 
 // layOut draws the exhibits of a strip, each as far as there is anything to see, so

@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // handleListUserClosetItems handles GET /api/admin/users/{uid}/closet.
@@ -23,7 +23,7 @@ func (s *Server) handleListUserClosetItems(ctx context.Context, rc *fasthttp.Req
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
 }
 
 // handleAddUserClosetItem handles POST /api/admin/users/{uid}/closet.

@@ -12,7 +12,7 @@ import (
 func TestAdminChangesCloset(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_CLOSET_ITEMS=2")
+	c := start(t, "QUOTA_CLOSET_ITEMS=2")
 	admin, user, uploader := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
 	public := uploader.texture(t, "name=Public&type=steve", skinFile(t, 1))
 	private := uploader.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))

@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // handleFindPlayers handles GET /api/admin/players.
@@ -21,7 +21,7 @@ func (s *Server) handleFindPlayers(ctx context.Context, rc *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toPlayerJSON))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toPlayerJSON))
 }
 
 // playerAction is what an administrator does to a player, as the fields of the

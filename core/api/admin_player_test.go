@@ -14,7 +14,9 @@ func adminPath(player string) string {
 }
 
 // auditSubject is a player in the audit log.
-func auditSubject(player string) string { return "player:" + strings.TrimPrefix(player, "/api/players/") }
+func auditSubject(player string) string {
+	return "player:" + strings.TrimPrefix(player, "/api/players/")
+}
 
 func TestAdminChangesPlayer(t *testing.T) {
 	t.Parallel()
@@ -125,7 +127,7 @@ func TestAdminPlayerPermissions(t *testing.T) {
 func TestMovePlayer(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_PLAYERS=2")
+	c := start(t, "QUOTA_PLAYERS=2")
 	admin, ann, bob := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
 	steve := ann.player(t, "Steve")
 	private := ann.texture(t, "name=A&type=steve&public=false", skinFile(t, 1))

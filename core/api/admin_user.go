@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // handleFindUsers handles GET /api/admin/users.
@@ -21,7 +21,7 @@ func (s *Server) handleFindUsers(ctx context.Context, rc *fasthttp.RequestCtx, _
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toUserJSON))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toUserJSON))
 }
 
 // userAction is what an administrator does to a user, as the fields of the request

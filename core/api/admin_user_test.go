@@ -28,7 +28,7 @@ func TestAdminChangesUser(t *testing.T) {
 		act         string
 		object      string
 		want        string // user
-		details        string // details
+		details     string // details
 		invalid     []string
 		field       string
 		keepsTokens bool

@@ -29,12 +29,12 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/core/smtp"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/serve"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -44,13 +44,13 @@ type testConfig struct {
 	API api.Config
 	core.SessionLimits
 	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
-	Textures core.TextureLimits `envPrefix:"TEXTURE_"`
-	Quotas   core.Quotas        `envPrefix:"LIMIT_"`
+	Textures core.TextureLimits `envPrefix:"UPLOAD_"`
+	Quotas   core.Quotas        `envPrefix:"QUOTA_"`
 	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
 	Scores   core.Scores        `envPrefix:"SCORE_"`
-	Limits   serve.Limits
-	Proxies  serve.ProxyConfig
-	SMTP     smtp.Config     `envPrefix:"SMTP_"`
+	Limits   httpserver.Limits
+	Proxies  httpserver.ProxyConfig
+	SMTP     mail.Config     `envPrefix:"SMTP_"`
 	Mail     core.MailConfig `envPrefix:"MAIL_"`
 }
 
@@ -60,7 +60,7 @@ type testSite struct {
 	keys  string    // that sign tokens
 	url   string    // of the database
 	sql   *pgx.Conn // for what only tests do
-	files *objects.Store
+	files *blobstore.Store
 	now   *atomic.Int64 // Unix time, in seconds
 	users *atomic.Int64 // signed up so far
 }
@@ -73,11 +73,11 @@ var mailSettings = []string{"SMTP_HOST=127.0.0.1", "SMTP_TLS=none", "SMTP_FROM=n
 // NAME=value, and else the defaults; it sends e-mail.
 func newSite(t *testing.T, environ ...string) *testSite {
 	t.Helper()
-	config, err := settings.Read[testConfig]("", slices.Concat(mailSettings, environ))
+	config, err := config.Read[testConfig]("", slices.Concat(mailSettings, environ))
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := objects.New(objects.Config{URL: "file://" + t.TempDir(), Timeout: time.Minute})
+	files, err := blobstore.New(blobstore.Config{URL: "file://" + t.TempDir(), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,13 +125,13 @@ func (s *testSite) count(t *testing.T, sql string, args ...any) int {
 
 // client talks to a server.
 type client struct {
-	site   *testSite
-	db     *postgres.DB
-	services  api.Services
-	server *fasthttp.Server
-	http   *fasthttp.HostClient
-	token  string
-	uid    core.UserID
+	site     *testSite
+	db       *postgres.DB
+	services api.Services
+	server   *fasthttp.Server
+	http     *fasthttp.HostClient
+	token    string
+	uid      core.UserID
 }
 
 // services returns what a server opens the door to, with connections of its own.
@@ -175,7 +175,7 @@ func (s *testSite) clock() time.Time { return time.Unix(s.now.Load(), 0) }
 func (s *testSite) httpServer(t *testing.T, services api.Services) *fasthttp.Server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	server, err := api.New(serve.Options{Log: log, Limits: s.setup.Limits, Proxies: serve.NewTrustedProxies(s.setup.Proxies, log)}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
+	server, err := api.New(httpserver.Options{Log: log, Limits: s.setup.Limits, Proxies: httpserver.NewTrustedProxies(s.setup.Proxies, log)}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func listen(t *testing.T, environ ...string) client {
 	}
 	db, services := s.services(t)
 	c := client{site: s, db: db, services: services, server: s.httpServer(t, services), http: &fasthttp.HostClient{Addr: opened.Addr().String()}}
-	serveListener(t, c.server, serve.Listener{Server: c.server}.Wrap(opened))
+	serveListener(t, c.server, httpserver.Listener{Server: c.server}.Wrap(opened))
 	return c
 }
 
@@ -288,8 +288,8 @@ func (c client) signIn(t *testing.T) client {
 
 // body is a request's body and its content type.
 type body struct {
-	contentType    string
-	content []byte
+	contentType string
+	content     []byte
 }
 
 func encodeJSON(text string) body { return body{"application/json", []byte(text)} }

@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // auditEntryJSON is an act of an administrator as the API writes it.
@@ -55,5 +55,5 @@ func (s *Server) handleListAuditEntries(ctx context.Context, rc *fasthttp.Reques
 			body.Next = e.ID
 		}
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, body)
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, body)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // tokenJSON is a token as the API writes it.
@@ -35,7 +35,7 @@ func (s *Server) handleLogin(ctx context.Context, rc *fasthttp.RequestCtx) error
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toTokenJSON(token))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toTokenJSON(token))
 }
 
 // handleRefreshToken handles POST /api/auth/refresh.
@@ -48,7 +48,7 @@ func (s *Server) handleRefreshToken(ctx context.Context, rc *fasthttp.RequestCtx
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toTokenJSON(successor))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toTokenJSON(successor))
 }
 
 // handleLogout handles POST /api/auth/logout.

@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // closetItemJSON is a texture as the API writes it when it lies in a closet.
@@ -58,7 +58,7 @@ func (s *Server) handleListClosetItems(ctx context.Context, rc *fasthttp.Request
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
 }
 
 // parseClosetQuery reads which items of a closet are wanted.

@@ -27,7 +27,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/veneer-skins/veneer/core/api"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // contract is the OpenAPI document, which what the server says must fit.
@@ -135,7 +135,7 @@ type exchange struct {
 	body           body
 	status         int
 	header         http.Header
-	responseBody         []byte
+	responseBody   []byte
 }
 
 // commonResponses are the answers that may come before an operation is reached.
@@ -535,7 +535,7 @@ func isEdgePath(path string) bool {
 func TestRoutesAreDocumented(t *testing.T) {
 	t.Parallel()
 
-	server, err := api.New(serve.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, newSite(t).setup.API, 0, time.Now)
+	server, err := api.New(httpserver.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, newSite(t).setup.API, 0, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // embedded holds the document and the page that shows it, with the licences of
@@ -57,7 +57,7 @@ const cacheForever = "public, max-age=31536000, immutable"
 // asset is a file as it is sent.
 type asset struct {
 	contentType, cacheControl string // cacheControl is empty for what no cache may keep
-	identity, gzip      coding
+	identity, gzip            coding
 }
 
 // coding is a file in one content coding. Each has an entity tag of its own, as
@@ -124,7 +124,7 @@ func (s *Server) handleDocs(_ context.Context, rc *fasthttp.RequestCtx) error {
 	if asset.cacheControl != "" {
 		header.Set(fasthttp.HeaderCacheControl, asset.cacheControl)
 	}
-	if serve.MatchETag(rc.Request.Header.Peek(fasthttp.HeaderIfNoneMatch), []byte(coding.etag), true) {
+	if httpserver.MatchETag(rc.Request.Header.Peek(fasthttp.HeaderIfNoneMatch), []byte(coding.etag), true) {
 		rc.SetStatusCode(fasthttp.StatusNotModified)
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
@@ -22,12 +22,12 @@ type indexJSON struct {
 }
 
 // pageLinks are the places that pages lead to.
-var pageLinks = []serve.Link{
+var pageLinks = []httpserver.Link{
 	{Path: "/api/docs", Text: "Documentation of the API"},
 	{Path: "/api/openapi.yaml", Text: "OpenAPI document"},
 }
 
-var startPage = serve.NewPage(serve.PageText{
+var startPage = httpserver.NewPage(httpserver.PageText{
 	Title: "Veneer",
 	Paragraphs: []string{
 		"This server answers the API of a site for skins and capes.",
@@ -35,7 +35,7 @@ var startPage = serve.NewPage(serve.PageText{
 	Links: pageLinks,
 })
 
-var notFoundPage = serve.NotFoundPage(append([]serve.Link{{Path: "/", Text: "Start page"}}, pageLinks...)...)
+var notFoundPage = httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, pageLinks...)...)
 
 // handleIndex handles GET /api.
 func (s *Server) handleIndex(ctx context.Context, rc *fasthttp.RequestCtx) error {
@@ -50,7 +50,7 @@ func (s *Server) handleIndex(ctx context.Context, rc *fasthttp.RequestCtx) error
 
 // handleRoot handles GET /: people get a page, programs the index.
 func (s *Server) handleRoot(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	if serve.PrefersHTML(rc) {
+	if httpserver.PrefersHTML(rc) {
 		startPage.Write(rc, fasthttp.StatusOK)
 		return nil
 	}
@@ -59,7 +59,7 @@ func (s *Server) handleRoot(ctx context.Context, rc *fasthttp.RequestCtx) error 
 
 // handleRobots handles GET /robots.txt.
 func (s *Server) handleRobots(_ context.Context, rc *fasthttp.RequestCtx) error {
-	serve.Robots(rc)
+	httpserver.Robots(rc)
 	return nil
 }
 
@@ -75,9 +75,9 @@ type healthCheck struct {
 	check func(context.Context) error
 	now   core.Clock
 
-	mu      sync.Mutex // held while it asks
-	checkedAt time.Time
-	lastHealthy  bool
+	mu          sync.Mutex // held while it asks
+	checkedAt   time.Time
+	lastHealthy bool
 }
 
 func (c *healthCheck) healthy(ctx context.Context) bool {

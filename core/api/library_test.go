@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -274,7 +274,7 @@ func TestChangeTypeNeedsFile(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
-	empty, err := objects.New(objects.Config{URL: "file://" + t.TempDir(), Timeout: time.Minute})
+	empty, err := blobstore.New(blobstore.Config{URL: "file://" + t.TempDir(), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/limit"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
 // Limits bounds how often one client may ask. Each core counts for itself. A
@@ -71,7 +71,7 @@ type limiter struct {
 	noun  string // in complaints: requests
 	limit []byte // in digits
 	now   core.Clock
-	*limit.Limiter[limitKey]
+	*ratelimit.Limiter[limitKey]
 }
 
 // newLimiter returns a limiter to so many times in a period; nil for no limit.
@@ -79,7 +79,7 @@ func newLimiter(noun string, times int, period time.Duration, burst int, now cor
 	if times == 0 {
 		return nil
 	}
-	return &limiter{noun: noun, limit: strconv.AppendInt(nil, int64(burst), 10), now: now, Limiter: limit.New[limitKey](times, period, burst)}
+	return &limiter{noun: noun, limit: strconv.AppendInt(nil, int64(burst), 10), now: now, Limiter: ratelimit.New[limitKey](times, period, burst)}
 }
 
 // take counts one more time and says so in the answer's headers. It returns a
@@ -112,7 +112,7 @@ func (l *limiter) refund(key limitKey) {
 	}
 }
 
-func (l *limiter) tooMany(state limit.State) error {
+func (l *limiter) tooMany(state ratelimit.State) error {
 	if state.Wait == 0 {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (l *limiter) tooMany(state limit.State) error {
 
 // setHeaders says how many times are possible at once, how many are left, and in how
 // many seconds all are again.
-func (l *limiter) setHeaders(rc *fasthttp.RequestCtx, state limit.State) {
+func (l *limiter) setHeaders(rc *fasthttp.RequestCtx, state ratelimit.State) {
 	var digits [20]byte
 	header := &rc.Response.Header
 	header.SetCanonical(headerLimit, l.limit)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/core/api"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // rateLimit is what an answer tells a client of its limit.
@@ -263,7 +263,7 @@ func TestLimitsAreChecked(t *testing.T) {
 
 	f := func(limits api.Limits, want string) {
 		t.Helper()
-		_, err := api.New(serve.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{},
+		_, err := api.New(httpserver.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{},
 			api.Config{Registration: "open", BodyBytes: 65536, Limits: limits}, 0, time.Now)
 		switch {
 		case want == "" && err != nil:

@@ -13,18 +13,18 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/mail"
+	"github.com/veneer-skins/veneer/core/mail/mailtest"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/core/smtp"
-	"github.com/veneer-skins/veneer/core/smtp/smtptest"
 )
 
 // newMailSite returns a site of its own, whose e-mail is sent to a server of its
 // own.
-func newMailSite(t *testing.T, environ ...string) (*testSite, *smtptest.Server) {
+func newMailSite(t *testing.T, environ ...string) (*testSite, *mailtest.Server) {
 	t.Helper()
-	server := smtptest.Start(t, smtptest.Options{})
+	server := mailtest.Start(t, mailtest.Options{})
 	s := newSite(t, append(environ, fmt.Sprintf("SMTP_PORT=%d", server.Port))...)
-	sender, err := smtp.New(s.setup.SMTP)
+	sender, err := mail.New(s.setup.SMTP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func newMailSite(t *testing.T, environ ...string) (*testSite, *smtptest.Server) 
 var linkPattern = regexp.MustCompile(`https://skins\.example\.org/(\w+)#token=([\w-]{43})\n`)
 
 // tokenIn returns the token of the link that a mail has, which leads to a page.
-func tokenIn(t *testing.T, m smtptest.Mail, to, page string) string {
+func tokenIn(t *testing.T, m mailtest.Mail, to, page string) string {
 	t.Helper()
 	found := linkPattern.FindStringSubmatch(m.Text)
 	if m.To != to || found == nil || found[1] != page {
@@ -284,7 +284,7 @@ func TestEmailChangeNotifiesOldAddress(t *testing.T) {
 		t.Fatalf("the change is answered with %d %s", a.status, a.body)
 	}
 	mails := server.Await(t, 2)
-	slices.SortFunc(mails, func(a, b smtptest.Mail) int { return strings.Compare(b.To, a.To) })
+	slices.SortFunc(mails, func(a, b mailtest.Mail) int { return strings.Compare(b.To, a.To) })
 	if mails[0].To != "user1@example.com" || !strings.Contains(mails[0].Text, "now has another one") || strings.Contains(mails[0].Raw, "b@example.com") {
 		t.Errorf("a mail to %s says %q", mails[0].To, mails[0].Text)
 	}
@@ -351,7 +351,7 @@ func TestEmailChangeWithConfirmation(t *testing.T) {
 		t.Errorf("the answers differ: %s %s and %s %s", known.header, known.body, fresh.header, fresh.body)
 	}
 	mails := server.Await(t, 2)
-	slices.SortFunc(mails, func(a, b smtptest.Mail) int { return strings.Compare(a.To, b.To) })
+	slices.SortFunc(mails, func(a, b mailtest.Mail) int { return strings.Compare(a.To, b.To) })
 	if mails[1].To != "user2@example.com" || linkPattern.MatchString(mails[1].Text) || !strings.Contains(mails[1].Text, "There is one with it already") {
 		t.Errorf("a mail to %s says %q", mails[1].To, mails[1].Text)
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -51,7 +51,7 @@ func (s *testSite) failures(t *testing.T) int {
 // addFailures has log-ins with an e-mail, one from each of so many addresses, fail now.
 func (s *testSite) addFailures(t *testing.T, email string, times int) {
 	t.Helper()
-	account := sha256.Sum256([]byte(fold.Key(email)))
+	account := sha256.Sum256([]byte(casefold.Key(email)))
 	s.exec(t, `
 		INSERT INTO login_failures (settled, failed_at, account, address)
 		SELECT true, $1, $2, inet '198.18.0.0' + n FROM generate_series(1, $3::bigint) n`, s.clock(), account[:], times)
@@ -120,7 +120,7 @@ func TestPasswordResetEndsLockout(t *testing.T) {
 	failHere := func(address string, emails ...string) {
 		t.Helper()
 		for _, email := range emails {
-			account := sha256.Sum256([]byte(fold.Key(email)))
+			account := sha256.Sum256([]byte(casefold.Key(email)))
 			c.site.exec(t, "INSERT INTO login_failures (settled, failed_at, account, address) VALUES (true, $1, $2, $3)", c.site.clock(), account[:], address)
 		}
 	}
@@ -396,7 +396,9 @@ func TestConcurrentPasswordChangesRehash(t *testing.T) {
 		c.site.exec(t, "UPDATE users SET password_hash = $2 WHERE uid = $1", c.uid, string(old))
 		answers := make(chan response, 4)
 		for range cap(answers) {
-			go func() { answers <- c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+rightPassword+`"}`) }()
+			go func() {
+				answers <- c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+rightPassword+`"}`)
+			}()
 		}
 		for range cap(answers) {
 			if a := <-answers; a.status != 200 {

@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // unreadJSON is an unread notification as the API lists it.
@@ -34,7 +34,7 @@ func (s *Server) handleListNotifications(ctx context.Context, rc *fasthttp.Reque
 	for i, n := range unread {
 		bodies[i] = unreadJSON(n)
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, bodies)
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, bodies)
 }
 
 // handleReadNotification handles POST /api/user/notifications/{id}.
@@ -52,7 +52,7 @@ func (s *Server) handleReadNotification(ctx context.Context, rc *fasthttp.Reques
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, notificationJSON{notification.Title, content, timestamp(notification.SentAt)})
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, notificationJSON{notification.Title, content, timestamp(notification.SentAt)})
 }
 
 // recipientsJSON says how many users were told something.

@@ -9,7 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // playerJSON is a player as the API writes it.
@@ -39,7 +39,7 @@ func (s *Server) handleListPlayers(ctx context.Context, rc *fasthttp.RequestCtx,
 	for i, p := range players {
 		bodies[i] = toPlayerJSON(p)
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, bodies)
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, bodies)
 }
 
 // handleAddPlayer handles POST /api/players.

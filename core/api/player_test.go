@@ -99,7 +99,7 @@ func TestAddPlayerRefuses(t *testing.T) {
 func TestPlayerQuota(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_PLAYERS=2").signUp(t)
+	c := start(t, "QUOTA_PLAYERS=2").signUp(t)
 	c.player(t, "Steve")
 	alex := c.player(t, "Alex")
 	c.post(t, "/api/players", `{"name":"Zombie"}`).isError(t, 403, 1)

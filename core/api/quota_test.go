@@ -35,7 +35,7 @@ func (s *testSite) isRefusedUnchanged(t *testing.T, code int, do func() response
 func TestClosetItemQuota(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_CLOSET_ITEMS=2").signUp(t)
+	c := start(t, "QUOTA_CLOSET_ITEMS=2").signUp(t)
 	uploader := c.signUp(t)
 	first := uploader.texture(t, "name=N&type=steve", skinFile(t, 1))
 	second := uploader.texture(t, "name=N&type=steve", skinFile(t, 2))
@@ -55,7 +55,7 @@ func TestClosetItemQuota(t *testing.T) {
 func TestTextureQuota(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_TEXTURES=2").signUp(t)
+	c := start(t, "QUOTA_TEXTURES=2").signUp(t)
 	c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	c.delete(t, "/api/closet/"+c.texture(t, "name=N&type=steve&public=false", skinFile(t, 2)))
 	c.site.isRefusedUnchanged(t, 1, func() response { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) })

@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // reportJSON is a report as the API writes it.
@@ -74,7 +74,7 @@ func (s *Server) handleListReports(ctx context.Context, rc *fasthttp.RequestCtx,
 	for i, r := range page.Reports {
 		bodies[i] = toReportJSON(r)
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
 }
 
 // defaultReportsPerPage is how many reports a page shows.

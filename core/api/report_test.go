@@ -205,8 +205,12 @@ func TestConcurrentReportsAndDeletions(t *testing.T) {
 				})
 			}
 		}
-		at([]int{200, 401, 403}, func() response { return ann.delete(t, "/api/user?password="+strings.ReplaceAll(rightPassword, " ", "+")) })
-		at([]int{200}, func() response { return bob.delete(t, "/api/user?password="+strings.ReplaceAll(rightPassword, " ", "+")) })
+		at([]int{200, 401, 403}, func() response {
+			return ann.delete(t, "/api/user?password="+strings.ReplaceAll(rightPassword, " ", "+"))
+		})
+		at([]int{200}, func() response {
+			return bob.delete(t, "/api/user?password="+strings.ReplaceAll(rightPassword, " ", "+"))
+		})
 		work.Wait()
 		close(settled)
 		counts := map[string]int{}

@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // scoreChangeJSON is a change of a score as the API writes it.
@@ -40,7 +40,7 @@ func (s *Server) handleListScoreChanges(ctx context.Context, rc *fasthttp.Reques
 	for i, c := range page.Changes {
 		bodies[i] = scoreChangeJSON{timestamp(c.At), c.Amount, c.Balance, c.Reason, c.Subject}
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
 }
 
 // handleSignForToday handles POST /api/user/sign.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -55,7 +55,7 @@ type Services struct {
 type Server struct {
 	Services
 	config    Config
-	opts      serve.Options
+	opts      httpserver.Options
 	fileBytes int
 
 	requests, registrations, uploads *limiter
@@ -73,7 +73,7 @@ type Server struct {
 
 // New returns a door to the domain. fileBytes is the largest texture file that
 // the domain accepts.
-func New(opts serve.Options, services Services, config Config, fileBytes int, now core.Clock) (*Server, error) {
+func New(opts httpserver.Options, services Services, config Config, fileBytes int, now core.Clock) (*Server, error) {
 	if err := config.Limits.check(); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func New(opts serve.Options, services Services, config Config, fileBytes int, no
 		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least %d", config.BodyBytes, minBodyBytes)
 	}
 	if limit := (&Server{config: config, fileBytes: fileBytes}).uploadLimit(); limit > opts.Limits.BodiesBytes {
-		return nil, fmt.Errorf("BODIES_BYTES is %d, but must be at least %d, an upload of TEXTURE_BYTES and BODY_BYTES", opts.Limits.BodiesBytes, limit)
+		return nil, fmt.Errorf("BODIES_BYTES is %d, but must be at least %d, an upload of UPLOAD_MAX_BYTES and BODY_BYTES", opts.Limits.BodiesBytes, limit)
 	}
 	origins, err := parseOrigins(config.CORSOrigins)
 	if err != nil {
@@ -99,7 +99,7 @@ func New(opts serve.Options, services Services, config Config, fileBytes int, no
 	return &Server{
 		Services: services, config: config, opts: opts, fileBytes: fileBytes,
 		requests:      newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
-		endedTokens:         newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
+		endedTokens:   newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
 		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
 		changes:       newLimiter("changes", limits.Changes, time.Minute, limits.Changes, now),
@@ -175,7 +175,7 @@ func (s *Server) routes() *router.Router {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
 	})
 
-	handleWithoutBody := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
+	handleWithoutBody := func(method, path string, h fasthttp.RequestHandler) *httpserver.Route {
 		route := s.opts.Route(method + " " + path)
 		withRoute := func(rc *fasthttp.RequestCtx) {
 			route.AssignTo(rc)
@@ -187,7 +187,7 @@ func (s *Server) routes() *router.Router {
 		}
 		return route
 	}
-	handle := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
+	handle := func(method, path string, h fasthttp.RequestHandler) *httpserver.Route {
 		route := handleWithoutBody(method, path, h)
 		if method != fasthttp.MethodGet {
 			route.AcceptBody(s.bodyLimit(0), 0)
@@ -322,7 +322,7 @@ func requestedHeaders(header *fasthttp.RequestHeader) string {
 // setDefaultHeaders sets what every answer has, also one to a request that cannot be read: a
 // page must see why its upload was too large.
 func (s *Server) setDefaultHeaders(rc *fasthttp.RequestCtx) {
-	serve.SetSecurityHeaders(rc)
+	httpserver.SetSecurityHeaders(rc)
 	s.allowOrigin(rc)
 }
 
@@ -346,7 +346,7 @@ func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 }
 
 // public is a route for everybody. Requests count for their address.
-func (s *Server) public(h serve.Handler) fasthttp.RequestHandler {
+func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		if err := s.requests.take(rc, s.addressKey(rc)); err != nil {
 			return err
@@ -357,13 +357,13 @@ func (s *Server) public(h serve.Handler) fasthttp.RequestHandler {
 
 // readAndServe reads the body that the route takes, and then calls h for a user, 0 for none. The
 // time of h begins there: nothing is held for a request while its body arrives.
-func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h serve.Handler) error {
+func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h httpserver.Handler) error {
 	if rc.IsPost() && string(rc.Path()) == uploadPath { // it counts once its session is known to live
 		if err := s.uploads.peek(rc, limitKey{user: user}); err != nil {
 			return err
 		}
 	}
-	if err := serve.ReadBody(rc); err != nil {
+	if err := httpserver.ReadBody(rc); err != nil {
 		if fault.KindOf(err) == fault.TooLarge && string(rc.Path()) == uploadPath && s.fileBytes > 0 {
 			return skin.FileTooLarge(s.fileBytes)
 		}
@@ -383,7 +383,7 @@ func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.Ve
 		if err != nil {
 			return cmp.Or(s.requests.take(rc, s.addressKey(rc)), err)
 		}
-		serve.AddLogAttr(rc, slog.Int64("uid", int64(verified.Token.User)))
+		httpserver.AddLogAttr(rc, slog.Int64("uid", int64(verified.Token.User)))
 		user, token := limitKey{user: verified.Token.User}, limitKey{token: verified.Token.ID}
 		if err := s.endedTokens.peek(rc, token); err != nil {
 			return err
@@ -452,14 +452,16 @@ func (s *Server) verifyToken(rc *fasthttp.RequestCtx) (core.VerifiedToken, error
 
 // withClient returns a context of the work on a request of a user, 0 for none.
 func (s *Server) withClient(ctx context.Context, rc *fasthttp.RequestCtx, user core.UserID) context.Context {
-	return core.WithClient(ctx, core.Client{Network: serve.ClientNetwork(s.opts.Proxies.ClientIP(rc)), User: user})
+	return core.WithClient(ctx, core.Client{Network: httpserver.ClientNetwork(s.opts.Proxies.ClientIP(rc)), User: user})
 }
 
 // addressKey is who makes a request, by their address.
-func (s *Server) addressKey(rc *fasthttp.RequestCtx) limitKey { return limitKey{network: s.network(rc)} }
+func (s *Server) addressKey(rc *fasthttp.RequestCtx) limitKey {
+	return limitKey{network: s.network(rc)}
+}
 
 func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
-	return serve.ClientPrefix(s.opts.Proxies.ClientIP(rc))
+	return httpserver.ClientPrefix(s.opts.Proxies.ClientIP(rc))
 }
 
 // bearerToken returns the token of the Authorization header (RFC 6750, section 2.1).
@@ -495,12 +497,12 @@ type envelope struct {
 
 // writeOK answers with an envelope.
 func writeOK(rc *fasthttp.RequestCtx, message string, data any) error {
-	return serve.WriteJSON(rc, fasthttp.StatusOK, envelope{Message: message, Data: data})
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, envelope{Message: message, Data: data})
 }
 
 // writeAccepted answers with an envelope that what was asked for is yet to be confirmed.
 func writeAccepted(rc *fasthttp.RequestCtx, message string) error {
-	return serve.WriteJSON(rc, fasthttp.StatusAccepted, envelope{Message: message})
+	return httpserver.WriteJSON(rc, fasthttp.StatusAccepted, envelope{Message: message})
 }
 
 // timestamp is a time as the API writes it: in UTC, to the second.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 func TestUnknownPaths(t *testing.T) {
@@ -191,7 +191,7 @@ func TestRequestsAreLogged(t *testing.T) {
 	s := newSite(t)
 	_, services := s.services(t)
 	c := s.serve(t).signUp(t)
-	server, err := api.New(serve.Options{Log: slog.New(slog.NewTextHandler(&out, nil)), LogSampleRate: 1, Limits: s.setup.Limits}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
+	server, err := api.New(httpserver.Options{Log: slog.New(slog.NewTextHandler(&out, nil)), LogSampleRate: 1, Limits: s.setup.Limits}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,11 +442,11 @@ func TestRawRequests(t *testing.T) {
 func TestRegistrationSetting(t *testing.T) {
 	t.Parallel()
 
-	if _, err := api.New(serve.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, api.Config{Registration: "ajar"}, 0, time.Now); err == nil ||
+	if _, err := api.New(httpserver.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, api.Config{Registration: "ajar"}, 0, time.Now); err == nil ||
 		!strings.Contains(err.Error(), "REGISTRATION") {
 		t.Errorf("REGISTRATION=ajar: %v; want an error that names the setting", err)
 	}
-	if _, err := api.New(serve.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, api.Config{Registration: "confirm"}, 0, time.Now); err == nil ||
+	if _, err := api.New(httpserver.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, api.Config{Registration: "confirm"}, 0, time.Now); err == nil ||
 		!strings.Contains(err.Error(), "REGISTRATION") || !strings.Contains(err.Error(), "SMTP_HOST") {
 		t.Errorf("REGISTRATION=confirm without e-mail: %v; want an error that names both settings", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -85,7 +85,7 @@ func (s *Server) handleListTextures(ctx context.Context, rc *fasthttp.RequestCtx
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(page, query.Page, query.PerPage, core.MaxCounted/query.PerPage, toTextureJSON))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(page, query.Page, query.PerPage, core.MaxCounted/query.PerPage, toTextureJSON))
 }
 
 // handleGetTexture handles GET /api/textures/{tid}.
@@ -98,7 +98,7 @@ func (s *Server) handleGetTexture(ctx context.Context, rc *fasthttp.RequestCtx, 
 	if err != nil {
 		return err
 	}
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toTextureJSON(texture))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toTextureJSON(texture))
 }
 
 // parseTextureChange reads what is to become different of a texture.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -229,7 +229,7 @@ func TestUploadTooLarge(t *testing.T) {
 func TestNoUploadLimit(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "TEXTURE_BYTES=0").signUp(t)
+	c := start(t, "UPLOAD_MAX_BYTES=0").signUp(t)
 	a := c.upload(t, "name=N&type=steve", append(skinFile(t, 1), make([]byte, 2<<20)...))
 	if a.status != 200 {
 		t.Errorf("a file of 2 MiB is answered with %d %s", a.status, a.body)
@@ -246,7 +246,7 @@ func TestUploadWhileStoreIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	if s.files, err = objects.New(objects.Config{URL: "file://" + regular + "/textures", Timeout: time.Minute}); err != nil {
+	if s.files, err = blobstore.New(blobstore.Config{URL: "file://" + regular + "/textures", Timeout: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	c := s.serve(t).signUp(t)

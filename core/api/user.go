@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // userJSON is a user as the API writes it.
@@ -31,7 +31,7 @@ func toUserJSON(u core.User) userJSON {
 
 // handleGetUser handles GET /api/user.
 func (s *Server) handleGetUser(_ context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	return serve.WriteJSON(rc, fasthttp.StatusOK, toUserJSON(caller.User))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toUserJSON(caller.User))
 }
 
 // handleUpdateUser handles PUT /api/user.

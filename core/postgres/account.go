@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/casefold"
 )
 
 var _ core.AccountStore = (*DB)(nil)
@@ -17,7 +17,7 @@ func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string
 }
 
 func setNickname(ctx context.Context, q querier, user core.UserID, nickname string) (core.User, error) {
-	users, err := collect[core.User](ctx, q, statement{updateNickname, []any{user, nickname, fold.Key(nickname)}})
+	users, err := collect[core.User](ctx, q, statement{updateNickname, []any{user, nickname, casefold.Key(nickname)}})
 	return one(users, failure("change a nickname", err), core.ErrSignedOut)
 }
 

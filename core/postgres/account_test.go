@@ -10,17 +10,17 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // watchChanges returns a function that checks which keys were named since it was last
 // called.
-func watchChanges(t *testing.T, db *postgres.DB) func(what string, want ...mapping.Key) {
+func watchChanges(t *testing.T, db *postgres.DB) func(what string, want ...edgeproto.Key) {
 	t.Helper()
 	at := must(db.NumberChanges(t.Context()))(t).Revision
-	return func(what string, want ...mapping.Key) {
+	return func(what string, want ...edgeproto.Key) {
 		t.Helper()
 		head := must(db.NumberChanges(t.Context()))(t).Revision
 		got := slices.Concat(keysAfter(t, db, at)...)
@@ -39,13 +39,13 @@ func proofFor(user core.User) core.VerifiedCredentials {
 }
 
 // playerKeys are the keys that lead to a player.
-func playerKeys(p core.Player) []mapping.Key {
-	return []mapping.Key{mapping.PIDKey(int64(p.ID)), mapping.NameKey(p.Name), mapping.UUIDKey(p.UUID.String())}
+func playerKeys(p core.Player) []edgeproto.Key {
+	return []edgeproto.Key{edgeproto.PIDKey(int64(p.ID)), edgeproto.NameKey(p.Name), edgeproto.UUIDKey(p.UUID.String())}
 }
 
 // textureKeys are the keys that lead to a texture.
-func textureKeys(t core.Texture) []mapping.Key {
-	return []mapping.Key{mapping.TIDKey(int64(t.ID)), mapping.HashKey(t.Hash)}
+func textureKeys(t core.Texture) []edgeproto.Key {
+	return []edgeproto.Key{edgeproto.TIDKey(int64(t.ID)), edgeproto.HashKey(t.Hash)}
 }
 
 func TestAvatarsNameTheirUser(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAvatarsNameTheirUser(t *testing.T) {
 	wantKeys := watchChanges(t, db)
 
 	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
-	wantKeys("an avatar", mapping.UIDKey(int64(ann.ID)))
+	wantKeys("an avatar", edgeproto.UIDKey(int64(ann.ID)))
 	if calls == 0 {
 		t.Error("nobody rang")
 	}
@@ -69,7 +69,7 @@ func TestAvatarsNameTheirUser(t *testing.T) {
 	wantKind(t, err, fault.Invalid)
 	wantKeys("an avatar that is refused")
 	must(db.SetAvatar(t.Context(), ann.ID, 0))(t)
-	wantKeys("no avatar any more", mapping.UIDKey(int64(ann.ID)))
+	wantKeys("no avatar any more", edgeproto.UIDKey(int64(ann.ID)))
 	_, err = db.SetAvatar(t.Context(), ann.ID+100, 0)
 	wantKind(t, err, fault.Unauthenticated)
 }
@@ -140,7 +140,7 @@ func TestAvatarLocksItsTexture(t *testing.T) {
 		t.Error(err)
 	}
 	wantKeys("an avatar that is set, and deleted", append(
-		textureKeys(private), mapping.UIDKey(int64(ann.ID)), mapping.UIDKey(int64(ann.ID)), mapping.UIDKey(int64(bob.ID)))...)
+		textureKeys(private), edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID)))...)
 }
 
 // All that edges may know of a deleted user is named, and nothing else.
@@ -189,7 +189,7 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKeys("a deleted user", slices.Concat(
-		[]mapping.Key{mapping.UIDKey(int64(ann.ID)), mapping.UIDKey(int64(bob.ID))}, // whose avatar is gone
+		[]edgeproto.Key{edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID))}, // whose avatar is gone
 		playerKeys(own), playerKeys(skinned), playerKeys(caped), playerKeys(both), textureKeys(private), textureKeys(cape),
 	)...)
 	if calls != 1 {
@@ -198,11 +198,11 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	wantKind(t, db.DeleteUser(t.Context(), proofFor(ann)), fault.Unauthenticated)
 
 	// What edges are told then is what is true.
-	answer := must(db.Mappings(t.Context(), []mapping.Key{
-		mapping.UIDKey(int64(ann.ID)), mapping.NameKey("own"), mapping.TIDKey(int64(private.ID)), mapping.HashKey(private.Hash), mapping.TIDKey(int64(public.ID)), mapping.NameKey("caped"),
+	answer := must(db.Mappings(t.Context(), []edgeproto.Key{
+		edgeproto.UIDKey(int64(ann.ID)), edgeproto.NameKey("own"), edgeproto.TIDKey(int64(private.ID)), edgeproto.HashKey(private.Hash), edgeproto.TIDKey(int64(public.ID)), edgeproto.NameKey("caped"),
 	}))(t)
 	for i, m := range answer.Mappings[:4] {
-		if m != (mapping.Mapping{}) {
+		if m != (edgeproto.Mapping{}) {
 			t.Errorf("key %d of what is deleted leads to %+v", i, m)
 		}
 	}
@@ -258,7 +258,7 @@ func TestDeleteUserSeesConcurrentUndressing(t *testing.T) {
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
 	}
-	wantKeys("the deleted user", append(textureKeys(private), mapping.UIDKey(int64(ann.ID)))...)
+	wantKeys("the deleted user", append(textureKeys(private), edgeproto.UIDKey(int64(ann.ID)))...)
 	if got := playersOf(t, db, bob.ID)[0]; got != alex {
 		t.Errorf("the player is %+v; want %+v, untouched", got, alex)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
 // An administrator changes closets by the rules of their users.
@@ -77,7 +77,7 @@ func TestAdminRemovalUndresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKeys("the removal", playerKeys(wearer)...)
-	answer := must(r.db.Mappings(t.Context(), []mapping.Key{mapping.NameKey("wearer")}))(t)
+	answer := must(r.db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("wearer")}))(t)
 	if got := answer.Mappings[0].Player.Skin; got != nil {
 		t.Errorf("edges are told of %+v", got)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 var _ core.PlayerAdminStore = (*DB)(nil)
@@ -42,7 +42,7 @@ type playerAction struct {
 	slots core.TextureSlots
 	// loggedValue is what of a player changes; nil where that is nothing to tell.
 	loggedValue func(core.Player) any
-	do      func(tx pgx.Tx, before core.Player) (core.Player, error)
+	do          func(tx pgx.Tx, before core.Player) (core.Player, error)
 }
 
 const (
@@ -126,7 +126,7 @@ func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Actor, owner,
 // RenamePlayerBy renames a player.
 func (db *DB) RenamePlayerBy(ctx context.Context, admin core.Actor, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
-		action:  "player.rename",
+		action:      "player.rename",
 		loggedValue: func(p core.Player) any { return p.Name },
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
 			return rename(ctx, tx, before.Owner, player, name)
@@ -160,8 +160,8 @@ const movePlayer = withTarget + `verdict AS (
 // MovePlayerBy gives a player to another user.
 func (db *DB) MovePlayerBy(ctx context.Context, admin core.Actor, player core.PlayerID, owner core.UserID, quotas core.Quotas) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
-		action:  "player.move",
-		newOwner:      owner,
+		action:      "player.move",
+		newOwner:    owner,
 		loggedValue: func(p core.Player) any { return outfit{p.Owner, p.Skin, p.Cape} },
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
 			rows, err := collect[struct {
@@ -180,8 +180,8 @@ func (db *DB) MovePlayerBy(ctx context.Context, admin core.Actor, player core.Pl
 // SetPlayerTexturesBy applies textures.
 func (db *DB) SetPlayerTexturesBy(ctx context.Context, admin core.Actor, player core.PlayerID, slots core.TextureSlots) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
-		action:  "player.dress",
-		slots:   slots,
+		action:      "player.dress",
+		slots:       slots,
 		loggedValue: outfitOf,
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
 			return dress(ctx, tx, before.Owner, player, slots, "the owner's closet")
@@ -192,7 +192,7 @@ func (db *DB) SetPlayerTexturesBy(ctx context.Context, admin core.Actor, player 
 // ClearPlayerTexturesBy empties slots.
 func (db *DB) ClearPlayerTexturesBy(ctx context.Context, admin core.Actor, player core.PlayerID, skin, cape bool) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
-		action:  "player.undress",
+		action:      "player.undress",
 		loggedValue: outfitOf,
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
 			return changePlayer(ctx, tx, "undress a player", undressPlayer, before.Owner, player, skin, cape)
@@ -223,7 +223,7 @@ func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Pag
 		f.add("uid = $%d", query.Owner)
 	}
 	if query.Name != "" {
-		f.add("strpos(name_key, $%d) > 0", fold.Key(query.Name))
+		f.add("strpos(name_key, $%d) > 0", casefold.Key(query.Name))
 	}
 	result := core.Page[core.Player]{}
 	total, more, ids, err := db.find(ctx, "pid", "players", f, query.Page, query.PerPage)

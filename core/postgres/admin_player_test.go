@@ -11,8 +11,8 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -34,7 +34,7 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	renamed.Name = "Alex"
 
 	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
-	wantKeys("a rename", append(playerKeys(renamed), mapping.NameKey("Steve"))...)
+	wantKeys("a rename", append(playerKeys(renamed), edgeproto.NameKey("Steve"))...)
 	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
 	wantKeys("a rename to the same name")
 	_, err := db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSlots{Skin: &bobs.ID})

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/casefold"
 )
 
 var (
@@ -31,7 +31,7 @@ type userAction struct {
 	action string
 	// loggedValue is what of a user changes; nil where the log must not, or need not, say.
 	loggedValue func(core.User) any
-	do      func(tx pgx.Tx, admin core.Actor, before core.User) (core.User, error)
+	do          func(tx pgx.Tx, admin core.Actor, before core.User) (core.User, error)
 	// lock, if any, locks the actor, the user and others with them.
 	lock statement
 }
@@ -91,7 +91,7 @@ func userSubject(user core.UserID) string { return fmt.Sprintf("user:%d", user) 
 // SetNicknameBy gives a user another nickname.
 func (db *DB) SetNicknameBy(ctx context.Context, admin core.Actor, user core.UserID, nickname string) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
-		action:  "user.nickname",
+		action:      "user.nickname",
 		loggedValue: func(u core.User) any { return u.Nickname },
 		do: func(tx pgx.Tx, _ core.Actor, _ core.User) (core.User, error) {
 			return setNickname(ctx, tx, user, nickname)
@@ -102,7 +102,7 @@ func (db *DB) SetNicknameBy(ctx context.Context, admin core.Actor, user core.Use
 // SetEmailBy gives a user another e-mail address.
 func (db *DB) SetEmailBy(ctx context.Context, admin core.Actor, user core.UserID, change core.EmailChange) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
-		action:  "user.email",
+		action:      "user.email",
 		loggedValue: func(u core.User) any { return u.Email },
 		do: func(tx pgx.Tx, _ core.Actor, before core.User) (core.User, error) {
 			return setEmail(ctx, tx, core.VerifiedCredentials{Credentials: core.Credentials{User: before}}, change)
@@ -125,7 +125,7 @@ const updateVerified = `UPDATE users u SET verified = $2 WHERE uid = $1 RETURNIN
 // SetVerifiedBy says whether a user's e-mail address is verified.
 func (db *DB) SetVerifiedBy(ctx context.Context, admin core.Actor, user core.UserID, verified bool) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
-		action:  "user.verified",
+		action:      "user.verified",
 		loggedValue: func(u core.User) any { return u.Verified },
 		do: func(tx pgx.Tx, _ core.Actor, _ core.User) (core.User, error) {
 			users, err := collect[core.User](ctx, tx, statement{updateVerified, []any{user, verified}})
@@ -137,7 +137,7 @@ func (db *DB) SetVerifiedBy(ctx context.Context, admin core.Actor, user core.Use
 // SetScoreBy sets a user's score.
 func (db *DB) SetScoreBy(ctx context.Context, admin core.Actor, user core.UserID, score int64) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
-		action:  "user.score",
+		action:      "user.score",
 		loggedValue: func(u core.User) any { return u.Score },
 		do: func(tx pgx.Tx, _ core.Actor, before core.User) (core.User, error) {
 			return setScore(ctx, tx, before, score)
@@ -155,7 +155,7 @@ func setScore(ctx context.Context, tx pgx.Tx, before core.User, score int64) (co
 // SetPermissionBy changes what a user may do.
 func (db *DB) SetPermissionBy(ctx context.Context, admin core.Actor, user core.UserID, permission core.Permission) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
-		action:  "user.permission",
+		action:      "user.permission",
 		loggedValue: func(u core.User) any { return u.Permission },
 		do: func(tx pgx.Tx, admin core.Actor, _ core.User) (core.User, error) {
 			if err := admin.CanGrant(permission); err != nil {
@@ -188,13 +188,13 @@ func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Page[co
 		f.add("u.uid = $%d", query.ID)
 	}
 	if query.Email != "" {
-		f.add("strpos(u.email_key, $%d) > 0", fold.Key(query.Email))
+		f.add("strpos(u.email_key, $%d) > 0", casefold.Key(query.Email))
 	}
 	if query.Nickname != "" {
 		if err := db.fillForSearch(ctx, nicknameKeys); err != nil {
 			return core.Page[core.User]{}, err
 		}
-		f.add("strpos(u.nickname_key, $%d) > 0", fold.Key(query.Nickname))
+		f.add("strpos(u.nickname_key, $%d) > 0", casefold.Key(query.Nickname))
 	}
 	result := core.Page[core.User]{}
 	total, more, ids, err := db.find(ctx, "u.uid", "users u", f, query.Page, query.PerPage)

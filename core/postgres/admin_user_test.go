@@ -10,8 +10,8 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -123,7 +123,7 @@ func TestAdminDeletionNamesItsKeys(t *testing.T) {
 	if err := db.DeleteUserBy(t.Context(), ann, bob.ID); err != nil {
 		t.Fatal(err)
 	}
-	wantKeys("a deleted user", slices.Concat([]mapping.Key{mapping.UIDKey(int64(bob.ID))}, playerKeys(own), playerKeys(anns), textureKeys(private))...)
+	wantKeys("a deleted user", slices.Concat([]edgeproto.Key{edgeproto.UIDKey(int64(bob.ID))}, playerKeys(own), playerKeys(anns), textureKeys(private))...)
 	if calls != 1 {
 		t.Errorf("it rang %d times; want once", calls)
 	}

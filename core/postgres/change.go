@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 var _ core.ChangeStore = (*DB)(nil)
@@ -75,7 +75,7 @@ func (db *DB) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 			return core.FeedHead{}, failure("number changes", err)
 		}
 		if row := rows[0]; !row.Pending {
-			return core.FeedHead{Cursor: mapping.Cursor{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed}, nil
+			return core.FeedHead{Cursor: edgeproto.Cursor{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed}, nil
 		}
 		statements = []statement{{lockFeed, nil}, {numberChanges, []any{numberBatch}}}
 	}
@@ -86,17 +86,17 @@ const selectChanges = `
 
 // ChangesAfter returns changes in order. Their positions lack the epoch, which
 // the caller knows.
-func (db *DB) ChangesAfter(ctx context.Context, revision int64, limit int) ([]mapping.Event, error) {
+func (db *DB) ChangesAfter(ctx context.Context, revision int64, limit int) ([]edgeproto.Event, error) {
 	rows, err := collect[struct {
 		Revision int64
-		Keys     []mapping.Key
+		Keys     []edgeproto.Key
 	}](ctx, db.feed, statement{selectChanges, []any{revision, limit}})
 	if err != nil {
 		return nil, failure("read changes", err)
 	}
-	events := make([]mapping.Event, len(rows))
+	events := make([]edgeproto.Event, len(rows))
 	for i, row := range rows {
-		events[i] = mapping.Event{Cursor: mapping.Cursor{Revision: row.Revision}, Keys: row.Keys}
+		events[i] = edgeproto.Event{Cursor: edgeproto.Cursor{Revision: row.Revision}, Keys: row.Keys}
 	}
 	return events, nil
 }
@@ -119,7 +119,7 @@ const updateEpoch = `UPDATE feed SET epoch = gen_random_uuid() WHERE epoch::text
 
 // RenewEpoch begins a new epoch, unless one began already or the feed has come
 // as far as the position.
-func (db *DB) RenewEpoch(ctx context.Context, seen mapping.Cursor) error {
+func (db *DB) RenewEpoch(ctx context.Context, seen edgeproto.Cursor) error {
 	_, err := db.feed.Exec(ctx, updateEpoch, seen.Epoch, seen.Revision)
 	return failure("begin a new epoch", err)
 }

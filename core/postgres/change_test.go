@@ -13,16 +13,16 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // keysAfter returns the keys of every change after a revision, sorted within
 // each change.
-func keysAfter(t *testing.T, db *postgres.DB, revision int64) [][]mapping.Key {
+func keysAfter(t *testing.T, db *postgres.DB, revision int64) [][]edgeproto.Key {
 	t.Helper()
 	events := must(db.ChangesAfter(t.Context(), revision, 1000))(t)
-	keys := [][]mapping.Key{}
+	keys := [][]edgeproto.Key{}
 	for i, e := range events {
 		if want := revision + int64(i) + 1; e.Revision != want {
 			t.Errorf("change %d has revision %d; want %d", i, e.Revision, want)
@@ -40,10 +40,10 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	calls := 0
 	db.OnChange(func() { calls++ })
 	var at int64
-	expect := func(what string, want ...mapping.Key) {
+	expect := func(what string, want ...edgeproto.Key) {
 		t.Helper()
 		head := must(db.NumberChanges(t.Context()))(t).Revision
-		wantChanges := [][]mapping.Key{}
+		wantChanges := [][]edgeproto.Key{}
 		if len(want) > 0 {
 			wantChanges = append(wantChanges, slices.Sorted(slices.Values(want)))
 			if calls == 0 {
@@ -57,23 +57,23 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	}
 
 	ann := addUser(t, db, "ann")
-	expect("a registration", mapping.UIDKey(int64(ann.ID)))
+	expect("a registration", edgeproto.UIDKey(int64(ann.ID)))
 	bob := must(db.CreateUser(t.Context(), core.NewUser{Email: "b@x.org", EmailKey: "b@x.org", Nickname: "b", PasswordHash: "x", Player: player("Bob")}))(t)
 	bobs := playersOf(t, db, bob.ID)[0]
-	expect("a registration with a player", append(playerKeys(bobs), mapping.UIDKey(int64(bob.ID)))...)
+	expect("a registration with a player", append(playerKeys(bobs), edgeproto.UIDKey(int64(bob.ID)))...)
 
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	pid, uuid := mapping.PIDKey(int64(steve.ID)), mapping.UUIDKey(steve.UUID.String())
-	expect("an added player", pid, mapping.NameKey("Steve"), uuid)
+	pid, uuid := edgeproto.PIDKey(int64(steve.ID)), edgeproto.UUIDKey(steve.UUID.String())
+	expect("an added player", pid, edgeproto.NameKey("Steve"), uuid)
 	must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex")))(t)
-	expect("a renamed player", pid, mapping.NameKey("Steve"), mapping.NameKey("Alex"), uuid)
+	expect("a renamed player", pid, edgeproto.NameKey("Steve"), edgeproto.NameKey("Alex"), uuid)
 	must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex")))(t)
 	expect("a player renamed to the same")
 
 	a := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
-	expect("an upload", mapping.TIDKey(int64(a.ID)), mapping.HashKey(a.Hash))
+	expect("an upload", edgeproto.TIDKey(int64(a.ID)), edgeproto.HashKey(a.Hash))
 	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
-	expect("a dressed player", pid, mapping.NameKey("Alex"), uuid)
+	expect("a dressed player", pid, edgeproto.NameKey("Alex"), uuid)
 	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
 	expect("a player dressed in the same")
 	if _, err := db.ClearPlayerTextures(t.Context(), bob.ID, steve.ID, true, true); err == nil {
@@ -81,17 +81,17 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	}
 	expect("a refusal")
 	must(db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, true))(t)
-	expect("an undressed player", pid, mapping.NameKey("Alex"), uuid)
+	expect("an undressed player", pid, edgeproto.NameKey("Alex"), uuid)
 	if err := db.DeletePlayer(t.Context(), ann.ID, steve.ID); err != nil {
 		t.Fatal(err)
 	}
-	expect("a deleted player", pid, mapping.NameKey("Alex"), uuid)
+	expect("a deleted player", pid, edgeproto.NameKey("Alex"), uuid)
 }
 
 // write writes a change that names a key.
-func write(t *testing.T, tx pgx.Tx, key mapping.Key) {
+func write(t *testing.T, tx pgx.Tx, key edgeproto.Key) {
 	t.Helper()
-	if _, err := tx.Exec(t.Context(), "INSERT INTO changes (keys) VALUES ($1)", []mapping.Key{key}); err != nil {
+	if _, err := tx.Exec(t.Context(), "INSERT INTO changes (keys) VALUES ($1)", []edgeproto.Key{key}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,7 +120,7 @@ func TestRevisionsFollowCommits(t *testing.T) {
 	if head := must(db.NumberChanges(t.Context()))(t); head.Revision != 2 {
 		t.Fatalf("head %v; want revision 2", head)
 	}
-	if diff := cmp.Diff([][]mapping.Key{{"name:late"}, {"name:early"}}, keysAfter(t, db, 0)); diff != "" {
+	if diff := cmp.Diff([][]edgeproto.Key{{"name:late"}, {"name:early"}}, keysAfter(t, db, 0)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
@@ -152,7 +152,7 @@ func TestNumberingInParallel(t *testing.T) {
 	if head := must(db.NumberChanges(t.Context()))(t); head.Revision != 101 {
 		t.Errorf("head %v after 101 changes", head)
 	}
-	counts := map[mapping.Key]int{}
+	counts := map[edgeproto.Key]int{}
 	for _, keys := range keysAfter(t, db, 0) {
 		for _, key := range keys {
 			counts[key]++
@@ -249,41 +249,41 @@ func TestMappings(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	mapped := func(x core.Texture) *mapping.Texture {
-		return &mapping.Texture{TID: int64(x.ID), Hash: x.Hash, Type: x.Type}
+	mapped := func(x core.Texture) *edgeproto.Texture {
+		return &edgeproto.Texture{TID: int64(x.ID), Hash: x.Hash, Type: x.Type}
 	}
-	steveMapping := mapping.Mapping{Player: &mapping.Player{PID: int64(steve.ID), UUID: steve.UUID.String(), Name: "Steve", Skin: mapped(a), Cape: mapped(cape)}}
+	steveMapping := edgeproto.Mapping{Player: &edgeproto.Player{PID: int64(steve.ID), UUID: steve.UUID.String(), Name: "Steve", Skin: mapped(a), Cape: mapped(cape)}}
 	lookups := []struct {
-		key  mapping.Key
-		want mapping.Mapping
+		key  edgeproto.Key
+		want edgeproto.Mapping
 	}{
-		{mapping.NameKey("sTEVE"), steveMapping},
-		{mapping.UUIDKey(steve.UUID.String()), steveMapping},
-		{mapping.NameKey("bare"), mapping.Mapping{Player: &mapping.Player{PID: int64(bare.ID), UUID: bare.UUID.String(), Name: "Bare"}}},
-		{mapping.NameKey("nobody"), mapping.Mapping{}},
-		{mapping.UIDKey(int64(ann.ID)), mapping.Mapping{User: &mapping.User{UID: int64(ann.ID), Avatar: int64(b.ID), Texture: mapped(b)}}},
-		{mapping.UIDKey(int64(bob.ID)), mapping.Mapping{User: &mapping.User{UID: int64(bob.ID), Avatar: 12345}}}, // gone
-		{mapping.UIDKey(999), mapping.Mapping{}},
-		{mapping.TIDKey(int64(cape.ID)), mapping.Mapping{Texture: mapped(cape)}},
-		{mapping.TIDKey(0), mapping.Mapping{}},
-		{mapping.HashKey(first.Hash), mapping.Mapping{Texture: mapped(a)}}, // the lowest TID decides
-		{mapping.HashKey(skin.Hash{}), mapping.Mapping{}},
-		{"name:with\x00nul", mapping.Mapping{}},
-		{"name:not utf-8 \xff", mapping.Mapping{}},
-		{"uid:99999999999999999999", mapping.Mapping{}},
-		{"uuid:nonsense", mapping.Mapping{}},
-		{"hash:nonsense", mapping.Mapping{}},
-		{"nonsense", mapping.Mapping{}},
-		{mapping.NameKey("Steve"), steveMapping}, // asked twice
+		{edgeproto.NameKey("sTEVE"), steveMapping},
+		{edgeproto.UUIDKey(steve.UUID.String()), steveMapping},
+		{edgeproto.NameKey("bare"), edgeproto.Mapping{Player: &edgeproto.Player{PID: int64(bare.ID), UUID: bare.UUID.String(), Name: "Bare"}}},
+		{edgeproto.NameKey("nobody"), edgeproto.Mapping{}},
+		{edgeproto.UIDKey(int64(ann.ID)), edgeproto.Mapping{User: &edgeproto.User{UID: int64(ann.ID), Avatar: int64(b.ID), Texture: mapped(b)}}},
+		{edgeproto.UIDKey(int64(bob.ID)), edgeproto.Mapping{User: &edgeproto.User{UID: int64(bob.ID), Avatar: 12345}}}, // gone
+		{edgeproto.UIDKey(999), edgeproto.Mapping{}},
+		{edgeproto.TIDKey(int64(cape.ID)), edgeproto.Mapping{Texture: mapped(cape)}},
+		{edgeproto.TIDKey(0), edgeproto.Mapping{}},
+		{edgeproto.HashKey(first.Hash), edgeproto.Mapping{Texture: mapped(a)}}, // the lowest TID decides
+		{edgeproto.HashKey(skin.Hash{}), edgeproto.Mapping{}},
+		{"name:with\x00nul", edgeproto.Mapping{}},
+		{"name:not utf-8 \xff", edgeproto.Mapping{}},
+		{"uid:99999999999999999999", edgeproto.Mapping{}},
+		{"uuid:nonsense", edgeproto.Mapping{}},
+		{"hash:nonsense", edgeproto.Mapping{}},
+		{"nonsense", edgeproto.Mapping{}},
+		{edgeproto.NameKey("Steve"), steveMapping}, // asked twice
 	}
-	keys, want := make([]mapping.Key, len(lookups)), make([]mapping.Mapping, len(lookups))
+	keys, want := make([]edgeproto.Key, len(lookups)), make([]edgeproto.Mapping, len(lookups))
 	for i, a := range lookups {
 		keys[i], want[i] = a.key, a.want
 	}
 	head := must(db.NumberChanges(t.Context()))(t)
 	got := must(db.Mappings(t.Context(), keys))(t)
-	undated := cmpopts.IgnoreFields(mapping.Mapping{}, "Modified") // has a test of its own
-	if diff := cmp.Diff(mapping.LookupResponse{Cursor: head.Cursor, Mappings: want}, got, undated); diff != "" {
+	undated := cmpopts.IgnoreFields(edgeproto.Mapping{}, "Modified") // has a test of its own
+	if diff := cmp.Diff(edgeproto.LookupResponse{Cursor: head.Cursor, Mappings: want}, got, undated); diff != "" {
 		t.Errorf("mappings (-want +got):\n%s", diff)
 	}
 
@@ -302,7 +302,7 @@ func TestMappingsBeforeNumbering(t *testing.T) {
 	head := must(db.NumberChanges(t.Context()))(t)
 	addPlayer(t, db, ann.ID, "Steve")
 
-	got := must(db.Mappings(t.Context(), []mapping.Key{mapping.NameKey("steve")}))(t)
+	got := must(db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("steve")}))(t)
 	if got.Cursor != head.Cursor || got.Mappings[0].Player == nil {
 		t.Errorf("answer %+v; want the player, at %v", got, head.Cursor)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/limit"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
 // clientLimits bounds how many connections of a pool one client holds. A statement may wait
@@ -18,8 +18,8 @@ import (
 // client that wait for the same row would hold all connections, and those of all other
 // clients would wait for one.
 type clientLimits struct {
-	users    *limit.Semaphore[core.UserID] // nil: no bound
-	networks *limit.Semaphore[netip.Prefix]
+	users    *ratelimit.Semaphore[core.UserID] // nil: no bound
+	networks *ratelimit.Semaphore[netip.Prefix]
 }
 
 const (
@@ -35,9 +35,9 @@ const (
 // newClientLimits returns the limits at a pool: a network has three quarters of the
 // connections, so that some are left to all others.
 func newClientLimits(pool *pgxpool.Pool, users int) clientLimits {
-	l := clientLimits{networks: limit.NewSemaphore[netip.Prefix](max(1, 3*int(pool.Config().MaxConns)/4))}
+	l := clientLimits{networks: ratelimit.NewSemaphore[netip.Prefix](max(1, 3*int(pool.Config().MaxConns)/4))}
 	if users > 0 {
-		l.users = limit.NewSemaphore[core.UserID](users)
+		l.users = ratelimit.NewSemaphore[core.UserID](users)
 	}
 	return l
 }
@@ -46,15 +46,15 @@ func newClientLimits(pool *pgxpool.Pool, users int) clientLimits {
 // second, and those for reads, if lists have none of their own, are needed for all else, too.
 type listLimits struct {
 	clientLimits
-	all *limit.Semaphore[struct{}]
+	all *ratelimit.Semaphore[struct{}]
 }
 
 // newListLimits returns the limits of lists that may hold so many connections: all of them, and
 // two thirds for one network.
 func newListLimits(connections int) listLimits {
 	return listLimits{
-		clientLimits{networks: limit.NewSemaphore[netip.Prefix](max(1, 2*connections/3))},
-		limit.NewSemaphore[struct{}](max(1, connections)),
+		clientLimits{networks: ratelimit.NewSemaphore[netip.Prefix](max(1, 2*connections/3))},
+		ratelimit.NewSemaphore[struct{}](max(1, connections)),
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -56,7 +56,7 @@ func (db *DB) Closet(ctx context.Context, ticket core.VerifiedToken, query core.
 }
 
 func closetStatement(user core.UserID, query core.ClosetQuery) statement {
-	return statement{selectCloset, []any{user, query.Capes, fold.Key(query.Name), query.PerPage, query.Page}}
+	return statement{selectCloset, []any{user, query.Capes, casefold.Key(query.Name), query.PerPage, query.Page}}
 }
 
 // closetPage returns the page that a function reads, which it does again where the keys
@@ -149,7 +149,7 @@ func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.
 }
 
 func addClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID, name string, terms core.Pricing) error {
-	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund, fold.Key(name)}
+	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund, casefold.Key(name)}
 	lock, add := statement{lockUser, []any{user}}, statement{insertClosetItem + addLike + selectViolation, args}
 	if terms.Reward > 0 {
 		lock = statement{lockUsersAndUploader, []any{[]core.UserID{user}, texture}}
@@ -194,7 +194,7 @@ const updateClosetItem = `UPDATE closet_items SET item_name = $3, item_key = $4 
 
 // RenameClosetItem gives an item another name.
 func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string) error {
-	tag, err := db.writes.Exec(ctx, updateClosetItem, user, texture, name, fold.Key(name))
+	tag, err := db.writes.Exec(ctx, updateClosetItem, user, texture, name, casefold.Key(name))
 	switch {
 	case err != nil:
 		return failure("rename a closet item", err)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -44,15 +44,15 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	wantKeys("dressing", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
 	must(db.SetAvatar(t.Context(), ann.ID, public))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private))(t)
-	wantKeys("avatars", mapping.UIDKey(int64(ann.ID)), mapping.UIDKey(int64(bob.ID)))
+	wantKeys("avatars", edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID)))
 	do(db.RemoveClosetItem(t.Context(), ann.ID, public))
 	wantKeys("a removal of what is public")
 	must(db.SetAvatar(t.Context(), ann.ID, private))(t)
-	wantKeys("another avatar", mapping.UIDKey(int64(ann.ID)))
+	wantKeys("another avatar", edgeproto.UIDKey(int64(ann.ID)))
 	calls := 0
 	db.OnChange(func() { calls++ })
 	do(db.RemoveClosetItem(t.Context(), ann.ID, private))
-	wantKeys("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second), []mapping.Key{mapping.UIDKey(int64(ann.ID))})...)
+	wantKeys("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second), []edgeproto.Key{edgeproto.UIDKey(int64(ann.ID))})...)
 	if got, uploaders := must(db.UserByEmail(t.Context(), ann.Email))(t).Avatar, must(db.UserByEmail(t.Context(), bob.Email))(t).Avatar; got != 0 || uploaders != private {
 		t.Errorf("the avatars are %d, and the uploader's %d; want 0 and %d", got, uploaders, private)
 	}
@@ -62,7 +62,7 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	wantKind(t, db.RemoveClosetItem(t.Context(), ann.ID, private), fault.NotFound)
 	wantKeys("a removal of what is not there")
 
-	answer := must(db.Mappings(t.Context(), []mapping.Key{mapping.NameKey("first"), mapping.NameKey("bobs")}))(t)
+	answer := must(db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("first"), edgeproto.NameKey("bobs")}))(t)
 	if got := answer.Mappings[0].Player.Skin; got != nil {
 		t.Errorf("edges are told of %+v", got)
 	}

@@ -65,9 +65,9 @@ func (db *DB) LimitListRows(rows int) {
 
 // ListQuery is a statement that may find a page, with what the planner may not use for it.
 type ListQuery struct {
-	SQL  string
-	Args []any
-	Disabled  []string
+	SQL      string
+	Args     []any
+	Disabled []string
 }
 
 // ListQueries returns what is tried for a list.

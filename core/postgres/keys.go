@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 const (
@@ -35,8 +35,8 @@ type keyColumn struct {
 }
 
 var (
-	nicknameKeys = keyColumn{selectUnkeyedUsers, updateNicknameKeys, fold.Key}
-	itemKeys     = keyColumn{selectUnkeyedItems, updateItemKeys, fold.Key}
+	nicknameKeys = keyColumn{selectUnkeyedUsers, updateNicknameKeys, casefold.Key}
+	itemKeys     = keyColumn{selectUnkeyedItems, updateItemKeys, casefold.Key}
 	textureKeys  = keyColumn{selectUnkeyedTextures, updateNameKeys, NameKey}
 )
 

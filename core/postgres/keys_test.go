@@ -11,8 +11,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // Search keys of rows that were there before the columns are made in batches, once.
@@ -45,7 +45,7 @@ func TestFillKeys(t *testing.T) {
 		name, column string
 		key          func(string) string
 	}{
-		"users": {"nickname", "nickname_key", fold.Key}, "closet_items": {"item_name", "item_key", fold.Key}, "textures": {"name", "name_key", postgres.NameKey},
+		"users": {"nickname", "nickname_key", casefold.Key}, "closet_items": {"item_name", "item_key", casefold.Key}, "textures": {"name", "name_key", postgres.NameKey},
 	} {
 		rows, err := conn.Query(t.Context(), fmt.Sprintf("SELECT %s, coalesce(%s, '') FROM %s", of.name, of.column, table))
 		if err != nil {

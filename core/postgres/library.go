@@ -39,11 +39,11 @@ type list struct {
 	limits rowLimits
 	key    string // what is looked for in names
 
-	from, to int // of the page, of all that is found
-	maxCounted     int // that are counted
+	from, to   int // of the page, of all that is found
+	maxCounted int // that are counted
 
-	total        int
-	tids         []core.TextureID
+	total             int
+	tids              []core.TextureID
 	hasTotal, hasPage bool
 }
 
@@ -195,8 +195,8 @@ func matchShare(a listResult) float64 { return float64(a.Found) / float64(max(a.
 
 // visibleSet is some of the textures that a user may see, which an index has in order.
 type visibleSet struct {
-	ofUploader   bool // of one uploader
-	where string
+	ofUploader bool // of one uploader
+	where      string
 }
 
 // types returns the types of textures that are listed.

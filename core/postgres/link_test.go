@@ -15,17 +15,17 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/casefold"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // linkTest is a database in which mails are opened.
 type linkTest struct {
 	*postgres.DB
-	conn *pgx.Conn
-	now  time.Time
+	conn   *pgx.Conn
+	now    time.Time
 	tokens byte
 }
 
@@ -219,7 +219,9 @@ func TestLinksAreVoided(t *testing.T) {
 		return err
 	})
 	f("another password", func() error { return l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, NewHash: "y"}) })
-	f("another reset", func() error { return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", homeNetwork, l.now) })
+	f("another reset", func() error {
+		return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", homeNetwork, l.now)
+	})
 	f("the account is deleted", func() error {
 		if err := l.DeleteUser(t.Context(), proofFor(ann)); err != nil {
 			return err
@@ -308,7 +310,7 @@ func TestConfirmRegistration(t *testing.T) {
 		t.Errorf("the user has %d players of the name; want 1", n)
 	}
 	must(l.NumberChanges(t.Context()))(t)
-	if keys := keysAfter(t, l.DB, head.Revision); len(keys) != 1 || !slices.Contains(keys[0], mapping.UIDKey(int64(ann.ID))) || !slices.Contains(keys[0], mapping.NameKey("Ann")) {
+	if keys := keysAfter(t, l.DB, head.Revision); len(keys) != 1 || !slices.Contains(keys[0], edgeproto.UIDKey(int64(ann.ID))) || !slices.Contains(keys[0], edgeproto.NameKey("Ann")) {
 		t.Errorf("edges are told of %v", keys)
 	}
 	_, err := l.Registration(t.Context(), first, l.now)
@@ -431,7 +433,7 @@ func TestSetEmailQueuesMails(t *testing.T) {
 	addUser(t, l.DB, "ben")
 	f := func(email string, tell bool, want int) {
 		t.Helper()
-		_, _ = l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: email, EmailKey: fold.Key(email), Notify: tell})
+		_, _ = l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: email, EmailKey: casefold.Key(email), Notify: tell})
 		if n := l.count(t, "SELECT count(*) FROM mails"); n != want {
 			t.Errorf("after a change to %s there are %d mails; want %d", email, n, want)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -114,7 +114,7 @@ func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
 	}
 	head := must(db.NumberChanges(t.Context()))(t)
 	keys := keysAfter(t, db, head.Revision-1)[0]
-	if !slices.Contains(keys, mapping.NameKey("Between")) || !slices.Contains(keys, mapping.NameKey("Last")) {
+	if !slices.Contains(keys, edgeproto.NameKey("Between")) || !slices.Contains(keys, edgeproto.NameKey("Last")) {
 		t.Errorf("the rename names %v; want the name it replaced and the one it gave", keys)
 	}
 }
@@ -268,7 +268,7 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	other.waitBlocked(t, 8) // they have every connection for requests
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := db.Mappings(ctx, []mapping.Key{mapping.UIDKey(int64(ann.ID))}); err != nil {
+	if _, err := db.Mappings(ctx, []edgeproto.Key{edgeproto.UIDKey(int64(ann.ID))}); err != nil {
 		t.Errorf("edges get no answer while requests wait: %v", err)
 	}
 	if _, err := db.NumberChanges(ctx); err != nil {

@@ -96,7 +96,7 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.Verif
 	}
 	return core.VerifiedCredentials{
 		Credentials: core.Credentials{User: core.User{ID: row.ID, Email: row.Email, Permission: row.Permission}, PasswordHash: row.PasswordHash},
-		AttemptID:     row.Attempt,
+		AttemptID:   row.Attempt,
 	}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -50,7 +50,7 @@ type mappingRow struct {
 	Epoch    string
 	Revision int64
 
-	Key              *mapping.Key
+	Key              *edgeproto.Key
 	PID, UID, Avatar *int64
 	UUID             *uuid.UUID
 	Name             *string
@@ -69,28 +69,28 @@ type keysByKind struct {
 }
 
 // add adds a key. One that nothing can have is left out.
-func (k *keysByKind) add(key mapping.Key) {
+func (k *keysByKind) add(key edgeproto.Key) {
 	kind, value, _ := strings.Cut(string(key), ":")
 	number, numberErr := strconv.ParseInt(value, 10, 64)
 	switch kind + ":" {
-	case mapping.NamePrefix:
+	case edgeproto.NamePrefix:
 		// PostgreSQL's text holds neither; no player's name does.
 		if utf8.ValidString(value) && !strings.Contains(value, "\x00") {
 			k.names = append(k.names, value)
 		}
-	case mapping.UUIDPrefix:
+	case edgeproto.UUIDPrefix:
 		if id, err := uuid.Parse(value); err == nil {
 			k.uuids = append(k.uuids, id.String())
 		}
-	case mapping.UIDPrefix:
+	case edgeproto.UIDPrefix:
 		if numberErr == nil {
 			k.uids = append(k.uids, number)
 		}
-	case mapping.TIDPrefix:
+	case edgeproto.TIDPrefix:
 		if numberErr == nil {
 			k.tids = append(k.tids, number)
 		}
-	case mapping.HashPrefix:
+	case edgeproto.HashPrefix:
 		if hash, err := skin.ParseHash(value); err == nil {
 			k.hashes = append(k.hashes, hash[:])
 		}
@@ -98,25 +98,25 @@ func (k *keysByKind) add(key mapping.Key) {
 }
 
 // Mappings returns what keys lead to.
-func (db *DB) Mappings(ctx context.Context, keys []mapping.Key) (mapping.LookupResponse, error) {
+func (db *DB) Mappings(ctx context.Context, keys []edgeproto.Key) (edgeproto.LookupResponse, error) {
 	var k keysByKind
 	for _, key := range keys {
 		k.add(key)
 	}
 	rows, err := lookUp[mappingRow](ctx, db, statement{selectMappings, []any{k.names, k.uuids, k.uids, k.tids, k.hashes}})
 	if err != nil {
-		return mapping.LookupResponse{}, failure("read mappings", err)
+		return edgeproto.LookupResponse{}, failure("read mappings", err)
 	}
 
-	response := mapping.LookupResponse{Mappings: make([]mapping.Mapping, len(keys))}
-	mappings := make(map[mapping.Key]mapping.Mapping, len(rows))
+	response := edgeproto.LookupResponse{Mappings: make([]edgeproto.Mapping, len(keys))}
+	mappings := make(map[edgeproto.Key]edgeproto.Mapping, len(rows))
 	for _, row := range rows {
 		response.Epoch, response.Revision = row.Epoch, row.Revision
 		if row.Key == nil {
 			continue
 		}
 		if mappings[*row.Key], err = row.mapping(); err != nil {
-			return mapping.LookupResponse{}, err
+			return edgeproto.LookupResponse{}, err
 		}
 	}
 	for i, key := range keys {
@@ -125,27 +125,27 @@ func (db *DB) Mappings(ctx context.Context, keys []mapping.Key) (mapping.LookupR
 	return response, nil
 }
 
-func (r mappingRow) mapping() (mapping.Mapping, error) {
+func (r mappingRow) mapping() (edgeproto.Mapping, error) {
 	texture, err := mappedTexture(r.TID, r.Hash, r.Type)
 	if err != nil {
-		return mapping.Mapping{}, err
+		return edgeproto.Mapping{}, err
 	}
 	cape, err := mappedTexture(r.CapeTID, r.CapeHash, r.CapeType)
 	if err != nil {
-		return mapping.Mapping{}, err
+		return edgeproto.Mapping{}, err
 	}
 	switch {
 	case *r.PID != 0:
-		return mapping.Mapping{Player: &mapping.Player{PID: *r.PID, UUID: r.UUID.String(), Name: *r.Name, Skin: texture, Cape: cape}, Modified: *r.Modified}, nil
+		return edgeproto.Mapping{Player: &edgeproto.Player{PID: *r.PID, UUID: r.UUID.String(), Name: *r.Name, Skin: texture, Cape: cape}, Modified: *r.Modified}, nil
 	case *r.UID != 0:
-		return mapping.Mapping{User: &mapping.User{UID: *r.UID, Avatar: *r.Avatar, Texture: texture}}, nil
+		return edgeproto.Mapping{User: &edgeproto.User{UID: *r.UID, Avatar: *r.Avatar, Texture: texture}}, nil
 	default:
-		return mapping.Mapping{Texture: texture, Modified: *r.Modified}, nil
+		return edgeproto.Mapping{Texture: texture, Modified: *r.Modified}, nil
 	}
 }
 
 // mappedTexture returns nil where there is no texture.
-func mappedTexture(tid *int64, hash []byte, kind *string) (*mapping.Texture, error) {
+func mappedTexture(tid *int64, hash []byte, kind *string) (*edgeproto.Texture, error) {
 	if tid == nil {
 		return nil, nil
 	}
@@ -153,7 +153,7 @@ func mappedTexture(tid *int64, hash []byte, kind *string) (*mapping.Texture, err
 	if err != nil || len(hash) != len(skin.Hash{}) {
 		return nil, fmt.Errorf("texture %d has type %q and a hash of %d bytes", *tid, *kind, len(hash))
 	}
-	return &mapping.Texture{TID: *tid, Hash: skin.Hash(hash), Type: parsed}, nil
+	return &edgeproto.Texture{TID: *tid, Hash: skin.Hash(hash), Type: parsed}, nil
 }
 
 // selectMostLiked reads the order's index, and then the rows that it leads to.

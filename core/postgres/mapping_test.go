@@ -8,7 +8,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -29,11 +29,11 @@ func TestMappingsModified(t *testing.T) {
 	lent := addTexture(t, db, texture(bob.ID, skin.Classic, "lent", true))
 	doomed := addTexture(t, db, texture(bob.ID, skin.Cape, "doomed", true))
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	uuid := mapping.UUIDKey(steve.UUID.String())
+	uuid := edgeproto.UUIDKey(steve.UUID.String())
 
-	modified := func(key mapping.Key) int64 {
+	modified := func(key edgeproto.Key) int64 {
 		t.Helper()
-		return must(db.Mappings(t.Context(), []mapping.Key{key}))(t).Mappings[0].Modified
+		return must(db.Mappings(t.Context(), []edgeproto.Key{key}))(t).Mappings[0].Modified
 	}
 	const past, pastUp = "2024-05-06 07:08:09.000001+00", 1714979290 // 07:08:10
 	reset := func() {
@@ -86,13 +86,13 @@ func TestMappingsModified(t *testing.T) {
 	if _, err := db.ChangeTexture(t.Context(), own.ID, core.TextureChange{Type: new(skin.Slim), Name: new("Other")}, core.Scores{}); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[mapping.Key]int64{
-		mapping.NameKey("alex"):              pastUp, // the texture that is of the same type again is not worn
-		mapping.HashKey(own.Hash):            pastUp,
-		mapping.TIDKey(int64(own.ID)):        pastUp,
-		mapping.UIDKey(int64(ann.ID)):        0,
-		mapping.NameKey("nobody"):            0,
-		mapping.TIDKey(int64(own.ID) + 1000): 0,
+	for key, want := range map[edgeproto.Key]int64{
+		edgeproto.NameKey("alex"):              pastUp, // the texture that is of the same type again is not worn
+		edgeproto.HashKey(own.Hash):            pastUp,
+		edgeproto.TIDKey(int64(own.ID)):        pastUp,
+		edgeproto.UIDKey(int64(ann.ID)):        0,
+		edgeproto.NameKey("nobody"):            0,
+		edgeproto.TIDKey(int64(own.ID) + 1000): 0,
 	} {
 		if got := modified(key); got != want {
 			t.Errorf("%s is dated %d; want %d", key, got, want)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/casefold"
 )
 
 // asciiLetters stand for the characters of ASCII that are neither letters nor digits, and
@@ -33,7 +33,7 @@ var letterFor = func() (letters [unicode.MaxASCII + 1]rune) {
 // Japanese and Korean are among those from U+1100), stand there twice. PostgreSQL's own
 // translate() takes 4.7 µs for a name, and would be asked for each name that the index leads to.
 func NameKey(name string) string {
-	key := fold.Key(name)
+	key := casefold.Key(name)
 	var b strings.Builder
 	b.Grow(2 * len(key))
 	for _, r := range key {

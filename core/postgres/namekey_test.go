@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/casefold"
 )
 
 // The key of a text stands in the key of a name exactly if the text stands in the name, in
@@ -24,7 +24,7 @@ func TestNameKey(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		name := text.Draw(r, "name")
 		for _, part := range []string{text.Draw(r, "text"), rapid.StringOfN(letters, 1, 2, -1).Draw(r, "short text")} {
-			want, got := strings.Contains(fold.Key(name), fold.Key(part)), strings.Contains(postgres.NameKey(name), postgres.NameKey(part))
+			want, got := strings.Contains(casefold.Key(name), casefold.Key(part)), strings.Contains(postgres.NameKey(name), postgres.NameKey(part))
 			if want != got {
 				r.Errorf("%q in %q: %t, by keys %q and %q: %t", part, name, want, postgres.NameKey(part), postgres.NameKey(name), got)
 			}

@@ -25,8 +25,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // Config says where the database is.
@@ -51,13 +51,13 @@ type DB struct {
 	library        readPool // of lists of textures; reads, unless they come from a standby
 	feed           *pgxpool.Pool
 
-	sessionBatcher  *batcher[core.User]
-	lists     listLimits
-	rowLimits rowLimits
+	sessionBatcher *batcher[core.User]
+	lists          listLimits
+	rowLimits      rowLimits
 
-	listen           *pgx.ConnConfig
+	listen            *pgx.ConnConfig
 	separateListenURL bool // than at the URL of all else
-	onChange             func()
+	onChange          func()
 }
 
 // readers are connections over which is only read, and writers all others that requests
@@ -97,7 +97,7 @@ const (
 	// lost it. When a database hands over to another one, that takes some two seconds.
 	readRetryWindow  = 2500 * time.Millisecond
 	writeRetryWindow = 5 * time.Second
-	retryPause         = 100 * time.Millisecond
+	retryPause       = 100 * time.Millisecond
 )
 
 // Open returns a database. It does not wait for a connection, so that a program
@@ -120,9 +120,9 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	db := &DB{listen: listen, separateListenURL: config.ListenURL != "", onChange: func() {}, rowLimits: defaultRowLimits}
 	forReads := max(2, config.Connections/2)
 	for _, p := range []struct {
-		pool        **pgxpool.Pool
-		connections int32
-		checkTimeout    time.Duration
+		pool         **pgxpool.Pool
+		connections  int32
+		checkTimeout time.Duration
 	}{
 		{&db.writes.Pool, config.Connections, connCheckTimeout},
 		{&db.reads.Pool, forReads, connCheckTimeout},
@@ -282,11 +282,11 @@ func describeConnError(setting string, err error) error {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && pgErr.Code[:2] == "28":
-		return settings.SettingError{Cause: fmt.Errorf("%s has a user or a password that the server refuses: %w", setting, err)}
+		return config.SettingError{Cause: fmt.Errorf("%s has a user or a password that the server refuses: %w", setting, err)}
 	case ok && pgErr.Code == "3D000":
-		return settings.SettingError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
+		return config.SettingError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
 	case strings.Contains(err.Error(), "server refused TLS connection"): // pgx 5.12 has no value for it
-		return settings.SettingError{Cause: fmt.Errorf("%s has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", setting, err)}
+		return config.SettingError{Cause: fmt.Errorf("%s has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", setting, err)}
 	default:
 		return &fault.Error{Kind: fault.Unavailable, Message: setting + " leads to a server that does not answer; start PostgreSQL, or correct the URL", Cause: err}
 	}

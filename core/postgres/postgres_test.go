@@ -15,8 +15,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -46,7 +46,7 @@ func must[T any](value T, err error) func(t *testing.T) T {
 func addUser(t *testing.T, db *postgres.DB, name string) core.User {
 	t.Helper()
 	email := name + "@example.com"
-	return must(db.CreateUser(t.Context(), core.NewUser{Email: email, EmailKey: fold.Key(email), Nickname: name, PasswordHash: "x"}))(t)
+	return must(db.CreateUser(t.Context(), core.NewUser{Email: email, EmailKey: casefold.Key(email), Nickname: name, PasswordHash: "x"}))(t)
 }
 
 func addPlayer(t *testing.T, db *postgres.DB, owner core.UserID, name string) core.Player {
@@ -54,7 +54,7 @@ func addPlayer(t *testing.T, db *postgres.DB, owner core.UserID, name string) co
 	return must(db.CreatePlayer(t.Context(), owner, player(name), core.Pricing{}))(t)
 }
 
-func player(name string) core.NewPlayer { return core.NewPlayer{Name: name, Key: fold.Key(name)} }
+func player(name string) core.NewPlayer { return core.NewPlayer{Name: name, Key: casefold.Key(name)} }
 
 // texture returns a texture to add, whose pixels and hash are made from a word.
 func texture(uploader core.UserID, kind skin.Type, word string, public bool) core.NewTexture {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 var _ core.PurgeStore = (*DB)(nil)
@@ -24,7 +24,7 @@ const shareStreams = `
 		seen_at = now()`
 
 // ReportStreams says that streams are alive and what they acknowledged.
-func (db *DB) ReportStreams(ctx context.Context, streams map[uuid.UUID]mapping.Cursor) error {
+func (db *DB) ReportStreams(ctx context.Context, streams map[uuid.UUID]edgeproto.Cursor) error {
 	if len(streams) == 0 {
 		return nil
 	}
@@ -89,8 +89,8 @@ func (db *DB) AcquirePurgeLease(ctx context.Context, holder uuid.UUID, lease tim
 	}
 	row := rows[0]
 	return core.PurgeState{
-		Done:         mapping.Cursor{Epoch: row.DoneEpoch, Revision: row.DoneRevision},
-		Head:         core.FeedHead{Cursor: mapping.Cursor{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed},
+		Done:         edgeproto.Cursor{Epoch: row.DoneEpoch, Revision: row.DoneRevision},
+		Head:         core.FeedHead{Cursor: edgeproto.Cursor{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed},
 		Acknowledged: row.Acknowledged,
 	}, true, nil
 }
@@ -107,7 +107,7 @@ func (db *DB) ChangesToPurge(ctx context.Context, revision int64, limit int) ([]
 const updatePurged = `UPDATE purges SET epoch = $2::uuid, revision = $3 WHERE holder = $1`
 
 // SetPurged notes how far changes are purged.
-func (db *DB) SetPurged(ctx context.Context, holder uuid.UUID, done mapping.Cursor) error {
+func (db *DB) SetPurged(ctx context.Context, holder uuid.UUID, done edgeproto.Cursor) error {
 	_, err := lookUp[struct{}](ctx, db, statement{updatePurged, []any{holder, done.Epoch, done.Revision}})
 	return failure("note what is purged", err)
 }

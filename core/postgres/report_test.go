@@ -23,7 +23,7 @@ type reportTest struct {
 	address string
 	boss    core.User
 	by      core.Actor // the boss's
-	ann     core.User      // uploads
+	ann     core.User  // uploads
 	bob     core.User
 	cid     core.User
 }

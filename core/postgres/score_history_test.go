@@ -81,9 +81,9 @@ const textureKiB = 3
 // scoreHarness is where a history happens.
 type scoreHarness struct {
 	*postgres.DB
-	pool  *pgxpool.Pool
-	entities  *entities
-	admin core.Actor // of an administrator who has nothing
+	pool     *pgxpool.Pool
+	entities *entities
+	admin    core.Actor // of an administrator who has nothing
 }
 
 func newScoreHarness(t *testing.T) (scoreHarness, ledger) {

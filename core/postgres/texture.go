@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -116,7 +116,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		var winners []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
 		batch.Queue(lockUser, texture.Uploader)
-		args := slices.Concat(quotaArgs, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, terms.Refund, NameKey(texture.Name), fold.Key(texture.Name)})
+		args := slices.Concat(quotaArgs, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, terms.Refund, NameKey(texture.Name), casefold.Key(texture.Name)})
 		if terms.Free() {
 			batch.Queue(insertTexture+selectInsertedTexture, args...).Query(collectInto(&after))
 		} else {

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 var _ core.UserStore = (*DB)(nil)
@@ -54,7 +54,7 @@ func addUser(ctx context.Context, q querier, user core.NewUser) (core.User, erro
 		Taken string
 	}](ctx, q, append(statements, statement{insertUser, []any{
 		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score, user.Verify,
-		fold.Key(user.Nickname),
+		casefold.Key(user.Nickname),
 	}})...)
 	row, err := one(rows, failure("add a user", uniqueFault(err, errPlayerTaken)), errConflictGone)
 	switch {

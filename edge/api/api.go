@@ -12,7 +12,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // Config says what the door tells caches and what it passes on.
@@ -25,19 +25,19 @@ type Config struct {
 
 // Server answers the edge's public requests.
 type Server struct {
-	httpServer     serve.Options
-	pictures *edge.Pictures
-	tags     Tags
-	playerCacheControl   []byte    // Cache-Control of pictures whose mapping changes often
-	upstream *upstream // nil: none
-	routes   *routes
-	limiter  *serve.AddressLimiter
+	httpServer         httpserver.Options
+	pictures           *edge.Pictures
+	tags               Tags
+	playerCacheControl []byte    // Cache-Control of pictures whose mapping changes often
+	upstream           *upstream // nil: none
+	routes             *routes
+	limiter            *httpserver.AddressLimiter
 
-	startPage, notFoundPage *serve.Page
+	startPage, notFoundPage *httpserver.Page
 }
 
 // New returns a server of pictures.
-func New(httpServer serve.Options, pictures *edge.Pictures, config Config) (*Server, error) {
+func New(httpServer httpserver.Options, pictures *edge.Pictures, config Config) (*Server, error) {
 	upstream, err := newUpstream(config, httpServer)
 	if err != nil {
 		return nil, err
@@ -49,13 +49,13 @@ func New(httpServer serve.Options, pictures *edge.Pictures, config Config) (*Ser
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	}
 	httpServer.Listener, httpServer.DefaultHeaders = "public", setDefaultHeaders
-	var links []serve.Link
+	var links []httpserver.Link
 	if upstream != nil {
-		links = append(links, serve.Link{Path: "/api/docs", Text: "Documentation of the API"})
+		links = append(links, httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
 	}
 	return &Server{
 		httpServer: httpServer, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage), upstream: upstream, routes: newRoutes(httpServer), limiter: httpServer.AddressLimiter(),
-		startPage: serve.NewPage(serve.PageText{
+		startPage: httpserver.NewPage(httpserver.PageText{
 			Title: "Veneer",
 			Paragraphs: []string{
 				"This server has the pictures of a site for skins and capes.",
@@ -63,7 +63,7 @@ func New(httpServer serve.Options, pictures *edge.Pictures, config Config) (*Ser
 			},
 			Links: links,
 		}),
-		notFoundPage: serve.NotFoundPage(append([]serve.Link{{Path: "/", Text: "Start page"}}, links...)...),
+		notFoundPage: httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, links...)...),
 	}, nil
 }
 
@@ -73,7 +73,9 @@ func (s *Server) HTTP() *fasthttp.Server {
 }
 
 // FastPath returns the fast path for most requests for what is in memory.
-func (s *Server) FastPath() *serve.FastPath { return s.httpServer.FastPath(s.limiter, s.serveFast) }
+func (s *Server) FastPath() *httpserver.FastPath {
+	return s.httpServer.FastPath(s.limiter, s.serveFast)
+}
 
 // handle answers a request.
 func (s *Server) handle(rc *fasthttp.RequestCtx) error {
@@ -82,7 +84,7 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	if !isHere {
 		return s.serveNonImage(rc, path)
 	}
-	setCommonHeaders(serve.ResponseTo(rc))
+	setCommonHeaders(httpserver.ResponseTo(rc))
 	switch {
 	case rc.IsGet() || rc.IsHead():
 		err := s.serve(rc, target)
@@ -137,7 +139,7 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 		return serveGet(rc, func() { s.startPage.Write(rc, fasthttp.StatusOK) })
 	case "/robots.txt":
 		s.routes.robots.AssignTo(rc)
-		return serveGet(rc, func() { serve.Robots(rc) })
+		return serveGet(rc, func() { httpserver.Robots(rc) })
 	default:
 		rc.Response.Header.SetCanonical(keyCacheControl, ccNotFound)
 		return s.notFoundPage.WriteNotFound(rc)
@@ -163,14 +165,14 @@ const methods = "GET, HEAD, OPTIONS"
 
 // setDefaultHeaders sets what every answer has, and that memory had nothing to do with it.
 func setDefaultHeaders(rc *fasthttp.RequestCtx) {
-	setCommonHeaders(serve.ResponseTo(rc))
+	setCommonHeaders(httpserver.ResponseTo(rc))
 	rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
 }
 
 // setAPIDefaultHeaders sets what every answer in core's place has.
 func setAPIDefaultHeaders(rc *fasthttp.RequestCtx) {
 	setDefaultHeaders(rc)
-	serve.SetSecurityHeaders(rc)
+	httpserver.SetSecurityHeaders(rc)
 }
 
 func notFound() error { return fault.New(fault.NotFound, "There is nothing at this address.") }

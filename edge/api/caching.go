@@ -9,9 +9,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 const headerCacheStatus = "Cache-Status"
@@ -46,15 +46,15 @@ var commonHeaders = [...]struct{ key, value []byte }{
 // does; a tid or a hash leads elsewhere only when a texture is deleted; a name
 // whenever its player likes.
 var (
-	ccNotFound  = []byte("public, max-age=15")
-	ccFile      = []byte("public, max-age=31536000, immutable")
-	ccTexture = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
+	ccNotFound = []byte("public, max-age=15")
+	ccFile     = []byte("public, max-age=31536000, immutable")
+	ccTexture  = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
 	// Long enough for a crowd to share, too short to outlive a purge that came first.
 	ccShort = []byte("public, max-age=1")
 )
 
 // setCommonHeaders sets what every answer has.
-func setCommonHeaders(to serve.Response) {
+func setCommonHeaders(to httpserver.Response) {
 	for _, line := range commonHeaders {
 		to.SetCanonical(line.key, line.value)
 	}
@@ -89,10 +89,10 @@ var (
 	cacheStatusUnavailable = []byte("veneer; detail=unavailable")
 	// By how it was come by, and then by whether core may know better.
 	cacheStatuses = [...][2][]byte{
-		edge.Hit:       {[]byte("veneer; hit"), []byte("veneer; hit; detail=stale")},
-		edge.Coalesced: {[]byte("veneer; fwd=miss; collapsed"), []byte("veneer; fwd=miss; collapsed; detail=stale")},
-		edge.Miss:  {[]byte("veneer; fwd=miss; stored"), []byte("veneer; fwd=miss; stored; detail=stale")},
-		edge.MissUncached:    {cacheStatusMiss, []byte("veneer; fwd=miss; detail=stale")},
+		edge.Hit:          {[]byte("veneer; hit"), []byte("veneer; hit; detail=stale")},
+		edge.Coalesced:    {[]byte("veneer; fwd=miss; collapsed"), []byte("veneer; fwd=miss; collapsed; detail=stale")},
+		edge.Miss:         {[]byte("veneer; fwd=miss; stored"), []byte("veneer; fwd=miss; stored; detail=stale")},
+		edge.MissUncached: {cacheStatusMiss, []byte("veneer; fwd=miss; detail=stale")},
 	}
 )
 
@@ -147,7 +147,7 @@ func (t *Tags) UnmarshalText(text []byte) error {
 
 // setHeaders sets the headers to tags that are separated by spaces. It leaves them
 // separated by commas.
-func (t Tags) setHeaders(to serve.Response, tags []byte) {
+func (t Tags) setHeaders(to httpserver.Response, tags []byte) {
 	if len(tags) == 0 {
 		return
 	}
@@ -165,9 +165,9 @@ func (t Tags) setHeaders(to serve.Response, tags []byte) {
 }
 
 // notFoundTags returns what the absence of a picture depends on.
-func notFoundTags(want edge.Request, led mapping.Mapping) []byte {
+func notFoundTags(want edge.Request, led edgeproto.Mapping) []byte {
 	tags := appendTags(nil, want, led)
-	if key := mapping.Key(want.Key); strings.HasPrefix(string(key), mapping.NamePrefix) {
+	if key := edgeproto.Key(want.Key); strings.HasPrefix(string(key), edgeproto.NamePrefix) {
 		tags = appendTag(tags, key.Tag(), "")
 	}
 	return tags
@@ -175,10 +175,10 @@ func notFoundTags(want edge.Request, led mapping.Mapping) []byte {
 
 // appendTags appends tags for a key and for all on the way from it to a texture.
 // Never a hash: it would give private files away.
-func appendTags(tags []byte, want edge.Request, led mapping.Mapping) []byte {
+func appendTags(tags []byte, want edge.Request, led edgeproto.Mapping) []byte {
 	// Users and textures have tags also while they do not exist.
-	uid, isUser := strings.CutPrefix(unsafeString(want.Key), mapping.UIDPrefix)
-	tid, isTexture := strings.CutPrefix(unsafeString(want.Key), mapping.TIDPrefix)
+	uid, isUser := strings.CutPrefix(unsafeString(want.Key), edgeproto.UIDPrefix)
+	tid, isTexture := strings.CutPrefix(unsafeString(want.Key), edgeproto.TIDPrefix)
 	switch {
 	case isUser:
 		tags = appendTag(tags, "user-", uid)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -67,8 +67,8 @@ func TestFiles(t *testing.T) {
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	w.set(t, map[mapping.Key]mapping.Mapping{
-		`name:"é\`: {Player: &mapping.Player{PID: 6, Name: `"É\`}},
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{
+		`name:"é\`: {Player: &edgeproto.Player{PID: 6, Name: `"É\`}},
 	})
 	robot, slim, cape := w.robot.Hash.String(), w.slim.Hash.String(), w.cape.Hash.String()
 
@@ -92,7 +92,7 @@ func TestProfiles(t *testing.T) {
 	f("/csl/%22%C3%89%5C.json", `{"username":"\"É\\","skins":{}}`, "player-6")
 
 	before := w.get(t, "/csl/Alex.json").header.Get("Etag")
-	w.set(t, map[mapping.Key]mapping.Mapping{"name:alex": {Player: &mapping.Player{PID: 2, Name: "Alex", Skin: w.robot}}})
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:alex": {Player: &edgeproto.Player{PID: 2, Name: "Alex", Skin: w.robot}}})
 	got := w.do(t, http.MethodGet, "/csl/Alex.json", http.Header{"If-None-Match": {before}}, "")
 	if got.status != http.StatusOK || !strings.Contains(got.body, robot) {
 		t.Errorf("after a change of skin: %d %s; want 200 with the other hash", got.status, got.body)

@@ -16,7 +16,7 @@ func TestSlowClientHoldsNoWorker(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t, func(with *setup) {
 		with.pictures.RenderWorkers, with.pictures.RenderQueuePerWorker = 1, 3 // half of whom may fetch
-		with.backend.padding = make([]byte, 1<<20)                   // so that few are more than the kernel keeps
+		with.backend.padding = make([]byte, 1<<20)                             // so that few are more than the kernel keeps
 	})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)

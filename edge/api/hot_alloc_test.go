@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // memoryConn is a connection that a test hands one request after another.
@@ -85,8 +85,8 @@ func mallocs(do func()) uint64 {
 // to the last one that is written: by the fast path, and by the server behind it.
 func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts allocations of the process
 	w := openSeeded(t)
-	w.set(t, map[mapping.Key]mapping.Mapping{
-		"uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{
+		"uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
 	})
 	w.date(t, changed)
 	through := &memoryConn{requests: make(chan []byte), idle: make(chan struct{})}

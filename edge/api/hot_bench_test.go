@@ -9,7 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // BenchmarkHit answers hits over a connection without a kernel: what is left is
@@ -17,7 +17,7 @@ import (
 // same bytes and headers in a map by the target of the request.
 func BenchmarkHit(b *testing.B) {
 	w := openSeeded(b)
-	w.set(b, map[mapping.Key]mapping.Mapping{})
+	w.set(b, map[edgeproto.Key]edgeproto.Mapping{})
 	const target = "/avatar/player/Steve?size=64&3d"
 	w.get(b, target)
 	got := w.get(b, target)

@@ -10,31 +10,31 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // requestScratch is the memory in which a request is understood and answered.
 type requestScratch struct {
 	response response
-	key   [maxKey]byte
-	view  [edge.ViewKeySize]byte
-	date  [len(http.TimeFormat)]byte
-	tags  []byte
-	body  []byte
+	key      [maxKey]byte
+	view     [edge.ViewKeySize]byte
+	date     [len(http.TimeFormat)]byte
+	tags     []byte
+	body     []byte
 }
 
 // maxKey is the length of the longest key, save for names that grow when they are
 // folded.
-const maxKey = len(mapping.HashPrefix) + maxName
+const maxKey = len(edgeproto.HashPrefix) + maxName
 
 var scratchPool = sync.Pool{New: func() any { return new(requestScratch) }}
 
 // serveFast answers a request on the fast path, from bytes that were made before and
 // without allocations.
-func (s *Server) serveFast(c *serve.FastContext) bool {
+func (s *Server) serveFast(c *httpserver.FastContext) bool {
 	target, isHere := parsePath(unsafeString(c.Path))
 	if !isHere {
 		return false
@@ -66,11 +66,11 @@ func (s *Server) serveFast(c *serve.FastContext) bool {
 
 // wouldReject returns the fault with which fetch would refuse a request without a try, as there
 // are very many when names are made up, or core is away.
-func (s *Server) wouldReject(c *serve.FastContext, res *response) error {
+func (s *Server) wouldReject(c *httpserver.FastContext, res *response) error {
 	if c.IsUnavailableLogged() {
 		return nil
 	}
-	err := s.pictures.WouldReject(res.want.Key, serve.ClientNetwork(c.ClientIP()))
+	err := s.pictures.WouldReject(res.want.Key, httpserver.ClientNetwork(c.ClientIP()))
 	if err != nil {
 		c.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 	}
@@ -88,7 +88,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx, target target) error {
 		}
 		return err
 	}
-	ok, err := s.serveHit(serve.ResponseTo(rc), res, scratch, rc.Request.Header.RawHeaders())
+	ok, err := s.serveHit(httpserver.ResponseTo(rc), res, scratch, rc.Request.Header.RawHeaders())
 	if err != nil || ok {
 		return err
 	}
@@ -97,7 +97,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx, target target) error {
 
 // serveHit answers a request if all that it takes is in memory, on the fast path and on the
 // server alike, and reports whether that is so. Lines are those of the request's fields.
-func (s *Server) serveHit(to serve.Response, res *response, scratch *requestScratch, lines []byte) (ok bool, err error) {
+func (s *Server) serveHit(to httpserver.Response, res *response, scratch *requestScratch, lines []byte) (ok bool, err error) {
 	if ok, err = s.tryGet(res, scratch); err != nil {
 		return true, s.writeNotFound(to, res, err)
 	}
@@ -148,8 +148,8 @@ const maxTries = 3
 func (s *Server) serveMiss(rc *fasthttp.RequestCtx, res *response, scratch *requestScratch) error {
 	ctx, cancel := s.httpServer.RequestContext(rc)
 	defer cancel()
-	ctx = tracing.WithRequestID(ctx, serve.RequestID(rc))
-	ctx = edge.WithNetwork(ctx, serve.ClientNetwork(s.httpServer.Proxies.ClientIP(rc)))
+	ctx = tracing.WithRequestID(ctx, httpserver.RequestID(rc))
+	ctx = edge.WithNetwork(ctx, httpserver.ClientNetwork(s.httpServer.Proxies.ClientIP(rc)))
 	failed := func(err error) error {
 		rc.Response.Header.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 		return err
@@ -172,7 +172,7 @@ func (s *Server) serveMiss(rc *fasthttp.RequestCtx, res *response, scratch *requ
 			break
 		}
 	}
-	to := serve.ResponseTo(rc)
+	to := httpserver.ResponseTo(rc)
 	if absence != nil {
 		return s.writeNotFound(to, res, absence)
 	}
@@ -198,21 +198,21 @@ func (s *Server) render(ctx context.Context, rc *fasthttp.RequestCtx, res *respo
 
 // response is what a request turned out to lead to.
 type response struct {
-	at     time.Time // when the request came
+	at      time.Time // when the request came
 	target  target
-	want   edge.Request
-	mapping    mapping.Mapping
-	lookup edge.LookupResult
+	want    edge.Request
+	mapping edgeproto.Mapping
+	lookup  edge.LookupResult
 	// mayBeStale says that core may know better by now, and so that nobody should
 	// keep the answer.
-	mayBeStale bool
-	view     edge.View
-	cacheOutcome      edge.Outcome
-	etag     edge.ETag
-	modified int64 // as dateOf returns it
+	mayBeStale   bool
+	view         edge.View
+	cacheOutcome edge.Outcome
+	etag         edge.ETag
+	modified     int64 // as dateOf returns it
 	// notModified says that the visitor has it. There is no body then.
 	notModified bool
-	body      []byte // a profile's is in scratch
+	body        []byte // a profile's is in scratch
 }
 
 // outcome returns how the request ended, as metrics tell it.
@@ -228,7 +228,7 @@ func (res *response) outcome() outcome {
 }
 
 // writeResponse responds with a picture, a file or a profile, or that the visitor has it already.
-func (s *Server) writeResponse(to serve.Response, res *response, scratch *requestScratch) {
+func (s *Server) writeResponse(to httpserver.Response, res *response, scratch *requestScratch) {
 	in := res.format()
 	switch {
 	case res.notModified:
@@ -262,7 +262,7 @@ func (s *Server) writeResponse(to serve.Response, res *response, scratch *reques
 }
 
 // writeNotFound returns a fault of locate, and sets what is said where there is nothing to be seen.
-func (s *Server) writeNotFound(to serve.Response, res *response, err error) error {
+func (s *Server) writeNotFound(to httpserver.Response, res *response, err error) error {
 	if fault.KindOf(err) != fault.NotFound {
 		return err
 	}

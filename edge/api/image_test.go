@@ -15,7 +15,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -31,31 +31,31 @@ const exposed = "Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-A
 // seededServer is a site with somebody in it.
 type seededServer struct {
 	*testServer
-	robot, slim, cape *mapping.Texture
+	robot, slim, cape *edgeproto.Texture
 }
 
 func openSeeded(tb testing.TB, changes ...func(*setup)) seededServer {
 	tb.Helper()
 	s := open(tb, changes...)
 	w := seededServer{
-		testServer:  s,
-		robot: s.put(tb, 11, paint.Robot(), skin.Classic),
-		slim:  s.put(tb, 12, paint.Ranger(), skin.Slim),
-		cape:  s.put(tb, 13, paint.Sunrise(), skin.Cape),
+		testServer: s,
+		robot:      s.put(tb, 11, paint.Robot(), skin.Classic),
+		slim:       s.put(tb, 12, paint.Ranger(), skin.Slim),
+		cape:       s.put(tb, 13, paint.Sunrise(), skin.Cape),
 	}
-	s.set(tb, map[mapping.Key]mapping.Mapping{
-		"name:steve":               {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
-		"name:alex":                {Player: &mapping.Player{PID: 2, Name: "Alex", Skin: w.slim}},
-		"name:naked":               {Player: &mapping.Player{PID: 3, Name: "Naked"}},
-		"name:élan":                {Player: &mapping.Player{PID: 4, Name: "Élan", Skin: w.slim}},
-		"uid:1":                    {User: &mapping.User{UID: 1, Avatar: 12, Texture: w.slim}},
-		"uid:2":                    {User: &mapping.User{UID: 2}},
-		"uid:3":                    {User: &mapping.User{UID: 3, Avatar: 99}},
-		"tid:11":                   {Texture: w.robot},
-		"tid:12":                   {Texture: w.slim},
-		"tid:13":                   {Texture: w.cape},
-		mapping.HashKey(w.robot.Hash): {Texture: w.robot},
-		mapping.HashKey(w.cape.Hash):  {Texture: w.cape},
+	s.set(tb, map[edgeproto.Key]edgeproto.Mapping{
+		"name:steve":                    {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
+		"name:alex":                     {Player: &edgeproto.Player{PID: 2, Name: "Alex", Skin: w.slim}},
+		"name:naked":                    {Player: &edgeproto.Player{PID: 3, Name: "Naked"}},
+		"name:élan":                     {Player: &edgeproto.Player{PID: 4, Name: "Élan", Skin: w.slim}},
+		"uid:1":                         {User: &edgeproto.User{UID: 1, Avatar: 12, Texture: w.slim}},
+		"uid:2":                         {User: &edgeproto.User{UID: 2}},
+		"uid:3":                         {User: &edgeproto.User{UID: 3, Avatar: 99}},
+		"tid:11":                        {Texture: w.robot},
+		"tid:12":                        {Texture: w.slim},
+		"tid:13":                        {Texture: w.cape},
+		edgeproto.HashKey(w.robot.Hash): {Texture: w.robot},
+		edgeproto.HashKey(w.cape.Hash):  {Texture: w.cape},
 	})
 	return w
 }
@@ -411,7 +411,7 @@ func TestChangeIsSeenAtOnce(t *testing.T) {
 	w := openSeeded(t)
 	const path = "/avatar/player/Steve?png"
 	before := w.get(t, path)
-	w.set(t, map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
 	after := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {before.header.Get("Etag")}}, "")
 	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Slim, Size: 96}); after.status != http.StatusOK || after.body != want {
 		t.Errorf("after the change: %d; want 200 and the other skin", after.status)
@@ -424,7 +424,7 @@ func TestChangeIsSeenAtOnce(t *testing.T) {
 	if got := w.get(t, nobody); got.header.Get("Cache-Status") != "veneer; hit" {
 		t.Errorf("a remembered 404 has the Cache-Status %s", got.header.Get("Cache-Status"))
 	}
-	w.set(t, map[mapping.Key]mapping.Mapping{"name:newcomer": {Player: &mapping.Player{PID: 9, Name: "Newcomer", Skin: w.robot}}})
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:newcomer": {Player: &edgeproto.Player{PID: 9, Name: "Newcomer", Skin: w.robot}}})
 	if got := w.get(t, nobody); got.status != http.StatusOK {
 		t.Errorf("%s once there is one: %d; want 200", nobody, got.status)
 	}
@@ -439,7 +439,7 @@ func TestChangeWhileRenderingIsServed(t *testing.T) {
 	asked := make(chan reply, 1)
 	go func() { asked <- w.get(t, "/avatar/player/Steve?png") }()
 	<-drawing
-	w.set(t, map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
 	close(finish)
 	got := <-asked
 	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Slim, Size: 96}); got.status != http.StatusOK || got.body != want {

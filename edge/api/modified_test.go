@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -41,9 +41,9 @@ func openDated(tb testing.TB, changed time.Time) seededServer {
 
 func (w seededServer) date(tb testing.TB, changed time.Time) {
 	tb.Helper()
-	w.set(tb, map[mapping.Key]mapping.Mapping{
-		"name:dated":               {Player: &mapping.Player{PID: 9, Name: "Dated", Skin: w.robot, Cape: w.cape}, Modified: changed.Unix()},
-		mapping.HashKey(w.robot.Hash): {Texture: w.robot, Modified: changed.Unix()},
+	w.set(tb, map[edgeproto.Key]edgeproto.Mapping{
+		"name:dated":                    {Player: &edgeproto.Player{PID: 9, Name: "Dated", Skin: w.robot, Cape: w.cape}, Modified: changed.Unix()},
+		edgeproto.HashKey(w.robot.Hash): {Texture: w.robot, Modified: changed.Unix()},
 	})
 }
 
@@ -117,8 +117,8 @@ func TestModifiedIsSeenAtOnce(t *testing.T) {
 	for _, path := range w.dated()[:5] {
 		w.date(t, changed)
 		last := w.get(t, path).header.Get("Last-Modified")
-		w.set(t, map[mapping.Key]mapping.Mapping{
-			"name:dated": {Player: &mapping.Player{PID: 9, Name: "Renamed", Skin: w.slim, Cape: w.cape}, Modified: changed.Unix() + 1},
+		w.set(t, map[edgeproto.Key]edgeproto.Mapping{
+			"name:dated": {Player: &edgeproto.Player{PID: 9, Name: "Renamed", Skin: w.slim, Cape: w.cape}, Modified: changed.Unix() + 1},
 		})
 		got := w.do(t, http.MethodGet, path, http.Header{"If-Modified-Since": {last}}, "")
 		if got.status != http.StatusOK || got.header.Get("Last-Modified") == last {

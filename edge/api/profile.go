@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -23,7 +23,7 @@ func (res *response) setProfile(scratch *requestScratch) error {
 }
 
 // appendProfile appends the JSON of a profile.
-func appendProfile(dst []byte, player *mapping.Player) []byte {
+func appendProfile(dst []byte, player *edgeproto.Player) []byte {
 	dst = append(dst, `{"username":`...)
 	dst = appendJSON(dst, player.Name)
 	dst = append(dst, `,"skins":{`...)

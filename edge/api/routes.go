@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // format is what an answer is written in, as metrics tell it.
@@ -53,7 +53,7 @@ const (
 )
 
 var outcomeNames = [outcomeCount]string{
-	hit: "hit", coalesced: "coalesced", rendered: "rendered", notModified: "not-modified", missing: "not-found",
+	hit: "hit", coalesced: "coalesced", rendered: "miss", notModified: "not-modified", missing: "not-found",
 	refused: "refused", shed: "shed", failed: "error", preflight: "preflight",
 }
 
@@ -76,17 +76,17 @@ func errorOutcome(err error) outcome {
 
 // routes are what the public listener counts and logs requests under.
 type routes struct {
-	api          *serve.Route // all that is passed on
-	root, robots *serve.Route
-	images          [routeCount][formatCount][outcomeCount]*serve.Route
+	api          *httpserver.Route // all that is passed on
+	root, robots *httpserver.Route
+	images       [routeCount][formatCount][outcomeCount]*httpserver.Route
 }
 
-func newRoutes(httpServer serve.Options) *routes {
+func newRoutes(httpServer httpserver.Options) *routes {
 	r := &routes{api: httpServer.Route("/api"), root: httpServer.Route("/"), robots: httpServer.Route("/robots.txt")}
 	for of, name := range routeNames {
 		for in, format := range formatNames {
 			for how, outcome := range outcomeNames {
-				r.images[of][in][how] = httpServer.Route(name, serve.Label{Name: "format", Value: format}, serve.Label{Name: "outcome", Value: outcome})
+				r.images[of][in][how] = httpServer.Route(name, httpserver.Label{Name: "format", Value: format}, httpserver.Label{Name: "outcome", Value: outcome})
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge/api"
-	"github.com/veneer-skins/veneer/shared/serve"
-	"github.com/veneer-skins/veneer/shared/serve/servetest"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 )
 
 // streams is how many streams each of these tests sends.
@@ -28,8 +28,8 @@ var pictureRequests = []string{
 	"HEAD /preview/12 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"OPTIONS /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"POST /avatar/11 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
-	servetest.WithContentLength("GET /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /avatar/12 HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"),
-	servetest.Chunked("POST /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /avatar/12 HTTP/1.1\r\nHost: a\r\n\r\n", "abc"),
+	httpservertest.WithContentLength("GET /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /avatar/12 HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"),
+	httpservertest.Chunked("POST /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /avatar/12 HTTP/1.1\r\nHost: a\r\n\r\n", "abc"),
 	"PUT /avatar/11 HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
 	"GET /avatar/11 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
 }
@@ -42,10 +42,10 @@ func addressOf(url string) string { return strings.TrimPrefix(url, "http://") }
 // memory what the first one has made; and the sentence of a 400, its id, and whether a
 // 100 comes before it, since a bare LF is seen as it arrives, or once the head is read if its
 // beginning came with the request before.
-func sameOnFastPath(t *testing.T, w *testServer, s servetest.Stream) {
+func sameOnFastPath(t *testing.T, w *testServer, s httpservertest.Stream) {
 	t.Helper()
-	exchange := func(url string) []servetest.Answer {
-		answers, err := servetest.Exchange(t.Context(), addressOf(url), s)
+	exchange := func(url string) []httpservertest.Answer {
+		answers, err := httpservertest.Exchange(t.Context(), addressOf(url), s)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", url, err, s)
 		}
@@ -73,7 +73,7 @@ func sameOnFastPath(t *testing.T, w *testServer, s servetest.Stream) {
 func TestStreamsOnTheFastPath(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	generator := servetest.NewGenerator("s", 1, pictureRequests)
+	generator := httpservertest.NewGenerator("s", 1, pictureRequests)
 	for range streams {
 		sameOnFastPath(t, w.testServer, generator.Next())
 		if t.Failed() {
@@ -87,11 +87,13 @@ func TestStreamsOnTheFastPath(t *testing.T) {
 
 func FuzzStreamsOnTheFastPath(f *testing.F) {
 	w := openSeeded(f)
-	generator := servetest.NewGenerator("f", 2, pictureRequests)
+	generator := httpservertest.NewGenerator("f", 2, pictureRequests)
 	for seed := range uint64(30) {
 		f.Add(generator.Next().Sent, seed)
 	}
-	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) { sameOnFastPath(t, w.testServer, servetest.Cut(sent, cuts)) })
+	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) {
+		sameOnFastPath(t, w.testServer, httpservertest.Cut(sent, cuts))
+	})
 }
 
 // apiRequests are what streams to an edge and its upstream are made of. Ids that no other
@@ -102,8 +104,8 @@ var apiRequests = []string{
 	"HEAD /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"POST /api/closet/%E2%9C%93 HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 7\r\nX-Request-ID: {id}\r\n\r\n{\"a\":1}",
 	"DELETE /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\nCookie: a=b\r\nCookie: c=d\r\n\r\n",
-	servetest.WithContentLength("PUT /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /api/smuggled HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"),
-	servetest.Chunked("POST /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /api/smuggled HTTP/1.1\r\nHost: a\r\n\r\n", "abc"),
+	httpservertest.WithContentLength("PUT /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /api/smuggled HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"),
+	httpservertest.Chunked("POST /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /api/smuggled HTTP/1.1\r\nHost: a\r\n\r\n", "abc"),
 	"POST /api/x HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
 	"POST /api/x HTTP/1.0\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
 	"GET http://a/api/x?y HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
@@ -114,12 +116,12 @@ var apiRequests = []string{
 // an answer from both.
 func echoUpstream(tb testing.TB) (url string) {
 	tb.Helper()
-	httpServer := serve.Options{Listener: "echo", Limits: serve.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
+	httpServer := httpserver.Options{Listener: "echo", Limits: httpserver.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
 	route := httpServer.Route("echo").AcceptBody(1<<20, 0)
-	return listen(tb, serve.Listener{Server: httpServer.NewServer(httpServer.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+	return listen(tb, httpserver.Listener{Server: httpServer.NewServer(httpServer.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		route.AssignTo(rc)
 		if api.IsForwarded(rc) {
-			if err := serve.ReadBody(rc); err != nil {
+			if err := httpserver.ReadBody(rc); err != nil {
 				return err
 			}
 		}
@@ -136,10 +138,10 @@ func echoUpstream(tb testing.TB) (url string) {
 // that is not the upstream's is the edge's own: it refuses paths that are not the API's,
 // and spellings of those. Every other one must be word for word that of the upstream, in
 // the same place. So no request can come from the body of another one.
-func compareForwarded(t *testing.T, upstream, edge string, s servetest.Stream) (passed int) {
+func compareForwarded(t *testing.T, upstream, edge string, s httpservertest.Stream) (passed int) {
 	t.Helper()
-	exchange := func(url string) []servetest.Answer {
-		answers, err := servetest.Exchange(t.Context(), addressOf(url), s)
+	exchange := func(url string) []httpservertest.Answer {
+		answers, err := httpservertest.Exchange(t.Context(), addressOf(url), s)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", url, err, s)
 		}
@@ -169,7 +171,7 @@ func TestStreamsForwarded(t *testing.T) {
 	t.Parallel()
 	upstream := echoUpstream(t)
 	s := open(t, func(s *setup) { s.api.APIUpstream = upstream })
-	generator := servetest.NewGenerator("s", 3, apiRequests)
+	generator := httpservertest.NewGenerator("s", 3, apiRequests)
 	passed := 0
 	for range streams {
 		passed += compareForwarded(t, upstream, s.slowURL, generator.Next())
@@ -185,13 +187,13 @@ func TestStreamsForwarded(t *testing.T) {
 func FuzzStreamsForwarded(f *testing.F) {
 	upstream := echoUpstream(f)
 	s := open(f, func(s *setup) { s.api.APIUpstream = upstream })
-	generator := servetest.NewGenerator("f", 4, apiRequests)
+	generator := httpservertest.NewGenerator("f", 4, apiRequests)
 	for seed := range uint64(30) {
 		f.Add(generator.Next().Sent, seed)
 	}
 	// A body that is cut off, of a path that is not the API's.
 	f.Add([]byte("HEAD /api/x HTTP/1.1\r\nHost: a\r\n\r\nPOST /GGapi/x HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n{"), uint64(0))
 	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) {
-		compareForwarded(t, upstream, s.slowURL, servetest.Cut(sent, cuts))
+		compareForwarded(t, upstream, s.slowURL, httpservertest.Cut(sent, cuts))
 	})
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/breaker"
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // transport sends requests to core. fasthttp's own reads an answer when it has sent the whole
 // body, so an answer that core gives earlier, as that the body is too large, would be lost.
-type transport struct{ limits serve.Limits }
+type transport struct{ limits httpserver.Limits }
 
 // RoundTrip sends a request. While its body arrives, it waits for the answer.
 func (t transport) RoundTrip(client *fasthttp.HostClient, request *fasthttp.Request, response *fasthttp.Response) (retry bool, err error) {
-	body, ok := request.BodyStream().(*serve.Body)
+	body, ok := request.BodyStream().(*httpserver.Body)
 	if !ok {
 		return fasthttp.DefaultTransport.RoundTrip(client, request, response)
 	}

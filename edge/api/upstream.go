@@ -16,11 +16,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/shared/breaker"
-	"github.com/veneer-skins/veneer/shared/certificate"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/limit"
-	"github.com/veneer-skins/veneer/shared/serve"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
+	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
@@ -51,26 +51,26 @@ type upstream struct {
 	scheme, host string
 	client       *fasthttp.HostClient
 	breaker      *breaker.Breaker
-	httpServer         serve.Options
+	httpServer   httpserver.Options
 	// conns and networks bound the requests whose bodies are not passed on: all of them, and
 	// those of a client network.
 	conns    chan struct{}
-	networks *limit.Semaphore[netip.Prefix]
+	networks *ratelimit.Semaphore[netip.Prefix]
 }
 
 // dependency is what faults and metrics call core's public listener.
 const dependency = "API"
 
 // newUpstream returns the upstream that is configured, nil if none is.
-func newUpstream(config Config, httpServer serve.Options) (*upstream, error) {
-	if config.APIUpstream == "" {
+func newUpstream(cfg Config, httpServer httpserver.Options) (*upstream, error) {
+	if cfg.APIUpstream == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
-	target, ok := settings.ParseURL(config.APIUpstream)
+	target, ok := config.ParseURL(cfg.APIUpstream)
 	if !ok || strings.Trim(target.Path, "/") != "" || target.RawQuery != "" {
-		return nil, fmt.Errorf("API_UPSTREAM is %s, but must look like http://host:port or https://host", settings.QuoteRedacted(config.APIUpstream))
+		return nil, fmt.Errorf("API_UPSTREAM is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.APIUpstream))
 	}
-	verified, err := certificate.ClientConfig(config.APICA)
+	verified, err := tlsreload.ClientConfig(cfg.APICA)
 	if err != nil {
 		return nil, fmt.Errorf("API_CA %w", err)
 	}
@@ -99,7 +99,7 @@ func newUpstream(config Config, httpServer serve.Options) (*upstream, error) {
 	}
 	return &upstream{
 		scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), httpServer: httpServer,
-		conns: make(chan struct{}, maxConns), networks: limit.NewSemaphore[netip.Prefix](networkConns),
+		conns: make(chan struct{}, maxConns), networks: ratelimit.NewSemaphore[netip.Prefix](networkConns),
 	}, nil
 }
 
@@ -107,7 +107,7 @@ func newUpstream(config Config, httpServer serve.Options) (*upstream, error) {
 // concerns the connections. Bodies of more than 8 KiB are passed on while they arrive;
 // smaller ones are waited for, so that they take no connection to core meanwhile.
 func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
-	body, err := serve.OpenBody(rc, 0)
+	body, err := httpserver.OpenBody(rc, 0)
 	if err == nil && body != nil {
 		var whole bool
 		whole, err = body.ReadSmall(rc)
@@ -124,7 +124,7 @@ func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 	ctx, cancel := u.httpServer.RequestContext(rc)
 	defer cancel()
 	if body == nil { // others take no more connections than the budget has shares
-		release, err := u.acquire(ctx, serve.ClientNetwork(u.httpServer.Proxies.ClientIP(rc)))
+		release, err := u.acquire(ctx, httpserver.ClientNetwork(u.httpServer.Proxies.ClientIP(rc)))
 		if err != nil {
 			setAPIDefaultHeaders(rc)
 			return err
@@ -171,14 +171,14 @@ func (u *upstream) probe(ctx context.Context) error {
 
 // exchange sends a request to core and answers with what core answers. body is the body
 // that is yet to arrive, nil if rc has it.
-func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *serve.Body) (err error) {
+func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *httpserver.Body) (err error) {
 	ctx, span := tracing.Start(ctx, "pass on", trace.WithSpanKind(trace.SpanKindClient))
 	defer tracing.End(span, &err)
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return errors.New("BUG: a request is passed on without a deadline")
 	}
-	id := serve.RequestID(rc)
+	id := httpserver.RequestID(rc)
 
 	request := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(request)
@@ -273,7 +273,7 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	}
 	if err := s.upstream.client.DoDeadline(request, response, deadline); err != nil {
 		if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
-			return settings.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, but the listener there has no certificate: it must begin with http://: %w", base, err)}
+			return config.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, but the listener there has no certificate: it must begin with http://: %w", base, err)}
 		}
 		if errors.As(err, new(*tls.CertificateVerificationError)) { // core may get another one
 			return fmt.Errorf("API_CA does not vouch for the certificate at %q: %w", base, err)
@@ -281,7 +281,7 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 		if errors.Is(err, fasthttp.ErrConnectionClosed) { // whose text is about the server's code
 			err = io.EOF
 		}
-		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer; start core, or correct the URL%s: %w", base, certificate.HTTPSHint(base, err), err)
+		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer; start core, or correct the URL%s: %w", base, tlsreload.HTTPSHint(base, err), err)
 	}
 	listener := ""
 	switch response.StatusCode() {
@@ -295,6 +295,6 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	if listener == "" {
 		return nil
 	}
-	return settings.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, which is a listener for %s, but must be core's public one: "+
+	return config.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, which is a listener for %s, but must be core's public one: "+
 		"the address that CORE_LISTEN names there, whose port is 8080 unless it is set", base, listener)}
 }

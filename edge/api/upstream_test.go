@@ -22,8 +22,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge/api"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
-	"github.com/veneer-skins/veneer/shared/serve"
 )
 
 // openForwarding opens a site that passes /api on to a handler.
@@ -232,7 +232,9 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	s := open(t, func(s *setup) {
 		s.api.APIUpstream = upstream.URL
-		s.limits = func(l *serve.Limits) { l.ReadTimeout, l.UploadTimeout = 200*time.Millisecond, 400*time.Millisecond }
+		s.limits = func(l *httpserver.Limits) {
+			l.ReadTimeout, l.UploadTimeout = 200*time.Millisecond, 400*time.Millisecond
+		}
 	})
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	for range 10 { // more than open the breaker
@@ -260,7 +262,7 @@ func TestStalledBodiesLeaveConnections(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	s := open(t, func(s *setup) {
 		s.api.APIUpstream = upstream.URL
-		s.limits = func(l *serve.Limits) { l.BodiesBytes = 2 << 20 } // 32 are passed on at a time
+		s.limits = func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 } // 32 are passed on at a time
 	})
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	var answered sync.WaitGroup
@@ -339,8 +341,8 @@ func TestClientAddress(t *testing.T) {
 func TestOneIDInBothLogs(t *testing.T) {
 	t.Parallel()
 	log := &loggingtest.Buffer{}
-	httpServer := serve.Options{Log: slog.New(slog.NewTextHandler(log, nil)), LogSampleRate: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
-	core := listen(t, serve.Listener{Server: httpServer.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
+	httpServer := httpserver.Options{Log: slog.New(slog.NewTextHandler(log, nil)), LogSampleRate: 1, Limits: httpserver.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
+	core := listen(t, httpserver.Listener{Server: httpServer.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
 	s := open(t, func(s *setup) { s.api.APIUpstream, s.sample = core, 1 })
 
 	f := func(header http.Header) {
@@ -493,7 +495,7 @@ func TestRequestsOfManyNetworksLeaveConnectionsForBodies(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	s := open(t, func(s *setup) {
 		s.api.APIUpstream = upstream.URL
-		s.limits = func(l *serve.Limits) { l.BodiesBytes = 2 << 20 } // 32 are passed on at a time
+		s.limits = func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 } // 32 are passed on at a time
 	})
 	const networks, each = 3, 400
 	before := s.handled.Load()
@@ -564,7 +566,7 @@ func TestNewRejects(t *testing.T) {
 	t.Parallel()
 	f := func(setting string, config api.Config) {
 		t.Helper()
-		if _, err := api.New(serve.Options{}, nil, config); err == nil || !strings.HasPrefix(err.Error(), setting) {
+		if _, err := api.New(httpserver.Options{}, nil, config); err == nil || !strings.HasPrefix(err.Error(), setting) {
 			t.Errorf("New(%+v) = %v; want an error about %s", config, err, setting)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // acknowledgeInterval is the time between two acknowledgements: under a storm of
@@ -39,7 +39,7 @@ type acknowledger struct {
 }
 
 // apply has the follower take in an event.
-func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time.Time) error {
+func (a *acknowledger) apply(ctx context.Context, event edgeproto.Event, asOf time.Time) error {
 	if event.Stream != "" {
 		a.core.previousStream = event.Stream
 	}
@@ -68,7 +68,7 @@ func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time
 func (a *acknowledger) run(ctx context.Context, stream string) {
 	pause := time.NewTicker(acknowledgeInterval)
 	defer pause.Stop()
-	var acknowledged mapping.Cursor
+	var acknowledged edgeproto.Cursor
 	for failing := false; ; {
 		select {
 		case <-ctx.Done():
@@ -79,7 +79,7 @@ func (a *acknowledger) run(ctx context.Context, stream string) {
 		if cursor == acknowledged {
 			continue
 		}
-		err := a.core.sendAcknowledgement(ctx, mapping.Acknowledgement{Cursor: cursor, Stream: stream})
+		err := a.core.sendAcknowledgement(ctx, edgeproto.Acknowledgement{Cursor: cursor, Stream: stream})
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -102,14 +102,14 @@ func (a *acknowledger) run(ctx context.Context, stream string) {
 }
 
 // sendAcknowledgement sends an acknowledgement.
-func (c *Core) sendAcknowledgement(ctx context.Context, cursor mapping.Acknowledgement) error {
+func (c *Core) sendAcknowledgement(ctx context.Context, cursor edgeproto.Acknowledgement) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	body, err := json.Marshal(cursor)
 	if err != nil {
 		return fmt.Errorf("write acknowledgement: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+mapping.AcknowledgePath, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+edgeproto.AcknowledgePath, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("make acknowledgement: %w", err)
 	}

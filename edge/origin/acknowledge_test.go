@@ -7,7 +7,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // slowFollower is a follower that takes changes in only when it is let.
@@ -16,7 +16,7 @@ type slowFollower struct {
 	started, release chan struct{}
 }
 
-func (s *slowFollower) Apply(event mapping.Event, asOf time.Time) error {
+func (s *slowFollower) Apply(event edgeproto.Event, asOf time.Time) error {
 	if len(event.Keys) > 0 {
 		s.started <- struct{}{}
 		<-s.release
@@ -31,11 +31,11 @@ func TestAcknowledge(t *testing.T) {
 	core, follower := newCore(t, origin.Config{URL: server.URL}, nil), &slowFollower{started: make(chan struct{}), release: make(chan struct{})}
 	background(t, func(ctx context.Context) { core.Follow(ctx, follower) })
 	applied := func(revision int64) func() bool {
-		return func() bool { return server.Applied() == mapping.Cursor{Epoch: "first", Revision: revision} }
+		return func() bool { return server.Applied() == edgeproto.Cursor{Epoch: "first", Revision: revision} }
 	}
 
 	eventually(t, "the start is acknowledged", applied(100))
-	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1)})
+	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:a": texture(1)})
 	<-follower.started
 	if !applied(100)() {
 		t.Errorf("%+v is acknowledged before it is applied", server.Applied())
@@ -45,7 +45,7 @@ func TestAcknowledge(t *testing.T) {
 
 	// Core refuses for a while: the next beat brings it.
 	server.SetAcknowledgementsRejected(true)
-	server.Set(map[mapping.Key]mapping.Mapping{"name:b": texture(1)})
+	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:b": texture(1)})
 	<-follower.started
 	follower.release <- struct{}{}
 	taken := server.Acknowledgements.Load()
@@ -57,7 +57,7 @@ func TestAcknowledge(t *testing.T) {
 
 	// On another stream, and in another epoch, it goes on.
 	server.Restore("second")
-	eventually(t, "the new epoch is acknowledged", func() bool { return server.Applied() == mapping.Cursor{Epoch: "second", Revision: 1} })
+	eventually(t, "the new epoch is acknowledged", func() bool { return server.Applied() == edgeproto.Cursor{Epoch: "second", Revision: 1} })
 }
 
 // One acknowledgement speaks for many changes.
@@ -69,7 +69,7 @@ func TestAcknowledgementsAreCoalesced(t *testing.T) {
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 	eventually(t, "the start is acknowledged", func() bool { return server.Applied().Revision == 100 })
 	for range 2000 {
-		server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1)})
+		server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:a": texture(1)})
 	}
 	eventually(t, "all are acknowledged", func() bool { return server.Applied().Revision == 2100 })
 	if got := server.Acknowledgements.Load(); got > 500 {
@@ -83,7 +83,7 @@ func TestNoAcknowledgementsUnlessAsked(t *testing.T) {
 	server := origintest.Start(t)
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1)})
+	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:a": texture(1)})
 	eventually(t, "beats are heard", r.holds(func() bool { return r.heartbeats > 3 }))
 	if got := server.Acknowledgements.Load(); got != 0 {
 		t.Errorf("%d acknowledgements were sent", got)

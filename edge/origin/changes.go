@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 const (
@@ -34,22 +34,22 @@ const (
 	maxLineBytes = 16 << 20
 
 	minBackoff = 50 * time.Millisecond
-	maxBackoff  = time.Second
+	maxBackoff = time.Second
 )
 
 // Follower takes in the stream of changes.
 type Follower interface {
 	// Cursor returns where the stream has to go on.
-	Cursor() mapping.Cursor
+	Cursor() edgeproto.Cursor
 	// Apply takes in one event. A beat was true at a moment. An error ends the
 	// stream.
-	Apply(event mapping.Event, asOf time.Time) error
+	Apply(event edgeproto.Event, asOf time.Time) error
 }
 
 var (
-	errSilent = errors.New("core is silent")
+	errSilent          = errors.New("core is silent")
 	errStreamExpired   = errors.New("the stream is due to be opened again")
-	errFutureHeartbeat  = errors.New("a beat comes from the future")
+	errFutureHeartbeat = errors.New("a beat comes from the future")
 )
 
 // Follow keeps a follower up to date until ctx ends. There is never more than
@@ -147,7 +147,7 @@ func (c *Core) followStream(ctx context.Context, follower Follower) (live bool, 
 }
 
 // decodeEvent returns the event of a line, and if it is a beat, the moment of it.
-func decodeEvent(line []byte, first bool, sentAt, now time.Time) (event mapping.Event, asOf time.Time, err error) {
+func decodeEvent(line []byte, first bool, sentAt, now time.Time) (event edgeproto.Event, asOf time.Time, err error) {
 	if err := json.Unmarshal(line, &event); err != nil {
 		return event, asOf, fmt.Errorf("read change: %w", err)
 	}
@@ -159,7 +159,7 @@ func decodeEvent(line []byte, first bool, sentAt, now time.Time) (event mapping.
 }
 
 // openStream asks core for the changes from a position on, and returns when it did.
-func (c *Core) openStream(ctx context.Context, from mapping.Cursor) (response *http.Response, sentAt time.Time, err error) {
+func (c *Core) openStream(ctx context.Context, from edgeproto.Cursor) (response *http.Response, sentAt time.Time, err error) {
 	query := url.Values{}
 	if from.Epoch != "" {
 		query.Set("epoch", from.Epoch)
@@ -170,7 +170,7 @@ func (c *Core) openStream(ctx context.Context, from mapping.Cursor) (response *h
 	}
 	// The request is sent after this, and the less after it the better.
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sentAt = time.Now() }})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+mapping.ChangesPath+"?"+query.Encode(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+edgeproto.ChangesPath+"?"+query.Encode(), http.NoBody)
 	if err != nil {
 		return nil, sentAt, fmt.Errorf("make request for changes: %w", err)
 	}
@@ -180,7 +180,7 @@ func (c *Core) openStream(ctx context.Context, from mapping.Cursor) (response *h
 
 // heartbeatTime returns the moment as of which a beat is true, or one before it: core
 // counts from when it got the request, which was no sooner than it was sent.
-func heartbeatTime(heartbeat mapping.Event, sentAt, now time.Time) (time.Time, error) {
+func heartbeatTime(heartbeat edgeproto.Event, sentAt, now time.Time) (time.Time, error) {
 	moment := sentAt.Add(heartbeat.AsOf)
 	switch ahead := moment.Sub(now); {
 	case ahead > maxClockSkew:

@@ -15,17 +15,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/edge/origin"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // pipeListener listens for connections within a process.
 type pipeListener struct {
 	dialed chan net.Conn
-	closed  chan struct{}
-	once    sync.Once
+	closed chan struct{}
+	once   sync.Once
 }
 
-func newPipeListener() *pipeListener { return &pipeListener{dialed: make(chan net.Conn), closed: make(chan struct{})} }
+func newPipeListener() *pipeListener {
+	return &pipeListener{dialed: make(chan net.Conn), closed: make(chan struct{})}
+}
 
 func (p *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
@@ -66,16 +68,16 @@ func TestStreamIsReopened(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var streams []stream
-		began, position := time.Now(), mapping.Cursor{Epoch: "e", Revision: 1}
+		began, position := time.Now(), edgeproto.Cursor{Epoch: "e", Revision: 1}
 		mux := http.NewServeMux()
-		mux.HandleFunc("POST "+mapping.AcknowledgePath, func(http.ResponseWriter, *http.Request) {})
-		mux.HandleFunc("GET "+mapping.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("POST "+edgeproto.AcknowledgePath, func(http.ResponseWriter, *http.Request) {})
+		mux.HandleFunc("GET "+edgeproto.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
 			opened := time.Now()
 			mu.Lock()
 			streams = append(streams, stream{opened.Sub(began).Truncate(time.Second), r.URL.Query().Get("former")})
 			n := len(streams)
 			mu.Unlock()
-			start := mapping.Event{Cursor: position, Start: true}
+			start := edgeproto.Event{Cursor: position, Start: true}
 			if n < 3 {
 				start.Stream = "stream-" + strconv.Itoa(n)
 			}
@@ -85,7 +87,7 @@ func TestStreamIsReopened(t *testing.T) {
 				if n == 3 && time.Since(opened) > time.Minute {
 					return // it breaks
 				}
-				_ = lines.Encode(mapping.Event{Cursor: position, AsOf: time.Since(opened)})
+				_ = lines.Encode(edgeproto.Event{Cursor: position, AsOf: time.Since(opened)})
 				_ = http.NewResponseController(w).Flush()
 				select {
 				case <-tick.C:
@@ -123,12 +125,12 @@ func TestStreamIsReopened(t *testing.T) {
 type probingFollower struct {
 	recorder
 
-	core    *origin.Core
+	core       *origin.Core
 	rejections chan error
 }
 
-func (a *probingFollower) Apply(event mapping.Event, asOf time.Time) error {
-	a.rejections <- a.core.WouldReject(mapping.UIDKey(1), netip.Prefix{})
+func (a *probingFollower) Apply(event edgeproto.Event, asOf time.Time) error {
+	a.rejections <- a.core.WouldReject(edgeproto.UIDKey(1), netip.Prefix{})
 	return a.recorder.Apply(event, asOf)
 }
 
@@ -138,8 +140,8 @@ func TestStreamClosesBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mux := http.NewServeMux()
-		mux.HandleFunc("GET "+mapping.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
-			_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: mapping.Cursor{Epoch: "e", Revision: 1}, Start: true})
+		mux.HandleFunc("GET "+edgeproto.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
+			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: edgeproto.Cursor{Epoch: "e", Revision: 1}, Start: true})
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		})
@@ -151,7 +153,7 @@ func TestStreamClosesBreaker(t *testing.T) {
 
 		follower := &probingFollower{core: newCore(t, origin.Config{URL: "http://core"}, nil), rejections: make(chan error, 1)}
 		follower.core.DialBy(listener.dial)
-		for tries := 0; follower.core.WouldReject(mapping.UIDKey(1), netip.Prefix{}) == nil; tries++ {
+		for tries := 0; follower.core.WouldReject(edgeproto.UIDKey(1), netip.Prefix{}) == nil; tries++ {
 			if tries == 10 {
 				t.Fatal("look-ups are not refused, though core is away")
 			}

@@ -5,24 +5,24 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // Lookup asks what a key leads to and waits for the answer.
-func (c *Core) Lookup(ctx context.Context, key mapping.Key) (result mapping.Mapping, position mapping.Cursor, err error) {
+func (c *Core) Lookup(ctx context.Context, key edgeproto.Key) (result edgeproto.Mapping, position edgeproto.Cursor, err error) {
 	done := make(chan struct{})
-	rejected := c.StartLookup(ctx, key, func(m mapping.Mapping, p mapping.Cursor, e error) {
+	rejected := c.StartLookup(ctx, key, func(m edgeproto.Mapping, p edgeproto.Cursor, e error) {
 		result, position, err = m, p, e
 		close(done)
 	})
 	if rejected != nil {
-		return mapping.Mapping{}, mapping.Cursor{}, rejected
+		return edgeproto.Mapping{}, edgeproto.Cursor{}, rejected
 	}
 	select {
 	case <-done:
 		return result, position, err
 	case <-ctx.Done():
-		return mapping.Mapping{}, mapping.Cursor{}, ctx.Err()
+		return edgeproto.Mapping{}, edgeproto.Cursor{}, ctx.Err()
 	}
 }
 

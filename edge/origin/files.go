@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -37,13 +37,13 @@ type Store interface {
 }
 
 var (
-	_ Store      = (*objects.Store)(nil)
+	_ Store      = (*blobstore.Store)(nil)
 	_ edge.Files = Files{}
 )
 
 // Files fetches texture files.
 type Files struct {
-	store  Store
+	store    Store
 	rechecks chan struct{} // a token is a second question, or the wait for it
 }
 
@@ -56,7 +56,7 @@ func NewFiles(store Store) Files { return Files{store, make(chan struct{}, maxRe
 func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	filesFetched.Inc()
 	file, err := f.store.Get(ctx, hash)
-	if errors.Is(err, objects.ErrNotFound) {
+	if errors.Is(err, blobstore.ErrNotFound) {
 		select {
 		case f.rechecks <- struct{}{}:
 			file, err = f.recheck(ctx, hash)
@@ -65,7 +65,7 @@ func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 		}
 	}
 	switch {
-	case errors.Is(err, objects.ErrNotFound):
+	case errors.Is(err, blobstore.ErrNotFound):
 		filesMissing.Inc()
 		return nil, &fault.Error{Kind: fault.NotFound, Message: "The file of this texture is missing.", Cause: err}
 	case err != nil:

@@ -16,26 +16,26 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 // recorder is a follower that writes down what it hears.
 type recorder struct {
-	mu       sync.Mutex
-	position mapping.Cursor
-	starts   []mapping.Cursor
-	keys     []mapping.Key
-	heartbeats    int
-	asOf  []time.Time // as of which the beats were true
+	mu         sync.Mutex
+	position   edgeproto.Cursor
+	starts     []edgeproto.Cursor
+	keys       []edgeproto.Key
+	heartbeats int
+	asOf       []time.Time // as of which the beats were true
 }
 
-func (r *recorder) Cursor() mapping.Cursor {
+func (r *recorder) Cursor() edgeproto.Cursor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.position
 }
 
-func (r *recorder) Apply(event mapping.Event, asOf time.Time) error {
+func (r *recorder) Apply(event edgeproto.Event, asOf time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.position = event.Cursor
@@ -66,18 +66,18 @@ func TestFollow(t *testing.T) {
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
 	eventually(t, "a beat is heard", r.holds(func() bool { return r.heartbeats > 0 }))
-	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1), "name:b": {}})
+	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:a": texture(1), "name:b": {}})
 	eventually(t, "the change is heard", r.holds(func() bool { return len(r.keys) == 2 }))
 
 	// Away for a while: the stream goes on from where it was.
 	server.SetUnavailable(true)
-	server.Set(map[mapping.Key]mapping.Mapping{"name:c": texture(1)})
+	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:c": texture(1)})
 	server.SetUnavailable(false)
 	eventually(t, "the missed change is heard", r.holds(func() bool { return len(r.keys) == 3 }))
 
 	// A history that is lost: the stream begins anew.
 	server.SetUnavailable(true)
-	server.Set(map[mapping.Key]mapping.Mapping{"name:d": texture(1)})
+	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:d": texture(1)})
 	server.Trim()
 	server.SetUnavailable(false)
 	eventually(t, "the trimmed stream begins", r.holds(func() bool { return len(r.starts) == 3 }))
@@ -86,13 +86,13 @@ func TestFollow(t *testing.T) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wantStarts := []mapping.Cursor{
+	wantStarts := []edgeproto.Cursor{
 		{Epoch: "first", Revision: 100}, {Epoch: "first", Revision: 101}, {Epoch: "first", Revision: 103}, {Epoch: "second", Revision: 1},
 	}
 	if diff := cmp.Diff(wantStarts, r.starts); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]mapping.Key{"name:a", "name:b", "name:c"}, r.keys); diff != "" {
+	if diff := cmp.Diff([]edgeproto.Key{"name:a", "name:b", "name:c"}, r.keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 	if got := server.MaxStreams.Load(); got != 1 {
@@ -107,14 +107,14 @@ func TestLostStreamClosesIdleConnections(t *testing.T) {
 	var mu sync.Mutex
 	var callers []string // of look-ups
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == mapping.LookupPath {
+		if r.URL.Path == edgeproto.LookupPath {
 			mu.Lock()
 			callers = append(callers, r.RemoteAddr)
 			mu.Unlock()
 			_, _ = w.Write([]byte(`{"epoch":"e","revision":1,"mappings":[{}]}`))
 			return
 		}
-		_ = json.NewEncoder(w).Encode(mapping.Event{Start: true})
+		_ = json.NewEncoder(w).Encode(edgeproto.Event{Start: true})
 		_ = http.NewResponseController(w).Flush()
 		begun <- struct{}{}
 		select {
@@ -170,14 +170,14 @@ func TestHeartbeatTimes(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		streams.Add(1)
 		opened := time.Now()
-		position := mapping.Cursor{Epoch: "e", Revision: 1}
-		_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: position, Start: true})
+		position := edgeproto.Cursor{Epoch: "e", Revision: 1}
+		_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: position, Start: true})
 		send := func(moment time.Time) {
 			select {
 			case sent <- moment:
 			case <-r.Context().Done():
 			}
-			_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: position, AsOf: moment.Sub(opened)})
+			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: position, AsOf: moment.Sub(opened)})
 			_ = http.NewResponseController(w).Flush()
 		}
 		moment := time.Now()
@@ -215,11 +215,11 @@ func TestLateStreamIsReopened(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		position := mapping.Cursor{Epoch: "e", Revision: 1}
-		_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: position, Start: true})
+		position := edgeproto.Cursor{Epoch: "e", Revision: 1}
+		_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: position, Start: true})
 		// Time passes, but the beats say what was true in the beginning.
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
-			_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: position, AsOf: 1})
+			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: position, AsOf: 1})
 			_ = http.NewResponseController(w).Flush()
 			select {
 			case <-tick.C:
@@ -253,7 +253,7 @@ func TestBadStreamIsReopened(t *testing.T) {
 			core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 			background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 			eventually(t, "it is tried again", func() bool { return asked.Load() > 2 })
-			if r.Cursor() != (mapping.Cursor{}) {
+			if r.Cursor() != (edgeproto.Cursor{}) {
 				t.Errorf("such a stream moved the position to %+v", r.Cursor())
 			}
 		})

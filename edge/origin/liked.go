@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -19,7 +19,7 @@ const (
 	// textures.
 	likedTimeout = 30 * time.Second
 	// maxLikedBytes is the most bytes of that answer that are read.
-	maxLikedBytes = 80 * mapping.MaxLiked
+	maxLikedBytes = 80 * edgeproto.MaxLiked
 )
 
 // Liked returns the files of the textures that most closets hold, at most so many. It
@@ -28,7 +28,7 @@ const (
 func (c *Core) Liked(ctx context.Context, limit int) ([]skin.Hash, error) {
 	ctx, cancel := context.WithTimeout(ctx, likedTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s%s?limit=%d", c.base, mapping.LikedPath, limit), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s%s?limit=%d", c.base, edgeproto.LikedPath, limit), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("make request for what is liked: %w", err)
 	}
@@ -40,7 +40,7 @@ func (c *Core) Liked(ctx context.Context, limit int) ([]skin.Hash, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	var liked mapping.LikedTextures
+	var liked edgeproto.LikedTextures
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxLikedBytes)).Decode(&liked); err != nil {
 		return nil, fault.NewUnavailable("core", fmt.Errorf("read what is liked: %w", err))
 	}

@@ -20,20 +20,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/breaker"
-	"github.com/veneer-skins/veneer/shared/certificate"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/tlsreload"
 )
 
 // Config says where core is and how much it is asked at once.
 type Config struct {
-	URL     string        `env:"URL,required,notEmpty" example:"http://127.0.0.1:9090" help:"core's listener for edges, as in http://127.0.0.1:9090 or https://core.example.org"`
-	Secrets []string      `env:"SECRETS,required,notEmpty" random:"true" example:"one-of-CORE_EDGE_SECRETS" help:"secrets shared with core, separated by commas; the first is sent"`
-	CA      string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
-	Queue   int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
-	UnknownKeysPerSecond int           `env:"UNKNOWN_RATE" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; one client network has no more of it than a tenth while others need it; 0 limits none"`
-	Timeout time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
+	URL                  string        `env:"URL,required,notEmpty" example:"http://127.0.0.1:9090" help:"core's listener for edges, as in http://127.0.0.1:9090 or https://core.example.org"`
+	Secrets              []string      `env:"SECRETS,required,notEmpty" random:"true" example:"one-of-CORE_EDGE_SECRETS" help:"secrets shared with core, separated by commas; the first is sent"`
+	CA                   string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
+	Queue                int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
+	UnknownKeysPerSecond int           `env:"UNKNOWN_KEYS_PER_SECOND" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; one client network has no more of it than a tenth while others need it; 0 limits none"`
+	Timeout              time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
 }
 
 // dependency is what faults and metrics call core.
@@ -49,20 +49,20 @@ const (
 	// that has just started knows none of its keys, so those that lead somewhere do not
 	// count in the end.
 	unknownInFlight = 2
-	unknownPause     = 10 * time.Millisecond
+	unknownPause    = 10 * time.Millisecond
 	// retryPause is about how long a failed look-up waits before it is sent again.
 	retryPause = 20 * time.Millisecond
 )
 
 var (
-	lookupRequests   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_total", Help: "Requests for look-ups sent to core."})
-	lookupRequestsFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_failed_total", Help: "Requests for look-ups that failed."})
-	secretsRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_refused_secret_total", Help: "Requests whose secret core refused."})
-	keysLookedUp   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_keys_total", Help: "Keys that core was asked for."})
-	queueFull   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_queue_full_total", Help: "Look-ups refused, since too many waited."})
-	streamsOpened     = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_streams_total", Help: "Streams of changes opened."})
+	lookupRequests       = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_total", Help: "Requests for look-ups sent to core."})
+	lookupRequestsFailed = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_failed_total", Help: "Requests for look-ups that failed."})
+	secretsRejected      = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_unauthorized_total", Help: "Requests whose secret core refused."})
+	keysLookedUp         = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_keys_total", Help: "Keys that core was asked for."})
+	queueFull            = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_queue_full_total", Help: "Look-ups refused, since too many waited."})
+	streamsOpened        = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_streams_total", Help: "Streams of changes opened."})
 
-	unknownRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_unknown_refused_total", Help: "Look-ups of unknown keys refused, since their client network made too many."})
+	unknownRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_unknown_keys_rejected_total", Help: "Look-ups of unknown keys refused, since their client network made too many."})
 )
 
 // Core is the core that an edge belongs to.
@@ -77,8 +77,8 @@ type Core struct {
 	// Whoever asks for keys that are known to lead somewhere, but have changed, does
 	// not wait behind those who make keys up.
 	knownQueue, unknownQueue chan pendingLookup
-	knownKeys                      *bloomFilter
-	unknownLimit                  *unknownLimiter // bounds strangers; nil: nothing does
+	knownKeys                *bloomFilter
+	unknownLimit             *unknownLimiter // bounds strangers; nil: nothing does
 
 	// previousStream is the name that core gave the last stream that had one. It belongs to
 	// Follow.
@@ -89,37 +89,37 @@ type Core struct {
 }
 
 // NewCore returns core as configured. It reaches nothing yet.
-func NewCore(config Config, log *slog.Logger) (*Core, error) {
-	base, ok := settings.ParseURL(config.URL)
+func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
+	base, ok := config.ParseURL(cfg.URL)
 	if !ok || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" {
-		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", settings.QuoteRedacted(config.URL))
+		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.URL))
 	}
-	secrets, err := mapping.Secrets(config.Secrets)
+	secrets, err := edgeproto.Secrets(cfg.Secrets)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("SECRETS: %w", err)
 	case len(secrets) == 0:
 		return nil, errors.New("SECRETS holds no secret")
-	case config.Queue < 1:
-		return nil, fmt.Errorf("QUEUE is %d, but must be at least 1", config.Queue)
-	case config.UnknownKeysPerSecond < 0 || config.UnknownKeysPerSecond > maxUnknownPerSecond:
-		return nil, fmt.Errorf("UNKNOWN_RATE is %d, but must be 0 to %d", config.UnknownKeysPerSecond, maxUnknownPerSecond)
-	case config.Timeout <= 0:
-		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
+	case cfg.Queue < 1:
+		return nil, fmt.Errorf("QUEUE is %d, but must be at least 1", cfg.Queue)
+	case cfg.UnknownKeysPerSecond < 0 || cfg.UnknownKeysPerSecond > maxUnknownPerSecond:
+		return nil, fmt.Errorf("UNKNOWN_KEYS_PER_SECOND is %d, but must be 0 to %d", cfg.UnknownKeysPerSecond, maxUnknownPerSecond)
+	case cfg.Timeout <= 0:
+		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", cfg.Timeout)
 	}
-	tlsConfig, err := certificate.ClientConfig(config.CA)
+	tlsConfig, err := tlsreload.ClientConfig(cfg.CA)
 	if err != nil {
 		return nil, fmt.Errorf("CA %w", err)
 	}
 	return &Core{
 		base:    base.Scheme + "://" + base.Host,
 		secret:  secrets[0],
-		timeout: config.Timeout,
+		timeout: cfg.Timeout,
 		client: &http.Client{
 			Transport: &http.Transport{
-				DialContext:         (&net.Dialer{Timeout: config.Timeout, KeepAlive: 15 * time.Second}).DialContext,
+				DialContext:         (&net.Dialer{Timeout: cfg.Timeout, KeepAlive: 15 * time.Second}).DialContext,
 				TLSClientConfig:     tlsConfig,
-				TLSHandshakeTimeout: config.Timeout,
+				TLSHandshakeTimeout: cfg.Timeout,
 				// The look-ups, the acknowledgements, a probe, the stream, and one that is being closed.
 				MaxConnsPerHost:     maxInFlight + 4,
 				MaxIdleConnsPerHost: maxInFlight + 2,
@@ -128,12 +128,12 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 			// Our secret goes to nobody that core may name.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		log:           log,
-		breaker:       breaker.New(dependency),
-		knownQueue: make(chan pendingLookup, config.Queue),
-		unknownQueue:     make(chan pendingLookup, config.Queue),
-		knownKeys:           newBloomFilter(),
-		unknownLimit:       newUnknownLimiter(config.UnknownKeysPerSecond),
+		log:          log,
+		breaker:      breaker.New(dependency),
+		knownQueue:   make(chan pendingLookup, cfg.Queue),
+		unknownQueue: make(chan pendingLookup, cfg.Queue),
+		knownKeys:    newBloomFilter(),
+		unknownLimit: newUnknownLimiter(cfg.UnknownKeysPerSecond),
 	}, nil
 }
 
@@ -143,10 +143,12 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 func (c *Core) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	_, err := c.lookupOnce(ctx, mapping.LookupRequest{Keys: []mapping.Key{mapping.UIDKey(0)}})
+	_, err := c.lookupOnce(ctx, edgeproto.LookupRequest{Keys: []edgeproto.Key{edgeproto.UIDKey(0)}})
 	err = fault.CauseOf(err)
 	status, answered := errors.AsType[statusError](err)
-	wrong := func(format string, args ...any) error { return settings.SettingError{Cause: fmt.Errorf(format, args...)} }
+	wrong := func(format string, args ...any) error {
+		return config.SettingError{Cause: fmt.Errorf(format, args...)}
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -155,7 +157,7 @@ func (c *Core) Check(ctx context.Context) error {
 	case errors.As(err, new(*tls.CertificateVerificationError)): // core may get another one
 		return fmt.Errorf("CA does not vouch for the certificate at %q: %w", c.base, err)
 	case !answered || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
-		return fmt.Errorf("URL is %q, where core does not answer; start core, or correct the URL%s: %w", c.base, certificate.HTTPSHint(c.base, err), err)
+		return fmt.Errorf("URL is %q, where core does not answer; start core, or correct the URL%s: %w", c.base, tlsreload.HTTPSHint(c.base, err), err)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return wrong("SECRETS begins with a secret that core at %q refuses: it must be among CORE_EDGE_SECRETS there", c.base)
 	default:

@@ -24,11 +24,11 @@ import (
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
-	"github.com/veneer-skins/veneer/shared/mapping"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -89,20 +89,20 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func texture(tid int64) mapping.Mapping {
-	return mapping.Mapping{Texture: &mapping.Texture{TID: tid, Hash: skin.Hash{byte(tid)}, Type: skin.Slim}}
+func texture(tid int64) edgeproto.Mapping {
+	return edgeproto.Mapping{Texture: &edgeproto.Texture{TID: tid, Hash: skin.Hash{byte(tid)}, Type: skin.Slim}}
 }
 
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	worn := texture(3).Texture
-	player := mapping.Mapping{Player: &mapping.Player{PID: 1, UUID: "u", Name: "Steve", Skin: worn}}
-	user := mapping.Mapping{User: &mapping.User{UID: 2, Avatar: 3, Texture: worn}}
-	server.Set(map[mapping.Key]mapping.Mapping{"name:steve": player, "uid:2": user, "tid:3": texture(3)})
+	player := edgeproto.Mapping{Player: &edgeproto.Player{PID: 1, UUID: "u", Name: "Steve", Skin: worn}}
+	user := edgeproto.Mapping{User: &edgeproto.User{UID: 2, Avatar: 3, Texture: worn}}
+	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:steve": player, "uid:2": user, "tid:3": texture(3)})
 	core := startCore(t, origin.Config{URL: server.URL + "/"}, nil)
 
-	f := func(key mapping.Key, want mapping.Mapping) {
+	f := func(key edgeproto.Key, want edgeproto.Mapping) {
 		t.Helper()
 		got, position, err := core.Lookup(t.Context(), key)
 		if err != nil {
@@ -111,28 +111,28 @@ func TestLookup(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("Lookup(%s) (-want +got):\n%s", key, diff)
 		}
-		if want := (mapping.Cursor{Epoch: "first", Revision: 101}); position != want {
+		if want := (edgeproto.Cursor{Epoch: "first", Revision: 101}); position != want {
 			t.Errorf("Lookup(%s) at %+v; want %+v", key, position, want)
 		}
 	}
 	f("name:steve", player)
 	f("uid:2", user)
 	f("tid:3", texture(3))
-	f("name:nobody", mapping.Mapping{})
+	f("name:nobody", edgeproto.Mapping{})
 }
 
 // lookUpTextures has core asked once for textures up to a number, which are there.
 func lookUpTextures(t *testing.T, core *origin.Core, server *origintest.Core, textures int64) {
 	t.Helper()
-	changes := map[mapping.Key]mapping.Mapping{}
+	changes := map[edgeproto.Key]edgeproto.Mapping{}
 	for i := range textures {
-		changes[mapping.TIDKey(i)] = texture(i)
+		changes[edgeproto.TIDKey(i)] = texture(i)
 	}
 	server.Set(changes)
 	var all sync.WaitGroup
 	for i := range textures {
 		all.Go(func() {
-			if _, _, err := core.Lookup(t.Context(), mapping.TIDKey(i)); err != nil {
+			if _, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(i)); err != nil {
 				t.Errorf("Lookup of %d: %v", i, err)
 			}
 		})
@@ -150,7 +150,7 @@ func TestLookupsAreBatched(t *testing.T) {
 	lookUpTextures(t, core, server, keys)
 	release, entered := make(chan struct{}), make(chan struct{}, 100)
 	var inFlight, most atomic.Int64
-	server.SetOnLookup(func([]mapping.Key) {
+	server.SetOnLookup(func([]edgeproto.Key) {
 		most.Store(max(most.Load(), inFlight.Add(1)))
 		entered <- struct{}{}
 		<-release
@@ -159,7 +159,7 @@ func TestLookupsAreBatched(t *testing.T) {
 
 	var all sync.WaitGroup
 	ask := func(i int64) {
-		got, _, err := core.Lookup(t.Context(), mapping.TIDKey(i))
+		got, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(i))
 		if err != nil || got.Texture == nil || got.Texture.TID != i {
 			t.Errorf("Lookup of %d = %+v, %v", i, got, err)
 		}
@@ -257,7 +257,7 @@ func TestLookupFails(t *testing.T) {
 // flakyCore answers about nothing, but breaks the connection instead while asked to.
 type flakyCore struct {
 	requests, failures atomic.Int64
-	url           string
+	url                string
 }
 
 func startFlakyCore(t *testing.T) *flakyCore {
@@ -328,9 +328,9 @@ func TestQueuedLookupsExpire(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		answers := make(chan error, 3)
-		ask := func(key mapping.Key) {
+		ask := func(key edgeproto.Key) {
 			t.Helper()
-			err := core.StartLookup(t.Context(), key, func(_ mapping.Mapping, _ mapping.Cursor, err error) { answers <- err })
+			err := core.StartLookup(t.Context(), key, func(_ edgeproto.Mapping, _ edgeproto.Cursor, err error) { answers <- err })
 			if err != nil {
 				t.Errorf("Ask(%s) = %v", key, err)
 			}
@@ -416,7 +416,7 @@ func TestNewCoreRejectsWrongSettings(t *testing.T) {
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{" "} })
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{"a-line-feed-inside\nof-it"} })
 	f("QUEUE", func(c *origin.Config) { c.Queue = 0 })
-	f("UNKNOWN_RATE", func(c *origin.Config) { c.UnknownKeysPerSecond = -1 })
+	f("UNKNOWN_KEYS_PER_SECOND", func(c *origin.Config) { c.UnknownKeysPerSecond = -1 })
 	f("TIMEOUT", func(c *origin.Config) { c.Timeout = 0 })
 	f("CA", func(c *origin.Config) { c.CA = "/nowhere" })
 	f("CA", func(c *origin.Config) { c.CA = "/dev/null" })
@@ -425,7 +425,7 @@ func TestNewCoreRejectsWrongSettings(t *testing.T) {
 func TestFile(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
+	store, err := blobstore.New(blobstore.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,9 +469,9 @@ func TestFile(t *testing.T) {
 // something happens.
 type countingStore struct {
 	origin.Store
-	calls int
-	firstErr error // what it said then
-	afterFirst  func()
+	calls      int
+	firstErr   error // what it said then
+	afterFirst func()
 }
 
 func (w *countingStore) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
@@ -486,7 +486,7 @@ func (w *countingStore) Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 // A store that calls a file missing is believed when it says so twice.
 func TestMissingFileIsRechecked(t *testing.T) {
 	t.Parallel()
-	store := objectstest.Open(t, objectstest.Bucket(t).Config)
+	store := blobstoretest.Open(t, blobstoretest.Bucket(t).Config)
 	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -513,7 +513,7 @@ func TestMissingFileIsRechecked(t *testing.T) {
 		}
 	}}
 	got, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file))
-	if err != nil || !errors.Is(w.firstErr, objects.ErrNotFound) {
+	if err != nil || !errors.Is(w.firstErr, blobstore.ErrNotFound) {
 		t.Fatalf("File() of a file that comes late: %v, after %v", err, w.firstErr)
 	}
 	if diff := cmp.Diff(file, got); diff != "" {
@@ -533,7 +533,7 @@ type emptyStore struct{ calls atomic.Int64 }
 
 func (m *emptyStore) Get(context.Context, skin.Hash) ([]byte, error) {
 	m.calls.Add(1)
-	return nil, objects.ErrNotFound
+	return nil, blobstore.ErrNotFound
 }
 
 // Where many files are missing, most are believed to be at once, so that those who fetch

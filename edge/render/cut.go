@@ -4,8 +4,8 @@ package render
 // whole face.
 type piece struct {
 	face
-	extent cuboid // flat along the face's axis
-	base   bool   // opaque, whatever the sheet says
+	extent    cuboid // flat along the face's axis
+	base      bool   // opaque, whatever the sheet says
 	drawOrder int    // in the figure
 }
 

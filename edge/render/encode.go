@@ -14,15 +14,15 @@ type Encoder uint8
 
 // The encoders.
 const (
-	Native     Encoder = iota // the packages png and webp, which know what pictures of texels are like
+	Native  Encoder = iota // the packages png and webp, which know what pictures of texels are like
 	Libvips                // libvips, with zlib and libwebp: slower, and its files are larger
 )
 
-// String returns own or libvips.
+// String returns native or libvips.
 func (e Encoder) String() string {
 	switch e {
 	case Native:
-		return "own"
+		return "native"
 	case Libvips:
 		return "libvips"
 	default:
@@ -33,12 +33,12 @@ func (e Encoder) String() string {
 // UnmarshalText reads what String returns.
 func (e *Encoder) UnmarshalText(text []byte) error {
 	switch string(text) {
-	case "own":
+	case "native":
 		*e = Native
 	case "libvips":
 		*e = Libvips
 	default:
-		return fmt.Errorf("is %.100q, but must be own or libvips", text)
+		return fmt.Errorf("is %.100q, but must be native or libvips", text)
 	}
 	return nil
 }

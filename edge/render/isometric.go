@@ -20,10 +20,10 @@ func isometric(side int) scene {
 	return scene{
 		width: side, height: side, scale: scale,
 		figures: []figureInstance{{
-			camera: camera,
-			parts:  []bodyPart{head()},
-			model:  skin.Classic, // the head is the same for both
-			viewport:     centred(bounds, scale, 0, side, side),
+			camera:   camera,
+			parts:    []bodyPart{head()},
+			model:    skin.Classic, // the head is the same for both
+			viewport: centred(bounds, scale, 0, side, side),
 		}},
 	}
 }

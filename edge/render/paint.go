@@ -15,7 +15,7 @@ type rgba64 uint64
 
 // A deep value is to16Bit times one of eight bits.
 const (
-	to16Bit   = 257
+	to16Bit  = 257
 	opaque16 = 255 * to16Bit
 )
 
@@ -90,8 +90,8 @@ func (t texel) colour(sheet skin.Sheet) rgba64 {
 
 // painter is the memory that painting uses for a while.
 type painter struct {
-	palette palette
-	compositor   compositor
+	palette    palette
+	compositor compositor
 }
 
 // paint paints the picture of a sheet, which is as high as wide, into pixels: 4
@@ -128,8 +128,8 @@ func (s *colourSum) nrgba() nrgba {
 // palette is the colours of a plan's stacks: as they are mixed, and as they are
 // shown.
 type palette struct {
-	rgba64  []rgba64
-	nrgba []nrgba
+	rgba64 []rgba64
+	nrgba  []nrgba
 }
 
 // fill works out the colours.

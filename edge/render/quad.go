@@ -8,7 +8,7 @@ import (
 // quad is a piece in a picture: for each point of the picture it tells which texel
 // lies there.
 type quad struct {
-	across, down gradient      // of its columns, of its rows
+	across, down gradient   // of its columns, of its rows
 	corners      [4]float64 // the columns of the picture at which they lie
 	left, right  float64    // the first and the last of them
 	first        texel      // of the face
@@ -16,7 +16,7 @@ type quad struct {
 	base         bool
 	axis         axis     // across which it lies
 	depth        [3]depth // along each axis of the model
-	drawOrder       int      // of two in one plane the one that the figure lists later shows
+	drawOrder    int      // of two in one plane the one that the figure lists later shows
 }
 
 // depth is from where to where something reaches along an axis. It grows towards
@@ -80,13 +80,13 @@ func (c camera) project(p piece, view viewport, k int) quad {
 	fromU, toU := interval(p.extent, p.origin, p.across)
 	fromV, toV := interval(p.extent, p.origin, p.down)
 	q := quad{
-		across:  newGradient(dy*w, -dx*w, (y0*dx-x0*dy)*w, fromU*float64(texels.W), toU*float64(texels.W), texels.W),
-		down:    newGradient(-ay*h, ax*h, (x0*ay-y0*ax)*h, fromV*float64(texels.H), toV*float64(texels.H), texels.H),
-		columns: sheetColumns * k,
-		first:   newTexel(texels.Y*sheetColumns*k+texels.X, p.light, p.base),
-		base:    p.base,
-		axis:    p.axis,
-		drawOrder:  p.drawOrder,
+		across:    newGradient(dy*w, -dx*w, (y0*dx-x0*dy)*w, fromU*float64(texels.W), toU*float64(texels.W), texels.W),
+		down:      newGradient(-ay*h, ax*h, (x0*ay-y0*ax)*h, fromV*float64(texels.H), toV*float64(texels.H), texels.H),
+		columns:   sheetColumns * k,
+		first:     newTexel(texels.Y*sheetColumns*k+texels.X, p.light, p.base),
+		base:      p.base,
+		axis:      p.axis,
+		drawOrder: p.drawOrder,
 	}
 	q.corners = [4]float64{x0 + fromU*ax + fromV*dx, x0 + fromU*ax + toV*dx, x0 + toU*ax + fromV*dx, x0 + toU*ax + toV*dx}
 	q.left, q.right = slices.Min(q.corners[:]), slices.Max(q.corners[:])

@@ -11,10 +11,10 @@ type scene struct {
 
 // figureInstance is limbs as a camera sees them, each figure on its own part of the picture.
 type figureInstance struct {
-	camera camera
-	parts  []bodyPart
-	model  skin.Type
-	viewport     viewport
+	camera   camera
+	parts    []bodyPart
+	model    skin.Type
+	viewport viewport
 }
 
 // crisp reports whether the texels of a sheet of scale k are large enough, at four

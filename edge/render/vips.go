@@ -30,13 +30,13 @@ type Config struct {
 // Renderer draws and encodes pictures. It is safe for concurrent use. Start returns
 // one that is ready; the zero Renderer is not.
 type Renderer struct {
-	encoder  Encoder
-	revision string
-	canWebP  bool
-	sampleMaps    *mapCache
-	painters  sync.Pool // of *brush
-	pixels   sync.Pool // of *[]byte, the memory of pictures that only become files
-	encoderPool  sync.Pool // of *writers
+	encoder     Encoder
+	revision    string
+	canWebP     bool
+	sampleMaps  *mapCache
+	painters    sync.Pool // of *brush
+	pixels      sync.Pool // of *[]byte, the memory of pictures that only become files
+	encoderPool sync.Pool // of *writers
 }
 
 // vipsRefs counts the Renderers with libvips that are not closed. It is one for all
@@ -239,8 +239,8 @@ func encodeLibvips(picture Picture, format Format) ([]byte, error) {
 // pixels has fewer of either. WebP of larger ones would take 150 to 600 ms, and PNG up to
 // 120 ms.
 const (
-	maxThoroughWebP    = 5 << 15
-	maxThoroughPNG = 3 << 18
+	maxThoroughWebP = 5 << 15
+	maxThoroughPNG  = 3 << 18
 )
 
 // pngParams are the settings for PNG of a picture of so many pixels: filters only blur the

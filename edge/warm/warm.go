@@ -62,11 +62,11 @@ type Job struct {
 
 // Report says what became of the pictures of an order.
 type Report struct {
-	Loaded   int // drawn or fetched, or core was asked about the texture
-	Cached  int // in memory already
+	Loaded     int // drawn or fetched, or core was asked about the texture
+	Cached     int // in memory already
 	NotFound   int // of textures that have no such picture, as capes have no face
-	Failed int // all others
-	FirstError  error
+	Failed     int // all others
+	FirstError error
 }
 
 const (
@@ -77,7 +77,7 @@ const (
 	maxFailedTextures = 4
 
 	minBackoff = 250 * time.Millisecond
-	maxBackoff  = 8 * time.Second
+	maxBackoff = 8 * time.Second
 )
 
 // Run carries out an order at the edge with a base URL, as Base returns it.
@@ -128,8 +128,8 @@ func run(ctx context.Context, base string, job Job, transport http.RoundTripper)
 // client is who asks an edge.
 type client struct {
 	base   string
-	job  Job
-	http *http.Client
+	job    Job
+	http   *http.Client
 	giveUp context.CancelFunc
 
 	mu       sync.Mutex

@@ -69,8 +69,8 @@ func TestBase(t *testing.T) {
 type fakeEdge struct {
 	respond func(path string, nth int) *http.Response // nil: the connection breaks
 
-	mu             sync.Mutex
-	requests          map[string][]time.Time
+	mu                    sync.Mutex
+	requests              map[string][]time.Time
 	inFlight, maxInFlight int
 }
 
@@ -102,9 +102,9 @@ func response(status int, headers ...string) *http.Response {
 	return r
 }
 
-func miss() *http.Response  { return response(200, "Cache-Status", "veneer; fwd=miss; stored") }
-func hit() *http.Response { return response(200, "Cache-Status", "veneer; hit") }
-func shed() *http.Response  { return response(503, "Retry-After", "2") }
+func miss() *http.Response { return response(200, "Cache-Status", "veneer; fwd=miss; stored") }
+func hit() *http.Response  { return response(200, "Cache-Status", "veneer; hit") }
+func shed() *http.Response { return response(503, "Retry-After", "2") }
 
 func newJob(textures, parallel int, views ...string) Job {
 	o := Job{Views: views, Parallel: parallel, RetryFor: 30 * time.Second}

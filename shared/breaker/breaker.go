@@ -23,7 +23,7 @@ const (
 	// An open breaker lets nobody through for a pause. Each is twice the one before,
 	// up to the longest, which is how late it may be noticed that all is well again.
 	minPause = 50 * time.Millisecond
-	maxPause  = time.Second
+	maxPause = time.Second
 )
 
 // ErrOpen is in the chain of the error of a call that was refused.
@@ -32,21 +32,21 @@ var ErrOpen = errors.New("it failed several times in a row, and is left alone fo
 var (
 	byDependency = []string{"dependency"}
 
-	open    = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_breaker_open", Help: "1 while a dependency is left alone, since it fails."}, byDependency)
-	opened  = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_opened_total", Help: "Times when a dependency was left alone."}, byDependency)
-	rejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_refused_total", Help: "Calls refused, since a dependency is left alone."}, byDependency)
+	open     = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_breaker_open", Help: "1 while a dependency is left alone, since it fails."}, byDependency)
+	opened   = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_opened_total", Help: "Times when a dependency was left alone."}, byDependency)
+	rejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_rejected_total", Help: "Calls refused, since a dependency is left alone."}, byDependency)
 )
 
 // Breaker stands before one dependency. All methods may be called at once.
 type Breaker struct {
-	dependency      string
-	open            prometheus.Gauge
+	dependency       string
+	open             prometheus.Gauge
 	opened, rejected prometheus.Counter
 
 	mu       sync.Mutex
 	failures int // in a row
 	pause    time.Duration
-	retryAt    time.Time // when somebody may try again; zero while closed
+	retryAt  time.Time // when somebody may try again; zero while closed
 }
 
 // New returns a breaker, which is closed. The name of the dependency stands in
@@ -56,7 +56,7 @@ func New(dependency string) *Breaker {
 		dependency: dependency,
 		open:       open.WithLabelValues(dependency),
 		opened:     opened.WithLabelValues(dependency),
-		rejected:    rejected.WithLabelValues(dependency),
+		rejected:   rejected.WithLabelValues(dependency),
 	}
 }
 

@@ -12,13 +12,13 @@ type Config struct {
 	Level  slog.Level `env:"LEVEL" envDefault:"info" help:"least severity that is logged: debug, info, warn or error"`
 	Format string     `env:"FORMAT" envDefault:"json" help:"form of a log line: json, or text for people"`
 	// SampleRate is for whoever answers them: the logger leaves out nothing.
-	SampleRate float64 `env:"REQUESTS" envDefault:"0.01" help:"share of requests that are logged, from 0 to 1, besides those that fail through no fault of the client's: these always are, but of those answered with 503 only 100 a second"`
+	SampleRate float64 `env:"SAMPLE_RATE" envDefault:"0.01" help:"share of requests that are logged, from 0 to 1, besides those that fail through no fault of the client's: these always are, but of those answered with 503 only 100 a second"`
 }
 
 // New returns a logger that writes to w, a line an event.
 func New(w io.Writer, config Config) (*slog.Logger, error) {
 	if ok := 0 <= config.SampleRate && config.SampleRate <= 1; !ok {
-		return nil, fmt.Errorf("LOG_REQUESTS is %v, but must be from 0 to 1", config.SampleRate)
+		return nil, fmt.Errorf("LOG_SAMPLE_RATE is %v, but must be from 0 to 1", config.SampleRate)
 	}
 	options := &slog.HandlerOptions{Level: config.Level}
 	switch config.Format {

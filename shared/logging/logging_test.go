@@ -55,7 +55,7 @@ func TestSampleRateRange(t *testing.T) {
 	f := func(share float64, accepted bool) {
 		t.Helper()
 		_, err := logging.New(nil, logging.Config{Format: "json", SampleRate: share})
-		if (err == nil) != accepted || err != nil && !strings.Contains(err.Error(), "LOG_REQUESTS") {
+		if (err == nil) != accepted || err != nil && !strings.Contains(err.Error(), "LOG_SAMPLE_RATE") {
 			t.Errorf("the share %v: %v; want it accepted: %t, or else named", share, err, accepted)
 		}
 	}

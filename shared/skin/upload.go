@@ -14,17 +14,17 @@ const MaxScale = 16
 
 // Limits bounds what Read accepts. A limit of 0 is none, but for MaxScale.
 type Limits struct {
-	Bytes int `env:"BYTES" envDefault:"1048576" help:"largest texture file that is accepted, in bytes; 0 for any size"`
-	Scale int `env:"SCALE" envDefault:"8" help:"widest HD texture that is accepted, in multiples of 64 pixels, at most 16; 0 for 16"`
+	Bytes int `env:"MAX_BYTES" envDefault:"1048576" help:"largest texture file that is accepted, in bytes; 0 for any size"`
+	Scale int `env:"MAX_SCALE" envDefault:"8" help:"widest HD texture that is accepted, in multiples of 64 pixels, at most 16; 0 for 16"`
 }
 
 // Check returns an error that names a limit which makes no sense.
 func (l Limits) Check() error {
 	switch {
 	case l.Bytes < 0:
-		return fmt.Errorf("BYTES is %d, but must not be negative", l.Bytes)
+		return fmt.Errorf("MAX_BYTES is %d, but must not be negative", l.Bytes)
 	case l.Scale < 0 || l.Scale > MaxScale:
-		return fmt.Errorf("SCALE is %d, but must be 0 to %d", l.Scale, MaxScale)
+		return fmt.Errorf("MAX_SCALE is %d, but must be 0 to %d", l.Scale, MaxScale)
 	default:
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/veneer-skins/veneer/shared/limit"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
 var (
@@ -18,8 +18,8 @@ var (
 	spansDropped = promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "veneer_spans_dropped_total", Help: "Spans that were dropped, by reason: the queue was full, or the collector did not take them.",
 	}, []string{"reason"})
-	droppedByQueue = spansDropped.WithLabelValues("queue")
-	droppedByCollector     = spansDropped.WithLabelValues("collector")
+	droppedByQueue     = spansDropped.WithLabelValues("queue")
+	droppedByCollector = spansDropped.WithLabelValues("collector")
 )
 
 // maxQueued is how many spans wait to be sent, or are on their way. The library sends
@@ -35,7 +35,7 @@ type queue struct {
 
 // newQueue returns a queue before an exporter.
 func newQueue(exporter sdk.SpanExporter, log *slog.Logger) *queue {
-	s := &countingExporter{SpanExporter: exporter, log: log, errorLog: limit.New[struct{}](1, time.Minute, 1)}
+	s := &countingExporter{SpanExporter: exporter, log: log, errorLog: ratelimit.New[struct{}](1, time.Minute, 1)}
 	return &queue{SpanProcessor: sdk.NewBatchSpanProcessor(s, sdk.WithMaxQueueSize(maxQueued)), queued: &s.queued}
 }
 
@@ -52,9 +52,9 @@ func (q *queue) OnEnd(span sdk.ReadOnlySpan) {
 // countingExporter is an exporter that counts what it sends.
 type countingExporter struct {
 	sdk.SpanExporter
-	queued atomic.Int64
-	log     *slog.Logger
-	errorLog   *limit.Limiter[struct{}] // about a collector that does not take spans
+	queued   atomic.Int64
+	log      *slog.Logger
+	errorLog *ratelimit.Limiter[struct{}] // about a collector that does not take spans
 }
 
 // ExportSpans sends spans. Its error is told here, as the library would not use our log.

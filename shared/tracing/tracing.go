@@ -23,7 +23,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/config"
 )
 
 // Config says what is traced, and who is told.
@@ -54,9 +54,9 @@ func New(ctx context.Context, program string, cfg Config, log *slog.Logger) (*Tr
 	if cfg.URL == "" {
 		return nil, nil //nolint:nilnil // a nil Tracer is one
 	}
-	target, ok := settings.ParseURL(cfg.URL)
+	target, ok := config.ParseURL(cfg.URL)
 	if !ok || target.RawQuery != "" || target.User != nil {
-		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", settings.QuoteRedacted(cfg.URL))
+		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.URL))
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target.JoinPath("v1", "traces").String()))
 	if err != nil {
@@ -184,7 +184,9 @@ const maxText = 1024
 
 // ValidText returns a text as it can be told: a collector takes a batch with all texts of
 // UTF-8 or not at all.
-func ValidText(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD") }
+func ValidText(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD")
+}
 
 // requestIDKey is the key of the name of the request that a context belongs to.
 type requestIDKey struct{}

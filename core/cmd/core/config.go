@@ -8,65 +8,65 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
-	"github.com/veneer-skins/veneer/core/hook"
+	"github.com/veneer-skins/veneer/core/cdnpurge"
+	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/core/smtp"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/logging"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/serve"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // prefix begins the name of every setting.
 const prefix = "CORE_"
 
-// config is all settings. Subcommands read the parts they need.
-type config struct {
-	Listen      serve.Address `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
-	TLSCert     string        `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
-	TLSKey      string        `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"file with that certificate's key, in PEM"`
-	EdgesListen serve.Address `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
+// settings is all settings. Subcommands read the parts they need.
+type settings struct {
+	Listen      httpserver.Address `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
+	TLSCert     string             `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
+	TLSKey      string             `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"file with that certificate's key, in PEM"`
+	EdgesListen httpserver.Address `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
 	OpsListener
 
 	postgres.Config
-	Objects objects.Config `envPrefix:"OBJECTS_"`
+	Objects blobstore.Config `envPrefix:"OBJECTS_"`
 
 	TokenKeys   core.KeyRing `env:"TOKEN_KEYS,required,notEmpty" random:"true" example:"key1:$(head -c 32 /dev/urandom | base64)" help:"keys of bearer tokens, as id:base64,id:base64 of at least 32 bytes each; the first signs, all verify"`
 	TokenIssuer string       `env:"TOKEN_ISSUER" envDefault:"veneer" help:"issuer that tokens name, and must name"`
 	core.SessionLimits
 	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
-	Textures core.TextureLimits `envPrefix:"TEXTURE_"`
-	Quotas   core.Quotas        `envPrefix:"LIMIT_"`
+	Textures core.TextureLimits `envPrefix:"UPLOAD_"`
+	Quotas   core.Quotas        `envPrefix:"QUOTA_"`
 	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
 	Scores   core.Scores        `envPrefix:"SCORE_"`
 	API      api.Config
 
-	NotificationRetention time.Duration `env:"NOTIFICATIONS_KEPT" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
+	NotificationRetention time.Duration `env:"NOTIFICATION_RETENTION" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
 
 	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" random:"true" example:"$(head -c 24 /dev/urandom | base64)" help:"secrets that edges may show, comma-separated"`
 	EdgesTLSCert string   `env:"EDGES_TLS_CERT" example:"/etc/veneer/tls/edges.pem" needs:"EDGES_TLS_KEY" help:"file with the certificate chain of the edges' listener, in PEM, read again when it changes; empty for plain HTTP"`
 	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" example:"/etc/veneer/tls/edges-key.pem" needs:"EDGES_TLS_CERT" help:"file with that certificate's key, in PEM"`
 
-	Purge hook.Config `envPrefix:"PURGE_"`
+	Purge cdnpurge.Config `envPrefix:"PURGE_"`
 
-	SMTP smtp.Config     `envPrefix:"SMTP_"`
+	SMTP mail.Config     `envPrefix:"SMTP_"`
 	Mail core.MailConfig `envPrefix:"MAIL_"`
 
 	Demo    bool `env:"DEMO" envDefault:"false" help:"put a demo user with players and textures in, once"`
-	Limits  serve.Limits
-	Proxies serve.ProxyConfig
-	Drain   serve.Drain    `envPrefix:"DRAIN_"`
-	Log     logging.Config `envPrefix:"LOG_"`
-	Traces  tracing.Config `envPrefix:"TRACES_"`
+	Limits  httpserver.Limits
+	Proxies httpserver.ProxyConfig
+	Drain   httpserver.Drain `envPrefix:"DRAIN_"`
+	Log     logging.Config   `envPrefix:"LOG_"`
+	Traces  tracing.Config   `envPrefix:"TRACES_"`
 }
 
 // check returns an error that names a setting which makes no sense by itself.
-func (c config) check() error {
+func (c settings) check() error {
 	if c.NotificationRetention < 0 {
-		return fmt.Errorf("%sNOTIFICATIONS_KEPT is %s, but must not be negative", prefix, c.NotificationRetention)
+		return fmt.Errorf("%sNOTIFICATION_RETENTION is %s, but must not be negative", prefix, c.NotificationRetention)
 	}
 	if c.Connections >= 2 && c.Textures.Concurrency >= int(c.Connections) {
-		return fmt.Errorf("%sTEXTURE_AT_ONCE is %d, but must be less than %sDATABASE_CONNECTIONS, %d: each upload holds one; for example %[1]sTEXTURE_AT_ONCE=%[5]d",
+		return fmt.Errorf("%sUPLOAD_CONCURRENCY is %d, but must be less than %sDATABASE_CONNECTIONS, %d: each upload holds one; for example %[1]sUPLOAD_CONCURRENCY=%[5]d",
 			prefix, c.Textures.Concurrency, prefix, c.Connections, max(1, c.Connections/3))
 	}
 	if c.API.Registration == "confirm" && !c.sendsMail() {
@@ -87,8 +87,8 @@ func (c config) check() error {
 	}{
 		{"", c.Limits.Check()},
 		{"", c.Check()},
-		{"TEXTURE_", c.Textures.Check()},
-		{"LIMIT_", c.Quotas.Check()},
+		{"UPLOAD_", c.Textures.Check()},
+		{"QUOTA_", c.Quotas.Check()},
 		{"LIMIT_", c.Logins.Check()},
 		{"SCORE_", c.Scores.Check()},
 		{"DRAIN_", c.Drain.Check()},
@@ -123,17 +123,17 @@ func playerNames(c core.PlayerLimits) (*core.PlayerNames, error) {
 }
 
 // sendsMail reports whether the site sends e-mail.
-func (c config) sendsMail() bool { return c.SMTP.Host != "" }
+func (c settings) sendsMail() bool { return c.SMTP.Host != "" }
 
 // OpsListener is where operators ask.
 type OpsListener struct {
-	OpsListen serve.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
-	OpsPprof  bool          `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
+	OpsListen httpserver.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
+	OpsPprof  bool               `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
 }
 
 // objectStore returns the texture store, for one who writes it.
-func objectStore(c objects.Config) (*objects.Store, error) {
-	store, err := objects.New(c)
+func objectStore(c blobstore.Config) (*blobstore.Store, error) {
+	store, err := blobstore.New(c)
 	if err != nil {
 		return nil, fmt.Errorf("%sOBJECTS_%w", prefix, err)
 	}

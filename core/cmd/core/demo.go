@@ -9,9 +9,9 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/mapping"
-	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -24,7 +24,7 @@ const (
 
 // withoutLimits lifts what could keep the demo data out: they cost nothing, and their
 // names and sizes are always allowed.
-func (c config) withoutLimits() config {
+func (c settings) withoutLimits() settings {
 	c.Quotas, c.Scores = core.Quotas{}, core.Scores{}
 	c.Players = core.PlayerLimits{NamePattern: ".*", NameMin: 1, NameMax: 16}
 	c.Textures.Limits = skin.DefaultLimits()
@@ -32,7 +32,7 @@ func (c config) withoutLimits() config {
 }
 
 // addDemo puts the demo data in, if that is wanted. The database must be there for it.
-func addDemo(ctx context.Context, c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins, log *slog.Logger) error {
+func addDemo(ctx context.Context, c settings, db *postgres.DB, files *blobstore.Store, passwords *core.Passwords, logins *core.Logins, log *slog.Logger) error {
 	if !c.Demo {
 		return nil
 	}
@@ -137,7 +137,7 @@ func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mapping
 }
 
 func playerNamed(ctx context.Context, mappings *core.Mappings, name string) (core.PlayerID, error) {
-	answer, err := mappings.Resolve(ctx, mapping.LookupRequest{Keys: []mapping.Key{mapping.NameKey(name)}})
+	answer, err := mappings.Resolve(ctx, edgeproto.LookupRequest{Keys: []edgeproto.Key{edgeproto.NameKey(name)}})
 	if err != nil {
 		return 0, err
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/veneer-skins/veneer/shared/settings/settingstest"
+	"github.com/veneer-skins/veneer/shared/config/configtest"
 )
 
 // The example of deploy/compose lists all settings. What docker-compose.yml sets is named
@@ -16,7 +16,7 @@ func TestEnvFile(t *testing.T) {
 		mounted = "the container has no such file. docker-compose.override.yml can mount one and set this."
 		secret  = "its value is the file deploy/compose/secrets/"
 	)
-	settingstest.EnvFile[config](t, "../../../deploy/compose/core.env.example", prefix, map[string]string{
+	configtest.EnvFile[settings](t, "../../../deploy/compose/core.env.example", prefix, map[string]string{
 		"CORE_OBJECTS_URL":      "s3://veneer",
 		"CORE_OBJECTS_ENDPOINT": "http://minio:9000",
 		"CORE_TRUSTED_PROXIES":  "172.30.213.0/24",

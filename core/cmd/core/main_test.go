@@ -15,7 +15,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -59,7 +59,7 @@ func withSetting(environ []string, name, value string) []string {
 func invoke(t *testing.T, environ []string, stdin string, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
-	err := program().Run(t.Context(), command.Invocation{Args: args, Environ: environ, Stdin: strings.NewReader(stdin), Stdout: &out})
+	err := program().Run(t.Context(), cli.Invocation{Args: args, Environ: environ, Stdin: strings.NewReader(stdin), Stdout: &out})
 	return out.String(), err
 }
 
@@ -102,8 +102,8 @@ func TestHelp(t *testing.T) {
 			"core serve", "core migrate", "core user add EMAIL", "core user passwd EMAIL", "core user permission EMAIL", "core texture add FILE", "core notify TITLE", "core health", "_FILE",
 			"CORE_LISTEN", "127.0.0.1:8080", "CORE_EDGES_LISTEN", "127.0.0.1:9090", "CORE_OPS_LISTEN", "127.0.0.1:9080", "CORE_OPS_PPROF",
 			"CORE_DATABASE_URL", "CORE_LIBRARY_DATABASE_URL", "CORE_LISTEN_DATABASE_URL", "CORE_OBJECTS_URL", "CORE_OBJECTS_SECRET_KEY", "CORE_OBJECTS_CA", "CORE_TOKEN_KEYS", "CORE_TOKEN_TTL",
-			"CORE_REFRESH_GRACE", "CORE_PLAYER_NAME_PATTERN", "CORE_LIMIT_PLAYERS", "CORE_LIMIT_REQUESTS", "CORE_LIMIT_LOGIN_FAILURES", "CORE_SCORE_PLAYER", "CORE_SCORE_SIGN_REWARD", "CORE_TEXTURE_BYTES", "CORE_CORS_ORIGINS", "CORE_REGISTRATION",
-			"CORE_BODY_BYTES", "CORE_EDGE_SECRETS", "CORE_TLS_CERT", "CORE_EDGES_TLS_CERT", "CORE_PURGE_URL", "CORE_PURGE_SECRET", "CORE_PURGE_TIMEOUT", "CORE_SMTP_HOST", "CORE_SMTP_PASSWORD", "CORE_SMTP_FROM", "CORE_MAIL_URL", "CORE_MAIL_RESET_TTL", "CORE_LIMIT_RESETS", "CORE_DEMO", "CORE_HEADER_BYTES", "CORE_UPLOAD_TIMEOUT", "CORE_TRUSTED_PROXIES", "CORE_DRAIN_TIMEOUT", "CORE_LOG_LEVEL", "CORE_LOG_REQUESTS", "CORE_TRACES_URL", "CORE_TRACES_SAMPLE",
+			"CORE_REFRESH_GRACE", "CORE_PLAYER_NAME_PATTERN", "CORE_QUOTA_PLAYERS", "CORE_LIMIT_REQUESTS", "CORE_LIMIT_LOGIN_FAILURES", "CORE_SCORE_PLAYER", "CORE_SCORE_SIGN_REWARD", "CORE_UPLOAD_MAX_BYTES", "CORE_CORS_ORIGINS", "CORE_REGISTRATION",
+			"CORE_BODY_BYTES", "CORE_EDGE_SECRETS", "CORE_TLS_CERT", "CORE_EDGES_TLS_CERT", "CORE_PURGE_URL", "CORE_PURGE_SECRET", "CORE_PURGE_TIMEOUT", "CORE_SMTP_HOST", "CORE_SMTP_PASSWORD", "CORE_SMTP_FROM", "CORE_MAIL_URL", "CORE_MAIL_RESET_TTL", "CORE_LIMIT_RESETS", "CORE_DEMO", "CORE_HEADER_BYTES", "CORE_UPLOAD_TIMEOUT", "CORE_TRUSTED_PROXIES", "CORE_DRAIN_TIMEOUT", "CORE_LOG_LEVEL", "CORE_LOG_SAMPLE_RATE", "CORE_TRACES_URL", "CORE_TRACES_SAMPLE",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("core %s lacks %q:\n%s", strings.Join(args, " "), want, out)
@@ -210,25 +210,25 @@ func TestSettingsAreNamed(t *testing.T) {
 	f("CORE_TOKEN_TTL", "soon", "serve")
 	f("CORE_PLAYER_NAME_MIN", "17", "serve")
 	f("CORE_PLAYER_NAME_MAX", "65", "serve")
-	f("CORE_TEXTURE_BYTES", "-1", "serve")
-	f("CORE_TEXTURE_SCALE", "17", "serve")
-	f("CORE_TEXTURE_AT_ONCE", "0", "serve")
-	f("CORE_TEXTURE_AT_ONCE", "16", "serve")
+	f("CORE_UPLOAD_MAX_BYTES", "-1", "serve")
+	f("CORE_UPLOAD_MAX_SCALE", "17", "serve")
+	f("CORE_UPLOAD_CONCURRENCY", "0", "serve")
+	f("CORE_UPLOAD_CONCURRENCY", "16", "serve")
 	f("CORE_DRAIN_WAIT", "-1s", "serve")
 	f("CORE_DRAIN_TIMEOUT", "-1s", "serve")
 	f("CORE_CORS_ORIGINS", "*.example.com", "serve")
 	f("CORE_CORS_ORIGINS", "https://skins.example/", "serve")
-	f("CORE_LIMIT_PLAYERS", "-1", "serve")
+	f("CORE_QUOTA_PLAYERS", "-1", "serve")
 	f("CORE_SCORE_PLAYER", "-1", "serve")
 	f("CORE_SCORE_LIKE_REWARD", "1000001", "serve")
-	f("CORE_SCORE_KEPT", "-1s", "serve")
+	f("CORE_SCORE_RETENTION", "-1s", "serve")
 	f("CORE_LIMIT_LOGIN_FAILURES", "-1", "serve")
 	f("CORE_LIMIT_UPLOADS", "-1", "serve")
-	f("CORE_NOTIFICATIONS_KEPT", "-1s", "serve")
+	f("CORE_NOTIFICATION_RETENTION", "-1s", "serve")
 	f("CORE_TRUSTED_PROXIES", "10.0.0.1", "serve")
 	f("CORE_LOG_FORMAT", "xml", "serve")
-	f("CORE_LOG_REQUESTS", "2", "serve")
-	f("CORE_LOG_REQUESTS", "all", "serve")
+	f("CORE_LOG_SAMPLE_RATE", "2", "serve")
+	f("CORE_LOG_SAMPLE_RATE", "all", "serve")
 	f("CORE_TRACES_URL", "collector:4318", "serve")
 	f("CORE_TRACES_SAMPLE", "-1", "serve")
 	f("CORE_TLS_CERT", "/nowhere/cert.pem", "serve")

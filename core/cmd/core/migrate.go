@@ -6,16 +6,16 @@ import (
 	"fmt"
 
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // migrateConfig is what the command reads.
 type migrateConfig struct {
 	postgres.Config
-	Objects objects.Config `envPrefix:"OBJECTS_"`
+	Objects blobstore.Config `envPrefix:"OBJECTS_"`
 }
 
 // migrateCommand brings the schema up to date and makes the texture store ready.
@@ -23,13 +23,13 @@ type migrateConfig struct {
 // A store is marked as ours only while there are no textures, or when told so:
 // otherwise an unmounted disk or a mistyped bucket would be taken for the store,
 // and every file in it for lost.
-func migrateCommand(ctx context.Context, i command.Invocation) error {
-	flags := command.Flags("core migrate")
+func migrateCommand(ctx context.Context, i cli.Invocation) error {
+	flags := cli.Flags("core migrate")
 	adopt := flags.Bool("adopt-store", false, "mark the texture store as ours although textures exist: after their files were moved there without the marker")
 	if _, err := i.ParseArg(flags, ""); err != nil {
 		return err
 	}
-	config, err := settings.Read[migrateConfig](prefix, i.Environ)
+	config, err := config.Read[migrateConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 	}
 	if hasTextures && !*adopt {
 		switch err := files.Check(ctx); {
-		case errors.Is(err, objects.ErrNotInitialized):
+		case errors.Is(err, blobstore.ErrNotInitialized):
 			return fmt.Errorf("%sOBJECTS_URL is not the store of the textures that the database has; name that one, or run core migrate -adopt-store if their files were moved there (%w)", prefix, fault.CauseOf(err))
 		case err != nil:
 			return fmt.Errorf("%sOBJECTS_%w", prefix, files.Explain(err))

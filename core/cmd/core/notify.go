@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/cli"
 )
 
 // maxInput bounds what is read of a notification's content; how long it may be is
@@ -17,8 +17,8 @@ import (
 const maxInput = 1 << 20
 
 // notifyCommand sends a notification to one user or to all.
-func notifyCommand(ctx context.Context, i command.Invocation) error {
-	flags := command.Flags("core notify")
+func notifyCommand(ctx context.Context, i cli.Invocation) error {
+	flags := cli.Flags("core notify")
 	email := flags.String("user", "", "e-mail address of the user it is for")
 	all := flags.Bool("all", false, "send it to all users")
 	title, err := i.ParseArg(flags, "TITLE")

@@ -14,23 +14,23 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
-	"github.com/veneer-skins/veneer/core/edges"
-	"github.com/veneer-skins/veneer/core/hook"
+	"github.com/veneer-skins/veneer/core/cdnpurge"
+	"github.com/veneer-skins/veneer/core/edgeapi"
+	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/core/smtp"
-	"github.com/veneer-skins/veneer/shared/certificate"
-	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/logging"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/serve"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // serveCommand opens what core stands on, builds it from the bottom up and
 // serves until told to stop.
-func serveCommand(ctx context.Context, i command.Invocation) error {
-	if _, err := i.ParseArg(command.Flags("core serve"), ""); err != nil {
+func serveCommand(ctx context.Context, i cli.Invocation) error {
+	if _, err := i.ParseArg(cli.Flags("core serve"), ""); err != nil {
 		return err
 	}
 	// Core keeps a few megabytes, so Go would collect garbage many times a second, for
@@ -39,7 +39,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	ballast := make([]byte, 32<<20)
 	defer runtime.KeepAlive(ballast)
 
-	config, err := settings.Read[config](prefix, i.Environ)
+	config, err := config.Read[settings](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Notify)
 
-	options := serve.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: serve.NewTrustedProxies(config.Proxies, log), Tracer: traces}
-	public, err := api.New(options, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize), time.Now)
+	options := httpserver.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: httpserver.NewTrustedProxies(config.Proxies, log), Tracer: traces}
+	public, err := api.New(options, parts, config.API, cmp.Or(config.Textures.Bytes, blobstore.MaxSize), time.Now)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
@@ -91,7 +91,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	mappings := core.NewMappings(db)
-	edgeAPI, err := edges.New(streams, options, mappings, feed, purges, config.EdgeSecrets)
+	edgeAPI, err := edgeapi.New(streams, options, mappings, feed, purges, config.EdgeSecrets)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
@@ -108,11 +108,11 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	publicTLS.RegisterMetrics(registry, "public")
 	edgesTLS.RegisterMetrics(registry, "edges")
 	checks := dependencies(db, files)
-	health := serve.NewHealth(checks[:len(checks)-1]...) // core answers without LISTEN
-	listeners, err := serve.Open(ctx, log, checks,
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits()},
-		serve.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: edgeAPI.HTTP(), TLS: edgesTLS.ServerConfig()},
-		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(options, health, registry, config.OpsPprof)},
+	health := httpserver.NewHealth(checks[:len(checks)-1]...) // core answers without LISTEN
+	listeners, err := httpserver.Open(ctx, log, checks,
+		httpserver.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits()},
+		httpserver.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: edgeAPI.HTTP(), TLS: edgesTLS.ServerConfig()},
+		httpserver.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: httpserver.OperatorServer(options, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
 		return err
@@ -150,45 +150,45 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 // come later, the schema too: core starts beside the program that migrates it, which
 // prepares the texture store next. A store that is not prepared though the schema is there
 // is another one.
-func dependencies(db *postgres.DB, files *objects.Store) []serve.Check {
+func dependencies(db *postgres.DB, files *blobstore.Store) []httpserver.Check {
 	withSetting := func(part string, probe func(context.Context) error) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if err := probe(ctx); err != nil {
-				return settings.Explain[config](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
+				return config.Explain[settings](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
 			}
 			return nil
 		}
 	}
 	store := func(ctx context.Context) error {
 		err := files.Ready(ctx)
-		if errors.Is(err, objects.ErrNotInitialized) && db.Check(ctx) == nil {
-			return settings.SettingError{Cause: err}
+		if errors.Is(err, blobstore.ErrNotInitialized) && db.Check(ctx) == nil {
+			return config.SettingError{Cause: err}
 		}
 		return err
 	}
-	checks := []serve.Check{
+	checks := []httpserver.Check{
 		{Name: "postgres", Probe: withSetting("", db.Check)},
 		{Name: "objects", Probe: withSetting("OBJECTS_", store), Optional: true},
 	}
 	if db.HasLibrary() {
-		checks = append(checks, serve.Check{Name: "postgres for lists", Probe: withSetting("", db.CheckLibrary), Optional: true})
+		checks = append(checks, httpserver.Check{Name: "postgres for lists", Probe: withSetting("", db.CheckLibrary), Optional: true})
 	}
-	return append(checks, serve.Check{Name: "postgres for LISTEN", Probe: withSetting("", db.CheckListen)})
+	return append(checks, httpserver.Check{Name: "postgres for LISTEN", Probe: withSetting("", db.CheckListen)})
 }
 
 // loadCertificates returns how the two listeners prove who they are, nil for one that does not.
-func loadCertificates(config config, log *slog.Logger) (public, edgeAPI *certificate.Certificate, err error) {
-	if public, err = certificate.Load(config.TLSCert, config.TLSKey, log); err != nil {
+func loadCertificates(config settings, log *slog.Logger) (public, edgeAPI *tlsreload.Certificate, err error) {
+	if public, err = tlsreload.Load(config.TLSCert, config.TLSKey, log); err != nil {
 		return nil, nil, fmt.Errorf("%sTLS_%w", prefix, err)
 	}
-	if edgeAPI, err = certificate.Load(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
+	if edgeAPI, err = tlsreload.Load(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
 		return nil, nil, fmt.Errorf("%sEDGES_TLS_%w", prefix, err)
 	}
 	return public, edgeAPI, nil
 }
 
 // newServices builds what the public door opens to.
-func newServices(c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins) (api.Services, error) {
+func newServices(c settings, db *postgres.DB, files *blobstore.Store, passwords *core.Passwords, logins *core.Logins) (api.Services, error) {
 	names, err := playerNames(c.Players)
 	if err != nil {
 		return api.Services{}, err
@@ -216,11 +216,11 @@ func newServices(c config, db *postgres.DB, files *objects.Store, passwords *cor
 }
 
 // newCDNPurger returns the purges of a feed, nil without a hook.
-func newCDNPurger(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*core.CDNPurger, error) {
+func newCDNPurger(c settings, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*core.CDNPurger, error) {
 	if c.Purge.URL == "" {
 		return nil, nil //nolint:nilnil // stands for a site without content delivery networks
 	}
-	webhook, err := hook.New(c.Purge)
+	webhook, err := cdnpurge.New(c.Purge)
 	if err != nil {
 		return nil, fmt.Errorf("%sPURGE_%w", prefix, err)
 	}
@@ -228,11 +228,11 @@ func newCDNPurger(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) 
 }
 
 // newOutbox returns what sends e-mail, nil without a mail server.
-func newOutbox(c config, db *postgres.DB, log *slog.Logger) (*core.Outbox, error) {
+func newOutbox(c settings, db *postgres.DB, log *slog.Logger) (*core.Outbox, error) {
 	if !c.sendsMail() {
 		return nil, nil //nolint:nilnil // stands for a site that sends no e-mail
 	}
-	mailer, err := smtp.New(c.SMTP)
+	mailer, err := mail.New(c.SMTP)
 	if err != nil {
 		return nil, fmt.Errorf("%sSMTP_%w", prefix, err)
 	}

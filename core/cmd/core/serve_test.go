@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/veneer-skins/veneer/core/mail/mailtest"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/core/smtp/smtptest"
-	"github.com/veneer-skins/veneer/shared/certificate"
-	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
-	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
-	"github.com/veneer-skins/veneer/shared/serve/servetest"
+	"github.com/veneer-skins/veneer/shared/tlsreload"
+	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
 // serveProcess is a run of core serve.
@@ -45,7 +45,7 @@ func startServe(t *testing.T, environ []string) *serveProcess {
 	s := &serveProcess{stop: cancel, ended: ended}
 	t.Cleanup(func() { s.end(t) })
 	go func() {
-		s.err = program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: out})
+		s.err = program().Run(ctx, cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: out})
 		_ = out.Close()
 	}()
 
@@ -103,7 +103,7 @@ func jsonHeader(token string) http.Header {
 // expect checks the status of a GET request's answer and a part of its body.
 func expect(t *testing.T, url string, status int, part string) {
 	t.Helper()
-	if got := servetest.Get(t, url); got.Status != status || !strings.Contains(got.Body, part) {
+	if got := httpservertest.Get(t, url); got.Status != status || !strings.Contains(got.Body, part) {
 		t.Errorf("%s is answered with %d %s; want %d and %q", url, got.Status, got.Body, status, part)
 	}
 }
@@ -123,7 +123,7 @@ func TestServe(t *testing.T) {
 	expect(t, "http://"+s.operators+"/livez", 200, "true")
 	expect(t, "http://"+s.operators+"/readyz", 200, `"checks":{"objects":"ok","postgres":"ok"}`)
 	expect(t, "http://"+s.public+"/api/user", 401, `"code":5`)
-	expect(t, "http://"+s.operators+"/metrics", 200, `veneer_refused_total{code="5",kind="unauthenticated",status="401"}`)
+	expect(t, "http://"+s.operators+"/metrics", 200, `veneer_error_responses_total{code="5",kind="unauthenticated",status="401"}`)
 	expect(t, "http://"+s.edges+"/edges/v1/mappings", 401, `"code":5`)
 	for _, want := range []string{
 		`veneer_requests_total{listener="public",route="GET /api/user",status="4xx"}`,
@@ -134,7 +134,7 @@ func TestServe(t *testing.T) {
 	} {
 		expect(t, "http://"+s.operators+"/metrics", 200, want)
 	}
-	metricstest.Check(t, servetest.Get(t, "http://"+s.operators+"/metrics").Body)
+	metricstest.Check(t, httpservertest.Get(t, "http://"+s.operators+"/metrics").Body)
 	// No listener answers what belongs to another.
 	expect(t, "http://"+s.public+"/metrics", 404, `"code":3`)
 	expect(t, "http://"+s.public+"/edges/v1/mappings", 404, `"code":3`)
@@ -167,19 +167,19 @@ func TestServe(t *testing.T) {
 func TestServeMails(t *testing.T) {
 	t.Parallel()
 
-	mails := smtptest.Start(t, smtptest.Options{StartTLS: true, User: "operator", Password: "hunter2"})
+	mails := mailtest.Start(t, mailtest.Options{StartTLS: true, User: "operator", Password: "hunter2"})
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	environ := append(environment(t, postgrestest.URL(t)), "CORE_LOG_REQUESTS=1", "CORE_SMTP_HOST="+mails.Host, fmt.Sprintf("CORE_SMTP_PORT=%d", mails.Port), "CORE_SMTP_CA="+mails.CA,
+	environ := append(environment(t, postgrestest.URL(t)), "CORE_LOG_SAMPLE_RATE=1", "CORE_SMTP_HOST="+mails.Host, fmt.Sprintf("CORE_SMTP_PORT=%d", mails.Port), "CORE_SMTP_CA="+mails.CA,
 		"CORE_SMTP_USER=operator", "CORE_SMTP_PASSWORD_FILE="+file, "CORE_SMTP_FROM=Skins <noreply@skins.example.org>", "CORE_MAIL_URL=https://skins.example.org", "CORE_REGISTRATION=confirm")
 	succeed(t, environ, "", "migrate")
 	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
 	s := startServe(t, environ)
 	post := func(path, body string, status int) {
 		t.Helper()
-		if got := servetest.Call(t, nil, "POST", "http://"+s.public+path, jsonHeader(""), body); got.Status != status {
+		if got := httpservertest.Call(t, nil, "POST", "http://"+s.public+path, jsonHeader(""), body); got.Status != status {
 			t.Errorf("%s is answered with %d %s; want %d", path, got.Status, got.Body, status)
 		}
 	}
@@ -198,7 +198,7 @@ func TestServeMails(t *testing.T) {
 			post("/api/auth/login", `{"email":"alex@example.com","password":"second horse"}`, 200)
 		}
 	}
-	metrics := servetest.Get(t, "http://"+s.operators+"/metrics").Body
+	metrics := httpservertest.Get(t, "http://"+s.operators+"/metrics").Body
 	for _, want := range []string{
 		"veneer_core_mails_sent_total ", "veneer_core_mails_dropped_total ", "veneer_core_mails_given_up_total ", "veneer_core_mail_failures_total ",
 		"veneer_core_mails_queued ", "veneer_core_mail_lag_seconds ",
@@ -278,13 +278,13 @@ func TestServeDemo(t *testing.T) {
 // checkDemo checks what a visitor finds.
 func checkDemo(t *testing.T, s *serveProcess, conn *pgx.Conn) {
 	t.Helper()
-	login := servetest.Call(t, nil, "POST", "http://"+s.public+"/api/auth/login", jsonHeader(""), `{"email":"demo@example.com","password":"demo-password"}`)
+	login := httpservertest.Call(t, nil, "POST", "http://"+s.public+"/api/auth/login", jsonHeader(""), `{"email":"demo@example.com","password":"demo-password"}`)
 	var bearer struct{ Token string }
 	if err := json.Unmarshal([]byte(login.Body), &bearer); err != nil || login.Status != 200 {
 		t.Fatalf("the log-in is answered with %d %s, %v", login.Status, login.Body, err)
 	}
 	get := func(path string) string {
-		return servetest.Call(t, nil, "GET", "http://"+s.public+path, jsonHeader(bearer.Token), "").Body
+		return httpservertest.Call(t, nil, "GET", "http://"+s.public+path, jsonHeader(bearer.Token), "").Body
 	}
 	if body := get("/api/user"); !strings.Contains(body, `"verified":true`) {
 		t.Errorf("the demo user is %s", body)
@@ -338,24 +338,24 @@ func demoCounts(t *testing.T, conn *pgx.Conn) map[string]int {
 func TestServeEdgesOverTLS(t *testing.T) {
 	t.Parallel()
 
-	authority := certificatetest.NewAuthority(t)
+	authority := tlsreloadtest.NewAuthority(t)
 	cert, key := authority.Issue(t)
 	environ := environment(t, postgrestest.URL(t))
 	fails(t, "CORE_EDGES_TLS_KEY", append(environ, "CORE_EDGES_TLS_CERT="+cert), "", "serve")
 	succeed(t, environ, "", "migrate")
 	s := startServe(t, append(environ, "CORE_EDGES_TLS_CERT="+cert, "CORE_EDGES_TLS_KEY="+key))
 
-	verified, err := certificate.ClientConfig(authority.File)
+	verified, err := tlsreload.ClientConfig(authority.File)
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: verified}}
 	defer client.CloseIdleConnections()
-	if got := servetest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader(edgeSecret), `{"keys":["name:nobody"]}`); got.Status != 200 ||
+	if got := httpservertest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader(edgeSecret), `{"keys":["name:nobody"]}`); got.Status != 200 ||
 		!strings.Contains(got.Body, `"mappings":[{}]`) {
 		t.Errorf("the question is answered with %d %s", got.Status, got.Body)
 	}
-	if got := servetest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader("another secret of 16"), `{}`); got.Status != 401 {
+	if got := httpservertest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader("another secret of 16"), `{}`); got.Status != 401 {
 		t.Errorf("a wrong secret is answered with %d; want 401", got.Status)
 	}
 }

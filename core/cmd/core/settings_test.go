@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/veneer-skins/veneer/shared/command"
-	"github.com/veneer-skins/veneer/shared/settings"
-	"github.com/veneer-skins/veneer/shared/settings/settingstest"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/config/configtest"
 )
 
 // Settings with which others make sense.
@@ -20,7 +20,7 @@ var (
 )
 
 // wrongSettings has a wrong value of every setting.
-var wrongSettings = map[string]settingstest.InvalidValue{
+var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_LISTEN":                           {Value: "127.0.0.1"},
 	"CORE_TLS_CERT":                         {Value: "/nowhere/cert.pem", Environ: []string{"CORE_TLS_KEY=/nowhere/key.pem"}},
 	"CORE_TLS_KEY":                          {Value: "", Environ: []string{"CORE_TLS_CERT=/nowhere/cert.pem"}},
@@ -48,13 +48,13 @@ var wrongSettings = map[string]settingstest.InvalidValue{
 	"CORE_PLAYER_NAME_PATTERN":              {Value: "[a-z"},
 	"CORE_PLAYER_NAME_MIN":                  {Value: "17"},
 	"CORE_PLAYER_NAME_MAX":                  {Value: "65"},
-	"CORE_TEXTURE_BYTES":                    {Value: "1MiB"},
-	"CORE_TEXTURE_SCALE":                    {Value: "17"},
-	"CORE_TEXTURE_AT_ONCE":                  {Value: "12"},
-	"CORE_LIMIT_PLAYERS":                    {Value: "-1"},
-	"CORE_LIMIT_CLOSET_ITEMS":               {Value: "many"},
-	"CORE_LIMIT_TEXTURES":                   {Value: "1e3"},
-	"CORE_LIMIT_TEXTURE_BYTES":              {Value: "9223372036854775808"},
+	"CORE_UPLOAD_MAX_BYTES":                 {Value: "1MiB"},
+	"CORE_UPLOAD_MAX_SCALE":                 {Value: "17"},
+	"CORE_UPLOAD_CONCURRENCY":               {Value: "12"},
+	"CORE_QUOTA_PLAYERS":                    {Value: "-1"},
+	"CORE_QUOTA_CLOSET_ITEMS":               {Value: "many"},
+	"CORE_QUOTA_TEXTURES":                   {Value: "1e3"},
+	"CORE_QUOTA_TEXTURE_BYTES":              {Value: "9223372036854775808"},
 	"CORE_LIMIT_LOGIN_FAILURES":             {Value: "-2"},
 	"CORE_LIMIT_LOGIN_FAILURES_PER_ADDRESS": {Value: "-3"},
 	"CORE_LIMIT_LOGIN_FAILURES_PER_ACCOUNT": {Value: "-4"},
@@ -69,7 +69,7 @@ var wrongSettings = map[string]settingstest.InvalidValue{
 	"CORE_SCORE_REFUND_PLAYER":              {Value: "yes"},
 	"CORE_SCORE_REFUND_CLOSET_ITEM":         {Value: "no"},
 	"CORE_SCORE_REFUND_TEXTURE":             {Value: "2"},
-	"CORE_SCORE_KEPT":                       {Value: "-1h0m0s"},
+	"CORE_SCORE_RETENTION":                  {Value: "-1h0m0s"},
 	"CORE_CORS_ORIGINS":                     {Value: "*.example.com"},
 	"CORE_REGISTRATION":                     {Value: "ajar"},
 	"CORE_BODY_BYTES":                       {Value: "16383"},
@@ -80,7 +80,7 @@ var wrongSettings = map[string]settingstest.InvalidValue{
 	"CORE_LIMIT_CHANGES":                    {Value: "-1"},
 	"CORE_LIMIT_REPORTS":                    {Value: "-1"},
 	"CORE_LIMIT_RESETS":                     {Value: "-1"},
-	"CORE_NOTIFICATIONS_KEPT":               {Value: "-1s"},
+	"CORE_NOTIFICATION_RETENTION":           {Value: "-1s"},
 	"CORE_EDGE_SECRETS":                     {Value: "short", IsSecret: true},
 	"CORE_PURGE_URL":                        {Value: "hooks.example.org/token", Environ: withPurge, IsSecret: true},
 	"CORE_PURGE_SECRET":                     {Value: "hunter2", Environ: withPurge, IsSecret: true},
@@ -107,7 +107,7 @@ var wrongSettings = map[string]settingstest.InvalidValue{
 	"CORE_WORK_TIMEOUT":                     {Value: "0s"},
 	"CORE_HEADER_BYTES":                     {Value: "1000"},
 	"CORE_MAX_CONNECTIONS":                  {Value: "0"},
-	"CORE_BODIES_BYTES":                     {Value: "4194304", Environ: []string{"CORE_TEXTURE_BYTES=8388608"}},
+	"CORE_BODIES_BYTES":                     {Value: "4194304", Environ: []string{"CORE_UPLOAD_MAX_BYTES=8388608"}},
 	"CORE_ADDRESS_CONNECTIONS":              {Value: "-1"},
 	"CORE_ADDRESS_REQUESTS":                 {Value: "-1"},
 	"CORE_ADDRESS_BURST":                    {Value: "-1"},
@@ -116,7 +116,7 @@ var wrongSettings = map[string]settingstest.InvalidValue{
 	"CORE_DRAIN_TIMEOUT":                    {Value: "-1s"},
 	"CORE_LOG_LEVEL":                        {Value: "verbose"},
 	"CORE_LOG_FORMAT":                       {Value: "xml"},
-	"CORE_LOG_REQUESTS":                     {Value: "1%"},
+	"CORE_LOG_SAMPLE_RATE":                  {Value: "1%"},
 	"CORE_TRACES_URL":                       {Value: "collector:4318"},
 	"CORE_TRACES_SAMPLE":                    {Value: "1.5"},
 }
@@ -133,7 +133,7 @@ func TestWrongSettings(t *testing.T) {
 	t.Parallel()
 
 	environ := environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain")
-	settingstest.Run[config](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
+	configtest.Run[settings](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
 		t.Helper()
 		changed := environ
 		for _, change := range changes {
@@ -149,7 +149,7 @@ func TestShellCommandsAreNoSecrets(t *testing.T) {
 	t.Parallel()
 
 	environ := append(environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain"), withPurge...)
-	for _, s := range settings.List[config](prefix) {
+	for _, s := range config.List[settings](prefix) {
 		if !strings.Contains(s.Example, "$(") {
 			continue
 		}
@@ -165,7 +165,7 @@ func serveError(t *testing.T, environ []string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
+	err := program().Run(ctx, cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
 		t.Errorf("it starts, and says %s", line)
 		cancel()
 	})})
@@ -188,7 +188,7 @@ func (w writerFunc) Write(written []byte) (int, error) {
 func TestExamplesAreRight(t *testing.T) {
 	t.Parallel()
 
-	config, err := settings.Read[config](prefix, settingstest.Examples[config](t, prefix))
+	config, err := config.Read[settings](prefix, configtest.Examples[settings](t, prefix))
 	if err != nil {
 		t.Fatal(err)
 	}

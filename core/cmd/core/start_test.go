@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/command"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/cli"
 )
 
 // wantServeFails runs core serve, which must end before it listens with one line that begins with a
@@ -21,7 +21,7 @@ func wantServeFails(t *testing.T, environ []string, begin string, more ...string
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
+	err := program().Run(ctx, cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
 		if strings.Contains(string(line), `"msg":"listening"`) {
 			t.Errorf("it says %s", line)
 			cancel()
@@ -123,7 +123,7 @@ func TestServeBeforeMigrate(t *testing.T) {
 }
 
 // withStore returns settings with which core keeps its files in a place.
-func withStore(environ []string, c objects.Config) []string {
+func withStore(environ []string, c blobstore.Config) []string {
 	for name, value := range map[string]string{"URL": c.URL, "ENDPOINT": c.Endpoint, "ACCESS_KEY": c.AccessKey, "SECRET_KEY": c.SecretKey, "REGION": c.Region} {
 		environ = withSetting(environ, "CORE_OBJECTS_"+name, value)
 	}
@@ -141,37 +141,37 @@ func TestServeWithoutItsStore(t *testing.T) {
 		t.Errorf("core migrate: %v", err)
 	}
 
-	place := objectstest.Bucket(t)
-	with := func(change func(*objects.Config)) []string {
+	place := blobstoretest.Bucket(t)
+	with := func(change func(*blobstore.Config)) []string {
 		c := place.Config
 		change(&c)
 		return withStore(environ, c)
 	}
-	same := func(*objects.Config) {}
+	same := func(*blobstore.Config) {}
 	wantServeFails(t, with(same), `CORE_OBJECTS_URL is "s3://`, "there is no such bucket; run core migrate", "; for example CORE_OBJECTS_URL=s3://veneer")
 	succeed(t, with(same), "", "migrate")
 	startServe(t, with(same)).end(t)
-	wantServeFails(t, with(func(c *objects.Config) { c.URL += "/else" }), `CORE_OBJECTS_URL is "s3://`, "no texture store was prepared; run core migrate")
+	wantServeFails(t, with(func(c *blobstore.Config) { c.URL += "/else" }), `CORE_OBJECTS_URL is "s3://`, "no texture store was prepared; run core migrate")
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	wantServeFails(t, with(func(c *objects.Config) { c.Endpoint = other.URL }), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `, "; for example CORE_OBJECTS_ENDPOINT=http")
-	if _, err := invoke(t, with(func(c *objects.Config) { c.Endpoint = other.URL }), "", "migrate"); err == nil ||
+	wantServeFails(t, with(func(c *blobstore.Config) { c.Endpoint = other.URL }), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `, "; for example CORE_OBJECTS_ENDPOINT=http")
+	if _, err := invoke(t, with(func(c *blobstore.Config) { c.Endpoint = other.URL }), "", "migrate"); err == nil ||
 		!strings.HasPrefix(err.Error(), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `) {
 		t.Errorf("core migrate: %v", err)
 	}
-	wantServeFails(t, with(func(c *objects.Config) { c.AccessKey = "nobody" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
-	wantServeFails(t, with(func(c *objects.Config) { c.SecretKey = "hunter2hunter2" }), "CORE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example CORE_OBJECTS_SECRET_KEY=")
+	wantServeFails(t, with(func(c *blobstore.Config) { c.AccessKey = "nobody" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
+	wantServeFails(t, with(func(c *blobstore.Config) { c.SecretKey = "hunter2hunter2" }), "CORE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example CORE_OBJECTS_SECRET_KEY=")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, "<Error><Code>AuthorizationHeaderMalformed</Code><Message>expecting 'eu-west-1'</Message><Region>eu-west-1</Region></Error>")
 	}))
 	t.Cleanup(elsewhere.Close)
-	wantServeFails(t, with(func(c *objects.Config) { c.Endpoint = elsewhere.URL }), "CORE_OBJECTS_REGION is not that of the store", "eu-west-1", "; for example CORE_OBJECTS_REGION=us-east-1")
+	wantServeFails(t, with(func(c *blobstore.Config) { c.Endpoint = elsewhere.URL }), "CORE_OBJECTS_REGION is not that of the store", "eu-west-1", "; for example CORE_OBJECTS_REGION=us-east-1")
 
-	wantServeWaits(t, with(func(c *objects.Config) { c.Endpoint = "http://127.0.0.1:1" }), "objects", `CORE_OBJECTS_ENDPOINT is \"http://127.0.0.1:1\", where the store does not answer; start it, or correct the address: `, "; for example CORE_OBJECTS_ENDPOINT=http://")
+	wantServeWaits(t, with(func(c *blobstore.Config) { c.Endpoint = "http://127.0.0.1:1" }), "objects", `CORE_OBJECTS_ENDPOINT is \"http://127.0.0.1:1\", where the store does not answer; start it, or correct the address: `, "; for example CORE_OBJECTS_ENDPOINT=http://")
 	starting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	t.Cleanup(starting.Close)
-	wantServeWaits(t, with(func(c *objects.Config) { c.Endpoint = starting.URL }), "objects", "where the store does not answer; ")
+	wantServeWaits(t, with(func(c *blobstore.Config) { c.Endpoint = starting.URL }), "objects", "where the store does not answer; ")
 }
 
 // Two listeners at one address are told apart from another program there.

@@ -8,22 +8,22 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/shared/command"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // sweepConfig is what the command reads.
 type sweepConfig struct {
 	postgres.Config
-	Objects objects.Config `envPrefix:"OBJECTS_"`
+	Objects blobstore.Config `envPrefix:"OBJECTS_"`
 }
 
 // sweepCommand removes texture files that no texture names. That textures miss
 // their files is an error: somebody must look after them.
-func sweepCommand(ctx context.Context, i command.Invocation) error {
-	flags := command.Flags("core sweep")
+func sweepCommand(ctx context.Context, i cli.Invocation) error {
+	flags := cli.Flags("core sweep")
 	age := flags.Duration("age", 24*time.Hour, "keep files that were stored more lately than that")
 	dry := flags.Bool("dry-run", false, "remove nothing, only say what there is")
 	progress := flags.Duration("progress", 10*time.Second, "time between two lines that say how far it is")
@@ -36,7 +36,7 @@ func sweepCommand(ctx context.Context, i command.Invocation) error {
 	case *progress <= 0:
 		return fmt.Errorf("-progress is %s, but must be longer than 0", *progress)
 	}
-	config, err := settings.Read[sweepConfig](prefix, i.Environ)
+	config, err := config.Read[sweepConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}

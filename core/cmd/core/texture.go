@@ -9,21 +9,21 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/shared/command"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
 )
 
 // textureAddConfig is what the command reads.
 type textureAddConfig struct {
 	postgres.Config
-	Objects  objects.Config     `envPrefix:"OBJECTS_"`
-	Textures core.TextureLimits `envPrefix:"TEXTURE_"`
+	Objects  blobstore.Config   `envPrefix:"OBJECTS_"`
+	Textures core.TextureLimits `envPrefix:"UPLOAD_"`
 }
 
 // textureAddCommand adds a texture for a user, as if they had uploaded it.
-func textureAddCommand(ctx context.Context, i command.Invocation) error {
-	flags := command.Flags("core texture add")
+func textureAddCommand(ctx context.Context, i cli.Invocation) error {
+	flags := cli.Flags("core texture add")
 	uploader := flags.String("uploader", "", "e-mail address of the user it is added for (required)")
 	title := flags.String("name", "", "the texture's name; the file's if not given")
 	kind := flags.String("type", "skin", "steve, alex, cape, or skin: told by the pixels")
@@ -38,7 +38,7 @@ func textureAddCommand(ctx context.Context, i command.Invocation) error {
 	if *title == "" {
 		*title = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
-	config, err := settings.Read[textureAddConfig](prefix, i.Environ)
+	config, err := config.Read[textureAddConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/shared/command"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
 )
 
 // userAddConfig is what the command reads.
@@ -23,8 +23,8 @@ type userAddConfig struct {
 }
 
 // userAddCommand adds a user without asking them.
-func userAddCommand(ctx context.Context, i command.Invocation) error {
-	flags := command.Flags("core user add")
+func userAddCommand(ctx context.Context, i cli.Invocation) error {
+	flags := cli.Flags("core user add")
 	nickname := flags.String("nickname", "", "display name; the e-mail's local part if not given")
 	player := flags.String("player", "", "name of a first player")
 	permission := flags.Int("permission", int(core.Normal), "0 normal, 1 administrator, 2 super administrator")
@@ -39,7 +39,7 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 	if *nickname == "" {
 		*nickname, _, _ = strings.Cut(email, "@")
 	}
-	config, err := settings.Read[userAddConfig](prefix, i.Environ)
+	config, err := config.Read[userAddConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ type userPasswdConfig struct {
 
 // userPasswdCommand gives a user another password. A site that sends e-mail tells the
 // user.
-func userPasswdCommand(ctx context.Context, i command.Invocation) error {
-	email, err := i.ParseArg(command.Flags("core user passwd"), "EMAIL")
+func userPasswdCommand(ctx context.Context, i cli.Invocation) error {
+	email, err := i.ParseArg(cli.Flags("core user passwd"), "EMAIL")
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func userPasswdCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	config, err := settings.Read[userPasswdConfig](prefix, i.Environ)
+	config, err := config.Read[userPasswdConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func userPasswdCommand(ctx context.Context, i command.Invocation) error {
 }
 
 // userPermissionCommand changes what a user may do.
-func userPermissionCommand(ctx context.Context, i command.Invocation) error {
-	flags := command.Flags("core user permission")
+func userPermissionCommand(ctx context.Context, i cli.Invocation) error {
+	flags := cli.Flags("core user permission")
 	permission := flags.Int("set", int(core.Normal), "-1 banned, 0 normal, 1 administrator, 2 super administrator (required)")
 	email, err := i.ParseArg(flags, "EMAIL")
 	if err != nil {
@@ -124,7 +124,7 @@ func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 	if *permission < int(core.Banned) || *permission > int(core.SuperAdministrator) {
 		return fmt.Errorf("-set is %d, but must be -1, 0, 1 or 2", *permission)
 	}
-	config, err := settings.Read[postgres.Config](prefix, i.Environ)
+	config, err := config.Read[postgres.Config](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func withUser(ctx context.Context, config postgres.Config, email string, do func
 }
 
 // openDatabase opens the database for a command that needs nothing else.
-func openDatabase(ctx context.Context, i command.Invocation) (*postgres.DB, error) {
-	config, err := settings.Read[postgres.Config](prefix, i.Environ)
+func openDatabase(ctx context.Context, i cli.Invocation) (*postgres.DB, error) {
+	config, err := config.Read[postgres.Config](prefix, i.Environ)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/veneer-skins/veneer/shared/settings/settingstest"
+	"github.com/veneer-skins/veneer/shared/config/configtest"
 )
 
 // The example of deploy/compose lists all settings. What docker-compose.yml sets is named
@@ -17,12 +17,12 @@ func TestEnvFile(t *testing.T) {
 		mounted   = "the container has no such file. docker-compose.override.yml can mount one and set this."
 		secret    = "its value is the file deploy/compose/secrets/"
 	)
-	settingstest.EnvFile[config](t, "../../../deploy/compose/edge.env.example", prefix, map[string]string{
+	configtest.EnvFile[settings](t, "../../../deploy/compose/edge.env.example", prefix, map[string]string{
 		"EDGE_OBJECTS_URL":      "s3://veneer",
 		"EDGE_OBJECTS_ENDPOINT": "http://minio:9000",
 		"EDGE_TRUSTED_PROXIES":  "172.30.213.0/24",
 		"EDGE_MAX_CONNECTIONS":  "4096",
-		"EDGE_RENDER_SLOTS":     "2",
+		"EDGE_RENDER_WORKERS":   "2",
 		"EDGE_DRAIN_WAIT":       "4s",
 	}, map[string]string{
 		"EDGE_LISTEN":             inImage,

@@ -4,22 +4,22 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/veneer-skins/veneer/shared/command"
-	"github.com/veneer-skins/veneer/shared/serve"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // healthCommand says whether the edge on this machine is ready; that it is not
 // is an error.
-func healthCommand(_ context.Context, i command.Invocation) error {
-	if _, err := i.ParseArg(command.Flags("edge health"), ""); err != nil {
+func healthCommand(_ context.Context, i cli.Invocation) error {
+	if _, err := i.ParseArg(cli.Flags("edge health"), ""); err != nil {
 		return err
 	}
-	config, err := settings.Read[OpsListener](prefix, i.Environ)
+	config, err := config.Read[OpsListener](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	if err := serve.Probe(string(config.OpsListen)); err != nil {
+	if err := httpserver.Probe(string(config.OpsListen)); err != nil {
 		return err
 	}
 	fmt.Fprintln(i.Stdout, "edge is ready")

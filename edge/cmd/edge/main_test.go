@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/serve/servetest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -104,10 +104,10 @@ func TestHelp(t *testing.T) {
 	}
 	for _, want := range []string{
 		"serve ", "warm ", "health ", "EDGE_LISTEN  ", "127.0.0.1:8081", "EDGE_OPS_LISTEN", "127.0.0.1:9081", "EDGE_OPS_PPROF",
-		"EDGE_CORE_URL ", "EDGE_CORE_SECRETS", "(required)", "EDGE_CORE_CA", "EDGE_CORE_UNKNOWN_RATE", "1000", "EDGE_OBJECTS_URL", "EDGE_OBJECTS_SECRET_KEY", "EDGE_API_UPSTREAM", "EDGE_API_CA", "EDGE_OBJECTS_CA",
-		"EDGE_TRUSTED_PROXIES", "EDGE_ENCODER", "EDGE_CACHE_BYTES", "268435456", "EDGE_SHEET_BYTES", "EDGE_MAPPING_BYTES", "EDGE_NEGATIVE_BYTES", "EDGE_RENDER_SLOTS", "EDGE_RENDER_QUEUE",
-		"EDGE_RENDER_WAIT", "EDGE_MAX_STALE", "24h", "EDGE_CACHE_TAGS", "EDGE_S_MAXAGE", "EDGE_DRAIN_WAIT", "EDGE_DRAIN_TIMEOUT", "EDGE_ADDRESS_CONNECTIONS", "EDGE_ADDRESS_REQUESTS", "EDGE_ADDRESS_BURST",
-		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_REQUESTS", "EDGE_TRACES_URL", "EDGE_TRACES_SAMPLE",
+		"EDGE_CORE_URL ", "EDGE_CORE_SECRETS", "(required)", "EDGE_CORE_CA", "EDGE_CORE_UNKNOWN_KEYS_PER_SECOND", "1000", "EDGE_OBJECTS_URL", "EDGE_OBJECTS_SECRET_KEY", "EDGE_API_UPSTREAM", "EDGE_API_CA", "EDGE_OBJECTS_CA",
+		"EDGE_TRUSTED_PROXIES", "EDGE_ENCODER", "EDGE_CACHE_BYTES", "268435456", "EDGE_SHEET_BYTES", "EDGE_MAPPING_BYTES", "EDGE_NEGATIVE_BYTES", "EDGE_RENDER_WORKERS", "EDGE_RENDER_QUEUE_PER_WORKER",
+		"EDGE_RENDER_QUEUE_TIMEOUT", "EDGE_MAX_STALE", "24h", "EDGE_CACHE_TAGS", "EDGE_S_MAXAGE", "EDGE_DRAIN_WAIT", "EDGE_DRAIN_TIMEOUT", "EDGE_ADDRESS_CONNECTIONS", "EDGE_ADDRESS_REQUESTS", "EDGE_ADDRESS_BURST",
+		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_SAMPLE_RATE", "EDGE_TRACES_URL", "EDGE_TRACES_SAMPLE",
 	} {
 		if !bytes.Contains(output, []byte(want)) {
 			t.Errorf("help does not tell of %q", want)
@@ -130,10 +130,10 @@ func TestHelp(t *testing.T) {
 }
 
 // preparedStore returns a directory that is prepared for texture files, and its store.
-func preparedStore(t *testing.T) (directory string, store *objects.Store) {
+func preparedStore(t *testing.T) (directory string, store *blobstore.Store) {
 	t.Helper()
 	directory = t.TempDir()
-	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
+	store, err := blobstore.New(blobstore.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +168,8 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}
-	worn := &mapping.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Classic}
-	core.Set(map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: worn}}})
+	worn := &edgeproto.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Classic}
+	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: worn}}})
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(origintest.Secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	core.SetUnavailable(true)
 	command := edgeWith(t, "serve",
 		"EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS_FILE="+secret, "EDGE_OBJECTS_URL=file://"+directory,
-		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_RENDER_SLOTS=3", "EDGE_ENCODER="+encoder)
+		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_RENDER_WORKERS=3", "EDGE_ENCODER="+encoder)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if err := health(); err == nil {
 		t.Error("it is healthy though it has never been in touch with core")
 	}
-	if live := servetest.Get(t, "http://"+operators+"/livez"); live.Status != http.StatusOK {
+	if live := httpservertest.Get(t, "http://"+operators+"/livez"); live.Status != http.StatusOK {
 		t.Errorf("/livez: %d", live.Status)
 	}
 	core.SetUnavailable(false)
@@ -216,18 +216,18 @@ func inspect(t *testing.T, encoder string) (picture string) {
 			t.Fatal("it never became healthy")
 		}
 	}
-	avatar := servetest.Get(t, "http://"+public+"/avatar/player/steve?png")
+	avatar := httpservertest.Get(t, "http://"+public+"/avatar/player/steve?png")
 	picture = avatar.Body
 	if avatar.Status != http.StatusOK || !strings.HasPrefix(picture, "\x89PNG") {
 		t.Fatalf("a picture: %d, %d bytes", avatar.Status, len(picture))
 	}
-	metrics := servetest.Get(t, "http://"+operators+"/metrics").Body
+	metrics := httpservertest.Get(t, "http://"+operators+"/metrics").Body
 	metricstest.Check(t, metrics)
 	for _, want := range []string{
 		"veneer_edge_stream_live 1", "veneer_edge_mappings 1", "veneer_edge_picture_cache_added_total 1", "veneer_edge_missing_objects_total 0",
-		`veneer_edge_lookups_total{source="asked"} 1`, "veneer_edge_renders_running 0",
-		`veneer_requests_total{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}",status="2xx"} 1`,
-		`veneer_request_seconds_count{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
+		`veneer_edge_lookups_total{result="miss"} 1`, "veneer_edge_renders_running 0",
+		`veneer_requests_total{format="png",listener="public",outcome="miss",route="/avatar/player/{name}",status="2xx"} 1`,
+		`veneer_request_seconds_count{format="png",listener="public",outcome="miss",route="/avatar/player/{name}"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
 	} {
 		if !strings.Contains(metrics, want+"\n") {
 			t.Errorf("the metrics lack %q", want)
@@ -250,7 +250,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 		}
 		inStages += metricstest.Value(t, metrics, "veneer_edge_render_seconds_sum"+of)
 	}
-	in := metricstest.Value(t, metrics, `veneer_request_seconds_sum{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}"}`)
+	in := metricstest.Value(t, metrics, `veneer_request_seconds_sum{format="png",listener="public",outcome="miss",route="/avatar/player/{name}"}`)
 	if inStages <= 0 || inStages > in {
 		t.Errorf("the stages took %v s of a request of %v s", inStages, in)
 	}
@@ -278,7 +278,7 @@ func checkGOMAXPROCS(t *testing.T, public, operators string, workers int) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
 			draw()
-			metrics := servetest.Get(t, operators+"/metrics").Body
+			metrics := httpservertest.Get(t, operators+"/metrics").Body
 			got := metricstest.Value(t, metrics, "go_sched_gomaxprocs_threads")
 			if got == float64(want) {
 				return
@@ -291,7 +291,7 @@ func checkGOMAXPROCS(t *testing.T, public, operators string, workers int) {
 	usual, size := runtime.GOMAXPROCS(0), 0
 	await(usual+workers, func() {
 		size += 8 // another picture
-		servetest.Get(t, fmt.Sprintf("%s/avatar/player/steve?size=%d&3d", public, size))
+		httpservertest.Get(t, fmt.Sprintf("%s/avatar/player/steve?size=%d&3d", public, size))
 	})
 	await(usual, func() {})
 }
@@ -300,8 +300,8 @@ func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	directory, _ := preparedStore(t)
 	for _, test := range []struct{ setting, want string }{
-		{"EDGE_RENDER_SLOTS=1", `"limit_bytes":197656576`},
-		{"EDGE_RENDER_SLOTS=3", `"limit_bytes":302514176`}, // 2·50 MiB more
+		{"EDGE_RENDER_WORKERS=1", `"limit_bytes":197656576`},
+		{"EDGE_RENDER_WORKERS=3", `"limit_bytes":302514176`}, // 2·50 MiB more
 		{"GOMEMLIMIT=600MiB", `"limit_bytes":629145600`},
 	} {
 		command := edgeWith(t, "serve", minimalSettings("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=file://"+directory, test.setting)...)

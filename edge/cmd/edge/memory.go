@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 	// as large as they can be.
 	workerBytes = 50 << 20
 	// connectionBytes is what a connection takes at most while a request arrives, in clear and
-	// by TLS, by TestMemoryOfAConnection in shared/serve.
+	// by TLS, by TestMemoryOfAConnection in shared/httpserver.
 	connectionBytes    = 80 << 10
 	tlsConnectionBytes = 116 << 10
 	// connectionStep is by how many more or fewer connections the limit is set anew,
@@ -62,7 +62,7 @@ func adjustForConnections(ctx context.Context, limit, perConnection int64) {
 			return
 		case <-tick.C:
 		}
-		if open := serve.Connections() / connectionStep * connectionStep; open != counted {
+		if open := httpserver.Connections() / connectionStep * connectionStep; open != counted {
 			debug.SetMemoryLimit(limit + open*perConnection)
 			counted = open
 		}

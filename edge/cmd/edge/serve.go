@@ -12,22 +12,22 @@ import (
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/shared/certificate"
-	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/logging"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/serve"
-	"github.com/veneer-skins/veneer/shared/settings"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // serveCommand builds the edge from the bottom up and serves until told to stop.
-func serveCommand(ctx context.Context, i command.Invocation) error {
-	if _, err := i.ParseArg(command.Flags("edge serve"), ""); err != nil {
+func serveCommand(ctx context.Context, i cli.Invocation) error {
+	if _, err := i.ParseArg(cli.Flags("edge serve"), ""); err != nil {
 		return err
 	}
-	config, err := settings.Read[config](prefix, i.Environ)
+	config, err := config.Read[settings](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%sCORE_%w", prefix, err)
 	}
 	config.Objects.ReadOnly = true
-	files, err := objects.New(config.Objects)
+	files, err := blobstore.New(config.Objects)
 	if err != nil {
 		return fmt.Errorf("%sOBJECTS_%w", prefix, err)
 	}
@@ -70,11 +70,11 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
-	publicTLS, err := certificate.Load(config.TLSCert, config.TLSKey, log)
+	publicTLS, err := tlsreload.Load(config.TLSCert, config.TLSKey, log)
 	if err != nil {
 		return fmt.Errorf("%sTLS_%w", prefix, err)
 	}
-	options := serve.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: serve.NewTrustedProxies(config.Proxies, log), Tracer: traces}
+	options := httpserver.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: httpserver.NewTrustedProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(options, pictures, config.API)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
@@ -84,17 +84,17 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	pictures.Expose(registry)
 	renderer.Expose(registry)
 	publicTLS.RegisterMetrics(registry, "public")
-	var fastPath *serve.FastPath
+	var fastPath *httpserver.FastPath
 	if config.FastPath {
 		fastPath = public.FastPath()
 	}
-	health := serve.NewHealth(
-		serve.Check{Name: "core", Probe: mappings.Check},
-		serve.Check{Name: "objects", Probe: withSetting("OBJECTS_", files.Ready), Optional: true},
+	health := httpserver.NewHealth(
+		httpserver.Check{Name: "core", Probe: mappings.Check},
+		httpserver.Check{Name: "objects", Probe: withSetting("OBJECTS_", files.Ready), Optional: true},
 	)
-	listeners, err := serve.Open(ctx, log, dependencies(core, files, public),
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits(), FastPath: fastPath},
-		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(options, health, registry, config.OpsPprof)},
+	listeners, err := httpserver.Open(ctx, log, dependencies(core, files, public),
+		httpserver.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits(), FastPath: fastPath},
+		httpserver.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: httpserver.OperatorServer(options, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
 		return err
@@ -120,15 +120,15 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 // What is wrong with the setting that leads there stops the edge at its start. All else may
 // come later: an edge may start before core does, and before core migrate has prepared a
 // bucket. A directory comes by no other machine, so one that is not prepared is another one.
-func dependencies(core *origin.Core, files *objects.Store, public *api.Server) []serve.Check {
+func dependencies(core *origin.Core, files *blobstore.Store, public *api.Server) []httpserver.Check {
 	store := func(ctx context.Context) error {
 		err := files.Ready(ctx)
-		if errors.Is(err, objects.ErrNotInitialized) && files.IsDirectory() {
-			return settings.SettingError{Cause: err}
+		if errors.Is(err, blobstore.ErrNotInitialized) && files.IsDirectory() {
+			return config.SettingError{Cause: err}
 		}
 		return err
 	}
-	return []serve.Check{
+	return []httpserver.Check{
 		{Name: "core", Probe: withSetting("CORE_", core.Check)},
 		{Name: "objects", Probe: withSetting("OBJECTS_", store)},
 		{Name: "api", Probe: withSetting("", public.CheckUpstream)},
@@ -140,7 +140,7 @@ func dependencies(core *origin.Core, files *objects.Store, public *api.Server) [
 func withSetting(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {
-			return settings.Explain[config](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
+			return config.Explain[settings](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
 		}
 		return nil
 	}

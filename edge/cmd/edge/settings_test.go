@@ -15,10 +15,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
-	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
-	"github.com/veneer-skins/veneer/shared/objects/objectstest"
-	"github.com/veneer-skins/veneer/shared/settings"
-	"github.com/veneer-skins/veneer/shared/settings/settingstest"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/config/configtest"
+	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
 // withBucket are settings with which others make sense.
@@ -27,57 +27,57 @@ var withBucket = []string{
 }
 
 // wrongSettings has a wrong value of every setting.
-var wrongSettings = map[string]settingstest.InvalidValue{
-	"EDGE_LISTEN":              {Value: "nowhere:99999"},
-	"EDGE_TLS_CERT":            {Value: "/nowhere/cert.pem", Environ: []string{"EDGE_TLS_KEY=/nowhere/key.pem"}},
-	"EDGE_TLS_KEY":             {Value: "", Environ: []string{"EDGE_TLS_CERT=/nowhere/cert.pem"}},
-	"EDGE_OPS_LISTEN":          {Value: "9081"},
-	"EDGE_OPS_PPROF":           {Value: "all"},
-	"EDGE_CORE_URL":            {Value: "core:9090"},
-	"EDGE_CORE_SECRETS":        {Value: "a secret with spaces", IsSecret: true},
-	"EDGE_CORE_CA":             {Value: "/nowhere/ca.pem"},
-	"EDGE_CORE_QUEUE":          {Value: "0"},
-	"EDGE_CORE_UNKNOWN_RATE":   {Value: "-1"},
-	"EDGE_CORE_TIMEOUT":        {Value: "soon"},
-	"EDGE_OBJECTS_URL":         {Value: "ftp://textures"},
-	"EDGE_OBJECTS_ENDPOINT":    {Value: "http://s3.example.org/veneer", Environ: withBucket},
-	"EDGE_OBJECTS_ACCESS_KEY":  {Value: "", Environ: withBucket},
-	"EDGE_OBJECTS_SECRET_KEY":  {Value: "", Environ: withBucket},
-	"EDGE_OBJECTS_CA":          {Value: "/nowhere/ca.pem", Environ: withBucket},
-	"EDGE_OBJECTS_TIMEOUT":     {Value: "-5s"},
-	"EDGE_CACHE_TAGS":          {Value: "all"},
-	"EDGE_S_MAXAGE":            {Value: "1.5s"},
-	"EDGE_API_UPSTREAM":        {Value: "core:8080"},
-	"EDGE_API_CA":              {Value: "/nowhere/ca.pem", Environ: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
-	"EDGE_FAST_PATH":           {Value: "on"},
-	"EDGE_CACHE_BYTES":         {Value: "256MiB"},
-	"EDGE_SHEET_BYTES":         {Value: "1000"},
-	"EDGE_RENDER_SLOTS":        {Value: "1025"},
-	"EDGE_RENDER_QUEUE":        {Value: "-1"},
-	"EDGE_RENDER_WAIT":         {Value: "0s"},
-	"EDGE_ENCODER":             {Value: "vips"},
-	"EDGE_MAPPING_BYTES":       {Value: "1"},
-	"EDGE_NEGATIVE_BYTES":      {Value: "2"},
-	"EDGE_MAX_STALE":           {Value: "-1s"},
-	"EDGE_READ_TIMEOUT":        {Value: "0s"},
-	"EDGE_UPLOAD_TIMEOUT":      {Value: "60"},
-	"EDGE_WRITE_TIMEOUT":       {Value: "-1s"},
-	"EDGE_IDLE_TIMEOUT":        {Value: "1 minute"},
-	"EDGE_WORK_TIMEOUT":        {Value: "0s"},
-	"EDGE_HEADER_BYTES":        {Value: "16KiB"},
-	"EDGE_MAX_CONNECTIONS":     {Value: "0"},
-	"EDGE_BODIES_BYTES":        {Value: "1114111"},
-	"EDGE_ADDRESS_CONNECTIONS": {Value: "-1"},
-	"EDGE_ADDRESS_REQUESTS":    {Value: "1000001"},
-	"EDGE_ADDRESS_BURST":       {Value: "0", Environ: []string{"EDGE_ADDRESS_REQUESTS=100"}},
-	"EDGE_TRUSTED_PROXIES":     {Value: "10.0.0.0/8,proxy"},
-	"EDGE_DRAIN_WAIT":          {Value: "-1s"},
-	"EDGE_DRAIN_TIMEOUT":       {Value: "20"},
-	"EDGE_LOG_LEVEL":           {Value: "loud"},
-	"EDGE_LOG_FORMAT":          {Value: "xml"},
-	"EDGE_LOG_REQUESTS":        {Value: "NaN"},
-	"EDGE_TRACES_URL":          {Value: "collector:4318"},
-	"EDGE_TRACES_SAMPLE":       {Value: "2"},
+var wrongSettings = map[string]configtest.InvalidValue{
+	"EDGE_LISTEN":                       {Value: "nowhere:99999"},
+	"EDGE_TLS_CERT":                     {Value: "/nowhere/cert.pem", Environ: []string{"EDGE_TLS_KEY=/nowhere/key.pem"}},
+	"EDGE_TLS_KEY":                      {Value: "", Environ: []string{"EDGE_TLS_CERT=/nowhere/cert.pem"}},
+	"EDGE_OPS_LISTEN":                   {Value: "9081"},
+	"EDGE_OPS_PPROF":                    {Value: "all"},
+	"EDGE_CORE_URL":                     {Value: "core:9090"},
+	"EDGE_CORE_SECRETS":                 {Value: "a secret with spaces", IsSecret: true},
+	"EDGE_CORE_CA":                      {Value: "/nowhere/ca.pem"},
+	"EDGE_CORE_QUEUE":                   {Value: "0"},
+	"EDGE_CORE_UNKNOWN_KEYS_PER_SECOND": {Value: "-1"},
+	"EDGE_CORE_TIMEOUT":                 {Value: "soon"},
+	"EDGE_OBJECTS_URL":                  {Value: "ftp://textures"},
+	"EDGE_OBJECTS_ENDPOINT":             {Value: "http://s3.example.org/veneer", Environ: withBucket},
+	"EDGE_OBJECTS_ACCESS_KEY":           {Value: "", Environ: withBucket},
+	"EDGE_OBJECTS_SECRET_KEY":           {Value: "", Environ: withBucket},
+	"EDGE_OBJECTS_CA":                   {Value: "/nowhere/ca.pem", Environ: withBucket},
+	"EDGE_OBJECTS_TIMEOUT":              {Value: "-5s"},
+	"EDGE_CACHE_TAGS":                   {Value: "all"},
+	"EDGE_S_MAXAGE":                     {Value: "1.5s"},
+	"EDGE_API_UPSTREAM":                 {Value: "core:8080"},
+	"EDGE_API_CA":                       {Value: "/nowhere/ca.pem", Environ: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
+	"EDGE_FAST_PATH":                    {Value: "on"},
+	"EDGE_CACHE_BYTES":                  {Value: "256MiB"},
+	"EDGE_SHEET_BYTES":                  {Value: "1000"},
+	"EDGE_RENDER_WORKERS":               {Value: "1025"},
+	"EDGE_RENDER_QUEUE_PER_WORKER":      {Value: "-1"},
+	"EDGE_RENDER_QUEUE_TIMEOUT":         {Value: "0s"},
+	"EDGE_ENCODER":                      {Value: "vips"},
+	"EDGE_MAPPING_BYTES":                {Value: "1"},
+	"EDGE_NEGATIVE_BYTES":               {Value: "2"},
+	"EDGE_MAX_STALE":                    {Value: "-1s"},
+	"EDGE_READ_TIMEOUT":                 {Value: "0s"},
+	"EDGE_UPLOAD_TIMEOUT":               {Value: "60"},
+	"EDGE_WRITE_TIMEOUT":                {Value: "-1s"},
+	"EDGE_IDLE_TIMEOUT":                 {Value: "1 minute"},
+	"EDGE_WORK_TIMEOUT":                 {Value: "0s"},
+	"EDGE_HEADER_BYTES":                 {Value: "16KiB"},
+	"EDGE_MAX_CONNECTIONS":              {Value: "0"},
+	"EDGE_BODIES_BYTES":                 {Value: "1114111"},
+	"EDGE_ADDRESS_CONNECTIONS":          {Value: "-1"},
+	"EDGE_ADDRESS_REQUESTS":             {Value: "1000001"},
+	"EDGE_ADDRESS_BURST":                {Value: "0", Environ: []string{"EDGE_ADDRESS_REQUESTS=100"}},
+	"EDGE_TRUSTED_PROXIES":              {Value: "10.0.0.0/8,proxy"},
+	"EDGE_DRAIN_WAIT":                   {Value: "-1s"},
+	"EDGE_DRAIN_TIMEOUT":                {Value: "20"},
+	"EDGE_LOG_LEVEL":                    {Value: "loud"},
+	"EDGE_LOG_FORMAT":                   {Value: "xml"},
+	"EDGE_LOG_SAMPLE_RATE":              {Value: "NaN"},
+	"EDGE_TRACES_URL":                   {Value: "collector:4318"},
+	"EDGE_TRACES_SAMPLE":                {Value: "2"},
 }
 
 // noWrongSettings are those of which no value is wrong by itself.
@@ -88,7 +88,7 @@ var noWrongSettings = map[string]string{
 // Whatever is wrong with a setting, an edge says so before it does anything.
 func TestWrongSettings(t *testing.T) {
 	t.Parallel()
-	settingstest.Run[config](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
+	configtest.Run[settings](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
 		t.Helper()
 		out, stderrLine := runFailing(t, minimalSettings(changes...)...)
 		if out != "" {
@@ -126,7 +126,7 @@ func runFailing(t *testing.T, environ ...string) (out, stderrLine string) {
 // All examples together are settings that can be read.
 func TestExamplesAreRight(t *testing.T) {
 	t.Parallel()
-	if _, err := settings.Read[config](prefix, settingstest.Examples[config](t, prefix)); err != nil {
+	if _, err := config.Read[settings](prefix, configtest.Examples[settings](t, prefix)); err != nil {
 		t.Error(err)
 	}
 }
@@ -136,7 +136,7 @@ func TestWrongSettingStopsStart(t *testing.T) {
 	t.Parallel()
 	core := origintest.Start(t)
 	directory, _ := preparedStore(t)
-	place := objectstest.Bucket(t)
+	place := blobstoretest.Bucket(t)
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	public := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -178,7 +178,7 @@ func TestWrongSettingStopsStart(t *testing.T) {
 func TestStartsWithoutDependencies(t *testing.T) {
 	t.Parallel()
 	core := origintest.Start(t)
-	place := objectstest.Bucket(t)
+	place := blobstoretest.Bucket(t)
 	right := []string{
 		"EDGE_CORE_URL=" + core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret, "EDGE_OBJECTS_URL=" + place.Config.URL, "EDGE_OBJECTS_ENDPOINT=" + place.Config.Endpoint,
 		"EDGE_OBJECTS_ACCESS_KEY=" + place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY=" + place.Config.SecretKey,
@@ -222,7 +222,7 @@ func TestStartsWithoutDependencies(t *testing.T) {
 // over which something else than TLS comes, as core does.
 func listenTLS(t *testing.T) string {
 	t.Helper()
-	chain, key := certificatetest.NewAuthority(t).Issue(t)
+	chain, key := tlsreloadtest.NewAuthority(t).Issue(t)
 	pair, err := tls.LoadX509KeyPair(chain, key)
 	if err != nil {
 		t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/warm"
-	"github.com/veneer-skins/veneer/shared/command"
-	"github.com/veneer-skins/veneer/shared/mapping"
-	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -29,15 +29,15 @@ type warmConfig struct {
 
 // warmCommand has running edges make pictures ahead. That some could not be made is
 // an error.
-func warmCommand(ctx context.Context, i command.Invocation) error {
+func warmCommand(ctx context.Context, i cli.Invocation) error {
 	var edges []string
-	flags := command.Flags("edge warm")
+	flags := cli.Flags("edge warm")
 	flags.Func("to", "base `URL` of an edge to be warmed, given once for each (default: the edge that listens at EDGE_LISTEN)", func(text string) error {
 		base, err := warm.Base(text)
 		edges = append(edges, base)
 		return err
 	})
-	liked := flags.Int("liked", 0, fmt.Sprintf("warm so many of the textures that most closets hold, at most %d, and no HASH; asks the core that EDGE_CORE_URL names", mapping.MaxLiked))
+	liked := flags.Int("liked", 0, fmt.Sprintf("warm so many of the textures that most closets hold, at most %d, and no HASH; asks the core that EDGE_CORE_URL names", edgeproto.MaxLiked))
 	views := flags.String("views", warm.CommonViews, "`paths` to ask for, separated by commas, {hash} being a texture's; those that are asked for without further wishes:\n"+
 		"the file, which games load, the flat avatar in both formats, the isometric one, and the preview")
 	job := warm.Job{}
@@ -57,7 +57,7 @@ func warmCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("-patience is %s, but must not be negative", job.RetryFor)
 	}
 	if edges == nil {
-		config, err := settings.Read[PublicListener](prefix, i.Environ)
+		config, err := config.Read[PublicListener](prefix, i.Environ)
 		if err != nil {
 			return err
 		}
@@ -73,10 +73,10 @@ func warmCommand(ctx context.Context, i command.Invocation) error {
 }
 
 // texturesToWarm returns the textures that an operator names, each once.
-func texturesToWarm(ctx context.Context, i command.Invocation, liked int, operands []string) ([]skin.Hash, error) {
+func texturesToWarm(ctx context.Context, i cli.Invocation, liked int, operands []string) ([]skin.Hash, error) {
 	switch {
-	case liked < 0 || liked > mapping.MaxLiked:
-		return nil, fmt.Errorf("-liked is %d, but must be from 1 to %d", liked, mapping.MaxLiked)
+	case liked < 0 || liked > edgeproto.MaxLiked:
+		return nil, fmt.Errorf("-liked is %d, but must be from 1 to %d", liked, edgeproto.MaxLiked)
 	case liked > 0 && len(operands) > 0:
 		return nil, errors.New("give either hashes or -liked")
 	case liked > 0:
@@ -105,7 +105,7 @@ type likedConfig struct {
 
 // mostLiked asks core.
 func mostLiked(ctx context.Context, environ []string, limit int) ([]skin.Hash, error) {
-	config, err := settings.Read[likedConfig](prefix, environ)
+	config, err := config.Read[likedConfig](prefix, environ)
 	if err != nil {
 		return nil, err
 	}

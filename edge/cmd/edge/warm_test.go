@@ -17,10 +17,10 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/edge/warm"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
-	"github.com/veneer-skins/veneer/shared/objects"
-	"github.com/veneer-skins/veneer/shared/serve/servetest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -37,24 +37,24 @@ type warmFixture struct {
 func newWarmFixture(t *testing.T, skins int) warmFixture {
 	t.Helper()
 	e := warmFixture{core: origintest.Start(t)}
-	var store *objects.Store
+	var store *blobstore.Store
 	e.directory, store = preparedStore(t)
-	mappings := map[mapping.Key]mapping.Mapping{}
-	put := func(sheet skin.Sheet, kind skin.Type) *mapping.Texture {
+	mappings := map[edgeproto.Key]edgeproto.Mapping{}
+	put := func(sheet skin.Sheet, kind skin.Type) *edgeproto.Texture {
 		t.Helper()
 		file := origintest.File(t, sheet, kind)
 		if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 			t.Fatal(err)
 		}
-		texture := &mapping.Texture{TID: int64(len(mappings) + 1), Hash: skin.HashOf(file), Type: kind}
-		mappings[mapping.HashKey(texture.Hash)] = mapping.Mapping{Texture: texture}
+		texture := &edgeproto.Texture{TID: int64(len(mappings) + 1), Hash: skin.HashOf(file), Type: kind}
+		mappings[edgeproto.HashKey(texture.Hash)] = edgeproto.Mapping{Texture: texture}
 		return texture
 	}
 	for n := range skins {
 		texture := put(paint.Noise(uint64(n), 64, 64), skin.Classic)
 		e.skins = append(e.skins, texture.Hash)
 		if n == 0 {
-			mappings[mapping.NameKey("Steve")] = mapping.Mapping{Player: &mapping.Player{PID: 1, Name: "Steve", Skin: texture}}
+			mappings[edgeproto.NameKey("Steve")] = edgeproto.Mapping{Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: texture}}
 		}
 	}
 	e.cape = put(paint.Sunrise(), skin.Cape).Hash
@@ -139,13 +139,13 @@ func TestWarm(t *testing.T) {
 	first, others := e.skins[0].String(), e.skins[1].String()+"\n\n "+e.skins[2].String()+"\r\n"
 	want(runWarm(t, "", at, first, first), reportLine(base, 1, 5, 0, 0, 0))
 	// The name is asked about, but nothing is fetched or drawn.
-	before := servetest.Get(t, "http://"+operators+"/metrics").Body
+	before := httpservertest.Get(t, "http://"+operators+"/metrics").Body
 	for _, path := range []string{"/avatar/player/steve", "/avatar/player/steve?png", "/avatar/player/steve?3d", "/skin/steve.png"} {
-		if got := servetest.Get(t, base+path); got.Status != http.StatusOK {
+		if got := httpservertest.Get(t, base+path); got.Status != http.StatusOK {
 			t.Errorf("%s: %d", path, got.Status)
 		}
 	}
-	after := servetest.Get(t, "http://"+operators+"/metrics").Body
+	after := httpservertest.Get(t, "http://"+operators+"/metrics").Body
 	for _, metric := range []string{`veneer_edge_render_seconds_count{stage="draw",view="flat"}`, "veneer_edge_objects_fetched_total"} {
 		if was, is := metricstest.Value(t, before, metric), metricstest.Value(t, after, metric); was != 2 || is != 2 {
 			t.Errorf("%s went from %v to %v; want 2 from the warming, and no more", metric, was, is)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -31,37 +31,37 @@ type Core struct {
 	// Acknowledgements counts those that were taken.
 	Acknowledgements atomic.Int64
 
-	mu       sync.Mutex
-	onLookup     func(keys []mapping.Key)
-	position mapping.Cursor
-	oldest   int64 // the first revision from which the history is known
-	mappings map[mapping.Key]mapping.Mapping
-	changes  []mapping.Event
-	liked    []skin.Hash
-	changed   chan struct{} // closed whenever something happened that streams must know
-	unavailable     bool
-	silent     bool
-	rejectsAcknowledgements     bool
-	cuts     int // how often all streams were cut
-	openStreams     int64
-	acknowledged  mapping.Cursor // as was acknowledged last
+	mu                      sync.Mutex
+	onLookup                func(keys []edgeproto.Key)
+	position                edgeproto.Cursor
+	oldest                  int64 // the first revision from which the history is known
+	mappings                map[edgeproto.Key]edgeproto.Mapping
+	changes                 []edgeproto.Event
+	liked                   []skin.Hash
+	changed                 chan struct{} // closed whenever something happened that streams must know
+	unavailable             bool
+	silent                  bool
+	rejectsAcknowledgements bool
+	cuts                    int // how often all streams were cut
+	openStreams             int64
+	acknowledged            edgeproto.Cursor // as was acknowledged last
 }
 
 // Start starts a core that ends with the test.
 func Start(tb testing.TB) *Core {
 	tb.Helper()
 	c := &Core{
-		position: mapping.Cursor{Epoch: "first", Revision: 100},
+		position: edgeproto.Cursor{Epoch: "first", Revision: 100},
 		oldest:   100,
-		mappings: map[mapping.Key]mapping.Mapping{},
-		changed:   make(chan struct{}),
+		mappings: map[edgeproto.Key]edgeproto.Mapping{},
+		changed:  make(chan struct{}),
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+mapping.LookupPath, c.lookup)
-	mux.HandleFunc("GET "+mapping.ChangesPath, c.stream)
-	mux.HandleFunc("POST "+mapping.AcknowledgePath, c.acknowledge)
+	mux.HandleFunc("POST "+edgeproto.LookupPath, c.lookup)
+	mux.HandleFunc("GET "+edgeproto.ChangesPath, c.stream)
+	mux.HandleFunc("POST "+edgeproto.AcknowledgePath, c.acknowledge)
 
-	mux.HandleFunc("GET "+mapping.LikedPath, c.mostLiked)
+	mux.HandleFunc("GET "+edgeproto.LikedPath, c.mostLiked)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+Secret {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -78,10 +78,10 @@ func Start(tb testing.TB) *Core {
 }
 
 // Set commits a change of what keys lead to, in one revision.
-func (c *Core) Set(changes map[mapping.Key]mapping.Mapping) {
+func (c *Core) Set(changes map[edgeproto.Key]edgeproto.Mapping) {
 	c.update(func() {
 		c.position.Revision++
-		event := mapping.Event{Cursor: c.position}
+		event := edgeproto.Event{Cursor: c.position}
 		for key, value := range changes {
 			c.mappings[key] = value
 			event.Keys = append(event.Keys, key)
@@ -99,7 +99,7 @@ func (c *Core) Trim() {
 // Restore begins a new epoch, as core does after a restore.
 func (c *Core) Restore(epoch string) {
 	c.update(func() {
-		c.position = mapping.Cursor{Epoch: epoch, Revision: 1}
+		c.position = edgeproto.Cursor{Epoch: epoch, Revision: 1}
 		c.changes, c.oldest = nil, 1
 	})
 }
@@ -116,7 +116,9 @@ func (c *Core) SetUnavailable(unavailable bool) {
 func (c *Core) SetSilent(silent bool) { c.update(func() { c.silent = silent }) }
 
 // SetOnLookup has something called with every question before it is answered.
-func (c *Core) SetOnLookup(onLookup func(keys []mapping.Key)) { c.update(func() { c.onLookup = onLookup }) }
+func (c *Core) SetOnLookup(onLookup func(keys []edgeproto.Key)) {
+	c.update(func() { c.onLookup = onLookup })
+}
 
 // SetLiked sets what is liked most. Before that, core does not know the question.
 func (c *Core) SetLiked(hashes []skin.Hash) { c.update(func() { c.liked = hashes }) }
@@ -130,8 +132,8 @@ func (c *Core) update(do func()) {
 }
 
 func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
-	var question mapping.LookupRequest
-	if err := json.NewDecoder(r.Body).Decode(&question); err != nil || len(question.Keys) > mapping.MaxKeys {
+	var question edgeproto.LookupRequest
+	if err := json.NewDecoder(r.Body).Decode(&question); err != nil || len(question.Keys) > edgeproto.MaxKeys {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		return
 	}
@@ -144,7 +146,7 @@ func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
 		onLookup(question.Keys)
 	}
 	c.mu.Lock()
-	unavailable, answer := c.unavailable, mapping.LookupResponse{Cursor: c.position}
+	unavailable, answer := c.unavailable, edgeproto.LookupResponse{Cursor: c.position}
 	for _, key := range question.Keys {
 		answer.Mappings = append(answer.Mappings, c.mappings[key])
 	}
@@ -164,17 +166,17 @@ func (c *Core) mostLiked(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case liked == nil:
 		w.WriteHeader(http.StatusNotFound)
-	case err != nil || limit < 1 || limit > mapping.MaxLiked:
+	case err != nil || limit < 1 || limit > edgeproto.MaxLiked:
 		w.WriteHeader(http.StatusUnprocessableEntity)
 	default:
-		_ = json.NewEncoder(w).Encode(mapping.LikedTextures{Hashes: liked[:min(limit, len(liked))]})
+		_ = json.NewEncoder(w).Encode(edgeproto.LikedTextures{Hashes: liked[:min(limit, len(liked))]})
 	}
 }
 
 func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 	c.Streams.Add(1)
 	opened := time.Now()
-	from := mapping.Cursor{Epoch: r.URL.Query().Get("epoch")}
+	from := edgeproto.Cursor{Epoch: r.URL.Query().Get("epoch")}
 	from.Revision, _ = strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
 	from, cuts, ok := c.beginStream(from)
 	if !ok {
@@ -184,7 +186,7 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 	defer c.endStream()
 
 	lines := json.NewEncoder(w)
-	_ = lines.Encode(mapping.Event{Cursor: from, Start: true, Stream: c.Stream})
+	_ = lines.Encode(edgeproto.Event{Cursor: from, Start: true, Stream: c.Stream})
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -209,7 +211,7 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Core) acknowledge(w http.ResponseWriter, r *http.Request) {
-	var received mapping.Acknowledgement
+	var received edgeproto.Acknowledgement
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := json.NewDecoder(r.Body).Decode(&received); err != nil || received.Stream != c.Stream || c.rejectsAcknowledgements {
@@ -222,18 +224,20 @@ func (c *Core) acknowledge(w http.ResponseWriter, r *http.Request) {
 }
 
 // Applied returns the position that was acknowledged last.
-func (c *Core) Applied() mapping.Cursor {
+func (c *Core) Applied() edgeproto.Cursor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.acknowledged
 }
 
 // SetAcknowledgementsRejected makes core refuse acknowledgements, or take them again.
-func (c *Core) SetAcknowledgementsRejected(rejected bool) { c.update(func() { c.rejectsAcknowledgements = rejected }) }
+func (c *Core) SetAcknowledgementsRejected(rejected bool) {
+	c.update(func() { c.rejectsAcknowledgements = rejected })
+}
 
 // beginStream lets a stream begin: where it asks to, or at the head if the history from
 // there is not known.
-func (c *Core) beginStream(from mapping.Cursor) (start mapping.Cursor, cuts int, ok bool) {
+func (c *Core) beginStream(from edgeproto.Cursor) (start edgeproto.Cursor, cuts int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unavailable {
@@ -255,7 +259,7 @@ func (c *Core) endStream() {
 
 // eventsAfter returns the changes after a position with a beat at their end, and what
 // is closed when there are more; not ok if the stream is over.
-func (c *Core) eventsAfter(from mapping.Cursor, cuts int, opened time.Time) (events []mapping.Event, changed <-chan struct{}, ok bool) {
+func (c *Core) eventsAfter(from edgeproto.Cursor, cuts int, opened time.Time) (events []edgeproto.Event, changed <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cuts != cuts || c.position.Epoch != from.Epoch {
@@ -269,5 +273,5 @@ func (c *Core) eventsAfter(from mapping.Cursor, cuts int, opened time.Time) (eve
 			events = append(events, change)
 		}
 	}
-	return append(events, mapping.Event{Cursor: c.position, AsOf: time.Since(opened)}), c.changed, true
+	return append(events, edgeproto.Event{Cursor: c.position, AsOf: time.Since(opened)}), c.changed, true
 }

@@ -27,7 +27,7 @@ type colours struct {
 	translucent int      // so many of them are not opaque
 	runs        int      // of one colour, in rows that are not like the one above
 	opaque      bool     // the whole picture is
-	overflow        bool     // more than fit in a palette
+	overflow    bool     // more than fit in a palette
 
 	buckets [4 * maxPalette]bucket
 }

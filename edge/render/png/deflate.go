@@ -72,7 +72,7 @@ func (p *deflater) parse(s *stream, passes int) {
 // The first block of a vast stream has so many nodes, and of so many of its bytes one must
 // be in a match that was searched for.
 const (
-	sampleNodes  = 1 << 15
+	sampleNodes      = 1 << 15
 	minSearchedShare = 4
 )
 

@@ -25,8 +25,8 @@ func (m match) cut(length int) match { return m&(1<<20-1) | match(length<<20) }
 
 // How far the search for matches goes, as trying on pictures of skins taught.
 const (
-	hashBits = 13
-	neighbourRange   = 3 // pixels to either side of the one above that are compared where something happens
+	hashBits       = 13
+	neighbourRange = 3 // pixels to either side of the one above that are compared where something happens
 
 	// A stream of so many bytes is searched twice as deep: distances are long in
 	// it, and so have matches to be.
@@ -43,14 +43,14 @@ const (
 
 // matchFinder finds the matches that start at nodes.
 type matchFinder struct {
-	maxChain       int // how many places of a chain are compared
-	budget      int // how many places of all chains still may be
-	short, long hashChains
-	fixedDistances       []int // distances that are always tried
-	fixedIfUnchanged        int   // so many of them are tried where nothing happens, too
-	ends        []int // how far the current match at each of them goes
-	searchResults       matchLists  // by search, for hot nodes
-	matches     matchLists  // of every node, longer ones later
+	maxChain         int // how many places of a chain are compared
+	budget           int // how many places of all chains still may be
+	short, long      hashChains
+	fixedDistances   []int      // distances that are always tried
+	fixedIfUnchanged int        // so many of them are tried where nothing happens, too
+	ends             []int      // how far the current match at each of them goes
+	searchResults    matchLists // by search, for hot nodes
+	matches          matchLists // of every node, longer ones later
 }
 
 // hashChains lead from hot nodes to those before that are alike. Nodes are numbered on

@@ -21,10 +21,10 @@ const maxSide = 1 << 13
 // Encoder is the scratch memory of one encoding after another. The zero value is
 // ready; not for concurrent use.
 type Encoder struct {
-	colours colours
-	raster  raster
-	stream  stream
-	deflater  deflater
+	colours  colours
+	raster   raster
+	stream   stream
+	deflater deflater
 }
 
 // The colour types of PNG that are written.

@@ -14,7 +14,7 @@ type raster struct {
 	pixel      int   // bytes of a pixel, at least 1
 	stride     int   // bytes of a row
 	rows       []byte
-	repeated      []bool // whether a row is like the one above
+	repeated   []bool // whether a row is like the one above
 	repeats    int    // how many are
 	zeros      []byte // a row of them
 	trial      []byte // a filtered row

@@ -19,10 +19,10 @@ type stream struct {
 	// Where nothing happens, matches are as long as can be, one after another from
 	// wherever something did. So the last few places where matches may have started
 	// have nodes at that distance ever after, past rows and events.
-	series []int // where they are next, in order from next on
-	startedAt   []int // where they started
-	next   int
-	unchanged   bool // the last row was like the one above
+	series    []int // where they are next, in order from next on
+	startedAt []int // where they started
+	next      int
+	unchanged bool // the last row was like the one above
 }
 
 // manySeriesBytes is from how many bytes on there are eight series instead of three. Heads

@@ -22,9 +22,9 @@ func cacheIndex(colour uint32, cacheBits uint) int {
 
 // cache is what a reader of the image knows of colours at each pixel.
 type cache struct {
-	bits   uint
+	bits    uint
 	colours []uint32
-	hits   []uint64 // a bit for each pixel: the cache holds its colour
+	hits    []uint64 // a bit for each pixel: the cache holds its colour
 }
 
 // fill finds out which pixels of an image a cache of a size holds.

@@ -18,9 +18,9 @@ type code struct {
 
 	// How the lengths are told, unless the code is simple: by the first listed of
 	// the tokens, with a code of these lengths.
-	tokens []prefix.Token
-	listed int
-	descriptionLengths  [prefix.DescriptionSymbols]uint8
+	tokens             []prefix.Token
+	listed             int
+	descriptionLengths [prefix.DescriptionSymbols]uint8
 }
 
 // simple reports whether the code is told in the short form: one or two symbols
@@ -34,10 +34,10 @@ func (c *code) write(w *prefix.Writer, symbol int) {
 
 // coder makes codes. It is scratch memory.
 type coder struct {
-	builder prefix.Builder
-	descriptionBuilder   prefix.Builder // of the code in which a code is told
-	lengths []uint8
-	tokens  []prefix.Token
+	builder            prefix.Builder
+	descriptionBuilder prefix.Builder // of the code in which a code is told
+	lengths            []uint8
+	tokens             []prefix.Token
 }
 
 // fit sets a code to one for counts. A code that is optimal for them may be long

@@ -6,19 +6,19 @@ import "slices"
 // one of two groups: most of a figure has one alpha, which then costs nothing,
 // while at its outline there are many.
 const (
-	maxGroups   = 2
-	groupBits   = 3       // the side of a tile is 1 << groupBits pixels
+	maxGroups      = 2
+	groupBits      = 3       // the side of a tile is 1 << groupBits pixels
 	minGroupPixels = 1 << 16 // pixels of the smallest picture that is worth the time
 )
 
 // entropyGroups tells which codes are used where.
 type entropyGroups struct {
-	count  int
-	width  int // of the picture, in pixels
-	across int // of it, in tiles
-	of     []uint8
+	count     int
+	width     int // of the picture, in pixels
+	across    int // of it, in tiles
+	of        []uint8
 	tileCosts [][maxGroups]cost
-	tiles  raster
+	tiles     raster
 }
 
 // at returns the group of the pixel i.

@@ -11,9 +11,9 @@ const maxPalette = 256
 
 // colours is the set of a picture's colours, as long as they are few.
 type colours struct {
-	list  []uint32
-	index [4 * maxPalette]uint16 // by a hash of the colour: its place in list, plus 1
-	overflow  bool
+	list     []uint32
+	index    [4 * maxPalette]uint16 // by a hash of the colour: its place in list, plus 1
+	overflow bool
 }
 
 func (c *colours) reset() {

@@ -29,27 +29,27 @@ var nearby = []offset{{0, 1}, {1, 0}, {-1, 1}, {-2, 1}, {-3, 1}, {2, 1}}
 type copyDistance struct {
 	distance int
 	code     uint32
-	cost    cost
+	cost     cost
 }
 
 // node is a pixel at which a token may begin: the price of the cheapest way there
 // that is known, and its last token.
 type node struct {
-	cost cost
+	cost  cost
 	token token
 }
 
 // parser finds descriptions of images. It is scratch memory.
 type parser struct {
-	above   copyDistance // a row earlier; its distance is 0 in an image of one column
-	distances    []copyDistance
-	tokens  []token
-	nodes   []node
-	reached []uint64 // a bit for each node: there is a way to it
+	above     copyDistance // a row earlier; its distance is 0 in an image of one column
+	distances []copyDistance
+	tokens    []token
+	nodes     []node
+	reached   []uint64 // a bit for each node: there is a way to it
 
 	// The cheapest known node beyond the one that is looked at.
-	aheadCost   cost
-	aheadAt int
+	aheadCost cost
+	aheadAt   int
 
 	run         int // the one that the node looked at is in
 	long, tries int // as effort returns them

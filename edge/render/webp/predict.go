@@ -99,12 +99,12 @@ const modeChangeCost = 3 * perBit
 // prediction is an image in terms of what is expected of each pixel.
 type prediction struct {
 	tileBits uint
-	cost    uint64 // about what the differences cost
+	cost     uint64 // about what the differences cost
 	modes    raster // the predictor of each tile, in green
-	residual     raster // by how much each pixel differs
+	residual raster // by how much each pixel differs
 
 	tileCosts [maxTileBits + 1][]tileCosts
-	best   [maxTileBits + 1][]uint32
+	best      [maxTileBits + 1][]uint32
 }
 
 // tileCosts are what the differences in a tile cost with each of the predictors.

@@ -16,7 +16,7 @@ type stream struct {
 	first  draft
 	group  [maxGroups]struct {
 		counts histogram
-		costs costs
+		costs  costs
 		codes  [5]code // in the order in which they are told
 	}
 }
@@ -26,15 +26,15 @@ type draft struct {
 	tokens    []token
 	cacheBits uint
 	counts    histogram // of its symbols, with that cache
-	cost     uint64    // about what it takes to write it and to tell its codes
+	cost      uint64    // about what it takes to write it and to tell its codes
 }
 
 // kind is what is known beforehand of an image.
 type kind struct {
-	minCopy int // the shortest copies in its sketch, in pixels
-	distances  int // how many near ones they come from
+	minCopy   int // the shortest copies in its sketch, in pixels
+	distances int // how many near ones they come from
 
-	noisy  bool // nearly all is literals
+	noisy   bool // nearly all is literals
 	indices bool // in a palette, which leaves little to do for a cache
 }
 

@@ -37,16 +37,16 @@ const maxSide = 1 << 14
 type Encoder struct {
 	w      prefix.Writer
 	stream stream
-	aux  stream // for the images that tell of others
+	aux    stream // for the images that tell of others
 
-	picture    raster
-	opaque     bool
-	novel      int // pixels that differ from the one above and from the one before
-	colours    colours
-	greenSubtracted  raster     // the picture with its green taken from red and blue
-	palette      raster     // its colours
-	indexed     raster     // the picture as places in them
-	prediction prediction // of lessGreen
+	picture         raster
+	opaque          bool
+	novel           int // pixels that differ from the one above and from the one before
+	colours         colours
+	greenSubtracted raster     // the picture with its green taken from red and blue
+	palette         raster     // its colours
+	indexed         raster     // the picture as places in them
+	prediction      prediction // of lessGreen
 
 	directDraft, paletteDraft, indexedDraft, modesDraft, residualDraft draft
 }

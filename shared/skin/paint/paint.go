@@ -42,7 +42,7 @@ type palette map[byte]rgba
 // room for is left out by itself.
 type canvas struct {
 	skin.Sheet
-	model skin.Type
+	model  skin.Type
 	shader shader
 }
 

@@ -70,7 +70,7 @@ func TestSkinsAreVaried(t *testing.T) {
 	}
 	want := map[skin.Type]map[image.Point]bool{
 		skin.Classic: {image.Pt(64, 64): true, image.Pt(64, 32): true, image.Pt(128, 128): true},
-		skin.Slim:  {image.Pt(64, 64): true},
+		skin.Slim:    {image.Pt(64, 64): true},
 	}
 	if diff := cmp.Diff(want, forms); diff != "" {
 		t.Errorf("forms of sheet by type (-want +got):\n%s", diff)

@@ -11,7 +11,7 @@ import (
 // File is a file that somebody may upload, and what must come of it.
 type File struct {
 	Name string // completes the sentence "somebody uploads …"
-	Type   string // the type that they say it is
+	Type string // the type that they say it is
 	Data []byte
 
 	// WantError is a part of the sentence with which the file is refused; empty if it

@@ -32,9 +32,9 @@ type Span struct {
 type Collector struct {
 	URL string
 
-	mu    sync.Mutex
-	spans []Span
-	changed  chan struct{} // closed, and replaced, with every request
+	mu      sync.Mutex
+	spans   []Span
+	changed chan struct{} // closed, and replaced, with every request
 }
 
 // Start starts a collector that ends with the test.

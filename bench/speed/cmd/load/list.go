@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/bench/speed/load"
+)
+
+// requestList is what is asked for.
+type requestList struct {
+	settings   *settings
+	paths      []string
+	requests   [][]byte // one for each path
+	popularity load.Zipf
+}
+
+// requestList returns what the settings say is to be asked for.
+func (s *settings) requestList() (*requestList, error) {
+	l := &requestList{settings: s, paths: []string{s.path}}
+	if s.URLs != "" {
+		var err error
+		if l.paths, err = readPaths(s.URLs); err != nil {
+			return nil, fmt.Errorf("-urls: %w", err)
+		}
+	}
+	if s.Order == zipf {
+		l.popularity = load.NewZipf(len(l.paths), s.Exponent)
+	}
+	l.write(nil)
+	return l, nil
+}
+
+func readPaths(name string) (paths []string, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	lines := bufio.NewScanner(file)
+	for n := 1; lines.Scan(); n++ {
+		path := strings.TrimRight(lines.Text(), "\r")
+		switch {
+		case path == "":
+			continue
+		case path[0] != '/' || strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
+			return nil, fmt.Errorf("line %d of %s, %.60q, is no path as /avatar/1", n, name, path)
+		}
+		paths = append(paths, path)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("there is no path in %s", name)
+	}
+	return paths, nil
+}
+
+// write makes all requests, conditional ones if there are tags.
+func (l *requestList) write(tags []string) {
+	lines := slices.Concat([]string{" HTTP/1.1", "Host: " + l.settings.host}, l.settings.Headers, []string{""})
+	rest := strings.Join(lines, "\r\n")
+	// They are parts of one piece of memory, as there may be millions.
+	var all []byte
+	ends := make([]int, len(l.paths))
+	for i, path := range l.paths {
+		all = append(all, "GET "+path+rest...)
+		if tags != nil {
+			all = append(all, "If-None-Match: "+tags[i]+"\r\n"...)
+		}
+		all = append(all, "\r\n"...)
+		ends[i] = len(all)
+	}
+	l.requests = make([][]byte, len(l.paths))
+	start := 0
+	for i, end := range ends {
+		l.requests[i] = all[start:end]
+		start = end
+	}
+}
+
+// learners is how many connections tags are learnt over, patience how long an answer
+// may take.
+const (
+	tagConnections = 8
+	tagTimeout     = 10 * time.Second
+)
+
+// fetchTags asks for every path once, and makes all requests conditional on what came.
+func (l *requestList) fetchTags(ctx context.Context) error {
+	tags := make([]string, len(l.paths))
+	client := &fasthttp.HostClient{
+		Addr: l.settings.server.String(), MaxConns: tagConnections, ReadTimeout: tagTimeout, WriteTimeout: tagTimeout,
+		DisablePathNormalizing: true, // it is to be the same path later
+	}
+	defer client.CloseIdleConnections()
+	workers, ctx := errgroup.WithContext(ctx)
+	for first := range tagConnections {
+		workers.Go(func() error {
+			var request fasthttp.Request
+			var response fasthttp.Response
+			for i := first; i < len(l.paths) && ctx.Err() == nil; i += tagConnections {
+				request.Reset()
+				request.SetRequestURI("http://" + l.settings.host + l.paths[i])
+				for _, line := range l.settings.Headers {
+					name, value, _ := strings.Cut(line, ":")
+					request.Header.Add(name, strings.TrimSpace(value))
+				}
+				if err := client.Do(&request, &response); err != nil {
+					return fmt.Errorf("ask for %s: %w", l.paths[i], err)
+				}
+				tags[i] = string(response.Header.Peek(fasthttp.HeaderETag))
+				if status := response.StatusCode(); status != fasthttp.StatusOK || tags[i] == "" {
+					return fmt.Errorf("the answer to %s has status %d and tag %q", l.paths[i], status, tags[i])
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return err
+	}
+	l.write(tags)
+	return nil
+}

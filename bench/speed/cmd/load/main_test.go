@@ -1,0 +1,446 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/speed/picturecheck"
+	"github.com/veneer-skins/veneer/edge/render/libwebp"
+)
+
+// asProgram, in the environment, has the test's program be the load generator.
+const asProgram = "TEST_LOAD_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// serve serves a handler on loopback and returns its URL.
+func serve(t *testing.T, handler fasthttp.RequestHandler) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &fasthttp.Server{Handler: handler, CloseOnShutdown: true}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		if err := errors.Join(server.Shutdown(), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// paths returns the name of a file with paths.
+func paths(t *testing.T, all ...string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "paths")
+	if err := os.WriteFile(name, []byte(strings.Join(all, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// send runs the program, which must end with a status, and returns its summary.
+func send(t *testing.T, status int, args ...string) summary {
+	t.Helper()
+	var out, stderr bytes.Buffer
+	if got := run(t.Context(), args, &out, &stderr); got != status || (stderr.Len() == 0) != (status == exitOK) {
+		t.Fatalf("%q ends with %d and says %q; want %d", args, got, &stderr, status)
+	}
+	var s summary
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		t.Fatalf("read the summary %q: %v", &out, err)
+	}
+	return s
+}
+
+// counter counts requests by path.
+type counter struct {
+	mu     sync.Mutex
+	counts map[string]int64
+	all    int64
+}
+
+func (c *counter) count(rc *fasthttp.RequestCtx) (all int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = map[string]int64{}
+	}
+	c.counts[string(rc.RequestURI())]++
+	c.all++
+	return c.all
+}
+
+func TestClosedLoop(t *testing.T) {
+	t.Parallel()
+
+	var seen counter
+	url := serve(t, func(rc *fasthttp.RequestCtx) {
+		seen.count(rc)
+		if string(rc.Request.Header.Peek("X-Test")) != "a: b" || string(rc.Host()) == "" {
+			rc.SetStatusCode(fasthttp.StatusBadRequest)
+		}
+		rc.SetBodyString("0123456789")
+	})
+	for _, threads := range []string{"1", "3"} {
+		seen.all = 0
+		s := send(t, exitOK, "-closed", "-duration", "50ms", "-connections", "7", "-threads", threads, "-header", "X-Test: a: b", url+"/a?b=%2F")
+		if s.Answers[200] != seen.all || s.Bytes < 100*seen.all || s.Interrupted {
+			t.Errorf("%d answers of %d bytes are counted; the server gave %d", s.Answers[200], s.Bytes, seen.all)
+		}
+		if math.Abs(s.Rate-float64(seen.all)/s.Elapsed) > 1 || s.Elapsed < 0.05 || s.Busy <= 0 {
+			t.Errorf("%.0f answers/s of %d in %v s; busy for %v s", s.Rate, seen.all, s.Elapsed, s.Busy)
+		}
+		if l := s.Latency; l.P50 <= 0 || l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.P999 || l.P999 > l.Max || l.Max > 1001*s.Elapsed { // true to three digits
+			t.Errorf("latencies are %+v", l)
+		}
+	}
+	if len(seen.counts) != 1 || seen.counts["/a?b=%2F"] == 0 {
+		t.Errorf("requests by path: %v", seen.counts)
+	}
+}
+
+func TestOpenLoopCountsQueueing(t *testing.T) {
+	t.Parallel()
+
+	// The first of 100 requests over one connection is answered after all of them
+	// fell due, within 100 ms. So half of them wait for at least half of that.
+	const stall = 100 * time.Millisecond
+	var once sync.Once
+	url := serve(t, func(*fasthttp.RequestCtx) { once.Do(func() { <-time.After(stall) }) })
+	s := send(t, exitOK, "-rate", "1000", "-connections", "1", "-duration", "100ms", url)
+	if s.Answers[200] != 100 || s.Latency.P50 < 40 || s.Latency.P50 > s.Latency.Max {
+		t.Errorf("%d answers of 100 came, the median after %v ms, though a stall of %v held all up", s.Answers[200], s.Latency.P50, stall)
+	}
+}
+
+func TestOrders(t *testing.T) {
+	t.Parallel()
+
+	var all []string
+	for i := range 100 {
+		all = append(all, fmt.Sprintf("/%d?size=8", i))
+	}
+	file := paths(t, all...)
+	sendAll := func(args ...string) map[string]int64 {
+		var seen counter
+		url := serve(t, func(rc *fasthttp.RequestCtx) { seen.count(rc) })
+		send(t, exitOK, append(append(args, "-urls", file), url)...)
+		return seen.counts
+	}
+
+	t.Run("each once", func(t *testing.T) {
+		t.Parallel()
+
+		counts := sendAll("-closed", "-once", "-threads", "3", "-duration", "1h")
+		for _, path := range all {
+			if counts[path] != 1 {
+				t.Errorf("%s is asked for %d times", path, counts[path])
+			}
+		}
+	})
+	t.Run("in their order, again and again", func(t *testing.T) {
+		t.Parallel()
+
+		counts := sendAll("-rate", "2500", "-duration", "100ms")
+		for i, path := range all {
+			if want := int64(2 + (149-i)/100); counts[path] != want {
+				t.Errorf("%s is asked for %d times; want %d", path, counts[path], want)
+			}
+		}
+	})
+	t.Run("by Zipf's law", func(t *testing.T) {
+		t.Parallel()
+
+		once := sendAll("-rate", "20000", "-duration", "200ms", "-zipf", "0.9")
+		again := sendAll("-rate", "20000", "-duration", "200ms", "-zipf", "0.9")
+		if diff := cmp.Diff(once, again); diff != "" {
+			t.Errorf("with the same seed others are asked for:\n%s", diff)
+		}
+		sum := 0.0
+		for k := range all {
+			sum += math.Pow(float64(k+1), -0.9)
+		}
+		for k, path := range all {
+			want := 4000 * math.Pow(float64(k+1), -0.9) / sum
+			if math.Abs(float64(once[path])-want) > 6*math.Sqrt(want) {
+				t.Errorf("%s is asked for %d times; want about %.0f", path, once[path], want)
+			}
+		}
+	})
+	t.Run("at random", func(t *testing.T) {
+		t.Parallel()
+
+		once := sendAll("-rate", "20000", "-duration", "50ms", "-random")
+		if other := sendAll("-rate", "20000", "-duration", "50ms", "-random", "-seed", "2"); cmp.Equal(once, other) {
+			t.Error("with another seed the same are asked for")
+		}
+	})
+}
+
+func TestRevalidate(t *testing.T) {
+	t.Parallel()
+
+	var unconditional, conditional atomic.Int64
+	url := serve(t, func(rc *fasthttp.RequestCtx) {
+		tag := `"` + string(rc.RequestURI()) + `"`
+		rc.Response.Header.Set("ETag", tag)
+		switch string(rc.Request.Header.Peek("If-None-Match")) {
+		case tag:
+			conditional.Add(1)
+			rc.SetStatusCode(fasthttp.StatusNotModified)
+		case "":
+			unconditional.Add(1)
+			rc.SetBodyString("a picture")
+		default:
+			rc.SetStatusCode(fasthttp.StatusBadRequest)
+		}
+	})
+	file := paths(t, "/a?size=8", "/b//c?x=%2F", "/d")
+	s := send(t, exitOK, "-closed", "-revalidate", "-duration", "20ms", "-urls", file, url)
+	if unconditional.Load() != 3 || s.Answers[304] != conditional.Load() || s.Answers[304] == 0 {
+		t.Errorf("%d tags were learnt of 3; %v answers came, and %d of them were 304", unconditional.Load(), s.Answers, conditional.Load())
+	}
+}
+
+func TestRevalidateNeedsTags(t *testing.T) {
+	t.Parallel()
+
+	var out, stderr bytes.Buffer
+	url := serve(t, func(*fasthttp.RequestCtx) {})
+	if status := run(t.Context(), []string{"-closed", "-revalidate", url + "/x"}, &out, &stderr); status != exitFailure || !strings.Contains(stderr.String(), `/x has status 200 and tag ""`) {
+		t.Errorf("it ends with %d and says %q", status, &stderr)
+	}
+}
+
+// encodePicture returns a picture in both formats.
+func encodePicture(t *testing.T, width, height int) (inPNG, inWebP []byte) {
+	t.Helper()
+	img := image.NewNRGBA(image.Rect(0, 0, width, height))
+	for i := range img.Pix {
+		img.Pix[i] = byte(i*i>>3) | 1
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, img); err != nil {
+		t.Fatal(err)
+	}
+	inWebP, err := libwebp.Encode(img.Pix, width, height, 0, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes(), inWebP
+}
+
+func TestWrongAnswersAreReported(t *testing.T) {
+	t.Parallel()
+
+	inPNG, inWebP := encodePicture(t, 40, 64)
+	broken := bytes.Clone(inPNG)
+	broken[len(broken)/2] ^= 0xff // which the checksum tells
+	url := serve(t, func(rc *fasthttp.RequestCtx) {
+		switch string(rc.Path()) {
+		case "/png":
+			rc.SetBody(inPNG)
+		case "/webp":
+			rc.SetBody(inWebP)
+		case "/status":
+			rc.SetStatusCode(fasthttp.StatusNotFound)
+		case "/short":
+			rc.HijackSetNoResponse(true)
+			rc.Hijack(func(conn net.Conn) { _, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")) })
+		case "/nothing":
+			rc.HijackSetNoResponse(true)
+			rc.Hijack(func(net.Conn) {})
+		case "/broken-png":
+			rc.SetBody(broken)
+		case "/broken-webp":
+			rc.SetBody(inWebP[:len(inWebP)-20])
+		case "/text":
+			rc.SetBodyString("a picture")
+		}
+	})
+	f := func(status int, wrong map[load.Fault]int64, first string, all ...string) {
+		t.Helper()
+		s := send(t, status, "-closed", "-once", "-decode", "1", "-connections", "1", "-urls", paths(t, all...), url)
+		if diff := cmp.Diff(wrong, s.Wrong); diff != "" || !strings.Contains(s.FirstWrong, first) {
+			t.Errorf("%q has wrong answers, first %q (-want +got):\n%s", all, s.FirstWrong, diff)
+		}
+	}
+
+	f(exitOK, map[load.Fault]int64{}, "", "/png?size=64", "/webp?size=64", "/png", "/webp?3d")
+	f(exitFailure, map[load.Fault]int64{load.WrongStatus: 1}, "404, and not one of [200], is the answer", "/png", "/status", "/png")
+	f(exitFailure, map[load.Fault]int64{load.WrongLength: 2}, "before the body", "/short", "/png", "/short")
+	f(exitFailure, map[load.Fault]int64{load.Broken: 1}, "before there is an answer", "/nothing")
+	f(exitFailure, map[load.Fault]int64{picturecheck.WrongPicture: 1}, "/broken-png", "/broken-png", "/png")
+	f(exitFailure, map[load.Fault]int64{picturecheck.WrongPicture: 1}, "/broken-webp", "/broken-webp")
+	f(exitFailure, map[load.Fault]int64{picturecheck.WrongPicture: 2}, "neither PNG nor WebP in the answer to /text", "/text", "/text")
+	f(exitFailure, map[load.Fault]int64{picturecheck.WrongSize: 1}, "height 64, and not 40, is in the answer to /png?size=40", "/png?size=40", "/png?size=64")
+	f(exitFailure, map[load.Fault]int64{picturecheck.WrongSize: 1}, "height 64, and not 40", "/webp?3d&size=40")
+}
+
+func TestShareIsDecoded(t *testing.T) {
+	t.Parallel()
+
+	inPNG, inWebP := encodePicture(t, 8, 8)
+	url := serve(t, func(rc *fasthttp.RequestCtx) {
+		if rc.SetBody(inPNG); string(rc.Path()) == "/webp" {
+			rc.SetBody(inWebP)
+		}
+	})
+	file := paths(t, strings.Split(strings.Repeat("/png?size=8,/webp?size=8,", 500)+"/png", ",")...)
+	s := send(t, exitOK, "-closed", "-once", "-decode", "0.1", "-urls", file, url)
+	if p := s.Pictures; p.Decoded < 50 || p.Decoded > 150 || p.Different < 2 || p.Different > 3 || p.Skipped != 0 {
+		t.Errorf("of 1001 pictures, %+v; want about 100, of two kinds, and maybe one without a size", p)
+	}
+}
+
+func TestSummaryIsWrittenToFile(t *testing.T) {
+	t.Parallel()
+
+	var out, stderr bytes.Buffer
+	name := filepath.Join(t.TempDir(), "summary.json")
+	url := serve(t, func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNotFound) })
+	if status := run(t.Context(), []string{"-rate", "100", "-duration", "20ms", "-expect", "404, 410", "-o", name, url}, &out, &stderr); status != exitOK || out.Len() > 0 {
+		t.Errorf("it ends with %d and says %q and %q", status, &out, &stderr)
+	}
+	var s summary
+	if file, err := os.ReadFile(name); err != nil || json.Unmarshal(file, &s) != nil || s.Answers[404] != 2 || s.Settings.Rate != 100 {
+		t.Errorf("the file has %q, %v; want a summary of two answers", file, err)
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	t.Parallel()
+
+	const url = "http://127.0.0.1:1"
+	f := func(want string, args ...string) {
+		t.Helper()
+		var out, stderr bytes.Buffer
+		status := run(t.Context(), args, &out, &stderr)
+		if got := stderr.String(); status != exitUsage || out.Len() > 0 || !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%q ends with %d and says %q; want %d and a line with %q", args, status, got, exitUsage, want)
+		}
+	}
+
+	f("either -closed or a -rate", url)
+	f("either -closed or a -rate", "-closed", "-rate", "5", url)
+	f("-rate must be above 0", "-rate", "-5", url)
+	f("-rate must be above 0", "-rate", "NaN", url)
+	f("-duration", "-closed", "-duration", "0s", url)
+	f("-duration", "-closed", "-duration", "soon", url)
+	f("-connections", "-closed", "-connections", "0", url)
+	f("-threads", "-closed", "-threads", "3", "-connections", "2", url)
+	f("-decode", "-closed", "-decode", "2", url)
+	f("finds nothing to decode", "-closed", "-decode", "1", "-revalidate", url)
+	f("-zipf: it is no number", "-closed", "-zipf", "x", url)
+	f("-zipf must be", "-closed", "-zipf", "-1", url)
+	f("there cannot be -zipf beside it", "-closed", "-zipf", "1", "-once", url)
+	f("'Name: value'", "-closed", "-header", "Accept", url)
+	f("'Name: value'", "-closed", "-header", "A: b\r\nC: d", url)
+	f(`"ok" is no status`, "-closed", "-expect", "200,ok", url)
+	f("one URL must come last", "-closed")
+	f("one URL must come last", "-closed", url, "-rate", "5")
+	f("not defined: -fast", "-fast", url)
+	f("is no URL", "-closed", "127.0.0.1:8080")
+	f("is no URL", "-closed", "https://127.0.0.1:8080/")
+	f("must have none", "-closed", "-urls", paths(t, "/a"), url+"/b")
+	f("no such file", "-closed", "-urls", filepath.Join(t.TempDir(), "none"), url)
+	f("no such file", "-closed", "-o", filepath.Join(t.TempDir(), "no", "summary"), url)
+	f("is no path", "-closed", "-urls", paths(t, "/a", "b"), url)
+	f("line 2", "-closed", "-urls", paths(t, "/a", "/b c"), url)
+	f("there is no path", "-closed", "-urls", paths(t, ""), url)
+	f("example.com may be on another machine", "-closed", "http://example.com/")
+	f("not on loopback", "-closed", "http://192.0.2.1/")
+	f("not on loopback", "-closed", "http://[2001:db8::1]:80/")
+	f("not on loopback", "-closed", "http://0.0.0.0:80/")
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+
+	var out, stderr bytes.Buffer
+	if status := run(t.Context(), []string{"-h"}, &out, &stderr); status != exitOK || !strings.Contains(out.String(), "-zipf exponent") {
+		t.Errorf("-h ends with %d and says %q and %q", status, &out, &stderr)
+	}
+}
+
+func TestConnectionRefused(t *testing.T) {
+	t.Parallel()
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := send(t, exitFailure, "-closed", "http://"+listener.Addr().String()); !strings.Contains(s.Error, "refused") {
+		t.Errorf("the summary says %q; want that the connection is refused", s.Error)
+	}
+}
+
+// A signal ends the run, and what came until then is summed up.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+
+	const enough = 100
+	var seen counter
+	reached := make(chan struct{})
+	url := serve(t, func(rc *fasthttp.RequestCtx) {
+		if seen.count(rc) == enough {
+			close(reached)
+		}
+	})
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, "-closed", "-duration", "1h", "-connections", "1", url)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ends with %v and says %q", err, &out)
+	}
+	var s summary
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		t.Fatalf("read the summary %q: %v", &out, err)
+	}
+	if !s.Interrupted || s.Answers[200] < enough-1 || s.Elapsed > 600 {
+		t.Errorf("%d answers came in %v s, interrupted: %v; want nearly %d", s.Answers[200], s.Elapsed, s.Interrupted, enough)
+	}
+}

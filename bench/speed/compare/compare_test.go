@@ -1,0 +1,84 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/results"
+)
+
+// Some of the rivals are this program, so the test binary must be it.
+func TestMain(m *testing.M) {
+	if isRole, err := baseline.ServeRole(os.Args[1:]); isRole {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	m.Run()
+}
+
+// Subjects take turns, first some that do not count; those that cannot take part say why.
+func TestInterleaving(t *testing.T) {
+	t.Parallel()
+	var calls []string
+	does := func(name string, figure float64) subject {
+		return subject{name: name, measure: func(_ context.Context, round int) (outcome, error) {
+			calls = append(calls, fmt.Sprint(name, round))
+			rising := figure + float64(round)
+			return outcome{rising, []namedFigure{{"p99", "ms", 10 * rising}}}, nil
+		}}
+	}
+	s := &env{Options: Options{Out: new(strings.Builder)}}
+	got, err := s.run(t.Context(), scenario{
+		name: "work", measures: "Nothing.", unit: "ms", warmUp: 1, rounds: 3,
+		open: func(*env, context.Context) ([]subject, error) {
+			return []subject{does("a", 1), {name: "b", missing: "it is nowhere"}, does("c", 2), {name: "d", cannot: "it is a stone"}}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a0", "c0", "c1", "a1", "a2", "c2", "c3", "a3"}; !slices.Equal(calls, want) {
+		t.Errorf("turns: %v; want %v", calls, want)
+	}
+	want := &results.Scenario{Name: "work", Measures: "Nothing.", Unit: "ms", WarmUp: 1, Subjects: []results.Subject{
+		{Name: "a", Rounds: []float64{2, 3, 4}, Figures: []results.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{20, 30, 40}}}},
+		{Name: "b", Missing: "it is nowhere"},
+		{Name: "c", Rounds: []float64{3, 4, 5}, Figures: []results.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{30, 40, 50}}}},
+		{Name: "d", Unsupported: "it is a stone"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the scenario (-want +got):\n%s", diff)
+	}
+}
+
+// All servers are asked for the same in a round, and in Zipf order for some far more
+// often than for others.
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	const n, draws = 1000, 100_000
+	draw := func(order func() int) (counts [n]int) {
+		for range draws {
+			counts[order()]++
+		}
+		return counts
+	}
+	zipf, even := requestOrders(n, true), requestOrders(n, false)
+	first := draw(zipf(1))
+	if again, other := draw(zipf(1)), draw(zipf(2)); first != again || first == other {
+		t.Error("a round is to have an order of its own, the same for all")
+	}
+	most, mean := slices.Max(first[:]), draws/n
+	if most < 50*mean || first[0] == most {
+		t.Errorf("the most popular of %d is drawn %d times, and the first %d times", n, most, first[0])
+	}
+	if counts := draw(even(1)); slices.Max(counts[:]) > 2*mean {
+		t.Errorf("one of %d is drawn %d times; want about %d", n, slices.Max(counts[:]), mean)
+	}
+}

@@ -1,0 +1,262 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/speed/results"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// What a mixed day is made of, in shares of its requests; the rest are hits.
+const (
+	dayUnmodified = 0.05
+	dayCold       = 0.04
+	dayAPI        = 0.01
+
+	// At each rate there are so many rounds of a time, in turns, of which the medians count.
+	dayRounds = 9
+	dayEach   = 2 * time.Second
+	dayLimit  = 10 * time.Millisecond
+	// Hits are so many of the views in memory, few enough for hardly any of them to be
+	// forgotten while new pictures come.
+	dayViews = 20_000
+	// Of all requests so many may be drawn that were to be hits.
+	dayForgotten = 0.01
+
+	// dayConnections is how many requests can be under way.
+	dayConnections = 256
+)
+
+// dayRates are the rates, in requests a second, up to the one at which the p99 passes
+// dayLimit: near together where a processor comes to its limit.
+var dayRates = []float64{1000, 2000, 4000, 5000, 6000, 7000, 8000, 10_000, 12_000, 16_000, 20_000, 24_000, 32_000, 48_000, 64_000}
+
+// newViews are what new pictures are of a skin: flat heads and heads in space of 16 to 256
+// pixels, and figures of 64 to 400.
+var newViews = func() (all []string) {
+	for size := 16; size <= 256; size += 8 {
+		all = append(all, fmt.Sprintf("size=%d", size), fmt.Sprintf("size=%d&3d", size))
+	}
+	for i := range all {
+		all[i] = "/avatar/hash/%s?" + all[i]
+	}
+	for height := 64; height <= 400; height += 16 {
+		all = append(all, "/preview/hash/%s?height="+strconv.Itoa(height))
+	}
+	return all
+}()
+
+// measureDay measures how latency grows with the rate of a mixed day: the edge, and caches in
+// front of it; the API goes to core beside them.
+func (s *env) measureDay(ctx context.Context) ([]results.Curve, error) {
+	fmt.Fprint(s.Out, "==> mixed day … ")
+	began := time.Now()
+	subjects, err := s.memorySubjects(ctx, selection{pick: isView})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.warmMappings(ctx); err != nil {
+		return nil, err
+	}
+	live, err := s.openLive()
+	if err != nil {
+		return nil, err
+	}
+	var all []*dayServer
+	for _, subj := range subjects {
+		server := s.servers[subj.name]
+		switch {
+		case subj.name == "Veneer":
+			server = s.fixture.Edge
+		case server == nil || server.Conditional != server.Address: // it has answers, but cannot draw
+			continue
+		}
+		all = append(all, &dayServer{server: server, Curve: results.Curve{Name: subj.name}})
+	}
+	rates := dayRates
+	if s.Quick {
+		rates = []float64{rates[0] / 10}
+	}
+	for _, c := range all { // to warm up
+		if _, err := s.measureRate(ctx, live, c.server, rates[0], 0); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	for i, rate := range rates {
+		for round := range dayRounds {
+			fmt.Fprintf(s.Out, "\r==> mixed day … %.0f requests a second, %d of %d rounds", rate, round+1, dayRounds)
+			for position := range all {
+				c := all[subjectInRound(position, len(all), round)]
+				if c.excluded {
+					continue
+				}
+				point, err := s.measureRate(ctx, live, c.server, rate, 1+i*dayRounds+round)
+				if err != nil {
+					return nil, fmt.Errorf("%s at %.0f/s: %w", c.Name, rate, err)
+				}
+				c.rounds = append(c.rounds, point)
+			}
+		}
+		for _, c := range all {
+			c.conclude()
+		}
+	}
+	var curves []results.Curve
+	for _, c := range all {
+		curves = append(curves, c.Curve)
+	}
+	fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
+	return curves, nil
+}
+
+// dayServer is a server on a mixed day.
+type dayServer struct {
+	server *baseline.Server
+	results.Curve
+	rounds   []results.Point // of the rate that is being tried
+	excluded bool            // it was too slow, or has refused something in half of the rounds
+}
+
+// conclude adds the rounds of a rate, unless the server was out or has refused something
+// in half of them.
+func (c *dayServer) conclude() {
+	if c.excluded {
+		return
+	}
+	point := results.Point{Rate: c.rounds[0].Rate}
+	for _, p := range c.rounds {
+		point.P50 = append(point.P50, p.P50...)
+		point.P99 = append(point.P99, p.P99...)
+		point.P999 = append(point.P999, p.P999...)
+		point.Busy = append(point.Busy, p.Busy...)
+		point.Late = append(point.Late, p.Late...)
+		point.Refused += p.Refused
+	}
+	p99 := point.Summarize(point.P99).Median
+	c.rounds, c.excluded = nil, p99 > float64(dayLimit)/1e6
+	if !math.IsInf(p99, 1) {
+		c.Points = append(c.Points, point)
+	}
+}
+
+// measureRate measures one round of a rate. What is asked for depends on the round.
+func (s *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int) (results.Point, error) {
+	before, err := rendersOf(ctx, s.fixture.Operators)
+	if err != nil {
+		return results.Point{}, err
+	}
+	firstNew := s.newPictures
+	all, err := s.runDay(ctx, t, server, rate, round, s.duration(dayEach))
+	if err != nil {
+		return results.Point{}, err
+	}
+	if all.Wrong[load.WrongLength]+all.Wrong[load.WrongBody] > 0 { // which no load excuses
+		return results.Point{}, all.Check()
+	}
+	after, err := rendersOf(ctx, s.fixture.Operators)
+	if err != nil {
+		return results.Point{}, err
+	}
+	renders, newCount := after-before, float64(s.newPictures-firstNew)
+	if all.Check() == nil && (renders < newCount || renders > newCount+dayForgotten*float64(all.Total())) {
+		return results.Point{}, fmt.Errorf("of %d requests %.0f were for new pictures, and %.0f were drawn", all.Total(), newCount, renders)
+	}
+	point := results.Point{Rate: rate}
+	if all.Check() == nil {
+		latencies := all.All()
+		of := func(percent float64) []float64 { return []float64{float64(latencies.ValueAtPercentile(percent)) / 1e6} }
+		point.P50, point.P99, point.P999 = of(50), of(99), of(99.9)
+		point.Busy, point.Late = []float64{loadBusy(all).value}, []float64{float64(all.Late) / 1e6}
+	} else {
+		point.Refused = 1
+	}
+	return point, nil
+}
+
+// runDay sends a mixed day at a rate: images to a server, the rest to core.
+func (s *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
+	images, api := s.dayImages(server, round), s.userReads(t, round)
+	images.Rate, api.Rate = rate*(1-dayAPI), rate*dayAPI
+	var got [2][]load.Answers
+	var both errgroup.Group
+	for i, target := range []struct {
+		address string
+		*load.Stream
+	}{{server.Address, images}, {t.api, api}} {
+		both.Go(func() error {
+			unpin, err := load.Pin(s.loadCPU)
+			if err != nil {
+				return err
+			}
+			defer unpin()
+			got[i], err = load.Run(ctx, target.address, duration, target.Stream)
+			return err
+		})
+	}
+	// Of known answers all bytes were compared before, and now their lengths. New pictures are
+	// in the same place, so nothing tells their sizes.
+	if err := decodeSample(images, func(request int) string {
+		if images.Lengths[request] >= 0 {
+			return ""
+		}
+		return "/"
+	}, both.Wait); err != nil {
+		return nil, err
+	}
+	all := got[0][0]
+	all.Add(got[1][0])
+	return &all, nil
+}
+
+// dayImages returns a day's requests for images: known answers, those that the client has,
+// and pictures that nobody has asked for. Which of the known ones is the same for all
+// servers in a round, and drawn anew for the next.
+func (s *env) dayImages(server *baseline.Server, round int) *load.Stream {
+	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
+	tags, n := s.tags[server], min(dayViews, len(s.record.Full))
+	for _, conditional := range []bool{false, true} {
+		for i := range n {
+			condition, answer := "", &s.record.Full[i]
+			if conditional {
+				answer = &s.record.Unmodified[i]
+				condition = "If-None-Match: " + tags[i] + "\r\n"
+			}
+			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(answer), condition))
+			stream.Lengths = append(stream.Lengths, len(s.record.Body(answer)))
+		}
+	}
+	skins, random, views := s.unusedSkins(), rand.New(rand.NewPCG(3, uint64(round))), newPopular(n)
+	cold := len(stream.Requests)
+	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
+	stream.Order = func() int {
+		switch draw := random.Float64() * (1 - dayAPI); {
+		case draw < dayCold:
+			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", s.newPicture(skins)) // which is sent before the next one is drawn
+			return cold
+		case draw < dayCold+dayUnmodified:
+			return n + views.draw(random)
+		default:
+			return views.draw(random)
+		}
+	}
+	return stream
+}
+
+// newPicture returns the next address of a picture that nobody has asked for, or not for so
+// long that it is forgotten: it begins anew after all newViews of all skins. They come
+// in no order, so that they do not grow as time passes.
+func (s *env) newPicture(skins []skin.Hash) string {
+	s.newPictures++
+	n := s.newPictures * viewStride % (len(skins) * len(newViews))
+	return fmt.Sprintf(newViews[n/len(skins)], skins[n%len(skins)])
+}

@@ -1,0 +1,94 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// So many rounds of encoderEach there are.
+const (
+	encoderWarmUp = 2
+	encoderRounds = 11
+	encoderEach   = 1500 * time.Millisecond
+)
+
+// What libwebp is told, with which it is about as thorough as Veneer's own encoder.
+const (
+	libwebpMethod  = 1
+	libwebpQuality = 20
+)
+
+// encodingScenario returns the scenario of the writer of pictures alone.
+func encodingScenario() scenario {
+	return scenario{
+		name: "encoding", measures: "Finished pictures of twelve skins are written as lossless WebP: heads of 64 and 128 pixels, heads in space of 128, figures of 400.",
+		unit: "pictures/s", moreIsBetter: true, warmUp: encoderWarmUp, rounds: encoderRounds, open: (*env).encodingSubjects,
+	}
+}
+
+// encodingSubjects opens those that write the same pixels, all in this program.
+func (s *env) encodingSubjects(context.Context) ([]subject, error) {
+	native, err := render.Start(render.Config{})
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, native.Close)
+	vips, err := render.Start(render.Config{Encoder: render.Libvips})
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, vips.Close)
+	s.usedPrograms["libwebp"], s.usedPrograms["libvips"] = true, true
+	s.addSetting("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips.go")
+	s.addSetting("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
+	var pictures []render.Picture
+	for _, texture := range paint.Skins() {
+		for _, view := range []render.View{
+			{Pose: render.Flat, Size: 64}, {Pose: render.Flat, Size: 128}, {Pose: render.Isometric, Size: 128}, {Pose: render.Preview, Size: 400},
+		} {
+			view.Type = texture.Type
+			picture, err := native.Draw(texture.Sheet, view)
+			if err != nil {
+				return nil, err
+			}
+			pictures = append(pictures, picture)
+		}
+	}
+	return []subject{
+		{name: "Veneer", measure: s.measureEncoding(pictures, func(p render.Picture) ([]byte, error) { return native.Encode(p, render.WebP) })},
+		{name: "libwebp", measure: s.measureEncoding(pictures, func(p render.Picture) ([]byte, error) {
+			return libwebp.Encode(p.Pix, p.Width, p.Height, libwebpMethod, libwebpQuality)
+		})},
+		{name: "libvips", measure: s.measureEncoding(pictures, func(p render.Picture) ([]byte, error) { return vips.Encode(p, render.WebP) })},
+	}, nil
+}
+
+// measureEncoding returns the measuring of how many pictures are written a second, on the processor
+// of the servers, all of them the same number of times.
+func (s *env) measureEncoding(pictures []render.Picture, encode func(render.Picture) ([]byte, error)) func(context.Context, int) (outcome, error) {
+	return func(ctx context.Context, _ int) (outcome, error) {
+		unpin, err := load.Pin(s.serverEnv.CPUs[0])
+		if err != nil {
+			return outcome{}, err
+		}
+		defer unpin()
+		began, files, bytes := time.Now(), 0, 0
+		for time.Since(began) < s.duration(encoderEach) && ctx.Err() == nil {
+			for _, p := range pictures {
+				file, err := encode(p)
+				if err != nil {
+					return outcome{}, err
+				}
+				files++
+				bytes += len(file)
+			}
+		}
+		return outcome{float64(files) / time.Since(began).Seconds(), []namedFigure{{"size", "bytes/picture", float64(bytes) / float64(files)}}}, ctx.Err()
+	}
+}

@@ -1,0 +1,198 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/fixture"
+	"github.com/veneer-skins/veneer/bench/speed/results"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// env is the servers, each started once for all scenarios that ask it. They share one
+// processor, as only one of them works at a time, and the load has another.
+type env struct {
+	Options
+
+	serverEnv baseline.Env // of the servers
+	loadCPU   int
+	closers   []func()
+	settings  []results.Setting
+
+	live        *liveStack
+	fixture     *fixture.Site
+	usedPlayers int // of the town's residents: how many have views among the addresses
+	zipf        *zipfWorkload
+	record      *baseline.Record
+	servers     map[string]*baseline.Server
+	tags        map[*baseline.Server][]string // of the addresses, as the server names them
+	missing     map[string]*baseline.MissingError
+
+	mappingsWarm bool            // the edge knows who is to be drawn
+	newPictures  int             // how many new pictures were asked for in mixed days
+	usedPrograms map[string]bool // versions or names of the rivals that took part
+}
+
+func newEnv(options Options) (*env, error) {
+	all, err := baseline.Processors()
+	if err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp("", "veneer-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &env{
+		Options: options, serverEnv: baseline.Env{CPUs: all[len(all)-1:], WorkDir: work}, loadCPU: all[0],
+		servers: map[string]*baseline.Server{}, tags: map[*baseline.Server][]string{}, usedPrograms: map[string]bool{}, missing: map[string]*baseline.MissingError{},
+	}
+	s.closers = append(s.closers, func() { _ = os.RemoveAll(work) })
+	s.addSetting("processor of the servers", all[len(all)-1])
+	s.addSetting("processor of the load", all[0])
+	return s, nil
+}
+
+func (s *env) close() {
+	for _, closer := range slices.Backward(s.closers) {
+		closer()
+	}
+}
+
+// addSetting notes a setting.
+func (s *env) addSetting(name string, value any) {
+	s.settings = append(s.settings, results.Setting{Name: name, Value: fmt.Sprint(value)})
+}
+
+// progress says on a line of its own what takes a while, until it is done.
+func (s *env) progress(what string, args ...any) (done func()) {
+	began := time.Now()
+	fmt.Fprintf(s.Out, "\r    "+what+" … ", args...)
+	return func() { fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds()) }
+}
+
+// startServer starts a server once, by its name, and returns it; nil if it is not installed.
+func (s *env) startServer(name string, open func(dir baseline.Env) (*baseline.Server, error)) (*baseline.Server, error) {
+	if server, ok := s.servers[name]; ok {
+		return server, nil
+	}
+	if _, known := s.missing[name]; known {
+		return nil, nil //nolint:nilnil // absent has why
+	}
+	dir, err := os.MkdirTemp(s.serverEnv.WorkDir, "")
+	if err != nil {
+		return nil, err
+	}
+	defer s.progress("starting %s", name)()
+	server, err := open(baseline.Env{CPUs: s.serverEnv.CPUs, WorkDir: dir})
+	missing, ok := errors.AsType[*baseline.MissingError](err)
+	switch {
+	case ok:
+		s.missing[name] = missing
+		return nil, nil //nolint:nilnil // as above
+	case err != nil:
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	s.closers = append(s.closers, server.Stop)
+	s.servers[name], s.usedPrograms[server.Version] = server, true
+	return server, nil
+}
+
+// subject returns who does its work with a server, which start has returned for a name.
+func (s *env) subject(name string, server *baseline.Server, measure func(server *baseline.Server) func(context.Context, int) (outcome, error)) subject {
+	if server == nil {
+		return subject{name: name, missing: s.missing[name].Error()}
+	}
+	return subject{name: name, version: server.Version, measure: measure(server)}
+}
+
+// The views that a town's edge has in memory, and the bytes that caches in front of it may
+// take, which is more than all answers have.
+const (
+	knownViews      = 100_000
+	knownViewsQuick = 500
+	cacheBytes      = 1 << 30
+
+	// fixturePlayers is how many there are, half of whom nobody asks for but who wants new
+	// pictures.
+	fixturePlayers      = 20_000
+	fixturePlayersQuick = 100
+)
+
+// openFixture opens the town. The edge has its views in memory then, the skins' files of those
+// who are seen on them, and one of them by the name.
+func (s *env) openFixture(ctx context.Context) error {
+	if s.fixture != nil {
+		return nil
+	}
+	count, players := knownViews, fixturePlayers
+	if s.Quick {
+		count, players = knownViewsQuick, fixturePlayersQuick
+	}
+	var settings []string
+	if s.Encoder != "" {
+		settings = append(settings, "EDGE_ENCODER="+s.Encoder)
+		s.addSetting("EDGE_ENCODER", s.Encoder)
+	}
+	if s.Quick { // beside tests, perhaps, for which it stands back
+		settings = append(settings, renderTimeoutSetting)
+	}
+	done := s.progress("building a town and drawing %d views of it", count)
+	var err error
+	if s.fixture, err = fixture.Open(ctx, s.serverEnv, s.Edge, players, settings...); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.fixture.Close)
+	s.addSetting("different views in memory", count)
+	s.addSetting("behind the edges, but for freshness", "a stand-in for core that answers at once, and files in a directory")
+	var views []string
+	views, s.usedPlayers = s.fixture.Views(count)
+	s.record, err = baseline.RecordHits(ctx, s.fixture.Edge, slices.Concat(views, s.fixture.TextureFiles(s.usedPlayers), []string{s.fixture.AvatarByName()}))
+	if err != nil {
+		return err
+	}
+	done()
+	if different := len(s.record.Bodies) - s.usedPlayers; different < count { // besides the files
+		return fmt.Errorf("%d views are %d pictures", count, different)
+	}
+	return nil
+}
+
+// isView, isFile and isHead tell what an address of the record is of.
+func isView(target string) bool { return !isFile(target) && !isHead(target) }
+func isFile(target string) bool { return strings.HasPrefix(target, "/textures/") }
+func isHead(target string) bool { return strings.HasPrefix(target, "/avatar/player/") }
+
+// unusedSkins returns the hashes of the skins of residents with whom none of the addresses
+// has to do.
+func (s *env) unusedSkins() []skin.Hash {
+	return s.fixture.Skins()[s.usedPlayers:]
+}
+
+// programs returns the versions of all rivals that took part, and which ones are missing.
+func (s *env) programs(ctx context.Context) (all []results.Program, err error) {
+	wanted := map[string]bool{}
+	for _, missing := range s.missing {
+		wanted[missing.What] = true
+	}
+	for _, p := range baseline.Programs(s.Modules) {
+		version, err := p.Version(ctx)
+		if missing, ok := errors.AsType[*baseline.MissingError](err); ok {
+			version = missing.Error()
+		} else if err != nil {
+			return nil, err
+		}
+		if s.usedPrograms[version] || s.usedPrograms[p.Name] || wanted[p.Name] {
+			all = append(all, results.Program{Name: p.Name, Version: version})
+		}
+	}
+	return all, nil
+}
+
+// textures returns the directory of the town's textures.
+func (s *env) textures() string { return fixture.Textures(s.serverEnv) }

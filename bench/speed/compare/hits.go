@@ -1,0 +1,274 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/speed/picturecheck"
+)
+
+const (
+	// connections is how many keep-alive connections ask for what is in memory.
+	connections = 32
+	// popularity is the exponent of Zipf's law, about that of players' names.
+	popularity = 0.9
+	// answersRounds is how many rounds there are, each of answersEach for every server.
+	answersWarmUp = 5
+	// viewsWarmUp is for many pictures: until then, Varnish becomes faster with each round.
+	viewsWarmUp   = 60
+	answersRounds = 20
+	answersEach   = 400 * time.Millisecond
+)
+
+// memoryScenarios returns the scenarios in which the answers are known: of the edge and of
+// servers that hold the same ones.
+func memoryScenarios() []scenario {
+	of := func(name, measures string, warmUp int, sel selection) scenario {
+		return scenario{
+			name: name, measures: measures, unit: "answers/s", moreIsBetter: true, warmUp: warmUp, rounds: answersRounds,
+			open: func(s *env, ctx context.Context) ([]subject, error) { return s.memorySubjects(ctx, sel) },
+		}
+	}
+	return []scenario{
+		of("hot", "One picture that is in memory, asked for over 32 connections.", answersWarmUp, selection{
+			pick: isHead,
+		}),
+		of("warm", "100,000 different pictures in Zipf order, all in memory. Caches in front may keep each for a day or longer.", viewsWarmUp, selection{pick: isView, zipf: true}),
+		of("revalidation", "The same pictures for clients that have them: 304.", answersWarmUp, selection{pick: isView, zipf: true, conditional: true}),
+		of("raw textures", "Texture files as they are stored, all in memory.", answersWarmUp, selection{
+			pick: isFile,
+		}),
+	}
+}
+
+// selection is what servers are asked for.
+type selection struct {
+	pick        func(target string) bool // of the record's addresses
+	zipf        bool                     // or all the same
+	conditional bool
+}
+
+// memorySubjects opens the servers that answer from memory.
+func (s *env) memorySubjects(ctx context.Context, sel selection) ([]subject, error) {
+	if err := s.openFixture(ctx); err != nil {
+		return nil, err
+	}
+	open, err := baseline.RaiseFileLimit()
+	if err != nil {
+		return nil, err
+	}
+	edge := s.fixture.Edge
+	s.tags[edge] = s.record.Tags()
+	subjects := []subject{{name: "Veneer", measure: s.measureMemory(edge, sel)}}
+	for _, other := range []struct {
+		name string
+		open func(at baseline.Env) (*baseline.Server, error)
+	}{
+		{"bare fasthttp", func(at baseline.Env) (*baseline.Server, error) {
+			return s.checkServer(ctx)(baseline.StartFasthttp(ctx, at, s.record, baseline.Certificate{}))
+		}},
+		{"nginx, files", func(at baseline.Env) (*baseline.Server, error) {
+			if err := baseline.WriteFiles(at.WorkDir, s.record); err != nil {
+				return nil, err
+			}
+			s.addSetting("files that nginx may keep open", open)
+			return s.checkServer(ctx)(baseline.StartNginx(ctx, at, at.WorkDir, baseline.ByAddress, open, s.record))
+		}},
+		{"nginx's cache before Veneer", func(at baseline.Env) (*baseline.Server, error) {
+			s.addSetting("bytes that nginx's cache may take", cacheBytes)
+			return s.checkServer(ctx)(baseline.StartNginxCache(ctx, at, edge.Address, cacheBytes))
+		}},
+		{"Varnish before Veneer", func(at baseline.Env) (*baseline.Server, error) {
+			s.addSetting("bytes that Varnish may take", cacheBytes)
+			return s.checkServer(ctx)(baseline.StartVarnish(ctx, at, edge.Address, cacheBytes))
+		}},
+	} {
+		server, err := s.startServer(other.name, other.open)
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, s.subject(other.name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
+			return s.measureMemory(server, sel)
+		}))
+	}
+	return subjects, nil
+}
+
+// checkServer returns a server once it has answered everything as the edge does. A cache has
+// asked the edge for everything then.
+func (s *env) checkServer(ctx context.Context) func(server *baseline.Server, err error) (*baseline.Server, error) {
+	return func(server *baseline.Server, err error) (*baseline.Server, error) {
+		if err != nil {
+			return nil, err
+		}
+		tags, err := server.Check(ctx, s.record)
+		if err != nil {
+			server.Stop()
+			return nil, err
+		}
+		s.tags[server] = tags
+		return server, nil
+	}
+}
+
+// measureMemory returns the measuring of a server that has the answers.
+func (s *env) measureMemory(server *baseline.Server, sel selection) func(context.Context, int) (outcome, error) {
+	address, all := server.Address, s.record.Full
+	if sel.conditional {
+		address, all = server.Conditional, s.record.Unmodified
+	}
+	stream := &load.Stream{Connections: connections, Statuses: []int{all[0].Status}}
+	tags := s.tags[server]
+	var bodies [][]byte
+	for i := range all {
+		a := &all[i]
+		if !sel.pick(a.Target) {
+			continue
+		}
+		condition := ""
+		if sel.conditional {
+			condition = "If-None-Match: " + tags[i] + "\r\n"
+		}
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(a), condition))
+		stream.Lengths = append(stream.Lengths, len(s.record.Body(a)))
+		bodies = append(bodies, s.record.Body(a))
+	}
+	stream.InspectShare, stream.Inspect = s.compareShare(), sameBodies(bodies)
+	each, order := s.duration(answersEach), requestOrders(len(stream.Requests), sel.zipf)
+	return func(ctx context.Context, round int) (outcome, error) {
+		stream.Order = order(round)
+		return s.measureClosed(ctx, server, address, each, stream)
+	}
+}
+
+// sameBodies returns a look at answers, whose bodies must be those of their requests.
+func sameBodies(bodies [][]byte) func(request, status int, body []byte) error {
+	return func(request, _ int, body []byte) error {
+		if !bytes.Equal(body, bodies[request]) {
+			return fmt.Errorf("answer %d is another one", request)
+		}
+		return nil
+	}
+}
+
+// requestOrders returns how n requests are drawn in a round, the same for all servers. In Zipf
+// order the most popular ones are any of them.
+func requestOrders(n int, zipf bool) func(round int) func() int {
+	if !zipf {
+		return func(round int) func() int { return load.Random(n, uint64(round)) }
+	}
+	return newPopular(n).order
+}
+
+// zipfOrder is things in their order by Zipf's law.
+type zipfOrder struct {
+	ranks       load.Zipf
+	permutation []int // which thing is how popular
+}
+
+func newPopular(n int) zipfOrder {
+	return zipfOrder{load.NewZipf(n, popularity), rand.New(rand.NewPCG(1, uint64(n))).Perm(n)}
+}
+
+// draw returns one thing.
+func (p zipfOrder) draw(random *rand.Rand) int { return p.permutation[p.ranks.Draw(random)] }
+
+// order returns how things are drawn in a round.
+func (p zipfOrder) order(round int) func() int {
+	random := rand.New(rand.NewPCG(2, uint64(round)))
+	// Drawn ahead: a search among a hundred thousand costs as much as an answer.
+	const ahead = 1 << 17
+	list := make([]int32, ahead)
+	for i := range list {
+		list[i] = int32(p.draw(random))
+	}
+	next := 0
+	return func() int {
+		i := list[next%ahead]
+		next++
+		return int(i)
+	}
+}
+
+// measureClosed asks a server as fast as it answers, and tells the rate, the latencies, and the
+// server's processor time for each answer.
+func (s *env) measureClosed(ctx context.Context, server *baseline.Server, address string, each time.Duration, stream *load.Stream) (outcome, error) {
+	before, err := server.ProcessorTime()
+	if err != nil {
+		return outcome{}, err
+	}
+	answers, err := s.send(ctx, address, each, stream)
+	if err != nil {
+		return outcome{}, err
+	}
+	after, err := server.ProcessorTime()
+	if err != nil {
+		return outcome{}, err
+	}
+	latencies, total := answers.All(), float64(answers.Total())
+	return outcome{total / answers.Elapsed.Seconds(), []namedFigure{
+		{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
+		{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
+		{"with headers", "bytes/answer", float64(answers.Bytes) / total},
+		{"processor time", "µs/answer", float64(after-before) / 1e3 / total},
+		loadBusy(answers),
+	}}, nil
+}
+
+// loadBusy tells how much of its processor's time the load took: near all of it, it was what
+// bounded the rate.
+func loadBusy(answers *load.Answers) namedFigure {
+	return namedFigure{"the load busy", "%", 100 * answers.Busy.Seconds() / answers.Elapsed.Seconds()}
+}
+
+// inspectShare is the share of answers that are looked at more closely than by their status
+// and length: those that are known are compared, new pictures decoded.
+const inspectShare = 0.01
+
+// compareShare returns the share of known answers that are looked at: all of them, if there is
+// nothing to be measured.
+func (s *env) compareShare() float64 {
+	if s.Quick {
+		return 1
+	}
+	return inspectShare
+}
+
+// decodeSample sends a stream by a function, and then decodes some of its pictures. The path
+// of a request has size= if its picture is to be so high, and is empty if it asks for no
+// picture.
+func decodeSample(stream *load.Stream, path func(request int) string, send func() error) error {
+	sampler := picturecheck.New(path, 1)
+	stream.InspectShare, stream.Inspect = inspectShare, func(request, status int, body []byte) error {
+		if path(request) == "" {
+			return nil
+		}
+		return sampler.Inspect(request, status, body)
+	}
+	err := send()
+	picturecheck.Decode([]*picturecheck.Sampler{sampler}, func(_ load.Fault, _ int64, wrong error) { err = errors.Join(err, wrong) })
+	return err
+}
+
+// send sends a stream from the load's processor. All answers must be right.
+func (s *env) send(ctx context.Context, address string, duration time.Duration, stream *load.Stream) (*load.Answers, error) {
+	unpin, err := load.Pin(s.loadCPU)
+	if err != nil {
+		return nil, err
+	}
+	defer unpin()
+	got, err := load.Run(ctx, address, duration, stream)
+	if err == nil {
+		err = got[0].Check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &got[0], nil
+}

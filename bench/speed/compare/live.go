@@ -1,0 +1,473 @@
+package compare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+const (
+	userCount       = 2000 // who are signed in, each with a player
+	password        = "a password of many"
+	siteWarmUp      = 3
+	siteRounds      = 11
+	siteEach        = 2 * time.Second // in whole ones, as pgbench takes them
+	freshnessRounds = 11
+	freshnessTries  = 20 // changes in a round
+)
+
+// liveStack is the real programs: core with its database, and an edge. Core and the edge share
+// the processor of the servers; the database has all.
+type liveStack struct {
+	core, edge  *stack.Process
+	api, images string // addresses
+	people      []stack.Person
+	pids        []int64
+	tids        [4]int64
+	tags        [4]string // of the pictures of those textures
+}
+
+// liftedLimits are core's limits that are lifted.
+var liftedLimits = []string{"REQUESTS", "UPLOADS", "CHANGES", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
+
+// liveScenarios returns the scenarios of the whole.
+func liveScenarios() []scenario {
+	return []scenario{
+		{
+			name: "API read", measures: "GET /api/user of 2,000 users over 32 connections, beside the query that it makes.", unit: "answers/s",
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).reads,
+		},
+		{
+			name: "API write", measures: "What a player wears is changed, over 32 connections, beside the bare update.", unit: "writes/s",
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).writes,
+		},
+		{
+			name: "sign-in", measures: "Log-ins over 8 connections, beside the hash of the password alone.", unit: "log-ins/s",
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).logIns,
+		},
+		{
+			name: "upload", measures: "New skins of 128 by 128 over 8 connections, beside decoding, encoding and writing a file.", unit: "uploads/s",
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).uploads,
+		},
+		{
+			name: "freshness", measures: "From the request of a change until an edge shows it, beside PostgreSQL's own NOTIFY.", unit: "ms",
+			warmUp: siteWarmUp, rounds: freshnessRounds, open: (*env).freshness,
+		},
+	}
+}
+
+const insertPlayers = `
+	INSERT INTO players (uid, name, name_key, tid_skin)
+	SELECT uid, 'p' || n, 'p' || n, $2 FROM unnest($1::bigint[]) WITH ORDINALITY AS u (uid, n) ORDER BY n
+	RETURNING pid`
+
+// openLive opens the site.
+func (s *env) openLive() (*liveStack, error) {
+	if s.live != nil {
+		return s.live, nil
+	}
+	tb := s.TB
+	files := blobstore.Config{URL: "file://" + tb.TempDir()}
+	t := &liveStack{core: stack.NewCore(tb, files)}
+	t.core.NameConnections(tb)
+	for _, limit := range liftedLimits {
+		t.core.Set("CORE_LIMIT_"+limit, "0")
+		s.addSetting("CORE_LIMIT_"+limit, 0)
+	}
+	s.addSetting("core's processor", s.serverEnv.CPUs[0])
+	s.addSetting("PostgreSQL's and pgbench's processors", "all")
+	s.tellDatabase(tb)
+	t.people = t.core.SignIn(tb, userCount)
+	unpin, err := load.Pin(s.serverEnv.CPUs[0]) // who is started now runs there
+	if err != nil {
+		return nil, err
+	}
+	defer unpin()
+	t.core.Start(tb)
+	t.edge = stack.NewEdge(tb, files, t.core)
+	t.edge.Start(tb)
+	t.api, t.images = t.core.Address(tb, "public"), t.edge.Address(tb, "public")
+	t.edge.AwaitReady(tb)
+
+	if err := t.uploadTextures(); err != nil {
+		return nil, err
+	}
+	uids := make([]int64, len(t.people))
+	for i, p := range t.people {
+		uids[i] = int64(p.User)
+	}
+	rows, _ := postgrestest.Conn(tb, t.core.Setting("CORE_DATABASE_URL")).Query(tb.Context(), insertPlayers, uids, t.tids[0]) // CollectRows reports the error
+	if t.pids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		return nil, err
+	}
+	s.live = t
+	return t, nil
+}
+
+// uploadTextures uploads the textures that everybody is to wear.
+func (t *liveStack) uploadTextures() (err error) {
+	for i := range t.tids {
+		form := stack.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))
+		var answer struct{ Data struct{ TID int64 } }
+		if err := t.call("POST", "/api/textures", stack.UploadType, t.people[0].Bearer, form, &answer); err != nil {
+			return err
+		}
+		t.tids[i] = answer.Data.TID
+		if t.tags[i], err = t.fetchTag(fmt.Sprint("/avatar/", t.tids[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call sends a request to core, which must succeed.
+func (t *liveStack) call(method, path, contentType, bearer string, body []byte, answer any) error {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI("http://" + t.api + path)
+	request.Header.SetMethod(method)
+	request.Header.SetContentType(contentType)
+	if bearer != "" {
+		request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+bearer)
+	}
+	request.SetBody(body)
+	if err := fasthttp.Do(request, response); err != nil {
+		return err
+	}
+	if response.StatusCode() != fasthttp.StatusOK {
+		return fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode(), response.Body())
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(response.Body(), answer)
+}
+
+// fetchTag returns the entity tag of a picture.
+func (t *liveStack) fetchTag(path string) (string, error) {
+	return fetchTagAt("http://" + t.images + path)
+}
+
+// fetchTagAt returns the entity tag of a picture at a URL.
+func fetchTagAt(url string) (string, error) {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI(url)
+	if err := fasthttp.Do(request, response); err != nil {
+		return "", err
+	}
+	if response.StatusCode() != fasthttp.StatusOK {
+		return "", fmt.Errorf("%s: %d %s", url, response.StatusCode(), response.Body())
+	}
+	return string(response.Header.Peek(fasthttp.HeaderETag)), nil
+}
+
+// authorizedRequest returns a request of one of the people.
+func authorizedRequest(p stack.Person, method, path, contentType string, body []byte) []byte {
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, p.Bearer, contentType, len(body), body)
+}
+
+const urlEncoded = "application/x-www-form-urlencoded"
+
+// measureAPI returns the measuring of core, which is asked as fast as it answers.
+func (s *env) measureAPI(t *liveStack, stream *load.Stream) func(context.Context, int) (outcome, error) {
+	return func(ctx context.Context, _ int) (outcome, error) {
+		before := t.core.CPU(s.TB)
+		answers, err := s.send(ctx, t.api, s.duration(siteEach), stream)
+		if err != nil {
+			return outcome{}, err
+		}
+		latencies, total := answers.All(), float64(answers.Total())
+		return outcome{total / answers.Elapsed.Seconds(), []namedFigure{
+			{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
+			{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
+			{"processor time", "µs/answer", float64((t.core.CPU(s.TB) - before).Microseconds()) / total},
+			loadBusy(answers),
+		}}, nil
+	}
+}
+
+// duration returns how long something is measured.
+func (s *env) duration(full time.Duration) time.Duration {
+	if s.Quick {
+		return full / 10
+	}
+	return full
+}
+
+// pgbench returns a pgbench as a subject, whose rounds are whole seconds.
+func (s *env) pgbench(ctx context.Context, start func() *stack.Pgbench) (subject, error) {
+	const name = "pgbench"
+	_, err := baseline.PgbenchVersion(ctx)
+	if missing, ok := errors.AsType[*baseline.MissingError](err); ok {
+		s.missing[name] = missing
+		return subject{name: name, missing: missing.Error()}, nil
+	}
+	if err != nil {
+		return subject{}, err
+	}
+	s.usedPrograms[name] = true
+	p := start()
+	return subject{name: name, measure: func(context.Context, int) (outcome, error) {
+		return outcome{figure: p.Rate(s.TB, max(time.Second, s.duration(siteEach)))}, nil
+	}}, nil
+}
+
+// userReads asks for everybody who is signed in, at random, otherwise in every round.
+func (s *env) userReads(t *liveStack, round int) *load.Stream {
+	stream := &load.Stream{
+		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), uint64(round)),
+		InspectShare: s.compareShare(), Inspect: func(request, _ int, body []byte) error {
+			var answer struct{ UID core.UserID }
+			if err := json.Unmarshal(body, &answer); err != nil {
+				return err
+			}
+			if want := t.people[request].User; answer.UID != want {
+				return fmt.Errorf("user %d was answered with %d", want, answer.UID)
+			}
+			return nil
+		},
+	}
+	for _, p := range t.people {
+		stream.Requests = append(stream.Requests, authorizedRequest(p, "GET", "/api/user", "", nil))
+	}
+	return stream
+}
+
+func (s *env) reads(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
+	if err != nil {
+		return nil, err
+	}
+	veneer := s.measureAPI(t, s.userReads(t, 0))
+	if _, err := veneer(ctx, 0); err != nil { // the database is to have seen the query
+		return nil, err
+	}
+	other, err := s.pgbench(ctx, func() *stack.Pgbench { return stack.NewSessionPgbench(s.TB, t.core, t.people, connections) })
+	return []subject{{name: "Veneer", measure: veneer}, other}, err
+}
+
+func (s *env) writes(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
+	if err != nil {
+		return nil, err
+	}
+	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
+	for _, tid := range []int64{t.tids[1], t.tids[2]} {
+		for i, pid := range t.pids {
+			stream.Requests = append(stream.Requests, authorizedRequest(t.people[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
+		}
+	}
+	// What is put on is always a change there, too, or no index would have to follow.
+	script := fmt.Sprintf("\\set n random(%d, %d)\nUPDATE players SET tid_skin = CASE tid_skin WHEN %d THEN %d ELSE %[3]d END, last_modified = now() WHERE pid = :n;\n",
+		t.pids[0], t.pids[len(t.pids)-1], t.tids[2], t.tids[3])
+	other, err := s.pgbench(ctx, func() *stack.Pgbench {
+		return stack.NewPgbench(s.TB, t.core.Setting("CORE_DATABASE_URL"), script, connections)
+	})
+	return []subject{{name: "Veneer", measure: s.measureAPI(t, stream)}, other}, err
+}
+
+// logInConnections is how many log in at a time; each takes a processor for 20 ms.
+const logInConnections = 8
+
+func (s *env) logIns(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
+	if err != nil {
+		return nil, err
+	}
+	stream, err := t.allLogIn(s.TB)
+	if err != nil {
+		return nil, err
+	}
+	other, err := s.minimalSubject(ctx, "argon2id alone", baseline.StartArgon2, [][]byte{[]byte(password)})
+	return []subject{{name: "Veneer", measure: s.measureAPI(t, stream)}, other}, err
+}
+
+// allLogIn gives all people one password, with which they log in one after another.
+func (t *liveStack) allLogIn(tb testing.TB) (*load.Stream, error) {
+	tb.Helper()
+	register := fmt.Appendf(nil, "email=first@example.org&password=%s&nickname=First", password)
+	if err := t.call("POST", "/api/auth/register", urlEncoded, "", register, nil); err != nil {
+		return nil, err
+	}
+	conn := postgrestest.Conn(tb, t.core.Setting("CORE_DATABASE_URL"))
+	rows, _ := conn.Query(tb.Context(), `
+		UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE email = 'first@example.org')
+		WHERE email LIKE 'person%' RETURNING email`) // CollectRows reports the error
+	emails, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+	for _, email := range emails {
+		body := fmt.Sprintf("email=%s&password=%s", email, password)
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST /api/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", urlEncoded, len(body), body))
+	}
+	return stream, nil
+}
+
+// minimalSubject opens a server that does nothing but the least of what core does with what it is
+// sent, at the same number of connections.
+func (s *env) minimalSubject(ctx context.Context, name string, start func(context.Context, baseline.Env) (*baseline.Server, error), bodies [][]byte) (subject, error) {
+	server, err := s.startServer(name, func(at baseline.Env) (*baseline.Server, error) { return start(ctx, at) })
+	if err != nil {
+		return subject{}, err
+	}
+	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+	for _, body := range bodies {
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	}
+	return s.subject(name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
+		return func(ctx context.Context, _ int) (outcome, error) {
+			return s.measureClosed(ctx, server, server.Address, s.duration(siteEach), stream)
+		}
+	}), nil
+}
+
+// uploadsEach is how many uploads are made ahead for a round, more than it can have.
+const uploadsEach = 1500
+
+func (s *env) uploads(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
+	if err != nil {
+		return nil, err
+	}
+	uploaded := make([][]byte, 256)
+	for i := range uploaded {
+		if uploaded[i], err = newSkin(i).PNG(); err != nil {
+			return nil, err
+		}
+	}
+	other, err := s.minimalSubject(ctx, "image/png and a file", baseline.StartReencode, uploaded)
+	if err != nil {
+		return nil, err
+	}
+	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+	veneer := s.measureAPI(t, stream)
+	return []subject{{name: "Veneer", measure: func(ctx context.Context, round int) (outcome, error) {
+		stream.Requests, stream.Order = t.newUploads(len(uploaded)+round*uploadsEach, uploadsEach), once(uploadsEach)
+		return veneer(ctx, round)
+	}}, other}, nil
+}
+
+// newSkin returns a usual skin, which a few texels of its own make another one for each
+// number.
+func newSkin(n int) skin.Sheet {
+	robot := paint.Robot()
+	for i := range 8 {
+		robot.Pix[4*(64*20+20+i)] = byte(n >> (8 * i))
+	}
+	return robot
+}
+
+// newUploads returns so many requests to upload new skins, from a number on. They are made
+// ahead, as whoever uploads makes them elsewhere.
+func (t *liveStack) newUploads(first, count int) [][]byte {
+	requests := make([][]byte, count)
+	var all sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for worker := range workers {
+		all.Go(func() {
+			for i := worker; i < count; i += workers {
+				n := first + i
+				requests[i] = authorizedRequest(t.people[n%len(t.people)], "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, newSkin(n)))
+			}
+		})
+	}
+	all.Wait()
+	return requests
+}
+
+func (s *env) freshness(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
+	if err != nil {
+		return nil, err
+	}
+	database := t.core.Setting("CORE_DATABASE_URL")
+	writer, listener := postgrestest.Conn(s.TB, database), postgrestest.Conn(s.TB, database)
+	if _, err := listener.Exec(ctx, "LISTEN bench_news"); err != nil {
+		return nil, err
+	}
+	n := 0
+	return []subject{
+		{name: "Veneer", measure: median(func() (time.Duration, error) {
+			n++
+			return t.awaitChange(n%len(t.pids), n%len(t.tids))
+		})},
+		{name: "PostgreSQL's NOTIFY", measure: median(func() (time.Duration, error) {
+			began := time.Now()
+			batch := &pgx.Batch{}
+			batch.Queue("UPDATE players SET last_modified = now() WHERE pid = $1", t.pids[0])
+			batch.Queue("NOTIFY bench_news")
+			if err := writer.SendBatch(ctx, batch).Close(); err != nil {
+				return 0, err
+			}
+			_, err := listener.WaitForNotification(ctx)
+			return time.Since(began), err
+		})},
+	}, nil
+}
+
+// awaitChange changes what a player wears to one of the textures, or to the next if they wear
+// that, and returns how long it took until the edge showed it.
+func (t *liveStack) awaitChange(player, texture int) (time.Duration, error) {
+	path := fmt.Sprint("/avatar/player/p", player+1)
+	current, err := t.fetchTag(path) // the edge knows the name then
+	if err != nil {
+		return 0, err
+	}
+	if current == t.tags[texture] {
+		texture = (texture + 1) % len(t.tids)
+	}
+	began := time.Now()
+	if err := t.call("PUT", fmt.Sprintf("/api/players/%d/textures", t.pids[player]), urlEncoded, t.people[player].Bearer, fmt.Appendf(nil, "skin=%d", t.tids[texture]), nil); err != nil {
+		return 0, err
+	}
+	for time.Since(began) < 10*time.Second {
+		tag, err := t.fetchTag(path)
+		if err != nil {
+			return 0, err
+		}
+		if tag == t.tags[texture] {
+			return time.Since(began), nil
+		}
+	}
+	return 0, errors.New("a change is not shown")
+}
+
+// median returns the measuring of the median of some tries.
+func median(try func() (time.Duration, error)) func(context.Context, int) (outcome, error) {
+	return func(context.Context, int) (outcome, error) {
+		var took []time.Duration
+		for range freshnessTries {
+			d, err := try()
+			if err != nil {
+				return outcome{}, err
+			}
+			took = append(took, d)
+		}
+		slices.Sort(took)
+		return outcome{figure: float64(took[freshnessTries/2].Microseconds()) / 1000, others: []namedFigure{{"longest", "ms", float64(took[freshnessTries-1].Microseconds()) / 1000}}}, nil
+	}
+}

@@ -1,0 +1,209 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+const (
+	coldWarmUp      = 2
+	coldRounds      = 11
+	coldEach        = 2 * time.Second // or until the views of a round are drawn
+	coldConnections = 8               // as many pictures are asked for at a time
+	stampedeWarmUp  = 10
+	stampedeRounds  = 20
+	stampedeClients = 500 // that ask for one new picture at the same time
+	stampedeSize    = 256
+
+	// Views are of so many sizes, of which the first is the least.
+	coldLeast, coldStep, coldSizes = 64, 16, 12
+	// viewStride leads through all of any number of views that is no multiple of it, as it
+	// is prime, and so through all sizes in turn: pictures do not grow as time passes.
+	viewStride = 123_457
+)
+
+// renderScenarios returns the scenarios in which pictures are new.
+func renderScenarios() []scenario {
+	return []scenario{
+		{
+			name: "cold", measures: "Every picture is new: flat heads of 64 to 240 pixels, as PNG. Which file has the skin is known.", unit: "pictures/s", moreIsBetter: true, warmUp: coldWarmUp, rounds: coldRounds,
+			open: func(s *env, ctx context.Context) ([]subject, error) {
+				return s.renderSubjects(ctx, "flat", s.measureCold)
+			},
+		},
+		{
+			name: "cold, in space", measures: "Every picture is new: heads in space of 64 to 240 pixels, as PNG.", unit: "pictures/s", moreIsBetter: true, warmUp: coldWarmUp, rounds: coldRounds,
+			open: func(s *env, ctx context.Context) ([]subject, error) {
+				return s.renderSubjects(ctx, "isometric", s.measureCold)
+			},
+		},
+		{
+			name: "stampede", measures: "500 clients ask at once for one new flat head of 256 pixels, until the last of them has it.", unit: "ms", warmUp: stampedeWarmUp, rounds: stampedeRounds,
+			open: func(s *env, ctx context.Context) ([]subject, error) {
+				return s.renderSubjects(ctx, "flat", s.measureStampede)
+			},
+		},
+	}
+}
+
+// renderServer is a server that draws.
+type renderServer struct {
+	*baseline.Server
+	target   func(view baseline.View, hash skin.Hash) string
+	pose     string
+	rendered func(ctx context.Context) (float64, error) // how many pictures it has drawn; nil if it does not tell
+}
+
+// edgeTarget returns what an edge is asked for to draw a view as PNG.
+func edgeTarget(view baseline.View, hash skin.Hash) string {
+	space := ""
+	if view.Pose == "isometric" {
+		space = "&3d"
+	}
+	return fmt.Sprintf("/avatar/hash/%s?png&size=%d%s", hash, view.Size, space)
+}
+
+// renderSubjects opens the servers that draw. Each is asked for the same views in the same
+// rounds.
+func (s *env) renderSubjects(ctx context.Context, pose string, measure func(*renderServer) func(context.Context, int) (outcome, error)) ([]subject, error) {
+	if err := s.openFixture(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.warmMappings(ctx); err != nil {
+		return nil, err
+	}
+	edge := &renderServer{Server: s.fixture.Edge, target: edgeTarget, pose: pose, rendered: func(ctx context.Context) (float64, error) { return rendersOf(ctx, s.fixture.Operators) }}
+	subjects := []subject{{name: "Veneer", measure: measure(edge)}}
+	for _, other := range []struct {
+		name string
+		open func(at baseline.Env) (*baseline.Server, error)
+	}{
+		{"sharp behind Node", func(at baseline.Env) (*baseline.Server, error) {
+			return baseline.StartSharp(ctx, at, s.textures(), s.Modules)
+		}},
+		{"net/http and image/png", func(at baseline.Env) (*baseline.Server, error) {
+			return baseline.StartImagePNG(ctx, at, s.textures())
+		}},
+	} {
+		server, err := s.startServer(other.name, other.open)
+		if err != nil {
+			return nil, err
+		}
+		if server != nil {
+			if cannot := server.Unsupported(baseline.View{Pose: pose, Size: coldLeast, Format: "png"}); cannot != "" {
+				subjects = append(subjects, subject{name: other.name, version: server.Version, cannot: cannot})
+				continue
+			}
+		}
+		subjects = append(subjects, s.subject(other.name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
+			return measure(&renderServer{Server: server, target: baseline.View.Target, pose: pose})
+		}))
+	}
+	return subjects, nil
+}
+
+// warmMappings has the edge learn once which files have the skins of those who are to be
+// drawn: whoever else draws is given a file's name.
+func (s *env) warmMappings(ctx context.Context) error {
+	if s.mappingsWarm {
+		return nil
+	}
+	s.mappingsWarm = true
+	defer s.progress("telling the edge of those who are to be drawn")()
+	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}
+	for _, hash := range s.unusedSkins() { // in a size that is asked for nowhere else
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET /avatar/hash/%s?size=8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash))
+	}
+	stream.Order = once(len(stream.Requests))
+	_, err := s.send(ctx, s.fixture.Edge.Address, time.Minute, stream)
+	return err
+}
+
+// once returns the order in which each of n requests is sent once.
+func once(n int) func() int {
+	next := 0
+	return func() int {
+		if next == n {
+			return -1
+		}
+		next++
+		return next - 1
+	}
+}
+
+// measureCold returns the measuring of how many new pictures a server makes a second.
+func (s *env) measureCold(a *renderServer) func(context.Context, int) (outcome, error) {
+	each, skins := s.duration(coldEach), s.unusedSkins()
+	views := len(skins) * coldSizes
+	perRound := views / (coldWarmUp + coldRounds) // no picture is asked for twice
+	return func(ctx context.Context, round int) (out outcome, err error) {
+		stream, targets := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}, make([]string, perRound)
+		for i := range targets {
+			n := (round*perRound + i) * viewStride % views
+			targets[i] = a.target(baseline.View{Pose: a.pose, Size: coldLeast + coldStep*(n/len(skins)), Format: "png"}, skins[n%len(skins)])
+			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", targets[i]))
+		}
+		requested := 0
+		next := once(perRound)
+		stream.Order = func() int {
+			i := next()
+			requested = max(requested, i+1)
+			return i
+		}
+		before, err := a.renderCount(ctx)
+		if err != nil {
+			return outcome{}, err
+		}
+		if err := decodeSample(stream, func(request int) string { return targets[request] }, func() (err error) {
+			out, err = s.measureClosed(ctx, a.Server, a.Address, each, stream)
+			return err
+		}); err != nil {
+			return outcome{}, err
+		}
+		after, err := a.renderCount(ctx)
+		if rendered := int(after - before); err == nil && a.rendered != nil && rendered != requested {
+			err = fmt.Errorf("%d pictures were asked for, and %d drawn", requested, rendered)
+		}
+		return out, err
+	}
+}
+
+func (a *renderServer) renderCount(ctx context.Context) (float64, error) {
+	if a.rendered == nil {
+		return 0, nil
+	}
+	return a.rendered(ctx)
+}
+
+// measureStampede returns the measuring of how long a crowd waits for one new picture.
+func (s *env) measureStampede(a *renderServer) func(context.Context, int) (outcome, error) {
+	skins := s.unusedSkins()
+	return func(ctx context.Context, round int) (outcome, error) {
+		target := a.target(baseline.View{Pose: a.pose, Size: stampedeSize, Format: "png"}, skins[round])
+		stream := &load.Stream{Connections: stampedeClients, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{
+			fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target),
+		}}
+		next := once(stampedeClients)
+		stream.Order = func() int { return min(next(), 0) }
+		var answers *load.Answers
+		if err := decodeSample(stream, func(int) string { return target }, func() (err error) {
+			answers, err = s.send(ctx, a.Address, 30*time.Second, stream)
+			return err
+		}); err != nil {
+			return outcome{}, err
+		}
+		if answers.Total() != stampedeClients {
+			return outcome{}, errors.New("not all have got an answer")
+		}
+		latencies := answers.All()
+		return outcome{float64(latencies.Max()) / 1e6, []namedFigure{{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6}}}, nil
+	}
+}

@@ -1,0 +1,298 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/fixture"
+	"github.com/veneer-skins/veneer/bench/speed/load"
+)
+
+// A crowd's skins and the views of each: heads from the front and in space in so many
+// sizes, as WebP and as PNG. That makes two million.
+const (
+	zipfSkins      = 15_625
+	zipfSkinsQuick = 28
+	zipfSizes      = 32
+	zipfViews      = 4 * zipfSizes
+
+	zipfWarmUp   = 5
+	zipfRounds   = 20
+	zipfDuration = 4 * time.Second
+	zipfSample   = 2000 // views from which their size in memory is told
+	// A crowd is as large as it is fast, and nobody is to be refused.
+	renderTimeoutSetting = "EDGE_RENDER_QUEUE_TIMEOUT=10s"
+	steadyDuration       = 10 * time.Second
+	steadyRounds         = 12               // at most
+	steadyTolerance      = 0.2              // per cent by which the hit ratio at rest may differ from the one before
+	fillTimeout          = 30 * time.Minute // more than filling takes
+)
+
+// zipfWorkload is a town with more views than a cache holds.
+type zipfWorkload struct {
+	*fixture.Site
+
+	views        zipfOrder
+	skins        []string // hashes
+	newViewCount int      // how many of the least popular views have been asked for
+	viewBytes    float64  // that one takes in the cache of an edge
+	pictureSize  float64  // of a view's file, with its headers
+}
+
+// openZipf opens the crowd, and asks its edge for some views to learn how large they are.
+func (s *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
+	if s.zipf != nil {
+		return s.zipf, nil
+	}
+	skins := zipfSkins
+	if s.Quick {
+		skins = zipfSkinsQuick
+	}
+	t, err := fixture.Open(ctx, s.serverEnv, s.Edge, skins, renderTimeoutSetting)
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, t.Close)
+	s.zipf = &zipfWorkload{Site: t, views: newPopular(skins * zipfViews)}
+	for _, hash := range t.Skins() {
+		s.zipf.skins = append(s.zipf.skins, hash.String())
+	}
+	s.addSetting("views of the crowd", skins*zipfViews)
+	s.addSetting("of the crowd's edges", renderTimeoutSetting)
+	s.addSetting("bytes that nginx's cache and Varnish may take before the crowd's edges", mixedCacheBytes)
+	runtime.GC() // rather than while something is measured
+
+	c := s.zipf
+	before, err := metricsOf(ctx, t.Operators)
+	if err != nil {
+		return nil, err
+	}
+	sample := min(zipfSample, skins*zipfViews/4)
+	got, err := s.send(ctx, t.Edge.Address, fillTimeout, c.newViews(sample))
+	if err != nil {
+		return nil, err
+	}
+	after, err := metricsOf(ctx, t.Operators)
+	if err != nil {
+		return nil, err
+	}
+	of := func(name string) float64 { return after[name] - before[name] }
+	items := of("veneer_edge_picture_cache_items")
+	if items == 0 {
+		return nil, fmt.Errorf("the edge keeps none of %d views", sample)
+	}
+	c.viewBytes, c.pictureSize = of("veneer_edge_picture_cache_bytes")/items, float64(got.Bytes)/float64(got.Total())
+	return c, nil
+}
+
+// target returns the path of a view.
+func (c *zipfWorkload) target(view int) string {
+	n, space := view%zipfViews, ""
+	if n&2 != 0 {
+		space = "&3d"
+	}
+	return fmt.Sprintf("/avatar/hash/%s%s?size=%d%s", c.skins[view/zipfViews], []string{".webp", ".png"}[n&1], 8*(1+n>>2), space)
+}
+
+// streamOf returns requests for views that next returns, until that is negative. Each is
+// sent before the next one is made.
+func (c *zipfWorkload) streamOf(next func() int) *load.Stream {
+	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, 1)}
+	stream.Order = func() int {
+		view := next()
+		if view < 0 {
+			return -1
+		}
+		stream.Requests[0] = fmt.Appendf(stream.Requests[0][:0], "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", c.target(view))
+		return 0
+	}
+	return stream
+}
+
+// newViews asks for so many views, the least popular ones, that nobody has asked for; all
+// that are left if there are fewer.
+func (c *zipfWorkload) newViews(most int) *load.Stream {
+	left := most
+	return c.streamOf(func() int {
+		if left == 0 || c.newViewCount == len(c.views.permutation)/2 {
+			return -1
+		}
+		left--
+		c.newViewCount++
+		return c.views.permutation[len(c.views.permutation)-c.newViewCount]
+	})
+}
+
+// fillCaches has a front asked for so many of the most popular of some views, each once, those
+// of a skin one after the other, which takes less time; and then for all of them as they
+// are asked for later, until about as many as before are in memory.
+func (s *env) fillCaches(ctx context.Context, c *zipfWorkload, f *target, views zipfOrder, most int) error {
+	defer s.progress("filling the caches of %s", f.name)()
+	all := slices.Sorted(slices.Values(views.permutation[:min(most, len(views.permutation))]))
+	next := once(len(all))
+	if _, err := s.send(ctx, f.address, fillTimeout, c.streamOf(func() int {
+		if i := next(); i >= 0 {
+			return all[i]
+		}
+		return -1
+	})); err != nil {
+		return err
+	}
+	last := math.Inf(-1)
+	for attempt := range steadyRounds {
+		out, err := s.measureThrough(ctx, f, s.duration(steadyDuration), c.streamOf(views.order(-1-attempt))) // which are of no round
+		if err != nil {
+			return err
+		}
+		ratio := out.others[0].value // which is ratioFigure
+		if math.Abs(ratio-last) < steadyTolerance {
+			break
+		}
+		last = ratio
+	}
+	return nil
+}
+
+// target is where requests of a crowd go: an edge, or what stands in front of some.
+type target struct {
+	name, version string
+	address       string
+	proxy         *baseline.Server // nil if nothing does
+	edges         []*baseline.Server
+	operators     []string // of the edges
+}
+
+// cpuUsage is what a front has taken since it was started.
+type cpuUsage struct {
+	edges, proxy time.Duration
+	renders      float64 // pictures
+}
+
+func (f *target) usage(ctx context.Context) (sum cpuUsage, err error) {
+	for i, edge := range f.edges {
+		took, err := edge.ProcessorTime()
+		if err != nil {
+			return sum, err
+		}
+		sum.edges += took
+		renders, err := rendersOf(ctx, f.operators[i])
+		if err != nil {
+			return sum, err
+		}
+		sum.renders += renders
+	}
+	if f.proxy != nil {
+		sum.proxy, err = f.proxy.ProcessorTime()
+	}
+	return sum, err
+}
+
+// rendersOf returns for how many requests an edge has drawn a picture since it was started.
+func rendersOf(ctx context.Context, operators string) (renders float64, err error) {
+	metrics, err := metricsOf(ctx, operators)
+	for name, value := range metrics {
+		if strings.HasPrefix(name, "veneer_requests_total{") && strings.Contains(name, `outcome="miss"`) {
+			renders += value
+		}
+	}
+	return renders, err
+}
+
+// Names of figures that others than who measures them look for.
+const (
+	rateFigure     = "answers"
+	ratioFigure    = "hit ratio"
+	edgeCPUFigure  = "processor time of edges"
+	proxyCPUFigure = "processor time before them"
+	bytesFigure    = "an answer, headers included"
+)
+
+// measureThrough sends a stream through a front. The hit ratio is the share of answers for which
+// nothing was drawn, whoever had them in memory.
+func (s *env) measureThrough(ctx context.Context, f *target, duration time.Duration, stream *load.Stream) (outcome, error) {
+	first, err := f.usage(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	var answers *load.Answers
+	// One request after the other is in the same place, so nothing tells a picture's size.
+	if err := decodeSample(stream, func(int) string { return "/" }, func() (err error) {
+		answers, err = s.send(ctx, f.address, duration, stream)
+		return err
+	}); err != nil {
+		return outcome{}, err
+	}
+	last, err := f.usage(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	latencies, total := answers.All(), float64(answers.Total())
+	return outcome{total / answers.Elapsed.Seconds(), []namedFigure{
+		{ratioFigure, "%", 100 * (1 - (last.renders-first.renders)/total)},
+		{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
+		{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
+		{edgeCPUFigure, "µs/answer", float64(last.edges-first.edges) / 1e3 / total},
+		{proxyCPUFigure, "µs/answer", float64(last.proxy-first.proxy) / 1e3 / total},
+		{bytesFigure, "bytes", float64(answers.Bytes) / total},
+	}}, nil
+}
+
+// mixedViews opens the edge, and the same one behind caches, each with edges of their own.
+func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
+	c, err := s.openZipf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	targets := []*target{{name: "Veneer", address: c.Edge.Address, edges: []*baseline.Server{c.Edge}, operators: []string{c.Operators}}}
+	subjects := make([]subject, 1, 3)
+	for _, other := range []struct {
+		name string
+		open func(ctx context.Context, at baseline.Env, upstream string, bytes int64) (*baseline.Server, error)
+	}{{"nginx's cache before Veneer", baseline.StartNginxCache}, {"Varnish before Veneer", baseline.StartVarnish}} {
+		f := &target{name: other.name}
+		server, err := s.startServer("a crowd's "+other.name, func(at baseline.Env) (*baseline.Server, error) {
+			edge, operators, err := c.StartEdge(ctx, renderTimeoutSetting)
+			if err != nil {
+				return nil, err
+			}
+			f.edges, f.operators = []*baseline.Server{edge}, []string{operators}
+			return other.open(ctx, at, edge.Address, mixedCacheBytes)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if server == nil {
+			subjects = append(subjects, subject{name: other.name, missing: s.missing["a crowd's "+other.name].Error()})
+			continue
+		}
+		f.version, f.proxy, f.address = server.Version, server, server.Address
+		targets = append(targets, f)
+		subjects = append(subjects, subject{name: f.name, version: f.version, measure: s.measureZipf(c, f, c.views)})
+	}
+	subjects[0] = subject{name: "Veneer", measure: s.measureZipf(c, targets[0], c.views)}
+	for _, f := range targets {
+		if err := s.fillCaches(ctx, c, f, c.views, int(mixedCacheBytes/c.viewBytes)); err != nil {
+			return nil, fmt.Errorf("fill %s: %w", f.name, err)
+		}
+	}
+	return subjects, nil
+}
+
+// mixedCacheBytes is what caches in front of edges may take: as much as an edge's own takes by
+// default.
+const mixedCacheBytes = 256 << 20
+
+// measureZipf returns the measuring of a front that a crowd asks for views.
+func (s *env) measureZipf(c *zipfWorkload, f *target, views zipfOrder) func(context.Context, int) (outcome, error) {
+	return func(ctx context.Context, round int) (outcome, error) {
+		return s.measureThrough(ctx, f, s.duration(zipfDuration), c.streamOf(views.order(round)))
+	}
+}

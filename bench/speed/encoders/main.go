@@ -1,0 +1,174 @@
+// Command sizes prints how large the corpus's pictures are beside what the best
+// tools make of the same pixels: cwebp for WebP, optipng and zopflipng for PNG. It
+// also reads every file back, since a small file that shows something else is
+// worth nothing.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "sizes:", err)
+		os.Exit(1)
+	}
+}
+
+// target is what is promised of every picture of a view: its file is at most limit
+// times as large as the smallest of its rivals' files.
+type target struct {
+	format   render.Format
+	view     string
+	pose     render.Pose
+	of       func() []paint.NamedSheet
+	limit    float64
+	encoders []encoder
+}
+
+var targets = []target{
+	{render.WebP, "flat", render.Flat, paint.Corpus, 1.02, []encoder{cwebp("9")}},
+	{render.WebP, "isometric", render.Isometric, paint.Corpus, 1, []encoder{cwebp("6")}},
+	{render.WebP, "preview", render.Preview, paint.Corpus, 1, []encoder{cwebp("6")}},
+	{render.WebP, "cape", render.Preview, paint.CorpusCapes, 1, []encoder{cwebp("6")}},
+	{render.PNG, "flat", render.Flat, paint.Corpus, 1.05, []encoder{optipng, zopflipng}},
+	{render.PNG, "isometric", render.Isometric, paint.Corpus, 1.15, []encoder{optipng, zopflipng}},
+	{render.PNG, "preview", render.Preview, paint.Corpus, 1.15, []encoder{optipng, zopflipng}},
+	{render.PNG, "cape", render.Preview, paint.CorpusCapes, 1.15, []encoder{optipng, zopflipng}},
+}
+
+func run(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("sizes", flag.ExitOnError)
+	formats := flags.String("formats", "webp,png", "formats to measure; the rivals for png take long")
+	views := flags.String("views", "flat,isometric,preview,cape", "views to measure")
+	list := flags.Bool("list", false, "also list every picture that is above its limit")
+	cache := flags.String("cache", ".dev/rivals", "folder in which the rivals' results are kept")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	wanted := slices.DeleteFunc(slices.Clone(targets), func(a target) bool {
+		return !slices.Contains(strings.Split(*formats, ","), a.format.String()) ||
+			!slices.Contains(strings.Split(*views, ","), a.view)
+	})
+	if len(wanted) == 0 {
+		return fmt.Errorf("there is nothing to measure of formats %q and views %q", *formats, *views)
+	}
+	renderer, err := render.Start(render.Config{})
+	if err != nil {
+		return err
+	}
+	defer renderer.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	memo, err := newResultCache(*cache)
+	if err != nil {
+		return err
+	}
+	defer memo.close()
+
+	fmt.Fprintln(out, "| format | view | size | pictures | bytes | rival's | ratio | worst | limit | above |")
+	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, target := range wanted {
+		for _, size := range []int{64, 128, 256, 512} {
+			results, err := target.results(ctx, renderer, memo, size)
+			if err != nil {
+				return err
+			}
+			row := sum(results, target.limit)
+			fmt.Fprintf(out, "| %s | %s | %d | %d | %d | %d | %.3f | %.3f | %.2f | %d |\n",
+				target.format, target.view, size, len(results), row.ours, row.theirs, row.ratio(), row.worst, target.limit, len(row.above))
+			if *list {
+				for _, r := range row.above {
+					fmt.Fprintf(out, "| | %s | | | %d | %d | %.3f | | | |\n", r.name, r.ours, r.theirs, r.ratio())
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// results measures all pictures of one size, as many at once as there are cores.
+func (a target) results(ctx context.Context, renderer *render.Renderer, memo *resultCache, size int) ([]result, error) {
+	textures := a.of()
+	results := make([]result, len(textures))
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, texture := range textures {
+		all.Go(func() (err error) {
+			view := render.View{Pose: a.pose, Type: texture.Type, Size: size, Format: a.format}
+			if results[i], err = measure(ctx, renderer, memo, texture, view, a.encoders); err != nil {
+				return fmt.Errorf("%s, %s, size %d: %w", texture.Name, a.view, size, err)
+			}
+			return nil
+		})
+	}
+	return results, all.Wait()
+}
+
+// result is how large a picture is, and how large the best of its rivals makes it.
+type result struct {
+	name         string
+	ours, theirs int
+}
+
+func (r result) ratio() float64 { return float64(r.ours) / float64(r.theirs) }
+
+// total is what all pictures of a row come to.
+type total struct {
+	result
+	worst float64
+	above []result
+}
+
+func sum(results []result, limit float64) (t total) {
+	for _, r := range results {
+		t.ours += r.ours
+		t.theirs += r.theirs
+		t.worst = max(t.worst, r.ratio())
+		if r.ratio() > limit {
+			t.above = append(t.above, r)
+		}
+	}
+	return t
+}
+
+// measure draws and writes a picture, makes sure that it can be read back, and has
+// the rivals write the same pixels.
+func measure(ctx context.Context, renderer *render.Renderer, memo *resultCache, texture paint.NamedSheet, view render.View, encoders []encoder) (result, error) {
+	picture, err := renderer.Draw(texture.Sheet, view)
+	if err != nil {
+		return result{}, err
+	}
+	file, _, err := renderer.Render(texture.Sheet, view)
+	if err != nil {
+		return result{}, err
+	}
+	if err := readBack(file, view.Format, picture); err != nil {
+		return result{}, err
+	}
+	r := result{name: texture.Name, ours: len(file)}
+	for _, enc := range encoders {
+		size, err := memo.size(ctx, enc, picture)
+		if err != nil {
+			return result{}, err
+		}
+		if r.theirs == 0 || size < r.theirs {
+			r.theirs = size
+		}
+	}
+	return r, nil
+}

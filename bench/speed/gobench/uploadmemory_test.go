@@ -1,0 +1,128 @@
+//go:build !race
+
+package gobench_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
+)
+
+// No upload takes more than 64 MiB, whatever is in it and whatever comes of it. A
+// core is sent every file of the corpus several times at once, and the most memory
+// that it ever had is compared with what it had before: that counts whatever an
+// upload takes anywhere, what is no longer used included.
+func TestMemoryOfUploads(t *testing.T) {
+	t.Parallel()
+
+	accepted, refused := []skintest.File{}, []skintest.File{}
+	for _, file := range skintest.Corpus() {
+		if file.WantError == "" {
+			accepted = append(accepted, file)
+		} else {
+			refused = append(refused, file)
+		}
+	}
+	for name, files := range map[string][]skintest.File{"accepted": accepted, "refused": refused} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			const atOnce, bound = 4, 64 << 20
+			core := stack.NewCore(t, blobstore.Config{URL: "file://" + t.TempDir()})
+			core.Set("CORE_UPLOAD_CONCURRENCY", fmt.Sprint(atOnce))
+			core.Set("CORE_WORK_TIMEOUT", "5m") // on a busy machine too
+			for _, limit := range []string{"LIMIT_REQUESTS", "LIMIT_UPLOADS", "QUOTA_TEXTURES", "QUOTA_TEXTURE_BYTES", "QUOTA_CLOSET_ITEMS"} {
+				core.Set("CORE_"+limit, "0")
+			}
+			core.Start(t)
+			u := uploaders{address: core.Address(t, "public"), people: core.SignIn(t, atOnce)}
+			core.AwaitReady(t)
+			// What the program takes for its first uploads, it takes once.
+			u.send(t, files[0])
+			before, most := core.Memory(t)
+
+			worst, longest, slowest := files[0].Name, time.Duration(0), ""
+			for _, file := range files {
+				began := core.CPU(t)
+				u.send(t, file)
+				if took := (core.CPU(t) - began) / atOnce; took > longest {
+					longest, slowest = took, file.Name
+				}
+				if _, now := core.Memory(t); now > most {
+					most, worst = now, file.Name
+				}
+			}
+			took := (most - before) / atOnce
+			t.Logf("%d files, %d of each at once: the most memory, %.1f MiB for each upload, takes %s; the longest, %v, %s",
+				len(files), atOnce, float64(took)/(1<<20), worst, longest, slowest)
+			if took > bound {
+				t.Errorf("each of %d uploads of %s takes %d bytes; want %d at most", atOnce, worst, took, bound)
+			}
+		})
+	}
+}
+
+// uploaders are sent by several people at once.
+type uploaders struct {
+	address string
+	people  []stack.Person
+}
+
+// send has everybody upload a file. All but its end is under way before anybody's
+// upload is whole.
+func (u uploaders) send(t *testing.T, file skintest.File) {
+	t.Helper()
+	form := stack.UploadForm("N", file.Type, file.Data)
+	var begun, ended sync.WaitGroup
+	begun.Add(len(u.people))
+	for _, person := range u.people {
+		ended.Go(func() {
+			status, body, err := u.exchange(person, form, begun.Done, begun.Wait)
+			want := []int{fasthttp.StatusUnprocessableEntity}
+			if file.WantError == "" {
+				want = []int{fasthttp.StatusOK, fasthttp.StatusConflict} // of the same pixels there are several files
+			}
+			if err != nil || !slices.Contains(want, status) {
+				t.Errorf("%s: %d %s, %v; want one of %v", file.Name, status, body, err, want)
+			}
+		})
+	}
+	ended.Wait()
+}
+
+// exchange sends a form, the last byte of it once everybody has begun.
+func (u uploaders) exchange(person stack.Person, form []byte, begun, allBegun func()) (status int, body []byte, err error) {
+	begin := sync.OnceFunc(begun)
+	defer begin() // nobody waits for who has failed
+	conn, err := net.Dial("tcp", u.address)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	header := fmt.Sprintf("POST /api/textures HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
+		person.Bearer, stack.UploadType, len(form))
+	last := len(form) - 1
+	if _, err := conn.Write(slices.Concat([]byte(header), form[:last])); err != nil {
+		return 0, nil, err
+	}
+	begin()
+	allBegun()
+	if _, err := conn.Write(form[last:]); err != nil {
+		return 0, nil, err
+	}
+	var response fasthttp.Response
+	if err := response.Read(bufio.NewReader(conn)); err != nil {
+		return 0, nil, err
+	}
+	return response.StatusCode(), response.Body(), nil
+}

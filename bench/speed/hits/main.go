@@ -1,0 +1,276 @@
+// Command hits measures how fast the edge answers what it has in memory, beside a
+// fasthttp server that does nothing but send the same bytes, beside nginx with the same
+// files, and without its fast path; in clear and by TLS. Each has a processor to itself, the load comes from another one,
+// and they take turns: what is printed at the end are medians of the ratios within
+// the rounds, and what is sure of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/fixture"
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/speed/results"
+)
+
+// connections is how many keep-alive connections the load has.
+const connections = 32
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "hits:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	if asked, err := baseline.ServeRole(args); asked {
+		return err
+	}
+	flags := flag.NewFlagSet("hits", flag.ExitOnError)
+	binary := flags.String("edge", ".dev/bin/edge", "path of the edge's program")
+	rounds := flags.Int("rounds", 300, "how many rounds there are, each with every server")
+	seconds := flags.Float64("seconds", 0.1, "how long a server is measured in a round; in a short one all have the same share of what else the machine does")
+	urls := flags.Int("urls", 100_000, "how many addresses are asked for")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if results.LowerRank(*rounds) < 1 || *seconds <= 0 || *urls < 1 {
+		return fmt.Errorf("there is nothing to learn from %d rounds of %v s with %d addresses; at least 6 rounds are needed", *rounds, *seconds, *urls)
+	}
+	processors, err := baseline.Processors()
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "hits")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	b := bench{
+		env: baseline.Env{CPUs: processors[len(processors)-1:], WorkDir: work}, loadCPU: processors[0],
+		rounds: *rounds, duration: time.Duration(*seconds * float64(time.Second)), out: out,
+	}
+	defer b.close()
+	if err := b.open(ctx, *binary, *urls); err != nil {
+		return err
+	}
+	return b.run(ctx)
+}
+
+// bench is the servers that are measured, and what they are asked for.
+type bench struct {
+	env      baseline.Env // of the servers
+	loadCPU  int
+	rounds   int
+	duration time.Duration
+	out      io.Writer
+
+	fixture *fixture.Site
+	closers []func()
+	record  *baseline.Record
+	servers []*baseline.Server // in clear, and then those that speak TLS; of each the edge first
+	tags    map[*baseline.Server][]string
+}
+
+func (b *bench) close() {
+	for _, closer := range slices.Backward(b.closers) {
+		closer()
+	}
+}
+
+// add adds a server, unless it has failed to start.
+func (b *bench) add(s *baseline.Server, err error) error {
+	if err == nil {
+		b.closers = append(b.closers, s.Stop)
+		b.servers = append(b.servers, s)
+	}
+	return err
+}
+
+// open starts everything, and makes sure that all servers say the same.
+func (b *bench) open(ctx context.Context, binary string, urls int) error {
+	residents := fixture.PlayersFor(urls)
+	var err error
+	if b.fixture, err = fixture.Open(ctx, b.env, binary, residents); err != nil {
+		return err
+	}
+	b.closers = append(b.closers, b.fixture.Close)
+	if b.record, err = baseline.RecordHits(ctx, b.fixture.Edge, b.fixture.Addresses(urls)); err != nil {
+		return err
+	}
+	total, different := sizes(b.record)
+	fmt.Fprintf(b.out, "%d addresses of %d patterns and %d residents, all of them hits; %d different bodies of %.1f MiB, %.0f bytes an answer on average.\n",
+		urls, fixture.Patterns(), residents, len(b.record.Bodies), different/(1<<20), total/float64(urls))
+
+	b.servers = append(b.servers, b.fixture.Edge)
+	if err := b.add(baseline.StartFasthttp(ctx, b.env, b.record, baseline.Certificate{})); err != nil {
+		return err
+	}
+	if err := b.addEdge(ctx, "edge without fast path", baseline.Certificate{}, false); err != nil {
+		return err
+	}
+	if err := b.openNginx(ctx); err != nil {
+		return err
+	}
+	if err := b.openTLS(ctx); err != nil {
+		return err
+	}
+	b.tags = map[*baseline.Server][]string{}
+	for _, s := range b.servers {
+		if b.tags[s], err = s.Check(ctx, b.record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addEdge starts another edge, which then has all that is asked for in memory.
+func (b *bench) addEdge(ctx context.Context, name string, certificate baseline.Certificate, fastPath bool) error {
+	edge, _, err := b.fixture.StartEdge(ctx,
+		"EDGE_TLS_CERT="+certificate.Chain, "EDGE_TLS_KEY="+certificate.Key, fmt.Sprintf("EDGE_FAST_PATH=%t", fastPath))
+	if err != nil {
+		return err
+	}
+	edge.Name, edge.TLS = name, certificate.Chain != ""
+	b.servers = append(b.servers, edge)
+	targets := make([]string, len(b.record.Full))
+	for i := range targets {
+		targets[i] = b.record.Full[i].Target
+	}
+	_, err = baseline.RecordHits(ctx, edge, targets)
+	return err
+}
+
+// openTLS starts those that speak TLS.
+func (b *bench) openTLS(ctx context.Context) error {
+	certificate, err := b.env.Certify()
+	if err != nil {
+		return err
+	}
+	if err := b.addEdge(ctx, "edge, TLS", certificate, true); err != nil {
+		return err
+	}
+	if err := b.add(baseline.StartFasthttp(ctx, b.env, b.record, certificate)); err != nil {
+		return err
+	}
+	return b.addEdge(ctx, "edge without fast path, TLS", certificate, false)
+}
+
+// openNginx starts nginx twice: with a file for every address, as a site would have
+// it, and with a file for every different body. Those are so few that it can keep
+// all of them open.
+func (b *bench) openNginx(ctx context.Context) error {
+	open, err := baseline.RaiseFileLimit()
+	if err != nil {
+		return err
+	}
+	if err := baseline.WriteFiles(b.env.WorkDir, b.record); err != nil {
+		return err
+	}
+	for _, layout := range []baseline.Layout{baseline.ByAddress, baseline.ByBody} {
+		err := b.add(baseline.StartNginx(ctx, b.env, b.env.WorkDir, layout, open, b.record))
+		if missing, ok := errors.AsType[*baseline.MissingError](err); ok {
+			fmt.Fprintf(b.out, "Left out: %v.\n", missing)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(b.out, "nginx may keep %d files open.\n", open)
+	return nil
+}
+
+// run measures full answers and then those that say not modified.
+func (b *bench) run(ctx context.Context) error {
+	asked := b.fixture.Lookups()
+	secure := slices.IndexFunc(b.servers, func(s *baseline.Server) bool { return s.TLS })
+	for i, servers := range [][]*baseline.Server{b.servers[:secure], b.servers[secure:]} {
+		suffix := []string{"", ", TLS"}[i]
+		full, unmodified := make([]target, len(servers)), make([]target, len(servers))
+		for i, s := range servers {
+			full[i] = target{s.Address, stream(s, b.record, b.record.Full, nil)}
+			unmodified[i] = target{s.Conditional, stream(s, b.record, b.record.Unmodified, b.tags[s])}
+		}
+		if err := b.measure(ctx, "Full answers"+suffix, servers, full); err != nil {
+			return err
+		}
+		if err := b.measure(ctx, "Not modified"+suffix, servers, unmodified); err != nil {
+			return err
+		}
+	}
+	if asked = b.fixture.Lookups() - asked; asked > 0 {
+		fmt.Fprintf(b.out, "\nThe edge asked core for %d mappings meanwhile, as it had not heard of it for a second, so not all answers were hits.\n", asked)
+	}
+	return nil
+}
+
+// target is what a server is asked for, and where.
+type target struct {
+	address string
+	*load.Stream
+}
+
+// measure runs all rounds of one kind of answer and prints what they come to.
+func (b *bench) measure(ctx context.Context, title string, servers []*baseline.Server, loads []target) error {
+	unpin, err := load.Pin(b.loadCPU)
+	if err != nil {
+		return err
+	}
+	defer unpin()
+	t := newTable(title, servers, b.out)
+	runtime.GC() // rather than while something is measured
+	for round := range b.rounds {
+		row := make([]measurement, len(servers))
+		for position := range servers {
+			// In every other round they go in the opposite order.
+			i := position
+			if round%2 == 1 {
+				i = len(servers) - 1 - position
+			}
+			var before, after time.Duration
+			var clockErr error
+			loads[i].Connected = func() { before, clockErr = servers[i].ProcessorTime() } // CDNs keep their connections
+			loads[i].Order = load.Random(len(loads[i].Requests), uint64(round))
+			answers, err := load.Run(ctx, loads[i].address, b.duration, loads[i].Stream)
+			if err == nil {
+				err = answers[0].Check()
+			}
+			if err == nil {
+				after, err = servers[i].ProcessorTime()
+			}
+			if err = errors.Join(err, clockErr); err != nil {
+				return fmt.Errorf("measure %s: %w", servers[i].Name, err)
+			}
+			row[i] = measurement{Answers: answers[0], cpuTime: after - before}
+		}
+		t.add(row)
+	}
+	t.printSummary()
+	return nil
+}
+
+// sizes returns how many bytes all bodies have together, and all different ones.
+func sizes(r *baseline.Record) (all, different float64) {
+	for i := range r.Full {
+		all += float64(len(r.Body(&r.Full[i])))
+	}
+	for _, body := range r.Bodies {
+		different += float64(len(body))
+	}
+	return all, different
+}

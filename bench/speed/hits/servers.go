@@ -1,0 +1,22 @@
+package main
+
+import (
+	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/speed/load"
+)
+
+// stream returns requests to a server for a list of answers, all of one status; tags
+// makes them conditional.
+func stream(s *baseline.Server, r *baseline.Record, answers []baseline.Answer, tags []string) *load.Stream {
+	requests := &load.Stream{Connections: connections, TLS: s.TLS, Statuses: []int{answers[0].Status}}
+	for i := range answers {
+		a := &answers[i]
+		request := "GET " + s.Target(a) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+		if tags != nil {
+			request += "If-None-Match: " + tags[i] + "\r\n"
+		}
+		requests.Requests = append(requests.Requests, []byte(request+"\r\n"))
+		requests.Lengths = append(requests.Lengths, len(r.Body(a)))
+	}
+	return requests
+}

@@ -1,0 +1,121 @@
+package load_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/speed/load"
+)
+
+// rawServer answers every request with bytes that are sent as they are, in pieces, and then
+// closes the connection if it is to.
+func rawServer(t *testing.T, closes bool, pieces ...string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	answer := func(conn net.Conn) {
+		defer func() { _ = conn.Close() }()
+		reader := bufio.NewReader(conn)
+		for {
+			if line, err := reader.ReadString('\n'); err != nil {
+				return
+			} else if line != "\r\n" {
+				continue
+			}
+			for _, piece := range pieces {
+				_, _ = io.WriteString(conn, piece)
+			}
+			if closes {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go answer(conn)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func TestAnswersInPieces(t *testing.T) {
+	t.Parallel()
+
+	f := func(length int, pieces ...string) {
+		t.Helper()
+		for _, share := range []float64{0, 1} {
+			s := stream(1, 0, "/")
+			s.Lengths, s.Order = []int{length}, first(10, load.Random(1, 0))
+			s.InspectShare, s.Inspect = share, func(_, _ int, body []byte) error {
+				if len(body) != length {
+					t.Errorf("%d bytes are looked at; want %d", len(body), length)
+				}
+				return nil
+			}
+			answers, err := load.Run(t.Context(), rawServer(t, false, pieces...), time.Hour, s)
+			if err == nil {
+				err = answers[0].Check()
+			}
+			if whole := len(strings.Join(pieces, "")); err != nil || answers[0].Total() != 10 || answers[0].Bytes != int64(10*whole) {
+				t.Errorf("%d answers of %d bytes have %d, %v", answers[0].Total(), whole, answers[0].Bytes, err)
+			}
+		}
+	}
+
+	f(3, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")
+	f(3, "HTTP/1.1 200 OK\r\nServer: x\r\ncontent-length:3\r\n\r\nabc")
+	f(3, "HTTP/1", ".1 200 OK\r\nContent-Le", "ngth: 3\r\n\r", "\na", "bc")
+	f(0, "HTTP/1.1 304 Not Modified\r\nContent-Length: 526\r\n\r\n")
+	f(0, "HTTP/1.1 204 No Content\r\n\r\n")
+	f(100_000, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", strings.Repeat("x", 99_999), "x")
+}
+
+func TestWrongAnswers(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		name, answer string
+		fault        load.Fault
+		want         string
+		closes       bool
+	}{
+		{"another status", "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nabc", load.WrongStatus, "404, and not one of [200]", false},
+		{"another length", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd", load.WrongLength, "4 bytes, and not 3", false},
+		{"less than it says", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", load.WrongLength, "ends before the body", true},
+		{"more than it says", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd", load.WrongLength, "more than an answer", false},
+		{"no length", "HTTP/1.1 200 OK\r\n\r\n", load.Broken, "does not tell its length", false},
+		{"a length that is none", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc", load.Broken, `" -1" is the answer's length`, false},
+		{"no HTTP", "hello\r\n\r\n", load.Broken, `"hello" is the answer`, false},
+		{"no answer yet", "HTTP/1.1 103 Early Hints\r\n\r\n", load.Broken, "no status of an answer", false},
+		{"an endless header", strings.Repeat("x", 20_000), load.Broken, "no end to the header", false},
+		{"nothing", "", load.Broken, "closed before there is an answer", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+
+			s := stream(1, 0, "/path")
+			s.Statuses, s.Lengths, s.Order = []int{200}, []int{3}, first(2, load.Random(1, 0))
+			answers, err := load.Run(t.Context(), rawServer(t, test.closes, test.answer), time.Minute, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := answers[0].Wrong[test.fault]; n != 2 || len(answers[0].Wrong) != 1 {
+				t.Errorf("wrong answers are %v; want two of %s", answers[0].Wrong, test.fault)
+			}
+			if err := answers[0].First; err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "/path") {
+				t.Errorf("the first wrong answer is %v; want an error about /path with %q", err, test.want)
+			}
+		})
+	}
+}

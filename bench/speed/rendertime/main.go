@@ -1,0 +1,297 @@
+// Command speed prints how long pictures take from a decoded sheet to the bytes of
+// a file, on one core, beside a floor: libwebp itself (lossless, method 1, quality
+// 20) encoding the same finished pixels, measured in turns with them. A ratio
+// below 1 means that drawing and encoding take less than what the library takes for
+// encoding alone. Times are processor time, the garbage collector's included: on an
+// idle core that is how long a caller waits, and on a busy one it still is what a
+// picture costs. Libvips, as EDGE_ENCODER=libvips has it, is measured beside. Then it
+// prints what a second core adds.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// How long each picture is measured: long enough for hundreds of rounds of most,
+// and never fewer than so many of the slowest.
+const (
+	minDuration = 700 * time.Millisecond
+	minRounds   = 11
+)
+
+func main() {
+	if err := run(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "speed:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer) error {
+	native, err := render.Start(render.Config{})
+	if err != nil {
+		return err
+	}
+	defer native.Close()
+	byLibvips, err := render.Start(render.Config{Encoder: render.Libvips})
+	if err != nil {
+		return err
+	}
+	defer byLibvips.Close()
+
+	fmt.Fprintln(out, "| view | texture | floor ms | WebP ms | ratio | PNG ms | ratio | WebP allocations | PNG allocations | libvips WebP ms | PNG ms |")
+	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, view := range []struct {
+		name     string
+		pose     render.Pose
+		size     int
+		textures []string
+	}{
+		{"flat 64", render.Flat, 64, skins},
+		{"flat 128", render.Flat, 128, skins},
+		{"flat 512", render.Flat, 512, skins},
+		{"isometric 64", render.Isometric, 64, skins},
+		{"isometric 128", render.Isometric, 128, skins},
+		{"isometric 512", render.Isometric, 512, skins},
+		{"preview 400", render.Preview, 400, skins},
+		{"cape 400", render.Preview, 400, capes},
+	} {
+		for _, name := range view.textures {
+			texture, err := findTexture(name)
+			if err != nil {
+				return err
+			}
+			row, err := measure(native, byLibvips, texture, render.View{Pose: view.pose, Type: texture.Type, Size: view.size})
+			if err != nil {
+				return fmt.Errorf("%s of %s: %w", view.name, name, err)
+			}
+			floor, webp, png, vipsWebP, vipsPNG := row[0], row[1], row[2], row[3], row[4]
+			fmt.Fprintf(out, "| %s | %s | %.3f | %.3f | %.2f | %.3f | %.2f | %s | %s | %.3f | %.3f |\n",
+				view.name, name, floor.ms(), webp.ms(), webp.ms()/floor.ms(), png.ms(), png.ms()/floor.ms(), webp.heap, png.heap,
+				vipsWebP.ms(), vipsPNG.ms())
+		}
+	}
+	fmt.Fprintln(out)
+	for _, format := range []render.Format{render.WebP, render.PNG} {
+		factor, err := twoCoreSpeedup(native, format)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "Two cores make %.2f times as many %s pictures as one.\n", factor, format)
+	}
+	return nil
+}
+
+// The textures that are measured, by their names in the corpus: a usual skin, one with
+// gradients, one of few colours, nothing but noise, fine ones of scale 4 and 8, and a
+// cape.
+var (
+	skins = []string{"Explorer", "Smooth 1", "Plain 1", "Noise", "HD Detail 1", "HD Fine 1"}
+	capes = []string{"Sunrise"}
+)
+
+func findTexture(name string) (paint.NamedSheet, error) {
+	corpus := append(paint.Corpus(), paint.CorpusCapes()...)
+	at := slices.IndexFunc(corpus, func(texture paint.NamedSheet) bool { return texture.Name == name })
+	if at < 0 {
+		return paint.NamedSheet{}, fmt.Errorf("there is no %s in the corpus", name)
+	}
+	return corpus[at], nil
+}
+
+// cost is what a file costs to make: the median of its times, and what of the heap
+// is used.
+type cost struct {
+	time time.Duration
+	heap heap
+}
+
+func (c cost) ms() float64 { return float64(c.time) / float64(time.Millisecond) }
+
+// measure returns the costs of the floor, of WebP and of PNG, which take turns on one
+// core, and then of both written by libvips. It takes no turns with the others: what it
+// leaves in the processor's caches would slow them down by a third.
+func measure(native, byLibvips *render.Renderer, texture paint.NamedSheet, view render.View) ([]cost, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	picture, err := native.Draw(texture.Sheet, view)
+	if err != nil {
+		return nil, err
+	}
+	asWebP, asPNG := view, view
+	asWebP.Format, asPNG.Format = render.WebP, render.PNG
+	costs, err := measureInterleaved(
+		func() ([]byte, error) { return libwebp.Encode(picture.Pix, picture.Width, picture.Height, 1, 20) },
+		renderFunc(native, texture, asWebP),
+		renderFunc(native, texture, asPNG),
+	)
+	if err != nil {
+		return nil, err
+	}
+	others, err := measureInterleaved(
+		renderFunc(byLibvips, texture, asWebP),
+		renderFunc(byLibvips, texture, asPNG),
+	)
+	return append(costs, others...), err
+}
+
+// renderFunc returns a way to make a file: by a renderer.
+func renderFunc(by *render.Renderer, texture paint.NamedSheet, view render.View) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		file, _, err := by.Render(texture.Sheet, view)
+		return file, err
+	}
+}
+
+// measureInterleaved returns what files cost that are made in turns.
+func measureInterleaved(funcs ...func() ([]byte, error)) (costs []cost, err error) {
+	costs = make([]cost, len(funcs))
+	for i, fn := range funcs {
+		if costs[i].heap, err = heapOf(fn); err != nil {
+			return nil, err
+		}
+	}
+	times := make([][]time.Duration, len(funcs))
+	for began, round := time.Now(), 0; round < minRounds || time.Since(began) < minDuration; round++ {
+		for position := range funcs {
+			// Nobody always comes after the same one, whose traces it finds in
+			// the processor's caches.
+			i := (position + round) % len(funcs)
+			spent, err := processorTime()
+			if err != nil {
+				return nil, err
+			}
+			if _, err := funcs[i](); err != nil {
+				return nil, err
+			}
+			now, err := processorTime()
+			if err != nil {
+				return nil, err
+			}
+			times[i] = append(times[i], now-spent)
+		}
+	}
+	for i := range funcs {
+		costs[i].time = median(times[i])
+	}
+	return costs, nil
+}
+
+// processorTime returns what all threads of this process have spent.
+func processorTime() (time.Duration, error) {
+	var spent unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &spent); err != nil {
+		return 0, fmt.Errorf("read processor time: %w", err)
+	}
+	return time.Duration(spent.Nano()), nil
+}
+
+// heap is what making a file takes from the heap.
+type heap struct{ objects, bytes uint64 }
+
+func (h heap) String() string { return fmt.Sprintf("%d, %.1f KiB", h.objects, float64(h.bytes)/1024) }
+
+// heapOf returns what a call takes from the heap when it is not the first.
+func heapOf(call func() ([]byte, error)) (heap, error) {
+	// A collection would take away memory that is there to be used again.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const calls = 10
+	var before, after runtime.MemStats
+	for i := range 1 + calls {
+		if i == 1 {
+			runtime.ReadMemStats(&before)
+		}
+		if _, err := call(); err != nil {
+			return heap{}, err
+		}
+	}
+	runtime.ReadMemStats(&after)
+	return heap{
+		objects: (after.Mallocs - before.Mallocs + calls/2) / calls,
+		bytes:   (after.TotalAlloc - before.TotalAlloc + calls/2) / calls,
+	}, nil
+}
+
+// twoCoreSpeedup returns how many times as fast two cores are as one with the same
+// pictures: of the whole company, in every pose.
+func twoCoreSpeedup(renderer *render.Renderer, format render.Format) (float64, error) {
+	const rounds, enough = 7, 500 * time.Millisecond
+	jobs := skinJobs(format)
+	once, err := drawAll(renderer, jobs, 1)
+	if err != nil {
+		return 0, err
+	}
+	jobs = slices.Repeat(jobs, 1+int(enough/once))
+
+	var took [2][]time.Duration
+	for range rounds {
+		for i := range took {
+			elapsed, err := drawAll(renderer, jobs, 1+i)
+			if err != nil {
+				return 0, err
+			}
+			took[i] = append(took[i], elapsed)
+		}
+	}
+	return float64(median(took[0])) / float64(median(took[1])), nil
+}
+
+// job is a picture to make.
+type job struct {
+	sheet skin.Sheet
+	view  render.View
+}
+
+func skinJobs(format render.Format) (jobs []job) {
+	for _, texture := range paint.Skins() {
+		for _, view := range []render.View{
+			{Pose: render.Preview, Size: 400},
+			{Pose: render.Isometric, Size: 128},
+			{Pose: render.Flat, Size: 128},
+		} {
+			view.Type, view.Format = texture.Type, format
+			jobs = append(jobs, job{texture.Sheet, view})
+		}
+	}
+	return jobs
+}
+
+// drawAll returns how long so many cores take for all the jobs, each core for one
+// at a time.
+func drawAll(renderer *render.Renderer, jobs []job, cores int) (time.Duration, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+	var next atomic.Int64
+	errs := make([]error, cores)
+	var all sync.WaitGroup
+	began := time.Now()
+	for core := range cores {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(len(jobs)) && errs[core] == nil; i = next.Add(1) {
+				_, _, errs[core] = renderer.Render(jobs[i-1].sheet, jobs[i-1].view)
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(began), errors.Join(errs...)
+}
+
+func median(times []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(times))[len(times)/2]
+}

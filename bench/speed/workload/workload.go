@@ -1,0 +1,198 @@
+// Package workload asks the edge's cache of pictures, the one of edge.Pictures, for every
+// request of a made-up trace. Only drawing is pretended, and takes no time.
+package workload
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Workload is requests for views, by number.
+type Workload struct {
+	views int
+	Trace []uint32
+}
+
+// New returns requests whose popularity follows Zipf's law. With shifts,
+// the trace falls into as many parts, and in each other views are popular.
+func New(views, requests int, exponent float64, shifts int) Workload {
+	random := rand.New(rand.NewPCG(1, 2))
+	ranks := load.NewZipf(views, exponent)
+	popular := random.Perm(views)
+	trace := make([]uint32, requests)
+	for i := range trace {
+		if shifts > 0 && i > 0 && i%(requests/shifts) == 0 {
+			popular = random.Perm(views)
+		}
+		trace[i] = uint32(popular[ranks.Draw(random)])
+	}
+	return Workload{views: views, Trace: trace}
+}
+
+// Seen returns how many views are requested at all.
+func (w Workload) Seen() (n int) {
+	seen := make([]bool, w.views)
+	for _, view := range w.Trace {
+		if !seen[view] {
+			seen[view] = true
+			n++
+		}
+	}
+	return n
+}
+
+// Every texture is seen in forty views. Six in ten are flat heads, three heads in
+// space and one a figure.
+const (
+	viewsEach = 40
+	flatEach  = 24
+	headsEach = 12
+)
+
+// view returns a view by its number.
+func (w Workload) view(number int) edge.View {
+	var view edge.View
+	binary.LittleEndian.PutUint32(view.Texture[:], uint32(number/viewsEach))
+	view.Type, view.Size, view.Format = skin.Classic, number%viewsEach, render.WebP
+	switch {
+	case view.Size < flatEach:
+		view.Pose = render.Flat
+	case view.Size < flatEach+headsEach:
+		view.Pose = render.Isometric
+	default:
+		view.Pose = render.Preview
+	}
+	return view
+}
+
+// Size returns how many bytes the picture of a view has: as much as real ones
+// from 64 to 512 pixels, which is from 0.3 to 14 KiB.
+func (w Workload) Size(number int) int {
+	var least, most float64
+	switch w.view(number).Pose {
+	case render.Flat:
+		least, most = 250, 400
+	case render.Isometric:
+		least, most = 1200, 5000
+	case render.Preview:
+		least, most = 4600, 14_000
+	}
+	random := rand.New(rand.NewPCG(uint64(number), 3))
+	return int(least * math.Pow(most/least, random.Float64()))
+}
+
+// fakeOrigin stands in for what is fetched and for what draws.
+type fakeOrigin struct {
+	Workload
+	block []byte
+}
+
+// File returns a skin whose first texel is the number of the texture.
+func (p fakeOrigin) File(_ context.Context, hash skin.Hash) ([]byte, error) {
+	texels := image.NewNRGBA(image.Rect(0, 0, 64, 64))
+	copy(texels.Pix, hash[:4])
+	var file bytes.Buffer
+	err := (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&file, texels)
+	return file.Bytes(), err
+}
+
+// Render returns as many bytes as the picture would have, and always the same
+// ones.
+func (p fakeOrigin) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
+	size := p.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
+	return p.block[:size:size], render.Timing{}, nil
+}
+
+// Cost returns the same for all.
+func (fakeOrigin) Cost(render.View, int) time.Duration { return time.Millisecond }
+
+// Revision returns the same each time.
+func (fakeOrigin) Revision() string { return "pretence" }
+
+// CanWebP returns true.
+func (fakeOrigin) CanWebP() bool { return true }
+
+// StartLookup is asked for nothing.
+func (fakeOrigin) StartLookup(context.Context, edgeproto.Key, func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
+	return errors.New("views need no look-up")
+}
+
+// WouldReject refuses nothing.
+func (fakeOrigin) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
+
+// Probe is answered.
+func (fakeOrigin) Probe(done func(error)) { go done(nil) }
+
+// newPictures returns pictures with a cache of so many bytes.
+func (w Workload) newPictures(bytes int64) (*edge.Pictures, error) {
+	p := fakeOrigin{Workload: w, block: make([]byte, 16<<10)}
+	mappings, err := edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 16, NegativeBytes: 1 << 16}, p)
+	if err != nil {
+		return nil, err
+	}
+	config := edge.Config{CacheBytes: bytes, SheetBytes: 64 << 20, RenderWorkers: 1, RenderQueuePerWorker: 1, RenderQueueTimeout: time.Minute}
+	return edge.NewPictures(config, mappings, p, p, skin.Sheet{})
+}
+
+// EdgeHitRatio returns the percentage of requests, from the one of a number on, for which
+// the edge's cache of so many bytes had the picture, and what a picture costs it beside
+// its bytes.
+func (w Workload) EdgeHitRatio(ctx context.Context, bytes int64, from int) (percentage float64, overhead int64, err error) {
+	pictures, err := w.newPictures(bytes)
+	if err != nil {
+		return 0, 0, err
+	}
+	hits := 0
+	for i, view := range w.Trace {
+		picture, outcome, err := pictures.Picture(ctx, w.view(int(view)))
+		switch {
+		case err != nil:
+			return 0, 0, err
+		case len(picture.Body) != w.Size(int(view)):
+			return 0, 0, fmt.Errorf("view %d has %d bytes", view, len(picture.Body))
+		case outcome == edge.Hit:
+			if i >= from {
+				hits++
+			}
+		case i == 0:
+			if overhead, err = cacheBytes(pictures); err != nil {
+				return 0, 0, err
+			}
+			overhead -= int64(len(picture.Body))
+		}
+	}
+	return 100 * float64(hits) / float64(len(w.Trace)-from), overhead, nil
+}
+
+// cacheBytes returns how many bytes the cache of pictures says that it holds.
+func cacheBytes(pictures *edge.Pictures) (int64, error) {
+	registry := prometheus.NewRegistry()
+	pictures.Expose(registry)
+	families, err := registry.Gather()
+	if err != nil {
+		return 0, err
+	}
+	for _, family := range families {
+		if family.GetName() == "veneer_edge_picture_cache_bytes" {
+			return int64(family.GetMetric()[0].GetGauge().GetValue()), nil
+		}
+	}
+	return 0, errors.New("the metrics do not tell the bytes of the cache")
+}

@@ -1,0 +1,179 @@
+//go:build !race
+
+package apiclients
+
+import (
+	"bytes"
+	"encoding/json"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// document is the API's document.
+const document = "../../../core/api/openapi.yaml"
+
+// absolute returns the absolute path of a file.
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	full, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return full
+}
+
+// command is a program that runs in a directory, with additions to the environment.
+func command(t *testing.T, directory, program string, arguments ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program, arguments...)
+	c.Dir = directory
+	return c
+}
+
+// run runs a command to its end, and returns what it wrote.
+func run(t *testing.T, c *exec.Cmd) string {
+	t.Helper()
+	var failure bytes.Buffer
+	c.Stderr = &failure
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", strings.Join(c.Args, " "), err, out, failure.Bytes())
+	}
+	return string(out)
+}
+
+// nodeModules returns the directory of the Node programs.
+func nodeModules(t *testing.T) string {
+	t.Helper()
+	modules := absolute(t, "../../../.dev/node/apiclients/node_modules")
+	_, missing := os.Stat(modules)
+	if _, err := exec.LookPath("node"); err != nil || missing != nil {
+		testenv.Skip(t, "the linters and generators of bench/system/apiclients/package.json are not in .dev/node/apiclients: install Node 20.19 or later with npm, then run deploy/dev/node")
+	}
+	return modules
+}
+
+// node returns a command that runs one of the Node programs. None asks another host.
+func node(t *testing.T, modules, directory, program string, arguments ...string) *exec.Cmd {
+	t.Helper()
+	c := command(t, directory, "node", append([]string{filepath.Join(modules, ".bin", program)}, arguments...)...)
+	c.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "NO_COLOR=1")
+	return c
+}
+
+// project returns a directory with what lies in a folder of testdata.
+func project(t *testing.T, name string) string {
+	t.Helper()
+	directory := t.TempDir()
+	if err := os.CopyFS(directory, os.DirFS(filepath.Join("testdata", name))); err != nil {
+		t.Fatal(err)
+	}
+	return directory
+}
+
+// skin returns a file with a skin that no other seed has.
+func skin(t *testing.T, seed uint8) string {
+	t.Helper()
+	sheet := image.NewNRGBA(image.Rect(0, 0, 64, 64))
+	for i := range 64 * 64 {
+		sheet.SetNRGBA(i%64, i/64, color.NRGBA{R: seed, G: uint8(i), B: uint8(i >> 8), A: 255})
+	}
+	var encoded bytes.Buffer
+	if err := png.Encode(&encoded, sheet); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "skin.png")
+	if err := os.WriteFile(path, encoded.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// runClient runs a client, which says what it did.
+func runClient(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	if output := run(t, c); !strings.HasPrefix(output, "texture ") {
+		t.Errorf("%s said %q", strings.Join(c.Args, " "), output)
+	}
+}
+
+func TestGoClient(t *testing.T) {
+	t.Parallel()
+
+	directory := project(t, "oapi-codegen")
+	generated := filepath.Join(directory, "veneer")
+	if err := os.Mkdir(generated, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	gotool := func(arguments ...string) *exec.Cmd {
+		c := command(t, directory, "go", arguments...)
+		c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+		return c
+	}
+	run(t, gotool("tool", "oapi-codegen", "-generate", "types,client", "-package", "veneer", "-o", filepath.Join(generated, "client.gen.go"), absolute(t, document)))
+	run(t, gotool("vet", "./..."))
+	run(t, gotool("build", "-o", "client", "."))
+
+	site := stack.Start(t, blobstoretest.Directory(t).Config)
+	runClient(t, command(t, directory, filepath.Join(directory, "client"), site.EdgeURL, skin(t, 1)))
+}
+
+func TestTypeScriptClients(t *testing.T) {
+	t.Parallel()
+
+	modules, directory := nodeModules(t), project(t, "typescript")
+	if err := os.Symlink(modules, filepath.Join(directory, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	generated := filepath.Join(directory, "generated")
+	if err := os.Mkdir(generated, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run(t, node(t, modules, directory, "openapi-ts", "--no-log-file", "-i", absolute(t, document), "-o", filepath.Join(generated, "hey-api")))
+	run(t, node(t, modules, directory, "openapi-typescript", absolute(t, document), "-o", filepath.Join(generated, "default-settings.ts")))
+	run(t, command(t, directory, "node", "generate.mjs", absolute(t, document), filepath.Join(generated, "openapi-typescript.ts")))
+	run(t, node(t, modules, directory, "tsc", "-p", "."))
+
+	site := stack.Start(t, blobstoretest.Directory(t).Config)
+	for seed, program := range []string{"hey-api.js", "openapi-typescript.js"} {
+		runClient(t, command(t, directory, "node", filepath.Join("out", program), site.EdgeURL, skin(t, uint8(seed))))
+	}
+}
+
+// A warning is mended, or switched off in the linter's configuration with a reason.
+func TestLinters(t *testing.T) {
+	t.Parallel()
+
+	modules := nodeModules(t)
+	t.Run("redocly", func(t *testing.T) {
+		t.Parallel()
+
+		// It ends well whatever it warns of.
+		output := run(t, node(t, modules, ".", "redocly", "lint", "--config", "redocly.yaml", "--format", "json", document))
+		var report struct {
+			Totals   struct{ Errors, Warnings, Ignored int }
+			Problems []json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(output), &report); err != nil {
+			t.Fatalf("%v: %s", err, output)
+		}
+		if report.Totals.Errors+report.Totals.Warnings > 0 {
+			t.Errorf("redocly found %s", report.Problems)
+		}
+	})
+	t.Run("spectral", func(t *testing.T) {
+		t.Parallel()
+
+		run(t, node(t, modules, ".", "spectral", "lint", "--fail-severity", "hint", "--ruleset", "spectral.yaml", document))
+	})
+}

@@ -1,0 +1,196 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// edgeClient is an edge as its visitors and its operators see it.
+type edgeClient struct {
+	name                    string
+	address, operators      string
+	client                  *fasthttp.HostClient
+	requests, stale, errors atomic.Int64 // answers: all, those that say they may be old, and errors
+
+	mu     sync.Mutex
+	polls  []poll
+	polled chan struct{} // closed, and replaced, with every poll
+}
+
+// poll is what an edge says of itself at some time from one moment to another.
+type poll struct {
+	from, to time.Time
+	lag      time.Duration // since its core last vouched for what it remembers
+}
+
+// pollInterval is the time between two polls.
+const pollInterval = 100 * time.Millisecond
+
+// responseTimeout is how long an answer may take: an edge asks core for up to 5 s.
+const responseTimeout = 8 * time.Second
+
+func newEdgeClient(name, address, operators string) *edgeClient {
+	return &edgeClient{
+		name: name, address: address, operators: operators, polled: make(chan struct{}),
+		client: &fasthttp.HostClient{Addr: address, MaxConns: 64, ReadTimeout: responseTimeout},
+	}
+}
+
+// pollMetrics polls the edge until ctx ends.
+func (s *edgeClient) pollMetrics(ctx context.Context) {
+	client := &fasthttp.HostClient{Addr: s.operators, ReadTimeout: pollInterval * 5}
+	for tick := time.NewTicker(pollInterval); ; {
+		p := poll{from: time.Now()}
+		seconds, err := strconv.ParseFloat(metric(client, "veneer_edge_stream_lag_seconds"), 64)
+		p.to, p.lag = time.Now(), time.Duration(seconds*float64(time.Second))
+		if err != nil {
+			p.lag = time.Hour
+		}
+		s.mu.Lock()
+		s.polls = append(s.polls, p)
+		close(s.polled)
+		s.polled = make(chan struct{})
+		s.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// metric returns the value of a metric, empty if it cannot be had.
+func metric(client *fasthttp.HostClient, name string) string {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI("http://" + client.Addr + "/metrics")
+	if client.Do(request, response) != nil {
+		return ""
+	}
+	for lines := bufio.NewScanner(strings.NewReader(string(response.Body()))); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// connected reports whether the edge believed what it remembers all the time between
+// two moments, as what it says of itself proves. It waits for a poll that begins after
+// the later one.
+func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
+	for {
+		s.mu.Lock()
+		polled := s.polled
+		covered, sure, next := false, true, time.Time{}
+		for _, p := range slices.Backward(s.polls) {
+			covered = covered || p.from.After(to)
+			// Up to the end of the next poll no more time has passed since core vouched
+			// than between the two, and what had passed before.
+			sure = sure && p.lag < maxStaleness && (next.IsZero() || next.Sub(p.from)+p.lag < maxStaleness)
+			next = p.to
+			if p.to.Before(from) {
+				break
+			}
+		}
+		s.mu.Unlock()
+		if covered {
+			return sure
+		}
+		select {
+		case <-polled:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// fetchTag asks for the picture of a subject, or for a file, and returns its entity
+// tag, or missing, or faceless; stale if the answer says that it may be old, not ok
+// if it is none of these.
+func (s *edgeClient) fetchTag(path string) (value string, stale, ok bool) {
+	return s.fetch(path, func(response *fasthttp.Response) string { return string(response.Header.Peek(fasthttp.HeaderETag)) })
+}
+
+// fetchBody asks for a document and returns it, and the rest as look does.
+func (s *edgeClient) fetchBody(path string) (value string, stale, ok bool) {
+	return s.fetch(path, func(response *fasthttp.Response) string { return string(response.Body()) })
+}
+
+func (s *edgeClient) fetch(path string, extract func(*fasthttp.Response) string) (value string, stale, ok bool) {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI("http://" + s.address + path)
+	if s.client.Do(request, response) != nil {
+		return "", false, false
+	}
+	stale = strings.Contains(string(response.Header.Peek("Cache-Status")), "detail=stale")
+	switch response.StatusCode() {
+	case fasthttp.StatusOK:
+		return extract(response), stale, true
+	case fasthttp.StatusNotFound:
+		return missing, stale, true
+	case fasthttp.StatusUnprocessableEntity:
+		return faceless, stale, true
+	default:
+		return strconv.Itoa(response.StatusCode()), stale, false
+	}
+}
+
+// requestInterval is the time between two looks of a visitor.
+const requestInterval = 15 * time.Millisecond
+
+// verify looks at what changed lately, again and again, and holds what the edge
+// answers against what was true.
+//
+// Whatever happens, an answer that does not say that it may be old shows what was
+// true a second before it was asked for, or later. And an edge that has been
+// connected for a second shows nothing older, whatever it says.
+func (s *edgeClient) verify(ctx context.Context, t *testing.T, random *rand.Rand, recent *recentChanges) {
+	t.Helper()
+	for tick := time.NewTicker(requestInterval); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		resource := recent.pick(random.IntN)
+		if resource == nil {
+			continue
+		}
+		sent := time.Now()
+		value, stale, ok := s.fetchTag(resource.path)
+		received := time.Now()
+		s.requests.Add(1)
+		switch {
+		case !ok:
+			s.errors.Add(1)
+		case !stale:
+			if !resource.wasValid(value, sent.Add(-maxStaleness), received) {
+				t.Errorf("%s shows %s at %s, asked at %s, which was over a second before: %s",
+					s.name, value, resource.path, stamp(sent), resource.history())
+			}
+		default:
+			s.stale.Add(1)
+			since := sent.Add(-maxStaleness)
+			if !resource.wasValid(value, since, received) && s.connected(ctx, since, received) {
+				t.Errorf("%s is connected, and shows %s at %s, asked at %s, which was over a second before: %s",
+					s.name, value, resource.path, stamp(sent), resource.history())
+			}
+		}
+	}
+}
+
+func stamp(at time.Time) string { return at.Format("05.000000") }

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+)
+
+// hold returns veneer-hold with a command, for a PostgreSQL.
+func hold(t *testing.T, p *stack.Postgres, arguments ...string) *exec.Cmd {
+	t.Helper()
+	command := holdCommand(t, "../../../deploy/machines/veneer-hold", p.Address, arguments...)
+	command.WaitDelay = time.Second // what it has started may outlive it
+	return command
+}
+
+// outputOf returns what a command says, which must not fail.
+func outputOf(t *testing.T, command *exec.Cmd) string {
+	t.Helper()
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+	return string(output)
+}
+
+func connect(t *testing.T, p *stack.Postgres) *pgx.Conn {
+	t.Helper()
+	return postgrestest.Conn(t, p.URL(p.Address))
+}
+
+func run(t *testing.T, conn *pgx.Conn, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+func awaitCount(t *testing.T, conn *pgx.Conn, want int, sql string) {
+	t.Helper()
+	await(t, fmt.Sprintf("%d: %s", want, sql), func() bool {
+		var got int
+		if err := conn.QueryRow(t.Context(), sql).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		return got >= want
+	})
+}
+
+// Whoever waits when PostgreSQL stops is told so, and has written nothing.
+func TestHeldWritesFailWhenPostgreSQLStops(t *testing.T) {
+	t.Parallel()
+	p := stack.NewPostgres(t)
+	operator := connect(t, p)
+	run(t, operator, "CREATE TABLE numbers (n int)")
+	pid, err := os.ReadFile(filepath.Join(p.Data(), "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	postmaster, _, _ := strings.Cut(string(pid), "\n")
+	fifo, stopCommand := filepath.Join(t.TempDir(), "waits"), fmt.Sprintf("kill -INT %s; while kill -0 %[1]s 2>&-; do sleep .05; done", postmaster)
+	if output, err := exec.CommandContext(t.Context(), "mkfifo", fifo).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	const writers = 30
+	var conns []*pgx.Conn
+	const insert = "INSERT INTO numbers VALUES ($1)"
+	for range writers {
+		conn := connect(t, p)
+		if _, err := conn.Prepare(t.Context(), insert, insert); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	var writing, stopping sync.WaitGroup
+	t.Cleanup(stopping.Wait)
+	holder := hold(t, p, "sh", "-c", "read -r _ <"+fifo+"; "+stopCommand)
+	stopping.Go(func() { outputOf(t, holder) })
+	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_locks WHERE mode = 'ShareLock' AND granted AND relation = 'numbers'::regclass`)
+	for i, conn := range conns {
+		writing.Go(func() {
+			_, err := conn.Exec(t.Context(), insert, i)
+			if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "57P01" {
+				t.Errorf("a write that waits while PostgreSQL stops: %v; want 57P01", err)
+			}
+		})
+	}
+	awaitCount(t, operator, writers, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT%'`)
+	fifoWriter, err := os.OpenFile(fifo, os.O_RDWR, 0) // as opening it to write only would wait for a reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fifoWriter.Close() }()
+	if _, err := fifoWriter.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+	writing.Wait()
+	stopping.Wait()
+}
+
+// A vacuum that nobody has asked for gives way, as it does to everybody.
+func TestHoldIgnoresAutovacuum(t *testing.T) {
+	t.Parallel()
+	p := stack.NewPostgres(t)
+	operator := connect(t, p)
+	run(t, operator,
+		`CREATE TABLE numbers (n int) WITH (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,
+			autovacuum_vacuum_threshold = 0, autovacuum_vacuum_scale_factor = 0)`,
+		"INSERT INTO numbers SELECT generate_series(1, 200000)", "DELETE FROM numbers",
+		"ALTER SYSTEM SET autovacuum_naptime = '1s'", "SELECT pg_reload_conf()")
+	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'numbers'::regclass`)
+	if got := outputOf(t, hold(t, p, "echo", "it's run")); got != "it's run\n" {
+		t.Errorf("beside a vacuum there is said %q; want only what the command says", got)
+	}
+}
+
+// Writes that are held for longer than people wait go on, and that is said.
+func TestHoldReportsExpiry(t *testing.T) {
+	t.Parallel()
+	p := stack.NewPostgres(t)
+	operator := connect(t, p)
+	run(t, operator, "CREATE TABLE numbers (n int)")
+	written := filepath.Join(t.TempDir(), "written")
+	// The command ends only when a write has, that waits for as long as it is held.
+	command := fmt.Sprintf("psql -qc 'INSERT INTO numbers VALUES (1)' && touch %s; exit 3", written)
+	output, err := hold(t, p, "sh", "-c", command).CombinedOutput()
+	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != 3 {
+		t.Errorf("it ended with %v; want the command's status 3", err)
+	}
+	if !strings.Contains(string(output), "writes went on after five seconds") {
+		t.Errorf("there is said %q; want that writes went on", output)
+	}
+	if _, err := os.Stat(written); err != nil {
+		t.Error(err)
+	}
+}

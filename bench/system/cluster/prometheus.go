@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+)
+
+// startPrometheus has a Prometheus watch the cluster as docs/operations/machines.md does, but with
+// the addresses that things have here, and more often.
+func (c *Cluster) startPrometheus(tb testing.TB) {
+	tb.Helper()
+	const interval = "2s"
+	content, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy/machines/prometheus.yml"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var config struct {
+		Global  map[string]string `yaml:"global"`
+		Rules   []string          `yaml:"rule_files"`
+		Scrapes []object          `yaml:"scrape_configs"`
+	}
+	if err := yaml.Unmarshal(content, &config); err != nil {
+		tb.Fatal(err)
+	}
+	for name := range config.Global {
+		config.Global[name] = interval
+	}
+	for i, file := range []string{"monitoring/rules.yml", "machines/rules.yml"} {
+		if config.Rules[i], err = filepath.Abs(filepath.Join(c.options.RepoRoot, "deploy", file)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	targets := c.scrapeTargets(tb)
+	config.Scrapes = slices.DeleteFunc(config.Scrapes, func(scrape object) bool {
+		name, _ := scrape["job_name"].(string)
+		scrape["static_configs"] = []object{{"targets": targets[name]}}
+		return len(targets[name]) == 0
+	})
+
+	p, address := c.newProgram(tb, "prometheus", c.options.Prometheus), stack.FreeAddress(tb)
+	if content, err = yaml.Marshal(&config); err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(p.directory, "prometheus.yml")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	p.arguments = append(p.arguments, "--config.file="+path, "--storage.tsdb.path="+filepath.Join(p.directory, "data"), "--web.listen-address="+address)
+	p.Start(tb)
+	c.Prometheus, c.prometheus = p, stack.Prometheus(address)
+}
+
+// scrapeTargets returns where Prometheus finds each job's metrics.
+func (c *Cluster) scrapeTargets(tb testing.TB) map[string][]string {
+	tb.Helper()
+	all := map[string][]string{"haproxy": {c.stats}, "etcd": c.etcdOps, "minio": c.stores}
+	for _, p := range c.Cores {
+		all["veneer-core"] = append(all["veneer-core"], p.Setting("CORE_OPS_LISTEN"))
+	}
+	for _, p := range c.Edges {
+		all["veneer-edge"] = append(all["veneer-edge"], p.Setting("EDGE_OPS_LISTEN"))
+	}
+	for _, n := range c.Nodes {
+		all["patroni"] = append(all["patroni"], n.patroniAddress)
+	}
+	if c.options.NodeExporter != "" {
+		p, address := c.newProgram(tb, "node-exporter", c.options.NodeExporter), stack.FreeAddress(tb)
+		p.arguments = append(p.arguments, "--web.listen-address="+address)
+		p.Start(tb)
+		all["node"] = []string{address}
+	}
+	return all
+}
+
+// foreignMetric matches the names of metrics that are not Veneer's own, of which it is tested
+// elsewhere that they exist, and whose they are.
+var foreignMetric = regexp.MustCompile(`\b(haproxy|etcd|patroni|minio|node)_\w+`)
+
+// systemdPrefix is how the metrics of its units begin, of which there are none where it does not run.
+const systemdPrefix = "node_systemd_"
+
+// CheckMonitored fails the test if Prometheus cannot watch what is there: if a program
+// gives it no metrics, an alert cannot be evaluated, or asks for a metric that nobody has
+// and so would be silent for ever.
+func (c *Cluster) CheckMonitored(tb testing.TB) {
+	tb.Helper()
+	targets, alerts := c.prometheus.AwaitHealthy(tb)
+	watched := map[string]bool{}
+	for _, t := range targets {
+		watched[t.Labels["job"]] = true
+		if t.Health != "up" {
+			tb.Errorf("Prometheus cannot ask %v: %s", t.Labels, t.LastError)
+		}
+	}
+	checked := 0
+	for _, a := range alerts {
+		if a.Health != "ok" {
+			tb.Errorf("Prometheus cannot evaluate %s: %s", a.Name, a.LastError)
+		}
+		for _, named := range foreignMetric.FindAllStringSubmatch(a.Query, -1) {
+			if !watched[named[1]] || strings.HasPrefix(named[0], systemdPrefix) {
+				continue
+			}
+			if checked++; !c.prometheus.HasMetric(tb, named[0]) {
+				tb.Errorf("%s asks for %s, which nobody has", a.Name, named[0])
+			}
+		}
+	}
+	if checked == 0 {
+		tb.Error("no alert asks for anything of what Veneer stands on")
+	}
+}

@@ -1,0 +1,114 @@
+// Command faults starts a cluster on this machine and keeps it until it is told to stop,
+// or lets everything in it fail and writes what came of it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	measured "github.com/veneer-skins/veneer/bench/speed/results"
+	"github.com/veneer-skins/veneer/bench/system/cluster"
+	"github.com/veneer-skins/veneer/bench/system/faults"
+	"github.com/veneer-skins/veneer/bench/system/stack"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	options := faults.Options{Out: out}
+	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
+	flags.StringVar(&options.Etcd, "etcd", "", "path of etcd")
+	flags.StringVar(&options.MinIO, "minio", "", "path of MinIO")
+	flags.StringVar(&options.MC, "mc", "mc", "path of MinIO's client")
+	flags.StringVar(&options.Prometheus, "prometheus", "", "path of Prometheus, which watches all of it")
+	flags.StringVar(&options.NodeExporter, "node-exporter", "", "path of Prometheus's node exporter")
+	flags.StringVar(&options.RepoRoot, "top", ".", "path of the repository")
+	flags.BoolVar(&options.Direct, "direct", false, "have cores find the primary themselves")
+	flags.StringVar(&options.WrongClock, "wrong-clock", "", "path of a core whose clock can be wrong")
+	flags.StringVar(&options.Only, "only", "", "the name of the only fault")
+	flags.BoolVar(&options.Quick, "quick", false, "try in a minute whether it runs, with one PostgreSQL and no MinIO")
+	stay := flags.Bool("stay", false, "start the cluster and let nothing fail, until told to stop")
+	commit := flags.String("commit", "", "the commit that is tried")
+	report := flags.String("report", "", "the page whose end to write anew, when all faults were tried")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if options.Quick {
+		options.Etcd, options.MinIO = "", ""
+	}
+	if *stay {
+		return runUntilStopped(ctx, options)
+	}
+	machine, err := measured.ThisMachine()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	var rows []faults.Row
+	failed := stack.RunWithTB(ctx, func(tb testing.TB) {
+		tb.Helper()
+		faults.Run(tb, options, func(row faults.Row) { rows = append(rows, row) })
+	})
+	if len(rows) == 0 {
+		return failed
+	}
+	var table strings.Builder
+	fmt.Fprintf(&table, "`make faults` at commit %s, %s, on %s. All of it took %.0f s.\n\n", *commit, began.UTC().Format("2006-01-02 15:04 UTC"), machine, time.Since(began).Seconds())
+	if err := faults.WriteTable(&table, rows); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "\n%s", &table); err != nil || failed != nil {
+		return errors.Join(failed, err)
+	}
+	verdict := faults.Verdict(rows)
+	if *report == "" || options.Only != "" || options.Quick || options.Direct {
+		return verdict
+	}
+	return errors.Join(verdict, rewrite(*report, table.String()))
+}
+
+// generatedMarker is the line of the page after which everything is written anew.
+const generatedMarker = "<!-- make faults writes what follows -->\n"
+
+func rewrite(path, table string) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	prefix, _, found := strings.Cut(string(page), generatedMarker)
+	if !found {
+		return fmt.Errorf("%s has no line %q", path, generatedMarker)
+	}
+	return os.WriteFile(path, []byte(prefix+generatedMarker+"\n"+table), 0o644)
+}
+
+// runUntilStopped keeps a cluster until ctx ends.
+func runUntilStopped(ctx context.Context, options faults.Options) error {
+	err := stack.RunWithTB(ctx, func(tb testing.TB) {
+		tb.Helper()
+		c := cluster.Start(tb, options.Options)
+		c.Describe(tb, options.Out)
+		<-tb.Context().Done()
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package deploytest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// client is somebody who uses a site, over connections of their own.
+type client struct {
+	baseURL, bearer string
+	http            *http.Client
+}
+
+// requestTimeout is how long a visitor waits for an answer: longer than anybody may take.
+const requestTimeout = 30 * time.Second
+
+const jsonType = "application/json"
+
+// do asks once, and returns what is answered with success.
+func (v client) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, v.baseURL+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Authorization", "Bearer "+v.bearer)
+	response, err := v.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode, answer)
+	}
+	return answer, err
+}
+
+// get gets something.
+func (v client) get(ctx context.Context, path string) ([]byte, error) {
+	return v.do(ctx, http.MethodGet, path, "", nil)
+}
+
+// texture is what the API says of one.
+type texture struct {
+	TID  int    `json:"tid"`
+	Hash string `json:"hash"`
+}
+
+// upload uploads a skin that is like no other number's.
+func (v client) upload(ctx context.Context, number int) (texture, error) {
+	sheet := paint.Robot()
+	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows
+	form := stack.SheetForm(fmt.Sprint("skin ", number), skin.Classic, sheet)
+	answer, err := v.do(ctx, http.MethodPost, "/api/textures", stack.UploadType, form)
+	if err != nil {
+		return texture{}, err
+	}
+	var uploaded struct{ Data texture }
+	err = json.Unmarshal(answer, &uploaded)
+	return uploaded.Data, err
+}

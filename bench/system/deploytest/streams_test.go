@@ -1,0 +1,163 @@
+package deploytest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
+)
+
+// smuggledRequest is a body that must never be answered as a request.
+const smuggledRequest = "GET /api HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"
+
+// siteRequests are what streams to a whole site are made of. None needs a database or a
+// password's hash, so that thousands take seconds. None is HEAD: behind its answer one of nginx
+// to HTTP/0.9, which is a page alone, could not be told from a body.
+var siteRequests = []string{
+	"GET /api HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
+	"GET /api/user HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\nConnection: keep-alive\r\nX-Request-ID: {id}\r\n\r\n",
+	"GET /avatar/0?size=64 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\nIf-None-Match: \"x\"\r\n\r\n",
+	"GET /robots.txt HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
+	"OPTIONS /api/players HTTP/1.1\r\nHost: a\r\nOrigin: https://a\r\nX-Request-ID: {id}\r\n\r\n",
+	"POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 13\r\nX-Request-ID: {id}\r\n\r\n{\"email\":\"a\"}",
+	httpservertest.WithContentLength("POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nX-Request-ID: {id}\r\n", smuggledRequest),
+	httpservertest.Chunked("POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nX-Request-ID: {id}\r\n", smuggledRequest, "abc"),
+	httpservertest.WithContentLength("PUT /avatar/0 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", smuggledRequest),
+	"POST /api/auth/login HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\nContent-Type: application/json\r\nX-Request-ID: {id}\r\n\r\n{}",
+	"GET /api HTTP/1.0\r\nX-Request-ID: {id}\r\n\r\n",
+	"GET /api HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
+}
+
+// matchedIDHeader is a field that a balancer adds to an answer: the id of the request for which it
+// takes the answer. It differs from the id in the answer if the two disagree on where a
+// request ends.
+const matchedIDHeader = "X-Asked"
+
+// idHeaderConfig has a balancer add that field, by what replaces lines of its file. nginx also
+// answers on a connection whose client has sent its end.
+var idHeaderConfig = map[string][][2]string{
+	"haproxy": {{"option forwardfor", "option forwardfor\n  http-request set-var(txn.asked) req.fhdr(X-Request-ID) if { req.fhdr_cnt(X-Request-ID) eq 1 } { req.fhdr(X-Request-ID) -m reg ^[-_.0-9A-Za-z]*$ }\n" +
+		"  http-response set-header " + matchedIDHeader + " %[var(txn.asked)]"}},
+	"nginx": {
+		{"upstream core {", "map $http_x_request_id $asked {\n  ~^[-_.0-9A-Za-z]*$ $http_x_request_id;\n}\nupstream core {"},
+		{"client_header_timeout 10s;", "client_header_timeout 10s;\n  proxy_ignore_client_abort on;\n  add_header " + matchedIDHeader + " $asked always;"},
+	},
+}
+
+// requestIDPattern is an id that a program takes from a request.
+var requestIDPattern = regexp.MustCompile(`^[-_.0-9A-Za-z]{1,64}$`)
+
+// Through each balancer, with its file, broken requests are answered as without it, or
+// refused by one of the two; and an answer is always that to the request for which the
+// balancer takes it: none comes from the body of another request. TEST_STREAMS sends more
+// than a thousand.
+func TestStreamsThroughBalancers(t *testing.T) {
+	t.Parallel()
+	streams := 1000
+	if text, ok := os.LookupEnv("TEST_STREAMS"); ok {
+		var err error
+		if streams, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("TEST_STREAMS: %v", err)
+		}
+	}
+	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
+	core.Set("CORE_LIMIT_REQUESTS", "0")
+	s := stack.StartWith(t, core)
+	edge, api := strings.TrimPrefix(s.EdgeURL, "http://"), strings.TrimPrefix(s.CoreURL, "http://")
+	operators, edgeOperators := core.Address(t, "operators"), s.Edge.Address(t, "operators")
+	for _, b := range balancers[:2] { // Varnish would keep answers
+		t.Run(b.program, func(t *testing.T) {
+			t.Parallel()
+			write := b.write
+			b.write = func(t *testing.T, content, address, work string, servers []server) []string {
+				t.Helper()
+				for _, line := range idHeaderConfig[b.program] {
+					content = replaceOnce(t, content, line[0], line[1])
+				}
+				return write(t, content, address, work, servers)
+			}
+			url := b.start(t, []server{
+				{"core", "8080", "9080", api, operators}, {"edge-1", "8081", "9081", edge, edgeOperators}, {"edge-2", "8081", "9081", edge, edgeOperators},
+			})
+			compareStreams(t, edge, strings.TrimPrefix(url, "http://"), b.program, streams)
+		})
+	}
+}
+
+// compareStreams sends streams to a site directly and through something else, several at
+// once.
+func compareStreams(t *testing.T, direct, through, name string, streams int) {
+	t.Helper()
+	var workers sync.WaitGroup
+	var counted sync.Mutex
+	total := 0
+	for worker := range 8 {
+		generator := httpservertest.NewGenerator(fmt.Sprint(name[:1], worker), uint64(worker), siteRequests)
+		workers.Go(func() {
+			for range streams / 8 {
+				if t.Failed() {
+					return
+				}
+				n := compareStream(t, direct, through, generator.Next())
+				counted.Lock()
+				total += n
+				counted.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	if total < streams && !t.Failed() {
+		t.Errorf("of %d streams only %d answers are the same", streams, total)
+	}
+}
+
+// compareStream returns how many answers are the same.
+func compareStream(t *testing.T, direct, through string, s httpservertest.Stream) (same int) {
+	t.Helper()
+	want, err := httpservertest.Exchange(t.Context(), direct, s)
+	if err != nil {
+		t.Errorf("directly: %v\n%s", err, s)
+	}
+	got, err := httpservertest.Exchange(t.Context(), through, s)
+	if err != nil && !errors.Is(err, httpservertest.ErrStatusLine) { // nginx refuses what it takes for HTTP/0.9 without one
+		t.Errorf("through %s: %v\n%s", through, err, s)
+	}
+	for i, answer := range got {
+		request := answer.Header.Get(matchedIDHeader)
+		// What cannot be read has an id of its own, and what the balancer itself refuses none.
+		isRefused := answer.Status >= 400 && (answer.ID == "generated" || answer.ID == "")
+		if requestIDPattern.MatchString(request) && answer.ID != request && !isRefused {
+			t.Errorf("answer %d is that to %q, and was taken for that to %q:\n%s", i+1, answer.ID, request, s)
+		}
+	}
+	// From the first refusal on each side has read another stream: the stricter one closes.
+	for same < min(len(want), len(got)) {
+		a, b := want[same], got[same]
+		if a.Status >= 400 && b.Status >= 400 {
+			same++
+			if a.IsLast() || b.IsLast() || a.Status != b.Status {
+				return same
+			}
+			continue
+		}
+		if a.Status >= 400 || b.Status >= 400 {
+			return same
+		}
+		if a.Status == 100 || b.Status == 100 { // a balancer may say so by itself
+			return same
+		}
+		if a.Status != b.Status || a.ID != b.ID || a.Body != b.Body {
+			t.Errorf("answer %d is %d for %q; directly it is %d for %q:\n%s", same+1, b.Status, b.ID, a.Status, a.ID, s)
+		}
+		same++
+	}
+	return same
+}

@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+)
+
+// Who an answer is for.
+type audience string
+
+const (
+	crossOrigin audience = "everybody" // pictures, which other sites show
+	sameOrigin  audience = "the asker" // all else
+)
+
+// wantHeaders are the headers that all answers to an audience have, once each.
+var wantHeaders = map[audience]map[string]string{
+	crossOrigin: {
+		"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin", "Access-Control-Allow-Origin": "*",
+		"Access-Control-Expose-Headers": "Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID",
+	},
+	sameOrigin: {
+		"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
+		"Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+	},
+}
+
+// inspector sends requests to real programs and looks at the headers of what they say.
+type inspector struct {
+	statuses map[audience]map[int]bool // seen
+}
+
+// check checks an answer.
+func (w inspector) check(t *testing.T, request string, to audience, status int, header http.Header) {
+	t.Helper()
+	w.statuses[to][status] = true
+	for name, want := range wantHeaders[to] {
+		if got := header.Values(name); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %d with %s %q; want %q", request, status, name, got, want)
+		}
+	}
+	if ids := header.Values("X-Request-Id"); len(ids) != 1 || ids[0] == "" {
+		t.Errorf("%s: %d with X-Request-ID %q; want one", request, status, ids)
+	}
+	policy := header.Get("Content-Security-Policy")
+	if to == sameOrigin && (len(header.Values("Content-Security-Policy")) != 1 || !strings.HasPrefix(policy, "default-src 'none'; ") || !strings.Contains(policy, "frame-ancestors 'none'")) {
+		t.Errorf("%s: %d with the policy %q", request, status, policy)
+	}
+	for _, name := range []string{"Server", "X-Powered-By"} {
+		if got := header.Get(name); got != "" {
+			t.Errorf("%s: %d tells that %s is %s", request, status, name, got)
+		}
+	}
+}
+
+// send sends a request as the header says.
+func (w inspector) send(t *testing.T, to audience, method, address string, header http.Header, body string) http.Header {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(request.Header, header)
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	w.check(t, method+" "+address, to, response.StatusCode, response.Header)
+	if !strings.HasSuffix(address, edgeproto.ChangesPath) { // which is endless
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			t.Errorf("%s %s: %v", method, address, err)
+		}
+	}
+	return response.Header
+}
+
+// raw sends what is no request, or none that is read.
+func (w inspector) raw(t *testing.T, to audience, base, sent string) {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, sent); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	w.check(t, fmt.Sprintf("%.40q at %s", sent, base), to, response.StatusCode, response.Header)
+}
+
+// sendUnreadable sends to a listener what it reads no further than it must.
+func (w inspector) sendUnreadable(t *testing.T, to audience, base string) {
+	t.Helper()
+	w.raw(t, to, base, "nonsense\r\n\r\n")
+	w.raw(t, to, base, "GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 20<<10)+"\r\n\r\n")
+	w.raw(t, sameOrigin, base, "POST /api/auth/login HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 3000000\r\n\r\n{")
+}
+
+// paths returns the paths of the document, with something in place of what is in braces.
+func paths(t *testing.T, hash string) []string {
+	t.Helper()
+	content, err := os.ReadFile("../../../core/api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct{ Paths map[string]any }
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		t.Fatal(err)
+	}
+	const uuid = "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"
+	concrete := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{digest}/{file}", "0000000000000000/start.js", "{id}", uuid, "{uuid}", uuid, "{name}", "Ann_1", "{hash}", hash)
+	var all []string
+	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
+		all = append(all, concrete.Replace(path))
+	}
+	if len(all) < 50 {
+		t.Fatalf("the document has only %d paths", len(all))
+	}
+	return all
+}
+
+// Whatever is asked of any listener, and whatever comes of it, the answer tells browsers
+// what they may make of it.
+func TestEveryAnswerHasItsHeaders(t *testing.T) {
+	t.Parallel()
+	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
+	core.Set("CORE_LIMIT_REQUESTS", "0")
+	core.Set("CORE_LIMIT_CHANGES", "0")
+	core.Set("CORE_LIMIT_REGISTRATIONS", "1")
+	s := stack.StartWith(t, core)
+	ann := signUp(t, s.CoreURL)
+	uploaded := ann.upload(t, "first", drawSheet(10)).Data
+	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"})
+	ann.call(t, http.MethodPut, "/api/players/1/textures", map[string]any{"skin": uploaded.TID})
+
+	w := inspector{statuses: map[audience]map[int]bool{crossOrigin: {}, sameOrigin: {}}}
+	signedIn := http.Header{"Authorization": {"Bearer " + ann.token}}
+	api, others := []string{"/api"}, []string{"/api/nothing", "/nothing", "/", "/robots.txt", "/avatar/user/x", "/avatar/1?size=x", "/avatar/9", "/avatar/player/Nobody"}
+	for _, path := range paths(t, uploaded.Hash) {
+		if strings.HasPrefix(path, "/api/") {
+			api = append(api, path)
+		} else {
+			others = append(others, path)
+		}
+	}
+	walk := func(paths ...string) {
+		t.Helper()
+		for _, path := range paths {
+			isAPI := path == "/api" || strings.HasPrefix(path, "/api/")
+			to := crossOrigin
+			if isAPI {
+				to = sameOrigin
+			}
+			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} {
+				w.send(t, to, method, s.EdgeURL+path, nil, "")
+			}
+			etag := w.send(t, to, "GET", s.EdgeURL+path, signedIn, "").Get("Etag")
+			w.send(t, to, "GET", s.EdgeURL+path, http.Header{"If-None-Match": {etag}}, "")
+			w.send(t, to, "GET", s.EdgeURL+path, http.Header{"If-Match": {`"another"`}}, "")
+		}
+	}
+	walk(append(api, others...)...)
+	for kind, body := range map[string]string{"application/json": "{", "text/plain": "x", "application/x-www-form-urlencoded": "email=x"} {
+		w.send(t, sameOrigin, "POST", s.CoreURL+"/api/auth/login", http.Header{"Content-Type": {kind}}, body)
+	}
+	w.send(t, sameOrigin, "POST", s.CoreURL+"/api/auth/register", http.Header{"Content-Type": {"application/json"}}, `{"email":"bob@example.com","password":"correct horse","nickname":"Bob"}`)
+	browser := http.Header{"Accept": {"text/html,*/*;q=0.8"}}
+	for _, path := range []string{"/nothing", "/", "/robots.txt"} {
+		for _, header := range []http.Header{nil, browser} {
+			w.send(t, sameOrigin, "GET", s.CoreURL+path, header, "")
+			w.send(t, crossOrigin, "GET", s.EdgeURL+path, header, "")
+		}
+	}
+	w.sendUnreadable(t, sameOrigin, s.CoreURL)
+	w.sendUnreadable(t, crossOrigin, s.EdgeURL)
+
+	edges := "http://" + s.Core.Address(t, "edges")
+	for _, path := range []string{edgeproto.LookupPath, edgeproto.ChangesPath, edgeproto.AcknowledgePath, edgeproto.LikedPath, "/"} {
+		for _, header := range []http.Header{nil, {"Authorization": {"Bearer " + s.Core.Setting("CORE_EDGE_SECRETS")}}} {
+			w.send(t, sameOrigin, "GET", edges+path, header, "")
+			w.send(t, sameOrigin, "POST", edges+path, header, `{"keys":[]}`)
+		}
+	}
+	w.sendUnreadable(t, sameOrigin, edges)
+	for _, program := range []*stack.Process{s.Core, s.Edge} {
+		operators := "http://" + program.Address(t, "operators")
+		for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof", "/debug/pprof/cmdline", "/debug/pprof/heap", "/debug/pprof/nothing", "/"} {
+			w.send(t, sameOrigin, "GET", operators+path, nil, "")
+		}
+		w.sendUnreadable(t, sameOrigin, operators)
+	}
+
+	s.Core.Kill(t)
+	walk(append(others, "/avatar/player/Unheard_of", "/api/user")...)
+
+	for to, want := range map[audience][]int{
+		crossOrigin: {200, 204, 304, 400, 404, 405, 412, 422, 431, 503},
+		sameOrigin:  {200, 204, 304, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 431, 503},
+	} {
+		if got := slices.Sorted(maps.Keys(w.statuses[to])); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("answers to %s had the statuses %v; want %v", to, got, want)
+		}
+	}
+}

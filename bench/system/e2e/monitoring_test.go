@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
+)
+
+// monitoring is where the rules and dashboards for operators are.
+const monitoring = "../../../deploy/monitoring/"
+
+// rule is an alert.
+type rule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+// readYAML reads a file of YAML.
+func readYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.Unmarshal(content, into)
+	}
+	if err != nil {
+		t.Fatalf("read %s: %v", path, err)
+	}
+}
+
+// alerts returns all rules.
+func alerts(t *testing.T) (all []rule) {
+	t.Helper()
+	var file struct{ Groups []struct{ Rules []rule } }
+	readYAML(t, monitoring+"rules.yml", &file)
+	for _, group := range file.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all
+}
+
+// panel is a part of a dashboard, as far as these tests look.
+type panel struct {
+	ID          int
+	Type, Title string
+	Datasource  struct{ UID string }
+	FieldConfig struct{ Defaults struct{ Unit string } }
+	Targets     []struct {
+		Expr       string
+		Datasource struct{ UID string }
+	}
+}
+
+// dashboards returns the panels of every dashboard by its file's name.
+func dashboards(t *testing.T) map[string][]panel {
+	t.Helper()
+	paths, err := filepath.Glob(monitoring + "dashboards/*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there are no dashboards: %v", err)
+	}
+	all := map[string][]panel{}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var dashboard struct{ Panels []panel }
+		if err := json.Unmarshal(content, &dashboard); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all[filepath.Base(path)] = dashboard.Panels
+	}
+	return all
+}
+
+// Whoever is woken is told how urgent it is, what it is, and what to do; and that the
+// alert works has been tried.
+func TestAlertsAreActionable(t *testing.T) {
+	t.Parallel()
+	tests, err := os.ReadFile(monitoring + "rules_test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range alerts(t) {
+		if severity := rule.Labels["severity"]; severity != "critical" && severity != "warning" {
+			t.Errorf("%s has the severity %q", rule.Alert, severity)
+		}
+		if rule.For == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+			t.Errorf("%s lacks a duration, a summary or a description", rule.Alert)
+		}
+		if !bytes.Contains(tests, []byte(`'{alertname="`+rule.Alert+`"}'`)) {
+			t.Errorf("%s fires in no test", rule.Alert)
+		}
+	}
+}
+
+// A dashboard shows figures in their units, from whatever data source it is opened with.
+func TestDashboardsUseVariables(t *testing.T) {
+	t.Parallel()
+	const chosen = "${datasource}"
+	for file, panels := range dashboards(t) {
+		seen := map[int]bool{}
+		for _, panel := range panels {
+			if seen[panel.ID] {
+				t.Errorf("%s: two panels have the number %d", file, panel.ID)
+			}
+			seen[panel.ID] = true
+			if panel.Type == "row" {
+				continue
+			}
+			if panel.FieldConfig.Defaults.Unit == "" || len(panel.Targets) == 0 || panel.Datasource.UID != chosen {
+				t.Errorf("%s: %q lacks a unit, a query or the variable for the data source", file, panel.Title)
+			}
+			for _, target := range panel.Targets {
+				if target.Datasource.UID != chosen || !strings.Contains(target.Expr, `instance=~"$instance"`) {
+					t.Errorf("%s: %q asks for more than was chosen: %s", file, panel.Title, target.Expr)
+				}
+			}
+		}
+	}
+}
+
+var (
+	// sampleLine matches the name and the labels of a line of /metrics.
+	sampleLine = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? `)
+	// selector matches a metric in a query, and the labels that it is asked for by.
+	selector = regexp.MustCompile(`\b((?:veneer|process|go)_\w+)(?:\{([^}]*)\})?`)
+	// label matches the name of a label in either.
+	label = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
+)
+
+// emitted returns what programs emit: the names of metrics, each with those of the
+// labels that it has in some line.
+func emitted(t *testing.T, programs ...*stack.Process) map[string]map[string]bool {
+	t.Helper()
+	all := map[string]map[string]bool{}
+	for _, program := range programs {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+program.Address(t, "operators")+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(response.Body)
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "#") {
+				continue
+			}
+			match := sampleLine.FindStringSubmatch(lines.Text())
+			if match == nil {
+				t.Fatalf("%q is no sample", lines.Text())
+			}
+			if all[match[1]] == nil {
+				all[match[1]] = map[string]bool{"job": true, "instance": true} // which Prometheus adds
+			}
+			for _, l := range label.FindAllStringSubmatch(match[2], -1) {
+				all[match[1]][l[1]] = true
+			}
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+	}
+	return all
+}
+
+// What rules and dashboards ask for, the programs say: an alert on a metric that was
+// renamed would be silent for ever.
+func TestMonitoredMetricsAreEmitted(t *testing.T) {
+	t.Parallel()
+	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
+	// Purges and e-mail are counted where there are some. Nothing answers there.
+	core.Set("CORE_PURGE_URL", "http://127.0.0.1:1/purge")
+	core.Set("CORE_PURGE_SECRET", "a secret of core and the network")
+	core.Set("CORE_SMTP_HOST", "127.0.0.1")
+	core.Set("CORE_SMTP_PORT", "1")
+	core.Set("CORE_SMTP_TLS", "none")
+	core.Set("CORE_SMTP_FROM", "noreply@example.org")
+	core.Set("CORE_MAIL_URL", "https://skins.example.org")
+	s := stack.StartWith(t, core)
+
+	// Pictures are counted once there was one.
+	hash := signUp(t, s.CoreURL).upload(t, "first", drawSheet(10)).Data.Hash
+	if picture, status := fetch(t, s.EdgeURL+"/avatar/hash/"+hash+"?png"); picture == nil {
+		t.Fatalf("the avatar: %d", status)
+	}
+
+	secured := stack.NewCore(t, blobstoretest.Directory(t).Config)
+	chain, key := tlsreloadtest.NewAuthority(t).Issue(t)
+	secured.Set("CORE_TLS_CERT", chain)
+	secured.Set("CORE_TLS_KEY", key)
+	secured.Start(t)
+
+	metrics := emitted(t, s.Core, s.Edge, secured)
+	checked := 0
+	check := func(where, query string) {
+		for _, match := range selector.FindAllStringSubmatch(query, -1) {
+			checked++
+			labels, ok := metrics[match[1]]
+			if !ok {
+				t.Errorf("%s: nothing emits %s", where, match[1])
+				continue
+			}
+			for _, l := range label.FindAllStringSubmatch(match[2], -1) {
+				if !labels[l[1]] {
+					t.Errorf("%s: %s has no label %s", where, match[1], l[1])
+				}
+			}
+		}
+	}
+	for _, rule := range alerts(t) {
+		check(rule.Alert, rule.Expr)
+	}
+	for file, panels := range dashboards(t) {
+		for _, panel := range panels {
+			for _, target := range panel.Targets {
+				check(file+", "+panel.Title, target.Expr)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d metrics were found in rules and dashboards", checked)
+	}
+}

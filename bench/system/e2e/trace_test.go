@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
+)
+
+// startLogging starts a system whose programs log every request and take us for a proxy they
+// trust, with further settings of which each program has its own.
+func startLogging(t *testing.T, settings map[string]string) *stack.System {
+	t.Helper()
+	files := blobstoretest.Directory(t).Config
+	core := stack.NewCore(t, files)
+	set := func(p *stack.Process, prefix string) {
+		p.Set(prefix+"LOG_SAMPLE_RATE", "1")
+		p.Set(prefix+"TRUSTED_PROXIES", "127.0.0.0/8")
+		for name, value := range settings {
+			p.Set(strings.Replace(name, "…", prefix, 1), value)
+		}
+	}
+	set(core, "CORE_")
+	core.Start(t)
+	edge := stack.NewEdge(t, files, core)
+	set(edge, "EDGE_")
+	edge.Start(t)
+	edge.AwaitReady(t)
+	return &stack.System{Core: core, Edge: edge, CoreURL: "http://" + core.Address(t, "public"), EdgeURL: "http://" + edge.Address(t, "public")}
+}
+
+// getOK gets something with a header, and demands success.
+func getOK(t *testing.T, address string, header map[string]string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %.100q, %v", address, response.StatusCode, body, err)
+	}
+}
+
+// One id names a request in the log of the edge, and what that asks core for its sake
+// in the log of core.
+func TestOneIDInAllLogs(t *testing.T) {
+	t.Parallel()
+	s := startLogging(t, nil)
+	hash := signUp(t, s.CoreURL).upload(t, "first", drawSheet(11)).Data.Hash
+	for _, request := range []struct{ id, path, edge, core string }{
+		{"a-picture", "/avatar/hash/" + hash, "/avatar/hash/{hash}", "POST /edges/v1/mappings"},
+		{"of-the-api", "/api/textures", "/api", "GET /api/textures"},
+	} {
+		getOK(t, s.EdgeURL+request.path, map[string]string{"X-Request-ID": request.id})
+		for program, route := range map[*stack.Process]string{s.Edge: request.edge, s.Core: request.core} {
+			program.AwaitLine(t, func(line map[string]any) bool {
+				return line["msg"] == "request" && line["request_id"] == request.id && strings.Contains(fmt.Sprint(line["route"]), route)
+			})
+		}
+	}
+}
+
+// What a picture that nobody has asked for before takes is one trace, from the edge's
+// door to the database of core.
+func TestOneTraceThroughBothPrograms(t *testing.T) {
+	t.Parallel()
+	collector := tracingtest.Start(t)
+	s := startLogging(t, map[string]string{"…TRACES_URL": collector.URL, "…TRACES_SAMPLE": "0", "OTEL_BSP_SCHEDULE_DELAY": "50"})
+	c := signUp(t, s.CoreURL)
+	hash := c.upload(t, "first", drawSheet(12)).Data.Hash
+
+	const picture, again, api = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c", "2af7651916cd43dd8448eb211c80319c"
+	traced := func(id string) map[string]string {
+		return map[string]string{"Traceparent": "00-" + id + "-b7ad6b7169203331-01"}
+	}
+	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", traced(picture))
+	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", nil)
+	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", traced(again))
+	apiHeader := traced(api)
+	apiHeader["Authorization"] = "Bearer " + c.token
+	getOK(t, s.EdgeURL+"/api/user", apiHeader)
+
+	// Programs that end send what they have left.
+	for _, program := range []*stack.Process{s.Edge, s.Core} {
+		if err := program.Stop(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	traces := map[string][]tracingtest.Span{}
+	for _, span := range collector.Spans() {
+		traces[span.Trace] = append(traces[span.Trace], span)
+	}
+	if got := slices.Sorted(maps.Keys(traces)); !slices.Equal(got, []string{picture, again, api}) {
+		t.Fatalf("there are the traces %q", got)
+	}
+
+	// Each span of the picture, with what it is a part of.
+	names := map[string]string{"b7ad6b7169203331": "us"}
+	for _, span := range traces[picture] {
+		names[span.ID] = span.Program + " " + span.Name
+		if span.Error != "" || span.Ended.Before(span.Began) {
+			t.Errorf("%s failed with %q, or ended before it began", span.Name, span.Error)
+		}
+	}
+	var got []string
+	const query = "veneer-core WITH"
+	for _, span := range traces[picture] {
+		// What a new connection takes, and a statement that is new to it, is not always there.
+		if span.Name != "connect" && names[span.Parent] != query {
+			got = append(got, names[span.ID]+" < "+names[span.Parent])
+		}
+	}
+	// The edge looks again if it hears of a change meanwhile, as it may of the upload.
+	slices.Sort(got)
+	got = slices.Compact(got)
+	const root, lookupSpan = "veneer-edge /avatar/hash/{hash}", "veneer-edge POST /edges/v1/mappings"
+	want := []string{
+		root + " < us",
+		"veneer-edge lookup < " + root,
+		lookupSpan + " < veneer-edge lookup",
+		"veneer-core POST /edges/v1/mappings < " + lookupSpan,
+		"veneer-core pool.acquire < veneer-core POST /edges/v1/mappings",
+		query + " < veneer-core POST /edges/v1/mappings",
+		"veneer-edge picture < " + root,
+		"veneer-edge fetch < veneer-edge picture",
+		"veneer-edge texture store: get < veneer-edge fetch",
+		"veneer-edge queue < veneer-edge picture",
+		"veneer-edge decode < veneer-edge picture",
+		"veneer-edge draw < veneer-edge picture",
+		"veneer-edge encode < veneer-edge picture",
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the trace of a picture (-want +got):\n%s", diff)
+	}
+	if len(traces[again]) != 1 || traces[again][0].Attributes["outcome"] != "hit" {
+		t.Errorf("the trace of a hit is %+v", traces[again])
+	}
+	inCore := slices.ContainsFunc(traces[api], func(s tracingtest.Span) bool { return s.Program == "veneer-core" && s.Name == "GET /api/user" })
+	if !inCore {
+		t.Errorf("the trace of a request that is passed on is %+v", traces[api])
+	}
+}

@@ -1,0 +1,190 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+const createSmall = `CREATE DATABASE small`
+
+// diskFull has a site of a core and an edge, with a directory of textures on a disk of
+// its own, whose disk becomes full. The load of the cluster goes on beside it, and is
+// not what the row tells of.
+func (s *harness) diskFull() {
+	if os.Geteuid() != 0 {
+		s.row.Skipped = "a disk of its own takes root"
+		return
+	}
+	disk := s.Directory(s, "textures.disk")
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m,mode=755"); err != nil {
+		s.row.Skipped = fmt.Sprintf("nothing can be mounted: %v", err)
+		return
+	}
+	s.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	conn := s.Conn(s)
+	_, err := conn.Exec(s.Context(), createSmall)
+	_ = conn.Close(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	files := blobstore.Config{URL: "file://" + disk}
+	core := stack.NewCoreAt(s, files, strings.Replace(s.Cores[0].Setting("CORE_DATABASE_URL"), "/postgres?", "/small?", 1))
+	core.Set("CORE_LIMIT_REQUESTS", "0")
+	core.Set("CORE_LIMIT_CHANGES", "0")
+	core.Set("CORE_LIMIT_UPLOADS", "0")
+	site := stack.StartWith(s, core)
+	user := site.Core.SignIn(s, 1)[0]
+
+	ballast := filepath.Join(disk, "ballast")
+	fill := func() {
+		for size := 4 << 20; size > 0; size /= 2 { // until not even a byte fits
+			file, err := os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err != nil {
+				s.Fatal(err)
+			}
+			_, _ = file.Write(make([]byte, size))
+			_ = file.Close()
+		}
+	}
+	hits, misses, reads, writes := newCounts(), newCounts(), newCounts(), newCounts()
+	var hashes []string
+	request := func(t *counts, base, method, path, contentType string, body []byte) []byte {
+		began := time.Now()
+		status, content, err := call(s.writeLog.client, base, method, path, user.Bearer, contentType, body)
+		switch took := time.Since(began); {
+		case err != nil:
+			t.failure("no answer", took)
+		case status != http.StatusOK:
+			t.failure(fmt.Sprint(status), took)
+		default:
+			t.success(took)
+			return content
+		}
+		return nil
+	}
+	round := func(n int) {
+		form := stack.SheetForm("own", skin.Classic, paint.Noise(uint64(n), 64, 64))
+		if content := request(writes, site.CoreURL, http.MethodPost, "/api/textures", stack.UploadType, form); content != nil {
+			_, after, _ := strings.Cut(string(content), `"hash":"`)
+			hashes = append(hashes, after[:64])
+		}
+		request(hits, site.EdgeURL, http.MethodGet, "/avatar/hash/"+hashes[0], "", nil)
+		request(misses, site.EdgeURL, http.MethodGet, fmt.Sprintf("/avatar/hash/%s?size=%d", hashes[n%len(hashes)], 8*(1+n%64)), "", nil)
+		request(reads, site.CoreURL, http.MethodGet, "/api/closet", "", nil)
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	began := time.Now()
+	filled := false
+	for n := 0; time.Since(began) < 10*time.Second; n++ {
+		switch since := time.Since(began); {
+		case !filled && since > 2*time.Second:
+			fill()
+			filled = true
+		case filled && since > 8*time.Second:
+			_ = os.Remove(ballast)
+		}
+		round(n)
+		<-tick.C
+	}
+	for _, t := range []*counts{hits, misses, reads, writes} {
+		t.end()
+	}
+	if time.Since(writes.last) > time.Second {
+		s.addProblem("uploads do not go on: %s", writes)
+	}
+	for _, hash := range hashes {
+		if digest := s.fetchDigest(site.EdgeURL, "/textures/"+hash); digest != hash {
+			s.row.Lost++ // it is one upload
+			s.logf("LOST: the file %s is shown as %s", hash, digest)
+		}
+	}
+	s.row.Standalone = &traffic{hits, misses, reads, writes}
+	s.addNote("the figures are those of that site, which was asked 20 times a second for each; those that compare are of the cluster, which was whole meanwhile, and of that site's files")
+}
+
+// clockWrong has a core's clock be wrong by several spans in turn, and tells whose tokens
+// work where: everybody's everywhere, if the span is one that core allows for.
+func (s *harness) clockWrong() {
+	if s.WrongClock == "" {
+		s.row.Skipped = "there is no core whose clock can be wrong"
+		return
+	}
+	wrong, right := s.Cores[0], s.Cores[1]
+	at := func(p *stack.Process) string { return "http://" + p.Setting("CORE_LISTEN") }
+	statusOf := func(p *stack.Process, bearer string) int {
+		status, _, err := call(s.writeLog.client, at(p), http.MethodGet, "/api/user", bearer, "", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return status
+	}
+	refresh := func(p *stack.Process, bearer string) (status int, token string) {
+		status, content, err := call(s.writeLog.client, at(p), http.MethodPost, "/api/auth/refresh", bearer, "", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		_, token, _ = strings.Cut(string(content), `"token":"`)
+		token, _, _ = strings.Cut(token, `"`)
+		return status, token
+	}
+	original := wrong.UseBinary(s.WrongClock)
+	for _, clock := range []struct {
+		offset time.Duration
+		want   []int // the statuses, in the order of the note
+	}{
+		{4 * time.Second, []int{200, 200, 200}},
+		{10 * time.Minute, []int{200, 200, 401}},
+		{-10 * time.Minute, []int{401, 401}},
+	} {
+		wrong.Kill(s)
+		wrong.Set("WRONG_CLOCK", clock.offset.String())
+		wrong.Start(s)
+		wrong.AwaitReady(s)
+		p := s.writeLog.take()
+		p.voided.Store(true)
+		status, good := refresh(right, p.Bearer) // as new as can be: a core that is behind takes old ones
+		if status != http.StatusOK {
+			s.Fatalf("a good token's refresh is answered %d", status)
+		}
+		got := []int{statusOf(wrong, good)}
+		span := fmt.Sprintf("%+.0f s", clock.offset.Seconds())
+		status, token := refresh(wrong, good)
+		if status == http.StatusOK {
+			got = append(got, statusOf(wrong, token), statusOf(right, token))
+			s.addNote("%s: a good token is answered %d there; what its refresh gives, %d there and %d elsewhere", span, got[0], got[1], got[2])
+		} else {
+			got = append(got, status)
+			s.addNote("%s: a good token is answered %d there, and its refresh %d", span, got[0], got[1])
+		}
+		if !slices.Equal(got, clock.want) {
+			s.addProblem("at %s tokens are answered %d and not %d", span, got, clock.want)
+		}
+		if status != http.StatusOK {
+			s.sleep(2 * time.Second)
+			continue
+		}
+		if status, _, err := call(s.writeLog.client, at(wrong), http.MethodPost, "/api/auth/logout", token, "", nil); err != nil || status != http.StatusNoContent {
+			s.addProblem("at %s signing out is answered %d, %v", span, status, err)
+		}
+		if status := statusOf(right, p.Bearer); status != http.StatusUnauthorized {
+			s.row.Lost++
+			s.logf("LOST: who signed out where the clock is wrong is answered %d elsewhere", status)
+		}
+		s.sleep(2 * time.Second)
+	}
+	wrong.Kill(s)
+	wrong.UseBinary(original)
+	wrong.Start(s)
+}

@@ -1,0 +1,334 @@
+// Package faults lets everything in a cluster fail in turn while people look at pictures
+// and write, and tells what they noticed and whether anything was lost.
+package faults
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system/cluster"
+)
+
+// Options say which faults there are.
+type Options struct {
+	cluster.Options
+
+	Only       string // the name of the only fault; empty for all
+	WrongClock string // path of a core whose clock the setting WRONG_CLOCK makes wrong
+	Quick      bool   // tries in seconds whether it runs, and only what takes no Patroni and no MinIO
+	Out        io.Writer
+}
+
+// The constant load, in requests a second.
+const (
+	hitRate   = 200 // pictures that every edge has in memory
+	missRate  = 8   // pictures that nobody has asked for, most of skins that an edge must fetch
+	readRate  = 60  // reads of the API
+	writeRate = 20
+	// writers is how many writes can be under way.
+	writers = 60
+	// seededUsers have written before: new pictures are of their skins, of which an edge
+	// has memory for a third, and those of the well-known among them are hits.
+	seededUsers = 192
+	hotUsers    = 64
+	userCount   = 6000
+	// margin is how long there is load before a fault, and after it.
+	margin = 2 * time.Second
+)
+
+// harness is a cluster with its people, under load or not.
+type harness struct {
+	Options
+	*cluster.Cluster
+	testing.TB
+
+	writeLog        *writeLog
+	paths           []string // of hits
+	hits, hitBodies [][]byte // requests for them, and what they show
+	misses, reads   [][]byte
+	nextMiss        int
+
+	first int  // how many people had begun to write before the fault that is under way
+	row   *Row // of that fault
+}
+
+// fault is something that fails.
+type fault struct {
+	name string
+	// description says what is done.
+	description string
+	expected    expectation
+	// run lets it fail and puts it right.
+	run func(s *harness)
+}
+
+// expectation is what a fault may cost.
+type expectation struct {
+	missesFail bool // new pictures may fail
+	writesFail bool // writes may fail all the time
+	readsFail  bool // and reads
+	// writesRefused is that some writes must fail, all of them with 503, and with all of them that
+	// there is no success for so long.
+	writesRefused bool
+	minWriteGap   time.Duration
+	knownIssue    bool // new pictures may fail, and writes stand still for longer, as docs/operations/faults.md says
+	// planned is what operators do on purpose, by which no read or write may fail.
+	planned bool
+}
+
+// Run starts a cluster and lets everything in it fail, and tells what came of each fault
+// when that is over.
+func Run(tb testing.TB, options Options, tell func(Row)) {
+	tb.Helper()
+	began := time.Now()
+	options.Settings = map[string]string{"EDGE_SHEET_BYTES": "1048576"} // the least
+	s := &harness{Options: options, TB: tb}
+	s.Cluster = cluster.Start(tb, options.Options)
+	s.logf("the cluster runs after %.0f s", time.Since(began).Seconds())
+	if s.Prometheus != nil {
+		s.CheckMonitored(tb)
+		s.Prometheus.Kill(tb) // it would take of the processors that faults are measured with
+		s.logf("Prometheus can watch all of it")
+	}
+	s.populate()
+	runs := 0
+	for _, f := range s.faults() {
+		if options.Only != "" && options.Only != f.name {
+			continue
+		}
+		tell(*s.runFault(f))
+		runs++
+	}
+	if runs == 0 {
+		tb.Fatalf("there is no fault %q", options.Only)
+	}
+	// What a later fault took of an earlier one's is found now, and files are fetched from the
+	// store, by edges that have nothing in memory.
+	for _, edge := range s.Edges {
+		edge.Kill(s)
+		edge.Start(s)
+	}
+	s.AwaitHealthy(s)
+	s.row = &Row{Fault: "everybody, in the end"}
+	s.compare(s.writeLog.startedAfter(0))
+	s.logf("in the end: acknowledged %d, lost %d, unlike %d", s.row.Acknowledged, s.row.Lost, s.row.Mismatched)
+	s.logf("all of it took %.0f s", time.Since(began).Seconds())
+	tell(*s.row)
+}
+
+func (s *harness) logf(format string, values ...any) {
+	fmt.Fprintf(s.Out, "==> "+format+"\n", values...)
+}
+
+// runFault lets one thing fail under load, and compares.
+func (s *harness) runFault(f fault) *Row {
+	s.Helper()
+	s.warmCaches()
+	s.row = &Row{Fault: f.name, Description: f.description, expected: f.expected}
+	s.writeLog.mu.Lock()
+	s.first = len(s.writeLog.active)
+	s.writeLog.mu.Unlock()
+	began := time.Now()
+	l := s.startLoad()
+	s.sleep(margin)
+	f.run(s)
+	s.AwaitHealthy(s)
+	s.sleep(margin)
+	l.end(s)
+	s.row.Took = time.Since(began)
+	s.compare(slices.Concat(s.writeLog.startedAfter(s.first), s.writeLog.startedAfter(0)[:hotUsers]))
+	s.logf("%s: %s", f.name, s.row)
+	return s.row
+}
+
+// sleep lets time pass.
+func (s *harness) sleep(duration time.Duration) {
+	select {
+	case <-time.After(duration):
+	case <-s.Context().Done():
+		s.FailNow()
+	}
+}
+
+// runningLoad is load that goes on until it is ended.
+type runningLoad struct {
+	hits, misses, reads *stream
+	writes              *counts
+	done                chan struct{}
+	stopWriting         context.CancelFunc
+	all                 sync.WaitGroup
+	err                 error
+}
+
+func (s *harness) startLoad() *runningLoad {
+	done := make(chan struct{})
+	r := &runningLoad{
+		done:   done,
+		hits:   newStream(done, hitRate, 600, s.hits, s.hitBodies),
+		misses: newStream(done, missRate, 40, s.misses, nil),
+		reads:  newStream(done, readRate, 240, s.reads, nil),
+		writes: newCounts(),
+	}
+	r.misses.nextRequest = s.nextMiss
+	ctx, cancel := context.WithCancel(s.Context())
+	r.stopWriting = cancel
+	r.all.Go(func() { r.err = send(s.Context(), s.Address, done, r.hits, r.misses, r.reads) })
+	tick := make(chan time.Time)
+	r.all.Go(func() { pace(ctx, tick) })
+	for range writers {
+		r.all.Go(func() { s.writeLog.writeLoop(ctx, tick, r.writes) })
+	}
+	return r
+}
+
+// pace sends moments at the rate of writes until ctx ends.
+func pace(ctx context.Context, tick chan<- time.Time) {
+	clock := time.NewTicker(time.Second / writeRate)
+	defer clock.Stop()
+	for {
+		select {
+		case now := <-clock.C:
+			select {
+			case tick <- now:
+			case <-ctx.Done():
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end ends the load and notes what came of it.
+func (r *runningLoad) end(s *harness) {
+	s.Helper()
+	r.stopWriting()
+	r.writes.end()
+	close(r.done)
+	r.all.Wait()
+	if r.err != nil {
+		s.Fatal(r.err)
+	}
+	s.nextMiss = r.misses.nextRequest
+	s.row.traffic = traffic{r.hits.counts, r.misses.counts, r.reads.counts, r.writes}
+}
+
+// populate puts people and skins in, by the API.
+func (s *harness) populate() {
+	s.Helper()
+	began := time.Now()
+	transport := &http.Transport{MaxIdleConnsPerHost: writers, MaxConnsPerHost: 0}
+	s.writeLog = &writeLog{client: &http.Client{Timeout: 30 * time.Second, Transport: transport}, base: "http://" + s.Address}
+	s.writeLog.idle = s.signIn(userCount)
+	t := newCounts()
+	n := seededUsers
+	if s.Quick {
+		n = hotUsers
+	}
+	atOnce(n, func(int) {
+		for p := s.writeLog.take(); p.acked < skinSet && !p.uncertain; {
+			s.writeLog.writeOnce(p, t)
+		}
+	})
+	if t.failed > 0 {
+		s.Fatalf("in a cluster that is whole writes fail: %s", t)
+	}
+	s.lendTextures(s.writeLog.idle)
+	ask := func(path, bearer string) []byte {
+		header := ""
+		if bearer != "" {
+			header = "Authorization: Bearer " + bearer + "\r\n"
+		}
+		return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", path, header)
+	}
+	for _, p := range s.writeLog.active[:hotUsers] {
+		name := p.names()[0]
+		for _, path := range []string{
+			"/avatar/player/" + name, "/avatar/player/" + name + "?size=64&3d", fmt.Sprint("/preview/", p.tid), "/skin/" + name + ".png", "/avatar/hash/" + p.hash + "?png",
+		} {
+			s.hits = append(s.hits, ask(path, ""))
+			s.paths = append(s.paths, path)
+		}
+		for _, path := range []string{"/api/user", "/api/players", "/api/closet"} {
+			s.reads = append(s.reads, ask(path, p.Bearer))
+		}
+	}
+	for size := 8; size <= 512; size += 8 {
+		for _, variant := range []string{"", "&3d", "&png", "&3d&png"} {
+			for _, p := range s.writeLog.active { // all of a size one after another
+				s.misses = append(s.misses, ask(fmt.Sprintf("/avatar/%d?size=%d%s", p.tid, size, variant), ""))
+			}
+		}
+	}
+	s.logf("people and skins are in after %.0f s more", time.Since(began).Seconds())
+}
+
+// signIn returns people who have written nothing yet.
+func (s *harness) signIn(n int) (all []*testUser) {
+	s.Helper()
+	for _, user := range s.Cores[0].SignIn(s, n) {
+		all = append(all, &testUser{Person: user})
+	}
+	return all
+}
+
+// lendTextures gives each a texture for the closet of those who wrote before everything, whose
+// number is lower than any of theirs.
+func (s *harness) lendTextures(all []*testUser) {
+	lenders := s.writeLog.startedAfter(0)[:hotUsers]
+	for i, p := range all {
+		p.borrowed = lenders[i%hotUsers].tid
+	}
+}
+
+// warmCaches has every edge have all hits in memory, and learns what they show.
+func (s *harness) warmCaches() {
+	s.Helper()
+	learn := s.hitBodies == nil
+	if learn {
+		s.hitBodies = make([][]byte, len(s.paths))
+	}
+	for _, edge := range s.Edges {
+		atOnce(len(s.paths), func(i int) {
+			status, body, err := 0, []byte(nil), error(nil)
+			for range 10 { // a picture may have waited too long to be drawn, among so many
+				if status, body, err = call(s.writeLog.client, "http://"+edge.Setting("EDGE_LISTEN"), http.MethodGet, s.paths[i], "", "", nil); status == http.StatusOK {
+					break
+				}
+				s.sleep(time.Second)
+			}
+			if status != http.StatusOK {
+				s.Errorf("an edge of a cluster that is whole answers %d, %v for %s", status, err, s.paths[i])
+				return
+			}
+			if learn && s.hitBodies[i] == nil {
+				s.hitBodies[i] = body
+			} else if string(body) != string(s.hitBodies[i]) {
+				s.Errorf("edges show different pictures at %s", s.paths[i])
+			}
+		})
+	}
+	if s.Failed() {
+		s.FailNow()
+	}
+}
+
+// atOnce calls do with the numbers below n, eight at a time.
+func atOnce(n int, do func(int)) {
+	const workers = 8
+	var all sync.WaitGroup
+	for first := range workers {
+		all.Go(func() {
+			for i := first; i < n; i += workers {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
+}

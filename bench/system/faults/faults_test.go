@@ -1,0 +1,132 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/core"
+)
+
+// What was acknowledged must be there; what was sent after that may be.
+func TestWriteLogDetectsLoss(t *testing.T) {
+	t.Parallel()
+	p := &testUser{Person: stack.Person{Token: core.Token{User: 7}}, acked: skinSet, pid: 1, tid: 20, hash: "abc", borrowed: 3}
+	whole := state{UID: 7, Name: "n7a", Wears: "abc", Closet: "20=own", Live: true}
+	undressed, further, signedOut := whole, whole, whole
+	undressed.Wears, further.Closet, signedOut.Live = "", "3=first,20=own", false
+	for _, test := range []struct {
+		name  string
+		loose bool
+		state state
+		want  bool
+	}{
+		{"all of it", false, whole, true},
+		{"less", false, undressed, false},
+		{"nothing", false, state{UID: 7, Live: true}, false},
+		{"more than was sent", false, further, false},
+		{"what was sent without an answer", true, further, true},
+		{"what was never sent", true, signedOut, false},
+	} {
+		p.uncertain = test.loose
+		if got := p.consistentWith(test.state); got != test.want {
+			t.Errorf("%s: kept is %t", test.name, got)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	quiet := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	broken := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	broken.Misses.failure("503", 0)
+	blank := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	blank.Hits.failure("503", 0)
+	hanging := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	hanging.Misses.failure("503", 0)
+	hanging.Writes.failure("504", time.Minute)
+	silent := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	silent.Reads.gap, silent.Writes.gap = 6*time.Second, 6*time.Second
+	refused := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	refused.Reads.failure("503", 0)
+	refused.Writes.failure("503", 0)
+	known, given := expectation{knownIssue: true}, expectation{writesRefused: true, minWriteGap: 5 * time.Second}
+	lost := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	lost.Writes.failure("503", 0)
+	otherwise := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	otherwise.Writes.failure("503", 0)
+	otherwise.Writes.failure("500", 0)
+	otherwise.Writes.gap = time.Minute
+	f := func(want string, rows ...Row) {
+		t.Helper()
+		got := ""
+		if err := Verdict(rows); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("the verdict is %q; want %q", got, want)
+		}
+	}
+	f("", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken, expected: known})
+	f("b: new pictures fail", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken})
+	f("b: pictures in memory fail", Row{Fault: "b", traffic: blank, expected: known})
+	f("b: a write took 60.0 s", Row{Fault: "b", traffic: hanging, expected: known})
+	f("b: tokens are refused", Row{Fault: "b", traffic: quiet, Problems: []string{"tokens are refused"}, expected: known})
+	f("b: no reads for 6.0 s besides the detection", Row{Fault: "b", traffic: silent, expected: known})
+	f("b: 1 reads fail; 1 writes fail", Row{Fault: "b", traffic: refused, expected: expectation{knownIssue: true, planned: true}})
+	f("b: 1 writes fail", Row{Fault: "b", traffic: lost, expected: expectation{planned: true}})
+	f("b: all writes were taken; writes were taken within 0.0 s", Row{Fault: "b", traffic: quiet, expected: given})
+	f("b: writes are refused other than with 503", Row{Fault: "b", traffic: otherwise, expected: given})
+	f("b: writes were taken within 0.0 s", Row{Fault: "b", traffic: refused, expected: given})
+	f("b: 1 people lack what was acknowledged", Row{Fault: "b", traffic: quiet, Lost: 1, expected: known})
+	f("b: edges show 2 other things than PostgreSQL has", Row{Fault: "b", traffic: quiet, Mismatched: 2})
+	f("a: not tried: it takes root", Row{Fault: "a", Skipped: "it takes root"})
+}
+
+func TestRowReportsMissedGoals(t *testing.T) {
+	t.Parallel()
+	row := func(change func(*Row)) *Row {
+		r := &Row{traffic: traffic{newCounts(), newCounts(), newCounts(), newCounts()}, Detected: 18 * time.Second}
+		r.Reads.gap, r.Writes.gap = 20*time.Second, 22*time.Second
+		change(r)
+		return r
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*Row)
+		want   string
+	}{
+		{"a good fail-over", func(*Row) {}, ""},
+		{"a slow one", func(r *Row) { r.Writes.gap = 24 * time.Second }, "no writes for 6.0 s besides the detection"},
+		{"one for which writes are given up", func(r *Row) { r.Writes.gap, r.expected.writesFail = time.Minute, true }, ""},
+		{"one in which they are refused", func(r *Row) {
+			r.Writes.gap, r.expected.writesRefused = time.Minute, true
+			r.Writes.failure("503", 0)
+		}, ""},
+		{"a loss", func(r *Row) { r.Lost = 2 }, "2 people lack what was acknowledged"},
+		{"old memories", func(r *Row) { r.Mismatched = 1 }, "edges show 1 other things than PostgreSQL has"},
+		{"tokens that are refused", func(r *Row) { r.Problems = []string{"tokens are refused"} }, "tokens are refused"},
+		{"no picture", func(r *Row) { r.Hits.failure("503", 0) }, "pictures in memory fail"},
+		{"a restart that is noticed", func(r *Row) { r.Reads.failure("503", 0); r.expected.planned = true }, "1 reads fail"},
+		{"a write that hangs", func(r *Row) { r.Writes.failure("504", time.Minute) }, "a write took 60.0 s"},
+	} {
+		if diff := cmp.Diff(test.want, strings.Join(row(test.change).Missed(), "; ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// A fault that could not be tried has met no goals.
+func TestTableMarksSkippedFaults(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	if err := WriteTable(&table, []Row{{Fault: "disk full", Description: "a disk is filled", Skipped: "it takes root"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := table.String(); !strings.Contains(got, "| disk full |") || !strings.Contains(got, "| **not tried**: it takes root |") || strings.Contains(got, "met |") || strings.Contains(got, "is filled") {
+		t.Errorf("the table:\n%s", got)
+	}
+}

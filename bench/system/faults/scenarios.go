@@ -1,0 +1,347 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/system/cluster"
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// faults returns all, in the order in which they are tried.
+func (s *harness) faults() []fault {
+	kill := func(components func(*harness) []cluster.Component, duration time.Duration) func(*harness) {
+		return func(s *harness) {
+			for _, p := range components(s) {
+				p.Kill(s)
+			}
+			s.sleep(duration)
+			for _, p := range components(s) {
+				p.Start(s)
+			}
+		}
+	}
+	freeze := func(components func(*harness) []cluster.Component, duration time.Duration) func(*harness) {
+		return func(s *harness) {
+			for _, p := range components(s) {
+				p.Pause(s)
+			}
+			s.sleep(duration)
+			for _, p := range components(s) {
+				p.Resume(s)
+			}
+		}
+	}
+	edge := func(s *harness) []cluster.Component { return []cluster.Component{s.Edges[0]} }
+	core := func(s *harness) []cluster.Component { return []cluster.Component{s.Cores[0]} }
+	stores := func(n int) func(s *harness) []cluster.Component {
+		return func(s *harness) []cluster.Component { return s.Stores[:n] }
+	}
+	if s.Quick {
+		return []fault{
+			{"edge killed", "kill -9 of one edge for a moment", expectation{}, kill(edge, time.Second)},
+			{"core killed", "kill -9 of one core for a moment", expectation{}, kill(core, time.Second)},
+			{"hostile bodies", "a few hostile uploads", expectation{missesFail: true}, (*harness).hostileBodies},
+		}
+	}
+	return []fault{
+		{"edge killed", "kill -9 of one of three edges; started again after 6 s", expectation{}, kill(edge, 6*time.Second)},
+		{"edge frozen", "SIGSTOP of one edge for 10 s", expectation{}, freeze(edge, 10*time.Second)},
+		{"core killed", "kill -9 of one of two cores; started again after 6 s", expectation{}, kill(core, 6*time.Second)},
+		{"core frozen", "SIGSTOP of one core for 15 s", expectation{}, freeze(core, 15*time.Second)},
+		{"object node killed", "kill -9 of one of four MinIO nodes; started again after 8 s", expectation{}, kill(stores(1), 8*time.Second)},
+		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{writesRefused: true}, kill(stores(2), 10*time.Second)},
+		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{knownIssue: true}, freeze(stores(1), 12*time.Second)},
+		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{missesFail: true, writesRefused: true}, kill(stores(4), 10*time.Second)},
+		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{missesFail: true}, (*harness).primaryKilled},
+		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni goes on there", expectation{missesFail: true}, (*harness).postgresKilled},
+		{"primary frozen", "SIGSTOP of all processes of the primary's machine, for 8 s longer than until there is another", expectation{missesFail: true}, (*harness).primaryFrozen},
+		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, for 8 s longer than until there is another; PostgreSQL goes on there", expectation{missesFail: true}, (*harness).patroniFrozen},
+		{"primary's Patroni frozen after a reload", "haproxy is told to read its configuration again, so that the process before looks at nobody any more; then as before", expectation{missesFail: true}, (*harness).reloadedFrozen},
+		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*harness).standbyKilled},
+		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, (*harness).standbyFrozen},
+		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writesRefused: true, minWriteGap: 13 * time.Second}, (*harness).standbysKilled},
+		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(func(s *harness) []cluster.Component { return s.Etcd }, 25*time.Second)},
+		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(func(s *harness) []cluster.Component { return s.Etcd[:1] }, 12*time.Second)},
+		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(func(s *harness) []cluster.Component { return []cluster.Component{s.Balancer} }, 3*time.Second)},
+		{"balancer reloaded", "haproxy is told three times to read its configuration again, while the primary is not the first node that it would try", expectation{planned: true}, (*harness).balancerReloaded},
+		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*harness).databaseRestarted},
+		{"object nodes restarted", "each of four MinIO nodes in turn is stopped and started", expectation{planned: true}, (*harness).storesRestarted},
+		{"etcd restarted", "each of three etcd members in turn is stopped and started", expectation{planned: true}, (*harness).etcdRestarted},
+		{"hostile bodies", hostileBodiesDescription, expectation{}, (*harness).hostileBodies},
+		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{readsFail: true, writesFail: true}, (*harness).clockWrong},
+		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{writesRefused: true}, (*harness).diskFull},
+		{"hostile network", "36 connections of another client network ask for previews of 848 to 1,024 pixels of sheets of noise of 512 × 512 texels for 12 s", expectation{}, (*harness).hostileNetwork},
+		{"restored", "the database is restored from a backup of 6 s before, under running edges", expectation{missesFail: true, readsFail: true, writesFail: true}, (*harness).restored},
+	}
+}
+
+// primary returns the primary's node, and the others.
+func (s *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
+	s.Helper()
+	name := s.Primary()
+	for _, n := range s.Nodes {
+		if n.Name == name {
+			primary = n
+		} else {
+			standbys = append(standbys, n)
+		}
+	}
+	if primary == nil {
+		s.Fatal("there is no primary")
+	}
+	return primary, standbys
+}
+
+// awaitFailover waits until another node has the lock than the one that had it, and notes how
+// long that took since the fault.
+func (s *harness) awaitFailover(former *cluster.Node, fault time.Time) {
+	s.Helper()
+	for name := former.Name; name == former.Name || name == ""; name = s.Primary() {
+		if s.sleep(20 * time.Millisecond); time.Since(fault) > time.Minute {
+			s.Fatal("no standby becomes the primary")
+		}
+	}
+	s.row.Detected = time.Since(fault)
+}
+
+func (s *harness) primaryKilled() {
+	primary, _ := s.primary()
+	began := time.Now()
+	primary.Kill(s)
+	s.awaitFailover(primary, began)
+	s.sleep(6 * time.Second)
+	primary.Start(s)
+}
+
+func (s *harness) postgresKilled() {
+	primary, _ := s.primary()
+	began := time.Now()
+	primary.KillPostgres(s)
+	s.awaitFailover(primary, began)
+	s.sleep(6 * time.Second)
+}
+
+func (s *harness) primaryFrozen() {
+	primary, _ := s.primary()
+	began := time.Now()
+	primary.Pause(s)
+	s.awaitFailover(primary, began)
+	s.sleep(8 * time.Second)
+	primary.Resume(s)
+}
+
+func (s *harness) patroniFrozen() {
+	primary, _ := s.primary()
+	began := time.Now()
+	primary.PausePatroni(s)
+	s.awaitFailover(primary, began)
+	s.sleep(8 * time.Second)
+	primary.Resume(s)
+}
+
+// oldProcessTimeout is longer than machines/haproxy.cfg leaves to the process before.
+const oldProcessTimeout = 47 * time.Second
+
+// oldConnLifetime is how long a core may work by a connection that it had made before: it uses
+// each for 30 s, and works on a request for 10 s at most.
+const oldConnLifetime = 40 * time.Second
+
+// reloadedFrozen has cores keep connections to a former primary of which nobody hangs up,
+// and looks for how long a session works that has ended.
+func (s *harness) reloadedFrozen() {
+	primary, _ := s.primary()
+	s.Reload(s)
+	reloaded := time.Now()
+	s.sleep(2 * time.Second)
+	began := time.Now()
+	primary.PausePatroni(s)
+	s.awaitFailover(primary, began)
+	p := s.writeLog.take()
+	p.voided.Store(true)
+	for status := 0; status != http.StatusNoContent && status != http.StatusUnauthorized; { // or it had been taken before
+		status, _, _ = s.writeLog.call(http.MethodPost, "/api/auth/logout", p.Bearer, formType, nil)
+		if s.sleep(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
+			s.Fatalf("signing out is answered %d", status)
+		}
+	}
+	ended := time.Now()
+	for _, core := range s.Cores {
+		for status := 0; status != http.StatusUnauthorized; {
+			var err error
+			if status, _, err = call(s.writeLog.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil {
+				s.Fatal(err)
+			}
+			if s.sleep(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > oldConnLifetime {
+				s.addProblem("a core asks the former primary after %.1f s", time.Since(reloaded).Seconds())
+				break
+			}
+			if time.Since(ended) > time.Minute {
+				s.Fatalf("a session that has ended is answered %d", status)
+			}
+		}
+	}
+	s.addNote("a session that was ended by then worked for %.1f s more", time.Since(ended).Seconds())
+	s.sleep(oldProcessTimeout - time.Since(reloaded))
+	primary.Resume(s)
+}
+
+func (s *harness) standbyKilled() {
+	_, standbys := s.primary()
+	standbys[0].Kill(s)
+	s.sleep(8 * time.Second)
+	standbys[0].Start(s)
+}
+
+func (s *harness) standbyFrozen() {
+	_, standbys := s.primary()
+	standbys[0].Pause(s)
+	s.sleep(12 * time.Second)
+	standbys[0].Resume(s)
+}
+
+func (s *harness) standbysKilled() {
+	_, standbys := s.primary()
+	for _, n := range standbys {
+		n.Kill(s)
+	}
+	s.sleep(14 * time.Second)
+	for _, n := range standbys {
+		n.Start(s)
+	}
+}
+
+func (s *harness) balancerReloaded() {
+	if primary, standbys := s.primary(); primary == s.Nodes[0] {
+		primary.Switchover(s, standbys[0])
+		s.AwaitHealthy(s)
+	}
+	for range 3 {
+		s.Reload(s)
+		s.sleep(2 * time.Second)
+	}
+	s.sleep(oldProcessTimeout)
+}
+
+// restart restarts a part as an upgrade does, and waits until all is as before.
+func (s *harness) restart(p cluster.Component) {
+	if err := p.Stop(s); err != nil {
+		s.Fatal(err)
+	}
+	p.Start(s)
+	s.AwaitHealthy(s)
+}
+
+func (s *harness) databaseRestarted() {
+	primary, standbys := s.primary()
+	for _, n := range standbys {
+		s.restart(n)
+	}
+	primary.Switchover(s, standbys[0])
+	s.AwaitHealthy(s)
+	s.restart(primary)
+}
+
+func (s *harness) storesRestarted() {
+	for _, p := range s.Stores {
+		s.AwaitRedundant(s, 10*time.Second)
+		s.restart(p)
+	}
+}
+
+func (s *harness) etcdRestarted() {
+	for _, p := range s.Etcd {
+		s.restart(p)
+	}
+	s.sleep(3 * time.Second) // by then each Patroni has asked, as all do every two
+}
+
+// hostileNetwork has a client network ask for more than all edges can draw: twelve
+// connections for each, from an address that is not of the load's network.
+func (s *harness) hostileNetwork() {
+	const sheets, duration = 24, 12 * time.Second
+	uploader := s.signIn(1)[0]
+	hostile := &load.Stream{Connections: 12 * len(s.Edges), From: netip.MustParseAddr("127.0.1.1")}
+	for n := range sheets {
+		form := stack.SheetForm("noise", skin.Classic, paint.Noise(uint64(n), 512, 512))
+		status, content, err := s.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, stack.UploadType, form)
+		_, hash, ok := strings.Cut(string(content), `"hash":"`)
+		if err != nil || status != http.StatusOK || !ok {
+			s.Fatalf("an upload of a sheet of noise is answered %d, %v: %s", status, err, content)
+		}
+		for height := 1024; height > 832; height -= 16 {
+			for _, format := range []string{"", "&png"} {
+				hostile.Requests = append(hostile.Requests, fmt.Appendf(nil, "GET /preview/hash/%s?height=%d%s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash[:64], height, format))
+			}
+		}
+	}
+	answers, err := load.Run(s.Context(), s.Address, duration, hostile)
+	if err != nil {
+		s.Fatal(err)
+	}
+	served, refused := answers[0].Rate(http.StatusOK), answers[0].Rate(http.StatusServiceUnavailable)
+	s.addNote("the hostile network had %.1f previews a second, and %.1f were refused", served, refused)
+	if served == 0 || refused == 0 {
+		s.addProblem("the edges are not kept busy")
+	}
+}
+
+// restored loses what was written since the backup, of which every edge has heard.
+func (s *harness) restored() {
+	s.Backup(s)
+	began := time.Now()
+	s.sleep(6 * time.Second)
+	lost := s.writeLog.startedAfter(s.first)
+	atOnce(len(lost), func(i int) {
+		for _, edge := range s.Edges {
+			for _, name := range lost[i].names() {
+				s.fetchDigest("http://"+edge.Setting("EDGE_LISTEN"), "/skin/"+name+".png")
+			}
+		}
+	})
+	s.addNote("the backup is %.1f s old", time.Since(began).Seconds())
+	began = time.Now()
+	maxTIDBefore := s.queryInt("SELECT max(tid) FROM textures")
+	s.Restore(s)
+	s.addNote("restoring it took %.1f s", time.Since(began).Seconds())
+	maxTIDRestored := s.queryInt("SELECT max(tid) FROM textures")
+	s.AwaitHealthy(s)
+	newcomers := s.signIn(userCount / 10)
+	s.lendTextures(newcomers)
+	s.writeLog.markRestored(s.first, newcomers)
+	s.sleep(6 * time.Second)
+	// What caches may remember of what was lost must not become something else's number.
+	switch first := s.queryInt("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", maxTIDRestored); {
+	case first == 0:
+		s.addProblem("nobody has uploaded anything since")
+	case first <= maxTIDBefore:
+		s.addProblem("texture %d is another one than before", first)
+	}
+	s.addNote("all sessions have ended: who was signed in is answered 401")
+}
+
+// queryInt returns what the primary answers to a query.
+func (s *harness) queryInt(sql string, args ...any) (n int64) {
+	s.Helper()
+	conn := s.Conn(s)
+	defer func() { _ = conn.Close(s.Context()) }()
+	if err := conn.QueryRow(s.Context(), sql, args...).Scan(&n); err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
+// addProblem notes that a goal was missed which is the fault's own.
+func (s *harness) addProblem(format string, values ...any) {
+	s.row.Problems = append(s.row.Problems, fmt.Sprintf(format, values...))
+}
+
+func (s *harness) addNote(format string, values ...any) {
+	s.row.Notes = append(s.row.Notes, fmt.Sprintf(format, values...))
+}

@@ -1,0 +1,161 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/speed/load"
+)
+
+// counts counts what came of requests of one kind.
+type counts struct {
+	mu           sync.Mutex
+	sent, failed int64
+	causes       map[string]int64 // the failures
+	last         time.Time        // when there was an answer of success, or it all began
+	gap          time.Duration    // the longest time without one
+	slowest      time.Duration    // of all answers
+}
+
+func newCounts() *counts { return &counts{causes: map[string]int64{}, last: time.Now()} }
+
+func (t *counts) success(took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent++
+	t.slowest = max(t.slowest, took)
+	t.gap = max(t.gap, time.Since(t.last))
+	t.last = time.Now()
+}
+
+func (t *counts) failure(cause string, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent++
+	t.failed++
+	t.causes[cause]++
+	t.slowest = max(t.slowest, took)
+}
+
+// end is when no more requests are sent.
+func (t *counts) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gap = max(t.gap, time.Since(t.last))
+}
+
+// failures tells how many requests failed and how.
+func (t *counts) failures() string {
+	if t.failed == 0 {
+		return "0"
+	}
+	var kinds []string
+	for cause, n := range t.causes {
+		kinds = append(kinds, fmt.Sprintf("%s: %d", cause, n))
+	}
+	sort.Strings(kinds)
+	return fmt.Sprintf("%d (%s)", t.failed, strings.Join(kinds, ", "))
+}
+
+// stream is requests that change nothing, sent by package load.
+type stream struct {
+	*counts
+	load.Stream
+
+	nextRequest int // of Requests, the first that is sent in turn
+	done        <-chan struct{}
+	bodies      [][]byte // the right ones; none if any is right
+}
+
+// newStream returns a stream of requests at a rate. All answers of success are looked at.
+func newStream(done <-chan struct{}, rate float64, connections int, requests, bodies [][]byte) *stream {
+	s := &stream{counts: newCounts(), done: done, bodies: bodies}
+	s.Stream = load.Stream{Rate: rate, Connections: connections, Requests: requests, Statuses: []int{200}, InspectShare: 1, Inspect: s.check, Order: s.order}
+	return s
+}
+
+func (s *stream) order() int {
+	select {
+	case <-s.done:
+		return -1
+	default:
+	}
+	s.sent++
+	if s.bodies != nil {
+		return rand.IntN(len(s.Requests))
+	}
+	s.nextRequest++
+	return (s.nextRequest - 1) % len(s.Requests)
+}
+
+var errWrongPicture = errors.New("another picture is shown")
+
+// check notes an answer of success, and is called by the stream's only thread.
+func (s *stream) check(request, _ int, body []byte) error {
+	if s.bodies != nil && !bytes.Equal(body, s.bodies[request]) {
+		return errWrongPicture
+	}
+	s.sent--
+	s.success(0)
+	return nil
+}
+
+// count counts what the load says of the requests that failed.
+func (s *stream) count(a load.Answers) {
+	answered, right := int64(0), int64(0)
+	for status, latencies := range a.Latencies {
+		answered += latencies.TotalCount()
+		s.slowest = max(s.slowest, time.Duration(latencies.Max()))
+		if status == 200 {
+			right = latencies.TotalCount() - a.Wrong[load.WrongBody]
+		} else {
+			s.causes[fmt.Sprint(status)] += latencies.TotalCount()
+		}
+	}
+	if n := a.Wrong[load.WrongBody]; n > 0 {
+		s.causes["another picture"] = n
+	}
+	if broken := s.sent - answered; broken > 0 {
+		s.causes["no answer"] += broken
+	}
+	s.failed = s.sent - right
+}
+
+// drainTimeout is how long answers are waited for after the last request: longer than any
+// program works on one.
+const drainTimeout = 15 * time.Second
+
+// send sends streams to the balancer until they are over, and what is under way is
+// answered or late.
+func send(ctx context.Context, address string, done <-chan struct{}, streams ...*stream) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		time.AfterFunc(drainTimeout, cancel)
+	}()
+	loads := make([]*load.Stream, len(streams))
+	for i, s := range streams {
+		loads[i] = &s.Stream
+	}
+	const duration = time.Hour
+	answers, err := load.Run(ctx, address, duration, loads...)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	for i, s := range streams {
+		s.end()
+		s.count(answers[i])
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// testUser is a user who makes one write of each kind in a fixed order, so that what is
+// acknowledged is told by a number. Whoever gets no answer of success makes no further
+// one: the last one may be committed, or may be later.
+type testUser struct {
+	stack.Person
+
+	acked        int         // how many writes were acknowledged
+	uncertain    bool        // there was one more
+	voided       atomic.Bool // its writes are to be lost
+	sessionEnded atomic.Bool // so has the session, whether or not they signed out
+	// What the answers said.
+	pid, tid int64
+	hash     string
+	borrowed int64 // TID of somebody else's texture for the closet
+}
+
+// The writes, in their order: each is done when so many are.
+const (
+	playerAdded = iota + 1
+	skinUploaded
+	skinSet
+	closetItemAdded
+	playerRenamed
+	closetItemRenamed
+	signedOut
+)
+
+// formType is how fields are sent.
+const formType = "application/x-www-form-urlencoded"
+
+// names returns what the person's player is called at first and after it was renamed.
+func (p *testUser) names() [2]string {
+	return [2]string{fmt.Sprintf("n%da", p.User), fmt.Sprintf("n%db", p.User)}
+}
+
+// state is what PostgreSQL has of a person.
+type state struct {
+	UID         int64
+	Name, Wears string // of the player, and the hash of its skin
+	Closet      string // as TID=name,…
+	Live        bool   // the session
+}
+
+// stateAfter returns the state when so many writes are committed.
+func (p *testUser) stateAfter(writes int) state {
+	s := state{UID: int64(p.User), Live: writes < signedOut && !p.sessionEnded.Load()}
+	var items []string
+	if writes >= playerAdded {
+		s.Name = p.names()[0]
+	}
+	if writes >= playerRenamed {
+		s.Name = p.names()[1]
+	}
+	if writes >= skinSet {
+		s.Wears = p.hash
+	}
+	if writes >= closetItemAdded { // its TID is the lower one
+		items = append(items, fmt.Sprintf("%d=%s", p.borrowed, itemName(writes)))
+	}
+	if writes >= skinUploaded {
+		items = append(items, fmt.Sprintf("%d=own", p.tid))
+	}
+	s.Closet = strings.Join(items, ",")
+	return s
+}
+
+func itemName(writes int) string {
+	if writes >= closetItemRenamed {
+		return "second"
+	}
+	return "first"
+}
+
+// consistentWith reports whether a state has all that was acknowledged.
+func (p *testUser) consistentWith(s state) bool {
+	if s == p.stateAfter(p.acked) {
+		return true
+	}
+	next := p.stateAfter(p.acked + 1)
+	if p.acked+1 == skinUploaded {
+		next.Closet = s.Closet // nobody has said which texture it became
+	}
+	return p.uncertain && s == next
+}
+
+// nextWrite returns the person's next write.
+func (p *testUser) nextWrite() (method, path, contentType string, body []byte) {
+	player := fmt.Sprintf("/api/players/%d", p.pid)
+	fields := func(pairs ...string) []byte {
+		values := url.Values{}
+		for i := 0; i < len(pairs); i += 2 {
+			values.Set(pairs[i], pairs[i+1])
+		}
+		return []byte(values.Encode())
+	}
+	switch p.acked + 1 {
+	case playerAdded:
+		return http.MethodPost, "/api/players", formType, fields("name", p.names()[0])
+	case skinUploaded:
+		return http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm("own", skin.Classic, paint.Noise(uint64(p.User), 64, 64))
+	case skinSet:
+		return http.MethodPut, player + "/textures", formType, fields("skin", fmt.Sprint(p.tid))
+	case closetItemAdded:
+		return http.MethodPost, "/api/closet", formType, fields("tid", fmt.Sprint(p.borrowed), "name", "first")
+	case playerRenamed:
+		return http.MethodPut, player + "/name", formType, fields("name", p.names()[1])
+	case closetItemRenamed:
+		return http.MethodPut, fmt.Sprintf("/api/closet/%d", p.borrowed), formType, fields("name", "second")
+	default:
+		return http.MethodPost, "/api/auth/logout", formType, nil
+	}
+}
+
+// writeLog is what was acknowledged to whom.
+type writeLog struct {
+	client *http.Client
+	base   string
+
+	mu     sync.Mutex
+	idle   []*testUser
+	active []*testUser
+}
+
+// take returns somebody who has written nothing yet; nil if nobody is left.
+func (l *writeLog) take() *testUser {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return nil
+	}
+	p := l.idle[0]
+	l.idle, l.active = l.idle[1:], append(l.active, p)
+	return p
+}
+
+// bearers returns tokens of n accounts that have written nothing yet. They are the last
+// that do.
+func (l *writeLog) bearers(n int) (tokens []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.idle[len(l.idle)-n:] {
+		tokens = append(tokens, p.Bearer)
+	}
+	return tokens
+}
+
+// markRestored notes that all sessions have ended, and that what was written is lost of those
+// who had begun after so many others. From now on others write.
+func (l *writeLog) markRestored(others int, idle []*testUser) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, p := range l.active {
+		p.sessionEnded.Store(true)
+		p.voided.Store(p.voided.Load() || i >= others)
+	}
+	l.idle = idle
+}
+
+// startedAfter returns who has begun to write after so many others.
+func (l *writeLog) startedAfter(others int) []*testUser {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active[others:]
+}
+
+// writeLoop has people make their writes, one a tick, until ctx ends.
+func (l *writeLog) writeLoop(ctx context.Context, tick <-chan time.Time, t *counts) {
+	var p *testUser
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		}
+		if p == nil || p.uncertain || p.sessionEnded.Load() || p.voided.Load() || p.acked == signedOut {
+			if p = l.take(); p == nil {
+				return
+			}
+		}
+		l.writeOnce(p, t)
+	}
+}
+
+// writeOnce makes a person's next write. It waits for the answer, whatever ends meanwhile.
+func (l *writeLog) writeOnce(p *testUser, t *counts) {
+	method, path, contentType, body := p.nextWrite()
+	began := time.Now()
+	status, content, err := l.call(method, path, p.Bearer, contentType, body)
+	if took := time.Since(began); err != nil {
+		t.failure("no answer", took)
+	} else if status >= http.StatusBadRequest {
+		t.failure(fmt.Sprint(status), took)
+	} else {
+		t.success(took)
+	}
+	if err != nil || status >= http.StatusBadRequest {
+		p.uncertain = true
+		return
+	}
+	var answer struct {
+		Data struct {
+			PID, TID int64
+			Hash     string
+		}
+	}
+	if p.acked++; p.acked <= skinUploaded {
+		if err := json.Unmarshal(content, &answer); err != nil {
+			p.uncertain = true
+			return
+		}
+		if p.acked == playerAdded {
+			p.pid = answer.Data.PID
+		} else {
+			p.tid, p.hash = answer.Data.TID, answer.Data.Hash
+		}
+	}
+}
+
+// call sends a request and returns the answer.
+func (l *writeLog) call(method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
+	return call(l.client, l.base, method, path, bearer, contentType, body)
+}
+
+func call(client *http.Client, base, method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
+	request, err := http.NewRequest(method, base+path, bytes.NewReader(body)) //nolint:noctx // the client has a timeout
+	if err != nil {
+		return 0, nil, err
+	}
+	request.GetBody = nil // a write that may have been taken is not sent again
+	if bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err = io.ReadAll(response.Body)
+	return response.StatusCode, content, err
+}

@@ -1,0 +1,191 @@
+package stack
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+)
+
+// Pgbench is PostgreSQL's own load generator: what the machine can do of a query when
+// nothing stands between.
+type Pgbench struct {
+	program string
+	environ []string
+	options []string
+}
+
+// The parameters of the query, in its order. The first three are somebody's, the
+// others the same for all.
+var queryParameters = []string{"sid", "jti", "uid", "refreshed_after", "created_after", "replaced_after"}
+
+const createParameters = `CREATE TABLE bench_parameters (n bigint PRIMARY KEY, sid uuid, jti uuid, uid bigint)`
+
+// pick has a connection go on with another user. It is a transaction like a read,
+// of which there are so many to one pick.
+const (
+	pickScript   = "\\set n random(0, %d)\nSELECT sid, jti, uid FROM bench_parameters WHERE n = :n \\gset\n"
+	readsPerPick = 63
+)
+
+// NewSessionPgbench returns a pgbench that runs the query with which core looks a session
+// up, for random people of those who are signed in. Core was just asked for nothing else,
+// and its connections have a name.
+func NewSessionPgbench(tb testing.TB, core *Process, people []Person, connections int) *Pgbench {
+	tb.Helper()
+	database := core.Setting("CORE_DATABASE_URL")
+	conn := postgrestest.Conn(tb, database)
+	if _, err := conn.Exec(tb.Context(), createParameters); err != nil {
+		tb.Fatal(err)
+	}
+	rows := pgx.CopyFromSlice(len(people), func(i int) ([]any, error) {
+		return []any{i, people[i].Session, people[i].ID, people[i].User}, nil
+	})
+	if _, err := conn.CopyFrom(tb.Context(), pgx.Identifier{"bench_parameters"}, []string{"n", "sid", "jti", "uid"}, rows); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := conn.Exec(tb.Context(), "VACUUM ANALYZE bench_parameters"); err != nil {
+		tb.Fatal(err)
+	}
+
+	sql := sessionQuery(tb, core)
+	placeholder := regexp.MustCompile(`\$\d+`)
+	used := placeholder.FindAllString(sql, -1)
+	slices.Sort(used)
+	if n := len(slices.Compact(used)); n != len(queryParameters) {
+		tb.Fatalf("the session query has %d parameters, not %q:\n%s", n, queryParameters, sql)
+	}
+	read := placeholder.ReplaceAllStringFunc(sql, func(p string) string {
+		n, _ := strconv.Atoi(p[1:])
+		return ":" + queryParameters[n-1]
+	})
+	p := newPgbench(tb, conn)
+	now, first := time.Now(), people[0]
+	for name, value := range map[string]any{
+		"sid": first.Session, "jti": first.ID, "uid": first.User,
+		"refreshed_after": now.Add(-14 * 24 * time.Hour).Format(time.RFC3339), "created_after": now.Add(-90 * 24 * time.Hour).Format(time.RFC3339),
+		"replaced_after": now.Add(-30 * time.Second).Format(time.RFC3339),
+	} {
+		p.options = append(p.options, "-D", fmt.Sprintf("%s=%v", name, value))
+	}
+
+	// \gset fails where there is not one row: so these are the parameters.
+	directory, script := tb.TempDir(), fmt.Sprintf(pickScript, len(people)-1)
+	p.run(tb, "-c", "1", "-t", "100", "-f", writeScript(tb, directory, "try.sql", script+read+" \\gset found_\n"))
+
+	p.options = append(p.options, "-c", strconv.Itoa(connections),
+		"-f", writeScript(tb, directory, "pick.sql", script)+"@1", "-f", writeScript(tb, directory, "read.sql", read+";\n")+fmt.Sprintf("@%d", readsPerPick))
+	return p
+}
+
+// NewPgbench returns a pgbench that runs a script over so many connections to a database.
+func NewPgbench(tb testing.TB, database, script string, connections int) *Pgbench {
+	tb.Helper()
+	p := newPgbench(tb, postgrestest.Conn(tb, database))
+	p.options = append(p.options, "-c", strconv.Itoa(connections), "-f", writeScript(tb, tb.TempDir(), "script.sql", script))
+	return p
+}
+
+func writeScript(tb testing.TB, directory, name, script string) string {
+	tb.Helper()
+	path := filepath.Join(directory, name)
+	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// newPgbench returns a pgbench that connects as a connection does.
+func newPgbench(tb testing.TB, like *pgx.Conn) *Pgbench {
+	tb.Helper()
+	to := like.Config()
+	options := make([]string, 0, len(to.RuntimeParams))
+	for name, value := range to.RuntimeParams {
+		options = append(options, "-c "+name+"="+strings.ReplaceAll(value, " ", `\ `))
+	}
+	encryption := "disable"
+	if _, encrypted := like.PgConn().Conn().(*tls.Conn); encrypted {
+		encryption = "require"
+	}
+	return &Pgbench{
+		program: pgbenchProgram(tb),
+		environ: append(os.Environ(), "PGHOST="+to.Host, fmt.Sprintf("PGPORT=%d", to.Port), "PGUSER="+to.User, "PGPASSWORD="+to.Password,
+			"PGDATABASE="+to.Database, "PGSSLMODE="+encryption, "PGOPTIONS="+strings.Join(options, " ")),
+		options: []string{"-n", "-M", "prepared", "-j", "2"},
+	}
+}
+
+// pgbenchProgram returns the path of pgbench: of the newest of Debian's, or else
+// the one in PATH.
+func pgbenchProgram(tb testing.TB) string {
+	tb.Helper()
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(found) > 0 {
+		return found[len(found)-1]
+	}
+	path, err := exec.LookPath("pgbench")
+	if err != nil {
+		tb.Fatal("pgbench is missing: install PostgreSQL's server package (on Debian: postgresql), or have PATH lead to pgbench")
+	}
+	return path
+}
+
+var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+) `)
+
+// Rate runs pgbench for a while and returns its transactions a second.
+func (p *Pgbench) Rate(tb testing.TB, duration time.Duration) float64 {
+	tb.Helper()
+	output := p.run(tb, "-T", strconv.Itoa(int(duration.Seconds())))
+	found := tps.FindStringSubmatch(output)
+	if found == nil || !strings.Contains(output, "number of failed transactions: 0 ") {
+		tb.Fatalf("pgbench says:\n%s", output)
+	}
+	rate, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return rate
+}
+
+func (p *Pgbench) run(tb testing.TB, options ...string) string {
+	tb.Helper()
+	command := exec.CommandContext(tb.Context(), p.program, append(slices.Clone(p.options), options...)...)
+	command.Env = p.environ
+	output, err := command.CombinedOutput()
+	if err != nil {
+		tb.Fatalf("pgbench: %v\n%s", err, output)
+	}
+	return string(output)
+}
+
+const selectSessionQueries = `
+	SELECT DISTINCT query FROM pg_stat_activity
+	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()
+		AND query ~ '^\s*SELECT.*\msession_tokens\M'`
+
+// sessionQuery returns the query by which a core that was just asked for nothing
+// else looks sessions up, as the database has received it.
+func sessionQuery(tb testing.TB, core *Process) string {
+	tb.Helper()
+	conn := postgrestest.Conn(tb, core.Setting("CORE_DATABASE_URL"))
+	rows, _ := conn.Query(tb.Context(), selectSessionQueries) // CollectExactlyOneRow reports the error
+	sql, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
+	if err != nil {
+		tb.Fatalf("find core's session query: %v", err)
+	}
+	return sql
+}

@@ -1,0 +1,68 @@
+package stack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+)
+
+func TestRunWithTBCleansUp(t *testing.T) {
+	t.Parallel()
+	var path, order string
+	err := stack.RunWithTB(t.Context(), func(tb testing.TB) {
+		tb.Helper()
+		path = tb.TempDir()
+		tb.Cleanup(func() { order += "second" })
+		tb.Cleanup(func() {
+			if tb.Context().Err() == nil {
+				t.Error("the context outlives the work")
+			}
+			order += "first "
+		})
+	})
+	if _, missing := os.Stat(path); err != nil || !errors.Is(missing, os.ErrNotExist) || order != "first second" {
+		t.Errorf("Main() = %v, the directory: %v, cleaned up: %s", err, missing, order)
+	}
+}
+
+func TestRunWithTBReturnsFailures(t *testing.T) {
+	t.Parallel()
+	cleaned := false
+	err := stack.RunWithTB(t.Context(), func(tb testing.TB) {
+		tb.Helper()
+		tb.Cleanup(func() { cleaned = true })
+		tb.Errorf("the %s", "first")
+		tb.Fatal("the", 2)
+		t.Error("it goes on after that")
+	})
+	if err == nil || !strings.Contains(err.Error(), "the first\nthe 2") || !cleaned {
+		t.Errorf("Main() = %v, cleaned up: %t", err, cleaned)
+	}
+
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := stack.RunWithTB(cancelled, func(testing.TB) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Main() = %v; want that it was stopped", err)
+	}
+}
+
+func TestRunWithTBRepanics(t *testing.T) {
+	t.Parallel()
+	cleaned := false
+	defer func() {
+		// With the stack of who panicked.
+		if caught := fmt.Sprint(recover()); !strings.HasPrefix(caught, "oh\n") || !strings.Contains(caught, "TestMainPassesPanicsOn") || !cleaned {
+			t.Errorf("the panic is %s, cleaned up: %t", caught, cleaned)
+		}
+	}()
+	_ = stack.RunWithTB(t.Context(), func(tb testing.TB) {
+		tb.Helper()
+		tb.Cleanup(func() { cleaned = true })
+		panic("oh")
+	})
+}

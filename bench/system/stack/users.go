@@ -1,0 +1,64 @@
+package stack
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+)
+
+// Person is a user who is signed in.
+type Person struct {
+	core.Token
+	Bearer string // the token as requests carry it
+}
+
+const insertPeople = `
+	WITH u AS (
+		INSERT INTO users (email, email_key, nickname, password_hash, verified)
+		SELECT 'person' || n || '@example.com', 'person' || n || '@example.com', 'Person ' || n, 'none', true
+		FROM (SELECT count(*) FROM users) AS u (known), generate_series(known + 1, known + $1) AS n
+		RETURNING uid
+	), s AS (
+		INSERT INTO sessions (sid, uid, created_at, refreshed_at)
+		SELECT gen_random_uuid(), uid, now(), now() FROM u
+		RETURNING sid, uid
+	), t AS (
+		INSERT INTO session_tokens (jti, sid, issued_at)
+		SELECT gen_random_uuid(), sid, date_trunc('second', now()) FROM s
+		RETURNING jti, sid, issued_at
+	)
+	SELECT s.uid AS "user", t.sid AS session, t.jti AS id, t.issued_at FROM t JOIN s USING (sid)`
+
+// SignIn puts so many new users, each with a live session, straight into the database
+// of a core: signing them in one by one would take a password hash each. The
+// tables are then as they are in use, vacuumed and analysed.
+func (p *Process) SignIn(tb testing.TB, users int) []Person {
+	tb.Helper()
+	var ring core.KeyRing
+	if err := ring.UnmarshalText([]byte(p.Setting("CORE_TOKEN_KEYS"))); err != nil {
+		tb.Fatal(err)
+	}
+	signer := core.NewTokens(ring, "veneer", time.Hour, time.Now)
+
+	conn := postgrestest.Conn(tb, p.Setting("CORE_DATABASE_URL"))
+	rows, _ := conn.Query(tb.Context(), insertPeople, users) // CollectRows reports the error
+	tokens, err := pgx.CollectRows(rows, pgx.RowToStructByName[core.Token])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := conn.Exec(tb.Context(), "VACUUM ANALYZE users, sessions, session_tokens"); err != nil {
+		tb.Fatal(err)
+	}
+	people := make([]Person, len(tokens))
+	for i, token := range tokens {
+		people[i].Token = token
+		if people[i].Bearer, err = signer.Sign(token); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return people
+}

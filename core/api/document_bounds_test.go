@@ -1,0 +1,282 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// probe is a value of a field, and whether the document grants it.
+type probe struct {
+	value any
+	valid bool
+}
+
+// probes returns the values at the bounds that a schema sets, and one beyond each.
+// Where it sets none, there must be none.
+func probes(schema *openapi3.Schema) []probe {
+	var all []probe
+	switch {
+	case schema.Type.Includes(openapi3.TypeInteger):
+		all = append(all, probe{int64(*schema.Min), true}, probe{int64(*schema.Min) - 1, false})
+		if schema.Max == nil {
+			return append(all, probe{int64(math.MaxInt64), true})
+		}
+		return append(all, probe{int64(*schema.Max), true}, probe{int64(*schema.Max) + 1, false})
+	case schema.Type.Includes(openapi3.TypeArray):
+		choices := schema.Items.Value.Enum
+		for n := uint64(0); n <= *schema.MaxItems+1; n++ {
+			elements := []any{}
+			for i := range n {
+				elements = append(elements, choices[int(i)%len(choices)])
+			}
+			all = append(all, probe{elements, n >= schema.MinItems && n <= *schema.MaxItems})
+		}
+		for _, p := range probes(schema.Items.Value) {
+			all = append(all, probe{[]any{p.value}, p.valid})
+		}
+		return all
+	case len(schema.Enum) > 0:
+		for _, value := range schema.Enum {
+			all = append(all, probe{value, true}, probe{fmt.Sprint(value) + "s", false})
+		}
+		return all
+	case schema.Type.Includes(openapi3.TypeString) && !isUnconstrained(schema):
+		if schema.MinLength > 0 {
+			all = append(all, probe{lettersOf(schema, schema.MinLength-1), false})
+		}
+		if schema.Format == "" || schema.MinLength > 0 {
+			all = append(all, probe{lettersOf(schema, schema.MinLength), true})
+		}
+		if schema.MaxLength == nil {
+			return append(all, probe{lettersOf(schema, 1000), true})
+		}
+		return append(all, probe{lettersOf(schema, *schema.MaxLength), true}, probe{lettersOf(schema, *schema.MaxLength+1), false})
+	default:
+		return nil
+	}
+}
+
+// isUnconstrained reports whether a schema is of text that is wrong for other reasons than
+// its length: a password that must be the right one, or a file.
+func isUnconstrained(schema *openapi3.Schema) bool {
+	return schema.Format == "password" && schema.MaxLength == nil || schema.ContentMediaType != ""
+}
+
+// lettersOf returns a text of so many characters that fits a schema otherwise.
+func lettersOf(schema *openapi3.Schema, characters uint64) string {
+	const domain = "@example.com"
+	switch n := int(characters); {
+	case schema.Format == "email":
+		return strings.Repeat("a", n-len(domain)) + domain
+	case schema.Pattern != "":
+		return strings.Repeat("a", n)
+	default:
+		return strings.Repeat("ä", n)
+	}
+}
+
+// checkField checks that an answer blames a field, or does not.
+func (a response) checkField(t *testing.T, field string, value any, valid bool) {
+	t.Helper()
+	var problem struct{ Errors map[string][]string }
+	if err := json.Unmarshal(a.body, &problem); err != nil {
+		t.Fatal(err)
+	}
+	isInvalid := a.status == 422 && problem.Errors[field] != nil
+	if a.status == 400 || a.status == 415 || a.status == 429 || a.status >= 500 {
+		t.Errorf("%s with %s %.40q is answered with %d %s", a.request, field, fmt.Sprint(value), a.status, a.body)
+	}
+	if isInvalid == valid {
+		t.Errorf("%s with %s %.40q, of %d bytes, is answered with %d %s, but documented as granted: %t",
+			a.request, field, fmt.Sprint(value), len(fmt.Sprint(value)), a.status, a.body, valid)
+	}
+}
+
+// What the document says fields and parameters may hold is granted up to the bound,
+// and refused beyond it. That there is nothing at the path of an id below 1 other
+// tests see to.
+func TestDocumentedBounds(t *testing.T) {
+	t.Parallel()
+	testenv.SkipShort(t)
+
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0",
+		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
+	c.withPassword(t, "demo-password") // as in the document's examples
+	c.permit(t, core.SuperAdministrator)
+	player := c.player(t, "Demo")
+	c.site.exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 100") // lest texture 1 be there, and no cape
+	for _, e := range mustLoadContract(t).endpoints() {
+		path := strings.Replace(e.path, "/api/players/1", player, 1)
+		for _, parameter := range e.Parameters {
+			p := parameter.Value
+			if p.In != openapi3.ParameterInQuery || p.AllowEmptyValue {
+				continue
+			}
+			for _, probe := range probes(p.Schema.Value) {
+				query := url.Values{p.Name: {fmt.Sprint(probe.value)}}
+				if elements, ok := probe.value.([]any); ok {
+					query = url.Values{}
+					for _, element := range elements {
+						query.Add(p.Name, fmt.Sprint(element))
+					}
+				}
+				if p.Name == "page" && e.Parameters.GetByInAndName(openapi3.ParameterInQuery, "perPage") != nil {
+					query.Set("perPage", "1") // the more is on a page, the fewer there may be
+				}
+				c.send(t, e.method, path+"?"+query.Encode(), body{}).checkField(t, p.Name, probe.value, probe.valid)
+			}
+		}
+		if e.RequestBody != nil {
+			for kind, media := range e.RequestBody.Value.Content {
+				if kind == "application/json" || len(e.RequestBody.Value.Content) == 1 {
+					c.probeBody(t, e, path, media)
+				}
+			}
+		}
+	}
+}
+
+// probeBody probes the fields of a body, one by one in its example.
+func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3.MediaType) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(media.Schema.Value.Properties)) {
+		for _, probe := range probes(media.Schema.Value.Properties[name].Value) {
+			if media.Schema.Value.Properties["file"] != nil {
+				form := url.Values{"name": {"A"}, "type": {"skin"}}
+				form.Set(name, fmt.Sprint(probe.value))
+				c.upload(t, form.Encode(), skinFile(t, 1)).checkField(t, name, probe.value, probe.valid)
+				continue
+			}
+			fields, ok := e.exampleFields().(map[string]any)
+			if !ok {
+				t.Fatalf("%s has no example of an object", e.OperationID)
+			}
+			fields = maps.Clone(fields)
+			fields[name] = probe.value
+			text, err := json.Marshal(fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.send(t, e.method, path, encodeJSON(string(text))).checkField(t, name, probe.value, probe.valid)
+		}
+	}
+}
+
+// The document's numbers are the defaults of the settings.
+func TestDocumentedLimits(t *testing.T) {
+	t.Parallel()
+
+	source, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(source), "## Limits\n")
+	table, _, _ = strings.Cut(table, "A client address is")
+	var rows []string
+	for line := range strings.Lines(table) {
+		if row, ok := strings.CutPrefix(strings.TrimSpace(line), "| "); ok {
+			rows = append(rows, row)
+		}
+	}
+
+	config, err := config.Read[testConfig]("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates, logins, quotas := config.API.Limits, config.Logins, config.Quotas
+	mebibytes := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+	kibibytes := func(n int) string { return fmt.Sprintf("%d KiB", n>>10) }
+	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
+	want := []string{
+		"what | limit | beyond it |",
+		fmt.Sprintf("requests | %d a second, %d at once, for each user; for each client address when not signed in | 429 |", rates.Requests, rates.RequestsBurst),
+		fmt.Sprintf("failed log-ins | in 15 minutes, %d for an e-mail address from one client address, and %d from one client address; for an e-mail address, "+
+			"%d an hour from anywhere, then a growing delay where its user neither signed in nor reset the password before; "+
+			"for an hour after a reset, the %d do not bind its user where it was done | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount, logins.PerAddress),
+		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address; invalid ones (422) do not count | 429 |", rates.Registrations),
+		fmt.Sprintf("requests for a new password | %d an hour from one client address | 429 |", rates.Resets),
+		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", config.Mail.PerHour),
+		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
+		fmt.Sprintf("changes of players, avatars and textures | %d a minute for each user, whatever comes of them | 429 |", rates.Changes),
+		fmt.Sprintf("reports of textures | %d an hour for each user, and %d for each client network, whatever comes of them | 429 |", rates.Reports, 5*rates.Reports),
+		fmt.Sprintf("textures uploaded | %s and %s for each user | 403, code 1 |", thousands(quotas.Textures), mebibytes(quotas.TextureBytes)),
+		fmt.Sprintf("players | %d for each user | 403, code 1 |", quotas.Players),
+		fmt.Sprintf("closet items | %s for each user | 403, code 1 |", thousands(quotas.ClosetItems)),
+		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(config.Textures.Bytes))),
+		fmt.Sprintf("scale of a texture | %d times the classic size: a skin of %[2]d × %[2]d pixels, a cape of %[2]d × %[3]d | 422 |", config.Textures.Scale, 64*config.Textures.Scale, 32*config.Textures.Scale),
+		fmt.Sprintf("request body | %s, besides the file of an upload and 12 bytes for each character of a notification's content | 413 |", kibibytes(config.API.BodyBytes)),
+		"fields of a form | 64 | 400 |", // which is no setting
+		fmt.Sprintf("header block | %s | 431 |", kibibytes(config.Limits.HeaderBytes)),
+		"notifications | kept for a year | |", // which the program sees to
+		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", config.Scores.Retention.Hours()/24),
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("the table of limits (-the settings' +the document's):\n%s", diff)
+	}
+
+	// The same numbers stand elsewhere, too.
+	text := strings.Join(strings.Fields(string(source)), " ")
+	const day = 24
+	for _, sentence := range []string{
+		fmt.Sprintf("the seconds for which it works: %.0f unless", config.TokenTTL.Seconds()),
+		fmt.Sprintf("still works for %.0f seconds, and", config.Grace.Seconds()),
+		fmt.Sprintf("After those %.0f seconds", config.Grace.Seconds()),
+		fmt.Sprintf("Within %.0f seconds of being replaced", config.Grace.Seconds()),
+		fmt.Sprintf("%.0f days after its last refresh, and %.0f days after its log-in", config.Idle.Hours()/day, config.MaxAge.Hours()/day),
+		fmt.Sprintf("Only %d sessions of a user", config.PerUser),
+		fmt.Sprintf("did not arrive in time: within %.0f seconds, or %.0f for an upload", config.Limits.ReadTimeout.Seconds(), config.Limits.UploadTimeout.Seconds()),
+		fmt.Sprintf("the request line included, is larger than %s", kibibytes(config.Limits.HeaderBytes)),
+		fmt.Sprintf("The header block is larger than %s (code 4)", kibibytes(config.Limits.HeaderBytes)),
+		fmt.Sprintf("The body is larger than %s (code 4)", kibibytes(config.API.BodyBytes)),
+		fmt.Sprintf("The body is larger than %s bytes (code 4)", thousands(config.API.BodyBytes+12*core.MaxContent)),
+		fmt.Sprintf("The file is larger than %s, or the body than %s and %s (code 4)",
+			mebibytes(int64(config.Textures.Bytes)), mebibytes(int64(config.Textures.Bytes)), kibibytes(config.API.BodyBytes)),
+		fmt.Sprintf("Takes a PNG file of at most %s", mebibytes(int64(config.Textures.Bytes))),
+		fmt.Sprintf("its scale, from 1 to %d unless the site sets another bound, which is %d at most", config.Textures.Scale, skin.MaxScale),
+		fmt.Sprintf("tell of once the request counts: %d an hour", rates.Registrations),
+		fmt.Sprintf("limit once it counts: %d an hour", rates.Registrations),
+		fmt.Sprintf("tell of: %d a minute", rates.Uploads),
+		fmt.Sprintf("tell of: %d an hour for each user, whatever comes of them", rates.Reports),
+		fmt.Sprintf("headers tell of: %d an hour from one client address", rates.Resets),
+		fmt.Sprintf("marks the address as verified. The link works for %.0f hours unless", config.Mail.Verification.Hours()),
+		fmt.Sprintf("sets a new password. The link works for %.0f hour.", config.Mail.Reset.Hours()),
+		fmt.Sprintf("makes the account, and signs in. The link works for %.0f hours.", config.Mail.Verification.Hours()),
+		fmt.Sprintf("A player's name: %d to %d letters", config.Players.NameMin, config.Players.NameMax),
+	} {
+		if !strings.Contains(text, sentence) {
+			t.Errorf("the document lacks %q, which holds of the settings' defaults", sentence)
+		}
+	}
+}
+
+// What a parameter is by default is what it is when it is absent.
+func TestDocumentedDefaults(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.fillCloset(t, "steve", numbered(7)...)
+	c.fillCloset(t, "cape", "Cape")
+	want := c.get(t, "/api/closet").body
+	for _, parameter := range mustLoadContract(t).Paths.Value("/api/closet").Get.Parameters {
+		if p := parameter.Value; p.Schema.Value.Default != nil {
+			if got := c.get(t, fmt.Sprintf("/api/closet?%s=%v", p.Name, p.Schema.Value.Default)).body; !slices.Equal(got, want) {
+				t.Errorf("with its default %v %s makes a difference", p.Schema.Value.Default, p.Name)
+			}
+		}
+	}
+}

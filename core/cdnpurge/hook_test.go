@@ -1,0 +1,147 @@
+package cdnpurge_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/cdnpurge"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+)
+
+const secret = "a secret that nobody would guess"
+
+// post is what a receiver got.
+type post struct {
+	method, path string
+	header       http.Header
+	body         string
+}
+
+// startReceiver starts a receiver that answers with a status and returns the hook to
+// it, and what it gets.
+func startReceiver(t *testing.T, answer http.HandlerFunc) (*cdnpurge.Webhook, <-chan post) {
+	t.Helper()
+	posts := make(chan post, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		posts <- post{r.Method, r.URL.RequestURI(), r.Header, string(body)}
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	h, err := cdnpurge.New(cdnpurge.Config{URL: server.URL + "/purge?token=hunter2", Secret: secret, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, posts
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+var position = edgeproto.Cursor{Epoch: "e", Revision: 7}
+
+func TestPost(t *testing.T) {
+	t.Parallel()
+	h, posts := startReceiver(t, status(http.StatusAccepted))
+
+	f := func(purge core.Purge, want string) {
+		t.Helper()
+		if err := h.Purge(t.Context(), purge); err != nil {
+			t.Fatal(err)
+		}
+		got := <-posts
+		if diff := cmp.Diff(want, got.body); diff != "" {
+			t.Errorf("body (-want +got):\n%s", diff)
+		}
+		if got.method != http.MethodPost || got.path != "/purge?token=hunter2" || got.header.Get("Content-Type") != "application/json" || got.header.Get("User-Agent") != "veneer-core" {
+			t.Errorf("the post is %+v", got)
+		}
+		timestamp := got.header.Get(cdnpurge.HeaderTimestamp)
+		if seconds, err := strconv.ParseInt(timestamp, 10, 64); err != nil || time.Since(time.Unix(seconds, 0)) > time.Minute {
+			t.Errorf("the timestamp is %q, %v", timestamp, err)
+		}
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(timestamp + "." + got.body))
+		if want, got := "sha256="+hex.EncodeToString(mac.Sum(nil)), got.header.Get(cdnpurge.HeaderSignature); got != want {
+			t.Errorf("the signature is %q; want %q", got, want)
+		}
+	}
+
+	f(core.Purge{Cursor: position, Tags: []string{"player-5", "name-steve"}}, `{"epoch":"e","revision":7,"tags":["player-5","name-steve"]}`)
+	f(core.Purge{Cursor: position, All: true}, `{"epoch":"e","revision":7,"all":true}`)
+}
+
+// Whatever is no success is a failure, and no error tells the URL, which may
+// hold a token.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		answer http.HandlerFunc
+		want   string
+	}{
+		{"a refusal", status(http.StatusForbidden), "the hook answers 403"},
+		{"too many posts", status(http.StatusTooManyRequests), "the hook answers 429"},
+		{"a broken receiver", status(http.StatusInternalServerError), "the hook answers 500"},
+		{"a redirect, which is not followed", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, "the hook answers 307"},
+		{"a cut connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		{"a receiver that hangs", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			h, posts := startReceiver(t, test.answer)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			err := h.Purge(ctx, core.Purge{Cursor: position, All: true})
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%v; want an error with %q and without the token", err, test.want)
+			}
+			if n := len(posts); n != 1 {
+				t.Errorf("%d posts were sent; want 1", n)
+			}
+		})
+	}
+}
+
+func TestNewRejectsWrongSettings(t *testing.T) {
+	t.Parallel()
+	good := cdnpurge.Config{URL: "https://hooks.example.org/purge", Secret: secret, Timeout: time.Second}
+	if _, err := cdnpurge.New(good); err != nil {
+		t.Fatal(err)
+	}
+
+	f := func(change func(*cdnpurge.Config), want string) {
+		t.Helper()
+		config := good
+		change(&config)
+		if _, err := cdnpurge.New(config); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %v; want an error that begins with %q", config, err, want)
+		}
+	}
+
+	f(func(c *cdnpurge.Config) { c.URL = "hooks.example.org/purge" }, "URL ")
+	f(func(c *cdnpurge.Config) { c.URL = "ftp://hooks.example.org" }, "URL ")
+	f(func(c *cdnpurge.Config) { c.URL = "https:///purge" }, "URL ")
+	f(func(c *cdnpurge.Config) { c.URL = "https://a b" }, "URL ")
+	f(func(c *cdnpurge.Config) { c.Secret = secret[1:] }, "SECRET ")
+	f(func(c *cdnpurge.Config) { c.Secret = "" }, "SECRET ")
+	f(func(c *cdnpurge.Config) { c.Timeout = 0 }, "TIMEOUT ")
+}

@@ -1,0 +1,230 @@
+// Package edges is core's door for edges only: it answers what keys lead to and what
+// is liked, and streams changes, as package mapping describes.
+package edgeapi
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// streamWriteTimeout is how long a reader may take nothing of its stream.
+const streamWriteTimeout = 5 * time.Second
+
+// maxBodyBytes bounds a question's body: its keys are short.
+const maxBodyBytes = 256 << 10
+
+// Server answers edges.
+type Server struct {
+	mappings *core.Mappings
+	feed     *core.Feed
+	purges   *core.CDNPurger // nil where nobody waits for edges
+	secrets  [][sha256.Size]byte
+	http     httpserver.Options
+	ctx      context.Context //nolint:containedctx // ends the endless answers
+}
+
+// New returns a door for edges that know one of the secrets. Its streams end
+// with ctx. Edges are asked to acknowledge changes if purges are not nil.
+func New(ctx context.Context, options httpserver.Options, mappings *core.Mappings, feed *core.Feed, purges *core.CDNPurger, secrets []string) (*Server, error) {
+	// Edges choose what is traced.
+	options.Listener, options.Tracer, options.DefaultHeaders = "edges", options.Tracer.Follower(), httpserver.SetSecurityHeaders
+	s := &Server{mappings: mappings, feed: feed, purges: purges, http: options, ctx: ctx}
+	valid, err := edgeproto.Secrets(secrets)
+	if err != nil {
+		return nil, fmt.Errorf("EDGE_SECRETS: %w", err)
+	}
+	for _, secret := range valid {
+		s.secrets = append(s.secrets, sha256.Sum256([]byte(secret)))
+	}
+	return s, nil
+}
+
+// HTTP returns the server behind the edges' listener.
+func (s *Server) HTTP() *fasthttp.Server {
+	lookups, changes := s.http.Route("POST "+edgeproto.LookupPath).AcceptBody(maxBodyBytes, 0), s.http.Route("GET "+edgeproto.ChangesPath)
+	acknowledgements := s.http.Route("POST "+edgeproto.AcknowledgePath).AcceptBody(maxBodyBytes, 0)
+
+	liked := s.http.Route("GET " + edgeproto.LikedPath)
+	server := s.http.NewServer(s.http.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		httpserver.SetSecurityHeaders(rc)
+		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.http.Limits.WorkTimeout + streamWriteTimeout)); err != nil {
+			return err
+		}
+		if !s.authenticated(rc) {
+			return fault.New(fault.Unauthenticated, "This listener is for edges that know its secret.")
+		}
+		switch string(rc.Path()) {
+		case edgeproto.LookupPath:
+			lookups.AssignTo(rc)
+			return s.lookup(rc)
+		case edgeproto.ChangesPath:
+			changes.AssignTo(rc)
+			return s.changes(rc)
+		case edgeproto.AcknowledgePath:
+			acknowledgements.AssignTo(rc)
+			return s.acknowledge(rc)
+
+		case edgeproto.LikedPath:
+			liked.AssignTo(rc)
+			ctx, cancel := s.http.RequestContext(rc)
+			defer cancel()
+			return s.liked(ctx, rc)
+		default:
+			return fault.New(fault.NotFound, "There is nothing at this path.")
+		}
+	}))
+	server.WriteTimeout = 0 // a stream is one endless answer: all answers set deadlines of their own
+	return server
+}
+
+// authenticated reports whether a request carries one of the secrets. It compares
+// digests with all of them, so that the time tells nothing.
+func (s *Server) authenticated(rc *fasthttp.RequestCtx) bool {
+	secret, _ := strings.CutPrefix(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), "Bearer ")
+	digest := sha256.Sum256([]byte(secret))
+	matches := 0
+	for _, s := range s.secrets {
+		matches |= subtle.ConstantTimeCompare(digest[:], s[:])
+	}
+	return matches == 1
+}
+
+// lookup handles POST mapping.LookupPath.
+func (s *Server) lookup(rc *fasthttp.RequestCtx) error {
+	if err := mustPost(rc); err != nil {
+		return err
+	}
+	if err := httpserver.ReadBody(rc); err != nil {
+		return err
+	}
+	ctx, cancel := s.http.RequestContext(rc)
+	defer cancel()
+	var lookup edgeproto.LookupRequest
+	if err := json.Unmarshal(rc.PostBody(), &lookup); err != nil {
+		return fault.New(fault.Malformed, "The body is no question.")
+	}
+	if len(lookup.Requests) > 1 { // one is that of the header
+		httpserver.AddLogAttr(rc, slog.Any("request_ids", lookup.Requests))
+	}
+	answer, err := s.mappings.Resolve(ctx, lookup)
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, answer)
+}
+
+func mustPost(rc *fasthttp.RequestCtx) error {
+	if rc.IsPost() {
+		return nil
+	}
+	rc.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodPost)
+	return fault.New(fault.MethodNotAllowed, "Use POST.")
+}
+
+// acknowledge handles POST mapping.AcknowledgePath. A core without a hook hears
+// of streams of those that have one, while a site gives them one after another.
+func (s *Server) acknowledge(rc *fasthttp.RequestCtx) error {
+	if err := mustPost(rc); err != nil {
+		return err
+	}
+	if err := httpserver.ReadBody(rc); err != nil {
+		return err
+	}
+	var ack edgeproto.Acknowledgement
+	if err := json.Unmarshal(rc.PostBody(), &ack); err != nil {
+		return fault.New(fault.Malformed, "The body is no acknowledgement.")
+	}
+	stream, err := uuid.Parse(ack.Stream)
+	if err != nil {
+		return fault.Field("stream", "The stream must be named as its start named it.")
+	}
+	if s.purges != nil {
+		s.purges.Acknowledge(stream, ack.Cursor)
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, struct{}{})
+}
+
+// changes handles GET mapping.ChangesPath.
+func (s *Server) changes(rc *fasthttp.RequestCtx) error {
+	if !rc.IsGet() {
+		rc.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodGet)
+		return fault.New(fault.MethodNotAllowed, "Use GET.")
+	}
+	revision, err := rc.QueryArgs().GetUint("revision")
+	if err != nil && !errors.Is(err, fasthttp.ErrNoArgValue) {
+		return fault.Field("revision", "The revision must be an integer.")
+	}
+	from := edgeproto.Cursor{Epoch: string(rc.QueryArgs().Peek("epoch")), Revision: int64(max(0, revision))}
+	previous, err := uuid.ParseBytes(rc.QueryArgs().Peek("former"))
+	if err != nil {
+		previous = uuid.Nil // whatever is no name of ours is nobody's former stream
+	}
+	receivedAt, conn, peer := rc.Time(), rc.Conn(), rc.RemoteAddr().String()
+	rc.SetConnectionClose() // the stream's deadlines are not for what would come after it
+
+	rc.SetContentType("application/x-ndjson")
+	rc.SetBodyStreamWriter(func(w *bufio.Writer) {
+		// The server recovers what panics before it has the answer. This comes after.
+		defer func() {
+			if panicked := recover(); panicked != nil {
+				s.http.Log.Error("stream panicked", "peer", peer, "error", fmt.Sprintf("panic: %v\n%s", panicked, debug.Stack()))
+			}
+		}()
+		s.http.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
+		lines := json.NewEncoder(w)
+		err := s.follow(from, previous, receivedAt, func(events ...edgeproto.Event) error {
+			// A reader that takes nothing must not keep the stream, nor our shutdown,
+			// waiting. The deadline is for all that is sent from now on.
+			if err := conn.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
+				return err
+			}
+			for _, event := range events {
+				if err := lines.Encode(event); err != nil {
+					return err
+				}
+			}
+			return w.Flush()
+		})
+		s.http.Log.Info("edge disconnected", slog.String("peer", peer), slog.Any("reason", err))
+	})
+	return nil
+}
+
+// follow sends a stream to its end, under a name if its edge is to acknowledge
+// it. Purges know of the stream before the edge hears anything that it could
+// believe its memories by.
+func (s *Server) follow(from edgeproto.Cursor, previous uuid.UUID, receivedAt time.Time, send func(...edgeproto.Event) error) error {
+	if s.purges == nil {
+		return s.feed.Follow(s.ctx, from, receivedAt, send)
+	}
+	stream, err := s.purges.Register(s.ctx, previous)
+	if err != nil {
+		return err
+	}
+	defer s.purges.Unregister(stream)
+	return s.feed.Follow(s.ctx, from, receivedAt, func(events ...edgeproto.Event) error {
+		for i := range events {
+			if events[i].Start {
+				events[i].Stream = stream.String()
+			}
+		}
+		return send(events...)
+	})
+}

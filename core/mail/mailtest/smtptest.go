@@ -1,0 +1,374 @@
+// Package smtptest is a mail server for tests: it speaks SMTP on a real socket,
+// with TLS and log-ins, keeps what it is sent, and fails as it is told.
+package mailtest
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"mime"
+	"mime/quotedprintable"
+	"net"
+	"net/mail"
+	"net/textproto"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
+)
+
+// Server is a mail server.
+type Server struct {
+	Host string
+	Port int
+	CA   string // the file with who vouches for it
+
+	options Options
+	tls     *tls.Config
+
+	mu       sync.Mutex
+	listener net.Listener
+	conns    map[net.Conn]bool
+	reply    func(command string) string
+	mails    []Mail
+	commands []string
+	arrived  chan struct{} // closed, and made anew, with every mail
+}
+
+// Options are what a server offers and demands.
+type Options struct {
+	ImplicitTLS bool // TLS from the first byte
+	StartTLS    bool // offers it, and takes no mail without
+	User        string
+	Password    string // if there is a user, mail is taken only from them
+	Auth        string // the ways to sign in; PLAIN if empty, LOGIN
+}
+
+// Mail is what a server was sent.
+type Mail struct {
+	From, To string // of the envelope
+	Header   mail.Header
+	Text     string // decoded
+	Raw      string
+	Secure   bool // came over TLS
+}
+
+// Start starts a server, which ends with the test.
+func Start(tb testing.TB, options Options) *Server {
+	tb.Helper()
+	s := &Server{options: options, conns: map[net.Conn]bool{}, arrived: make(chan struct{})}
+	authority := tlsreloadtest.NewAuthority(tb)
+	chain, key := authority.Issue(tb)
+	certificate, err := tls.LoadX509KeyPair(chain, key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.CA = authority.File
+	s.tls = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	s.listen(tb, "127.0.0.1:0")
+	tb.Cleanup(s.Stop)
+	return s
+}
+
+func (s *Server) listen(tb testing.TB, address string) {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	bound, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		tb.Fatal("the listener has no TCP address")
+	}
+	s.Host, s.Port = bound.IP.String(), bound.Port
+	s.mu.Lock()
+	s.listener = listener
+	s.mu.Unlock()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns[conn] = true
+			s.mu.Unlock()
+			go s.serve(conn)
+		}
+	}()
+}
+
+// Stop closes the listener and all connections.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.listener.Close()
+	for conn := range s.conns {
+		_ = conn.Close()
+	}
+}
+
+// Restart has a server that was stopped listen where it did.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	s.listen(tb, net.JoinHostPort(s.Host, fmt.Sprint(s.Port)))
+}
+
+// SetReply has the server answer a command as a function says: with nothing, as
+// usual; with Hang, not at all; else with those lines. A command is its whole line,
+// and "." for the end of a mail, and "" for a connection.
+func (s *Server) SetReply(reply func(command string) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reply = reply
+}
+
+// Hang is the reply of a server that says nothing any more.
+const Hang = "hang"
+
+// Mails returns what has arrived.
+func (s *Server) Mails() []Mail {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.mails)
+}
+
+// Commands returns what was said to the server, but for mails and log-ins.
+func (s *Server) Commands() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.commands)
+}
+
+// Await waits for so many mails to have arrived, and returns them.
+func (s *Server) Await(tb testing.TB, count int) []Mail {
+	tb.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		s.mu.Lock()
+		mails, arrived := slices.Clone(s.mails), s.arrived
+		s.mu.Unlock()
+		if len(mails) >= count {
+			return mails
+		}
+		select {
+		case <-arrived:
+		case <-deadline:
+			tb.Fatalf("%d mails have arrived; want %d", len(mails), count)
+		}
+	}
+}
+
+// session is a connection to the server.
+type session struct {
+	*Server
+	conn             net.Conn
+	text             *textproto.Conn
+	secure, signedIn bool
+	from, to         string
+}
+
+func (s *Server) serve(conn net.Conn) {
+	defer func() {
+		_ = conn.Close()
+		s.mu.Lock()
+		delete(s.conns, conn)
+		s.mu.Unlock()
+	}()
+	c := &session{Server: s, conn: conn, signedIn: s.options.User == ""}
+	if s.options.ImplicitTLS {
+		c.conn, c.secure = tls.Server(conn, s.tls), true
+	}
+	c.text = textproto.NewConn(c.conn)
+	if !c.sendReply("", "220 mail.test ready") {
+		return
+	}
+	for {
+		line, err := c.text.ReadLine()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.commands = append(s.commands, line)
+		s.mu.Unlock()
+		if !c.execute(line) {
+			return
+		}
+	}
+}
+
+// sendReply answers a command, as usual unless told otherwise, and reports whether the
+// connection goes on as usual.
+func (c *session) sendReply(command, usual string) bool {
+	return c.respond(c.scriptedReply(command), usual)
+}
+
+// scriptedReply returns what the server was told to answer to a command.
+func (c *session) scriptedReply(command string) string {
+	c.mu.Lock()
+	reply := c.reply
+	c.mu.Unlock()
+	if reply == nil {
+		return ""
+	}
+	return reply(command)
+}
+
+func (c *session) respond(scripted, usual string) bool {
+	switch scripted {
+	case "":
+		return c.text.PrintfLine("%s", usual) == nil
+	case Hang:
+		_, _ = io.Copy(io.Discard, c.conn) // until the client has enough
+		return false
+	default:
+		_ = c.text.PrintfLine("%s", scripted)
+		return false
+	}
+}
+
+// execute does what a command asks for, and reports whether the connection goes on.
+func (c *session) execute(line string) bool {
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb = strings.ToUpper(verb); {
+	case verb == "EHLO":
+		return c.ehlo(line)
+	case verb == "STARTTLS":
+		if !c.sendReply(line, "220 go ahead") {
+			return true
+		}
+		c.conn, c.secure = tls.Server(c.conn, c.tls), true
+		c.text = textproto.NewConn(c.conn)
+		return true
+	case verb == "AUTH":
+		return c.authenticate(line, rest)
+	case verb == "NOOP" || verb == "RSET":
+		c.sendReply(line, "250 ok")
+		return true
+	case verb == "QUIT":
+		c.sendReply(line, "221 bye")
+		return false
+	case c.options.StartTLS && !c.secure:
+		return c.text.PrintfLine("530 5.7.0 Must issue a STARTTLS command first") == nil
+	case !c.signedIn:
+		return c.text.PrintfLine("530 5.7.0 Authentication required") == nil
+	case verb == "MAIL":
+		if c.sendReply(line, "250 ok") {
+			c.from = envelope(rest)
+		}
+		return true
+	case verb == "RCPT":
+		if c.sendReply(line, "250 ok") {
+			c.to = envelope(rest)
+		}
+		return true
+	case verb == "DATA":
+		return c.data(line)
+	default:
+		return c.text.PrintfLine("502 5.5.2 what") == nil
+	}
+}
+
+func (c *session) ehlo(line string) bool {
+	lines := []string{"250-mail.test", "250-8BITMIME", "250-ENHANCEDSTATUSCODES"}
+	if c.options.StartTLS && !c.secure {
+		lines = append(lines, "250-STARTTLS")
+	}
+	if c.options.User != "" {
+		mechanisms := c.options.Auth
+		if mechanisms == "" {
+			mechanisms = "PLAIN"
+		}
+		lines = append(lines, "250-AUTH "+mechanisms)
+	}
+	c.sendReply(line, strings.Join(append(lines, "250 PIPELINING"), "\r\n"))
+	return true
+}
+
+func (c *session) authenticate(line, rest string) bool {
+	mechanism, initial, _ := strings.Cut(rest, " ")
+	given := ""
+	switch mechanism {
+	case "PLAIN":
+		decoded, _ := base64.StdEncoding.DecodeString(initial)
+		given = string(decoded)
+	case "LOGIN":
+		for _, prompt := range []string{"VXNlcm5hbWU6", "UGFzc3dvcmQ6"} {
+			_ = c.text.PrintfLine("334 %s", prompt)
+			answer, err := c.text.ReadLine()
+			if err != nil {
+				return false
+			}
+			decoded, _ := base64.StdEncoding.DecodeString(answer)
+			given += "\x00" + string(decoded)
+		}
+	}
+	if given != "\x00"+c.options.User+"\x00"+c.options.Password {
+		c.sendReply(line, "535 5.7.8 no such user as "+c.options.User)
+		return true
+	}
+	c.signedIn = c.sendReply(line, "235 2.7.0 welcome")
+	return true
+}
+
+// data takes a mail.
+func (c *session) data(line string) bool {
+	if !c.sendReply(line, "354 go ahead") {
+		return true
+	}
+	raw, err := io.ReadAll(c.text.DotReader())
+	if err != nil {
+		return false
+	}
+	m, err := parse(raw)
+	if err != nil {
+		return c.text.PrintfLine("554 5.6.0 %s", err) == nil
+	}
+	m.From, m.To, m.Secure = c.from, c.to, c.secure
+	scripted := c.scriptedReply(".")
+	if scripted == "" { // it is there before anybody hears that it is
+		c.mu.Lock()
+		c.mails = append(c.mails, m)
+		close(c.arrived)
+		c.arrived = make(chan struct{})
+		c.mu.Unlock()
+	}
+	c.respond(scripted, "250 2.0.0 queued")
+	return true
+}
+
+// envelope returns the address between angle brackets.
+func envelope(argument string) string {
+	_, address, _ := strings.Cut(argument, "<")
+	address, _, _ = strings.Cut(address, ">")
+	return address
+}
+
+// parse reads a mail.
+func parse(raw []byte) (Mail, error) {
+	message, err := mail.ReadMessage(bufio.NewReader(bytes.NewReader(raw)))
+	if err != nil {
+		return Mail{}, err
+	}
+	if encoding := message.Header.Get("Content-Transfer-Encoding"); encoding != "quoted-printable" {
+		return Mail{}, fmt.Errorf("the transfer encoding is %q", encoding)
+	}
+	text, err := io.ReadAll(quotedprintable.NewReader(message.Body))
+	return Mail{Header: message.Header, Text: string(text), Raw: string(raw)}, err
+}
+
+// Subject returns a mail's subject.
+func (m Mail) Subject(tb testing.TB) string {
+	tb.Helper()
+	subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return subject
+}

@@ -1,0 +1,299 @@
+package mail_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/mail"
+	"github.com/veneer-skins/veneer/core/mail/mailtest"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// email is what the tests send.
+var email = core.Message{
+	ID: uuid.MustParse("1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"), To: "Zoe+Skins@example.com", Subject: "Skins & More – Grüße: a subject that is too long for one line of a header",
+	Text: "A line.\n.\n.hidden\n\nhttps://skins.example.org/reset#token=" + strings.Repeat("0123456789", 10) + "\nGrüße\n",
+}
+
+// config leads to a server.
+func config(s *mailtest.Server, tls string) mail.Config {
+	return mail.Config{Host: s.Host, Port: s.Port, TLS: tls, CA: s.CA, From: "Skïns <noreply@skins.example.org>", Timeout: 10 * time.Second}
+}
+
+func newClient(t *testing.T, c mail.Config) *mail.Client {
+	t.Helper()
+	client, err := mail.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// wantKind checks the kind of an error, which must tell nothing of the letter.
+func wantKind(t *testing.T, what string, err error, want fault.Kind) {
+	t.Helper()
+	if err == nil || fault.KindOf(err) != want {
+		t.Errorf("%s: %v; want a %s fault", what, err, want)
+		return
+	}
+	for _, secret := range []string{"oe+", "example.com", "token", "0123456789", "hunter2", "operator"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error tells %q: %v", what, secret, err)
+		}
+	}
+}
+
+func TestDeliver(t *testing.T) {
+	t.Parallel()
+
+	f := func(name, mode string, options mailtest.Options) {
+		t.Helper()
+		s := mailtest.Start(t, options)
+		c := config(s, mode)
+		c.User, c.Password = options.User, options.Password
+		if err := newClient(t, c).Deliver(t.Context(), email); err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		got := s.Await(t, 1)[0]
+		if got.From != "noreply@skins.example.org" || got.To != email.To || got.Text != email.Text {
+			t.Errorf("%s: from %s to %s: %q", name, got.From, got.To, got.Text)
+		}
+		if want := mode != "none"; got.Secure != want {
+			t.Errorf("%s: it came over TLS: %t; want %t", name, got.Secure, want)
+		}
+		if from, err := got.Header.AddressList("From"); err != nil || from[0].Name != "Skïns" {
+			t.Errorf("%s: it is from %v, %v", name, from, err)
+		}
+		if subject := got.Subject(t); subject != email.Subject {
+			t.Errorf("%s: the subject is %q", name, subject)
+		}
+		if _, err := got.Header.Date(); err != nil {
+			t.Errorf("%s: the date: %v", name, err)
+		}
+		want := map[string]string{
+			"To": "<" + email.To + ">", "Message-Id": "<1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c@skins.example.org>", "Auto-Submitted": "auto-generated",
+			"X-Auto-Response-Suppress": "All", "Mime-Version": "1.0", "Content-Type": "text/plain; charset=UTF-8", "Content-Transfer-Encoding": "quoted-printable",
+		}
+		headers := map[string]string{}
+		for name := range got.Header {
+			if name != "From" && name != "Subject" && name != "Date" {
+				headers[name] = got.Header.Get(name)
+			}
+		}
+		if diff := cmp.Diff(want, headers); diff != "" {
+			t.Errorf("%s: the other headers (-want +got):\n%s", name, diff)
+		}
+		if greeting := s.Commands()[0]; greeting != "EHLO skins.example.org" {
+			t.Errorf("%s: it is greeted with %q", name, greeting)
+		}
+	}
+
+	f("in the clear", "none", mailtest.Options{})
+	f("STARTTLS", "starttls", mailtest.Options{StartTLS: true})
+	f("TLS", "tls", mailtest.Options{ImplicitTLS: true})
+	f("STARTTLS and a log-in", "starttls", mailtest.Options{StartTLS: true, User: "operator@example.net", Password: "hunter2"})
+	f("TLS and a log-in", "tls", mailtest.Options{ImplicitTLS: true, User: "operator", Password: "hunter2", Auth: "LOGIN"})
+}
+
+// A server that demands TLS gets no mail without, and one that has none, or cannot
+// prove who it is, gets neither a mail nor a password.
+func TestNothingIsSentInTheClear(t *testing.T) {
+	t.Parallel()
+
+	f := func(name, mode string, options mailtest.Options, trusted bool) {
+		t.Helper()
+		s := mailtest.Start(t, options)
+		c := config(s, mode)
+		if !trusted {
+			c.CA = ""
+		}
+		if mode != "none" {
+			c.User, c.Password = "operator", "hunter2"
+		}
+		wantKind(t, name, newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
+		if n := len(s.Mails()); n != 0 {
+			t.Errorf("%s: %d mails have arrived", name, n)
+		}
+		for _, command := range s.Commands() {
+			if strings.HasPrefix(command, "AUTH") || strings.HasPrefix(command, "RCPT") {
+				t.Errorf("%s: the server is told %s", name, command)
+			}
+		}
+	}
+
+	f("the server demands TLS", "none", mailtest.Options{StartTLS: true}, true)
+	f("the server has no TLS", "starttls", mailtest.Options{User: "operator", Password: "hunter2"}, true)
+	f("an unknown certificate", "starttls", mailtest.Options{StartTLS: true}, false)
+	f("an unknown certificate from the first byte", "tls", mailtest.Options{ImplicitTLS: true}, false)
+}
+
+func TestServerErrors(t *testing.T) {
+	t.Parallel()
+
+	s := mailtest.Start(t, mailtest.Options{})
+	client := newClient(t, config(s, "none"))
+	f := func(command, reply string, want fault.Kind) {
+		t.Helper()
+		s.SetReply(func(received string) string {
+			if received == command || command != "" && strings.HasPrefix(received, command) {
+				return reply
+			}
+			return ""
+		})
+		wantKind(t, command+" "+reply, client.Deliver(t.Context(), email), want)
+	}
+
+	f("", "554 5.7.1 Zoe+Skins@example.com is not welcome", fault.Unavailable)
+	f("", "421 busy", fault.Unavailable)
+	f("EHLO", "500 what", fault.Unavailable)
+	f("MAIL", "550 5.7.1 sender rejected for Zoe+Skins@example.com", fault.Unavailable)
+	f("MAIL", "452 4.3.1 no room", fault.Unavailable)
+	f("RCPT", "550 5.1.1 <Zoe+Skins@example.com>: no such user", fault.Refused)
+	f("RCPT", "450 4.2.0 <Zoe+Skins@example.com>: come again", fault.Internal)
+	f("RCPT", "421 4.3.2 Zoe+Skins@example.com: shutting down", fault.Unavailable)
+	f("DATA", "554 5.5.1 no recipients", fault.Refused)
+	f("DATA", "451 4.3.0 not now", fault.Internal)
+	f(".", "550 5.7.1 token=0123456789 looks like spam", fault.Refused)
+	f(".", "451 4.7.1 greylisted", fault.Internal)
+	f(".", "nonsense", fault.Unavailable)
+	if n := len(s.Mails()); n != 0 {
+		t.Errorf("%d mails have arrived", n)
+	}
+
+	// What fails once it is taken is no failure.
+	for _, command := range []string{"QUIT", "RSET"} {
+		s.SetReply(func(received string) string {
+			if received == command {
+				return "451 no"
+			}
+			return ""
+		})
+		if err := client.Deliver(t.Context(), email); err != nil {
+			t.Errorf("%s fails: %v", command, err)
+		}
+	}
+
+	withAuth := mailtest.Start(t, mailtest.Options{StartTLS: true, User: "operator", Password: "another"})
+	c := config(withAuth, "starttls")
+	c.User, c.Password = "operator", "hunter2"
+	wantKind(t, "a wrong password", newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
+	c.User, c.Password = "", ""
+	wantKind(t, "no password", newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
+}
+
+// Whoever hangs, wherever, is left after a while, and a server that is gone is
+// noticed.
+func TestSlowAndAbsentServers(t *testing.T) {
+	t.Parallel()
+
+	s := mailtest.Start(t, mailtest.Options{})
+	c := config(s, "none")
+	c.Timeout = 200 * time.Millisecond
+	for _, command := range []string{"", "EHLO", "MAIL", "RCPT", "DATA", "."} {
+		s.SetReply(func(received string) string {
+			if received == command || command != "" && strings.HasPrefix(received, command) {
+				return mailtest.Hang
+			}
+			return ""
+		})
+		wantKind(t, "hangs at "+command, newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
+	}
+
+	c.Timeout = time.Hour
+	hanging := make(chan struct{})
+	s.SetReply(func(received string) string {
+		if strings.HasPrefix(received, "RCPT") {
+			close(hanging)
+			return mailtest.Hang
+		}
+		return ""
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-hanging
+		cancel()
+	}()
+	wantKind(t, "we are in a hurry", newClient(t, c).Deliver(ctx, email), fault.Unavailable)
+
+	secret := mailtest.Start(t, mailtest.Options{ImplicitTLS: true})
+	slow := config(secret, "none") // both wait for the other to speak first
+	slow.Timeout = 200 * time.Millisecond
+	wantKind(t, "TLS is not expected", newClient(t, slow).Deliver(t.Context(), email), fault.Unavailable)
+
+	s.Stop()
+	wantKind(t, "gone", newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
+	s.SetReply(nil)
+	s.Restart(t)
+	if err := newClient(t, c).Deliver(t.Context(), email); err != nil {
+		t.Errorf("back again: %v", err)
+	}
+}
+
+// What would end a header, or a command, never comes to the server.
+func TestHeadersCannotBeInjected(t *testing.T) {
+	t.Parallel()
+
+	s := mailtest.Start(t, mailtest.Options{})
+	client := newClient(t, config(s, "none"))
+	for _, address := range []string{
+		"a@example.com\r\nBcc: b@example.com", "a@example.com\nBcc: b@example.com", "a@example.com>\r\nRCPT TO:<b@example.com", "a@example.com, b@example.com",
+		"A <a@example.com>", "", "a@example.com\r", "<a@example.com> SIZE=1",
+	} {
+		injected := email
+		injected.To = address
+		if err := client.Deliver(t.Context(), injected); fault.KindOf(err) != fault.Refused {
+			t.Errorf("to %q: %v; want a refusal", address, err)
+		}
+	}
+	injected := email
+	injected.Subject = "A\r\nBcc: b@example.com"
+	if err := client.Deliver(t.Context(), injected); fault.KindOf(err) != fault.Refused {
+		t.Errorf("an odd subject: %v; want a refusal", err)
+	}
+	if commands := s.Commands(); len(commands) > 0 {
+		t.Errorf("the server is told %q", commands)
+	}
+}
+
+func TestNewNamesTheSetting(t *testing.T) {
+	t.Parallel()
+
+	good := mail.Config{Host: "smtp.example.org", TLS: "starttls", From: "noreply@example.org", Timeout: time.Second}
+	if _, err := mail.New(good); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(t.TempDir(), "none.pem")
+	if err := os.WriteFile(none, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := func(name string, change func(*mail.Config)) {
+		t.Helper()
+		c := good
+		change(&c)
+		if _, err := mail.New(c); err == nil || !strings.HasPrefix(err.Error(), name) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%+v: %v; want one line that names %s", c, err, name)
+		}
+	}
+	f("TLS", func(c *mail.Config) { c.TLS = "maybe" })
+	f("HOST", func(c *mail.Config) { c.Host = "smtp.example.org:25" })
+	f("HOST", func(c *mail.Config) { c.Host = "smtp://example.org" })
+	f("PORT", func(c *mail.Config) { c.Port = 65536 })
+	f("PORT", func(c *mail.Config) { c.Port = -1 })
+	f("FROM", func(c *mail.Config) { c.From = "" })
+	f("FROM", func(c *mail.Config) { c.From = "nobody" })
+	f("FROM", func(c *mail.Config) { c.From = "a@example.org\r\nBcc: b@example.org" })
+	f("HOST", func(c *mail.Config) { c.Host = "" })
+	f("TLS", func(c *mail.Config) { c.User, c.Password, c.TLS = "operator", "hunter2", "none" })
+	f("TIMEOUT", func(c *mail.Config) { c.Timeout = 0 })
+	f("CA", func(c *mail.Config) { c.CA = "/nowhere/ca.pem" })
+	f("CA", func(c *mail.Config) { c.CA = none })
+}

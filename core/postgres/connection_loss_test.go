@@ -1,0 +1,425 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/casefold"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// startProxy listens until the test ends, and has each connection passed on to a server.
+func startProxy(t *testing.T, target string, handle func(client, server net.Conn)) (address string) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := new(net.Dialer).DialContext(t.Context(), "tcp", target)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			handle(client, server)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// blackholeProxy passes connections on to a server. Those that are open when the line is
+// cut stay open, as do those that are made until it is mended, and nothing passes
+// over them any more.
+type blackholeProxy struct {
+	address    string
+	generation atomic.Int64 // connections of another age are dead, and so are all of an odd one
+}
+
+func newBlackholeProxy(t *testing.T, target string) *blackholeProxy {
+	t.Helper()
+	p := &blackholeProxy{}
+	p.address = startProxy(t, target, func(client, server net.Conn) {
+		generation := p.generation.Load()
+		go p.forward(server, client, generation)
+		go p.forward(client, server, generation)
+	})
+	return p
+}
+
+func (p *blackholeProxy) forward(to, from net.Conn, generation int64) {
+	defer func() { _, _ = to.Close(), from.Close() }()
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buffer)
+		if err == nil && generation%2 == 0 && p.generation.Load() == generation {
+			_, err = io.Writer(to).Write(buffer[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *blackholeProxy) cut()     { p.generation.Add(1) }
+func (p *blackholeProxy) restore() { p.generation.Add(1) }
+
+// openBehindProxy returns a database that is reached through a black hole.
+func openBehindProxy(t *testing.T) (*postgres.DB, *blackholeProxy) {
+	t.Helper()
+	address, err := url.Parse(postgrestest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := newBlackholeProxy(t, address.Host)
+	address.Host = proxy.address
+	return postgrestest.Connect(t, address.String()), proxy
+}
+
+// Connections that died without a word while nobody used them cost a moment, not all
+// the time that a look-up has.
+func TestDeadConnectionsAreReplaced(t *testing.T) {
+	t.Parallel()
+	db, proxy := openBehindProxy(t)
+	must(db.AcquireAll(t.Context()))(t)
+
+	proxy.cut()
+	proxy.restore()
+	<-time.After(1100 * time.Millisecond) // what was used in the last second is not tried first
+	if _, err := db.Mappings(t.Context(), []edgeproto.Key{"tid:1"}); err != nil {
+		t.Errorf("with connections that are dead: %v; want another connection", err)
+	}
+}
+
+// A line that is cut without a word costs what is under way, and what is asked until
+// it is mended, but hardly anything after that: what the dead connections leave to be
+// done is in nobody's way. Those that were used a moment ago are not tried first.
+func TestRecoversAfterNetworkCut(t *testing.T) {
+	t.Parallel()
+	testenv.SkipShort(t)
+	type asker struct {
+		name  string
+		bound time.Duration // look-ups have one of their own, at which the others give up here, too
+		kind  fault.Kind    // of what they end with then
+		ask   func(ctx context.Context, db *postgres.DB) error
+	}
+	clients := []asker{
+		{"look-ups", 10 * time.Second, fault.Unavailable, func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.Mappings(ctx, []edgeproto.Key{"tid:1"})
+			return err
+		}},
+		{"reads", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.MostLiked(ctx, 1)
+			return err
+		}},
+		{"writes", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.TrimNotifications(ctx, time.Unix(0, 0))
+			return err
+		}},
+		{"rounds of the feed", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.NumberChanges(ctx)
+			return err
+		}},
+	}
+	for _, test := range []struct {
+		name  string
+		times int // that all ask while it is cut
+	}{
+		{"in which connections die", 1},
+		{"in which new ones die, too", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db, proxy := openBehindProxy(t)
+			connections := must(db.AcquireAll(t.Context()))(t)
+			ask := func(a asker) (took time.Duration, err error) {
+				ctx, cancel := context.WithTimeout(t.Context(), a.bound)
+				defer cancel()
+				began := time.Now()
+				err = a.ask(ctx, db)
+				return time.Since(began), err
+			}
+
+			proxy.cut()
+			for range test.times {
+				var done sync.WaitGroup
+				for _, a := range clients {
+					for range connections {
+						done.Go(func() {
+							if took, err := ask(a); err == nil || fault.KindOf(err) != a.kind || took > 3*time.Second {
+								t.Errorf("%s through a cut line: %v, after %v; want %v within two seconds", a.name, err, took, a.kind)
+							}
+						})
+					}
+				}
+				done.Wait()
+			}
+
+			proxy.restore()
+			restored := time.Now()
+			var done sync.WaitGroup
+			for _, a := range clients {
+				done.Go(func() {
+					_, err := ask(a)
+					for err != nil && time.Since(restored) < time.Minute {
+						_, err = ask(a)
+					}
+					took := time.Since(restored)
+					if t.Logf("%s work %v after the line was mended", a.name, took); err != nil || took > 4*time.Second {
+						t.Errorf("%s work %v after the line was mended, %v; want them to within two seconds or so", a.name, took, err)
+					}
+				})
+			}
+			done.Wait()
+		})
+	}
+}
+
+// A server that hangs up on everybody, as one does that is stopped, is asked again what
+// was only to be read.
+func TestReadsSurviveConnectionLoss(t *testing.T) {
+	t.Parallel()
+	db, address := openNamed(t)
+	user := addUser(t, db, "Ann").ID
+	connections := must(db.AcquireAll(t.Context()))(t)
+	endSessions(t, address, connections)
+	var group sync.WaitGroup
+	for range connections {
+		group.Go(func() {
+			token := core.Token{User: user, Session: uuid.New(), ID: uuid.New(), IssuedAt: time.Now()}
+			if _, err := lookUp(t.Context(), db, token); !errors.Is(err, core.ErrSignedOut) {
+				t.Errorf("a session that nobody has: %v; want %v", err, core.ErrSignedOut)
+			}
+			if _, err := db.Mappings(t.Context(), []edgeproto.Key{"tid:1"}); err != nil {
+				t.Errorf("an edge's look-up: %v", err)
+			}
+			if _, err := db.Reports(t.Context(), core.ReportQuery{PerPage: 1, Page: 1}); err != nil {
+				t.Errorf("a list: %v", err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// endSessions has a server hang up on all connections of a database that named has made.
+func endSessions(t *testing.T, address string, atLeast int) {
+	t.Helper()
+	operator := postgrestest.Conn(t, address)
+	rows, _ := operator.Query(t.Context(), "SELECT CASE WHEN pg_terminate_backend(pid) THEN pid ELSE 0 END FROM pg_stat_activity WHERE application_name = current_schema") // CollectRows reports the error
+	ended, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ended) < atLeast {
+		t.Fatalf("there are %d connections to hang up on; want %d", len(ended), atLeast)
+	}
+	// It takes a moment, in which who was hung up on may make others.
+	for left := 1; left > 0; {
+		if err := operator.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY ($1)", ended).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What is written when a server hangs up on everybody is tried again, whether it had
+// not been sent by then or waited for a lock: it is done, and once.
+func TestWritesSurviveConnectionLoss(t *testing.T) {
+	t.Parallel()
+	for _, waiting := range []bool{false, true} {
+		t.Run(fmt.Sprintf("waiting: %t", waiting), func(t *testing.T) {
+			t.Parallel()
+			db, address := openNamed(t)
+			ann := addUser(t, db, "Ann")
+			admin := addAdministrator(t, db, "Root", core.Administrator)
+			hat := addTexture(t, db, texture(ann.ID, skin.Classic, "hat", true))
+			writes := map[string]func() error{
+				"one batch": func() error {
+					_, err := db.CreatePlayer(t.Context(), ann.ID, player("Steve"), core.Pricing{})
+					return err
+				},
+				"one statement": func() error {
+					_, err := db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "Title", "Content")
+					return err
+				},
+				"a statement without rows": func() error { return db.QueueReset(t.Context(), ann.Email, casefold.Key(ann.Email)) },
+				"an act": func() error {
+					_, err := db.SetNicknameBy(t.Context(), admin, ann.ID, "Anna")
+					return err
+				},
+				"a transaction": func() error { return db.DeleteTexture(t.Context(), hat.ID) },
+				"an upload": func() error {
+					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Classic, "coat", true), core.Pricing{}, putOK)
+					return err
+				},
+			}
+			connections := must(db.AcquireAll(t.Context()))(t)
+			var other lockTx
+			if waiting {
+				other = beginLockTx(t, address)
+				other.exec(t, "LOCK TABLE users, players, textures, messages, mails IN SHARE MODE")
+			} else {
+				endSessions(t, address, connections)
+			}
+			var writing sync.WaitGroup
+			for name, write := range writes {
+				writing.Go(func() {
+					if err := write(); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			if waiting {
+				other.waitBlocked(t, len(writes))
+				endSessions(t, address, len(writes))
+				if err := other.Rollback(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			writing.Wait()
+			for what, want := range map[string]int{
+				"players": 1, "messages": 1, "mails": 1, "audit_log": 1, "textures WHERE name = 'coat'": 1, "textures WHERE name = 'hat'": 0,
+			} {
+				var got int
+				if err := postgrestest.Conn(t, address).QueryRow(t.Context(), "SELECT count(*) FROM "+what).Scan(&got); err != nil || got != want {
+					t.Errorf("there are %d %s (%v); want %d", got, what, err, want)
+				}
+			}
+		})
+	}
+}
+
+// newResponseDropper passes connections on to a server. Of one that has sent a marker the answer to
+// that is kept, and then both sides are hung up on.
+func newResponseDropper(t *testing.T, target, marker string) (address string) {
+	t.Helper()
+	return startProxy(t, target, func(client, server net.Conn) {
+		var dropping atomic.Bool
+		closeBoth := func() { _, _ = client.Close(), server.Close() }
+		go func() {
+			defer closeBoth()
+			buffer := make([]byte, 1<<16)
+			for {
+				n, err := client.Read(buffer)
+				if bytes.Contains(buffer[:n], []byte(marker)) {
+					dropping.Store(true)
+				}
+				if _, failed := server.Write(buffer[:n]); err != nil || failed != nil {
+					return
+				}
+			}
+		}()
+		go func() {
+			defer closeBoth()
+			var dropped []byte
+			buffer := make([]byte, 1<<16)
+			for {
+				n, err := server.Read(buffer)
+				if dropping.Load() {
+					dropped = append(dropped, buffer[:n]...)
+					if err != nil || bytes.HasSuffix(dropped, []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
+						return
+					}
+					continue
+				}
+				if err != nil {
+					return
+				}
+				if _, err := client.Write(buffer[:n]); err != nil {
+					return
+				}
+			}
+		}()
+	})
+}
+
+// What was committed, but of which nobody was told, is not written again.
+func TestWritesAreNotDoneTwice(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, marker, count string
+		write               func(db *postgres.DB, admin core.Actor, user core.UserID) error
+	}{
+		{"a statement", "To everybody", "messages", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
+			_, err := db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "To everybody", "Content")
+			return err
+		}},
+		{"a statement without rows", "lost@example.com", "mails", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
+			return db.QueueReset(t.Context(), "lost@example.com", casefold.Key("lost@example.com"))
+		}},
+		{"a batch", "Lost", "players", func(db *postgres.DB, _ core.Actor, user core.UserID) error {
+			_, err := db.CreatePlayer(t.Context(), user, player("Lost"), core.Pricing{})
+			return err
+		}},
+		{"an upload", "coat", "textures", func(db *postgres.DB, _ core.Actor, user core.UserID) error {
+			_, err := db.AddTexture(t.Context(), texture(user, skin.Classic, "coat", true), core.Pricing{}, putOK)
+			return err
+		}},
+		{"a transaction", "commit\x00", "audit_log", func(db *postgres.DB, admin core.Actor, user core.UserID) error {
+			_, err := db.SetNicknameBy(t.Context(), admin, user, "Anna")
+			return err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db, address := openNamed(t)
+			root, ann := addAdministrator(t, db, "Root", core.Administrator), addUser(t, db, "Ann").ID
+			proxied, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxied.Host = newResponseDropper(t, proxied.Host, test.marker)
+			if err := test.write(postgrestest.Connect(t, proxied.String()), root, ann); fault.KindOf(err) != fault.Unavailable {
+				t.Errorf("a write whose answer is lost: %v; want that the database cannot be reached", err)
+			}
+			var got int
+			if err := postgrestest.Conn(t, address).QueryRow(t.Context(), "SELECT count(*) FROM "+test.count).Scan(&got); err != nil || got != 1 {
+				t.Errorf("there are %d %s (%v); want 1", got, test.count, err)
+			}
+		})
+	}
+}
+
+// A statement whose asker has given up goes on at the server no longer than here.
+func TestStatementsAreCancelled(t *testing.T) {
+	t.Parallel()
+	db, address := openNamed(t)
+	must(db.AcquireAll(t.Context()))(t)
+	other := beginLockTx(t, address)
+	other.exec(t, "LOCK TABLE textures IN ACCESS EXCLUSIVE MODE")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.MostLiked(ctx, 1)
+		done <- err
+	}()
+	other.waitBlocked(t, 1)
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("a statement whose context was canceled: %v; want %v", err, context.Canceled)
+	}
+	other.waitNoneBlocked(t)
+}

@@ -1,0 +1,455 @@
+//go:build !race
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// failure is what becomes of requests to a dependency.
+type failure struct {
+	name    string
+	respond http.HandlerFunc
+}
+
+// failures are ways to be away. A dependency that is killed or cut off leaves no
+// answer at all; the others answer what is worth nothing.
+var failures = []failure{
+	{"refuses connections", nil},
+	{"never answers", func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the server would not see the caller leave
+		<-r.Context().Done()
+	}},
+	{"cuts connections", func(w http.ResponseWriter, _ *http.Request) { hijackAndClose(w, "") }},
+	{"answers 500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+	{"answers half", func(w http.ResponseWriter, _ *http.Request) {
+		hijackAndClose(w, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"epoch\":\"first\",\"revision\":101,\"mapp")
+	}},
+	{"answers garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>It works!</html>") }},
+	{"answers slowly", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(2 * time.Second): // far longer than is waited for
+			w.WriteHeader(http.StatusOK)
+		case <-r.Context().Done():
+		}
+	}},
+}
+
+func hijackAndClose(w http.ResponseWriter, last string) {
+	connection, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_, _ = io.WriteString(connection, last)
+		_ = connection.Close()
+	}
+}
+
+// faultProxy stands before a dependency at an address of its own and decides the fate of
+// requests to it.
+type faultProxy struct {
+	tb      testing.TB
+	address string
+	server  *httptest.Server
+	proxy   http.Handler
+	failure atomic.Pointer[failure] // nil: requests pass
+}
+
+// newFaultProxy returns a gate before a dependency.
+func newFaultProxy(tb testing.TB, upstream string) *faultProxy {
+	tb.Helper()
+	target, err := url.Parse(upstream)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	g := &faultProxy{tb: tb, proxy: &httputil.ReverseProxy{
+		FlushInterval: -1, // streams pass as they come
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // which S3 clients sign
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}}
+	g.listen("127.0.0.1:0")
+	g.address = g.server.Listener.Addr().String()
+	tb.Cleanup(func() { g.close() })
+	return g
+}
+
+func (g *faultProxy) listen(address string) {
+	g.tb.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	g.server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: g}}
+	g.server.Start()
+}
+
+func (g *faultProxy) close() {
+	g.server.CloseClientConnections()
+	g.server.Close()
+}
+
+// inject lets a fate befall all requests, those under way too.
+func (g *faultProxy) inject(f failure) {
+	g.failure.Store(&f)
+	if f.respond == nil {
+		g.close()
+	} else {
+		g.server.CloseClientConnections()
+	}
+}
+
+// restore lets requests pass again.
+func (g *faultProxy) restore() {
+	if f := g.failure.Swap(nil); f.respond == nil {
+		g.listen(g.address)
+	} else {
+		g.server.CloseClientConnections()
+	}
+}
+
+func (g *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f := g.failure.Load(); f != nil && f.respond != nil {
+		f.respond(w, r)
+		return
+	}
+	g.proxy.ServeHTTP(w, r)
+}
+
+// edgeProcess is an edge that runs.
+type edgeProcess struct {
+	*testing.T
+	public, operators string
+}
+
+// run starts the program until the test ends, and waits until it is ready.
+func run(t *testing.T, settings ...string) edgeProcess {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	command := exec.CommandContext(ctx, edgeWith(t, "").Path, "serve")
+	command.Env = append([]string{asProgram + "=1", "EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0"}, settings...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	addresses, ended := make(chan string, 2), make(chan struct{})
+	go func() {
+		defer close(ended)
+		var line struct{ Msg, Address string }
+		for lines := json.NewDecoder(stdout); lines.Decode(&line) == nil; {
+			if line.Msg == "listening" {
+				addresses <- line.Address
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		_ = command.Wait()
+	})
+	r := edgeProcess{T: t}
+	for _, address := range []*string{&r.public, &r.operators} {
+		select {
+		case *address = <-addresses:
+		case <-ended:
+			t.Fatal("the program ended")
+		}
+	}
+	r.eventually("it is ready", func() bool { return r.get(r.operators, "/readyz").Status == http.StatusOK })
+	return r
+}
+
+// eventually waits until something holds.
+func (r edgeProcess) eventually(what string, holds func() bool) {
+	r.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
+		if time.Now().After(deadline) {
+			r.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+func (r edgeProcess) get(address, path string) httpservertest.Response {
+	r.Helper()
+	return httpservertest.Get(r.T, "http://"+address+path)
+}
+
+// picture gets a picture, which must be there.
+func (r edgeProcess) picture(path string) httpservertest.Response {
+	r.Helper()
+	a := r.get(r.public, path)
+	if a.Status != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), "image/") {
+		r.Fatalf("%s: %d %s; want a picture", path, a.Status, a.Body)
+	}
+	return a
+}
+
+// same demands that a picture is still the same, and returns what it came with.
+func (r edgeProcess) same(path string, want httpservertest.Response) httpservertest.Response {
+	r.Helper()
+	a := r.picture(path)
+	if a.Body != want.Body || a.Header.Get("ETag") != want.Header.Get("ETag") {
+		r.Errorf("%s shows another picture than before", path)
+	}
+	return a
+}
+
+// unavailable demands that what is asked for is not to be had at the moment: no
+// picture of somebody else, and nothing that anybody may remember.
+func (r edgeProcess) unavailable(paths ...string) {
+	r.Helper()
+	for _, path := range paths {
+		a := r.get(r.public, path)
+		var problem struct{ Code int }
+		if err := json.Unmarshal([]byte(a.Body), &problem); err != nil || a.Status != http.StatusServiceUnavailable || problem.Code != 9 {
+			r.Errorf("%s: %d %.100s; want 503, code 9", path, a.Status, a.Body)
+		}
+		if a.Header.Get("Retry-After") == "" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("ETag") != "" {
+			r.Errorf("%s is refused with the headers %v", path, a.Header)
+		}
+	}
+}
+
+// metric reports whether the program's metrics hold a line.
+func (r edgeProcess) metric(line string) bool {
+	r.Helper()
+	return strings.Contains(r.get(r.operators, "/metrics").Body, line+"\n")
+}
+
+// breakerOpened returns how many times breakers before a dependency have opened. The edges of all
+// tests are one process and share their metrics, so that whether a breaker is open now may
+// have been said by another one.
+func (r edgeProcess) breakerOpened(dependency string) float64 {
+	r.Helper()
+	return metricstest.Value(r.T, r.get(r.operators, "/metrics").Body, "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
+}
+
+// player returns the mapping of a player who wears a skin.
+func player(pid int64, worn skin.Hash) edgeproto.Mapping {
+	return edgeproto.Mapping{Player: &edgeproto.Player{PID: pid, Name: fmt.Sprint("player", pid), Skin: &edgeproto.Texture{TID: pid, Hash: worn, Type: skin.Classic}}}
+}
+
+// put stores a sheet and returns its hash.
+func put(t *testing.T, store *blobstore.Store, sheet skin.Sheet) skin.Hash {
+	t.Helper()
+	file := origintest.File(t, sheet, skin.Classic)
+	hash := skin.HashOf(file)
+	if err := store.Put(t.Context(), hash, file); err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+// TestCoreUnavailable has core be away in every way, and come back.
+func TestCoreUnavailable(t *testing.T) {
+	t.Parallel()
+	testenv.SkipShort(t)
+	malformed := []failure{
+		{"answers about other keys", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"epoch":"first","revision":101,"mappings":[{},{},{}]}`)
+		}},
+		{"answers of no time", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"mappings":[{}]}`) }},
+	}
+	for _, f := range append(malformed, failures...) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			core, place := origintest.Start(t), blobstoretest.Directory(t)
+			store := blobstoretest.Open(t, place.Config)
+			if err := store.Init(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())
+			core.Set(map[edgeproto.Key]edgeproto.Mapping{
+				"name:known": player(1, worn), "name:unknown": player(2, worn),
+				"uid:1": {User: &edgeproto.User{UID: 1, Avatar: 1, Texture: player(1, worn).Player.Skin}},
+			})
+			proxy := newFaultProxy(t, core.URL)
+			r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_CORE_TIMEOUT=300ms")
+			cached, absent := r.picture("/avatar/player/known"), r.get(r.public, "/avatar/player/nobody")
+			if absent.Status != http.StatusNotFound {
+				t.Fatalf("a player who does not exist: %d", absent.Status)
+			}
+
+			opened := r.breakerOpened("core")
+			proxy.inject(f)
+			stale := func() bool {
+				return strings.Contains(r.same("/avatar/player/known", cached).Header.Get("Cache-Status"), "stale")
+			}
+			r.eventually("the memory is called stale", stale)
+			for range 20 {
+				if !stale() {
+					t.Error("a memory is no longer called stale, though nobody has answered")
+				}
+				r.unavailable("/avatar/player/unknown", "/avatar/user/1", "/avatar/7", "/preview/hash/"+worn.String())
+			}
+			if a := r.get(r.public, "/avatar/player/nobody"); a.Status != http.StatusNotFound {
+				t.Errorf("a player who did not exist: %d; want 404", a.Status)
+			}
+			if r.breakerOpened("core") == opened {
+				t.Error("the metrics do not tell that core is left alone")
+			}
+			// Nothing depends on core from the texture on.
+			r.picture("/avatar/player/known?size=64&png")
+
+			core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, after)})
+			proxy.restore()
+			r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown").Status == http.StatusOK })
+			r.eventually("the change is seen", func() bool {
+				a := r.picture("/avatar/player/known")
+				return a.Body != cached.Body && !strings.Contains(a.Header.Get("Cache-Status"), "stale")
+			})
+		})
+	}
+}
+
+// TestStaleMappingsExpire lets core be away for longer than memories may be given.
+func TestStaleMappingsExpire(t *testing.T) {
+	t.Parallel()
+	testenv.SkipShort(t)
+	core, place := origintest.Start(t), blobstoretest.Directory(t)
+	store := blobstoretest.Open(t, place.Config)
+	if err := store.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, paint.Robot()))})
+	proxy := newFaultProxy(t, core.URL)
+	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_MAX_STALE=1200ms")
+	cached := r.picture("/avatar/player/known")
+	proxy.inject(failures[0])
+	r.eventually("the memory is too old", func() bool { return r.get(r.public, "/avatar/player/known").Status != http.StatusOK })
+	r.unavailable("/avatar/player/known")
+	proxy.restore()
+	r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/known").Status == http.StatusOK })
+	r.same("/avatar/player/known", cached)
+}
+
+// TestStoreUnavailable has the object store be away in every way, and come back.
+func TestStoreUnavailable(t *testing.T) {
+	t.Parallel()
+	testenv.SkipShort(t)
+	for _, f := range failures {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			core, place := origintest.Start(t), blobstoretest.Bucket(t)
+			store := blobstoretest.Open(t, place.Config)
+			if err := store.Init(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			mappings := map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, paint.Robot()))}
+			for i := range int64(10) { // a file that could not be fetched is left alone for a moment
+				mappings[edgeproto.NameKey(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, paint.Noise(uint64(i), 64, 64)))
+			}
+			core.Set(mappings)
+			proxy := newFaultProxy(t, place.Config.Endpoint)
+			r := run(t, "EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS="+origintest.Secret,
+				"EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_OBJECTS_ENDPOINT=http://"+proxy.address,
+				"EDGE_OBJECTS_ACCESS_KEY="+place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY="+place.Config.SecretKey, "EDGE_OBJECTS_TIMEOUT=300ms")
+			cached := r.picture("/avatar/player/known")
+
+			opened := r.breakerOpened("texture store")
+			proxy.inject(f)
+			for i := range 10 {
+				r.same("/avatar/player/known", cached)
+				// Drawn anew, from the sheet in memory.
+				r.picture(fmt.Sprintf("/avatar/player/known?size=%d&3d", 16+8*i))
+				uncached := fmt.Sprintf("/avatar/player/unknown_%d", i%10)
+				r.unavailable(uncached, fmt.Sprintf("%s?size=%d", uncached, 16+8*i))
+			}
+			if r.breakerOpened("texture store") == opened {
+				t.Error("the metrics do not tell that the store is left alone")
+			}
+			if !r.metric("veneer_edge_missing_objects_total 0") {
+				t.Error("a file is called missing though nobody could say so")
+			}
+			proxy.restore()
+			r.eventually("the store is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown_0").Status == http.StatusOK })
+		})
+	}
+}
+
+// A change that comes while core's answer of before it is on its way is in what
+// visitors get: the content delivery network may have been purged by then.
+func TestChangeDuringLookup(t *testing.T) {
+	t.Parallel()
+	const path = "/avatar/player/known"
+	core, place := origintest.Start(t), blobstoretest.Directory(t)
+	core.Stream = "4f2e5a52-8f0c-4b67-9a1c-2b7a3f7b3f11"
+	store := blobstoretest.Open(t, place.Config)
+	if err := store.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())
+	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, worn), "name:twin": player(2, worn)})
+	proxy := newFaultProxy(t, core.URL)
+	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_S_MAXAGE=24h")
+	r.picture("/avatar/player/twin") // the old picture is in memory
+	reached, release := make(chan struct{}, 8), make(chan struct{})
+	f := failure{"late", func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != edgeproto.LookupPath {
+			proxy.proxy.ServeHTTP(w, req)
+			return
+		}
+		rec := httptest.NewRecorder()
+		proxy.proxy.ServeHTTP(rec, req)
+		reached <- struct{}{}
+		<-release
+		_, _ = w.Write(rec.Body.Bytes())
+	}}
+	proxy.failure.Store(&f)
+	got := make(chan *http.Response, 1)
+	go func() {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.public+path, http.NoBody)
+		if err != nil {
+			t.Error(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Error(err)
+			got <- nil
+			return
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		got <- response
+	}()
+	<-reached
+	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, after)})
+	r.eventually("acknowledged", func() bool { return core.Applied().Revision >= 102 })
+	close(release)
+	old := <-got
+	proxy.failure.Store(nil)
+	fresh := r.picture(path)
+	if old != nil && old.Header.Get("ETag") != fresh.Header.Get("ETag") {
+		t.Errorf("after the acknowledgement the old picture is answered with %q", old.Header.Get("Cache-Control"))
+	}
+}

@@ -1,0 +1,226 @@
+package origin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Keys that have led nowhere so far do not hold those up that have led somewhere.
+func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := startCore(t, origin.Config{URL: server.URL}, nil)
+	lookUpTextures(t, core, server, 1)
+	release, entered := make(chan struct{}), make(chan struct{}, 100)
+	server.SetOnLookup(func(keys []edgeproto.Key) {
+		if keys[0] != edgeproto.TIDKey(0) {
+			entered <- struct{}{}
+			<-release
+		}
+	})
+	defer close(release)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var unknownLookups sync.WaitGroup
+	defer unknownLookups.Wait()
+	defer cancel()
+	ask := func(from, to int) {
+		for i := from; i < to; i++ {
+			unknownLookups.Go(func() { _, _, _ = core.Lookup(ctx, edgeproto.NameKey(fmt.Sprintf("stranger%d", i))) })
+		}
+	}
+	ask(0, 1)
+	<-entered
+	ask(1, 2)
+	<-entered
+	ask(2, 1000)
+	for range 10 {
+		if got, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(0)); err != nil || got.Texture == nil {
+			t.Errorf("Lookup of a texture that is known = %+v, %v", got, err)
+		}
+	}
+	if n := len(entered); n > 0 {
+		t.Errorf("%d look-ups for strangers were in flight; want 2", n+2)
+	}
+}
+
+func TestUnknownKeysAreLimited(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	const rate = 10
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: rate}, nil)
+	lookUpUnknown := func(i int) error {
+		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("stranger%d", i)))
+		return err
+	}
+	began, asked := time.Now(), 0
+	for i := range 500 {
+		switch err := lookUpUnknown(i); {
+		case err == nil:
+			asked++
+		case fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 || !errors.Is(err, edge.ErrShed):
+			t.Fatalf("Lookup() = %v; want that too many are asking, with a time to try again", err)
+		}
+	}
+	// The burst, the network's share of the reserve, and what comes to both meanwhile.
+	const least = 10*rate + rate
+	most := least + 1 + int(1.1*rate*time.Since(began).Seconds()) + 1
+	if asked < least || asked > most {
+		t.Errorf("core was asked about %d of 500 strangers; want %d to %d", asked, least, most)
+	}
+	if n := server.Keys.Load(); n != int64(asked) {
+		t.Errorf("core was asked for %d keys; want %d", n, asked)
+	}
+}
+
+// A network that makes names up takes from no other network what it needs.
+func TestUnknownKeysAreLimitedByNetwork(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	const rate = 10
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: rate}, nil)
+	asked := 0
+	from := func(network string) error {
+		asked++
+		_, _, err := core.Lookup(edge.WithNetwork(t.Context(), netip.MustParsePrefix(network)), edgeproto.NameKey(fmt.Sprintf("stranger%d", asked)))
+		return err
+	}
+	const flooding = "203.0.113.0/24"
+	for from(flooding) == nil {
+	}
+	for i := range 9 {
+		network := fmt.Sprintf("198.51.%d.0/24", i)
+		for range rate {
+			for range 10 {
+				_ = from(flooding) // it goes on all the time
+			}
+			if err := from(network); err != nil {
+				t.Fatalf("Lookup for the network %s while another one makes names up: %v", network, err)
+			}
+		}
+	}
+}
+
+// Whoever has led somewhere is asked for as often as needed.
+func TestKnownKeysAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
+	lookUpTextures(t, core, server, 1)
+	for range 100 {
+		if _, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An edge that has just started asks about everybody who exists.
+func TestExistingKeysAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
+	for i := range int64(30) {
+		server.Set(map[edgeproto.Key]edgeproto.Mapping{edgeproto.TIDKey(i): texture(i)})
+		if _, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(i)); err != nil {
+			t.Fatalf("Lookup of the newcomer %d: %v", i, err)
+		}
+	}
+}
+
+// Whoever core has named itself is no stranger, though nobody has asked about them yet.
+func TestKeysOfChangesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
+	follower := new(recorder)
+	background(t, func(ctx context.Context) { core.Follow(ctx, follower) })
+	eventually(t, "the stream is live", follower.holds(func() bool { return follower.heartbeats > 0 }))
+	exhaustUnknownLimit(t, core)
+	newest := map[edgeproto.Key]edgeproto.Mapping{}
+	for i := range int64(30) {
+		newest[edgeproto.TIDKey(i)] = texture(i)
+	}
+	server.Set(newest)
+	eventually(t, "the change is heard", follower.holds(func() bool { return len(follower.keys) == len(newest) }))
+	for key := range newest {
+		if _, _, err := core.Lookup(t.Context(), key); err != nil {
+			t.Fatalf("Lookup of %s, which has just been made: %v", key, err)
+		}
+	}
+}
+
+// exhaustUnknownLimit asks about strangers until that is refused, and returns how many were asked
+// about.
+func exhaustUnknownLimit(t *testing.T, core *origin.Core) (asked int) {
+	t.Helper()
+	for {
+		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("stranger%d", asked)))
+		if errors.Is(err, edge.ErrShed) {
+			return asked
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked++
+	}
+}
+
+// That core does not answer says nothing about who is asked for.
+func TestFailuresAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	const perSecond, burst = 1, 10
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: perSecond, Timeout: 300 * time.Millisecond}, nil)
+	began := time.Now()
+	release := make(chan struct{})
+	server.SetOnLookup(func([]edgeproto.Key) { <-release })
+	var all sync.WaitGroup
+	for i := range burst {
+		all.Go(func() { _, _, _ = core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("late%d", i))) })
+	}
+	all.Wait()
+	close(release)
+	server.SetOnLookup(nil)
+	eventually(t, "core is known to be back", func() bool {
+		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey("first"))
+		return err == nil
+	})
+	if asked := 1 + exhaustUnknownLimit(t, core); asked < burst {
+		t.Errorf("after %d failures and %s core was asked about %d strangers; want %d", burst, time.Since(began), asked, burst)
+	}
+}
+
+// Whether core answers is found out past the limit of strangers.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1, Timeout: 100 * time.Millisecond}, nil)
+	exhaustUnknownLimit(t, core)
+	probe := func() error {
+		outcome := make(chan error, 1)
+		core.Probe(func(err error) { outcome <- err })
+		return <-outcome
+	}
+	if err := probe(); err != nil {
+		t.Errorf("Probe of a core that answers: %v", err)
+	}
+	release := make(chan struct{})
+	defer close(release)
+	server.SetOnLookup(func([]edgeproto.Key) { <-release })
+	if err := probe(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrShed) {
+		t.Errorf("Probe of a core that hangs: %v; want it unavailable", err)
+	}
+	server.SetOnLookup(nil)
+	eventually(t, "core is known to be back", func() bool { return probe() == nil })
+}

@@ -1,0 +1,156 @@
+package render
+
+import (
+	"encoding/binary"
+	"slices"
+	"unsafe"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// scannedFigures is a smooth picture but for its sheet, and not worked out: what can be seen
+// of each figure, ordered for a sweep, and the texels that lie on it. The picture is
+// swept for every sheet.
+type scannedFigures struct {
+	figures [][]texturedQuad
+	texels  []texelRect
+}
+
+// texturedQuad is a quad and the index of its texels among the patches.
+type texturedQuad struct {
+	quad
+	texels int
+}
+
+// texelRect is the texels of a face.
+type texelRect struct {
+	first         texel
+	columns, rows int
+	stride        int // texels of the sheet from one row to the next
+}
+
+// newScannedFigures returns the sketch of a scene for sheets of scale k.
+func newScannedFigures(s scene, k int) *scannedFigures {
+	var scanned scannedFigures
+	for _, f := range s.figures {
+		var figure []texturedQuad
+		for _, q := range f.quads(k) {
+			p := texelRect{first: q.first, columns: q.across.texels, rows: q.down.texels, stride: q.columns}
+			i := slices.Index(scanned.texels, p)
+			if i < 0 {
+				i = len(scanned.texels)
+				scanned.texels = append(scanned.texels, p)
+			}
+			figure = append(figure, texturedQuad{q, i})
+		}
+		scanned.figures = append(scanned.figures, figure)
+	}
+	return &scanned
+}
+
+// bytes returns how much memory the sketch takes.
+func (s *scannedFigures) bytes() int {
+	bytes := int(unsafe.Sizeof(texelRect{})) * cap(s.texels)
+	for _, figure := range s.figures {
+		bytes += int(unsafe.Sizeof(texturedQuad{})) * cap(figure)
+	}
+	return bytes
+}
+
+// compositor paints pictures from sketches. It keeps memory from one to the next.
+type compositor struct {
+	scan    columnScan
+	line    scanline
+	colours []rgba64 // the colours of the sheet's texels, where they lie on a face
+	alphas  []alphaRange
+	quads   []quad      // of a figure
+	column  []colourSum // what is seen of each pixel of a column
+}
+
+// alphaRange is what of a patch can be seen: the least and the most of the alphas.
+type alphaRange struct{ min, max uint64 }
+
+// paint paints a picture: of all strips of all columns it adds up what is
+// seen along their middle.
+func (m *compositor) paint(p *sampleMap, pixels []byte, sheet skin.Sheet) {
+	clear(pixels)
+	m.shade(p.scanned.texels, sheet)
+	m.column = slices.Grow(m.column[:0], p.height)[:p.height]
+	clear(m.column)
+	for _, figure := range p.scanned.figures {
+		m.selectQuads(figure)
+		m.scan.begin(m.quads, m, maxSubColumnScanned)
+		for x := range p.width {
+			columns := m.scan.subColumns(x)
+			for _, s := range columns {
+				m.scan.intersect(&m.line, s.middle)
+				for _, g := range m.scan.visible(&m.line, 0, float64(p.height)) {
+					m.add(g, s.width)
+				}
+			}
+			if len(columns) > 0 {
+				m.writeColumn(pixels[4*x:], 4*p.width)
+			}
+		}
+	}
+}
+
+// shade works out what colours texels have, and what of each patch can be seen.
+func (m *compositor) shade(rects []texelRect, sheet skin.Sheet) {
+	size := sheet.Width * sheet.Height
+	m.colours = slices.Grow(m.colours[:0], size)[:size]
+	m.alphas = m.alphas[:0]
+	for _, p := range rects {
+		alphas := alphaRange{min: opaque16}
+		for v := range p.rows {
+			for t := range texel(p.columns) {
+				t = p.first + (texel(v*p.stride)+t)*oneTexel
+				colour := t.colour(sheet)
+				m.colours[t.number()] = colour
+				alphas.min, alphas.max = min(alphas.min, colour.alpha()), max(alphas.max, colour.alpha())
+			}
+		}
+		m.alphas = append(m.alphas, alphas)
+	}
+}
+
+// selectQuads leaves out of a figure what the sheet leaves empty, as most do much of the
+// layers. What it paints opaque hides as much as the base.
+func (m *compositor) selectQuads(figure []texturedQuad) {
+	m.quads = m.quads[:0]
+	for _, t := range figure {
+		if alphas := m.alphas[t.texels]; alphas.max > 0 {
+			t.base = t.base || alphas.min == opaque16
+			m.quads = append(m.quads, t.quad)
+		}
+	}
+}
+
+// over returns a texel's colour over another.
+func (m *compositor) over(top texel, below uint64) uint64 {
+	return uint64(m.colours[top.number()].over(rgba64(below)))
+}
+
+// add adds a segment to the pixels that it touches, as wide as a strip.
+func (m *compositor) add(g visibleSpan, width float64) {
+	alphas, from, perPixel := rgba64(g.content), g.from, width*fullWeight
+	for y := int(from); from < g.to; y++ {
+		to := g.to
+		if edge := float64(y + 1); edge < to {
+			to = edge
+		}
+		weight := uint64((to-from)*perPixel + 0.5)
+		m.column[y].add(alphas, weight)
+		from = to
+	}
+}
+
+// writeColumn puts the column into pixels that are a stride apart, and empties it.
+func (m *compositor) writeColumn(pixels []byte, stride int) {
+	for y := range m.column {
+		if s := &m.column[y]; *s != (colourSum{}) {
+			binary.LittleEndian.PutUint32(pixels[stride*y:], uint32(s.nrgba()))
+			*s = colourSum{}
+		}
+	}
+}

@@ -1,0 +1,194 @@
+//go:build !race
+
+package render_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// Each view of many random skins looks as the slow and plain way to draw it says. Flat
+// pictures are left to TestFlat, which is exact.
+func TestDrawAgreesWithReference(t *testing.T) {
+	t.Parallel()
+	testenv.SkipShort(t)
+
+	classic := func(height, k, step int) *referenceMap { return previewReference(classicArms, height, k, step) }
+	slim := func(height, k, step int) *referenceMap { return previewReference(slimArms, height, k, step) }
+	for _, test := range []struct {
+		name   string
+		view   render.View
+		plan   func(size, k, step int) *referenceMap
+		shapes []shape
+	}{
+		{"isometric", render.View{Pose: render.Isometric, Type: skin.Classic}, isometricReference, []shape{
+			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 2}, {128, 1, 3}, {512, 1, 24}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {128, 3, 4}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32}, {512, 8, 32},
+		}},
+		{"preview", render.View{Pose: render.Preview, Type: skin.Classic}, classic, []shape{
+			{64, 1, 1}, {128, 1, 3}, {144, 1, 2}, {400, 1, 8}, {1024, 1, 32}, {80, 2, 3}, {288, 2, 8}, {96, 4, 4}, {560, 4, 20}, {1024, 7, 64}, {96, 8, 8}, {400, 8, 64},
+		}},
+		{"slim preview", render.View{Pose: render.Preview, Type: skin.Slim}, slim, []shape{
+			{64, 1, 1}, {96, 1, 3}, {144, 1, 2}, {400, 1, 8}, {80, 2, 3}, {288, 2, 8}, {80, 4, 4}, {560, 4, 20}, {64, 8, 4}, {400, 8, 64},
+		}},
+		{"cape", render.View{Pose: render.Preview, Type: skin.Cape}, capeReference, []shape{
+			{64, 1, 1}, {80, 1, 1}, {400, 1, 8}, {64, 2, 1}, {144, 2, 2}, {64, 4, 1}, {208, 4, 4}, {64, 8, 1}, {112, 8, 2}, {128, 8, 2}, {240, 8, 4}, {272, 8, 4},
+		}},
+	} {
+		for i, s := range test.shapes {
+			t.Run(fmt.Sprintf("%s/size=%d,scale=%d", test.name, s.size, s.k), func(t *testing.T) {
+				t.Parallel()
+
+				view := test.view
+				view.Size = s.size
+				reference := test.plan(s.size, s.k, s.step)
+				var all comparison
+				for seed := i * skinsPerView / len(test.shapes); seed < (i+1)*skinsPerView/len(test.shapes); seed++ {
+					all.compare(t, reference, view, uint64(seed), s.k)
+				}
+				all.check(t)
+			})
+		}
+	}
+}
+
+// skinsPerView is how many skins each view is drawn of. Each shape has a run of them, long
+// enough for all kinds that randomSheet makes.
+const skinsPerView = 200
+
+// shape is the size of a picture, the scale of the sheet it shows, and of how many
+// rows one is compared.
+type shape struct{ size, k, step int }
+
+// comparison counts how pixels compare.
+type comparison struct {
+	pixels, visible, wrong int
+	alpha                  int // the furthest that any pixel's is off
+	errors                 [4]int
+}
+
+// compare counts the pixels of a view of a random skin.
+func (a *comparison) compare(t *testing.T, reference *referenceMap, view render.View, seed uint64, k int) {
+	t.Helper()
+	sheet := randomSheet(seed, view.Type, k)
+	picture := mustDraw(t, sheet, view)
+	if picture.Width != reference.width || picture.Height != reference.height {
+		t.Fatalf("%d × %d pixels; want %d × %d", picture.Width, picture.Height, reference.width, reference.height)
+	}
+	texels := sheet.Pix
+	if view.Type != skin.Cape {
+		texels = withOpaqueBase(sheet)
+	}
+	blends := reference.blends(texels)
+	var list []colour
+	for _, y := range reference.rows {
+		for x := range reference.width {
+			at := y*reference.width + x
+			list = reference.outcomes(list[:0], &reference.pixels[at], blends)
+			got := colour(picture.Pix[4*at:])
+			if !a.count(got, list) && a.wrong <= 5 {
+				t.Logf("skin %d: pixel %d, %d is %v; want %v", seed, x, y, got, list)
+			}
+		}
+	}
+}
+
+// count adds a pixel, and reports whether it is near one of the colours it may
+// have.
+func (a *comparison) count(got colour, list []colour) bool {
+	a.pixels++
+	if got[3] > 0 || list[0][3] > 0 {
+		a.visible++
+	}
+	var nearest [4]int
+	nearestDistance := 256
+	for _, want := range list {
+		var off [4]int
+		for c := range 4 {
+			if c == 3 || got[3] > 0 && want[3] > 0 {
+				off[c] = max(int(got[c])-int(want[c]), int(want[c])-int(got[c]))
+			}
+		}
+		if worst := max(off[0], off[1], off[2], off[3]); worst < nearestDistance {
+			nearestDistance, nearest = worst, off
+		}
+	}
+	a.alpha = max(a.alpha, nearest[3])
+	for c := range 4 {
+		a.errors[c] += nearest[c]
+	}
+	if nearestDistance > tolerance {
+		a.wrong++
+		return false
+	}
+	return true
+}
+
+// tolerance is how far a value may be off. Alphas at an outline come in steps of 15, so
+// that rounding alone moves them by 7.5; farthest adds the 2.7 % of 255 by which the
+// points of a pixel may be wrong.
+const tolerance, maxAlphaError = 8, 16
+
+// check says what was counted, and fails if it is not good enough.
+func (a *comparison) check(t *testing.T) {
+	t.Helper()
+	right := 1 - float64(a.wrong)/float64(a.visible)
+	var mean [4]float64
+	for c := range 4 {
+		mean[c] = float64(a.errors[c]) / float64(a.visible)
+	}
+	t.Logf("%d pixels, %d of them not empty: %.4f %% right; mean error %.3f; alpha off by at most %d", a.pixels, a.visible, 100*right, mean, a.alpha)
+	if right < 0.999 {
+		t.Error("fewer than 99.9 % of the pixels are right")
+	}
+	if max(mean[0], mean[1], mean[2], mean[3]) > 1 {
+		t.Error("the mean error is above 1")
+	}
+	if a.alpha > maxAlphaError {
+		t.Errorf("an alpha is off by more than %d", maxAlphaError)
+	}
+}
+
+// randomSheet paints a texture: noise, or patches of few colours, with more or
+// less of it transparent. Every third skin is a legacy one.
+func randomSheet(seed uint64, as skin.Type, k int) skin.Sheet {
+	r := rand.New(rand.NewPCG(seed, 0))
+	sheet := skin.NewSheet(64*k, 64*k)
+	if as == skin.Cape || seed%3 == 2 {
+		sheet = skin.NewSheet(64*k, 32*k)
+	}
+	transparentShare, translucentShare := []float64{0.3, 0, 0, 0.9}[seed/3%4], []float64{0.3, 0, 0.5, 0.05}[seed/3%4]
+	texel := func() (c [4]byte) {
+		c = [4]byte{byte(r.IntN(256)), byte(r.IntN(256)), byte(r.IntN(256)), 255}
+		switch x := r.Float64(); {
+		case x < transparentShare:
+			c[3] = 0
+		case x < transparentShare+translucentShare:
+			c[3] = byte(1 + r.IntN(254))
+		}
+		return c
+	}
+	if seed/12%2 == 0 {
+		for i := 0; i < len(sheet.Pix); i += 4 {
+			c := texel()
+			copy(sheet.Pix[i:], c[:])
+		}
+		return sheet
+	}
+	var few [5][4]byte
+	for i := range few {
+		few[i] = texel()
+	}
+	for y := 0; y < sheet.Height; y += 2 {
+		for x := 0; x < sheet.Width; {
+			w := min(1+r.IntN(4*k), sheet.Width-x)
+			fill(sheet, x, y, w, 2, few[r.IntN(len(few))])
+			x += w
+		}
+	}
+	return sheet
+}

@@ -1,0 +1,146 @@
+package edge
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+)
+
+// stubCore is a core that knows every key and answers at once.
+type stubCore struct{}
+
+func (stubCore) StartLookup(_ context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
+	go answer(edgeproto.Mapping{Player: &edgeproto.Player{Name: string(key)}}, at(10), nil)
+	return nil
+}
+
+func (stubCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
+func (stubCore) Probe(done func(error))                        { go done(nil) }
+
+func TestResolverIsBoundedAndScanResistant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const budget = 1 << 18
+		m, err := NewResolver(ResolverConfig{Bytes: budget, NegativeBytes: 1 << 16, MaxStale: time.Hour}, stubCore{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := script{T: t, resolver: m}
+		s.apply(edgeproto.Event{Cursor: at(10), Start: true})
+		s.heartbeat(10)
+
+		hot := make([]edgeproto.Key, 64)
+		for i := range hot {
+			hot[i] = edgeproto.TIDKey(int64(i))
+		}
+		look := func(key edgeproto.Key) LookupResult {
+			_, source, err := m.Lookup(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return source
+		}
+		for i := range 20_000 {
+			key := edgeproto.NameKey(fmt.Sprintf("visitor%d", i))
+			look(key)
+			if source := look(hot[i%len(hot)]); i > 2*len(hot) && source != LookupHit {
+				t.Fatalf("after %d keys that nobody asks for again, a key in constant use is forgotten", i)
+			}
+			if i%7 == 0 {
+				s.apply(edgeproto.Event{Cursor: at(10), Keys: []edgeproto.Key{key, edgeproto.NameKey(fmt.Sprintf("visitor%d", i/2))}})
+			}
+			if used := m.usage(positivePart); used.bytes > budget {
+				t.Fatalf("%d mappings take %d bytes; want at most %d", used.count, used.bytes, budget)
+			}
+		}
+		if used := m.usage(positivePart); used.count < 400 || used.evicted == 0 {
+			t.Errorf("%d mappings remain and %d were evicted; the budget has room for more", used.count, used.evicted)
+		}
+
+		s.apply(edgeproto.Event{Cursor: at(11), Start: true})
+		if used := m.usage(positivePart); used.count != 0 || used.bytes != 0 {
+			t.Errorf("after all is forgotten, %d mappings take %d bytes", used.count, used.bytes)
+		}
+	})
+}
+
+// positive and missing are the parts of a shard.
+func positivePart(s *shard) *mappingCache { return s.positive }
+func negativePart(s *shard) *mappingCache { return s.negative }
+
+// halfCore is a core that knows every name that begins with a "y", and no other.
+type halfCore struct{}
+
+func (halfCore) StartLookup(ctx context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
+	if key[len(edgeproto.NamePrefix)] == 'y' {
+		return stubCore{}.StartLookup(ctx, key, answer)
+	}
+	go answer(edgeproto.Mapping{}, at(10), nil)
+	return nil
+}
+
+func (halfCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
+func (halfCore) Probe(done func(error))                        { go done(nil) }
+
+func TestNegativeEntriesHaveTheirOwnBudget(t *testing.T) {
+	t.Parallel()
+	for flood, others := range map[string]string{"no": "yes", "yes": "no"} {
+		synctest.Test(t, func(t *testing.T) {
+			const budget = 1 << 18
+			m, err := NewResolver(ResolverConfig{Bytes: budget, NegativeBytes: budget, MaxStale: time.Hour}, halfCore{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := script{T: t, resolver: m}
+			s.apply(edgeproto.Event{Cursor: at(10), Start: true})
+			s.heartbeat(10)
+			look := func(name string) LookupResult {
+				_, source, err := m.Lookup(t.Context(), edgeproto.NameKey(name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return source
+			}
+			const few = 200
+			for i := range few {
+				look(fmt.Sprintf("%s%d", others, i))
+			}
+			for i := range 10_000 {
+				look(fmt.Sprintf("%s%d", flood, i))
+				for name, part := range map[string]func(*shard) *mappingCache{"existing": positivePart, "missing": negativePart} {
+					if used := m.usage(part); i%1000 == 0 && used.bytes > budget {
+						t.Fatalf("%s: %d bytes; want at most %d", name, used.bytes, budget)
+					}
+				}
+			}
+			for i := range few {
+				if name := fmt.Sprintf("%s%d", others, i); look(name) != LookupHit {
+					t.Errorf("%s is forgotten after a flood of %s", name, flood)
+				}
+			}
+		})
+	}
+}
+
+func TestNegativeEntryBecomesPositive(t *testing.T) {
+	t.Parallel()
+	runScript(t, func(s script) {
+		got := s.lookup(key)
+		s.answer(s.nextLookup(key), edgeproto.Mapping{}, at(10))
+		s.want(got, lookupOutcome{Result: LookupMiss})
+		if count := s.resolver.usage(negativePart).count; count != 1 {
+			s.Errorf("%d names lead nowhere; want 1", count)
+		}
+		s.change(11, key)
+		s.learn(key, 1, 11)
+		absent, present := s.resolver.usage(negativePart).count, s.resolver.usage(positivePart).count
+		if absent != 0 || present != 1 {
+			s.Errorf("%d names lead nowhere and %d somewhere; want 0 and 1", absent, present)
+		}
+	})
+}

@@ -1,0 +1,297 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// modelCore is the truth: every key leads to a texture whose tid grows with each
+// change of the key, so that of two answers the later is known.
+type modelCore struct {
+	mu          sync.Mutex
+	random      *rand.Rand
+	position    edgeproto.Cursor
+	oldest      int64
+	truth       map[edgeproto.Key]int64
+	changes     []edgeproto.Event
+	unreachable bool
+	// past is what keys led to, by when that began.
+	past map[edgeproto.Key][]fact
+	// applied is what the edge cannot but know: a look-up that begins now must not
+	// lead to less.
+	applied map[edgeproto.Key]int64
+}
+
+type fact struct {
+	at  time.Time
+	tid int64
+}
+
+// set changes what a key leads to. The caller holds mu.
+func (w *modelCore) set(key edgeproto.Key, tid int64) {
+	w.truth[key] = tid
+	w.past[key] = append(w.past[key], fact{time.Now(), tid})
+}
+
+// trueAt returns what a key led to at a moment.
+func (w *modelCore) trueAt(moment time.Time, key edgeproto.Key) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tid := int64(0)
+	for _, t := range w.past[key] {
+		if !t.at.After(moment) {
+			tid = t.tid
+		}
+	}
+	return tid
+}
+
+// intN returns a random number below n, the same at every run.
+func (w *modelCore) intN(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.random.IntN(n)
+}
+
+// sleep waits for a random time of the bubble.
+func (w *modelCore) sleep(most time.Duration) { <-time.After(time.Duration(w.intN(int(most)))) }
+
+// StartLookup has look answer.
+func (w *modelCore) StartLookup(_ context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
+	return answerAsync(w.lookup, key, answer)
+}
+
+// lookup answers as core does: with the truth of some moment after the question
+// and before the answer. Now and then the answer is long on its way.
+func (w *modelCore) lookup(_ context.Context, key edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error) {
+	w.sleep(30 * time.Millisecond)
+	w.mu.Lock()
+	away, leads, position := w.unreachable, texture(w.truth[key]), w.position
+	w.mu.Unlock()
+	w.sleep(60 * time.Millisecond)
+	if w.intN(50) == 0 {
+		w.sleep(3 * time.Second)
+	}
+	if away {
+		return edgeproto.Mapping{}, edgeproto.Cursor{}, fault.NewUnavailable("core", errors.New("away"))
+	}
+	return leads, position, nil
+}
+
+// WouldReject never is one: this core is away without anybody knowing.
+func (*modelCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
+
+// Probe is answered, or not, as a question would be.
+func (w *modelCore) Probe(done func(error)) {
+	err := w.StartLookup(context.Background(), edgeproto.UIDKey(0), func(_ edgeproto.Mapping, _ edgeproto.Cursor, err error) { done(err) })
+	if err != nil {
+		go done(err)
+	}
+}
+
+// step lets something happen in the world.
+func (w *modelCore) step(keys []edgeproto.Key) {
+	n, key, other := w.intN(100), keys[w.intN(len(keys))], keys[w.intN(len(keys))]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case n == 0: // a new epoch
+		w.position = edgeproto.Cursor{Epoch: w.position.Epoch + "+", Revision: w.position.Revision / 2}
+		w.changes, w.oldest = nil, w.position.Revision
+	case n < 3: // the history is trimmed
+		w.changes, w.oldest = nil, w.position.Revision
+	case n < 6:
+		w.unreachable = !w.unreachable
+	default:
+		w.position.Revision++
+		w.set(key, w.truth[key]+1)
+		w.set(other, w.truth[other]+1)
+		w.changes = append(w.changes, edgeproto.Event{Cursor: w.position, Keys: []edgeproto.Key{key, other}})
+	}
+}
+
+// stream streams to the edge, with cuts, until ctx ends.
+func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
+	t.Helper()
+	for ctx.Err() == nil {
+		from := m.Cursor()
+		w.mu.Lock()
+		away := w.unreachable
+		if from.Epoch != w.position.Epoch || from.Revision < w.oldest || from.Revision > w.position.Revision {
+			from = w.position
+		}
+		start, then := edgeproto.Event{Cursor: from, Start: true}, maps.Clone(w.truth)
+		w.mu.Unlock()
+		if away {
+			w.sleep(100 * time.Millisecond)
+			continue
+		}
+		forgot := from != m.Cursor()
+		if err := m.Apply(start, time.Now()); err != nil {
+			t.Errorf("Apply(%+v): %v", start, err)
+		}
+		if forgot {
+			w.mu.Lock()
+			maps.Copy(w.applied, then)
+			w.mu.Unlock()
+		}
+		for ctx.Err() == nil && w.intN(200) != 0 {
+			event, leads, ok := w.next(from)
+			if !ok {
+				break
+			}
+			sent := time.Now()
+			w.sleep(20 * time.Millisecond)
+			if w.intN(100) == 0 { // held up, with all that comes after it
+				w.sleep(3 * time.Second)
+			}
+			if err := m.Apply(event, sent); err != nil {
+				t.Errorf("Apply(%+v): %v", event, err)
+			}
+			from = event.Cursor
+			w.mu.Lock()
+			for i, key := range event.Keys {
+				w.applied[key] = max(w.applied[key], leads[i])
+			}
+			w.mu.Unlock()
+		}
+	}
+}
+
+// next returns the event after a position and the least that its keys lead to
+// from there on; not ok if the stream is over.
+func (w *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, leads []int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unreachable || from.Epoch != w.position.Epoch || from.Revision < w.oldest {
+		return edgeproto.Event{}, nil, false
+	}
+	i := slices.IndexFunc(w.changes, func(e edgeproto.Event) bool { return e.Revision > from.Revision })
+	if i < 0 {
+		return edgeproto.Event{Cursor: w.position}, nil, true
+	}
+	event = w.changes[i]
+	for _, key := range event.Keys {
+		// What later changes added is not to be known yet.
+		least := w.truth[key]
+		for _, later := range w.changes[i+1:] {
+			for _, changed := range later.Keys {
+				if changed == key {
+					least--
+				}
+			}
+		}
+		leads = append(leads, least)
+	}
+	return event, leads, true
+}
+
+// TestResolverAgreesWithModel lets visitors, changes, cuts, slow answers and a
+// slow stream meet at random. No look-up leads to what was known to be over when
+// it began, nor, unless it says so, to what was over a second before that. Once
+// everything is quiet all that is remembered is true.
+func TestResolverAgreesWithModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { runModel(t, seed) })
+		})
+	}
+}
+
+func runModel(t *testing.T, seed uint64) {
+	t.Helper()
+	w := &modelCore{
+		random:   rand.New(rand.NewPCG(seed, 1)),
+		position: edgeproto.Cursor{Epoch: "e", Revision: 1000},
+		oldest:   1000,
+		truth:    map[edgeproto.Key]int64{},
+		past:     map[edgeproto.Key][]fact{},
+		applied:  map[edgeproto.Key]int64{},
+	}
+	keys := make([]edgeproto.Key, 40)
+	for i := range keys {
+		keys[i] = edgeproto.TIDKey(int64(i + 1))
+		w.set(keys[i], 1)
+	}
+	m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Minute}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var stream, visitors sync.WaitGroup
+	stream.Go(func() { w.stream(ctx, t, m) })
+
+	var sources [3]int
+	for range 30 {
+		visitors.Go(func() {
+			for range 400 {
+				w.sleep(50 * time.Millisecond)
+				key := keys[min(w.intN(len(keys)), w.intN(len(keys)))]
+				w.mu.Lock()
+				least := w.applied[key]
+				w.mu.Unlock()
+				asked := time.Now()
+				leads, source, err := m.Lookup(ctx, key)
+				if source != LookupStale {
+					least = max(least, w.trueAt(asked.Add(-trustWindow), key))
+				}
+				w.mu.Lock()
+				most := w.truth[key]
+				w.mu.Unlock()
+				if err != nil {
+					if fault.KindOf(err) != fault.Unavailable {
+						t.Errorf("Lookup(%s): %v", key, err)
+					}
+					continue
+				}
+				if tid := leads.Texture.TID; tid < least || tid > most {
+					t.Errorf("Lookup(%s) = %d from source %d; want %d to %d", key, tid, source, least, most)
+				}
+				w.mu.Lock()
+				sources[source]++
+				w.mu.Unlock()
+			}
+		})
+	}
+	for range 400 {
+		w.sleep(40 * time.Millisecond)
+		w.step(keys)
+	}
+	w.mu.Lock()
+	w.unreachable = false
+	w.mu.Unlock()
+	visitors.Wait()
+	<-time.After(time.Minute) // for the stream to catch up
+	stop()
+	stream.Wait()
+	<-time.After(time.Minute) // for what is still asked
+	remembered := 0
+	for key, want := range w.truth {
+		if known, ok := m.shard(key).get(key); ok {
+			remembered++
+			if got := known.mapping.Texture.TID; got != want {
+				t.Errorf("in the end %s leads to %d; want %d", key, got, want)
+			}
+		}
+	}
+	if remembered == 0 || sources[LookupHit] == 0 || sources[LookupMiss] == 0 {
+		t.Errorf("%d mappings are remembered, look-ups by source: %v; the test tests nothing", remembered, sources)
+	}
+	if got, want := m.Cursor(), w.position; got != want {
+		t.Errorf("Position() = %+v; want %+v", got, want)
+	}
+}

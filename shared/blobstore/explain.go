@@ -1,0 +1,97 @@
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Ready reports what Check does, as Explain has it. A directory that is not open for reading
+// only must be one that this user may write to.
+func (s *Store) Ready(ctx context.Context) error {
+	err := s.Check(ctx)
+	if d, ok := s.backend.(*dirBackend); ok && err == nil && !s.readOnly {
+		ctx, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		err = d.checkWritable(ctx)
+	}
+	return s.Explain(err)
+}
+
+// IsDirectory reports whether the place is a directory.
+func (s *Store) IsDirectory() bool {
+	_, ok := s.backend.(*dirBackend)
+	return ok
+}
+
+// Explain has an error of a Store begin with the name of the setting that it is about,
+// and say what to do. It is a settings.WrongError if only another setting can mend it.
+// ErrNotInitialized is none, as core migrate mends that.
+func (s *Store) Explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	b, isBucket := s.backend.(*s3Backend)
+	notInitialized := errors.Is(err, ErrNotInitialized)
+	err = fault.CauseOf(err)
+	switch {
+	case isBucket && (errors.Is(err, errNotS3) || isNotS3(err)):
+		return config.SettingError{Cause: fmt.Errorf("ENDPOINT is %q, where no S3 store answers: %w", b.client.EndpointURL(), err)}
+	case isBucket && notInitialized:
+		return withBucketExample(fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place (%w)", s.url, err))
+	case notInitialized:
+		return fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place, or a disk that is not mounted (%w)", s.url, err)
+	case isBucket:
+		return b.explain(s.url, err)
+	}
+	return explainDirError(s.url, err)
+}
+
+// withBucketExample has an error about the URL of a bucket end with an example of one.
+func withBucketExample(err error) error {
+	return config.ExampleError{Cause: err, Example: "s3://veneer"}
+}
+
+// explainDirError calls all trouble wrong but that nothing answers in time: no other
+// machine gives this one a directory, unless it is mounted from there.
+func explainDirError(url string, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("URL is %s, a directory that does not answer; look at the disk or the server that it is mounted from, or name another: %w", url, err)
+	}
+	if errors.Is(err, errNotWritable) {
+		return config.SettingError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot write to; have its owner be the user that runs this, or name another: %w", url, err)}
+	}
+	return config.SettingError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot use: %w", url, err)}
+}
+
+// explain calls wrong what the store says of the request, as long as it is not about its
+// own state.
+func (b *s3Backend) explain(url string, err error) error {
+	answer, answered := errors.AsType[minio.ErrorResponse](err)
+	if !answered || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
+		return fmt.Errorf("ENDPOINT is %q, where the store does not answer; start it, or correct the address: %w", b.client.EndpointURL(), err)
+	}
+	settingError := func(format string, args ...any) error {
+		return config.SettingError{Cause: fmt.Errorf(format, args...)}
+	}
+	switch answer.Code {
+	case minio.NoSuchBucket:
+		return withBucketExample(fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which makes it, or name another: %w", url, ErrNotInitialized))
+	case "InvalidAccessKeyId":
+		return settingError("ACCESS_KEY is none that the store at %q knows: %w", b.client.EndpointURL(), err)
+	case "SignatureDoesNotMatch":
+		return settingError("SECRET_KEY is not the one of the access key, says the store at %q: %w", b.client.EndpointURL(), err)
+	case "AuthorizationHeaderMalformed":
+		return settingError("REGION is not that of the store at %q: %w", b.client.EndpointURL(), err)
+	case minio.AccessDenied:
+		return settingError("ACCESS_KEY may not do that at %s; its policy must allow it, or the bucket is another: %w", url, err)
+	default:
+		return settingError("ENDPOINT is %q, where %s is refused: %w", b.client.EndpointURL(), url, err)
+	}
+}

@@ -1,0 +1,139 @@
+package blobstore_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// newFakeS3 returns a store over something that speaks S3 as far as getting a file goes.
+func newFakeS3(t *testing.T, answer http.HandlerFunc) *blobstore.Store {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return blobstoretest.Open(t, stubConfig(server.Listener.Addr(), time.Minute))
+}
+
+func writeFile(w http.ResponseWriter, file []byte) {
+	w.Header().Set("Last-Modified", time.Unix(0, 0).UTC().Format(http.TimeFormat))
+	_, _ = w.Write(file)
+}
+
+// TestBreakerOpensForBrokenStore sees to it that a store which always fails is asked
+// only now and then, and used again as soon as it answers.
+func TestBreakerOpensForBrokenStore(t *testing.T) {
+	t.Parallel()
+	file := []byte("file")
+	var requests atomic.Int64
+	var works atomic.Bool
+	store := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		if !works.Load() {
+			w.WriteHeader(http.StatusForbidden) // which the client does not try again
+			return
+		}
+		writeFile(w, file)
+	})
+	get := func() error {
+		_, err := store.Get(t.Context(), skin.HashOf(file))
+		return err
+	}
+
+	const calls = 1000
+	for range calls {
+		unavailable(t, get())
+	}
+	if n := requests.Load(); n < 5 || n > calls/2 {
+		t.Errorf("%d calls in a row came to %d requests; want 5, and then a few", calls, n)
+	}
+	works.Store(true)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); get() != nil; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("the store works, but is not asked")
+		}
+	}
+}
+
+// TestMissingFilesAreNoFailures asks for so many files that are not there that a
+// store in trouble would be left alone.
+func TestMissingFilesAreNoFailures(t *testing.T) {
+	t.Parallel()
+	store := blobstoretest.NewStore(t)
+	hash := skin.HashOf([]byte("file"))
+	for range 20 {
+		if _, err := store.Get(t.Context(), hash); err == nil {
+			t.Fatal("a file that was never put is there")
+		}
+	}
+	must(t, store.Put(t.Context(), hash, []byte("file")))
+	if _, err := store.Get(t.Context(), hash); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCallLimit has more callers than a store may be asked for at once, or
+// may wait.
+func TestCallLimit(t *testing.T) {
+	t.Parallel()
+	const maxCalls, maxQueued, more = 64, 256, 20
+	file := []byte("file")
+	release, entered := make(chan struct{}), make(chan struct{}, maxCalls+maxQueued+more)
+	var inFlight, most atomic.Int64
+	store := newFakeS3(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		n := inFlight.Add(1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		entered <- struct{}{}
+		<-release
+		inFlight.Add(-1)
+		writeFile(w, file)
+	})
+
+	var callers sync.WaitGroup
+	outcomes := make(chan error, maxCalls+maxQueued+more)
+	for range maxCalls + maxQueued + more {
+		callers.Go(func() {
+			_, err := store.Get(t.Context(), skin.HashOf(file))
+			outcomes <- err
+		})
+	}
+	for range maxCalls {
+		<-entered
+	}
+	// Nothing is answered, so whoever is refused had no place even to wait.
+	for range more {
+		err := <-outcomes
+		unavailable(t, err)
+		if err != nil && !strings.Contains(err.Error(), "too many wait") {
+			t.Errorf("got %v, want that there are too many", err)
+		}
+	}
+	close(release)
+	callers.Wait()
+	if n := most.Load(); n > maxCalls {
+		t.Errorf("%d requests were under way; want %d at most", n, maxCalls)
+	}
+	// The others were served, unless the machine took longer than they wait.
+	close(outcomes)
+	served := 0
+	for err := range outcomes {
+		if err == nil {
+			served++
+		}
+	}
+	if served < maxCalls {
+		t.Errorf("%d callers were served; want %d at least", served, maxCalls)
+	}
+}

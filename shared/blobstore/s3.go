@@ -1,0 +1,149 @@
+package blobstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+const (
+	// maxAttempts is how often a request is sent before the caller is told: again,
+	// as an idle connection may have been closed at the other end, but once, as
+	// the client pauses after each failure.
+	maxAttempts = 2
+	// idleTimeout is how long an unused connection is kept.
+	idleTimeout = 30 * time.Second
+	// pageSize is the most names that are listed at once, as S3 has it.
+	pageSize = 1000
+)
+
+// s3Backend is a place in an S3 store.
+type s3Backend struct {
+	client *minio.Core
+	name   string
+	prefix string // empty, or ends in a slash
+}
+
+var _ backend = (*s3Backend)(nil)
+
+func clientOptions(cfg Config, secure bool, tlsConfig *tls.Config) *minio.Options {
+	return &minio.Options{
+		Creds:      credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, ""),
+		Secure:     secure,
+		Region:     cfg.Region, // otherwise the client asks for it first
+		MaxRetries: maxAttempts,
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment,
+			// Dialling and the handshake go on after their request was abandoned.
+			DialContext:         (&net.Dialer{Timeout: cfg.Timeout}).DialContext,
+			TLSClientConfig:     tlsConfig,
+			TLSHandshakeTimeout: cfg.Timeout,
+			MaxConnsPerHost:     maxCalls,
+			MaxIdleConnsPerHost: maxCalls,
+			// Shorter than stores and balancers keep an idle connection, so that
+			// it is seldom them who close it.
+			IdleConnTimeout: idleTimeout,
+			// A file has its hash only as it was put.
+			DisableCompression: true,
+		},
+	}
+}
+
+func (b *s3Backend) create(ctx context.Context) error {
+	exists, err := b.client.BucketExists(ctx, b.name)
+	if err != nil || exists {
+		return err
+	}
+	err = b.client.MakeBucket(ctx, b.name, minio.MakeBucketOptions{})
+	if minio.ToErrorResponse(err).Code == minio.BucketAlreadyOwnedByYou {
+		return nil // another program was faster
+	}
+	return err
+}
+
+// read asks through Core, whose GetObject is the one request that it seems to
+// be; the ordinary client's is put off to the first Read, in a goroutine.
+func (b *s3Backend) read(ctx context.Context, name string) ([]byte, error) {
+	body, _, _, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+	if isNotS3(err) {
+		return nil, errNotS3
+	}
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return readCapped(body)
+}
+
+// isNotS3 reports whether a status of 404 came without what S3 has in the answer: for such
+// a one the client makes up that there is no such key or bucket.
+func isNotS3(err error) bool {
+	answer, ok := errors.AsType[minio.ErrorResponse](err)
+	return ok && answer.StatusCode == http.StatusNotFound && answer.RequestID == "" && answer.HostID == "" && answer.Resource == ""
+}
+
+// write sends the digest along, so that the store refuses what is damaged on the
+// way. S3 answers once the object is durable. What it says of itself, by a status of
+// 500 or more, may pass, and so may that nobody answers, but not that it has no room.
+func (b *s3Backend) write(ctx context.Context, name string, file []byte) error {
+	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, bytes.NewReader(file), int64(len(file)),
+		"", skin.HashOf(file).String(), minio.PutObjectOptions{
+			ContentType: contentType(name),
+			// The digest of the whole takes the place of one for each chunk.
+			DisableContentSha256: true,
+		})
+	if status := minio.ToErrorResponse(err).StatusCode; err != nil && status != http.StatusInsufficientStorage && (status == 0 || status >= 500) {
+		return transientError{err}
+	}
+	return err
+}
+
+// remove relies on S3 to call the removal of what is not there a success.
+func (b *s3Backend) remove(ctx context.Context, name string) error {
+	return b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{})
+}
+
+func (b *s3Backend) page(ctx context.Context, after string) ([]entry, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var page []entry
+	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{
+		Prefix: b.prefix, StartAfter: b.prefix + after, Recursive: true, MaxKeys: pageSize,
+	}) {
+		if object.Err != nil {
+			return nil, object.Err
+		}
+		page = append(page, entry{
+			name: strings.TrimPrefix(object.Key, b.prefix), size: object.Size, modified: object.LastModified,
+		})
+		if len(page) == pageSize {
+			break
+		}
+	}
+	// The iterator ends without a word when the context does.
+	return page, ctx.Err()
+}
+
+// tempFiles finds nothing, since a file is put in one request.
+func (b *s3Backend) tempFiles(context.Context, bool) ([]entry, error) { return nil, nil }
+
+func contentType(name string) string {
+	if name == marker {
+		return "text/plain; charset=utf-8"
+	}
+	return "image/png"
+}

@@ -1,0 +1,437 @@
+package blobstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+func TestBucket(t *testing.T) {
+	t.Parallel()
+	blobstoretest.Run(t, blobstoretest.Bucket)
+}
+
+func TestBucketRequests(t *testing.T) {
+	t.Parallel()
+	cfg := blobstoretest.Bucket(t).Config
+	upstream, err := url.Parse(cfg.Endpoint)
+	must(t, err)
+	var requests atomic.Int32
+	var contentType atomic.Value
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			requests.Add(1)
+			contentType.Store(r.In.Header.Get("Content-Type"))
+			r.SetURL(upstream)
+			r.Out.Host = r.In.Host // which the client has signed
+		},
+	})
+	t.Cleanup(proxy.Close)
+	cfg.Endpoint = proxy.URL
+	store := blobstoretest.Open(t, cfg)
+	must(t, store.Init(t.Context()))
+
+	f := func(operation string, want int32, do func() error) {
+		t.Helper()
+		requests.Store(0)
+		if err := do(); err != nil {
+			t.Errorf("%s: %v", operation, err)
+		}
+		if got := requests.Load(); got != want {
+			t.Errorf("%s took %d requests, want %d", operation, got, want)
+		}
+	}
+	file := bytes.Repeat([]byte("1 MiB of texture"), 1<<16)
+	hash := skin.HashOf(file)
+	f("get of nothing", 2, func() error {
+		if _, err := store.Get(t.Context(), hash); !errors.Is(err, blobstore.ErrNotFound) {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+	f("put", 1, func() error { return store.Put(t.Context(), hash, file) })
+	if got := contentType.Load(); got != "image/png" {
+		t.Errorf("put as %q", got)
+	}
+	f("get", 1, func() error { _, err := store.Get(t.Context(), hash); return err })
+	f("delete", 1, func() error { return store.Delete(t.Context(), hash) })
+}
+
+// flakyProxy stands before a bucket: it breaks the connections of some requests.
+type flakyProxy struct {
+	blobstore.Config
+
+	breaks, requests atomic.Int32 // how many requests are still to break; how many came
+}
+
+func newFlakyProxy(t *testing.T) *flakyProxy {
+	t.Helper()
+	trouble := &flakyProxy{Config: blobstoretest.Bucket(t).Config}
+	must(t, blobstoretest.Open(t, trouble.Config).Init(t.Context()))
+	upstream, err := url.Parse(trouble.Endpoint)
+	must(t, err)
+	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(upstream)
+		r.Out.Host = r.In.Host // which the client has signed
+	}}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		trouble.requests.Add(1)
+		if trouble.breaks.Add(-1) >= 0 {
+			panic(http.ErrAbortHandler)
+		}
+		way.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	trouble.Endpoint = proxy.URL
+	return trouble
+}
+
+// Every request is sent again when its connection breaks, but once.
+func TestBucketRetriesOnce(t *testing.T) {
+	t.Parallel()
+	trouble := newFlakyProxy(t)
+	file := []byte("at the second attempt")
+	hash := skin.HashOf(file)
+	f := func(operation string, do func(*blobstore.Store) error) {
+		t.Helper()
+		for _, broken := range []int32{1, 2} {
+			trouble.breaks.Store(broken)
+			trouble.requests.Store(0)
+			err := do(blobstoretest.Open(t, trouble.Config))
+			if (err == nil) != (broken == 1) {
+				t.Errorf("%s with %d broken connections: %v", operation, broken, err)
+			}
+			if got := trouble.requests.Load(); broken == 2 && got != 2 {
+				t.Errorf("%s was tried %d times; want 2", operation, got)
+			}
+		}
+	}
+	must(t, blobstoretest.Open(t, trouble.Config).Put(t.Context(), hash, file))
+	f("get", func(store *blobstore.Store) error { _, err := store.Get(t.Context(), hash); return err })
+	f("check", func(store *blobstore.Store) error { return store.Check(t.Context()) })
+	f("list", func(store *blobstore.Store) error {
+		for _, err := range store.List(t.Context()) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	f("delete", func(store *blobstore.Store) error { return store.Delete(t.Context(), hash) })
+}
+
+// A file is put again until the trouble has passed, unless it is none that passes.
+func TestBucketRetriesPut(t *testing.T) {
+	t.Parallel()
+	trouble := newFlakyProxy(t)
+	store := blobstoretest.Open(t, trouble.Config)
+	file := []byte("at the sixth attempt")
+	trouble.breaks.Store(5)
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	if got := trouble.requests.Load(); got != 6 {
+		t.Errorf("the file was put %d times; want 6", got)
+	}
+	if got, err := store.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
+		t.Errorf("there is %q (%v)", got, err)
+	}
+
+	// What the trouble of several opens the breaker for keeps none of them from it: all eight
+	// are under way before the first of them fails.
+	var first sync.WaitGroup
+	first.Add(8)
+	var tries atomic.Int32
+	shared := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
+		try := tries.Add(1)
+		if try <= 8 {
+			first.Done()
+		}
+		first.Wait()
+		if try <= 20 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	var putting sync.WaitGroup
+	for i := range 8 {
+		putting.Go(func() {
+			file := fmt.Appendf(nil, "one of eight: %d", i)
+			if err := shared.Put(t.Context(), skin.HashOf(file), file); err != nil {
+				t.Errorf("a file beside others: %v", err)
+			}
+		})
+	}
+	putting.Wait()
+
+	full := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
+		trouble.requests.Add(1)
+		w.WriteHeader(http.StatusInsufficientStorage)
+	})
+	trouble.requests.Store(0)
+	unavailable(t, full.Put(t.Context(), skin.HashOf(file), file))
+	if got := trouble.requests.Load(); got > 2 { // the client's own second attempt
+		t.Errorf("a place without room was asked %d times; want twice at most", got)
+	}
+
+	trouble.requests.Store(0)
+	trouble.SecretKey = "another"
+	unavailable(t, blobstoretest.Open(t, trouble.Config).Put(t.Context(), skin.HashOf(file), file))
+	if got := trouble.requests.Load(); got != 1 {
+		t.Errorf("what is forbidden was tried %d times; want once", got)
+	}
+
+	// A caller that leaves does not wait for it to pass.
+	ctx, cancel := context.WithCancel(t.Context())
+	away := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
+		cancel()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	if err := away.Put(ctx, skin.HashOf(file), file); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v; want %v", err, context.Canceled)
+	}
+}
+
+func TestBucketPages(t *testing.T) {
+	t.Parallel()
+	store := blobstoretest.Open(t, blobstoretest.Bucket(t).Config)
+	must(t, store.Init(t.Context()))
+	const files = 1234
+	numbers := make(chan int)
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			for n := range numbers {
+				file := fmt.Appendf(nil, "file %d", n)
+				if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for n := range files {
+		numbers <- n
+	}
+	close(numbers)
+	group.Wait()
+
+	listed := map[skin.Hash]bool{}
+	for object, err := range store.List(t.Context()) {
+		must(t, err)
+		listed[object.Hash] = true
+	}
+	if len(listed) != files {
+		t.Errorf("listed %d files of %d", len(listed), files)
+	}
+}
+
+func TestBucketPrefixes(t *testing.T) {
+	t.Parallel()
+	cfg := blobstoretest.Bucket(t).Config
+	location, err := url.Parse(cfg.URL)
+	must(t, err)
+	file, other := []byte("inside"), []byte("outside")
+
+	cfg.URL = "s3://" + location.Host + "/0"
+	inner := blobstoretest.Open(t, cfg)
+	must(t, inner.Init(t.Context()))
+	must(t, inner.Put(t.Context(), skin.HashOf(file), file))
+
+	cfg.URL = "s3://" + location.Host
+	outer := blobstoretest.Open(t, cfg)
+	_, err = outer.Get(t.Context(), skin.HashOf(file))
+	unavailable(t, err) // the marker does not count for what is above it
+	must(t, outer.Init(t.Context()))
+	must(t, outer.Put(t.Context(), skin.HashOf(other), other))
+	if _, err := outer.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, blobstore.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+
+	f := func(store *blobstore.Store, want []byte) {
+		t.Helper()
+		for object, err := range store.List(t.Context()) {
+			must(t, err)
+			if object.Hash != skin.HashOf(want) {
+				t.Errorf("listed %s", object.Hash)
+			}
+		}
+	}
+	f(inner, file)
+	f(outer, other)
+}
+
+func TestBucketWrongKey(t *testing.T) {
+	t.Parallel()
+	cfg := blobstoretest.Bucket(t).Config
+	must(t, blobstoretest.Open(t, cfg).Init(t.Context()))
+	cfg.SecretKey = "not the secret"
+	everyCallFails(t, cfg, nil)
+}
+
+func TestBucketUnreachable(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, listener.Close())
+	everyCallFails(t, stubConfig(listener.Addr(), time.Minute), nil)
+}
+
+// TestBucketTimeout lets the store accept connections, but never answer.
+func TestBucketTimeout(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	t.Cleanup(func() {
+		must(t, listener.Close())
+		for conn := range accepted {
+			conn.Close()
+		}
+	})
+	everyCallFails(t, stubConfig(listener.Addr(), 50*time.Millisecond), context.DeadlineExceeded)
+
+	// A caller that leaves need not wait for the deadline.
+	for len(accepted) > 0 {
+		(<-accepted).Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		conn := <-accepted
+		cancel()
+		conn.Close()
+	}()
+	_, err = blobstoretest.Open(t, stubConfig(listener.Addr(), time.Hour)).Get(ctx, skin.Hash{})
+	unavailable(t, err)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestBucketNotS3 has something else answer at the address: nothing that it
+// says means that a file is gone.
+func TestBucketNotS3(t *testing.T) {
+	t.Parallel()
+	f := func(answer http.HandlerFunc) {
+		t.Helper()
+		server := httptest.NewServer(answer)
+		t.Cleanup(server.Close)
+		everyCallFails(t, stubConfig(server.Listener.Addr(), time.Minute), nil)
+	}
+	f(http.NotFound)
+	f(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	f(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) })
+	f(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/log-in", http.StatusFound) })
+}
+
+func TestBucketTruncatedFile(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.Header().Set("Last-Modified", time.Unix(0, 0).UTC().Format(http.TimeFormat))
+		_, _ = io.WriteString(w, "less than that")
+	}))
+	t.Cleanup(server.Close)
+	_, err := blobstoretest.Open(t, stubConfig(server.Listener.Addr(), time.Minute)).Get(t.Context(), skin.HashOf([]byte("less than that")))
+	unavailable(t, err)
+}
+
+// TestBucketListOutOfOrder has a store that begins every listing at the start.
+func TestBucketListOutOfOrder(t *testing.T) {
+	t.Parallel()
+	upstream := blobstoretest.Bucket(t)
+	store := blobstoretest.Open(t, upstream.Config)
+	must(t, store.Init(t.Context()))
+	file := []byte("listed once")
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+
+	location, err := url.Parse(upstream.Config.Endpoint)
+	must(t, err)
+	var first []byte
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(location)
+			r.Out.Host = r.In.Host // which the client has signed
+		},
+		ModifyResponse: func(r *http.Response) error {
+			if !r.Request.URL.Query().Has("list-type") {
+				return nil
+			}
+			body, err := io.ReadAll(r.Body)
+			if first == nil {
+				first = body
+			}
+			r.Body = io.NopCloser(bytes.NewReader(first))
+			r.ContentLength = int64(len(first))
+			r.Header.Set("Content-Length", strconv.Itoa(len(first)))
+			return err
+		},
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	upstream.Config.Endpoint = server.URL
+	var last error
+	for _, last = range blobstoretest.Open(t, upstream.Config).List(t.Context()) {
+		continue
+	}
+	unavailable(t, last)
+}
+
+// everyCallFails tries all there is, each with a store of its own, since one that
+// has failed often tries no more; if want is not nil, each failure must have it for
+// its cause.
+func everyCallFails(t *testing.T, cfg blobstore.Config, want error) {
+	t.Helper()
+	f := func(call func(store *blobstore.Store) error) {
+		t.Helper()
+		err := call(blobstoretest.Open(t, cfg))
+		unavailable(t, err)
+		if want != nil && !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	file := []byte("file")
+	hash := skin.HashOf(file)
+	f(func(store *blobstore.Store) error { return store.Init(t.Context()) })
+	f(func(store *blobstore.Store) error { return store.Check(t.Context()) })
+	f(func(store *blobstore.Store) error { return store.Put(t.Context(), hash, file) })
+	f(func(store *blobstore.Store) error { return store.Delete(t.Context(), hash) })
+	f(func(store *blobstore.Store) error { _, err := store.Get(t.Context(), hash); return err })
+	f(func(store *blobstore.Store) (last error) {
+		for _, last = range store.List(t.Context()) {
+			continue
+		}
+		return last
+	})
+	f(func(store *blobstore.Store) error { _, _, err := store.CleanTemp(t.Context(), true); return err })
+}
+
+// stubConfig returns a configuration with S3 at an address.
+func stubConfig(address net.Addr, timeout time.Duration) blobstore.Config {
+	return blobstore.Config{
+		URL: "s3://textures", Endpoint: "http://" + address.String(), AccessKey: "access", SecretKey: "secret",
+		Region: "us-east-1", Timeout: timeout,
+	}
+}

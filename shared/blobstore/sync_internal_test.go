@@ -1,0 +1,41 @@
+package blobstore
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// A put is through to the disk before it is acknowledged: the file before it
+// gets its name, and the directory after.
+func TestDirectorySyncs(t *testing.T) {
+	t.Parallel()
+	d := newDirBackend(t.TempDir())
+	if err := d.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	path := d.path("ab/name.png")
+	var synced []string
+	d.sync = func(file *os.File) error {
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		what := "the file"
+		if info.IsDir() {
+			what = filepath.Base(file.Name())
+		}
+		if _, err := os.Stat(path); err != nil {
+			what += ", not named yet"
+		}
+		synced = append(synced, what)
+		return file.Sync()
+	}
+	if err := d.write(t.Context(), "ab/name.png", []byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"the file, not named yet", "ab"}; !slices.Equal(synced, want) {
+		t.Errorf("synced: %q; want %q", synced, want)
+	}
+}

@@ -1,0 +1,62 @@
+package casefold_test
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/text/unicode/norm"
+	"pgregory.net/rapid"
+
+	"github.com/veneer-skins/veneer/shared/casefold"
+)
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+
+	f := func(text, want string) {
+		t.Helper()
+		if got := casefold.Key(text); got != want {
+			t.Errorf("Key(%q) = %q; want %q", text, got, want)
+		}
+		if got := string(casefold.AppendKey([]byte("A"), text)); got != "A"+want {
+			t.Errorf("AppendKey(A, %q) = %q; want %q", text, got, "A"+want)
+		}
+	}
+
+	f("", "")
+	f("steve", "steve")
+	f("STEVE_99", "steve_99")
+	f("Demo@Example.COM", "demo@example.com")
+	f("\u212Aelvin", "kelvin")          // the Kelvin sign is a K
+	f("\u017Fteve", "steve")            // long s
+	f("Zo\u00CB", "zo\u00EB")           // Ë composed
+	f("Zoe\u0308", "zo\u00EB")          // ë as e and diaeresis
+	f("ΣΊΣΥΦΟΣ", "σίσυφοσ")             // a final sigma is a sigma
+	f("σίσυφος", "σίσυφοσ")             //
+	f("\u0130stanbul", "\u0130stanbul") // a dotted capital I has no simple folding
+	f("STRASSE", "strasse")
+	f("straße", "straße") // simple folding does not expand
+}
+
+// Keys agree exactly where the standard library's simple case folding does.
+func TestKeysAgreeWithEqualFold(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		a := rapid.String().Draw(t, "a")
+		b := rapid.OneOf(
+			rapid.Just(strings.ToUpper(a)), rapid.Just(strings.ToLower(a)), rapid.Just(norm.NFD.String(a)), rapid.String(),
+		).Draw(t, "b")
+
+		if key := casefold.Key(a); casefold.Key(key) != key {
+			t.Errorf("the key of %q is %q, whose key is %q", a, key, casefold.Key(key))
+		}
+		equal := strings.EqualFold(norm.NFC.String(a), norm.NFC.String(b))
+		if equal && casefold.Key(a) != casefold.Key(b) {
+			t.Errorf("%q and %q are equal under folding, but have the keys %q and %q", a, b, casefold.Key(a), casefold.Key(b))
+		}
+		if !equal && casefold.Key(a) == casefold.Key(b) && !strings.EqualFold(norm.NFC.String(casefold.Key(a)), norm.NFC.String(casefold.Key(b))) {
+			t.Errorf("%q and %q differ, but have the key %q", a, b, casefold.Key(a))
+		}
+	})
+}

@@ -1,0 +1,272 @@
+// Package command is the command line that both programs have: subcommands, a
+// help that lists every setting, and one line for whatever goes wrong.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/spelling"
+	"github.com/veneer-skins/veneer/shared/version"
+)
+
+// Program is a program and what it can do.
+type Program struct {
+	Name        string
+	Description string // a sentence
+	// Prefix begins the names of its settings.
+	Prefix   string
+	Commands []Command
+
+	checkUnknown func(program, prefix string, environ []string) error
+	explain      func(prefix string, err error) error
+	help         func(w io.Writer, prefix string) error
+}
+
+// Command is a thing that a program does when told to.
+type Command struct {
+	Name      string // one word or two
+	ArgsUsage string // what follows it; empty for nothing
+	Help      string
+	// Settings lists the settings that it reads, as settings.Help does; nil for none.
+	Settings func(w io.Writer, prefix string) error
+	Run      func(context.Context, Invocation) error
+}
+
+// Invocation is what a run of a program is given. Args are the arguments after
+// the command's name.
+type Invocation struct {
+	Args, Environ []string
+	Stdin         io.Reader
+	Stdout        io.Writer
+
+	help string // the command's help
+}
+
+// New returns a program whose settings are the fields of a Config.
+func New[Config any](name, description, prefix string, commands ...Command) Program {
+	return Program{
+		Name: name, Description: description, Prefix: prefix, Commands: commands,
+		checkUnknown: config.CheckUnknown[Config], explain: config.Explain[Config], help: config.Help[Config],
+	}
+}
+
+// Main runs the program as the operating system invoked it, until it is done or
+// told to stop, and returns its exit status.
+func (p Program) Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := p.Run(ctx, Invocation{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout}); err != nil {
+		// One line, whatever a library says.
+		fmt.Fprintln(os.Stderr, p.Name+":", strings.Join(strings.Fields(err.Error()), " "))
+		return 1
+	}
+	return 0
+}
+
+// Run carries out the command that the arguments begin with.
+func (p Program) Run(ctx context.Context, i Invocation) error {
+	name := ""
+	if len(i.Args) > 0 {
+		name = i.Args[0]
+	}
+	switch name {
+	case "", "-h", "-help", "--help":
+		return p.writeHelp(i.Stdout)
+	case "version", "--version", "-version":
+		_, err := fmt.Fprintln(i.Stdout, p.Name, version.Current())
+		return err
+	case "help":
+		if len(i.Args) == 1 || len(i.Args) == 2 && (i.Args[1] == "help" || i.Args[1] == "version") {
+			return p.writeHelp(i.Stdout)
+		}
+		if group := p.group(i.Args[1]); len(i.Args) == 2 && len(group) > 0 {
+			return p.writeCommands(i.Stdout, group)
+		}
+		c, rest, err := p.find(i.Args[1:])
+		if err != nil {
+			return err
+		}
+		if len(rest) > 0 {
+			return fmt.Errorf("%s help takes a command and nothing else, but was given %q", p.Name, rest[0])
+		}
+		i.Args = []string{"-h"}
+		return p.run(ctx, c, i)
+	}
+	c, rest, err := p.find(i.Args)
+	if err != nil {
+		return err
+	}
+	if err := p.checkUnknown(p.Name, p.Prefix, i.Environ); err != nil {
+		return err
+	}
+	i.Args = rest
+	return p.explain(p.Prefix, p.run(ctx, c, i))
+}
+
+// run runs a command. If that was asked for help and has given it, the settings that it
+// reads follow.
+func (p Program) run(ctx context.Context, c Command, i Invocation) error {
+	i.help = c.Help
+	err := c.Run(ctx, i)
+	if !errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	if c.Settings == nil {
+		return nil
+	}
+	fmt.Fprintln(i.Stdout, "\nSettings:")
+	return c.Settings(i.Stdout, p.Prefix)
+}
+
+// find returns the command that arguments begin with, and those that follow its name.
+// The error lists commands that may be meant.
+func (p Program) find(args []string) (c Command, rest []string, err error) {
+	for _, c := range p.Commands {
+		words := strings.Fields(c.Name)
+		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) {
+			return c, args[len(words):], nil
+		}
+	}
+	given := args[:min(len(args), maxWords)]
+	if len(given) > 1 && strings.HasPrefix(given[1], "-") {
+		given = given[:1]
+	}
+	hint := ""
+	if suggestions := p.suggest(given); len(suggestions) > 0 {
+		hint = strconv.Quote(suggestions[0])
+		if last := len(suggestions) - 1; last > 0 {
+			hint = fmt.Sprintf(`"%s" or %q`, strings.Join(suggestions[:last], `", "`), suggestions[last])
+		}
+		hint = " did you mean " + hint + "?"
+	}
+	return Command{}, nil, fmt.Errorf("there is no command %q;%s %s help lists them all", strings.Join(given, " "), hint, p.Name)
+}
+
+// group returns the commands of two words that begin with a word.
+func (p Program) group(word string) (group []Command) {
+	for _, c := range p.Commands {
+		if strings.HasPrefix(c.Name, word+" ") {
+			group = append(group, c)
+		}
+	}
+	return group
+}
+
+// maxWords is how many words a command's name has at most.
+const maxWords = 2
+
+// suggest returns the names of commands that may be meant by words which are none: those
+// that a single word is a part of, those that are spelt nearly so, or those that have
+// one of several words.
+func (p Program) suggest(given []string) []string {
+	var names, matches []string
+	for _, c := range p.Commands {
+		names = append(names, c.Name)
+		if slices.ContainsFunc(strings.Fields(c.Name), func(word string) bool { return slices.Contains(given, word) }) {
+			matches = append(matches, c.Name)
+		}
+	}
+	if len(given) == 1 && len(matches) > 0 {
+		return matches
+	}
+	if len(given) == 1 { // the first word of a command of two
+		for _, name := range names {
+			if first, _, two := strings.Cut(name, " "); two && len(spelling.Nearest(given[0], []string{first})) > 0 {
+				matches = append(matches, name)
+			}
+		}
+		if len(matches) > 0 {
+			return matches
+		}
+	}
+	for words := len(given); words > 0; words-- { // what follows may be an operand
+		if suggestions := spelling.Nearest(strings.Join(given[:words], " "), names); len(suggestions) > 0 {
+			return suggestions
+		}
+	}
+	return matches
+}
+
+// writeHelp writes how to use the program.
+func (p Program) writeHelp(w io.Writer) error {
+	fmt.Fprintf(w, "%s %s\n\nCommands:\n", p.Name, p.Description)
+	if err := p.writeCommands(w, slices.Concat(p.Commands, []Command{
+		{Name: "help", ArgsUsage: "[COMMAND]", Help: "list all this, or tell a command's flags and settings"},
+		{Name: "version", Help: "tell what the program was built from"},
+	})); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "\nSettings come from the environment. Each may be given as NAME_FILE instead, the path of a file that holds the value.")
+	return p.help(w, p.Prefix)
+}
+
+// writeCommands writes a line for each command.
+func (p Program) writeCommands(w io.Writer, commands []Command) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range commands {
+		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(p.Name+" "+c.Name+" "+c.ArgsUsage), c.Help)
+	}
+	return table.Flush()
+}
+
+// Flags returns flags for a command of a program, both named, which say nothing
+// by themselves.
+func Flags(name string) *flag.FlagSet {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	return flags
+}
+
+// ParseArg parses flags and returns the one argument that follows them, which
+// name is for people; with an empty name none may follow. It returns flag.ErrHelp
+// when it was asked for help and has given it.
+func (i Invocation) ParseArg(flags *flag.FlagSet, name string) (string, error) {
+	rest, err := i.ParseArgs(flags, name)
+	switch {
+	case err != nil:
+		return "", err
+	case name == "" && len(rest) > 0:
+		return "", fmt.Errorf("%s takes no argument, but was given %q", flags.Name(), rest[0])
+	case name != "" && len(rest) != 1:
+		return "", fmt.Errorf("give exactly one %s, after the flags: %s [flags] %s", name, flags.Name(), name)
+	case name == "":
+		return "", nil
+	default:
+		return rest[0], nil
+	}
+}
+
+// ParseArgs is Operand for commands that take several arguments, or none.
+func (i Invocation) ParseArgs(flags *flag.FlagSet, name string) ([]string, error) {
+	err := flags.Parse(i.Args)
+	if errors.Is(err, flag.ErrHelp) {
+		usage, hasFlags := flags.Name(), false
+		flags.VisitAll(func(*flag.Flag) { hasFlags = true })
+		if hasFlags {
+			usage += " [flags]"
+		}
+		fmt.Fprintf(i.Stdout, "%s\n\n%s\n", strings.TrimSpace(usage+" "+name), i.help)
+		if hasFlags {
+			fmt.Fprintln(i.Stdout, "\nFlags:")
+			flags.SetOutput(i.Stdout)
+			flags.PrintDefaults()
+		}
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s; %s -h lists the flags", strings.TrimSuffix(err.Error(), ": parse error"), flags.Name())
+	}
+	return flags.Args(), nil
+}

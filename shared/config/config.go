@@ -1,0 +1,326 @@
+// Package settings reads a program's settings from its environment, lists them for
+// people, and says what is wrong with them. A setting is a field of a struct:
+//
+//	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
+//	User   string `env:"USER" example:"veneer" needs:"PASSWORD" help:"user to sign in as"`
+//
+// Each has an example of a right value, which is its default unless a tag gives
+// another. What it needs are settings of the same struct that must be set with it. One
+// that is tagged random:"true" is the output of a command of a shell: the command itself is
+// refused, as it stands where no shell reads it, in a file of settings for instance.
+//
+// Every setting NAME may be given as NAME_FILE instead, the path of a file that
+// holds the value: secrets then show in no process list.
+//
+// An error about a setting begins with its name. A package that does not know how
+// names begin in a program leaves that out; its caller puts it before the error.
+package config
+
+import (
+	"cmp"
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"github.com/veneer-skins/veneer/shared/spelling"
+)
+
+// Setting is one setting of a program.
+type Setting struct {
+	Name     string // as operators write it
+	Default  string // empty: none
+	Example  string // a right value
+	Help     string
+	Required bool // there is no default, and it must not be empty
+
+	needs    []string // names of settings that must be set with it
+	isRandom bool     // the output of a command
+	prefix   string   // what Name begins with and the field's tag leaves out
+	field    reflect.StructField
+}
+
+// Read fills a T from an environment in the form of os.Environ. The names of
+// all its settings begin with prefix. The error is one line that begins with the
+// name of the setting.
+func Read[T any](prefix string, environ []string) (T, error) {
+	var none T
+	settings, values := List[T](prefix), env.ToMap(environ)
+	for _, s := range settings {
+		path, ok := values[s.Name+fileSuffix]
+		if !ok {
+			continue
+		}
+		if _, both := values[s.Name]; both {
+			return none, fmt.Errorf("%s and %s are both set, but only one of them may be", s.Name, s.Name+fileSuffix)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return none, fmt.Errorf("%s names a file that cannot be read: %w", s.Name+fileSuffix, err)
+		}
+		values[s.Name] = strings.TrimRight(string(content), "\r\n")
+	}
+	for _, s := range settings {
+		if s.isRandom && strings.Contains(values[s.Name], "$(") {
+			return none, fmt.Errorf("%s is a shell command and not its output", s.Name)
+		}
+	}
+	cfg, err := env.ParseAsWithOptions[T](env.Options{Environment: values, Prefix: prefix})
+	if err != nil {
+		return none, describeError(settings, values, err)
+	}
+	for _, s := range settings {
+		for _, other := range s.needs {
+			if values[s.Name] != "" && values[other] == "" {
+				return none, fmt.Errorf("%s must be set too, since %s is", other, s.Name)
+			}
+		}
+	}
+	return cfg, nil
+}
+
+// fileSuffix follows the name of a setting whose value is in a file.
+const fileSuffix = "_FILE"
+
+// kubernetesVariable matches what Kubernetes puts into every container's environment
+// for a service: NAME_SERVICE_HOST, NAME_PORT_80_TCP and the like.
+var kubernetesVariable = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)$`)
+
+// CheckUnknown returns an error that names a variable of an environment which begins
+// with prefix but is no setting of T: most likely it is misspelt. Program is the name of the
+// program whose help lists the settings.
+func CheckUnknown[T any](program, prefix string, environ []string) error {
+	var names []string // without prefix
+	for _, s := range List[T](prefix) {
+		name := strings.TrimPrefix(s.Name, prefix)
+		names = append(names, name, name+fileSuffix)
+	}
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		rest, ok := strings.CutPrefix(name, prefix)
+		if !ok || slices.Contains(names, rest) || kubernetesVariable.MatchString(rest) {
+			continue
+		}
+		if near := spelling.Nearest(rest, names); len(near) > 0 {
+			return fmt.Errorf("%s is no setting; did you mean %s%s?", name, prefix, strings.Join(near, " or "+prefix))
+		}
+		return fmt.Errorf("%s is no setting; %s help lists them all", name, program)
+	}
+	return nil
+}
+
+// describeError turns the parser's first complaint into a line that begins with the name of
+// the setting, and says what is allowed.
+func describeError(settings []Setting, values map[string]string, err error) error {
+	aggregate, ok := errors.AsType[env.AggregateError](err)
+	if !ok || len(aggregate.Errors) == 0 {
+		return err
+	}
+	first := aggregate.Errors[0]
+	if missing, ok := errors.AsType[env.VarIsNotSetError](first); ok {
+		return fmt.Errorf("%s must be set: it has no default", missing.Key)
+	}
+	if empty, ok := errors.AsType[env.EmptyVarError](first); ok {
+		return fmt.Errorf("%s must not be empty", empty.Key)
+	}
+	// The parser names the field of the struct, which stands in several: so each value
+	// is read by itself.
+	for _, s := range settings {
+		value, given := values[s.Name]
+		if !given {
+			continue
+		}
+		single := reflect.New(reflect.StructOf([]reflect.StructField{s.field}))
+		err := env.ParseWithOptions(single.Interface(), env.Options{Environment: map[string]string{s.Name: value}, Prefix: s.prefix})
+		if aggregate, ok := errors.AsType[env.AggregateError](err); ok {
+			return s.valueError(value, aggregate.Errors[0])
+		}
+	}
+	return first
+}
+
+// valueError says what is wrong with a value that cannot be read.
+func (s Setting) valueError(value string, err error) error {
+	if parseErr, ok := errors.AsType[env.ParseError](err); ok {
+		err = parseErr.Err
+	}
+	kind := s.field.Type.Kind()
+	allowed, isCommon := commonTypes[s.field.Type]
+	switch {
+	case isCommon:
+	case reflect.PointerTo(s.field.Type).Implements(textUnmarshaler): // says it itself
+		return fmt.Errorf("%s %w", s.Name, err)
+	case kind == reflect.Bool:
+		allowed = "true or false"
+	case kind == reflect.Float64:
+		allowed = "a number, as in 0.01"
+	case errors.Is(err, strconv.ErrRange):
+		allowed = fmt.Sprintf("a whole number up to %d", int64(1)<<(s.field.Type.Bits()-1)-1)
+	case kind == reflect.Int || kind == reflect.Int32 || kind == reflect.Int64:
+		allowed = "a whole number"
+	default:
+		return fmt.Errorf("BUG: %s is of kind %s, for which nothing says what is allowed: %w", s.Name, kind, err)
+	}
+	return fmt.Errorf("%s is %.100q, but must be %s", s.Name, value, allowed)
+}
+
+// commonTypes says what values of some types may be.
+var commonTypes = map[reflect.Type]string{
+	reflect.TypeFor[time.Duration]():  "a time with its unit, as in 30s, 5m or 24h",
+	reflect.TypeFor[slog.Level]():     "debug, info, warn or error",
+	reflect.TypeFor[[]netip.Prefix](): "networks as in 10.0.0.0/8, separated by commas; a single address has /32 behind it, or /128",
+}
+
+// SettingError is trouble with a dependency that only another setting can mend, as a wrong
+// password is, and a server that is away is not.
+type SettingError struct{ Cause error }
+
+// Error returns the cause's.
+func (e SettingError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e SettingError) Unwrap() error { return e.Cause }
+
+// ExampleError is an error about a setting whose own example does not suit it: Explain
+// takes this one.
+type ExampleError struct {
+	Cause   error
+	Example string
+}
+
+// Error returns the cause's.
+func (e ExampleError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e ExampleError) Unwrap() error { return e.Cause }
+
+// QuoteRedacted returns a value in quotes for people to read: a ParseURL without the user and the
+// password that may stand in it.
+func QuoteRedacted(value string) string {
+	at := strings.LastIndexByte(value, '@')
+	if at < 0 {
+		return strconv.Quote(value)
+	}
+	scheme, _, ok := strings.Cut(value[:at], "://")
+	if ok {
+		scheme += "://"
+	} else {
+		scheme = ""
+	}
+	return strconv.Quote(scheme + "…" + value[at:])
+}
+
+// ParseURL returns the ParseURL of an HTTP server, which names a host and a port that can be. It
+// returns false for any other text.
+func ParseURL(text string) (*url.URL, bool) {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Hostname() == "" {
+		return nil, false
+	}
+	if port := parsed.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, false
+		}
+	}
+	return parsed, true
+}
+
+// Explain ends an error that begins with the name of a setting of T with an example of
+// a right value, unless there is one in it, and begins it with prefix if that is left out.
+// It leaves all other errors as they are.
+func Explain[T any](prefix string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	name, _, _ := strings.Cut(text, " ")
+	name, inFile := strings.CutSuffix(strings.TrimRight(name, ":,"), fileSuffix)
+	if !strings.HasPrefix(name, prefix) {
+		name, text = prefix+name, prefix+text
+	}
+	withExample, _ := errors.AsType[ExampleError](err)
+	for _, s := range List[T](prefix) {
+		example := s.Name + "=" + cmp.Or(withExample.Example, s.Example)
+		if inFile {
+			example = s.Name + fileSuffix + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))
+		}
+		if s.Name == name && !strings.Contains(text, s.Name+"=") {
+			return exampleError{text + "; for example " + example, err}
+		}
+	}
+	return err
+}
+
+// exampleError is an error with more to say.
+type exampleError struct {
+	text string
+	error
+}
+
+func (e exampleError) Error() string { return e.text }
+
+func (e exampleError) Unwrap() error { return e.error }
+
+// Help writes one line for every setting of T: its name, default and meaning.
+func Help[T any](w io.Writer, prefix string) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range List[T](prefix) {
+		value := s.Default
+		switch {
+		case s.Required:
+			value = "(required)"
+		case value == "":
+			value = "(none)"
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", s.Name, value, s.Help)
+	}
+	return table.Flush()
+}
+
+// List returns the settings of T in the order of its fields.
+func List[T any](prefix string) []Setting { return list(reflect.TypeFor[T](), prefix) }
+
+var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+// list returns the settings of a struct type.
+func list(t reflect.Type, prefix string) []Setting {
+	var settings []Setting
+	for field := range t.Fields() {
+		tag := field.Tag
+		name, options, _ := strings.Cut(tag.Get("env"), ",")
+		if name == "" {
+			if field.Type.Kind() == reflect.Struct && !reflect.PointerTo(field.Type).Implements(textUnmarshaler) {
+				settings = append(settings, list(field.Type, prefix+tag.Get("envPrefix"))...)
+			}
+			continue
+		}
+		s := Setting{
+			Name: prefix + name, Default: tag.Get("envDefault"), Example: tag.Get("example"), Help: tag.Get("help"),
+			Required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
+			isRandom: tag.Get("random") == "true", prefix: prefix, field: field,
+		}
+		if s.Example == "" {
+			s.Example = s.Default
+		}
+		if needs := tag.Get("needs"); needs != "" {
+			for other := range strings.SplitSeq(needs, ",") {
+				s.needs = append(s.needs, prefix+other)
+			}
+		}
+		settings = append(settings, s)
+	}
+	return settings
+}

@@ -1,0 +1,180 @@
+package config_test
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/logging"
+)
+
+type testConfig struct {
+	Listen   string         `env:"LISTEN" envDefault:"127.0.0.1:1" help:"where"`
+	Secret   string         `env:"SECRET,required,notEmpty" example:"hush" help:"what"`
+	Timeout  time.Duration  `env:"TIMEOUT" envDefault:"5s" help:"how long"`
+	User     string         `env:"USER" example:"ann" needs:"PASSWORD" help:"as whom"`
+	Password string         `env:"PASSWORD" example:"hunter2" needs:"USER" help:"how to prove it"`
+	Networks []netip.Prefix `env:"NETWORKS" example:"10.0.0.0/8" help:"from where"`
+	Small    int32          `env:"SMALL" envDefault:"1" help:"how few"`
+	On       bool           `env:"ON" envDefault:"false" help:"whether"`
+	Key      string         `env:"KEY" random:"true" example:"$(make key)" help:"what to sign with"`
+	Keys     invalidKeys    `env:"KEYS" example:"a,b" help:"which"`
+	Log      logging.Config `envPrefix:"LOG_"`
+	Other    struct {
+		Timeout time.Duration `env:"TIMEOUT" envDefault:"6s" help:"how long"`
+	} `envPrefix:"OTHER_"`
+}
+
+// invalidKeys is never right.
+type invalidKeys string
+
+func (invalidKeys) UnmarshalText([]byte) error { return errors.New("must be other keys") }
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("from a file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	got, err := config.Read[testConfig]("X_", []string{"X_SECRET_FILE=" + file, "X_TIMEOUT=2s", "X_LOG_LEVEL=warn", "OTHER=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := testConfig{
+		Listen: "127.0.0.1:1", Secret: "from a file", Timeout: 2 * time.Second,
+		Small: 1, Log: logging.Config{Level: slog.LevelWarn, Format: "json", SampleRate: 0.01},
+	}
+	want.Other.Timeout = 6 * time.Second
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadNamesInvalidSetting(t *testing.T) {
+	t.Parallel()
+
+	f := func(want string, environ ...string) {
+		t.Helper()
+		_, err := config.Read[testConfig]("X_", environ)
+		if err == nil {
+			t.Fatalf("%q is accepted", environ)
+		}
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v; want one line with %q", environ, err, want)
+		}
+	}
+
+	f("X_SECRET must be set")
+	f("X_SECRET must not be empty", "X_SECRET=")
+	f(`X_TIMEOUT is "soon", but must be a time with its unit, as in 30s, 5m or 24h`, "X_SECRET=s", "X_TIMEOUT=soon")
+	f(`X_OTHER_TIMEOUT is "5", but must be a time`, "X_SECRET=s", "X_TIMEOUT=5s", "X_OTHER_TIMEOUT=5")
+	f(`X_LOG_LEVEL is "loud", but must be debug, info, warn or error`, "X_SECRET=s", "X_LOG_LEVEL=loud")
+	f(`X_LOG_SAMPLE_RATE is "all", but must be a number`, "X_SECRET=s", "X_LOG_SAMPLE_RATE=all")
+	f(`X_NETWORKS is "10.0.0.1", but must be networks as in 10.0.0.0/8`, "X_SECRET=s", "X_NETWORKS=10.0.0.1")
+	f(`X_SMALL is "1e3", but must be a whole number`, "X_SECRET=s", "X_SMALL=1e3")
+	f(`X_SMALL is "3000000000", but must be a whole number up to 2147483647`, "X_SECRET=s", "X_SMALL=3000000000")
+	f(`X_ON is "maybe", but must be true or false`, "X_SECRET=s", "X_ON=maybe")
+	f("X_KEY is a shell command and not its output", "X_SECRET=s", "X_KEY=key1:$(make key)")
+	f("X_KEYS must be other keys", "X_SECRET=s", "X_KEYS=a")
+	f("X_SECRET_FILE names a file that cannot be read", "X_SECRET_FILE=/nowhere/secret")
+	f("X_SECRET and X_SECRET_FILE are both set", "X_SECRET=s", "X_SECRET_FILE=/nowhere/secret")
+	f("X_PASSWORD must be set too, since X_USER is", "X_SECRET=s", "X_USER=ann")
+	f("X_USER must be set too, since X_PASSWORD is", "X_SECRET=s", "X_PASSWORD=hunter2", "X_USER=")
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+
+	f := func(text, want string) {
+		t.Helper()
+		if got := config.Explain[testConfig]("X_", errors.New(text)); got.Error() != want {
+			t.Errorf("%q; want %q", got, want)
+		}
+	}
+	f("X_TIMEOUT is -1s, but must not be negative", "X_TIMEOUT is -1s, but must not be negative; for example X_TIMEOUT=5s")
+	f("X_SECRET: too short", "X_SECRET: too short; for example X_SECRET=hush")
+	f("X_USER and X_PASSWORD are refused", "X_USER and X_PASSWORD are refused; for example X_USER=ann")
+	f("X_LISTEN is taken, choose X_LISTEN=127.0.0.1:2", "X_LISTEN is taken, choose X_LISTEN=127.0.0.1:2")
+	f("X_SECRET_FILE names no file", "X_SECRET_FILE names no file; for example X_SECRET_FILE=/etc/veneer/secret")
+	f("TIMEOUT is -1s", "X_TIMEOUT is -1s; for example X_TIMEOUT=5s")
+	f("something else is wrong", "something else is wrong")
+	if err := config.Explain[testConfig]("X_", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestQuoteRedacted(t *testing.T) {
+	t.Parallel()
+
+	f := func(value, want string) {
+		t.Helper()
+		if got := config.QuoteRedacted(value); got != want {
+			t.Errorf("%s: %s; want %s", value, got, want)
+		}
+	}
+	f("core", `"core"`)
+	f("http://core:9090", `"http://core:9090"`)
+	f("http://ann:hunter2@core", `"http://…@core"`)
+	f("ann:hunter2@core", `"…@core"`)
+	f("http://ann:hunter@2@core", `"http://…@core"`)
+}
+
+func TestParseURL(t *testing.T) {
+	t.Parallel()
+
+	for _, right := range []string{"http://core:9090", "https://core.example.org", "http://[::1]:1/path?query", "http://127.0.0.1:65535"} {
+		if parsed, ok := config.ParseURL(right); !ok || parsed.String() != right {
+			t.Errorf("%s: %v, %t", right, parsed, ok)
+		}
+	}
+	for _, wrong := range []string{"", "core", "core:9090", "//core", "ftp://core", "http://", "http://:9090", "http://core:0", "http://core:65536", "http://core:port", "http://co re"} {
+		if parsed, ok := config.ParseURL(wrong); ok {
+			t.Errorf("%s is taken for %v", wrong, parsed)
+		}
+	}
+}
+
+func TestCheckUnknown(t *testing.T) {
+	t.Parallel()
+
+	if err := config.CheckUnknown[testConfig]("x", "X_", []string{
+		"X_SECRET_FILE=f", "X_LOG_LEVEL=warn", "XYZ=1", "OTHER=1",
+		"X_SERVICE_HOST=10.0.0.1", "X_SERVICE_PORT=80", "X_SERVICE_PORT_HTTP=80", "X_PORT=tcp://10.0.0.1:80", "X_PORT_80_TCP_ADDR=10.0.0.1",
+	}); err != nil {
+		t.Error(err)
+	}
+	f := func(name, want string) {
+		t.Helper()
+		if err := config.CheckUnknown[testConfig]("x", "X_", []string{name + "=1"}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v; want %q", name, err, want)
+		}
+	}
+	f("X_LISTN", "X_LISTN is no setting; did you mean X_LISTEN?")
+	f("X_SECRETFILE", "X_SECRETFILE is no setting; did you mean X_SECRET_FILE?")
+	f("X_COLOUR", "X_COLOUR is no setting; x help lists them all")
+}
+
+func TestHelpListsEverySetting(t *testing.T) {
+	t.Parallel()
+
+	var help strings.Builder
+	if err := config.Help[testConfig](&help, "X_"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"X_LISTEN", "127.0.0.1:1", "X_SECRET", "(required)", "X_TIMEOUT", "how long", "X_LOG_LEVEL", "X_LOG_FORMAT"} {
+		if !strings.Contains(help.String(), want) {
+			t.Errorf("help lacks %q:\n%s", want, help.String())
+		}
+	}
+}

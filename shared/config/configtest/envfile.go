@@ -1,0 +1,63 @@
+package configtest
+
+import (
+	"flag"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/config"
+)
+
+var update = flag.Bool("update", false, "write the example files of settings anew")
+
+// settingLine matches a setting of an environment file that is commented out.
+var settingLine = regexp.MustCompile(`(?m)^#(\w+)=(.*)$`)
+
+// EnvFile tests that the file at path is what settings.EnvFile writes, or writes it with
+// -update. A program that is given all lines of the file must have the same settings as
+// with defaults alone. Required has the settings that the file does not give, in the form
+// of os.Environ.
+func EnvFile[T any](t *testing.T, path, prefix string, defaults, external map[string]string, required []string) {
+	t.Helper()
+	var generated strings.Builder
+	if err := config.EnvFile[T](&generated, prefix, defaults, external); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(generated.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(generated.String(), string(content)); diff != "" {
+		t.Errorf("%s is not what the settings are now; -update writes it anew (-want +got):\n%s", path, diff)
+	}
+
+	without, with := required, required
+	for name, value := range defaults {
+		without = append(slices.Clip(without), name+"="+value)
+	}
+	for _, line := range settingLine.FindAllStringSubmatch(string(content), -1) {
+		with = append(slices.Clip(with), line[1]+"="+strings.Trim(line[2], "'"))
+	}
+	want, err := config.Read[T](prefix, without)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Read[T](prefix, with)
+	if err != nil {
+		t.Fatalf("with all lines of %s: %v", path, err)
+	}
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("with all lines of %s the settings are\n%+v\nand without\n%+v", path, got, want)
+	}
+}

@@ -1,0 +1,65 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/config"
+)
+
+type envFileConfig struct {
+	Listen  string `env:"LISTEN" envDefault:"127.0.0.1:1" help:"where"`
+	Secret  string `env:"SECRET,required,notEmpty" help:"what"`
+	Wait    string `env:"WAIT" envDefault:"0s" help:"a meaning that is so long that it has to be broken into two lines, as this one is, which has 97 characters"`
+	Pattern string `env:"PATTERN" envDefault:"a$" help:"which"`
+	From    string `env:"FROM" help:"from whom"`
+}
+
+func TestEnvFile(t *testing.T) {
+	t.Parallel()
+
+	var file strings.Builder
+	if err := config.EnvFile[envFileConfig](&file, "X_", map[string]string{"X_WAIT": "4s"}, map[string]string{"X_SECRET": "a file has it"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `# Settings of x for docker-compose.yml. Copy this file to x.env beside it, and take the #
+# from the settings that you change. Each has the value here that it has without its line.
+# A value with a space or one of $ # " \ is put in single quotes.
+
+# where
+#X_LISTEN=127.0.0.1:1
+
+# what
+# X_SECRET is not set here: a file has it
+
+# a meaning that is so long that it has to be broken into two lines, as this one is, which
+# has 97 characters
+#X_WAIT=4s
+
+# which
+#X_PATTERN='a$'
+
+# from whom
+#X_FROM=
+`
+	if diff := cmp.Diff(want, file.String()); diff != "" {
+		t.Errorf("the file (-want +got):\n%s", diff)
+	}
+}
+
+func TestEnvFileNamesInvalidSetting(t *testing.T) {
+	t.Parallel()
+
+	f := func(want string, defaults, external map[string]string) {
+		t.Helper()
+		if err := config.EnvFile[envFileConfig](&strings.Builder{}, "X_", defaults, external); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want an error with %q", err, want)
+		}
+	}
+
+	f("X_SECRET", nil, nil)
+	f("X_GONE", map[string]string{"X_GONE": "1"}, map[string]string{"X_SECRET": "a file has it"})
+	f("X_GONE", nil, map[string]string{"X_SECRET": "a file has it", "X_GONE": "nowhere"})
+}

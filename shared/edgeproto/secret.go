@@ -1,0 +1,23 @@
+package edgeproto
+
+import (
+	"fmt"
+	"strings"
+)
+
+// minSecretLength is the least length of a secret.
+const minSecretLength = 16
+
+// Secrets returns a ring of secrets that edges may show core, each trimmed. The
+// error names no secret. One must be long enough not to be guessed, and of
+// printable ASCII without spaces, since it travels as a bearer token.
+func Secrets(secrets []string) ([]string, error) {
+	trimmed := make([]string, len(secrets))
+	for i, secret := range secrets {
+		trimmed[i] = strings.TrimSpace(secret)
+		if len(trimmed[i]) < minSecretLength || strings.ContainsFunc(trimmed[i], func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, fmt.Errorf("the secret in place %d is not %d or more characters of printable ASCII without spaces", i+1, minSecretLength)
+		}
+	}
+	return trimmed, nil
+}

@@ -1,0 +1,184 @@
+package httpserver
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
+)
+
+// requestState is what is noted of a request while it is answered.
+type requestState struct {
+	route    *Route
+	cause    error       // why it failed, if that is for operators to know
+	logAttrs []slog.Attr // what its handler wants to be logged
+	shard    int         // where it is counted
+	id       []byte      // names it in the logs
+	span     trace.Span  // nil if nothing is traced
+
+	instr *instrumentation // of its listener
+	body  Body
+}
+
+// requestStates are kept to be used again: there is one for every request. Each core
+// keeps its own, as far as it can, and so counts in a shard of its own.
+var requestStates = func() *sync.Pool {
+	var made atomic.Int64
+	return &sync.Pool{New: func() any { return &requestState{shard: int(made.Add(1) % shards)} }}
+}()
+
+// stateKey is the user value under which a request has its record.
+type stateKey struct{}
+
+// stateOf returns the record of a request, nil if no Door's server has it.
+func stateOf(rc *fasthttp.RequestCtx) *requestState {
+	r, _ := rc.UserValue(stateKey{}).(*requestState)
+	return r
+}
+
+// AddLogAttr adds to what is logged of a request, if it is. It must be nothing secret,
+// and noted before the handler returns.
+func AddLogAttr(rc *fasthttp.RequestCtx, attr slog.Attr) {
+	if r := stateOf(rc); r != nil {
+		r.logAttrs = append(r.logAttrs, attr)
+	}
+}
+
+// instrumentation sees to it that the requests of a listener are counted and logged.
+type instrumentation struct {
+	Options
+	inFlight *shardedGauge
+	budget   *budget
+}
+
+// serve has a request answered that arrived at a time, and which is of the route
+// until another one claims it. Afterwards it is counted, and logged if it failed
+// through no fault of the client's, or if chance wants it.
+func (in *instrumentation) serve(rc *fasthttp.RequestCtx, arrived time.Time, route *Route, handler fasthttp.RequestHandler) {
+	r, _ := requestStates.Get().(*requestState)
+	r.route, r.instr = route, in
+	in.inFlight.add(r.shard, 1)
+	rc.SetUserValue(stateKey{}, r)
+	if in.Tracer != nil {
+		r.span = in.startSpan(rc, arrived)
+	}
+	r.id = appendRequestID(r.id[:0], rc.Request.Header.PeekCanonical(keyRequestID))
+	handler(rc)
+	if r.body.stream != nil && !r.body.IsComplete() {
+		rc.SetConnectionClose() // what is left of a body that was refused is not waited for
+	}
+	// Last, so that nothing that an answer is made of can replace it.
+	rc.Response.Header.SetCanonical(keyRequestID, r.id)
+	in.inFlight.add(r.shard, -1)
+
+	status, took := rc.Response.StatusCode(), time.Since(arrived)
+	r.route.counts.count(r.shard, status, took)
+	if r.span != nil {
+		in.endSpan(rc, r, arrived.Add(took))
+	}
+	decision, unavailableLog := undecided, in.unavailableLog
+	if c := connOf(rc.Conn()); c != nil {
+		if c.beginResponse(rc, arrived.Add(took)) {
+			rc.SetConnectionClose()
+		}
+		c.lingerOnClose.Store(hasUnreadBody(rc, &r.body))
+		if f := c.listener.fastPath; f != nil {
+			unavailableLog = f.unavailableLog
+		}
+		decision, c.sampling = c.sampling, undecided
+	}
+	if decision == undecided {
+		decision = sample(in.LogSampleRate)
+	}
+	if shouldLog(status, decision, unavailableLog) {
+		in.log(rc, r, took)
+	}
+	rc.RemoveUserValue(stateKey{})
+	r.body.release()
+	clear(r.logAttrs)
+	r.instr = nil
+	r.route, r.cause, r.logAttrs, r.span = nil, nil, r.logAttrs[:0], nil
+	requestStates.Put(r)
+}
+
+// hasUnreadBody reports whether a request may have more to arrive when it has been answered.
+func hasUnreadBody(rc *fasthttp.RequestCtx, body *Body) bool {
+	return rc.Request.IsBodyStream() && rc.Request.Header.ContentLength() != 0 && !body.IsComplete()
+}
+
+// shouldLog reports whether a request with this status is logged. When a dependency is
+// away, or more is asked for than can be done, nearly all have the same status, and a
+// few lines tell as much as all.
+func shouldLog(status int, decision sampling, unavailableLog *ratelimit.Limiter[struct{}]) bool {
+	if status == fasthttp.StatusServiceUnavailable {
+		return unavailableLog.Take(struct{}{}, time.Now()).Wait == 0
+	}
+	return status >= fasthttp.StatusInternalServerError || decision == sampled
+}
+
+// log writes the one line about a request. It never holds a header, a query or a
+// body: passwords and tokens are there.
+func (d Options) log(rc *fasthttp.RequestCtx, r *requestState, took time.Duration) {
+	status, level := rc.Response.StatusCode(), slog.LevelInfo
+	switch {
+	case r.cause != nil && fault.KindOf(r.cause) == fault.Internal:
+		level = slog.LevelError
+	case status >= fasthttp.StatusInternalServerError:
+		level = slog.LevelWarn
+	}
+	line := []slog.Attr{
+		slog.String("request_id", string(r.id)),
+		slog.String("listener", d.Listener),
+		slog.String("method", logText(rc.Method())),
+		slog.String("route", r.route.name),
+		slog.String("path", logText(rc.Path())),
+		slog.Int("status", status),
+		slog.Float64("duration_ms", float64(took)/float64(time.Millisecond)),
+		slog.Int("bytes", bodySize(rc)),
+		slog.String("client", d.Proxies.ClientIP(rc).String()),
+	}
+	for _, label := range r.route.labels {
+		line = append(line, slog.String(label.Name, label.Value))
+	}
+	if r.span != nil && r.span.SpanContext().IsSampled() {
+		line = append(line, slog.String("trace_id", r.span.SpanContext().TraceID().String()))
+	}
+	line = append(line, r.logAttrs...)
+	if r.cause != nil {
+		line = append(line, slog.Any("error", r.cause))
+	}
+	d.Log.LogAttrs(context.Background(), level, "request", line...)
+}
+
+// maxLogText is the most bytes of a method and of a path in a line of the log. Both may be
+// as long as the header block, and a client may cause a hundred lines a second.
+const maxLogText = 256
+
+// logText returns what a client has sent as far as it is logged.
+func logText(sent []byte) string {
+	if len(sent) <= maxLogText {
+		return string(sent)
+	}
+	return strings.ToValidUTF8(string(sent[:maxLogText]), "") + "…"
+}
+
+// bodySize returns the size of the body that a request is answered with, -1 for a
+// stream, of which nobody knows yet.
+func bodySize(rc *fasthttp.RequestCtx) int {
+	switch status := rc.Response.StatusCode(); {
+	case rc.IsHead(), rc.Response.SkipBody, status == fasthttp.StatusNoContent, status == fasthttp.StatusNotModified:
+		return 0
+	case rc.Response.IsBodyStream():
+		return -1
+	default:
+		return len(rc.Response.Body())
+	}
+}

@@ -1,0 +1,157 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// dialFrom returns how to connect to a server from an address; the connection is nil
+// if it is closed unanswered, else it stays open.
+func dialFrom(t *testing.T, maxConns int, proxies ...netip.Prefix) (connect func(from string) net.Conn) {
+	t.Helper()
+	bounds := limits()
+	bounds.AddressConnections = maxConns
+	opts := httpserver.Options{Log: silent(), Limits: bounds, Proxies: httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: proxies}, silent())}
+	server := opts.NewServer(func(*fasthttp.RequestCtx) {})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, server, httpserver.Listener{Server: server, PeerLimits: opts.PeerLimits()}.Wrap(ln))
+	return func(from string) net.Conn {
+		t.Helper()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		conn, err := dialer.DialContext(t.Context(), "tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		var response fasthttp.Response
+		if _, err := io.WriteString(conn, get); err != nil {
+			return nil
+		}
+		if err := response.Read(bufio.NewReader(conn)); err != nil {
+			return nil
+		}
+		return conn
+	}
+}
+
+func TestAddressConnectionLimit(t *testing.T) {
+	t.Parallel()
+
+	connect := dialFrom(t, 2)
+	first := connect("127.0.0.1")
+	if first == nil || connect("127.0.0.1") == nil {
+		t.Fatal("two connections are too many")
+	}
+	if connect("127.0.0.1") != nil {
+		t.Error("a third connection is served")
+	}
+	if connect("127.0.0.2") == nil {
+		t.Error("another address has no room")
+	}
+	_ = first.Close()
+	for connect("127.0.0.1") == nil { // once the server has seen it
+		continue
+	}
+	if connect("127.0.0.1") != nil {
+		t.Error("a connection that is closed makes room for two")
+	}
+}
+
+// What connects a proxy is everybody's.
+func TestAddressConnectionLimitExemptsProxies(t *testing.T) {
+	t.Parallel()
+
+	connect := dialFrom(t, 1, netip.MustParsePrefix("127.0.0.1/32"))
+	for range 3 {
+		if connect("127.0.0.1") == nil {
+			t.Error("a connection of a trusted proxy is too many")
+		}
+	}
+	if connect("127.0.0.2") == nil || connect("127.0.0.2") != nil {
+		t.Error("a peer that is no trusted proxy has not one connection")
+	}
+	connect = dialFrom(t, 0)
+	for range 3 {
+		if connect("127.0.0.1") == nil {
+			t.Error("a connection is too many where any number is allowed")
+		}
+	}
+}
+
+func TestAddressRequestLimit(t *testing.T) {
+	t.Parallel()
+
+	bounds := limits()
+	bounds.AddressRequests, bounds.AddressBurst = 1, 2
+	opts := httpserver.Options{
+		Log: silent(), Limits: bounds,
+		Proxies:        httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, silent()),
+		DefaultHeaders: func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") },
+	}
+	handler := opts.AddressLimiter().Handler(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNoContent) })
+	f := func(want int, peer string, forwarded ...string) {
+		t.Helper()
+		rc := from(peer, forwarded...)
+		handler(rc)
+		if got := rc.Response.StatusCode(); got != want {
+			t.Errorf("a request of %s, forwarded for %q, is answered %d; want %d", peer, forwarded, got, want)
+		}
+		if want == fasthttp.StatusTooManyRequests {
+			expect(t, rc.Response.String(), `"code":8`, "Retry-After: 1\r\n", "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n")
+		}
+	}
+
+	f(204, "203.0.113.9")
+	f(204, "203.0.113.9", "6.6.6.6")
+	f(429, "203.0.113.9")
+	f(429, "10.0.0.1", "203.0.113.9") // wherever it comes from
+	f(204, "10.0.0.1", "203.0.113.10")
+	f(204, "2001:db8::1")
+	f(204, "2001:db8::ffff:1")
+	f(429, "2001:db8::2") // it is one network
+	f(204, "2001:db8:0:1::1")
+}
+
+// What comes back with time, comes back to clients.
+func TestAddressRequestLimitRefills(t *testing.T) {
+	t.Parallel()
+
+	bounds := limits()
+	bounds.AddressRequests, bounds.AddressBurst = 2, 1
+	opts := httpserver.Options{Log: silent(), Limits: bounds}
+	address := serveTCP(t, opts.NewServer(opts.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
+	expect(t, receive(t, send(t, address, get+get+"GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")), "HTTP/1.1 429 ")
+	for {
+		status, _, err := fasthttp.Get(nil, "http://"+address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status == fasthttp.StatusOK {
+			break
+		}
+	}
+}
+
+func TestAddressLimiterAllocations(t *testing.T) {
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	handler, rc := opts.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {}), from("203.0.113.9")
+	if n := testing.AllocsPerRun(100, func() { handler(rc) }); n != 0 {
+		t.Errorf("without a limit, a request allocates %v times", n)
+	}
+	bounds := limits()
+	bounds.AddressRequests, bounds.AddressBurst = 1_000_000, 1_000_000
+	limited := httpserver.Options{Log: silent(), Limits: bounds}.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})
+	if n := testing.AllocsPerRun(100, func() { limited(rc) }); n != 0 {
+		t.Errorf("with a limit, a request allocates %v times", n)
+	}
+}

@@ -1,0 +1,398 @@
+package httpserver
+
+import (
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+const (
+	// smallBody is the largest body that takes nothing of the budget: 8 KiB. Nearly all
+	// requests and most skins are smaller, so a full budget does not stop them.
+	smallBody = 8 << 10
+
+	// stalledRate is the rate in bytes a second below which a body is stalled. It is half of
+	// what a phone sends over EDGE. At that rate the largest upload, 1 MiB and its form,
+	// takes 68 s and would not arrive within UPLOAD_TIMEOUT.
+	stalledRate = 16 << 10
+	// stalledGrace is how far a body may fall behind stalledRate. It is also the most that
+	// a body gets ahead, so that one that arrives fast and then stops is stalled a second later.
+	stalledGrace = time.Second
+	// notWaiting is Body.due while nothing waits for the body to arrive.
+	notWaiting = math.MaxInt64
+)
+
+// pastDeadline is a deadline in the past. It ends a read that another goroutine waits in.
+var pastDeadline = time.Unix(1, 0)
+
+var (
+	byListener = []string{"listener"}
+
+	bodyBytes      = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_body_bytes", Help: "Bytes that request bodies take."}, byListener)
+	bodiesAborted  = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_ended_total", Help: "Slow request bodies that were ended for others."}, byListener)
+	bodiesRejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_rejected_total", Help: "Request bodies refused, since others took all bytes."}, byListener)
+)
+
+// budget bounds the bytes that the bodies of a listener take.
+type budget struct {
+	limit                       int64
+	networkLimit                int64 // what more than one body of a client network take at most
+	usedGauge                   prometheus.Gauge
+	abortedTotal, rejectedTotal prometheus.Counter
+
+	mu            sync.Mutex
+	used          int64
+	usedByNetwork map[netip.Prefix]int64 // what the bodies of each client network have taken
+	arriving      map[*Body]struct{}     // bodies that have taken bytes and have not arrived whole
+}
+
+func newBudget(listener string, limit int64) *budget {
+	return &budget{
+		limit:         limit,
+		networkLimit:  limit / 4 * 3,
+		usedGauge:     bodyBytes.WithLabelValues(listener),
+		abortedTotal:  bodiesAborted.WithLabelValues(listener),
+		rejectedTotal: bodiesRejected.WithLabelValues(listener),
+		usedByNetwork: map[netip.Prefix]int64{},
+		arriving:      map[*Body]struct{}{},
+	}
+}
+
+var (
+	errStalled      = fault.New(fault.Timeout, "The body arrived too slowly while others waited. Please try again.")
+	errBodiesBudget = &fault.Error{
+		Kind: fault.Unavailable, Message: "Too much is being uploaded at the moment. Please try again.", RetryAfter: time.Second,
+	}
+)
+
+// reserve has a body take n more bytes. If they are not free, the slowest stalled bodies are
+// ended until they are; if none is stalled, it returns an Unavailable fault. If they would be
+// more than the share of the body's client network, only bodies of that network are ended.
+func (g *budget) reserve(b *Body, n int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if b.aborted {
+		return errStalled
+	}
+	for {
+		networkUsed := g.usedByNetwork[b.network]
+		isOverShare := networkUsed > b.reserved && networkUsed+n > g.networkLimit
+		if !isOverShare && g.used+n <= g.limit {
+			break
+		}
+		slowest := g.slowest(func(other *Body) bool { return !isOverShare || other.network == b.network })
+		if slowest == nil {
+			g.rejectedTotal.Inc()
+			return errBodiesBudget
+		}
+		g.abort(slowest)
+	}
+	g.add(b, n)
+	g.arriving[b] = struct{}{}
+	return nil
+}
+
+// slowest returns the stalled body that is furthest behind stalledRate of those that may be
+// ended, nil if none is stalled. Only one that is waited for is: time in which the server does
+// not read does not count against the client.
+func (g *budget) slowest(mayAbort func(*Body) bool) (slowest *Body) {
+	earliest := int64(time.Since(processStart))
+	for b := range g.arriving {
+		if stalledAt := b.stalledAt.Load(); stalledAt < earliest && mayAbort(b) {
+			slowest, earliest = b, stalledAt
+		}
+	}
+	return slowest
+}
+
+// abort has a body give back what it has taken, and ends the read that it waits in.
+func (g *budget) abort(b *Body) {
+	b.aborted = true
+	g.release(b)
+	g.abortedTotal.Inc()
+	_ = b.Interrupt() // if that fails, the connection is closed
+}
+
+func (g *budget) release(b *Body) {
+	delete(g.arriving, b)
+	g.add(b, -b.reserved)
+}
+
+// add counts what a body takes, or gives back.
+func (g *budget) add(b *Body, n int64) {
+	b.reserved += n
+	g.used += n
+	g.usedGauge.Add(float64(n))
+	if g.usedByNetwork[b.network] += n; g.usedByNetwork[b.network] == 0 {
+		delete(g.usedByNetwork, b.network)
+	}
+}
+
+// processStart is what the times of bodies count from.
+var processStart = time.Now()
+
+// Body is the body of a request while it arrives. It ends with the request. All methods
+// but Interrupt are for one goroutine at a time.
+type Body struct {
+	budget        *budget
+	network       netip.Prefix // of the client of a body that takes from the budget
+	conn          net.Conn
+	stream        io.Reader // nil: not opened
+	contentLength int       // Content-Length, -1 if it is chunked
+	received      int
+	buffered      []byte        // what ReadSmall has read and Read has not returned
+	err           error         // why no more arrives: io.EOF behind the whole body, else a fault
+	complete      atomic.Bool   // it has arrived whole
+	credit        time.Duration // of stalledRate, by the time in which Read waited; at most stalledGrace
+	stalledAt     atomic.Int64  // when a Read that waits has used up ahead, in nanoseconds from processStart
+
+	// Guarded by budget.mu.
+	reserved int64
+	aborted  bool
+}
+
+// OpenBody returns the body of a request, nil if there is none or it has been read. The
+// body must arrive within a time from now, or with 0 within the rest of READ_TIMEOUT.
+func OpenBody(rc *fasthttp.RequestCtx, timeout time.Duration) (*Body, error) {
+	r := stateOf(rc)
+	if r == nil || !rc.Request.IsBodyStream() || rc.Request.Header.ContentLength() == 0 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	b := &r.body
+	b.open(r.instr.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength())
+	if b.isChunked() || b.contentLength >= smallBody {
+		b.network = ClientNetwork(r.instr.Proxies.ClientIP(rc))
+	}
+	return b, b.extendDeadline(timeout)
+}
+
+func (b *Body) open(g *budget, conn net.Conn, stream io.Reader, contentLength int) {
+	b.budget, b.conn, b.stream, b.contentLength = g, conn, stream, contentLength
+	b.credit = stalledGrace
+	b.stalledAt.Store(notWaiting)
+}
+
+// ReadBody reads the body of a request whose route takes one, as Route.AcceptBody says.
+// rc.PostBody returns it until the request ends. Nothing is read for other routes.
+func ReadBody(rc *fasthttp.RequestCtx) error {
+	r := stateOf(rc)
+	if r == nil || !r.route.acceptsBody {
+		return nil
+	}
+	b, err := OpenBody(rc, r.route.bodyTimeout)
+	if b == nil || err != nil {
+		return err
+	}
+	complete, err := b.readAll(r.route.maxBody)
+	if err != nil {
+		return err
+	}
+	rc.Request.SetBodyRaw(complete)
+	return nil
+}
+
+// TooLarge returns the fault of a body of more than so many bytes.
+func TooLarge(limit int) *fault.Error {
+	return fault.New(fault.TooLarge, "The body is larger than the %d bytes that are accepted here.", limit)
+}
+
+// readAll returns the whole body, of at most limit bytes; 0 is for as many as the budget
+// has. It takes memory for what has arrived, at most twice as much, not for what is announced.
+func (b *Body) readAll(limit int) ([]byte, error) {
+	if limit == 0 || int64(limit) > b.budget.limit {
+		limit = int(b.budget.limit)
+	}
+	if b.contentLength > limit {
+		return nil, TooLarge(limit)
+	}
+	largest := b.contentLength
+	if b.isChunked() {
+		largest = limit + 1
+	}
+	buffer, err := b.readFirst()
+	for err == nil { // it is larger than the buffer
+		if b.received > limit {
+			return nil, TooLarge(limit)
+		}
+		larger := min(2*len(buffer), largest)
+		// The byte behind a chunked body that is as large as the budget takes none of it.
+		if err = b.reserve(min(int64(larger), b.budget.limit) - b.reserved); err != nil {
+			return nil, err
+		}
+		buffer = append(make([]byte, 0, larger), buffer...)[:larger]
+		err = b.fill(buffer)
+	}
+	switch {
+	case b.received > limit:
+		return nil, TooLarge(limit)
+	case err != io.EOF: //nolint:errorlint // receive wraps nothing
+		return nil, err
+	default:
+		return buffer[:b.received], b.finish()
+	}
+}
+
+// ReadSmall reads a body of up to 8 KiB. rc.PostBody returns it then, until the request
+// ends. It returns false if the body is larger: that is for Stream.
+func (b *Body) ReadSmall(rc *fasthttp.RequestCtx) (complete bool, err error) {
+	buffer, err := b.readFirst()
+	switch err {
+	case nil:
+		b.buffered = buffer
+		return false, nil
+	case io.EOF: //nolint:errorlint // receive wraps nothing
+		rc.Request.SetBodyRaw(buffer[:b.received])
+		return true, nil
+	default:
+		return false, err
+	}
+}
+
+// Stream prepares a body to be read with Read, which holds no bytes. It takes share bytes
+// of the budget, for what it costs to pass a body on. The rest of the body must arrive
+// within a time.
+func (b *Body) Stream(share int64, timeout time.Duration) error {
+	if err := b.extendDeadline(timeout); err != nil {
+		return err
+	}
+	return b.reserve(share)
+}
+
+// Size returns the length that was announced, -1 if the body is chunked.
+func (b *Body) Size() int { return b.contentLength }
+
+// Read reads the body, from its beginning. Errors but io.EOF are faults.
+func (b *Body) Read(p []byte) (int, error) {
+	if len(b.buffered) > 0 {
+		n := copy(p, b.buffered)
+		b.buffered = b.buffered[n:]
+		return n, nil
+	}
+	n, err := b.receive(p)
+	if err == io.EOF { //nolint:errorlint // receive wraps nothing
+		if err := b.finish(); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+// Err returns the fault that ended the body, nil if there is none.
+func (b *Body) Err() error {
+	if b.err == io.EOF { //nolint:errorlint // receive wraps nothing
+		return nil
+	}
+	return b.err
+}
+
+// IsComplete reports whether all of the body has arrived. Any goroutine may ask.
+func (b *Body) IsComplete() bool { return b.complete.Load() }
+
+// Interrupt ends a Read that another goroutine waits in, and those that follow.
+func (b *Body) Interrupt() error { return b.conn.SetReadDeadline(pastDeadline) }
+
+func (b *Body) isChunked() bool { return b.contentLength < 0 }
+
+// extendDeadline bounds the time of what has not arrived.
+func (b *Body) extendDeadline(timeout time.Duration) error {
+	if timeout == 0 {
+		return nil
+	}
+	return b.conn.SetReadDeadline(time.Now().Add(timeout))
+}
+
+// readFirst reads up to 8 KiB. The error is nil if there is more.
+func (b *Body) readFirst() ([]byte, error) {
+	size := min(b.contentLength, smallBody)
+	if b.isChunked() {
+		size = smallBody + 1 // the end of one of 8 KiB is found behind its last byte
+	}
+	buffer := make([]byte, size)
+	return buffer, b.fill(buffer)
+}
+
+// fill reads until the bytes that have arrived fill a buffer.
+func (b *Body) fill(buffer []byte) error {
+	for b.received < len(buffer) {
+		if _, err := b.receive(buffer[b.received:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive reads what comes next.
+func (b *Body) receive(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	began := time.Since(processStart)
+	b.stalledAt.Store(int64(began + b.credit))
+	n, err := b.stream.Read(p)
+	b.stalledAt.Store(notWaiting)
+	b.received += n
+	waited := time.Since(processStart) - began
+	b.credit = min(b.credit-waited+time.Duration(n)*time.Second/stalledRate, stalledGrace)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF) && (b.isChunked() || b.received == b.contentLength):
+		b.err = io.EOF
+		b.complete.Store(true)
+	case errors.Is(err, io.EOF): // the client has gone
+		b.err = readFault(io.ErrUnexpectedEOF)
+	case b.isAborted():
+		b.err = errStalled
+	default:
+		b.err = readFault(err)
+	}
+	return n, b.err
+}
+
+func (b *Body) reserve(n int64) error { return b.budget.reserve(b, n) }
+
+// finish says that the body has arrived. It keeps what it has taken, and is not ended.
+func (b *Body) finish() error {
+	if b.received < smallBody {
+		return nil
+	}
+	b.budget.mu.Lock()
+	defer b.budget.mu.Unlock()
+	if b.aborted {
+		b.err = errStalled
+		return errStalled
+	}
+	delete(b.budget.arriving, b)
+	return nil
+}
+
+func (b *Body) isAborted() bool {
+	b.budget.mu.Lock()
+	defer b.budget.mu.Unlock()
+	return b.aborted
+}
+
+// release gives back what the body has taken, and prepares it for another request.
+func (b *Body) release() {
+	if b.stream == nil {
+		return
+	}
+	if b.received >= smallBody {
+		b.budget.mu.Lock()
+		b.budget.release(b)
+		b.budget.mu.Unlock()
+	}
+	b.budget, b.conn, b.stream, b.buffered, b.err = nil, nil, nil, nil, nil
+	b.network, b.contentLength, b.received, b.reserved, b.aborted = netip.Prefix{}, 0, 0, 0, false
+	b.complete.Store(false)
+}

@@ -1,0 +1,55 @@
+package httpserver
+
+import (
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A body that is not read is not stalled, however long that lasts: its client may be fast,
+// and what it is passed on to slow. It is stalled once a read has waited for too long.
+func TestBodyStallsOnlyWhileRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const share = 1 << 20
+		g := newBudget(t.Name(), share)
+		client, conn := net.Pipe()
+		defer func() { _ = client.Close() }()
+		var fast, other Body
+		fast.open(g, conn, conn, share)
+		other.open(g, nil, nil, share)
+		if err := fast.Stream(share, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		part := make([]byte, smallBody)
+		for range 3 {
+			go func() { _, _ = client.Write(part) }()
+			if _, err := io.ReadFull(&fast, part); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(10 * stalledGrace)                          // by the clock of synctest
+			if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // take wraps nothing
+				t.Fatalf("take = %v while a body is not read; want %v", err, errBodiesBudget)
+			}
+		}
+
+		ended := make(chan error, 1)
+		go func() {
+			_, err := fast.Read(part)
+			ended <- err
+		}()
+		<-time.After(stalledGrace - time.Millisecond)
+		if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // take wraps nothing
+			t.Errorf("take = %v while a body is read in time; want %v", err, errBodiesBudget)
+		}
+		<-time.After(2 * time.Millisecond)
+		if err := other.reserve(share); err != nil {
+			t.Errorf("take = %v while a body is stalled", err)
+		}
+		if err := <-ended; err != errStalled { //nolint:errorlint // receive wraps nothing
+			t.Errorf("the stalled body is ended with %v; want %v", err, errStalled)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package httpserver
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Neither limits of time nor large answers cost an allocation.
+func TestResponseAllocations(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := Listener{Server: &fasthttp.Server{WriteTimeout: time.Minute}}.Wrap(ln).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connOf(accepted)
+	var reader sync.WaitGroup
+	reader.Go(func() { _, _ = io.Copy(io.Discard, client) })
+	t.Cleanup(func() {
+		_ = c.Close()
+		reader.Wait()
+		_ = client.Close()
+	})
+
+	rc, full, rest := request(c, 2*writeBuffer), make([]byte, writeBuffer), make([]byte, writeBuffer)
+	n := testing.AllocsPerRun(1000, func() {
+		c.setState(fasthttp.StateActive)
+		c.beginResponse(rc, time.Now())
+		for _, part := range [][]byte{full, rest} {
+			if _, err := c.Write(part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.setState(fasthttp.StateIdle)
+	})
+	if n != 0 {
+		t.Errorf("an answer allocates %v times; want 0", n)
+	}
+}

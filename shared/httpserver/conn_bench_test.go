@@ -1,0 +1,131 @@
+package httpserver
+
+import (
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// endlessClient is a client on a real connection that always has another request, and
+// takes every answer: what is left is the server's own work.
+type endlessClient struct {
+	net.Conn
+	request []byte
+	more    func() bool
+}
+
+func (s *endlessClient) Read(p []byte) (int, error) {
+	if !s.more() {
+		return 0, net.ErrClosed
+	}
+	return copy(p, s.request), nil
+}
+
+func (s *endlessClient) Write(p []byte) (int, error) { return len(p), nil }
+
+// BenchmarkServe is what a server does for a request besides reading and writing:
+// a bare one, without limits of time and with its own, and one behind a door, with
+// its own and with those that a keeper keeps.
+func BenchmarkServe(b *testing.B) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = listener.Close() })
+	body := make([]byte, 700)
+	answer := func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(body) }
+	limits := Limits{ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, HeaderBytes: 4096, BodiesBytes: minBodiesBytes}
+	behind := func() *fasthttp.Server {
+		opts := Options{Listener: "bench", Log: slog.New(slog.DiscardHandler), Limits: limits}
+		route := opts.Route("GET /", Label{"outcome", "hit"}).AcceptBody(1024, 0)
+		return opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+			route.AssignTo(rc)
+			if err := ReadBody(rc); err != nil {
+				return err
+			}
+			answer(rc)
+			return nil
+		}))
+	}
+	for _, bench := range []struct {
+		name   string
+		server *fasthttp.Server
+		kept   bool
+	}{
+		{"bare", &fasthttp.Server{Handler: answer, NoDefaultServerHeader: true, NoDefaultContentType: true}, false},
+		{"bare with limits", &fasthttp.Server{
+			Handler: answer, NoDefaultServerHeader: true, NoDefaultContentType: true,
+			ReadTimeout: limits.ReadTimeout, WriteTimeout: limits.WriteTimeout, IdleTimeout: limits.IdleTimeout,
+		}, false},
+		{"door", behind(), false},
+		{"door, kept", behind(), true},
+		{"bare with a body", &fasthttp.Server{
+			Handler: func(rc *fasthttp.RequestCtx) { rc.PostBody(); answer(rc) }, NoDefaultServerHeader: true, NoDefaultContentType: true,
+		}, false},
+		{"door with a body", behind(), false},
+	} {
+		b.Run("of="+bench.name, func(b *testing.B) {
+			client, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = client.Close() })
+			request := "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"
+			if strings.HasSuffix(bench.name, " with a body") {
+				request = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 60\r\n\r\n" + strings.Repeat("x", 60)
+			}
+			var served net.Conn = &endlessClient{client, []byte(request), b.Loop}
+			if bench.kept {
+				served = wrapConn(bench.server, listener, served)
+			}
+			b.ReportAllocs()
+			_ = bench.server.ServeConn(served)
+		})
+	}
+}
+
+// BenchmarkAdmit is what the bounds of connections cost for one that opens and closes: on a
+// listener with room, and on a full one where 63 networks have more than their share.
+func BenchmarkAdmit(b *testing.B) {
+	const most = 8192
+	for _, bench := range []struct {
+		name string
+		open int
+	}{{"room", most - 1}, {"full", most}} {
+		b.Run("listener="+bench.name, func(b *testing.B) {
+			l := newConnLimiter(&fasthttp.Server{Concurrency: most}, PeerLimits{}, true)
+			open := func(network, host int) *conn {
+				c := &conn{Conn: peer{from: &net.TCPAddr{IP: net.IPv4(10, 0, byte(network), byte(host))}}}
+				if err := l.admit(c); err != nil {
+					b.Fatal(err)
+				}
+				return c
+			}
+			for i := range bench.open {
+				open(i%63, i)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				l.release(open(200, 1))
+				if evicted := l.evicted.oldest; evicted != nil {
+					l.release(evicted)
+					open(int(addressOf(evicted.RemoteAddr()).As4()[2]), 1)
+				}
+			}
+			connectionsOpen.Add(-int64(l.open))
+		})
+	}
+}
+
+// peer is a connection of which only the address is asked.
+type peer struct {
+	net.Conn
+	from net.Addr
+}
+
+func (p peer) RemoteAddr() net.Addr            { return p.from }
+func (p peer) SetReadDeadline(time.Time) error { return nil }

@@ -1,0 +1,393 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
+)
+
+// Client networks of the tests.
+const (
+	hostileNetwork = "127.0.66.1"
+	honestNetwork  = "127.0.77.1"
+	proxyNetwork   = "127.0.88.1"
+)
+
+// fullLimit is the limit of connections in these tests, and mostEvicted the most that are
+// open beyond it.
+const fullLimit, mostEvicted = 64, fullLimit/8 + 16
+
+// testServer is a server with fullLimit connections.
+type testServer struct {
+	address  string
+	listener net.Listener // for CountsOf
+	secure   bool
+	working  chan struct{} // has a value for each request for /wait
+	release  func()        // has them answered
+	body     []byte        // of the answer to them, and to /huge
+}
+
+// newTestServer serves until the test ends.
+func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserver.Limits)) *testServer {
+	t.Helper()
+	released, release := context.WithCancel(t.Context())
+	s := &testServer{secure: secure, working: make(chan struct{}, 2*fullLimit), release: release, body: bytes.Repeat([]byte("x"), 32<<20)}
+	bounds := limits()
+	bounds.MaxConnections = fullLimit
+	if bound != nil {
+		bound(&bounds)
+	}
+	trusted := httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(proxyNetwork + "/32")}}
+	e := newEcho(bounds)
+	e.door.Proxies = httpserver.NewTrustedProxies(trusted, silent())
+	small := bodyHandler(e.door, 1<<20, 0, e.handle)
+	server := e.door.NewServer(func(rc *fasthttp.RequestCtx) {
+		switch string(rc.Path()) {
+		case "/wait":
+			s.working <- struct{}{}
+			<-released.Done()
+			rc.Response.SetBodyRaw(s.body)
+		case "/huge":
+			rc.Response.SetBodyRaw(s.body)
+		default:
+			small(rc)
+		}
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := httpserver.Listener{Server: server, PeerLimits: e.door.PeerLimits()}
+	if withFastPath {
+		l.FastPath = e.door.FastPath(nil, e.tryHandle)
+	}
+	if secure {
+		pair, err := tls.LoadX509KeyPair(tlsreloadtest.NewAuthority(t).Issue(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	s.address, s.listener = ln.Addr().String(), l.Wrap(ln)
+	run(t, server, s.listener)
+	return s
+}
+
+// dial opens a connection from a network.
+func (s *testServer) dial(ctx context.Context, from string) (net.Conn, error) {
+	dialer := net.Dialer{
+		LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)},
+		// Little of an answer that the client does not read is on its way.
+		Control: func(_, _ string, c syscall.RawConn) error {
+			return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 32<<10) })
+		},
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", s.address)
+	if err == nil && s.secure {
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+	}
+	return conn, err
+}
+
+// connect opens a connection from a network until the test ends, and sends something.
+func (s *testServer) connect(t *testing.T, from, sent string) net.Conn {
+	t.Helper()
+	conn, err := s.dial(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, sent) // one that is refused under TLS is closed already
+	return conn
+}
+
+// statusOf sends a request, and returns the answer's status, 0 if the connection is closed.
+func statusOf(conn net.Conn) int {
+	var response fasthttp.Response
+	if _, err := io.WriteString(conn, get); err != nil {
+		return 0
+	}
+	if err := response.Read(bufio.NewReader(conn)); err != nil {
+		return 0
+	}
+	return response.StatusCode()
+}
+
+// await waits until what the listener counts is as wanted.
+func (s *testServer) await(t *testing.T, wanted string, is func(httpserver.Counts) bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !is(httpserver.CountsOf(s.listener)); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("the listener counts %+v; want %s", httpserver.CountsOf(s.listener), wanted)
+		}
+	}
+}
+
+// attack keeps connections from hostileNetwork open until ctx ends, more than the limit. One
+// that ends is opened again at once, so that some are always being refused.
+func (s *testServer) attack(ctx context.Context, use func(net.Conn)) (ended *sync.WaitGroup) {
+	ended = new(sync.WaitGroup)
+	for range fullLimit + 16 {
+		ended.Go(func() {
+			for ctx.Err() == nil {
+				conn, err := s.dial(ctx, hostileNetwork)
+				if err != nil {
+					continue
+				}
+				stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+				use(conn)
+				stop()
+				_ = conn.Close()
+			}
+		})
+	}
+	return ended
+}
+
+// sending returns a client that sends something and waits until the connection ends.
+func sending(sent string) func(net.Conn) {
+	return func(conn net.Conn) {
+		_, _ = io.WriteString(conn, sent)
+		_, _ = io.Copy(io.Discard, conn)
+	}
+}
+
+// flooding sends requests without end, and reads the answers.
+func flooding(conn net.Conn) {
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		_, _ = io.Copy(io.Discard, conn)
+		_ = conn.Close()
+	})
+	requests := strings.Repeat(get, 50)
+	for {
+		if _, err := io.WriteString(conn, requests); err != nil {
+			break
+		}
+	}
+	reader.Wait()
+}
+
+// A client network that opens far more connections than the limit, whatever it does with
+// them, leaves places to others.
+func TestFullListenerAdmitsOtherNetworks(t *testing.T) { //nolint:paralleltest // each attack takes all processors
+	const body = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 100000\r\n\r\n"
+	for name, use := range map[string]func(net.Conn){
+		"idle":         sending(""),
+		"after answer": sending(get),
+		"half head":    sending("GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Half: "),
+		"stalled body": sending(body + strings.Repeat("x", 10_000)),
+		"unread answer": func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "GET /huge HTTP/1.1\r\nHost: veneer.test\r\n\r\n")
+			if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+				return
+			}
+			// It sees only by writing that the connection has ended.
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for range tick.C {
+				if _, err := io.WriteString(conn, "x"); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		for listener, of := range map[string]struct{ short, secure bool }{"server": {}, "fast path": {short: true}, "TLS": {secure: true}} {
+			t.Run(name+", "+listener, func(t *testing.T) {
+				s := newTestServer(t, of.short, of.secure, nil)
+				s.checkHonestClients(t, use)
+			})
+		}
+	}
+}
+
+// checkHonestClients attacks a site while honest clients use it.
+func (s *testServer) checkHonestClients(t *testing.T, use func(net.Conn)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	attackers := s.attack(ctx, use)
+	defer attackers.Wait()
+	defer stop()
+	s.await(t, "a full listener", func(c httpserver.Counts) bool { return c.Open >= fullLimit })
+
+	const stay, most = 15, 5 * time.Second
+	var open []net.Conn
+	for i := range 40 {
+		start := time.Now()
+		conn := s.connect(t, honestNetwork, "")
+		if status := statusOf(conn); status != fasthttp.StatusOK {
+			t.Fatalf("request %d of an honest client is answered %d", i, status)
+		}
+		if took := time.Since(start); took > most {
+			t.Errorf("an honest client waits for %s; want at most %s", took, most)
+		}
+		if i < stay {
+			open = append(open, conn)
+		} else {
+			_ = conn.Close()
+		}
+		if got := httpserver.CountsOf(s.listener).Open; got > fullLimit+mostEvicted {
+			t.Fatalf("%d connections are open; want at most %d", got, fullLimit+mostEvicted)
+		}
+	}
+	for _, conn := range open {
+		if status := statusOf(conn); status != fasthttp.StatusOK {
+			t.Errorf("a later request of an honest connection is answered %d", status)
+		}
+		_ = conn.Close()
+	}
+	stop()
+	attackers.Wait()
+	s.await(t, "nothing", func(c httpserver.Counts) bool { return c == httpserver.Counts{} })
+}
+
+// A connection on which requests arrive faster than they are answered is evicted like others.
+func TestFloodingConnectionIsEvicted(t *testing.T) {
+	t.Parallel()
+
+	for name, of := range map[string]struct{ short, secure bool }{"server": {}, "fast path": {short: true}, "fast path under TLS": {short: true, secure: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestServer(t, of.short, of.secure, func(l *httpserver.Limits) { l.IdleTimeout = 20 * time.Second })
+			conn := s.connect(t, hostileNetwork, "")
+			var flood sync.WaitGroup
+			flood.Go(func() { flooding(conn) })
+			s.fill(t, hostileNetwork, fullLimit-1, fullLimit)
+			if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
+				t.Fatalf("another network is answered %d", status)
+			}
+			flood.Wait()
+			s.await(t, "none evicted", func(c httpserver.Counts) bool { return c.Evicted == 0 && c.Open == fullLimit })
+		})
+	}
+}
+
+// An evicted connection ends behind the answer to its request, which arrives whole.
+func TestEvictedConnectionGetsResponse(t *testing.T) {
+	t.Parallel()
+
+	for name, secure := range map[string]bool{"in clear": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestServer(t, false, secure, nil)
+			asking := s.connect(t, hostileNetwork, "GET /wait HTTP/1.1\r\nHost: veneer.test\r\n\r\n")
+			<-s.working
+			for range fullLimit - 1 {
+				s.connect(t, hostileNetwork, "")
+			}
+			s.await(t, "a full listener", func(c httpserver.Counts) bool { return c.Open == fullLimit })
+			if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
+				t.Fatalf("another network is answered %d", status)
+			}
+			s.await(t, "one evicted", func(c httpserver.Counts) bool { return c.Evicted == 1 })
+			s.release()
+			reader := bufio.NewReader(asking)
+			var response fasthttp.Response
+			if err := response.Read(reader); err != nil || len(response.Body()) != len(s.body) {
+				t.Fatalf("the answer has %d bytes, %v; want %d", len(response.Body()), err, len(s.body))
+			}
+			if _, err := reader.ReadByte(); err == nil {
+				t.Error("more comes behind the answer")
+			}
+			s.await(t, "none evicted", func(c httpserver.Counts) bool { return c.Evicted == 0 })
+		})
+	}
+}
+
+// fill opens connections from a network, and waits until they are counted.
+func (s *testServer) fill(t *testing.T, from string, conns, total int) (ln []net.Conn) {
+	t.Helper()
+	for range conns {
+		ln = append(ln, s.connect(t, from, ""))
+	}
+	s.await(t, "all of them", func(c httpserver.Counts) bool { return c.Open == total })
+	return ln
+}
+
+// Networks that have as much as the new connection's would have keep theirs.
+func TestNoEvictionForEqualNetworks(t *testing.T) {
+	t.Parallel()
+
+	s := newTestServer(t, false, false, nil)
+	ln := append(s.fill(t, hostileNetwork, fullLimit/2, fullLimit/2), s.fill(t, honestNetwork, fullLimit/2, fullLimit)...)
+	for _, from := range []string{hostileNetwork, honestNetwork} {
+		if status := statusOf(s.connect(t, from, "")); status != fasthttp.StatusServiceUnavailable {
+			t.Errorf("a connection from %s is answered %d; want 503", from, status)
+		}
+	}
+	for _, conn := range ln {
+		if status := statusOf(conn); status != fasthttp.StatusOK {
+			t.Fatalf("a connection of two equal networks is answered %d", status)
+		}
+	}
+}
+
+// Connections of trusted proxies are never evicted, and are those of many networks.
+func TestProxiesAreNotEvicted(t *testing.T) {
+	t.Parallel()
+
+	s := newTestServer(t, false, false, nil)
+	s.fill(t, hostileNetwork, fullLimit, fullLimit)
+	var proxied []net.Conn
+	for range fullLimit - 1 {
+		conn := s.connect(t, proxyNetwork, "")
+		if status := statusOf(conn); status != fasthttp.StatusOK {
+			t.Fatalf("a proxy's connection is answered %d", status)
+		}
+		proxied = append(proxied, conn)
+	}
+	for _, from := range []string{proxyNetwork, honestNetwork} {
+		if status := statusOf(s.connect(t, from, "")); status != fasthttp.StatusServiceUnavailable {
+			t.Errorf("where proxies have all but one connection, one from %s is answered %d; want 503", from, status)
+		}
+	}
+	for _, conn := range proxied {
+		if status := statusOf(conn); status != fasthttp.StatusOK {
+			t.Fatalf("a later request of a proxy is answered %d", status)
+		}
+	}
+}
+
+// The bound of an address counts an evicted connection until it has ended.
+func TestAddressLimitCountsEvicted(t *testing.T) {
+	t.Parallel()
+
+	s := newTestServer(t, false, false, func(l *httpserver.Limits) { l.AddressConnections = fullLimit })
+	ln := s.fill(t, hostileNetwork, fullLimit, fullLimit)
+	if status := statusOf(s.connect(t, hostileNetwork, "")); status != 0 {
+		t.Errorf("a connection too many of an address is answered %d", status)
+	}
+	if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
+		t.Errorf("another network is answered %d", status)
+	}
+	if _, err := io.Copy(io.Discard, ln[0]); err != nil {
+		t.Errorf("the oldest connection does not end: %v", err)
+	}
+	_ = ln[0].Close()
+	for _, conn := range ln[1:] {
+		if status := statusOf(conn); status != fasthttp.StatusOK {
+			t.Fatalf("a connection that is not the oldest is answered %d", status)
+		}
+		_ = conn.Close()
+	}
+	s.await(t, "one connection", func(c httpserver.Counts) bool { return c.Open == 1 && c.Networks == 1 && c.Addresses == 1 })
+}

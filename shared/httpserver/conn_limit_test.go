@@ -1,0 +1,85 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// fullServer returns the address of a server that has a bound of two connections, and both
+// of them open, after an answer each.
+func fullServer(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first net.Conn) {
+	t.Helper()
+	bounds := limits()
+	bounds.MaxConnections = 2
+	opts := httpserver.Options{Log: silent(), Limits: bounds, DefaultHeaders: mark}
+	address = serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
+	first = send(t, address, get)
+	for _, conn := range []net.Conn{first, send(t, address, get)} {
+		var response fasthttp.Response
+		if err := response.Read(bufio.NewReader(conn)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return address, first
+}
+
+func TestConnectionLimit(t *testing.T) {
+	t.Parallel()
+
+	address, first := fullServer(t, func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") })
+	const tooMany = `{"code":9,"message":"There are too many connections at the moment. Please try again."}`
+	for _, request := range []string{get, "", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n" + strings.Repeat("x", 30000)} {
+		expect(t, receive(t, send(t, address, request)),
+			"HTTP/1.1 503 ", "Retry-After: 1\r\n", "Cache-Control: no-store\r\n", "Connection: close\r\n",
+			"Content-Type: application/json; charset=utf-8\r\n", "X-Content-Type-Options: nosniff\r\n", tooMany)
+	}
+
+	// A connection that is closed makes room.
+	_ = first.Close()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		conn := send(t, address, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		answer := receive(t, conn)
+		if strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+			return
+		}
+		if expect(t, answer, tooMany); time.Now().After(deadline) {
+			t.Fatal("there is no room once a connection is closed")
+		}
+	}
+}
+
+// Refused connections that send nothing and stay open are not waited for.
+func TestConnectionLimitUnderFlood(t *testing.T) {
+	t.Parallel()
+
+	address, first := fullServer(t, nil)
+	var silent sync.WaitGroup
+	for range 600 {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent.Go(func() {
+			_, _ = io.Copy(io.Discard, conn) // a reset, or an answer
+			_ = conn.Close()
+		})
+	}
+	if _, err := io.WriteString(first, get); err != nil {
+		t.Fatal(err)
+	}
+	var response fasthttp.Response
+	if err := response.Read(bufio.NewReader(first)); err != nil || string(response.Body()) != "done" {
+		t.Errorf("the first connection gets %q, %v", response.Body(), err)
+	}
+	silent.Wait()
+}

@@ -1,0 +1,135 @@
+//go:build !race
+
+package httpserver_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
+)
+
+// A connection takes no more than the help of MAX_CONNECTIONS says, whatever its client
+// does. With that figure operators choose the memory of a program.
+//
+// Each state is measured in a process of its own: what other tests, and other states, have
+// left behind would count as well.
+func TestConnectionMemory(t *testing.T) { //nolint:paralleltest // it is the only one in its processes
+	const variable = "TEST_MEMORY_OF" // names the state that this process measures
+	const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n"
+	const post = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1000000\r\n\r\n"
+	for _, test := range []struct {
+		state    string
+		sent     string
+		answered bool
+		most     int64 // KiB
+		overTLS  int64
+	}{
+		{"new", "", false, 30, 52},
+		{"idle behind a request", get + "\r\n", true, 30, 52},
+		{"with half of a head of 16 KiB", get + "X-Long: " + strings.Repeat("x", 12_000), false, 30, 116},
+		{"with the head of a body", post, false, 30, 116},
+		{"with 8 KiB of a body", post + strings.Repeat("x", 8192), false, 46, 116},
+		{"with a whole head of 16 KiB and 8 KiB of a body", "POST / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: " + strings.Repeat("x", 16_000) + "\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 8192), false, 80, 116},
+	} {
+		for _, secure := range []bool{false, true} {
+			state := fmt.Sprintf("%s, TLS %t", test.state, secure)
+			if measured := os.Getenv(variable); measured != "" {
+				if measured == state {
+					fmt.Println(connectionMemory(t, test.sent, test.answered, secure)) //nolint:forbidigo // its parent reads it
+				}
+				continue
+			}
+			took := measure(t, variable+"="+state)
+			t.Logf("%s: %.1f KiB", state, float64(took)/1024)
+			most := test.most << 10
+			if secure {
+				most = test.overTLS << 10
+			}
+			if took > most {
+				t.Errorf("%s: a connection takes %d bytes; want at most %d", state, took, most)
+			}
+		}
+	}
+}
+
+// measure runs this test alone in another process, and returns what that prints.
+func measure(t *testing.T, environ string) (bytes int64) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), environ)
+	out, err := child.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if _, err := fmt.Sscan(string(out), &bytes); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bytes
+}
+
+func connectionMemory(t *testing.T, sent string, answered, secure bool) int64 {
+	t.Helper()
+	const conns = 200
+	bounds := limits()
+	bounds.MaxConnections, bounds.HeaderBytes = 2*conns, 16<<10
+	opts := httpserver.Options{Log: silent(), Limits: bounds}
+	server := opts.NewServer(bodyHandler(opts, 1<<20, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := httpserver.Listener{Server: server}
+	if secure {
+		pair, err := tls.LoadX509KeyPair(tlsreloadtest.NewAuthority(t).Issue(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	run(t, server, l.Wrap(ln))
+	before := inUse()
+	for range conns {
+		conn := send(t, ln.Addr().String(), "")
+		if secure { // what the client's end of TLS takes is collected
+			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+		}
+		if _, err := io.WriteString(conn, sent); err != nil {
+			t.Fatal(err)
+		}
+		if answered {
+			if _, err := io.ReadFull(conn, make([]byte, 12)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// What has arrived is read within moments; a server that has not read takes less.
+	most := int64(0)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 5 {
+		most = max(most, inUse()-before)
+		<-tick.C
+	}
+	return most / conns
+}
+
+// inUse returns the bytes that the process uses.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapInuse + stats.StackInuse)
+}

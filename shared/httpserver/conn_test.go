@@ -1,0 +1,313 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"
+
+// limitsWith returns limits with one that is short.
+func limitsWith(change func(*httpserver.Limits)) httpserver.Limits {
+	bounds := limits()
+	change(&bounds)
+	return bounds
+}
+
+// Whoever sends a crumb at a time has no longer for all of it.
+func TestTricklingRequestTimesOut(t *testing.T) {
+	t.Parallel()
+
+	f := func(head, byteAtATime string) {
+		t.Helper()
+		bounds := limitsWith(func(l *httpserver.Limits) { l.ReadTimeout = 100 * time.Millisecond })
+		opts := httpserver.Options{Log: silent(), Limits: bounds}
+		conn := send(t, serveTCP(t, opts.NewServer(bodyHandler(opts, 1<<20, 0, func(*fasthttp.RequestCtx) {}))), head)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		var answer string
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			all, _ := io.ReadAll(conn) // a crumb too many resets the connection
+			answer = string(all)
+		})
+		for range 2000 { // ten seconds, should nothing end it
+			if _, err := io.WriteString(conn, byteAtATime); err != nil {
+				break
+			}
+			<-tick.C
+		}
+		reader.Wait()
+		expect(t, answer, "HTTP/1.1 408 ")
+	}
+
+	f("GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Slow: ", "x")
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1000000\r\n\r\n", "x")
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n")
+}
+
+// Whoever sends an endless header reads why it is refused.
+func TestHugeHeaderGetsResponse(t *testing.T) {
+	t.Parallel()
+
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	address := serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }))
+	for range 5 {
+		conn := send(t, address, "GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 1<<20))
+		expect(t, receive(t, conn), "HTTP/1.1 431 ", `"code":4`, "Connection: close\r\n")
+	}
+}
+
+// A connection without requests is closed, whether it had one or not.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	t.Parallel()
+
+	opts := httpserver.Options{Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond })}
+	answer := receive(t, send(t, serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) {})), get+get))
+	if strings.Count(answer, "HTTP/1.1 200 ") != 2 || strings.Contains(answer, "HTTP/1.1 4") {
+		t.Errorf("two requests and a pause are answered with:\n%s", answer)
+	}
+
+	opts = httpserver.Options{Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond })}
+	expect(t, receive(t, send(t, serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) {})), "")), "HTTP/1.1 408 ")
+}
+
+// A client that breaks off a body is told so, and gets the answers before.
+func TestResponsesBeforeBrokenBody(t *testing.T) {
+	t.Parallel()
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	address := serveTCP(t, opts.NewServer(bodyHandler(opts, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("well") })))
+	for _, broken := range []string{"Content-Length: 5\r\n\r\n", "Content-Length: 5\r\n\r\nhell", "Transfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "A: b"} {
+		conn := send(t, address, get+get+"POST / HTTP/1.1\r\nHost: a\r\n"+broken)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+		if got := receive(t, conn); strings.Count(got, "HTTP/1.1 200 ") != 2 || strings.Count(got, "HTTP/1.1 400 ") != 1 {
+			t.Errorf("the answers before %q are %q", broken, got)
+		}
+	}
+	conn := send(t, address, get)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+	if got := receive(t, conn); strings.Count(got, "HTTP/1.1 ") != 1 {
+		t.Errorf("the answers before the end are %q", got)
+	}
+	conn = send(t, address, "")
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+	if got := receive(t, conn); got != "" {
+		t.Errorf("the end alone is answered %q", got)
+	}
+}
+
+// Limits hold under TLS as well, also for its handshake.
+func TestLimitsUnderTLS(t *testing.T) {
+	t.Parallel()
+
+	certServer := httptest.NewTLSServer(nil) // of a certificate
+	t.Cleanup(certServer.Close)
+	dial := func(change func(*httpserver.Limits), handler fasthttp.RequestHandler) net.Conn {
+		t.Helper()
+		server := httpserver.Options{Log: silent(), Limits: limitsWith(change)}.NewServer(handler)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := &tls.Config{Certificates: certServer.TLS.Certificates, MinVersion: tls.VersionTLS12}
+		run(t, server, httpserver.Listener{Server: server, TLS: config}.Wrap(ln))
+		return send(t, ln.Addr().String(), "")
+	}
+	secure := func(conn net.Conn) net.Conn {
+		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+	}
+
+	if got := receive(t, dial(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond }, nil)); got != "" {
+		t.Errorf("who says nothing is told %q", got)
+	}
+
+	conn := secure(dial(func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond }, func(*fasthttp.RequestCtx) {}))
+	if _, err := io.WriteString(conn, get); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, receive(t, conn), "HTTP/1.1 200 ")
+
+	// The handshake counts, and takes a while on a busy machine.
+	conn = secure(dial(func(l *httpserver.Limits) { l.ReadTimeout = time.Second }, nil))
+	if _, err := io.WriteString(conn, "GET / HT"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, receive(t, conn), "HTTP/1.1 408 ")
+}
+
+// Requests that are sent at once are answered in their order.
+func TestPipelineOrder(t *testing.T) {
+	t.Parallel()
+
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	conn := send(t, serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) })), "")
+	const requests = 5000
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range requests {
+			if _, err := fmt.Fprintf(conn, "GET /%d HTTP/1.1\r\nHost: veneer.test\r\n\r\n", i); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	reader := bufio.NewReader(conn)
+	var response fasthttp.Response
+	for i := range requests {
+		if err := response.Read(reader); err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("/%d", i); string(response.Body()) != want {
+			t.Fatalf("answer %d is %q; want %q", i, response.Body(), want)
+		}
+	}
+	writer.Wait()
+}
+
+// Answers of all sizes arrive whole, alone and in a pipeline.
+func TestResponseSizes(t *testing.T) {
+	t.Parallel()
+
+	body := make([]byte, 100_000)
+	for i := range body {
+		body[i] = byte(i * 31 >> 3)
+	}
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	address := serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		rc.Response.SetBodyRaw(body[:rc.QueryArgs().GetUintOrZero("size")])
+	}))
+	var sizes []int
+	for size := 3900; size < 4200; size++ { // about a buffer
+		sizes = append(sizes, size)
+	}
+	for size := 1; size < len(body); size += size/3 + 1 {
+		sizes = append(sizes, size, len(body)-size)
+	}
+	f := func(together int) {
+		t.Helper()
+		conn := send(t, address, "")
+		reader := bufio.NewReader(conn)
+		for batch := range slices.Chunk(sizes, together) {
+			var requests, methods strings.Builder
+			for i, size := range batch {
+				method := "GET"
+				if i%5 == 3 {
+					method = "HEAD"
+				}
+				fmt.Fprintf(&requests, "%s /?size=%d HTTP/1.1\r\nHost: veneer.test\r\n\r\n", method, size)
+				methods.WriteByte(method[0])
+			}
+			if _, err := io.WriteString(conn, requests.String()); err != nil {
+				t.Fatal(err)
+			}
+			for i, size := range batch {
+				var response fasthttp.Response
+				response.SkipBody = methods.String()[i] == 'H'
+				if err := response.Read(reader); err != nil {
+					t.Fatalf("%d of %d: %v", size, together, err)
+				}
+				want := body[:size]
+				if response.SkipBody {
+					want = nil
+				}
+				if !bytes.Equal(response.Body(), want) {
+					t.Fatalf("%d bytes among %d requests arrive as %d others", size, together, len(response.Body()))
+				}
+			}
+		}
+	}
+
+	f(1)
+	f(7)
+	f(100)
+}
+
+// Whoever asks and asks and takes no answer is not read any more, has no room beyond
+// that of its connection, and holds nobody up.
+func TestPipelineWithoutReaderIsClosed(t *testing.T) {
+	t.Parallel()
+
+	var answered atomic.Int64
+	body := make([]byte, 64<<10)
+	opts := httpserver.Options{Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.WriteTimeout = 300 * time.Millisecond })}
+	server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		if string(rc.Path()) == "/" {
+			answered.Add(1)
+			rc.Response.SetBodyRaw(body)
+		}
+	})
+	address := serveTCP(t, server)
+	greedy := send(t, address, "")
+	cut := make(chan struct{})
+	go func() {
+		defer close(cut)
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(greedy, strings.Repeat(get, 1000))
+		}
+	}()
+	for open := true; open; {
+		expect(t, receive(t, send(t, address, "GET /other HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")), "HTTP/1.1 200 ")
+		select {
+		case <-cut:
+			open = false
+		default:
+		}
+	}
+	if n := answered.Load(); n > 1000 { // 64 MB: more than the system's buffers hold
+		t.Errorf("%d requests are answered, though no answer is taken", n)
+	}
+}
+
+// The system looks after peers that are gone without a word.
+func TestTCPKeepAlive(t *testing.T) {
+	t.Parallel()
+
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	send(t, ln.Addr().String(), "")
+	conn, err := httpserver.Accept(httpserver.Listener{Server: &fasthttp.Server{}}.Wrap(ln))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		t.Fatalf("the system's end is a %T", conn)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var on int
+	if controlErr := raw.Control(func(fd uintptr) { on, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) }); controlErr != nil || err != nil {
+		t.Fatal(controlErr, err)
+	}
+	if on == 0 {
+		t.Error("no probes are sent")
+	}
+}

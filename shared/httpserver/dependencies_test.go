@@ -1,0 +1,102 @@
+package httpserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// What only another setting can mend stops a program, and what may come later does not.
+func TestCheckDependenciesReturnsSettingError(t *testing.T) {
+	t.Parallel()
+
+	check := func(name string, err error) httpserver.Check {
+		return httpserver.Check{Name: name, Probe: func(context.Context) error { return err }}
+	}
+	wrong := config.SettingError{Cause: errors.New("X_URL is wrong")}
+	f := func(want error, checks ...httpserver.Check) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := httpserver.CheckDependencies(ctx, silent(), checks...); !errors.Is(err, want) {
+			t.Errorf("%v; want %v", err, want)
+		}
+	}
+	f(nil)
+	f(nil, check("here", nil), check("away", errors.New("away")))
+	f(wrong, check("away", errors.New("away")), check("wrong", fmt.Errorf("more: %w", wrong)))
+}
+
+// syncBuffer is what is written, and may be read meanwhile.
+type syncBuffer struct {
+	mu      sync.Mutex
+	written strings.Builder
+}
+
+func (t *syncBuffer) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written.Write(p)
+}
+
+func (t *syncBuffer) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written.String()
+}
+
+// A dependency that is away is logged at once and each minute, until it is there.
+func TestCheckDependenciesLogsEachMinute(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		var out syncBuffer
+		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		began := time.Now()
+		probe := func(ctx context.Context) error {
+			switch after := time.Since(began); {
+			case after < 30*time.Second:
+				return errors.New("away")
+			case after < 150*time.Second: // it hangs, and each probe ends at its deadline
+				<-ctx.Done()
+				return ctx.Err()
+			default:
+				return nil
+			}
+		}
+		if err := httpserver.CheckDependencies(t.Context(), log, httpserver.Check{Name: "database", Probe: probe}); err != nil {
+			t.Fatal(err)
+		}
+		const away, hangs = "level=WARN msg=\"dependency is not available\" dependency=database error=away\n",
+			"level=WARN msg=\"dependency is not available\" dependency=database error=\"context deadline exceeded\"\n"
+		f := func(moment time.Duration, want string) {
+			t.Helper()
+			<-time.After(moment - time.Since(began))
+			synctest.Wait()
+			if out.String() != want {
+				t.Errorf("after %s the log is\n%swant\n%s", moment, out.String(), want)
+			}
+		}
+		f(0, away)
+		f(59*time.Second, away)
+		f(65*time.Second, away+hangs)
+		f(119*time.Second, away+hangs)
+		f(127*time.Second, away+hangs+hangs)
+		f(160*time.Second, away+hangs+hangs+"level=INFO msg=\"dependency is available\" dependency=database\n")
+		f(time.Hour, away+hangs+hangs+"level=INFO msg=\"dependency is available\" dependency=database\n")
+	})
+}

@@ -1,0 +1,30 @@
+package httpserver_test
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+func TestMatchETag(t *testing.T) {
+	t.Parallel()
+
+	f := func(list string, strong, weak bool) {
+		t.Helper()
+		for _, c := range []struct{ weak, want bool }{{false, strong}, {true, weak}} {
+			if got := httpserver.MatchETag([]byte(list), []byte(`"a,b"`), c.weak); got != c.want {
+				t.Errorf("MatchETag(%q, weak %t) = %t; want %t", list, c.weak, got, c.want)
+			}
+		}
+	}
+
+	f(`"a,b"`, true, true)
+	f(` "x" , "a,b"`, true, true)
+	f(`W/"x",W/"a,b"`, false, true)
+	f(` * `, true, true)
+	f(``, false, false)
+	f(`"a"`, false, false)
+	f(`a,b`, false, false)
+	f(`"a,b`, false, false)
+	f(`"x"*`, false, false)
+}

@@ -1,0 +1,275 @@
+package fastpath
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Context is a GET request of HTTP/1.1 without a body, in which nothing is said that takes
+// an HTTP server to understand, and the response to it.
+type Context struct {
+	Path       []byte    // nothing in it is escaped, and no segment is empty or begins with a dot
+	Query      []byte    // as it came
+	Conditions []byte    // all field lines if one of them begins with If-, otherwise none
+	RequestID  []byte    // the client's X-Request-ID
+	Traced     bool      // whether the client's traceparent is sampled
+	At         time.Time // when the request was read, then when its response was ready
+
+	Status int    // of a response that has a body, or 304
+	Body   []byte // must stay as it is until the next request, or for ever beyond bufferSize
+
+	UserData any // the Server's, which stays from one request to the next
+
+	lines  []byte   // the request's fields, each with its CRLF
+	values [][]byte // that PeekAll has returned
+	header []byte   // the response's fields
+	out    []byte   // responses that are not sent yet
+	second int64    // of date
+	date   []byte
+}
+
+// contexts has no more of them than connections are answered at a time.
+var contexts = sync.Pool{New: func() any { return new(Context) }}
+
+// PeekAll returns the values of all fields of a name, as fasthttp does. They may be used
+// until the next call.
+func (c *Context) PeekAll(name string) [][]byte {
+	c.values = c.values[:0]
+	for line := range bytes.Lines(c.lines) {
+		key, value, _ := bytes.Cut(line, []byte(":"))
+		if len(key) == len(name) && strings.EqualFold(string(key), name) { // a longer one would be copied
+			c.values = append(c.values, bytes.Trim(value, " \r\n"))
+		}
+	}
+	return c.values
+}
+
+// SetCanonical adds a field to the response. Date and Content-Length come by themselves.
+func (c *Context) SetCanonical(name, value []byte) {
+	c.header = append(append(c.header, name...), ": "...)
+	c.header = append(append(c.header, value...), "\r\n"...)
+}
+
+// HasField reports whether the response has a field.
+func (c *Context) HasField(name string) bool { return bytes.Contains(c.header, []byte(name+": ")) }
+
+// appendHead appends all of the response but its body.
+func (c *Context) appendHead(dst []byte) []byte {
+	if second := c.At.Unix(); second != c.second {
+		c.second, c.date = second, fasthttp.AppendHTTPDate(c.date[:0], c.At)
+	}
+	dst = strconv.AppendInt(append(dst, "HTTP/1.1 "...), int64(c.Status), 10)
+	dst = append(append(dst, ' '), fasthttp.StatusMessage(c.Status)...)
+	dst = append(append(dst, "\r\nDate: "...), c.date...)
+	if c.Status != fasthttp.StatusNotModified {
+		dst = strconv.AppendInt(append(dst, "\r\nContent-Length: "...), int64(len(c.Body)), 10)
+	}
+	dst = append(append(dst, "\r\n"...), c.header...)
+	return append(dst, "\r\n"...)
+}
+
+// parse reads the request that some bytes begin with, and returns how many it has: 0 if it
+// is not all there, or takes a server to understand. Of what RFC 9112 allows it takes only
+// what programs send; all else is for the server to judge.
+func (c *Context) parse(in []byte) int {
+	c.header, c.Conditions, c.RequestID, c.Traced = c.header[:0], nil, nil, false
+	c.Status, c.Body = fasthttp.StatusOK, nil
+	rest, ok := c.parseTarget(in)
+	if !ok {
+		return 0
+	}
+	c.lines = rest
+	hosts, ids, conditional := 0, 0, false
+	for {
+		var line []byte
+		if line, rest, ok = CutLine(rest); !ok {
+			return 0
+		}
+		if len(line) == 0 {
+			break
+		}
+		name, value, ok := cutField(line)
+		switch {
+		case !ok || !isSimple(name, value):
+			return 0
+		case EqualName(name, "host"):
+			hosts++
+		case len(name) > 3 && EqualName(name[:3], "if-"):
+			conditional = true
+		case EqualName(name, "traceparent"):
+			c.Traced = isSampled(value)
+		case EqualName(name, "x-request-id"):
+			ids++
+			c.RequestID = value
+		}
+	}
+	if hosts != 1 || ids > 1 {
+		return 0
+	}
+	c.lines = c.lines[:len(c.lines)-len(rest)-len("\r\n")]
+	if conditional {
+		c.Conditions = c.lines
+	}
+	return len(in) - len(rest)
+}
+
+// isSampled reports whether a traceparent says that its sender traces the request: in the
+// last of the bits behind its ids (W3C Trace Context, section 3.2.2.5).
+func isSampled(traceparent []byte) bool {
+	const flags = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-")
+	return len(traceparent) >= flags+2 && strings.IndexByte("13579bdf", traceparent[flags+1]) >= 0
+}
+
+// isSimple reports whether a request with a field needs no server.
+func isSimple(name, value []byte) bool {
+	switch name[0] | 0x20 {
+	case 'h':
+		return !EqualName(name, "host") || isHost(value)
+	case 'c':
+		return !EqualName(name, "content-length") && (!EqualName(name, "connection") || EqualName(value, "keep-alive"))
+	case 't':
+		return !EqualName(name, "transfer-encoding") && !EqualName(name, "trailer")
+	case 'e':
+		return !EqualName(name, "expect")
+	default:
+		return true
+	}
+}
+
+// parseTarget reads the request line and returns what follows it.
+func (c *Context) parseTarget(in []byte) (rest []byte, ok bool) {
+	const method = "GET "
+	if len(in) <= len(method) || string(in[:len(method)+1]) != method+"/" {
+		return nil, false
+	}
+	target := in[len(method):]
+	path, end := -1, 1
+	before := byte('/')
+	for ; end < len(target) && target[end] != ' '; end++ {
+		b := target[end]
+		switch byteClasses[b] {
+		case literalByte:
+		case queryByte:
+			if path < 0 {
+				return nil, false
+			}
+		case queryMark:
+			if path < 0 {
+				path = end
+			}
+		case segmentMark: // neither // nor /. in a path
+			if path < 0 && before == '/' {
+				return nil, false
+			}
+		default:
+			return nil, false
+		}
+		before = b
+	}
+	const version = " HTTP/1.1\r\n"
+	rest = target[end:]
+	if len(rest) < len(version) || string(rest[:len(version)]) != version {
+		return nil, false
+	}
+	c.Path, c.Query = target[:end], nil
+	if path >= 0 {
+		c.Path, c.Query = target[:path], target[path+1:end]
+	}
+	return rest[len(version):], true
+}
+
+// The kinds of bytes in a target.
+const (
+	unsafeByte  = iota // controls and what is not ASCII; # and :, which may mean another server; \
+	literalByte        // means itself
+	queryByte          // needs decoding in a path
+	queryMark          // ?
+	segmentMark        // / and .
+)
+
+var byteClasses = func() (classes [256]byte) {
+	for c := '!'; c <= '~'; c++ {
+		classes[c] = literalByte
+	}
+	classes['#'], classes[':'], classes['\\'] = unsafeByte, unsafeByte, unsafeByte
+	classes['%'], classes['?'], classes['/'], classes['.'] = queryByte, queryMark, segmentMark, segmentMark
+	return classes
+}()
+
+// IsNameByte reports whether names of fields, and hosts, usually have a byte.
+func IsNameByte(c byte) bool { return nameBytes[c] }
+
+var nameBytes = func() (is [256]bool) {
+	for _, c := range "-_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
+		is[c] = true
+	}
+	return is
+}()
+
+// CutLine cuts off the first line of a header, and reports whether it ends with CRLF.
+func CutLine(in []byte) (line, rest []byte, ok bool) {
+	end := bytes.IndexByte(in, '\n')
+	if end < 1 || in[end-1] != '\r' {
+		return nil, nil, false
+	}
+	return in[:end-1], in[end+1:], true
+}
+
+// cutField cuts a field line into a name and the value without the space around it.
+func cutField(line []byte) (name, value []byte, ok bool) {
+	colon := 0
+	for colon < len(line) && nameBytes[line[colon]] {
+		colon++
+	}
+	if colon == 0 || colon == len(line) || line[colon] != ':' {
+		return nil, nil, false
+	}
+	value = bytes.Trim(line[colon+1:], " ")
+	return line[:colon], value, isText(value)
+}
+
+// isText reports whether there are no controls in a text.
+func isText(text []byte) bool {
+	for _, c := range text {
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// isHost reports whether a text is a host as most are: a name or an IPv4 address, with
+// a port or without.
+func isHost(text []byte) bool {
+	host, port, hasPort := bytes.Cut(text, []byte(":"))
+	for _, c := range host {
+		if !nameBytes[c] && c != '.' {
+			return false
+		}
+	}
+	for _, c := range port {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(host) > 0 && (!hasPort || len(port) > 0)
+}
+
+// EqualName reports whether a text is a name, in whatever case, that is given in lower
+// case. Both have no bytes but those of names.
+func EqualName(text []byte, name string) bool {
+	if len(text) != len(name) {
+		return false
+	}
+	for i, c := range text {
+		if c|0x20 != name[i] {
+			return false
+		}
+	}
+	return true
+}

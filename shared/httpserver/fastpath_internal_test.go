@@ -1,0 +1,153 @@
+package httpserver
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// newFastConn returns a connection that waits for a request, and its client's end.
+func newFastConn(t *testing.T, answer func(*FastContext) bool) (*conn, net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &fasthttp.Server{ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute}
+	listener := Listener{Server: server, FastPath: Options{}.FastPath(nil, answer)}.Wrap(ln)
+	accepted, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.Close()
+		_ = accepted.Close()
+		_ = listener.Close()
+	})
+	c := connOf(accepted)
+	c.setState(fasthttp.StateIdle)
+	return c, client
+}
+
+const plainGet = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
+
+// A server that stops closes connections it believes to be idle. An answer that has
+// begun is sent all the same.
+func TestCloseWaitsForResponse(t *testing.T) {
+	t.Parallel()
+
+	begun, closed := make(chan struct{}), make(chan struct{})
+	route := Options{Listener: "closing"}.Route("short")
+	c, client := newFastConn(t, func(p *FastContext) bool {
+		close(begun)
+		<-closed
+		p.SetRoute(route)
+		p.SetBody([]byte("all of it"))
+		return true
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Read(make([]byte, 4096))
+		ended <- err
+		_ = c.Close()
+	}()
+	if _, err := io.WriteString(client, plainGet); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(closed)
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the server reads on: %v", err)
+	}
+	answer, err := io.ReadAll(client)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(string(answer), "\r\n\r\nall of it") {
+		t.Errorf("the answer is %q, %v", answer, err)
+	}
+}
+
+// A connection that is closed while it waits answers nothing more.
+func TestCloseWhileIdle(t *testing.T) {
+	t.Parallel()
+
+	c, client := newFastConn(t, func(*FastContext) bool {
+		t.Error("a request is answered")
+		return false
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Read(make([]byte, 4096))
+		ended <- err
+	}()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the server reads on: %v", err)
+	}
+	if answer, err := io.ReadAll(client); err != nil || len(answer) > 0 {
+		t.Errorf("the client is told %q, %v", answer, err)
+	}
+}
+
+// A program that drains leaves everything to the server.
+func TestNoFastPathWhileDraining(t *testing.T) {
+	t.Parallel()
+
+	c, client := newFastConn(t, func(*FastContext) bool {
+		t.Error("a request is answered")
+		return true
+	})
+	c.listener.draining.Store(true)
+	if _, err := io.WriteString(client, plainGet); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(plainGet))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != plainGet {
+		t.Errorf("what is left is %q, %v; want %q", got, err, plainGet)
+	}
+}
+
+// A request that had to wait until an answer before it was taken is answered as from
+// then: what was known before may no longer hold.
+func TestRequestTimeAfterSlowWrite(t *testing.T) {
+	t.Parallel()
+
+	route := Options{Listener: "taken"}.Route("short")
+	body := make([]byte, 64<<20) // more than the system's buffers hold
+	begun, second := make(chan struct{}), make(chan time.Time, 1)
+	var answered int
+	c, client := newFastConn(t, func(p *FastContext) bool {
+		p.SetRoute(route)
+		if answered++; answered == 1 {
+			close(begun)
+			p.SetBodyRaw(body)
+		} else {
+			second <- p.At
+		}
+		return true
+	})
+	go func() { _, _ = c.Read(make([]byte, 4096)) }()
+	if _, err := io.WriteString(client, plainGet+plainGet); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	begins := time.Now()
+	if _, err := io.CopyN(io.Discard, client, int64(len(body))); err != nil {
+		t.Fatal(err)
+	}
+	if at := <-second; at.Before(begins) {
+		t.Errorf("the second request is answered as %v before the first answer was taken", begins.Sub(at))
+	}
+}

@@ -1,0 +1,271 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// arrivals are the ways in which a request can begin to arrive: on a new connection, behind
+// an answer, together with the request before it, and byte for byte.
+var arrivals = []struct {
+	name, before string
+	byByte       bool
+}{
+	{name: "first"}, {name: "later", before: "answered"}, {name: "pipelined", before: "together"}, {name: "byte for byte", byByte: true},
+}
+
+// exchangeAs sends a request in one of those ways, and returns what comes back for it
+// until the server closes the connection. It is not closed after five seconds.
+func exchangeAs(t *testing.T, address, request, before string, byByte bool) (answer string, closed bool) {
+	t.Helper()
+	if before == "together" {
+		request = get + request
+	}
+	conn := send(t, address, "")
+	defer func() { _ = conn.Close() }()
+	reader := bufio.NewReader(conn)
+	if before == "answered" {
+		_, _ = io.WriteString(conn, get)
+		readAnswer(t, conn, reader)
+	}
+	size := len(request)
+	if byByte {
+		size = 1
+	}
+	for part := range slices.Chunk([]byte(request), size) {
+		if _, err := conn.Write(part); err != nil { // the server may refuse the beginning
+			break
+		}
+	}
+	if before == "together" {
+		readAnswer(t, conn, reader)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	got, err := io.ReadAll(reader)
+	return string(got), !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// readAnswer reads an answer, and returns its status and whether it is the last one.
+func readAnswer(t *testing.T, conn net.Conn, reader *bufio.Reader) (status int, last bool) {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	return response.StatusCode, response.Close
+}
+
+// What a proxy in front may read otherwise than the server is refused at once, and the
+// connection closes: nothing behind it is taken for a request.
+func TestAmbiguousHeads(t *testing.T) {
+	t.Parallel()
+	const (
+		head  = "POST /a HTTP/1.1\r\nHost: a\r\n"
+		chunk = "0\r\n\r\n"
+		next  = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+	)
+	for _, withFastPath := range []bool{true, false} {
+		e := newEcho(limits())
+		address := e.listen(t, withFastPath)
+		f := func(request string) {
+			t.Helper()
+			for _, way := range arrivals {
+				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
+					t.Parallel()
+					got, closed := exchangeAs(t, address, request, way.before, way.byByte)
+					if !strings.HasPrefix(got, "HTTP/1.1 400 ") || !strings.Contains(got, "Connection: close\r\n") || strings.Contains(got, "smuggled") || !closed {
+						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
+					}
+				})
+			}
+		}
+
+		// RFC 9112, section 6.1: both, in any order and case, and whatever one says.
+		f(head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
+		f(head + "transfer-encoding: Chunked\r\ncontent-length: 0\r\n\r\n" + chunk + next)
+		f(head + "Content-Length: 5\r\nTransfer-Encoding: identity\r\n\r\nhello" + next)
+		f("GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
+
+		// Lengths and codings of which nobody knows what they mean.
+		f(head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!" + next)
+		f(head + "Content-Length: 5, 6\r\n\r\nhello!" + next)
+		f(head + "Content-Length: +5\r\n\r\nhello" + next)
+		f(head + "Content-Length: 0x5\r\n\r\nhello" + next)
+		f(head + "Content-Length: -1\r\n\r\n" + next)
+		f(head + "Content-Length:\r\n\r\n" + next)
+		f(head + "Content-Length: 5 5\r\n\r\nhello" + next)
+		f(head + "Transfer-Encoding: gzip, chunked\r\n\r\n" + chunk + next)
+		f(head + "Transfer-Encoding: chunked, identity\r\n\r\n" + chunk + next)
+		f(head + "Transfer-Encoding: identity\r\n\r\n" + next)
+		f(head + "Transfer-Encoding: xchunked\r\n\r\n" + next)
+		f(head + "Transfer-Encoding:\r\n\r\n" + next)
+		f(head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
+		f("POST /a HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
+
+		// Names that are no tokens, and folded fields.
+		f(head + "Content- ength: 5\r\n\r\nhello" + next)
+		f(head + "Content Length: 5\r\n\r\nhello" + next)
+		f(head + "Content-Length : 5\r\n\r\nhello" + next)
+		f(head + "X\tY: 5\r\n\r\n" + next)
+		f(head + "X(Y): 5\r\n\r\n" + next)
+		f(head + ": 5\r\n\r\n" + next)
+		f(head + "X\r\n\r\n" + next)
+		f(head + "X: 1\r\n Content-Length: 5\r\n\r\nhello" + next)
+		f(head + "X: 1\r\n\tTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
+
+		// Lines that end with a bare LF, or have a bare CR in them.
+		f("GET /a HTTP/1.1\r\nHost: a\r\nX: 1\nY: 2\r\n\r\n" + next)
+		f("GET /a HTTP/1.1\r\nHost: a\r\nX: 1\n\r\n\r\n" + next)
+		f("GET /a HTTP/1.1\r\nHost: a\r\nX: 1\rY: 2\r\n\r\n" + next)
+	}
+}
+
+// A head whose fields end with a bare LF is refused before the time for it is over.
+func TestBareLineFeeds(t *testing.T) {
+	t.Parallel()
+	for _, withFastPath := range []bool{true, false} {
+		address := newEcho(limits()).listen(t, withFastPath) // which waits for a minute
+		for _, request := range []string{
+			"GET /a HTTP/1.1\nHost: a\n\n", "POST /a HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "GET /a HTTP/1.1\r\nHost: a\r\n\n", "GET /a HTTP/1.1\nHost: a\n",
+			"\r\nGET /a HTTP/1.1\r\nHost: a\nX: 1",
+		} {
+			for _, way := range arrivals {
+				if way.before == "together" { // where its beginning is, only the server knows
+					continue
+				}
+				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
+					t.Parallel()
+					if got, closed := exchangeAs(t, address, request, way.before, way.byByte); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !closed {
+						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What arrives in a body, or before a request line, is none of a head.
+func TestLineFeedsOutsideFields(t *testing.T) {
+	t.Parallel()
+	for _, withFastPath := range []bool{true, false} {
+		e := newEcho(limits())
+		address := e.listen(t, withFastPath)
+		for _, request := range []string{
+			"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\na\nb\n\nc",
+			"\r\n\r\nPOST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: Chunked\r\n\r\n6\r\na\nb\n\nc\r\n0\r\n\r\n",
+			"GET /a HTTP/1.0\r\n\r\n", "GET /a HTTP/1.1\nHost: a\r\nConnection: close\r\n\r\n", "\nGET /a HTTP/1.0\r\n\r\n", "\r\n\n\nGET /a HTTP/1.0\r\n\r\n",
+		} {
+			for _, way := range arrivals {
+				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
+					t.Parallel()
+					if got, closed := exchangeAs(t, address, request, way.before, way.byByte); !strings.HasPrefix(got, "HTTP/1.1 200 ") || !closed {
+						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Java's client writes 100-Continue, and waits for the answer to that before it sends a
+// body. A token has no case, and may stand in a list (RFC 9110, sections 5.6.1 and 10.1.1).
+func TestExpect(t *testing.T) {
+	t.Parallel()
+	for _, withFastPath := range []bool{true, false} {
+		address := newEcho(limits()).listen(t, withFastPath)
+		for _, fields := range []string{
+			"Expect: 100-continue\r\n", "Expect: 100-Continue\r\n", "expect:100-CONTINUE \r\n", "Expect: , 100-continue\r\n", "Expect: 100-continue,\r\n",
+			"Expect: 100-continue, 100-Continue\r\n", "Expect: other\r\nExpect: 100-Continue\r\n", "Expect: a=\"b\", 100-continue\r\n",
+		} {
+			for _, before := range []string{"", get} {
+				t.Run(fmt.Sprintf("%t %d %q", withFastPath, len(before), fields), func(t *testing.T) {
+					t.Parallel()
+					conn := send(t, address, before)
+					reader := bufio.NewReader(conn)
+					if before != "" {
+						readAnswer(t, conn, reader)
+					}
+					_, _ = io.WriteString(conn, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"+fields+"\r\n")
+					if got, _ := readAnswer(t, conn, reader); got != http.StatusContinue {
+						t.Fatalf("the first answer is %d; want 100", got)
+					}
+					_, _ = io.WriteString(conn, "hello")
+					if got, _ := readAnswer(t, conn, reader); got != http.StatusOK {
+						t.Errorf("the answer is %d; want 200", got)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A client that asks for the end of the connection, in whatever case and among whatever
+// else, reads to that end (RFC 9110, section 7.6.1).
+func TestConnectionClose(t *testing.T) {
+	t.Parallel()
+	for _, withFastPath := range []bool{true, false} {
+		address := newEcho(limits()).listen(t, withFastPath)
+		for fields, want := range map[string]bool{
+			"Connection: close\r\n": true, "Connection: Close\r\n": true, "connection:CLOSE \r\n": true, "Connection: keep-alive, Close\r\n": true,
+			"Connection: close, TE\r\n": true, "Connection: ,close,\r\n": true, "Connection: TE\r\nConnection: Close\r\n": true, "Connection: keep-alive\r\nConnection: close\r\n": true,
+			"": false, "Connection: keep-alive\r\n": false, "Connection: Keep-Alive, closed\r\n": false, "X: close\r\n": false,
+		} {
+			for _, before := range []string{"", get} {
+				t.Run(fmt.Sprintf("%t %d %q", withFastPath, len(before), fields), func(t *testing.T) {
+					t.Parallel()
+					conn := send(t, address, before)
+					reader := bufio.NewReader(conn)
+					if before != "" {
+						readAnswer(t, conn, reader)
+					}
+					_, _ = io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n")
+					if got, last := readAnswer(t, conn, reader); got != http.StatusOK || last != want {
+						t.Errorf("the answer is %d and says that the connection closes: %t; want %t", got, last, want)
+					}
+					_, _ = io.WriteString(conn, get)
+					_, err := reader.ReadByte()
+					if closed := err != nil && !errors.Is(err, os.ErrDeadlineExceeded); closed != want {
+						t.Errorf("the connection is closed: %t (%v); want %t", closed, err, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What arrives under TLS has any bytes in it.
+func TestHeadsUnderTLS(t *testing.T) {
+	t.Parallel()
+	certServer := httptest.NewTLSServer(nil) // of a certificate
+	t.Cleanup(certServer.Close)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httpserver.Options{Log: silent(), Limits: limits()}.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetConnectionClose() })
+	config := &tls.Config{Certificates: certServer.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	run(t, server, httpserver.Listener{Server: server, TLS: config}.Wrap(ln))
+	for range 20 {
+		conn := tls.Client(send(t, ln.Addr().String(), ""), &tls.Config{InsecureSkipVerify: true})
+		_, _ = io.WriteString(conn, get)
+		expect(t, receive(t, conn), "HTTP/1.1 200 ")
+	}
+}

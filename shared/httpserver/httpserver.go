@@ -1,0 +1,153 @@
+// Package serve runs fasthttp servers until they are told to stop, answers
+// faults, logs and counts requests, and offers operators health, metrics and
+// profiles.
+package httpserver
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/shared/version"
+)
+
+// Drain says how a program ends.
+type Drain struct {
+	Wait    time.Duration `env:"WAIT" envDefault:"0s" help:"time between failing /readyz and closing the listeners, so that balancers see it"`
+	Timeout time.Duration `env:"TIMEOUT" envDefault:"20s" help:"longest time that requests in flight are waited for"`
+}
+
+// Check returns an error that names a time which makes no sense.
+func (d Drain) Check() error {
+	for name, value := range map[string]time.Duration{"WAIT": d.Wait, "TIMEOUT": d.Timeout} {
+		if value < 0 {
+			return fmt.Errorf("%s is %s, but must not be negative", name, value)
+		}
+	}
+	return nil
+}
+
+// Listener is an address with the server behind it.
+type Listener struct {
+	Name       string // in the log: public, edges, operators
+	Setting    string // that holds the address, in errors: CORE_LISTEN
+	Address    Address
+	Server     *fasthttp.Server // its timeouts are taken over by Run
+	TLS        *tls.Config      // nil: plain HTTP
+	PeerLimits PeerLimits
+	FastPath   *FastPath // answers requests before the server does; nil: nothing does
+}
+
+// Wrap returns a listener that keeps the server's limits of time in its place, speaks TLS,
+// and has the fast path. It is for one that is open already; Run opens its own.
+func (l Listener) Wrap(ln net.Listener) net.Listener { return l.wrap(ln) }
+
+// Listeners are the addresses of a program, open, with the servers behind them.
+type Listeners struct {
+	listeners []Listener
+	sockets   []net.Listener
+}
+
+// Open opens the addresses of all listeners, or none, and waits for what the program needs
+// as Await does. Connections wait until Run. The first line of the log says what the
+// program was built from.
+func Open(ctx context.Context, log *slog.Logger, needs []Check, listeners ...Listener) (*Listeners, error) {
+	ls, err := open(listeners)
+	if err != nil {
+		return nil, err
+	}
+	build := version.Current()
+	log.InfoContext(ctx, "starting", "version", build.Version, "revision", build.Revision, "go", build.Go)
+	if err := CheckDependencies(ctx, log, needs...); err != nil {
+		ls.Close()
+		return nil, err
+	}
+	return ls, nil
+}
+
+func open(listeners []Listener) (*Listeners, error) {
+	ls := &Listeners{listeners: listeners}
+	for _, l := range listeners {
+		// Not ListenConfig with a context: its end must not cut the accept loop short.
+		ln, err := net.Listen("tcp", string(l.Address))
+		if err != nil {
+			ls.Close()
+			return nil, l.describeListenError(err, listeners[:len(ls.sockets)])
+		}
+		ls.sockets = append(ls.sockets, ln)
+	}
+	return ls, nil
+}
+
+// Close closes the addresses, if they are open still.
+func (ls *Listeners) Close() {
+	for _, ln := range ls.sockets {
+		_ = ln.Close()
+	}
+}
+
+// Run serves until ctx ends. Then health fails, and every answer is the last one on its
+// connection: it says Connection: close, so that clients do not send the next request on
+// a connection that is about to close. After drain.Wait the listeners close, and
+// requests in flight get drain.Timeout to finish. stopping, unless nil, is called when
+// the listeners close: it ends answers that are endless.
+func (ls *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func()) error {
+	listeners := ls.listeners
+	var servers errgroup.Group
+	failed := make(chan struct{}, len(listeners))
+	wrapped := make([]*deadlineListener, len(listeners))
+	for i, l := range listeners {
+		wrapped[i] = l.wrap(ls.sockets[i])
+		log.InfoContext(ctx, "listening", "listener", l.Name, "address", wrapped[i].Addr().String(), "tls", l.TLS != nil)
+		servers.Go(func() error {
+			if err := l.Server.Serve(wrapped[i]); err != nil {
+				failed <- struct{}{}
+				return fmt.Errorf("serve the %s listener: %w", l.Name, err)
+			}
+			return nil
+		})
+	}
+
+	select {
+	case <-ctx.Done():
+	case <-failed:
+	}
+	start := time.Now()
+	log.InfoContext(ctx, "draining", "wait", drain.Wait.String())
+	health.drain()
+	for _, dl := range wrapped {
+		dl.draining.Store(true)
+	}
+	select {
+	case <-failed:
+	case <-time.After(drain.Wait):
+	}
+	if stopping != nil {
+		stopping()
+	}
+
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain.Timeout)
+	defer cancel()
+	var shutdowns errgroup.Group
+	for _, l := range listeners {
+		shutdowns.Go(func() error {
+			if err := l.Server.ShutdownWithContext(deadline); err != nil {
+				return fmt.Errorf("requests were still in flight on the %s listener after %s: %w", l.Name, drain.Timeout, err)
+			}
+			return nil
+		})
+	}
+	err := shutdowns.Wait()
+	ls.Close() // a server that had not begun to serve was not shut down, and must not begin
+	if err == nil {
+		err = servers.Wait()
+	}
+	log.InfoContext(ctx, "stopped", "after", time.Since(start).Round(time.Millisecond).String())
+	return err
+}

@@ -1,0 +1,302 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// program is a run of listeners: a public and an operators' listener.
+type program struct {
+	addresses map[string]string // by listener, as the log tells
+	stop      context.CancelFunc
+	ended     chan error
+}
+
+// launch runs listeners at free ports until the test, or stop, ends it.
+func launch(t *testing.T, health *httpserver.Health, drain httpserver.Drain, stopping func(), public fasthttp.RequestHandler) *program {
+	t.Helper()
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &program{addresses: map[string]string{}, stop: cancel, ended: make(chan error, 1)}
+	lines, out := io.Pipe()
+	go func() {
+		listeners, err := httpserver.Open(ctx, slog.New(slog.NewJSONHandler(out, nil)), nil,
+			httpserver.Listener{Name: "public", Address: "127.0.0.1:0", Server: opts.NewServer(public)},
+			httpserver.Listener{Name: "operators", Address: "127.0.0.1:0", Server: httpserver.OperatorServer(opts, health, prometheus.NewRegistry(), false)},
+		)
+		if err == nil {
+			err = listeners.Run(ctx, slog.New(slog.NewJSONHandler(out, nil)), health, drain, stopping)
+		}
+		p.ended <- err
+		_ = out.Close()
+	}()
+	scanner := bufio.NewScanner(lines)
+	for len(p.addresses) < 2 && scanner.Scan() {
+		var line struct{ Msg, Listener, Address string }
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		if line.Msg == "listening" {
+			p.addresses[line.Listener] = line.Address
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	return p
+}
+
+// readiness returns the status of /readyz.
+func (p *program) readiness(t *testing.T) int {
+	t.Helper()
+	status, _, err := fasthttp.Get(nil, "http://"+p.addresses["operators"]+"/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+func TestReadyOnceReadyUntilItDrains(t *testing.T) {
+	t.Parallel()
+
+	var trouble atomic.Pointer[error]
+	set := func(err error) { trouble.Store(&err) }
+	health := httpserver.NewHealth(
+		httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return *trouble.Load() }},
+		httpserver.Check{Name: "objects", Optional: true, Probe: func(context.Context) error { return errors.New("away") }},
+	)
+	set(errors.New("not yet"))
+	drain := httpserver.Drain{Wait: time.Minute, Timeout: time.Minute}
+	p := launch(t, health, drain, nil, func(*fasthttp.RequestCtx) {})
+	f := func(moment string, status int, want string) {
+		t.Helper()
+		got, body, err := fasthttp.Get(nil, "http://"+p.addresses["operators"]+"/readyz")
+		if err != nil || got != status || string(body) != want {
+			t.Errorf("%s, /readyz is %d %s, %v; want %d %s", moment, got, body, err, status, want)
+		}
+	}
+
+	f("at first", 503, `{"ready":false,"checks":{"objects":"away","postgres":"not yet"}}`)
+	if err := httpserver.Probe(p.addresses["operators"]); err == nil || !strings.Contains(err.Error(), "not yet") {
+		t.Errorf("Probe says %v; want it to say why", err)
+	}
+	set(nil)
+	f("once the database answers", 200, `{"ready":true,"checks":{"objects":"away","postgres":"ok"}}`)
+	if err := httpserver.Probe(p.addresses["operators"]); err != nil {
+		t.Errorf("Probe: %v", err)
+	}
+	set(errors.New("lost"))
+	f("when the database is lost", 200, `{"ready":true,"checks":{"objects":"away","postgres":"lost"}}`)
+	set(nil)
+	p.stop()
+	for p.readiness(t) != 503 {
+		continue
+	}
+	f("when it drains", 503, `{"ready":false,"draining":true,"checks":{"objects":"away","postgres":"ok"}}`)
+}
+
+// The order of an end: first /readyz fails while requests are still taken, then
+// the listeners close, then what is in flight finishes.
+func TestRunDrains(t *testing.T) {
+	t.Parallel()
+
+	arrived, release := make(chan struct{}), make(chan struct{})
+	stopping := make(chan struct{})
+	health := httpserver.NewHealth()
+	p := launch(t, health, httpserver.Drain{Wait: 2 * time.Second, Timeout: time.Minute}, func() { close(stopping) }, func(rc *fasthttp.RequestCtx) {
+		if string(rc.Path()) == "/slow" {
+			close(arrived)
+			<-release
+		}
+		rc.SetBodyString("done")
+	})
+	public := "http://" + p.addresses["public"]
+	if got := p.readiness(t); got != 200 {
+		t.Fatalf("/readyz is %d before the drain", got)
+	}
+
+	slow := make(chan error, 1)
+	go func() {
+		status, body, err := fasthttp.Get(nil, public+"/slow")
+		if err == nil && (status != 200 || string(body) != "done") {
+			err = errors.New(string(body))
+		}
+		slow <- err
+	}()
+	<-arrived
+	p.stop()
+	for p.readiness(t) != 503 {
+		continue
+	}
+	// A connection that stays open would be closed just as a request is on its way.
+	expect(t, receive(t, send(t, p.addresses["public"], get)), "HTTP/1.1 200 ", "Connection: close\r\n", "done")
+	if _, body, err := fasthttp.Get(nil, public+"/"); err != nil || string(body) != "done" {
+		t.Errorf("between failing /readyz and closing the listeners, a request gets %q, %v", body, err)
+	}
+	select {
+	case <-stopping:
+		t.Error("endless answers are stopped before the listeners close")
+	default:
+	}
+
+	<-stopping
+	for { // the listeners close at the same moment, but not in this goroutine
+		conn, err := net.Dial("tcp", p.addresses["public"])
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			break
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	select {
+	case err := <-p.ended:
+		t.Fatalf("Run returned %v with a request in flight", err)
+	case err := <-slow:
+		t.Fatalf("the request in flight ended with %v", err)
+	default:
+	}
+	close(release)
+	if err := <-slow; err != nil {
+		t.Errorf("the request in flight: %v", err)
+	}
+	if err := <-p.ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestRunNamesListenerOfCutRequests(t *testing.T) {
+	t.Parallel()
+
+	arrived, release := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	p := launch(t, httpserver.NewHealth(), httpserver.Drain{Timeout: 10 * time.Millisecond}, nil, func(*fasthttp.RequestCtx) {
+		close(arrived)
+		<-release
+	})
+	go func() { _, _, _ = fasthttp.Get(nil, "http://"+p.addresses["public"]) }()
+	<-arrived
+	p.stop()
+	if err := <-p.ended; err == nil || !strings.Contains(err.Error(), "public") {
+		t.Errorf("Run: %v; want an error that names the listener", err)
+	}
+}
+
+// A program that is told to stop while it starts ends, whether its servers serve already
+// or not.
+func TestRunEndsWhileStarting(t *testing.T) {
+	t.Parallel()
+
+	for range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		listeners, err := httpserver.Open(ctx, silent(), nil,
+			httpserver.Listener{Name: "public", Address: "127.0.0.1:0", Server: &fasthttp.Server{}},
+			httpserver.Listener{Name: "operators", Address: "127.0.0.1:0", Server: &fasthttp.Server{}},
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := listeners.Run(ctx, silent(), httpserver.NewHealth(), httpserver.Drain{Timeout: time.Minute}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpenAllOrNone(t *testing.T) {
+	t.Parallel()
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	takenPort := netip.MustParseAddrPort(taken.Addr().String()).Port()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := free.Addr().String()
+	_ = free.Close()
+	f := func(address, want string) {
+		t.Helper()
+		_, err := httpserver.Open(t.Context(), silent(), nil,
+			httpserver.Listener{Setting: "X_LISTEN", Address: httpserver.Address(first)},
+			httpserver.Listener{Setting: "X_OPS_LISTEN", Address: httpserver.Address(address)},
+		)
+		if err == nil || err.Error() != want {
+			t.Errorf("listening at %q: %v; want %q", address, err, want)
+		}
+		if conn, err := net.Dial("tcp", first); err == nil {
+			_ = conn.Close()
+			t.Errorf("the first listener stays open when the second cannot listen at %q", address)
+		}
+	}
+
+	f(taken.Addr().String(), fmt.Sprintf("X_OPS_LISTEN is %s, which is taken by another program: stop it, or choose another address, as in X_OPS_LISTEN=127.0.0.1:%d",
+		taken.Addr(), takenPort+100))
+	f(first, fmt.Sprintf("X_OPS_LISTEN is %[1]s, which is taken by X_LISTEN=%[1]s: each needs an address of its own", first))
+	f(strings.Replace(first, "127.0.0.1", "0.0.0.0", 1), fmt.Sprintf("X_OPS_LISTEN is %s, which is taken by X_LISTEN=%s: each needs an address of its own",
+		strings.Replace(first, "127.0.0.1", "0.0.0.0", 1), first))
+	f("192.0.2.1:8080", "X_OPS_LISTEN is 192.0.2.1:8080, but no interface of this machine has that address")
+	f("nowhere.invalid:8080", "X_OPS_LISTEN is nowhere.invalid:8080, but that name leads to no address")
+}
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+
+	for _, right := range []string{"127.0.0.1:8080", ":8080", "[::1]:8080", "[fe80::1%eth0]:8080", "localhost:0", "core.example.org:65535"} {
+		var address httpserver.Address
+		if err := address.UnmarshalText([]byte(right)); err != nil || string(address) != right {
+			t.Errorf("%q: %q, %v", right, address, err)
+		}
+	}
+	f := func(wrong, want string) {
+		t.Helper()
+		if err := new(httpserver.Address).UnmarshalText([]byte(wrong)); err == nil || err.Error() != want {
+			t.Errorf("%q: %v; want %q", wrong, err, want)
+		}
+	}
+	const form = ", but must be an address and a port, as in 127.0.0.1:8080 or [::1]:8080"
+	f("", `is ""`+form)
+	f("127.0.0.1", `is "127.0.0.1"`+form)
+	f("8080", `is "8080"`+form)
+	f("::1:8080", `is "::1:8080"`+form)
+	f("http://127.0.0.1:8080", `is "http://127.0.0.1:8080"`+form)
+	f("127.0.0.1:http", `is "127.0.0.1:http", but its port must be a number from 0 to 65535`)
+	f("127.0.0.1:65536", `is "127.0.0.1:65536", but its port must be a number from 0 to 65535`)
+	f("127.0.0.1:-1", `is "127.0.0.1:-1", but its port must be a number from 0 to 65535`)
+	f("127.0.0.1:", `is "127.0.0.1:", but its port must be a number from 0 to 65535`)
+	f("256.0.0.1:8080", `is "256.0.0.1:8080", but "256.0.0.1" is neither an IP address nor a name`)
+	f("*:8080", `is "*:8080", but "*" is neither an IP address nor a name`)
+	f("my host:8080", `is "my host:8080", but "my host" is neither an IP address nor a name`)
+}
+
+func TestProbeNamesTheAddress(t *testing.T) {
+	t.Parallel()
+
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := closed.Addr().String()
+	_ = closed.Close()
+	if err := httpserver.Probe(address); err == nil || !strings.Contains(err.Error(), address) {
+		t.Errorf("Probe of a closed port: %v; want an error that names it", err)
+	}
+}

@@ -1,0 +1,51 @@
+package httpservertest
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Response is an answer that was read to its end.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// client follows no redirects and takes bodies as they are.
+var client = &http.Client{
+	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// Get sends a GET request.
+func Get(tb testing.TB, url string) Response {
+	tb.Helper()
+	return Call(tb, client, http.MethodGet, url, nil, "")
+}
+
+// Call sends a request by a client; nil is one that follows no redirects.
+func Call(tb testing.TB, by *http.Client, method, url string, header http.Header, body string) Response {
+	tb.Helper()
+	if by == nil {
+		by = client
+	}
+	request, err := http.NewRequestWithContext(tb.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	maps.Copy(request.Header, header)
+	response, err := by.Do(request)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return Response{Status: response.StatusCode, Header: response.Header, Body: string(content)}
+}

@@ -1,0 +1,142 @@
+package httpservertest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/textproto"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Answer is an answer as its client sees it.
+type Answer struct {
+	Status int
+	ID     string // X-Request-ID, "generated" if it is not the request's
+	Header http.Header
+	Body   string
+}
+
+// IsLast reports whether the answer says that the connection closes behind it.
+func (a Answer) IsLast() bool {
+	return strings.Contains(strings.ToLower(strings.Join(a.Header["Connection"], ",")), "close")
+}
+
+// ErrStatusLine is that of an answer which does not begin with a status line of HTTP/1.
+var ErrStatusLine = errors.New("no status line")
+
+// exchangeTimeout is how long a server may take for all answers on a connection.
+const exchangeTimeout = 20 * time.Second
+
+// Exchange sends a stream on a connection of its own and then its end. It returns the
+// answers until the server closes the connection. An error says that the server did not,
+// or that what it sent is no HTTP.
+func Exchange(ctx context.Context, address string, s Stream) ([]Answer, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", address, err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(exchangeTimeout)); err != nil {
+		return nil, fmt.Errorf("set a deadline: %w", err)
+	}
+	var answers []Answer
+	reader := bufio.NewReader(conn)
+	if s.Opened {
+		if _, err := io.WriteString(conn, opening); err != nil {
+			return nil, fmt.Errorf("send the opening: %w", err)
+		}
+		answer, err := read(reader)
+		if err != nil {
+			return nil, fmt.Errorf("the opening: %w", err)
+		}
+		answers = append(answers, answer)
+	}
+	go s.send(conn)
+	for {
+		if _, err := reader.Peek(1); err != nil {
+			if timeout, ok := err.(net.Error); ok && timeout.Timeout() { //nolint:errorlint // it comes from the connection
+				return answers, fmt.Errorf("after %d answers the connection is still open: %w", len(answers), err)
+			}
+			return answers, nil // the end, or a reset since not all was read
+		}
+		answer, err := read(reader)
+		if err != nil {
+			return answers, fmt.Errorf("answer %d: %w", len(answers)+1, err)
+		}
+		answers = append(answers, answer)
+	}
+}
+
+// send sends the stream and its end.
+func (s Stream) send(conn net.Conn) {
+	for segment := range s.segments {
+		if _, err := conn.Write(segment); err != nil { // a server may close before it has read all
+			return
+		}
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+}
+
+func isResponse(reader *bufio.Reader) bool {
+	const version = "HTTP/1.1 "
+	begin, _ := reader.Peek(len(version))
+	return string(begin) == version
+}
+
+// generatedID are ids of requests that no client has named.
+var generatedID = regexp.MustCompile("^[0-9a-f]{16}$")
+
+// read reads one answer. What is compared here has no body that begins as an answer does,
+// so one that seems to is the next answer behind that to a HEAD request.
+func read(reader *bufio.Reader) (Answer, error) {
+	text := textproto.NewReader(reader)
+	line, err := text.ReadLine()
+	if err != nil {
+		return Answer{}, fmt.Errorf("read the status line: %w", err)
+	}
+	version, rest, _ := strings.Cut(line, " ")
+	code, _, _ := strings.Cut(rest, " ")
+	status, err := strconv.Atoi(code)
+	if err != nil || version != "HTTP/1.1" && version != "HTTP/1.0" {
+		return Answer{}, fmt.Errorf("%w: %q", ErrStatusLine, line)
+	}
+	fields, err := text.ReadMIMEHeader()
+	if err != nil {
+		return Answer{}, fmt.Errorf("read the header after %q: %w", line, err)
+	}
+	a := Answer{Status: status, ID: fields.Get("X-Request-Id"), Header: http.Header(fields)}
+	body := io.Reader(reader)
+	length, lengthErr := strconv.ParseInt(fields.Get("Content-Length"), 10, 64)
+	switch {
+	case status < http.StatusOK || status == http.StatusNoContent || status == http.StatusNotModified || a.ID != openingID && isResponse(reader):
+		body = strings.NewReader("")
+	case fields.Get("Transfer-Encoding") != "":
+		body = httputil.NewChunkedReader(reader)
+	case lengthErr == nil:
+		body = io.LimitReader(reader, length)
+	}
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return a, fmt.Errorf("read the body after %q: %w", line, err)
+	}
+	if fields.Get("Transfer-Encoding") != "" { // the empty line behind the last chunk
+		_, _ = text.ReadLine()
+	}
+	a.Body = string(content)
+	delete(a.Header, "Date")
+	delete(a.Header, "X-Request-Id")
+	if generatedID.MatchString(a.ID) {
+		a.ID = "generated"
+	}
+	return a, nil
+}

@@ -1,0 +1,231 @@
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
+	"github.com/veneer-skins/veneer/shared/tracing"
+)
+
+// Handler answers a request or says why not. What it hands on must not keep rc
+// nor bytes taken from it: both are used again once it returns. ctx bounds the
+// work; it does not end when the client goes away.
+type Handler func(ctx context.Context, rc *fasthttp.RequestCtx) error
+
+// Limits bounds what one client can take of a server.
+type Limits struct {
+	ReadTimeout    time.Duration `env:"READ_TIMEOUT" envDefault:"10s" help:"longest time in which a whole request must arrive"`
+	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"60s" help:"longest time in which a whole upload must arrive"`
+	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s" help:"longest time in which a whole answer must be taken"`
+	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time a connection stays open without a request"`
+	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
+	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 80 KiB while a large request arrives, and up to 36 KiB more with TLS; beyond them a new one is answered with 503, or takes the place of the oldest of the client network (IPv4 /24, IPv6 /56) that has the most, if that has more than a 64th and more than the new one's network; until evicted ones have ended, an eighth more are open"`
+	BodiesBytes    int           `env:"BODIES_BYTES" envDefault:"67108864" help:"most bytes that all request bodies of a listener take at once; bodies of up to 8 KiB take none. Several of one client network (IPv4 /24, IPv6 /56) take at most three quarters. When they are used up, the slowest body that arrives with less than 16 KiB a second is ended with 408, and if there is none, a new one is refused with 503"`
+
+	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, trusted proxies left out; those beyond are closed unanswered; 0 for any number"`
+	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" help:"most requests a second of one client address on the public listener; those beyond are answered 429; 0, the faster, for any number"`
+	AddressBurst       int `env:"ADDRESS_BURST" envDefault:"100" help:"most of those requests at once, after a pause"`
+}
+
+// minBodiesBytes is the least budget of bodies, the largest upload by default and its form.
+const minBodiesBytes = 2 << 20
+
+// maxAddressRate bounds limits of an address, far beyond any that limits: times between
+// requests are reckoned in nanoseconds.
+const maxAddressRate = 1_000_000
+
+// Check returns an error that names a limit which makes no sense. Only those of one
+// address can be switched off: without another one client could take everything.
+func (l Limits) Check() error {
+	for name, value := range map[string]time.Duration{
+		"READ_TIMEOUT": l.ReadTimeout, "UPLOAD_TIMEOUT": l.UploadTimeout, "WRITE_TIMEOUT": l.WriteTimeout,
+		"IDLE_TIMEOUT": l.IdleTimeout, "WORK_TIMEOUT": l.WorkTimeout,
+	} {
+		if value <= 0 {
+			return fmt.Errorf("%s is %s, but must be longer than 0", name, value)
+		}
+	}
+	if l.HeaderBytes < 1024 {
+		return fmt.Errorf("HEADER_BYTES is %d, but must be at least 1024", l.HeaderBytes)
+	}
+	if l.BodiesBytes < minBodiesBytes {
+		return fmt.Errorf("BODIES_BYTES is %d, but must be at least %d", l.BodiesBytes, minBodiesBytes)
+	}
+	if l.MaxConnections < 1 {
+		return fmt.Errorf("MAX_CONNECTIONS is %d, but must be at least 1", l.MaxConnections)
+	}
+	for name, value := range map[string]int{
+		"ADDRESS_CONNECTIONS": l.AddressConnections, "ADDRESS_REQUESTS": l.AddressRequests, "ADDRESS_BURST": l.AddressBurst,
+	} {
+		if value < 0 || value > maxAddressRate {
+			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, maxAddressRate)
+		}
+	}
+	if l.AddressRequests > 0 && l.AddressBurst < 1 {
+		return fmt.Errorf("ADDRESS_BURST is %d, but must be at least 1", l.AddressBurst)
+	}
+	return nil
+}
+
+// unavailableLogRate is how many requests answered with 503 a server logs a second, and its fast
+// path as many.
+const unavailableLogRate = 100
+
+func newUnavailableLog() *ratelimit.Limiter[struct{}] {
+	return ratelimit.New[struct{}](unavailableLogRate, time.Second, unavailableLogRate)
+}
+
+// Options makes fasthttp servers and handlers out of handlers that return errors.
+type Options struct {
+	Listener string // its name in the log and the metrics: public, edges, operators
+	Log      *slog.Logger
+	// LogSampleRate is the share of requests that are logged besides those that fail
+	// through no fault of the client's.
+	LogSampleRate float64
+	Limits        Limits
+	// TrustedProxies finds the addresses of clients.
+	Proxies *TrustedProxies
+	// Tracer, unless nil, has requests traced.
+	Tracer *tracing.Tracer
+	// Mark, unless nil, sets the headers that every answer has on those to requests that
+	// are not read, which reach no handler.
+	DefaultHeaders func(*fasthttp.RequestCtx)
+
+	unavailableLog *ratelimit.Limiter[struct{}] // of the lines about 503s; each server has its own
+}
+
+// NewServer returns a server for a handler. Requests that fasthttp itself refuses are
+// answered, counted and logged like all others. A panic is answered as an internal
+// error and ends nothing else. The handler is called when the head and the first byte of
+// a body have arrived; it reads the rest by ReadBody or OpenBody, or leaves it alone.
+func (d Options) NewServer(handler fasthttp.RequestHandler) *fasthttp.Server {
+	d.unavailableLog = newUnavailableLog()
+	other, badRequest, connLimit := d.Route("other"), d.Route("bad_request"), d.Route("conn_limit")
+	o := &instrumentation{Options: d, inFlight: requestRegistry.inFlightFor(d.Listener), budget: newBudget(d.Listener, int64(d.Limits.BodiesBytes))}
+	safeHandler := recoverPanic(d.validateHead(badRequest, handler))
+	return &fasthttp.Server{
+		Handler: func(rc *fasthttp.RequestCtx) { o.serve(rc, rc.Time(), other, safeHandler) },
+		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
+			route := badRequest
+			if errors.Is(err, errTooManyConns) {
+				route = connLimit
+			}
+			o.serve(rc, time.Now(), route, recoverPanic(func(rc *fasthttp.RequestCtx) {
+				if d.DefaultHeaders != nil {
+					d.DefaultHeaders(rc)
+				}
+				WriteError(rc, d.requestFault(err))
+			}))
+			if c := connOf(rc.Conn()); c != nil {
+				c.lingerOnClose.Store(true) // what follows is not read
+			}
+		},
+		Concurrency:           d.Limits.MaxConnections,
+		ReadBufferSize:        d.Limits.HeaderBytes,
+		WriteBufferSize:       writeBuffer,
+		ReadTimeout:           d.Limits.ReadTimeout,
+		WriteTimeout:          d.Limits.WriteTimeout,
+		IdleTimeout:           d.Limits.IdleTimeout,
+		HeaderReceived:        headReceived,
+		StreamRequestBody:     true,
+		MaxRequestBodySize:    1, // so much of a body is read before the handler is called, the least there is
+		CloseOnShutdown:       true,
+		NoDefaultServerHeader: true,
+		NoDefaultContentType:  true,
+		SecureErrorLogMessage: true,
+		Logger:                debugLogger{d.Log},
+		// fasthttp would write files of large forms to disk, and every form anew.
+		DisablePreParseMultipartForm: true,
+	}
+}
+
+// recoverPanic returns a handler that answers where another one panics.
+func recoverPanic(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(rc *fasthttp.RequestCtx) {
+		defer func() {
+			if caught := recover(); caught != nil {
+				// What every answer has, set already, stays.
+				rc.Response.Header.Del(fasthttp.HeaderCacheControl)
+				rc.Response.Header.Del(fasthttp.HeaderETag)
+				WriteError(rc, fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
+			}
+		}()
+		handler(rc)
+	}
+}
+
+// requestFault returns the fault of a request that has no handler.
+func (d Options) requestFault(err error) error {
+	switch {
+	case errors.Is(err, errTooManyConns):
+		return &fault.Error{Kind: fault.Unavailable, Message: "There are too many connections at the moment. Please try again.", RetryAfter: time.Second}
+	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
+		return fault.New(fault.HeaderTooLarge, "The header block is larger than %d bytes.", d.Limits.HeaderBytes)
+	default:
+		return readFault(err)
+	}
+}
+
+// readFault returns the fault of a request that could not be read.
+func readFault(err error) error {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return fault.New(fault.Timeout, "The request did not arrive in time.")
+	}
+	return fault.New(fault.Malformed, "The request is no valid HTTP.")
+}
+
+// Handle returns a fasthttp handler that gives h a bounded time and answers its
+// error.
+func (d Options) Handle(h Handler) fasthttp.RequestHandler {
+	return d.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		ctx, cancel := d.RequestContext(rc)
+		defer cancel()
+		return h(ctx, rc)
+	})
+}
+
+// RequestContext returns a context that bounds the work on a request, as from now, and is a part
+// of its trace.
+func (d Options) RequestContext(rc *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
+	ctx := context.Background()
+	if r := stateOf(rc); r != nil && r.span != nil {
+		ctx = trace.ContextWithSpan(ctx, r.span)
+	}
+	return context.WithTimeout(ctx, d.Limits.WorkTimeout)
+}
+
+// HandleNoContext returns a fasthttp handler that answers h's error, as Handle does, but
+// makes no context: for paths where that would cost too much. Should such a
+// request have to wait for something after all, Bound bounds that.
+func (d Options) HandleNoContext(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
+	return func(rc *fasthttp.RequestCtx) {
+		err := h(rc)
+		if err == nil {
+			return
+		}
+		if errors.Is(err, context.DeadlineExceeded) && fault.KindOf(err) == fault.Internal {
+			err = &fault.Error{Kind: fault.Unavailable, Message: "This took too long. Please try again.", RetryAfter: time.Second, Cause: err}
+		}
+		WriteError(rc, err)
+	}
+}
+
+// debugLogger gives fasthttp's complaints about single connections, which any client
+// can cause, to the log's lowest level.
+type debugLogger struct{ log *slog.Logger }
+
+func (l debugLogger) Printf(format string, args ...any) {
+	l.log.Debug("connection trouble", "error", fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,433 @@
+package httpserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// limits are generous, so that only a test which sets others meets them.
+func limits() httpserver.Limits {
+	return httpserver.Limits{
+		ReadTimeout: time.Minute, UploadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, WorkTimeout: time.Minute,
+		HeaderBytes: 4096, MaxConnections: 100, BodiesBytes: 64 << 20,
+	}
+}
+
+// bodyHandler returns a handler that reads a body of at most limit bytes, within a time, and then
+// calls h.
+func bodyHandler(opts httpserver.Options, limit int, timeout time.Duration, h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	route := opts.Route("POST /").AcceptBody(limit, timeout)
+	return opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		route.AssignTo(rc)
+		if err := httpserver.ReadBody(rc); err != nil {
+			return err
+		}
+		h(rc)
+		return nil
+	})
+}
+
+// start serves a server in memory until the test ends and returns its clients'
+// end.
+func start(t *testing.T, server *fasthttp.Server) *fasthttputil.InmemoryListener {
+	t.Helper()
+	listener := fasthttputil.NewInmemoryListener()
+	run(t, server, listener)
+	return listener
+}
+
+// exchangeRaw sends bytes and returns all that comes back until the server closes
+// the connection.
+func exchangeRaw(t *testing.T, listener *fasthttputil.InmemoryListener, sent string) string {
+	t.Helper()
+	conn, err := listener.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	var writer sync.WaitGroup
+	writer.Go(func() { _, _ = io.WriteString(conn, sent) }) // the server may close before it has read all
+	got, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	writer.Wait()
+	return string(got)
+}
+
+// getPath sends a GET request and closes the connection behind it.
+func getPath(t *testing.T, listener *fasthttputil.InmemoryListener, path, headers string) string {
+	t.Helper()
+	return exchangeRaw(t, listener, "GET "+path+" HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+headers+"\r\n")
+}
+
+func expect(t *testing.T, answer string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(answer, part) {
+			t.Errorf("the answer lacks %q:\n%s", part, answer)
+		}
+	}
+}
+
+func TestPanicEndsOneRequest(t *testing.T) {
+	t.Parallel()
+
+	var out strings.Builder
+	opts := httpserver.Options{Log: slog.New(slog.NewTextHandler(&out, nil)), Limits: limits()}
+	listener := start(t, opts.NewServer(opts.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+		if string(rc.Path()) == "/panic" {
+			rc.Response.Header.Set("Cache-Control", "public, max-age=60")
+			rc.SetBodyString("half an answer")
+			panic("the secret is out")
+		}
+		return httpserver.WriteJSON(rc, fasthttp.StatusOK, "well")
+	})))
+
+	answer := getPath(t, listener, "/panic", "X-Request-ID: abc-123\r\n")
+	expect(t, answer, "HTTP/1.1 500 ", `{"code":10,"message":"Something went wrong on our side."}`, "X-Request-Id: abc-123\r\n", "Cache-Control: no-store\r\n")
+	if strings.Contains(answer, "secret") || strings.Contains(answer, "half") {
+		t.Errorf("the answer tells too much:\n%s", answer)
+	}
+	expect(t, out.String(), "request_id=abc-123", "the secret is out", "door_test.go")
+
+	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 200 ", `"well"`)
+}
+
+func TestBadRequestResponses(t *testing.T) {
+	t.Parallel()
+
+	f := func(sent string, parts ...string) {
+		t.Helper()
+		opts := httpserver.Options{Log: silent(), Limits: limits()}
+		listener := start(t, opts.NewServer(bodyHandler(opts, 1024, 0, func(rc *fasthttp.RequestCtx) {
+			t.Errorf("the handler is called with %d bytes", len(rc.PostBody()))
+		})))
+		expect(t, exchangeRaw(t, listener, sent), append(parts, `"message":"`, "Cache-Control: no-store\r\n", "Connection: close\r\n", "application/json")...)
+	}
+
+	const head = "POST / HTTP/1.1\r\nHost: veneer.test\r\n"
+	f("nonsense\r\n\r\n", "HTTP/1.1 400 ", `"code":4`)
+	f("GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 5000)+"\r\n\r\n", "HTTP/1.1 431 ", `"code":4`)
+	f(head+"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n", "HTTP/1.1 400 ", `"code":4`)
+}
+
+// serveTCP serves on a real socket until the test ends, and returns its address.
+// In memory, timeouts and what is in flight are of another kind.
+func serveTCP(t *testing.T, server *fasthttp.Server) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, server, httpserver.Listener{Server: server}.Wrap(ln))
+	return ln.Addr().String()
+}
+
+// run serves a listener until the test ends.
+func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// send opens a connection to an address and sends something.
+func send(t *testing.T, address, sent string) net.Conn {
+	t.Helper()
+	return sendFrom(t, "127.0.0.1", address, sent)
+}
+
+// sendFrom connects from an address of this machine.
+func sendFrom(t *testing.T, from, address, sent string) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, sent); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// receive returns all that comes back until the server closes the connection.
+func receive(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+func TestSlowRequestTimesOut(t *testing.T) {
+	t.Parallel()
+
+	f := func(sent string, shorten func(*httpserver.Limits)) {
+		t.Helper()
+		bounds := limits()
+		shorten(&bounds)
+		opts := httpserver.Options{Log: silent(), Limits: bounds}
+		never := func(*fasthttp.RequestCtx) { t.Error("the handler is called") }
+		others, uploads := bodyHandler(opts, 1024, 0, never), bodyHandler(opts, 1024, bounds.UploadTimeout, never)
+		server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
+			if string(rc.Path()) == "/uploads" {
+				uploads(rc)
+			} else {
+				others(rc)
+			}
+		})
+		expect(t, receive(t, send(t, serveTCP(t, server), sent)), "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
+	}
+
+	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 10\r\n\r\nhalf"
+	reading := func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond }
+	f("GET / HTTP/1.1\r\nHost: ven", reading)
+	f("POST /"+rest, reading)
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 10\r\n\r\n", reading)
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf", reading)
+	f("POST /uploads"+rest, func(l *httpserver.Limits) { l.UploadTimeout = 50 * time.Millisecond })
+	f("POST http://veneer.test/uploads?x=1"+rest, func(l *httpserver.Limits) { l.UploadTimeout = 50 * time.Millisecond })
+}
+
+// A large file over a slow line takes longer than other requests may, and the
+// time to work on it begins when it is there.
+func TestUploadTimeout(t *testing.T) {
+	t.Parallel()
+	bounds := limits()
+	bounds.ReadTimeout = 250 * time.Millisecond
+	opts := httpserver.Options{Log: silent(), Limits: bounds}
+	deadlines := make(chan time.Time, 1)
+	answer := func(rc *fasthttp.RequestCtx) {
+		ctx, cancel := opts.RequestContext(rc)
+		defer cancel()
+		deadline, _ := ctx.Deadline()
+		deadlines <- deadline
+		rc.SetBody(rc.PostBody())
+	}
+	others, uploads := bodyHandler(opts, 4, 0, answer), bodyHandler(opts, 10, bounds.UploadTimeout, answer)
+	address := serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		if string(rc.Path()) == "/uploads" {
+			uploads(rc)
+		} else {
+			others(rc)
+		}
+	}))
+
+	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: "
+	upload := send(t, address, "POST /uploads"+rest+"10\r\n\r\nfirst")
+	for range 2 { // by then its time, too, would be over
+		expect(t, receive(t, send(t, address, "POST /"+rest+"4\r\n\r\nfi")), "HTTP/1.1 408 ")
+	}
+	complete := time.Now()
+	if _, err := io.WriteString(upload, "+last"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, receive(t, upload), "HTTP/1.1 200 ", "\r\n\r\nfirst+last")
+	select {
+	case deadline := <-deadlines:
+		if deadline.Before(complete.Add(bounds.WorkTimeout)) {
+			t.Errorf("the work may last until %v, less than %v from %v", deadline, bounds.WorkTimeout, complete)
+		}
+	default:
+		t.Error("the handler was not called")
+	}
+	expect(t, receive(t, send(t, address, "POST /uploads"+rest+"11\r\n\r\nfirst+last+")), "HTTP/1.1 413 ")
+}
+
+// Who takes an answer in crumbs is not served for ever.
+func TestSlowReaderIsClosed(t *testing.T) {
+	t.Parallel()
+	bounds := limits()
+	bounds.WriteTimeout = 50 * time.Millisecond
+	large := make([]byte, 64<<20) // more than the system's buffers hold
+	server := httpserver.Options{Log: silent(), Limits: bounds}.NewServer(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
+	closed := make(chan struct{})
+	server.ConnState = func(_ net.Conn, state fasthttp.ConnState) {
+		if state == fasthttp.StateClosed {
+			close(closed)
+		}
+	}
+	conn := send(t, serveTCP(t, server), "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n")
+
+	read, byteAtATime := int64(0), make([]byte, 1)
+	for open := true; open; {
+		n, err := conn.Read(byteAtATime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read += int64(n)
+		select {
+		case <-closed:
+			open = false
+		default:
+		}
+	}
+	rest, _ := io.Copy(io.Discard, conn) // what was on its way; it may end in a reset
+	if read += rest; read >= int64(len(large)) {
+		t.Errorf("the reader got all %d bytes", read)
+	}
+}
+
+func TestLimitsCheck(t *testing.T) {
+	t.Parallel()
+
+	if err := limits().Check(); err != nil {
+		t.Error(err)
+	}
+	f := func(name string, change func(*httpserver.Limits)) {
+		t.Helper()
+		bounds := limits()
+		change(&bounds)
+		if err := bounds.Check(); err == nil || !strings.HasPrefix(err.Error(), name+" ") {
+			t.Errorf("%+v: %v; want an error that names %s", bounds, err, name)
+		}
+	}
+
+	f("READ_TIMEOUT", func(l *httpserver.Limits) { l.ReadTimeout = 0 })
+	f("UPLOAD_TIMEOUT", func(l *httpserver.Limits) { l.UploadTimeout = 0 })
+	f("WRITE_TIMEOUT", func(l *httpserver.Limits) { l.WriteTimeout = -1 })
+	f("IDLE_TIMEOUT", func(l *httpserver.Limits) { l.IdleTimeout = 0 })
+	f("WORK_TIMEOUT", func(l *httpserver.Limits) { l.WorkTimeout = 0 })
+	f("HEADER_BYTES", func(l *httpserver.Limits) { l.HeaderBytes = 1023 })
+	f("BODIES_BYTES", func(l *httpserver.Limits) { l.BodiesBytes = 1 << 20 })
+	f("MAX_CONNECTIONS", func(l *httpserver.Limits) { l.MaxConnections = 0 })
+	f("ADDRESS_CONNECTIONS", func(l *httpserver.Limits) { l.AddressConnections = -1 })
+	f("ADDRESS_REQUESTS", func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 2_000_000, 1 })
+	f("ADDRESS_BURST", func(l *httpserver.Limits) { l.AddressRequests = 1 })
+}
+
+// A multipart body is the handler's to read, as all others are: its bytes stay
+// as they were sent.
+func TestMultipartIsNotParsed(t *testing.T) {
+	t.Parallel()
+
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	listener := start(t, opts.NewServer(bodyHandler(opts, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
+	const body = "no multipart at all"
+	answer := exchangeRaw(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+
+		"Content-Type: multipart/form-data; boundary=x\r\n"+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body))+body)
+	expect(t, answer, "HTTP/1.1 200 ", "\r\n\r\n"+body)
+}
+
+func TestWorkTimeout(t *testing.T) {
+	t.Parallel()
+
+	bounds := limits()
+	bounds.WorkTimeout = time.Millisecond
+	opts := httpserver.Options{Log: silent(), Limits: bounds}
+	listener := start(t, opts.NewServer(opts.Handle(func(ctx context.Context, _ *fasthttp.RequestCtx) error {
+		<-ctx.Done()
+		return fmt.Errorf("read a texture: %w", ctx.Err())
+	})))
+	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+}
+
+// A handler that makes no context until it needs one is answered the same way.
+func TestWorkTimeoutWithoutContext(t *testing.T) {
+	t.Parallel()
+
+	bounds := limits()
+	bounds.WorkTimeout = time.Millisecond
+	opts := httpserver.Options{Log: silent(), Limits: bounds}
+	listener := start(t, opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		ctx, cancel := opts.RequestContext(rc)
+		defer cancel()
+		<-ctx.Done()
+		return fmt.Errorf("read a texture: %w", ctx.Err())
+	})))
+	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+}
+
+func TestFaultCausedByDeadline(t *testing.T) {
+	t.Parallel()
+
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	listener := start(t, opts.NewServer(opts.Handle(func(context.Context, *fasthttp.RequestCtx) error {
+		return &fault.Error{Kind: fault.NotFound, Message: "There is no such thing.", Cause: context.DeadlineExceeded}
+	})))
+	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 404 ", `"code":3`)
+}
+
+func TestOperatorServer(t *testing.T) {
+	t.Parallel()
+
+	trouble := errors.New("the database is away")
+	health := httpserver.NewHealth(httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return trouble }})
+	listener := start(t, httpserver.OperatorServer(httpserver.Options{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
+
+	expect(t, getPath(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n")
+	expect(t, getPath(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is away"}}`)
+	expect(t, getPath(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_error_responses_total{code="3",kind="not_found",status="404"}`,
+		`veneer_requests_total{listener="operators",route="GET /livez",status="2xx"}`,
+		`veneer_build_info{go_version="go1.`, `,version="`, `veneer_request_seconds_bucket{listener="operators",route="GET /livez",le="+Inf"}`)
+	expect(t, getPath(t, listener, "/nothing", ""), "HTTP/1.1 404 ", `"code":3`)
+}
+
+// Balancers wait for a second until they count on a program no longer. One that is
+// ready says so before, though what it depends on hangs.
+func TestReadyWhileADependencyHangs(t *testing.T) {
+	t.Parallel()
+
+	var hangs atomic.Bool
+	probe := func(ctx context.Context) error {
+		if hangs.Load() {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	health := httpserver.NewHealth(httpserver.Check{Name: "postgres", Probe: probe}, httpserver.Check{Name: "objects", Probe: func(context.Context) error { return nil }})
+	listener := start(t, httpserver.OperatorServer(httpserver.Options{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
+
+	expect(t, getPath(t, listener, "/readyz", ""), "HTTP/1.1 200 ")
+	hangs.Store(true)
+	expect(t, getPath(t, listener, "/readyz", ""), "HTTP/1.1 200 ", `{"ready":true,"checks":{"objects":"ok","postgres":"no answer within 500ms"}}`)
+}
+
+func TestProfilesOnLoopbackOnly(t *testing.T) {
+	t.Parallel()
+
+	f := func(peer string, forAll bool, want int) {
+		t.Helper()
+		rc := exchange(&net.TCPAddr{IP: net.ParseIP(peer), Port: 1})
+		rc.Request.SetRequestURI("/debug/pprof/cmdline")
+		httpserver.OperatorServer(httpserver.Options{Log: silent(), Limits: limits()}, httpserver.NewHealth(), prometheus.NewRegistry(), forAll).Handler(rc)
+		if got := rc.Response.StatusCode(); got != want {
+			t.Errorf("profiles for %s, for all: %t, are answered with %d; want %d", peer, forAll, got, want)
+		}
+	}
+
+	f("127.0.0.1", false, 200)
+	f("::1", false, 200)
+	f("192.0.2.1", false, 403)
+	f("192.0.2.1", true, 200)
+}

@@ -1,0 +1,148 @@
+package httpserver
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Page is a small HTML document for browsers. It loads nothing else, and its bytes are made
+// once, by NewPage.
+type Page struct{ body []byte }
+
+// PageText is what a page says: a title, paragraphs, and links.
+type PageText struct {
+	Title      string
+	Paragraphs []string
+	Links      []Link
+}
+
+// Link is an address with the words for it.
+type Link struct{ Path, Text string }
+
+// pageStyle follows the system's choice of dark or light.
+const pageStyle = `:root{color-scheme:light dark;--back:#fafaf7;--text:#23241f;--quiet:#5d6057;--link:#1f6b3a;--line:#d9dbd2}` +
+	`@media (prefers-color-scheme:dark){:root{--back:#181a17;--text:#ecede6;--quiet:#a5a99c;--link:#86d19a;--line:#3a3d36}}` +
+	`body{margin:0;background:var(--back);color:var(--text);font:1.125rem/1.6 system-ui,sans-serif}` +
+	`main{max-width:36rem;margin:0 auto;padding:15vh 1.5rem 3rem}` +
+	`h1{margin:0 0 1rem;font-size:2rem;line-height:1.2}` +
+	`p{margin:0 0 1rem;color:var(--quiet);overflow-wrap:anywhere}` +
+	`ul{margin:2rem 0 0;padding:1rem 0 0;border-top:1px solid var(--line);list-style:none}` +
+	`a{display:inline-block;padding:.25rem 0;color:var(--link)}`
+
+// pageTemplate has an icon of no bytes, or browsers would ask for /favicon.ico.
+var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{.Title}}</title>
+<link rel="icon" href="data:,">
+<style>` + pageStyle + `</style>
+</head>
+<body>
+<main>
+<h1>{{.Title}}</h1>
+{{range .Paragraphs}}<p>{{.}}</p>
+{{end}}{{if .Links}}<ul>
+{{range .Links}}<li><a href="{{.Path}}">{{.Text}}</a></li>
+{{end}}</ul>
+{{end}}</main>
+</body>
+</html>
+`))
+
+// pagePolicy lets a page have its style and its empty icon, and nothing else.
+var pagePolicy = func() string {
+	digest := sha256.Sum256([]byte(pageStyle))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; img-src data:; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}()
+
+// NewPage returns the page with a text.
+func NewPage(text PageText) *Page {
+	var body bytes.Buffer
+	if err := pageTemplate.Execute(&body, text); err != nil {
+		panic(fmt.Sprintf("BUG: %v", err))
+	}
+	return &Page{body.Bytes()}
+}
+
+// NotFoundPage returns the page for addresses where there is nothing.
+func NotFoundPage(links ...Link) *Page {
+	return NewPage(PageText{Title: "Not found", Paragraphs: []string{"There is nothing at this address."}, Links: links})
+}
+
+// Write answers with the page.
+func (p *Page) Write(rc *fasthttp.RequestCtx, status int) {
+	rc.SetStatusCode(status)
+	rc.SetContentType("text/html; charset=utf-8")
+	rc.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, pagePolicy)
+	rc.Response.SetBodyRaw(p.body) // which never changes
+}
+
+// WriteNotFound answers an address where there is nothing: with the page if the client prefers
+// HTML to WriteJSON, as browsers do, else with the NotFound fault that it returns.
+func (p *Page) WriteNotFound(rc *fasthttp.RequestCtx) error {
+	if !PrefersHTML(rc) {
+		return fault.New(fault.NotFound, "There is nothing at this address.")
+	}
+	errorResponses[fault.NotFound].Inc()
+	p.Write(rc, fasthttp.StatusNotFound)
+	return nil
+}
+
+// PrefersHTML reports whether a client prefers HTML to WriteJSON (RFC 9110, section 12.5.1). As
+// the answer depends on it, it adds Accept to Vary.
+func PrefersHTML(rc *fasthttp.RequestCtx) bool {
+	rc.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAccept)
+	html, json := quality{}, quality{}
+	for _, line := range rc.Request.Header.PeekAll(fasthttp.HeaderAccept) {
+		for part := range strings.SplitSeq(string(line), ",") {
+			kind, parameters, _ := strings.Cut(part, ";")
+			kind = strings.ToLower(strings.TrimSpace(kind))
+			html.update(kind, parameters, "text/html", "text/*")
+			json.update(kind, parameters, "application/json", "application/*")
+		}
+	}
+	return html.value > json.value
+}
+
+// quality is how much a client likes a media type, by the most specific range that the type
+// is in.
+type quality struct {
+	value       float64
+	specificity int // 3: the type itself, 2: its family, 1: any, 0: no range
+}
+
+// update looks at a range and its parameters.
+func (q *quality) update(kind, parameters, itself, family string) {
+	specificity := map[string]int{itself: 3, family: 2, "*/*": 1}[kind]
+	if specificity <= q.specificity {
+		return
+	}
+	q.specificity, q.value = specificity, 1
+	for parameter := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(parameter, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			q.value, _ = strconv.ParseFloat(strings.TrimSpace(value), 64) // 0 for what is no number
+		}
+	}
+}
+
+// robots lets crawlers have everything but the API, whose answers are for programs.
+const robots = "User-agent: *\nDisallow: /api/\nAllow: /api/docs\n"
+
+// Robots answers GET /robots.txt (RFC 9309).
+func Robots(rc *fasthttp.RequestCtx) {
+	rc.SetContentType("text/plain; charset=utf-8")
+	rc.SetBodyString(robots)
+}

@@ -1,0 +1,83 @@
+package httpserver_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+func TestPrefersHTML(t *testing.T) {
+	t.Parallel()
+
+	f := func(want bool, accept ...string) {
+		t.Helper()
+		rc := exchange(nil)
+		for _, line := range accept {
+			rc.Request.Header.Add("Accept", line)
+		}
+		if got := httpserver.PrefersHTML(rc); got != want {
+			t.Errorf("Accept %q: %t; want %t", accept, got, want)
+		}
+		if got := string(rc.Response.Header.Peek("Vary")); got != "Accept" {
+			t.Errorf("Accept %q: Vary is %q; want Accept", accept, got)
+		}
+	}
+
+	f(true, "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8") // browsers
+	f(true, "text/html")
+	f(true, "TEXT/HTML ; level=1 ; Q=0.5")
+	f(true, "application/json;q=0.5, text/html;q=0.6")
+	f(true, "application/json;q=0.5", "text/html")
+	f(true, "text/*, */*;q=0.1")
+	f(true, "*/*, application/json;q=0")
+	f(false)
+	f(false, "")
+	f(false, "*/*")
+	f(false, "image/webp,*/*;q=0.8")
+	f(false, "application/json")
+	f(false, "application/json, text/html")
+	f(false, "text/html;q=0.5, application/*")
+	f(false, "text/html;q=0, */*")
+	f(false, "text/html;q=much")
+	f(false, ",;=,/")
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+
+	page := httpserver.NewPage(httpserver.PageText{Title: "A <b>", Paragraphs: []string{"x & y"}, Links: []httpserver.Link{{"/api/docs", "The <API>"}, {"javascript:alert(1)", "no"}}})
+	rc := exchange(nil)
+	page.Write(rc, fasthttp.StatusTeapot)
+	body := string(rc.Response.Body())
+	for _, want := range []string{"<title>A &lt;b&gt;</title>", "<p>x &amp; y</p>", `<a href="/api/docs">The &lt;API&gt;</a>`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s:\n%s", want, body)
+		}
+	}
+	if strings.Contains(body, "javascript:") || strings.Contains(body, "<script") {
+		t.Errorf("the page has a script:\n%s", body)
+	}
+	header := &rc.Response.Header
+	if policy := string(header.Peek("Content-Security-Policy")); !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || rc.Response.StatusCode() != fasthttp.StatusTeapot ||
+		string(header.ContentType()) != "text/html; charset=utf-8" {
+		t.Errorf("the answer is\n%s", header)
+	}
+}
+
+func TestNotFoundPage(t *testing.T) {
+	t.Parallel()
+
+	page := httpserver.NotFoundPage(httpserver.Link{Path: "/", Text: "Start"})
+	rc := exchange(nil)
+	if err := page.WriteNotFound(rc); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a program gets %v; want a NotFound fault", err)
+	}
+	rc.Request.Header.Set("Accept", "text/html")
+	if err := page.WriteNotFound(rc); err != nil || rc.Response.StatusCode() != fasthttp.StatusNotFound || !strings.Contains(string(rc.Response.Body()), `<a href="/">Start</a>`) {
+		t.Errorf("a browser gets %v, %d %s", err, rc.Response.StatusCode(), rc.Response.Body())
+	}
+}

@@ -1,0 +1,178 @@
+package httpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/sieve"
+)
+
+// responseByKind is the one place where a kind of fault meets a status and a code.
+var responseByKind = map[fault.Kind]struct{ status, code int }{
+	fault.Internal:           {fasthttp.StatusInternalServerError, 10},
+	fault.Refused:            {fasthttp.StatusForbidden, 1},
+	fault.Duplicate:          {fasthttp.StatusConflict, 2},
+	fault.NotFound:           {fasthttp.StatusNotFound, 3},
+	fault.MethodNotAllowed:   {fasthttp.StatusMethodNotAllowed, 3},
+	fault.Invalid:            {fasthttp.StatusUnprocessableEntity, 4},
+	fault.Malformed:          {fasthttp.StatusBadRequest, 4},
+	fault.TooLarge:           {fasthttp.StatusRequestEntityTooLarge, 4},
+	fault.HeaderTooLarge:     {fasthttp.StatusRequestHeaderFieldsTooLarge, 4},
+	fault.UnsupportedMedia:   {fasthttp.StatusUnsupportedMediaType, 4},
+	fault.PreconditionFailed: {fasthttp.StatusPreconditionFailed, 1},
+	fault.Timeout:            {fasthttp.StatusRequestTimeout, 4},
+	fault.Unauthenticated:    {fasthttp.StatusUnauthorized, 5},
+	fault.Forbidden:          {fasthttp.StatusForbidden, 6},
+	fault.ScoreTooLow:        {fasthttp.StatusForbidden, 7},
+	fault.TooMany:            {fasthttp.StatusTooManyRequests, 8},
+	fault.Unavailable:        {fasthttp.StatusServiceUnavailable, 9},
+	fault.Banned:             {fasthttp.StatusForbidden, -1},
+}
+
+// errorResponses counts failed requests by kind, one counter made for each at start.
+var errorResponses = func() map[fault.Kind]prometheus.Counter {
+	all := promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_error_responses_total", Help: "Failed requests by kind, with the status and the code that answer it.",
+	}, []string{"status", "code", "kind"})
+	counters := make(map[fault.Kind]prometheus.Counter, len(responseByKind))
+	for kind, response := range responseByKind {
+		counters[kind] = all.WithLabelValues(strconv.Itoa(response.status), strconv.Itoa(response.code), kind.String())
+	}
+	return counters
+}()
+
+// errorBody is the body of every answer that says no.
+type errorBody struct {
+	Code    int                 `json:"code"`
+	Message string              `json:"message"`
+	Errors  map[string][]string `json:"errors,omitempty"`
+	Data    any                 `json:"data,omitempty"`
+}
+
+// WriteJSON answers with a status and a body. Texts are written as they are: HTML in
+// them is no HTML in WriteJSON. It sets no caching headers.
+func WriteJSON(rc *fasthttp.RequestCtx, status int, body any) error {
+	encoded, err := encodeJSON(body)
+	if err != nil {
+		return err
+	}
+	rc.SetStatusCode(status)
+	rc.Response.Header.SetContentTypeBytes(jsonContentType)
+	rc.SetBody(encoded)
+	return nil
+}
+
+var contentTypeName, jsonContentType = []byte(fasthttp.HeaderContentType), []byte("application/json; charset=utf-8")
+
+func encodeJSON(body any) ([]byte, error) {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n")), nil
+}
+
+// WriteError answers a request that failed, and has its cause logged if an operator
+// must look into it. Headers that were set before stay, but what is not
+// cacheable by an earlier word is no-store.
+func WriteError(rc *fasthttp.RequestCtx, err error) {
+	noStore := len(rc.Response.Header.Peek(fasthttp.HeaderCacheControl)) == 0
+	status, body, err := prepareError(ResponseTo(rc), noStore, err)
+	rc.SetStatusCode(status)
+	rc.SetBody(body)
+	if kind := fault.KindOf(err); kind == fault.Internal || kind == fault.Unavailable {
+		if r := stateOf(rc); r != nil {
+			r.cause = err
+		}
+	}
+}
+
+// Response is what a response is written to, the server's or one of the fast path.
+type Response interface {
+	// SetCanonical sets a field, whose name is in its canonical form.
+	SetCanonical(name, value []byte)
+	SetStatusCode(status int)
+	// SetBody sets a body that stays as it is until the request is answered.
+	SetBody(body []byte)
+	// SetBodyRaw sets a body that never changes.
+	SetBodyRaw(body []byte)
+	// SetRoute says which route the request is counted under.
+	SetRoute(route *Route)
+}
+
+// ResponseTo returns the server's response to a request.
+func ResponseTo(rc *fasthttp.RequestCtx) Response { return serverResponse{rc} }
+
+type serverResponse struct{ *fasthttp.RequestCtx }
+
+func (r serverResponse) SetCanonical(name, value []byte) { r.Response.Header.SetCanonical(name, value) }
+func (r serverResponse) SetBodyRaw(body []byte)          { r.Response.SetBodyRaw(body) }
+func (r serverResponse) SetRoute(route *Route)           { route.AssignTo(r.RequestCtx) }
+
+// prepareError sets what is said of a failure, counts it, and returns how to answer it, and
+// what has failed in the end.
+func prepareError(res Response, noStore bool, err error) (status int, body []byte, failed error) {
+	f := fault.Of(err)
+	response := responseByKind[f.Kind]
+	body, encodeErr := errorBodyOf(f)
+	if encodeErr != nil {
+		return prepareError(res, noStore, fmt.Errorf("encode the answer %q: %w", f.Message, encodeErr))
+	}
+	errorResponses[f.Kind].Inc()
+	res.SetCanonical(contentTypeName, jsonContentType)
+	if f.RetryAfter > 0 {
+		res.SetCanonical([]byte(fasthttp.HeaderRetryAfter), strconv.AppendInt(nil, int64(math.Ceil(f.RetryAfter.Seconds())), 10))
+	}
+	if f.Kind == fault.Unauthenticated {
+		res.SetCanonical([]byte("Www-Authenticate"), []byte("Bearer"))
+	}
+	if noStore {
+		res.SetCanonical([]byte(fasthttp.HeaderCacheControl), []byte("no-store"))
+	}
+	return response.status, body, err
+}
+
+// errorBodyKey is what a body says.
+type errorBodyKey struct {
+	kind    fault.Kind
+	message string
+}
+
+// errorBodies are those of answers of which there may be very many: that something does not
+// exist, or that a dependency is busy or away. There are few different ones.
+var errorBodies = struct {
+	sync.RWMutex
+	*sieve.Cache[errorBodyKey, []byte]
+}{Cache: sieve.New[errorBodyKey, []byte](64)}
+
+// errorBodyOf returns the body that says what a fault does.
+func errorBodyOf(f *fault.Error) ([]byte, error) {
+	isCached := (f.Kind == fault.Unavailable || f.Kind == fault.NotFound) && f.Fields == nil && f.Data == nil
+	key := errorBodyKey{f.Kind, f.Message}
+	if isCached {
+		errorBodies.RLock()
+		body := errorBodies.Get(key)
+		errorBodies.RUnlock()
+		if body != nil {
+			return *body, nil
+		}
+	}
+	body, err := encodeJSON(errorBody{responseByKind[f.Kind].code, f.Message, f.Fields, f.Data})
+	if isCached && err == nil {
+		errorBodies.Lock()
+		errorBodies.Put(key, body, 1)
+		errorBodies.Unlock()
+	}
+	return body, err
+}

@@ -1,0 +1,126 @@
+package httpserver_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// silent is for tests that do not look at the log.
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// exchange is a request from a peer that no listener took part in.
+func exchange(peer net.Addr) *fasthttp.RequestCtx {
+	var rc fasthttp.RequestCtx
+	rc.Init(&fasthttp.Request{}, peer, nil)
+	return &rc
+}
+
+func TestWriteErrorStatusAndCode(t *testing.T) {
+	t.Parallel()
+
+	type answer struct{ status, code int }
+	want := map[fault.Kind]answer{
+		fault.Internal:           {500, 10},
+		fault.Refused:            {403, 1},
+		fault.Duplicate:          {409, 2},
+		fault.NotFound:           {404, 3},
+		fault.MethodNotAllowed:   {405, 3},
+		fault.Invalid:            {422, 4},
+		fault.Malformed:          {400, 4},
+		fault.TooLarge:           {413, 4},
+		fault.HeaderTooLarge:     {431, 4},
+		fault.UnsupportedMedia:   {415, 4},
+		fault.PreconditionFailed: {412, 1},
+		fault.Timeout:            {408, 4},
+		fault.Unauthenticated:    {401, 5},
+		fault.Forbidden:          {403, 6},
+		fault.ScoreTooLow:        {403, 7},
+		fault.TooMany:            {429, 8},
+		fault.Unavailable:        {503, 9},
+		fault.Banned:             {403, -1},
+	}
+	for kind := fault.Internal; kind <= fault.Banned; kind++ {
+		rc := exchange(nil)
+		httpserver.WriteError(rc, fault.New(kind, "A sentence."))
+
+		var body struct{ Code int }
+		if err := json.Unmarshal(rc.Response.Body(), &body); err != nil {
+			t.Fatal(err)
+		}
+		if got := (answer{rc.Response.StatusCode(), body.Code}); got != want[kind] {
+			t.Errorf("a %v fault is answered with %+v; want %+v", kind, got, want[kind])
+		}
+	}
+}
+
+func TestWriteErrorBody(t *testing.T) {
+	t.Parallel()
+
+	f := func(err error, want string) {
+		t.Helper()
+		rc := exchange(nil)
+		httpserver.WriteError(rc, err)
+		if diff := cmp.Diff(want, string(rc.Response.Body())); diff != "" {
+			t.Errorf("the answer to %v (-want +got):\n%s", err, diff)
+		}
+		if got := string(rc.Response.Header.ContentType()); got != "application/json; charset=utf-8" {
+			t.Errorf("the answer to %v is %s", err, got)
+		}
+	}
+
+	f(fault.New(fault.NotFound, "There is no texture 7."), `{"code":3,"message":"There is no texture 7."}`)
+	f(fault.Field("name", "The name is too long."), `{"code":4,"message":"The name is too long.","errors":{"name":["The name is too long."]}}`)
+	f(&fault.Error{Kind: fault.Duplicate, Message: "It exists.", Data: map[string]int{"tid": 7}}, `{"code":2,"message":"It exists.","data":{"tid":7}}`)
+	f(&fault.Error{Kind: fault.Forbidden, Message: "No.", Cause: errors.New("secret")}, `{"code":6,"message":"No."}`)
+	f(errors.New("secret"), `{"code":10,"message":"Something went wrong on our side."}`)
+	// What cannot be written is ours to mend, too.
+	f(&fault.Error{Kind: fault.Duplicate, Message: "It exists.", Data: func() {}}, `{"code":10,"message":"Something went wrong on our side."}`)
+}
+
+func TestWriteErrorHeaders(t *testing.T) {
+	t.Parallel()
+
+	f := func(err error, header, want string) {
+		t.Helper()
+		rc := exchange(nil)
+		httpserver.WriteError(rc, err)
+		if got := string(rc.Response.Header.Peek(header)); got != want {
+			t.Errorf("%s of the answer to %v is %q; want %q", header, err, got, want)
+		}
+	}
+
+	f(fault.New(fault.Unauthenticated, "Sign in."), "WWW-Authenticate", "Bearer")
+	f(fault.New(fault.Forbidden, "No."), "WWW-Authenticate", "")
+	f(fault.New(fault.Forbidden, "No."), "Cache-Control", "no-store")
+
+	// Seconds are rounded up: whoever comes back must not come too early.
+	wait := func(d time.Duration) error { return &fault.Error{Kind: fault.TooMany, Message: "Wait.", RetryAfter: d} }
+	f(wait(0), "Retry-After", "")
+	f(wait(time.Nanosecond), "Retry-After", "1")
+	f(wait(time.Second), "Retry-After", "1")
+	f(wait(1001*time.Millisecond), "Retry-After", "2")
+	f(wait(15*time.Minute), "Retry-After", "900")
+	f(fault.NewUnavailable("database", io.EOF), "Retry-After", "1")
+}
+
+func TestWriteErrorKeepsCacheControl(t *testing.T) {
+	t.Parallel()
+
+	rc := exchange(nil)
+	rc.Response.Header.Set("Cache-Control", "public, max-age=15")
+	httpserver.WriteError(rc, fault.New(fault.NotFound, "There is no such player."))
+	if got := string(rc.Response.Header.Peek("Cache-Control")); got != "public, max-age=15" {
+		t.Errorf("Cache-Control is %q", got)
+	}
+}

@@ -1,0 +1,277 @@
+package httpserver_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+)
+
+// newOptions returns a door whose listener has a name that nobody else has, as
+// metrics belong to the whole process, and what it exposes of a metric, the name
+// left out.
+func newOptions(tb testing.TB) (opts httpserver.Options, exposed func(metric string) []string) {
+	tb.Helper()
+	opts = httpserver.Options{Listener: rand.Text(), Log: silent(), Limits: limits()}
+	return opts, func(metric string) (lines []string) {
+		listener := fmt.Sprintf("listener=%q", opts.Listener)
+		for line := range strings.Lines(metricstest.Text(tb, prometheus.DefaultGatherer)) {
+			if labels, ok := strings.CutPrefix(line, metric+"{"); ok && strings.Contains(labels, listener) {
+				lines = append(lines, strings.TrimSpace(strings.NewReplacer(listener+",", "", listener, "").Replace(labels)))
+			}
+		}
+		return lines
+	}
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+
+	opts, exposed := newOptions(t)
+	rename := opts.Route("PUT /players/{pid}/name")
+	server := opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		if !strings.HasPrefix(string(rc.Path()), "/players/") {
+			return fault.New(fault.NotFound, "There is nothing at this path.")
+		}
+		rename.AssignTo(rc)
+		rc.SetStatusCode(rc.QueryArgs().GetUintOrZero("status"))
+		return nil
+	}))
+	listener := start(t, server)
+
+	f := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, exposed("veneer_requests_total")); diff != "" {
+			t.Errorf("the counters (-want +got):\n%s", diff)
+		}
+	}
+
+	// All that may be counted can be seen from the start.
+	f(
+		`route="PUT /players/{pid}/name",status="2xx"} 0`,
+		`route="PUT /players/{pid}/name",status="3xx"} 0`,
+		`route="PUT /players/{pid}/name",status="4xx"} 0`,
+		`route="PUT /players/{pid}/name",status="5xx"} 0`,
+		`route="bad_request",status="2xx"} 0`,
+		`route="bad_request",status="3xx"} 0`,
+		`route="bad_request",status="4xx"} 0`,
+		`route="bad_request",status="5xx"} 0`,
+		`route="conn_limit",status="2xx"} 0`,
+		`route="conn_limit",status="3xx"} 0`,
+		`route="conn_limit",status="4xx"} 0`,
+		`route="conn_limit",status="5xx"} 0`,
+		`route="other",status="2xx"} 0`,
+		`route="other",status="3xx"} 0`,
+		`route="other",status="4xx"} 0`,
+		`route="other",status="5xx"} 0`,
+	)
+	for _, status := range []int{200, 200, 204, 304, 404, 422, 599, 999} {
+		getPath(t, listener, fmt.Sprintf("/players/%d/name?status=%d", status, status), "")
+	}
+	getPath(t, listener, "/a-name-that-a-client-makes-up", "")
+	exchangeRaw(t, listener, "nonsense\r\n\r\n")
+	f(
+		`route="PUT /players/{pid}/name",status="2xx"} 3`,
+		`route="PUT /players/{pid}/name",status="3xx"} 1`,
+		`route="PUT /players/{pid}/name",status="4xx"} 2`,
+		`route="PUT /players/{pid}/name",status="5xx"} 2`,
+		`route="bad_request",status="2xx"} 0`,
+		`route="bad_request",status="3xx"} 0`,
+		`route="bad_request",status="4xx"} 1`,
+		`route="bad_request",status="5xx"} 0`,
+		`route="conn_limit",status="2xx"} 0`,
+		`route="conn_limit",status="3xx"} 0`,
+		`route="conn_limit",status="4xx"} 0`,
+		`route="conn_limit",status="5xx"} 0`,
+		`route="other",status="2xx"} 0`,
+		`route="other",status="3xx"} 0`,
+		`route="other",status="4xx"} 1`,
+		`route="other",status="5xx"} 0`,
+	)
+}
+
+func TestLatencies(t *testing.T) {
+	t.Parallel()
+
+	// Time passes only where the test says so.
+	synctest.Test(t, func(t *testing.T) {
+		opts, exposed := newOptions(t)
+		route := opts.Route("GET /")
+		var takes time.Duration
+		server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
+			route.AssignTo(rc)
+			<-time.After(takes)
+		})
+		for _, takes = range []time.Duration{
+			0, 100 * time.Microsecond, 100*time.Microsecond + 1, 3 * time.Millisecond, 4 * time.Millisecond, 10 * time.Second, 10*time.Second + 1, time.Hour,
+		} {
+			conn, served := net.Pipe()
+			go func() { _ = server.ServeConn(served) }()
+			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(conn); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		// The route of those that nobody claims is beside it.
+		f := func(metric string, want ...string) {
+			t.Helper()
+			got := slices.DeleteFunc(exposed(metric), func(line string) bool { return !strings.HasPrefix(line, `route="GET /"`) })
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", metric, diff)
+			}
+		}
+		f("veneer_request_seconds_bucket",
+			`route="GET /",le="1e-05"} 1`,
+			`route="GET /",le="2.5e-05"} 1`,
+			`route="GET /",le="5e-05"} 1`,
+			`route="GET /",le="0.0001"} 2`,
+			`route="GET /",le="0.00025"} 3`,
+			`route="GET /",le="0.0005"} 3`,
+			`route="GET /",le="0.001"} 3`,
+			`route="GET /",le="0.0025"} 3`,
+			`route="GET /",le="0.005"} 5`,
+			`route="GET /",le="0.01"} 5`,
+			`route="GET /",le="0.025"} 5`,
+			`route="GET /",le="0.05"} 5`,
+			`route="GET /",le="0.1"} 5`,
+			`route="GET /",le="0.25"} 5`,
+			`route="GET /",le="0.5"} 5`,
+			`route="GET /",le="1"} 5`,
+			`route="GET /",le="2.5"} 5`,
+			`route="GET /",le="5"} 5`,
+			`route="GET /",le="10"} 6`,
+			`route="GET /",le="+Inf"} 8`,
+		)
+		f("veneer_request_seconds_sum", `route="GET /"} 3620.007200002`)
+		f("veneer_request_seconds_count", `route="GET /"} 8`)
+	})
+}
+
+// Of the many routes that labels make, only those are shown that count.
+func TestRoutesWithLabels(t *testing.T) {
+	t.Parallel()
+
+	opts, exposed := newOptions(t)
+	outcome := func(value string) *httpserver.Route {
+		return opts.Route("/avatar/{tid}", httpserver.Label{Name: "format", Value: "webp"}, httpserver.Label{Name: "outcome", Value: value})
+	}
+	plain, hit, shed := opts.Route("/avatar/{tid}"), outcome("hit"), outcome("shed")
+	outcome("rendered")
+	server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		plain.AssignTo(rc)
+		hit.AssignTo(rc)
+		if rc.Request.Header.ContentLength() > 0 {
+			shed.AssignTo(rc)
+			rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		}
+	})
+	f := func(metric string, want ...string) {
+		t.Helper()
+		got := slices.DeleteFunc(exposed(metric), func(line string) bool {
+			return !strings.Contains(line, `route="/avatar/{tid}"`) || strings.Contains(line, "le=") && !strings.Contains(line, "le=\"+Inf\"")
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", metric, diff)
+		}
+	}
+
+	f("veneer_requests_total",
+		`route="/avatar/{tid}",status="2xx"} 0`, `route="/avatar/{tid}",status="3xx"} 0`,
+		`route="/avatar/{tid}",status="4xx"} 0`, `route="/avatar/{tid}",status="5xx"} 0`)
+	f("veneer_request_seconds_bucket", `route="/avatar/{tid}",le="+Inf"} 0`)
+	listener := start(t, server)
+	getPath(t, listener, "/", "")
+	getPath(t, listener, "/", "")
+	exchangeRaw(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")
+	f("veneer_requests_total",
+		`route="/avatar/{tid}",status="2xx"} 0`, `route="/avatar/{tid}",status="3xx"} 0`,
+		`route="/avatar/{tid}",status="4xx"} 0`, `route="/avatar/{tid}",status="5xx"} 0`,
+		`format="webp",outcome="hit",route="/avatar/{tid}",status="2xx"} 2`,
+		`format="webp",outcome="shed",route="/avatar/{tid}",status="5xx"} 1`)
+	f("veneer_request_seconds_bucket",
+		`route="/avatar/{tid}",le="+Inf"} 0`,
+		`format="webp",outcome="hit",route="/avatar/{tid}",le="+Inf"} 2`,
+		`format="webp",outcome="shed",route="/avatar/{tid}",le="+Inf"} 1`)
+	f("veneer_request_seconds_count",
+		`route="/avatar/{tid}"} 0`,
+		`format="webp",outcome="hit",route="/avatar/{tid}"} 2`,
+		`format="webp",outcome="shed",route="/avatar/{tid}"} 1`)
+}
+
+// What is counted on all cores at once is all there.
+func TestRequestsAreCountedInParallel(t *testing.T) {
+	t.Parallel()
+
+	opts, exposed := newOptions(t)
+	server := opts.NewServer(func(*fasthttp.RequestCtx) {})
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			rc := exchange(nil)
+			for range 1000 {
+				server.Handler(rc)
+			}
+		})
+	}
+	group.Wait()
+	for metric, want := range map[string]string{
+		"veneer_requests_total": `route="other",status="2xx"} 8000`, "veneer_request_seconds_count": `route="other"} 8000`, "veneer_requests_in_flight": "} 0",
+	} {
+		if got := exposed(metric); !slices.Contains(got, want) {
+			t.Errorf("%s is %q; want %s", metric, got, want)
+		}
+	}
+}
+
+func TestRequestsInFlight(t *testing.T) {
+	t.Parallel()
+
+	opts, exposed := newOptions(t)
+	var during []string
+	server := opts.NewServer(func(*fasthttp.RequestCtx) {
+		during = exposed("veneer_requests_in_flight")
+		panic("it counts as ended")
+	})
+	before := exposed("veneer_requests_in_flight")
+	server.Handler(exchange(nil))
+	after := exposed("veneer_requests_in_flight")
+	if diff := cmp.Diff([][]string{{"} 0"}, {"} 1"}, {"} 0"}}, [][]string{before, during, after}); diff != "" {
+		t.Errorf("before, during and after a request (-want +got):\n%s", diff)
+	}
+}
+
+// Doors of one name count together: their figures do not hide each other.
+func TestRoutesOfOneNameAreOne(t *testing.T) {
+	t.Parallel()
+
+	opts, exposed := newOptions(t)
+	for range 2 {
+		opts.NewServer(func(*fasthttp.RequestCtx) {}).Handler(exchange(nil))
+	}
+	f := func(metric, want string) {
+		t.Helper()
+		if got := strings.Join(exposed(metric), "\n"); strings.Count(got, want) != 1 {
+			t.Errorf("%s is\n%s\nwant %s", metric, got, want)
+		}
+	}
+
+	f("veneer_requests_total", `route="other",status="2xx"} 2`)
+	f("veneer_request_seconds_count", `route="other"} 2`)
+}

@@ -1,0 +1,90 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// Clients that read nothing of an answer make the system hold little of it, and their
+// connections end by WRITE_TIMEOUT.
+func TestSendBufferOfUnreadResponses(t *testing.T) {
+	t.Parallel()
+	const (
+		conns = 50
+		// most is what Linux reserves for a connection, twice 64 KiB, and the end.
+		most = 128<<10 + 1
+	)
+	bounds := limits()
+	bounds.WriteTimeout = time.Second
+	opts := httpserver.Options{Log: silent(), Limits: bounds}
+	large := make([]byte, 1_400_000) // as of the largest pictures
+	server := opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
+	var closed atomic.Int64
+	server.ConnState = func(_ net.Conn, state fasthttp.ConnState) {
+		if state == fasthttp.StateClosed {
+			closed.Add(1)
+		}
+	}
+	address := serveTCP(t, server)
+	for range conns {
+		conn, _ := send(t, address, "").(*net.TCPConn)
+		if err := conn.SetReadBuffer(4096); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(get)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unsentBytes := 0
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); closed.Load() < conns; <-tick.C {
+		for _, n := range unsent(t, address) {
+			unsentBytes = max(unsentBytes, n)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are closed; want %d", closed.Load(), conns)
+		}
+	}
+	if unsentBytes == 0 || unsentBytes > most {
+		t.Errorf("the system holds up to %d bytes of a connection; want at most %d", unsentBytes, most)
+	}
+}
+
+// unsent returns how many bytes the system holds of each connection of a listener.
+func unsent(t *testing.T, address string) (all []int) {
+	t.Helper()
+	listener, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.Open("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = table.Close() }()
+	local := fmt.Sprintf("0100007F:%04X", listener.Port)
+	const listening = "0A"
+	for lines := bufio.NewScanner(table); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if fields[1] != local || fields[3] == listening {
+			continue
+		}
+		var n int
+		if _, err := fmt.Sscanf(fields[4], "%x:", &n); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	return all
+}

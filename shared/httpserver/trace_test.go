@@ -1,0 +1,128 @@
+package httpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/tracing"
+	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
+)
+
+const (
+	traceID     = "0af7651916cd43dd8448eb211c80319c"
+	traceparent = "Traceparent: 00-" + traceID + "-b7ad6b7169203331-01\r\n"
+)
+
+// tracer returns a tracer that begins a share of traces.
+func tracer(t *testing.T, collector *tracingtest.Collector, sample float64) *tracing.Tracer {
+	t.Helper()
+	traces, err := tracing.New(t.Context(), "test", tracing.Config{URL: collector.URL, Sample: sample}, silent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traces
+}
+
+// loopbackProxies trusts everybody on it.
+func loopbackProxies() *httpserver.TrustedProxies {
+	return httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, silent())
+}
+
+// A request is a span that tells what the log does; its stages are parts of it.
+func TestRequestsAreTraced(t *testing.T) {
+	t.Parallel()
+	collector := tracingtest.Start(t)
+	traces := tracer(t, collector, 1)
+	var out strings.Builder
+	opts := httpserver.Options{Listener: "public", Log: slog.New(slog.NewJSONHandler(&out, nil)), LogSampleRate: 1, Limits: limits(), Tracer: traces}
+	route := opts.Route("GET /{any}", httpserver.Label{Name: "outcome", Value: "odd"})
+	server := opts.NewServer(opts.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		route.AssignTo(rc)
+		_, span := tracing.Start(ctx, "stage")
+		span.End()
+		return errors.New("a screw is loose")
+	}))
+	address := start(t, server)
+	exchangeRaw(t, address, "GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-ID: abc-123\r\n"+traceparent+"\r\n")
+	traces.Close()
+
+	var line struct {
+		Trace string `json:"trace_id"`
+	}
+	if err := json.Unmarshal([]byte(out.String()), &line); err != nil {
+		t.Fatal(err)
+	}
+	spans := collector.Spans()
+	if len(spans) != 2 || spans[0].Name != "stage" || spans[0].Parent != spans[1].ID {
+		t.Fatalf("the spans are %+v", spans)
+	}
+	got := spans[1]
+	if got.Trace == traceID || got.Parent != "" || got.Trace != line.Trace {
+		t.Errorf("the trace is %s, and %s in the log; the visitor's is %s", got.Trace, line.Trace, traceID)
+	}
+	want := map[string]string{
+		"request_id": "abc-123", "listener": "public", "http.request.method": "GET", "http.route": "/{any}",
+		"url.path": "/\uFFFD", "http.response.status_code": "500", "outcome": "odd",
+	}
+	if diff := cmp.Diff(want, got.Attributes); diff != "" || got.Name != "GET /{any}" || got.Error != "a screw is loose" {
+		t.Errorf("%s failed with %q (-want +got):\n%s", got.Name, got.Error, diff)
+	}
+}
+
+// Which traces are followed depends on who names them. What a trusted proxy traces is
+// not answered by the fast path, where nothing else is traced.
+func TestTracesOfTrustedProxiesAreFollowed(t *testing.T) {
+	t.Parallel()
+	const unsampled = "Traceparent: 00-" + traceID + "-b7ad6b7169203331-00\r\n"
+	f := func(proxies *httpserver.TrustedProxies, sample float64, header string, wantTaken int64, wantTraces ...string) {
+		t.Helper()
+		collector := tracingtest.Start(t)
+		e := newEcho(limits())
+		e.door.Proxies, e.door.Tracer = proxies, tracer(t, collector, sample)
+		exchangeSecond(t, e.listen(t, true), []byte("GET /short HTTP/1.1\r\nHost: x\r\n"+header+"\r\n"))
+		e.door.Tracer.Close()
+		var got []string
+		for _, span := range collector.Spans() {
+			if span.Attributes["url.path"] == "/short" {
+				got = append(got, span.Trace)
+			}
+		}
+		if diff := cmp.Diff(wantTraces, got); diff != "" || e.fastCount.Load() != wantTaken {
+			t.Errorf("%q: %d by the fast path, and the traces (-want +got):\n%s", header, e.fastCount.Load(), diff)
+		}
+	}
+	f(loopbackProxies(), 0, traceparent, 0, traceID)
+	f(loopbackProxies(), 1, unsampled, 1)
+	f(loopbackProxies(), 1, "", 1)
+	f(nil, 0, traceparent, 0)
+	f(nil, 1, "Traceparent: nonsense\r\n", 1)
+}
+
+// A request that is sent on names the trace of the one it is sent for.
+func TestForwardTrace(t *testing.T) {
+	t.Parallel()
+	const header = "00-" + traceID + "-b7ad6b7169203331-01"
+	f := func(proxies *httpserver.TrustedProxies, ctx context.Context, want string) {
+		t.Helper()
+		rc := exchange(nil)
+		rc.Request.Header.Set("Traceparent", header)
+		var to fasthttp.RequestHeader
+		proxies.ForwardTrace(ctx, rc, &to)
+		if got := string(to.Peek("Traceparent")); got != want {
+			t.Errorf("it names %q; want %q", got, want)
+		}
+	}
+	allProxies := httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, silent())
+	f(nil, t.Context(), "")
+	f(loopbackProxies(), t.Context(), "")
+	f(allProxies, t.Context(), header)
+}

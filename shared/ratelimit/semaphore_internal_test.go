@@ -1,0 +1,74 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSemaphore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most = 3
+		s := NewSemaphore[string](most)
+		var running, highest atomic.Int64
+		var calls sync.WaitGroup
+		for range 100 {
+			calls.Go(func() {
+				release, err := s.Acquire(t.Context(), "hostile")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer release()
+				if n := running.Add(1); n > highest.Load() {
+					highest.Store(n)
+				}
+				<-time.After(time.Second)
+				running.Add(-1)
+			})
+		}
+		synctest.Wait()
+
+		// Nobody else waits for them.
+		began := time.Now()
+		for range most {
+			release, err := s.Acquire(t.Context(), "honest")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+		}
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("another client waited for %s", waited)
+		}
+		if n := s.size(); n != 2 {
+			t.Errorf("it has %d clients; want 2", n)
+		}
+
+		// Who gives up leaves nothing behind.
+		expiring, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		if _, err := s.Acquire(expiring, "honest"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire beyond the bound = %v; want the deadline", err)
+		}
+		calls.Wait()
+		if n := highest.Load(); n != most {
+			t.Errorf("%d calls of a client were under way at once; want %d", n, most)
+		}
+		if n := s.size(); n != 1 {
+			t.Errorf("it has %d clients after all calls of one have ended; want 1", n)
+		}
+	})
+}
+
+// size returns how many clients it takes memory for.
+func (s *Semaphore[C]) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clients)
+}

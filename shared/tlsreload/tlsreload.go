@@ -1,0 +1,155 @@
+// Package certificate is how a listener proves who it is, and whose proofs are
+// believed.
+package tlsreload
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// ClientConfig returns how a server's certificate is judged: by the authorities in a file, or
+// by the system's if no file is named.
+func ClientConfig(authorities string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if authorities == "" {
+		return config, nil
+	}
+	content, err := os.ReadFile(authorities)
+	if err != nil {
+		return nil, fmt.Errorf("is %q, a file that cannot be read: %w", authorities, withoutPath(err))
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("is %q, a file that holds no certificate in PEM", authorities)
+	}
+	return config, nil
+}
+
+// HTTPSHint returns what to add to the error of a request to a URL that begins with http://,
+// if a listener with a certificate may have caused it, and nothing otherwise. Such a
+// listener closes the connection, or answers with an alert of ServerConfig.
+func HTTPSHint(url string, err error) string {
+	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+	if !strings.HasPrefix(url, "http://") || !closed && !strings.Contains(err.Error(), "malformed HTTP response") {
+		return ""
+	}
+	return "; if that listener has a certificate, the URL begins with https://"
+}
+
+// withoutPath returns why a file cannot be read, without the file's name.
+func withoutPath(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
+}
+
+// Load returns how a listener proves who it is: by the certificate chain in one file,
+// with the key in another. It is nil if no file is named, for plain HTTP. The error begins
+// with CERT or KEY, whichever is wrong.
+func Load(chain, key string, log *slog.Logger) (*Certificate, error) {
+	if chain == "" && key == "" {
+		return nil, nil //nolint:nilnil // stands for plain HTTP
+	}
+	c := &Certificate{chainFile: chain, keyFile: key, log: log}
+	if _, err := c.reload(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Certificate is a listener's certificate, and looks after its renewal.
+//
+// The files are read again with each handshake, which costs far more than that. So new
+// connections have a certificate that was renewed at once; those that are open go on.
+type Certificate struct {
+	chainFile, keyFile string
+	log                *slog.Logger
+
+	mu          sync.Mutex
+	chain, key  []byte // as they were tried last
+	pair        *tls.Certificate
+	lastWarning string // what is wrong with the files, as it was logged
+}
+
+// ServerConfig returns what a listener speaks ServerConfig with; nil for plain HTTP.
+func (c *Certificate) ServerConfig() *tls.Config {
+	if c == nil {
+		return nil
+	}
+	return &tls.Config{
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(hello.Context()), nil },
+		NextProtos:     []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+	}
+}
+
+// RegisterMetrics registers a metric of when the certificate of a listener ends; none for plain HTTP.
+func (c *Certificate) RegisterMetrics(registry prometheus.Registerer, listener string) {
+	if c != nil {
+		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "veneer_certificate_end_seconds", Help: "When the certificate of a listener ends, in seconds since 1970.",
+			ConstLabels: prometheus.Labels{"listener": listener},
+		}, func() float64 {
+			return float64(c.current(context.Background()).Leaf.NotAfter.Unix())
+		})
+	}
+}
+
+// current returns the certificate. While there is something wrong with the files, as when
+// one of them is replaced already and the other is not, that is the one from before.
+func (c *Certificate) current(ctx context.Context) *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed, err := c.reload()
+	switch {
+	case err != nil && err.Error() != c.lastWarning:
+		c.lastWarning = err.Error()
+		c.log.WarnContext(ctx, "certificate is not renewed", "chain", c.chainFile, "error", err)
+	case err == nil && !changed:
+		c.lastWarning = "" // the next one is news again
+	case changed:
+		c.lastWarning = ""
+		c.log.InfoContext(ctx, "certificate renewed", "chain", c.chainFile, "until", c.pair.Leaf.NotAfter)
+	}
+	return c.pair
+}
+
+// reload reads the files, and reports whether they hold another certificate than
+// before. What is wrong with what they hold it says once.
+func (c *Certificate) reload() (changed bool, err error) {
+	chain, err := os.ReadFile(c.chainFile)
+	if err != nil {
+		return false, fmt.Errorf("CERT is %q, a file that cannot be read: %w", c.chainFile, withoutPath(err))
+	}
+	key, err := os.ReadFile(c.keyFile)
+	if err != nil {
+		return false, fmt.Errorf("KEY is %q, a file that cannot be read: %w", c.keyFile, withoutPath(err))
+	}
+	if bytes.Equal(chain, c.chain) && bytes.Equal(key, c.key) {
+		return false, nil
+	}
+	c.chain, c.key = chain, key
+	pair, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		if !x509.NewCertPool().AppendCertsFromPEM(chain) {
+			return false, fmt.Errorf("CERT is %q, a file that holds no certificate in PEM: %w", c.chainFile, err)
+		}
+		return false, fmt.Errorf("KEY is %q, a file that does not hold the key of the certificate: %w", c.keyFile, err)
+	}
+	c.pair = &pair
+	return true, nil
+}

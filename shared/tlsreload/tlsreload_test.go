@@ -1,0 +1,201 @@
+package tlsreload_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/tlsreload"
+	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
+)
+
+// listener proves who it is to each who connects.
+type listener struct {
+	address    string
+	log        bytes.Buffer // to be read after a handshake
+	chain, key string
+}
+
+// listen opens a listener with a certificate of an authority.
+func listen(t *testing.T, authority *tlsreloadtest.Authority) *listener {
+	t.Helper()
+	l := &listener{}
+	l.chain, l.key = authority.Issue(t)
+	cert, err := tlsreload.Load(l.chain, l.key, slog.New(slog.NewTextHandler(&l.log, nil)))
+	must(t, err)
+	opened, err := tls.Listen("tcp", "127.0.0.1:0", cert.ServerConfig())
+	must(t, err)
+	t.Cleanup(func() { _ = opened.Close() })
+	l.address = opened.Addr().String()
+	go func() {
+		for {
+			conn, err := opened.Accept()
+			if err != nil {
+				return
+			}
+			if secure, ok := conn.(*tls.Conn); ok {
+				_ = secure.Handshake()
+			}
+			_ = conn.Close()
+		}
+	}()
+	return l
+}
+
+// servedSerial returns the number of the certificate that a client is shown, if they believe it.
+func (l *listener) servedSerial(t *testing.T, authorities string, change func(*tls.Config)) (string, error) {
+	t.Helper()
+	config, err := tlsreload.ClientConfig(authorities)
+	must(t, err)
+	if change != nil {
+		change(config)
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", l.address)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		return "", fmt.Errorf("the connection is a %T", conn)
+	}
+	if state := secure.ConnectionState(); state.Version < tls.VersionTLS13 {
+		return "", fmt.Errorf("the version is %s", tls.VersionName(state.Version))
+	}
+	return secure.ConnectionState().PeerCertificates[0].SerialNumber.String(), nil
+}
+
+func TestVerification(t *testing.T) {
+	t.Parallel()
+	ours, others := tlsreloadtest.NewAuthority(t), tlsreloadtest.NewAuthority(t)
+	l := listen(t, ours)
+	if _, err := l.servedSerial(t, ours.File, nil); err != nil {
+		t.Errorf("a certificate of our authority: %v", err)
+	}
+	for name, authorities := range map[string]string{"another authority": others.File, "the system": ""} {
+		if _, err := l.servedSerial(t, authorities, nil); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+			t.Errorf("a certificate that %s does not vouch for: %v", name, err)
+		}
+	}
+	if _, err := l.servedSerial(t, ours.File, func(c *tls.Config) { c.ServerName = "core.example.org" }); err == nil || !strings.Contains(err.Error(), "core.example.org") {
+		t.Errorf("a certificate of another server: %v", err)
+	}
+	if _, err := l.servedSerial(t, ours.File, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }); err == nil {
+		t.Error("TLS 1.1 is spoken")
+	}
+}
+
+// A certificate that is replaced is shown to the next who connects; until both files are
+// replaced, the one from before is.
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+	authority := tlsreloadtest.NewAuthority(t)
+	l := listen(t, authority)
+	show := func() string {
+		t.Helper()
+		number, err := l.servedSerial(t, authority.File, nil)
+		must(t, err)
+		return number
+	}
+	logged := func(want string) {
+		t.Helper()
+		if got := l.log.String(); want == "" && got != "" || strings.Count(got, "\n") > 1 || !strings.Contains(got, want) {
+			t.Errorf("the log is %q; want %q", got, want)
+		}
+		l.log.Reset()
+	}
+	first := show()
+	logged("")
+
+	chain, key := authority.Issue(t)
+	move(t, chain, l.chain)
+	for range 3 { // it is said once
+		if got := show(); got != first {
+			t.Errorf("with half of another certificate, %s is shown; want %s still", got, first)
+		}
+	}
+	logged("private key does not match public key")
+	move(t, key, l.key)
+	second := show()
+	if second == first {
+		t.Error("a new certificate is not shown")
+	}
+	logged("certificate renewed")
+
+	must(t, os.Remove(l.key))
+	for range 3 {
+		if got := show(); got != second {
+			t.Errorf("without a key, %s is shown; want %s still", got, second)
+		}
+	}
+	logged("no such file")
+	authority.Renew(t, l.chain, l.key)
+	if got := show(); got == second {
+		t.Error("a new certificate is not shown after there was none")
+	}
+	logged("certificate renewed")
+}
+
+// move replaces a file as what renews certificates does: at once.
+func move(t *testing.T, from, to string) {
+	t.Helper()
+	must(t, os.Rename(from, to))
+}
+
+func TestInvalidFiles(t *testing.T) {
+	t.Parallel()
+	chain, key := tlsreloadtest.NewAuthority(t).Issue(t)
+	nothing := filepath.Join(t.TempDir(), "nothing")
+	for _, files := range [][2]string{{chain, ""}, {"", key}, {chain, nothing}, {nothing, key}, {key, chain}, {chain, chain}} {
+		if _, err := tlsreload.Load(files[0], files[1], slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%q are taken for a chain and its key", files)
+		}
+	}
+	if cert, err := tlsreload.Load("", "", nil); cert.ServerConfig() != nil || err != nil {
+		t.Errorf("without files: %v, %v; want plain HTTP", cert, err)
+	}
+	for _, file := range []string{nothing, key, "/dev/null"} {
+		if _, err := tlsreload.ClientConfig(file); err == nil {
+			t.Errorf("%s is taken for authorities", file)
+		}
+	}
+}
+
+// The metrics tell when the certificate ends that is in the files now.
+func TestExpiryMetric(t *testing.T) {
+	t.Parallel()
+	authority := tlsreloadtest.NewAuthority(t)
+	chain, key := authority.Issue(t)
+	cert, err := tlsreload.Load(chain, key, slog.New(slog.DiscardHandler))
+	must(t, err)
+	registry := prometheus.NewRegistry()
+	cert.RegisterMetrics(registry, "public")
+	for range 2 {
+		pair, err := tls.LoadX509KeyPair(chain, key)
+		must(t, err)
+		got, want := metricstest.Value(t, metricstest.Text(t, registry), `veneer_certificate_end_seconds{listener="public"}`), pair.Leaf.NotAfter.Unix()
+		if got != float64(want) {
+			t.Errorf("the certificate ends at %v; want %v", got, want)
+		}
+		authority.Renew(t, chain, key)
+	}
+	var none *tlsreload.Certificate
+	if none.RegisterMetrics(registry, "edges"); strings.Contains(metricstest.Text(t, registry), "edges") {
+		t.Error("plain HTTP has a certificate")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
