@@ -43,3 +43,8 @@ func TestEnvFile(t *testing.T) {
 		"CORE_SMTP_CA":              mounted,
 	}, []string{"CORE_DATABASE_URL=postgres://veneer@postgres/veneer", "CORE_TOKEN_KEYS=" + keys(), "CORE_EDGE_SECRETS=" + edgeSecret})
 }
+
+func TestSettingsPage(t *testing.T) {
+	t.Parallel()
+	configtest.Document[settings](t, "../../../docs/settings.md", "core", prefix)
+}

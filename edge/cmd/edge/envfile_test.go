@@ -39,3 +39,8 @@ func TestEnvFile(t *testing.T) {
 		"EDGE_API_CA":             plain,
 	}, []string{"EDGE_CORE_URL=http://core:9090", "EDGE_CORE_SECRETS=a-secret-of-the-edges"})
 }
+
+func TestSettingsPage(t *testing.T) {
+	t.Parallel()
+	configtest.Document[settings](t, "../../../docs/settings.md", "edge", prefix)
+}

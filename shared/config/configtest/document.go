@@ -1,0 +1,55 @@
+package configtest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/config"
+)
+
+// Document tests that the page at path has a table of all settings of T between the lines
+// "<!-- program -->" and "<!-- end of program -->", or writes it with -update.
+func Document[T any](t *testing.T, path, program, prefix string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+program+" -->\n", "<!-- end of "+program+" -->\n"
+	before, rest, hasBegin := strings.Cut(string(content), begin)
+	got, after, hasEnd := strings.Cut(rest, end)
+	if !hasBegin || !hasEnd {
+		t.Fatalf("%s lacks the lines %q and %q", path, begin, end)
+	}
+	var want strings.Builder
+	want.WriteString("\n| setting | default | meaning |\n|---|---|---|\n")
+	for _, s := range config.List[T](prefix) {
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", s.Name, defaultOf(s), strings.ReplaceAll(s.Help, "|", `\|`))
+	}
+	want.WriteString("\n")
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+want.String()+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want.String(), got); diff != "" {
+		t.Errorf("%s is not what the settings of %s are now; -update writes it anew (-want +got):\n%s", path, program, diff)
+	}
+}
+
+// defaultOf returns a setting's default in Markdown.
+func defaultOf(s config.Setting) string {
+	switch {
+	case s.Required:
+		return "required"
+	case s.Default == "":
+		return "none"
+	default:
+		return "`" + strings.ReplaceAll(s.Default, "|", `\|`) + "`"
+	}
+}
