@@ -237,5 +237,5 @@ func TestOversizedValueIsServedUncached(t *testing.T) {
 
 func ExampleOutcome() {
 	fmt.Println(Hit, Coalesced, Miss, MissUncached)
-	// Output: hit coalesced rendered unkept
+	// Output: hit coalesced miss miss_uncached
 }

@@ -106,7 +106,7 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	if strings.Contains(answer, "secret") || strings.Contains(answer, "half") {
 		t.Errorf("the answer tells too much:\n%s", answer)
 	}
-	expect(t, out.String(), "request_id=abc-123", "the secret is out", "door_test.go")
+	expect(t, out.String(), "request_id=abc-123", "the secret is out", "options_test.go")
 
 	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 200 ", `"well"`)
 }

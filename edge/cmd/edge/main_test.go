@@ -144,11 +144,11 @@ func preparedStore(t *testing.T) (directory string, store *blobstore.Store) {
 }
 
 // TestServe starts the program, looks at it from all sides and stops it; once with each
-// encoder, of which only the own one writes a head of few colours with a palette.
+// encoder, of which only the native one writes a head of few colours with a palette.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	const colourType, palette = 25, 3 // where a PNG says it, and what
-	for encoder, withPalette := range map[string]bool{"own": true, "libvips": false} {
+	for encoder, withPalette := range map[string]bool{"native": true, "libvips": false} {
 		t.Run(encoder, func(t *testing.T) {
 			t.Parallel()
 			picture := inspect(t, encoder)
