@@ -11,67 +11,63 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// PasswordChange is a password that takes the place of another.
+// PasswordChange replaces the password of a user.
 type PasswordChange struct {
 	User UserID
-	// Old, unless it is empty, is the hash that must still be there.
+	// OldHash, unless empty, is the hash that the user must still have.
 	OldHash, NewHash string
-	// AttemptID is the one that the old password was shown in; 0 for none.
+	// AttemptID is the log-in attempt that verified the old password; 0 for none.
 	AttemptID int64
-	// KeepSession is the session that goes on; all others of the user end.
+	// KeepSession is the session that stays open; all others of the user end.
 	KeepSession uuid.UUID
-	// Notify has the user told by e-mail.
+	// Notify tells the user by e-mail.
 	Notify bool
 }
 
-// EmailChange is an e-mail address that takes the place of another.
+// EmailChange replaces the e-mail address of a user.
 type EmailChange struct {
 	Email, EmailKey string
-	// Notify has the address before told of it, and the fresh one asked to be verified; of
-	// a change of case nothing is told.
+	// Notify sends a notice to the old address and a verification link to the new one. A change of
+	// case alone sends neither.
 	Notify bool
 }
 
-// AccountStore changes what users change of their own accounts. Methods that take
-// a proof return ErrPasswordChanged, and change nothing of the account, unless the
-// password is still the one that was shown; methods that take none return
-// ErrSignedOut when the user is gone.
+// AccountStore holds what users change of their own accounts. Methods that take VerifiedCredentials
+// return ErrPasswordChanged, and change nothing of the account, unless the user still has that
+// password hash. The others return ErrSignedOut when the user is gone.
 type AccountStore interface {
-	// SetNickname gives a user another nickname.
+	// SetNickname replaces the nickname of a user.
 	SetNickname(ctx context.Context, user UserID, nickname string) (User, error)
 
-	// SetAvatar makes a texture the user's avatar; 0 stands for none. It must exist
-	// (NotFound), be no cape (Invalid), and be public, the user's own or in the user's
-	// closet (Forbidden).
+	// SetAvatar makes a texture the avatar of a user; 0 removes the avatar. The texture must exist
+	// (NotFound), be no cape (Invalid), and be public, uploaded by the user or in the user's closet
+	// (Forbidden).
 	SetAvatar(ctx context.Context, user UserID, texture TextureID) (User, error)
 
-	// SetEmail gives a user another e-mail address, which is not verified then, unless
-	// it differs only in case. It returns a Duplicate fault that names the
-	// field email when it is taken.
+	// SetEmail replaces the e-mail address of a user. The new address is unverified unless it
+	// differs only in case. A taken address is a Duplicate fault with the field email.
 	SetEmail(ctx context.Context, credentials VerifiedCredentials, change EmailChange) (User, error)
 
-	// QueueEmail has a link sent to an address that makes it the user's. It does the
-	// same whether or not somebody else has it.
+	// QueueEmail queues an e-mail with a link that makes an address the user's. It does the same
+	// whether or not another account has the address.
 	QueueEmail(ctx context.Context, credentials VerifiedCredentials, email, emailKey string) error
 
-	// SetPassword replaces a password's hash and ends sessions.
+	// SetPassword replaces the hash of a password and ends sessions.
 	SetPassword(ctx context.Context, change PasswordChange) error
 
-	// DeleteUser deletes a user with their sessions, players, closet, notifications
-	// and private textures, which everybody takes off. Public textures stay, without
-	// an uploader.
+	// DeleteUser deletes a user with their sessions, players, closet, notifications and private
+	// textures, which are taken off all players. Public textures stay, without an uploader.
 	DeleteUser(ctx context.Context, credentials VerifiedCredentials) error
 }
 
-// accountStore is all that is needed to change accounts.
+// accountStore is the store that Accounts needs.
 type accountStore interface {
 	AccountStore
 	UserAdminStore
 	UserDirectoryStore
 }
 
-// Accounts are what users change of their own accounts, and administrators of
-// others'.
+// Accounts changes accounts: users their own, administrators those of others.
 type Accounts struct {
 	store     accountStore
 	logins    *Logins
@@ -79,13 +75,13 @@ type Accounts struct {
 	mail      bool
 }
 
-// NewAccounts returns the accounts kept in a store. With mail, changes of an e-mail
-// address and of a password are told by e-mail.
+// NewAccounts returns the accounts of a store. With mail, changes of an e-mail address or a
+// password are announced by e-mail.
 func NewAccounts(store accountStore, logins *Logins, passwords *Passwords, mail bool) *Accounts {
 	return &Accounts{store: store, logins: logins, passwords: passwords, mail: mail}
 }
 
-// Rename gives the caller another nickname.
+// Rename replaces the nickname of the caller.
 func (a *Accounts) Rename(ctx context.Context, caller Caller, nickname string) (User, error) {
 	nickname, err := validateName("nickname", nickname)
 	if err != nil {
@@ -94,7 +90,7 @@ func (a *Accounts) Rename(ctx context.Context, caller Caller, nickname string) (
 	return a.store.SetNickname(ctx, caller.ID, nickname)
 }
 
-// SetAvatar makes a texture the caller's avatar; 0 stands for none.
+// SetAvatar makes a texture the avatar of the caller; 0 removes the avatar.
 func (a *Accounts) SetAvatar(ctx context.Context, caller Caller, texture TextureID) (User, error) {
 	if texture < 0 {
 		return User{}, fault.Field("tid", "A TID is at least 1; 0 stands for no avatar.")
@@ -102,9 +98,9 @@ func (a *Accounts) SetAvatar(ctx context.Context, caller Caller, texture Texture
 	return a.store.SetAvatar(ctx, caller.ID, texture)
 }
 
-// ChangeEmail gives the caller another e-mail address. It returns an Invalid fault
-// about the field password if that is wrong. A site that sends e-mail tells the
-// address before, and asks for the fresh one to be verified.
+// ChangeEmail replaces the e-mail address of the caller. A wrong password is an Invalid fault with
+// the field password. A site that sends e-mail sends a notice to the old address and a verification
+// link to the new one.
 func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, password string, from netip.Prefix) (User, error) {
 	address, err := validateEmail(address)
 	if err != nil {
@@ -118,9 +114,9 @@ func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, pass
 	return user, err
 }
 
-// RequestEmailChange has a link sent to an address that makes it the caller's. Whether somebody
-// else has it does not show; they are told by e-mail. It returns an Invalid fault
-// about the field password if that is wrong.
+// RequestEmailChange queues an e-mail with a link that makes an address the caller's. The answer
+// does not reveal whether another account has the address; its owner is told by e-mail. A wrong
+// password is an Invalid fault with the field password.
 func (a *Accounts) RequestEmailChange(ctx context.Context, caller Caller, address, password string, from netip.Prefix) error {
 	address, err := validateEmail(address)
 	if err != nil {
@@ -131,8 +127,8 @@ func (a *Accounts) RequestEmailChange(ctx context.Context, caller Caller, addres
 	})
 }
 
-// ChangePassword gives the caller another password and ends their other sessions.
-// It returns an Invalid fault about the field current_password if that is wrong.
+// ChangePassword replaces the password of the caller and ends their other sessions. A wrong
+// password is an Invalid fault with the field current_password.
 func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, newPassword string, from netip.Prefix) error {
 	if err := checkPassword("new_password", newPassword); err != nil {
 		return err
@@ -148,7 +144,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, n
 	})
 }
 
-// hashPassword returns the hash of a password that is fit to be one.
+// hashPassword returns the hash of a valid password.
 func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
 	if err := checkPassword("password", password); err != nil {
 		return "", err
@@ -156,9 +152,8 @@ func (a *Accounts) hashPassword(ctx context.Context, password string) (string, e
 	return a.passwords.Hash(ctx, password)
 }
 
-// Delete deletes the caller's account. It returns an Invalid fault about the field
-// password if that is wrong, and a Forbidden one for a super administrator, who
-// could leave nobody in charge.
+// Delete deletes the account of the caller. A wrong password is an Invalid fault with the field
+// password. A super administrator gets a Forbidden fault: the site could be left without one.
 func (a *Accounts) Delete(ctx context.Context, caller Caller, password string, from netip.Prefix) error {
 	if caller.Permission == SuperAdministrator {
 		return fault.New(fault.Forbidden, "A super administrator cannot delete their own account.")
@@ -168,12 +163,12 @@ func (a *Accounts) Delete(ctx context.Context, caller Caller, password string, f
 	})
 }
 
-// withPassword does work for a caller who shows their password in a field. It is
-// guessing like any other, so it counts with the failed log-ins.
+// withPassword runs work once the caller's password, sent in a field, is verified. Failures count
+// as failed log-ins, since this is another way to guess passwords.
 func (a *Accounts) withPassword(ctx context.Context, caller Caller, field, password string, from netip.Prefix, work func(VerifiedCredentials) error) error {
 	err := a.logins.withCredentials(ctx, caller.Email, password, from, func(credentials VerifiedCredentials) error {
 		if credentials.ID != caller.ID {
-			return errCredentials // the address is somebody else's by now
+			return errCredentials // another account has the address by now
 		}
 		return work(credentials)
 	})

@@ -6,22 +6,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Actor is that of an administrator who acts, and where from. Stores look at
-// the actor and the subject again in the transaction of the act, and lock both:
-// nobody acts with a permission that they lost a moment ago, or on somebody who
-// has risen meanwhile.
+// Actor is an acting administrator, and the address that the request comes from. Stores read and
+// lock the rows of the actor and of the subject again in the transaction of the act, so a
+// permission that changed meanwhile counts.
 type Actor struct {
 	ID         UserID
 	Permission Permission
 	From       netip.Addr
 }
 
-// CLIActor is the authority of whoever runs the program core itself, over everybody. It
-// is nobody's account, and has no address.
+// CLIActor is the actor of the command line, above all users. It has no account and no address.
 var CLIActor = Actor{Permission: SuperAdministrator + 1}
 
-// NewActor returns the authority of a user at an address. It returns a
-// Forbidden fault unless they are an administrator.
+// NewActor returns the actor for a user at an address. Other users than administrators get a
+// Forbidden fault.
 func NewActor(user User, from netip.Addr) (Actor, error) {
 	switch {
 	case user.Permission == Banned:
@@ -33,8 +31,8 @@ func NewActor(user User, from netip.Addr) (Actor, error) {
 	}
 }
 
-// CanModerate returns a Forbidden fault unless the actor may act on a user, whose
-// permission must be lower than the actor's own. So nobody acts on themself.
+// CanModerate returns a Forbidden fault unless the user's permission is lower than the actor's. So
+// actors cannot act on themselves.
 func (a Actor) CanModerate(user User) error {
 	if user.Permission >= a.Permission {
 		return fault.New(fault.Forbidden, "The user's permission must be lower than yours.")
@@ -42,8 +40,8 @@ func (a Actor) CanModerate(user User) error {
 	return nil
 }
 
-// CanModerateContentOf returns a Forbidden fault unless the actor may act on what a user
-// owns: somebody's whose permission is lower, or the actor's own.
+// CanModerateContentOf returns a Forbidden fault unless the actor may act on what a user owns: the
+// actor's own content, or that of a user with a lower permission.
 func (a Actor) CanModerateContentOf(owner User) error {
 	if owner.ID == a.ID {
 		return nil
@@ -51,9 +49,8 @@ func (a Actor) CanModerateContentOf(owner User) error {
 	return a.CanModerate(owner)
 }
 
-// CanGrant returns a Forbidden fault unless the actor may give somebody a
-// permission, which must be lower than the actor's own. So only super
-// administrators make administrators, and nobody makes another of them.
+// CanGrant returns a Forbidden fault unless the permission is lower than the actor's. So only super
+// administrators make administrators, and only CLIActor makes super administrators.
 func (a Actor) CanGrant(permission Permission) error {
 	if permission >= a.Permission {
 		return fault.New(fault.Forbidden, "Only a super administrator may make somebody an administrator.")

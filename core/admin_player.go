@@ -6,10 +6,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// PlayerAdminStore finds and changes players for administrators. The methods that
-// change one first make sure of the authority, which must be over what the owner
-// owns, else they return a Forbidden fault; NotFound without such a player. With
-// the change they write one entry of the audit log, and with a failure none.
+// PlayerAdminStore finds and changes players for administrators. Methods that change a player first
+// check Actor.CanModerateContentOf its owner (Forbidden). They write one entry of the audit log
+// with the change, and none with a failure. An unknown player is a NotFound fault.
 type PlayerAdminStore interface {
 	// FindPlayers lists players, the latest first.
 	FindPlayers(ctx context.Context, query PlayerQuery) (Page[Player], error)
@@ -17,32 +16,31 @@ type PlayerAdminStore interface {
 	// RenamePlayerBy renames a player as RenamePlayer does.
 	RenamePlayerBy(ctx context.Context, by Actor, player PlayerID, name NewPlayer) (Player, error)
 
-	// MovePlayerBy gives a player to another user, who must exist (NotFound), whose
-	// things the authority must be over (Forbidden), and who must have room within the
-	// quotas (Refused). The player takes off what the new owner may not wear.
+	// MovePlayerBy gives a player to another user. That user must exist (NotFound), must pass
+	// Actor.CanModerateContentOf (Forbidden), and must have fewer players than the quota (Refused).
+	// Textures that the new owner may not use are taken off.
 	MovePlayerBy(ctx context.Context, by Actor, player PlayerID, owner UserID, quotas Quotas) (Player, error)
 
-	// SetPlayerTexturesBy applies textures as SetPlayerTextures does: what the owner may wear.
+	// SetPlayerTexturesBy applies textures as SetPlayerTextures does: the rights of the owner
+	// count.
 	SetPlayerTexturesBy(ctx context.Context, by Actor, player PlayerID, slots TextureSlots) (Player, error)
 
-	// ClearPlayerTexturesBy empties slots.
+	// ClearPlayerTexturesBy takes textures off.
 	ClearPlayerTexturesBy(ctx context.Context, by Actor, player PlayerID, skin, cape bool) (Player, error)
 
-	// DeletePlayerBy removes a player.
+	// DeletePlayerBy deletes a player.
 	DeletePlayerBy(ctx context.Context, by Actor, player PlayerID) error
 }
 
-// PlayerQuery says which players an administrator looks for. What is zero or empty
-// asks for any.
+// PlayerQuery selects players for an administrator. Zero values select all.
 type PlayerQuery struct {
 	ID            PlayerID
 	Owner         UserID
-	Name          string // part of the name, in any case
+	Name          string // part of the name, case-insensitive
 	Page, PerPage int
 }
 
-// Find returns a page of the players that a query finds. A page past the end is
-// empty.
+// Find returns a page of the players that match a query. A page past the end is empty.
 func (p *Players) Find(ctx context.Context, query PlayerQuery) (Page[Player], error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
@@ -53,7 +51,7 @@ func (p *Players) Find(ctx context.Context, query PlayerQuery) (Page[Player], er
 	return p.store.FindPlayers(ctx, query)
 }
 
-// RenameBy has an administrator give a player another name.
+// RenameBy renames a player, for an administrator.
 func (p *Players) RenameBy(ctx context.Context, by Actor, player PlayerID, name string) (Player, error) {
 	newName, err := p.names.check("name", name)
 	if err != nil {
@@ -62,7 +60,7 @@ func (p *Players) RenameBy(ctx context.Context, by Actor, player PlayerID, name 
 	return p.store.RenamePlayerBy(ctx, by, player, newName)
 }
 
-// MoveBy has an administrator give a player to another user.
+// MoveBy gives a player to another user, for an administrator.
 func (p *Players) MoveBy(ctx context.Context, by Actor, player PlayerID, owner UserID) (Player, error) {
 	if owner < 1 {
 		return Player{}, fault.Field("uid", "A uid is at least 1.")
@@ -70,8 +68,7 @@ func (p *Players) MoveBy(ctx context.Context, by Actor, player PlayerID, owner U
 	return p.store.MovePlayerBy(ctx, by, player, owner, p.pricing.Quotas)
 }
 
-// SetTexturesBy has an administrator apply textures to a player: all that are given, or
-// none.
+// SetTexturesBy applies textures to a player, all or none, for an administrator.
 func (p *Players) SetTexturesBy(ctx context.Context, by Actor, player PlayerID, slots TextureSlots) (Player, error) {
 	if err := slots.check(); err != nil {
 		return Player{}, err
@@ -79,7 +76,7 @@ func (p *Players) SetTexturesBy(ctx context.Context, by Actor, player PlayerID, 
 	return p.store.SetPlayerTexturesBy(ctx, by, player, slots)
 }
 
-// ClearTexturesBy has an administrator empty slots of a player.
+// ClearTexturesBy takes textures off a player, for an administrator.
 func (p *Players) ClearTexturesBy(ctx context.Context, by Actor, player PlayerID, skin, cape bool) (Player, error) {
 	if !skin && !cape {
 		return Player{}, errNoSlot
@@ -87,7 +84,7 @@ func (p *Players) ClearTexturesBy(ctx context.Context, by Actor, player PlayerID
 	return p.store.ClearPlayerTexturesBy(ctx, by, player, skin, cape)
 }
 
-// DeleteBy has an administrator remove a player.
+// DeleteBy deletes a player, for an administrator.
 func (p *Players) DeleteBy(ctx context.Context, by Actor, player PlayerID) error {
 	return p.store.DeletePlayerBy(ctx, by, player)
 }

@@ -2,21 +2,21 @@ package core
 
 import "context"
 
-// TextureAdminStore changes textures for administrators. Each method makes sure
-// first that the authority is over the uploader, or the texture the actor's own or
-// nobody's, else it returns a Forbidden fault; NotFound without such a texture. With
-// the change it writes one entry of the audit log, and with a failure none.
+// TextureAdminStore changes textures for administrators. Each method first checks
+// Actor.CanModerateContentOf the uploader (Forbidden); a texture without an uploader passes. It
+// writes one entry of the audit log with the change, and none with a failure. An unknown texture is
+// a NotFound fault.
 type TextureAdminStore interface {
-	// ChangeTextureBy changes a texture, as ChangeTexture does. It moves no cost but
-	// for what is the actor's own.
+	// ChangeTextureBy changes a texture, as ChangeTexture does. It charges or refunds only for the
+	// actor's own texture.
 	ChangeTextureBy(ctx context.Context, by Actor, texture TextureID, change TextureChange, scores Scores) (Texture, error)
 
-	// DeleteTextureBy deletes a texture, as DeleteTexture does. Open reports about it
-	// are settled, and who made them is notified.
+	// DeleteTextureBy deletes a texture, as DeleteTexture does. It settles open reports about the
+	// texture and notifies their reporters.
 	DeleteTextureBy(ctx context.Context, by Actor, texture TextureID) error
 }
 
-// ChangeBy has an administrator change a texture, with all that follows.
+// ChangeBy changes a texture, and all that refers to it, for an administrator.
 func (t *Textures) ChangeBy(ctx context.Context, by Actor, tid TextureID, change TextureChange) (Texture, error) {
 	if err := change.check(); err != nil {
 		return Texture{}, err
@@ -35,8 +35,8 @@ func (t *Textures) ChangeBy(ctx context.Context, by Actor, tid TextureID, change
 	return t.store.ChangeTextureBy(ctx, by, tid, change, t.scores)
 }
 
-// DeleteBy has an administrator delete a texture, with all that follows. What was
-// reported about it is settled by that.
+// DeleteBy deletes a texture, and all that refers to it, for an administrator. It settles the
+// reports about the texture.
 func (t *Textures) DeleteBy(ctx context.Context, by Actor, tid TextureID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()

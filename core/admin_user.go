@@ -7,52 +7,48 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// UserAdminStore changes users for administrators. Each method first makes sure of
-// the authority, which must be over the user, else it returns a Forbidden fault;
-// NotFound without such a user. With the change it writes one entry of the audit
-// log, and with a failure none.
+// UserAdminStore changes users for administrators. Each method first checks Actor.CanModerate
+// (Forbidden). It writes one entry of the audit log with the change, and none with a failure. An
+// unknown user is a NotFound fault.
 type UserAdminStore interface {
-	// SetNicknameBy gives a user another nickname.
+	// SetNicknameBy replaces the nickname of a user.
 	SetNicknameBy(ctx context.Context, by Actor, user UserID, nickname string) (User, error)
 
-	// SetEmailBy gives a user another e-mail address, as SetEmail does.
+	// SetEmailBy replaces the e-mail address of a user, as SetEmail does.
 	SetEmailBy(ctx context.Context, by Actor, user UserID, change EmailChange) (User, error)
 
-	// SetPasswordBy replaces the hash of a user's password, as SetPassword does.
+	// SetPasswordBy replaces the password hash of a user, as SetPassword does.
 	SetPasswordBy(ctx context.Context, by Actor, change PasswordChange) (User, error)
 
-	// SetVerifiedBy says whether a user's e-mail address is verified.
+	// SetVerifiedBy sets whether the e-mail address of a user is verified.
 	SetVerifiedBy(ctx context.Context, by Actor, user UserID, verified bool) (User, error)
 
-	// SetScoreBy sets a user's score.
+	// SetScoreBy sets the score of a user.
 	SetScoreBy(ctx context.Context, by Actor, user UserID, score int64) (User, error)
 
-	// SetPermissionBy changes what a user may do, to what the authority grants. When it
-	// lifts a ban it ends the user's sessions.
+	// SetPermissionBy sets the permission of a user, to one that the actor can grant. Lifting a ban
+	// ends the user's sessions.
 	SetPermissionBy(ctx context.Context, by Actor, user UserID, permission Permission) (User, error)
 }
 
-// UserDirectoryStore finds users for administrators, and removes them.
+// UserDirectoryStore finds and deletes users for administrators.
 type UserDirectoryStore interface {
-	// FindUsers lists users, those who registered last first.
+	// FindUsers lists users, the latest registration first.
 	FindUsers(ctx context.Context, query UserQuery) (Page[User], error)
 
-	// DeleteUserBy deletes a user as DeleteUser does, and else is as the methods of
-	// UserAdminStore are.
+	// DeleteUserBy deletes a user as DeleteUser does, with the checks of UserAdminStore.
 	DeleteUserBy(ctx context.Context, by Actor, user UserID) error
 }
 
-// UserQuery says which users an administrator looks for. What is zero or empty
-// asks for any.
+// UserQuery selects users for an administrator. Zero values select all.
 type UserQuery struct {
 	ID UserID
-	// Email and Nickname are parts of what a user has, in any case.
+	// Email and Nickname are case-insensitive substrings.
 	Email, Nickname string
 	Page, PerPage   int
 }
 
-// Find returns a page of the users that a query finds. A page past the end is
-// empty.
+// Find returns a page of the users that match a query. A page past the end is empty.
 func (a *Accounts) Find(ctx context.Context, query UserQuery) (Page[User], error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
@@ -64,7 +60,7 @@ func (a *Accounts) Find(ctx context.Context, query UserQuery) (Page[User], error
 	return a.store.FindUsers(ctx, query)
 }
 
-// RenameBy has an administrator give a user another nickname.
+// RenameBy replaces the nickname of a user, for an administrator.
 func (a *Accounts) RenameBy(ctx context.Context, by Actor, user UserID, nickname string) (User, error) {
 	nickname, err := validateName("nickname", nickname)
 	if err != nil {
@@ -73,8 +69,8 @@ func (a *Accounts) RenameBy(ctx context.Context, by Actor, user UserID, nickname
 	return a.store.SetNicknameBy(ctx, by, user, nickname)
 }
 
-// ChangeEmailBy has an administrator give a user another e-mail address. A site that
-// sends e-mail tells of it as of a change of the user's own.
+// ChangeEmailBy replaces the e-mail address of a user, for an administrator. The user gets the same
+// e-mails as for a change of their own.
 func (a *Accounts) ChangeEmailBy(ctx context.Context, by Actor, user UserID, address string) (User, error) {
 	address, err := validateEmail(address)
 	if err != nil {
@@ -83,8 +79,8 @@ func (a *Accounts) ChangeEmailBy(ctx context.Context, by Actor, user UserID, add
 	return a.store.SetEmailBy(ctx, by, user, EmailChange{Email: address, EmailKey: casefold.Key(address), Notify: a.mail})
 }
 
-// ResetPasswordBy has an administrator give a user another password, and ends all
-// their sessions. A site that sends e-mail tells of it as of a change of the user's own.
+// ResetPasswordBy replaces the password of a user and ends all their sessions, for an
+// administrator. The user gets the same e-mail as for a change of their own.
 func (a *Accounts) ResetPasswordBy(ctx context.Context, by Actor, user UserID, newPassword string) (User, error) {
 	hash, err := a.hashPassword(ctx, newPassword)
 	if err != nil {
@@ -93,16 +89,15 @@ func (a *Accounts) ResetPasswordBy(ctx context.Context, by Actor, user UserID, n
 	return a.store.SetPasswordBy(ctx, by, PasswordChange{User: user, NewHash: hash, Notify: a.mail})
 }
 
-// SetVerifiedBy has an administrator say whether a user's e-mail address is
-// verified.
+// SetVerifiedBy sets whether the e-mail address of a user is verified, for an administrator.
 func (a *Accounts) SetVerifiedBy(ctx context.Context, by Actor, user UserID, verified bool) (User, error) {
 	return a.store.SetVerifiedBy(ctx, by, user, verified)
 }
 
-// maxScore leaves room for all rewards that a user may ever earn beside it.
+// maxScore leaves room for all rewards that a user may ever earn on top of it.
 const maxScore = 1_000_000_000_000
 
-// SetScoreBy has an administrator set a user's score.
+// SetScoreBy sets the score of a user, for an administrator.
 func (a *Accounts) SetScoreBy(ctx context.Context, by Actor, user UserID, score int64) (User, error) {
 	if score < 0 || score > maxScore {
 		return User{}, fault.Field("score", "The score is %d, but must be 0 to %d.", score, maxScore)
@@ -110,10 +105,9 @@ func (a *Accounts) SetScoreBy(ctx context.Context, by Actor, user UserID, score 
 	return a.store.SetScoreBy(ctx, by, user, score)
 }
 
-// SetPermissionBy has an administrator ban a user, lift a ban, or make or unmake
-// an administrator. A banned user is refused from the next request on, and told why;
-// with the ban end the sessions that they had. Only Terminal makes super
-// administrators.
+// SetPermissionBy bans a user, lifts a ban, or sets whether a user is an administrator. From the
+// next request on a banned user gets ErrBanned. Lifting the ban ends the sessions from before it.
+// Only CLIActor makes super administrators.
 func (a *Accounts) SetPermissionBy(ctx context.Context, by Actor, user UserID, permission int64) (User, error) {
 	if permission < int64(Banned) || permission > int64(Administrator) && by != CLIActor {
 		return User{}, fault.Field("permission", "The permission is %d, but must be -1, 0 or 1.", permission)
@@ -121,7 +115,7 @@ func (a *Accounts) SetPermissionBy(ctx context.Context, by Actor, user UserID, p
 	return a.store.SetPermissionBy(ctx, by, user, Permission(permission))
 }
 
-// DeleteBy has an administrator delete a user.
+// DeleteBy deletes a user, for an administrator.
 func (a *Accounts) DeleteBy(ctx context.Context, by Actor, user UserID) error {
 	return a.store.DeleteUserBy(ctx, by, user)
 }

@@ -9,46 +9,45 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// AuditEntry is one act of an administrator.
+// AuditEntry records one act of an administrator.
 type AuditEntry struct {
 	ID         int64
 	ActedAt    time.Time
-	Actor      UserID          // 0 for Terminal
-	ActorEmail string          // as it was then; empty for Terminal
-	Address    netip.Addr      // of none for Terminal
-	Action     string          // as user.permission
-	Subject    string          // as user:12
-	Details    json.RawMessage // an object: what the subject was called, and what changed
+	Actor      UserID          // 0 for CLIActor
+	ActorEmail string          // at that time; empty for CLIActor
+	Address    netip.Addr      // the zero Addr for CLIActor
+	Action     string          // such as user.permission
+	Subject    string          // such as user:12
+	Details    json.RawMessage // a JSON object: name of the subject, and what changed
 }
 
-// AuditQuery says which acts are wanted. What is nil, zero or empty asks for any.
+// AuditQuery selects audit entries. Zero values select all.
 type AuditQuery struct {
-	Actor           *UserID // 0 is Terminal
+	Actor           *UserID // 0 is CLIActor
 	Action, Subject string
 	Before          int64 // only entries with a lower id
 	Limit           int
 }
 
-// AuditStore keeps what administrators did. Entries are written by the acts
-// themselves, in their transactions, and never change.
+// AuditStore reads the audit log. Entries are written by the acts themselves, in their
+// transactions, and never change.
 type AuditStore interface {
-	// AuditLog lists acts, the latest first.
+	// AuditLog lists entries, the latest first.
 	AuditLog(ctx context.Context, query AuditQuery) ([]AuditEntry, error)
 }
 
-// Audit is the log of what administrators did.
+// Audit is the log of the acts of administrators.
 type Audit struct {
 	store AuditStore
 }
 
-// NewAudit returns the log kept in a store.
+// NewAudit returns the audit log of a store.
 func NewAudit(store AuditStore) *Audit { return &Audit{store: store} }
 
-// maxAuditFilter is the most characters of an action or a subject that is looked
-// for, more than any has.
+// maxAuditFilter bounds the characters of an action or subject in a query. None is that long.
 const maxAuditFilter = 100
 
-// List returns acts, the latest first, and whether there are earlier ones.
+// List returns entries, the latest first, and whether there are earlier ones.
 func (a *Audit) List(ctx context.Context, query AuditQuery) (entries []AuditEntry, more bool, err error) {
 	var wrong fieldFaults
 	wrong.addPart("action", &query.Action, maxAuditFilter)
