@@ -14,44 +14,41 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// FeedHead is how far changes are numbered, and from where on they are kept.
+// FeedHead is the revision up to which changes are numbered, and from which on they are stored.
 type FeedHead struct {
 	edgeproto.Cursor
-	Trimmed int64 // the highest revision whose change is no longer kept
+	Trimmed int64 // the highest deleted revision
 }
 
-// covers reports whether every change after a position is kept.
+// covers reports whether every change after a position is stored.
 func (h FeedHead) covers(from edgeproto.Cursor) bool {
 	return from.Epoch == h.Epoch && h.Trimmed <= from.Revision && from.Revision <= h.Revision
 }
 
-// ChangeStore keeps the changes that transactions wrote.
+// ChangeStore holds the changes that transactions wrote.
 type ChangeStore interface {
-	// NumberChanges numbers all changes that are committed and have no number yet, in
-	// a transaction of its own that wakes the other cores, and returns the head. It
-	// costs one query when there is nothing to number. When the database was
-	// promoted or restored since, it begins a new epoch.
+	// NumberChanges numbers all committed changes that have no number yet, in a transaction of its
+	// own that notifies the other cores, and returns the head. It takes one query when there is
+	// nothing to number. If the database was promoted or restored since, it begins a new epoch.
 	NumberChanges(ctx context.Context) (FeedHead, error)
 
-	// RenewEpoch begins a new epoch if the feed is in the position's and has not
-	// come as far: somebody has heard of changes that are gone.
+	// RenewEpoch begins a new epoch if the feed is still in the epoch of a position and behind its
+	// revision: a core or an edge has seen changes that the database lost.
 	RenewEpoch(ctx context.Context, seen edgeproto.Cursor) error
 
 	// ChangesAfter returns changes after a revision in order, at most limit.
 	ChangesAfter(ctx context.Context, revision int64, limit int) ([]edgeproto.Event, error)
 
-	// TrimChanges deletes changes that were numbered before a time and returns how
-	// many.
+	// TrimChanges deletes changes that were numbered before a time and returns how many.
 	TrimChanges(ctx context.Context, before time.Time) (int, error)
 }
 
 // Feed numbers changes and streams them to edges. One runs in every core.
 //
-// Whoever commits a change rings; so does every other core when it has numbered
-// changes. A poll is the backstop when a core dies between its commit and its
-// ring. Each round that reached the store ends with a beat on every stream, so
-// the beats stop when this core no longer knows whether its streams are
-// complete.
+// A core that commits a change notifies its feed, and a core that numbers changes notifies all
+// others. A poll covers for a core that dies between its commit and its notification. Each poll
+// that reached the store ends with a heartbeat on every stream, so heartbeats stop when this core
+// no longer knows whether its streams are complete.
 type Feed struct {
 	store ChangeStore
 	log   *slog.Logger
@@ -59,39 +56,38 @@ type Feed struct {
 
 	mu           sync.Mutex
 	head         FeedHead
-	asOf         time.Time         // all that was committed by then is numbered up to head
+	asOf         time.Time         // everything committed by then is numbered up to head
 	recent       []edgeproto.Event // the last changes up to head, in order
-	pollsStarted int               // rounds
-	lastPoll     int               // the number of the last round that ended well
-	polled       chan struct{}     // closed, and replaced, when a round has ended well
+	pollsStarted int
+	lastPoll     int           // number of the last poll that succeeded
+	polled       chan struct{} // closed and replaced when a poll succeeds
 }
 
 // Sizes and times of the feed.
 const (
-	// pollInterval is the longest time between two rounds, and so between two
-	// beats.
+	// pollInterval is the longest time between two polls, and so between two heartbeats.
 	pollInterval = 200 * time.Millisecond
 	// maxRecent is how many changes are kept in memory for streams that lag.
 	maxRecent = 4096
 	// changesPerPage is how many changes are read from the store at a time.
 	changesPerPage = 1024
-	// pollTimeout bounds a round: one that hangs must not stop the next. What a
-	// round of more than a second finds is too old for edges to rely on.
+	// pollTimeout bounds a poll, so that one that hangs does not stop the next. Edges no longer
+	// rely on what a poll of more than a second finds.
 	pollTimeout = 2 * time.Second
-	// pollWait is how long a stream waits for a round. Its reader has given it up by
-	// then, and only by writing to it would that be noticed.
+	// pollWait is how long a stream waits for a poll to succeed. By then its edge has closed the
+	// connection, which only a write would notice.
 	pollWait = 3 * time.Second
-	// ChangeRetention is how long numbered changes are kept for edges that were away.
+	// ChangeRetention is how long numbered changes are stored for edges that were disconnected.
 	ChangeRetention = 24 * time.Hour
 )
 
 var (
-	errNoPoll            = errors.New("there was nothing to be said for too long")
+	errNoPoll            = errors.New("no poll of changes has succeeded for too long")
 	errGap               = errors.New("a change is missing")
-	errRevisionRegressed = errors.New("the feed went back to an earlier revision")
+	errRevisionRegressed = errors.New("the feed is behind a revision that was seen before")
 )
 
-// closedChan is a channel that never blocks a receiver.
+// closedChan never blocks a receiver.
 var closedChan = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -99,26 +95,26 @@ var closedChan = func() <-chan struct{} {
 }()
 
 var (
-	feedPolls    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_polls_total", Help: "Looks of the feed for new changes."})
-	feedFailures = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_failures_total", Help: "Looks of the feed for new changes that failed."})
-	feedStreams  = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_streams", Help: "Streams of changes to edges that are open."})
+	feedPolls    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_polls_total", Help: "Polls of the feed for new changes."})
+	feedFailures = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_failures_total", Help: "Failed polls of the feed for new changes."})
+	feedStreams  = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_streams", Help: "Open streams of changes to edges."})
 	feedRevision = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_revision", Help: "Revision of the latest change that the feed has read."})
 )
 
-// NewFeed returns a feed that has not begun: Run does.
+// NewFeed returns a feed that does nothing until Run.
 func NewFeed(store ChangeStore, log *slog.Logger) *Feed {
 	return &Feed{store: store, log: log, wake: make(chan struct{}, 1), polled: make(chan struct{})}
 }
 
-// Notify tells the feed that there may be something to number. It never blocks.
+// Notify makes the feed poll for changes. It never blocks.
 func (f *Feed) Notify() {
 	select {
 	case f.wake <- struct{}{}:
-	default: // it rings already
+	default: // a poll is pending already
 	}
 }
 
-// Run numbers and distributes changes until ctx ends.
+// Run numbers and streams changes until ctx ends.
 func (f *Feed) Run(ctx context.Context) {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
@@ -145,13 +141,12 @@ func (f *Feed) Run(ctx context.Context) {
 	}
 }
 
-// Trim deletes the changes that are no longer kept and returns how many.
+// Trim deletes changes older than ChangeRetention and returns how many.
 func (f *Feed) Trim(ctx context.Context) (int, error) {
 	return f.store.TrimChanges(ctx, time.Now().Add(-ChangeRetention))
 }
 
-// pollOnce numbers what is to be numbered, reads what is new, and tells the
-// streams.
+// pollOnce numbers changes, reads the new ones and wakes the streams.
 func (f *Feed) pollOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -171,8 +166,8 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 		return err
 	}
 	var events []edgeproto.Event
-	// At the beginning, in a new epoch, and after a long absence there is nothing
-	// to go on from: streams that lag read from the store or start anew.
+	// On the first poll, in a new epoch, and too far behind the head nothing is read
+	// into memory: streams that lag read from the store or restart.
 	if previous.Epoch == head.Epoch && head.Trimmed <= previous.Revision && head.Revision-previous.Revision <= maxRecent {
 		for at := previous.Revision; at < head.Revision; {
 			page, err := f.store.ChangesAfter(ctx, at, changesPerPage)
@@ -197,7 +192,7 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if head.Cursor != f.head.Cursor && (len(events) == 0 || events[0].Revision != f.head.Revision+1) {
-		f.recent = nil // what follows does not follow on it
+		f.recent = nil // the new changes do not continue it
 	}
 	f.recent = append(f.recent, events...)
 	f.recent = slices.Delete(f.recent, 0, max(0, len(f.recent)-maxRecent))
@@ -208,8 +203,8 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 	return nil
 }
 
-// restartEpoch begins a new epoch, since changes up to a position are known that the
-// store no longer has: it was restored in place. The next round reads it.
+// restartEpoch begins a new epoch, since the store has lost changes up to a position that was seen:
+// it was restored in place. The next poll reads the epoch.
 func (f *Feed) restartEpoch(ctx context.Context, seen edgeproto.Cursor) error {
 	if err := f.store.RenewEpoch(ctx, seen); err != nil {
 		return err
@@ -218,24 +213,23 @@ func (f *Feed) restartEpoch(ctx context.Context, seen edgeproto.Cursor) error {
 	return errRevisionRegressed
 }
 
-// Head returns how far the feed has come: its zero value before the first
-// round.
+// Head returns the head as of the last poll: the zero value before the first one.
 func (f *Feed) Head() FeedHead {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.head
 }
 
-// feedTail is what a stream goes on from.
+// feedTail is the end of the feed after some revision.
 type feedTail struct {
 	head     FeedHead
-	asOf     time.Time         // all that was committed by then is numbered up to head
-	changes  []edgeproto.Event // after a revision, as far as they are in memory
+	asOf     time.Time         // everything committed by then is numbered up to head
+	changes  []edgeproto.Event // after the revision, as far as they are in memory
 	complete bool              // no change between that revision and the head is missing
-	next     <-chan struct{}   // closed at the end of the next round
+	next     <-chan struct{}   // closed when the next poll succeeds
 }
 
-// tailAfter returns what happened after a revision.
+// tailAfter returns the end of the feed after a revision.
 func (f *Feed) tailAfter(revision int64) feedTail {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -245,10 +239,9 @@ func (f *Feed) tailAfter(revision int64) feedTail {
 	return feedTail{head: f.head, asOf: f.asOf, changes: changes, complete: complete, next: f.polled}
 }
 
-// Follow sends what an edge at a position must hear, in order: where its stream
-// starts, every change since, and beats that say it is complete. It returns
-// when ctx ends, with ctx's error, or when send fails. Beats count from when the
-// edge's request arrived.
+// Follow sends the stream of an edge at a position, in order: where the stream starts, every change
+// since, and heartbeats that say it is complete. It returns the error of ctx when ctx ends, or that
+// of send. Heartbeats carry the time since the edge's request arrived.
 func (f *Feed) Follow(ctx context.Context, from edgeproto.Cursor, arrived time.Time, send func(...edgeproto.Event) error) error {
 	feedStreams.Inc()
 	defer feedStreams.Dec()
@@ -259,7 +252,7 @@ func (f *Feed) Follow(ctx context.Context, from edgeproto.Cursor, arrived time.T
 	if head := f.Head(); head.Epoch == from.Epoch && head.Revision < from.Revision {
 		ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 		defer cancel()
-		return f.restartEpoch(ctx, from) // the edge comes again
+		return f.restartEpoch(ctx, from) // the edge reconnects
 	}
 	s := stream{feed: f, arrived: arrived, position: from, send: send}
 	for {
@@ -273,7 +266,7 @@ func (f *Feed) Follow(ctx context.Context, from edgeproto.Cursor, arrived time.T
 	}
 }
 
-// awaitPoll waits for the end of a round.
+// awaitPoll waits for the end of a poll.
 func awaitPoll(ctx context.Context, poll <-chan struct{}, timeout <-chan time.Time) error {
 	select {
 	case <-ctx.Done():
@@ -285,9 +278,9 @@ func awaitPoll(ctx context.Context, poll <-chan struct{}, timeout <-chan time.Ti
 	}
 }
 
-// waitNextPoll waits for the end of a round that began after the call. Another
-// core may have numbered more than this one has read, and an edge that comes
-// from there must not be told that its position does not exist.
+// waitNextPoll waits for the end of a poll that began after the call. Another core may have
+// numbered more than this one has read, and an edge that was connected there must not be told that
+// its position does not exist.
 func (f *Feed) waitNextPoll(ctx context.Context) error {
 	f.mu.Lock()
 	started := f.pollsStarted
@@ -306,16 +299,16 @@ func (f *Feed) waitNextPoll(ctx context.Context) error {
 	}
 }
 
-// stream is one reader of the feed.
+// stream is the stream to one edge.
 type stream struct {
 	feed     *Feed
-	arrived  time.Time        // when its request did
-	position edgeproto.Cursor // of what was sent last
+	arrived  time.Time        // when the edge's request arrived
+	position edgeproto.Cursor // of the last event sent
 	started  bool
 	send     func(...edgeproto.Event) error
 }
 
-// advance sends what is new, and returns what is closed when there may be more.
+// advance sends new changes, and returns a channel that is closed when there may be more.
 func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) {
 	tail := s.feed.tailAfter(s.position.Revision)
 	if !tail.head.covers(s.position) {
@@ -337,16 +330,16 @@ func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) 
 	if err != nil {
 		return nil, err
 	}
-	// What was numbered since the head was read comes with the next round.
+	// Changes numbered since the head was read are sent after the next poll.
 	changes = slices.DeleteFunc(changes, func(e edgeproto.Event) bool { return e.Revision > tail.head.Revision })
 	if len(changes) == 0 || changes[0].Revision != s.position.Revision+1 {
-		return nil, errGap // trimmed at this moment; the edge comes again and starts anew
+		return nil, errGap // trimmed meanwhile; the edge reconnects and restarts
 	}
 	s.moveTo(changes)
-	return closedChan, s.send(changes...) // straight on to the next page
+	return closedChan, s.send(changes...) // the next page is read at once
 }
 
-// moveTo gives changes the stream's epoch, and moves the stream behind them.
+// moveTo gives changes the stream's epoch, and moves the stream past them.
 func (s *stream) moveTo(changes []edgeproto.Event) {
 	for i := range changes {
 		changes[i].Epoch = s.position.Epoch

@@ -20,8 +20,8 @@ import (
 
 var discardLog = slog.New(slog.DiscardHandler)
 
-// testCore is one core's share of the feed: its connections, its numbering and its
-// ear for the other cores.
+// testCore is one core with a database and a feed, which its own commits and those of other cores
+// notify.
 type testCore struct {
 	*core.Feed
 	db *postgres.DB
@@ -40,7 +40,7 @@ func startNode(t *testing.T, address string) testCore {
 	return n
 }
 
-// follow returns what an edge at a position hears.
+// follow returns the events that an edge at a position receives.
 func (n testCore) follow(t *testing.T, from edgeproto.Cursor) <-chan edgeproto.Event {
 	t.Helper()
 	events := make(chan edgeproto.Event, 100)
@@ -66,7 +66,7 @@ func (n testCore) follow(t *testing.T, from edgeproto.Cursor) <-chan edgeproto.E
 
 const testTimeout = 10 * time.Second
 
-// next returns the next event that wanted accepts.
+// next returns the next event for which wanted returns true.
 func next(t *testing.T, events <-chan edgeproto.Event, wanted func(edgeproto.Event) bool) edgeproto.Event {
 	t.Helper()
 	deadline := time.After(testTimeout)
@@ -80,7 +80,7 @@ func next(t *testing.T, events <-chan edgeproto.Event, wanted func(edgeproto.Eve
 				return e
 			}
 		case <-deadline:
-			t.Fatal("the awaited event does not come")
+			t.Fatal("the awaited event is not sent")
 		}
 	}
 }
@@ -101,8 +101,8 @@ func addUser(t *testing.T, db *postgres.DB, name string) core.User {
 	return user
 }
 
-// A stream that begins where the feed is starts there and goes on in order, each
-// change once, with beats that never run ahead of the changes.
+// A new stream starts at the head and sends each change once, in order, with heartbeats that never
+// run ahead of the changes.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, postgrestest.URL(t))
@@ -112,7 +112,7 @@ func TestFollow(t *testing.T) {
 		t.Fatalf("the stream starts at %+v", start)
 	}
 	if beat := next(t, events, func(edgeproto.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != start.Cursor {
-		t.Errorf("after the start comes %+v; want a beat at its position", beat)
+		t.Errorf("after the start comes %+v; want a heartbeat at its position", beat)
 	}
 
 	at := start.Cursor
@@ -124,12 +124,12 @@ func TestFollow(t *testing.T) {
 			t.Fatalf("change %+v; want uid %d at %+v", e, user.ID, at)
 		}
 		if beat := next(t, events, func(edgeproto.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != at {
-			t.Errorf("after the change comes %+v; want a beat at %+v", beat, at)
+			t.Errorf("after the change comes %+v; want a heartbeat at %+v", beat, at)
 		}
 	}
 }
 
-// An edge that was away gets what it missed, from memory or from the database.
+// An edge that was disconnected gets the changes that it missed, from memory or from the database.
 func TestFollowCatchesUp(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -145,7 +145,7 @@ func TestFollowCatchesUp(t *testing.T) {
 	}
 	first.Notify()
 
-	// The second node begins when all is numbered, and so has nothing in memory.
+	// The second core starts when all changes are numbered, so it has none in memory.
 	next(t, first.follow(t, edgeproto.Cursor{}), func(e edgeproto.Event) bool { return e.Revision == from.Revision+3000 })
 	for name, n := range map[string]testCore{"from memory": first, "from the database": startNode(t, address)} {
 		events := n.follow(t, from)
@@ -157,7 +157,7 @@ func TestFollowCatchesUp(t *testing.T) {
 		for len(got) < len(want) {
 			e := next(t, events, func(edgeproto.Event) bool { return true })
 			if e.IsHeartbeat() && e.Cursor != at {
-				t.Fatalf("%s: a beat at %+v while complete up to %+v", name, e.Cursor, at)
+				t.Fatalf("%s: a heartbeat at %+v while complete up to %+v", name, e.Cursor, at)
 			}
 			got = append(got, e.Keys...)
 			at = e.Cursor
@@ -168,8 +168,8 @@ func TestFollowCatchesUp(t *testing.T) {
 	}
 }
 
-// A change that another core numbers reaches this core's edges through the bell,
-// or through the poll when the bell is not heard.
+// Changes that another core numbers reach this core's edges by notification, or by the poll if the
+// notification is lost.
 func TestFollowReceivesChangesOfOtherCores(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -180,8 +180,8 @@ func TestFollowReceivesChangesOfOtherCores(t *testing.T) {
 	next(t, events, hasKey(edgeproto.UIDKey(int64(user.ID))))
 }
 
-// A core that dies between its commit and its numbering leaves unnumbered rows.
-// Whichever core runs numbers them, without a bell.
+// A core that dies between its commit and its numbering leaves unnumbered rows. Another core's poll
+// numbers them.
 func TestCoreDiesBeforeNumbering(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -189,13 +189,13 @@ func TestCoreDiesBeforeNumbering(t *testing.T) {
 	events := n.follow(t, edgeproto.Cursor{})
 	next(t, events, isStart)
 
-	dead := postgrestest.Connect(t, address) // commits, but has no feed that could ring
+	dead := postgrestest.Connect(t, address) // commits, but has no feed to notify
 	user := addUser(t, dead, "last words")
 	next(t, events, hasKey(edgeproto.UIDKey(int64(user.ID))))
 }
 
-// A transaction that wrote before another one, and commits after it was
-// streamed, is streamed then.
+// A transaction that wrote before another one, and commits after that was streamed, is streamed
+// then.
 func TestLateCommitIsStreamed(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -239,49 +239,48 @@ func TestStreamRestarts(t *testing.T) {
 		}
 	}
 	one := edgeproto.Cursor{Epoch: head.Epoch, Revision: 1}
-	startsAt("all is kept", one, one)
+	startsAt("all changes are stored", one, one)
 	startsAt("unknown epoch", edgeproto.Cursor{Epoch: "another", Revision: 1}, head)
 
 	if _, err := n.db.TrimChanges(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	startsAt("trimmed gap", one, head)
-	startsAt("all that was trimmed was heard", head, head)
+	startsAt("all trimmed changes were received", head, head)
 
 	// A new epoch under a running stream.
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET history = 'before the restore'"); err != nil {
 		t.Fatal(err)
 	}
 	if start := next(t, events, isStart); start.Epoch == head.Epoch {
-		t.Errorf("starts anew at %+v; want another epoch than %+v", start, head)
+		t.Errorf("restarts at %+v; want another epoch than %+v", start, head)
 	}
 	epoch := next(t, events, edgeproto.Event.IsHeartbeat).Epoch
 
-	// An edge has heard of a change that is gone: the database was restored in
-	// place. The edge is sent away, and everybody begins anew.
+	// An edge has received a change that the database lost: it was restored in
+	// place. Its stream ends, and all streams restart in a new epoch.
 	gone := edgeproto.Cursor{Epoch: epoch, Revision: head.Revision + 1}
 	for e := range n.follow(t, gone) {
-		t.Errorf("an edge from the future hears %+v", e)
+		t.Errorf("an edge ahead of the database receives %+v", e)
 	}
 	if start := next(t, events, isStart); start.Epoch == epoch {
-		t.Errorf("starts anew at %+v; want another epoch than %s", start, epoch)
+		t.Errorf("restarts at %+v; want another epoch than %s", start, epoch)
 	}
 	if start := next(t, n.follow(t, gone), isStart); start.Epoch == epoch {
-		t.Errorf("the edge that came again starts at %+v; want another epoch than %s", start, epoch)
+		t.Errorf("the reconnected edge starts at %+v; want another epoch than %s", start, epoch)
 	}
 
-	// So does a core that remembers more than the database holds.
+	// So they do when a core has read changes that the database lost.
 	now := n.Head()
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET revision = revision - 1, trimmed = 0"); err != nil {
 		t.Fatal(err)
 	}
 	if start := next(t, events, isStart); start.Epoch == now.Epoch {
-		t.Errorf("starts anew at %+v; want another epoch than %s", start, now.Epoch)
+		t.Errorf("restarts at %+v; want another epoch than %s", start, now.Epoch)
 	}
 }
 
-// While other cores number without a pause, an edge that comes again is never
-// told that history was lost.
+// While other cores number continuously, an edge that reconnects is never told to restart.
 func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -316,7 +315,7 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 		for {
 			e := next(t, events, func(edgeproto.Event) bool { return true })
 			if e.Start {
-				t.Fatalf("starts anew at %+v, after %+v", e, at)
+				t.Fatalf("restarts at %+v, after %+v", e, at)
 			}
 			if len(e.Keys) > 0 && e.Revision != at.Revision+1 {
 				t.Fatalf("%+v follows %+v", e, at)
@@ -328,8 +327,7 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 	}
 }
 
-// Edges that give a silent core up leave nothing behind in it, however long its
-// database is away.
+// Streams without heartbeats end in the core, however long its database is unavailable.
 func TestStreamsEndWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	store := &failingStore{ChangeStore: postgrestest.Open(t)}
@@ -353,12 +351,12 @@ func TestStreamsEndWithoutTheDatabase(t *testing.T) {
 				t.Errorf("a stream ends with %v", err)
 			}
 		case <-time.After(testTimeout):
-			t.Fatal("a stream that has nothing to say does not end")
+			t.Fatal("a stream without heartbeats does not end")
 		}
 	}
 }
 
-// failingStore is a database that can be cut off.
+// failingStore is a database that can be made to fail.
 type failingStore struct {
 	core.ChangeStore
 	failing atomic.Bool
@@ -366,15 +364,15 @@ type failingStore struct {
 
 func (f *failingStore) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 	if f.failing.Load() {
-		return core.FeedHead{}, errors.New("cut off")
+		return core.FeedHead{}, errors.New("unavailable")
 	}
 	return f.ChangeStore.NumberChanges(ctx)
 }
 
-// blockingChangeStore is a database whose answers can be held back.
+// blockingChangeStore is a database with answers that can be delayed.
 type blockingChangeStore struct {
 	core.ChangeStore
-	block chan chan struct{} // of one: the next round sends on it, and waits until it is closed
+	block chan chan struct{} // buffers one: the next poll sends on it, and waits until it is closed
 }
 
 func (s *blockingChangeStore) NumberChanges(ctx context.Context) (core.FeedHead, error) {
@@ -391,8 +389,8 @@ func (s *blockingChangeStore) NumberChanges(ctx context.Context) (core.FeedHead,
 	return head, err
 }
 
-// A beat is true as of when its round began, however long that took: a change
-// committed since may be missing.
+// A heartbeat holds as of the start of its poll, however long that took: a change committed since
+// may be missing.
 func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	t.Parallel()
 	store := &blockingChangeStore{ChangeStore: postgrestest.Open(t), block: make(chan chan struct{}, 1)}
@@ -406,30 +404,30 @@ func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	events := n.follow(t, edgeproto.Cursor{})
 	beat := next(t, events, edgeproto.Event.IsHeartbeat)
 	if least, most := time.Duration(0), time.Since(before); beat.AsOf <= least || beat.AsOf >= most {
-		t.Errorf("the first beat is as of %v after the request; want between %v and %v", beat.AsOf, least, most)
+		t.Errorf("the first heartbeat is as of %v after the request; want between %v and %v", beat.AsOf, least, most)
 	}
 
 	held := make(chan struct{})
 	store.block <- held
-	<-held // the round has read the database by then
+	<-held // the poll has read the database by then
 	read := time.Since(before)
 	<-time.After(200 * time.Millisecond)
-	for drained := false; !drained; { // what earlier rounds had to say
+	for drained := false; !drained; { // discards events of earlier polls
 		select {
 		case <-events:
 		default:
 			drained = true
 		}
 	}
-	store.block <- make(chan struct{}) // or the next round might be the first to be heard of
+	store.block <- make(chan struct{}) // or the next poll might send the first event
 	close(held)
 	if beat := next(t, events, edgeproto.Event.IsHeartbeat); beat.AsOf >= read {
-		t.Errorf("a beat is as of %v after the request, though its round had read the database by %v", beat.AsOf, read)
+		t.Errorf("a heartbeat is as of %v after the request, though its poll had read the database by %v", beat.AsOf, read)
 	}
 }
 
-// A core that cannot reach its database does not know whether its streams are
-// complete, so it must not say so.
+// A core that cannot reach its database does not know whether its streams are complete, so it sends
+// no heartbeats.
 func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	store := &failingStore{ChangeStore: postgrestest.Open(t)}
@@ -442,7 +440,7 @@ func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	next(t, events, edgeproto.Event.IsHeartbeat)
 
 	store.failing.Store(true)
-	// A round that was under way may still beat; after a second none does.
+	// A running poll may still send a heartbeat; after a second none does.
 	silence := time.After(time.Second)
 	for quiet := false; !quiet; {
 		select {
@@ -453,7 +451,7 @@ func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	}
 	select {
 	case e := <-events:
-		t.Errorf("%+v comes although the database is cut off", e)
+		t.Errorf("%+v is sent although the database is unavailable", e)
 	case <-time.After(500 * time.Millisecond):
 	}
 

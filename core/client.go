@@ -5,25 +5,24 @@ import (
 	"net/netip"
 )
 
-// Client is where a request comes from. What is scarce is shared between clients.
+// Client is the origin of a request. Scarce resources are shared fairly between clients.
 type Client struct {
-	// Network is that of the client's address, the zero Prefix for work that no client
-	// has asked for. It may be wider than the one that log-ins are counted by.
+	// Network is the client's, the zero Prefix for work without a client. It may be wider than the
+	// one by which log-ins are counted.
 	Network netip.Prefix
-	// User is the user whose token the client has shown; 0 for none.
+	// User is the user of the request's token; 0 for none.
 	User UserID
 }
 
-// clientKey is the key under which a context has the client of a request.
+// clientKey is the context key of a Client.
 type clientKey struct{}
 
-// WithClient returns a context of work for a client.
+// WithClient returns a context for work on behalf of a client.
 func WithClient(ctx context.Context, client Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, client)
 }
 
-// ClientOf returns the client that work is for, and the zero Client for work that no
-// client has asked for.
+// ClientOf returns the client of a context, the zero Client without one.
 func ClientOf(ctx context.Context) Client {
 	client, _ := ctx.Value(clientKey{}).(Client)
 	return client

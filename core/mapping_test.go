@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// blockingMappingStore is a store in which everything is liked, once the test lets it say so.
+// blockingMappingStore answers once the test allows it.
 type blockingMappingStore struct {
 	MappingStore
 	asked chan int
@@ -41,12 +41,12 @@ func TestMostLikedQueriesAreSerialized(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := len(store.asked); n != 1 {
-			t.Errorf("%d questions are in the store at once; want 1", n)
+			t.Errorf("%d queries run at once; want 1", n)
 		}
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := mappings.MostLiked(canceled, 3); !errors.Is(err, context.Canceled) {
-			t.Errorf("somebody who does not wait gets %v", err)
+			t.Errorf("a canceled query returns %v", err)
 		}
 		for range 2 {
 			store.free <- struct{}{}
