@@ -10,62 +10,61 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// LinkStore keeps what links in e-mails stand for, and has them sent. Methods that
-// take the hash of a token return ErrLink, and change nothing, unless it is of that
-// purpose, has not expired, and the user still has the address and the password
-// that they had when it was sent. What a method does makes the token, and all like
-// it, work no longer.
+// LinkStore holds the tokens of links in e-mails, and queues those e-mails. Methods that take the
+// hash of a token return ErrLink, and change nothing, unless the token has that purpose, has not
+// expired, and the user still has the address and password from when it was sent. A method that
+// succeeds invalidates the token and the user's other tokens of that purpose; a reset invalidates
+// all of them.
 type LinkStore interface {
-	// QueueReset has a link sent that resets the password of whoever has an e-mail
-	// address, if anybody has. It does the same whether or not.
+	// QueueReset queues an e-mail with a link that resets the password of the account with an
+	// address. It does the same whether or not there is such an account.
 	QueueReset(ctx context.Context, email, emailKey string) error
 
-	// QueueVerification has a link sent that verifies the address which a user has,
-	// unless it is verified. It returns a TooMany fault when as many went there in the
-	// last hour as may; 0 stands for any number.
+	// QueueVerification queues an e-mail with a link that verifies the address of a user, unless it
+	// is verified. It returns a TooMany fault when perHour such e-mails went there in the last
+	// hour; 0 stands for any number.
 	QueueVerification(ctx context.Context, user UserID, perHour int, now time.Time) error
 
-	// VerifyEmail marks a user's address as verified. One that the user wants to have
-	// becomes theirs, which the one before is told; it returns a Duplicate fault when
-	// somebody else has it by now.
+	// VerifyEmail marks the address of a user as verified. An address that the user asked to change
+	// to replaces the old one, which gets a notice; it is a Duplicate fault when another account
+	// has it by now.
 	VerifyEmail(ctx context.Context, token LinkHash, now time.Time) error
 
-	// CheckReset changes nothing.
+	// CheckReset checks the token of a reset and changes nothing.
 	CheckReset(ctx context.Context, token LinkHash, now time.Time) error
 
-	// ResetPassword replaces the hash of a user's password, ends all their sessions
-	// and marks the address as verified: they have read its mail. It is told by mail. The
-	// limits of log-ins know the network from then on, and forgive what has failed there.
+	// ResetPassword replaces the password hash of a user, ends all their sessions, marks the
+	// address as verified, since its mail was read, and queues a notice. Log-in limits then treat
+	// the network as known to the user, and forget its failures.
 	ResetPassword(ctx context.Context, token LinkHash, hash string, from netip.Prefix, now time.Time) error
 }
 
-// RegistrationStore keeps registrations until their address is confirmed. Its methods
-// return ErrLink, as those of LinkStore do.
+// RegistrationStore holds registrations until their address is confirmed. Its methods return
+// ErrLink, as those of LinkStore do.
 type RegistrationStore interface {
-	// Registration returns what a registration keeps of its user, and changes nothing.
+	// Registration returns the registered user, and changes nothing.
 	Registration(ctx context.Context, token LinkHash, now time.Time) (NewUser, error)
 
-	// ConfirmRegistration adds the user of a registration. It returns a Duplicate fault
-	// that names the field email or player_name, and changes nothing, when that is taken
-	// by now.
+	// ConfirmRegistration adds the user of a registration. A taken address or player name is a
+	// Duplicate fault with the field email or player_name; then nothing is changed.
 	ConfirmRegistration(ctx context.Context, token LinkHash, user NewUser, now time.Time) (User, error)
 }
 
-// linkStore is all that is needed of what links stand for.
+// linkStore is the store that Links needs.
 type linkStore interface {
 	LinkStore
 	RegistrationStore
 }
 
-// ErrLink is the fault of a link that does not work, for whatever reason.
+// ErrLink is the fault of a link that does not work, for any reason.
 var ErrLink = fault.New(fault.NotFound, "This link does not work: it was used, or has expired, or the e-mail address or the password has changed since. Please ask for another one.")
 
-// ErrNoMail is the fault of whatever needs e-mail, at a site that sends none.
+// ErrNoMail is the fault of a request that needs e-mail, on a site that sends none.
 var ErrNoMail = fault.New(fault.Refused, "This site sends no e-mail.")
 
-// Links let people do by e-mail what takes proof that they read the mail of an
-// address: verify it, get another password, or bring an account to life. A nil
-// *Links is of a site that sends no e-mail: all methods return ErrNoMail.
+// Links handles links in e-mails, which prove that the user reads the mail of an address: they
+// verify it, reset a password or complete a registration. A nil *Links belongs to a site that sends
+// no e-mail: all methods return ErrNoMail.
 type Links struct {
 	store     linkStore
 	passwords *Passwords
@@ -75,12 +74,12 @@ type Links struct {
 	now       Clock
 }
 
-// NewLinks returns the links kept in a store.
+// NewLinks returns the links of a store.
 func NewLinks(store linkStore, passwords *Passwords, names *PlayerNames, config MailConfig, scores Scores, now Clock) *Links {
 	return &Links{store: store, passwords: passwords, names: names, config: config, scores: scores, now: now}
 }
 
-// RequestVerification has a link sent that verifies the caller's address.
+// RequestVerification queues an e-mail with a link that verifies the caller's address.
 func (l *Links) RequestVerification(ctx context.Context, caller Caller) error {
 	switch {
 	case l == nil:
@@ -92,21 +91,20 @@ func (l *Links) RequestVerification(ctx context.Context, caller Caller) error {
 	}
 }
 
-// Confirmation is what is sent with the token of a link to an address. All but the token
-// is for a registration.
+// Confirmation is sent back with the token of a link to an address. The other fields are for
+// registrations.
 type Confirmation struct {
 	Token string
-	// Password is that of the account. Nickname and PlayerName replace those that were
-	// registered; nil leaves them as they are. An empty PlayerName stands for no player.
+	// Password is the account's. Nickname and PlayerName replace the registered ones; nil keeps
+	// those. An empty PlayerName stands for no player.
 	Password, Nickname, PlayerName *string
 }
 
-// Verify does what a link is for that was sent to an address: it verifies the
-// address, or makes the account that was registered with it, and returns its user; the
-// zero value for an address. The registration may be anybody's, so the password is that
-// of the confirmation. It returns an Invalid fault that names every wrong field, or a
-// Duplicate fault when the e-mail or the player's name is taken; the link still works
-// then.
+// Verify redeems a link that was sent to an address. It verifies the address and returns the zero
+// Credentials, or creates the account that was registered with it and returns its user. Another
+// person may have sent the registration, so the password comes with the confirmation. Verify
+// returns an Invalid fault that names every wrong field, or a Duplicate fault when the e-mail or
+// the player's name is taken; the link then still works.
 func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error) {
 	if l == nil {
 		return Credentials{}, ErrNoMail
@@ -140,7 +138,7 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	return Credentials{User: added, PasswordHash: user.PasswordHash}, err
 }
 
-// validate checks what is confirmed, and returns the names that are.
+// validate checks a confirmation, and returns a user with its names.
 func (l *Links) validate(c Confirmation) (user NewUser, err error) {
 	var wrong fieldFaults
 	if c.Password != nil {
@@ -157,13 +155,12 @@ func (l *Links) validate(c Confirmation) (user NewUser, err error) {
 	return user, wrong.fault()
 }
 
-// hashLinkToken returns what is kept of a token that was sent to us. White space around it is
-// cut off: people copy tokens out of mails.
+// hashLinkToken returns the hash of a token that a client sent. It trims white space, which gets
+// copied from e-mails along with the token.
 func hashLinkToken(token string) LinkHash { return hashToken(strings.TrimSpace(token)) }
 
-// RequestReset has a link sent that resets the password of whoever has an e-mail
-// address. Whether anybody has shows neither in what it returns nor in the time it
-// takes.
+// RequestReset queues an e-mail with a link that resets the password of the account with an
+// address. Neither result nor duration reveals whether there is such an account.
 func (l *Links) RequestReset(ctx context.Context, address string) error {
 	if l == nil {
 		return ErrNoMail
@@ -175,8 +172,8 @@ func (l *Links) RequestReset(ctx context.Context, address string) error {
 	return l.store.QueueReset(ctx, address, casefold.Key(address))
 }
 
-// ResetPassword gives the owner of a link another password, and ends all their
-// sessions. They can sign in from that network then, whatever log-ins have failed.
+// ResetPassword replaces the password of the user of a link, and ends all their sessions. The user
+// can then log in from that network even if many log-ins have failed there.
 func (l *Links) ResetPassword(ctx context.Context, token, newPassword string, from netip.Prefix) error {
 	if l == nil {
 		return ErrNoMail
@@ -184,7 +181,7 @@ func (l *Links) ResetPassword(ctx context.Context, token, newPassword string, fr
 	if err := checkPassword("password", newPassword); err != nil {
 		return err
 	}
-	// A hash takes long, so nobody gets one for a token that was made up.
+	// A hash is expensive, so made-up tokens are rejected before it.
 	if err := l.store.CheckReset(ctx, hashLinkToken(token), l.now()); err != nil {
 		return err
 	}

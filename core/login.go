@@ -16,15 +16,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// LoginLimits bounds guesses at passwords. Failed ones are counted by the store,
-// for all cores together. A limit of 0 is none.
+// LoginLimits bounds guesses at passwords. The store counts failures for all cores together. A
+// limit of 0 is none.
 type LoginLimits struct {
-	PerPair    int `env:"LOGIN_FAILURES" envDefault:"10" help:"most failed log-ins with an e-mail from an address in 15 minutes; 0 for any number"`
-	PerAddress int `env:"LOGIN_FAILURES_PER_ADDRESS" envDefault:"200" help:"most failed log-ins from an address in 15 minutes; 0 for any number"`
-	PerAccount int `env:"LOGIN_FAILURES_PER_ACCOUNT" envDefault:"100" help:"failed log-ins with an e-mail from anywhere in an hour, after which addresses that never signed in to it wait longer after each failure; 0 for any number"`
+	PerPair    int `env:"LOGIN_FAILURES" envDefault:"10" help:"most failed log-ins with one e-mail address from one IP address in 15 minutes; 0 for any number"`
+	PerAddress int `env:"LOGIN_FAILURES_PER_ADDRESS" envDefault:"200" help:"most failed log-ins from one IP address in 15 minutes; 0 for any number"`
+	PerAccount int `env:"LOGIN_FAILURES_PER_ACCOUNT" envDefault:"100" help:"failed log-ins with one e-mail address from anywhere in an hour, after which IP addresses that never signed in to that account wait longer after each failure; 0 for any number"`
 }
 
-// Check returns an error that names a limit which makes no sense.
+// Check returns an error that names an invalid limit.
 func (l LoginLimits) Check() error {
 	return notNegative(map[string]int{
 		"LOGIN_FAILURES": l.PerPair, "LOGIN_FAILURES_PER_ADDRESS": l.PerAddress, "LOGIN_FAILURES_PER_ACCOUNT": l.PerAccount,
@@ -41,7 +41,7 @@ func notNegative(limits map[string]int) error {
 	return nil
 }
 
-// How long failed log-ins count, and how long one may be under way.
+// How long failed log-ins count, and how long an attempt may take.
 const (
 	pairWindow         = 15 * time.Minute
 	accountWindow      = time.Hour
@@ -49,58 +49,56 @@ const (
 	maxAttemptDuration = time.Minute
 )
 
-// LoginAttempt is a try at a user's password.
+// LoginAttempt is an attempt to verify a user's password.
 type LoginAttempt struct {
-	EmailKey  string   // made by fold.Key
-	EmailHash [32]byte // SHA-256 of EmailKey: what is counted may be anybody's address, so it is not kept in the clear
-	// Network is the client's: an IPv4 address, or the /64 of an IPv6 one.
+	EmailKey  string   // made by casefold.Key
+	EmailHash [32]byte // SHA-256 of EmailKey: the address may be of a person without an account, so it is not stored
+	// Network is the client's: an IPv4 address, or the /64 of an IPv6 address.
 	Network netip.Prefix
 	Now     time.Time
 
 	Limits LoginLimits
-	// Failures count this long: those of an address, with an e-mail or any, and
-	// those with an e-mail from anywhere.
+	// PairWindow is how long failures count per network, with one e-mail or with any; AccountWindow
+	// how long per e-mail, from any network.
 	PairWindow, AccountWindow time.Duration
-	// MaxDelay bounds the delay that doubles, from one second, with each failure
-	// beyond Limits.PerAccount.
+	// MaxDelay bounds the delay that doubles, from one second, with each failure beyond
+	// Limits.PerAccount.
 	MaxDelay time.Duration
-	// MaxDuration is how long an attempt may be under way. One that was cut short counts
-	// no longer than that.
+	// MaxDuration is how long an attempt may take. One that was cut short stops counting then.
 	MaxDuration time.Duration
 }
 
-// VerifiedCredentials is the password of a user as it was when somebody showed that they know
-// it.
+// VerifiedCredentials is a user with the password hash that a log-in attempt has matched.
 type VerifiedCredentials struct {
 	Credentials
-	// AttemptID counts until the store is told what the right password was used for.
+	// AttemptID is the attempt, which counts until the store is told what the right password was
+	// used for.
 	AttemptID int64
 }
 
 // LoginStore counts failed log-ins.
 type LoginStore interface {
-	// BeginAttempt counts an attempt before anybody knows whether it will fail, so
-	// that many at once cannot all pass. It returns the user with that e-mail, who has
-	// the id 0 and no password if there is none. It returns a TooMany fault that says
-	// how long to wait, and counts nothing, when a limit is used up: by failures, or
-	// for a moment by attempts that are under way.
+	// BeginAttempt counts an attempt before its outcome is known, so that concurrent ones cannot
+	// all pass. It returns the user with that e-mail, or the id 0 and no password hash if there is
+	// none; the caller verifies the password. When a limit is reached, by failures or for a moment
+	// by concurrent attempts, it counts nothing and returns a TooMany fault with the time to wait.
 	BeginAttempt(ctx context.Context, attempt LoginAttempt) (VerifiedCredentials, error)
 
-	// FailAttempt says that an attempt has failed.
+	// FailAttempt records that an attempt has failed.
 	FailAttempt(ctx context.Context, attempt int64) error
 
-	// CancelAttempt no longer counts an attempt.
+	// CancelAttempt stops counting an attempt.
 	CancelAttempt(ctx context.Context, attempt int64) error
 
-	// Rehash replaces the hash of a password by another of the same password,
-	// unless the password was changed meanwhile.
+	// Rehash replaces the hash of a password by another of the same password, unless the password
+	// was changed meanwhile.
 	Rehash(ctx context.Context, user UserID, oldHash, newHash string) error
 
 	// TrimAttempts deletes failures from before a time and returns how many.
 	TrimAttempts(ctx context.Context, before time.Time) (int, error)
 }
 
-// Logins checks who knows a password, and bounds guessing.
+// Logins verifies passwords, and bounds guessing.
 type Logins struct {
 	store     LoginStore
 	passwords *Passwords
@@ -108,16 +106,16 @@ type Logins struct {
 	now       Clock
 }
 
-// NewLogins returns a check of passwords.
+// NewLogins returns a verifier of passwords.
 func NewLogins(store LoginStore, passwords *Passwords, limits LoginLimits, now Clock) *Logins {
 	return &Logins{store: store, passwords: passwords, limits: limits, now: now}
 }
 
-// errCredentials is the fault of a log-in with an unknown e-mail or a wrong
-// password: it does not tell which.
+// errCredentials is the fault of a log-in with an unknown e-mail or a wrong password: it does not
+// reveal which.
 var errCredentials = fault.New(fault.Unauthenticated, "The e-mail address or the password is wrong.")
 
-// The failed log-ins of this core by reason.
+// Failed log-ins of this core by reason.
 var (
 	failedLogins = promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "veneer_login_failures_total", Help: "Failed log-ins by reason.",
@@ -127,9 +125,9 @@ var (
 	failedBanned      = failedLogins.WithLabelValues("banned")
 )
 
-// withCredentials does work for whoever knows the password of the user with an e-mail. An
-// unknown e-mail and a wrong password return errCredentials after the same work,
-// and count; what the work itself fails of does not.
+// withCredentials runs work if the password of the user with an e-mail is right. An unknown e-mail
+// and a wrong password return errCredentials after the same computation, and count as failures; an
+// error of work does not count.
 func (l *Logins) withCredentials(ctx context.Context, email, password string, from netip.Prefix, work func(VerifiedCredentials) error) error {
 	for retried := false; ; retried = true {
 		credentials, err := l.verify(ctx, email, password, from)
@@ -142,14 +140,14 @@ func (l *Logins) withCredentials(ctx context.Context, email, password string, fr
 		if retried || !errors.Is(err, ErrPasswordChanged) {
 			return err
 		}
-		// Perhaps it is the same password, whose hash somebody else at once has made anew.
+		// A concurrent log-in may have rehashed the same password.
 	}
 }
 
-// verify returns whose password it is, or errCredentials.
+// verify returns the user of an e-mail and a password, or errCredentials.
 func (l *Logins) verify(ctx context.Context, email, password string, from netip.Prefix) (VerifiedCredentials, error) {
-	// Whom there is no place for must not have counted, nor asked the database: it
-	// would be as busy.
+	// Admission comes first: a rejected caller must not count as an attempt, nor load
+	// the database as well.
 	leave, err := l.passwords.admit(ctx)
 	if err != nil {
 		return VerifiedCredentials{}, err
@@ -168,7 +166,7 @@ func (l *Logins) verify(ctx context.Context, email, password string, from netip.
 	}
 	ok, newHash, err := l.passwords.Verify(ctx, credentials.PasswordHash, password)
 	if err != nil {
-		// Nobody knows whether the password was wrong.
+		// Whether the password was wrong is unknown.
 		return VerifiedCredentials{}, l.cancelAttempt(ctx, credentials, err)
 	}
 	if !ok {
@@ -187,8 +185,8 @@ func (l *Logins) verify(ctx context.Context, email, password string, from netip.
 	return credentials, nil
 }
 
-// cancelAttempt no longer counts an attempt, and returns the error for which it was.
-// The work's time may be over, but this is owed to the client.
+// cancelAttempt stops counting an attempt, and returns the given error. It does so even after ctx
+// has ended, since the attempt would count against the client.
 func (l *Logins) cancelAttempt(ctx context.Context, credentials VerifiedCredentials, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -196,7 +194,7 @@ func (l *Logins) cancelAttempt(ctx context.Context, credentials VerifiedCredenti
 	return err
 }
 
-// Trim deletes the failures that count no longer and returns how many.
+// Trim deletes failures that no longer count and returns how many.
 func (l *Logins) Trim(ctx context.Context) (int, error) {
 	return l.store.TrimAttempts(ctx, l.now().Add(-max(pairWindow, accountWindow)))
 }

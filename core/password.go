@@ -38,8 +38,8 @@ func checkPassword(field, password string) error {
 	}
 }
 
-// argon2id's cost: 19 MiB of memory, two passes, one lane (the first
-// recommendation of the OWASP Password Storage Cheat Sheet).
+// Cost of argon2id: 19 MiB of memory, two passes, one lane (the first recommendation of the
+// OWASP Password Storage Cheat Sheet).
 const (
 	argonMemory  = 19 * 1024 // KiB
 	argonPasses  = 2
@@ -49,9 +49,8 @@ const (
 	argonVersion = argon2.Version
 )
 
-// verifiers tells for every scheme of which hashes may be in the database, by
-// the prefix of its hashes, how to verify a password. Hashes of all but the
-// first are made anew when their user logs in.
+// verifiers lists the hash schemes that the database may hold, by the prefix of their hashes. A
+// successful log-in replaces a hash of any other than the first.
 var verifiers = []struct {
 	prefix string
 	verify func(hash, password string) (bool, error)
@@ -62,21 +61,18 @@ var verifiers = []struct {
 	{"$2y$", verifyBcrypt},
 }
 
-// Passwords hashes and verifies passwords, as many at once as there are
-// processors: every hash takes 19 MiB and a processor for a while, so more at
-// once would only take memory.
+// Passwords hashes and verifies passwords, at most GOMAXPROCS at a time: a hash takes 19 MiB and a
+// processor for a while, so more at a time would only take memory.
 type Passwords struct {
-	sem   chan struct{} // a token is a hash being computed
+	sem   chan struct{} // a token for each hash being computed
 	queue hashQueue
-	// perNetwork bounds how many callers of one network compute a hash or stand in the line
-	// for a slot, which all networks share: the others of a network that sends many wait
-	// before it.
+	// perNetwork bounds how many callers of one network compute a hash or wait for sem, which all
+	// networks share: the other callers of a busy network wait here instead.
 	perNetwork *ratelimit.Semaphore[netip.Prefix]
 }
 
-// hashQueue counts the callers that compute a hash or wait for a slot. Those of one network
-// are at most half of it: otherwise one network that guesses would keep all others from
-// signing in.
+// hashQueue counts the callers that compute a hash or wait for one. One network gets at most half
+// of it: otherwise a network that guesses passwords would keep all others from signing in.
 type hashQueue struct {
 	capacity int
 
@@ -85,7 +81,7 @@ type hashQueue struct {
 	byNetwork map[netip.Prefix]int
 }
 
-// admit counts a caller of a network, and reports false if the queue has no room for it.
+// admit counts a caller of a network, and reports false if the queue is full for it.
 func (q *hashQueue) admit(network netip.Prefix) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,8 +102,7 @@ func (q *hashQueue) release(network netip.Prefix) {
 	}
 }
 
-// waitersPerWorker is how many callers may wait for each processor: about a
-// second's work.
+// waitersPerWorker is how many callers may wait for each processor: about a second's work.
 const waitersPerWorker = 32
 
 // NewPasswords returns a hasher.
@@ -120,8 +115,8 @@ func NewPasswords() *Passwords {
 	}
 }
 
-// admit counts a caller of the network that ctx has, until the function is called that it
-// returns. It returns an Unavailable fault when the queue has no room for the network.
+// admit counts a caller of the context's network until leave is called. It returns an Unavailable
+// fault when the queue is full for the network.
 func (p *Passwords) admit(ctx context.Context) (leave func(), err error) {
 	network := ClientOf(ctx).Network
 	if !p.queue.admit(network) {
@@ -130,8 +125,8 @@ func (p *Passwords) admit(ctx context.Context) (leave func(), err error) {
 	return func() { p.queue.release(network) }, nil
 }
 
-// acquire waits for a slot, once enter has counted the caller, and returns the function that
-// gives it back.
+// acquire waits until a hash may be computed, and returns a function that ends that. The caller
+// must have been admitted.
 func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
 	leave, err := p.perNetwork.Acquire(ctx, ClientOf(ctx).Network)
 	if err != nil {
@@ -146,8 +141,8 @@ func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// Hash returns a password's hash in PHC string format. It returns an Unavailable
-// fault at once when too many wait already.
+// Hash returns the hash of a password in PHC string format. It returns an Unavailable fault at once
+// when the queue is full.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	leave, err := p.admit(ctx)
 	if err != nil {
@@ -165,13 +160,11 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	return encodeArgon2id(password, salt), nil
 }
 
-// Verify reports whether a password is the one that was hashed, and returns a
-// fresh hash of it when the one kept is of an outdated scheme or cost. An empty
-// hash stands for an account that does not exist: no password is right. All
-// cases compute one argon2id hash of the present cost, so that the time does not
-// tell whether there is an account; one with an older hash takes that hash's time
-// besides, until its user has logged in once. It waits for a slot as long as it
-// takes: enter has counted its caller.
+// Verify reports whether a password matches a hash, and returns a new hash if the stored one has an
+// outdated scheme or cost. The empty hash of an account that does not exist matches no password.
+// All cases compute one argon2id hash of the present cost, so that the duration does not reveal
+// whether there is an account; an outdated hash takes its own time on top, until the next log-in.
+// Verify waits as long as it takes: the caller must have been admitted.
 func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool, newHash string, err error) {
 	release, err := p.acquire(ctx)
 	if err != nil {
@@ -196,7 +189,7 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 		return false, "", err
 	}
 	if strings.HasPrefix(hash, "$2") && len(password) > bcryptBytes {
-		// What follows was never checked: it must not become the password.
+		// bcrypt ignores the rest, which must not become part of the password.
 		return true, "", nil
 	}
 	salt := make([]byte, argonSalt)
@@ -204,10 +197,10 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 	return true, encodeArgon2id(password, salt), nil
 }
 
-// argonPrefix begins the hashes of the present scheme and cost.
+// argonPrefix is the prefix of hashes of the present scheme and cost.
 var argonPrefix = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argonVersion, argonMemory, argonPasses, argonLanes)
 
-// dummyHash is the hash of nobody's password, and takes as long to verify as any other.
+// dummyHash matches no password, and takes as long to verify as any other hash.
 var dummyHash = formatArgon2id(make([]byte, argonSalt), make([]byte, argonKey))
 
 func encodeArgon2id(password string, salt []byte) string {
@@ -243,14 +236,13 @@ func verifyArgon2id(hash, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(got, key) == 1, nil
 }
 
-// bcryptBytes is how much of a password bcrypt reads.
+// bcryptBytes is how many bytes of a password bcrypt reads.
 const bcryptBytes = 72
 
 func verifyBcrypt(hash, password string) (bool, error) {
-	// Older systems cut longer passwords without a word, so their users' hashes are of
-	// the beginning.
+	// Older systems silently truncate longer passwords before hashing.
 	password = password[:min(len(password), bcryptBytes)]
-	// $2y$ is PHP's name for what everybody else calls $2b$.
+	// PHP writes $2y$ where others write $2b$.
 	if rest, ok := strings.CutPrefix(hash, "$2y$"); ok {
 		hash = "$2b$" + rest
 	}

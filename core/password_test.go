@@ -63,7 +63,7 @@ func TestVerify(t *testing.T) {
 		{"a password with a space behind it", hash, "correct horse ", false, false},
 		{"an account that does not exist", "", "correct horse", false, false},
 		{"no password for an account that does not exist", "", "", false, false},
-		{"a scheme that nobody knows", "$scrypt$ln=1$c2FsdA$a2V5", "correct horse", false, false},
+		{"an unknown scheme", "$scrypt$ln=1$c2FsdA$a2V5", "correct horse", false, false},
 		{"a hash that is no hash", "correct horse", "correct horse", false, false},
 		{"bcrypt", bcrypted(t, "correct horse"), "correct horse", true, true},
 		{"bcrypt as PHP names it", strings.Replace(bcrypted(t, "correct horse"), "$2a$", "$2y$", 1), "correct horse", true, true},
@@ -94,8 +94,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// bcrypted returns a password's hash as an older system made it, at the least
-// cost.
+// bcrypted returns a bcrypt hash of the least cost.
 func bcrypted(t *testing.T, password string) string {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
@@ -126,9 +125,8 @@ func TestVerifyReportsMalformedHashes(t *testing.T) {
 	f("$2a$04$short")
 }
 
-// An account with an old hash, and one that does not exist, keep the caller as
-// long as any other: all compute argon2id at its present cost, which is told by
-// the memory it takes.
+// Accounts with an outdated hash, and accounts that do not exist, take as long as any other: all
+// compute argon2id at its present cost, which shows in the memory allocated.
 func TestVerifyCostsTheSameForAll(t *testing.T) {
 	passwords := NewPasswords()
 	hash, err := passwords.Hash(t.Context(), "correct horse")
@@ -149,7 +147,7 @@ func TestVerifyCostsTheSameForAll(t *testing.T) {
 	f("an account", hash)
 	f("no account", "")
 	f("an account with a bcrypt hash", bcrypted(t, "correct horse"))
-	f("an account with a hash that nobody knows", "plain")
+	f("an account with a hash of an unknown scheme", "plain")
 }
 
 func TestTooManyConcurrentHashesAreRejected(t *testing.T) {
@@ -170,13 +168,13 @@ func TestTooManyConcurrentHashesAreRejected(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		if refused := fault.Of(err); refused.Kind != fault.Unavailable || refused.RetryAfter <= 0 {
-			t.Errorf("Hash %s: %v; want an Unavailable fault that says when to come back", what, err)
+			t.Errorf("Hash %s: %v; want an Unavailable fault with a time to retry", what, err)
 		}
 	}
 	hostile, other, honest := netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/56"), netip.MustParsePrefix("198.51.100.0/24")
 
 	if n, most := fill(hostile), passwords.queue.capacity; n != most/2 {
-		t.Errorf("one network has %d of %d places; want half", n, most)
+		t.Errorf("one network has %d of %d places in the queue; want half", n, most)
 	}
 	refused("for a network that has half of the places", hash(hostile))
 	if err := hash(honest); err != nil {

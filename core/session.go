@@ -14,15 +14,15 @@ import (
 
 // SessionLimits bounds sessions.
 type SessionLimits struct {
-	TokenTTL time.Duration `env:"TOKEN_TTL" envDefault:"60m" help:"how long a token works"`
-	Idle     time.Duration `env:"SESSION_IDLE" envDefault:"336h" help:"a session ends this long after its last refresh"`
-	MaxAge   time.Duration `env:"SESSION_LONGEST" envDefault:"2160h" help:"a session ends this long after its log-in"`
-	PerUser  int           `env:"SESSIONS_PER_USER" envDefault:"20" help:"most live sessions of a user; the oldest end; 0 for any number"`
+	TokenTTL time.Duration `env:"TOKEN_TTL" envDefault:"60m" help:"lifetime of a token"`
+	Idle     time.Duration `env:"SESSION_IDLE" envDefault:"336h" help:"time after its last refresh at which a session ends"`
+	MaxAge   time.Duration `env:"SESSION_LONGEST" envDefault:"2160h" help:"time after its log-in at which a session ends"`
+	PerUser  int           `env:"SESSIONS_PER_USER" envDefault:"20" help:"most live sessions of a user, beyond which the oldest end; 0 for any number"`
 	Grace    time.Duration `env:"REFRESH_GRACE" envDefault:"30s" help:"how long a token still works after it was refreshed"`
 }
 
-// SessionWindow is what a session's times must satisfy at a moment for it to
-// live, and a replaced token's for it to work.
+// SessionWindow holds the earliest times at which a live session was refreshed and created, and at
+// which a token that still works was replaced.
 type SessionWindow struct {
 	Now            time.Time
 	RefreshedAfter time.Time
@@ -30,7 +30,7 @@ type SessionWindow struct {
 	ReplacedAfter  time.Time
 }
 
-// Check returns an error that names a limit which makes no sense.
+// Check returns an error that names an invalid limit.
 func (l SessionLimits) Check() error {
 	for name, value := range map[string]time.Duration{
 		"TOKEN_TTL": l.TokenTTL, "SESSION_IDLE": l.Idle, "SESSION_LONGEST": l.MaxAge,
@@ -54,54 +54,51 @@ func (l SessionLimits) window(now time.Time) SessionWindow {
 	}
 }
 
-// VerifiedToken is a token that we signed and that has not expired, at the moment when
-// it was shown. Whether its session lives only the store can tell.
+// VerifiedToken is a token with a valid signature that had not expired, and the window as of then.
+// Only the store knows whether its session is live.
 type VerifiedToken struct {
 	Token  Token
 	Window SessionWindow
 }
 
-// NewSession is what a session is made of.
+// NewSession describes a session to open.
 type NewSession struct {
 	Token       Token
 	Credentials VerifiedCredentials
-	// Network is where the user signs in.
+	// Network is the client's.
 	Network netip.Prefix
-	// PerUser is how many sessions a user may have; the oldest beyond end. 0 stands
-	// for any number.
+	// PerUser bounds the sessions of a user, of which the oldest end; 0 stands for any number.
 	PerUser int
 	Window  SessionWindow
 }
 
-// SessionStore keeps sessions and which of their tokens work.
+// SessionStore holds sessions and their tokens.
 type SessionStore interface {
-	// OpenSession adds a session with its first token, notes that the user signed in
-	// and from where, and ends the user's sessions that are out of the window or too
-	// many. It returns ErrPasswordChanged, and opens nothing, unless the hash of the
-	// user's password is still the one that was verified.
+	// OpenSession adds a session with its first token, records the time and network of the log-in,
+	// and ends the user's sessions that are outside the window or too many. It returns
+	// ErrPasswordChanged, and opens nothing, unless the user still has the password hash that was
+	// verified.
 	OpenSession(ctx context.Context, session NewSession) error
 
-	// SessionUser returns the user whose live session the ticket belongs to, provided
-	// that its token works within the window. Else it returns ErrSignedOut, or
-	// ErrBanned when the user is banned. Other stores' methods that take a ticket do
-	// the same, in the round trip in which they read.
+	// SessionUser returns the user of a token, provided that its session is live and that it works
+	// within the window. Otherwise it returns ErrSignedOut, or ErrBanned for a banned user. Methods
+	// of other stores that take a VerifiedToken do the same, in the round trip in which they read.
 	SessionUser(ctx context.Context, token VerifiedToken) (User, error)
 
-	// RefreshSession replaces the ticket's token, if it is the current one, by fresh
-	// and returns fresh, with the user's permission. While the user is banned it
-	// replaces nothing. A token that was replaced within the window gets the
-	// successor it already has. Any other token of a live session ends that session;
-	// then, and when there is none, it returns ErrSignedOut.
+	// RefreshSession replaces a token, if it is the current one of its session, by next and returns
+	// next with the user's permission. While the user is banned it replaces nothing. A token that
+	// was replaced within the window gets the successor that it already has. Any other token of a
+	// live session ends the session. Then, and without a live session, it returns ErrSignedOut.
 	RefreshSession(ctx context.Context, token VerifiedToken, next Token) (Token, Permission, error)
 
-	// EndSession ends a session. There need be none.
+	// EndSession ends a session if it exists.
 	EndSession(ctx context.Context, session uuid.UUID) error
 
-	// TrimSessions deletes sessions that are out of the window and returns how many.
+	// TrimSessions deletes sessions outside the window and returns how many.
 	TrimSessions(ctx context.Context, window SessionWindow) (int, error)
 }
 
-// Sessions signs people in and out.
+// Sessions logs users in and out.
 type Sessions struct {
 	store  SessionStore
 	logins *Logins
@@ -110,37 +107,36 @@ type Sessions struct {
 	now    Clock
 }
 
-// NewSessions returns the sessions kept in a store.
+// NewSessions returns the sessions of a store.
 func NewSessions(store SessionStore, logins *Logins, tokens *Tokens, limits SessionLimits, now Clock) *Sessions {
 	return &Sessions{store: store, logins: logins, tokens: tokens, limits: limits, now: now}
 }
 
-// SignedToken is a signed token for a client.
+// SignedToken is a signed bearer token for a client.
 type SignedToken struct {
 	Token     string
 	ExpiresIn time.Duration
 }
 
-// Caller is who makes a request, and with which session.
+// Caller is the user of a request's token, with its session.
 type Caller struct {
 	User
 	Session uuid.UUID
 }
 
-// ErrPasswordChanged says that the hash of a user's password is no longer the one
-// that was verified. To people it is a wrong password.
+// ErrPasswordChanged says that a user no longer has the password hash that was verified. Its
+// message is that of a wrong password.
 var ErrPasswordChanged = fault.New(fault.Unauthenticated, "%s", errCredentials.Message)
 
-// ErrSignedOut is the fault of a request whose token belongs to no live session.
+// ErrSignedOut is the fault of a request without a live session.
 var ErrSignedOut = fault.New(fault.Unauthenticated, "You are not signed in, or your session has ended. Please sign in.")
 
-// ErrBanned is the fault of whatever a banned user asks for.
+// ErrBanned is the fault of a request of a banned user.
 var ErrBanned = fault.New(fault.Banned, "This account is banned.")
 
-// Login opens a session for somebody at an address. An unknown e-mail and a wrong
-// password return the same Unauthenticated fault after the same time; a banned
-// user with the right password gets ErrBanned. After too many failures it returns
-// a TooMany fault.
+// Login opens a session. An unknown e-mail and a wrong password return the same Unauthenticated
+// fault after the same time; a banned user with the right password gets ErrBanned. After too many
+// failures it returns a TooMany fault.
 func (s *Sessions) Login(ctx context.Context, email, password string, from netip.Prefix) (SignedToken, error) {
 	if !isPrintable(strings.TrimSpace(email)) {
 		return SignedToken{}, fault.Field("email", "The e-mail address must be text without control characters.")
@@ -157,7 +153,7 @@ func (s *Sessions) Login(ctx context.Context, email, password string, from netip
 	return signed, err
 }
 
-// Open opens a session for a user who has proved who they are.
+// Open opens a session for a user with verified credentials.
 func (s *Sessions) Open(ctx context.Context, credentials VerifiedCredentials, from netip.Prefix) (SignedToken, error) {
 	token := s.newToken(credentials.ID, uuid.New())
 	err := s.store.OpenSession(ctx, NewSession{
@@ -169,8 +165,8 @@ func (s *Sessions) Open(ctx context.Context, credentials VerifiedCredentials, fr
 	return s.sign(token)
 }
 
-// VerifiedToken returns what a token stands for if we signed it and it has not expired,
-// else an Unauthenticated fault. It asks no store.
+// VerifyToken verifies the signature and expiry of a token; an invalid one is an Unauthenticated
+// fault. It does not query the store.
 func (s *Sessions) VerifyToken(compact string) (VerifiedToken, error) {
 	return s.verifyToken(compact, false)
 }
@@ -178,14 +174,14 @@ func (s *Sessions) VerifyToken(compact string) (VerifiedToken, error) {
 func (s *Sessions) verifyToken(compact string, allowExpired bool) (VerifiedToken, error) {
 	token, err := s.tokens.Verify(compact, allowExpired)
 	if err != nil {
-		// Why a token is refused helps only those who forge them.
+		// The reason would only help to forge tokens.
 		return VerifiedToken{}, &fault.Error{Kind: fault.Unauthenticated, Message: ErrSignedOut.Message, Cause: err}
 	}
 	return VerifiedToken{Token: token, Window: s.limits.window(s.now())}, nil
 }
 
-// Authenticate returns whose ticket this is. It asks the store each time, so
-// that an end of the session shows at once on every core.
+// Authenticate returns the caller with a token. It queries the store each time, so that the end of
+// a session takes effect on every core at once.
 func (s *Sessions) Authenticate(ctx context.Context, token VerifiedToken) (Caller, error) {
 	user, err := s.store.SessionUser(ctx, token)
 	if err != nil {
@@ -194,10 +190,10 @@ func (s *Sessions) Authenticate(ctx context.Context, token VerifiedToken) (Calle
 	return Caller{User: user, Session: token.Token.Session}, nil
 }
 
-// Refresh returns the successor of a session's current token, which may have
-// expired while its session lives. A token that was replaced a moment ago gets
-// the same successor again, so that a lost answer strands nobody. One that was
-// replaced before that is in the wrong hands, so it ends the session.
+// Refresh returns the successor of the current token of a live session; the token may have expired.
+// A token that was replaced within the grace period gets the same successor again, in case the
+// first response was lost. One that was replaced earlier was probably stolen, so it ends the
+// session.
 func (s *Sessions) Refresh(ctx context.Context, compact string) (SignedToken, error) {
 	token, err := s.verifyToken(compact, true)
 	if err != nil {
@@ -219,7 +215,7 @@ func (s *Sessions) Logout(ctx context.Context, caller Caller) error {
 }
 
 func (s *Sessions) newToken(user UserID, session uuid.UUID) Token {
-	// A token's times are whole seconds; the store must give back the same ones.
+	// Tokens hold whole seconds; the store must return the same times.
 	return Token{User: user, Session: session, ID: uuid.New(), IssuedAt: s.now().UTC().Truncate(time.Second)}
 }
 
@@ -231,7 +227,7 @@ func (s *Sessions) sign(token Token) (SignedToken, error) {
 	return SignedToken{Token: signed, ExpiresIn: s.limits.TokenTTL}, nil
 }
 
-// Trim deletes the sessions that are over and returns how many.
+// Trim deletes sessions that have ended and returns how many.
 func (s *Sessions) Trim(ctx context.Context) (int, error) {
 	return s.store.TrimSessions(ctx, s.limits.window(s.now()))
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
-// Token is what identifies one bearer token: the token itself is signed from it,
-// the same each time.
+// Token is the content of a bearer token. Signing it is deterministic.
 type Token struct {
 	User     UserID
 	Session  uuid.UUID
@@ -23,7 +22,7 @@ type Token struct {
 	IssuedAt time.Time // whole seconds
 }
 
-// claims is a token's payload. Its fields' order is part of the signature.
+// claims is the payload of a token. The order of its fields is part of the signature.
 type claims struct {
 	Issuer    string  `json:"iss"`
 	Subject   string  `json:"sub"`
@@ -34,9 +33,8 @@ type claims struct {
 	ExpiresAt seconds `json:"exp"`
 }
 
-// seconds is a time in whole seconds since 1970, as tokens hold; 0 stands for
-// none. It is read several times as fast as the library's own type, and every
-// request reads three.
+// seconds is a time in whole seconds since 1970; 0 stands for none. It is parsed several times as
+// fast as the library's own type, and every request parses three.
 type seconds int64
 
 func (s seconds) date() (*jwt.NumericDate, error) {
@@ -53,17 +51,17 @@ func (c claims) GetIssuedAt() (*jwt.NumericDate, error)       { return c.IssuedA
 func (c claims) GetNotBefore() (*jwt.NumericDate, error)      { return c.NotBefore.date() }
 func (c claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.ExpiresAt.date() }
 
-// KeyRing signs tokens with its first key and verifies with all of them, so
-// that keys can be replaced without signing anyone out.
+// KeyRing signs tokens with its first key and verifies with all of them, so that keys can be
+// rotated without ending sessions.
 type KeyRing struct {
 	first string
 	keys  map[string][]byte // by kid
 }
 
-// minKey is the least length of a key in bytes: that of the HMAC's hash.
+// minKey is the least length of a key in bytes: that of a SHA-256.
 const minKey = 32
 
-// UnmarshalText reads "id:base64,id:base64,…".
+// UnmarshalText parses "id:base64,id:base64,…".
 func (k *KeyRing) UnmarshalText(text []byte) error {
 	k.keys = map[string][]byte{}
 	for entry := range strings.SplitSeq(string(text), ",") {
@@ -87,7 +85,7 @@ func (k *KeyRing) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Tokens signs and verifies bearer tokens: JWTs under HMAC-SHA-256.
+// Tokens signs and verifies bearer tokens: JWTs with HMAC-SHA-256.
 type Tokens struct {
 	ring   KeyRing
 	issuer string
@@ -106,7 +104,7 @@ func NewTokens(ring KeyRing, issuer string, ttl time.Duration, now Clock) *Token
 	)}
 }
 
-// Sign returns the token in its compact form.
+// Sign returns the compact form of a token.
 func (t *Tokens) Sign(token Token) (string, error) {
 	issued := seconds(token.IssuedAt.Unix())
 	unsigned := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
@@ -121,16 +119,14 @@ func (t *Tokens) Sign(token Token) (string, error) {
 	return signed, nil
 }
 
-// clockSkew is how far another core's clock may be ahead of ours: its tokens
-// must not be refused as not yet valid. Tokens work so much longer than they say,
-// too.
+// clockSkew is how far the clocks of cores may differ: a token from a core with a clock that is
+// ahead is not rejected as not yet valid. Tokens also work that much longer than they say.
 const clockSkew = 5 * time.Second
 
 var errKey = errors.New("signed with an unknown key")
 
-// Verify returns what a compact token identifies. It says nothing about whether
-// its session lives. A token that is merely expired is returned when
-// allowExpired; any other flaw is an error.
+// Verify returns the content of a compact token. Whether its session is live is not checked. With
+// allowExpired a token that is only expired is returned; any other flaw is an error.
 func (t *Tokens) Verify(compact string, allowExpired bool) (Token, error) {
 	if token, ok := t.cache.get(compact, t.now()); ok {
 		return token, nil
@@ -170,8 +166,8 @@ func (t *Tokens) Verify(compact string, allowExpired bool) (Token, error) {
 	return token, nil
 }
 
-// onlyExpired reports whether a token's sole flaw is its age. The signature is
-// verified before the claims, and all claims are.
+// onlyExpired reports whether a token is only expired. The signature is verified before the claims,
+// and all claims are verified.
 func onlyExpired(err error) bool {
 	return errors.Is(err, jwt.ErrTokenExpired) &&
 		!errors.Is(err, jwt.ErrTokenRequiredClaimMissing) && !errors.Is(err, jwt.ErrTokenNotValidYet) && !errors.Is(err, jwt.ErrTokenUsedBeforeIssued) && !errors.Is(err, jwt.ErrTokenInvalidIssuer)

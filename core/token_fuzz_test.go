@@ -11,9 +11,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// A token counts only as it was signed, and with what is signed only if it says all that a
-// token says. compact is one from outside; header and claims are signed with the key, as
-// by a core that has gone wrong.
+// Only tokens that were signed with a key, with all required claims, are accepted. compact is a
+// token of a client; header and claims are signed with the key, as by a faulty core.
 func FuzzVerify(f *testing.F) {
 	var keys core.KeyRing
 	if err := keys.UnmarshalText([]byte("new:" + base64.StdEncoding.EncodeToString([]byte(keyNew)))); err != nil {

@@ -48,7 +48,7 @@ func testToken() core.Token {
 	}
 }
 
-// testClaims returns the claims of issued.
+// testClaims returns the claims of testToken.
 func testClaims() map[string]any {
 	return map[string]any{
 		"iss": "veneer", "sub": "7", "sid": testToken().Session.String(), "jti": testToken().ID.String(),
@@ -56,7 +56,7 @@ func testClaims() map[string]any {
 	}
 }
 
-// forge signs a token by hand, so that it may be wrong in any way.
+// forge signs a token without validating it.
 func forge(t *testing.T, header, claims map[string]any, sum func() hash.Hash, key string) string {
 	t.Helper()
 	part := func(fields map[string]any) string {
@@ -75,8 +75,8 @@ func forge(t *testing.T, header, claims map[string]any, sum func() hash.Hash, ke
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// setUnusedBit sets a bit of a token's last character that stands for nothing: its
-// signature's 43 characters hold 258 bits, of which 256 are read.
+// setUnusedBit sets an unused bit of a token's last character: the 43 characters of its signature
+// hold 258 bits, of which 256 are used.
 func setUnusedBit(compact string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	last := len(compact) - 1
@@ -140,7 +140,7 @@ func TestTokenHasItsClaims(t *testing.T) {
 	}
 }
 
-// A token that is wrong in any way but its age is refused, also for a refresh.
+// A token with any flaw other than its age is rejected, also for a refresh.
 func TestVerifyRejects(t *testing.T) {
 	t.Parallel()
 
@@ -217,7 +217,7 @@ func TestVerifyRejects(t *testing.T) {
 	}
 }
 
-// Clocks of several cores differ by a few seconds, and no more is forgiven.
+// Clocks of cores differ by a few seconds; larger differences are not tolerated.
 func TestTokensWorkForTheirTime(t *testing.T) {
 	t.Parallel()
 

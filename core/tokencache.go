@@ -7,9 +7,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
-// tokenCache holds tokens whose signature was right, since clients send the same one over
-// and over, and verifying it takes a fifth of a request's time in core. What a token says
-// never changes; whether it is valid is asked each time.
+// tokenCache caches tokens with a verified signature: clients send the same token with every
+// request, and verifying it takes a fifth of a request's time in core. The content of a token never
+// changes; its validity is checked on every lookup.
 type tokenCache struct {
 	mu     sync.RWMutex
 	tokens *sieve.Cache[string, cachedToken]
@@ -17,13 +17,13 @@ type tokenCache struct {
 
 type cachedToken struct {
 	Token
-	validFrom, validUntil time.Time // when it is valid
+	validFrom, validUntil time.Time
 }
 
-// maxCachedTokens is the most tokens, each of about half a kilobyte.
+// maxCachedTokens bounds the cache to about 16 MiB: a token takes about half a kilobyte.
 const maxCachedTokens = 1 << 15
 
-// get returns what a token identifies if it is known, and valid at a moment.
+// get returns a cached token that is valid at a time.
 func (c *tokenCache) get(compact string, now time.Time) (Token, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -34,7 +34,7 @@ func (c *tokenCache) get(compact string, now time.Time) (Token, bool) {
 	return cached.Token, true
 }
 
-// add adds a token that was verified.
+// add caches a token that was verified.
 func (c *tokenCache) add(compact string, token cachedToken) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

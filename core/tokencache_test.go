@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
-// A token is known by its bytes, but whether it is valid is asked each time.
+// Cached tokens are found by their bytes, and their validity is checked on every lookup.
 func TestCachedTokensAreStillChecked(t *testing.T) {
 	t.Parallel()
 
@@ -33,7 +33,7 @@ func TestCachedTokensAreStillChecked(t *testing.T) {
 		}
 	}
 
-	for range 2 { // unknown, and known
+	for range 2 { // not cached, and cached
 		f(compact, 0, false, true)
 		f(compact, -5*time.Second, false, true)
 		f(compact, -6*time.Second, false, false)
@@ -45,7 +45,7 @@ func TestCachedTokensAreStillChecked(t *testing.T) {
 	}
 }
 
-// A token in use stays known, however many others come.
+// A token in use stays cached, however many others are added.
 func TestTokenInUseStaysCached(t *testing.T) {
 	t.Parallel()
 
@@ -57,10 +57,10 @@ func TestTokenInUseStaysCached(t *testing.T) {
 	for range 2 * maxCachedTokens {
 		k.add(uuid.NewString(), valid)
 		if _, ok := k.get("used", now); !ok {
-			t.Fatal("a token that is used is forgotten")
+			t.Fatal("a token in use is evicted")
 		}
 	}
 	if _, ok := k.get("unused", now); ok || k.tokens.Len() != maxCachedTokens {
-		t.Errorf("%d tokens are known, one that is not used among them: %t", k.tokens.Len(), ok)
+		t.Errorf("%d tokens are cached, an unused one among them: %t", k.tokens.Len(), ok)
 	}
 }

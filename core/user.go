@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Permission is what a user may do.
+// Permission is the role of a user.
 type Permission int16
 
 // The permissions.
@@ -21,7 +21,7 @@ const (
 	SuperAdministrator Permission = 2
 )
 
-// User is a person with an account.
+// User is a user with an account.
 type User struct {
 	ID         UserID
 	Email      string
@@ -34,49 +34,45 @@ type User struct {
 	Verified   bool
 }
 
-// NewUser is what a user is made of.
+// NewUser describes a user to add.
 type NewUser struct {
 	Email        string
-	EmailKey     string // made by fold.Key
+	EmailKey     string // made by casefold.Key
 	Nickname     string
 	PasswordHash string
 	Permission   Permission
 	Score        int64
 	Verified     bool
-	Verify       bool // whether to have a link sent that verifies the address
-	// Player is the name of a first player, made together with the user; empty for
-	// none.
+	Verify       bool // queue an e-mail with a link that verifies the address
+	// Player is the name of a first player, created with the user; empty for none.
 	Player NewPlayer
 }
 
-// Credentials is a user with what proves that somebody is that user.
+// Credentials is a user with their password hash.
 type Credentials struct {
 	User
 	PasswordHash string
 }
 
-// UserStore keeps users.
+// UserStore holds users.
 type UserStore interface {
-	// CreateUser adds a user, with its first player if one is named: both, or
-	// neither. It returns a Duplicate fault that names the field email or
-	// player_name when that is taken.
+	// CreateUser adds a user and, if named, their first player: both or neither. A taken e-mail or
+	// player name is a Duplicate fault with the field email or player_name.
 	CreateUser(ctx context.Context, user NewUser) (User, error)
 
-	// CreateUserBy does so on an administrator's authority, and writes an entry of the
-	// audit log.
+	// CreateUserBy adds a user for an administrator, and writes an entry of the audit log.
 	CreateUserBy(ctx context.Context, by Actor, user NewUser) (User, error)
 
-	// UserByEmail returns the user with that e-mail's comparison key, or a NotFound
-	// fault.
+	// UserByEmail returns the user with the comparison key of an e-mail, or a NotFound fault.
 	UserByEmail(ctx context.Context, emailKey string) (Credentials, error)
 
-	// QueueRegistration keeps a user, but for the password, who is not added before a link
-	// is opened that it has sent to their address. It does the same whether or not that is taken, and
-	// returns a Duplicate fault that names the field player_name when that is taken.
+	// QueueRegistration stores a registration without a password, and queues an e-mail with the
+	// link that adds the user. It does the same whether or not the address is taken. A taken player
+	// name is a Duplicate fault with the field player_name.
 	QueueRegistration(ctx context.Context, user NewUser) error
 }
 
-// Users registers people.
+// Users registers users.
 type Users struct {
 	store     UserStore
 	passwords *Passwords
@@ -85,21 +81,21 @@ type Users struct {
 	mail      bool
 }
 
-// NewUsers returns the users kept in a store. Where the site sends e-mail, those who
-// register are sent a link that verifies their address.
+// NewUsers returns the users of a store. With mail, new users get a link that verifies their
+// address.
 func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, scores Scores, mail bool) *Users {
 	return &Users{store: store, passwords: passwords, names: names, scores: scores, mail: mail}
 }
 
-// Registration is what somebody says of themself to get an account.
+// Registration is the form that creates an account.
 type Registration struct {
 	Email, Password, Nickname string
 	PlayerName                string // empty for none
 	Verified                  bool
 }
 
-// Register adds a user. It returns an Invalid fault that names every wrong
-// field, or a Duplicate fault when the e-mail or the player's name is taken.
+// Register adds a user. It returns an Invalid fault that names every wrong field, or a Duplicate
+// fault when the e-mail or the player's name is taken.
 func (u *Users) Register(ctx context.Context, r Registration) (Credentials, error) {
 	newUser, err := u.newUser(ctx, r)
 	if err != nil {
@@ -109,8 +105,8 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 	return Credentials{User: user, PasswordHash: newUser.PasswordHash}, err
 }
 
-// RegisterBy has an administrator add a user, as Register does, who may have any
-// permission that the authority grants.
+// RegisterBy adds a user for an administrator, as Register does, with a permission that the actor
+// can grant.
 func (u *Users) RegisterBy(ctx context.Context, by Actor, r Registration, permission Permission) (User, error) {
 	newUser, err := u.newUser(ctx, r)
 	if err != nil {
@@ -120,10 +116,10 @@ func (u *Users) RegisterBy(ctx context.Context, by Actor, r Registration, permis
 	return u.store.CreateUserBy(ctx, by, newUser)
 }
 
-// RequestRegistration has a link sent to an address that adds the user, with a password that is chosen
-// then. Whether an account has the address shows neither in what it returns nor in the
-// time it takes; its user is told by e-mail. It returns an Invalid fault that names every wrong field, or a
-// Duplicate fault when the player's name is taken.
+// RequestRegistration queues an e-mail with a link that adds the user; the password is chosen then.
+// Neither result nor duration reveals whether an account has the address; its user is told by
+// e-mail. It returns an Invalid fault that names every wrong field, or a Duplicate fault when the
+// player's name is taken.
 func (u *Users) RequestRegistration(ctx context.Context, r Registration) error {
 	var wrong fieldFaults
 	newUser := u.validate(r, &wrong)
@@ -133,7 +129,7 @@ func (u *Users) RequestRegistration(ctx context.Context, r Registration) error {
 	return u.store.QueueRegistration(ctx, newUser)
 }
 
-// newUser checks what somebody says of themself, and makes a user of it.
+// newUser validates a registration, and returns the user to add.
 func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 	var wrong fieldFaults
 	newUser := u.validate(r, &wrong)
@@ -147,8 +143,7 @@ func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 	return newUser, err
 }
 
-// validate returns a user of what somebody is to be called, and takes note of what is wrong
-// with it.
+// validate returns the user to add without a password, and adds faults to wrong.
 func (u *Users) validate(r Registration, wrong *fieldFaults) NewUser {
 	address, err := validateEmail(r.Email)
 	wrong.add(err)
@@ -159,18 +154,16 @@ func (u *Users) validate(r Registration, wrong *fieldFaults) NewUser {
 	return NewUser{Email: address, EmailKey: casefold.Key(address), Nickname: nickname, Player: player}
 }
 
-// ByEmail returns the user with an e-mail address, in any case, or a NotFound
-// fault.
+// ByEmail returns the user with an e-mail address, case-insensitively, or a NotFound fault.
 func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
 	user, err := u.store.UserByEmail(ctx, casefold.Key(strings.TrimSpace(email)))
 	return user.User, err
 }
 
-// maxEmail is the most bytes of an address that SMTP can carry (RFC 5321, section
-// 4.5.3.1.3).
+// maxEmail is the most bytes of an address in SMTP (RFC 5321, section 4.5.3.1.3).
 const maxEmail = 254
 
-// validateEmail checks an e-mail address and returns it trimmed.
+// validateEmail validates an e-mail address and returns it trimmed.
 func validateEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	parsed, err := mail.ParseAddress(text)
@@ -180,13 +173,13 @@ func validateEmail(text string) (string, error) {
 	return text, nil
 }
 
-// fieldFaults gathers what is wrong with several fields into one fault.
+// fieldFaults collects the faults of several fields into one.
 type fieldFaults struct {
 	all *fault.Error
 	err error
 }
 
-// add takes note of a fault. Anything but an Invalid fault ends the check.
+// add adds a fault. Any fault but an Invalid one ends the collection.
 func (f *fieldFaults) add(err error) {
 	if err == nil || f.err != nil {
 		return
