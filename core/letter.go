@@ -7,17 +7,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// Message is an e-mail as it goes out, in plain text. Nothing in it was written by
-// whoever had it sent: strangers must not speak through it.
+// Message is a plain-text e-mail. It contains no text by users, so that the site cannot be used to
+// send spam.
 type Message struct {
-	// ID names the mail, and is the same at every attempt to send it.
+	// ID identifies the mail, and is the same at every attempt to send it.
 	ID      uuid.UUID
 	To      string
 	Subject string
 	Text    string
 }
 
-// message writes a mail. Where it carries a token, that works until a time.
+// message renders a mail. Its token, if any, works until expires.
 func (c MailConfig) message(id uuid.UUID, mail PreparedMail, token string, expires time.Time) Message {
 	link := func(page string) string { return strings.TrimSuffix(c.URL, "/") + page + "#token=" + token }
 	until := "The link works once, until " + expires.UTC().Format("2006-01-02 15:04") + " UTC."

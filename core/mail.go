@@ -22,19 +22,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// MailConfig is what e-mail says, how long its links work, and how long it is
-// tried.
+// MailConfig configures the content of e-mail, the validity of its links and retries.
 type MailConfig struct {
 	Site         string        `env:"SITE" envDefault:"Veneer" help:"the site's name in e-mail"`
 	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind; required with CORE_SMTP_HOST"`
 	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" help:"how long a link works that verifies an address or confirms a registration"`
 	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" help:"how long a link works that resets a password"`
 	PerHour      int           `env:"PER_HOUR" envDefault:"5" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`
-	RetryFor     time.Duration `env:"RETRY_FOR" envDefault:"24h" help:"how long an e-mail is tried again that the mail server does not take"`
+	RetryFor     time.Duration `env:"RETRY_FOR" envDefault:"24h" help:"how long sending an e-mail is retried"`
 }
 
-// Check returns an error that names a setting which makes no sense. That there is no URL
-// makes sense where no e-mail is sent.
+// Check returns an error that names an invalid setting. An empty URL is valid: a site that sends no
+// e-mail needs none.
 func (c MailConfig) Check() error {
 	target, ok := config.ParseURL(c.URL)
 	switch {
@@ -55,26 +54,25 @@ func (c MailConfig) Check() error {
 	}
 }
 
-// Purpose is what an e-mail is for.
+// Purpose is the kind of an e-mail.
 type Purpose string
 
-// The purposes. All but ForOwner stand in the outbox. All but the last three carry a
-// token.
+// The purposes. The outbox holds all but ForOwner. All but the last three have a token.
 const (
-	ForVerification Purpose = "verification" // of the address that a user has
-	ForAddress      Purpose = "address"      // that a user wants to have
-	ForReset        Purpose = "reset"        // of a forgotten password
-	ForRegistration Purpose = "registration" // which comes to life by the link
-	ForChange       Purpose = "change"       // tells the address that a user had before
-	ForPassword     Purpose = "password"     // tells a user that their password is another
-	ForOwner        Purpose = "owner"        // tells who has an address that somebody else wants for an account
+	ForVerification Purpose = "verification" // verifies the address of a user
+	ForAddress      Purpose = "address"      // verifies an address that a user asked to change to
+	ForReset        Purpose = "reset"        // resets a password
+	ForRegistration Purpose = "registration" // confirms a registration
+	ForChange       Purpose = "change"       // notice to the old address after a change
+	ForPassword     Purpose = "password"     // notice of a new password
+	ForOwner        Purpose = "owner"        // notice that another account asked for the address
 )
 
-// sendablePurposes are the purposes that this release can write a mail for. While cores are
-// replaced by those of a later release there may be others in the outbox.
+// sendablePurposes are those that this release can render. During an upgrade, cores of a later
+// release may queue others.
 var sendablePurposes = []Purpose{ForVerification, ForAddress, ForReset, ForRegistration, ForChange, ForPassword}
 
-// QueuedMail is an e-mail in the outbox, at an attempt to send it.
+// QueuedMail is an e-mail that was claimed from the outbox.
 type QueuedMail struct {
 	ID       uuid.UUID
 	Purpose  Purpose
@@ -82,76 +80,70 @@ type QueuedMail struct {
 	Age      time.Duration // since it was queued
 }
 
-// LinkHash is the SHA-256 of the token in a link.
+// LinkHash is the SHA-256 of the token of a link.
 type LinkHash [sha256.Size]byte
 
-// MailParams is what an e-mail needs to be written.
+// MailParams are the inputs of PrepareMail.
 type MailParams struct {
 	Mail      QueuedMail
 	EmailHash [32]byte // SHA-256 of Mail.EmailKey
-	// Token is the hash of the token that the mail will carry, and Expires when it
-	// works no longer.
+	// Token is the hash of the token in the mail, and Expires when it expires.
 	Token        LinkHash
 	Now, Expires time.Time
-	// PerHour is how many mails of the purpose the address may get in an hour; 0
-	// stands for any number.
+	// PerHour bounds the mails of the purpose to the address in an hour; 0 stands for any number.
 	PerHour int
 }
 
-// PreparedMail is an e-mail that is about to be written.
+// PreparedMail is an e-mail that is ready to be rendered.
 type PreparedMail struct {
 	Purpose Purpose
-	Email   string // where it goes
+	Email   string // recipient
 }
 
-// MailBacklog is what waits in the outbox.
+// MailBacklog is the backlog of the outbox.
 type MailBacklog struct {
 	Count  int64
-	Oldest time.Duration // how long the oldest has waited; 0 without any
+	Oldest time.Duration // age of the oldest; 0 if empty
 }
 
-// OutboxStore keeps what is to be mailed, for all cores.
+// OutboxStore holds the outbox, shared by all cores.
 type OutboxStore interface {
-	// ClaimMails returns up to so many mails for some purposes that are due, the longest
-	// due first. For the lease no other core gets them.
+	// ClaimMails returns at most limit due mails with one of the purposes, the longest due first.
+	// No other core gets them during the lease.
 	ClaimMails(ctx context.Context, purposes []Purpose, limit int, lease time.Duration) ([]QueuedMail, error)
 
-	// PrepareMail finds out who is to have a mail at this moment, remembers the token
-	// that goes with it, and counts it. It returns a NotFound fault when nobody is to
-	// have it: no account has the address, it is verified by now, or too many such
-	// mails went there. What was ForRegistration or ForAddress is ForOwner when another
-	// account has the address.
+	// PrepareMail determines the current recipient of a mail, stores the token that goes with it,
+	// and counts it. It returns a NotFound fault if the mail is obsolete: no account has the
+	// address, the address is verified by now, or too many mails of its purpose went there.
+	// ForRegistration and ForAddress become ForOwner if another account has the address.
 	PrepareMail(ctx context.Context, params MailParams) (PreparedMail, error)
 
-	// DeleteMail takes a mail out of the outbox.
+	// DeleteMail deletes a mail from the outbox.
 	DeleteMail(ctx context.Context, id uuid.UUID) error
 
-	// DeferMail lets a mail be due again after a while.
+	// DeferMail makes a mail due again after a delay.
 	DeferMail(ctx context.Context, id uuid.UUID, delay time.Duration) error
 
-	// MailBacklog returns what waits.
+	// MailBacklog returns the backlog.
 	MailBacklog(ctx context.Context) (MailBacklog, error)
 
-	// TrimMails deletes tokens that have expired at a moment, registrations that wait
-	// for nothing any more and what counts no longer, and returns how many tokens and
-	// registrations.
+	// TrimMails deletes expired tokens, registrations without a mail or a token, and counts older
+	// than an hour. It returns how many tokens and registrations it deleted.
 	TrimMails(ctx context.Context, now time.Time) (int, error)
 }
 
-// Mailer takes e-mails to a mail server.
+// Mailer sends e-mails through a mail server.
 type Mailer interface {
-	// Deliver returns nil once the server is answerable for a letter. It returns an
-	// Unavailable fault when the server takes nothing from us at the moment, a Refused
-	// fault when it will never take this letter, and else another error. No error
-	// tells an address or what the letter says.
+	// Deliver returns nil once the server has accepted a message. It returns an Unavailable fault
+	// when the server accepts nothing at the moment, a Refused fault when it will never accept this
+	// message, and other errors otherwise. No error contains an address or text of the message.
 	Deliver(ctx context.Context, msg Message) error
 }
 
-// Outbox sends what waits to be mailed. One runs in every core of a site that
-// sends e-mail. A mail is sent at least once: it comes twice when the answer of
-// the mail server is lost, or a core dies at that moment, both times with the same
-// Message-ID but another token; both work. A nil *Outbox is of a site that sends no
-// e-mail, and does nothing.
+// Outbox sends queued e-mails. One runs in every core of a site that sends e-mail. Delivery is at
+// least once: a mail is sent again if the reply of the mail server is lost, or if a core dies
+// before it deletes the mail. Both copies have the same Message-ID and different tokens, which both
+// work. A nil *Outbox belongs to a site that sends no e-mail, and does nothing.
 type Outbox struct {
 	store   OutboxStore
 	mailer  Mailer
@@ -162,47 +154,44 @@ type Outbox struct {
 
 	backlog atomic.Pointer[MailBacklog]
 
-	// The rest belongs to Run.
-	backlogAt time.Time // when the backlog was
-	retryAt   time.Time // when the server is tried again after it took nothing
+	// Only Run uses the rest.
+	backlogAt time.Time // when the backlog was read
+	retryAt   time.Time // when to try again after the server was unavailable
 	backoff   time.Duration
 }
 
 // Times and sizes of the outbox.
 const (
-	// mailInterval is the time between two looks into the outbox.
+	// mailInterval is the time between two polls of the outbox.
 	mailInterval = 500 * time.Millisecond
-	// mailConcurrency is how many mails a core sends at a time, each on a connection of
-	// its own.
+	// mailConcurrency is how many mails a core sends at a time, each on its own connection.
 	mailConcurrency = 4
-	// mailLeaseMargin is how much longer than a delivery a core holds a mail.
+	// mailLeaseMargin is how much longer than a delivery the lease of a mail is.
 	mailLeaseMargin = 30 * time.Second
 	// mailShutdownGrace is how long a delivery may go on when the core stops.
 	mailShutdownGrace = 5 * time.Second
-	// backlogInterval is the time between two looks at how much waits.
+	// backlogInterval is the time between two reads of the backlog.
 	backlogInterval = 10 * time.Second
-	// storeTimeout bounds a word with the store.
+	// storeTimeout bounds a query of the store.
 	storeTimeout = 10 * time.Second
 
-	// A mail that the server does not take now is tried again when it has waited twice
-	// as long, within bounds. A server that takes nothing is left alone for a shorter
-	// while, which doubles.
+	// A mail that the server rejects for now is retried at twice its age, within bounds. An
+	// unavailable server is retried after a shorter backoff, which doubles.
 	minMailRetryDelay = 30 * time.Second
 	maxMailRetryDelay = time.Hour
 	minMailBackoff    = time.Second
 	maxMailBackoff    = time.Minute
 )
 
-// What became of mails at this core. An attempt that fails is no end.
+// Outcomes of mails at this core. A failed attempt is not final.
 var (
-	mailsSent    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_sent_total", Help: "E-mails that the mail server has taken."})
-	mailsDropped = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_dropped_total", Help: "E-mails that were deleted unsent, since what they were about was over."})
-	mailsGivenUp = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_given_up_total", Help: "E-mails that the mail server has not taken for too long, or will not take."})
-	mailsFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mail_failures_total", Help: "Attempts to send e-mails that failed."})
+	mailsSent    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_sent_total", Help: "E-mails that the mail server has accepted."})
+	mailsDropped = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_dropped_total", Help: "E-mails that were deleted unsent because they were obsolete."})
+	mailsGivenUp = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_given_up_total", Help: "E-mails that were deleted unsent because the mail server rejected them, or was unavailable for too long."})
+	mailsFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mail_failures_total", Help: "Failed attempts to send e-mails."})
 )
 
-// NewOutbox returns an outbox that sends nothing yet: Run does. A delivery may
-// take as long as the timeout.
+// NewOutbox returns an outbox that sends nothing until Run. The timeout bounds a delivery.
 func NewOutbox(store OutboxStore, mailer Mailer, config MailConfig, timeout time.Duration, log *slog.Logger, now Clock) *Outbox {
 	o := &Outbox{store: store, mailer: mailer, config: config, timeout: timeout, log: log, now: now, backoff: minMailBackoff}
 	o.backlog.Store(&MailBacklog{})
@@ -240,8 +229,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// drain sends what is due, as long as all goes well, and returns how many mails it
-// dealt with.
+// drain sends mails until none is due or an error occurs, and returns how many it processed.
 func (o *Outbox) drain(ctx context.Context) (processed int, err error) {
 	if err := o.refreshBacklog(ctx); err != nil {
 		return 0, err
@@ -256,7 +244,7 @@ func (o *Outbox) drain(ctx context.Context) (processed int, err error) {
 	return processed, nil
 }
 
-// refreshBacklog finds out now and then how much waits.
+// refreshBacklog reads the backlog every backlogInterval.
 func (o *Outbox) refreshBacklog(ctx context.Context) error {
 	if now := time.Now(); now.Sub(o.backlogAt) >= backlogInterval {
 		o.backlogAt = now
@@ -271,8 +259,8 @@ func (o *Outbox) refreshBacklog(ctx context.Context) error {
 	return nil
 }
 
-// sendBatch sends some mails at once, and returns how many. An error says that the
-// store or the mail server is away.
+// sendBatch sends some mails concurrently, and returns how many. An error means that the store or
+// the mail server is unavailable.
 func (o *Outbox) sendBatch(ctx context.Context) (int, error) {
 	mails, err := o.claim(ctx)
 	if err != nil {
@@ -303,8 +291,8 @@ func (o *Outbox) claim(ctx context.Context) ([]QueuedMail, error) {
 	return o.store.ClaimMails(ctx, sendablePurposes, mailConcurrency, o.timeout+mailLeaseMargin)
 }
 
-// send tries to send a mail, and takes note of what came of it. It returns an error
-// when the store or the mail server is away.
+// send tries to send a mail, and records the outcome. An error means that the store or the mail
+// server is unavailable.
 func (o *Outbox) send(ctx context.Context, mail QueuedMail) error {
 	if mail.Age > o.config.RetryFor {
 		return o.giveUp(ctx, mail, nil)
@@ -338,7 +326,7 @@ func (o *Outbox) send(ctx context.Context, mail QueuedMail) error {
 	}
 }
 
-// deliver writes a mail and hands it to the postman.
+// deliver renders a mail and hands it to the mailer.
 func (o *Outbox) deliver(ctx context.Context, mail QueuedMail) error {
 	ctx, cancel := o.deliveryContext(ctx)
 	defer cancel()
@@ -359,8 +347,8 @@ func (o *Outbox) deliver(ctx context.Context, mail QueuedMail) error {
 	return o.mailer.Deliver(ctx, o.config.message(mail.ID, prepared, link, expires))
 }
 
-// deliveryContext bounds a delivery. When the core stops it may go on for a moment: cut
-// short, it would perhaps come twice.
+// deliveryContext bounds a delivery. When the core stops, the delivery may go on for a moment: if
+// cut short, the mail might be sent twice.
 func (o *Outbox) deliveryContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.timeout)
 	stop := context.AfterFunc(ctx, func() {
@@ -370,7 +358,7 @@ func (o *Outbox) deliveryContext(ctx context.Context) (context.Context, context.
 	return bounded, func() { stop(); cancel() }
 }
 
-// giveUp takes a mail out of the outbox that was not sent.
+// giveUp deletes a mail that was not sent.
 func (o *Outbox) giveUp(ctx context.Context, mail QueuedMail, cause error) error {
 	mailsGivenUp.Inc()
 	o.log.WarnContext(ctx, "an e-mail is given up", "id", mail.ID, "purpose", mail.Purpose, "age", mail.Age.String(), "error", cause)
@@ -389,15 +377,14 @@ func (o *Outbox) deferMail(ctx context.Context, mail QueuedMail, delay time.Dura
 	return o.store.DeferMail(ctx, mail.ID, delay)
 }
 
-// jitter returns a time between half of d and d: what failed together is not tried
-// again together.
+// jitter returns a random duration from d/2 to d, so that mails that failed together are not
+// retried together.
 func jitter(d time.Duration) time.Duration { return d/2 + mathrand.N(d/2+1) } //nolint:gosec // not a secret
 
-// hashToken returns what is kept of a token.
+// hashToken returns the hash under which a token is stored.
 func hashToken(token string) LinkHash { return sha256.Sum256([]byte(token)) }
 
-// Trim deletes what mails have left behind and nobody needs any more, and returns
-// how many tokens and registrations that were.
+// Trim deletes expired tokens and registrations, and returns how many.
 func (o *Outbox) Trim(ctx context.Context) (int, error) {
 	if o == nil {
 		return 0, nil
@@ -405,14 +392,14 @@ func (o *Outbox) Trim(ctx context.Context) (int, error) {
 	return o.store.TrimMails(ctx, o.now())
 }
 
-// Expose registers metrics of what waits in the outbox, which is the same for all cores.
+// Expose registers metrics of the backlog, which is the same for all cores.
 func (o *Outbox) Expose(registry prometheus.Registerer) {
 	if o == nil {
 		return
 	}
 	register := promauto.With(registry)
-	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_core_mails_queued", Help: "E-mails that wait to be sent."},
+	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_core_mails_queued", Help: "E-mails in the outbox."},
 		func() float64 { return float64(o.backlog.Load().Count) })
-	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_core_mail_lag_seconds", Help: "Time that the oldest e-mail has been waiting."},
+	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_core_mail_lag_seconds", Help: "Age of the oldest e-mail in the outbox."},
 		func() float64 { return o.backlog.Load().Oldest.Seconds() })
 }

@@ -35,7 +35,7 @@ type mailEnv struct {
 	log    *logBuffer
 }
 
-// logBuffer is a log that several may write.
+// logBuffer is a log for concurrent writers.
 type logBuffer struct {
 	mu    sync.Mutex
 	lines bytes.Buffer
@@ -73,7 +73,7 @@ func newMailEnv(t *testing.T) mailEnv {
 	return o
 }
 
-// newOutbox returns the outbox of one more core.
+// newOutbox returns the outbox of another core.
 func (o mailEnv) newOutbox(t *testing.T) *core.Outbox {
 	t.Helper()
 	const timeout = 10 * time.Second
@@ -114,13 +114,13 @@ func (o mailEnv) addUser(t *testing.T, name string) core.User {
 	return user
 }
 
-// queue puts a mail into the outbox.
+// queue adds a mail to the outbox.
 func (o mailEnv) queue(t *testing.T, purpose core.Purpose, email string) {
 	t.Helper()
 	o.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, lower($2))", purpose, email)
 }
 
-// requestEmail has a user want another address.
+// requestEmail requests a change of a user's e-mail address.
 func (o mailEnv) requestEmail(t *testing.T, key, email string) {
 	t.Helper()
 	user, err := o.db.UserByEmail(t.Context(), key)
@@ -132,8 +132,7 @@ func (o mailEnv) requestEmail(t *testing.T, key, email string) {
 	}
 }
 
-// drain sends what is due, and returns what has arrived then, in the order of the
-// addresses.
+// drain sends due mails, and returns those that arrived, in the order of their addresses.
 func (o mailEnv) drain(t *testing.T, outbox *core.Outbox) []mailtest.Mail {
 	t.Helper()
 	before := len(o.Mails())
@@ -147,8 +146,7 @@ func (o mailEnv) drain(t *testing.T, outbox *core.Outbox) []mailtest.Mail {
 
 var tokenPattern = regexp.MustCompile(`#token=([\w-]{43})\n`)
 
-// format returns a mail as a reader sees it, with its token left out, which must be
-// one that the database knows the hash of.
+// format returns a mail with its token replaced. The database must have the hash of the token.
 func (o mailEnv) format(t *testing.T, m mailtest.Mail) string {
 	t.Helper()
 	text := m.Text
@@ -174,8 +172,8 @@ func TestMailTexts(t *testing.T) {
 		}
 	}
 	o.queue(t, core.ForVerification, "Ann@Example.com")
-	o.queue(t, core.ForVerification, "Ben@Example.com") // who is verified
-	o.queue(t, core.ForVerification, "ann@example.com") // which is not how she writes it
+	o.queue(t, core.ForVerification, "Ben@Example.com") // verified already
+	o.queue(t, core.ForVerification, "ann@example.com") // spelled differently in the account
 	o.queue(t, core.ForReset, "BEN@example.com")
 	o.queue(t, core.ForReset, "nobody@example.com")
 	o.queue(t, core.ForChange, "cat@example.com")
@@ -224,8 +222,8 @@ func TestMailTexts(t *testing.T) {
 	}
 }
 
-// While cores are replaced, those of a later release put mails into the outbox that this
-// one cannot write. They wait for a core that can.
+// During an upgrade cores of a later release queue mails that this release cannot render. They wait
+// for a core that can.
 func TestMailsOfALaterReleaseWait(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
@@ -233,14 +231,14 @@ func TestMailsOfALaterReleaseWait(t *testing.T) {
 	o.queue(t, "birthday", "ann@example.com")
 	o.queue(t, core.ForChange, "ben@example.com")
 	if arrived := o.drain(t, o.newOutbox(t)); len(arrived) != 1 || arrived[0].To != "ben@example.com" {
-		t.Errorf("%v came; want the other one", arrived)
+		t.Errorf("%v arrived; want the other one", arrived)
 	}
 	if n := o.count(t, "SELECT count(*) FROM mails"); n != 1 {
 		t.Errorf("%d mails wait; want the one of the later release", n)
 	}
 }
 
-// However many cores send at once, each mail comes once.
+// However many cores send concurrently, each mail arrives once.
 func TestSeveralCoresSendEachMailOnce(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
@@ -264,15 +262,15 @@ func TestSeveralCoresSendEachMailOnce(t *testing.T) {
 	}
 	for to, times := range arrived {
 		if times != 1 {
-			t.Errorf("to %s it came %d times", to, times)
+			t.Errorf("%s got %d mails", to, times)
 		}
 	}
 	if len(arrived) != mails {
-		t.Errorf("%d mails came; want %d", len(arrived), mails)
+		t.Errorf("%d mails arrived; want %d", len(arrived), mails)
 	}
 }
 
-// A core that dies with a mail in its hands loses none: another one takes over.
+// A core that dies during a delivery loses no mail: another core takes over.
 func TestMailsOfADeadCoreAreSent(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
@@ -282,18 +280,18 @@ func TestMailsOfADeadCoreAreSent(t *testing.T) {
 	}
 	outbox := o.newOutbox(t)
 	if arrived := o.drain(t, outbox); len(arrived) != 0 {
-		t.Errorf("%d mails came that another core is about to send", len(arrived))
+		t.Errorf("%d mails arrived that another core has claimed", len(arrived))
 	}
 	if n := o.count(t, "SELECT count(*) FROM mails WHERE due_at BETWEEN now() + interval '50 s' AND now() + interval '60 s'"); n != 1 {
 		t.Error("the mail is not held for the lease")
 	}
 	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
 	if arrived := o.drain(t, outbox); len(arrived) != 1 {
-		t.Errorf("%d mails came; want 1", len(arrived))
+		t.Errorf("%d mails arrived; want 1", len(arrived))
 	}
 }
 
-// Nothing is lost while the mail server is away.
+// Nothing is lost while the mail server is unavailable.
 func TestMailsWaitForTheServer(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
@@ -311,11 +309,11 @@ func TestMailsWaitForTheServer(t *testing.T) {
 	o.Restart(t)
 	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
 	if arrived := o.drain(t, outbox); len(arrived) != 10 {
-		t.Errorf("%d mails came; want 10", len(arrived))
+		t.Errorf("%d mails arrived; want 10", len(arrived))
 	}
 }
 
-// rejectRecipient has the server answer the end of mails to an address.
+// rejectRecipient makes the server answer mails to an address with a reply.
 func (o mailEnv) rejectRecipient(address, reply string) {
 	o.SetReply(func(command string) string {
 		if strings.HasPrefix(command, "RCPT") && strings.Contains(command, address) {
@@ -325,8 +323,8 @@ func (o mailEnv) rejectRecipient(address, reply string) {
 	})
 }
 
-// What the server does not take now comes later, and later yet, with the same
-// Message-ID; other mails are not held up.
+// A mail that the server rejects for now is retried with growing delays and the same Message-ID;
+// other mails are not delayed.
 func TestMailsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
@@ -340,7 +338,7 @@ func TestMailsAreTriedAgain(t *testing.T) {
 	outbox := o.newOutbox(t)
 	o.rejectRecipient("ann@Example.com", "450 4.2.0 ann@example.com is greylisted")
 	if arrived := o.drain(t, outbox); len(arrived) != 1 || arrived[0].To != "ben@example.com" {
-		t.Fatalf("%v came; want the other one", arrived)
+		t.Fatalf("%v arrived; want the other one", arrived)
 	}
 	due := func(from, to string) {
 		t.Helper()
@@ -360,7 +358,7 @@ func TestMailsAreTriedAgain(t *testing.T) {
 	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
 	arrived := o.drain(t, outbox)
 	if len(arrived) != 1 || arrived[0].Header.Get("Message-Id") != "<"+id.String()+"@skins.example.org>" {
-		t.Fatalf("%v came; want the mail %s", arrived, id)
+		t.Fatalf("%v arrived; want the mail %s", arrived, id)
 	}
 	o.format(t, arrived[0])
 	if n := o.count(t, "SELECT count(*) FROM mails_sent WHERE purpose = 'reset'"); n != 1 {
@@ -379,7 +377,7 @@ func TestMailsAreGivenUp(t *testing.T) {
 		o.exec(t, "UPDATE mails SET queued_at = now() - $1::interval", age)
 		o.rejectRecipient("ann@example.com", reply)
 		if arrived := o.drain(t, outbox); len(arrived) != 0 {
-			t.Errorf("%s: it came", what)
+			t.Errorf("%s: it arrived", what)
 		}
 		if n := o.count(t, "SELECT count(*) FROM mails"); n != left {
 			t.Errorf("%s: %d mails are left; want %d", what, n, left)
@@ -394,8 +392,7 @@ func TestMailsAreGivenUp(t *testing.T) {
 	}
 }
 
-// Nobody gets more than a few mails of a kind in an hour, whoever asks for them,
-// from however many cores.
+// An address gets only a few mails of a kind in an hour, however many requests and cores there are.
 func TestMailsToAnAddressAreLimited(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
@@ -417,7 +414,7 @@ func TestMailsToAnAddressAreLimited(t *testing.T) {
 	}
 	cores.Wait()
 	if n := len(o.Mails()); n != 5+2 {
-		t.Errorf("%d mails came; want 5 of a kind, and one each of two others", n)
+		t.Errorf("%d mails arrived; want 5 of a kind, and one each of two others", n)
 	}
 	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
 		t.Errorf("%d mails are left", n)
@@ -427,12 +424,12 @@ func TestMailsToAnAddressAreLimited(t *testing.T) {
 	o.now.Add(59 * 60)
 	o.queue(t, core.ForReset, "ann@example.com")
 	if arrived := o.drain(t, outbox); len(arrived) != 0 {
-		t.Error("a sixth mail came within the hour")
+		t.Error("a sixth mail arrived within the hour")
 	}
 	o.now.Add(2 * 60)
 	o.queue(t, core.ForReset, "ann@example.com")
 	if arrived := o.drain(t, outbox); len(arrived) != 1 {
-		t.Error("after an hour there came no mail")
+		t.Error("after an hour no mail arrived")
 	}
 
 	o.config.PerHour = 0
@@ -441,11 +438,11 @@ func TestMailsToAnAddressAreLimited(t *testing.T) {
 		o.queue(t, core.ForChange, "ann@example.com")
 	}
 	if arrived := o.drain(t, unlimited); len(arrived) != 10 {
-		t.Errorf("%d mails came; want 10", len(arrived))
+		t.Errorf("%d mails arrived; want 10", len(arrived))
 	}
 }
 
-// What mails leave behind goes when nobody needs it.
+// Tokens, registrations and counts are deleted once they are useless.
 func TestMailsAreTrimmed(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
@@ -457,11 +454,11 @@ func TestMailsAreTrimmed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	register("ann") // who has an account
+	register("ann") // has an account
 	register("ben")
 	o.queue(t, core.ForReset, "ann@example.com")
 	o.drain(t, outbox)
-	register("cat") // whose mail waits
+	register("cat") // its mail is queued
 	trim := func(want, tokens, registrations, sent int) {
 		t.Helper()
 		if n, err := outbox.Trim(t.Context()); n != want || err != nil {
@@ -479,7 +476,7 @@ func TestMailsAreTrimmed(t *testing.T) {
 	trim(2, 0, 1, 0) // the token that confirms, and its registration
 }
 
-// Run sends what comes, and lets a delivery end when it is told to stop.
+// Run sends queued mails, and lets a delivery end when it is stopped.
 func TestOutboxRuns(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
@@ -499,14 +496,14 @@ func TestOutboxRuns(t *testing.T) {
 	}()
 	<-ended
 	if n := len(o.Mails()); n != 1 {
-		t.Errorf("%d mails came; want 1", n)
+		t.Errorf("%d mails arrived; want 1", n)
 	}
 	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
-		t.Errorf("%d mails are left, and would come again", n)
+		t.Errorf("%d mails are left, and would be sent again", n)
 	}
 }
 
-// A server that comes back is told of once, and so is one that goes.
+// The log has one line when the server becomes unavailable, and one when it is available again.
 func TestOutboxLogsServerOutage(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
