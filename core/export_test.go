@@ -2,10 +2,10 @@ package core
 
 import "context"
 
-// RunOnce does what Run does time and again.
+// RunOnce does one iteration of Run.
 func (p *CDNPurger) RunOnce(ctx context.Context) error { return p.runOnce(ctx) }
 
-// Drain does what Run does time and again.
+// Drain does one iteration of Run.
 func (o *Outbox) Drain(ctx context.Context) (int, error) { return o.drain(ctx) }
 
 // SendBatch sends some mails.

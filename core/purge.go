@@ -16,26 +16,26 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// Purge is what content delivery networks must forget: all answers with one of
-// the tags or, when nobody knows what has changed, all answers.
+// Purge is what a CDN must drop: all responses with one of the tags or, if changes were lost, all
+// responses.
 type Purge struct {
 	edgeproto.Cursor // of the last change in it
 	All              bool
 	Tags             []string
 }
 
-// Purger tells content delivery networks.
+// Purger purges CDNs.
 type Purger interface {
-	// Purge returns nil once a purge is in good hands. It may be called again with
-	// the same, and by two cores at once.
+	// Purge returns nil once the purge is accepted. The same purge may come again, also from two
+	// cores at once.
 	Purge(ctx context.Context, purge Purge) error
 }
 
-// PurgeState is how far purges have come and how far they may go.
+// PurgeState is how far the feed is purged, and how far it may be.
 type PurgeState struct {
-	Done         edgeproto.Cursor // everything up to here is purged
+	Done         edgeproto.Cursor // changes up to here are purged
 	Head         FeedHead
-	Acknowledged int64 // the last revision that all connected edges have acknowledged
+	Acknowledged int64 // last revision that all connected edges have acknowledged
 }
 
 // NumberedChange is a change in the feed.
@@ -45,48 +45,44 @@ type NumberedChange struct {
 	Age      time.Duration // since it was numbered
 }
 
-// PurgeStore keeps what the cores share about purges.
+// PurgeStore holds the state of purges, shared by all cores.
 type PurgeStore interface {
-	// RegisterStream says that a stream to an edge begins, of which nothing is
-	// acknowledged, and that from this moment on nobody waits for the edge's former
-	// stream; uuid.Nil is for none.
+	// RegisterStream adds a stream to an edge, which has acknowledged nothing, and stops purges
+	// from waiting for the edge's former stream; uuid.Nil is for none.
 	RegisterStream(ctx context.Context, stream, former uuid.UUID) error
 
-	// ReportStreams says that streams to edges are alive and what they acknowledged;
-	// those with the zero Position nothing that would be news.
+	// ReportStreams reports the streams that are alive and the positions that they acknowledged;
+	// the zero Position acknowledges nothing new.
 	ReportStreams(ctx context.Context, streams map[uuid.UUID]edgeproto.Cursor) error
 
-	// TrimStreams deletes the streams that were last alive before a time and returns
-	// how many.
+	// TrimStreams deletes streams last reported before a time and returns how many.
 	TrimStreams(ctx context.Context, before time.Time) (int, error)
 
-	// AcquirePurgeLease makes a core the one that purges, for a while from now on, and
-	// returns the state, unless another core is: then it is not held. The first to
-	// hold them ever begins at the head of the feed.
+	// AcquirePurgeLease takes or renews the lease of the core that purges, and returns the state.
+	// It returns false while another core has the lease. The first lease ever begins at the head of
+	// the feed.
 	AcquirePurgeLease(ctx context.Context, core uuid.UUID, lease time.Duration) (state PurgeState, held bool, err error)
 
 	// ChangesToPurge returns changes after a revision in order, at most limit.
 	ChangesToPurge(ctx context.Context, revision int64, limit int) ([]NumberedChange, error)
 
-	// SetPurged notes that everything up to a position is purged, if the core still
-	// is the one that purges.
+	// SetPurged records that all changes up to a position are purged, if the core still has the
+	// lease.
 	SetPurged(ctx context.Context, core uuid.UUID, done edgeproto.Cursor) error
 }
 
-// CDNPurger has content delivery networks forget what has changed. One runs in
-// every core of a site that has a hook; of all, one at a time purges, and another
-// takes over when it dies.
+// CDNPurger purges changed responses from CDNs. One runs in every core of a site with a purge hook.
+// A lease in the database elects the one that purges, and another takes over when it dies.
 //
-// A purge must not run ahead of the edges: the first visitor after it would have
-// an edge that has not heard of the change fill the network with the old picture
-// again. So edges acknowledge what they have applied, to any core, and a change
-// is purged when all connected ones have, or after ackTimeout. A stream that broke
-// off counts as connected for a while, since its edge believes its memories a
-// second longer, unless the edge has come back on another one.
+// A purge must not overtake the edges: an edge that still has the old mapping would fill the CDN
+// with the old picture again. So edges acknowledge the changes they have applied, to any core, and
+// a change is purged when all connected edges have acknowledged it, or after ackTimeout. A broken
+// stream counts as connected for edgeTrustWindow, since its edge goes on using its cached mappings
+// that long, unless the edge has reconnected.
 //
-// The feed itself is the outbox: a row says up to where it is purged, and moves on
-// only when the hook has taken a purge. What the feed no longer tells, because it
-// was trimmed or history was rewritten, makes everything be purged.
+// The feed itself is the outbox: a row holds the position up to which it is purged, and advances
+// only when the Purger has accepted a purge. If changes were lost, because they were trimmed or the
+// database was restored, everything is purged.
 type CDNPurger struct {
 	store   PurgeStore
 	purger  Purger
@@ -96,39 +92,38 @@ type CDNPurger struct {
 	core    uuid.UUID
 
 	mu           sync.Mutex
-	streams      map[uuid.UUID]time.Time        // to edges of this core, and when they ended; zero: they go on
-	acknowledged map[uuid.UUID]edgeproto.Cursor // acknowledged since the last round, of streams of any core
+	streams      map[uuid.UUID]time.Time        // to edges of this core, and when they ended; zero while open
+	acknowledged map[uuid.UUID]edgeproto.Cursor // since the last run, of streams of any core
 
-	// The rest belongs to Run, but for oldest.
-	leading   bool             // this core purges
-	done      edgeproto.Cursor // up to here, while it does
-	lastRun   time.Time        // when the last round began
-	lostSince time.Time        // when changes were found to be lost; zero: none are
-	retryAt   time.Time        // when the hook is tried again after it failed
+	// Only Run uses the rest, except for oldest.
+	leading   bool             // this core has the lease
+	done      edgeproto.Cursor // purged up to here, while it has the lease
+	lastRun   time.Time        // when the last run began
+	lostSince time.Time        // when changes were found to be lost; zero if none are
+	retryAt   time.Time        // when to try again after a failure
 	backoff   time.Duration
-	oldest    atomic.Int64 // when the oldest change to be purged was numbered, in Unix nanoseconds; 0: none is
+	oldest    atomic.Int64 // when the oldest change to be purged was numbered, in Unix nanoseconds; 0 if none
 }
 
 // Sizes and times of purges.
 const (
 	// ackTimeout is how long a change waits for edges to acknowledge it.
 	ackTimeout = 2 * time.Second
-	// purgeTick is the time between two looks at what there is to be done.
+	// purgeTick is how often the purger looks for work.
 	purgeTick = 50 * time.Millisecond
-	// purgeInterval is the time between two rounds when there is nothing to be done.
-	// Streams count as connected for StreamTTL after them.
+	// purgeInterval is the time between two runs when there is no work. Streams count as connected
+	// for StreamTTL after a run.
 	purgeInterval = 500 * time.Millisecond
-	// edgeTrustWindow is how long an edge believes its memories without a beat.
+	// edgeTrustWindow is how long an edge uses cached mappings after the last heartbeat.
 	edgeTrustWindow = time.Second
-	// StreamTTL is how long a stream to an edge counts as connected without being
-	// shared, as when its core has died. The last beat may have come an interval
-	// later, and is believed in.
+	// StreamTTL is how long a stream to an edge counts as connected without a report, as when its
+	// core has died: edgeTrustWindow and an interval between heartbeats, rounded up.
 	StreamTTL = 2 * time.Second
-	// streamRetention is how long streams are kept for nothing.
+	// streamRetention is how long streams that have ended are stored.
 	streamRetention = time.Hour
 	// maxPurgeTags is the most tags in a purge, unless one change has more.
 	maxPurgeTags = 256
-	// leaseMargin is how much longer than a post a core holds purges.
+	// leaseMargin is how much longer than a call of the Purger the lease is.
 	leaseMargin = 2 * time.Second
 
 	minPurgeBackoff = 250 * time.Millisecond
@@ -136,14 +131,14 @@ const (
 )
 
 var (
-	purgesDone           = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_total", Help: "Purges that the delivery network has taken."})
-	purgesFailed         = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purge_failures_total", Help: "Attempts to purge that failed."})
-	purgesUnacknowledged = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_unacknowledged_total", Help: "Purges that did not wait for all edges to acknowledge the change."})
-	purgesAll            = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_of_everything_total", Help: "Purges of all that the delivery network has."})
+	purgesDone           = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_total", Help: "Purges that the CDN hook has accepted."})
+	purgesFailed         = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purge_failures_total", Help: "Failed attempts to purge."})
+	purgesUnacknowledged = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_unacknowledged_total", Help: "Purges sent before all edges had acknowledged the change."})
+	purgesAll            = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_of_everything_total", Help: "Purges of everything in the CDN."})
 )
 
-// NewCDNPurger returns the purges of a feed's changes that have not begun: Run does.
-// A call of the hook may take as long as the timeout.
+// NewCDNPurger returns a purger of a feed's changes that does nothing until Run. The timeout bounds
+// a call of the Purger.
 func NewCDNPurger(store PurgeStore, purger Purger, feed *Feed, timeout time.Duration, log *slog.Logger) *CDNPurger {
 	return &CDNPurger{
 		store: store, purger: purger, feed: feed, timeout: timeout, log: log, core: uuid.New(),
@@ -151,10 +146,9 @@ func NewCDNPurger(store PurgeStore, purger Purger, feed *Feed, timeout time.Dura
 	}
 }
 
-// Register notes a stream to an edge before anything is sent on it, and returns the
-// name under which the edge acknowledges. From then on purges wait for it, and no
-// longer for the edge's former stream, on which nothing is acknowledged any more,
-// though its core may take seconds to notice; uuid.Nil is for none.
+// Register adds a stream to an edge before anything is sent on it, and returns the id under which
+// the edge acknowledges. From then on purges wait for this stream, and no longer for the edge's
+// former one, of which another core may notice the end only seconds later; uuid.Nil is for none.
 func (p *CDNPurger) Register(ctx context.Context, former uuid.UUID) (uuid.UUID, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -168,23 +162,22 @@ func (p *CDNPurger) Register(ctx context.Context, former uuid.UUID) (uuid.UUID, 
 	return stream, nil
 }
 
-// Unregister notes that a stream is over.
+// Unregister records that a stream has ended.
 func (p *CDNPurger) Unregister(stream uuid.UUID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.streams[stream] = time.Now()
 }
 
-// Acknowledge notes that an edge has applied all changes up to a position. The
-// stream may be another core's: a balancer sends requests where it likes.
+// Acknowledge records that an edge has applied all changes up to a position. The stream may belong
+// to another core, since a load balancer may send the request to any.
 func (p *CDNPurger) Acknowledge(stream uuid.UUID, applied edgeproto.Cursor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.acknowledged[stream] = applied
 }
 
-// Run shares what is known of edges, and purges when it is this core's turn,
-// until ctx ends.
+// Run reports the state of edges, and purges while this core has the lease, until ctx ends.
 func (p *CDNPurger) Run(ctx context.Context) {
 	tick := time.NewTicker(purgeTick)
 	defer tick.Stop()
@@ -202,7 +195,7 @@ func (p *CDNPurger) Run(ctx context.Context) {
 		err := p.runOnce(ctx)
 		switch {
 		case ctx.Err() != nil || err == nil && time.Now().Before(p.retryAt):
-			continue // it is over, or not known to be well
+			continue // ctx has ended, or the last failure is not yet retried
 		case err != nil && !failing:
 			p.log.ErrorContext(ctx, "changes cannot be purged, content delivery networks keep old answers", "error", err)
 		case err == nil && failing && p.leading:
@@ -212,11 +205,11 @@ func (p *CDNPurger) Run(ctx context.Context) {
 	}
 }
 
-// due reports whether there is something to be done.
+// due reports whether there is work.
 func (p *CDNPurger) due() bool {
 	now, head := time.Now(), p.feed.Head()
 	if head.Epoch == "" {
-		return false // the feed decides first whether its epoch goes on
+		return false // the feed has not polled yet
 	}
 	if now.Sub(p.lastRun) >= purgeInterval {
 		return true
@@ -227,8 +220,7 @@ func (p *CDNPurger) due() bool {
 	return acknowledged || p.leading && head.Cursor != p.done && !now.Before(p.retryAt)
 }
 
-// runOnce shares what was heard of edges and, if this core is the one that purges,
-// purges what may be.
+// runOnce reports the state of edges and, if this core has the lease, purges what may be purged.
 func (p *CDNPurger) runOnce(ctx context.Context) error {
 	p.lastRun = time.Now()
 	state, held, err := p.acquireLease(ctx)
@@ -270,7 +262,7 @@ func (p *CDNPurger) runOnce(ctx context.Context) error {
 	return nil
 }
 
-// acquireLease shares what was heard of edges, and tries to be the one that purges.
+// acquireLease reports the state of edges, and tries to get the lease.
 func (p *CDNPurger) acquireLease(ctx context.Context) (PurgeState, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -281,19 +273,18 @@ func (p *CDNPurger) acquireLease(ctx context.Context) (PurgeState, bool, error) 
 		if !ended.IsZero() && p.lastRun.Sub(ended) > edgeTrustWindow {
 			delete(p.streams, stream)
 		} else if _, ok := streams[stream]; !ok {
-			streams[stream] = edgeproto.Cursor{} // alive, but nothing was heard
+			streams[stream] = edgeproto.Cursor{} // alive, but nothing new acknowledged
 		}
 	}
 	p.mu.Unlock()
-	// Whoever waits for what is lost with an error waits for ackTimeout, no longer.
+	// Acknowledgements that are lost with an error delay purges by ackTimeout at most.
 	if err := p.store.ReportStreams(ctx, streams); err != nil {
 		return PurgeState{}, false, err
 	}
 	return p.store.AcquirePurgeLease(ctx, p.core, p.timeout+leaseMargin)
 }
 
-// nextPurge returns what may be purged: nothing if its position is that of what is
-// done.
+// nextPurge returns the next purge; one at the position of state.Done stands for none.
 func (p *CDNPurger) nextPurge(ctx context.Context, state PurgeState) (Purge, error) {
 	purge := Purge{Cursor: state.Done}
 	if state.Done == state.Head.Cursor {
@@ -310,7 +301,7 @@ func (p *CDNPurger) nextPurge(ctx context.Context, state PurgeState) (Purge, err
 		return purge, err
 	}
 	if len(changes) == 0 || changes[0].Revision != state.Done.Revision+1 {
-		return purge, errGap // trimmed at this moment; the next round finds out
+		return purge, errGap // trimmed meanwhile; the next run notices
 	}
 	p.oldest.Store(time.Now().Add(-changes[0].Age).UnixNano())
 	seen := map[string]bool{}
@@ -333,13 +324,13 @@ func (p *CDNPurger) nextPurge(ctx context.Context, state PurgeState) (Purge, err
 	return purge, nil
 }
 
-// purgeAll returns a purge of everything, since it is not known what has
-// changed. Edges that know it forget everything, too, and are waited for.
+// purgeAll returns a purge of everything, since changes were lost. It waits for edges to flush
+// their caches and acknowledge the new head.
 func (p *CDNPurger) purgeAll(ctx context.Context, state PurgeState) Purge {
 	if p.lostSince.IsZero() {
 		p.lostSince = p.lastRun
 		p.oldest.Store(p.lostSince.UnixNano())
-		p.log.ErrorContext(ctx, "changes are lost that were not purged, everything is", "purged", state.Done, "head", state.Head)
+		p.log.ErrorContext(ctx, "changes were lost before they were purged, purging everything", "purged", state.Done, "head", state.Head)
 	}
 	if state.Acknowledged < state.Head.Revision && p.lastRun.Sub(p.lostSince) < ackTimeout {
 		return Purge{Cursor: state.Done}
@@ -347,10 +338,10 @@ func (p *CDNPurger) purgeAll(ctx context.Context, state PurgeState) Purge {
 	return Purge{Cursor: state.Head.Cursor, All: true}
 }
 
-// send has the hook take a purge.
+// send passes a purge to the Purger.
 func (p *CDNPurger) send(ctx context.Context, purge Purge) error {
 	if !purge.All && len(purge.Tags) == 0 {
-		return nil // no answer depends on what has changed
+		return nil // no response depends on the changes
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -372,20 +363,19 @@ func (p *CDNPurger) releaseLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if _, _, err := p.store.AcquirePurgeLease(ctx, p.core, 0); err != nil {
-		p.log.WarnContext(ctx, "purges are not handed over, another core takes them later", "error", err)
+		p.log.WarnContext(ctx, "lease of purges not released, another core takes over when it expires", "error", err)
 	}
 }
 
-// Trim deletes the streams that are over and returns how many.
+// Trim deletes streams that have ended and returns how many.
 func (p *CDNPurger) Trim(ctx context.Context) (int, error) {
 	return p.store.TrimStreams(ctx, time.Now().Add(-streamRetention))
 }
 
-// Expose registers metrics of the purges. The lag is the purging core's; it is 0 at the
-// others.
+// Expose registers metrics of purges. The lag is 0 at cores without the lease.
 func (p *CDNPurger) Expose(registry prometheus.Registerer) {
 	promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "veneer_core_purge_lag_seconds", Help: "Time that the oldest change has been waiting to be purged.",
+		Name: "veneer_core_purge_lag_seconds", Help: "Age of the oldest change that is not purged.",
 	}, func() float64 {
 		oldest := p.oldest.Load()
 		if oldest == 0 {

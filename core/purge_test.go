@@ -21,8 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
-// fakeCDN are content delivery networks: they note what they are told to
-// forget, unless they fail.
+// fakeCDN records purges, and calls that fail.
 type fakeCDN struct {
 	mu     sync.Mutex
 	err    error
@@ -46,7 +45,7 @@ func (n *fakeCDN) setError(err error) {
 	n.err = err
 }
 
-// take returns what the networks were told since it was last called.
+// take returns the purges since its last call.
 func (n *fakeCDN) take() []core.Purge {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,7 +54,7 @@ func (n *fakeCDN) take() []core.Purge {
 	return told
 }
 
-// purgeEnv is a database and networks, which several cores share.
+// purgeEnv is a database and a CDN, shared by several cores.
 type purgeEnv struct {
 	*fakeCDN
 	conn *pgx.Conn
@@ -66,18 +65,18 @@ func newPurgeEnv(t *testing.T) purgeEnv {
 	t.Helper()
 	address := postgrestest.URL(t)
 	s := purgeEnv{&fakeCDN{}, postgrestest.Conn(t, address), postgrestest.Connect(t, address)}
-	s.change(t, "uid:0") // before there was a hook
+	s.change(t, "uid:0") // before the CDN was configured
 	return s
 }
 
-// newPurger returns the purges of one more core, whose rounds the test runs. It holds
-// purges for longer than the test takes.
+// newPurger returns the purger of another core, which the test runs step by step. Its lease
+// outlasts the test.
 func (s purgeEnv) newPurger() *core.CDNPurger {
 	return core.NewCDNPurger(s.db, s, core.NewFeed(s.db, discardLog), time.Minute, discardLog)
 }
 
-// change commits and numbers a change, and returns the head then. However slow the
-// test is, the change is young.
+// change commits and numbers a change, and returns the head. However slow the test is, the change
+// looks recent.
 func (s purgeEnv) change(t *testing.T, keys ...edgeproto.Key) core.FeedHead {
 	t.Helper()
 	s.exec(t, "INSERT INTO changes (keys) VALUES ($1)", keys)
@@ -96,7 +95,7 @@ func (s purgeEnv) exec(t *testing.T, sql string, args ...any) {
 	}
 }
 
-// runOnce has a core do a round that must end well.
+// runOnce runs a purger once, which must succeed.
 func runOnce(t *testing.T, p *core.CDNPurger) {
 	t.Helper()
 	if err := p.RunOnce(t.Context()); err != nil {
@@ -109,7 +108,7 @@ func register(t *testing.T, p *core.CDNPurger) uuid.UUID {
 	return reregister(t, p, uuid.Nil)
 }
 
-// reregister is for an edge that had another stream before.
+// reregister registers the stream of an edge that had another one before.
 func reregister(t *testing.T, p *core.CDNPurger, former uuid.UUID) uuid.UUID {
 	t.Helper()
 	stream, err := p.Register(t.Context(), former)
@@ -119,7 +118,7 @@ func reregister(t *testing.T, p *core.CDNPurger, former uuid.UUID) uuid.UUID {
 	return stream
 }
 
-// expect has the cores do a round each, and checks what the networks are told.
+// expect runs each purger once, and checks the purges.
 func (s purgeEnv) expect(t *testing.T, what string, cores []*core.CDNPurger, want ...core.Purge) {
 	t.Helper()
 	for _, p := range cores {
@@ -130,26 +129,26 @@ func (s purgeEnv) expect(t *testing.T, what string, cores []*core.CDNPurger, wan
 	}
 }
 
-// tagged is a purge up to a head.
+// tagged returns a purge up to a head.
 func tagged(head core.FeedHead, tags ...string) core.Purge {
 	return core.Purge{Cursor: head.Cursor, Tags: tags}
 }
 
-// A change is purged once every edge has acknowledged it, whichever core the edge
-// has its stream from, and whichever core hears the acknowledgement.
+// A change is purged once every edge has acknowledged it, whatever cores the edges are connected to
+// and send their acknowledgements to.
 func TestPurgesWaitForEveryEdge(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
 	a, b := s.newPurger(), s.newPurger()
 	runOnce(t, a)
-	cores := []*core.CDNPurger{b, a} // the one that purges is the last to share what it has heard
+	cores := []*core.CDNPurger{b, a} // the purging core is the last to report acknowledgements
 	s.expect(t, "nothing has changed", cores)
 	first := s.change(t, "pid:5", "name:steve", "uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2")
 	s.expect(t, "without edges", cores, tagged(first, "player-5", "name-steve"))
 
 	near, far := register(t, a), register(t, b)
 	second := s.change(t, "uid:7")
-	s.expect(t, "nobody has acknowledged", cores)
+	s.expect(t, "no edge has acknowledged", cores)
 	a.Acknowledge(near, second.Cursor)
 	s.expect(t, "one has acknowledged", cores)
 	b.Acknowledge(far, first.Cursor)
@@ -159,16 +158,16 @@ func TestPurgesWaitForEveryEdge(t *testing.T) {
 
 	third := s.change(t, "tid:12", "hash:00")
 	fourth := s.change(t, "tid:13")
-	b.Acknowledge(near, fourth.Cursor) // it has its stream from the other core
+	b.Acknowledge(near, fourth.Cursor) // its stream belongs to the other core
 	a.Acknowledge(far, third.Cursor)
 	s.expect(t, "one has acknowledged more", cores, tagged(third, "texture-12"))
-	b.Acknowledge(near, third.Cursor) // held up on its way
+	b.Acknowledge(near, third.Cursor) // delayed
 	a.Acknowledge(far, fourth.Cursor)
 	s.expect(t, "both have acknowledged the rest", cores, tagged(fourth, "texture-13"))
 }
 
-// An edge that acknowledges nothing holds purges up for two seconds, and so does
-// one whose core has died, since it still believes its memories.
+// An edge that acknowledges nothing delays purges by two seconds, and so does the edge of a dead
+// core, since it may still use its cached mappings.
 func TestPurgesWaitNoLongerThanTwoSeconds(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
@@ -199,8 +198,8 @@ func TestPurgesWaitNoLongerThanTwoSeconds(t *testing.T) {
 	}
 }
 
-// An edge that comes again is waited for from before its stream begins, and
-// whoever is on a stream is on it after a crash of the database as before.
+// Purges wait for an edge from before its stream begins, also when a crash of the database has
+// emptied the unlogged table of streams.
 func TestStreamsAreReportedAgain(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
@@ -209,7 +208,7 @@ func TestStreamsAreReportedAgain(t *testing.T) {
 	s.expect(t, "nothing has changed", cores)
 	stream := register(t, a)
 	head := s.change(t, "uid:1")
-	s.exec(t, "TRUNCATE edge_streams") // which is what a crash does to it
+	s.exec(t, "TRUNCATE edge_streams") // as a crash does
 	s.expect(t, "the edge has not acknowledged", cores)
 	a.Acknowledge(stream, head.Cursor)
 	s.expect(t, "the edge has acknowledged", cores, tagged(head, "user-1"))
@@ -220,8 +219,8 @@ func TestStreamsAreReportedAgain(t *testing.T) {
 	s.expect(t, "the edge has acknowledged", cores, tagged(next, "user-2"))
 }
 
-// An edge that comes back is waited for on its new stream only, though the core of
-// its former one still thinks that it is connected there.
+// Purges wait for an edge that reconnected on its new stream only, though the former core has not
+// yet noticed the end of the former stream.
 func TestFormerStreamsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
@@ -236,7 +235,7 @@ func TestFormerStreamsAreNotWaitedFor(t *testing.T) {
 
 	stream := reregister(t, b, former)
 	second := s.change(t, "uid:2")
-	a.Acknowledge(former, second.Cursor) // held up on its way
+	a.Acknowledge(former, second.Cursor) // delayed
 	a.Acknowledge(other, second.Cursor)
 	s.expect(t, "nothing is acknowledged on the new stream", cores)
 	b.Acknowledge(stream, second.Cursor)
@@ -244,9 +243,9 @@ func TestFormerStreamsAreNotWaitedFor(t *testing.T) {
 	third := s.change(t, "uid:3")
 	b.Acknowledge(other, third.Cursor)
 	b.Acknowledge(stream, third.Cursor)
-	s.expect(t, "the former stream hears no more", cores, tagged(third, "user-3"))
+	s.expect(t, "the former stream acknowledges nothing", cores, tagged(third, "user-3"))
 
-	// Back once more, after its former stream's row is lost.
+	// Another reconnection, after the row of its former stream is lost.
 	s.exec(t, "DELETE FROM edge_streams WHERE stream = $1", stream)
 	last := reregister(t, a, stream)
 	fourth := s.change(t, "uid:4")
@@ -255,15 +254,15 @@ func TestFormerStreamsAreNotWaitedFor(t *testing.T) {
 	s.expect(t, "the row is not written anew", cores, tagged(fourth, "user-4"))
 }
 
-// failingPurgeStore is a database that cannot note what is purged.
+// failingPurgeStore is a database that cannot record what is purged.
 type failingPurgeStore struct{ core.PurgeStore }
 
 func (failingPurgeStore) SetPurged(context.Context, uuid.UUID, edgeproto.Cursor) error {
 	return errors.New("gone at this moment")
 }
 
-// What was posted by a core that died before it could say so is posted again by
-// the one that takes over, and what the hook did not take is not lost.
+// A purge that was sent by a core that died before it recorded that is sent again by the core that
+// takes over. A purge that failed is not lost.
 func TestPurgesAreSentAtLeastOnce(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
@@ -272,9 +271,9 @@ func TestPurgesAreSentAtLeastOnce(t *testing.T) {
 	runOnce(t, dying)
 	first := s.change(t, "uid:1")
 	if err := dying.RunOnce(t.Context()); err == nil {
-		t.Fatal("the database forgets what is purged, but nobody minds")
+		t.Fatal("the database does not record what is purged, but there is no error")
 	}
-	s.expect(t, "the other core waits for its turn", []*core.CDNPurger{other}, tagged(first, "user-1"))
+	s.expect(t, "the other core has no lease", []*core.CDNPurger{other}, tagged(first, "user-1"))
 	s.exec(t, "UPDATE purges SET held_until = now()")
 	second := s.change(t, "uid:2")
 	s.expect(t, "the other core has taken over", []*core.CDNPurger{other}, tagged(second, "user-1", "user-2"))
@@ -282,15 +281,15 @@ func TestPurgesAreSentAtLeastOnce(t *testing.T) {
 	s.setError(errors.New("the hook is down"))
 	third := s.change(t, "uid:3")
 	if err := other.RunOnce(t.Context()); err == nil {
-		t.Error("the hook is down, but nobody minds")
+		t.Error("the hook is down, but there is no error")
 	}
-	// Another takes over, and does not have to wait before it tries again.
+	// Another core takes over, without a backoff.
 	s.exec(t, "UPDATE purges SET held_until = now()")
 	s.setError(nil)
 	s.expect(t, "the hook is up again", []*core.CDNPurger{s.newPurger()}, tagged(third, "user-3"))
 }
 
-// A core that stops hands purges over at once.
+// A core that stops releases its lease.
 func TestPurgesAreHandedOver(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
@@ -299,14 +298,13 @@ func TestPurgesAreHandedOver(t *testing.T) {
 	stopping, other := s.newPurger(), s.newPurger()
 	runOnce(t, stopping)
 	head := s.change(t, "uid:1")
-	s.expect(t, "the other core waits for its turn", []*core.CDNPurger{other})
+	s.expect(t, "the other core has no lease", []*core.CDNPurger{other})
 	stop()
 	stopping.Run(ctx)
 	s.expect(t, "the other core has taken over", []*core.CDNPurger{other}, tagged(head, "user-1"))
 }
 
-// Changes travel together, each tag once, but not more than some hundred at a
-// time.
+// A purge combines changes, with each tag once, up to 256 tags.
 func TestPurgesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
@@ -323,7 +321,7 @@ func TestPurgesAreBounded(t *testing.T) {
 		}
 		return tags
 	}
-	up := func(changes int64) core.FeedHead { // after those before
+	up := func(changes int64) core.FeedHead { // the position after that many changes
 		return core.FeedHead{Cursor: edgeproto.Cursor{Epoch: head.Epoch, Revision: 1 + changes}}
 	}
 	s.expect(t, "first", []*core.CDNPurger{a}, tagged(up(512), number("user-", 0, 256)...))
@@ -333,8 +331,7 @@ func TestPurgesAreBounded(t *testing.T) {
 	s.expect(t, "the last", []*core.CDNPurger{a}, tagged(head, "user-0"))
 }
 
-// What nobody can know any more makes everything be purged, once the edges have
-// forgotten everything.
+// If changes are lost, everything is purged, once the edges have flushed their caches.
 func TestLostChangesPurgeEverything(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
@@ -360,8 +357,7 @@ func TestLostChangesPurgeEverything(t *testing.T) {
 	s.expect(t, "it is done", cores)
 }
 
-// memoryStore is a database in memory: of changes that are all numbered, and none is
-// acknowledged.
+// memoryStore is a database in memory. All its changes are numbered, and none is acknowledged.
 type memoryStore struct {
 	core.ChangeStore
 	mu      sync.Mutex
@@ -369,7 +365,7 @@ type memoryStore struct {
 	head    int64
 	trimmed int64
 	runs    int
-	shared  time.Time // when streams were shared last
+	shared  time.Time // when streams were last reported
 }
 
 func (s *memoryStore) NumberChanges(context.Context) (core.FeedHead, error) {
@@ -422,7 +418,7 @@ func (s *memoryStore) set(do func(*memoryStore)) {
 	do(s)
 }
 
-// run runs the purges of a shelf until the function it returns is called.
+// run runs a purger on the store until stop is called.
 func (s *memoryStore) run(n *fakeCDN) (p *core.CDNPurger, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	feed := core.NewFeed(s, discardLog)
@@ -433,8 +429,7 @@ func (s *memoryStore) run(n *fakeCDN) (p *core.CDNPurger, stop func()) {
 	return p, func() { cancel(); group.Wait() }
 }
 
-// A hook that is down is asked ever more seldom, up to a minute apart, and never
-// at times that follow from each other.
+// A failing hook is called with a growing, jittered backoff of up to a minute.
 func TestPurgesBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -450,7 +445,7 @@ func TestPurgesBackOff(t *testing.T) {
 			}
 		}
 		<-time.After(10 * time.Minute)
-		lag(3600, 3699) // an hour and seconds
+		lag(3600, 3699) // an hour, and up to 99 s
 		n.setError(nil)
 		<-time.After(time.Minute + time.Second)
 		lag(0, 0)
@@ -464,14 +459,14 @@ func TestPurgesBackOff(t *testing.T) {
 		pause, slack := 250*time.Millisecond, 100*time.Millisecond
 		for i, at := range n.calls[1:] {
 			if waited := at.Sub(n.calls[i]); waited < pause/2 || waited > pause+slack {
-				t.Errorf("after call %d came %s of silence; want %s to %s", i, waited, pause/2, pause)
+				t.Errorf("after call %d there was a pause of %s; want %s to %s", i, waited, pause/2, pause)
 			}
 			pause = min(2*pause, time.Minute)
 		}
 	})
 }
 
-// With nothing to do, a core asks its database twice a second.
+// Without work, a core queries its database twice a second.
 func TestIdlePurgerPollsTwiceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -485,15 +480,15 @@ func TestIdlePurgerPollsTwiceASecond(t *testing.T) {
 			}
 			s.head++
 		})
-		<-time.After(300 * time.Millisecond) // the feed reads the head, then comes a tick
+		<-time.After(300 * time.Millisecond) // the feed polls, then the purger ticks
 		if told := n.take(); len(told) != 1 {
 			t.Errorf("purged %v; want the change at once", told)
 		}
 	})
 }
 
-// A stream that has ended is shared until its edge believes its memories no more,
-// even if the last thing heard of the stream is long ago.
+// A stream that has ended is reported until its edge no longer uses its cached mappings, even if
+// its last acknowledgement is long ago.
 func TestEndedStreamsAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -507,14 +502,13 @@ func TestEndedStreamsAreReported(t *testing.T) {
 		<-time.After(time.Minute)
 		s.set(func(s *memoryStore) {
 			if after := s.shared.Sub(ended); after < 500*time.Millisecond || after > time.Second {
-				t.Errorf("the stream was shared for the last time %s after its end; want close to 1 s", after)
+				t.Errorf("the stream was last reported %s after its end; want close to 1 s", after)
 			}
 		})
 	})
 }
 
-// When changes are lost, edges that do not say that they know it have two seconds
-// to forget everything.
+// When changes are lost, edges that do not acknowledge that have two seconds to flush their caches.
 func TestPurgeAllWaitsForEdges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
