@@ -13,86 +13,82 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// SweepStore is what a sweep asks about textures.
+// SweepStore holds the textures that a sweep compares with the files.
 type SweepStore interface {
-	// NewestTextures returns the hashes of the textures with the highest TIDs, at
-	// most limit, and whether there ever was a texture.
+	// NewestTextures returns the hashes of the textures with the highest TIDs, at most limit, and
+	// whether the database ever had a texture.
 	NewestTextures(ctx context.Context, limit int) (hashes []skin.Hash, ever bool, err error)
 
-	// TextureHashes goes through the hashes of all textures in their order, each
-	// once. An error ends it. Textures that come or go meanwhile may be among them
-	// or not.
+	// TextureHashes iterates over the distinct hashes of all textures in order. An error ends it.
+	// Textures that are added or deleted meanwhile may be included or not.
 	TextureHashes(ctx context.Context) iter.Seq2[skin.Hash, error]
 
-	// LockHashes takes the locks on hashes, which uploads take too, and calls do with
-	// those that it has got and their textures: none for a file that no texture
-	// names. It waits for nobody, so a hash is left out while somebody else holds
-	// its lock. Until do returns, no texture with one of the hashes is added, and no
-	// file of an upload stored. LockHashes returns do's error, or one of its own when
-	// the locks may have been lost meanwhile.
+	// LockHashes takes the locks on hashes that uploads take too, and calls do with the hashes that
+	// it locked and their textures, none for a file without a texture. It does not wait: hashes
+	// locked elsewhere are left out. Until do returns, no texture with one of the hashes is added,
+	// and no file of an upload stored. LockHashes returns do's error, or one of its own if the
+	// locks may have been lost meanwhile.
 	LockHashes(ctx context.Context, hashes []skin.Hash, do func(map[skin.Hash][]TextureID) error) error
 }
 
-// SweepFiles is the store of texture files, as a sweep sees it.
+// SweepFiles is the store of texture files.
 type SweepFiles interface {
-	// List goes through all files in the order of their hashes.
+	// List iterates over all files in the order of their hashes.
 	List(ctx context.Context) iter.Seq2[blobstore.Object, error]
-	// Get returns objects.ErrNotFound if there certainly is no such file.
+	// Get returns blobstore.ErrNotFound if the file certainly does not exist.
 	Get(ctx context.Context, hash skin.Hash) ([]byte, error)
-	// Delete removes a file. When it fails, the file may still vanish later.
+	// Delete deletes a file. After an error the file may still disappear later.
 	Delete(ctx context.Context, hash skin.Hash) error
-	// CleanTemp counts what cut-off uploads have left behind, and removes it if told to.
+	// CleanTemp counts the files of interrupted uploads, and deletes them if remove is set.
 	CleanTemp(ctx context.Context, remove bool) (files int, size int64, err error)
 }
 
-// SweepOptions says what a sweep does.
+// SweepOptions configures a sweep.
 type SweepOptions struct {
-	Before time.Time // when a file must have been put last for it to be removed
-	DryRun bool      // removes nothing
-	// OnMissing is told of every texture without a file. It may be called by several
-	// goroutines at once.
+	Before time.Time // only files last modified before this are deleted
+	DryRun bool      // deletes nothing
+	// OnMissing is called with every texture without a file, also concurrently.
 	OnMissing func(TextureID, skin.Hash)
 }
 
-// SweepReport counts what a sweep has come across.
+// SweepReport counts the findings of a sweep.
 type SweepReport struct {
 	Files       int // files
-	Orphans     int // files that no texture names, old enough to be removed
+	Orphans     int // files without a texture, old enough to delete
 	OrphanBytes int64
-	Removed     int // orphans that are gone
+	Removed     int // orphans that were deleted
 	FreedBytes  int64
-	TooNew      int // files that no texture names, too young
-	Locked      int // hashes that an upload or another sweep was at work on
-	TempFiles   int // unfinished files of uploads that were cut off
+	TooNew      int // files without a texture, too new to delete
+	Locked      int // hashes locked by an upload or another sweep
+	TempFiles   int // unfinished files of interrupted uploads
 	Missing     int // textures without a file
 }
 
 // Sizes and times of a sweep.
 const (
-	// lockBatchSize is how many hashes are looked at under their locks together.
-	// PostgreSQL has room for a few thousand locks by default.
+	// lockBatchSize is how many hashes are locked together. PostgreSQL has room for a few thousand
+	// locks by default.
 	lockBatchSize = 100
-	// fileConcurrency is how many files are removed or looked for at once: few, since
-	// visitors use the same store.
+	// fileConcurrency is how many files are deleted or looked up at a time: few, since requests of
+	// users use the same store.
 	fileConcurrency = 8
-	// deleteGrace is how long uploads of the same pixels still have to wait when a file
-	// could not be removed: the store may carry that out late, and must not remove
-	// what was put since.
+	// deleteGrace is how long a lock is held after a file could not be deleted: the store may
+	// execute the request late, and must not delete a file that an upload of the same pixels stores
+	// in the meantime.
 	deleteGrace = 10 * time.Second
-	// sampleSize is how many of the newest textures tell whether the files belong to
-	// them, and enough how many there must be for that.
+	// sampleSize is how many of the newest textures are checked to see whether the files belong to
+	// the database, and minSample how many there must be.
 	sampleSize, minSample = 16, 4
 )
 
-// Sweep removes the files that no texture names, and finds the textures whose
-// file is missing. Any number of them may run beside any number of cores.
+// Sweep deletes files without a texture, and finds textures without a file. Any number of sweeps
+// may run beside any number of cores.
 //
-// It goes through all files and the hashes of all textures side by side, both in
-// order, and so keeps little in memory however many there are. What it sees that
-// way is out of date at once: textures are added and deleted all the time. So it
-// looks again at whatever does not match, under the lock that an upload holds
-// from before its file is stored until its row is written. Under that lock a file
-// without a texture is no upload's, and none can become so while it is removed.
+// A sweep merges the list of all files with the hashes of all textures, both sorted, so it needs
+// little memory. That comparison is outdated at once, since textures are added and deleted all the
+// time. So the sweep checks every mismatch again under the lock that an upload holds from before
+// its file is stored until its row is written. Under that lock a file without a texture does not
+// belong to a running upload, and none can begin to use it.
 type Sweep struct {
 	store SweepStore
 	files SweepFiles
@@ -102,12 +98,12 @@ type Sweep struct {
 	report SweepReport
 }
 
-// NewSweep returns a sweep that has not begun.
+// NewSweep returns a sweep that does nothing until Run.
 func NewSweep(store SweepStore, files SweepFiles, opts SweepOptions) *Sweep {
 	return &Sweep{store: store, files: files, opts: opts}
 }
 
-// Report returns how far the sweep has come.
+// Report returns the progress of the sweep.
 func (s *Sweep) Report() SweepReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,9 +116,9 @@ func (s *Sweep) count(count func(*SweepReport)) {
 	count(&s.report)
 }
 
-// Run sweeps once. When ctx ends it stops after the removals that are under way;
-// the next sweep does the rest. That textures miss their files is an error, and so
-// is a database that the files hardly belong to: then nothing is removed.
+// Run sweeps once. When ctx ends it stops after the deletions in progress; the next sweep does the
+// rest. It returns an error if textures have no file, and if the files seem to belong to another
+// database; then it deletes nothing.
 func (s *Sweep) Run(ctx context.Context) error {
 	problem, err := s.sanityCheck(ctx)
 	if err == nil {
@@ -146,8 +142,8 @@ func (s *Sweep) Run(ctx context.Context) error {
 	}
 }
 
-// problem says why the files hardly belong to the textures, if that is so. To a
-// database that is the wrong one, or empty, every file looks like an orphan.
+// sanityCheck returns why the files seem to belong to another database, or nothing. With a wrong or
+// empty database every file looks like an orphan.
 func (s *Sweep) sanityCheck(ctx context.Context) (problem string, err error) {
 	newest, ever, err := s.store.NewestTextures(ctx, sampleSize)
 	if err != nil {
@@ -160,7 +156,7 @@ func (s *Sweep) sanityCheck(ctx context.Context) (problem string, err error) {
 	err = s.store.LockHashes(ctx, newest, func(textures map[skin.Hash][]TextureID) error {
 		for hash, tids := range textures {
 			if len(tids) == 0 {
-				continue // deleted meanwhile
+				continue // deleted since
 			}
 			switch exists, err := s.exists(ctx, hash); {
 			case err != nil:
@@ -183,7 +179,7 @@ func (s *Sweep) exists(ctx context.Context, hash skin.Hash) (bool, error) {
 	case errors.Is(err, blobstore.ErrNotFound):
 		return false, nil
 	case errors.Is(err, blobstore.ErrCorrupt):
-		return true, nil // edges tell of those
+		return true, nil // edges report those
 	default:
 		return err == nil, err
 	}
@@ -200,15 +196,14 @@ func (s *Sweep) cleanTemp(ctx context.Context) error {
 	return err
 }
 
-// mismatch is a hash that only the files have, or only the textures.
+// mismatch is a hash that only a file or only textures have.
 type mismatch struct {
 	hash skin.Hash
 	file bool
 	size int64
 }
 
-// compare goes through files and textures side by side, and settles what does not
-// match.
+// compare merges files and textures, and resolves mismatches.
 func (s *Sweep) compare(ctx context.Context) error {
 	next, stop := iter.Pull2(s.store.TextureHashes(ctx))
 	defer stop()
@@ -223,7 +218,7 @@ func (s *Sweep) compare(ctx context.Context) error {
 		mismatches = mismatches[:0]
 		return err
 	}
-	// skipWhile goes past the textures whose hash is in front of a file's.
+	// skipWhile adds the textures with hashes that satisfy cond as mismatches.
 	skipWhile := func(cond func(skin.Hash) bool) error {
 		for more && err == nil && cond(named) {
 			if err := addMismatch(mismatch{hash: named}); err != nil {
@@ -259,7 +254,7 @@ func (s *Sweep) compare(ctx context.Context) error {
 	return s.resolve(ctx, mismatches)
 }
 
-// resolve looks at suspects again under their locks, and does what is to be done.
+// resolve checks mismatches again under their locks, and acts on those that remain.
 func (s *Sweep) resolve(ctx context.Context, mismatches []mismatch) error {
 	if len(mismatches) == 0 {
 		return nil
@@ -284,7 +279,7 @@ func (s *Sweep) resolve(ctx context.Context, mismatches []mismatch) error {
 	})
 }
 
-// removeOrphan removes a file that no texture names, whose lock is held.
+// removeOrphan deletes a file without a texture. The caller holds its lock.
 func (s *Sweep) removeOrphan(ctx context.Context, orphan mismatch) error {
 	s.count(func(r *SweepReport) {
 		r.Orphans++
@@ -293,7 +288,7 @@ func (s *Sweep) removeOrphan(ctx context.Context, orphan mismatch) error {
 	if s.opts.DryRun {
 		return nil
 	}
-	// What the store was asked for must come to an end while the lock is held.
+	// The deletion must end while the lock is held.
 	if err := s.files.Delete(context.WithoutCancel(ctx), orphan.hash); err != nil {
 		<-time.After(deleteGrace)
 		return err
@@ -305,8 +300,8 @@ func (s *Sweep) removeOrphan(ctx context.Context, orphan mismatch) error {
 	return nil
 }
 
-// checkMissing looks for a file that was not listed, whose lock is held: it may have been
-// put since.
+// checkMissing looks for a file that was not listed, since it may have been stored later. The
+// caller holds its lock.
 func (s *Sweep) checkMissing(ctx context.Context, hash skin.Hash, tids []TextureID) error {
 	exists, err := s.exists(ctx, hash)
 	if exists || err != nil {
@@ -319,8 +314,8 @@ func (s *Sweep) checkMissing(ctx context.Context, hash skin.Hash, tids []Texture
 	return nil
 }
 
-// forEach does something to suspects, some at once, until one fails or ctx ends, and
-// waits for those that are under way.
+// forEach calls do with mismatches, some concurrently, until one fails or ctx ends, and waits for
+// the running calls.
 func forEach(ctx context.Context, mismatches []mismatch, do func(mismatch) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -330,7 +325,7 @@ func forEach(ctx context.Context, mismatches []mismatch, do func(mismatch) error
 		workers.Go(func() {
 			for m := range queue {
 				if err := do(m); err != nil {
-					stop(err) // the first one counts
+					stop(err) // keeps the first error
 				}
 			}
 		})

@@ -29,7 +29,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// sweepEnv is textures in a database and their files in a store.
+// sweepEnv is a database of textures and a store of their files.
 type sweepEnv struct {
 	address  string
 	db       *postgres.DB
@@ -37,11 +37,11 @@ type sweepEnv struct {
 	backend  blobstoretest.Backend
 	files    *blobstore.Store
 	uploader core.UserID
-	// salt makes the files those of this test: tests share the locks on hashes.
+	// salt makes the files unique to this test: tests share the locks on hashes.
 	salt string
 }
 
-// backends are where files may be.
+// backends are the backends of the file store.
 var backends = map[string]func(testing.TB) blobstoretest.Backend{"directory": blobstoretest.Directory, "bucket": blobstoretest.Bucket}
 
 func newSweepEnv(t *testing.T, backend blobstoretest.Backend) *sweepEnv {
@@ -59,14 +59,13 @@ func newSweepEnv(t *testing.T, backend blobstoretest.Backend) *sweepEnv {
 	return s
 }
 
-// file returns a file of the test's own, which is the same for the same word, and
-// its hash.
+// file returns a file of this test and its hash.
 func (s *sweepEnv) file(content string) ([]byte, skin.Hash) {
 	file := []byte(s.salt + content)
 	return file, skin.HashOf(file)
 }
 
-// put stores a file that no texture names.
+// put stores a file without a texture.
 func (s *sweepEnv) put(t *testing.T, content string) skin.Hash {
 	t.Helper()
 	file, hash := s.file(content)
@@ -97,7 +96,7 @@ func (s *sweepEnv) mustUpload(t *testing.T, content string) core.TextureID {
 	return tid
 }
 
-// remove deletes textures with the files that have the words.
+// remove deletes the textures with a file.
 func (s *sweepEnv) remove(ctx context.Context, conn *pgx.Conn, content string) error {
 	_, hash := s.file(content)
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -113,8 +112,7 @@ func (s *sweepEnv) remove(ctx context.Context, conn *pgx.Conn, content string) e
 	})
 }
 
-// sweepOptions are those of a sweep for which every file is old enough, and which
-// nothing should be missing for.
+// sweepOptions are options for which every file is old enough, and a missing file fails the test.
 func sweepOptions(t *testing.T) core.SweepOptions {
 	t.Helper()
 	return core.SweepOptions{
@@ -123,7 +121,7 @@ func sweepOptions(t *testing.T) core.SweepOptions {
 	}
 }
 
-// sweep sweeps once and returns what it has come across.
+// sweep sweeps once and returns its report.
 func (s *sweepEnv) sweep(t *testing.T, files core.SweepFiles, opts core.SweepOptions) core.SweepReport {
 	t.Helper()
 	sweep := core.NewSweep(s.db, files, opts)
@@ -157,8 +155,8 @@ func TestSweep(t *testing.T) {
 			}
 			orphan, size := s.put(t, "orphan"), int64(len(s.salt)+len("orphan"))
 			_, deleted := s.file("deleted")
-			s.backend.Write(t, "notes.txt", []byte("somebody's"))
-			s.backend.Write(t, deleted.String()[:2]+"/"+deleted.String()+".png.bak", []byte("somebody's"))
+			s.backend.Write(t, "notes.txt", []byte("foreign"))
+			s.backend.Write(t, deleted.String()[:2]+"/"+deleted.String()+".png.bak", []byte("foreign"))
 
 			f := func(change func(*core.SweepOptions), want core.SweepReport) {
 				t.Helper()
@@ -179,14 +177,14 @@ func TestSweep(t *testing.T) {
 			}
 			f(func(*core.SweepOptions) {}, core.SweepReport{Files: 1})
 
-			// The last texture may go, too.
+			// The last texture may be deleted, too.
 			if err := s.remove(t.Context(), s.conn, "kept"); err != nil {
 				t.Fatal(err)
 			}
 			if r := s.sweep(t, s.files, sweepOptions(t)); r.Removed != 1 || s.has(t, kept) {
 				t.Errorf("after the last texture is deleted: %+v", r)
 			}
-			s.backend.Remove(t, "notes.txt") // which is still there
+			s.backend.Remove(t, "notes.txt") // fails if the sweep deleted it
 		})
 	}
 }
@@ -230,7 +228,7 @@ func TestSweepFindsMissingFiles(t *testing.T) {
 	}
 }
 
-// From another database, every file looks like an orphan.
+// With another database every file looks like an orphan.
 func TestSweepRefusesTheWrongDatabase(t *testing.T) {
 	t.Parallel()
 	ours := newSweepEnv(t, blobstoretest.Directory(t))
@@ -256,11 +254,11 @@ func TestSweepRefusesTheWrongDatabase(t *testing.T) {
 	f(other, "of the 4 newest textures 4 have no file")
 }
 
-// hookedFiles is a store that tells when a sweep has come to a certain point.
+// hookedFiles calls back at some steps of a sweep.
 type hookedFiles struct {
 	*blobstore.Store
-	listed   func(skin.Hash) // before the sweep hears of the file
-	removing func(skin.Hash) // once it is decided
+	listed   func(skin.Hash) // before the file is listed
+	removing func(skin.Hash) // before the file is deleted
 }
 
 func (h hookedFiles) List(ctx context.Context) iter.Seq2[blobstore.Object, error] {
@@ -329,8 +327,8 @@ func TestSweepRechecksUnderTheLock(t *testing.T) {
 	}
 }
 
-// The sweep has made sure that no texture names a file, and is about to remove it
-// when the same pixels are uploaded again: the upload has to wait.
+// The sweep has checked that a file has no texture, and is about to delete it when the same pixels
+// are uploaded again: the upload has to wait.
 func TestSweepBlocksUploads(t *testing.T) {
 	t.Parallel()
 	for name, backend := range backends {
@@ -383,14 +381,13 @@ func (s *sweepEnv) awaitUpload(t *testing.T, hash skin.Hash, ended chan error) {
 			ended <- err
 			return
 		case <-deadline:
-			t.Error("the upload does not come as far as the lock")
+			t.Error("the upload does not reach the lock")
 			return
 		}
 	}
 }
 
-// A sweep that is told to stop ends with what it has begun, and the next one does
-// the rest.
+// A sweep that is stopped ends its running deletions, and the next one does the rest.
 func TestSweepStops(t *testing.T) {
 	t.Parallel()
 	for name, backend := range backends {
@@ -419,8 +416,8 @@ func TestSweepStops(t *testing.T) {
 	}
 }
 
-// Uploads, deletions and sweeps of the same few files at once, at two cores: every
-// texture's file is there for as long as the texture is.
+// Uploads, deletions and sweeps of the same few files run concurrently on two cores: every texture
+// has a file as long as it exists.
 func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 	t.Parallel()
 	for name, backend := range backends {
@@ -487,7 +484,7 @@ func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 	}
 }
 
-// read checks that a file is there if a texture names it before and after.
+// read checks that a file exists if it has the same texture before and after.
 func (s *sweepEnv) read(t *testing.T, conn *pgx.Conn, content string) error {
 	t.Helper()
 	_, hash := s.file(content)
@@ -507,8 +504,7 @@ func (s *sweepEnv) read(t *testing.T, conn *pgx.Conn, content string) error {
 	return err
 }
 
-// undeletableFiles is a store that has the one file that no texture names, and does not
-// remove it.
+// undeletableFiles has one file, without a texture, and fails to delete it.
 type undeletableFiles struct {
 	hookedFiles
 	hash skin.Hash
@@ -524,7 +520,7 @@ func (r undeletableFiles) CleanTemp(context.Context, bool) (int, int64, error) {
 
 func (r undeletableFiles) Delete(context.Context, skin.Hash) error { return errNotDeleted }
 
-// lockRecorder is a database without textures, which notes how long locks are held.
+// lockRecorder is a database without textures, which records how long locks are held.
 type lockRecorder struct{ held time.Duration }
 
 func (l *lockRecorder) NewestTextures(context.Context, int) ([]skin.Hash, bool, error) {
@@ -544,8 +540,8 @@ func (l *lockRecorder) LockHashes(_ context.Context, hashes []skin.Hash, do func
 	return do(textures)
 }
 
-// What the store was told to remove, and did not, it may remove later: uploads of
-// the same pixels have to wait a little longer.
+// A deletion that failed may still be executed later: uploads of the same pixels have to wait a
+// little longer.
 func TestSweepBlocksUploadsAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
