@@ -6,69 +6,65 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// ClosetItem is a texture that a user keeps, under a name of their own.
+// ClosetItem is a texture in a user's closet, under a name that the user chose.
 type ClosetItem struct {
 	Texture
 	ItemName string
 }
 
-// ClosetQuery says which items of a closet are wanted.
+// ClosetQuery selects items of a closet.
 type ClosetQuery struct {
-	Capes   bool   // capes, else skins
-	Name    string // part of the item's name, in any case; empty for all
+	Capes   bool   // capes instead of skins
+	Name    string // part of the item's name, case-insensitive; empty for all
 	Page    int    // from 1
 	PerPage int
 }
 
-// ClosetPage is some items of a closet, of Total that the query finds.
+// ClosetPage is a page of the Total items that match a query.
 type ClosetPage struct {
 	Items []ClosetItem
 	Total int
 }
 
-// ClosetStore keeps closets. A texture's likes are the number of closets that
-// hold it.
+// ClosetStore holds closets. A texture's likes are the number of closets it is in.
 type ClosetStore interface {
-	// Closet lists items of the closet of a ticket's user, the newest first.
+	// Closet lists items of the closet of the token's user, the newest first.
 	Closet(ctx context.Context, token VerifiedToken, query ClosetQuery) (ClosetPage, error)
 
-	// AddClosetItem adds a texture. It must exist (NotFound) and be public, the
-	// user's own, or the user an administrator (Forbidden). It returns a Duplicate
-	// fault when it is there already, a Refused one when the closet is full, and a
-	// ScoreTooLow one when the user cannot pay.
+	// AddClosetItem adds a texture. It must exist (NotFound) and be public, unless the user
+	// uploaded it or is an administrator (Forbidden). It returns a Duplicate fault when the item is
+	// there already, a Refused one when the closet is full, and a ScoreTooLow one when the user
+	// cannot pay.
 	AddClosetItem(ctx context.Context, user UserID, texture TextureID, name string, pricing Pricing) error
 
-	// RenameClosetItem gives an item another name; without such an item it returns a
-	// NotFound fault.
+	// RenameClosetItem renames an item; an unknown item is a NotFound fault.
 	RenameClosetItem(ctx context.Context, user UserID, texture TextureID, name string) error
 
-	// RemoveClosetItem removes an item; without such an item it returns a NotFound
-	// fault. The user's players take the texture off if the user may now use it no
-	// more, since it is private and somebody else's.
+	// RemoveClosetItem removes an item; an unknown item is a NotFound fault. A private texture of
+	// another uploader is taken off the user's players, since the user may no longer use it.
 	RemoveClosetItem(ctx context.Context, user UserID, texture TextureID) error
 }
 
-// closetStore is all that is needed of a store of closets.
+// closetStore is the store that Closets needs.
 type closetStore interface {
 	ClosetStore
 	ClosetAdminStore
 }
 
-// Closets are the textures that users keep.
+// Closets are the users' collections of textures.
 type Closets struct {
 	store   closetStore
 	pricing Pricing
 }
 
-// NewClosets returns the closets kept in a store.
+// NewClosets returns the closets of a store.
 func NewClosets(store closetStore, quotas Quotas, scores Scores) *Closets {
 	return &Closets{store: store, pricing: Pricing{
 		Quotas: quotas, Cost: scores.ClosetItem, Refund: scores.RefundClosetItem, Reward: scores.LikeReward,
 	}}
 }
 
-// check returns an Invalid fault for what no closet can be asked, and trims the
-// name.
+// check returns an Invalid fault for a malformed query, and trims the name.
 func (q *ClosetQuery) check() error {
 	var wrong fieldFaults
 	wrong.addPage(q.Page, q.PerPage, maxPage)
@@ -76,8 +72,7 @@ func (q *ClosetQuery) check() error {
 	return wrong.fault()
 }
 
-// List returns a page of the closet of a ticket's user. A page past the end is
-// empty.
+// List returns a page of the closet of the token's user. A page past the end is empty.
 func (c *Closets) List(ctx context.Context, token VerifiedToken, query ClosetQuery) (ClosetPage, error) {
 	if err := query.check(); err != nil {
 		return ClosetPage{}, err
@@ -85,7 +80,7 @@ func (c *Closets) List(ctx context.Context, token VerifiedToken, query ClosetQue
 	return c.store.Closet(ctx, token, query)
 }
 
-// Add puts a texture into the caller's closet under a name.
+// Add adds a texture to the caller's closet under a name.
 func (c *Closets) Add(ctx context.Context, caller Caller, texture TextureID, itemName string) error {
 	itemName, err := checkItem(texture, itemName)
 	if err != nil {
@@ -94,7 +89,7 @@ func (c *Closets) Add(ctx context.Context, caller Caller, texture TextureID, ite
 	return c.store.AddClosetItem(ctx, caller.ID, texture, itemName, c.pricing)
 }
 
-// checkItem checks an item to be, and returns its name trimmed.
+// checkItem validates a new item, and returns its trimmed name.
 func checkItem(texture TextureID, itemName string) (string, error) {
 	var wrong fieldFaults
 	itemName, err := validateName("name", itemName)
@@ -105,7 +100,7 @@ func checkItem(texture TextureID, itemName string) (string, error) {
 	return itemName, wrong.fault()
 }
 
-// Rename gives an item of the caller's closet another name.
+// Rename renames an item of the caller's closet.
 func (c *Closets) Rename(ctx context.Context, caller Caller, texture TextureID, itemName string) error {
 	itemName, err := validateName("name", itemName)
 	if err != nil {
@@ -114,7 +109,7 @@ func (c *Closets) Rename(ctx context.Context, caller Caller, texture TextureID, 
 	return c.store.RenameClosetItem(ctx, caller.ID, texture, itemName)
 }
 
-// Remove takes a texture out of the caller's closet.
+// Remove removes a texture from the caller's closet.
 func (c *Closets) Remove(ctx context.Context, caller Caller, texture TextureID) error {
 	return c.store.RemoveClosetItem(ctx, caller.ID, texture)
 }

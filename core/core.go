@@ -1,34 +1,32 @@
-// Package core is the program that remembers: users, their players, textures
-// and closets, and who is signed in. It holds the nouns and their rules; how
-// they are kept is package postgres's affair, how they are asked for api's, and
-// cmd/core ties them together.
+// Package core is the domain of the stateful program: users, sessions, players, textures, closets,
+// notifications, reports and scores, a noun a file. It holds their rules. Package postgres stores
+// them, package api serves them as JSON over HTTP, package edgeapi serves edges, and cmd/core wires
+// these adapters. This package imports none of them: it declares the stores and senders that it
+// needs as interfaces.
 //
 // # Units of work
 //
-// A method of a store is one unit of work: it changes all it says, or nothing.
-// Transactions never leave the store. Where a rule depends on what a row holds
-// at that moment, the store's statement checks it, and the comment at the
-// interface says so; every other rule stands here.
+// A store method is one unit of work: it makes all the changes that its comment lists, or none.
+// Transactions never leave the store. A rule that depends on the current content of a row is
+// checked by the statement that changes the row, and the comment of the interface states it. All
+// other rules are checked here.
 //
 // # Textures
 //
-// A texture is a row and a file. The file goes first, named by its hash, so
-// that a row without its file cannot exist; a file without a row is a few
-// wasted kilobytes for the sweep, which takes the same lock on the hash as an
-// upload does. Duplicates are told by pixels, since two encoders write the same
-// pixels as different files.
+// A texture is a row and a file. The file is stored first, named by its SHA-256, so a row without a
+// file cannot exist. A file without a row wastes some kilobytes until the next Sweep, which takes
+// the same lock on the hash as an upload. Duplicates are found by pixels, since two PNG encoders
+// write the same pixels as different files.
 //
-// Library lists textures. The store finds them along an index of the list's order as long
-// as that takes few rows, and by an index of their names where it would take many.
+// Library lists textures. The store reads them along an index of the list's order while that takes
+// few rows, and through an index of their names otherwise.
 //
 // # Changes
 //
-// Edges remember what keys lead to (a name, a uid, a uuid, a tid, a hash), so
-// they must hear of every change. Whoever changes what a key leads to writes the
-// key into the changes table within the same transaction. Feed numbers such
-// rows once they are committed and streams them to the edges. Where a site has a
-// hook, Purges has content delivery networks forget what is tagged with such a
-// key, after the edges.
+// Edges cache mappings: the texture that a key (a name, uid, uuid, tid or hash) resolves to. A
+// transaction that changes a mapping also writes its key into the changes table. After the commit
+// Feed numbers such rows and streams them to the edges, which drop those mappings. On a site with a
+// CDN, CDNPurger then has the CDN drop the answers tagged with the key, once the edges have.
 package core
 
 import (
@@ -40,23 +38,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// UserID is the uid of a user.
+// UserID identifies a user (uid).
 type UserID int64
 
-// PlayerID is the pid of a player.
+// PlayerID identifies a player (pid).
 type PlayerID int64
 
-// TextureID is the TID of a texture. TIDs start at 1; 0 stands for none.
+// TextureID identifies a texture (TID). TIDs start at 1; 0 stands for none.
 type TextureID int64
 
-// Clock tells the time.
+// Clock returns the current time.
 type Clock func() time.Time
 
-// maxName is the most characters in a nickname, a player's, a texture's and an
-// item's name.
+// maxName is the most characters of a nickname and of the names of players, textures and closet
+// items.
 const maxName = 64
 
-// validateLine checks a text of one line: it is trimmed, has 1 to 64 characters, and no control
+// validateLine trims a line of text, and checks that it has 1 to 64 characters and no control
 // characters.
 func validateLine(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
@@ -66,7 +64,7 @@ func validateLine(field, text string) (string, error) {
 	return text, nil
 }
 
-// validateName checks a text that people gave to something: a line that is legible.
+// validateName validates a line that names something: it must also be legible.
 func validateName(field, text string) (string, error) {
 	text, err := validateLine(field, text)
 	if err == nil && !legible(text) {
@@ -78,8 +76,8 @@ func validateName(field, text string) (string, error) {
 	return text, nil
 }
 
-// validateText checks a text of several lines, which has 1 to so many characters, and
-// returns it with line feeds alone between them: forms of browsers send more.
+// validateText checks that text of several lines has 1 to maxChars characters. It returns the text
+// with line feeds only: browsers send CRLF from forms.
 func validateText(field, text string, maxChars int) (string, error) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	switch n := utf8.RuneCountInString(text); {

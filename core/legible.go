@@ -2,11 +2,10 @@ package core
 
 import "unicode"
 
-// legible reports whether a text can be told from others by looking at it: it has a
-// visible character, and no line separators and Default_Ignorable_Code_Points (the
-// controls of direction among them), which are not shown. Joiners and variation
-// selectors may stand where they change what is shown: within emoji, and joiners
-// between letters of scripts that use them.
+// legible reports whether readers can tell a text from others: it has a visible character, and no
+// line separators or Default_Ignorable_Code_Points, which are invisible (direction controls are
+// among them). Joiners and variation selectors are allowed where they change what is shown: within
+// emoji, and joiners between letters of scripts that use them.
 func legible(text string) bool {
 	runes := []rune(text)
 	seen := false
@@ -27,7 +26,7 @@ func legible(text string) bool {
 	return seen
 }
 
-// The characters that have a part in what is legible.
+// The characters that need special treatment.
 const (
 	zwnj            = '\u200c' // zero width non-joiner
 	zwj             = '\u200d' // zero width joiner
@@ -39,8 +38,8 @@ const (
 	brailleBlank    = '\u2800' // a symbol without a dot
 )
 
-// ignorable reports whether a character is a Default_Ignorable_Code_Point, as Unicode's
-// DerivedCoreProperties.txt derives that property.
+// ignorable reports whether a character is a Default_Ignorable_Code_Point, derived as in Unicode's
+// DerivedCoreProperties.txt.
 func ignorable(r rune) bool {
 	switch {
 	case unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
@@ -52,8 +51,8 @@ func ignorable(r rune) bool {
 	}
 }
 
-// joins reports whether an ignorable character changes what is shown between what
-// stands before it and after.
+// joins reports whether an ignorable character changes what is shown between the text before it and
+// the text after.
 func joins(r rune, before, after []rune) bool {
 	last, next := lastOf(before), firstOf(after)
 	switch r {
@@ -79,8 +78,8 @@ func modifiesPictograph(r rune) bool {
 	return r == textSelector || r == pictureSelector || lightestSkin <= r && r <= darkestSkin
 }
 
-// betweenLetters reports whether the letters nearest to a joiner, combining marks aside,
-// are of scripts that use joiners.
+// betweenLetters reports whether the nearest letters on both sides of a joiner, combining marks
+// skipped, are of scripts that use joiners.
 func betweenLetters(before, after []rune) bool {
 	for len(before) > 0 && isMark(lastOf(before)) {
 		before = before[:len(before)-1]
@@ -92,10 +91,10 @@ func betweenLetters(before, after []rune) bool {
 	return joined(lastOf(before)) && joined(firstOf(after))
 }
 
-// isMark reports whether a character is a combining mark that is shown.
+// isMark reports whether a character is a visible combining mark.
 func isMark(r rune) bool { return unicode.IsMark(r) && !ignorable(r) }
 
-// lastOf and firstOf return 0 when there is none.
+// lastOf and firstOf return 0 for no runes.
 func lastOf(runes []rune) rune {
 	if len(runes) == 0 {
 		return 0
@@ -110,16 +109,16 @@ func firstOf(runes []rune) rune {
 	return runes[0]
 }
 
-// joining are the scripts that use joiners: those written cursively, and those with
-// conjuncts (UAX #31, section 2.3).
+// joining lists the scripts that use joiners: cursive ones, and those with conjuncts (UAX #31,
+// section 2.3).
 var joining = []*unicode.RangeTable{
 	unicode.Arabic, unicode.Syriac, unicode.Mandaic, unicode.Nko, unicode.Mongolian, unicode.Adlam, unicode.Hanifi_Rohingya, unicode.Phags_Pa,
 	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada,
 	unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan, unicode.Balinese, unicode.Javanese,
 }
 
-// pictographs have Unicode's property Extended_Pictographic (emoji-data.txt), which
-// package unicode does not know. It includes what is reserved for emoji to come.
+// pictographs is Unicode's property Extended_Pictographic (emoji-data.txt), which package unicode
+// lacks. It includes code points that are reserved for future emoji.
 var pictographs = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0xa9, 0xa9, 1},

@@ -11,21 +11,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// LibraryQuery says which textures are wanted. What is looked for in names is text,
-// no pattern, in any case.
+// LibraryQuery selects textures. Name is matched as literal text, case-insensitively.
 type LibraryQuery struct {
 	Types    []skin.Type // any of these; none for all
 	Name     string      // part of the name; empty for all
-	Uploader *UserID     // 0 for those whose uploader is deleted; nil for all
-	ByLikes  bool        // what most closets hold comes first, else what is newest
+	Uploader *UserID     // 0 for textures of deleted uploaders; nil for all
+	ByLikes  bool        // most liked first instead of newest first
 	Page     int         // from 1
 	PerPage  int
 }
 
 // LibraryStore finds textures.
 type LibraryStore interface {
-	// FindTextures returns a page of the textures that a user may see, whose zero value
-	// stands for a request without a token. Total is exact up to 1,000 at least.
+	// FindTextures returns a page of the textures that a user may see; the zero User stands for a
+	// request without a token. Total is exact up to at least 1,000.
 	FindTextures(ctx context.Context, user User, query LibraryQuery) (Page[Texture], error)
 }
 
@@ -35,8 +34,8 @@ type Library struct{ store LibraryStore }
 // NewLibrary returns the library of a store.
 func NewLibrary(store LibraryStore) *Library { return &Library{store} }
 
-// List returns a page of the textures that a user, whose zero value is somebody not
-// signed in, may see. A page past the end is empty.
+// List returns a page of the textures that a user may see; the zero User is not signed in. A page
+// past the end is empty.
 func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Page[Texture], error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, MaxCounted/min(max(query.PerPage, 1), maxPerPage))
@@ -51,16 +50,16 @@ func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Page
 	return l.store.FindTextures(ctx, user, query)
 }
 
-// cjk are the scripts of which two characters say as much as three of others, and the
-// marks of long vowels, which belong to no script.
+// cjk lists scripts in which two characters are as selective as three of other scripts, and the
+// long vowel marks, which belong to no script.
 var cjk = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
 	{R16: []unicode.Range16{{Lo: 'ー', Hi: 'ー', Stride: 1}, {Lo: 'ｰ', Hi: 'ｰ', Stride: 1}}},
 }
 
-// checkSearch returns an Invalid fault unless a text may be looked for in names.
+// checkSearch returns an Invalid fault unless names can be searched for a text.
 func checkSearch(text string) error {
-	key, minChars := casefold.Key(text), 3 // as it is looked for
+	key, minChars := casefold.Key(text), 3 // folded, as the store searches
 	if !strings.ContainsFunc(key, func(r rune) bool { return !unicode.In(r, cjk...) }) {
 		minChars = 2
 	}

@@ -17,21 +17,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// UnreadNotification is what a list of notifications shows.
+// UnreadNotification is an entry in a list of notifications.
 type UnreadNotification struct {
 	ID    uuid.UUID
 	Title string
 }
 
-// Notification is something that a user was told.
+// Notification is a message to users.
 type Notification struct {
 	Title   string
 	Content string // Markdown
 	SentAt  time.Time
 }
 
-// HTML returns the content as HTML that is safe to show: whoever wrote it can run
-// nothing in the reader's browser.
+// HTML returns the content as sanitized HTML, without scripts.
 func (n Notification) HTML() (string, error) {
 	var html bytes.Buffer
 	if err := markdown.Convert([]byte(n.Content), &html); err != nil {
@@ -41,81 +40,79 @@ func (n Notification) HTML() (string, error) {
 }
 
 var (
-	// Cells are aligned by an attribute, since no style passes.
+	// Cells are aligned by an attribute, since the sanitizer removes styles.
 	markdown = goldmark.New(goldmark.WithExtensions(
 		extension.Linkify, extension.Strikethrough, extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
 	))
 	sanitise = bluemonday.UGCPolicy()
 )
 
-// Audience is a group of users who are told something together.
+// Audience is a group of users that get a notification.
 type Audience string
 
-// The audiences. A notification is for those who have an account when it is sent,
-// and of NormalUsers for those who are normal when they look.
+// The audiences. A notification goes to the accounts that exist when it is sent. One for
+// NormalUsers is shown to users with the permission Normal at the time of reading.
 const (
 	AllUsers    Audience = "all"
 	NormalUsers Audience = "normal"
 )
 
-// Recipients is whom a notification is for: an audience, or users by their uids or
-// by the comparison key of an e-mail address.
+// Recipients selects users: an audience, or single users by uid or by the comparison key of an
+// e-mail address.
 type Recipients struct {
 	Audience Audience // empty for single users
 	Users    []UserID
 	EmailKey string
 }
 
-// NotificationStore keeps what users are told.
+// NotificationStore holds notifications.
 type NotificationStore interface {
-	// Unread lists the unread notifications of a ticket's user, the newest first.
+	// Unread lists the unread notifications of the token's user, the newest first.
 	Unread(ctx context.Context, token VerifiedToken) ([]UnreadNotification, error)
 
-	// ReadNotification returns a notification of a user's, and marks it read. It
-	// returns a NotFound fault when there is none, or it is somebody else's.
+	// ReadNotification returns a notification of a user, and marks it read. An unknown
+	// notification, or one of another user, is a NotFound fault.
 	ReadNotification(ctx context.Context, user UserID, id uuid.UUID) (Notification, error)
 
-	// Notify gives users an unread notification and returns how many, of an audience
-	// those who belong to it at the moment. Users that do not exist are left out.
+	// Notify sends users a notification and returns how many get it; of an audience, the current
+	// members. It skips users that do not exist.
 	Notify(ctx context.Context, to Recipients, title, content string) (int, error)
 
-	// Announce does what Notify does as an act of an administrator. It returns a
-	// NotFound fault when there is no such single user.
+	// Announce does what Notify does as an act of an administrator. An unknown single user is a
+	// NotFound fault.
 	Announce(ctx context.Context, by Actor, to Recipients, title, content string) (int, error)
 
 	// HasNotifications reports whether a user has any notification, read or not.
 	HasNotifications(ctx context.Context, user UserID) (bool, error)
 
-	// TrimNotifications deletes what was sent before a time and returns how many
-	// messages that were.
+	// TrimNotifications deletes messages sent before a time and returns how many.
 	TrimNotifications(ctx context.Context, before time.Time) (int, error)
 }
 
-// Notifications tell users something.
+// Notifications sends messages to users.
 type Notifications struct {
 	store     NotificationStore
 	retention time.Duration
 	now       Clock
 }
 
-// NewNotifications returns the notifications kept in a store. They are kept for a
-// while, or for ever if that is 0.
+// NewNotifications returns the notifications of a store. They are deleted after the retention; 0
+// keeps them forever.
 func NewNotifications(store NotificationStore, retention time.Duration, now Clock) *Notifications {
 	return &Notifications{store: store, retention: retention, now: now}
 }
 
-// Unread lists the unread notifications of a ticket's user, the newest first.
+// Unread lists the unread notifications of the token's user, the newest first.
 func (n *Notifications) Unread(ctx context.Context, token VerifiedToken) ([]UnreadNotification, error) {
 	return n.store.Unread(ctx, token)
 }
 
-// Read returns one of the caller's notifications, and marks it read.
+// Read returns a notification of the caller, and marks it read.
 func (n *Notifications) Read(ctx context.Context, caller Caller, id uuid.UUID) (Notification, error) {
 	return n.store.ReadNotification(ctx, caller.ID, id)
 }
 
-// Trim deletes the notifications that have been kept long enough and returns how
-// many messages that were.
+// Trim deletes messages older than the retention and returns how many.
 func (n *Notifications) Trim(ctx context.Context) (int, error) {
 	if n.retention == 0 {
 		return 0, nil
@@ -131,7 +128,7 @@ func (n *Notifications) HasAny(ctx context.Context, user UserID) (bool, error) {
 // MaxContent is the most characters in a notification's content.
 const MaxContent = 20_000
 
-// Send gives users a notification, and returns how many. Its content is Markdown.
+// Send sends users a notification with Markdown content, and returns how many get it.
 func (n *Notifications) Send(ctx context.Context, users []UserID, title, content string) (int, error) {
 	var wrong fieldFaults
 	title, content = wrong.addMessage(title, content)
@@ -141,9 +138,8 @@ func (n *Notifications) Send(ctx context.Context, users []UserID, title, content
 	return n.store.Notify(ctx, Recipients{Users: users}, title, content)
 }
 
-// Announce gives users a notification on an administrator's authority, and returns
-// how many. It is for all, for normal users, or for one, by uid or by e-mail
-// address; without such a user it returns a NotFound fault.
+// Announce sends a notification for an administrator, and returns how many users get it. Recipients
+// are all, normal, a uid or an e-mail address. An unknown single user is a NotFound fault.
 func (n *Notifications) Announce(ctx context.Context, by Actor, to, title, content string) (int, error) {
 	var wrong fieldFaults
 	recipients, err := parseRecipients(to)
@@ -155,7 +151,7 @@ func (n *Notifications) Announce(ctx context.Context, by Actor, to, title, conte
 	return n.store.Announce(ctx, by, recipients, title, content)
 }
 
-// parseRecipients reads whom a notification is for.
+// parseRecipients parses all, normal, a uid or an e-mail address.
 func parseRecipients(to string) (Recipients, error) {
 	to = strings.TrimSpace(to)
 	uid, err := strconv.ParseInt(to, 10, 64)
@@ -171,8 +167,7 @@ func parseRecipients(to string) (Recipients, error) {
 	}
 }
 
-// addMessage takes note of what a notification must not say, and returns it as it
-// is kept.
+// addMessage adds the faults of a notification's text, and returns that text normalized.
 func (f *fieldFaults) addMessage(title, content string) (cleanTitle, cleanContent string) {
 	title, err := validateLine("title", title)
 	f.add(err)

@@ -7,23 +7,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Bounds of pages.
+// Bounds of a page.
 const (
 	DefaultPerPage = 6
 	maxPerPage     = 100
-	// maxPage keeps the number of an item within what the store counts with.
+	// maxPage keeps the number of an item within the integers of the store.
 	maxPage = 1 << 31
 )
 
-// Page is a page of what a search has found.
+// Page is a page of the results of a search.
 type Page[T any] struct {
 	Items []T
-	Total int  // how many are counted, no more than MostFound
-	More  bool // whether there may be others
+	Total int  // results, counted up to MaxCounted
+	More  bool // whether there may be more results than Total
 }
 
-// MaxCounted is how many things a search counts: whoever gets so many looks for fewer
-// of them, not for their number.
+// MaxCounted is where a search stops counting: with so many results a user narrows the search, and
+// does not need their number.
 const MaxCounted = 10_000
 
 // Bounds of a page of a search.
@@ -32,7 +32,7 @@ const (
 	MaxSearchPage        = 1000
 )
 
-// addPage takes note of a page that nobody can have, of which last is the last.
+// addPage adds the faults of a page number and size.
 func (f *fieldFaults) addPage(page, perPage, maxPage int) {
 	if page < 1 || page > maxPage {
 		f.add(fault.Field("page", "The page must be at least 1, and no more than %d.", maxPage))
@@ -42,7 +42,7 @@ func (f *fieldFaults) addPage(page, perPage, maxPage int) {
 	}
 }
 
-// addPart takes note of what is wrong with a part of a text to look for, and trims it.
+// addPart adds the faults of a text to search for, and trims it.
 func (f *fieldFaults) addPart(field string, part *string, maxChars int) {
 	*part = strings.TrimSpace(*part)
 	if !isPrintable(*part) || utf8.RuneCountInString(*part) > maxChars {

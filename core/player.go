@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Player is a named character that a user owns.
+// Player is a named game character of a user.
 type Player struct {
 	ID           PlayerID
 	Owner        UserID
@@ -26,59 +26,58 @@ type Player struct {
 	LastModified time.Time
 }
 
-// NewPlayer is the name of a player to be, with its comparison key. Players
-// check it: none but theirs must reach a store.
+// NewPlayer is a validated player name with its comparison key. PlayerNames.check returns it:
+// stores take no other names.
 type NewPlayer struct {
 	Name, Key string
 }
 
-// TextureSlots are the textures to apply; a nil slot stays as it is.
+// TextureSlots are textures to apply; a nil slot stays as it is.
 type TextureSlots struct {
 	Skin, Cape *TextureID
 }
 
-// PlayerStore keeps players. Methods that change a player take its owner: they
-// return a NotFound fault when there is no such player and a Forbidden one when
-// it is somebody else's. All that change what edges remember name the keys.
+// PlayerStore holds players. Methods that change a player take its owner: an unknown player is a
+// NotFound fault, and one of another user a Forbidden fault. All record the keys of the mappings
+// that they change.
 type PlayerStore interface {
-	// Players lists the players of a ticket's user by pid.
+	// Players lists the players of the token's user by pid.
 	Players(ctx context.Context, token VerifiedToken) ([]Player, error)
 
-	// CreatePlayer adds a player. It returns a Duplicate fault that names the field
-	// name when that is taken, a Refused one when the user has as many as the quota
-	// already, and a ScoreTooLow one when they cannot pay.
+	// CreatePlayer adds a player. A taken name is a Duplicate fault with the field name, a reached
+	// quota a Refused one, and a cost that the user cannot pay a ScoreTooLow one.
 	CreatePlayer(ctx context.Context, owner UserID, player NewPlayer, pricing Pricing) (Player, error)
 
-	// DeletePlayer removes a player.
+	// DeletePlayer deletes a player.
 	DeletePlayer(ctx context.Context, owner UserID, player PlayerID) error
 
-	// RenamePlayer renames a player; taken names are as with CreatePlayer.
+	// RenamePlayer renames a player. A taken name is a fault as in CreatePlayer.
 	RenamePlayer(ctx context.Context, owner UserID, player PlayerID, name NewPlayer) (Player, error)
 
-	// SetPlayerTextures applies textures, all that are given or none. Each must exist
-	// (NotFound), be of a type that fits the slot (Invalid, naming it), and be
-	// public, the owner's own or in the owner's closet (Forbidden).
+	// SetPlayerTextures applies all given textures or none. Each must exist (NotFound), have a type
+	// that fits the slot (Invalid, with its field), and be public, uploaded by the owner or in the
+	// owner's closet (Forbidden).
 	SetPlayerTextures(ctx context.Context, owner UserID, player PlayerID, slots TextureSlots) (Player, error)
 
-	// ClearPlayerTextures empties slots.
+	// ClearPlayerTextures takes textures off.
 	ClearPlayerTextures(ctx context.Context, owner UserID, player PlayerID, skin, cape bool) (Player, error)
 }
 
-// PlayerLimits says what players may be called.
+// PlayerLimits bounds the names of players.
 type PlayerLimits struct {
-	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match; names with / ? # %, with a dot in front, or with .png, .webp or .json at the end are refused whatever it says"`
-	NameAllowed string `env:"NAME_ALLOWED" example:"letters, digits and spaces" help:"the characters that NAME_PATTERN allows, in words for people whose name is refused; empty: the words for the default pattern, and any other pattern as it is"`
+	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match; names with / ? # %, with a dot in front, or with .png, .webp or .json at the end are always rejected"`
+	NameAllowed string `env:"NAME_ALLOWED" example:"letters, digits and spaces" help:"description of the characters that NAME_PATTERN allows, for error messages; empty: a description of the default pattern, or any other pattern itself"`
 	NameMin     int    `env:"NAME_MIN" envDefault:"3" help:"least characters in a player's name"`
 	NameMax     int    `env:"NAME_MAX" envDefault:"16" help:"most characters in a player's name"`
 }
 
-// The words for the pattern that holds unless settings say otherwise.
+// The default pattern, and its description in error messages.
 const (
 	defaultPattern = "[A-Za-z0-9_]+"
 	defaultAllowed = "letters A to Z, digits and underscores"
 )
 
-// rule returns the sentence that tells people which names are allowed.
+// rule returns the sentence that tells users which names are allowed.
 func (l PlayerLimits) rule() string {
 	length := fmt.Sprintf("%d to %d characters", l.NameMin, l.NameMax)
 	if l.NameMin == l.NameMax {
@@ -94,15 +93,14 @@ func (l PlayerLimits) rule() string {
 	return fmt.Sprintf("A player name has %s: %s.", length, strings.TrimSuffix(allowed, "."))
 }
 
-// PlayerNames knows which names players may have.
+// PlayerNames validates the names of players.
 type PlayerNames struct {
 	pattern  *regexp.Regexp
 	min, max int
 	rule     string
 }
 
-// NewPlayerNames returns the rule that the limits describe, or an error that
-// names the setting which is wrong.
+// NewPlayerNames returns a validator for the limits, or an error that names the invalid setting.
 func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 	pattern, err := regexp.Compile(`^(?:` + limits.NamePattern + `)$`)
 	if err != nil {
@@ -117,8 +115,7 @@ func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 	return &PlayerNames{pattern: pattern, min: limits.NameMin, max: limits.NameMax, rule: limits.rule()}, nil
 }
 
-// check returns a name that was sent in a field, trimmed, if a player may have
-// it.
+// check validates a player name that was sent in a field, and returns it trimmed.
 func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	name = strings.TrimSpace(name)
 	switch length := utf8.RuneCountInString(name); {
@@ -133,7 +130,7 @@ func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	}
 }
 
-// optional returns a name as check does, or none if the field is empty.
+// optional validates a name as check does; an empty one stands for no player.
 func (n *PlayerNames) optional(field, name string) (NewPlayer, error) {
 	if strings.TrimSpace(name) == "" {
 		return NewPlayer{}, nil
@@ -141,37 +138,36 @@ func (n *PlayerNames) optional(field, name string) (NewPlayer, error) {
 	return n.check(field, name)
 }
 
-// suffixes are those that edges take off the end of a path before they look for a
-// player (edge/api/subject.go).
+// suffixes are those that edges strip from a path before they look up a player
+// (edge/api/parse.go).
 var suffixes = []string{".png", ".webp", ".json"}
 
-// addressable reports whether a player of a name can be asked for by the path of a URL,
-// such as /skin/{name}.png.
+// addressable reports whether the path of a URL, such as /skin/{name}.png, can hold a player name.
 func addressable(name string) bool {
 	lower := strings.ToLower(name)
 	return !strings.ContainsAny(name, "/?#%") && !strings.HasPrefix(name, ".") &&
 		!slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(lower, suffix) })
 }
 
-// playerStore is all that is needed to keep players.
+// playerStore is the store that Players needs.
 type playerStore interface {
 	PlayerStore
 	PlayerAdminStore
 }
 
-// Players are the characters that users own.
+// Players are the game characters of users.
 type Players struct {
 	store   playerStore
 	names   *PlayerNames
 	pricing Pricing
 }
 
-// NewPlayers returns the players kept in a store.
+// NewPlayers returns the players of a store.
 func NewPlayers(store playerStore, names *PlayerNames, quotas Quotas, scores Scores) *Players {
 	return &Players{store: store, names: names, pricing: Pricing{Quotas: quotas, Cost: scores.Player, Refund: scores.RefundPlayer}}
 }
 
-// List returns the players of a ticket's user by pid.
+// List returns the players of the token's user by pid.
 func (p *Players) List(ctx context.Context, token VerifiedToken) ([]Player, error) {
 	return p.store.Players(ctx, token)
 }
@@ -185,12 +181,12 @@ func (p *Players) Create(ctx context.Context, caller Caller, name string) (Playe
 	return p.store.CreatePlayer(ctx, caller.ID, player, p.pricing)
 }
 
-// Delete removes one of the caller's players.
+// Delete deletes a player of the caller.
 func (p *Players) Delete(ctx context.Context, caller Caller, player PlayerID) error {
 	return p.store.DeletePlayer(ctx, caller.ID, player)
 }
 
-// Rename gives one of the caller's players another name.
+// Rename renames a player of the caller.
 func (p *Players) Rename(ctx context.Context, caller Caller, player PlayerID, name string) (Player, error) {
 	newName, err := p.names.check("name", name)
 	if err != nil {
@@ -199,8 +195,7 @@ func (p *Players) Rename(ctx context.Context, caller Caller, player PlayerID, na
 	return p.store.RenamePlayer(ctx, caller.ID, player, newName)
 }
 
-// SetTextures applies textures to one of the caller's players: all that are given, or
-// none.
+// SetTextures applies textures to a player of the caller: all that are given, or none.
 func (p *Players) SetTextures(ctx context.Context, caller Caller, player PlayerID, slots TextureSlots) (Player, error) {
 	if err := slots.check(); err != nil {
 		return Player{}, err
@@ -228,7 +223,7 @@ func (s TextureSlots) check() error {
 
 var errNoSlot = fault.Field("type", "Say what to take off: skin, cape, or both.")
 
-// ClearTextures empties slots of one of the caller's players.
+// ClearTextures takes textures off a player of the caller.
 func (p *Players) ClearTextures(ctx context.Context, caller Caller, player PlayerID, skin, cape bool) (Player, error) {
 	if !skin && !cape {
 		return Player{}, errNoSlot

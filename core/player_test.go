@@ -7,7 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// defaultNames are the rule that holds unless settings say otherwise.
+// defaultNames are the default limits.
 func defaultNames() PlayerLimits {
 	return PlayerLimits{NamePattern: defaultPattern, NameMin: 3, NameMax: 16}
 }
@@ -40,7 +40,7 @@ func TestPlayerNames(t *testing.T) {
 	f(strings.Repeat("A", 17), "", "")
 	f("Steve-99", "", "")
 	f("Zoë", "", "")
-	f("\u212Aelvin", "", "") // the Kelvin sign folds to k, but is none
+	f("\u212Aelvin", "", "") // the Kelvin sign folds to k, but is not allowed
 	f("Ste\nve", "", "")
 	f("Ste\x00ve", "", "")
 	f("Ste\xffve", "", "")
@@ -64,12 +64,11 @@ func TestPlayerNamesBySetting(t *testing.T) {
 	f("Zoë ß", false) // five characters
 	f("Ä ö", true)
 	f("Al3x", false)
-	// No pattern lets control characters through.
+	// No pattern allows control characters.
 	f("A\u0085B", false)
 }
 
-// Whatever the pattern, a player can be told from others and asked for by name at an
-// edge.
+// Whatever the pattern, player names are legible and edges can be asked for them.
 func TestPlayerNamesOfAnyPattern(t *testing.T) {
 	t.Parallel()
 
@@ -99,7 +98,7 @@ func TestPlayerNamesOfAnyPattern(t *testing.T) {
 	}
 }
 
-// A name is refused with a sentence that says which ones are allowed.
+// The message of a rejected name says which names are allowed.
 func TestRejectedNameMessages(t *testing.T) {
 	t.Parallel()
 

@@ -8,7 +8,7 @@ type Quotas struct {
 	TextureBytes int64 `env:"TEXTURE_BYTES" envDefault:"67108864" help:"most bytes of the textures that a user has uploaded, as stored; 0 for any number"`
 }
 
-// Check returns an error that names a quota which makes no sense.
+// Check returns an error that names an invalid quota.
 func (q Quotas) Check() error {
 	return notNegative(map[string]int{
 		"PLAYERS": q.Players, "CLOSET_ITEMS": q.ClosetItems, "TEXTURES": q.Textures, "TEXTURE_BYTES": int(q.TextureBytes),

@@ -12,20 +12,19 @@ import (
 // ReportID is the id of a report.
 type ReportID int64
 
-// ReportState is what has become of a report.
+// ReportState is the state of a report.
 type ReportState string
 
-// The states of a report: it is open until an administrator settles it in one of
-// the other ways.
+// The states of a report: open until an administrator settles it with one of the others.
 const (
 	ReportOpen     ReportState = "open"
-	ReportRejected ReportState = "rejected" // nothing is wrong with the texture
-	ReportDeleted  ReportState = "deleted"  // the texture was
-	ReportBanned   ReportState = "banned"   // the texture's uploader was
+	ReportRejected ReportState = "rejected" // the texture stays
+	ReportDeleted  ReportState = "deleted"  // the texture was deleted
+	ReportBanned   ReportState = "banned"   // the texture's uploader was banned
 )
 
-// Report is what a user has against a texture. It outlives all three that it is
-// about: who deletes the texture does not get away with it.
+// Report is a complaint about a texture. It outlives the texture, its uploader and its reporter, so
+// an uploader cannot get rid of it by deleting the texture.
 type Report struct {
 	ID         ReportID
 	Texture    TextureID // also when it is deleted
@@ -37,7 +36,7 @@ type Report struct {
 	SettledAt  *time.Time // nil while the report is open
 }
 
-// Notice returns what reporters are told once their report is settled.
+// Notice returns the notification to the reporters of a settled report.
 func (r Report) Notice() (title, content string) {
 	content = fmt.Sprintf("Thank you for reporting texture %d. ", r.Texture)
 	switch r.State {
@@ -51,52 +50,49 @@ func (r Report) Notice() (title, content string) {
 	return "Your report", content
 }
 
-// ReportQuery says which reports are wanted.
+// ReportQuery selects reports.
 type ReportQuery struct {
 	State   ReportState // empty for all
 	Page    int         // from 1
 	PerPage int
 }
 
-// ReportPage is some reports, of Total that the query finds.
+// ReportPage is a page of the Total reports that match a query.
 type ReportPage struct {
 	Reports []Report
 	Total   int
 }
 
-// ReportStore keeps reports.
+// ReportStore holds reports.
 type ReportStore interface {
-	// AddReport adds a report. The texture must exist (NotFound), and be public, the
-	// reporter's own or in their closet, or the reporter an administrator (Forbidden).
-	// It returns a Duplicate fault that names the field tid while another one of the
-	// reporter's about the texture is open.
+	// AddReport adds a report. The texture must exist (NotFound). It must be public, unless the
+	// reporter uploaded it, has it in the closet or is an administrator (Forbidden). Another open
+	// report of the reporter about the texture is a Duplicate fault with the field tid.
 	AddReport(ctx context.Context, reporter UserID, texture TextureID, reason string) error
 
 	// Reports lists reports, the latest first.
 	Reports(ctx context.Context, query ReportQuery) (ReportPage, error)
 
-	// SettleReport settles a report, and does what its state says then, as one act of
-	// an administrator: with ReportDeleted it deletes the texture, if it is still
-	// there, and so settles all open reports about it; with ReportBanned it bans the
-	// uploader. Either returns a Forbidden fault unless the authority is over them. Who
-	// made the reports is notified. It returns a NotFound fault when there is no such
-	// report, or nobody to be banned, and a Duplicate one when the report is settled
-	// already.
+	// SettleReport settles a report as one act of an administrator. ReportDeleted also deletes the
+	// texture, if it still exists, which settles all open reports about it. ReportBanned also bans
+	// the uploader. Both require that the actor may moderate them (Forbidden). The reporters are
+	// notified. An unknown report, or no uploader to ban, is a NotFound fault; a report that was
+	// settled before, a Duplicate one.
 	SettleReport(ctx context.Context, by Actor, report ReportID, state ReportState) (Report, error)
 }
 
-// Reports are what users have against textures.
+// Reports are the users' complaints about textures.
 type Reports struct {
 	store ReportStore
 }
 
-// NewReports returns the reports kept in a store.
+// NewReports returns the reports of a store.
 func NewReports(store ReportStore) *Reports { return &Reports{store: store} }
 
 // maxReason is the most characters in the reason of a report.
 const maxReason = 1000
 
-// Add reports a texture that the caller may see. One report about it may be open.
+// Add reports a texture that the caller may see. A caller has at most one open report about it.
 func (r *Reports) Add(ctx context.Context, caller Caller, texture TextureID, reason string) error {
 	var wrong fieldFaults
 	if texture < 1 {
@@ -125,11 +121,11 @@ func (r *Reports) List(ctx context.Context, query ReportQuery) (ReportPage, erro
 	return r.store.Reports(ctx, query)
 }
 
-// actionStates are the states in which a report ends, by what is done.
+// actionStates maps the action of an administrator to the state of the settled report.
 var actionStates = map[string]ReportState{"reject": ReportRejected, "delete": ReportDeleted, "ban": ReportBanned}
 
-// Settle settles a report: an action rejects it, deletes the texture or bans its
-// uploader.
+// Settle settles a report: the action reject does nothing else, delete also deletes the texture,
+// ban also bans its uploader.
 func (r *Reports) Settle(ctx context.Context, by Actor, report ReportID, action string) (Report, error) {
 	state, ok := actionStates[strings.TrimSpace(action)]
 	if !ok {

@@ -8,35 +8,34 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Scores is what the site rewards and charges; by default nothing.
+// Scores configures rewards and costs; all are 0 by default.
 //
-// A reward is never taken back. It is for more than there ever was instead: more
-// textures than their uploader ever had, or more closets that hold a texture than
-// ever did. So nobody earns by doing a thing again and again, and nobody owes what
-// they have spent by the time somebody else changes their mind.
+// A reward is never taken back. It is paid for a new maximum instead: more textures than their
+// uploader ever had, or more closets that hold a texture than ever did. So repeating an action
+// earns nothing, and no user owes a score already spent because another user changed their mind.
 type Scores struct {
-	Registration      int64 `env:"REGISTRATION" envDefault:"0" help:"score that a new user has"`
-	Player            int64 `env:"PLAYER" envDefault:"0" help:"score that adding a player costs; the one that is named at a registration is free"`
-	ClosetItem        int64 `env:"CLOSET_ITEM" envDefault:"0" help:"score that adding a closet item costs; an upload adds its own for nothing"`
+	Registration      int64 `env:"REGISTRATION" envDefault:"0" help:"score of a new user"`
+	Player            int64 `env:"PLAYER" envDefault:"0" help:"score that adding a player costs; the player of a registration is free"`
+	ClosetItem        int64 `env:"CLOSET_ITEM" envDefault:"0" help:"score that adding a closet item costs; the item of an upload is free"`
 	TextureKiB        int64 `env:"TEXTURE_KIB" envDefault:"0" help:"score that a public texture costs for each KiB of its file, rounded up"`
 	PrivateTextureKiB int64 `env:"PRIVATE_TEXTURE_KIB" envDefault:"0" help:"score that a private texture costs for each KiB of its file, rounded up"`
 
 	UploadReward int64 `env:"UPLOAD_REWARD" envDefault:"0" help:"score that an upload earns, if its uploader never had as many textures before"`
-	LikeReward   int64 `env:"LIKE_REWARD" envDefault:"0" help:"score that a texture earns its uploader when somebody else puts it into their closet, if it never was in as many before"`
+	LikeReward   int64 `env:"LIKE_REWARD" envDefault:"0" help:"score that a texture earns its uploader when another user adds it to their closet, if it never was in as many closets before"`
 	SignReward   int64 `env:"SIGN_REWARD" envDefault:"0" help:"score that a daily sign-in earns"`
 
-	RefundPlayer     bool `env:"REFUND_PLAYER" envDefault:"false" help:"give back what a player cost when it is deleted; holds for players that are added while it is set"`
-	RefundClosetItem bool `env:"REFUND_CLOSET_ITEM" envDefault:"false" help:"give back what a closet item cost when it is removed, or its texture goes; holds for items that are added while it is set"`
-	RefundTexture    bool `env:"REFUND_TEXTURE" envDefault:"false" help:"give back what a texture cost when it is deleted, or costs less as a public one; holds for textures that are uploaded while it is set"`
+	RefundPlayer     bool `env:"REFUND_PLAYER" envDefault:"false" help:"refund the cost of a player when it is deleted; for players added while this is set"`
+	RefundClosetItem bool `env:"REFUND_CLOSET_ITEM" envDefault:"false" help:"refund the cost of a closet item when it or its texture is deleted; for items added while this is set"`
+	RefundTexture    bool `env:"REFUND_TEXTURE" envDefault:"false" help:"refund the cost of a texture when it is deleted, or the difference when it costs less as a public one; for textures uploaded while this is set"`
 
-	Retention time.Duration `env:"RETENTION" envDefault:"8760h" help:"how long changes of scores are listed one by one; a user's older ones become one; 0s for ever"`
+	Retention time.Duration `env:"RETENTION" envDefault:"8760h" help:"how long changes of scores are kept one by one; the older ones of a user are merged into one; 0s: forever"`
 }
 
-// maxAmount bounds costs and rewards, far beyond any that make sense, so that
-// scores stay within what JSON's readers count with.
+// maxAmount bounds costs and rewards far beyond useful ones, so that scores stay within the
+// integers of JSON readers.
 const maxAmount = 1_000_000
 
-// Check returns an error that names a score which makes no sense.
+// Check returns an error that names an invalid score.
 func (s Scores) Check() error {
 	for name, amount := range map[string]int64{
 		"REGISTRATION": s.Registration, "PLAYER": s.Player, "CLOSET_ITEM": s.ClosetItem,
@@ -53,7 +52,7 @@ func (s Scores) Check() error {
 	return nil
 }
 
-// TextureRate returns what a texture costs for each KiB.
+// TextureRate returns the cost of a texture for each KiB.
 func (s Scores) TextureRate(public bool) int64 {
 	if public {
 		return s.TextureKiB
@@ -61,22 +60,22 @@ func (s Scores) TextureRate(public bool) int64 {
 	return s.PrivateTextureKiB
 }
 
-// Pricing are what a user must satisfy to get one thing more, room within the quotas
-// and a score that covers the cost, which is charged; and what comes of it.
+// Pricing is what adding one thing requires and changes: the quotas must leave room for it, the
+// score must cover the cost, which is charged, and a reward may be paid.
 type Pricing struct {
 	Quotas Quotas
 	Cost   int64
-	// Refund says whether the cost is given back when the thing goes.
+	// Refund reports whether the cost is refunded when the thing is deleted.
 	Refund bool
-	// Reward is for who uploads a texture, or for the uploader of one that somebody
-	// else keeps.
+	// Reward is paid to the uploader: for an upload, or when another user adds the texture to a
+	// closet.
 	Reward int64
 }
 
-// Free reports whether nobody's score changes.
+// Free reports whether no score changes.
 func (t Pricing) Free() bool { return t.Cost == 0 && t.Reward == 0 }
 
-// ErrScoreTooLow returns the fault of a user whose score does not cover a cost.
+// ErrScoreTooLow returns the fault of a user with a score below a cost.
 func ErrScoreTooLow(cost int64) error {
 	return fault.New(fault.ScoreTooLow, "This costs a score of %d, and you have less.", cost)
 }
@@ -85,32 +84,32 @@ func ErrScoreTooLow(cost int64) error {
 type ScoreChange struct {
 	At      time.Time
 	Amount  int64  // negative for a charge
-	Balance int64  // the score from then on
-	Reason  string // one word, as upload
-	Subject string // what it was about, as texture:7; empty for nothing
+	Balance int64  // the score after the change
+	Reason  string // one word, such as upload
+	Subject string // such as texture:7; empty for none
 }
 
-// ScoreQuery says which changes of a score are wanted.
+// ScoreQuery selects changes of a score.
 type ScoreQuery struct {
 	Page    int // from 1
 	PerPage int
 }
 
-// ScorePage is some changes of a score, of Total that there are.
+// ScorePage is a page of the Total changes of a score.
 type ScorePage struct {
 	Changes []ScoreChange
 	Total   int
 }
 
-// SignIn is what a daily sign-in came to.
+// SignIn is the result of a daily sign-in.
 type SignIn struct {
 	Gained int64
 	Score  int64
-	Next   time.Time // from when on the next one is possible
+	Next   time.Time // when the next one is possible
 }
 
-// ErrAlreadySigned returns the fault of a user who has signed in for the day already.
-// Its data says from when on the next time is possible.
+// ErrAlreadySigned returns the fault of a second daily sign-in. Its data holds the time from which
+// the next one is possible.
 func ErrAlreadySigned(next time.Time) error {
 	text := next.UTC().Format(time.DateTime)
 	return &fault.Error{
@@ -119,22 +118,22 @@ func ErrAlreadySigned(next time.Time) error {
 	}
 }
 
-// ScoreStore keeps the ledger: every change of every score, with the change of
-// the score itself, so that a user's score is the sum of their changes.
+// ScoreStore holds the ledger of scores. A score changes together with its ledger, so it is the sum
+// of its changes.
 type ScoreStore interface {
-	// ScoreChanges lists changes of the score of a ticket's user, the newest first.
+	// ScoreChanges lists changes of the score of the token's user, the newest first.
 	ScoreChanges(ctx context.Context, token VerifiedToken, query ScoreQuery) (ScorePage, error)
 
-	// Sign notes that a user signs in for the day, in UTC, and rewards it. It returns
-	// ErrAlreadySigned when they did so already, by this core's clock or by another's.
+	// Sign records the daily sign-in of a user, by the day in UTC, and rewards it. It returns
+	// ErrAlreadySigned for a second one, by the clock of this core or another.
 	Sign(ctx context.Context, user UserID, now time.Time, reward int64) (SignIn, error)
 
-	// TrimScoreChanges puts one change in the place of all that a user has from before
-	// a time, so that the sum stays, and returns how many went.
+	// TrimScoreChanges merges the changes of each user from before a time into one with the same
+	// sum, and returns how many it removed.
 	TrimScoreChanges(ctx context.Context, before time.Time) (int, error)
 }
 
-// Ledger is how scores came to be what they are.
+// Ledger is the history of scores.
 type Ledger struct {
 	store     ScoreStore
 	reward    int64
@@ -142,17 +141,16 @@ type Ledger struct {
 	now       Clock
 }
 
-// NewLedger returns the ledger kept in a store.
+// NewLedger returns the ledger of a store.
 func NewLedger(store ScoreStore, scores Scores, now Clock) *Ledger {
 	return &Ledger{store: store, reward: scores.SignReward, retention: scores.Retention, now: now}
 }
 
-// DefaultScoreChanges is how many changes of a score are on a page unless the
-// reader says otherwise.
+// DefaultScoreChanges is the default number of changes on a page.
 const DefaultScoreChanges = 20
 
-// List returns a page of the changes of the score of a ticket's user, the newest
-// first. A page past the end is empty.
+// List returns a page of the changes of the score of the token's user, the newest first. A page
+// past the end is empty.
 func (l *Ledger) List(ctx context.Context, token VerifiedToken, query ScoreQuery) (ScorePage, error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, maxPage)
@@ -162,14 +160,14 @@ func (l *Ledger) List(ctx context.Context, token VerifiedToken, query ScoreQuery
 	return l.store.ScoreChanges(ctx, token, query)
 }
 
-// Sign signs the caller in for the day, in UTC, which may be rewarded. It returns
-// ErrAlreadySigned when they did so already.
+// Sign records the daily sign-in of the caller, by the day in UTC, which may be rewarded. It
+// returns ErrAlreadySigned for a second one.
 func (l *Ledger) Sign(ctx context.Context, caller Caller) (SignIn, error) {
 	return l.store.Sign(ctx, caller.ID, l.now().UTC(), l.reward)
 }
 
-// Trim puts one change in the place of all that a user has and that have been kept
-// long enough, and returns how many went.
+// Trim merges the changes of each user that are older than the retention into one, and returns how
+// many it removed.
 func (l *Ledger) Trim(ctx context.Context) (int, error) {
 	if l.retention == 0 {
 		return 0, nil

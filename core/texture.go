@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Texture is a skin or a cape that somebody uploaded.
+// Texture is an uploaded skin or cape.
 type Texture struct {
 	ID       TextureID
 	Name     string
@@ -21,7 +21,7 @@ type Texture struct {
 	Uploader UserID // 0 when the uploader is deleted
 	Public   bool
 	UploadAt time.Time
-	Likes    int64 // closets that hold it
+	Likes    int64 // closets that it is in
 }
 
 // KiB returns the size of the stored file in KiB, rounded up.
@@ -29,7 +29,7 @@ func (t Texture) KiB() int { return kib(t.Bytes) }
 
 func kib(bytes int) int { return (bytes + 1023) / 1024 }
 
-// NewTexture is what a texture is made of.
+// NewTexture describes a texture to add.
 type NewTexture struct {
 	Name     string
 	Type     skin.Type
@@ -40,39 +40,35 @@ type NewTexture struct {
 	Public   bool
 }
 
-// TextureStore keeps the record of which textures exist.
+// TextureStore holds textures.
 type TextureStore interface {
-	// AddTexture records a texture and puts it into its uploader's closet under its
-	// name. It holds the lock on the texture's hash, which the sweep takes too,
-	// while it calls put to store the file and until the record is written; when put
-	// fails nothing is recorded.
+	// AddTexture adds a texture and puts it into its uploader's closet under its name. It holds the
+	// lock on the hash, which Sweep takes too, while it calls put to store the file and until the
+	// row is written. If put fails, nothing is added.
 	//
-	// It returns a Duplicate fault, whose data holds the tid, when the uploader may
-	// see a texture of the same pixels and type already, a Refused one when a quota
-	// leaves no room for the texture or the closet item, and a ScoreTooLow one when
-	// the uploader cannot pay; put may not have been called then.
+	// A texture with the same pixels and type that the uploader may see is a Duplicate fault with
+	// the data tid. A quota without room for the texture or the closet item is a Refused fault, a
+	// cost that the uploader cannot pay a ScoreTooLow one. In these cases put may not have been
+	// called.
 	AddTexture(ctx context.Context, texture NewTexture, pricing Pricing, put func(context.Context) error) (Texture, error)
 
 	// Texture returns a texture, or a NotFound fault.
 	Texture(ctx context.Context, texture TextureID) (Texture, error)
 
-	// ChangeTexture changes a texture. It returns a NotFound fault when there is none,
-	// and a Duplicate one, whose data holds the tid, when another texture of the same
-	// pixels has that type. One that becomes private leaves all closets but its
-	// uploader's, everybody else's players take it off, and users whose avatar it is
-	// have none. Its uploader is charged for
-	// what it costs more as a public, or a private one: a ScoreTooLow fault if they
-	// cannot pay.
+	// ChangeTexture changes a texture. An unknown texture is a NotFound fault. Another texture with
+	// the same pixels and the new type is a Duplicate fault with the data tid. A texture that
+	// becomes private is removed from all closets but its uploader's, from the players of other
+	// users, and from avatars. The uploader is charged if it costs more as a public, or as a
+	// private one: a ScoreTooLow fault if they cannot pay.
 	ChangeTexture(ctx context.Context, texture TextureID, change TextureChange, scores Scores) (Texture, error)
 
-	// DeleteTexture deletes a texture, or returns a NotFound fault: it leaves all
-	// closets, and all players take it off. It stays the avatar of users, which is not
-	// found from then on. Its file stays for the sweep.
+	// DeleteTexture deletes a texture, or returns a NotFound fault. The texture is removed from all
+	// closets and players. Users keep it as their avatar, which is not found from then on. Sweep
+	// deletes the file.
 	DeleteTexture(ctx context.Context, texture TextureID) error
 }
 
-// TextureChange is what becomes different of a texture; what is nil stays as it
-// is.
+// TextureChange changes properties of a texture; nil keeps a property.
 type TextureChange struct {
 	Name   *string
 	Type   *skin.Type
@@ -82,7 +78,7 @@ type TextureChange struct {
 // Hides reports whether the change makes a public texture private.
 func (c *TextureChange) Hides() bool { return c.Public != nil && !*c.Public }
 
-// FileStore keeps texture files by hash.
+// FileStore holds texture files by hash.
 type FileStore interface {
 	// Put stores a file; it is durable when Put returns.
 	Put(ctx context.Context, hash skin.Hash, file []byte) error
@@ -90,13 +86,13 @@ type FileStore interface {
 	Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 }
 
-// TextureLimits bounds what is uploaded.
+// TextureLimits bounds uploads.
 type TextureLimits struct {
 	skin.Limits
-	Concurrency int `env:"CONCURRENCY" envDefault:"4" help:"most uploads that are worked on at once, at least 1: each takes memory, and a database connection while its file is stored"`
+	Concurrency int `env:"CONCURRENCY" envDefault:"4" help:"most uploads that are processed at a time, at least 1: each takes memory, and a database connection while its file is stored"`
 }
 
-// Check returns an error that names a limit which makes no sense.
+// Check returns an error that names an invalid limit.
 func (l TextureLimits) Check() error {
 	if l.Concurrency < 1 {
 		return fmt.Errorf("CONCURRENCY is %d, but must be at least 1", l.Concurrency)
@@ -104,25 +100,25 @@ func (l TextureLimits) Check() error {
 	return l.Limits.Check()
 }
 
-// textureStore is all that is needed of a store of textures.
+// textureStore is the store that Textures needs.
 type textureStore interface {
 	TextureStore
 	TextureAdminStore
 }
 
-// Textures are the skins and capes that people share.
+// Textures are the skins and capes that users share.
 type Textures struct {
 	store  textureStore
 	files  FileStore
 	limits skin.Limits
 	quotas Quotas
 	scores Scores
-	sem    chan struct{} // a token is a file being worked on: an upload, or one whose shape is looked at
-	// perNetwork bounds how many of them one network has.
+	sem    chan struct{} // a token for each file being processed: an upload, or a type change
+	// perNetwork bounds the tokens of one network.
 	perNetwork *ratelimit.Semaphore[netip.Prefix]
 }
 
-// NewTextures returns the textures kept in a store, their files in another.
+// NewTextures returns the textures of a store, and their files in another.
 func NewTextures(store textureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
 	return &Textures{
 		store: store, files: files, limits: limits.Limits, quotas: quotas, scores: scores,
@@ -130,24 +126,22 @@ func NewTextures(store textureStore, files FileStore, limits TextureLimits, quot
 	}
 }
 
-// Upload is a texture as somebody sends it.
+// Upload is a texture as a client sends it.
 type Upload struct {
 	File   []byte // PNG
 	Name   string
-	Type   string // steve, alex, cape, or skin: told by the pixels
+	Type   string // steve, alex, cape, or skin: the pixels tell which model
 	Public bool
 }
 
-// Upload checks a file, stores its pixels and records the texture. It returns a
-// Duplicate fault whose data names the texture that the uploader may see
-// already.
+// Upload validates a file, stores its pixels and adds the texture. Pixels of a texture that the
+// uploader may see are a Duplicate fault with the data tid.
 func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (Texture, error) {
 	var wrong fieldFaults
 	title, err := validateName("name", upload.Name)
 	wrong.add(err)
 
-	// A slow texture store must not take the database connections that everything
-	// else needs.
+	// A slow file store must not occupy all database connections.
 	release, err := t.acquire(ctx)
 	if err != nil {
 		return Texture{}, err
@@ -169,7 +163,7 @@ func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (
 	})
 }
 
-// acquire waits for a slot for work on a file, and returns the function that gives it back.
+// acquire waits until a file may be processed, and returns a function that ends that.
 func (t *Textures) acquire(ctx context.Context) (release func(), err error) {
 	releaseNetwork, err := t.perNetwork.Acquire(ctx, ClientOf(ctx).Network)
 	if err != nil {
@@ -184,25 +178,23 @@ func (t *Textures) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// uploadPricing returns the terms of an upload.
+// uploadPricing returns the pricing of an upload.
 func (t *Textures) uploadPricing(bytes int, public bool) Pricing {
 	return Pricing{
 		Quotas: t.quotas, Cost: t.scores.TextureRate(public) * int64(kib(bytes)), Refund: t.scores.RefundTexture, Reward: t.scores.UploadReward,
 	}
 }
 
-// visibleTo reports whether a user, whose zero value is somebody not signed in, may
-// look at the texture and have it listed.
+// visibleTo reports whether a user may see the texture and list it; the zero User is not signed in.
 func (t Texture) visibleTo(user User) bool { return t.Public || t.canEdit(user) }
 
-// canEdit reports whether a user may do with the texture as they like.
+// canEdit reports whether a user may change and delete the texture.
 func (t Texture) canEdit(user User) bool {
 	return user.ID != 0 && (t.Uploader == user.ID || user.Permission >= Administrator)
 }
 
-// Find returns a texture that a user, whose zero value is somebody not signed in,
-// may see. It returns a NotFound fault when there is none, and a Forbidden one when
-// it is private and somebody else's.
+// Find returns a texture that a user may see; the zero User is not signed in. An unknown texture is
+// a NotFound fault, a private one of another user a Forbidden one.
 func (t *Textures) Find(ctx context.Context, user User, tid TextureID) (Texture, error) {
 	texture, err := t.store.Texture(ctx, tid)
 	switch {
@@ -215,13 +207,13 @@ func (t *Textures) Find(ctx context.Context, user User, tid TextureID) (Texture,
 	}
 }
 
-// cascadeTimeout is how long a change may take that a request has begun: a texture
-// may lie in a million closets, and be worn by a million players.
+// cascadeTimeout bounds a change with its cascade, which goes on when its request ends: a texture
+// may be in a million closets, and on a million players.
 const cascadeTimeout = 10 * time.Minute
 
-// Delete deletes a texture, with all that follows, for its uploader or, as DeleteBy
-// does, an administrator at an address. It returns a NotFound fault when there is
-// none, and a Forbidden one to everybody else.
+// Delete deletes a texture, and all that refers to it, for its uploader or, as DeleteBy does, for
+// an administrator at an address. An unknown texture is a NotFound fault; other callers get a
+// Forbidden one.
 func (t *Textures) Delete(ctx context.Context, caller Caller, from netip.Addr, tid TextureID) error {
 	switch texture, err := t.ownedTexture(ctx, caller, tid); {
 	case err != nil:
@@ -234,8 +226,8 @@ func (t *Textures) Delete(ctx context.Context, caller Caller, from netip.Addr, t
 	return t.store.DeleteTexture(ctx, tid)
 }
 
-// ownedTexture returns a texture that is the caller's to change. It is that until it is
-// gone: it never gets another uploader.
+// ownedTexture returns a texture that the caller may change. That holds until it is deleted, since
+// its uploader never changes.
 func (t *Textures) ownedTexture(ctx context.Context, caller Caller, tid TextureID) (Texture, error) {
 	texture, err := t.store.Texture(ctx, tid)
 	switch {
@@ -248,10 +240,9 @@ func (t *Textures) ownedTexture(ctx context.Context, caller Caller, tid TextureI
 	}
 }
 
-// Change changes a texture, with all that follows, for its uploader or, as ChangeBy
-// does, an administrator at an address; to others it returns a Forbidden fault. A
-// skin may be of either type if its sheet is square, else the other type is an
-// Invalid fault.
+// Change changes a texture, and all that refers to it, for its uploader or, as ChangeBy does, for
+// an administrator at an address; other callers get a Forbidden fault. A skin with a square sheet
+// may have either model, otherwise the slim one is an Invalid fault.
 func (t *Textures) Change(ctx context.Context, caller Caller, from netip.Addr, tid TextureID, change TextureChange) (Texture, error) {
 	if err := change.check(); err != nil {
 		return Texture{}, err
@@ -273,8 +264,7 @@ func (t *Textures) Change(ctx context.Context, caller Caller, from netip.Addr, t
 	return t.store.ChangeTexture(ctx, tid, change, t.scores)
 }
 
-// check returns an Invalid fault for what no texture can become, and trims the
-// name.
+// check returns an Invalid fault for an empty or invalid change, and trims the name.
 func (c *TextureChange) check() error {
 	if *c == (TextureChange{}) {
 		return &fault.Error{Kind: fault.Invalid, Message: "Give a name, a type, or whether it is public.", Fields: map[string][]string{
@@ -289,8 +279,8 @@ func (c *TextureChange) check() error {
 	return err
 }
 
-// checkTypeChange returns an Invalid fault unless a texture may be of a type: a skin of
-// either model, but slim arms want a square sheet. What is slim has one.
+// checkTypeChange returns an Invalid fault unless a texture may have a type. A skin may have either
+// model, but slim arms need a square sheet, which every slim skin has.
 func (t *Textures) checkTypeChange(ctx context.Context, texture Texture, wanted skin.Type) error {
 	switch {
 	case wanted == texture.Type || wanted == skin.Classic && texture.Type == skin.Slim:
@@ -298,7 +288,7 @@ func (t *Textures) checkTypeChange(ctx context.Context, texture Texture, wanted 
 	case !wanted.IsSkin() || !texture.Type.IsSkin():
 		return fault.Field("type", "A %s cannot become a %s.", texture.Type, wanted)
 	}
-	// The row does not say of what shape the sheet is. The file does, and few ask.
+	// The row does not hold the size of the sheet, and few requests need it.
 	release, err := t.acquire(ctx)
 	if err != nil {
 		return err
@@ -318,8 +308,8 @@ func (t *Textures) checkTypeChange(ctx context.Context, texture Texture, wanted 
 	return nil
 }
 
-// ErrDuplicateTexture returns the Duplicate fault of an upload whose pixels are known
-// already.
+// ErrDuplicateTexture returns the Duplicate fault of an upload with the pixels of an existing
+// texture.
 func ErrDuplicateTexture(tid TextureID) error {
 	return &fault.Error{
 		Kind: fault.Duplicate, Message: "This texture exists already.",
@@ -328,8 +318,8 @@ func ErrDuplicateTexture(tid TextureID) error {
 	}
 }
 
-// ErrDuplicateChange returns the Duplicate fault of a change, by a field, after which a
-// texture would be the same as another one.
+// ErrDuplicateChange returns the Duplicate fault, with a field, of a change that would make a
+// texture the same as another.
 func ErrDuplicateChange(field string, tid TextureID) error {
 	const sentence = "Another texture has the same pixels and the same type."
 	return &fault.Error{
