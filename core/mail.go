@@ -132,12 +132,21 @@ type OutboxStore interface {
 	TrimMails(ctx context.Context, now time.Time) (int, error)
 }
 
-// Mailer sends e-mails through a mail server.
-type Mailer interface {
-	// Deliver returns nil once the server has accepted a message. It returns an Unavailable fault
+// Mail is an e-mail to send.
+type Mail struct {
+	ID      uuid.UUID // the same at every attempt
+	Purpose Purpose
+	To      string
+	Token   string    // of the link, for purposes that have one
+	Expires time.Time // when the token does
+}
+
+// MailSender sends e-mails.
+type MailSender interface {
+	// Send returns nil once the mail server has accepted an e-mail. It returns an Unavailable fault
 	// when the server accepts nothing at the moment, a Refused fault when it will never accept this
-	// message, and other errors otherwise. No error contains an address or text of the message.
-	Deliver(ctx context.Context, msg Message) error
+	// e-mail, and other errors otherwise. No error contains an address or text of the e-mail.
+	Send(ctx context.Context, mail Mail) error
 }
 
 // Outbox sends queued e-mails. One runs in every core of a site that sends e-mail. Delivery is at
@@ -146,7 +155,7 @@ type Mailer interface {
 // work. A nil *Outbox belongs to a site that sends no e-mail, and does nothing.
 type Outbox struct {
 	store   OutboxStore
-	mailer  Mailer
+	sender  MailSender
 	config  MailConfig
 	timeout time.Duration // of a delivery
 	log     *slog.Logger
@@ -192,8 +201,8 @@ var (
 )
 
 // NewOutbox returns an outbox that sends nothing until Run. The timeout bounds a delivery.
-func NewOutbox(store OutboxStore, mailer Mailer, config MailConfig, timeout time.Duration, log *slog.Logger, now Clock) *Outbox {
-	o := &Outbox{store: store, mailer: mailer, config: config, timeout: timeout, log: log, now: now, backoff: minMailBackoff}
+func NewOutbox(store OutboxStore, sender MailSender, config MailConfig, timeout time.Duration, log *slog.Logger, now Clock) *Outbox {
+	o := &Outbox{store: store, sender: sender, config: config, timeout: timeout, log: log, now: now, backoff: minMailBackoff}
 	o.backlog.Store(&MailBacklog{})
 	return o
 }
@@ -326,7 +335,7 @@ func (o *Outbox) send(ctx context.Context, mail QueuedMail) error {
 	}
 }
 
-// deliver renders a mail and hands it to the mailer.
+// deliver prepares a mail and hands it to the sender.
 func (o *Outbox) deliver(ctx context.Context, mail QueuedMail) error {
 	ctx, cancel := o.deliveryContext(ctx)
 	defer cancel()
@@ -344,7 +353,7 @@ func (o *Outbox) deliver(ctx context.Context, mail QueuedMail) error {
 	if err != nil {
 		return err
 	}
-	return o.mailer.Deliver(ctx, o.config.message(mail.ID, prepared, link, expires))
+	return o.sender.Send(ctx, Mail{ID: mail.ID, Purpose: prepared.Purpose, To: prepared.Email, Token: link, Expires: expires})
 }
 
 // deliveryContext bounds a delivery. When the core stops, the delivery may go on for a moment: if

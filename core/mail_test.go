@@ -77,13 +77,13 @@ func newMailEnv(t *testing.T) mailEnv {
 func (o mailEnv) newOutbox(t *testing.T) *core.Outbox {
 	t.Helper()
 	const timeout = 10 * time.Second
-	mailer, err := mail.New(mail.Config{
+	client, err := mail.New(mail.Config{
 		Host: o.Host, Port: o.Port, TLS: "starttls", CA: o.CA, User: "operator", Password: "hunter2", From: "noreply@skins.example.org", Timeout: timeout,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return core.NewOutbox(o.db, mailer, o.config, timeout, slog.New(slog.NewTextHandler(o.log, nil)), o.clock)
+	return core.NewOutbox(o.db, mail.NewSender(client, o.config), o.config, timeout, slog.New(slog.NewTextHandler(o.log, nil)), o.clock)
 }
 
 func (o mailEnv) clock() time.Time { return time.Unix(o.now.Load(), 0) }

@@ -24,11 +24,11 @@ func newMailSite(t *testing.T, environ ...string) (*testSite, *mailtest.Server) 
 	t.Helper()
 	server := mailtest.Start(t, mailtest.Options{})
 	s := newSite(t, append(environ, fmt.Sprintf("SMTP_PORT=%d", server.Port))...)
-	sender, err := mail.New(s.setup.SMTP)
+	client, err := mail.New(s.setup.SMTP)
 	if err != nil {
 		t.Fatal(err)
 	}
-	outbox := core.NewOutbox(postgrestest.Connect(t, s.url), sender, s.setup.Mail, s.setup.SMTP.Timeout, slog.New(slog.DiscardHandler), s.clock)
+	outbox := core.NewOutbox(postgrestest.Connect(t, s.url), mail.NewSender(client, s.setup.Mail), s.setup.Mail, s.setup.SMTP.Timeout, slog.New(slog.DiscardHandler), s.clock)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/wneessen/go-mail"
 
-	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 )
@@ -51,8 +50,6 @@ type Client struct {
 	timeout       time.Duration
 	options       []mail.Option
 }
-
-var _ core.Mailer = (*Client)(nil)
 
 // Check returns an error that names a setting which makes no sense. That there is no host
 // makes sense where no e-mail is sent.
@@ -113,7 +110,7 @@ func New(config Config) (*Client, error) {
 
 // Deliver takes a letter to the mail server, on a connection of its own. The
 // context bounds how long that may take.
-func (c *Client) Deliver(ctx context.Context, email core.Message) error {
+func (c *Client) Deliver(ctx context.Context, email Message) error {
 	message, err := c.message(email)
 	if err != nil {
 		return err
@@ -156,7 +153,7 @@ func (c *Client) dial(ctx context.Context, network string) (net.Conn, error) {
 }
 
 // message writes a letter as it is sent.
-func (c *Client) message(email core.Message) (*mail.Msg, error) {
+func (c *Client) message(email Message) (*mail.Msg, error) {
 	to, err := netmail.ParseAddress(email.To)
 	if err != nil || to.Name != "" || strings.ContainsAny(email.To+email.Subject, "\r\n") {
 		return nil, fault.New(fault.Refused, "The letter's address or subject is none.")

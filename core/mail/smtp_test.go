@@ -11,14 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/mail/mailtest"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
 // email is what the tests send.
-var email = core.Message{
+var email = mail.Message{
 	ID: uuid.MustParse("1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"), To: "Zoe+Skins@example.com", Subject: "Skins & More – Grüße: a subject that is too long for one line of a header",
 	Text: "A line.\n.\n.hidden\n\nhttps://skins.example.org/reset#token=" + strings.Repeat("0123456789", 10) + "\nGrüße\n",
 }

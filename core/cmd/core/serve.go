@@ -232,11 +232,11 @@ func newOutbox(c settings, db *postgres.DB, log *slog.Logger) (*core.Outbox, err
 	if !c.sendsMail() {
 		return nil, nil //nolint:nilnil // stands for a site that sends no e-mail
 	}
-	mailer, err := mail.New(c.SMTP)
+	client, err := mail.New(c.SMTP)
 	if err != nil {
 		return nil, fmt.Errorf("%sSMTP_%w", prefix, err)
 	}
-	return core.NewOutbox(db, mailer, c.Mail, c.SMTP.Timeout, log, time.Now), nil
+	return core.NewOutbox(db, mail.NewSender(client, c.Mail), c.Mail, c.SMTP.Timeout, log, time.Now), nil
 }
 
 // Times of trimming.

@@ -1,70 +1,90 @@
-package core
+package mail
 
 import (
+	"context"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
 )
 
-// Message is a plain-text e-mail. It contains no text by users, so that the site cannot be used to
-// send spam.
+// Sender renders e-mails from templates and sends them.
+type Sender struct {
+	client *Client
+	config core.MailConfig
+}
+
+var _ core.MailSender = (*Sender)(nil)
+
+// NewSender returns a sender of a site's e-mails through a mail server.
+func NewSender(client *Client, config core.MailConfig) *Sender {
+	return &Sender{client: client, config: config}
+}
+
+// Send renders and delivers an e-mail.
+func (s *Sender) Send(ctx context.Context, mail core.Mail) error {
+	return s.client.Deliver(ctx, render(s.config, mail))
+}
+
+// Message is a plain-text e-mail.
 type Message struct {
-	// ID identifies the mail, and is the same at every attempt to send it.
+	// ID identifies the e-mail, and is the same at every attempt to send it.
 	ID      uuid.UUID
 	To      string
 	Subject string
 	Text    string
 }
 
-// message renders a mail. Its token, if any, works until expires.
-func (c MailConfig) message(id uuid.UUID, mail PreparedMail, token string, expires time.Time) Message {
-	link := func(page string) string { return strings.TrimSuffix(c.URL, "/") + page + "#token=" + token }
-	until := "The link works once, until " + expires.UTC().Format("2006-01-02 15:04") + " UTC."
+// render renders an e-mail. It contains no text by users, so that the site cannot be used to send
+// spam.
+func render(c core.MailConfig, mail core.Mail) Message {
+	link := func(page string) string { return strings.TrimSuffix(c.URL, "/") + page + "#token=" + mail.Token }
+	until := "The link works once, until " + mail.Expires.UTC().Format("2006-01-02 15:04") + " UTC."
 	var subject string
 	var paragraphs []string
 	switch mail.Purpose {
-	case ForVerification:
+	case core.ForVerification:
 		subject = "Verify your e-mail address"
 		paragraphs = []string{
 			"Please verify that this e-mail address of your account at " + c.Site + " is yours. To do so, open this link:",
 			link("/verify"),
 			until + " If you have no account there, you need do nothing.",
 		}
-	case ForAddress:
+	case core.ForAddress:
 		subject = "Confirm your new e-mail address"
 		paragraphs = []string{
 			"Somebody, most likely you, wants this e-mail address for an account at " + c.Site + " that has another one. To change it, open this link:",
 			link("/verify"),
 			until + " If it was not you who asked, you need do nothing.",
 		}
-	case ForReset:
+	case core.ForReset:
 		subject = "Choose a new password"
 		paragraphs = []string{
 			"Somebody, most likely you, has asked for a new password for your account at " + c.Site + ". To choose one, open this link:",
 			link("/reset"),
 			until + " If it was not you who asked, you need do nothing: your password stays as it is. Do not pass the link on.",
 		}
-	case ForRegistration:
+	case core.ForRegistration:
 		subject = "Confirm your registration"
 		paragraphs = []string{
 			"Somebody, most likely you, wants an account at " + c.Site + " with this e-mail address. To make it, open this link and choose a password:",
 			link("/verify"),
 			until + " If it was not you who asked, you need do nothing, and there will be no account. Do not pass the link on.",
 		}
-	case ForOwner:
+	case core.ForOwner:
 		subject = "You have an account already"
 		paragraphs = []string{
 			"Somebody, perhaps you, has tried to use this e-mail address for another account at " + c.Site + ". There is one with it already, and nothing was changed.",
 			"If it was you, sign in; if you have forgotten your password, ask for a new one there. If it was not you, you need do nothing.",
 		}
-	case ForChange:
+	case core.ForChange:
 		subject = "Your e-mail address was changed"
 		paragraphs = []string{
 			"An account at " + c.Site + " had this e-mail address, and now has another one. From here on this address does not sign in to it.",
 			"If you did not change it, somebody else did who is signed in as you, or an administrator. Please tell those who run " + c.Site + " at once.",
 		}
-	case ForPassword:
+	case core.ForPassword:
 		subject = "Your password was changed"
 		paragraphs = []string{
 			"The password of your account at " + c.Site + " was changed, or reset by a link in an e-mail. If it was you, you need do nothing.",
@@ -72,5 +92,5 @@ func (c MailConfig) message(id uuid.UUID, mail PreparedMail, token string, expir
 				"Then tell those who run " + c.Site + ": administrators can change passwords, too.",
 		}
 	}
-	return Message{ID: id, To: mail.Email, Subject: c.Site + ": " + subject, Text: strings.Join(paragraphs, "\n\n") + "\n\n" + c.Site + "\n" + c.URL + "\n"}
+	return Message{ID: mail.ID, To: mail.To, Subject: c.Site + ": " + subject, Text: strings.Join(paragraphs, "\n\n") + "\n\n" + c.Site + "\n" + c.URL + "\n"}
 }
