@@ -20,8 +20,8 @@ type FeedHead struct {
 	Trimmed int64 // the highest deleted revision
 }
 
-// covers reports whether every change after a position is stored.
-func (h FeedHead) covers(from edgeproto.Cursor) bool {
+// Covers reports whether every change after a position is stored.
+func (h FeedHead) Covers(from edgeproto.Cursor) bool {
 	return from.Epoch == h.Epoch && h.Trimmed <= from.Revision && from.Revision <= h.Revision
 }
 
@@ -311,7 +311,7 @@ type stream struct {
 // advance sends new changes, and returns a channel that is closed when there may be more.
 func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) {
 	tail := s.feed.tailAfter(s.position.Revision)
-	if !tail.head.covers(s.position) {
+	if !tail.head.Covers(s.position) {
 		s.position, tail.changes, tail.complete, s.started = tail.head.Cursor, nil, true, false
 	}
 	if !s.started {

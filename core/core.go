@@ -26,7 +26,7 @@
 // Edges cache mappings: the texture that a key (a name, uid, uuid, tid or hash) resolves to. A
 // transaction that changes a mapping also writes its key into the changes table. After the commit
 // Feed numbers such rows and streams them to the edges, which drop those mappings. On a site with a
-// CDN, CDNPurger then has the CDN drop the answers tagged with the key, once the edges have.
+// CDN, package cdnpurge then has the CDN drop the responses tagged with the key.
 package core
 
 import (

@@ -2,9 +2,6 @@ package core
 
 import "context"
 
-// RunOnce does one iteration of Run.
-func (p *CDNPurger) RunOnce(ctx context.Context) error { return p.runOnce(ctx) }
-
 // Drain does one iteration of Run.
 func (o *Outbox) Drain(ctx context.Context) (int, error) { return o.drain(ctx) }
 

@@ -33,7 +33,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
@@ -64,7 +63,7 @@ type Webhook struct {
 	client *http.Client
 }
 
-var _ core.Purger = (*Webhook)(nil)
+var _ CDN = (*Webhook)(nil)
 
 // Check returns an error that names a setting which makes no sense. That there is no URL
 // makes sense where nothing is purged.
@@ -108,7 +107,7 @@ func New(cfg Config) (*Webhook, error) {
 }
 
 // Purge posts a purge. The context bounds how long that may take.
-func (h *Webhook) Purge(ctx context.Context, purge core.Purge) error {
+func (h *Webhook) Purge(ctx context.Context, purge Purge) error {
 	body, err := json.Marshal(struct {
 		Epoch    string   `json:"epoch"`
 		Revision int64    `json:"revision"`

@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/cdnpurge"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
@@ -60,7 +59,7 @@ func TestPost(t *testing.T) {
 	t.Parallel()
 	h, posts := startReceiver(t, status(http.StatusAccepted))
 
-	f := func(purge core.Purge, want string) {
+	f := func(purge cdnpurge.Purge, want string) {
 		t.Helper()
 		if err := h.Purge(t.Context(), purge); err != nil {
 			t.Fatal(err)
@@ -83,8 +82,8 @@ func TestPost(t *testing.T) {
 		}
 	}
 
-	f(core.Purge{Cursor: position, Tags: []string{"player-5", "name-steve"}}, `{"epoch":"e","revision":7,"tags":["player-5","name-steve"]}`)
-	f(core.Purge{Cursor: position, All: true}, `{"epoch":"e","revision":7,"all":true}`)
+	f(cdnpurge.Purge{Cursor: position, Tags: []string{"player-5", "name-steve"}}, `{"epoch":"e","revision":7,"tags":["player-5","name-steve"]}`)
+	f(cdnpurge.Purge{Cursor: position, All: true}, `{"epoch":"e","revision":7,"all":true}`)
 }
 
 // Whatever is no success is a failure, and no error tells the URL, which may
@@ -110,7 +109,7 @@ func TestFailures(t *testing.T) {
 			h, posts := startReceiver(t, test.answer)
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			err := h.Purge(ctx, core.Purge{Cursor: position, All: true})
+			err := h.Purge(ctx, cdnpurge.Purge{Cursor: position, All: true})
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%v; want an error with %q and without the token", err, test.want)
 			}

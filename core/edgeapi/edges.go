@@ -30,11 +30,22 @@ const streamWriteTimeout = 5 * time.Second
 // maxBodyBytes bounds a question's body: its keys are short.
 const maxBodyBytes = 256 << 10
 
+// Purges waits for edges before it purges a CDN. A stream is named by its id.
+type Purges interface {
+	// Register adds a stream before anything is sent on it, which takes the place of the edge's
+	// former one; uuid.Nil is for none.
+	Register(ctx context.Context, former uuid.UUID) (stream uuid.UUID, err error)
+	// Unregister records that a stream has ended.
+	Unregister(stream uuid.UUID)
+	// Acknowledge records that an edge has applied all changes up to a position.
+	Acknowledge(stream uuid.UUID, applied edgeproto.Cursor)
+}
+
 // Server answers edges.
 type Server struct {
 	mappings *core.Mappings
 	feed     *core.Feed
-	purges   *core.CDNPurger // nil where nobody waits for edges
+	purges   Purges // nil on a site without a CDN
 	secrets  [][sha256.Size]byte
 	http     httpserver.Options
 	ctx      context.Context //nolint:containedctx // ends the endless answers
@@ -42,7 +53,7 @@ type Server struct {
 
 // New returns a door for edges that know one of the secrets. Its streams end
 // with ctx. Edges are asked to acknowledge changes if purges are not nil.
-func New(ctx context.Context, options httpserver.Options, mappings *core.Mappings, feed *core.Feed, purges *core.CDNPurger, secrets []string) (*Server, error) {
+func New(ctx context.Context, options httpserver.Options, mappings *core.Mappings, feed *core.Feed, purges Purges, secrets []string) (*Server, error) {
 	// Edges choose what is traced.
 	options.Listener, options.Tracer, options.DefaultHeaders = "edges", options.Tracer.Follower(), httpserver.SetSecurityHeaders
 	s := &Server{mappings: mappings, feed: feed, purges: purges, http: options, ctx: ctx}

@@ -22,6 +22,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/cdnpurge"
 	"github.com/veneer-skins/veneer/core/edgeapi"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
@@ -50,7 +51,7 @@ func startServer(t *testing.T) testServer {
 }
 
 // startServerWithHook opens a door of a core that purges by a hook, unless that is nil.
-func startServerWithHook(t *testing.T, hook core.Purger) testServer {
+func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	database := postgrestest.URL(t)
@@ -61,7 +62,7 @@ func startServerWithHook(t *testing.T, hook core.Purger) testServer {
 	run, endRun := context.WithCancel(t.Context())
 	var background sync.WaitGroup
 	background.Go(func() { feed.Run(run) })
-	var purges *core.CDNPurger
+	var purges edgeapi.Purges
 	if hook != nil {
 		// The first to hold purges decides from where on there are any.
 		if _, err := db.NumberChanges(t.Context()); err != nil {
@@ -70,8 +71,9 @@ func startServerWithHook(t *testing.T, hook core.Purger) testServer {
 		if _, _, err := db.AcquirePurgeLease(t.Context(), uuid.New(), 0); err != nil {
 			t.Fatal(err)
 		}
-		purges = core.NewCDNPurger(db, hook, feed, time.Second, log)
-		background.Go(func() { purges.Run(run) })
+		purger := cdnpurge.NewPurger(db, hook, feed, time.Second, log)
+		background.Go(func() { purger.Run(run) })
+		purges = purger
 	}
 
 	limits := httpserver.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
@@ -244,9 +246,9 @@ func nextEvent(t *testing.T, lines *bufio.Scanner, wanted func(edgeproto.Event) 
 }
 
 // recordedPurges is a hook that hands purges on.
-type recordedPurges chan core.Purge
+type recordedPurges chan cdnpurge.Purge
 
-func (p recordedPurges) Purge(_ context.Context, purge core.Purge) error {
+func (p recordedPurges) Purge(_ context.Context, purge cdnpurge.Purge) error {
 	p <- purge
 	return nil
 }
@@ -286,7 +288,7 @@ func TestAcknowledge(t *testing.T) {
 		t.Fatalf("%v is purged, but the edge has not acknowledged it", <-purges)
 	}
 	acknowledge(change.Cursor)
-	want := core.Purge{Cursor: change.Cursor, Tags: []string{edgeproto.UIDKey(int64(user.ID)).Tag()}}
+	want := cdnpurge.Purge{Cursor: change.Cursor, Tags: []string{edgeproto.UIDKey(int64(user.ID)).Tag()}}
 	if diff := cmp.Diff(want, <-purges); diff != "" {
 		t.Errorf("purged (-want +got):\n%s", diff)
 	}

@@ -80,7 +80,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
-	purges, err := newCDNPurger(config, db, feed, log)
+	purger, err := newPurger(config, db, feed, log)
 	if err != nil {
 		return err
 	}
@@ -91,6 +91,10 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	mappings := core.NewMappings(db)
+	var purges edgeapi.Purges // stays nil without a CDN
+	if purger != nil {
+		purges = purger
+	}
 	edgeAPI, err := edgeapi.New(streams, options, mappings, feed, purges, config.EdgeSecrets)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
@@ -101,8 +105,8 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	}
 	registry := prometheus.NewRegistry()
 	db.Expose(registry)
-	if purges != nil {
-		purges.Expose(registry)
+	if purger != nil {
+		purger.Expose(registry)
 	}
 	outbox.Expose(registry)
 	publicTLS.RegisterMetrics(registry, "public")
@@ -130,9 +134,9 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	background.Go(func() { db.Listen(backgroundCtx, log, feed.Notify) })
 	background.Go(func() { trimPeriodically(backgroundCtx, log, "sessions", parts.Sessions.Trim) })
 	background.Go(func() { trimPeriodically(backgroundCtx, log, "changes", feed.Trim) })
-	if purges != nil {
-		background.Go(func() { purges.Run(backgroundCtx) })
-		background.Go(func() { trimPeriodically(backgroundCtx, log, "streams to edges", purges.Trim) })
+	if purger != nil {
+		background.Go(func() { purger.Run(backgroundCtx) })
+		background.Go(func() { trimPeriodically(backgroundCtx, log, "streams to edges", purger.Trim) })
 	}
 	background.Go(func() { outbox.Run(backgroundCtx) })
 	background.Go(func() { trimPeriodically(backgroundCtx, log, "what e-mails stand for", outbox.Trim) })
@@ -215,8 +219,8 @@ func newServices(c settings, db *postgres.DB, files *blobstore.Store, passwords 
 	}, nil
 }
 
-// newCDNPurger returns the purges of a feed, nil without a hook.
-func newCDNPurger(c settings, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*core.CDNPurger, error) {
+// newPurger returns the purges of a feed, nil without a hook.
+func newPurger(c settings, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*cdnpurge.Purger, error) {
 	if c.Purge.URL == "" {
 		return nil, nil //nolint:nilnil // stands for a site without content delivery networks
 	}
@@ -224,7 +228,7 @@ func newCDNPurger(c settings, db *postgres.DB, feed *core.Feed, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("%sPURGE_%w", prefix, err)
 	}
-	return core.NewCDNPurger(db, webhook, feed, c.Purge.Timeout, log), nil
+	return cdnpurge.NewPurger(db, webhook, feed, c.Purge.Timeout, log), nil
 }
 
 // newOutbox returns what sends e-mail, nil without a mail server.

@@ -1,8 +1,9 @@
-package core_test
+package cdnpurge_test
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync"
 	"testing"
@@ -15,21 +16,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/cdnpurge"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
+var discardLog = slog.New(slog.DiscardHandler)
+
 // fakeCDN records purges, and calls that fail.
 type fakeCDN struct {
 	mu     sync.Mutex
 	err    error
-	purges []core.Purge
+	purges []cdnpurge.Purge
 	calls  []time.Time
 }
 
-func (n *fakeCDN) Purge(_ context.Context, purge core.Purge) error {
+func (n *fakeCDN) Purge(_ context.Context, purge cdnpurge.Purge) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls = append(n.calls, time.Now())
@@ -46,7 +50,7 @@ func (n *fakeCDN) setError(err error) {
 }
 
 // take returns the purges since its last call.
-func (n *fakeCDN) take() []core.Purge {
+func (n *fakeCDN) take() []cdnpurge.Purge {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	told := n.purges
@@ -71,8 +75,8 @@ func newPurgeEnv(t *testing.T) purgeEnv {
 
 // newPurger returns the purger of another core, which the test runs step by step. Its lease
 // outlasts the test.
-func (s purgeEnv) newPurger() *core.CDNPurger {
-	return core.NewCDNPurger(s.db, s, core.NewFeed(s.db, discardLog), time.Minute, discardLog)
+func (s purgeEnv) newPurger() *cdnpurge.Purger {
+	return cdnpurge.NewPurger(s.db, s, core.NewFeed(s.db, discardLog), time.Minute, discardLog)
 }
 
 // change commits and numbers a change, and returns the head. However slow the test is, the change
@@ -96,20 +100,20 @@ func (s purgeEnv) exec(t *testing.T, sql string, args ...any) {
 }
 
 // runOnce runs a purger once, which must succeed.
-func runOnce(t *testing.T, p *core.CDNPurger) {
+func runOnce(t *testing.T, p *cdnpurge.Purger) {
 	t.Helper()
 	if err := p.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func register(t *testing.T, p *core.CDNPurger) uuid.UUID {
+func register(t *testing.T, p *cdnpurge.Purger) uuid.UUID {
 	t.Helper()
 	return reregister(t, p, uuid.Nil)
 }
 
 // reregister registers the stream of an edge that had another one before.
-func reregister(t *testing.T, p *core.CDNPurger, former uuid.UUID) uuid.UUID {
+func reregister(t *testing.T, p *cdnpurge.Purger, former uuid.UUID) uuid.UUID {
 	t.Helper()
 	stream, err := p.Register(t.Context(), former)
 	if err != nil {
@@ -119,7 +123,7 @@ func reregister(t *testing.T, p *core.CDNPurger, former uuid.UUID) uuid.UUID {
 }
 
 // expect runs each purger once, and checks the purges.
-func (s purgeEnv) expect(t *testing.T, what string, cores []*core.CDNPurger, want ...core.Purge) {
+func (s purgeEnv) expect(t *testing.T, what string, cores []*cdnpurge.Purger, want ...cdnpurge.Purge) {
 	t.Helper()
 	for _, p := range cores {
 		runOnce(t, p)
@@ -130,8 +134,8 @@ func (s purgeEnv) expect(t *testing.T, what string, cores []*core.CDNPurger, wan
 }
 
 // tagged returns a purge up to a head.
-func tagged(head core.FeedHead, tags ...string) core.Purge {
-	return core.Purge{Cursor: head.Cursor, Tags: tags}
+func tagged(head core.FeedHead, tags ...string) cdnpurge.Purge {
+	return cdnpurge.Purge{Cursor: head.Cursor, Tags: tags}
 }
 
 // A change is purged once every edge has acknowledged it, whatever cores the edges are connected to
@@ -141,7 +145,7 @@ func TestPurgesWaitForEveryEdge(t *testing.T) {
 	s := newPurgeEnv(t)
 	a, b := s.newPurger(), s.newPurger()
 	runOnce(t, a)
-	cores := []*core.CDNPurger{b, a} // the purging core is the last to report acknowledgements
+	cores := []*cdnpurge.Purger{b, a} // the purging core is the last to report acknowledgements
 	s.expect(t, "nothing has changed", cores)
 	first := s.change(t, "pid:5", "name:steve", "uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2")
 	s.expect(t, "without edges", cores, tagged(first, "player-5", "name-steve"))
@@ -172,7 +176,7 @@ func TestPurgesWaitNoLongerThanTwoSeconds(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
 	a, dead := s.newPurger(), s.newPurger()
-	cores := []*core.CDNPurger{a}
+	cores := []*cdnpurge.Purger{a}
 	s.expect(t, "nothing has changed", cores)
 	register(t, dead)
 	s.exec(t, "UPDATE edge_streams SET seen_at = now() + interval '1 hour'")
@@ -204,7 +208,7 @@ func TestStreamsAreReportedAgain(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
 	a := s.newPurger()
-	cores := []*core.CDNPurger{a}
+	cores := []*cdnpurge.Purger{a}
 	s.expect(t, "nothing has changed", cores)
 	stream := register(t, a)
 	head := s.change(t, "uid:1")
@@ -225,7 +229,7 @@ func TestFormerStreamsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
 	a, b := s.newPurger(), s.newPurger()
-	cores := []*core.CDNPurger{b, a}
+	cores := []*cdnpurge.Purger{b, a}
 	runOnce(t, a)
 	former, other := register(t, a), register(t, b)
 	first := s.change(t, "uid:1")
@@ -266,17 +270,17 @@ func (failingPurgeStore) SetPurged(context.Context, uuid.UUID, edgeproto.Cursor)
 func TestPurgesAreSentAtLeastOnce(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
-	dying := core.NewCDNPurger(failingPurgeStore{s.db}, s, core.NewFeed(s.db, discardLog), time.Minute, discardLog)
+	dying := cdnpurge.NewPurger(failingPurgeStore{s.db}, s, core.NewFeed(s.db, discardLog), time.Minute, discardLog)
 	other := s.newPurger()
 	runOnce(t, dying)
 	first := s.change(t, "uid:1")
 	if err := dying.RunOnce(t.Context()); err == nil {
 		t.Fatal("the database does not record what is purged, but there is no error")
 	}
-	s.expect(t, "the other core has no lease", []*core.CDNPurger{other}, tagged(first, "user-1"))
+	s.expect(t, "the other core has no lease", []*cdnpurge.Purger{other}, tagged(first, "user-1"))
 	s.exec(t, "UPDATE purges SET held_until = now()")
 	second := s.change(t, "uid:2")
-	s.expect(t, "the other core has taken over", []*core.CDNPurger{other}, tagged(second, "user-1", "user-2"))
+	s.expect(t, "the other core has taken over", []*cdnpurge.Purger{other}, tagged(second, "user-1", "user-2"))
 
 	s.setError(errors.New("the hook is down"))
 	third := s.change(t, "uid:3")
@@ -286,7 +290,7 @@ func TestPurgesAreSentAtLeastOnce(t *testing.T) {
 	// Another core takes over, without a backoff.
 	s.exec(t, "UPDATE purges SET held_until = now()")
 	s.setError(nil)
-	s.expect(t, "the hook is up again", []*core.CDNPurger{s.newPurger()}, tagged(third, "user-3"))
+	s.expect(t, "the hook is up again", []*cdnpurge.Purger{s.newPurger()}, tagged(third, "user-3"))
 }
 
 // A core that stops releases its lease.
@@ -298,10 +302,10 @@ func TestPurgesAreHandedOver(t *testing.T) {
 	stopping, other := s.newPurger(), s.newPurger()
 	runOnce(t, stopping)
 	head := s.change(t, "uid:1")
-	s.expect(t, "the other core has no lease", []*core.CDNPurger{other})
+	s.expect(t, "the other core has no lease", []*cdnpurge.Purger{other})
 	stop()
 	stopping.Run(ctx)
-	s.expect(t, "the other core has taken over", []*core.CDNPurger{other}, tagged(head, "user-1"))
+	s.expect(t, "the other core has taken over", []*cdnpurge.Purger{other}, tagged(head, "user-1"))
 }
 
 // A purge combines changes, with each tag once, up to 256 tags.
@@ -324,11 +328,11 @@ func TestPurgesAreBounded(t *testing.T) {
 	up := func(changes int64) core.FeedHead { // the position after that many changes
 		return core.FeedHead{Cursor: edgeproto.Cursor{Epoch: head.Epoch, Revision: 1 + changes}}
 	}
-	s.expect(t, "first", []*core.CDNPurger{a}, tagged(up(512), number("user-", 0, 256)...))
-	s.expect(t, "the rest of the users, and no tags", []*core.CDNPurger{a}, tagged(up(512+1024), number("user-", 256, 300)...))
-	s.expect(t, "no tags", []*core.CDNPurger{a})
-	s.expect(t, "one change of many tags", []*core.CDNPurger{a}, tagged(up(600+2000+1), number("texture-", 0, 500)...))
-	s.expect(t, "the last", []*core.CDNPurger{a}, tagged(head, "user-0"))
+	s.expect(t, "first", []*cdnpurge.Purger{a}, tagged(up(512), number("user-", 0, 256)...))
+	s.expect(t, "the rest of the users, and no tags", []*cdnpurge.Purger{a}, tagged(up(512+1024), number("user-", 256, 300)...))
+	s.expect(t, "no tags", []*cdnpurge.Purger{a})
+	s.expect(t, "one change of many tags", []*cdnpurge.Purger{a}, tagged(up(600+2000+1), number("texture-", 0, 500)...))
+	s.expect(t, "the last", []*cdnpurge.Purger{a}, tagged(head, "user-0"))
 }
 
 // If changes are lost, everything is purged, once the edges have flushed their caches.
@@ -336,7 +340,7 @@ func TestLostChangesPurgeEverything(t *testing.T) {
 	t.Parallel()
 	s := newPurgeEnv(t)
 	a := s.newPurger()
-	cores := []*core.CDNPurger{a}
+	cores := []*cdnpurge.Purger{a}
 	runOnce(t, a)
 	s.change(t, "uid:1")
 	head := s.change(t, "uid:2")
@@ -344,7 +348,7 @@ func TestLostChangesPurgeEverything(t *testing.T) {
 	if _, err := s.db.TrimChanges(t.Context(), time.Now().Add(-core.ChangeRetention)); err != nil {
 		t.Fatal(err)
 	}
-	s.expect(t, "a change is trimmed", cores, core.Purge{Cursor: head.Cursor, All: true})
+	s.expect(t, "a change is trimmed", cores, cdnpurge.Purge{Cursor: head.Cursor, All: true})
 	s.expect(t, "it is done", cores)
 
 	edge := register(t, a)
@@ -353,7 +357,7 @@ func TestLostChangesPurgeEverything(t *testing.T) {
 	restored := s.change(t, "uid:3")
 	s.expect(t, "the edge is in the epoch before", cores)
 	a.Acknowledge(edge, restored.Cursor)
-	s.expect(t, "the edge is in the new epoch", cores, core.Purge{Cursor: restored.Cursor, All: true})
+	s.expect(t, "the edge is in the new epoch", cores, cdnpurge.Purge{Cursor: restored.Cursor, All: true})
 	s.expect(t, "it is done", cores)
 }
 
@@ -419,12 +423,12 @@ func (s *memoryStore) set(do func(*memoryStore)) {
 }
 
 // run runs a purger on the store until stop is called.
-func (s *memoryStore) run(n *fakeCDN) (p *core.CDNPurger, stop func()) {
+func (s *memoryStore) run(n *fakeCDN) (p *cdnpurge.Purger, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	feed := core.NewFeed(s, discardLog)
 	var group sync.WaitGroup
 	group.Go(func() { feed.Run(ctx) })
-	p = core.NewCDNPurger(s, n, feed, time.Second, discardLog)
+	p = cdnpurge.NewPurger(s, n, feed, time.Second, discardLog)
 	group.Go(func() { p.Run(ctx) })
 	return p, func() { cancel(); group.Wait() }
 }
