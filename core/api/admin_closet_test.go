@@ -7,8 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// An administrator sees a user's closet as the user does, and changes it by the
-// user's rules.
+// An administrator sees the same closet as its user, and the rules of the user hold for changes.
 func TestAdminChangesCloset(t *testing.T) {
 	t.Parallel()
 
@@ -34,7 +33,7 @@ func TestAdminChangesCloset(t *testing.T) {
 	admin.delete(t, closet+"/"+cape).is(t, 200, `{"code":0,"message":"<text>"}`)
 	admin.delete(t, closet+"/"+cape).isError(t, 404, 3)
 	add(private, "N").isError(t, 403, 6)
-	add(cape, "N").is(t, 200, `{"code":0,"message":"<text>"}`) // the user's own
+	add(cape, "N").is(t, 200, `{"code":0,"message":"<text>"}`) // the texture is the user's own
 	add("999999", "N").isError(t, 404, 3)
 	admin.post(t, closet, `{}`).isError(t, 422, 4, "name", "tid")
 	admin.post(t, closet, `{"tid":0,"name":" "}`).isError(t, 422, 4, "name", "tid")
@@ -63,7 +62,7 @@ func TestAdminChangesCloset(t *testing.T) {
 	c.site.checkLikes(t)
 }
 
-// A gift costs nobody anything.
+// An item that an administrator adds costs no score and earns none.
 func TestAdminClosetItemsAreFree(t *testing.T) {
 	t.Parallel()
 

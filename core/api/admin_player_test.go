@@ -8,12 +8,12 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// adminPath returns the path by which administrators reach a player.
+// adminPath returns the administrators' path of a player.
 func adminPath(player string) string {
 	return strings.Replace(player, "/api/", "/api/admin/", 1)
 }
 
-// auditSubject is a player in the audit log.
+// auditSubject returns a player's name in the audit log.
 func auditSubject(player string) string {
 	return "player:" + strings.TrimPrefix(player, "/api/players/")
 }
@@ -42,7 +42,7 @@ func TestAdminChangesPlayer(t *testing.T) {
 
 	f(admin.put(t, path+"/name", `{"name":" Herobrine "}`), wantBody("Herobrine", "0", "0"), note("player.rename", "Steve", `"to": "Herobrine", |"from": "Steve", `))
 	f(admin.send(t, "PUT", path+"/name", encodeForm("name=Herobrine")), wantBody("Herobrine", "0", "0"), note("player.rename", "Herobrine", `"to": "Herobrine", |"from": "Herobrine", `))
-	f(admin.put(t, path+"/textures", `{"skin":`+classic+`,"cape":`+cape+`}`), wantBody("Herobrine", classic, cape), // which is the owner's
+	f(admin.put(t, path+"/textures", `{"skin":`+classic+`,"cape":`+cape+`}`), wantBody("Herobrine", classic, cape), // the cape is the owner's
 		note("player.dress", "Herobrine", `"to": {"cape": `+cape+`, "skin": `+classic+`}, |"from": {"cape": 0, "skin": 0}, `))
 	f(admin.delete(t, path+"/textures?type=skin"), wantBody("Herobrine", "0", cape),
 		note("player.undress", "Herobrine", `"to": {"cape": `+cape+`, "skin": 0}, |"from": {"cape": `+cape+`, "skin": `+classic+`}, `))
@@ -58,7 +58,7 @@ func TestAdminChangesPlayer(t *testing.T) {
 	admin.put(t, path+"/textures", `{"skin":`+cape+`}`).isError(t, 422, 4, "skin")
 	admin.put(t, path+"/textures", `{"skin":999999}`).isError(t, 404, 3)
 	admin.put(t, path+"/textures", `{"skin":`+classic+`,"cape":999999}`).isError(t, 404, 3)
-	admin.put(t, path+"/textures", `{"skin":`+private+`}`).isError(t, 403, 6) // which is the administrator's
+	admin.put(t, path+"/textures", `{"skin":`+private+`}`).isError(t, 403, 6) // the texture is the administrator's
 	admin.delete(t, path+"/textures").isError(t, 422, 4, "type")
 	admin.delete(t, path+"/textures?type=hat").isError(t, 422, 4, "type")
 	admin.logs(t, entries)
@@ -72,8 +72,8 @@ func TestAdminChangesPlayer(t *testing.T) {
 	user.player(t, "Herobrine") // the name is free again
 }
 
-// What belongs to somebody whose permission is not lower is left alone; what is the
-// administrator's own is not.
+// An administrator changes their own players and those of users with a lower permission, and no
+// others.
 func TestAdminPlayerPermissions(t *testing.T) {
 	t.Parallel()
 
@@ -102,7 +102,7 @@ func TestAdminPlayerPermissions(t *testing.T) {
 		}
 	}
 	if n := len(c.site.acts(t)); n != granted {
-		t.Errorf("%d acts are %d entries", granted, n)
+		t.Errorf("%d changes are %d entries", granted, n)
 	}
 	for by, owners := range map[*client][]client{&admin: {peer, root}, &root: {other}} {
 		for i, owner := range owners {
@@ -111,7 +111,7 @@ func TestAdminPlayerPermissions(t *testing.T) {
 				refused++
 				a.isError(t, 403, 6)
 			}
-			// Nobody can be given a player who could not be deprived of it.
+			// A player cannot be moved out of the administrator's reach.
 			own := by.player(t, fmt.Sprintf("Own%d%d", by.uid, i))
 			by.put(t, adminPath(own)+"/owner", fmt.Sprintf(`{"uid":%d}`, owner.uid)).isError(t, 403, 6)
 		}
@@ -162,7 +162,7 @@ func TestMovePlayer(t *testing.T) {
 		t.Errorf("refusals are %d entries", n-before)
 	}
 	ann.player(t, "Ender")
-	move(to(ann)).is(t, 200, done(ann.playerJSON(steve, "Steve", "0", public))) // whose it is already
+	move(to(ann)).is(t, 200, done(ann.playerJSON(steve, "Steve", "0", public))) // the owner stays the same
 }
 
 func TestFindPlayers(t *testing.T) {

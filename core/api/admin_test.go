@@ -19,8 +19,7 @@ func (c client) permit(t *testing.T, permission core.Permission) {
 	c.site.exec(t, "UPDATE users SET permission = $2 WHERE uid = $1", c.uid, permission)
 }
 
-// signUpAs returns a client who is signed in as a user of their own with a
-// permission.
+// signUpAs returns a client that is signed in as a new user with a permission.
 func (c client) signUpAs(t *testing.T, permission core.Permission) client {
 	t.Helper()
 	c = c.signUp(t)
@@ -28,10 +27,10 @@ func (c client) signUpAs(t *testing.T, permission core.Permission) client {
 	return c
 }
 
-// user returns the path by which administrators reach the client's user.
+// user returns the administrators' path of the client's user.
 func (c client) user() string { return fmt.Sprintf("/api/admin/users/%d", c.uid) }
 
-// acts returns what the audit log holds, in few words, the latest first.
+// acts returns the entries of the audit log as "actor action subject details", newest first.
 func (s *testSite) acts(t *testing.T) []string {
 	t.Helper()
 	rows, err := s.sql.Query(t.Context(), "SELECT actor, action, subject, details FROM audit_log ORDER BY id DESC")
@@ -52,8 +51,8 @@ func (s *testSite) acts(t *testing.T) []string {
 	return acts
 }
 
-// logs checks what the audit log has gained since there were so many entries: acts
-// of the client's, the latest first.
+// logs checks the entries, newest first, that were added to the audit log after the first before
+// ones; all are acts of the client's user.
 func (c client) logs(t *testing.T, before int, want ...string) {
 	t.Helper()
 	acts := c.site.acts(t)
@@ -65,7 +64,7 @@ func (c client) logs(t *testing.T, before int, want ...string) {
 	}
 }
 
-// Only administrators get in, and all others are told so before anything is read.
+// Other users get 403 before the request is read.
 func TestAdminRoutesNeedPermission(t *testing.T) {
 	t.Parallel()
 
@@ -135,8 +134,7 @@ func TestSetPermission(t *testing.T) {
 	}
 }
 
-// The banned are told so wherever they ask, and sign in again once the ban is
-// lifted.
+// Every route rejects a banned user, and a log-in works again once the ban is lifted.
 func TestBansEndSessions(t *testing.T) {
 	t.Parallel()
 
@@ -187,7 +185,7 @@ func TestAuditLog(t *testing.T) {
 	banned, freed := entry("2001:db8::42", "0", "-1"), entry("0.0.0.0", "-1", "0")
 	list("").is(t, 200, `{"per_page":50,"next":0,"data":[`+freed+`,`+banned+`]}`)
 
-	// Page by page.
+	// The pages continue where the one before ended.
 	first := list("perPage=1")
 	next := first.field(t, "next")
 	first.is(t, 200, `{"per_page":1,"next":"<integer>","data":[`+freed+`]}`)

@@ -7,8 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// What an administrator does to somebody's texture is one act in the log, whichever
-// way they come; what is their own they change like anybody.
+// A change of another user's texture is one entry in the audit log by either route; a change of the
+// administrator's own texture is none by /api/textures.
 func TestAdminChangesTexture(t *testing.T) {
 	t.Parallel()
 
@@ -34,7 +34,7 @@ func TestAdminChangesTexture(t *testing.T) {
 			`"from": {"name": "Private", "type": "steve", "public": false}, "name": "Private", "uploader": %d}`, private, ann.uid))
 		ann.put(t, "/api/textures/"+private, `{"name":"Private","type":"steve"}`)
 
-		// Nobody's who stands no lower.
+		// A super administrator's texture is out of reach.
 		admin.put(t, path+roots, `{"name":"N"}`).isError(t, 403, 6)
 		admin.delete(t, path+roots).isError(t, 403, 6)
 		admin.put(t, path+private, `{}`).isError(t, 422, 4, "name")
@@ -45,7 +45,7 @@ func TestAdminChangesTexture(t *testing.T) {
 		}
 	}
 
-	// One's own is an act only where administrators act.
+	// A change of one's own texture is logged by the administrators' route only.
 	before := len(c.site.acts(t))
 	admin.put(t, "/api/textures/"+own, `{"name":"Mine"}`)
 	admin.logs(t, before)
@@ -53,7 +53,7 @@ func TestAdminChangesTexture(t *testing.T) {
 	admin.logs(t, before, fmt.Sprintf(`texture.change texture:%s {"to": {"name": "Own", "type": "steve", "public": true}, `+
 		`"from": {"name": "Mine", "type": "steve", "public": true}, "name": "Mine", "uploader": %d}`, own, admin.uid))
 
-	// A deletion settles what was reported.
+	// A deletion settles the reports of the texture.
 	before = len(c.site.acts(t))
 	for _, tid := range []string{private, public} {
 		admin.report(t, tid)
@@ -69,12 +69,13 @@ func TestAdminChangesTexture(t *testing.T) {
 		t.Errorf("%s reports are settled; want both", got)
 	}
 	if got := len(admin.unread(t)); got != 2 {
-		t.Errorf("who reported is told %d times; want 2", got)
+		t.Errorf("the reporter has %d notifications; want 2", got)
 	}
 	ann.delete(t, "/api/textures/"+public).isError(t, 404, 3)
 }
 
-// Who deletes what is reported about themself has the report stay open.
+// A report stays open when the uploader deletes the texture: the administrators may still ban the
+// user.
 func TestUploaderDeletionLeavesReportsOpen(t *testing.T) {
 	t.Parallel()
 

@@ -8,14 +8,13 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// userJSON is the client's user as the API writes it.
+// userJSON returns the client's user as the API writes it.
 func (c client) userJSON(email, nickname, score string, permission core.Permission, verified bool) string {
 	return fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":0,"score":%s,"permission":%d,"last_sign_at":"<time>","register_at":"<time>","verified":%t}`,
 		c.uid, email, nickname, score, permission, verified)
 }
 
-// Every act on a user that is granted changes what it says and writes one entry;
-// every one that is refused changes nothing and writes none.
+// A granted change takes effect and adds one entry to the audit log; a rejected one does neither.
 func TestAdminChangesUser(t *testing.T) {
 	t.Parallel()
 
@@ -82,18 +81,18 @@ func TestAdminChangesUser(t *testing.T) {
 		user.works(t, test.keepsTokens)
 	}
 
-	// What is the same already is an act as well.
+	// A change to the same value is logged as well.
 	before := len(c.site.acts(t))
 	admin.put(t, user.user()+"/nickname", `{"nickname":"Zoë <b>"}`)
 	root.put(t, peer.user()+"/verified", `{"verified":false}`)
 	if n := len(c.site.acts(t)) - before; n != 2 {
-		t.Errorf("two acts that change nothing are %d entries", n)
+		t.Errorf("two changes to the same value are %d entries", n)
 	}
 
-	// The fresh address and the fresh password sign in, and no secret is in the log.
+	// The new address and the new password sign in, and no password is in the log.
 	user.logIn(t, "zoe@example.com", "first horse").isError(t, 401, 5)
 	if a := user.logIn(t, "zoe@example.com", " second horse "); a.status != 200 {
-		t.Errorf("the fresh password is answered with %d %s", a.status, a.body)
+		t.Errorf("the new password is answered with %d %s", a.status, a.body)
 	}
 	if log := strings.Join(c.site.acts(t), "\n"); strings.Contains(log, "horse") || strings.Contains(log, "argon2") {
 		t.Errorf("a password is in the log:\n%s", log)
@@ -132,7 +131,7 @@ func TestDeleteUserAsAdministrator(t *testing.T) {
 		t.Errorf("%d players are left", n)
 	}
 	if n := c.site.count(t, "SELECT count(*) FROM textures WHERE uploader IS NULL AND name = 'Public'"); n != 1 || c.site.count(t, "SELECT count(*) FROM textures") != 1 {
-		t.Error("not just the public texture is left, without an uploader")
+		t.Error("other textures than the public one are left, or it has an uploader")
 	}
 	root.delete(t, admin.user()).is(t, 200, `{"code":0,"message":"<text>"}`)
 	root.get(t, "/api/admin/audit").is(t, 200, fmt.Sprintf(`{"per_page":50,"next":0,"data":[
@@ -156,7 +155,7 @@ func TestFindUsers(t *testing.T) {
 		t.Helper()
 		return admin.get(t, "/api/admin/users?"+query)
 	}
-	// finds checks which users are found, by the numbers in their addresses.
+	// finds checks the users on a page, by the numbers in their addresses.
 	finds := func(query string, total int, want ...int) {
 		t.Helper()
 		a := find(query)
@@ -208,7 +207,7 @@ func TestFindUsers(t *testing.T) {
 	}
 }
 
-// Only so many are counted, and shown.
+// At most 10,000 users are counted and can be paged through.
 func TestFindManyUsers(t *testing.T) {
 	t.Parallel()
 

@@ -39,7 +39,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// testConfig is what a server may be told, in the program's own words.
+// testConfig has the settings of the program core that tests set.
 type testConfig struct {
 	API api.Config
 	core.SessionLimits
@@ -54,23 +54,22 @@ type testConfig struct {
 	Mail     core.MailConfig `envPrefix:"MAIL_"`
 }
 
-// testSite is what servers stand on.
+// testSite is a database, an object store and a clock, shared by the servers of a test.
 type testSite struct {
 	setup testConfig
-	keys  string    // that sign tokens
-	url   string    // of the database
-	sql   *pgx.Conn // for what only tests do
+	keys  string    // key ring that signs tokens
+	url   string    // URL of the database
+	sql   *pgx.Conn // connection of the test itself
 	files *blobstore.Store
 	now   *atomic.Int64 // Unix time, in seconds
-	users *atomic.Int64 // signed up so far
+	users *atomic.Int64 // number of users signed up
 }
 
-// mailSettings are the settings of a site that sends e-mail, which nobody takes unless
-// the test sees to it.
+// mailSettings make a site send e-mail. Unless a test starts a mail server, no e-mail is delivered.
 var mailSettings = []string{"SMTP_HOST=127.0.0.1", "SMTP_TLS=none", "SMTP_FROM=noreply@skins.example.org", "MAIL_URL=https://skins.example.org"}
 
-// newSite returns a site of its own for a test. The settings are those given, as
-// NAME=value, and else the defaults; it sends e-mail.
+// newSite returns a new site that sends e-mail. environ are settings as NAME=value; the others have
+// their defaults.
 func newSite(t *testing.T, environ ...string) *testSite {
 	t.Helper()
 	config, err := config.Read[testConfig]("", slices.Concat(mailSettings, environ))
@@ -90,8 +89,8 @@ func newSite(t *testing.T, environ ...string) *testSite {
 	return s
 }
 
-// keyRing returns a ring of keys, from pairs of a kid and the one letter of which
-// its key consists.
+// keyRing returns the setting of a key ring, from pairs of a kid and the letter of which the key
+// consists.
 func keyRing(pairs ...string) string {
 	var keys []string
 	for pair := range slices.Chunk(pairs, 2) {
@@ -102,7 +101,7 @@ func keyRing(pairs ...string) string {
 
 func keyBytes(letter string) []byte { return bytes.Repeat([]byte(letter), 32) }
 
-// advance lets time pass.
+// advance moves the site's clock forward.
 func (s *testSite) advance(d time.Duration) { s.now.Add(int64(d.Seconds())) }
 
 // exec runs a statement.
@@ -123,7 +122,7 @@ func (s *testSite) count(t *testing.T, sql string, args ...any) int {
 	return n
 }
 
-// client talks to a server.
+// client sends requests to a server, with a token if it is signed in.
 type client struct {
 	site     *testSite
 	db       *postgres.DB
@@ -134,7 +133,7 @@ type client struct {
 	uid      core.UserID
 }
 
-// services returns what a server opens the door to, with connections of its own.
+// services returns the domain of a new server, with its own connections to the database.
 func (s *testSite) services(t *testing.T) (*postgres.DB, api.Services) {
 	t.Helper()
 	names, err := core.NewPlayerNames(s.setup.Players)
@@ -171,7 +170,7 @@ func (s *testSite) services(t *testing.T) (*postgres.DB, api.Services) {
 
 func (s *testSite) clock() time.Time { return time.Unix(s.now.Load(), 0) }
 
-// httpServer returns a door to a domain.
+// httpServer returns a server of the API.
 func (s *testSite) httpServer(t *testing.T, services api.Services) *fasthttp.Server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -195,14 +194,14 @@ func serveListener(t *testing.T, server *fasthttp.Server, listener net.Listener)
 	})
 }
 
-// serve starts a server and returns a client who is not signed in.
+// serve starts a server and returns a client that is not signed in.
 func (s *testSite) serve(t *testing.T) client {
 	t.Helper()
 	db, services := s.services(t)
 	return client{site: s, db: db, services: services, server: s.httpServer(t, services)}.from(t, "0.0.0.0")
 }
 
-// from returns a client who sends from an address.
+// from returns a client that connects from an address.
 func (c client) from(t *testing.T, address string) client {
 	t.Helper()
 	listener := fasthttputil.NewInmemoryListener()
@@ -215,7 +214,7 @@ func (c client) from(t *testing.T, address string) client {
 	return c
 }
 
-// addrListener is a listener whose clients have an address.
+// addrListener reports a fixed remote address for its connections.
 type addrListener struct {
 	net.Listener
 	address net.Addr
@@ -233,16 +232,16 @@ type addrConn struct {
 
 func (c addrConn) RemoteAddr() net.Addr { return c.address }
 
-// start starts a server on a site of its own.
+// start starts a server on a new site.
 func start(t *testing.T, environ ...string) client {
 	t.Helper()
 	return newSite(t, environ...).serve(t)
 }
 
-// listen starts a server of its own on a socket, and returns a client there.
+// listen starts a server on a new site behind a TCP socket, without limits, and returns a client.
 func listen(t *testing.T, environ ...string) client {
 	t.Helper()
-	s := newSite(t, slices.Concat(environ, noLimits, []string{"WORK_TIMEOUT=5m"})...) // on a busy machine too
+	s := newSite(t, slices.Concat(environ, noLimits, []string{"WORK_TIMEOUT=5m"})...) // the machine may be busy
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -253,14 +252,14 @@ func listen(t *testing.T, environ ...string) client {
 	return c
 }
 
-// as returns a client who sends another token.
+// as returns a client that sends another token.
 func (c client) as(token string) client {
 	c.token = token
 	return c
 }
 
-// signUp returns a client who is signed in as a user of their own. The user has
-// no password, which would only take time.
+// signUp returns a client that is signed in as a new user. The user has no password, since hashing
+// one takes time.
 func (c client) signUp(t *testing.T) client {
 	t.Helper()
 	email := fmt.Sprintf("user%d@example.com", c.site.users.Add(1))
@@ -272,10 +271,10 @@ func (c client) signUp(t *testing.T) client {
 	return c.signIn(t)
 }
 
-// homeNetwork is where test users sign in.
+// homeNetwork is the client network of test users' log-ins.
 var homeNetwork = netip.MustParsePrefix("192.0.2.1/32")
 
-// signIn opens another session of the user, who has no password.
+// signIn opens another session of a user without a password.
 func (c client) signIn(t *testing.T) client {
 	t.Helper()
 	proof := core.VerifiedCredentials{Credentials: core.Credentials{User: core.User{ID: c.uid}, PasswordHash: "none"}}
@@ -296,8 +295,8 @@ func encodeJSON(text string) body { return body{"application/json", []byte(text)
 
 func encodeForm(text string) body { return body{"application/x-www-form-urlencoded", []byte(text)} }
 
-// encodeMultipart returns a form with the values of a query, and with a file if
-// there is one.
+// encodeMultipart returns a multipart form with the values of a query, and with a file unless that
+// is nil.
 func encodeMultipart(t *testing.T, text string, file []byte) body {
 	t.Helper()
 	values, err := url.ParseQuery(text)
@@ -328,16 +327,16 @@ func encodeMultipart(t *testing.T, text string, file []byte) body {
 	return body{w.FormDataContentType(), content.Bytes()}
 }
 
-// response is what the server says.
+// response is the server's response.
 type response struct {
-	request string // for complaints
+	request string // method and path, for messages
 	status  int
 	header  *fasthttp.ResponseHeader
 	body    []byte
 }
 
-// send sends a request and checks what must hold for every answer. Headers come
-// as names and values in turn.
+// send sends a request and checks what holds for every response. headers are pairs of name and
+// value.
 func (c client) send(t *testing.T, method, path string, body body, headers ...string) response {
 	t.Helper()
 	got, err := c.exchange(method, path, body, headers...)
@@ -351,7 +350,7 @@ func (c client) send(t *testing.T, method, path string, body body, headers ...st
 	return got
 }
 
-// exchange sends a request.
+// exchange sends a request and returns the response unchecked.
 func (c client) exchange(method, path string, body body, headers ...string) (response, error) {
 	request, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
@@ -400,7 +399,7 @@ func (c client) delete(t *testing.T, path string) response {
 	return c.send(t, "DELETE", path, body{})
 }
 
-// check checks what must hold for every answer.
+// check checks what holds for every response.
 func (a response) check(t *testing.T) {
 	t.Helper()
 	cacheControl := "no-store"
@@ -441,8 +440,8 @@ func (a response) check(t *testing.T) {
 	}
 }
 
-// isDocumentation reports whether it is the document or a file of its page,
-// which are no JSON.
+// isDocumentation reports whether the response is the OpenAPI document or a file of the
+// documentation, which are no JSON.
 func (a response) isDocumentation() bool {
 	_, path, _ := strings.Cut(a.request, " ")
 	path, _, _ = strings.Cut(path, "?")
@@ -450,7 +449,7 @@ func (a response) isDocumentation() bool {
 	return (a.status == 200 || a.status == 304) && (path == "/api/openapi.yaml" || strings.HasPrefix(path, "/api/docs"))
 }
 
-// isAsset reports whether it is a file that is addressed by its digest.
+// isAsset reports whether the response is a file that is addressed by its digest.
 func (a response) isAsset() bool {
 	_, path, _ := strings.Cut(a.request, " ")
 	path, _, _ = strings.Cut(path, "?")
@@ -459,7 +458,7 @@ func (a response) isAsset() bool {
 
 func (a response) headerValue(name string) string { return string(a.header.Peek(name)) }
 
-// wildcards stand in JSON for whatever they match.
+// wildcards are placeholders in expected JSON, with the pattern of the values they match.
 var wildcards = map[string]*regexp.Regexp{
 	"<text>":    regexp.MustCompile(`^".+"$`),
 	"<texts>":   regexp.MustCompile(`^\[".+"\]$`),
@@ -470,8 +469,7 @@ var wildcards = map[string]*regexp.Regexp{
 	"<jwt>":     regexp.MustCompile(`^"[\w-]+\.[\w-]+\.[\w-]+"$`),
 }
 
-// is checks an answer's status and body, to the last field. The body is written
-// as JSON, in which wildcards may stand.
+// is checks the status and the whole body. body is JSON with wildcards.
 func (a response) is(t *testing.T, status int, body string) {
 	t.Helper()
 	if a.status != status {
@@ -483,7 +481,7 @@ func (a response) is(t *testing.T, status int, body string) {
 	}
 }
 
-// decode reads JSON; numbers keep the form they are written in.
+// decode decodes JSON; numbers keep their spelling.
 func decode(t *testing.T, text []byte) any {
 	t.Helper()
 	var value any
@@ -519,8 +517,7 @@ func applyWildcards(want, got any) any {
 	return got
 }
 
-// isError checks that an answer is an error, with sentences about the fields
-// named and about no others.
+// isError checks that the response is an error with messages for these fields and no others.
 func (a response) isError(t *testing.T, status, code int, fields ...string) {
 	t.Helper()
 	want := `{"code":` + strconv.Itoa(code) + `,"message":"<text>"`
@@ -533,7 +530,7 @@ func (a response) isError(t *testing.T, status, code int, fields ...string) {
 	a.is(t, status, want+"}")
 }
 
-// field returns the value at a path of keys in an answer's body.
+// field returns the value at a path of keys in the body.
 func (a response) field(t *testing.T, path ...string) string {
 	t.Helper()
 	value := decode(t, a.body)
@@ -547,7 +544,7 @@ func (a response) field(t *testing.T, path ...string) string {
 	return fmt.Sprint(value)
 }
 
-// decode reads an answer's body into a value.
+// decode decodes the body into a value.
 func (a response) decode(t *testing.T, value any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
@@ -575,14 +572,13 @@ func (c client) texture(t *testing.T, form string, file []byte) string {
 	return a.field(t, "data", "tid")
 }
 
-// skinFile returns the file of a skin with classic arms; each variant has other
-// pixels.
+// skinFile returns the PNG of a skin with classic arms; each variant has different pixels.
 func skinFile(t *testing.T, variant byte) []byte {
 	t.Helper()
 	return fileOf(t, paint.Explorer(), variant)
 }
 
-// capeFile returns the file of a cape.
+// capeFile returns the PNG of a cape.
 func capeFile(t *testing.T) []byte {
 	t.Helper()
 	return fileOf(t, paint.Sunrise(), 1)
@@ -590,7 +586,7 @@ func capeFile(t *testing.T) []byte {
 
 func fileOf(t *testing.T, sheet skin.Sheet, variant byte) []byte {
 	t.Helper()
-	sheet.Pix[0] = variant // the corner belongs to no face
+	sheet.Pix[0] = variant // a corner that no face uses
 	return encodePNG(t, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)})
 }
 

@@ -53,7 +53,7 @@ func TestRegisterWithoutPlayer(t *testing.T) {
 	}
 }
 
-// All that is wrong is told at once, and nothing is kept.
+// All errors are reported at once, and no user is added.
 func TestRegisterRefuses(t *testing.T) {
 	t.Parallel()
 
@@ -89,7 +89,7 @@ func TestRegisterDuplicate(t *testing.T) {
 	c.post(t, "/api/auth/register", `{"email":"USER1@example.com","password":"correct horse","nickname":"A"}`).isError(t, 409, 2, "email")
 	c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"STEVE"}`).
 		isError(t, 409, 2, "player_name")
-	// Neither the one nor the other came into being.
+	// No user and no player was added.
 	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 1 {
 		t.Errorf("there are %d users; want 1", n)
 	}
@@ -129,11 +129,11 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Nothing tells an unknown e-mail from a wrong password.
+// The response does not reveal whether the e-mail address or the password is wrong.
 func TestLoginRefuses(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_REQUESTS=0").signUp(t) // else each answer says how many requests are left
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t) // else each response has another number of requests left
 	c.withPassword(t, "correct horse")
 	c.player(t, "Steve")
 	c = c.as("")
@@ -149,7 +149,7 @@ func TestLoginRefuses(t *testing.T) {
 		f("user2@example.com", "correct horse"),
 		f("nobody", "correct horse"),
 		f("", ""),
-		f("Steve", "correct horse"), // a player's name is no e-mail
+		f("Steve", "correct horse"), // a player's name does not sign in
 		f("user1@example.com", "Correct horse"),
 		f("user1@example.com", ""),
 		f("user1@example.com", strings.Repeat("x", 10000)),
@@ -171,7 +171,7 @@ func TestLoginRefuses(t *testing.T) {
 	c.post(t, "/api/auth/login", `{"email":"user1\u0000@example.com","password":"correct horse"}`).isError(t, 422, 4, "email")
 }
 
-// Accounts that come from elsewhere keep their passwords.
+// Imported accounts keep their passwords: a bcrypt hash is replaced at the first log-in.
 func TestLoginWithBcrypt(t *testing.T) {
 	t.Parallel()
 
@@ -192,7 +192,7 @@ func TestLoginWithBcrypt(t *testing.T) {
 	if got := hash(); got != string(old) {
 		t.Errorf("after a wrong password the hash is %s", got)
 	}
-	for range 2 { // with the old hash, then with the fresh one
+	for range 2 { // with the old hash, then with the new one
 		c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).
 			is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
 		if got := hash(); !strings.HasPrefix(got, "$argon2id$v=19$m=19456,t=2,p=1$") {
@@ -201,8 +201,8 @@ func TestLoginWithBcrypt(t *testing.T) {
 	}
 }
 
-// Of log-ins at once, all with the right password, none is refused because
-// another one has replaced the hash meanwhile.
+// Of concurrent log-ins with the right password none fails because another one has replaced the
+// hash.
 func TestConcurrentLoginsRehash(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -281,7 +281,7 @@ func TestRefresh(t *testing.T) {
 	}
 	second.works(t, true)
 
-	// For 30 s a lost answer, or a parallel request, does no harm.
+	// A refresh can be repeated for 30 s, after a lost response or from parallel requests.
 	first.site.advance(29 * time.Second)
 	first.works(t, true)
 	if again := first.refresh(t); again.token != second.token {
@@ -291,8 +291,8 @@ func TestRefresh(t *testing.T) {
 		t.Error("within the grace, the successor is another on another server")
 	}
 
-	// After that the replaced token is refused, and one who refreshes it has stolen
-	// it, or lost theirs to a thief.
+	// After that the replaced token is rejected, and a refresh with it ends the session: the token
+	// was stolen, from or by its sender.
 	first.site.advance(2 * time.Second)
 	first.works(t, false)
 	second.works(t, true)
@@ -301,7 +301,7 @@ func TestRefresh(t *testing.T) {
 	second.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 }
 
-// Eight refreshes at once, at two servers, give one successor.
+// Eight concurrent refreshes at two servers return the same successor.
 func TestConcurrentRefreshes(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// fillCloset puts textures of a type that nobody uploaded into the client's closet, one
-// after another, under names.
+// fillCloset adds textures of a type, one for each name, to the client's closet. They have no
+// uploader.
 func (c client) fillCloset(t *testing.T, kind string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -23,7 +23,7 @@ func (c client) fillCloset(t *testing.T, kind string, names ...string) {
 	}
 }
 
-// numbered returns the names of so many items, the first to be added first.
+// numbered returns n names of items, in the order of their additions.
 func numbered(n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -32,7 +32,7 @@ func numbered(n int) []string {
 	return names
 }
 
-// lists checks what a closet's page says of itself, and the names of its items.
+// lists checks the fields of a closet's page and the names of its items.
 func (a response) lists(t *testing.T, perPage, from, to, total, page, lastPage int, names ...string) {
 	t.Helper()
 	var items []string
@@ -85,13 +85,12 @@ func TestClosetPages(t *testing.T) {
 	f("perPage=100", 100, 1, 7, 1, 1, "Item 7", "Item 6", "Item 5", "Item 4", "Item 3", "Item 2", "Item 1")
 	f("perPage=3&page=2&perPage=1&other=1", 3, 4, 6, 2, 3, "Item 4", "Item 3", "Item 2")
 
-	// What was added at the same time keeps an order, so that no page repeats
-	// another.
+	// Items added at the same time have a stable order, so that no item is on two pages.
 	c.site.exec(t, "UPDATE closet_items SET added_at = now()")
 	f("perPage=4", 4, 1, 4, 1, 2, "Item 7", "Item 6", "Item 5", "Item 4")
 	f("perPage=4&page=2", 4, 5, 7, 2, 2, "Item 3", "Item 2", "Item 1")
 
-	// Nobody sees another's closet.
+	// Other users have closets of their own.
 	c.signUp(t).get(t, "/api/closet").lists(t, 6, 0, 0, 0, 1, 1)
 }
 
@@ -119,13 +118,13 @@ func TestClosetSearch(t *testing.T) {
 	f("'")
 	f("zoË", "Zoë")
 	f("éclair", "ÉCLAIR")
-	f("σοφιας", "ΣΟΦΙΑΣΜΑ") // which ends in another sigma
+	f("σοφιας", "ΣΟΦΙΑΣΜΑ") // σ and ς are the same letter
 	f("ёжик", "ЁЖИК")
 	f("STRAẞE", "straße")
-	f("strasse") // simple case folding makes no letters of one
+	f("strasse") // simple case folding does not expand ß
 	f(strings.Repeat("x", 64))
 
-	// The pages are those of what is found.
+	// A search has pages of its own.
 	c.get(t, "/api/closet?q=a&perPage=2&page=2&category=skin").lists(t, 2, 3, 4, 5, 2, 3, "ÉCLAIR", `back\slash`)
 	c.get(t, "/api/closet?q=red&category=cape").lists(t, 6, 1, 1, 1, 1, 1, "Red cape")
 }
@@ -185,7 +184,7 @@ func TestAddClosetItem(t *testing.T) {
 		}
 	}
 
-	// What is private is for its uploader, and for administrators.
+	// A private texture is for its uploader and for administrators.
 	fan := c.signUp(t)
 	fan.post(t, "/api/closet", `{"tid":`+private+`,"name":"N"}`).isError(t, 403, 6)
 	for _, permission := range []int{1, 2} {
@@ -232,7 +231,7 @@ func TestAddClosetItemRefuses(t *testing.T) {
 		t.Errorf("a name of 64 characters is answered with %d %s", a.status, a.body)
 	}
 	fan.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).isError(t, 409, 2, "tid")
-	c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).isError(t, 409, 2, "tid") // the upload put it there
+	c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).isError(t, 409, 2, "tid") // the upload has added it
 	if got := c.site.count(t, "SELECT likes FROM textures"); got != 2 {
 		t.Errorf("two closets hold the texture, but it has %d likes", got)
 	}
@@ -267,7 +266,7 @@ func TestRenameClosetItem(t *testing.T) {
 		t.Errorf("after refusals the item is %q", got)
 	}
 	if got := name(otherUser); got != "Theirs" {
-		t.Errorf("a stranger's item is %q", got)
+		t.Errorf("an item of another user is %q", got)
 	}
 
 	hers := otherUser.texture(t, "name=N&type=steve", skinFile(t, 2))
@@ -297,7 +296,7 @@ func TestRemoveClosetItem(t *testing.T) {
 	}
 }
 
-// A player keeps what their owner may still use, and takes off what they may not.
+// A player keeps a texture that its owner may use without the closet, and loses others.
 func TestRemoveClosetItemRemovesTextures(t *testing.T) {
 	t.Parallel()
 
@@ -327,7 +326,7 @@ func TestRemoveClosetItemRemovesTextures(t *testing.T) {
 		}
 	}
 
-	// Public, or one's own: they stay on.
+	// Public textures and the owner's own stay on.
 	wear(c, steve, public)
 	wear(c, alex, own)
 	c.delete(t, "/api/closet/"+public)
@@ -335,8 +334,8 @@ func TestRemoveClosetItemRemovesTextures(t *testing.T) {
 	wears(c, "Steve", public, cape)
 	wears(c, "Alex", own, cape)
 
-	// Private and somebody else's: all of the user's players take it off, and it
-	// alone. Other users' players do not, nor those of its uploader.
+	// A private texture of another user is taken off all players of the user. Other textures stay
+	// on, and so does this one on players of other users and of its uploader.
 	wear(c, steve, private)
 	wear(other, zombie, private)
 	uploaders := uploader.player(t, "Painter")
@@ -354,7 +353,7 @@ func TestRemoveClosetItemRemovesTextures(t *testing.T) {
 	wears(uploader, "Painter", private, cape)
 	c.put(t, steve+"/textures", `{"skin":`+private+`}`).isError(t, 403, 6)
 
-	// The uploader's own removal takes nothing from the uploader.
+	// The uploader's players keep the texture when the uploader removes it.
 	uploader.delete(t, "/api/closet/"+private)
 	wears(uploader, "Painter", private, cape)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// numberedSkin returns the file of a skin that has other pixels for every number.
+// numberedSkin returns the PNG of a skin with different pixels for every number.
 func numberedSkin(t *testing.T, n int) []byte {
 	t.Helper()
 	sheet := paint.Explorer()
@@ -22,7 +22,7 @@ func numberedSkin(t *testing.T, n int) []byte {
 	return fileOf(t, sheet, 1)
 }
 
-// noLimits lets tests ask as much as they like.
+// noLimits are the settings that turn all rate limits off.
 var noLimits = []string{"SESSIONS_PER_USER=0", "LIMIT_REQUESTS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0"}
 
 // twoServers starts two servers on a site and returns a client of each.
@@ -32,7 +32,7 @@ func twoServers(t *testing.T) (*testSite, [2]client) {
 	return s, [2]client{s.serve(t), s.serve(t)}
 }
 
-// checkLikes checks that every texture has as many likes as closets hold it.
+// checkLikes checks that every texture has as many likes as there are closets with it.
 func (s *testSite) checkLikes(t *testing.T) {
 	t.Helper()
 	if n := s.count(t, "SELECT count(*) FROM textures t WHERE likes <> (SELECT count(*) FROM closet_items c WHERE c.tid = t.tid)"); n != 0 {
@@ -99,8 +99,8 @@ func TestConcurrentUploadsOfSamePixels(t *testing.T) {
 	s.checkLikes(t)
 }
 
-// However adds, removals, uploads and deletions of users meet, likes are the
-// number of closets.
+// Likes stay equal to the number of closets under concurrent additions, removals, uploads and
+// deletions of users.
 func TestLikesCountClosets(t *testing.T) {
 	t.Parallel()
 
@@ -137,7 +137,7 @@ func TestLikesCountClosets(t *testing.T) {
 			users.Go(func() { work(user+101, otherServer, 200, 404, 409) })
 			continue
 		}
-		// Three users leave while they are at work elsewhere.
+		// Three users are deleted while they send requests to the other server.
 		c.withPassword(t, "correct horse")
 		users.Go(func() {
 			work(user+1, c, 200, 404, 409)
@@ -151,7 +151,8 @@ func TestLikesCountClosets(t *testing.T) {
 	s.checkLikes(t)
 }
 
-// Of parallel requests, each changes both slots, and answers with what it set.
+// Each of several concurrent requests sets both slots at once, and its response has the values that
+// it set.
 func TestTextureChangesAreAtomic(t *testing.T) {
 	t.Parallel()
 
@@ -197,8 +198,7 @@ func TestTextureChangesAreAtomic(t *testing.T) {
 	reading.Wait()
 }
 
-// Of two requests at once, of which each changes one slot, neither puts back what
-// the other has changed.
+// Two concurrent requests that change one slot each do not undo each other's change.
 func TestConcurrentSlotChanges(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -223,19 +223,19 @@ func TestConcurrentSlotChanges(t *testing.T) {
 	}
 }
 
-// deletedUser is a user who is deleted while they, and others who have to do with what
-// is theirs, are at work on two servers.
+// deletedUser is a user that is deleted during requests of their own and of other users to two
+// servers.
 type deletedUser struct {
 	client
 	round                int
-	player               string // its path
-	secret, cape, public string // textures, of which only the last is public
+	player               string // path of the player
+	secret, cape, public string // tids of textures; only the last is public
 
 	mu                      sync.Mutex
-	privateTIDs, publicTIDs []string // what was uploaded, by its visibility
+	privateTIDs, publicTIDs []string // tids of uploads
 }
 
-// newDeletedUser returns a user with a texture and a player of every kind.
+// newDeletedUser returns a user with a player and with private and public textures.
 func newDeletedUser(t *testing.T, c client, round int) *deletedUser {
 	t.Helper()
 	l := &deletedUser{client: c.signUp(t), round: round}
@@ -249,7 +249,7 @@ func newDeletedUser(t *testing.T, c client, round int) *deletedUser {
 	return l
 }
 
-// upload sends pixels that others send too, and keeps in mind what came of it.
+// upload uploads pixels that other workers upload too, and records the tid.
 func (l *deletedUser) upload(t *testing.T, c client, step int, public bool) response {
 	t.Helper()
 	a := c.upload(t, fmt.Sprintf("name=N&type=steve&public=%t", public), numberedSkin(t, 1000*l.round+2+step))
@@ -265,7 +265,7 @@ func (l *deletedUser) upload(t *testing.T, c client, step int, public bool) resp
 	return a
 }
 
-// login signs in, and out again.
+// login logs in, and out again.
 func (l *deletedUser) login(t *testing.T, c client, email string) response {
 	t.Helper()
 	a := c.as("").post(t, "/api/auth/login", `{"email":"`+email+`","password":"correct horse"}`)
@@ -275,7 +275,7 @@ func (l *deletedUser) login(t *testing.T, c client, email string) response {
 	return c.as(a.field(t, "token")).send(t, "POST", "/api/auth/logout", body{})
 }
 
-// ownRequest does what the leaver may do, one thing after another.
+// ownRequest sends one of the user's own requests, chosen by step.
 func (l *deletedUser) ownRequest(t *testing.T, c client, email, notification string, worker, step int) response {
 	t.Helper()
 	switch step % 19 {
@@ -320,7 +320,8 @@ func (l *deletedUser) ownRequest(t *testing.T, c client, email, notification str
 	}
 }
 
-// requestByOther does with the leaver's textures what others may do.
+// requestByOther sends a request of another user that concerns the deleted user's textures, chosen
+// by step.
 func (l *deletedUser) requestByOther(t *testing.T, c client, player string, step int) response {
 	t.Helper()
 	switch step % 9 {
@@ -345,8 +346,8 @@ func (l *deletedUser) requestByOther(t *testing.T, c client, player string, step
 	}
 }
 
-// A user who is deleted during requests of every kind leaves nothing behind that
-// leads nowhere, and every answer is one that the API promises.
+// The deletion of a user during requests of every kind leaves no dangling reference, and every
+// response has a documented status.
 func TestDeleteUserDuringRequests(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -358,7 +359,8 @@ func TestDeleteUserDuringRequests(t *testing.T) {
 		email, notification := l.get(t, "/api/user").field(t, "email"), l.unread(t)[0]
 		deleted := make(chan struct{})
 		var begun, work sync.WaitGroup
-		// at has one at work until the leaver is gone, and for a step after that.
+		// at starts a worker that sends requests until the user is deleted, and one more after
+		// that.
 		at := func(do func(step int) response, statuses, lastStatuses []int) {
 			begun.Add(1)
 			work.Go(func() {
@@ -409,8 +411,8 @@ func TestDeleteUserDuringRequests(t *testing.T) {
 	s.checkLikes(t)
 }
 
-// checkNothingLeft checks that no row names the leaver, nor a texture that is not there,
-// but for those that say that a texture is gone.
+// checkNothingLeft checks that no row refers to the deleted user or to a missing texture, but for
+// the records of deletions.
 func (l *deletedUser) checkNothingLeft(t *testing.T) {
 	t.Helper()
 	rows, err := l.site.sql.Query(t.Context(), `
@@ -427,7 +429,7 @@ func (l *deletedUser) checkNothingLeft(t *testing.T) {
 		t.Fatalf("%d columns may name users or textures; want at least 15", len(columns))
 	}
 	for _, column := range columns {
-		// The uploader of a copy in texture_likes is 0 where the user is deleted.
+		// In texture_likes the uploader is 0 once the user is deleted.
 		missing := map[string]string{
 			"uid": "SELECT uid FROM users", "uploader": "SELECT uid FROM users UNION ALL SELECT 0", "sid": "SELECT sid FROM sessions", "mid": "SELECT mid FROM messages",
 		}[column.Name]
@@ -435,7 +437,7 @@ func (l *deletedUser) checkNothingLeft(t *testing.T) {
 			missing = "SELECT tid FROM textures"
 		}
 		if n := l.site.count(t, "SELECT count(*) FROM "+column.Table+" WHERE "+column.Name+" NOT IN ("+missing+")"); n != 0 {
-			t.Errorf("%d rows of %s.%s lead nowhere", n, column.Table, column.Name)
+			t.Errorf("%d rows of %s.%s refer to missing rows", n, column.Table, column.Name)
 		}
 	}
 	if n := l.site.count(t, "SELECT count(*) FROM users WHERE uid = $1", l.uid); n != 0 {
@@ -448,6 +450,6 @@ func (l *deletedUser) checkNothingLeft(t *testing.T) {
 		t.Errorf("%d of %d public textures are left", n, len(l.publicTIDs))
 	}
 	if n := l.site.count(t, "SELECT count(*) FROM textures WHERE uploader IS NULL AND NOT public"); n != 0 {
-		t.Errorf("%d private textures are nobody's", n)
+		t.Errorf("%d private textures have no uploader", n)
 	}
 }

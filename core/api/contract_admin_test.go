@@ -7,7 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// recordAdminUsers tries what becomes of acts of administrators.
+// recordAdminUsers records the responses to administrators' changes of users.
 func recordAdminUsers(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	c := s.serve(t)
@@ -54,7 +54,7 @@ func recordAdminUsers(t *testing.T, s *testSite, seen seenResponses) {
 	seen.record(t, normal.get(t, audit), admin.get(t, audit), admin.get(t, audit+"?perPage=101"))
 }
 
-// recordAdminPlayers tries what becomes of acts of administrators on players.
+// recordAdminPlayers records the responses to administrators' changes of players.
 func recordAdminPlayers(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup

@@ -6,7 +6,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// recordAnnouncements tries what becomes of what administrators announce.
+// recordAnnouncements records the responses to notifications that administrators send.
 func recordAnnouncements(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	c := s.serve(t)

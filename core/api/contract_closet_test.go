@@ -6,7 +6,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// recordAdminClosets tries what becomes of closets that administrators change.
+// recordAdminClosets records the responses to administrators' changes of closets.
 func recordAdminClosets(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// validExchanges are exchanges as the document has them.
+// validExchanges returns exchanges that the document allows, by name.
 func validExchanges() map[string]exchange {
 	answered := func(status int, answer string) exchange {
 		return exchange{status: status, responseBody: []byte(answer), header: http.Header{
@@ -66,8 +66,8 @@ func TestContractAcceptsDocumented(t *testing.T) {
 	}
 }
 
-// The contract is no better than what it notices: here it is shown what the
-// server must not say.
+// A check that accepts everything proves nothing: here each kind of violation is shown to be
+// detected.
 func TestContractRejectsUndocumented(t *testing.T) {
 	t.Parallel()
 
@@ -90,7 +90,7 @@ func TestContractRejectsUndocumented(t *testing.T) {
 		}, want)
 	}
 
-	// Fields that are not documented, whether at the top, within, or in an array.
+	// Undocumented fields, at the top level, in an object and in an array.
 	f("user", `{`, `{"password":"x",`, "additional properties 'password'")
 	f("dress", `{"code"`, `{"hint":1,"code"`, "additional properties 'hint'")
 	f("dress", `"pid"`, `"pidd":1,"pid"`, "additional properties 'pidd'")
@@ -100,7 +100,7 @@ func TestContractRejectsUndocumented(t *testing.T) {
 	f("duplicate", `"tid":7`, `"tid":7,"hash":""`, "additional properties 'hash'")
 	f("closet page", `"total"`, `"path":"/","total"`, "additional properties 'path'")
 
-	// Fields that are missing.
+	// Missing fields.
 	f("user", `"verified"`, `"verifie"`, "missing property 'verified'")
 	f("players", `"uuid"`, `"uid"`, "missing property 'uuid'")
 	f("dress", `"data"`, `"dat"`, "missing property 'data'")
@@ -108,7 +108,7 @@ func TestContractRejectsUndocumented(t *testing.T) {
 	f("invalid", `,"errors":{"name":["No."]}`, ``, "missing property 'errors'")
 	f("duplicate", `{"tid":7}`, `{}`, "missing property 'tid'")
 
-	// Values of another type, format or range.
+	// Values of the wrong type, format or range.
 	f("user", `"uid":7`, `"uid":"7"`, "got string, want integer")
 	f("user", `"uid":7`, `"uid":7.5`, "got number, want integer")
 	f("user", `"uid":7`, `"uid":0`, "minimum")
@@ -131,7 +131,7 @@ func TestContractRejectsUndocumented(t *testing.T) {
 	f("not found", `"code":3`, `"code":"3"`, "got string, want integer")
 	f("user", `}`, ``, "unexpected EOF")
 
-	// Operations, statuses, types and headers.
+	// Undocumented operations, statuses, types and headers.
 	rejects("user", "another path", func(x *exchange) { x.target = "/api/users" }, "path is not documented")
 	rejects("user", "another method", func(x *exchange) { x.method = "PATCH" }, "method is not documented")
 	rejects("user", "another status", func(x *exchange) { x.status = 201 }, "is not documented")
@@ -150,7 +150,7 @@ func TestContractRejectsUndocumented(t *testing.T) {
 	rejects("preflight", "a body", func(x *exchange) { x.responseBody = []byte("{}") }, "preflight")
 	rejects("preflight", "another status", func(x *exchange) { x.status = 200 }, "preflight")
 
-	// Requests that are granted though the document does not.
+	// Requests that succeed although the document does not allow them.
 	rejects("dress", "an unfit body", func(x *exchange) { x.body = encodeJSON(`{"skin":"one"}`) }, "got string, want")
 	rejects("dress", "a body without fields", func(x *exchange) { x.body = encodeJSON(`{"hat":1}`) }, "missing property 'skin'")
 	rejects("dress", "no body", func(x *exchange) { x.body = body{} }, "required")

@@ -6,7 +6,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// recordReports tries what becomes of reports.
+// recordReports records the responses to reports and to their settlement.
 func recordReports(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup

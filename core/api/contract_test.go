@@ -30,11 +30,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// contract is the OpenAPI document, which what the server says must fit.
+// contract is the OpenAPI document. Every response of the tests is checked against it.
 type contract struct{ *openapi3.T }
 
-// loadContract returns the document, strict: its objects are closed, so that a
-// field that it does not name is an error, though clients must bear it.
+// loadContract returns the document with closed objects: a field that is not documented is an error
+// here, although clients must ignore it.
 var loadContract = sync.OnceValues(func() (contract, error) {
 	document, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	if err != nil {
@@ -48,8 +48,8 @@ var loadContract = sync.OnceValues(func() (contract, error) {
 		if schema.Type.Is(openapi3.TypeObject) && len(schema.Properties) > 0 && schema.AdditionalProperties.Schema == nil {
 			schema.AdditionalProperties.Has = new(false)
 		}
-		// Where a schema refers to another one, the library falls back to what OpenAPI
-		// 3.0 knew. The schemas that are referred to are loaded, so none need do so.
+		// kin-openapi validates references as OpenAPI 3.0 does. The referenced schemas are loaded,
+		// so the references can go.
 		for _, property := range schema.Properties {
 			property.Ref = ""
 		}
@@ -71,11 +71,10 @@ func mustLoadContract(t *testing.T) contract {
 	return c
 }
 
-// compiledSchemas are compiled schemas, by schema: to compile one takes longer than to serve a
-// request.
+// compiledSchemas caches compiled schemas: compiling one takes longer than serving a request.
 var compiledSchemas sync.Map
 
-// validate returns what JSON Schema 2020-12, formats included, says against a value.
+// validate validates a value by JSON Schema 2020-12, formats included.
 func validate(schema *openapi3.Schema, value any) error {
 	compiled, ok := compiledSchemas.Load(schema)
 	if !ok {
@@ -100,11 +99,10 @@ func validate(schema *openapi3.Schema, value any) error {
 		}
 		compiled, _ = compiledSchemas.LoadOrStore(schema, schemaValidator)
 	}
-	return compiled.(*jsonschema.Schema).Validate(value) //nolint:errcheck // it holds nothing else
+	return compiled.(*jsonschema.Schema).Validate(value) //nolint:errcheck // the map has no other values
 }
 
-// checkInt64 refuses integers that have more than 64 bits, of which JSON Schema says
-// nothing.
+// checkInt64 rejects integers of more than 64 bits: JSON Schema does not bound the format int64.
 func checkInt64(value any) error {
 	number, ok := value.(json.Number)
 	if !ok {
@@ -117,7 +115,7 @@ func checkInt64(value any) error {
 	return nil
 }
 
-// checkEmail takes addresses that are longer than mail programs take them.
+// checkEmail accepts addresses longer than RFC 5321 allows, which the library's format rejects.
 func checkEmail(value any) error {
 	text, ok := value.(string)
 	if !ok {
@@ -129,7 +127,7 @@ func checkEmail(value any) error {
 	return nil
 }
 
-// exchange is a request and what came of it.
+// exchange is a request with its response.
 type exchange struct {
 	method, target string
 	body           body
@@ -138,19 +136,20 @@ type exchange struct {
 	responseBody   []byte
 }
 
-// commonResponses are the answers that may come before an operation is reached.
+// commonResponses are the components of responses that may come before an operation is reached, by
+// status.
 var commonResponses = map[int]string{
 	400: "Malformed", 404: "NotFound", 405: "MethodNotAllowed", 408: "RequestTimeout", 413: "TooLarge", 429: "TooMany", 431: "HeaderTooLarge",
 }
 
-// check returns what the document does not say about an exchange: anything in
-// the answer, and anything in a request that was granted.
+// check returns an error if the document does not allow the response, or not the request though it
+// succeeded.
 func (c contract) check(x exchange) error {
 	target, err := url.ParseRequestURI(x.target)
 	if err != nil {
 		return err
 	}
-	if x.method == http.MethodOptions { // the introduction speaks of preflights
+	if x.method == http.MethodOptions { // preflights are described in the introduction only
 		if x.status != http.StatusNoContent || len(x.responseBody) > 0 {
 			return fmt.Errorf("a preflight is answered with %d and %d bytes", x.status, len(x.responseBody))
 		}
@@ -179,7 +178,7 @@ func (c contract) check(x exchange) error {
 	return checkRequest(operation.Parameters, parameters, target.Query(), operation.RequestBody, x.body)
 }
 
-// checkHead checks an answer to HEAD, which is that to GET without its body.
+// checkHead checks a response to HEAD, which is that to GET without its body.
 func (c contract) checkHead(get *openapi3.Operation, x exchange) error {
 	resp := get.Responses.Status(x.status)
 	if resp == nil || len(x.responseBody) > 0 {
@@ -191,10 +190,10 @@ func (c contract) checkHead(get *openapi3.Operation, x exchange) error {
 	return nil
 }
 
-// find returns the path that the document has for that of a request, nil if
-// none, and the values of its placeholders. At most one of them fits.
+// find returns the documented path that a request's path matches, nil if none, and the values of
+// its parameters. At most one path matches.
 func (c contract) find(requested string) (path *openapi3.PathItem, parameters map[string]string) {
-	segments := strings.Split(strings.TrimRight(requested, "/"), "/") // one behind it means the same
+	segments := strings.Split(strings.TrimRight(requested, "/"), "/") // a trailing slash is ignored
 	for template, path := range c.Paths.Map() {
 		parameters := map[string]string{}
 		fits := slices.EqualFunc(strings.Split(template, "/"), segments, func(want, got string) bool {
@@ -212,7 +211,7 @@ func (c contract) find(requested string) (path *openapi3.PathItem, parameters ma
 	return nil, nil
 }
 
-// checkCommonResponse checks an answer that belongs to no operation.
+// checkCommonResponse checks a response that belongs to no operation.
 func (c contract) checkCommonResponse(x exchange) error {
 	resp := c.Components.Responses[commonResponses[x.status]]
 	if resp == nil {
@@ -221,8 +220,7 @@ func (c contract) checkCommonResponse(x exchange) error {
 	return c.checkResponse(&openapi3.Operation{Responses: openapi3.NewResponses(openapi3.WithStatus(x.status, resp))}, x)
 }
 
-// checkRaw checks an answer, as it came over the wire, that belongs to no
-// operation.
+// checkRaw checks a raw HTTP response that belongs to no operation.
 func (c contract) checkRaw(answer string) error {
 	resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
 	if err != nil {
@@ -236,15 +234,15 @@ func (c contract) checkRaw(answer string) error {
 	return c.checkCommonResponse(exchange{status: resp.StatusCode, header: resp.Header, responseBody: content})
 }
 
-// checkResponse checks status, headers, content type and body. Of the headers that
-// the document knows at all, an answer has those only that are listed for it.
+// checkResponse checks status, headers, content type and body. A header that the document defines
+// must be listed for this response.
 func (c contract) checkResponse(operation *openapi3.Operation, x exchange) error {
 	resp := operation.Responses.Status(x.status)
 	if resp == nil {
 		return fmt.Errorf("the status %d is not documented", x.status)
 	}
 	for name := range c.Components.Headers {
-		if x.header.Get(name) != "" && resp.Value.Headers[name] == nil && name != "Cache-Control" { // which all of /api have
+		if x.header.Get(name) != "" && resp.Value.Headers[name] == nil && name != "Cache-Control" { // every response of /api has it
 			return fmt.Errorf("status %d: the header %s is not documented", x.status, name)
 		}
 	}
@@ -288,9 +286,9 @@ func (c contract) checkResponse(operation *openapi3.Operation, x exchange) error
 	return nil
 }
 
-// checkRequest checks the parameters and the body of a request. It knows what
-// the introduction says of them and no schema can: text is trimmed, fields that
-// are not documented do not count, and in forms everything is text.
+// checkRequest checks the parameters and the body of a request, after the rules of the introduction
+// that no schema can express: text is trimmed, undocumented fields are ignored, and form values are
+// text.
 func checkRequest(
 	documented openapi3.Parameters, inPath map[string]string, inQuery url.Values, wanted *openapi3.RequestBodyRef, sent body,
 ) error {
@@ -301,7 +299,7 @@ func checkRequest(
 			texts = []string{inPath[p.Name]}
 		}
 		if len(texts) == 0 {
-			continue // none in a query is required
+			continue // no query parameter is required
 		}
 		value := parseTexts(p.Schema.Value, texts)
 		if value == nil {
@@ -314,7 +312,7 @@ func checkRequest(
 
 	switch {
 	case wanted == nil:
-		return nil // it is not read
+		return nil // the body is not read
 	case len(sent.content) == 0 && wanted.Value.Required:
 		return errors.New("the body is documented to be required, but is not")
 	case len(sent.content) == 0:
@@ -339,8 +337,7 @@ func checkRequest(
 	return nil
 }
 
-// parseTexts returns what the texts of a parameter, or of a form's field, say to one
-// who expects a schema.
+// parseTexts converts the texts of a parameter or form field to the type of a schema.
 func parseTexts(schema *openapi3.Schema, texts []string) any {
 	switch {
 	case schema.Type.Includes(openapi3.TypeArray):
@@ -360,11 +357,11 @@ func parseTexts(schema *openapi3.Schema, texts []string) any {
 	return normalize(schema, texts[0])
 }
 
-// integerText is text that stands for an integer.
+// integerText matches the text of an integer.
 var integerText = regexp.MustCompile(`^[-+]?[0-9]+$`)
 
-// normalize returns the plain form of a value of a JSON body, of which the introduction says
-// that it is understood.
+// normalize returns the plain form of a JSON value that the introduction allows to be written in
+// several ways.
 func normalize(schema *openapi3.Schema, value any) any {
 	text, isText := value.(string)
 	word := strings.TrimSpace(text)
@@ -394,7 +391,7 @@ func normalize(schema *openapi3.Schema, value any) any {
 	return value
 }
 
-// decodeFields returns the fields of a body that a schema names.
+// decodeFields decodes the documented fields of a body.
 func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte) (map[string]any, error) {
 	fields := map[string]any{}
 	if kind == "application/json" {
@@ -427,7 +424,7 @@ func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte
 	return fields, err
 }
 
-// formTexts returns the values of a form's field, or of the elements of an array.
+// formTexts returns the values of a form field, or of the elements of an array.
 func formTexts(form url.Values, name string) []string {
 	element := regexp.MustCompile(`^` + regexp.QuoteMeta(name) + `(\[[0-9]*\])?$`)
 	var texts []string
@@ -467,7 +464,7 @@ func TestDocumentIsValid(t *testing.T) {
 	if !asServed.IsOpenAPI31OrLater() {
 		t.Errorf("the document is of OpenAPI %s; want 3.1", asServed.OpenAPI)
 	}
-	// Examples must fit what they are examples of, to the last field.
+	// Examples are valid by their schemas, to the last field.
 	for _, document := range []*openapi3.T{asServed, mustLoadContract(t).T} {
 		if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation()); err != nil {
 			t.Error(err)
@@ -485,9 +482,8 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// Every request and every answer is shown by an example; where there is nothing
-// to show, there is no schema either. A file has no example, and a form with a file
-// none as a whole, but its other fields have.
+// Every request body and every response has an example, or has no schema. A file has no example; a
+// form with a file has examples of its other fields.
 func TestDocumentHasExamples(t *testing.T) {
 	t.Parallel()
 
@@ -523,7 +519,7 @@ func TestDocumentHasExamples(t *testing.T) {
 	}
 }
 
-// The paths of core are /api and those under it; edge answers those of pictures.
+// The paths of core are /api and those under it; edge serves those of pictures.
 func isCorePath(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
 func isEdgePath(path string) bool {
@@ -546,10 +542,10 @@ func TestRoutesAreDocumented(t *testing.T) {
 			t.Errorf("%s knows HEAD, but not GET", path)
 		}
 	}
-	delete(routes, http.MethodHead) // which is no operation of its own
+	delete(routes, http.MethodHead) // HEAD is no operation of its own
 	for method, paths := range routes {
 		for _, path := range paths {
-			// What is for people and crawlers is not documented, nor is that HEAD is as GET.
+			// Pages for browsers and crawlers are not documented.
 			if isCorePath(path) && method != http.MethodHead {
 				served = append(served, path+" "+method)
 			}
@@ -572,14 +568,12 @@ func TestRoutesAreDocumented(t *testing.T) {
 	}
 }
 
-// isOptional reports whether an operation is for those who are not signed in, too,
-// but shows more to those who are.
+// isOptional reports whether an operation takes a token but does not require one.
 func isOptional(security openapi3.SecurityRequirements) bool {
 	return slices.ContainsFunc(security, func(r openapi3.SecurityRequirement) bool { return len(r) == 0 })
 }
 
-// Those who are not signed in are refused where the document has a padlock, and
-// nowhere else.
+// A request without a token gets 401 where the document requires a token, and nowhere else.
 func TestDocumentedSecurity(t *testing.T) {
 	t.Parallel()
 
@@ -602,7 +596,7 @@ func TestDocumentedSecurity(t *testing.T) {
 	}
 }
 
-// What the document says may be asked for is there, and nothing else is.
+// The documented files are served, and no others.
 func TestDocumentedFiles(t *testing.T) {
 	t.Parallel()
 
@@ -619,14 +613,14 @@ func TestDocumentedFiles(t *testing.T) {
 	if !slices.Equal(served, documented) {
 		t.Errorf("the files are %q; documented are %q", served, documented)
 	}
-	// The example works.
+	// The example of a digest is a current one.
 	example := parameters.GetByInAndName("path", "digest").Example
 	if want := assetOf("docs/LICENSE"); fmt.Sprint(example)+"/LICENSE" != want {
 		t.Errorf("the document's example of a digest is %v, but the file is at %s", example, want)
 	}
 }
 
-// newExchange returns what the contract is shown of a request and its answer.
+// newExchange returns a request and its response for the check.
 func newExchange(method, target string, body body, a response) exchange {
 	header := http.Header{}
 	for name, value := range a.header.All() {
@@ -635,8 +629,7 @@ func newExchange(method, target string, body body, a response) exchange {
 	return exchange{method, target, body, a.status, header, a.body}
 }
 
-// The introduction says nothing twice: of no two paragraphs the longer one has most
-// words of the other.
+// No two paragraphs of the introduction share three quarters of the words of the shorter one.
 func TestIntroductionHasNoRepetition(t *testing.T) {
 	t.Parallel()
 

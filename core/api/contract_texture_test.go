@@ -7,7 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// recordAdminTextures tries what becomes of textures that administrators change.
+// recordAdminTextures records the responses to administrators' changes of textures.
 func recordAdminTextures(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	c := s.serve(t)

@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// pageFiles are the sources of the files that the documentation's page uses.
+// pageFiles are the sources of the files that the documentation page uses.
 var pageFiles = []string{
 	"openapi.yaml", "docs/start.js", "docs/page.css", "docs/swagger-ui.css", "docs/swagger-ui-bundle.js",
 	"docs/swagger-ui-bundle.js.LICENSE.txt", "docs/LICENSE", "docs/NOTICE",
 }
 
-// assetOf returns digest and name of a page's file, as they stand in its address.
+// assetOf returns the digest and the name of a file, as in its path.
 func assetOf(source string) string {
 	content, err := os.ReadFile(source)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestDocumentation(t *testing.T) {
 				t.Errorf("%s: %d, of type %s; want %s", a.request, a.status, a.headerValue("Content-Type"), kind)
 			}
 			if a.headerValue("Vary") != "Accept-Encoding" || (a.headerValue("Content-Encoding") == "gzip") != packed {
-				t.Errorf("%s for those who accept %q: Content-Encoding %q, Vary %q", a.request, accepted, a.headerValue("Content-Encoding"), a.headerValue("Vary"))
+				t.Errorf("%s with Accept-Encoding %q: Content-Encoding %q, Vary %q", a.request, accepted, a.headerValue("Content-Encoding"), a.headerValue("Vary"))
 			}
 			got := a.body
 			if packed {
@@ -122,9 +122,9 @@ func TestDocumentationNotFound(t *testing.T) {
 	c.post(t, "/api/docs", `{}`).isError(t, 405, 3)
 }
 
-// The page asks for nothing but what this site serves: what it names is there,
-// and its policy forbids the rest, scripts within the page included. All of it
-// but the page itself may be kept, so that a second visit asks for nothing else.
+// The page needs its own site only: the files that it names exist, and its policy forbids other
+// hosts and inline scripts. All files but the page itself are cached, so that a second visit
+// fetches none of them.
 func TestPageUsesEmbeddedFiles(t *testing.T) {
 	t.Parallel()
 
@@ -168,8 +168,8 @@ func TestPageUsesEmbeddedFiles(t *testing.T) {
 	}
 }
 
-// Path parameters have examples, which the page fills in. They stand at the operations: those
-// of a path the viewer does not know when an address opens an operation at once.
+// Path parameters have examples, which Swagger UI fills in. They are declared at the operations:
+// Swagger UI ignores those of a path when the address opens an operation directly.
 func TestPathParametersHaveExamples(t *testing.T) {
 	t.Parallel()
 

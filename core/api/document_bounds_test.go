@@ -20,14 +20,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// probe is a value of a field, and whether the document grants it.
+// probe is a value of a field, and whether the document allows it.
 type probe struct {
 	value any
 	valid bool
 }
 
-// probes returns the values at the bounds that a schema sets, and one beyond each.
-// Where it sets none, there must be none.
+// probes returns the values at the bounds of a schema, and one beyond each. Where the schema has no
+// bound, a large value must be allowed.
 func probes(schema *openapi3.Schema) []probe {
 	var all []probe
 	switch {
@@ -71,13 +71,13 @@ func probes(schema *openapi3.Schema) []probe {
 	}
 }
 
-// isUnconstrained reports whether a schema is of text that is wrong for other reasons than
-// its length: a password that must be the right one, or a file.
+// isUnconstrained reports whether the validity of a text depends on more than its length: a current
+// password, or a file.
 func isUnconstrained(schema *openapi3.Schema) bool {
 	return schema.Format == "password" && schema.MaxLength == nil || schema.ContentMediaType != ""
 }
 
-// lettersOf returns a text of so many characters that fits a schema otherwise.
+// lettersOf returns a text of so many characters that is otherwise valid by a schema.
 func lettersOf(schema *openapi3.Schema, characters uint64) string {
 	const domain = "@example.com"
 	switch n := int(characters); {
@@ -90,7 +90,7 @@ func lettersOf(schema *openapi3.Schema, characters uint64) string {
 	}
 }
 
-// checkField checks that an answer blames a field, or does not.
+// checkField checks that the response has an error for the field, or has none if valid.
 func (a response) checkField(t *testing.T, field string, value any, valid bool) {
 	t.Helper()
 	var problem struct{ Errors map[string][]string }
@@ -107,9 +107,8 @@ func (a response) checkField(t *testing.T, field string, value any, valid bool) 
 	}
 }
 
-// What the document says fields and parameters may hold is granted up to the bound,
-// and refused beyond it. That there is nothing at the path of an id below 1 other
-// tests see to.
+// Fields and parameters are accepted up to their documented bounds and rejected beyond them. Other
+// tests check that an id below 1 is not found.
 func TestDocumentedBounds(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -119,7 +118,7 @@ func TestDocumentedBounds(t *testing.T) {
 	c.withPassword(t, "demo-password") // as in the document's examples
 	c.permit(t, core.SuperAdministrator)
 	player := c.player(t, "Demo")
-	c.site.exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 100") // lest texture 1 be there, and no cape
+	c.site.exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 100") // so that texture 1 exists, and no cape does
 	for _, e := range mustLoadContract(t).endpoints() {
 		path := strings.Replace(e.path, "/api/players/1", player, 1)
 		for _, parameter := range e.Parameters {
@@ -136,7 +135,7 @@ func TestDocumentedBounds(t *testing.T) {
 					}
 				}
 				if p.Name == "page" && e.Parameters.GetByInAndName(openapi3.ParameterInQuery, "perPage") != nil {
-					query.Set("perPage", "1") // the more is on a page, the fewer there may be
+					query.Set("perPage", "1") // the larger the pages, the fewer there are
 				}
 				c.send(t, e.method, path+"?"+query.Encode(), body{}).checkField(t, p.Name, probe.value, probe.valid)
 			}
@@ -151,7 +150,7 @@ func TestDocumentedBounds(t *testing.T) {
 	}
 }
 
-// probeBody probes the fields of a body, one by one in its example.
+// probeBody sends the example of a body with each field in turn replaced by its probes.
 func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3.MediaType) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(media.Schema.Value.Properties)) {
@@ -177,7 +176,7 @@ func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3
 	}
 }
 
-// The document's numbers are the defaults of the settings.
+// The numbers in the document are the defaults of the settings.
 func TestDocumentedLimits(t *testing.T) {
 	t.Parallel()
 
@@ -220,16 +219,16 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(config.Textures.Bytes))),
 		fmt.Sprintf("scale of a texture | %d times the classic size: a skin of %[2]d × %[2]d pixels, a cape of %[2]d × %[3]d | 422 |", config.Textures.Scale, 64*config.Textures.Scale, 32*config.Textures.Scale),
 		fmt.Sprintf("request body | %s, besides the file of an upload and 12 bytes for each character of a notification's content | 413 |", kibibytes(config.API.BodyBytes)),
-		"fields of a form | 64 | 400 |", // which is no setting
+		"fields of a form | 64 | 400 |", // a constant
 		fmt.Sprintf("header block | %s | 431 |", kibibytes(config.Limits.HeaderBytes)),
-		"notifications | kept for a year | |", // which the program sees to
+		"notifications | kept for a year | |", // set by cmd/core
 		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", config.Scores.Retention.Hours()/24),
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("the table of limits (-the settings' +the document's):\n%s", diff)
 	}
 
-	// The same numbers stand elsewhere, too.
+	// Other sentences of the document have numbers, too.
 	text := strings.Join(strings.Fields(string(source)), " ")
 	const day = 24
 	for _, sentence := range []string{
@@ -264,7 +263,7 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 }
 
-// What a parameter is by default is what it is when it is absent.
+// A parameter with its documented default means the same as an absent one.
 func TestDocumentedDefaults(t *testing.T) {
 	t.Parallel()
 

@@ -10,8 +10,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// generatedSuffixes are what generators append to the id of an operation to name the types of
-// its parameters, bodies and answers: oapi-codegen, openapi-typescript, @hey-api/openapi-ts and
+// generatedSuffixes are what generators append to an operationId to name the types of its
+// parameters, bodies and responses: oapi-codegen, openapi-typescript, @hey-api/openapi-ts and
 // OpenAPI Generator.
 var generatedSuffixes = []string{
 	"Params", "Request", "RequestBody", "Body", "JSONBody", "JSONRequestBody", "FormdataBody", "FormdataRequestBody",
@@ -19,15 +19,15 @@ var generatedSuffixes = []string{
 	"Data", "Error", "Errors",
 }
 
-// identifier returns a name as all generators compare it at most: without regard to case, and
-// without what no identifier can have.
+// identifier returns a name as the strictest generator compares it: in lower case, and only letters
+// and digits.
 func identifier(name string) string {
 	return strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(name, ""))
 }
 
-// A generator makes a type or a constant of each component, and several of each operation. Two
-// of one name end it, or are told apart by a number that the next version of the document
-// moves. Examples and headers are given no names.
+// Generators make a type or a constant of each component, and several of each operation. Two of the
+// same name make the generator fail, or get a number that changes with the next version of the
+// document. Examples and headers get no names.
 func TestGeneratedNamesAreUnique(t *testing.T) {
 	t.Parallel()
 
@@ -64,8 +64,8 @@ func TestGeneratedNamesAreUnique(t *testing.T) {
 	}
 }
 
-// An operation's id is the name of a function in generated clients, where no path stands beside
-// it: a verb and what it acts on.
+// An operationId becomes the name of a function in generated clients, which do not show the path:
+// it is a verb and a noun.
 func TestOperationIDsNameVerbAndNoun(t *testing.T) {
 	t.Parallel()
 
@@ -80,14 +80,13 @@ func TestOperationIDsNameVerbAndNoun(t *testing.T) {
 	}
 }
 
-// isBinary reports whether generated clients take a schema for a file: a File, a Blob, an
-// io.Reader.
+// isBinary reports whether generated clients map a schema to a file: a File, a Blob, an io.Reader.
 func isBinary(schema *openapi3.Schema) bool {
 	return schema.Type.Is(openapi3.TypeString) && schema.Format == "binary"
 }
 
-// Files are `format: binary`, which generators know, beside contentMediaType, which OpenAPI 3.1
-// has for them and few generators know.
+// Files are `format: binary`, which generators support, beside contentMediaType, which OpenAPI 3.1
+// specifies and few generators support.
 func TestFilesAreBinary(t *testing.T) {
 	t.Parallel()
 

@@ -18,9 +18,9 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// undocumentedErrors are the reasons for which a request is refused as invalid (422) though its
-// schema allows it: they depend on what the site holds, on the body and the query together,
-// or on two parameters. The introduction and the operations' descriptions tell of all of them.
+// undocumentedErrors are the messages of a 422 to a request that its schema allows: they depend on
+// stored data, on body and query together, or on two parameters. The introduction and the
+// operations' descriptions name all of them.
 var undocumentedErrors = map[string]*regexp.Regexp{
 	"deleteUser":                    regexp.MustCompile(`The field password is required|The password is wrong`),
 	"changePassword":                regexp.MustCompile(`The password is wrong`),
@@ -38,12 +38,12 @@ var undocumentedErrors = map[string]*regexp.Regexp{
 	"sendNotification":              regexp.MustCompile(`Say whom it is for`),
 }
 
-// hashingOperations are the operations that hash a password when their request is valid, which
-// takes so long that they are tried less often.
+// hashingOperations hash a password when their request is valid. That is slow, so they are tried
+// less often.
 var hashingOperations = []string{"login", "register", "deleteUser", "changePassword", "changeEmail", "resetPassword", "setUserPassword"}
 
-// What the document allows the server does not call invalid, and what the document does
-// not allow it does. A failure is printed with the seed that leads to it.
+// The server rejects a request as invalid if and only if the document does not allow it. rapid
+// prints the seed of a failure.
 func TestDocumentAgreesWithServer(t *testing.T) {
 	t.Parallel()
 
@@ -84,7 +84,7 @@ func TestDocumentAgreesWithServer(t *testing.T) {
 				r.Fatal(err)
 			}
 			if len(sent.content) > 60<<10 && a.status == 413 {
-				continue // as the limits have it, which count bytes
+				continue // the limit of bodies is in bytes
 			}
 			invalid := e.validate(path, sent)
 			calledInvalid := a.status == 400 || a.status == 415 || a.status == 422
@@ -100,7 +100,7 @@ func TestDocumentAgreesWithServer(t *testing.T) {
 	})
 }
 
-// validate returns what the document has against a request; nil if nothing.
+// validate returns why the document does not allow a request; nil if it does.
 func (e endpoint) validate(path string, sent body) error {
 	target, err := url.ParseRequestURI(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func (e endpoint) validate(path string, sent body) error {
 	var inQuery openapi3.Parameters
 	for _, p := range e.Parameters {
 		name := p.Value.Name
-		if p.Value.In != openapi3.ParameterInQuery || p.Value.AllowEmptyValue || inBody[name] != nil { // over which the body wins
+		if p.Value.In != openapi3.ParameterInQuery || p.Value.AllowEmptyValue || inBody[name] != nil { // a field of the body replaces it
 			continue
 		}
 		if err := e.checkText(name, target.Query().Get(name)); err != nil {
@@ -138,7 +138,7 @@ func (e endpoint) validate(path string, sent body) error {
 	return checkRequest(inQuery, nil, target.Query(), e.RequestBody, sent)
 }
 
-// checkText says what the introduction does of text.
+// checkText checks text by the rules of the introduction.
 func (e endpoint) checkText(name string, value any) error {
 	text, ok := value.(string)
 	presenceCounts := e.method == "DELETE" && (name == "skin" || name == "cape")
@@ -146,7 +146,7 @@ func (e endpoint) checkText(name string, value any) error {
 		return nil
 	}
 	text = strings.TrimSpace(text)
-	if name == "content" || name == "reason" { // which may have several lines
+	if name == "content" || name == "reason" { // multi-line text
 		text = strings.NewReplacer("\n", "", "\t", "").Replace(text)
 	}
 	if strings.ContainsFunc(text, unicode.IsControl) {
@@ -168,14 +168,14 @@ func drawQuery(r *rapid.T, e endpoint) url.Values {
 	return query
 }
 
-// drawBody draws a body of one of the kinds that an operation takes.
+// drawBody draws a body of one of an operation's content types.
 func drawBody(t *testing.T, r *rapid.T, e endpoint, file []byte) body {
 	t.Helper()
 	content := e.RequestBody.Value.Content
 	contentType := rapid.SampledFrom(slices.Sorted(maps.Keys(content))).Draw(r, "kind")
 	schema := content[contentType].Schema.Value
 	names := slices.Sorted(maps.Keys(schema.Properties))
-	// Most bodies have all that is required: one flaw hides others.
+	// Most bodies have all required fields: one error hides others.
 	isThere := func(name string) bool {
 		return rapid.IntRange(0, 9).Draw(r, "presence of "+name) < 5 || slices.Contains(schema.Required, name) && rapid.IntRange(0, 9).Draw(r, "absence") > 0
 	}
@@ -219,10 +219,10 @@ func drawForm(r *rapid.T, form url.Values, name string, schema *openapi3.Schema)
 	form.Set(name, formTextOf(schema).Draw(r, name))
 }
 
-// textNoise are texts of a form that hardly any field takes, or a few.
+// textNoise are form values that few fields accept.
 var textNoise = rapid.SampledFrom([]string{"", " ", "x", "1.5", "62", "-1", "true", "null", "é", "a\x00b", "a\nb", "99999999999999999999", "skin", "all"})
 
-// formTextOf draws what stands in a form for a value of a schema, and at times something else.
+// formTextOf draws the form value of a schema's field, and sometimes noise.
 func formTextOf(schema *openapi3.Schema) *rapid.Generator[string] {
 	valid := textNoise
 	switch {
@@ -236,13 +236,13 @@ func formTextOf(schema *openapi3.Schema) *rapid.Generator[string] {
 	return rapid.OneOf(valid, valid, valid, valid, valid, valid, textNoise)
 }
 
-// jsonNoise are values that hardly any field takes, or a few.
+// jsonNoise are JSON values that few fields accept.
 var jsonNoise = rapid.SampledFrom([]string{
 	`null`, `true`, `1`, `0`, `-1`, `1.5`, `1e2`, `62.0`, `1e19`, `"1.5"`, `"62"`, `""`, `" "`, `[]`, `{}`, `[null]`, `["skin"]`, `"skin"`, `"é"`, `"a\u0000b"`, `"a\nb"`,
 	`"a` + loneSurrogate, `["` + loneSurrogate + `]`, `"\ud83d\ude00"`, `99999999999999999999`,
 })
 
-// jsonOf draws a value of a schema, as JSON, and at times another one.
+// jsonOf draws a JSON value of a schema, and sometimes noise.
 func jsonOf(schema *openapi3.Schema) *rapid.Generator[string] {
 	valid := jsonNoise
 	switch {
@@ -267,7 +267,7 @@ func jsonOf(schema *openapi3.Schema) *rapid.Generator[string] {
 	return rapid.OneOf(valid, valid, valid, valid, valid, valid, jsonNoise)
 }
 
-// integerOf draws integers that a schema allows, and those next to its bounds.
+// integerOf draws integers within the bounds of a schema, and next to them.
 func integerOf(schema *openapi3.Schema) *rapid.Generator[int64] {
 	generators := []*rapid.Generator[int64]{rapid.Int64Range(0, 3), rapid.Int64()}
 	for _, bound := range []*float64{schema.Min, schema.Max} {
@@ -278,8 +278,7 @@ func integerOf(schema *openapi3.Schema) *rapid.Generator[int64] {
 	return rapid.OneOf(generators...)
 }
 
-// stringOf draws texts that a schema allows, and those that are a little too short or too
-// long.
+// stringOf draws strings within the lengths of a schema, and a little shorter or longer ones.
 func stringOf(schema *openapi3.Schema) *rapid.Generator[string] {
 	if len(schema.Enum) > 0 {
 		var choices []string
@@ -305,7 +304,7 @@ func stringOf(schema *openapi3.Schema) *rapid.Generator[string] {
 		if schema.Format == "email" {
 			return strings.Repeat("a", max(1, n-20)) + rapid.StringOfN(rapid.SampledFrom(letters[:4]), 0, 3, -1).Draw(r, "local") + rapid.SampledFrom([]string{"@example.com", "@example.com", "@example.com", "", "@"}).Draw(r, "domain")
 		}
-		if n > 100 { // its length is all that matters
+		if n > 100 { // only the length matters
 			return strings.Repeat(string(rapid.SampledFrom(letters).Draw(r, "letter")), n)
 		}
 		return rapid.StringOfN(rapid.SampledFrom(letters), n, n, -1).Draw(r, "text")

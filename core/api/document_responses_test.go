@@ -27,13 +27,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// endpoint is one of core's operations, with a path that leads to it.
+// endpoint is an operation of core, with a concrete path.
 type endpoint struct {
 	method, path string
 	*openapi3.Operation
 }
 
-// endpoints returns core's operations, always in the same order.
+// endpoints returns core's operations in a stable order.
 func (c contract) endpoints() []endpoint {
 	var all []endpoint
 	values := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{digest}/{file}", assetOf("docs/start.js"))
@@ -48,7 +48,7 @@ func (c contract) endpoints() []endpoint {
 	return all
 }
 
-// exampleFields returns what the document has as a JSON body.
+// exampleFields returns the documented example of a JSON body.
 func (e endpoint) exampleFields() any {
 	media := e.RequestBody.Value.Content.Get("application/json")
 	for _, example := range media.Examples {
@@ -57,7 +57,7 @@ func (e endpoint) exampleFields() any {
 	return media.Example
 }
 
-// example returns a body as the document has it, or one with a file.
+// example returns the documented example of a body, or a form with a file.
 func (e endpoint) example(t *testing.T) body {
 	t.Helper()
 	switch {
@@ -73,16 +73,15 @@ func (e endpoint) example(t *testing.T) body {
 	return encodeJSON(string(text))
 }
 
-// seenResponses is what was heard of a server: sentences by the operation and the
-// status with which they were said.
+// seenResponses has the messages of all responses seen, by operation and status.
 type seenResponses map[string][]string
 
-// responseKey is the key of a hearing.
+// responseKey returns the key of seenResponses.
 func responseKey(operation *openapi3.Operation, status string) string {
 	return operation.OperationID + " " + status
 }
 
-// record notes answers.
+// record adds responses.
 func (h seenResponses) record(t *testing.T, answers ...response) {
 	t.Helper()
 	for _, a := range answers {
@@ -93,7 +92,7 @@ func (h seenResponses) record(t *testing.T, answers ...response) {
 			t.Fatalf("%s is not documented", a.request)
 		}
 		var seen any
-		_ = json.Unmarshal(a.body, &seen) // some answers are no JSON
+		_ = json.Unmarshal(a.body, &seen) // some responses are no JSON
 		key := responseKey(item.Operations()[method], strconv.Itoa(a.status))
 		h[key] = append(h[key], normalizedMessage(t, seen))
 	}
@@ -101,8 +100,8 @@ func (h seenResponses) record(t *testing.T, answers ...response) {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// normalizedMessage returns what an answer says, as far as it is the same for everybody:
-// the numbers in it are not. Of one that says yes that is the message.
+// normalizedMessage returns the parts of a response that do not vary between users, with all
+// numbers 0: the message, and of an error also the fields errors and data.
 func normalizedMessage(t *testing.T, answer any) string {
 	t.Helper()
 	object, _ := answer.(map[string]any)
@@ -121,9 +120,9 @@ func normalizedMessage(t *testing.T, answer any) string {
 	return code + " " + numbers.ReplaceAllString(string(text), "0")
 }
 
-// sendTooLarge sends no more than the head of a request with a token and a body that is too
-// large, and its first byte. It closes its half of the connection then, lest the server
-// wait for the rest.
+// sendTooLarge sends the header block of a request with a Content-Length beyond every limit, and
+// the first byte of the body. It half-closes the connection, so that the server does not wait for
+// the rest.
 func sendTooLarge(t *testing.T, address, token, method, path string) response {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -152,9 +151,8 @@ func sendTooLarge(t *testing.T, address, token, method, path string) response {
 	return response{request: method + " " + path, status: resp.StatusCode, body: content}
 }
 
-// Every answer that the document lists is given, and says what the document has it
-// say. What any operation may answer is tried with all of them; the rest is one
-// situation after another.
+// Every documented response occurs, and has the message of its example. Responses common to all
+// operations are tried with each of them.
 func TestDocumentedResponsesOccur(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -194,13 +192,13 @@ func TestDocumentedResponsesOccur(t *testing.T) {
 	}
 }
 
-// recordCommonErrors tries what does not depend on what an operation does.
+// recordCommonErrors records the errors that do not depend on what an operation does.
 func recordCommonErrors(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	document := mustLoadContract(t)
 	configured := s.setup
 	c := s.serve(t).signUp(t)
-	c.permit(t, core.SuperAdministrator) // whom nothing is forbidden before it is read
+	c.permit(t, core.SuperAdministrator) // gets no 403 before the body is read
 	banned := c.signUp(t)
 	s.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", banned.uid)
 
@@ -270,7 +268,7 @@ func recordCommonErrors(t *testing.T, s *testSite, seen seenResponses) {
 	}
 }
 
-// recordAccounts tries what becomes of log-ins, registrations and accounts.
+// recordAccounts records the responses to log-ins, registrations and changes of accounts.
 func recordAccounts(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup
@@ -304,7 +302,7 @@ func recordAccounts(t *testing.T, s *testSite, seen seenResponses) {
 	seen.record(t, c.logIn(t, email, rightPassword))
 	s.exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", c.uid)
 
-	s.setup.Logins.PerPair = 1 // which the failures above have used up
+	s.setup.Logins.PerPair = 1 // the failures above have reached it
 	blocked := s.serve(t).as(c.token)
 	seen.record(t,
 		blocked.logIn(t, email, rightPassword),
@@ -335,8 +333,8 @@ func recordAccounts(t *testing.T, s *testSite, seen seenResponses) {
 	)
 }
 
-// recordOthers tries what becomes of notifications, textures, closets, players and
-// the document.
+// recordOthers records the responses about notifications, textures, closets, players and the
+// document.
 func recordOthers(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup
@@ -416,7 +414,7 @@ func recordOthers(t *testing.T, s *testSite, seen seenResponses) {
 	s.setup.Quotas.Players, s.setup.Quotas.ClosetItems, s.setup.Quotas.Textures, s.setup.API.Limits.Uploads = 1, 1, 1, 1
 	full := s.serve(t).as(c.token)
 	seen.record(t, add(full, "Ender"), addItem(full, classic))
-	c.delete(t, "/api/closet/"+cape) // the closet would be full first
+	c.delete(t, "/api/closet/"+cape) // else the closet would be full first
 	seen.record(t, full.upload(t, "name=F&type=skin", skinFile(t, 3)), full.upload(t, "name=F&type=skin", skinFile(t, 3)))
 	s.setup = configured
 
@@ -434,8 +432,8 @@ func recordOthers(t *testing.T, s *testSite, seen seenResponses) {
 	seen.record(t, c.get(t, "/api"), c.get(t, "/api/docs/0000000000000000/start.js"))
 }
 
-// Core cannot be made to say here what edge says, nor what comes before any
-// operation, so it is at least what a sentence of their sources says.
+// The errors of edge, and those that come before any operation, cannot be triggered here. Their
+// messages must at least be in the source code.
 func TestOtherDocumentedErrorsAreInSources(t *testing.T) {
 	t.Parallel()
 
@@ -477,7 +475,7 @@ func TestOtherDocumentedErrorsAreInSources(t *testing.T) {
 		}
 	}
 	document := mustLoadContract(t)
-	for _, status := range []int{405, 408, 431} { // the others' operations say, too
+	for _, status := range []int{405, 408, 431} { // the other statuses are documented at operations, too
 		f(strconv.Itoa(status), document.Components.Responses[commonResponses[status]])
 	}
 	for path, item := range document.Paths.Map() {

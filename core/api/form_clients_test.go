@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Bodies, byte for byte, as programs send them that people write clients with.
+// Bodies of common HTTP clients, byte for byte.
 func TestBodiesOfClients(t *testing.T) {
 	t.Parallel()
 
@@ -14,7 +14,7 @@ func TestBodiesOfClients(t *testing.T) {
 	skin, cape := c.texture(t, "name=N&type=steve", skinFile(t, 1)), c.texture(t, "name=N&type=cape", capeFile(t))
 	fill := strings.NewReplacer("SKIN", skin, "CAPE", cape)
 
-	// f sends a body for a player with both textures, and for one with none.
+	// f sends a body with both textures of a player, and one with neither.
 	f := func(client, method, kind, content, wantSkin, wantCape string) {
 		t.Helper()
 		c.delete(t, steve+"/textures?skin&cape")
@@ -97,7 +97,7 @@ func TestBodiesOfClients(t *testing.T) {
 		"--b", `Content-Disposition: form-data; name="public"`, "Content-Length: 1", "", "0", "--b--"))
 }
 
-// What a field's value may be written as, and what not, in every kind of body.
+// The accepted and rejected spellings of a value, in every content type.
 func TestSpellingsOfValues(t *testing.T) {
 	t.Parallel()
 
@@ -150,12 +150,12 @@ func TestSpellingsOfValues(t *testing.T) {
 	f(user, "nickname", 422, form("nickname", "%ff", "%ed%a0%bd", "a%c3")...)
 	f(user, "nickname", 422, encodeForm("nickname[a]=Zoë"))
 
-	// What cannot be text is refused wherever it stands.
+	// Invalid text is rejected in every field.
 	f(user, "x", 422, encodeJSON(`{"nickname":"Zoë","x":{"y":["\ud83d"]}}`), encodeJSON(`{"nickname":"Zoë","x":{"\ud83d":1}}`), encodeForm("nickname=Zoe&x=%ff"))
 	f(user, "\ufffd", 422, encodeJSON(`{"nickname":"Zoë","\ud83d":1}`), encodeForm("nickname=Zoe&%ff=1"))
 	c.get(t, "/api/closet?q=%ff").isError(t, 422, 4, "q")
 	c.get(t, "/api/closet?x=%ff").isError(t, 422, 4, "x")
-	f(user, "nickname", 200, encodeJSON(`{"nickname":"\ud83d","nickname":"Zoë"}`)) // the last counts
+	f(user, "nickname", 200, encodeJSON(`{"nickname":"\ud83d","nickname":"Zoë"}`)) // the last value counts
 	f(user, "nickname", 422, encodeJSON(`{"nickname":"Zoë","nickname":"\ud83d"}`))
 
 	deep := func(levels int) body {
@@ -180,8 +180,7 @@ func TestSpellingsOfValues(t *testing.T) {
 	f(user, "", 400, encodeJSON("\xef\xbb\xbf\xef\xbb\xbf{}"), encodeJSON("\xfe\xff\x00{\x00}"))
 }
 
-// Elements of an array are put in the order of their numbers, of which some may be
-// missing.
+// Elements of an array are ordered by their indices, with gaps allowed.
 func TestArraysOfForms(t *testing.T) {
 	t.Parallel()
 

@@ -9,8 +9,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Whatever a body and a query are: they are refused as what they are, or their fields can
-// be asked for in every way, and what is wrong with them is invalid input.
+// A body and a query are rejected with a documented kind of fault, or every field can be read in
+// every way and its errors are Invalid faults.
 func FuzzRead(f *testing.F) {
 	const form, object = "application/x-www-form-urlencoded", "application/json; charset=UTF-8"
 	for _, body := range []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// null in a body leaves a field to the query, but its presence is still seen.
+// null in a body does not replace the query's value, but the field counts as present.
 func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 
@@ -35,8 +35,8 @@ func TestNullIsAbsent(t *testing.T) {
 	}
 }
 
-// Whatever the body of an upload is: it is refused as what it is, or no more is made
-// of it than there is.
+// An upload's body is rejected with a documented kind of fault, or its fields are not larger than
+// the body.
 func FuzzReadUpload(f *testing.F) {
 	const kind = "multipart/form-data; boundary=b"
 	for _, body := range []string{

@@ -22,7 +22,7 @@ func TestMalformedBodies(t *testing.T) {
 		} {
 			c.send(t, route.method, route.path, body{kind, []byte(content)}).isError(t, status, 4)
 		}
-		// An upload has no other way than multipart.
+		// An upload accepts multipart only.
 		if !strings.HasPrefix(kind, "multipart/form-data") {
 			status = 415
 		}
@@ -45,7 +45,7 @@ func TestMalformedBodies(t *testing.T) {
 	f("multipart/mixed; boundary=x", "--x--\r\n", 415)
 }
 
-// A form takes many times as much memory as its body when its fields are many.
+// The number of form fields is limited, since many fields take many times the memory of the body.
 func TestFormFieldLimit(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +63,7 @@ func TestFormFieldLimit(t *testing.T) {
 	}
 }
 
-// What the body says counts more than what the query does.
+// Fields of the body take precedence over the query.
 func TestBodyWinsOverQuery(t *testing.T) {
 	t.Parallel()
 
@@ -91,7 +91,7 @@ func TestBodyWinsOverQuery(t *testing.T) {
 	}
 }
 
-// A body that is empty has no form, and one that is not read may have any.
+// An empty body may have any content type, and so may one that the route does not read.
 func TestIgnoredBodies(t *testing.T) {
 	t.Parallel()
 
@@ -125,14 +125,14 @@ func TestFormText(t *testing.T) {
 	f(encodeForm("name="), "name")
 	f(encodeForm("Name=Steve"), "name")
 	f(encodeMultipart(t, "name=%ff%fe%fd", nil), "name")
-	f(encodeForm("name=Steve&name=Alex")) // the first counts
+	f(encodeForm("name=Steve&name=Alex")) // the first value counts
 	f(encodeForm("name=Alex"))
 	f(body{"APPLICATION/JSON", []byte("\n {\"name\": \"\\u0045nder\"} \n")})
 	f(body{"multipart/form-data; boundary=x", []byte(strings.ReplaceAll("--x\nContent-Disposition: form-data; name=\"name\"\n"+
 		"Content-Type: text/plain; charset=utf-8\n\nZombie\n--x--\n", "\n", "\r\n"))})
 }
 
-// In a query there is nothing to read, but for DELETE.
+// Only DELETE reads fields from the query.
 func TestIgnoredQueries(t *testing.T) {
 	t.Parallel()
 

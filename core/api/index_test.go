@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// raw returns an answer that need not be one of the API.
+// raw returns a response that is not checked against the document.
 func (c client) raw(t *testing.T, method, path string, headers ...string) *fasthttp.Response {
 	t.Helper()
 	request, resp := new(fasthttp.Request), new(fasthttp.Response)
@@ -30,7 +30,7 @@ func TestIndex(t *testing.T) {
 	const index = `{"code":0,"message":"<text>","data":{"name":"Veneer","version":"devel","docs":"/api/docs","openapi":"/api/openapi.yaml","status":"ok"}}`
 	c.get(t, "/api").is(t, 200, index)
 	c.db.Close()
-	c.get(t, "/api").is(t, 200, index) // which was known a moment ago
+	c.get(t, "/api").is(t, 200, index) // from the cached health check
 	c.site.advance(time.Second)
 	c.get(t, "/api").is(t, 200, strings.Replace(index, "ok", "unavailable", 1))
 	want := string(c.raw(t, "GET", "/api").Body())
@@ -47,7 +47,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Browsers get pages outside /api, and programs JSON.
+// Outside /api, browsers get HTML and other clients JSON.
 func TestPages(t *testing.T) {
 	t.Parallel()
 
@@ -85,7 +85,7 @@ func TestPages(t *testing.T) {
 	}
 	f("/api", browser, 200, data, `"docs":"/api/docs"`, false)
 	f("/robots.txt", browser, 200, "text/plain; charset=utf-8", "Disallow: /api/\n", false)
-	// An unknown path of the API has JSON only.
+	// Under /api an unknown path gets JSON, also in a browser.
 	if got := c.raw(t, "GET", "/api/nothing", "Accept", browser); got.StatusCode() != 404 || string(got.Header.ContentType()) != data {
 		t.Errorf("/api/nothing: %d, %s", got.StatusCode(), got.Header.ContentType())
 	}

@@ -18,9 +18,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// startTwoNetworks starts a site, whose connections to PostgreSQL bear the name of its schema,
-// and returns clients of two networks without a token. The other one wants an answer
-// within a second.
+// startTwoNetworks starts a server and returns clients of two networks, neither signed in. Its
+// connections to PostgreSQL have the schema as application_name, so that awaitLocks finds them.
 func startTwoNetworks(t *testing.T, environ ...string) (hostile, honest client) {
 	t.Helper()
 	s := newSite(t, append(environ, "LIMIT_REQUESTS=0")...)
@@ -36,8 +35,8 @@ func startTwoNetworks(t *testing.T, environ ...string) (hostile, honest client) 
 	return c.from(t, "203.0.113.7"), c.from(t, "198.51.100.1")
 }
 
-// holdLock returns a transaction that holds what its statement locks until release is called,
-// which awaits the end of all requests that were sent meanwhile by flood.
+// holdLock runs a statement in a transaction that keeps its locks until release is called. release
+// also waits for the requests that flood has sent.
 func (s *testSite) holdLock(t *testing.T, sql string, args ...any) (flood func(want int, requests ...func()), release func()) {
 	t.Helper()
 	tx, err := postgrestest.Conn(t, s.url).Begin(t.Context())
@@ -48,7 +47,7 @@ func (s *testSite) holdLock(t *testing.T, sql string, args ...any) (flood func(w
 		t.Fatal(err)
 	}
 	var sent sync.WaitGroup
-	// flood sends requests and returns once so many of them wait for locks.
+	// flood sends requests and returns once want statements wait for locks.
 	flood = func(want int, requests ...func()) {
 		t.Helper()
 		for _, request := range requests {
@@ -64,7 +63,7 @@ func (s *testSite) holdLock(t *testing.T, sql string, args ...any) (flood func(w
 	})
 }
 
-// awaitLocks waits until so many statements of the site wait for locks.
+// awaitLocks waits until want statements of the site wait for locks.
 func (s *testSite) awaitLocks(t *testing.T, want int) {
 	t.Helper()
 	conn := postgrestest.Conn(t, s.url)
@@ -86,7 +85,7 @@ func (s *testSite) awaitLocks(t *testing.T, want int) {
 	}
 }
 
-// respondsSoon checks that a request is answered with a status, and soon.
+// respondsSoon checks the status of a response, and that it took at most 2 s.
 func (c client) respondsSoon(t *testing.T, what string, want int, send func() response) {
 	t.Helper()
 	began := time.Now()
@@ -96,7 +95,7 @@ func (c client) respondsSoon(t *testing.T, what string, want int, send func() re
 	}
 }
 
-// isOKOrUnavailable checks the answer to a hostile request: it was done, or refused for a while.
+// isOKOrUnavailable checks that a flooding request succeeded or was rejected with 503.
 func (a response) isOKOrUnavailable(t *testing.T) {
 	t.Helper()
 	if a.status != 200 && a.status != 503 {
@@ -104,8 +103,8 @@ func (a response) isOKOrUnavailable(t *testing.T) {
 	}
 }
 
-// Two hundred writes of one user, which wait for the same row, leave the connections to
-// all other users, of the same network, too.
+// Two hundred writes of one user that wait for one row leave connections to other users, of the
+// same network too.
 func TestWritesOfOneUserLeaveConnections(t *testing.T) {
 	t.Parallel()
 	hostile, honest := startTwoNetworks(t)
@@ -127,7 +126,7 @@ func TestWritesOfOneUserLeaveConnections(t *testing.T) {
 	hostile.respondsSoon(t, "a write of the same user afterwards", 200, func() response { return hostile.put(t, "/api/user", `{"nickname":"Late"}`) })
 }
 
-// However many accounts of one network wait for a row, other networks write.
+// Writes from any number of accounts of one network leave connections to other networks.
 func TestWritesOfOneNetworkLeaveConnections(t *testing.T) {
 	t.Parallel()
 	hostile, honest := startTwoNetworks(t)
@@ -146,7 +145,7 @@ func TestWritesOfOneNetworkLeaveConnections(t *testing.T) {
 	}
 }
 
-// Reads of one network that take long leave connections to others.
+// Slow reads from one network leave connections to other networks.
 func TestReadsOfOneNetworkLeaveConnections(t *testing.T) {
 	t.Parallel()
 	hostile, honest := startTwoNetworks(t)
@@ -164,8 +163,7 @@ func TestReadsOfOneNetworkLeaveConnections(t *testing.T) {
 	}
 }
 
-// Uploads of one network that take long, as they do where the store hangs, leave a slot to
-// others.
+// Uploads of one network that hang in the store leave capacity to other networks.
 func TestUploadsOfOneNetworkLeaveCapacity(t *testing.T) {
 	t.Parallel()
 	hostile, honest := startTwoNetworks(t)
@@ -179,15 +177,15 @@ func TestUploadsOfOneNetworkLeaveCapacity(t *testing.T) {
 	}
 	flood(3, uploads...)
 	file := encodePNG(t, tinyImage())
-	for range 3 { // it is refused only once it has a slot
+	for range 3 { // the file is rejected only after it was admitted
 		honest.respondsSoon(t, "an upload in another network", 422, func() response { return honest.upload(t, "name=Steve&type=steve", file) })
 	}
 }
 
-// tinyImage returns a picture that is no texture.
+// tinyImage returns a picture of no texture's size.
 func tinyImage() image.Image { return image.NewNRGBA(image.Rect(0, 0, 1, 1)) }
 
-// slowFiles are texture files whose reads last until release is closed.
+// slowFiles is a file store that blocks reads until release is closed.
 type slowFiles struct {
 	core.FileStore
 
@@ -204,8 +202,8 @@ func (f *slowFiles) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	return f.FileStore.Get(ctx, hash)
 }
 
-// A change of a texture's type reads its file. However many there are, few are read and
-// decoded at once.
+// A change of a texture's type reads and decodes its file. The number of concurrent reads is
+// bounded.
 func TestTypeChangesBoundConcurrentReads(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "LIMIT_REQUESTS=0")
@@ -230,12 +228,12 @@ func TestTypeChangesBoundConcurrentReads(t *testing.T) {
 	for files.maxReading.Load() < 3 || files.reading.Load() < files.maxReading.Load() {
 		runtime.Gosched()
 	}
-	for range 20 { // time for more, if there are
+	for range 20 { // time for more reads, if they were allowed
 		other.respondsSoon(t, "a read in another network", 200, func() response { return other.get(t, "/api/textures/"+tid) })
 	}
 	close(files.release)
 	changes.Wait()
 	if n := files.maxReading.Load(); n != 3 {
-		t.Errorf("%d files were read at once; want 3, a slot less than there are", n)
+		t.Errorf("%d files were read at once; want 3, one less than may be", n)
 	}
 }

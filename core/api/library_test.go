@@ -14,8 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// addPublicTextures puts public textures of a type straight into the library, one after
-// another, under names. Nobody has uploaded them.
+// addPublicTextures inserts public textures of a type, one for each name, without an uploader.
 func (c client) addPublicTextures(t *testing.T, kind string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -25,7 +24,7 @@ func (c client) addPublicTextures(t *testing.T, kind string, names ...string) {
 	}
 }
 
-// finds checks the names of the textures on a page, and how many there are in all.
+// finds checks the names of the textures on a page, and the total.
 func (a response) finds(t *testing.T, total int, names ...string) {
 	t.Helper()
 	var page struct {
@@ -55,7 +54,7 @@ func TestLibrary(t *testing.T) {
 	c.get(t, "/api/textures").is(t, 200, fmt.Sprintf(`{"per_page":6,"from":1,"to":1,"total":1,"total_is_lower_bound":false,"current_page":1,"last_page":1,
 		"data":[{"tid":%s,"name":"Steve","type":"steve","hash":"<hash>","size":"<integer>","uploader":%d,"public":true,"upload_at":"<time>","likes":1}]}`, tid, ann.uid))
 
-	// The list shows what has just happened, whichever core was told of it.
+	// Every core lists a change at once, also one made by another core.
 	other := c.site.serve(t)
 	other.get(t, "/api/textures").finds(t, 1, "Steve")
 	bobs := bob.texture(t, "name=Bobs+cape&type=cape", capeFile(t))
@@ -82,7 +81,7 @@ func TestLibrary(t *testing.T) {
 	f("uploader=0")
 	f("uploader=999999")
 
-	// Who is signed in sees their own private ones, too, and administrators all.
+	// A user also sees their own private textures, and an administrator all of them.
 	ann.get(t, "/api/textures").finds(t, 3, "Ann alone", "Bobs cape", "Steve")
 	ann.get(t, "/api/textures?uploader="+fmt.Sprint(bob.uid)).finds(t, 1, "Bobs cape")
 	ann.get(t, "/api/textures?type=alex&q=alone").finds(t, 1, "Ann alone")
@@ -128,14 +127,14 @@ func TestLibraryPages(t *testing.T) {
 	f("perPage=1&page=7&sort=likes", 1, 7, 7, 7, 7)
 	f("perPage=7", 7, 1, 7, 1, 1)
 	c.get(t, "/api/textures?perPage=2&page=2").finds(t, 7, "Item 5", "Item 4")
-	c.get(t, "/api/textures?perPage=2&page=2&sort=likes").finds(t, 7, "Item 5", "Item 4") // of equals the newest first
+	c.get(t, "/api/textures?perPage=2&page=2&sort=likes").finds(t, 7, "Item 5", "Item 4") // equal likes: newest first
 
 	for _, query := range []string{"page=0", "page=1667", "page=101&perPage=100", "page=10001&perPage=1", "page=x", "perPage=0", "perPage=101", "type=hat", "type=", "sort=oldest", "uploader=-1", "uploader=me", "q=ab", "q=%00abc"} {
 		field, _, _ := strings.Cut(query, "=")
 		c.get(t, "/api/textures?"+query).isError(t, 422, 4, field)
 	}
 
-	// More than are counted.
+	// More textures than are counted.
 	c.site.exec(t, `
 		INSERT INTO textures (bytes, public, type, hash, pixels, name)
 		SELECT 100, true, 'cape', sha256(n::text::bytea), sha256(n::text::bytea), 'Many' FROM generate_series(1, 10000) n`)
@@ -175,7 +174,7 @@ func TestLibrarySearch(t *testing.T) {
 	f(`k\s`, `back\slash`)
 	f(`\\\`)
 	f("zoË", "Zoë")
-	f("zoe\u0308", "Zoë") // composed in another way
+	f("zoe\u0308", "Zoë") // decomposed
 	f("écl", "ÉCLAIR")
 	f("σοφιασ", "ΣΟΦΙΑΣΜΑ")
 	f("ёжи", "ЁЖИК")
@@ -188,7 +187,7 @@ func TestLibrarySearch(t *testing.T) {
 	for _, two := range []string{"スー", "ｽｰ", "か\u3099く", "ㄅㄆ"} {
 		c.get(t, "/api/textures?q="+url.QueryEscape(two)).finds(t, 0)
 	}
-	c.get(t, "/api/textures?q="+url.QueryEscape("ae\u0301")).isError(t, 422, 4, "q") // two characters, written as three
+	c.get(t, "/api/textures?q="+url.QueryEscape("ae\u0301")).isError(t, 422, 4, "q") // two characters of three code points
 	c.get(t, "/api/textures?q=no").isError(t, 422, 4, "q")
 }
 
@@ -253,7 +252,7 @@ func TestTexture(t *testing.T) {
 	ann.get(t, "/api/textures/"+private).isError(t, 404, 3)
 }
 
-// The file stays when a texture goes: the sweep sees to it.
+// The deletion of a texture leaves its file, which the sweep deletes later.
 func TestDeleteTextureKeepsFile(t *testing.T) {
 	t.Parallel()
 
@@ -269,7 +268,7 @@ func TestDeleteTextureKeepsFile(t *testing.T) {
 	}
 }
 
-// Whether a sheet is square only its file tells.
+// Whether a skin is square is known from its file only.
 func TestChangeTypeNeedsFile(t *testing.T) {
 	t.Parallel()
 
@@ -285,6 +284,6 @@ func TestChangeTypeNeedsFile(t *testing.T) {
 	services.Textures = core.NewTextures(db, empty, s.setup.Textures, s.setup.Quotas, s.setup.Scores)
 	emptyStore := client{site: s, db: db, services: services, server: s.httpServer(t, services)}.from(t, "0.0.0.0").as(c.token)
 	emptyStore.put(t, "/api/textures/"+slim, `{"type":"steve"}`).is(t, 200, done(`{"tid":"<integer>","name":"A","type":"steve","hash":"<hash>","size":"<integer>",
-		"uploader":"<integer>","public":true,"upload_at":"<time>","likes":1}`)) // what is slim has a square sheet
+		"uploader":"<integer>","public":true,"upload_at":"<time>","likes":1}`)) // a slim skin is always square
 	emptyStore.put(t, "/api/textures/"+classic, `{"type":"alex"}`).isError(t, 503, 9)
 }

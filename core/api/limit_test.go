@@ -14,14 +14,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// rateLimit is what an answer tells a client of its limit.
+// rateLimit has the rate limit headers of a response.
 type rateLimit struct{ Limit, Remaining, Reset, RetryAfter string }
 
 func (a response) rateLimit() rateLimit {
 	return rateLimit{a.headerValue("RateLimit-Limit"), a.headerValue("RateLimit-Remaining"), a.headerValue("RateLimit-Reset"), a.headerValue("Retry-After")}
 }
 
-// hasRateLimit checks an answer's status and what it tells of the limit.
+// hasRateLimit checks the status and the rate limit headers.
 func (a response) hasRateLimit(t *testing.T, status int, want rateLimit) {
 	t.Helper()
 	if a.status != status {
@@ -35,7 +35,7 @@ func (a response) hasRateLimit(t *testing.T, status int, want rateLimit) {
 	}
 }
 
-// exhaustLimit sends requests until none is left, and checks each.
+// exhaustLimit sends so many requests, which must succeed, and one that must get 429.
 func (c client) exhaustLimit(t *testing.T, requests int) {
 	t.Helper()
 	for i := range requests {
@@ -58,17 +58,17 @@ func TestRequestsAreLimited(t *testing.T) {
 	c.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"200", "47", "4", ""})
 	c.exhaustLimit(t, 47)
 	c.get(t, "/api/user").hasRateLimit(t, 429, rateLimit{"200", "0", "4", "1"})
-	c.get(t, "/api/user").hasRateLimit(t, 429, rateLimit{"200", "0", "4", "1"}) // and that did not count
+	c.get(t, "/api/user").hasRateLimit(t, 429, rateLimit{"200", "0", "4", "1"}) // the rejected request did not count
 
-	// Fifty come back each second, to 200.
+	// Fifty a second are refilled, up to 200.
 	c.site.advance(time.Second)
 	c.exhaustLimit(t, 50)
 	c.site.advance(time.Hour)
 	c.exhaustLimit(t, 200)
 }
 
-// A user has one limit at whatever address, and whoever is not signed in has that
-// of their address.
+// A user has one limit at all addresses; a client that is not signed in has the limit of its
+// address.
 func TestRequestLimitKeys(t *testing.T) {
 	t.Parallel()
 
@@ -79,7 +79,7 @@ func TestRequestLimitKeys(t *testing.T) {
 	first.exhaustLimit(t, 1)
 	second.get(t, "/api/closet").isError(t, 429, 8)
 
-	// Others at the address, signed in or not, have limits of their own.
+	// Other users at the address, and the address itself, have their own limits.
 	other := first.signUp(t)
 	other.exhaustLimit(t, 3)
 	first.as("").exhaustLimit(t, 3)
@@ -91,16 +91,16 @@ func TestRequestLimitKeys(t *testing.T) {
 	first.as(forgery{key: "x"}.of(t, c.token)).get(t, "/api/user").isError(t, 429, 8)
 	second.as("").get(t, "/api/user").isError(t, 401, 5)
 
-	// An IPv6 client is its /64.
+	// An IPv6 client counts by its /64.
 	c.as("").from(t, "2001:db8::1").exhaustLimit(t, 3)
 	c.as("").from(t, "2001:db8::ffff:0:1").get(t, "/api/user").isError(t, 429, 8)
 	c.as("").from(t, "2001:db8:0:1::1").get(t, "/api/user").isError(t, 401, 5)
-	// An IPv4 client is the same in an IPv6 address.
+	// An IPv4-mapped IPv6 address counts as the IPv4 address.
 	c.as("").from(t, "::ffff:203.0.113.7").get(t, "/api/user").isError(t, 429, 8)
 }
 
-// Whoever holds a token that works no longer uses up nothing of the user's, and
-// costs a look-up only as often as a request may.
+// Requests with a revoked token do not use up the user's limit, and are looked up in the database
+// only within their own limit.
 func TestRequestsWithEndedTokens(t *testing.T) {
 	t.Parallel()
 
@@ -127,17 +127,17 @@ func TestRequestsWithEndedTokens(t *testing.T) {
 		t.Errorf("those beyond the limit take %d round trips; want none", n-5)
 	}
 	c.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"5", "3", "2", ""})
-	// A neighbour at the address is not signed in, either, and shares its limit.
+	// Another client at the address that is not signed in shares its limit.
 	guesser.as("").get(t, "/api/user").isError(t, 429, 8)
-	// The user is, and does not.
+	// A user at the address does not.
 	c.from(t, "203.0.113.7").get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"5", "2", "3", ""})
 
 	c.site.advance(5 * time.Second)
 	guesser.get(t, "/api/user").isError(t, 401, 5)
 }
 
-// Twenty registrations an hour from an address. What tells as much as they do
-// whether an e-mail address is taken counts with them.
+// Twenty registrations an hour for an address, together with other requests that reveal whether an
+// e-mail address is registered.
 func TestRegistrationsAreLimited(t *testing.T) {
 	t.Parallel()
 
@@ -147,7 +147,7 @@ func TestRegistrationsAreLimited(t *testing.T) {
 	first := c.from(t, "203.0.113.7")
 	first.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).hasRateLimit(t, 200, rateLimit{"20", "19", "180", ""})
 	first.post(t, "/api/auth/register", object).hasRateLimit(t, 409, rateLimit{"20", "18", "360", ""})
-	for range 25 { // what is invalid tells nothing, and is given back
+	for range 25 { // an invalid request reveals nothing and is refunded
 		first.post(t, "/api/auth/register", `{"email":"a","password":"a","nickname":"A"}`).hasRateLimit(t, 422, rateLimit{"20", "17", "540", ""})
 	}
 	first.put(t, "/api/user/email", `{"email":"c@example.com","password":"wrong"}`).hasRateLimit(t, 422, rateLimit{"20", "17", "540", ""})
@@ -171,7 +171,7 @@ func TestRegistrationsAreLimited(t *testing.T) {
 	first.post(t, "/api/auth/register", object).hasRateLimit(t, 429, rateLimit{"20", "0", "3600", "180"})
 }
 
-// Thirty uploads a minute of a user, wherever from and whatever comes of them.
+// Thirty uploads a minute for a user, from all addresses, successful or not.
 func TestUploadsAreLimited(t *testing.T) {
 	t.Parallel()
 
@@ -190,7 +190,7 @@ func TestUploadsAreLimited(t *testing.T) {
 	}
 	upload(c.from(t, "203.0.113.7")).hasRateLimit(t, 409, rateLimit{"30", "0", "60", ""})
 	upload(c).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
-	// It is refused before its body has arrived.
+	// An upload beyond the limit is rejected before its body has arrived.
 	conn, err := c.http.Dial("")
 	if err != nil {
 		t.Fatal(err)
@@ -209,14 +209,13 @@ func TestUploadsAreLimited(t *testing.T) {
 	upload(c).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
 }
 
-// What edges are told of is kept for a day: a user who renames a player for ever must not
-// fill the database.
+// Changes are kept in the change stream for a day, so their rate is limited.
 func TestChangesAreLimited(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_CHANGES=10").signUp(t)
 	path := c.player(t, "Zero")
-	tid := c.texture(t, "name=Steve&type=steve", skinFile(t, 1)) // counts as an upload
+	tid := c.texture(t, "name=Steve&type=steve", skinFile(t, 1)) // counts as an upload only
 	for i, change := range []func() response{
 		func() response { return c.put(t, path+"/name", `{"name":"One"}`) },
 		func() response { return c.put(t, path+"/textures", `{"skin":`+tid+`}`) },
@@ -257,7 +256,7 @@ func TestNoLimits(t *testing.T) {
 	}
 }
 
-// A limit that makes no sense stops the start, and is named.
+// An invalid limit is an error that names the setting.
 func TestLimitsAreChecked(t *testing.T) {
 	t.Parallel()
 

@@ -18,8 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// newMailSite returns a site of its own, whose e-mail is sent to a server of its
-// own.
+// newMailSite returns a site that sends its e-mail to the returned server.
 func newMailSite(t *testing.T, environ ...string) (*testSite, *mailtest.Server) {
 	t.Helper()
 	server := mailtest.Start(t, mailtest.Options{})
@@ -41,7 +40,7 @@ func newMailSite(t *testing.T, environ ...string) (*testSite, *mailtest.Server) 
 
 var linkPattern = regexp.MustCompile(`https://skins\.example\.org/(\w+)#token=([\w-]{43})\n`)
 
-// tokenIn returns the token of the link that a mail has, which leads to a page.
+// tokenIn returns the token of the link to a page in an e-mail.
 func tokenIn(t *testing.T, m mailtest.Mail, to, page string) string {
 	t.Helper()
 	found := linkPattern.FindStringSubmatch(m.Text)
@@ -65,7 +64,7 @@ func TestVerification(t *testing.T) {
 		anonymous.post(t, "/api/auth/verify", `{"token":"`+wrong+`"}`).isError(t, 404, 3)
 	}
 	anonymous.post(t, "/api/auth/verify", `{}`).isError(t, 422, 4, "token")
-	anonymous.post(t, "/api/auth/password", `{"token":"`+token+`","password":"correct horse"}`).isError(t, 404, 3) // it is for another purpose
+	anonymous.post(t, "/api/auth/password", `{"token":"`+token+`","password":"correct horse"}`).isError(t, 404, 3) // the token has another purpose
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "false" {
 		t.Errorf("after refusals the address is verified: %s", got)
 	}
@@ -76,7 +75,7 @@ func TestVerification(t *testing.T) {
 	anonymous.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).isError(t, 404, 3)
 	c.send(t, "POST", "/api/user/verification", body{}).isError(t, 403, 1)
 
-	// Only so many in an hour, for all cores, and a link works for a day.
+	// The number of e-mails an hour is limited across all cores, and a link expires after a day.
 	s.exec(t, "UPDATE users SET verified = false")
 	c.send(t, "POST", "/api/user/verification", body{}).is(t, 200, emptySuccess)
 	otherServer := s.serve(t).as(c.token)
@@ -92,7 +91,7 @@ func TestVerification(t *testing.T) {
 	anonymous.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).is(t, 200, emptySuccess)
 }
 
-// Who registers is sent a link unasked.
+// A registration sends a link that verifies the address.
 func TestRegistrationSendsVerification(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t)
@@ -120,9 +119,9 @@ func TestResetPassword(t *testing.T) {
 	}
 	reset("short").isError(t, 422, 4, "password")
 	anonymous.post(t, "/api/auth/password", `{"password":"correct horse"}`).isError(t, 422, 4, "token")
-	anonymous.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).isError(t, 404, 3) // it is for another purpose
+	anonymous.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).isError(t, 404, 3) // the token has another purpose
 	c.works(t, true)
-	token = `\t` + token + `\r\n` // as it may be copied
+	token = `\t` + token + `\r\n` // white space of a copied token
 	reset(" correct horse ").is(t, 200, emptySuccess)
 	for _, session := range []client{c, other} {
 		session.works(t, false)
@@ -133,11 +132,11 @@ func TestResetPassword(t *testing.T) {
 	anonymous.logIn(t, "user1@example.com", "another horse").isError(t, 401, 5)
 	c = c.as(anonymous.logIn(t, "user1@example.com", " correct horse ").field(t, "token"))
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
-		t.Errorf("who reads the mail of an address has it verified: %s", got)
+		t.Errorf("after a reset by mail the address is verified: %s", got)
 	}
 
-	// A link works for an hour, and not when the password is another by then.
-	server.Await(t, 2) // that the password was changed
+	// A link expires after an hour, and with a change of the password.
+	server.Await(t, 2) // the notice of the change
 	anonymous.send(t, "POST", "/api/auth/reset", encodeForm("email=user1@example.com")).is(t, 200, emptySuccess)
 	token = tokenIn(t, server.Await(t, 3)[2], "user1@example.com", "reset")
 	s.advance(time.Hour)
@@ -147,14 +146,13 @@ func TestResetPassword(t *testing.T) {
 	reset("another horse").isError(t, 404, 3)
 }
 
-// Nothing that those who are not signed in are told shows whether there is an
-// account, and nothing that they have done depends on it: not even a lock on all
-// accounts holds them up.
+// Without a token, no response reveals whether an account exists, and the work behind it does not
+// depend on that: not even a lock on all accounts delays it.
 func TestResponsesDoNotRevealAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "LIMIT_REQUESTS=0", "LIMIT_RESETS=0", "LIMIT_REGISTRATIONS=0", "REGISTRATION=confirm")
 	c := s.serve(t).signUp(t).signUp(t).as("")
-	s.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.uid) // the second one
+	s.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.uid) // the second user
 	lock, err := postgrestest.Conn(t, s.url).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +184,7 @@ func TestResponsesDoNotRevealAccounts(t *testing.T) {
 	}
 }
 
-// registered is the answer to a user who was added.
+// registered is the body of a response with a new user.
 const registered = `{"code":0,"message":"<text>","data":{"token":"<jwt>","token_type":"Bearer","expires_in":3600,"user":%s}}`
 
 func TestRegistrationWithConfirmation(t *testing.T) {
@@ -208,7 +206,7 @@ func TestRegistrationWithConfirmation(t *testing.T) {
 		t.Errorf("there are %d users before the confirmation; want 1", n)
 	}
 
-	// What is wrong, or taken meanwhile, costs nothing.
+	// A failed confirmation does not use up the link.
 	verify(token).isError(t, 422, 4, "password")
 	verify(token+`,"password":"short"`).isError(t, 422, 4, "password")
 	verify(token+`,"password":"short","nickname":"","player_name":"-"`).isError(t, 422, 4, "nickname", "password", "player_name")
@@ -228,7 +226,7 @@ func TestRegistrationWithConfirmation(t *testing.T) {
 		t.Errorf("the players are %s", players.body)
 	}
 
-	// The names may be others than those that were registered.
+	// The confirmation may change the names of the registration.
 	register("ann@example.com", "Ann_1").is(t, 202, emptySuccess)
 	token = tokenIn(t, server.Await(t, 2)[1], "ann@example.com", "verify")
 	a = c.send(t, "POST", "/api/auth/verify", encodeForm("token="+token+"&password=correct+horse&nickname=+Ann&player_name="))
@@ -236,7 +234,7 @@ func TestRegistrationWithConfirmation(t *testing.T) {
 		t.Errorf("the nickname is %s, the players %s; want Ann without players", nickname, players.body)
 	}
 
-	// Who has the address is told, and keeps account and password.
+	// A registration with a registered address sends an e-mail to its user, and changes nothing.
 	register("ZOE@example.com", "Other").is(t, 202, emptySuccess)
 	mail := server.Await(t, 3)[2]
 	if mail.To != "Zoe@example.com" || linkPattern.MatchString(mail.Text) || !strings.Contains(mail.Text, "There is one with it already") {
@@ -245,8 +243,9 @@ func TestRegistrationWithConfirmation(t *testing.T) {
 	zoe.works(t, true)
 }
 
-// A stranger who registers an address first, as often as mails may go there, gets nothing
-// by it: any of the links makes the account of the owner, who reads them.
+// A third party that registers another person's address, as often as e-mails are sent there, gains
+// nothing: every link in them creates the account with the password that the reader of the mailbox
+// chooses.
 func TestRegistrationByThirdParty(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t, "REGISTRATION=confirm", "MAIL_PER_HOUR=3")
@@ -259,7 +258,7 @@ func TestRegistrationByThirdParty(t *testing.T) {
 		register("the stranger's")
 	}
 	mails := server.Await(t, 3)
-	register("the owner's own") // of which no mail comes any more
+	register("the owner's own") // beyond the limit, so no e-mail is sent
 	if n := s.count(t, "SELECT count(*) FROM registrations WHERE password_hash IS NOT NULL"); n != 0 {
 		t.Errorf("%d passwords are kept", n)
 	}
@@ -297,8 +296,8 @@ func TestEmailChangeNotifiesOldAddress(t *testing.T) {
 	}
 }
 
-// Users are told of every change of their password, whoever makes it, and of nothing that
-// changes nothing.
+// Every change of a password sends an e-mail to the user, also an administrator's; a failed one
+// sends none.
 func TestPasswordChangeSendsMail(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t)
@@ -328,8 +327,8 @@ func TestPasswordChangeSendsMail(t *testing.T) {
 	}
 }
 
-// Where registrations must be confirmed, so must changes of an address, which then
-// tell nothing either.
+// Where registrations must be confirmed, changes of an address must be, too, and do not reveal
+// whether an address is registered.
 func TestEmailChangeWithConfirmation(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t, "REGISTRATION=confirm", "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0")
@@ -403,12 +402,12 @@ func TestWithoutMail(t *testing.T) {
 		}
 	}
 	if n := c.site.count(t, "SELECT count(*) FROM mails"); n != 0 {
-		t.Errorf("%d mails wait that nobody will send", n)
+		t.Errorf("%d mails are queued on a site that sends none", n)
 	}
 }
 
-// link gives the client's user a link of a purpose, as if it was mailed, and
-// returns its token.
+// link inserts a link of a purpose for the client's user, as if it had been mailed, and returns its
+// token.
 func (c client) link(t *testing.T, purpose core.Purpose) string {
 	t.Helper()
 	token := string(purpose) + " token"
@@ -418,8 +417,7 @@ func (c client) link(t *testing.T, purpose core.Purpose) string {
 	return token
 }
 
-// registrationLink registers somebody as if they had to confirm it, and returns the
-// token of the link.
+// registrationLink inserts a registration to be confirmed, and returns the token of its link.
 func (c client) registrationLink(t *testing.T, name string) string {
 	t.Helper()
 	token, email := name+" token", name+"@example.com"
@@ -432,7 +430,7 @@ func (c client) registrationLink(t *testing.T, name string) string {
 	return token
 }
 
-// recordMail tries what becomes of links in e-mails.
+// recordMail records the responses to requests about links in e-mails.
 func recordMail(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup

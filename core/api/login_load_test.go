@@ -14,17 +14,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// heap returns how many bytes the heap's objects take.
+// heap returns the size of the heap's objects in bytes.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// Hundreds who log in at once cannot take all memory: as many passwords are hashed
-// at once as there are processors, some wait, and the rest are told to come back.
-// Nobody is counted as having failed.
-// It measures the memory of the whole process, so no other test may run.
+// Hundreds of concurrent log-ins do not exhaust memory: as many passwords are hashed at once as
+// there are processors, some requests wait, and the others get 503. None of them counts as failed.
+// The test measures the memory of the whole process, so it does not run in parallel.
 func TestConcurrentLoginsBoundMemory(t *testing.T) {
 	testenv.SkipShort(t)
 	c := newUser(t, "LIMIT_REQUESTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0", "WORK_TIMEOUT=5m")
@@ -34,7 +33,7 @@ func TestConcurrentLoginsBoundMemory(t *testing.T) {
 	}
 	serveListener(t, c.server, listener)
 	processors := runtime.GOMAXPROCS(0)
-	capacity := processors * 33 / 2 // for one network
+	capacity := processors * 33 / 2 // of one network
 	clients := max(200, 6*capacity)
 	c.http = &fasthttp.HostClient{Addr: listener.Addr().String(), MaxConns: clients}
 
@@ -78,9 +77,9 @@ func TestConcurrentLoginsBoundMemory(t *testing.T) {
 		}
 	}
 	if statuses[200] < capacity || statuses[503] == 0 {
-		t.Errorf("of %d log-ins %v were answered; want at least the %d for whom there is a place, and not all", clients, statuses, capacity)
+		t.Errorf("of %d log-ins the statuses are %v; want at least %d times 200, and some 503", clients, statuses, capacity)
 	}
-	// A hash takes 19 MiB, and what is no longer used stays for a while.
+	// A hash takes 19 MiB, and garbage stays for a while.
 	if grown, bound := <-peak-before, uint64(4*processors*19<<20+64<<20); grown > bound {
 		t.Errorf("the heap grew by %d MiB; want at most %d", grown>>20, bound>>20)
 	}
@@ -92,8 +91,8 @@ func TestConcurrentLoginsBoundMemory(t *testing.T) {
 	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
 }
 
-// However fast a network guesses passwords, log-ins from other networks have places.
-// It takes all processors for a while, so it is long.
+// Password guesses of one network leave capacity to log-ins from other networks. The test keeps all
+// processors busy, so it runs only with the long ones.
 func TestLoginsOfOneNetworkLeaveCapacity(t *testing.T) {
 	testenv.SkipShort(t)
 	hostile, honest := startTwoNetworks(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
@@ -122,7 +121,7 @@ func TestLoginsOfOneNetworkLeaveCapacity(t *testing.T) {
 			}
 		})
 	}
-	<-refused // its places are taken
+	<-refused // the hostile network has used up its share
 	for range 5 {
 		began := time.Now()
 		a := honest.logIn(t, email, rightPassword)

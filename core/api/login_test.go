@@ -27,13 +27,13 @@ const (
 	wrongPassword = "wrong horse"
 )
 
-// isToken checks that an answer is a token.
+// isToken checks that the response is a token.
 func (a response) isToken(t *testing.T) {
 	t.Helper()
 	a.is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
 }
 
-// isRateLimited checks that an answer asks to wait for so many seconds.
+// isRateLimited checks that the response is a 429 with Retry-After.
 func (a response) isRateLimited(t *testing.T, seconds string) {
 	t.Helper()
 	a.isError(t, 429, 8)
@@ -42,13 +42,13 @@ func (a response) isRateLimited(t *testing.T, seconds string) {
 	}
 }
 
-// failures returns how many log-ins count as failed.
+// failures returns the number of failed log-ins that count.
 func (s *testSite) failures(t *testing.T) int {
 	t.Helper()
 	return s.count(t, "SELECT count(*) FROM login_failures")
 }
 
-// addFailures has log-ins with an e-mail, one from each of so many addresses, fail now.
+// addFailures inserts failed log-ins with an e-mail address, each from another client address.
 func (s *testSite) addFailures(t *testing.T, email string, times int) {
 	t.Helper()
 	account := sha256.Sum256([]byte(casefold.Key(email)))
@@ -57,8 +57,8 @@ func (s *testSite) addFailures(t *testing.T, email string, times int) {
 		SELECT true, $1, $2, inet '198.18.0.0' + n FROM generate_series(1, $3::bigint) n`, s.clock(), account[:], times)
 }
 
-// newUser returns a client who is signed out, on a site with one user, who has a
-// password and has signed in at home.
+// newUser returns a client that is not signed in, on a site with one user with a password and a
+// log-in from homeNetwork.
 func newUser(t *testing.T, environ ...string) client {
 	t.Helper()
 	c := start(t, environ...).signUp(t)
@@ -68,8 +68,8 @@ func newUser(t *testing.T, environ ...string) client {
 
 const knownEmail, unknownEmail = "user1@example.com", "nobody@example.com"
 
-// Ten failures with an e-mail from an address in a quarter of an hour, and no more;
-// whether there is an account or not, and at whichever server.
+// Ten failures in 15 minutes with an e-mail address from a client address, at all servers together,
+// whether or not there is an account.
 func TestLoginLimitPerPair(t *testing.T) {
 	t.Parallel()
 
@@ -93,10 +93,11 @@ func TestLoginLimitPerPair(t *testing.T) {
 	}
 	known, unknown := transcript(knownEmail), transcript(unknownEmail)
 	if !bytes.Equal(known, unknown) {
-		t.Errorf("the answers tell whether there is an account:\n%s\n%s", known, unknown)
+		t.Errorf("the responses reveal whether there is an account:\n%s\n%s", known, unknown)
 	}
 
-	// Neither others at the address nor the user elsewhere have to wait.
+	// Other e-mail addresses from the same client address do not wait, nor does the same one from
+	// another.
 	first.logIn(t, "another@example.com", wrongPassword).isError(t, 401, 5)
 	second.logIn(t, knownEmail, rightPassword).isToken(t)
 
@@ -110,13 +111,13 @@ func TestLoginLimitPerPair(t *testing.T) {
 	first.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
 }
 
-// Whatever log-ins others have made fail, who resets the password by mail can sign in
-// from there.
+// After a reset of the password by mail, its address can log in despite the failures of other
+// clients.
 func TestPasswordResetEndsLockout(t *testing.T) {
 	t.Parallel()
 
 	c := newUser(t)
-	// failHere has log-ins from an address fail now, with an e-mail each.
+	// failHere inserts failed log-ins from an address, each with another e-mail address.
 	failHere := func(address string, emails ...string) {
 		t.Helper()
 		for _, email := range emails {
@@ -149,8 +150,8 @@ func TestPasswordResetEndsLockout(t *testing.T) {
 	c.from(t, "2001:db8:1:3::1").logIn(t, knownEmail, "third horse").isError(t, 429, 8)
 	c.from(t, "2001:db8:1:2:ffff::9").logIn(t, knownEmail, "third horse").isToken(t)
 
-	// From then on guesses count as they do elsewhere, and in an hour those with other
-	// e-mails, too.
+	// After that, failures count as before, and after an hour those with other e-mail addresses,
+	// too.
 	for range 10 {
 		first.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
 	}
@@ -160,7 +161,7 @@ func TestPasswordResetEndsLockout(t *testing.T) {
 	first.logIn(t, knownEmail, "third horse").isError(t, 429, 8)
 }
 
-// The last failure ends the wait that the first one began, not all at once.
+// Each failure expires by itself, so one more attempt is possible when the first has expired.
 func TestLoginFailuresExpireIndividually(t *testing.T) {
 	t.Parallel()
 
@@ -174,8 +175,8 @@ func TestLoginFailuresExpireIndividually(t *testing.T) {
 	c.logIn(t, knownEmail, rightPassword).isRateLimited(t, "600")
 }
 
-// 200 failures from an address in a quarter of an hour, with whatever e-mails. An
-// IPv6 client has its whole /64.
+// 200 failures in 15 minutes from a client address, with any e-mail addresses. An IPv6 client
+// counts by its /64.
 func TestLoginLimitPerAddress(t *testing.T) {
 	t.Parallel()
 
@@ -200,8 +201,8 @@ func TestLoginLimitPerAddress(t *testing.T) {
 	f(c, "203.0.113.9", "::ffff:203.0.113.9", "203.0.113.10")
 }
 
-// After 100 failures with an e-mail in an hour, from anywhere, those wait longer
-// and longer who never signed in to it. Those who have need not.
+// After 100 failures an hour with an e-mail address, from all addresses together, log-ins from
+// addresses that the user never signed in from wait longer and longer. Others do not wait.
 func TestLoginLimitPerAccount(t *testing.T) {
 	t.Parallel()
 
@@ -230,7 +231,7 @@ func TestLoginLimitPerAccount(t *testing.T) {
 			known.logIn(t, email, wrongPassword).isRateLimited(t, "16")
 		}
 
-		// The delay ends, however many failures there are, and so does their hour.
+		// The delay is bounded, and the failures expire after their hour.
 		c.site.addFailures(t, email, 200)
 		guess().isRateLimited(t, "900")
 		c.site.advance(15 * time.Minute)
@@ -240,14 +241,14 @@ func TestLoginLimitPerAccount(t *testing.T) {
 		guess().isError(t, 401, 5)
 		guess().isError(t, 401, 5)
 	}
-	// Who has got through once is known.
+	// After a successful log-in the address is known.
 	guest := c.from(t, "203.0.113.200")
 	guest.logIn(t, knownEmail, rightPassword).isToken(t)
 	c.site.addFailures(t, knownEmail, 150)
 	guest.logIn(t, knownEmail, rightPassword).isToken(t)
 }
 
-// Only failures count: not the right password, nor a ban, nor what is no log-in.
+// Only failures count: not a right password, a ban, or an invalid request.
 func TestOnlyFailuresCount(t *testing.T) {
 	t.Parallel()
 
@@ -266,7 +267,7 @@ func TestOnlyFailuresCount(t *testing.T) {
 		t.Errorf("%d log-ins count as failed; want none", n)
 	}
 
-	// A success forgives itself, and nothing before it.
+	// A success removes its own attempt from the count, and no earlier failure.
 	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
 	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
 	c.logIn(t, knownEmail, rightPassword).isToken(t)
@@ -274,7 +275,7 @@ func TestOnlyFailuresCount(t *testing.T) {
 	c.logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
 }
 
-// Whoever has somebody's token can try passwords in other places, too. They count
+// With a stolen token, passwords can be tried at other routes. All of these failures count
 // together.
 func TestWrongCurrentPasswordsCountAsFailures(t *testing.T) {
 	t.Parallel()
@@ -301,7 +302,7 @@ func TestWrongCurrentPasswordsCountAsFailures(t *testing.T) {
 		t.Errorf("%d users have the e-mail address; want the one", n)
 	}
 
-	// Right ones do not count, also when what they are shown for cannot be done.
+	// Right passwords do not count, also when the change fails for another reason.
 	c.site.advance(15 * time.Minute)
 	c.site.exec(t, "DELETE FROM login_failures")
 	c.signUp(t)
@@ -311,15 +312,14 @@ func TestWrongCurrentPasswordsCountAsFailures(t *testing.T) {
 		if a := c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, password))); a.status != 200 {
 			t.Errorf("%s is answered with %d %s", a.request, a.status, a.body)
 		}
-		password = "another horse" // by the first change
+		password = "another horse" // set by the first change
 	}
 	if n := c.site.failures(t); n != 0 {
 		t.Errorf("%d right passwords count as failures", n)
 	}
 }
 
-// However many guess at once, at however many servers, just ten passwords are
-// tried.
+// Of any number of concurrent guesses, at all servers, only ten are checked.
 func TestConcurrentGuesses(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -342,8 +342,7 @@ func TestConcurrentGuesses(t *testing.T) {
 	}
 }
 
-// However many log in at once with the right password, nobody is told to wait as
-// those are who guess.
+// Concurrent log-ins with the right password get no 429, unlike guesses.
 func TestConcurrentLogins(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -381,8 +380,8 @@ func TestNoLoginLimits(t *testing.T) {
 	c.logIn(t, knownEmail, rightPassword).isToken(t)
 }
 
-// Of changes at once that show the right password, none is refused because another
-// one has replaced its hash meanwhile.
+// Of concurrent changes with the right password, none fails because another one has replaced the
+// hash.
 func TestConcurrentPasswordChangesRehash(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -408,7 +407,7 @@ func TestConcurrentPasswordChangesRehash(t *testing.T) {
 	}
 }
 
-// A spoofed X-Forwarded-For gives nobody more guesses.
+// A spoofed X-Forwarded-For allows no more guesses.
 func TestSpoofedAddresses(t *testing.T) {
 	t.Parallel()
 
@@ -433,8 +432,8 @@ func TestSpoofedAddresses(t *testing.T) {
 	}
 }
 
-// Behind a trusted proxy counts whom it names, and nobody whom the client may have
-// named before.
+// Behind a trusted proxy the address that the proxy adds counts, and not those before it, which the
+// client may have sent.
 func TestForwardedAddresses(t *testing.T) {
 	t.Parallel()
 
@@ -455,17 +454,17 @@ func TestForwardedAddresses(t *testing.T) {
 
 	f("10.0.0.1", "203.0.113.7", "203.0.113.7")
 	f("10.0.0.2", "198.51.100.1, 203.0.113.7", "203.0.113.7")
-	f("10.0.0.1", "198.51.100.2, 203.0.113.7", "203.0.113.7")           // which has to wait
-	f("10.0.0.1", "198.51.100.3, 203.0.113.7, 10.9.9.9", "203.0.113.7") // behind two proxies, too
+	f("10.0.0.1", "198.51.100.2, 203.0.113.7", "203.0.113.7")           // this address has to wait
+	f("10.0.0.1", "198.51.100.3, 203.0.113.7, 10.9.9.9", "203.0.113.7") // two proxies
 	f("10.0.0.1", "203.0.113.7, 203.0.113.8", "203.0.113.8")
 	f("2001:db8:ffff::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64")
 	f("2001:db8:ffff::1", "2001:db8:1:2::1", "2001:db8:1:2::/64")
 	f("2001:db8:ffff::1", "2001:db8:1:2::2", "2001:db8:1:2::/64")
-	f("10.0.0.1", "203.0.113.20:40001", "203.0.113.20") // some gateways add the port
+	f("10.0.0.1", "203.0.113.20:40001", "203.0.113.20") // some gateways append the port
 	f("10.0.0.1", "203.0.113.20:40002, 10.9.9.9:443,", "203.0.113.20")
 	f("10.0.0.1", "[2001:db8:2::1]:4711", "2001:db8:2::/64")
 	f("10.0.0.1", "nonsense", "10.0.0.1")
-	// Who is no proxy speaks for itself only.
+	// X-Forwarded-For of an untrusted peer is ignored.
 	f("198.51.100.9", "203.0.113.9", "198.51.100.9")
 	f("198.51.100.9", "10.0.0.1", "198.51.100.9")
 	f("198.51.100.9", "203.0.113.10", "198.51.100.9")

@@ -7,8 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// No name comes in that cannot be seen, or that shows in another order than it is
-// written, whoever gives it to what. A player's can be asked for at an edge.
+// Every route rejects names that are invisible or change the direction of text. A player's name
+// must also be usable in a path of edge.
 func TestNamesArePrintable(t *testing.T) {
 	t.Parallel()
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "PLAYER_NAME_PATTERN=.+").signUpAs(t, core.SuperAdministrator)

@@ -51,7 +51,7 @@ func TestNotifications(t *testing.T) {
 	c.site.exec(t, "UPDATE messages SET sent_at = '2024-05-06 23:59:59.999+02'")
 	c.get(t, "/api/user/notifications").is(t, 200, `[{"id":"<uuid>","title":"Third"},{"id":"<uuid>","title":"Second <b>"},{"id":"<uuid>","title":"First"}]`)
 
-	// Reading one takes it from the list; it can be read again.
+	// A read notification leaves the list, and can be read again.
 	ids := c.unread(t)
 	const second = `{"title":"Second <b>","content":"<p>Two <strong>words</strong></p>\n","time":"2024-05-06 21:59:59"}`
 	c.read(t, ids[1]).is(t, 200, second)
@@ -61,7 +61,7 @@ func TestNotifications(t *testing.T) {
 		t.Errorf("%d notifications are read; want 1", n)
 	}
 
-	// Who was told the same has read nothing.
+	// The same notification stays unread for other users.
 	otherUser := c.signUp(t)
 	if n, err := c.services.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"); n != 2 || err != nil {
 		t.Fatalf("sent to %d users, %v", n, err)
@@ -83,12 +83,12 @@ func TestReadNotificationRefuses(t *testing.T) {
 		c.read(t, id).isError(t, 404, 3)
 	}
 	if got := otherUser.unread(t); len(got) != 1 {
-		t.Errorf("%d of the stranger's notifications are unread; want 1", len(got))
+		t.Errorf("%d of another user's notifications are unread; want 1", len(got))
 	}
 }
 
-// The longest content is accepted in every way to write it: an emoji takes 12 bytes in JSON
-// with escapes, and in a form.
+// The longest content is accepted in every encoding: an emoji takes 12 bytes as JSON escapes and in
+// a form.
 func TestLongestAnnouncement(t *testing.T) {
 	t.Parallel()
 
@@ -117,7 +117,7 @@ func TestLongestAnnouncement(t *testing.T) {
 	send(encodeJSON(`{"to":"all","title":"T","content":"`+strings.Repeat("x", 400_000)+`"}`)).isError(t, 413, 4)
 }
 
-// What administrators announce is for all, for normal users, or for one.
+// Administrators send notifications to all users, to normal users, or to one.
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
 
@@ -156,7 +156,7 @@ func TestAnnounce(t *testing.T) {
 		`notification.send users:all {"title": "To all", "users": 3}`,
 	)
 
-	// Each reads it for themself.
+	// Each recipient has their own read state.
 	ids := ann.unread(t)
 	ann.read(t, ids[2]).is(t, 200, `{"title":"To all","content":"<p>A <strong>word</strong>\nand more</p>\n","time":"<time>"}`)
 	ann.read(t, ids[2]).is(t, 200, `{"title":"To all","content":"<p>A <strong>word</strong>\nand more</p>\n","time":"<time>"}`)
@@ -187,8 +187,7 @@ func TestAnnounce(t *testing.T) {
 	admin.send(t, "POST", "/api/admin/notifications", encodeForm("to=all&title=T&content=a%0D%0Ab")).is(t, 200, `{"code":0,"message":"<text>","data":{"users":4}}`)
 }
 
-// Whoever writes a notification, in the reader's browser it runs nothing and
-// imitates nothing.
+// The HTML of a notification runs no scripts and contains no elements that imitate the site.
 func TestNotificationsAreSanitized(t *testing.T) {
 	t.Parallel()
 
@@ -226,7 +225,7 @@ func TestNotificationsAreSanitized(t *testing.T) {
 	}
 }
 
-// harmful is what the HTML of a notification must not have.
+// harmful matches what the HTML of a notification must not contain.
 var harmful = regexp.MustCompile(`<(script|iframe|style|form|input|svg|div)|<[^>]*\s(on\w+|style|id|class)=|<[^>]*\s(href|src)="?(java|vbscript|data|x)`)
 
 func TestNotificationsAreMarkdown(t *testing.T) {
@@ -251,11 +250,11 @@ func TestNotificationsAreMarkdown(t *testing.T) {
 	f("[mail](mailto:help@example.com)", `<p><a href="mailto:help@example.com" rel="nofollow">mail</a></p>`)
 	f("![skin](https://example.com/a.png)", `<p><img src="https://example.com/a.png" alt="skin"></p>`)
 	f("| a | b |\n|---|--:|\n| 1 | 2 |", "<table>\n<thead>\n<tr>\n<th>a</th>\n<th align=\"right\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>1</td>\n<td align=\"right\">2</td>\n</tr>\n</tbody>\n</table>")
-	f("- [x] done", "<ul>\n<li>[x] done</li>\n</ul>") // a checkbox would be a form's
+	f("- [x] done", "<ul>\n<li>[x] done</li>\n</ul>") // a checkbox would be a form element
 	f("Zoë & 🦊 < 5", "<p>Zoë &amp; 🦊 &lt; 5</p>")
 }
 
-// What a notification may say is bounded, and told field by field.
+// Titles and contents are validated, with an error for each field.
 func TestSendRefuses(t *testing.T) {
 	t.Parallel()
 

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// playerJSON is a player of the client as the API writes it.
+// playerJSON returns a player of the client as the API writes it.
 func (c client) playerJSON(path, name, skin, cape string) string {
 	return fmt.Sprintf(`{"pid":%s,"uid":%d,"uuid":"<uuid>","name":"%s","tid_skin":%s,"tid_cape":%s,"last_modified":"<time>"}`,
 		strings.TrimPrefix(path, "/api/players/"), c.uid, name, skin, cape)
 }
 
-// outfit is the TIDs of what a player wears.
+// outfit has the tids of a player's textures.
 type outfit struct{ skin, cape string }
 
-// outfit returns what the client's player of a name wears.
+// outfit returns the textures of the client's player of a name.
 func (c client) outfit(t *testing.T, name string) outfit {
 	t.Helper()
 	var players []struct {
@@ -37,7 +37,7 @@ func (c client) outfit(t *testing.T, name string) outfit {
 	return outfit{}
 }
 
-// done is an envelope with data.
+// done returns an envelope with data.
 func done(data string) string { return `{"code":0,"message":"<text>","data":` + data + `}` }
 
 func TestPlayers(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAddPlayerBodyFormats(t *testing.T) {
 	}
 }
 
-// names are what no player may be called.
+// names are bodies with invalid names of players.
 var names = []string{
 	`{}`, `{"name":null}`, `{"name":""}`, `{"name":"ab"}`, `{"name":"abcdefghijklmnopq"}`, `{"name":"a b"}`, `{"name":"Steve-99"}`, `{"name":"Zoë"}`,
 	`{"name":"Ste\u0000ve"}`, `{"name":"Ste\nve"}`, `{"name":5}`, `{"name":12345}`, `{"name":["Steve"]}`, `{"name":true}`,
@@ -116,12 +116,12 @@ func TestRenamePlayer(t *testing.T) {
 
 	first := c.put(t, steve+"/name", `{"name":" Herobrine "}`)
 	first.is(t, 200, done(c.playerJSON(steve, "Herobrine", "0", "0")))
-	second := c.send(t, "PUT", steve+"/name", encodeForm("name=HEROBRINE")) // one's own name in another case
+	second := c.send(t, "PUT", steve+"/name", encodeForm("name=HEROBRINE")) // the player's own name in another case
 	second.is(t, 200, done(c.playerJSON(steve, "HEROBRINE", "0", "0")))
 	if uuid(first) != uuid(second) {
 		t.Errorf("the UUID was %s, and is %s after a new name", uuid(first), uuid(second))
 	}
-	c.player(t, "Steve") // the name is free
+	c.player(t, "Steve") // the name is free again
 
 	for _, name := range names {
 		c.put(t, steve+"/name", name).isError(t, 422, 4, "name")
@@ -164,7 +164,7 @@ func TestDeletePlayer(t *testing.T) {
 	c.delete(t, steve).is(t, 200, `{"code":0,"message":"<text>"}`)
 	c.delete(t, steve).isError(t, 404, 3)
 	c.get(t, "/api/players").is(t, 200, `[]`)
-	c.player(t, "Steve") // the name is free
+	c.player(t, "Steve") // the name is free again
 }
 
 func TestApplyTextures(t *testing.T) {
@@ -225,7 +225,7 @@ func TestApplyTexturesRefuses(t *testing.T) {
 	dress(`{"skin":`+skin+`,"cape":`+skin+`}`).isError(t, 422, 4, "cape")
 	c.get(t, "/api/players").is(t, 200, `[`+c.playerJSON(steve, "Steve", "0", "0")+`]`)
 
-	// What lies in one's closet may be worn.
+	// A private texture in the closet may be applied.
 	c.site.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, (SELECT max(tid) FROM textures), false, 'Gift')", c.uid)
 	dress(`{"skin":`+private+`}`).is(t, 200, done(c.playerJSON(steve, "Steve", private, "0")))
 }
@@ -258,7 +258,7 @@ func TestRemoveTextures(t *testing.T) {
 	f("?type=cape", body{}, "skin")
 	f("?type%5B%5D=skin&type%5B%5D=cape", body{}, "")
 
-	// Slots by their presence, whatever their value.
+	// Slots named by the presence of a field, with any value.
 	f("", encodeJSON(`{"skin":true}`), "cape")
 	f("", encodeJSON(`{"skin":false}`), "cape")
 	f("", encodeJSON(`{"cape":null}`), "skin")
@@ -271,10 +271,10 @@ func TestRemoveTextures(t *testing.T) {
 	f("?skin=&cape", body{}, "")
 	f("?skin=1", encodeJSON(`{"cape":1}`), "")
 
-	// When there is a list, it alone counts.
+	// The list takes precedence.
 	f("", encodeJSON(`{"type":["skin"],"cape":1}`), "cape")
 
-	// Nothing to take off is no fault.
+	// Empty slots are no error.
 	c.delete(t, steve+"/textures?skin&cape").is(t, 200, done(c.playerJSON(steve, "Steve", "0", "0")))
 	c.delete(t, steve+"/textures?skin&cape").is(t, 200, done(c.playerJSON(steve, "Steve", "0", "0")))
 }

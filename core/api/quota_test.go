@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// totals counts all that users have, and the files of textures, and adds up
-// their scores.
+// totals returns the numbers of players, textures, closet items, likes and files, and the sum of
+// all scores.
 func (s *testSite) totals(t *testing.T) [6]int {
 	t.Helper()
 	files := 0
@@ -21,8 +21,7 @@ func (s *testSite) totals(t *testing.T) [6]int {
 	}
 }
 
-// isRefusedUnchanged does something that is refused, and checks that nobody has more or
-// less after it.
+// isRefusedUnchanged sends a request that must get 403, and checks that the totals stay the same.
 func (s *testSite) isRefusedUnchanged(t *testing.T, code int, do func() response) {
 	t.Helper()
 	before := s.totals(t)
@@ -47,7 +46,7 @@ func TestClosetItemQuota(t *testing.T) {
 	add(second)
 	c.site.isRefusedUnchanged(t, 1, func() response { return add(third) })
 	add(second).isError(t, 409, 2, "tid")
-	c.site.isRefusedUnchanged(t, 1, func() response { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) }) // it would lie there too
+	c.site.isRefusedUnchanged(t, 1, func() response { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) }) // an upload adds an item, too
 	c.delete(t, "/api/closet/"+first)
 	add(third).is(t, 200, `{"code":0,"message":"<text>"}`)
 }
@@ -69,7 +68,7 @@ func TestTextureBytesQuota(t *testing.T) {
 	c := s.serve(t).signUp(t)
 	c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	c.signUp(t).texture(t, "name=N&type=steve&public=false", skinFile(t, 2))
-	// Room for the one, and for a byte less than the other.
+	// The quota fits the first file, and the second but for one byte.
 	s.setup.Quotas.TextureBytes = int64(s.count(t, "SELECT sum(bytes) - 1 FROM textures"))
 	c = s.serve(t).as(c.token)
 	s.isRefusedUnchanged(t, 1, func() response { return c.upload(t, "name=N&type=steve&public=false", skinFile(t, 2)) })
@@ -87,8 +86,8 @@ func TestRegistrationRewards(t *testing.T) {
 	}
 }
 
-// What costs is refused to who cannot pay, and changes nothing then; what is
-// refused for another reason costs nothing.
+// A request that costs more than the user's score gets 403 and changes nothing; one that fails for
+// another reason costs nothing.
 func TestScores(t *testing.T) {
 	t.Parallel()
 
@@ -111,14 +110,14 @@ func TestScores(t *testing.T) {
 		s.isRefusedUnchanged(t, 7, do)
 		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, cost)
 		if a := do(); a.status != 200 {
-			t.Errorf("who can just pay is answered with %d %s", a.status, a.body)
+			t.Errorf("a request that costs the whole score is answered with %d %s", a.status, a.body)
 		}
 		if got := c.score(t); got != 0 {
 			t.Errorf("after paying all, the score is %d", got)
 		}
 		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, 10*cost)
 		if a := do(); a.status != 409 {
-			t.Errorf("what is there already is answered with %d %s", a.status, a.body)
+			t.Errorf("a duplicate is answered with %d %s", a.status, a.body)
 		}
 		if got := c.score(t); got != 10*cost {
 			t.Errorf("a refusal costs: the score was %d, and is %d", 10*cost, got)

@@ -107,7 +107,7 @@ func TestReports(t *testing.T) {
 		admin.settleReport(t, rid, "reject").isError(t, 404, 3)
 	}
 
-	// Reporters are told what came of it, each once.
+	// Each reporter gets one notification of the outcome.
 	notified := func(c client, want string) {
 		t.Helper()
 		id := c.unread(t)[0]
@@ -122,7 +122,7 @@ func TestReports(t *testing.T) {
 	ann.get(t, "/api/user").isError(t, 403, -1)
 }
 
-// A user reports only so often, whatever comes of it.
+// The rate of a user's reports is limited, successful or not.
 func TestReportsAreLimited(t *testing.T) {
 	t.Parallel()
 
@@ -136,7 +136,7 @@ func TestReportsAreLimited(t *testing.T) {
 	c.report(t, tid).isError(t, 409, 2, "tid")
 }
 
-// One person with many accounts cannot fill the list that administrators work through.
+// The rate of a network's reports is limited, since one person can have many accounts.
 func TestReportsOfNetworkAreLimited(t *testing.T) {
 	t.Parallel()
 
@@ -157,9 +157,8 @@ func TestReportsOfNetworkAreLimited(t *testing.T) {
 	hostile.signUp(t).report(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
 }
 
-// However reports, settlements, deletions of textures and of users meet, nobody
-// waits for each other for ever, no report stays open that was settled, and every
-// settlement is one act.
+// Concurrent reports, settlements and deletions of textures and users do not deadlock, no settled
+// report stays open, and every settlement is one entry of the audit log.
 func TestConcurrentReportsAndDeletions(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -223,13 +222,13 @@ func TestConcurrentReportsAndDeletions(t *testing.T) {
 			t.Errorf("%d acts are noted of %d settlements", n, len(counts))
 		}
 		if n := s.count(t, "SELECT count(*) FROM reports WHERE state = 'deleted' AND tid IN (SELECT tid FROM textures)"); n != 0 {
-			t.Errorf("%d reports say that a texture is deleted which is there", n)
+			t.Errorf("%d reports are settled as deleted though the texture exists", n)
 		}
 		if n := s.count(t, "SELECT count(*) FROM reports o JOIN reports d USING (tid) WHERE o.state = 'open' AND d.state = 'deleted'"); n != 0 {
-			t.Errorf("%d reports are open about textures that were deleted for another", n)
+			t.Errorf("%d reports are open though the texture was deleted", n)
 		}
 		if n := s.count(t, "SELECT count(*) FROM reports WHERE reporter = $1", bob.uid); n != 0 {
-			t.Errorf("%d reports name a user who is deleted", n)
+			t.Errorf("%d reports refer to deleted users", n)
 		}
 	}
 	s.checkLikes(t)

@@ -24,8 +24,8 @@ type roundTrips struct{ n atomic.Int64 }
 
 func (c *roundTrips) count() int { return int(c.n.Load()) }
 
-// countRoundTrips lets the servers of a site reach the database through a proxy only,
-// which counts their round trips.
+// countRoundTrips makes the servers of a site reach the database through a proxy that counts their
+// round trips.
 func (s *testSite) countRoundTrips(t *testing.T) *roundTrips {
 	t.Helper()
 	config, err := pgx.ParseConfig(s.url)
@@ -65,13 +65,13 @@ func (s *testSite) countRoundTrips(t *testing.T) *roundTrips {
 	query := parsed.Query()
 	query.Del("host")
 	query.Del("port")
-	query.Set("sslmode", "disable") // the proxy reads along
+	query.Set("sslmode", "disable") // the proxy parses the messages
 	parsed.RawQuery = query.Encode()
 	s.url = parsed.String()
 	return counter
 }
 
-// relay carries the messages of a connection to the database and back.
+// relay copies the messages of a connection in both directions.
 func (c *roundTrips) relay(t *testing.T, client net.Conn, network, address string) {
 	t.Helper()
 	defer func() { _ = client.Close() }()
@@ -91,10 +91,9 @@ func (c *roundTrips) relay(t *testing.T, client net.Conn, network, address strin
 	_ = client.Close()
 }
 
-// copyMessages copies the database's messages: a letter, the length of what follows
-// with the length itself, and that. ReadyForQuery ends a round trip. A ping, as
-// the pool sends when a connection was idle for a second, ends in one too, after
-// the answer to a query without a statement.
+// copyMessages copies the database's messages: a type byte, a length that includes itself, and the
+// content. ReadyForQuery ends a round trip. The pool's ping of a connection that was idle for a
+// second is a round trip, too, and is not counted: it follows EmptyQueryResponse.
 func (c *roundTrips) copyMessages(client io.Writer, server *bufio.Reader) error {
 	var last byte
 	for {
@@ -104,7 +103,7 @@ func (c *roundTrips) copyMessages(client io.Writer, server *bufio.Reader) error 
 		}
 		kind, size := header[0], int64(binary.BigEndian.Uint32(header[1:]))+1
 		if kind == 'Z' && last != 'I' {
-			c.n.Add(1) // before the client can know
+			c.n.Add(1) // before the client sees it
 		}
 		last = kind
 		if _, err := io.CopyN(client, server, size); err != nil {
@@ -113,10 +112,9 @@ func (c *roundTrips) copyMessages(client io.Writer, server *bufio.Reader) error 
 	}
 }
 
-// A read of somebody who is signed in takes one round trip to PostgreSQL. A write
-// takes two: one looks the session up, the other is the transaction. An upload
-// takes one more, before its file is stored, and what asks for a password takes one
-// more, to count the attempt.
+// A read of a signed-in user takes one round trip to PostgreSQL. A write takes two: the look-up of
+// the session, and the transaction. An upload takes one more before its file is stored, and a
+// request with a password one more to count the attempt.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 
@@ -137,8 +135,8 @@ func TestRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Each is done twice, as a statement is prepared when its connection first runs
-	// it, and counted the second time.
+	// Each request is sent twice and counted the second time: a connection prepares a statement
+	// when it first runs it.
 	f := func(what string, want int, do func(i int) response) {
 		t.Helper()
 		for i := range 2 {

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// sign signs the client's user in for the day.
+// sign sends the daily sign-in of the client's user.
 func (c client) sign(t *testing.T) response {
 	t.Helper()
 	return c.send(t, "POST", "/api/user/sign", body{})
 }
 
-// Once a day, by the calendar of UTC and not by the hour, is a sign-in rewarded; a
-// log-in has no part in it.
+// A sign-in is rewarded once per calendar day in UTC; log-ins do not count.
 func TestSign(t *testing.T) {
 	t.Parallel()
 
@@ -39,7 +38,8 @@ func TestSign(t *testing.T) {
 	early(other, "2031-02-04 00:00:00")
 	c.site.advance(time.Second)
 	f(other, 10, 20, "2031-02-05 00:00:00")
-	// A core whose clock is behind rewards no day twice, and tells the right time.
+	// A core with a slow clock rewards no day twice, and returns the right time of the next
+	// sign-in.
 	c.site.advance(-time.Second)
 	early(c, "2031-02-05 00:00:00")
 
@@ -50,7 +50,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// Where nothing is rewarded, a sign-in leaves no trace but its time.
+// A sign-in without a reward changes only last_sign_at.
 func TestSignWithoutReward(t *testing.T) {
 	t.Parallel()
 
@@ -66,7 +66,7 @@ func TestSignWithoutReward(t *testing.T) {
 	}
 }
 
-// Users see what changed their own score, and nobody else's.
+// Users see the changes of their own score only.
 func TestScoreChanges(t *testing.T) {
 	t.Parallel()
 
@@ -101,7 +101,7 @@ func TestScoreChanges(t *testing.T) {
 	ann.get(t, "/api/user/score?perPage=0&page=0").isError(t, 422, 4, "page", "perPage")
 }
 
-// A private texture has a price of its own.
+// A private texture has its own price.
 func TestUploadCostsByVisibility(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// Everything that is looked for is compared by its key: in any case, and however its
-// letters are composed.
+// All searches compare folded keys: in any case and any Unicode normalization form.
 func TestSearchesCompareKeys(t *testing.T) {
 	t.Parallel()
 
@@ -21,7 +20,7 @@ func TestSearchesCompareKeys(t *testing.T) {
 	tid := c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	pid := c.player(t, "Steve")
 	other := c.signUp(t)
-	ask := func(method, path string, sent body) response { // the document's pattern of players' names is the default
+	ask := func(method, path string, sent body) response { // not checked: the document has the default pattern of players' names
 		t.Helper()
 		a, err := c.exchange(method, path, sent)
 		if err != nil {

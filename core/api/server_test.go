@@ -69,7 +69,7 @@ func TestWrongMethods(t *testing.T) {
 	f("POST", "/api/textures/1", "DELETE, GET, HEAD, OPTIONS, PUT")
 }
 
-// protected are the routes for those who are signed in.
+// protected are routes that require a signed-in user.
 var protected = []struct{ method, path string }{
 	{"POST", "/api/auth/logout"},
 	{"GET", "/api/user"},
@@ -116,7 +116,7 @@ func TestSignedOut(t *testing.T) {
 	}
 }
 
-// Who is not signed in learns nothing of what they sent.
+// Without a token, 401 comes before any error about the request's content.
 func TestSignedOutComesBeforeInvalid(t *testing.T) {
 	t.Parallel()
 
@@ -239,7 +239,7 @@ func TestAnyOrigin(t *testing.T) {
 	f(c.send(t, "GET", "/api/nothing", body{}, "Origin", "https://skins.example"))
 	f(c.get(t, "/api/user"))
 	signedIn := c.signUp(t)
-	for _, route := range protected { // to be called with nothing: refusals are for every origin too
+	for _, route := range protected { // sent without a token: errors have the headers, too
 		f(c.send(t, route.method, route.path, body{}, "Origin", "https://skins.example"))
 		f(signedIn.send(t, route.method, route.path, body{}, "Origin", "https://skins.example"))
 	}
@@ -273,7 +273,7 @@ func TestPreflight(t *testing.T) {
 		"":                  "",
 		" X-A ,\tx-b,, x-c": "X-A, x-b, x-c",
 		"x-a,x b,x:c,é,x-d": "x-a, x-d",
-		"authorization, *":  "authorization, *", // which is a token
+		"authorization, *":  "authorization, *", // * is a valid token of RFC 9110
 		strings.Repeat("x", 65) + "," + strings.Repeat("y", 64): strings.Repeat("y", 64),
 		strings.Join(many, ","):                                 strings.Join(many[:32], ", "),
 	} {
@@ -284,7 +284,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// HEAD is answered as GET, without the body.
+// HEAD has the headers of GET, without the body.
 func TestHead(t *testing.T) {
 	t.Parallel()
 
@@ -309,14 +309,14 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// A slash behind a path means nothing, on any route.
+// A trailing slash is ignored on every route.
 func TestTrailingSlashes(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	c.permit(t, core.SuperAdministrator)
 	for _, e := range mustLoadContract(t).endpoints() {
-		if slices.Contains([]string{"logout", "refreshToken", "signForToday"}, e.OperationID) { // which are done once
+		if slices.Contains([]string{"logout", "refreshToken", "signForToday"}, e.OperationID) { // these succeed only once
 			continue
 		}
 		plain, slash, slashes := c.send(t, e.method, e.path, body{}), c.send(t, e.method, e.path+"/", body{}), c.send(t, e.method, e.path+"//?x", body{})
@@ -330,7 +330,7 @@ func TestTrailingSlashes(t *testing.T) {
 	// The path is decoded once, with or without a slash.
 	c.get(t, "/api/user%2F").isError(t, 404, 3)
 	c.get(t, "/api/%2575ser/").isError(t, 404, 3)
-	// An upload may be as large there.
+	// The upload's limit holds there, too.
 	if a := c.send(t, "POST", "/api/textures/", encodeMultipart(t, "name=N&type=steve", append(skinFile(t, 1), make([]byte, 512<<10)...))); a.status != 200 {
 		t.Errorf("%s: %d %s", a.request, a.status, a.body)
 	}
@@ -374,7 +374,7 @@ func TestBodyLimit(t *testing.T) {
 	if a := c.send(t, "POST", "/api/players", padded(64<<10)); a.status != 200 {
 		t.Errorf("a body of 64 KiB is answered with %d %s", a.status, a.body)
 	}
-	// Uploads may be larger by a file.
+	// An upload may be larger by its file.
 	c.send(t, "POST", "/api/textures?x=1", padded(1<<20+64<<10)).isError(t, 415, 4)
 }
 
@@ -389,8 +389,8 @@ func TestNoBodyLimit(t *testing.T) {
 	c.send(t, "POST", "/api/textures", encodeJSON(`{"name":"Steve"`+large+`}`)).isError(t, 415, 4)
 }
 
-// What is too large or no HTTP at all reaches no handler, and is answered like
-// everything else.
+// A request that is too large or no HTTP reaches no handler, but its response has the same headers
+// and form.
 func TestRawRequests(t *testing.T) {
 	t.Parallel()
 
@@ -412,7 +412,7 @@ func TestRawRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer, err := io.ReadAll(conn)
-		if err != nil && len(answer) == 0 { // it may be reset behind the answer: not all was read
+		if err != nil && len(answer) == 0 { // a reset may follow the response, as the request was not read completely
 			t.Fatal(err)
 		}
 		got := string(answer)

@@ -16,7 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// upload sends a texture with the fields of a query.
+// upload uploads a texture; form has the other fields as a query.
 func (c client) upload(t *testing.T, form string, file []byte) response {
 	t.Helper()
 	return c.send(t, "POST", "/api/textures", encodeMultipart(t, form, file))
@@ -31,7 +31,7 @@ func TestUpload(t *testing.T) {
 	a.is(t, 200, done(fmt.Sprintf(`{"tid":"<integer>","name":"Zoë's <skin>","type":"steve","hash":"<hash>","size":"<integer>",
 		"uploader":%d,"public":true,"upload_at":"<time>","likes":1}`, c.uid)))
 
-	// The hash is of the file as it is kept, and the size its KiB.
+	// The hash is that of the stored file, and the size its KiB.
 	hash, err := skin.ParseHash(a.field(t, "data", "hash"))
 	if err != nil {
 		t.Fatal(err)
@@ -54,10 +54,10 @@ func TestUpload(t *testing.T) {
 		t.Error("the pixels are not the ones uploaded")
 	}
 	if bytes.Contains(stored, []byte("trailing")) {
-		t.Error("more than pixels is kept")
+		t.Error("the stored file has more than pixels")
 	}
 
-	// It lies in the uploader's closet.
+	// The upload adds it to the uploader's closet.
 	if n := c.site.count(t, "SELECT count(*) FROM closet_items WHERE uid = $1 AND tid = (SELECT max(tid) FROM textures) AND item_name = $2",
 		c.uid, "Zoë's <skin>"); n != 1 {
 		t.Error("the texture is not in its uploader's closet")
@@ -82,7 +82,7 @@ func TestUploadTypes(t *testing.T) {
 	f("skin", skinFile(t, 3), "steve")
 	f("skin", fileOf(t, paint.Ranger(), 1), "alex")
 	f(" skin ", skinFile(t, 4), "steve") // text is trimmed
-	f("alex", skinFile(t, 1), "alex")    // the same pixels for another model are another texture
+	f("alex", skinFile(t, 1), "alex")    // the same pixels with another type are another texture
 }
 
 func TestUploadVisibility(t *testing.T) {
@@ -112,7 +112,7 @@ func TestUploadVisibility(t *testing.T) {
 	f("&public=2", "")
 }
 
-// exists is the answer to an upload of pixels that a texture has already.
+// exists returns the body of a response to an upload that exists as tid.
 func exists(tid string) string {
 	return `{"code":2,"message":"<text>","errors":{"file":["<text>"]},"data":{"tid":` + tid + `}}`
 }
@@ -133,7 +133,7 @@ func TestUploadDuplicates(t *testing.T) {
 	f(otherUser, "", skinFile(t, 1), public)
 	f(otherUser, "&public=false", skinFile(t, 1), public)
 
-	// Pixels count, not the encoder.
+	// The pixels are compared, not the files.
 	sheet := paint.Explorer()
 	sheet.Pix[0] = 1
 	var trick bytes.Buffer
@@ -141,7 +141,7 @@ func TestUploadDuplicates(t *testing.T) {
 	trick.WriteString("and more")
 	f(c, "", trick.Bytes(), public)
 
-	// A private texture is nobody's business but its uploader's.
+	// Private textures of other users are not duplicates.
 	private := c.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
 	f(c, "", skinFile(t, 2), private)
 	f(c, "&public=false", skinFile(t, 2), private)
@@ -151,7 +151,7 @@ func TestUploadDuplicates(t *testing.T) {
 	f(c.signUp(t), "", skinFile(t, 2), third)
 }
 
-// opaque hides a picture's type, so that it is encoded differently.
+// opaque hides an image's type, so that it is encoded differently.
 type opaque struct{ image.Image }
 
 func TestUploadRefuses(t *testing.T) {
@@ -208,7 +208,7 @@ func TestUploadTooLarge(t *testing.T) {
 	c := start(t).signUp(t)
 	f := func(size, status int) {
 		t.Helper()
-		// What follows the end of a PNG is ignored, but counts.
+		// Data after the end of the PNG is ignored, but counts for the limit.
 		file := skinFile(t, 1)
 		a := c.upload(t, "name=N&type=steve", append(file, make([]byte, size-len(file))...))
 		if status == 413 {
@@ -225,7 +225,7 @@ func TestUploadTooLarge(t *testing.T) {
 	f(1<<20, 200)
 }
 
-// Where files may have any size, their bodies may too.
+// Without a limit of files there is none of upload bodies.
 func TestNoUploadLimit(t *testing.T) {
 	t.Parallel()
 
@@ -236,7 +236,7 @@ func TestNoUploadLimit(t *testing.T) {
 	}
 }
 
-// A texture whose file cannot be kept is not kept either.
+// No texture is added when its file cannot be stored.
 func TestUploadWhileStoreIsDown(t *testing.T) {
 	t.Parallel()
 

@@ -15,13 +15,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// forgery is a token that is made by hand from a genuine one, so that it may be
-// wrong in any way.
+// forgery is a modified copy of a genuine token.
 type forgery struct {
-	header, claims map[string]any      // what differs; nil for what is left out
-	sum            func() hash.Hash    // SHA-256 unless set
-	key            string              // the letter of the key; the server's unless set
-	signature      func(string) string // what becomes of the signature
+	header, claims map[string]any      // changed values; nil removes a field
+	sum            func() hash.Hash    // default SHA-256
+	key            string              // letter of the key; default that of the server
+	signature      func(string) string // changes the signature
 }
 
 func (f forgery) of(t *testing.T, genuine string) string {
@@ -61,17 +60,16 @@ func (f forgery) of(t *testing.T, genuine string) string {
 
 type fields = map[string]any
 
-// Whatever is wrong with a token, nothing is answered and nothing refreshed with
-// it, and the session that it names goes on.
+// Every forged token is rejected, also by refresh, and the session that it names goes on.
 func TestForgedTokens(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	victim := c.signUp(t)
 	if got := (forgery{}).of(t, c.token); got == c.token {
-		t.Fatal("what is forged has the form of the genuine, and proves nothing")
+		t.Fatal("the forged token equals the genuine one")
 	} else {
-		c.as(got).works(t, true) // only its fields are in another order
+		c.as(got).works(t, true) // the same token with its fields in another order
 	}
 
 	now := c.site.clock()
@@ -102,14 +100,14 @@ func TestForgedTokens(t *testing.T) {
 		{"no kid", forgery{header: fields{"kid": nil}}},
 		{"a sub changed after signing", forgery{claims: fields{"sub": victim.subject(t)}, signature: genuine}},
 		{"a signed sub that is not the session's user", forgery{claims: fields{"sub": victim.subject(t)}}},
-		{"a signed sub that is nobody", forgery{claims: fields{"sub": "999999"}}},
-		{"a sid that is nobody's", forgery{claims: fields{"sid": uuid.NewString()}}},
+		{"a signed sub of no user", forgery{claims: fields{"sub": "999999"}}},
+		{"a sid of no session", forgery{claims: fields{"sid": uuid.NewString()}}},
 		{"the sid of another's session", forgery{claims: fields{"sid": victim.claim(t, "sid")}}},
 		{"the sid and jti of another's session", forgery{claims: fields{"sid": victim.claim(t, "sid"), "jti": victim.claim(t, "jti")}}},
 		{"an exp put off after signing", forgery{claims: fields{"exp": now.Add(24 * time.Hour).Unix()}, signature: genuine}},
 		{"not yet valid", forgery{claims: fields{"nbf": now.Add(time.Minute).Unix()}}},
 		{"issued in the future", forgery{claims: fields{"iat": now.Add(time.Minute).Unix()}}},
-		{"another issuer", forgery{claims: fields{"iss": "somebody"}}},
+		{"another issuer", forgery{claims: fields{"iss": "other"}}},
 		{"no iss", forgery{claims: fields{"iss": nil}}},
 		{"no sub", forgery{claims: fields{"sub": nil}}},
 		{"no sid", forgery{claims: fields{"sid": nil}}},
@@ -150,7 +148,7 @@ func (c client) subject(t *testing.T) string {
 	return c.claim(t, "sub")
 }
 
-// An expired token is refused, and is good for nothing but a refresh.
+// An expired token is rejected everywhere but by refresh.
 func TestExpiredTokens(t *testing.T) {
 	t.Parallel()
 
@@ -159,17 +157,16 @@ func TestExpiredTokens(t *testing.T) {
 	for _, route := range protected {
 		c.send(t, route.method, route.path, body{}).isError(t, 401, 5)
 	}
-	// What is wrong besides its age is not forgiven.
+	// Other defects of an expired token are not ignored.
 	for _, f := range []forgery{
-		{key: "x"}, {header: fields{"alg": "none"}, signature: func(string) string { return "" }}, {claims: fields{"iss": "somebody"}},
+		{key: "x"}, {header: fields{"alg": "none"}, signature: func(string) string { return "" }}, {claims: fields{"iss": "other"}},
 	} {
 		c.as(f.of(t, c.token)).send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 	}
 	c.refresh(t).works(t, true)
 }
 
-// A token of a live session that the session does not know is one that was
-// replaced long ago: who refreshes it ends the session.
+// A token that its session does not know was replaced long ago: a refresh with it ends the session.
 func TestUnknownTokenEndsSession(t *testing.T) {
 	t.Parallel()
 
@@ -215,8 +212,7 @@ func (c client) signInWith(t *testing.T, password string) client {
 	return c.as(a.field(t, "token"))
 }
 
-// Keys are replaced one server after another, and nobody is signed out before the
-// old one is taken away.
+// Keys are rotated one server after another, and no session ends before the old key is removed.
 func TestKeysAreRotated(t *testing.T) {
 	t.Parallel()
 
@@ -238,10 +234,10 @@ func TestKeysAreRotated(t *testing.T) {
 	fresh := during.refresh(t)
 	prepared.as(fresh.token).works(t, true)
 	after.as(fresh.token).works(t, true)
-	before.as(fresh.token).works(t, false) // it does not know the new key yet
+	before.as(fresh.token).works(t, false) // that server does not know the new key yet
 	before.works(t, true)
 
-	// A refresh again gives the same successor, even if another key signs it.
+	// A repeated refresh returns the same successor, also under another key.
 	again := prepared.refresh(t)
 	if got, want := again.claim(t, "jti"), fresh.claim(t, "jti"); got != want {
 		t.Errorf("the successor is %s under another key; want %s", got, want)

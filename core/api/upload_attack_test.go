@@ -23,8 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Of every harmful file either nothing is kept, and its uploader is told why, or
-// nothing but its pixels.
+// A malicious file is rejected with the reason, or only its pixels are stored.
 func TestMaliciousFiles(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -34,7 +33,7 @@ func TestMaliciousFiles(t *testing.T) {
 	var longest time.Duration
 	slowest, refused, stored := "", 0, map[string]bool{}
 	for _, file := range corpus {
-		uploader := c.signUp(t) // so that no pixels are there already
+		uploader := c.signUp(t) // a new user has uploaded none of these pixels
 		began := time.Now()
 		a := uploader.upload(t, "name=N&public=false&type="+file.Type, file.Data)
 		if took := time.Since(began); took > longest {
@@ -63,7 +62,7 @@ func TestMaliciousFiles(t *testing.T) {
 	}
 	t.Logf("of %d files %d are refused; the longest, %v, takes %s", len(corpus), refused, longest.Round(time.Millisecond), slowest)
 
-	// Nothing is left of what is refused.
+	// Rejected files are not stored.
 	if n := c.site.count(t, "SELECT count(*) FROM textures"); n != len(corpus)-refused {
 		t.Errorf("there are %d textures; want %d", n, len(corpus)-refused)
 	}
@@ -74,7 +73,7 @@ func TestMaliciousFiles(t *testing.T) {
 	}
 }
 
-// message returns what an answer says about a file.
+// message returns the error message about the file.
 func (a response) message(t *testing.T) string {
 	t.Helper()
 	if a.status != 422 {
@@ -83,7 +82,7 @@ func (a response) message(t *testing.T) string {
 	return a.field(t, "errors", "file")
 }
 
-// storedFile returns the file that is kept of an upload.
+// storedFile returns the stored file of an upload.
 func (s *testSite) storedFile(t *testing.T, a response) []byte {
 	t.Helper()
 	hash, err := skin.ParseHash(a.field(t, "data", "hash"))
@@ -97,8 +96,8 @@ func (s *testSite) storedFile(t *testing.T, a response) []byte {
 	return file
 }
 
-// storedSheet returns the pixels that are kept of an upload. Two decoders must agree on
-// them, of which one refuses a file that holds more.
+// storedSheet returns the stored pixels of an upload. Two decoders must agree on them; one of them
+// rejects files with additional data.
 func (s *testSite) storedSheet(t *testing.T, a response) skin.Sheet {
 	t.Helper()
 	file := s.storedFile(t, a)
@@ -124,7 +123,7 @@ func firstSkin() skin.Sheet {
 	return sheet
 }
 
-// form is a multipart body written by hand.
+// form returns a multipart body of raw parts.
 func form(boundary string, parts ...string) string {
 	var text strings.Builder
 	for _, part := range parts {
@@ -133,8 +132,7 @@ func form(boundary string, parts ...string) string {
 	return text.String() + "--" + boundary + "--\r\n"
 }
 
-// Bodies made to confuse whoever reads a form are refused, or read as every other
-// form.
+// Malicious multipart bodies are rejected, or parsed like all others.
 func TestMaliciousUploadForms(t *testing.T) {
 	t.Parallel()
 
@@ -158,7 +156,7 @@ func TestMaliciousUploadForms(t *testing.T) {
 	for _, test := range []struct {
 		name, kind, content string
 		status              int
-		want                string // part of the sentence
+		want                string // part of the message
 	}{
 		{"no file", multipart, form("b", name, kind), 422, "Send the PNG file as the field file"},
 		{"an empty file", multipart, form("b", name, kind, file("", "")), 422, "it is empty"},
@@ -223,7 +221,7 @@ func TestMaliciousUploadForms(t *testing.T) {
 	}
 }
 
-// Only an upload may take long to arrive, and only from a user.
+// Only an upload may take longer to arrive, and only with a token.
 func TestUploadReadTimeout(t *testing.T) {
 	t.Parallel()
 
@@ -253,7 +251,7 @@ func TestUploadReadTimeout(t *testing.T) {
 
 	length, token := len(form.content), "Authorization: Bearer "+c.token+"\r\n"
 	upload := open("/api/textures?x=1", token, length, 10)
-	for range 2 { // by then the time of other requests is over for the upload, too
+	for range 2 { // the timeout of other requests has then passed for the upload, too
 		if got := status(open("/api/players", token, length, 10)); got != http.StatusRequestTimeout {
 			t.Errorf("half of another request is answered with %d; want 408", got)
 		}
@@ -264,7 +262,7 @@ func TestUploadReadTimeout(t *testing.T) {
 	if got := status(upload); got != http.StatusOK {
 		t.Errorf("an upload that took its time is answered with %d; want 200", got)
 	}
-	// Nothing of these is waited for.
+	// The server does not wait for these bodies.
 	for headers, want := range map[string]int{"": 401, "Authorization: Bearer " + c.token + "x\r\n": 401} {
 		if got := status(open("/api/textures", headers, length, 1)); got != want {
 			t.Errorf("an upload with %q is answered with %d; want %d", headers, got, want)
@@ -277,7 +275,7 @@ func TestUploadReadTimeout(t *testing.T) {
 	}
 }
 
-// Requests made to confuse whoever reads HTTP are refused, or read as they must be.
+// Malicious HTTP requests are rejected, or parsed as the RFCs require.
 func TestMaliciousUploadRequests(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -293,7 +291,7 @@ func TestMaliciousUploadRequests(t *testing.T) {
 	const chunked = "Transfer-Encoding: chunked\r\n\r\n"
 	chunks := fmt.Sprintf("%x\r\n%s\r\n", len(content), content)
 	for _, test := range []struct {
-		name, rest string // what follows the headers that all have
+		name, rest string // follows the headers that all have
 		status     int
 		want       string
 	}{

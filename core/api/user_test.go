@@ -26,8 +26,8 @@ func TestUser(t *testing.T) {
 		`"last_sign_at":"2031-02-03 04:05:06","register_at":"2024-05-06 21:59:59","verified":true}`)
 }
 
-// isUser checks that an answer is an envelope with the client's user, and that the
-// user is so from then on.
+// isUser checks that the response is an envelope with the client's user, and that a read returns
+// the same.
 func (c client) isUser(t *testing.T, a response, email, nickname, avatar string, verified bool) {
 	t.Helper()
 	user := fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":%s,"score":0,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":%t}`,
@@ -90,7 +90,7 @@ func TestSetAvatar(t *testing.T) {
 		t.Errorf("after refusals the avatar is %s; want %s", got, own)
 	}
 
-	// What lies in one's closet may stand for one.
+	// A private texture in the closet may be the avatar.
 	c.site.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'Gift')", c.uid, private)
 	f(encodeJSON(`{"tid":`+private+`}`), private)
 }
@@ -111,12 +111,12 @@ func TestChangeEmail(t *testing.T) {
 	}
 
 	verify()
-	f(encodeJSON(`{"email":"user1@example.com","password":"correct horse"}`), "user1@example.com", true) // it is the same
+	f(encodeJSON(`{"email":"user1@example.com","password":"correct horse"}`), "user1@example.com", true) // the same address
 	f(encodeJSON(`{"email":"USER1@example.com","password":"correct horse"}`), "USER1@example.com", true)
 	f(encodeForm("email=+Steve%2BSkins%40Example.com+&password=correct+horse"), "Steve+Skins@Example.com", false)
 	c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).isError(t, 401, 5)
 	if a := c.as("").post(t, "/api/auth/login", `{"email":"steve+skins@example.com","password":"correct horse"}`); a.status != 200 {
-		t.Errorf("a log-in with the fresh address is answered with %d %s", a.status, a.body)
+		t.Errorf("a log-in with the new address is answered with %d %s", a.status, a.body)
 	}
 	f(encodeMultipart(t, "email=steve@example.com&password=correct horse", nil), "steve@example.com", false)
 	verify()
@@ -127,18 +127,18 @@ func TestChangeEmail(t *testing.T) {
 	c.put(t, "/api/user/email", `{"email":"nobody","password":"correct horse"}`).isError(t, 422, 4, "email")
 	c.put(t, "/api/user/email", `{"email":"a@example.com","password":"Correct horse"}`).isError(t, 422, 4, "password")
 	c.put(t, "/api/user/email", `{"email":"a@example.com","password":" correct horse"}`).isError(t, 422, 4, "password")
-	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"wrong horse"}`).isError(t, 422, 4, "password") // which tells nothing of the address
+	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"wrong horse"}`).isError(t, 422, 4, "password") // does not reveal whether the address is registered
 	c.put(t, "/api/user/email", `{"email":"USER2@example.com","password":"correct horse"}`).isError(t, 409, 2, "email")
 	c.get(t, "/api/user").is(t, 200, fmt.Sprintf(`{"uid":%d,"email":"steve@example.com","nickname":"Somebody","avatar":0,"score":0,"permission":0,`+
 		`"last_sign_at":"<time>","register_at":"<time>","verified":true}`, c.uid))
 
-	// Only wrong passwords count as failed attempts, with the failed log-in above.
+	// Only wrong passwords count as failures, with the failed log-in above.
 	if n := c.site.count(t, "SELECT count(*) FROM login_failures"); n != 4 {
 		t.Errorf("%d attempts count as failed; want 4", n)
 	}
 }
 
-// Guessing a password in any field counts with the failed log-ins.
+// Wrong passwords of every route count with failed log-ins.
 func TestPasswordGuessesAreLimited(t *testing.T) {
 	t.Parallel()
 
@@ -181,7 +181,7 @@ func TestChangePassword(t *testing.T) {
 	change(c, `{"current_password":"","new_password":"another horse"}`).isError(t, 422, 4, "current_password")
 	other.works(t, true)
 
-	// This session goes on; all others of the user end, on every core.
+	// This session goes on; all other sessions of the user end, on every core.
 	change(c, `{"current_password":"first horse","new_password":" another horse "}`).is(t, 200, `{"code":0,"message":"<text>"}`)
 	c.works(t, true)
 	c.site.serve(t).as(c.token).works(t, true)
@@ -197,7 +197,7 @@ func TestChangePassword(t *testing.T) {
 	login("first horse").isError(t, 401, 5)
 	login("another horse").isError(t, 401, 5)
 	if a := login(" another horse "); a.status != 200 {
-		t.Errorf("the fresh password is answered with %d %s", a.status, a.body)
+		t.Errorf("the new password is answered with %d %s", a.status, a.body)
 	}
 	change(c, `{"current_password":"first horse","new_password":"third horse"}`).isError(t, 422, 4, "current_password")
 	if a := c.send(t, "PUT", "/api/user/password", encodeForm("current_password=+another+horse+&new_password=third+horse")); a.status != 200 {
@@ -248,7 +248,7 @@ func TestDeleteUserRefuses(t *testing.T) {
 	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"correct horse"}`)).is(t, 200, `{"code":0,"message":"<text>"}`)
 }
 
-// What is a user's alone goes with them; what others see stays.
+// Deleting a user deletes their own data; public textures stay.
 func TestDeleteUserConsequences(t *testing.T) {
 	t.Parallel()
 
@@ -282,7 +282,7 @@ func TestDeleteUserConsequences(t *testing.T) {
 
 	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"correct horse"}`)).is(t, 200, `{"code":0,"message":"<text>"}`)
 
-	// Of the user, nothing is left.
+	// No row of the user is left.
 	for _, table := range []string{"users", "sessions", "players", "closet_items", "notifications", "broadcast_reads", "login_addresses"} {
 		if n := c.site.count(t, "SELECT count(*) FROM "+table+" WHERE uid = $1", c.uid); n != 0 {
 			t.Errorf("%d rows of %s are the deleted user's", n, table)
@@ -292,10 +292,11 @@ func TestDeleteUserConsequences(t *testing.T) {
 		t.Errorf("%d tokens have no session", n)
 	}
 	if n := c.site.count(t, "SELECT count(*) FROM messages WHERE title = 'Yours'"); n != 0 {
-		t.Error("what only the deleted user was told is kept")
+		t.Error("the notification to the deleted user alone is kept")
 	}
 
-	// Others take the private textures off, and keep the public one, which is nobody's.
+	// Other users' players lose the private textures, and keep the public one, which has no
+	// uploader any more.
 	fan.get(t, "/api/players").is(t, 200, "["+fan.playerJSON(alex, "Alex", "0", "0")+","+fan.playerJSON(zombie, "Zombie", public, "0")+","+
 		fan.playerJSON(bare, "Bare", hidden, "0")+"]")
 	if n := c.site.count(t, "SELECT count(*) FROM players WHERE (last_modified > '2024-05-07') <> (name <> 'Bare')"); n != 0 {
@@ -311,16 +312,16 @@ func TestDeleteUserConsequences(t *testing.T) {
 		fmt.Sprintf(item, public, "Public", 0, true, "Fan")+`,`+fmt.Sprintf(item, hidden, "Hidden", fan.uid, false, "Hidden")+`,`+
 		fmt.Sprintf(item, theirs, "Theirs", fan.uid, true, "Theirs")+`]}`)
 	if n := c.site.count(t, "SELECT count(*) FROM textures WHERE name = 'Unkept' AND uploader IS NULL AND likes = 0"); n != 1 {
-		t.Error("the public texture that nobody keeps is gone")
+		t.Error("the public texture in no closet is gone")
 	}
 
-	// The avatar's number stays, but leads nowhere.
+	// The avatar keeps its tid, which is not found.
 	if got := fan.get(t, "/api/user").field(t, "avatar"); got != private {
 		t.Errorf("the fan's avatar is %s; want %s", got, private)
 	}
 	fan.put(t, "/api/user/avatar", `{"tid":`+private+`}`).isError(t, 404, 3)
 
-	// The name and the address are free.
+	// The names of the player and the address are free again.
 	fan.player(t, "Steve")
 	if a := c.as("").post(t, "/api/auth/register", `{"email":"user1@example.com","password":"correct horse","nickname":"A"}`); a.status != 200 {
 		t.Errorf("a registration with the address is answered with %d %s", a.status, a.body)
