@@ -8,8 +8,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// requireAdmin is a route for administrators. What they may do to whom the
-// domain decides.
+// requireAdmin wraps a handler of administrators: others get 403. The domain decides on which users
+// and things an administrator may act.
 func (s *Server) requireAdmin(h func(context.Context, *fasthttp.RequestCtx, core.Actor) error) fasthttp.RequestHandler {
 	return s.requireUser(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 		by, err := core.NewActor(caller.User, s.opts.Proxies.ClientIP(rc))
@@ -20,7 +20,7 @@ func (s *Server) requireAdmin(h func(context.Context, *fasthttp.RequestCtx, core
 	})
 }
 
-// searchPageJSON is a page of what a search has found as the API writes it.
+// searchPageJSON is a page of search results. Its total is counted up to core.MaxCounted only.
 type searchPageJSON[T any] struct {
 	PerPage           int  `json:"per_page"`
 	From              int  `json:"from"` // number of the first item, 0 on an empty page
@@ -32,7 +32,7 @@ type searchPageJSON[T any] struct {
 	Data              []T  `json:"data"`
 }
 
-// toSearchPageJSON writes a page. The last one may be no further behind than one of a number.
+// toSearchPageJSON converts a page. maxPage is the highest number that a page may have.
 func toSearchPageJSON[T, B any](result core.Page[T], page, perPage, maxPage int, toJSON func(T) B) searchPageJSON[B] {
 	counted := result.Total
 	if result.More {
@@ -53,7 +53,7 @@ func toSearchPageJSON[T, B any](result core.Page[T], page, perPage, maxPage int,
 	return body
 }
 
-// pageParams reads which page of a search is wanted.
+// pageParams reads the parameters page and perPage of a search.
 func (f *form) pageParams() (page, perPage int) {
 	return int(f.integer("page", 1)), int(f.integer("perPage", core.DefaultSearchPerPage))
 }

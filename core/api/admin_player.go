@@ -24,11 +24,10 @@ func (s *Server) handleFindPlayers(ctx context.Context, rc *fasthttp.RequestCtx,
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toPlayerJSON))
 }
 
-// playerAction is what an administrator does to a player, as the fields of the
-// request say.
+// playerAction applies an administrator's change to a player, with values from the form.
 type playerAction func(ctx context.Context, f *form, by core.Actor, player core.PlayerID) (core.Player, error)
 
-// handlePlayerAction returns the handler of what is below /api/admin/players/{pid}.
+// handlePlayerAction returns the handler of a route below /api/admin/players/{pid}.
 func (s *Server) handlePlayerAction(message string, action playerAction) fasthttp.RequestHandler {
 	return s.requireAdmin(func(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 		pid, f, err := playerAndForm(rc)

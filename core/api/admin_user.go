@@ -24,11 +24,10 @@ func (s *Server) handleFindUsers(ctx context.Context, rc *fasthttp.RequestCtx, _
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toUserJSON))
 }
 
-// userAction is what an administrator does to a user, as the fields of the request
-// say.
+// userAction applies an administrator's change to a user, with values from the form.
 type userAction func(ctx context.Context, f *form, by core.Actor, user core.UserID) (core.User, error)
 
-// handleUserAction returns the handler of PUT /api/admin/users/{uid}/….
+// handleUserAction returns the handler of a route PUT /api/admin/users/{uid}/….
 func (s *Server) handleUserAction(message string, action userAction) fasthttp.RequestHandler {
 	return s.requireAdmin(func(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 		uid, err := pathInteger(rc, "uid")

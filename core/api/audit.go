@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// auditEntryJSON is an act of an administrator as the API writes it.
+// auditEntryJSON is an entry of the audit log.
 type auditEntryJSON struct {
 	ID         int64           `json:"id"`
 	Time       timestamp       `json:"time"`
@@ -23,15 +23,15 @@ type auditEntryJSON struct {
 	Details    json.RawMessage `json:"details"`
 }
 
-// auditPageJSON is a page of the audit log as the API writes it. Pages are not
-// numbered: acts come in at the front all the time.
+// auditPageJSON is a page of the audit log. Pages have a cursor instead of numbers, since new
+// entries move all others.
 type auditPageJSON struct {
 	PerPage int              `json:"per_page"`
-	Next    int64            `json:"next"` // what before is for the next page, 0 on the last one
+	Next    int64            `json:"next"` // value of before for the next page, 0 on the last one
 	Data    []auditEntryJSON `json:"data"`
 }
 
-// defaultAuditPerPage is how many acts a page shows.
+// defaultAuditPerPage is the number of entries on a page.
 const defaultAuditPerPage = 50
 
 // handleListAuditEntries handles GET /api/admin/audit.

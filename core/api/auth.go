@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// tokenJSON is a token as the API writes it.
+// tokenJSON is a bearer token in a response.
 type tokenJSON struct {
 	Token     string `json:"token"`
 	TokenType string `json:"token_type"`
@@ -60,8 +60,9 @@ func (s *Server) handleLogout(ctx context.Context, rc *fasthttp.RequestCtx, call
 	return nil
 }
 
-// limitRegistrations does what tells whether an e-mail address is registered, as often as
-// the client's address may. What is invalid tells nothing, and does not count.
+// limitRegistrations calls do, which reveals whether an e-mail address is registered, within the
+// limit of registrations of the client address. An Invalid fault reveals nothing and does not
+// count.
 func (s *Server) limitRegistrations(rc *fasthttp.RequestCtx, do func() error) error {
 	key := s.addressKey(rc)
 	if err := s.registrations.take(rc, key); err != nil {
@@ -74,8 +75,8 @@ func (s *Server) limitRegistrations(rc *fasthttp.RequestCtx, do func() error) er
 	return err
 }
 
-// handleRegister handles POST /api/auth/register: it adds a user and signs them in. Where
-// registrations must be confirmed, the password is chosen with the confirmation.
+// handleRegister handles POST /api/auth/register: it adds a user and opens a session. Where
+// registrations must be confirmed, the password is set by the confirmation.
 func (s *Server) handleRegister(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if s.config.Registration == "closed" {
 		return fault.New(fault.Refused, "Registration is closed.")
@@ -106,7 +107,7 @@ func (s *Server) handleRegister(ctx context.Context, rc *fasthttp.RequestCtx) er
 	return s.startSession(ctx, rc, user)
 }
 
-// startSession opens a session of an added user, and answers with the token and the user.
+// startSession opens a session of a new user and responds with the token and the user.
 func (s *Server) startSession(ctx context.Context, rc *fasthttp.RequestCtx, user core.Credentials) error {
 	token, err := s.Sessions.Open(ctx, core.VerifiedCredentials{Credentials: user}, s.network(rc))
 	if err != nil {
@@ -118,8 +119,8 @@ func (s *Server) startSession(ctx context.Context, rc *fasthttp.RequestCtx, user
 	}{toTokenJSON(token), toUserJSON(user.User)})
 }
 
-// requestRegistration answers a registration that comes to life by a link in an e-mail, the same
-// whether or not there is an account with the address.
+// requestRegistration sends the link that confirms a registration. The response is the same whether
+// or not there is an account with the address.
 func (s *Server) requestRegistration(ctx context.Context, rc *fasthttp.RequestCtx, registration core.Registration) error {
 	err := s.limitRegistrations(rc, func() error { return s.Users.RequestRegistration(ctx, registration) })
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// closetItemJSON is a texture as the API writes it when it lies in a closet.
+// closetItemJSON is a texture in a closet.
 type closetItemJSON struct {
 	textureJSON
 	Pivot pivotJSON `json:"pivot"`
@@ -20,7 +20,7 @@ type pivotJSON struct {
 	ItemName string `json:"item_name"`
 }
 
-// pageJSON is a page of something as the API writes it.
+// pageJSON is a page of a list.
 type pageJSON[T any] struct {
 	PerPage     int `json:"per_page"`
 	From        int `json:"from"` // number of the first item, 0 on an empty page
@@ -61,7 +61,7 @@ func (s *Server) handleListClosetItems(ctx context.Context, rc *fasthttp.Request
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
 }
 
-// parseClosetQuery reads which items of a closet are wanted.
+// parseClosetQuery parses the parameters of a closet's list.
 func parseClosetQuery(rc *fasthttp.RequestCtx) (core.ClosetQuery, error) {
 	f := parseQuery(rc)
 	query := core.ClosetQuery{

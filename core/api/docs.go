@@ -32,8 +32,8 @@ const (
 	typeText       = "text/plain; charset=utf-8"
 )
 
-// pageFiles are the embedded files that the page uses. Each is at
-// /api/docs/{digest}/{name}: what is there never changes, and browsers keep it.
+// pageFiles are the embedded files of the page. Each is served at /api/docs/{digest}/{name}, where
+// its content never changes, so browsers cache it.
 var pageFiles = []struct{ name, source, contentType string }{
 	{"openapi.yaml", "openapi.yaml", typeYAML},
 	{"start.js", "docs/start.js", typeScript},
@@ -45,26 +45,25 @@ var pageFiles = []struct{ name, source, contentType string }{
 	{"NOTICE", "docs/NOTICE", typeText},
 }
 
-// pagePolicy lets the page use what this site serves and nothing else. The
-// viewer sets styles on elements, has icons in data URLs, and shows pictures
-// that it has fetched from blob URLs.
+// pagePolicy allows the page its own site only. Swagger UI sets inline styles, has icons in data
+// URLs, and shows fetched pictures by blob URLs.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// cacheForever is the Cache-Control of what is addressed by its digest.
+// cacheForever is the Cache-Control of files that are addressed by their digest.
 const cacheForever = "public, max-age=31536000, immutable"
 
-// asset is a file as it is sent.
+// asset is a file in both content codings.
 type asset struct {
-	contentType, cacheControl string // cacheControl is empty for what no cache may keep
+	contentType, cacheControl string // cacheControl is empty for no-store
 	identity, gzip            coding
 }
 
-// coding is a file in one content coding. Each has an entity tag of its own, as
-// its bytes differ (RFC 9110, section 8.8.3.3).
+// coding is a file in one content coding. Each coding has its own entity tag, since the bytes
+// differ (RFC 9110, section 8.8.3.3).
 type coding struct {
 	body []byte
-	etag string // with its quotes
+	etag string // with quotes
 }
 
 func newAsset(content []byte, contentType, cacheControl string) asset {
@@ -76,14 +75,13 @@ func newAsset(content []byte, contentType, cacheControl string) asset {
 	}
 }
 
-// digest returns the first 64 bits of the SHA-256, in hexadecimal digits.
+// digest returns the first 64 bits of the SHA-256 as 16 hexadecimal digits.
 func digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
 }
 
-// assets returns what is served, by path. It is compressed once, when the first is
-// asked for.
+// assets returns the served files by path. They are compressed once, at the first request.
 var assets = sync.OnceValue(func() map[string]asset {
 	read := func(source string) []byte {
 		content, err := embedded.ReadFile(source)
@@ -132,6 +130,6 @@ func (s *Server) handleDocs(_ context.Context, rc *fasthttp.RequestCtx) error {
 	if acceptsGzip {
 		header.SetContentEncoding("gzip")
 	}
-	rc.Response.SetBodyRaw(coding.body) // requests share the bytes, which never change
+	rc.Response.SetBodyRaw(coding.body) // the bytes are shared and never change
 	return nil
 }

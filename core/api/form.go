@@ -23,24 +23,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// form is what a request says, whichever way it says it: JSON, a form, a
-// multipart form, or, with DELETE, the query, over which the body wins. A field
-// that is wrong is noted; fault tells of all of them at once. Unknown fields are
-// ignored.
+// form has the fields of a request, from a JSON body, a form, a multipart form, or, with DELETE,
+// also the query; the body takes precedence. Errors of fields are collected, and err returns all of
+// them. Unknown fields are ignored.
 type form struct {
 	byName map[string]field
-	file   []byte // of a multipart body's first field "file"
+	file   []byte // first field "file" of a multipart body
 	errors map[string][]string
 }
 
-// field is one field's value.
+// field is the value of a field.
 type field struct {
-	raw    []byte   // of a JSON body; nil of a form
-	values []string // of a form: the values of all fields of the name
-	nested bool     // of a form: as in name[key]=value, which nothing here takes
+	raw    []byte   // JSON; nil in a form
+	values []string // in a form: the values of all fields of the name
+	nested bool     // in a form: as in name[key]=value, which no route takes
 }
 
-// UnmarshalJSON keeps the value as it is: its type is known once it is read.
+// UnmarshalJSON keeps the raw value: its type is checked when it is read.
 func (v *field) UnmarshalJSON(raw []byte) error {
 	v.raw = bytes.Clone(raw)
 	return nil
@@ -48,7 +47,7 @@ func (v *field) UnmarshalJSON(raw []byte) error {
 
 func (v field) isNull() bool { return string(v.raw) == "null" }
 
-// str returns a value that is text.
+// str returns the value if it is text.
 func (v field) str() (text string, ok bool) {
 	switch {
 	case v.raw == nil:
@@ -62,7 +61,7 @@ func (v field) str() (text string, ok bool) {
 	}
 }
 
-// first returns the first of a form's values.
+// first returns the first value of a form field.
 func (v field) first() string {
 	if len(v.values) == 0 {
 		return ""
@@ -70,14 +69,14 @@ func (v field) first() string {
 	return v.values[0]
 }
 
-// The ways of a body.
+// Media types of bodies.
 const (
 	typeJSON      = "application/json"
 	typeForm      = "application/x-www-form-urlencoded"
 	typeMultipart = "multipart/form-data"
 )
 
-// parseForm reads the request's fields.
+// parseForm parses the request's fields.
 func parseForm(rc *fasthttp.RequestCtx) (*form, error) {
 	f := new(form)
 	err := f.readBody(rc, typeJSON, typeForm, typeMultipart)
@@ -87,24 +86,24 @@ func parseForm(rc *fasthttp.RequestCtx) (*form, error) {
 	return f, err
 }
 
-// parseUpload reads the fields of a request that carries a file. Its body may be
-// large, so no more is made of it than a file and a few fields.
+// parseUpload parses the fields of an upload. Only multipart forms are accepted: the body may be
+// large, and other types would need more memory.
 func parseUpload(rc *fasthttp.RequestCtx) (*form, error) {
 	f := new(form)
 	return f, f.readBody(rc, typeMultipart)
 }
 
-// parseQuery reads the fields of a request's query.
+// parseQuery parses the request's query.
 func parseQuery(rc *fasthttp.RequestCtx) *form {
 	f := new(form)
 	f.byName = f.collect(argEntries(rc.QueryArgs()))
 	return f
 }
 
-// byteOrderMark is what some programs write before UTF-8.
+// byteOrderMark is written by some programs before UTF-8.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// readBody reads a body that may be of some kinds.
+// readBody parses a body of one of the accepted media types.
 func (f *form) readBody(rc *fasthttp.RequestCtx, accepted ...string) error {
 	body := bytes.TrimPrefix(rc.PostBody(), byteOrderMark)
 	if len(body) == 0 {
@@ -129,7 +128,7 @@ func (f *form) readBody(rc *fasthttp.RequestCtx, accepted ...string) error {
 
 var errNotUTF8 = fault.New(fault.UnsupportedMedia, "The body must be UTF-8.")
 
-// joinOr returns kinds as a sentence lists them.
+// joinOr lists media types as in a sentence: "a, b or c".
 func joinOr(accepted []string) string {
 	last := len(accepted) - 1
 	if last == 0 {
@@ -138,8 +137,8 @@ func joinOr(accepted []string) string {
 	return strings.Join(accepted[:last], ", ") + " or " + accepted[last]
 }
 
-// parseMedia returns a media type, in lower case, and its parameters; none when they
-// are malformed, as they hardly ever matter.
+// parseMedia returns a media type in lower case, and its parameters; no parameters if they are
+// malformed, since they rarely matter.
 func parseMedia(text string) (mediaType string, parameters map[string]string) {
 	mediaType, parameters, err := mime.ParseMediaType(text)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
@@ -148,14 +147,13 @@ func parseMedia(text string) (mediaType string, parameters map[string]string) {
 	return mediaType, parameters
 }
 
-// isUTF8 reports whether a media type names no other charset than UTF-8.
+// isUTF8 reports whether a media type has no charset but UTF-8.
 func isUTF8(parameters map[string]string) bool {
 	charset, ok := parameters["charset"]
 	return !ok || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
 }
 
-// addMissing adds fields below those that are there: of one that is null, or absent, they
-// tell more.
+// addMissing adds the fields that are absent or null so far.
 func (f *form) addMissing(others map[string]field) {
 	if f.byName == nil {
 		f.byName = others
@@ -168,11 +166,11 @@ func (f *form) addMissing(others map[string]field) {
 	}
 }
 
-// maxDepth is how deep a JSON body nests at most, the body included.
+// maxDepth is the maximum nesting of a JSON body; the body itself is level 1.
 const maxDepth = 32
 
 func (f *form) readJSON(body []byte) error {
-	// Package json would put replacement characters in place of what is no UTF-8.
+	// Package json replaces invalid UTF-8 with U+FFFD instead of rejecting it.
 	if err := json.Unmarshal(body, &f.byName); err != nil || f.byName == nil || !utf8.Valid(body) {
 		return fault.New(fault.Malformed, "The body is no JSON object.")
 	}
@@ -180,7 +178,7 @@ func (f *form) readJSON(body []byte) error {
 		return fault.New(fault.Malformed, "The body nests deeper than %d levels.", maxDepth)
 	}
 	if hasLoneSurrogate(body) {
-		// Package json has put a replacement character in place of it, in a name too.
+		// Package json has replaced it with U+FFFD, in a name too.
 		for name, value := range f.byName {
 			if hasLoneSurrogate(value.raw) || strings.ContainsRune(name, utf8.RuneError) {
 				f.addError(name, "The field %s has half of a surrogate pair, which is no character.", name)
@@ -190,10 +188,10 @@ func (f *form) readJSON(body []byte) error {
 	return nil
 }
 
-// isDeeper reports whether valid JSON nests deeper than so many levels.
+// isDeeper reports whether valid JSON nests deeper than limit levels.
 func isDeeper(text []byte, limit int) bool {
 	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= limit {
-		return false // as good as always
+		return false // nearly always
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -201,7 +199,7 @@ func isDeeper(text []byte, limit int) bool {
 		token, err := decoder.Token()
 		switch {
 		case err != nil:
-			return false // the end
+			return false // end of the text
 		case token == json.Delim('{') || token == json.Delim('['):
 			depth++
 		case token == json.Delim('}') || token == json.Delim(']'):
@@ -211,8 +209,8 @@ func isDeeper(text []byte, limit int) bool {
 	return true
 }
 
-// hasLoneSurrogate reports whether a string in valid JSON has an escaped surrogate that
-// is not one of a pair (RFC 8259, section 8.2).
+// hasLoneSurrogate reports whether a string in valid JSON has an escaped surrogate that is not one
+// of a pair (RFC 8259, section 8.2).
 func hasLoneSurrogate(text []byte) bool {
 	for {
 		at := bytes.IndexByte(text, '\\')
@@ -222,7 +220,7 @@ func hasLoneSurrogate(text []byte) bool {
 		unit := utf16Escape(text[at:])
 		switch {
 		case !utf16.IsSurrogate(unit):
-			text = text[at+2:] // a reverse solidus may be what is escaped
+			text = text[at+2:] // the escaped character may be a backslash
 		case utf16.DecodeRune(unit, utf16Escape(text[at+6:])) == utf8.RuneError:
 			return true
 		default:
@@ -231,8 +229,8 @@ func hasLoneSurrogate(text []byte) bool {
 	}
 }
 
-// utf16Escape returns the unit of UTF-16 that a text begins with as \uXXXX; 0 if it
-// begins with something else.
+// utf16Escape returns the UTF-16 code unit of an escape \uXXXX at the start of a text; 0 if there
+// is none.
 func utf16Escape(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0
@@ -244,33 +242,33 @@ func utf16Escape(text []byte) rune {
 	return rune(unit)
 }
 
-// maxFields is the most fields of a form in a body: each costs many times what it
-// takes there. A query is bounded by the header block.
+// maxFields is the maximum number of fields of a form: each takes many times its size in the body.
+// A query is bounded by the header block.
 const maxFields = 64
 
 var errTooManyFields = fault.New(fault.Malformed, "The body has more than %d fields.", maxFields)
 
-// entry is a field as a form has it: one of several of a name, perhaps.
+// entry is one key and value of a form.
 type entry struct {
 	name   string
-	number uint64 // of the element of an array
+	index  uint64 // in an array
 	nested bool
 	text   string
 }
 
-// newEntry returns an entry. type[] and type[1] are elements of the array type; any
-// other key in brackets is nested.
+// newEntry parses a key. type[] and type[1] are elements of the array type; any other key in
+// brackets is nested.
 func newEntry(key, text string) entry {
-	name, index, isElement := strings.Cut(key, "[")
-	index, isClosed := strings.CutSuffix(index, "]")
+	name, digits, isElement := strings.Cut(key, "[")
+	digits, isClosed := strings.CutSuffix(digits, "]")
 	switch {
 	case !isElement || !isClosed:
 		return entry{name: key, text: text}
-	case index == "":
+	case digits == "":
 		return entry{name: name, text: text}
 	}
-	number, err := strconv.ParseUint(index, 10, 64)
-	return entry{name, number, err != nil, text}
+	index, err := strconv.ParseUint(digits, 10, 64)
+	return entry{name, index, err != nil, text}
 }
 
 func argEntries(args *fasthttp.Args) []entry {
@@ -281,21 +279,21 @@ func argEntries(args *fasthttp.Args) []entry {
 	return entries
 }
 
-// collect returns a form's fields.
+// collect groups entries by name, elements of arrays in the order of their indices.
 func (f *form) collect(entries []entry) map[string]field {
-	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
-	named := make(map[string]field, len(entries))
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.index, b.index) })
+	byName := make(map[string]field, len(entries))
 	for _, e := range entries {
 		if !utf8.ValidString(e.name) || !utf8.ValidString(e.text) {
 			e.name = strings.ToValidUTF8(e.name, string(utf8.RuneError))
 			f.addError(e.name, "The field %s must be valid UTF-8.", e.name)
 		}
-		value := named[e.name]
+		value := byName[e.name]
 		value.values = append(value.values, e.text)
 		value.nested = value.nested || e.nested
-		named[e.name] = value
+		byName[e.name] = value
 	}
-	return named
+	return byName
 }
 
 func (f *form) readURLEncoded(body []byte) error {
@@ -317,14 +315,14 @@ func (f *form) readMultipart(body []byte, boundary string) error {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for range maxFields + 1 {
 		part, err := parts.NextPart()
-		if err == io.EOF { //nolint:errorlint // wrapped, it says that the last boundary is missing
+		if err == io.EOF { //nolint:errorlint // a wrapped EOF means that the last boundary is missing
 			f.byName = f.collect(entries)
 			return nil
 		}
 		if err != nil {
 			return malformed
 		}
-		content, err := io.ReadAll(part) // no more than the body, which is bounded
+		content, err := io.ReadAll(part) // bounded by the body
 		if err != nil {
 			return malformed
 		}
@@ -335,7 +333,7 @@ func (f *form) readMultipart(body []byte, boundary string) error {
 			}
 			continue
 		}
-		// Apache's HttpClient names ISO-8859-1 unless told otherwise, for ASCII too.
+		// Apache HttpClient declares ISO-8859-1 by default, also for ASCII.
 		if _, parameters := parseMedia(part.Header.Get("Content-Type")); !isUTF8(parameters) && !isASCII(content) {
 			return errNotUTF8
 		}
@@ -349,7 +347,7 @@ func isASCII(text []byte) bool {
 	return !slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf })
 }
 
-// addError notes that a field is wrong.
+// addError records an error of a field.
 func (f *form) addError(name, format string, args ...any) {
 	if f.errors == nil {
 		f.errors = map[string][]string{}
@@ -357,7 +355,7 @@ func (f *form) addError(name, format string, args ...any) {
 	f.errors[name] = append(f.errors[name], fmt.Sprintf(format, args...))
 }
 
-// err returns an Invalid fault that names all fields noted as wrong, or nil.
+// err returns an Invalid fault with all recorded errors, or nil.
 func (f *form) err() error {
 	if len(f.errors) == 0 {
 		return nil
@@ -366,19 +364,19 @@ func (f *form) err() error {
 	return &fault.Error{Kind: fault.Invalid, Message: "These fields are missing or wrong: " + names + ".", Fields: f.errors}
 }
 
-// has reports whether a field is present, whatever its value.
+// has reports whether a field is present, with any value.
 func (f *form) has(name string) bool {
 	_, ok := f.byName[name]
 	return ok
 }
 
-// isAbsent reports whether a field is absent, or null in JSON, which says the same.
+// isAbsent reports whether a field is absent or null in JSON, which means the same.
 func (f *form) isAbsent(name string) bool {
 	value, ok := f.byName[name]
 	return !ok || value.isNull()
 }
 
-// str returns a field that must be there, as it was sent.
+// str returns the text of a required field, untrimmed.
 func (f *form) str(name string) string {
 	if f.isAbsent(name) {
 		f.addError(name, "The field %s is required.", name)
@@ -387,7 +385,7 @@ func (f *form) str(name string) string {
 	return f.optionalStr(name, "")
 }
 
-// optionalStr returns a field as it was sent, or otherwise.
+// optionalStr returns the text of a field, untrimmed, or def.
 func (f *form) optionalStr(name, def string) string {
 	if f.isAbsent(name) {
 		return def
@@ -399,7 +397,7 @@ func (f *form) optionalStr(name, def string) string {
 	return text
 }
 
-// optionalInteger returns a field's integer, or nil when the field is absent or empty.
+// optionalInteger returns the integer of a field, or nil when the field is absent or empty.
 func (f *form) optionalInteger(name string) *int64 {
 	if f.isAbsent(name) {
 		return nil
@@ -422,14 +420,14 @@ func (f *form) optionalInteger(name string) *int64 {
 	return &n
 }
 
-// maxNumberLength bounds numbers that are not written as plain integers: what stands
-// behind the point and in the exponent takes many times as long to compute.
+// maxNumberLength bounds numbers that are not written as plain integers: computing an exact
+// fraction takes many times longer than its text suggests.
 const maxNumberLength = 64
 
-// jsonNumber is a number as JSON writes it, whose exponent is no larger than any integer's.
+// jsonNumber matches a JSON number with an exponent of at most three digits.
 var jsonNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$`)
 
-// parseNumber returns the integer that a number in JSON is, as 62, 62.0 and 6.2e1 are.
+// parseNumber returns the integer value of a JSON number: 62, 62.0 and 6.2e1 are the same.
 func parseNumber(text string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err == nil {
@@ -445,7 +443,7 @@ func parseNumber(text string) (n int64, ok bool) {
 	return exact.Num().Int64(), true
 }
 
-// integer returns a field's integer, or otherwise.
+// integer returns the integer of a field, or def.
 func (f *form) integer(name string, def int64) int64 {
 	if n := f.optionalInteger(name); n != nil {
 		return *n
@@ -453,7 +451,7 @@ func (f *form) integer(name string, def int64) int64 {
 	return def
 }
 
-// requiredInteger returns the integer of a field that must be there.
+// requiredInteger returns the integer of a required field.
 func (f *form) requiredInteger(name string) int64 {
 	n := f.optionalInteger(name)
 	if n == nil {
@@ -465,7 +463,7 @@ func (f *form) requiredInteger(name string) int64 {
 	return *n
 }
 
-// optionalBool returns a field's truth value, or otherwise.
+// optionalBool returns the boolean of a field, or def.
 func (f *form) optionalBool(name string, def bool) bool {
 	if f.isAbsent(name) {
 		return def
@@ -488,7 +486,7 @@ func (f *form) optionalBool(name string, def bool) bool {
 	}
 }
 
-// strs returns a field that is an array of texts; in a form it is repeated.
+// strs returns the texts of an array; a form repeats the field.
 func (f *form) strs(name string) []string {
 	value := f.byName[name]
 	texts := slices.Clone(value.values)

@@ -12,7 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
-// indexJSON is what the API says of itself. Paths are relative to the host that was asked.
+// indexJSON describes the API. Its paths are relative to the host of the request.
 type indexJSON struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -21,7 +21,7 @@ type indexJSON struct {
 	Status  string `json:"status"`
 }
 
-// pageLinks are the places that pages lead to.
+// pageLinks are the links of the HTML pages.
 var pageLinks = []httpserver.Link{
 	{Path: "/api/docs", Text: "Documentation of the API"},
 	{Path: "/api/openapi.yaml", Text: "OpenAPI document"},
@@ -48,7 +48,7 @@ func (s *Server) handleIndex(ctx context.Context, rc *fasthttp.RequestCtx) error
 	})
 }
 
-// handleRoot handles GET /: people get a page, programs the index.
+// handleRoot handles GET /: browsers get a page, other clients the index.
 func (s *Server) handleRoot(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if httpserver.PrefersHTML(rc) {
 		startPage.Write(rc, fasthttp.StatusOK)
@@ -63,19 +63,18 @@ func (s *Server) handleRobots(_ context.Context, rc *fasthttp.RequestCtx) error 
 	return nil
 }
 
-// How long it is believed whether the database answers, and how long it is waited for.
+// A result of the health check is reused for checkInterval; the check fails after checkTimeout.
 const (
 	checkInterval = time.Second
 	checkTimeout  = 500 * time.Millisecond
 )
 
-// healthCheck knows whether the database answers. It asks at most once in checkInterval,
-// however many requests there are.
+// healthCheck checks the database at most once per checkInterval, shared by all requests.
 type healthCheck struct {
 	check func(context.Context) error
 	now   core.Clock
 
-	mu          sync.Mutex // held while it asks
+	mu          sync.Mutex // held during the check
 	checkedAt   time.Time
 	lastHealthy bool
 }

@@ -14,24 +14,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
-// Limits bounds how often one client may ask. Each core counts for itself. A
-// limit of 0 is none.
+// Limits are the rate limits of a client. Each core counts by itself. 0 is no limit.
 type Limits struct {
 	Requests      int `env:"REQUESTS" envDefault:"50" help:"most API requests a second of a user, or of an address that is not signed in, at each core; 0 for any number"`
 	RequestsBurst int `env:"REQUESTS_BURST" envDefault:"200" help:"most of those requests at once, after a pause"`
 	Registrations int `env:"REGISTRATIONS" envDefault:"20" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core; 0 for any number"`
 	Uploads       int `env:"UPLOADS" envDefault:"30" help:"most uploads a minute of a user, at each core; 0 for any number"`
-	Changes       int `env:"CHANGES" envDefault:"120" help:"most changes of players, avatars and textures, of which edges are told, a minute of a user, at each core; 0 for any number"`
+	Changes       int `env:"CHANGES" envDefault:"120" help:"most changes of players, avatars and textures, each of which is sent to all edges, a minute of a user, at each core; 0 for any number"`
 	Reports       int `env:"REPORTS" envDefault:"20" help:"most reports of textures an hour of a user, at each core, and five times as many of a client network; 0 for any number"`
 	Resets        int `env:"RESETS" envDefault:"20" help:"most requests for a link that resets a password, an hour from an address, at each core; 0 for any number"`
 }
 
-// reportsPerNetworkFactor is how many users' reports a client network may make: one person can have
-// many accounts.
+// reportsPerNetworkFactor times the reports of one user are the limit of a client network, since
+// one person can have many accounts.
 const reportsPerNetworkFactor = 5
 
-// maxLimit bounds limits, far beyond any that limits: times between requests are
-// reckoned in nanoseconds.
+// maxLimit bounds the settings: intervals are computed in nanoseconds, and higher rates would limit
+// nothing.
 const maxLimit = 1_000_000
 
 func (l Limits) check() error {
@@ -50,31 +49,31 @@ func (l Limits) check() error {
 	return nil
 }
 
-// limitKey is who is counted: a user, or the network that the address of somebody
-// stands for who is not signed in, or a token that works no longer.
+// limitKey is the subject of a rate limit: a user, the network of a client that is not signed in,
+// or a token that is no longer valid.
 type limitKey struct {
 	user    core.UserID
 	network netip.Prefix
 	token   uuid.UUID
 }
 
-// The headers by which a client can pace itself, in the form in which fasthttp
-// keeps names: every answer has them.
+// Rate limit headers of every response, in the canonical form of fasthttp.
 var (
 	headerLimit     = []byte("Ratelimit-Limit")
 	headerRemaining = []byte("Ratelimit-Remaining")
 	headerReset     = []byte("Ratelimit-Reset")
 )
 
-// limiter lets each client do a thing so often, and says so.
+// limiter is a rate limit that is reported in response headers.
 type limiter struct {
-	noun  string // in complaints: requests
-	limit []byte // in digits
+	noun  string // as in "too many requests"
+	limit []byte // the burst, in decimal
 	now   core.Clock
 	*ratelimit.Limiter[limitKey]
 }
 
-// newLimiter returns a limiter to so many times in a period; nil for no limit.
+// newLimiter returns a limiter of so many requests in a period, and of burst at once; nil if times
+// is 0, for no limit.
 func newLimiter(noun string, times int, period time.Duration, burst int, now core.Clock) *limiter {
 	if times == 0 {
 		return nil
@@ -82,8 +81,8 @@ func newLimiter(noun string, times int, period time.Duration, burst int, now cor
 	return &limiter{noun: noun, limit: strconv.AppendInt(nil, int64(burst), 10), now: now, Limiter: ratelimit.New[limitKey](times, period, burst)}
 }
 
-// take counts one more time and says so in the answer's headers. It returns a
-// TooMany fault, and counts nothing, when the client has to wait.
+// take counts a request and sets the headers. When the limit is reached it returns a TooMany fault
+// and does not count.
 func (l *limiter) take(rc *fasthttp.RequestCtx, key limitKey) error {
 	if l == nil {
 		return nil
@@ -93,7 +92,7 @@ func (l *limiter) take(rc *fasthttp.RequestCtx, key limitKey) error {
 	return l.tooMany(state)
 }
 
-// peek returns what take would return, and counts nothing.
+// peek returns what take would return, without counting.
 func (l *limiter) peek(rc *fasthttp.RequestCtx, key limitKey) error {
 	if l == nil {
 		return nil
@@ -105,7 +104,7 @@ func (l *limiter) peek(rc *fasthttp.RequestCtx, key limitKey) error {
 	return l.tooMany(state)
 }
 
-// refund takes back one time that should not have counted.
+// refund undoes one take.
 func (l *limiter) refund(key limitKey) {
 	if l != nil {
 		l.Refund(key)
@@ -119,8 +118,7 @@ func (l *limiter) tooMany(state ratelimit.State) error {
 	return &fault.Error{Kind: fault.TooMany, Message: "There were too many " + l.noun + ". Please wait before the next one.", RetryAfter: state.Wait}
 }
 
-// setHeaders says how many times are possible at once, how many are left, and in how
-// many seconds all are again.
+// setHeaders reports the burst, what is left of it, and the seconds until it is full again.
 func (l *limiter) setHeaders(rc *fasthttp.RequestCtx, state ratelimit.State) {
 	var digits [20]byte
 	header := &rc.Response.Header

@@ -17,7 +17,7 @@ func (s *Server) handleRequestVerification(ctx context.Context, rc *fasthttp.Req
 }
 
 // handleVerifyEmail handles POST /api/auth/verify: it verifies an address, or adds the user of a
-// registration and signs them in.
+// registration and opens a session.
 func (s *Server) handleVerifyEmail(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	f, err := parseForm(rc)
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *Server) handleVerifyEmail(ctx context.Context, rc *fasthttp.RequestCtx)
 	return writeOK(rc, "Your e-mail address is verified.", nil)
 }
 
-// handleRequestPasswordReset handles POST /api/auth/reset. It answers the same whether or not there
-// is an account with the address.
+// handleRequestPasswordReset handles POST /api/auth/reset. The response is the same whether or not
+// there is an account with the address.
 func (s *Server) handleRequestPasswordReset(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	f, err := parseForm(rc)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// unreadJSON is an unread notification as the API lists it.
+// unreadJSON is an unread notification in a list.
 type unreadJSON struct {
 	ID    uuid.UUID `json:"id"`
 	Title string    `json:"title"`
 }
 
-// notificationJSON is a notification as the API writes it.
+// notificationJSON is a notification that was read.
 type notificationJSON struct {
 	Title   string    `json:"title"`
 	Content string    `json:"content"` // HTML
@@ -41,7 +41,7 @@ func (s *Server) handleListNotifications(ctx context.Context, rc *fasthttp.Reque
 func (s *Server) handleReadNotification(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	text, _ := rc.UserValue("id").(string)
 	id, err := uuid.Parse(text)
-	if err != nil || !strings.EqualFold(id.String(), text) { // it may be written in other ways
+	if err != nil || !strings.EqualFold(id.String(), text) { // uuid.Parse accepts other forms
 		return notFound()
 	}
 	notification, err := s.Notifications.Read(ctx, caller, id)
@@ -55,7 +55,7 @@ func (s *Server) handleReadNotification(ctx context.Context, rc *fasthttp.Reques
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, notificationJSON{notification.Title, content, timestamp(notification.SentAt)})
 }
 
-// recipientsJSON says how many users were told something.
+// recipientsJSON is the number of users that a notification was sent to.
 type recipientsJSON struct {
 	Users int `json:"users"`
 }

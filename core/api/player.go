@@ -12,7 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// playerJSON is a player as the API writes it.
+// playerJSON is a player in a response.
 type playerJSON struct {
 	PID          core.PlayerID  `json:"pid"`
 	UID          core.UserID    `json:"uid"`
@@ -105,13 +105,13 @@ func (s *Server) handleApplyTextures(ctx context.Context, rc *fasthttp.RequestCt
 	return writeOK(rc, "The player is dressed.", toPlayerJSON(player))
 }
 
-// textureSlots returns what is to be put on.
+// textureSlots returns the textures to set, nil for a slot that stays.
 func (f *form) textureSlots() core.TextureSlots {
 	return core.TextureSlots{Skin: (*core.TextureID)(f.optionalInteger("skin")), Cape: (*core.TextureID)(f.optionalInteger("cape"))}
 }
 
-// slotsToClear returns which slots are to be emptied: either type lists them, or the
-// presence of skin and cape names them.
+// slotsToClear returns which slots to empty: the elements of type, or else the presence of the
+// fields skin and cape.
 func (f *form) slotsToClear() (skin, cape bool) {
 	if f.isAbsent("type") {
 		return f.has("skin"), f.has("cape")

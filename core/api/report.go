@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// reportJSON is a report as the API writes it.
+// reportJSON is a report in a response.
 type reportJSON struct {
 	RID        core.ReportID    `json:"rid"`
 	TID        core.TextureID   `json:"tid"`
@@ -77,7 +77,7 @@ func (s *Server) handleListReports(ctx context.Context, rc *fasthttp.RequestCtx,
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
 }
 
-// defaultReportsPerPage is how many reports a page shows.
+// defaultReportsPerPage is the number of reports on a page.
 const defaultReportsPerPage = 50
 
 // handleSettleReport handles PUT /api/admin/reports/{rid}.

@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// scoreChangeJSON is a change of a score as the API writes it.
+// scoreChangeJSON is a change of a score in a response.
 type scoreChangeJSON struct {
 	Time    timestamp `json:"time"`
 	Amount  int64     `json:"amount"`
@@ -18,7 +18,7 @@ type scoreChangeJSON struct {
 	Subject string    `json:"subject"`
 }
 
-// dailySignInJSON is what a daily sign-in came to, as the API writes it.
+// dailySignInJSON is the reward of a daily sign-in.
 type dailySignInJSON struct {
 	Gained     int64     `json:"gained"`
 	Score      int64     `json:"score"`

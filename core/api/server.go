@@ -1,5 +1,11 @@
-// Package api is core's public door: HTTP in, HTTP out, nothing decided here.
-// It reads requests, calls the domain once, and writes answers.
+// Package api is core's public JSON API. A handler parses the request, calls the domain once, and
+// writes the response; it decides nothing itself.
+//
+// The handlers are in a file for each noun, as in package core, and openapi.yaml documents them.
+// routes lists all of them with the middleware that authenticates: public, withToken, requireUser,
+// optionalUser, requireAdmin. form parses bodies and queries, and collects the errors of all
+// fields. limiter counts requests per user, network or token. /api/docs serves the document with
+// Swagger UI.
 package api
 
 import (
@@ -25,15 +31,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Config is what the door may be told.
+// Config has the settings of the API.
 type Config struct {
 	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" example:"https://skins.example.org" help:"origins whose pages may call /api, comma-separated; * for all"`
-	Registration string   `env:"REGISTRATION" envDefault:"open" help:"who may register: open for everybody, confirm for whoever opens a link that is mailed to them, closed for nobody"`
+	Registration string   `env:"REGISTRATION" envDefault:"open" help:"registration: open, confirm (by a link sent by e-mail), or closed"`
 	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for as many as BODIES_BYTES; uploads may carry a texture file besides"`
 	Limits       Limits   `envPrefix:"LIMIT_"`
 }
 
-// Services is the domain that the door opens to.
+// Services is the domain behind the API.
 type Services struct {
 	Users         *core.Users
 	Accounts      *core.Accounts
@@ -46,12 +52,12 @@ type Services struct {
 	Ledger        *core.Ledger
 	Reports       *core.Reports
 	Audit         *core.Audit
-	Links         *core.Links // nil at a site that sends no e-mail
+	Links         *core.Links // nil if the site sends no e-mail
 	// Check returns an error unless the database answers.
 	Check func(context.Context) error
 }
 
-// Server answers /api.
+// Server serves /api.
 type Server struct {
 	Services
 	config    Config
@@ -59,20 +65,20 @@ type Server struct {
 	fileBytes int
 
 	requests, registrations, uploads *limiter
-	// changes counts what edges are told of.
+	// changes limits what is written to the change stream of the edges.
 	changes *limiter
-	// Reports are counted for users, and for client networks.
+	// Reports are limited by user and by client network.
 	reports, networkReports *limiter
-	// endedTokens counts requests with tokens that work no longer.
+	// endedTokens limits requests with tokens of ended sessions.
 	endedTokens *limiter
-	// resets counts requests for a link that resets a password.
+	// resets limits requests for a link that resets a password.
 	resets *limiter
 
 	database healthCheck
 }
 
-// New returns a door to the domain. fileBytes is the largest texture file that
-// the domain accepts.
+// New returns a server of the API. fileBytes is the size of the largest texture file that the
+// domain accepts.
 func New(opts httpserver.Options, services Services, config Config, fileBytes int, now core.Clock) (*Server, error) {
 	if err := config.Limits.check(); err != nil {
 		return nil, err
@@ -112,8 +118,8 @@ func New(opts httpserver.Options, services Services, config Config, fileBytes in
 	}, nil
 }
 
-// parseOrigins returns the origins that a setting lists, which have a scheme and a host
-// and nothing else; or *.
+// parseOrigins checks the setting CORS_ORIGINS: an origin has a scheme and a host and nothing else,
+// or is *.
 func parseOrigins(values []string) ([]string, error) {
 	var origins []string
 	for _, origin := range values {
@@ -136,15 +142,15 @@ func (s *Server) HTTP() *fasthttp.Server {
 	return opts.NewServer(opts.AddressLimiter().Handler(s.withDefaults(s.routes().Handler)))
 }
 
-// maxCharacterBytes is the most bytes that a character takes in a body: an emoji escaped in
-// JSON as two surrogates, or %XX for each of its four bytes in a form.
+// maxCharacterBytes is the maximum size of a character in a body: an emoji as two escaped
+// surrogates in JSON, or as %XX for each of its four bytes in a form.
 const maxCharacterBytes = 12
 
-// minBodyBytes is the least limit of a body: the reason of a report may have 1,000 characters.
+// minBodyBytes is the minimum of BODY_BYTES: the reason of a report may have 1,000 characters.
 const minBodyBytes = 16 << 10
 
-// bodyLimit returns the limit of a body that may have some bytes besides those of others,
-// 0 for none.
+// bodyLimit returns the limit of a body that may be larger than others by extra bytes; 0 for no
+// limit.
 func (s *Server) bodyLimit(extra int) int {
 	if s.config.BodyBytes == 0 {
 		return 0
@@ -152,7 +158,7 @@ func (s *Server) bodyLimit(extra int) int {
 	return s.config.BodyBytes + extra
 }
 
-// uploadLimit returns the limit of an upload's body, 0 for none.
+// uploadLimit returns the limit of an upload's body; 0 for no limit.
 func (s *Server) uploadLimit() int {
 	if s.fileBytes == 0 {
 		return 0
@@ -160,11 +166,11 @@ func (s *Server) uploadLimit() int {
 	return s.bodyLimit(s.fileBytes)
 }
 
-// routes is the route table.
+// routes returns the route table.
 func (s *Server) routes() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
-	r.HandleOPTIONS = false // preflights are answered in answered, whatever the path
+	r.HandleOPTIONS = false // withDefaults handles preflights of all paths
 	r.NotFound = s.public(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		if isAPI(string(rc.Path())) {
 			return notFound()
@@ -274,12 +280,13 @@ func (s *Server) routes() *router.Router {
 	return r
 }
 
-// withDefaults marks every answer, and answers preflights.
+// withDefaults sets the headers of every response, removes trailing slashes, and handles
+// preflights.
 func (s *Server) withDefaults(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	preflights := s.opts.Route("OPTIONS")
 	return func(rc *fasthttp.RequestCtx) {
 		s.setDefaultHeaders(rc)
-		// The router reads the path as it was sent.
+		// The router matches the path as it was sent.
 		if path := rc.URI().PathOriginal(); bytes.HasSuffix(path, []byte("/")) && isAPI(string(path)) {
 			rc.URI().SetPathBytes(bytes.TrimRight(path, "/"))
 		}
@@ -298,14 +305,14 @@ func (s *Server) withDefaults(next fasthttp.RequestHandler) fasthttp.RequestHand
 	}
 }
 
-// Bounds of the header names that a preflight asks for, as they are sent back.
+// Limits of the header names in a preflight, which are echoed.
 const (
 	maxRequestedHeaders = 32
 	maxHeaderName       = 64
 )
 
-// requestedHeaders returns the names that a preflight asks for, of those that are
-// tokens (RFC 9110, section 5.6.2), as a list.
+// requestedHeaders returns the list of header names in a preflight, without invalid ones (RFC 9110,
+// section 5.6.2).
 func requestedHeaders(header *fasthttp.RequestHeader) string {
 	var names []string
 	for _, line := range header.PeekAll(fasthttp.HeaderAccessControlRequestHeaders) {
@@ -319,15 +326,15 @@ func requestedHeaders(header *fasthttp.RequestHeader) string {
 	return strings.Join(names, ", ")
 }
 
-// setDefaultHeaders sets what every answer has, also one to a request that cannot be read: a
-// page must see why its upload was too large.
+// setDefaultHeaders sets the headers of every response, also to a request that cannot be parsed: a
+// page must be able to read why its upload was too large.
 func (s *Server) setDefaultHeaders(rc *fasthttp.RequestCtx) {
 	httpserver.SetSecurityHeaders(rc)
 	s.allowOrigin(rc)
 }
 
-// allowOrigin sets the CORS headers. Credentials are never allowed: the bearer
-// token is all there is, and pages set it themselves.
+// allowOrigin sets the CORS headers. Credentials are never allowed: pages set the bearer token
+// themselves, and there are no cookies.
 func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 	header := &rc.Response.Header
 	header.Set(fasthttp.HeaderAccessControlExposeHeaders, "Allow, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-Request-ID")
@@ -345,7 +352,7 @@ func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
 }
 
-// public is a route for everybody. Requests count for their address.
+// public wraps a handler that needs no token. Requests count for the client's network.
 func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		if err := s.requests.take(rc, s.addressKey(rc)); err != nil {
@@ -355,10 +362,10 @@ func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 	})
 }
 
-// readAndServe reads the body that the route takes, and then calls h for a user, 0 for none. The
-// time of h begins there: nothing is held for a request while its body arrives.
+// readAndServe reads the body and calls h; user is 0 for none. The timeout of h begins after the
+// body has arrived, and nothing is held for it before.
 func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h httpserver.Handler) error {
-	if rc.IsPost() && string(rc.Path()) == uploadPath { // it counts once its session is known to live
+	if rc.IsPost() && string(rc.Path()) == uploadPath { // counted by the handler, once the session is verified
 		if err := s.uploads.peek(rc, limitKey{user: user}); err != nil {
 			return err
 		}
@@ -374,9 +381,8 @@ func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h https
 	return h(s.withClient(ctx, rc, user), rc)
 }
 
-// withToken is a route for those who show a token that we signed. Whether its
-// session lives is left to the handler: a read looks it up in the round trip in
-// which it reads. Requests count for their user.
+// withToken wraps a handler that takes a token with a valid signature. The handler verifies the
+// session: a read does so in the round trip of its query. Requests count for the user.
 func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.VerifiedToken) error) fasthttp.RequestHandler {
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		verified, err := s.verifyToken(rc)
@@ -393,9 +399,8 @@ func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.Ve
 		}
 		err = s.readAndServe(rc, verified.Token.User, func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, verified) })
 		if errors.Is(err, core.ErrSignedOut) {
-			// Whoever holds a token that works no longer must not use up what is the
-			// user's. It counts by itself, as it must be looked up before anybody knows,
-			// and for the address.
+			// A revoked token must not use up the user's limit. Its request counts for the token,
+			// since it took a look-up, and for the address.
 			s.requests.refund(user)
 			return cmp.Or(s.endedTokens.take(rc, token), s.requests.take(rc, s.addressKey(rc)), err)
 		}
@@ -403,7 +408,7 @@ func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.Ve
 	})
 }
 
-// requireUser is a route for those who are signed in.
+// requireUser wraps a handler of signed-in users.
 func (s *Server) requireUser(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) fasthttp.RequestHandler {
 	return s.withToken(func(ctx context.Context, rc *fasthttp.RequestCtx, verified core.VerifiedToken) error {
 		caller, err := s.Sessions.Authenticate(ctx, verified)
@@ -414,8 +419,8 @@ func (s *Server) requireUser(h func(context.Context, *fasthttp.RequestCtx, core.
 	})
 }
 
-// limitChanges returns a handler that changes, as often as the caller may, what edges are told
-// of: each change is kept for a day, and goes to every edge and to the CDN.
+// limitChanges wraps a handler that writes to the change stream, and limits its rate: each change
+// is kept for a day, and sent to every edge and to the CDN.
 func (s *Server) limitChanges(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) func(context.Context, *fasthttp.RequestCtx, core.Caller) error {
 	return func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 		if err := s.changes.take(rc, limitKey{user: caller.ID}); err != nil {
@@ -425,8 +430,8 @@ func (s *Server) limitChanges(h func(context.Context, *fasthttp.RequestCtx, core
 	}
 }
 
-// optionalUser is a route for everybody, which shows more to those who are signed in.
-// The zero user is not. Who shows a token must show one that works.
+// optionalUser wraps a handler that needs no token but shows more to a signed-in user; the user is
+// zero without a token. An invalid token is an error.
 func (s *Server) optionalUser(h func(context.Context, *fasthttp.RequestCtx, core.User) error) fasthttp.RequestHandler {
 	anonymous := s.public(func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, core.User{}) })
 	authenticated := s.requireUser(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
@@ -441,7 +446,7 @@ func (s *Server) optionalUser(h func(context.Context, *fasthttp.RequestCtx, core
 	}
 }
 
-// verifyToken returns what the request's bearer token stands for.
+// verifyToken verifies the signature of the request's bearer token.
 func (s *Server) verifyToken(rc *fasthttp.RequestCtx) (core.VerifiedToken, error) {
 	token, err := bearerToken(rc)
 	if err != nil {
@@ -450,12 +455,12 @@ func (s *Server) verifyToken(rc *fasthttp.RequestCtx) (core.VerifiedToken, error
 	return s.Sessions.VerifyToken(token)
 }
 
-// withClient returns a context of the work on a request of a user, 0 for none.
+// withClient adds the client's network and user, 0 for none, to the context.
 func (s *Server) withClient(ctx context.Context, rc *fasthttp.RequestCtx, user core.UserID) context.Context {
 	return core.WithClient(ctx, core.Client{Network: httpserver.ClientNetwork(s.opts.Proxies.ClientIP(rc)), User: user})
 }
 
-// addressKey is who makes a request, by their address.
+// addressKey returns the rate limit key of the client's network.
 func (s *Server) addressKey(rc *fasthttp.RequestCtx) limitKey {
 	return limitKey{network: s.network(rc)}
 }
@@ -473,39 +478,39 @@ func bearerToken(rc *fasthttp.RequestCtx) (string, error) {
 	return strings.TrimSpace(token), nil
 }
 
-// isAPI reports whether a path is the API's, whose answers are for programs.
+// isAPI reports whether a path belongs to the API, where all errors are JSON.
 func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
 func notFound() error { return fault.New(fault.NotFound, "There is nothing at this path.") }
 
-// pathInteger returns a path's integer; there is nothing at a path without one.
+// pathInteger returns an integer of the path; anything else is not found.
 func pathInteger(rc *fasthttp.RequestCtx, name string) (int64, error) {
 	text, _ := rc.UserValue(name).(string)
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != text { // one path for one thing
+	if err != nil || strconv.FormatInt(n, 10) != text { // only the canonical form: one path for each thing
 		return 0, notFound()
 	}
 	return n, nil
 }
 
-// envelope is the body of most answers that say yes.
+// envelope is the body of most successful responses.
 type envelope struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Data    any    `json:"data,omitempty"`
 }
 
-// writeOK answers with an envelope.
+// writeOK writes status 200 with an envelope.
 func writeOK(rc *fasthttp.RequestCtx, message string, data any) error {
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, envelope{Message: message, Data: data})
 }
 
-// writeAccepted answers with an envelope that what was asked for is yet to be confirmed.
+// writeAccepted writes status 202 with an envelope: the request must be confirmed by e-mail.
 func writeAccepted(rc *fasthttp.RequestCtx, message string) error {
 	return httpserver.WriteJSON(rc, fasthttp.StatusAccepted, envelope{Message: message})
 }
 
-// timestamp is a time as the API writes it: in UTC, to the second.
+// timestamp is a time in UTC, to the second.
 type timestamp time.Time
 
 // MarshalJSON writes YYYY-MM-DD HH:MM:SS.

@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// textureJSON is a texture as the API writes it.
+// textureJSON is a texture in a response.
 type textureJSON struct {
 	TID      core.TextureID `json:"tid"`
 	Name     string         `json:"name"`
@@ -101,7 +101,7 @@ func (s *Server) handleGetTexture(ctx context.Context, rc *fasthttp.RequestCtx, 
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toTextureJSON(texture))
 }
 
-// parseTextureChange reads what is to become different of a texture.
+// parseTextureChange parses the change of a texture.
 func parseTextureChange(rc *fasthttp.RequestCtx) (core.TextureChange, error) {
 	var change core.TextureChange
 	f, err := parseForm(rc)

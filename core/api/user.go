@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// userJSON is a user as the API writes it.
+// userJSON is a user in a response.
 type userJSON struct {
 	UID        core.UserID     `json:"uid"`
 	Email      string          `json:"email"`
@@ -68,8 +68,8 @@ func (s *Server) handleSetAvatar(ctx context.Context, rc *fasthttp.RequestCtx, c
 	return writeOK(rc, "The avatar is set.", toUserJSON(user))
 }
 
-// handleChangeEmail handles PUT /api/user/email. Like a registration it tells whether an
-// address is registered, so it counts as one, or else must be confirmed as one.
+// handleChangeEmail handles PUT /api/user/email. Like a registration it reveals whether an address
+// is registered: it counts for the same limit, and must be confirmed where registrations must.
 func (s *Server) handleChangeEmail(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	f, err := parseForm(rc)
 	if err != nil {
