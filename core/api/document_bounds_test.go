@@ -193,11 +193,11 @@ func TestDocumentedLimits(t *testing.T) {
 		}
 	}
 
-	config, err := config.Read[testConfig]("", nil)
+	settings, err := config.Read[testConfig]("", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rates, logins, quotas := config.API.Limits, config.Logins, config.Quotas
+	rates, logins, quotas := settings.API.Limits, settings.Logins, settings.Quotas
 	mebibytes := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 	kibibytes := func(n int) string { return fmt.Sprintf("%d KiB", n>>10) }
 	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
@@ -209,20 +209,20 @@ func TestDocumentedLimits(t *testing.T) {
 			"for an hour after a reset, the %d do not bind its user where it was done | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount, logins.PerAddress),
 		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address; invalid ones (422) do not count | 429 |", rates.Registrations),
 		fmt.Sprintf("requests for a new password | %d an hour from one client address | 429 |", rates.Resets),
-		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", config.Mail.PerHour),
+		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", settings.Mail.PerHour),
 		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
 		fmt.Sprintf("changes of players, avatars and textures | %d a minute for each user, whatever comes of them | 429 |", rates.Changes),
 		fmt.Sprintf("reports of textures | %d an hour for each user, and %d for each client network, whatever comes of them | 429 |", rates.Reports, 5*rates.Reports),
 		fmt.Sprintf("textures uploaded | %s and %s for each user | 403, code 1 |", thousands(quotas.Textures), mebibytes(quotas.TextureBytes)),
 		fmt.Sprintf("players | %d for each user | 403, code 1 |", quotas.Players),
 		fmt.Sprintf("closet items | %s for each user | 403, code 1 |", thousands(quotas.ClosetItems)),
-		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(config.Textures.Bytes))),
-		fmt.Sprintf("scale of a texture | %d times the classic size: a skin of %[2]d × %[2]d pixels, a cape of %[2]d × %[3]d | 422 |", config.Textures.Scale, 64*config.Textures.Scale, 32*config.Textures.Scale),
-		fmt.Sprintf("request body | %s, besides the file of an upload and 12 bytes for each character of a notification's content | 413 |", kibibytes(config.API.BodyBytes)),
+		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(settings.Textures.Bytes))),
+		fmt.Sprintf("scale of a texture | %d times the classic size: a skin of %[2]d × %[2]d pixels, a cape of %[2]d × %[3]d | 422 |", settings.Textures.Scale, 64*settings.Textures.Scale, 32*settings.Textures.Scale),
+		fmt.Sprintf("request body | %s, besides the file of an upload and 12 bytes for each character of a notification's content | 413 |", kibibytes(settings.API.BodyBytes)),
 		"fields of a form | 64 | 400 |", // a constant
-		fmt.Sprintf("header block | %s | 431 |", kibibytes(config.Limits.HeaderBytes)),
+		fmt.Sprintf("header block | %s | 431 |", kibibytes(settings.Limits.HeaderBytes)),
 		"notifications | kept for a year | |", // set by cmd/core
-		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", config.Scores.Retention.Hours()/24),
+		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", settings.Scores.Retention.Hours()/24),
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("the table of limits (-the settings' +the document's):\n%s", diff)
@@ -232,30 +232,30 @@ func TestDocumentedLimits(t *testing.T) {
 	text := strings.Join(strings.Fields(string(source)), " ")
 	const day = 24
 	for _, sentence := range []string{
-		fmt.Sprintf("the seconds for which it works: %.0f unless", config.TokenTTL.Seconds()),
-		fmt.Sprintf("still works for %.0f seconds, and", config.Grace.Seconds()),
-		fmt.Sprintf("After those %.0f seconds", config.Grace.Seconds()),
-		fmt.Sprintf("Within %.0f seconds of being replaced", config.Grace.Seconds()),
-		fmt.Sprintf("%.0f days after its last refresh, and %.0f days after its log-in", config.Idle.Hours()/day, config.MaxAge.Hours()/day),
-		fmt.Sprintf("Only %d sessions of a user", config.PerUser),
-		fmt.Sprintf("did not arrive in time: within %.0f seconds, or %.0f for an upload", config.Limits.ReadTimeout.Seconds(), config.Limits.UploadTimeout.Seconds()),
-		fmt.Sprintf("the request line included, is larger than %s", kibibytes(config.Limits.HeaderBytes)),
-		fmt.Sprintf("The header block is larger than %s (code 4)", kibibytes(config.Limits.HeaderBytes)),
-		fmt.Sprintf("The body is larger than %s (code 4)", kibibytes(config.API.BodyBytes)),
-		fmt.Sprintf("The body is larger than %s bytes (code 4)", thousands(config.API.BodyBytes+12*core.MaxContent)),
+		fmt.Sprintf("the seconds for which it works: %.0f unless", settings.TokenTTL.Seconds()),
+		fmt.Sprintf("still works for %.0f seconds, and", settings.Grace.Seconds()),
+		fmt.Sprintf("After those %.0f seconds", settings.Grace.Seconds()),
+		fmt.Sprintf("Within %.0f seconds of being replaced", settings.Grace.Seconds()),
+		fmt.Sprintf("%.0f days after its last refresh, and %.0f days after its log-in", settings.Idle.Hours()/day, settings.MaxAge.Hours()/day),
+		fmt.Sprintf("Only %d sessions of a user", settings.PerUser),
+		fmt.Sprintf("did not arrive in time: within %.0f seconds, or %.0f for an upload", settings.Limits.ReadTimeout.Seconds(), settings.Limits.UploadTimeout.Seconds()),
+		fmt.Sprintf("the request line included, is larger than %s", kibibytes(settings.Limits.HeaderBytes)),
+		fmt.Sprintf("The header block is larger than %s (code 4)", kibibytes(settings.Limits.HeaderBytes)),
+		fmt.Sprintf("The body is larger than %s (code 4)", kibibytes(settings.API.BodyBytes)),
+		fmt.Sprintf("The body is larger than %s bytes (code 4)", thousands(settings.API.BodyBytes+12*core.MaxContent)),
 		fmt.Sprintf("The file is larger than %s, or the body than %s and %s (code 4)",
-			mebibytes(int64(config.Textures.Bytes)), mebibytes(int64(config.Textures.Bytes)), kibibytes(config.API.BodyBytes)),
-		fmt.Sprintf("Takes a PNG file of at most %s", mebibytes(int64(config.Textures.Bytes))),
-		fmt.Sprintf("its scale, from 1 to %d unless the site sets another bound, which is %d at most", config.Textures.Scale, skin.MaxScale),
+			mebibytes(int64(settings.Textures.Bytes)), mebibytes(int64(settings.Textures.Bytes)), kibibytes(settings.API.BodyBytes)),
+		fmt.Sprintf("Takes a PNG file of at most %s", mebibytes(int64(settings.Textures.Bytes))),
+		fmt.Sprintf("its scale, from 1 to %d unless the site sets another bound, which is %d at most", settings.Textures.Scale, skin.MaxScale),
 		fmt.Sprintf("tell of once the request counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("limit once it counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("tell of: %d a minute", rates.Uploads),
 		fmt.Sprintf("tell of: %d an hour for each user, whatever comes of them", rates.Reports),
 		fmt.Sprintf("headers tell of: %d an hour from one client address", rates.Resets),
-		fmt.Sprintf("marks the address as verified. The link works for %.0f hours unless", config.Mail.Verification.Hours()),
-		fmt.Sprintf("sets a new password. The link works for %.0f hour.", config.Mail.Reset.Hours()),
-		fmt.Sprintf("makes the account, and signs in. The link works for %.0f hours.", config.Mail.Verification.Hours()),
-		fmt.Sprintf("A player's name: %d to %d letters", config.Players.NameMin, config.Players.NameMax),
+		fmt.Sprintf("marks the address as verified. The link works for %.0f hours unless", settings.Mail.Verification.Hours()),
+		fmt.Sprintf("sets a new password. The link works for %.0f hour.", settings.Mail.Reset.Hours()),
+		fmt.Sprintf("makes the account, and signs in. The link works for %.0f hours.", settings.Mail.Verification.Hours()),
+		fmt.Sprintf("A player's name: %d to %d letters", settings.Players.NameMin, settings.Players.NameMax),
 	} {
 		if !strings.Contains(text, sentence) {
 			t.Errorf("the document lacks %q, which holds of the settings' defaults", sentence)

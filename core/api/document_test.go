@@ -1,0 +1,221 @@
+package api_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
+
+	asServed, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !asServed.IsOpenAPI31OrLater() {
+		t.Errorf("the document is of OpenAPI %s; want 3.1", asServed.OpenAPI)
+	}
+	// Examples are valid by their schemas, to the last field.
+	for _, document := range []*openapi3.T{asServed, mustLoadContract(t).T} {
+		if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := mustLoadContract(t).WalkSchemas(func(at string, ref *openapi3.SchemaRef) error {
+		for _, example := range ref.Value.Examples {
+			if err := validate(ref.Value, example); err != nil {
+				t.Errorf("%s: the example %v: %v", at, example, err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every request body and every response has an example, or has no schema. A file has no example; a
+// form with a file has examples of its other fields.
+func TestDocumentHasExamples(t *testing.T) {
+	t.Parallel()
+
+	f := func(what string, content openapi3.Content) {
+		t.Helper()
+		for kind, media := range content {
+			if media.Schema == nil || media.Example != nil || len(media.Examples) > 0 {
+				continue
+			}
+			properties := media.Schema.Value.Properties
+			if isBinary(media.Schema.Value) {
+				continue
+			}
+			if properties["file"] == nil {
+				t.Errorf("%s: there is no example of %s", what, kind)
+			}
+			for name, property := range properties {
+				if p := property.Value; name != "file" && len(p.Examples)+len(p.Enum) == 0 && p.Default == nil {
+					t.Errorf("%s: there is no example of the field %s", what, name)
+				}
+			}
+		}
+	}
+	for path, item := range mustLoadContract(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			if operation.RequestBody != nil {
+				f(method+" "+path, operation.RequestBody.Value.Content)
+			}
+			for status, resp := range operation.Responses.Map() {
+				f(method+" "+path+" "+status, resp.Value.Content)
+			}
+		}
+	}
+}
+
+// The paths of core are /api and those under it; edge serves those of pictures.
+func isCorePath(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
+
+func isEdgePath(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return slices.Contains([]string{"avatar", "preview", "textures", "skin", "cape", "csl"}, first)
+}
+
+// The route table and the document name the same operations.
+func TestRoutesAreDocumented(t *testing.T) {
+	t.Parallel()
+
+	server, err := api.New(httpserver.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, newSite(t).setup.API, 0, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served, documented []string
+	routes := server.Routes()
+	for _, path := range routes[http.MethodHead] {
+		if !slices.Contains(routes[http.MethodGet], path) {
+			t.Errorf("%s knows HEAD, but not GET", path)
+		}
+	}
+	delete(routes, http.MethodHead) // HEAD is no operation of its own
+	for method, paths := range routes {
+		for _, path := range paths {
+			// Pages for browsers and crawlers are not documented.
+			if isCorePath(path) && method != http.MethodHead {
+				served = append(served, path+" "+method)
+			}
+		}
+	}
+	for path, item := range mustLoadContract(t).Paths.Map() {
+		if !isCorePath(path) && !isEdgePath(path) {
+			t.Errorf("%s is neither core's nor edge's", path)
+		}
+		for method := range item.Operations() {
+			if isCorePath(path) {
+				documented = append(documented, path+" "+method)
+			}
+		}
+	}
+	slices.Sort(served)
+	slices.Sort(documented)
+	if diff := cmp.Diff(documented, served); diff != "" {
+		t.Errorf("operations (-documented +served):\n%s", diff)
+	}
+}
+
+// isOptional reports whether an operation takes a token but does not require one.
+func isOptional(security openapi3.SecurityRequirements) bool {
+	return slices.ContainsFunc(security, func(r openapi3.SecurityRequirement) bool { return len(r) == 0 })
+}
+
+// A request without a token gets 401 where the document requires a token, and nowhere else.
+func TestDocumentedSecurity(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	document := mustLoadContract(t)
+	for path, item := range document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			if !isCorePath(path) {
+				continue
+			}
+			security := document.Security
+			if operation.Security != nil {
+				security = *operation.Security
+			}
+			target := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{digest}/{file}", assetOf("docs/start.js")).Replace(path)
+			if a := c.send(t, method, target, body{}); (a.status == http.StatusUnauthorized) != (len(security) > 0 && !isOptional(security)) {
+				t.Errorf("%s: without a token the status is %d, but the document asks for %v", a.request, a.status, security)
+			}
+		}
+	}
+}
+
+// The documented files are served, and no others.
+func TestDocumentedFiles(t *testing.T) {
+	t.Parallel()
+
+	var served, documented []string
+	for _, source := range pageFiles {
+		served = append(served, path.Base(source))
+	}
+	parameters := mustLoadContract(t).Paths.Value("/api/docs/{digest}/{file}").Get.Parameters
+	for _, file := range parameters.GetByInAndName("path", "file").Schema.Value.Enum {
+		documented = append(documented, file.(string)) //nolint:errcheck,forcetypeassert // the document is valid
+	}
+	slices.Sort(served)
+	slices.Sort(documented)
+	if !slices.Equal(served, documented) {
+		t.Errorf("the files are %q; documented are %q", served, documented)
+	}
+	// The example of a digest is a current one.
+	example := parameters.GetByInAndName("path", "digest").Example
+	if want := assetOf("docs/LICENSE"); fmt.Sprint(example)+"/LICENSE" != want {
+		t.Errorf("the document's example of a digest is %v, but the file is at %s", example, want)
+	}
+}
+
+// No two paragraphs of the introduction share three quarters of the words of the shorter one.
+func TestIntroductionHasNoRepetition(t *testing.T) {
+	t.Parallel()
+
+	f := func(introduction string) (twice []string) {
+		var paragraphs []string
+		for paragraph := range strings.SplitSeq(introduction, "\n\n") {
+			if words := strings.Fields(paragraph); len(words) >= 10 && !strings.HasPrefix(paragraph, "|") && !strings.HasPrefix(paragraph, "```") {
+				paragraphs = append(paragraphs, paragraph)
+			}
+		}
+		slices.SortFunc(paragraphs, func(a, b string) int { return len(a) - len(b) })
+		for i, shorter := range paragraphs {
+			words := strings.Fields(shorter)
+			for _, longer := range paragraphs[i+1:] {
+				in := strings.Fields(longer)
+				same := 0
+				for _, word := range words {
+					if slices.Contains(in, word) {
+						same++
+					}
+				}
+				if 4*same >= 3*len(words) {
+					twice = append(twice, shorter+"\n"+longer)
+				}
+			}
+		}
+		return twice
+	}
+	for _, twice := range f(mustLoadContract(t).Info.Description) {
+		t.Errorf("two paragraphs say the same:\n%s", twice)
+	}
+	if len(f("An upload and a report tell of their own limit instead, as soon as they count for it.\n\nAn upload tells of its own limit instead, as soon as it and a report count for it.")) != 1 {
+		t.Error("two versions of a paragraph are not seen")
+	}
+}
