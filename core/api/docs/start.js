@@ -1,7 +1,7 @@
-// Where the document's walk-through says the address of a site, the page says that of its own.
+// The address in the document's examples. The page replaces it by its own.
 const exampleSite = "http://127.0.0.1:8081";
 
-// The operations come first. The text, which is long, stands below them.
+// The operations come first, and the long introduction below them.
 function layout({ React }) {
   const element = React.createElement;
   function Page({ getComponent, specSelectors }) {
@@ -34,7 +34,7 @@ function layout({ React }) {
   };
 }
 
-// What signs in or out here does so for the page, too.
+// A log-in or log-out by one of the operations also sets or clears the page's token.
 function follow(response) {
   const path = new URL(response.url, location.href).pathname;
   if (!path.startsWith("/api/auth/") || !response.ok) {
@@ -49,8 +49,7 @@ function follow(response) {
   return response;
 }
 
-// A token lives as long as the page is open: it is not kept in the browser's
-// storage, where it would outlive its purpose.
+// The token is not persisted in the browser's storage: it is lost when the page closes.
 const viewer = SwaggerUIBundle({
   url: document.getElementById("viewer").dataset.document,
   dom_id: "#viewer",
@@ -66,7 +65,7 @@ const viewer = SwaggerUIBundle({
   validatorUrl: null, // else the document would be sent to another host
 });
 
-// The viewer looks at the address only when the page opens. Links to operations work later, too.
+// Swagger UI reads the address only when the page opens. This makes links to operations work later, too.
 addEventListener("hashchange", () => {
   if (location.hash.startsWith("#/")) {
     viewer.layoutActions.parseDeepLinkHash(location.hash);
