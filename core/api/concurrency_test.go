@@ -359,9 +359,9 @@ func TestDeleteUserDuringRequests(t *testing.T) {
 		email, notification := l.get(t, "/api/user").field(t, "email"), l.unread(t)[0]
 		deleted := make(chan struct{})
 		var begun, work sync.WaitGroup
-		// at starts a worker that sends requests until the user is deleted, and one more after
+		// startWorker starts a worker that sends requests until the user is deleted, and one more after
 		// that.
-		at := func(do func(step int) response, statuses, lastStatuses []int) {
+		startWorker := func(do func(step int) response, statuses, lastStatuses []int) {
 			begun.Add(1)
 			work.Go(func() {
 				for step := 0; ; step++ {
@@ -385,7 +385,7 @@ func TestDeleteUserDuringRequests(t *testing.T) {
 		}
 		for worker := range 6 {
 			c := servers[worker%2].as(l.token)
-			at(func(step int) response {
+			startWorker(func(step int) response {
 				return l.ownRequest(t, c, email, notification, worker, 3*worker+step)
 			}, []int{200, 204, 401, 404, 409, 422}, []int{401})
 		}
@@ -393,9 +393,9 @@ func TestDeleteUserDuringRequests(t *testing.T) {
 			c := servers[i%2].signUp(t)
 			s.exec(t, "UPDATE users SET permission = $2 WHERE uid = $1", c.uid, i/2)
 			player := c.player(t, fmt.Sprintf("other%d_%d", round, i))
-			at(func(step int) response { return l.requestByOther(t, c, player, 2*i+step) }, []int{200, 403, 404, 409}, []int{200, 404, 409})
+			startWorker(func(step int) response { return l.requestByOther(t, c, player, 2*i+step) }, []int{200, 403, 404, 409}, []int{200, 404, 409})
 		}
-		at(func(int) response {
+		startWorker(func(int) response {
 			if _, err := servers[1].services.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"); err != nil {
 				t.Error(err)
 			}

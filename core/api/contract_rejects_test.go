@@ -9,50 +9,50 @@ import (
 
 // validExchanges returns exchanges that the document allows, by name.
 func validExchanges() map[string]exchange {
-	answered := func(status int, answer string) exchange {
+	respond := func(status int, answer string) exchange {
 		return exchange{status: status, responseBody: []byte(answer), header: http.Header{
 			"Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {"abc-123"},
 		}}
 	}
-	asked := func(x exchange, method, target string, body body) exchange {
+	toRequest := func(x exchange, method, target string, body body) exchange {
 		x.method, x.target, x.body = method, target, body
 		return x
 	}
 	const player = `{"pid":3,"uid":7,"uuid":"6a0c1d2e-93b4-4f5a-8c7d-1e2f3a4b5c6d","name":"Demo","tid_skin":1,"tid_cape":0,"last_modified":"2031-02-03 04:05:06"}`
 	const user = `{"uid":7,"email":"demo@example.com","nickname":"Demo","avatar":0,"score":12345678901,"permission":0,` +
 		`"last_sign_at":"2031-02-03 04:05:06","register_at":"2031-02-03 04:05:06","verified":true}`
-	dressed := answered(200, `{"code":0,"message":"Done.","data":`+player+`}`)
+	dressed := respond(200, `{"code":0,"message":"Done.","data":`+player+`}`)
 
-	signedOut := answered(401, `{"code":5,"message":"No."}`)
+	signedOut := respond(401, `{"code":5,"message":"No."}`)
 	signedOut.header.Set("WWW-Authenticate", "Bearer")
-	limited := answered(429, `{"code":8,"message":"No."}`)
+	limited := respond(429, `{"code":8,"message":"No."}`)
 	limited.header.Set("Retry-After", "30")
-	wrongMethod := answered(405, `{"code":3,"message":"No."}`)
+	wrongMethod := respond(405, `{"code":3,"message":"No."}`)
 	wrongMethod.header.Set("Allow", "GET, OPTIONS")
-	ended := answered(204, "")
+	ended := respond(204, "")
 	ended.header.Del("Content-Type")
 
 	return map[string]exchange{
-		"user":                asked(answered(200, user), "GET", "/api/user", body{}),
-		"players":             asked(answered(200, `[`+player+`]`), "GET", "/api/players", body{}),
-		"dress":               asked(dressed, "PUT", "/api/players/3/textures", encodeJSON(`{"skin":1,"cape":null,"unknown":[]}`)),
-		"dress form":          asked(dressed, "PUT", "/api/players/3/textures", encodeForm("skin=+1+")),
-		"rename":              asked(dressed, "PUT", "/api/players/3/name", encodeJSON(`{"name":" Demo\n"}`)),
-		"undress":             asked(dressed, "DELETE", "/api/players/3/textures?type=skin&type=cape", body{}),
-		"undress array":       asked(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":[" skin "],"cape":null}`)),
-		"undress by presence": asked(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":null,"cape":null}`)),
-		"undress form": asked(dressed, "DELETE", "/api/players/3/textures",
+		"user":                toRequest(respond(200, user), "GET", "/api/user", body{}),
+		"players":             toRequest(respond(200, `[`+player+`]`), "GET", "/api/players", body{}),
+		"dress":               toRequest(dressed, "PUT", "/api/players/3/textures", encodeJSON(`{"skin":1,"cape":null,"unknown":[]}`)),
+		"dress form":          toRequest(dressed, "PUT", "/api/players/3/textures", encodeForm("skin=+1+")),
+		"rename":              toRequest(dressed, "PUT", "/api/players/3/name", encodeJSON(`{"name":" Demo\n"}`)),
+		"undress":             toRequest(dressed, "DELETE", "/api/players/3/textures?type=skin&type=cape", body{}),
+		"undress array":       toRequest(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":[" skin "],"cape":null}`)),
+		"undress by presence": toRequest(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":null,"cape":null}`)),
+		"undress form": toRequest(dressed, "DELETE", "/api/players/3/textures",
 			body{"multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"type[]\"\r\n\r\nskin\r\n--x--\r\n")}),
-		"closet page": asked(answered(200, `{"per_page":6,"from":0,"to":0,"total":0,"current_page":1,"last_page":1,"data":[]}`),
+		"closet page": toRequest(respond(200, `{"per_page":6,"from":0,"to":0,"total":0,"current_page":1,"last_page":1,"data":[]}`),
 			"GET", "/api/closet?category=cape&page=1", body{}),
-		"invalid":     asked(answered(422, `{"code":4,"message":"No.","errors":{"name":["No."]}}`), "POST", "/api/players", encodeJSON(`{}`)),
-		"duplicate":   asked(answered(409, `{"code":2,"message":"No.","errors":{"file":["No."]},"data":{"tid":7}}`), "POST", "/api/textures", body{}),
-		"signed out":  asked(signedOut, "GET", "/api/user", body{}),
-		"too many":    asked(limited, "GET", "/api/user", body{}),
-		"sign out":    asked(ended, "POST", "/api/auth/logout", body{}),
-		"preflight":   asked(ended, "OPTIONS", "/api/nothing", body{}),
-		"not found":   asked(answered(404, `{"code":3,"message":"No."}`), "GET", "/api/nothing", body{}),
-		"not allowed": asked(wrongMethod, "DELETE", "/api/players", body{}),
+		"invalid":     toRequest(respond(422, `{"code":4,"message":"No.","errors":{"name":["No."]}}`), "POST", "/api/players", encodeJSON(`{}`)),
+		"duplicate":   toRequest(respond(409, `{"code":2,"message":"No.","errors":{"file":["No."]},"data":{"tid":7}}`), "POST", "/api/textures", body{}),
+		"signed out":  toRequest(signedOut, "GET", "/api/user", body{}),
+		"too many":    toRequest(limited, "GET", "/api/user", body{}),
+		"sign out":    toRequest(ended, "POST", "/api/auth/logout", body{}),
+		"preflight":   toRequest(ended, "OPTIONS", "/api/nothing", body{}),
+		"not found":   toRequest(respond(404, `{"code":3,"message":"No."}`), "GET", "/api/nothing", body{}),
+		"not allowed": toRequest(wrongMethod, "DELETE", "/api/players", body{}),
 	}
 }
 

@@ -82,7 +82,7 @@ func responseKey(operation *openapi3.Operation, status string) string {
 }
 
 // record adds responses.
-func (h seenResponses) record(t *testing.T, answers ...response) {
+func (s seenResponses) record(t *testing.T, answers ...response) {
 	t.Helper()
 	for _, a := range answers {
 		method, target, _ := strings.Cut(a.request, " ")
@@ -94,7 +94,7 @@ func (h seenResponses) record(t *testing.T, answers ...response) {
 		var seen any
 		_ = json.Unmarshal(a.body, &seen) // some responses are no JSON
 		key := responseKey(item.Operations()[method], strconv.Itoa(a.status))
-		h[key] = append(h[key], normalizedMessage(t, seen))
+		s[key] = append(s[key], normalizedMessage(t, seen))
 	}
 }
 

@@ -236,9 +236,9 @@ func TestRegistrationWithConfirmation(t *testing.T) {
 
 	// A registration with a registered address sends an e-mail to its user, and changes nothing.
 	register("ZOE@example.com", "Other").is(t, 202, emptySuccess)
-	mail := server.Await(t, 3)[2]
-	if mail.To != "Zoe@example.com" || linkPattern.MatchString(mail.Text) || !strings.Contains(mail.Text, "There is one with it already") {
-		t.Errorf("a mail to %s says %q", mail.To, mail.Text)
+	notice := server.Await(t, 3)[2]
+	if notice.To != "Zoe@example.com" || linkPattern.MatchString(notice.Text) || !strings.Contains(notice.Text, "There is one with it already") {
+		t.Errorf("a mail to %s says %q", notice.To, notice.Text)
 	}
 	zoe.works(t, true)
 }
@@ -255,7 +255,7 @@ func TestRegistrationByThirdParty(t *testing.T) {
 		c.post(t, "/api/auth/register", `{"email":"zoe@example.com","password":"`+password+`","nickname":"N"}`).is(t, 202, emptySuccess)
 	}
 	for range 3 {
-		register("the stranger's")
+		register("the third party's")
 	}
 	mails := server.Await(t, 3)
 	register("the owner's own") // beyond the limit, so no e-mail is sent
@@ -265,10 +265,10 @@ func TestRegistrationByThirdParty(t *testing.T) {
 	token := tokenIn(t, mails[0], "zoe@example.com", "verify")
 	c.post(t, "/api/auth/verify", `{"token":"`+token+`","password":"the owner's own"}`).is(t, 200, fmt.Sprintf(registered,
 		`{"uid":"<integer>","email":"zoe@example.com","nickname":"N","avatar":0,"score":0,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":true}`))
-	c.logIn(t, "zoe@example.com", "the stranger's").isError(t, 401, 5)
+	c.logIn(t, "zoe@example.com", "the third party's").isError(t, 401, 5)
 	c.logIn(t, "zoe@example.com", "the owner's own").isToken(t)
 	for _, m := range mails {
-		c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, m, "zoe@example.com", "verify")+`","password":"the stranger's"}`).isError(t, 404, 3)
+		c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, m, "zoe@example.com", "verify")+`","password":"the third party's"}`).isError(t, 404, 3)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestPasswordChangeSendsMail(t *testing.T) {
 	c := s.serve(t).signUp(t)
 	admin := c.signUpAs(t, core.Administrator)
 	c.withPassword(t, "correct horse")
-	mail := func(what string, a response) {
+	sendsMail := func(what string, a response) {
 		t.Helper()
 		before := len(server.Mails())
 		if a.status != 200 {
@@ -319,9 +319,9 @@ func TestPasswordChangeSendsMail(t *testing.T) {
 	c.put(t, "/api/user/password", `{"current_password":"wrong horse","new_password":"second horse"}`).isError(t, 422, 4, "current_password")
 	c.post(t, "/api/auth/password", `{"token":"x","password":"second horse"}`).isError(t, 404, 3)
 	c.put(t, admin.user()+"/password", `{"password":"second horse"}`).isError(t, 403, 6)
-	mail("a change", c.put(t, "/api/user/password", `{"current_password":"correct horse","new_password":"second horse"}`))
-	mail("a reset", c.post(t, "/api/auth/password", `{"token":"`+c.link(t, core.ForReset)+`","password":"third horse"}`))
-	mail("an administrator's change", admin.put(t, c.user()+"/password", `{"password":"fourth horse"}`))
+	sendsMail("a change", c.put(t, "/api/user/password", `{"current_password":"correct horse","new_password":"second horse"}`))
+	sendsMail("a reset", c.post(t, "/api/auth/password", `{"token":"`+c.link(t, core.ForReset)+`","password":"third horse"}`))
+	sendsMail("an administrator's change", admin.put(t, c.user()+"/password", `{"password":"fourth horse"}`))
 	if n := s.count(t, "SELECT count(*) FROM mails_sent"); n != 3 {
 		t.Errorf("%d mails were sent; want 3", n)
 	}
@@ -361,8 +361,8 @@ func TestEmailChangeWithConfirmation(t *testing.T) {
 	if a := c.get(t, "/api/user"); a.field(t, "email") != "B@example.com" || a.field(t, "verified") != "true" {
 		t.Errorf("after the confirmation the user is %s", a.body)
 	}
-	if mail := server.Await(t, 3)[2]; mail.To != "user1@example.com" || !strings.Contains(mail.Text, "now has another one") {
-		t.Errorf("a mail to %s says %q", mail.To, mail.Text)
+	if notice := server.Await(t, 3)[2]; notice.To != "user1@example.com" || !strings.Contains(notice.Text, "now has another one") {
+		t.Errorf("a mail to %s says %q", notice.To, notice.Text)
 	}
 }
 

@@ -117,8 +117,8 @@ func TestPasswordResetEndsLockout(t *testing.T) {
 	t.Parallel()
 
 	c := newUser(t)
-	// failHere inserts failed log-ins from an address, each with another e-mail address.
-	failHere := func(address string, emails ...string) {
+	// addFailuresFrom inserts failed log-ins from an address, each with another e-mail address.
+	addFailuresFrom := func(address string, emails ...string) {
 		t.Helper()
 		for _, email := range emails {
 			account := sha256.Sum256([]byte(casefold.Key(email)))
@@ -132,8 +132,8 @@ func TestPasswordResetEndsLockout(t *testing.T) {
 	c.site.addFailures(t, knownEmail, 100)
 	reset := func(from, network, password string) {
 		t.Helper()
-		failHere(network, others...)
-		failHere(network, slices.Repeat([]string{knownEmail}, 10)...)
+		addFailuresFrom(network, others...)
+		addFailuresFrom(network, slices.Repeat([]string{knownEmail}, 10)...)
 		at := c.from(t, from)
 		at.logIn(t, knownEmail, rightPassword).isError(t, 429, 8)
 		token := c.link(t, core.ForReset)
@@ -157,7 +157,7 @@ func TestPasswordResetEndsLockout(t *testing.T) {
 	}
 	first.logIn(t, knownEmail, "third horse").isError(t, 429, 8)
 	c.site.advance(time.Hour)
-	failHere("203.0.113.7", others...)
+	addFailuresFrom("203.0.113.7", others...)
 	first.logIn(t, knownEmail, "third horse").isError(t, 429, 8)
 }
 
