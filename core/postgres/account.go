@@ -35,35 +35,35 @@ func one[T any](rows []T, err, missing error) (T, error) {
 }
 
 const updateAvatar = `
-	WITH given AS (
+	WITH requested AS (
 		SELECT t.type, t.public OR coalesce(t.uploader = $1, false) OR EXISTS (
 			SELECT FROM closet_items c WHERE c.uid = $1 AND c.tid = t.tid
 		) AS allowed
 		FROM textures t WHERE t.tid = $2
-	), verdict AS (
+	), validation AS (
 		SELECT CASE
 			WHEN $2 = 0 THEN ''
 			WHEN g.type IS NULL THEN 'missing'
-			WHEN g.type = 'cape' THEN 'unfit'
+			WHEN g.type = 'cape' THEN 'wrong_type'
 			WHEN NOT g.allowed THEN 'private'
 			ELSE ''
-		END AS flaw
-		FROM (VALUES (1)) one (row) LEFT JOIN given g ON true
+		END AS violation
+		FROM (VALUES (1)) one (row) LEFT JOIN requested g ON true
 	), u AS (
-		UPDATE users SET avatar = $2 FROM verdict WHERE uid = $1 AND flaw = '' AND avatar <> $2
+		UPDATE users SET avatar = $2 FROM validation WHERE uid = $1 AND violation = '' AND avatar <> $2
 		RETURNING users.*
-	), noted AS (
+	), change_events AS (
 		INSERT INTO changes (keys) SELECT ARRAY['uid:' || uid] FROM u
 	)
-	SELECT ` + userColumns + `, flaw FROM u, verdict
+	SELECT ` + userColumns + `, violation FROM u, validation
 	UNION ALL
-	SELECT ` + userColumns + `, flaw FROM users u, verdict WHERE u.uid = $1 AND NOT EXISTS (SELECT FROM u)`
+	SELECT ` + userColumns + `, violation FROM users u, validation WHERE u.uid = $1 AND NOT EXISTS (SELECT FROM u)`
 
 // SetAvatar makes a texture the user's avatar.
 func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.TextureID) (core.User, error) {
 	rows, err := collect[struct {
 		core.User
-		Flaw string
+		Violation string
 	}](ctx, db.writes,
 		statement{lockUser, []any{user}},
 		statement{lockTextures, []any{texture, nil}},
@@ -73,7 +73,7 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 	if err != nil {
 		return core.User{}, err
 	}
-	if err := violationError("tid", row.Flaw, &texture, "a skin, whose face could be an avatar", "your closet"); err != nil {
+	if err := violationError("tid", row.Violation, &texture, "a skin, whose face could be an avatar", "your closet"); err != nil {
 		return core.User{}, err
 	}
 	db.onChange()
@@ -82,15 +82,15 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 
 // clearLostAvatars clears the avatars of $2 users at most after the user $1.
 const clearLostAvatars = `
-	WITH lost AS (
+	WITH lost_avatars AS (
 		SELECT u.uid FROM users u JOIN textures t ON t.tid = u.avatar
 		WHERE u.uid > $1 AND u.avatar <> 0 AND NOT t.public AND t.uploader IS DISTINCT FROM u.uid
 			AND NOT EXISTS (SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = t.tid)
 		ORDER BY u.uid LIMIT $2 FOR NO KEY UPDATE OF u
 	), cleared AS (
-		UPDATE users u SET avatar = 0 FROM lost l WHERE u.uid = l.uid
+		UPDATE users u SET avatar = 0 FROM lost_avatars l WHERE u.uid = l.uid
 		RETURNING u.uid
-	), noted AS (
+	), change_events AS (
 		INSERT INTO changes (keys) SELECT ARRAY['uid:' || uid] FROM cleared
 	)
 	SELECT uid FROM cleared ORDER BY uid`
@@ -130,7 +130,7 @@ const updateEmail = `
 // queueChangeMails queues, if $5 says so, what a change of addresses has mailed: a word
 // to the one before, as in a CTE before, and a link to the one after, as in u. Another
 // case is no other address, but it voids the links that were sent.
-const queueChangeMails = `told AS (
+const queueChangeMails = `queued_mails AS (
 		INSERT INTO mails (purpose, email, email_key)
 		SELECT 'change', b.email, b.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email_key <> b.email_key
 		UNION ALL
@@ -176,14 +176,14 @@ func (db *DB) QueueEmail(ctx context.Context, proof core.VerifiedCredentials, em
 }
 
 const updatePassword = `
-	WITH changed AS (
+	WITH updated_user AS (
 		UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
 		RETURNING uid, email, email_key
-	), ended AS (
-		DELETE FROM sessions s USING changed c WHERE s.uid = c.uid AND s.sid <> $4
-	), told AS (` + insertChangeNotice + ` FROM changed WHERE $5
+	), deleted_sessions AS (
+		DELETE FROM sessions s USING updated_user c WHERE s.uid = c.uid AND s.sid <> $4
+	), queued_mail AS (` + insertChangeNotice + ` FROM updated_user WHERE $5
 	)
-	SELECT uid FROM changed`
+	SELECT uid FROM updated_user`
 
 // SetPassword replaces a password's hash and ends sessions.
 func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
@@ -225,11 +225,11 @@ const (
 	ORDER BY tid FOR UPDATE`
 
 	lockPlayersOfUser = `
-	WITH private AS (
+	WITH private_textures AS (
 		SELECT tid FROM textures WHERE uploader = $1 AND NOT public
 	), ` + playersWearing + `
 	SELECT pid FROM players WHERE pid IN (
-		SELECT pid FROM wearers
+		SELECT pid FROM wearing_players
 		UNION
 		SELECT pid FROM players WHERE uid = $1
 	)
@@ -238,58 +238,58 @@ const (
 
 // playersWearing are the players who wear what is private. It is found by one index, and
 // then by the other: asked for both at once, PostgreSQL reads all players.
-const playersWearing = `wearers AS (
-		SELECT p.pid FROM players p JOIN private t ON p.tid_skin = t.tid
+const playersWearing = `wearing_players AS (
+		SELECT p.pid FROM players p JOIN private_textures t ON p.tid_skin = t.tid
 		UNION
-		SELECT p.pid FROM players p JOIN private t ON p.tid_cape = t.tid
+		SELECT p.pid FROM players p JOIN private_textures t ON p.tid_cape = t.tid
 	)`
 
 // deleteUser leaves to the foreign keys what nobody else can see: sessions,
 // addresses, notifications, and, their likes put right, the items of the user's
 // closet. What nobody else was told goes too.
 const deleteUser = `
-	WITH doomed AS (
+	WITH target_user AS (
 		SELECT uid FROM users WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
-	), private AS (
-		SELECT t.tid, t.hash FROM textures t JOIN doomed d ON t.uploader = d.uid WHERE NOT t.public
-	), ` + playersWearing + `, unliked AS (
+	), private_textures AS (
+		SELECT t.tid, t.hash FROM textures t JOIN target_user d ON t.uploader = d.uid WHERE NOT t.public
+	), ` + playersWearing + `, decremented_likes AS (
 		UPDATE textures t SET likes = likes - 1
-		FROM closet_items c JOIN doomed USING (uid)
-		WHERE t.tid = c.tid AND t.tid NOT IN (SELECT tid FROM private)
-	), emptied AS (
-		DELETE FROM closet_items WHERE tid IN (SELECT tid FROM private)
+		FROM closet_items c JOIN target_user USING (uid)
+		WHERE t.tid = c.tid AND t.tid NOT IN (SELECT tid FROM private_textures)
+	), all_deleted_items AS (
+		DELETE FROM closet_items WHERE tid IN (SELECT tid FROM private_textures)
 		RETURNING uid, tid, refund
-	), removed AS (
-		SELECT * FROM emptied WHERE uid <> $1
-	), due AS (` + itemRefunds + `
-	)` + applyScoreEntries + `, own AS (
-		DELETE FROM players p USING doomed d WHERE p.uid = d.uid
+	), deleted_items AS (
+		SELECT * FROM all_deleted_items WHERE uid <> $1
+	), score_entries AS (` + itemRefunds + `
+	)` + applyScoreEntries + `, deleted_players AS (
+		DELETE FROM players p USING target_user d WHERE p.uid = d.uid
 		RETURNING p.pid, p.name_key, p.uuid
-	), undressed AS (
+	), cleared_players AS (
 		UPDATE players SET
-			tid_skin = CASE WHEN tid_skin IN (SELECT tid FROM private) THEN NULL ELSE tid_skin END,
-			tid_cape = CASE WHEN tid_cape IN (SELECT tid FROM private) THEN NULL ELSE tid_cape END,
+			tid_skin = CASE WHEN tid_skin IN (SELECT tid FROM private_textures) THEN NULL ELSE tid_skin END,
+			tid_cape = CASE WHEN tid_cape IN (SELECT tid FROM private_textures) THEN NULL ELSE tid_cape END,
 			last_modified = clock_timestamp()
-		WHERE uid <> $1 AND pid IN (SELECT pid FROM wearers)
+		WHERE uid <> $1 AND pid IN (SELECT pid FROM wearing_players)
 		RETURNING pid, name_key, uuid
-	), gone AS (
-		DELETE FROM textures WHERE tid IN (SELECT tid FROM private)
-	), unsaid AS (
-		DELETE FROM messages m USING notifications n JOIN doomed USING (uid)
+	), deleted_textures AS (
+		DELETE FROM textures WHERE tid IN (SELECT tid FROM private_textures)
+	), deleted_messages AS (
+		DELETE FROM messages m USING notifications n JOIN target_user USING (uid)
 		WHERE m.mid = n.mid AND NOT EXISTS (SELECT FROM notifications o WHERE o.mid = n.mid AND o.uid <> n.uid)
-	), noted AS (
+	), change_events AS (
 		INSERT INTO changes (keys)
-		SELECT ARRAY['uid:' || uid] FROM doomed
+		SELECT ARRAY['uid:' || uid] FROM target_user
 		UNION ALL
-		SELECT ` + playerKeys + ` FROM own
+		SELECT ` + playerKeys + ` FROM deleted_players
 		UNION ALL
-		SELECT ` + playerKeys + ` FROM undressed
+		SELECT ` + playerKeys + ` FROM cleared_players
 		UNION ALL
-		SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM private
+		SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM private_textures
 		UNION ALL
-		SELECT ARRAY['uid:' || u.uid] FROM users u JOIN private p ON u.avatar = p.tid WHERE u.avatar <> 0 AND u.uid <> $1
+		SELECT ARRAY['uid:' || u.uid] FROM users u JOIN private_textures p ON u.avatar = p.tid WHERE u.avatar <> 0 AND u.uid <> $1
 	)
-	DELETE FROM users u USING doomed d WHERE u.uid = d.uid
+	DELETE FROM users u USING target_user d WHERE u.uid = d.uid
 	RETURNING u.uid`
 
 // DeleteUser deletes a user with all that is theirs alone.

@@ -136,26 +136,26 @@ func (db *DB) RenamePlayerBy(ctx context.Context, admin core.Actor, player core.
 
 // movePlayer takes off what is private, and neither the new owner's nor in their
 // closet. What one user paid is not given back to another. Edges do not know whose a player is, so they need hear of nothing else.
-const movePlayer = withTarget + `verdict AS (
+const movePlayer = withTarget + `quota AS (
 		SELECT $4 = 0 OR uid = $3 OR (SELECT count(*) FROM players WHERE uid = $3) < $4 AS fits FROM target
-	), kept AS (
+	), allowed_textures AS (
 		SELECT x.tid FROM textures x JOIN target t ON x.tid IN (t.tid_skin, t.tid_cape)
 		WHERE x.public OR coalesce(x.uploader = $3, false) OR EXISTS (SELECT FROM closet_items c WHERE c.uid = $3 AND c.tid = x.tid)
-	), worn AS (
-		SELECT pid, (SELECT tid FROM kept WHERE tid = tid_skin) AS skin, (SELECT tid FROM kept WHERE tid = tid_cape) AS cape FROM target
-	), undressed AS (
-		SELECT t.pid, w.skin IS DISTINCT FROM t.tid_skin OR w.cape IS DISTINCT FROM t.tid_cape AS lost FROM target t JOIN worn w USING (pid)
+	), new_slots AS (
+		SELECT pid, (SELECT tid FROM allowed_textures WHERE tid = tid_skin) AS skin, (SELECT tid FROM allowed_textures WHERE tid = tid_cape) AS cape FROM target
+	), slot_changes AS (
+		SELECT t.pid, w.skin IS DISTINCT FROM t.tid_skin OR w.cape IS DISTINCT FROM t.tid_cape AS cleared FROM target t JOIN new_slots w USING (pid)
 	), changed AS (
 		UPDATE players p
-		SET uid = $3, refund = CASE WHEN p.uid = $3 THEN p.refund END, tid_skin = w.skin, tid_cape = w.cape, last_modified = CASE WHEN u.lost THEN clock_timestamp() ELSE p.last_modified END
-		FROM target t, verdict v, worn w, undressed u
+		SET uid = $3, refund = CASE WHEN p.uid = $3 THEN p.refund END, tid_skin = w.skin, tid_cape = w.cape, last_modified = CASE WHEN u.cleared THEN clock_timestamp() ELSE p.last_modified END
+		FROM target t, quota v, new_slots w, slot_changes u
 		WHERE p.pid = t.pid AND t.uid = $1 AND v.fits
 		RETURNING p.*
-	), noted AS (
-		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed JOIN undressed USING (pid) WHERE lost
+	), change_events AS (
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed JOIN slot_changes USING (pid) WHERE cleared
 	), result AS (` + selectChanged + `
 	)
-	SELECT result.*, fits FROM result, verdict`
+	SELECT result.*, fits FROM result, quota`
 
 // MovePlayerBy gives a player to another user.
 func (db *DB) MovePlayerBy(ctx context.Context, admin core.Actor, player core.PlayerID, owner core.UserID, quotas core.Quotas) (core.Player, error) {

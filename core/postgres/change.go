@@ -46,10 +46,10 @@ const numberChanges = `
 		UPDATE changes c SET revision = h.revision - (SELECT count(*) FROM pending) + p.place, numbered_at = now()
 		FROM pending p, head h WHERE c.id = p.id
 		RETURNING c.id
-	), rung AS (
+	), sent_notify AS (
 		SELECT pg_notify('` + notifyChannel + `', '')
 	)
-	SELECT epoch, revision, trimmed, (SELECT count(*) FROM numbered) = $1 AS pending FROM head, rung`
+	SELECT epoch, revision, trimmed, (SELECT count(*) FROM numbered) = $1 AS pending FROM head, sent_notify`
 
 // numberBatch bounds a numbering transaction.
 const numberBatch = 5000
@@ -107,7 +107,7 @@ const trimBatch = 1000
 const trimChanges = `
 	WITH old AS (
 		SELECT id, revision FROM changes WHERE numbered_at < $1 ORDER BY revision LIMIT $2
-	), gone AS (
+	), deleted AS (
 		DELETE FROM changes c USING old WHERE c.id = old.id
 	), head AS (
 		UPDATE feed SET trimmed = greatest(trimmed, coalesce((SELECT max(revision) FROM old), 0))

@@ -25,11 +25,11 @@ const selectCloset = `
 	WITH page AS (
 		SELECT tid, added_at, item_name` + closetItems + `
 		ORDER BY added_at DESC, tid DESC LIMIT $4 OFFSET ($5::bigint - 1) * $4
-	), counted AS (
+	), totals AS (
 		SELECT count(*) AS total` + closetItems + `
 	)
 	SELECT c.total, $3 <> '' AND EXISTS (SELECT FROM closet_items WHERE uid = $1 AND item_key IS NULL) AS unkeyed, t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes, p.item_name
-	FROM counted c LEFT JOIN page p ON true LEFT JOIN textures t USING (tid)
+	FROM totals c LEFT JOIN page p ON true LEFT JOIN textures t USING (tid)
 	ORDER BY p.added_at DESC, p.tid DESC`
 
 type closetRow struct {
@@ -107,40 +107,40 @@ const (
 
 const (
 	insertClosetItem = `
-	WITH verdict AS (
+	WITH validation AS (
 		SELECT u.uid, t.type = 'cape' AS cape, CASE
 			WHEN t.tid IS NULL THEN 'missing'
 			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND u.permission < 1 THEN 'private'
-			WHEN EXISTS (SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = $2) THEN 'there'
-			WHEN $4 > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= $4 THEN 'full'
-			WHEN u.score < $5 THEN 'poor'
+			WHEN EXISTS (SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = $2) THEN 'duplicate'
+			WHEN $4 > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= $4 THEN 'quota'
+			WHEN u.score < $5 THEN 'score'
 			ELSE ''
-		END AS flaw
+		END AS violation
 		FROM users u LEFT JOIN textures t ON t.tid = $2 WHERE u.uid = $1
-	), added AS (
+	), inserted AS (
 		INSERT INTO closet_items (uid, tid, cape, item_name, item_key, refund)
-		SELECT uid, $2, cape, $3, $7, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM verdict WHERE flaw = ''
+		SELECT uid, $2, cape, $3, $7, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM validation WHERE violation = ''
 		RETURNING uid, tid
 	)`
 
-	addLike = `, liked AS (
-		UPDATE textures t SET likes = likes + 1 FROM added a WHERE t.tid = a.tid
+	addLike = `, updated_likes AS (
+		UPDATE textures t SET likes = likes + 1 FROM inserted a WHERE t.tid = a.tid
 	)`
 
 	// Only others are fans, and only one more of them than there ever were earns.
-	addRewardedLike = `, fans AS (
+	addRewardedLike = `, other_likes AS (
 		SELECT t.tid, t.uploader, t.rewarded_likes, t.likes + 1 - (SELECT count(*) FROM closet_items c WHERE c.uid = t.uploader AND c.tid = t.tid) AS number
-		FROM added a JOIN textures t USING (tid) WHERE $8::bigint > 0 AND t.uploader <> a.uid
-	), liked AS (
-		UPDATE textures t SET likes = likes + 1, rewarded_likes = greatest(rewarded_likes, (SELECT number FROM fans)) FROM added a WHERE t.tid = a.tid
-	), due AS (
-		SELECT 1 AS n, uid, -$5 AS amount, 'closet_item' AS reason, 'texture:' || tid AS subject FROM added
+		FROM inserted a JOIN textures t USING (tid) WHERE $8::bigint > 0 AND t.uploader <> a.uid
+	), updated_likes AS (
+		UPDATE textures t SET likes = likes + 1, rewarded_likes = greatest(rewarded_likes, (SELECT number FROM other_likes)) FROM inserted a WHERE t.tid = a.tid
+	), score_entries AS (
+		SELECT 1 AS n, uid, -$5 AS amount, 'closet_item' AS reason, 'texture:' || tid AS subject FROM inserted
 		UNION ALL
-		SELECT 2, uploader, $8, 'like', 'texture:' || tid FROM fans WHERE number > rewarded_likes
+		SELECT 2, uploader, $8, 'like', 'texture:' || tid FROM other_likes WHERE number > rewarded_likes
 	)` + applyScoreEntries
 
 	selectViolation = `
-	SELECT flaw FROM verdict`
+	SELECT violation FROM validation`
 )
 
 // AddClosetItem adds a texture to a closet.
@@ -157,23 +157,23 @@ func addClosetItem(ctx context.Context, q querier, user core.UserID, texture cor
 	if !terms.Free() {
 		add = statement{insertClosetItem + addRewardedLike + selectViolation, append(args, terms.Reward)}
 	}
-	results, err := collect[struct{ Flaw string }](ctx, q, lock, statement{lockTexture, []any{texture}}, add)
+	results, err := collect[struct{ Violation string }](ctx, q, lock, statement{lockTexture, []any{texture}}, add)
 	switch {
 	case err != nil:
 		return failure("add a closet item", err)
 	case len(results) == 0:
 		return core.ErrSignedOut
 	}
-	switch results[0].Flaw {
+	switch results[0].Violation {
 	case "missing":
 		return noTexture(texture)
 	case "private":
 		return fault.New(fault.Forbidden, "Texture %d is private, and somebody else's.", texture)
-	case "there":
+	case "duplicate":
 		return duplicateFault("tid", "This texture is in the closet already.")
-	case "full":
+	case "quota":
 		return closetFull(terms)
-	case "poor":
+	case "score":
 		return core.ErrScoreTooLow(terms.Cost)
 	default:
 		return nil
@@ -219,22 +219,22 @@ const clearLostAvatar = `
 	INSERT INTO changes (keys) SELECT ARRAY['uid:' || uid] FROM cleared`
 
 const deleteClosetItem = `
-	WITH removed AS (
+	WITH deleted_items AS (
 		DELETE FROM closet_items WHERE uid = $1 AND tid = $2
 		RETURNING uid, tid, refund
-	), unliked AS (
-		UPDATE textures t SET likes = likes - 1 FROM removed r WHERE t.tid = r.tid
-		RETURNING t.tid, NOT t.public AND t.uploader IS DISTINCT FROM $1 AS lost
-	), undressed AS (
+	), updated_textures AS (
+		UPDATE textures t SET likes = likes - 1 FROM deleted_items r WHERE t.tid = r.tid
+		RETURNING t.tid, NOT t.public AND t.uploader IS DISTINCT FROM $1 AS access_lost
+	), cleared_players AS (
 		UPDATE players p SET
 			tid_skin = nullif(p.tid_skin, u.tid), tid_cape = nullif(p.tid_cape, u.tid), last_modified = clock_timestamp()
-		FROM unliked u WHERE u.lost AND p.uid = $1 AND (p.tid_skin = u.tid OR p.tid_cape = u.tid)
+		FROM updated_textures u WHERE u.access_lost AND p.uid = $1 AND (p.tid_skin = u.tid OR p.tid_cape = u.tid)
 		RETURNING p.pid, p.name_key, p.uuid
-	), noted AS (
-		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM undressed
-	), due AS (` + itemRefunds + `
+	), change_events AS (
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM cleared_players
+	), score_entries AS (` + itemRefunds + `
 	)` + applyScoreEntries + `
-	SELECT tid FROM removed`
+	SELECT tid FROM deleted_items`
 
 // RemoveClosetItem removes an item.
 func (db *DB) RemoveClosetItem(ctx context.Context, user core.UserID, texture core.TextureID) error {

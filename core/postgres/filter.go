@@ -40,12 +40,12 @@ func (f *filter) where() string {
 // a page of those.
 func (db *DB) find(ctx context.Context, id, table string, f filter, page, perPage int) (total int, more bool, ids []int64, err error) {
 	sql := `
-	WITH found AS MATERIALIZED (
+	WITH matches AS MATERIALIZED (
 		SELECT ` + id + ` AS id FROM ` + table + f.where() + ` ORDER BY ` + id + ` DESC LIMIT ` + f.argument(core.MaxCounted+1) + `
 	), page AS (
-		SELECT id FROM found ORDER BY id DESC LIMIT ` + f.argument(max(0, min(perPage, core.MaxCounted-(page-1)*perPage))) + ` OFFSET ` + f.argument((page-1)*perPage) + `
+		SELECT id FROM matches ORDER BY id DESC LIMIT ` + f.argument(max(0, min(perPage, core.MaxCounted-(page-1)*perPage))) + ` OFFSET ` + f.argument((page-1)*perPage) + `
 	)
-	SELECT (SELECT count(*) FROM found) AS total, ARRAY(SELECT id FROM page) AS ids`
+	SELECT (SELECT count(*) FROM matches) AS total, ARRAY(SELECT id FROM page) AS ids`
 	rows, err := collect[struct {
 		Total int
 		IDs   []int64

@@ -122,20 +122,20 @@ func (db *DB) runListQuery(ctx context.Context, a listQuery) (listResult, error)
 
 // listResult is what an attempt has found.
 type listResult struct {
-	Looked   int              // textures, in the order of the list
-	Found    int              // of them
-	Cut      bool             // whether there may be more than it has looked at
-	TIDs     []core.TextureID // of the page
-	Textures float64          // of the site, as PostgreSQL estimates; -1 if it does not
+	Scanned      int              // textures, in the order of the list
+	Matched      int              // of them
+	Truncated    bool             // whether there may be more than it has looked at
+	TIDs         []core.TextureID // of the page
+	SiteTextures float64          // of the site, as PostgreSQL estimates; -1 if it does not
 }
 
 // add takes what an attempt has found. One that has been cut knows the first ones only if
 // it has looked at textures in the order of the list.
 func (l *list) add(a listResult, ordered bool) {
-	if !l.hasTotal && (!a.Cut || a.Found >= l.maxCounted) {
-		l.total, l.hasTotal = a.Found, true
+	if !l.hasTotal && (!a.Truncated || a.Matched >= l.maxCounted) {
+		l.total, l.hasTotal = a.Matched, true
 	}
-	if !l.hasPage && (!a.Cut || ordered && a.Found >= l.to) {
+	if !l.hasPage && (!a.Truncated || ordered && a.Matched >= l.to) {
 		l.tids, l.hasPage = a.TIDs, true
 	}
 }
@@ -166,15 +166,17 @@ func (l *list) firstRows() int {
 // all of the site's textures have found: as many as the total takes, as the page takes, or none,
 // whichever should cost the least together with the index of names.
 func (l *list) furtherRows(result, siteResult listResult) int {
-	matches := matchShare(siteResult) * siteResult.Textures
+	matches := matchShare(siteResult) * siteResult.SiteTextures
 	if matches <= 0 {
 		return 0
 	}
-	last := max(siteResult.Textures, float64(result.Looked)) + 1
+	last := max(siteResult.SiteTextures, float64(result.Scanned)) + 1
 	if l.query.Uploader != nil {
 		last = float64(l.limits.uploaderMax)
 	}
-	until := func(found int, margin float64) float64 { return min(margin*float64(found)/matchShare(result), last) }
+	until := func(matched int, margin float64) float64 {
+		return min(margin*float64(matched)/matchShare(result), last)
+	}
 	toTotal, toPage := until(l.maxCounted, 1.2), until(l.to, 2) // a walk that ends too early was in vain
 	all, counted := rowsPerMatch*matches, rowsPerEntry*matches+rowsPerMatch*min(matches, float64(l.maxCounted))
 	if l.hasPage {
@@ -191,7 +193,7 @@ func (l *list) furtherRows(result, siteResult listResult) int {
 }
 
 // matchShare returns the share of textures that were found among those that were looked at.
-func matchShare(a listResult) float64 { return float64(a.Found) / float64(max(a.Looked, 1)) }
+func matchShare(a listResult) float64 { return float64(a.Matched) / float64(max(a.Scanned, 1)) }
 
 // visibleSet is some of the textures that a user may see, which an index has in order.
 type visibleSet struct {
@@ -289,9 +291,9 @@ func (l *list) walk(rows int) listQuery {
 		wanted = "strpos(name_key, " + f.argument(l.key) + ") > 0"
 	}
 	sql := `
-	SELECT count(*) AS looked, count(*) FILTER (WHERE wanted) AS found, count(*) = ` + limit + ` AS cut,
-		coalesce((array_agg(tid) FILTER (WHERE wanted))[` + f.argument(l.from+1) + `:` + f.argument(l.to) + `], '{}') AS tids, ` + siteTextures + ` AS textures
-	FROM (SELECT tid, ` + wanted + ` AS wanted FROM ` + o.union(l.visible(&f, o.uploader), limit) + ` looked) numbered`
+	SELECT count(*) AS scanned, count(*) FILTER (WHERE matches) AS matched, count(*) = ` + limit + ` AS truncated,
+		coalesce((array_agg(tid) FILTER (WHERE matches))[` + f.argument(l.from+1) + `:` + f.argument(l.to) + `], '{}') AS tids, ` + siteTextures + ` AS site_textures
+	FROM (SELECT tid, ` + wanted + ` AS matches FROM ` + o.union(l.visible(&f, o.uploader), limit) + ` scanned) tested`
 	return listQuery{statement{sql, f.args}, []string{"enable_bitmapscan", "enable_sort", "enable_incremental_sort"}}
 }
 
@@ -307,24 +309,24 @@ func (l *list) search() listQuery {
 	if l.query.ByLikes {
 		orderBy = " ORDER BY likes DESC, tid DESC"
 	}
-	var visible, named []string
+	var visible, byName []string
 	for _, p := range l.visible(&f, newest.uploader) {
 		visible = append(visible, p.where)
 	}
 	key := f.argument(l.key)
 	for _, kind := range l.types() {
-		named = append(named, `
+		byName = append(byName, `
 			(SELECT tid, likes, public, type, uploader FROM textures WHERE type = '`+kind.String()+`' AND name_key LIKE '%' || `+key+` || '%' OFFSET 0)`)
 	}
 	sql := `
-	WITH found AS MATERIALIZED (
-		SELECT tid, likes FROM (` + strings.Join(named, " UNION ALL") + `
-		) named
+	WITH matches AS MATERIALIZED (
+		SELECT tid, likes FROM (` + strings.Join(byName, " UNION ALL") + `
+		) by_name
 		WHERE (` + strings.Join(visible, ") OR (") + `) LIMIT ` + f.argument(limit) + `
 	)
-	SELECT 0 AS looked, count(*) AS found, false AS cut, 0::float8 AS textures,
-		ARRAY(SELECT tid FROM found` + orderBy + ` LIMIT ` + f.argument(l.query.PerPage) + ` OFFSET ` + f.argument(l.from) + `) AS tids
-	FROM found`
+	SELECT 0 AS scanned, count(*) AS matched, false AS truncated, 0::float8 AS site_textures,
+		ARRAY(SELECT tid FROM matches` + orderBy + ` LIMIT ` + f.argument(l.query.PerPage) + ` OFFSET ` + f.argument(l.from) + `) AS tids
+	FROM matches`
 	return listQuery{statement{sql, f.args}, []string{"enable_indexscan", "enable_indexonlyscan"}}
 }
 
@@ -332,9 +334,9 @@ func (l *list) search() listQuery {
 // the list was read; a standby may tell of neither. So the primary is asked.
 const selectTextures = `
 	SELECT ` + textureColumns + `
-	FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (tid, n) CROSS JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = wanted.tid OFFSET 0) t
+	FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (tid, n) CROSS JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = requested.tid OFFSET 0) t
 	WHERE t.public OR t.uploader = $2 OR $3
-	ORDER BY wanted.n`
+	ORDER BY requested.n`
 
 // visibleTextures returns those of the textures that exist and that a user may see.
 func (db *DB) visibleTextures(ctx context.Context, user core.User, tids []core.TextureID) ([]core.Texture, error) {

@@ -85,38 +85,38 @@ const (
 	// What is verified is the user's address, or becomes it. Where another user has it,
 	// nothing happens.
 	verifyEmail = `
-	WITH given AS (
-		SELECT u.uid, u.email, u.email_key, t.email AS fresh, t.email_key AS fresh_key,
+	WITH link AS (
+		SELECT u.uid, u.email, u.email_key, t.email AS new_email, t.email_key AS new_email_key,
 			EXISTS (SELECT FROM users o WHERE o.email_key = t.email_key AND o.uid <> u.uid) AS taken
 		FROM ` + validLink + `
-	), before AS (
-		SELECT * FROM given WHERE NOT taken
-	), used AS (
-		DELETE FROM mail_tokens t USING before b WHERE t.uid = b.uid AND t.purpose = ANY ($2)
-	), told AS (
-		INSERT INTO mails (purpose, email, email_key) SELECT 'change', email, email_key FROM before WHERE email_key <> fresh_key
-	), verified AS (
-		UPDATE users u SET email = b.fresh, email_key = b.fresh_key, verified = true FROM before b WHERE u.uid = b.uid
+	), valid_link AS (
+		SELECT * FROM link WHERE NOT taken
+	), deleted_tokens AS (
+		DELETE FROM mail_tokens t USING valid_link b WHERE t.uid = b.uid AND t.purpose = ANY ($2)
+	), queued_mail AS (
+		INSERT INTO mails (purpose, email, email_key) SELECT 'change', email, email_key FROM valid_link WHERE email_key <> new_email_key
+	), updated_user AS (
+		UPDATE users u SET email = b.new_email, email_key = b.new_email_key, verified = true FROM valid_link b WHERE u.uid = b.uid
 	)
-	SELECT uid, taken FROM given`
+	SELECT uid, taken FROM link`
 
 	// From where it is done the user can sign in: what failed there with the former
 	// password is forgiven.
 	resetPassword = `
-	WITH given AS (
+	WITH link AS (
 		SELECT u.uid, u.email, u.email_key FROM ` + validLink + `
-	), used AS (
-		DELETE FROM mail_tokens t USING given g WHERE t.uid = g.uid
-	), told AS (` + insertChangeNotice + ` FROM given
-	), ended AS (
-		DELETE FROM sessions s USING given g WHERE s.uid = g.uid
-	), known AS (
-		INSERT INTO login_addresses (uid, address, signed_in, reset_at) SELECT uid, $5, $3, $3 FROM given
+	), deleted_tokens AS (
+		DELETE FROM mail_tokens t USING link g WHERE t.uid = g.uid
+	), queued_mail AS (` + insertChangeNotice + ` FROM link
+	), deleted_sessions AS (
+		DELETE FROM sessions s USING link g WHERE s.uid = g.uid
+	), known_address AS (
+		INSERT INTO login_addresses (uid, address, signed_in, reset_at) SELECT uid, $5, $3, $3 FROM link
 		ON CONFLICT (uid, address) DO UPDATE SET signed_in = excluded.signed_in, reset_at = excluded.reset_at
-	), forgiven AS (
-		DELETE FROM login_failures f USING given g WHERE f.account = sha256(convert_to(g.email_key, 'UTF8')) AND f.address = $5
+	), deleted_failures AS (
+		DELETE FROM login_failures f USING link g WHERE f.account = sha256(convert_to(g.email_key, 'UTF8')) AND f.address = $5
 	)
-	UPDATE users u SET password_hash = $4, verified = true FROM given g WHERE u.uid = g.uid
+	UPDATE users u SET password_hash = $4, verified = true FROM link g WHERE u.uid = g.uid
 	RETURNING u.uid`
 )
 
@@ -158,12 +158,12 @@ func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash strin
 
 // insertRegistration looks at no account.
 const insertRegistration = `
-	WITH kept AS (
+	WITH inserted AS (
 		INSERT INTO registrations (email, email_key, nickname, player, player_key)
 		SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT FROM players WHERE name_key = $5)
 		RETURNING rid, email, email_key
 	)
-	INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM kept
+	INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM inserted
 	RETURNING registration AS rid`
 
 // QueueRegistration keeps a user until a link is opened that it has sent.

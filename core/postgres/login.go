@@ -34,39 +34,39 @@ const insertAttempt = `
 		FROM login_failures
 		WHERE (account = $2 AND failed_at > $4 - greatest($5, $6::interval) OR address = $3 AND failed_at > $4 - $5)
 			AND (settled OR failed_at > $4 - $11::interval)
-	), known AS (
+	), known_network AS (
 		SELECT a.reset_at FROM login_addresses a JOIN owner o USING (uid) WHERE a.address = $3
-	), stranger AS (
-		SELECT WHERE NOT EXISTS (SELECT FROM known)
-	), bounded AS (
-		SELECT WHERE NOT EXISTS (SELECT FROM known WHERE reset_at > $4 - $6)
-	), used_up (until) AS (
+	), unknown_network AS (
+		SELECT WHERE NOT EXISTS (SELECT FROM known_network)
+	), network_limited AS (
+		SELECT WHERE NOT EXISTS (SELECT FROM known_network WHERE reset_at > $4 - $6)
+	), exhausted (until) AS (
 		(SELECT failed_at + $5 FROM recent WHERE settled AND same_account AND same_address AND $7 > 0
 			ORDER BY failed_at DESC OFFSET greatest($7 - 1, 0) LIMIT 1)
 		UNION ALL
-		(SELECT failed_at + $5 FROM recent, bounded WHERE settled AND same_address AND $8 > 0
+		(SELECT failed_at + $5 FROM recent, network_limited WHERE settled AND same_address AND $8 > 0
 			ORDER BY failed_at DESC OFFSET greatest($8 - 1, 0) LIMIT 1)
 		UNION ALL
 		(SELECT max(failed_at) + least($10::interval, interval '1 second' * power(2, least(count(*) - $9, 30)))
-			FROM recent, stranger WHERE settled AND same_account AND failed_at > $4 - $6 AND $9 > 0
+			FROM recent, unknown_network WHERE settled AND same_account AND failed_at > $4 - $6 AND $9 > 0
 			HAVING count(*) >= $9)
 		UNION ALL
 		(SELECT $4 + interval '1 second' FROM recent
 			HAVING count(*) FILTER (WHERE same_account AND same_address) >= nullif($7, 0)
-				OR count(*) FILTER (WHERE same_address) >= nullif($8, 0) AND EXISTS (SELECT FROM bounded))
+				OR count(*) FILTER (WHERE same_address) >= nullif($8, 0) AND EXISTS (SELECT FROM network_limited))
 		UNION ALL
-		(SELECT $4 + interval '1 second' FROM recent, stranger
+		(SELECT $4 + interval '1 second' FROM recent, unknown_network
 			WHERE same_account AND failed_at > $4 - $6
 			HAVING count(*) >= nullif($9, 0) AND NOT bool_and(settled))
-	), verdict AS (
-		SELECT max(until) AS until FROM used_up WHERE until > $4
-	), counted AS (
-		INSERT INTO login_failures (failed_at, account, address) SELECT $4, $2, $3 FROM verdict WHERE until IS NULL
+	), retry AS (
+		SELECT max(until) AS until FROM exhausted WHERE until > $4
+	), inserted AS (
+		INSERT INTO login_failures (failed_at, account, address) SELECT $4, $2, $3 FROM retry WHERE until IS NULL
 		RETURNING id
 	)
 	SELECT v.until, coalesce(c.id, 0) AS attempt, coalesce(u.uid, 0) AS id, coalesce(u.email, '') AS email,
 		coalesce(u.permission, 0) AS permission, coalesce(u.password_hash, '') AS password_hash
-	FROM verdict v LEFT JOIN counted c ON true LEFT JOIN owner u ON true`
+	FROM retry v LEFT JOIN inserted c ON true LEFT JOIN owner u ON true`
 
 // BeginAttempt counts an attempt, and returns the user it is about.
 func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.VerifiedCredentials, error) {

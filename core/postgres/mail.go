@@ -26,10 +26,10 @@ const setDue = `
 
 // claimMails passes over what other cores claim at the moment.
 const claimMails = `
-	WITH due AS (
+	WITH due_mails AS (
 		SELECT id FROM mails WHERE (due_at <= now() OR password_due_at <= now()) AND purpose = ANY ($3)
 		ORDER BY least(due_at, password_due_at) LIMIT $1 FOR UPDATE SKIP LOCKED
-	)` + setDue + ` FROM due WHERE m.id = due.id
+	)` + setDue + ` FROM due_mails WHERE m.id = due_mails.id
 	RETURNING m.id, m.purpose, m.email_key, now() - m.queued_at AS age`
 
 // ClaimMails returns mails that are due.
@@ -50,12 +50,12 @@ const linkBinding = `sha256(convert_to(u.email || chr(10) || u.password_hash, 'U
 // somebody typed it. A mail that is tried again counts once.
 const prepareMail = `
 	WITH mail AS (
-		SELECT m.*, o.uid AS owner, o.email AS owned, o.uid <> coalesce(m.uid, 0) AND m.purpose IN ('registration', 'address') AS taken
+		SELECT m.*, o.uid AS owner, o.email AS owner_email, o.uid <> coalesce(m.uid, 0) AND m.purpose IN ('registration', 'address') AS taken
 		FROM mails m LEFT JOIN users o USING (email_key) WHERE m.id = $1
-	), opened AS (
+	), prepared AS (
 		SELECT m.id, m.purpose, m.registration, m.email_key, u.uid, ` + linkBinding + ` AS bound,
-			CASE WHEN m.taken THEN 'owner' ELSE m.purpose END AS does,
-			CASE WHEN m.taken OR m.purpose = 'reset' THEN m.owned ELSE m.email END AS email
+			CASE WHEN m.taken THEN 'owner' ELSE m.purpose END AS sent_purpose,
+			CASE WHEN m.taken OR m.purpose = 'reset' THEN m.owner_email ELSE m.email END AS email
 		FROM mail m LEFT JOIN users u ON u.uid = coalesce(m.uid, m.owner)
 		WHERE CASE m.purpose
 				WHEN 'verification' THEN u.email = m.email AND NOT u.verified
@@ -67,14 +67,14 @@ const prepareMail = `
 				SELECT count(*) < nullif($6, 0) FROM mails_sent s
 				WHERE s.account = $2 AND s.purpose = m.purpose AND s.sent_at > $4::timestamptz - interval '1 hour' AND s.id <> m.id
 			), true)
-	), counted AS (
-		INSERT INTO mails_sent (id, account, purpose, sent_at) SELECT id, $2, purpose, $4 FROM opened
+	), inserted_count AS (
+		INSERT INTO mails_sent (id, account, purpose, sent_at) SELECT id, $2, purpose, $4 FROM prepared
 		ON CONFLICT (id) DO NOTHING
-	), issued AS (
+	), inserted_token AS (
 		INSERT INTO mail_tokens (hash, expires_at, purpose, email, email_key, uid, bound, registration)
-		SELECT $3, $5, does, email, email_key, uid, bound, registration FROM opened WHERE does IN ('verification', 'address', 'reset', 'registration')
+		SELECT $3, $5, sent_purpose, email, email_key, uid, bound, registration FROM prepared WHERE sent_purpose IN ('verification', 'address', 'reset', 'registration')
 	)
-	SELECT does AS purpose, email FROM opened`
+	SELECT sent_purpose AS purpose, email FROM prepared`
 
 // PrepareMail finds out who is to have a mail, and remembers its token.
 func (db *DB) PrepareMail(ctx context.Context, o core.MailParams) (core.PreparedMail, error) {

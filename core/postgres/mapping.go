@@ -20,7 +20,7 @@ var _ core.MappingStore = (*DB)(nil)
 // else in one snapshot. The row of the position comes even when no key leads
 // anywhere.
 const selectMappings = `
-	WITH found AS (
+	WITH matches AS (
 		SELECT 'name:' || p.name_key AS key, p.pid, p.uuid, p.name, p.last_modified, 0::bigint AS uid, 0::bigint AS avatar, p.tid_skin AS tid, p.tid_cape
 		FROM players p WHERE p.name_key = ANY ($1::text[])
 		UNION ALL
@@ -42,7 +42,7 @@ const selectMappings = `
 		ceil(extract(epoch FROM CASE WHEN f.pid > 0 THEN greatest(f.last_modified, t.retyped_at, c.retyped_at) ELSE t.upload_at END))::bigint AS modified,
 		t.tid, t.hash, t.type, c.tid AS cape_tid, c.hash AS cape_hash, c.type AS cape_type
 	FROM feed
-	LEFT JOIN found f ON true
+	LEFT JOIN matches f ON true
 	LEFT JOIN textures t ON t.tid = f.tid
 	LEFT JOIN textures c ON c.tid = f.tid_cape`
 

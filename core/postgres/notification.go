@@ -35,19 +35,19 @@ func (db *DB) Unread(ctx context.Context, ticket core.VerifiedToken) ([]core.Unr
 // to them. It keeps a user, and a broadcast, from being deleted while it notes that
 // the one has read the other.
 const readNotification = `
-	WITH own AS (
+	WITH own_notification AS (
 		SELECT mid FROM notifications WHERE id = $2 AND uid = $1
-	), shared AS (
+	), broadcast AS (
 		SELECT u.uid, b.mid FROM broadcasts b JOIN users u ON u.uid = $1
 		WHERE b.id = $2 AND (` + inAudience + ` OR EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = $1 AND r.mid = b.mid))
 		FOR KEY SHARE OF u, b
-	), marked AS (
+	), updated_notification AS (
 		UPDATE notifications SET read_at = now() WHERE id = $2 AND uid = $1 AND read_at IS NULL
-	), noted AS (
-		INSERT INTO broadcast_reads (uid, mid) SELECT uid, mid FROM shared ON CONFLICT DO NOTHING
+	), inserted_read AS (
+		INSERT INTO broadcast_reads (uid, mid) SELECT uid, mid FROM broadcast ON CONFLICT DO NOTHING
 	)
 	SELECT m.title, m.content, m.sent_at FROM messages m
-	WHERE m.mid = (SELECT mid FROM own UNION ALL SELECT mid FROM shared)`
+	WHERE m.mid = (SELECT mid FROM own_notification UNION ALL SELECT mid FROM broadcast)`
 
 // ReadNotification returns a notification and marks it read.
 func (db *DB) ReadNotification(ctx context.Context, user core.UserID, id uuid.UUID) (core.Notification, error) {
@@ -75,7 +75,7 @@ const insertBroadcast = `
 	), message AS (
 		INSERT INTO messages (title, content) SELECT $1, $2 FROM audience WHERE users > 0
 		RETURNING mid
-	), sent AS (
+	), inserted_broadcast AS (
 		INSERT INTO broadcasts (mid, newest, audience) SELECT mid, newest, $3 FROM message, audience
 	)
 	SELECT users FROM audience`

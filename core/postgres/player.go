@@ -24,27 +24,27 @@ func (db *DB) Players(ctx context.Context, ticket core.VerifiedToken) ([]core.Pl
 
 const (
 	insertPlayer = `
-	WITH room AS (
+	WITH quota AS (
 		SELECT uid FROM users
 		WHERE uid = $1 AND score >= $5 AND ($4 = 0 OR (SELECT count(*) FROM players WHERE uid = $1) < $4)
-	), added AS (
+	), inserted AS (
 		INSERT INTO players (uid, name, name_key, refund)
-		SELECT uid, $2, $3, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM room
+		SELECT uid, $2, $3, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM quota
 		WHERE NOT EXISTS (SELECT FROM players WHERE name_key = $3)
 		RETURNING *
-	), noted AS (
-		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM added
+	), change_events AS (
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM inserted
 	)`
 
-	insertPaidPlayer = insertPlayer + `, due AS (
-		SELECT 1 AS n, uid, -$5 AS amount, 'player' AS reason, 'player:' || pid AS subject FROM added
+	insertPaidPlayer = insertPlayer + `, score_entries AS (
+		SELECT 1 AS n, uid, -$5 AS amount, 'player' AS reason, 'player:' || pid AS subject FROM inserted
 	)` + applyScoreEntries
 
 	// Where there is room, but the name is taken, this is the player of that name.
 	selectInsertedPlayer = `
-	SELECT ` + playerColumns + `, false AS taken FROM added
+	SELECT ` + playerColumns + `, false AS taken FROM inserted
 	UNION ALL
-	SELECT ` + playerColumns + `, true FROM players WHERE name_key = $3 AND EXISTS (SELECT FROM room)`
+	SELECT ` + playerColumns + `, true FROM players WHERE name_key = $3 AND EXISTS (SELECT FROM quota)`
 )
 
 // CreatePlayer adds a player.
@@ -138,9 +138,9 @@ func checkOwner(players []core.Player, owner core.UserID) error {
 const deletePlayer = withTarget + `changed AS (
 		DELETE FROM players p USING target t WHERE p.pid = t.pid AND t.uid = $1
 		RETURNING p.*
-	), noted AS (
+	), change_events AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
-	), due AS (
+	), score_entries AS (
 		SELECT 1 AS n, uid, refund AS amount, 'player_refund' AS reason, 'player:' || pid AS subject FROM changed
 	)` + applyScoreEntries + selectChanged
 
@@ -166,7 +166,7 @@ const renamePlayer = withTarget + `changed AS (
 		UPDATE players p SET name = $3, name_key = $4, last_modified = clock_timestamp()
 		FROM target t WHERE p.pid = t.pid AND t.uid = $1 AND t.name <> $3 AND NOT EXISTS (SELECT FROM players o WHERE o.name_key = $4 AND o.pid <> $2)
 		RETURNING p.*
-	), noted AS (
+	), change_events AS (
 		INSERT INTO changes (keys)
 		SELECT ARRAY['pid:' || pid, 'name:' || t.name_key, 'name:' || c.name_key, 'uuid:' || c.uuid] FROM changed c JOIN target t USING (pid)
 	)` + selectChanged
@@ -204,7 +204,7 @@ const undressPlayer = withTarget + `changed AS (
 		FROM target t
 		WHERE p.pid = t.pid AND t.uid = $1 AND ($3 AND t.tid_skin IS NOT NULL OR $4 AND t.tid_cape IS NOT NULL)
 		RETURNING p.*
-	), noted AS (
+	), change_events AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	)` + selectChanged
 
@@ -218,42 +218,42 @@ func (db *DB) ClearPlayerTextures(ctx context.Context, owner core.UserID, player
 // deletes a texture and then undresses its wearers.
 const lockTextures = `SELECT tid FROM textures WHERE tid IN ($1, $2) ORDER BY tid FOR SHARE`
 
-const dressPlayer = withTarget + `given AS (
+const dressPlayer = withTarget + `requested AS (
 		SELECT t.tid, t.type, t.public OR coalesce(t.uploader = $1, false) OR EXISTS (
 			SELECT FROM closet_items c WHERE c.uid = $1 AND c.tid = t.tid
 		) AS allowed
 		FROM textures t WHERE t.tid IN ($3, $4)
-	), verdict AS (
+	), validation AS (
 		SELECT
 			CASE
 				WHEN $3::bigint IS NULL THEN ''
 				WHEN s.tid IS NULL THEN 'missing'
-				WHEN s.type = 'cape' THEN 'unfit'
+				WHEN s.type = 'cape' THEN 'wrong_type'
 				WHEN NOT s.allowed THEN 'private'
 				ELSE ''
-			END AS skin_flaw,
+			END AS skin_violation,
 			CASE
 				WHEN $4::bigint IS NULL THEN ''
 				WHEN c.tid IS NULL THEN 'missing'
-				WHEN c.type <> 'cape' THEN 'unfit'
+				WHEN c.type <> 'cape' THEN 'wrong_type'
 				WHEN NOT c.allowed THEN 'private'
 				ELSE ''
-			END AS cape_flaw
+			END AS cape_violation
 		FROM (VALUES (1)) one (row)
-		LEFT JOIN given s ON s.tid = $3
-		LEFT JOIN given c ON c.tid = $4
+		LEFT JOIN requested s ON s.tid = $3
+		LEFT JOIN requested c ON c.tid = $4
 	), changed AS (
 		UPDATE players p
 		SET tid_skin = coalesce($3, t.tid_skin), tid_cape = coalesce($4, t.tid_cape), last_modified = clock_timestamp()
-		FROM target t, verdict v
-		WHERE p.pid = t.pid AND t.uid = $1 AND v.skin_flaw = '' AND v.cape_flaw = ''
+		FROM target t, validation v
+		WHERE p.pid = t.pid AND t.uid = $1 AND v.skin_violation = '' AND v.cape_violation = ''
 			AND (t.tid_skin IS DISTINCT FROM coalesce($3, t.tid_skin) OR t.tid_cape IS DISTINCT FROM coalesce($4, t.tid_cape))
 		RETURNING p.*
-	), noted AS (
+	), change_events AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	), result AS (` + selectChanged + `
 	)
-	SELECT result.*, skin_flaw, cape_flaw FROM result, verdict`
+	SELECT result.*, skin_violation, cape_violation FROM result, validation`
 
 // SetPlayerTextures applies textures.
 func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.TextureSlots) (core.Player, error) {
@@ -268,7 +268,7 @@ func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player c
 func dress(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, slots core.TextureSlots, closet string) (core.Player, error) {
 	rows, err := collect[struct {
 		core.Player
-		SkinFlaw, CapeFlaw string
+		SkinViolation, CapeViolation string
 	}](ctx, q,
 		statement{lockTextures, []any{slots.Skin, slots.Cape}},
 		statement{lockPlayer, []any{player}},
@@ -284,10 +284,10 @@ func dress(ctx context.Context, q querier, owner core.UserID, player core.Player
 	if err := checkOwner(players, owner); err != nil {
 		return core.Player{}, err
 	}
-	if err := violationError("skin", rows[0].SkinFlaw, slots.Skin, "a skin, of type steve or alex", closet); err != nil {
+	if err := violationError("skin", rows[0].SkinViolation, slots.Skin, "a skin, of type steve or alex", closet); err != nil {
 		return core.Player{}, err
 	}
-	if err := violationError("cape", rows[0].CapeFlaw, slots.Cape, "a cape", closet); err != nil {
+	if err := violationError("cape", rows[0].CapeViolation, slots.Cape, "a cape", closet); err != nil {
 		return core.Player{}, err
 	}
 	return players[0], nil
@@ -298,7 +298,7 @@ func violationError(slot, violation string, tid *core.TextureID, wanted, closet 
 	switch violation {
 	case "missing":
 		return noTexture(*tid)
-	case "unfit":
+	case "wrong_type":
 		return fault.Field(slot, "Texture %d is not %s.", *tid, wanted)
 	case "private":
 		return fault.New(fault.Forbidden, "Texture %d is private, and not in %s.", *tid, closet)

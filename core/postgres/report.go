@@ -19,27 +19,27 @@ const lockReportedUsers = `
 	ORDER BY uid FOR KEY SHARE`
 
 const insertReport = `
-	WITH verdict AS (
+	WITH validation AS (
 		SELECT t.tid, t.uploader, CASE
 			WHEN t.tid IS NULL THEN 'missing'
 			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND u.permission < 1 AND NOT EXISTS (
 				SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = t.tid
 			) THEN 'private'
 			ELSE ''
-		END AS flaw
+		END AS violation
 		FROM users u LEFT JOIN textures t ON t.tid = $2 WHERE u.uid = $1
-	), added AS (
-		INSERT INTO reports (tid, uploader, reporter, reason) SELECT tid, uploader, $1, $3 FROM verdict WHERE flaw = ''
+	), inserted AS (
+		INSERT INTO reports (tid, uploader, reporter, reason) SELECT tid, uploader, $1, $3 FROM validation WHERE violation = ''
 		ON CONFLICT (reporter, tid) WHERE state = 'open' DO NOTHING
 		RETURNING rid
 	)
-	SELECT flaw, EXISTS (SELECT FROM added) AS added FROM verdict`
+	SELECT violation, EXISTS (SELECT FROM inserted) AS inserted FROM validation`
 
 // AddReport adds a report.
 func (db *DB) AddReport(ctx context.Context, reporter core.UserID, texture core.TextureID, reason string) error {
 	results, err := collect[struct {
-		Flaw  string
-		Added bool
+		Violation string
+		Inserted  bool
 	}](ctx, db.writes,
 		statement{lockReportedUsers, []any{reporter, texture}},
 		statement{lockTextures, []any{texture, nil}},
@@ -49,10 +49,10 @@ func (db *DB) AddReport(ctx context.Context, reporter core.UserID, texture core.
 	if err != nil {
 		return err
 	}
-	if err := violationError("tid", result.Flaw, &texture, "", "your closet"); err != nil {
+	if err := violationError("tid", result.Violation, &texture, "", "your closet"); err != nil {
 		return err
 	}
-	if !result.Added {
+	if !result.Inserted {
 		return duplicateFault("tid", "You have reported this texture already.")
 	}
 	return nil
@@ -92,21 +92,21 @@ const selectReport = `SELECT ` + reportColumns + ` FROM reports WHERE rid = $1`
 // others about it. Reporters who are being deleted at the moment are not told: who
 // deletes them may wait for the reports.
 const settleReports = `
-	WITH open AS (
+	WITH open_reports AS (
 		SELECT rid FROM reports WHERE state = 'open' AND (rid = $1 OR $3 = 'deleted' AND tid = $2)
 		ORDER BY rid FOR UPDATE
-	), settled AS (
-		UPDATE reports r SET state = $3, settled_at = now() FROM open o WHERE r.rid = o.rid
+	), settled_reports AS (
+		UPDATE reports r SET state = $3, settled_at = now() FROM open_reports o WHERE r.rid = o.rid
 		RETURNING r.*
 	), receivers AS (
-		SELECT uid FROM users WHERE uid IN (SELECT reporter FROM settled) FOR KEY SHARE SKIP LOCKED
+		SELECT uid FROM users WHERE uid IN (SELECT reporter FROM settled_reports) FOR KEY SHARE SKIP LOCKED
 	), message AS (
 		INSERT INTO messages (title, content) SELECT $4, $5 WHERE EXISTS (SELECT FROM receivers)
 		RETURNING mid
-	), told AS (
+	), inserted_notifications AS (
 		INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message
 	)
-	SELECT ` + reportColumns + ` FROM settled ORDER BY rid = $1 DESC, rid`
+	SELECT ` + reportColumns + ` FROM settled_reports ORDER BY rid = $1 DESC, rid`
 
 // SettleReport settles a report, with all that follows.
 func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.ReportID, state core.ReportState) (core.Report, error) {

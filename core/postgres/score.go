@@ -19,22 +19,22 @@ var _ core.ScoreStore = (*DB)(nil)
 //
 // A statement in which nobody's score changes does without it: even if there is
 // nothing due it takes longer to begin.
-const applyScoreEntries = `, charged AS (
+const applyScoreEntries = `, updated_users AS (
 		UPDATE users u SET score = u.score + d.total
-		FROM (SELECT uid, sum(amount)::bigint AS total FROM due WHERE amount <> 0 GROUP BY uid) d WHERE u.uid = d.uid
+		FROM (SELECT uid, sum(amount)::bigint AS total FROM score_entries WHERE amount <> 0 GROUP BY uid) d WHERE u.uid = d.uid
 		RETURNING u.uid, u.score - d.total AS before
-	), booked AS (
+	), inserted_changes AS (
 		INSERT INTO score_changes (uid, amount, balance, reason, subject)
 		SELECT uid, amount, before + sum(amount) OVER (PARTITION BY uid ORDER BY n), reason, subject
-		FROM due JOIN charged USING (uid) WHERE amount <> 0 ORDER BY uid, n
+		FROM score_entries JOIN updated_users USING (uid) WHERE amount <> 0 ORDER BY uid, n
 	)`
 
 const chargeUser = `
-	WITH due AS (
+	WITH score_entries AS (
 		SELECT 1 AS n, uid, -$2::bigint AS amount, $3::text AS reason, $4::text AS subject
 		FROM users WHERE uid = $1 AND score >= $2
 	)` + applyScoreEntries + `
-	SELECT uid FROM charged`
+	SELECT uid FROM updated_users`
 
 // charge takes an amount from a user's score, or adds to it if the amount is
 // negative. It locks the user, so a transaction that charges several goes by uid,
@@ -77,22 +77,22 @@ const (
 	) locked`
 
 	refundPrice = `
-	WITH due AS (
+	WITH score_entries AS (
 		SELECT 1 AS n, uploader AS uid, paid AS amount, 'texture_refund' AS reason, 'texture:' || tid AS subject
 		FROM textures WHERE tid = $1 AND refundable
 	)` + applyScoreEntries + `
-	SELECT count(*) FROM charged`
+	SELECT count(*) FROM updated_users`
 
 	refundItems = `
-	WITH removed AS (
+	WITH deleted_items AS (
 		SELECT uid, tid, refund FROM closet_items WHERE tid = $1 AND uid IS DISTINCT FROM $2::bigint
-	), due AS (` + itemRefunds + `
+	), score_entries AS (` + itemRefunds + `
 	)` + applyScoreEntries + `
-	SELECT count(*) FROM charged`
+	SELECT count(*) FROM updated_users`
 
 	// itemRefunds is what is due for closet items that a CTE named removed holds.
 	itemRefunds = `
-		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject FROM removed`
+		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject FROM deleted_items`
 )
 
 // lockAffectedUsers locks those whose score changes when a texture goes, or its
@@ -121,21 +121,21 @@ func refundClosets(ctx context.Context, tx pgx.Tx, texture core.TextureID, excep
 }
 
 const updatePaid = `
-	WITH priced AS (
+	WITH prices AS (
 		SELECT tid, uploader AS uid, coalesce(paid, 0) AS paid, refundable, (bytes + 1023) / 1024 * $3::bigint AS before, (bytes + 1023) / 1024 * $4::bigint AS after
 		FROM textures WHERE tid = $1 AND public <> $2
-	), moved AS (
+	), costs AS (
 		SELECT tid, uid, CASE WHEN after > before THEN greatest(least(after - paid, after - before), 0)
 			WHEN refundable THEN least(greatest(after - paid, after - before), 0) ELSE 0 END AS cost
-		FROM priced
-	), covered AS (
-		SELECT m.* FROM moved m JOIN users USING (uid) WHERE cost <> 0 AND score >= cost
-	), kept AS (
-		UPDATE textures t SET paid = nullif(coalesce(t.paid, 0) + c.cost, 0) FROM covered c WHERE t.tid = c.tid
-	), due AS (
-		SELECT 1 AS n, uid, -cost AS amount, 'visibility' AS reason, 'texture:' || tid AS subject FROM covered
+		FROM prices
+	), covered_costs AS (
+		SELECT m.* FROM costs m JOIN users USING (uid) WHERE cost <> 0 AND score >= cost
+	), updated_texture AS (
+		UPDATE textures t SET paid = nullif(coalesce(t.paid, 0) + c.cost, 0) FROM covered_costs c WHERE t.tid = c.tid
+	), score_entries AS (
+		SELECT 1 AS n, uid, -cost AS amount, 'visibility' AS reason, 'texture:' || tid AS subject FROM covered_costs
 	)` + applyScoreEntries + `
-	SELECT cost, EXISTS (SELECT FROM covered) AS covered FROM moved WHERE uid > 0`
+	SELECT cost, EXISTS (SELECT FROM covered_costs) AS covered FROM costs WHERE uid > 0`
 
 // chargeVisibilityChange charges the uploader of a texture that becomes public, or private, or gives
 // back, for what was paid to be the price of today. It never moves more than the
@@ -160,12 +160,12 @@ func chargeVisibilityChange(ctx context.Context, tx pgx.Tx, texture core.Texture
 const selectScoreChanges = `
 	WITH page AS (
 		SELECT * FROM score_changes WHERE uid = $1 ORDER BY id DESC LIMIT $2 OFFSET ($3::bigint - 1) * $2
-	), counted AS (
+	), totals AS (
 		SELECT count(*) AS total FROM score_changes WHERE uid = $1
 	)
 	SELECT c.total, p.changed_at AS at, coalesce(p.amount, 0) AS amount, coalesce(p.balance, 0) AS balance,
 		coalesce(p.reason, '') AS reason, coalesce(p.subject, '') AS subject
-	FROM counted c LEFT JOIN page p ON true
+	FROM totals c LEFT JOIN page p ON true
 	ORDER BY p.id DESC`
 
 // ScoreChanges lists changes of a score.
@@ -197,19 +197,19 @@ const (
 	unsigned = `uid = $1 AND (signed_on IS NULL OR signed_on < $2::date)`
 
 	rewardSign = `
-	WITH due AS (
+	WITH score_entries AS (
 		SELECT 1 AS n, uid, $3::bigint AS amount, 'sign' AS reason, '' AS subject FROM users WHERE ` + unsigned + `
 	)` + applyScoreEntries + `
-	SELECT FROM charged`
+	SELECT FROM updated_users`
 
 	updateSigned = `
-	WITH signed AS (
+	WITH updated_user AS (
 		UPDATE users SET signed_on = $2, last_sign_at = $3 WHERE ` + unsigned + `
 		RETURNING score, signed_on
 	)
-	SELECT score, signed_on, true AS fresh FROM signed
+	SELECT score, signed_on, true AS signed_now FROM updated_user
 	UNION ALL
-	SELECT score, signed_on, false FROM users WHERE uid = $1 AND NOT EXISTS (SELECT FROM signed)`
+	SELECT score, signed_on, false FROM users WHERE uid = $1 AND NOT EXISTS (SELECT FROM updated_user)`
 )
 
 // Sign notes that a user signs in for the day.
@@ -219,16 +219,16 @@ func (db *DB) Sign(ctx context.Context, user core.UserID, now time.Time, reward 
 		statements = append(statements, statement{rewardSign, []any{user, now, reward}})
 	}
 	rows, err := collect[struct {
-		Score    int64
-		SignedOn time.Time
-		Fresh    bool
+		Score     int64
+		SignedOn  time.Time
+		SignedNow bool
 	}](ctx, db.writes, append(statements, statement{updateSigned, []any{user, now, now}})...)
 	row, err := one(rows, failure("sign in for the day", err), core.ErrSignedOut)
 	if err != nil {
 		return core.SignIn{}, err
 	}
 	next := row.SignedOn.AddDate(0, 0, 1)
-	if !row.Fresh {
+	if !row.SignedNow {
 		return core.SignIn{}, core.ErrAlreadySigned(next)
 	}
 	return core.SignIn{Gained: reward, Score: row.Score, Next: next}, nil
@@ -244,24 +244,24 @@ const trimScoreChanges = `
 		SELECT uid, id FROM score_changes WHERE changed_at < $1 AND reason <> 'carried' ORDER BY changed_at LIMIT $2
 	), last AS (
 		SELECT uid, max(id) AS id FROM old GROUP BY uid
-	), gone AS (
+	), deleted AS (
 		DELETE FROM score_changes c USING last l WHERE c.uid = l.uid AND (c.id < l.id OR c.id = l.id AND c.balance = 0)
 		RETURNING c.id
 	), carried AS (
 		UPDATE score_changes c SET amount = c.balance, reason = 'carried', subject = '' FROM last l
 		WHERE c.uid = l.uid AND c.id = l.id AND c.balance > 0
 	)
-	SELECT (SELECT count(*) FROM old) AS old, (SELECT count(*) FROM gone) AS gone`
+	SELECT (SELECT count(*) FROM old) AS old, (SELECT count(*) FROM deleted) AS deleted`
 
 // TrimScoreChanges puts one change in the place of each user's old ones.
 func (db *DB) TrimScoreChanges(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for {
-		rows, err := collect[struct{ Old, Gone int }](ctx, db.writes, statement{trimScoreChanges, []any{before, scoreTrimBatch}})
+		rows, err := collect[struct{ Old, Deleted int }](ctx, db.writes, statement{trimScoreChanges, []any{before, scoreTrimBatch}})
 		if err != nil {
 			return total, failure("trim changes of scores", err)
 		}
-		total += rows[0].Gone
+		total += rows[0].Deleted
 		if rows[0].Old < scoreTrimBatch {
 			return total, nil
 		}

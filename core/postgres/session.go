@@ -155,11 +155,11 @@ const advanceSession = `
 	), issued AS (
 		INSERT INTO session_tokens (jti, sid, issued_at) SELECT $4, sid, $9 FROM replaced
 		RETURNING jti, sid, issued_at
-	), touched AS (
+	), updated_session AS (
 		UPDATE sessions s SET refreshed_at = $8 FROM replaced r WHERE s.sid = r.sid
-	), forgotten AS (
+	), deleted_tokens AS (
 		DELETE FROM session_tokens t USING replaced r WHERE t.sid = r.sid AND t.replaced_at <= $7
-	), ended AS (
+	), deleted_session AS (
 		DELETE FROM sessions s USING live l WHERE s.sid = l.sid AND NOT EXISTS (SELECT FROM presented)
 	)
 	SELECT l.permission, coalesce(n.jti, p.jti) AS jti, coalesce(n.issued_at, p.issued_at) AS issued_at

@@ -34,11 +34,11 @@ const selectDuplicate = `
 // selectQuota says why a user cannot have one texture more: nothing, if they can.
 const selectQuota = `
 	SELECT u.uid, CASE
-		WHEN u.score < $3 THEN 'poor'
-		WHEN $4 > 0 AND t.number >= $4 OR $5 > 0 AND t.bytes + $2 > $5 THEN 'full'
+		WHEN u.score < $3 THEN 'score'
+		WHEN $4 > 0 AND t.number >= $4 OR $5 > 0 AND t.bytes + $2 > $5 THEN 'textures'
 		WHEN $6 > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= $6 THEN 'closet'
 		ELSE ''
-	END AS flaw
+	END AS violation
 	FROM users u, LATERAL (SELECT count(*) AS number, coalesce(sum(bytes), 0) AS bytes FROM textures WHERE uploader = u.uid) t
 	WHERE u.uid = $1`
 
@@ -46,27 +46,27 @@ const selectQuota = `
 // waits for that one to commit, and the duplicate is there to be seen then.
 const (
 	insertTexture = `
-	WITH room AS (` + selectQuota + `
-	), added AS (
+	WITH quota AS (` + selectQuota + `
+	), inserted AS (
 		INSERT INTO textures (name, name_key, type, hash, pixels, bytes, uploader, public, likes, paid, refundable)
-		SELECT $7, $13, $8, $9, $10, $2, uid, $11, 1, nullif($3::bigint, 0), $12 FROM room WHERE flaw = ''
+		SELECT $7, $13, $8, $9, $10, $2, uid, $11, 1, nullif($3::bigint, 0), $12 FROM quota WHERE violation = ''
 		ON CONFLICT DO NOTHING
 		RETURNING *
-	), kept AS (
-		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uploader, tid, type = 'cape', name, $14 FROM added
-	), noted AS (
-		INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM added
+	), inserted_item AS (
+		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uploader, tid, type = 'cape', name, $14 FROM inserted
+	), change_events AS (
+		INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM inserted
 	)`
 
-	insertPaidTexture = insertTexture + `, due AS (
-		SELECT 1 AS n, uploader AS uid, -$3 AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM added
+	insertPaidTexture = insertTexture + `, score_entries AS (
+		SELECT 1 AS n, uploader AS uid, -$3 AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM inserted
 		UNION ALL
-		SELECT 2, uploader, $15::bigint, 'upload_reward', 'texture:' || tid FROM added JOIN users u ON u.uid = uploader
+		SELECT 2, uploader, $15::bigint, 'upload_reward', 'texture:' || tid FROM inserted JOIN users u ON u.uid = uploader
 		WHERE u.rewarded_textures <= (SELECT count(*) FROM textures WHERE uploader = $1)
 	)` + applyScoreEntries
 
 	selectInsertedTexture = `
-	SELECT r.flaw, a.tid, a.upload_at FROM room r LEFT JOIN added a ON true`
+	SELECT r.violation, a.tid, a.upload_at FROM quota r LEFT JOIN inserted a ON true`
 
 	updateRewardedTextures = `
 	UPDATE users SET rewarded_textures = t.number
@@ -85,8 +85,8 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 	record := func(conn *pgxpool.Conn) error {
 		var duplicates []struct{ TID core.TextureID }
 		var before []struct {
-			UID  core.UserID
-			Flaw string
+			UID       core.UserID
+			Violation string
 		}
 		var batch pgx.Batch
 		batch.Queue("BEGIN")
@@ -101,17 +101,17 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 			return core.ErrDuplicateTexture(duplicates[0].TID)
 		case len(before) == 0:
 			return core.ErrSignedOut
-		case before[0].Flaw != "":
-			return quotaError(before[0].Flaw, terms)
+		case before[0].Violation != "":
+			return quotaError(before[0].Violation, terms)
 		}
 		if err := put(ctx); err != nil {
 			return err
 		}
 
 		var after []struct {
-			Flaw     string
-			TID      *core.TextureID
-			UploadAt *time.Time
+			Violation string
+			TID       *core.TextureID
+			UploadAt  *time.Time
 		}
 		var winners []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
@@ -137,8 +137,8 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		switch {
 		case len(after) == 0:
 			return core.ErrSignedOut
-		case after[0].Flaw != "":
-			return quotaError(after[0].Flaw, terms)
+		case after[0].Violation != "":
+			return quotaError(after[0].Violation, terms)
 		case after[0].TID == nil && len(winners) > 0:
 			return core.ErrDuplicateTexture(winners[0].TID)
 		case after[0].TID == nil:
@@ -180,7 +180,7 @@ func (db *DB) withConn(ctx context.Context, work func(*pgxpool.Conn) error) erro
 // quotaError returns the fault of a user who cannot have one texture more.
 func quotaError(violation string, terms core.Pricing) error {
 	switch violation {
-	case "poor":
+	case "score":
 		return core.ErrScoreTooLow(terms.Cost)
 	case "closet":
 		return closetFull(terms)

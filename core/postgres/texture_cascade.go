@@ -33,17 +33,17 @@ func insertChanges(rows, keys string) string {
 	return `
 	INSERT INTO changes (keys)
 	SELECT array_agg(key)
-	FROM (SELECT *, (row_number() OVER () - 1) / 20 AS part FROM ` + rows + `) parted, unnest(` + keys + `) AS key
+	FROM (SELECT *, (row_number() OVER () - 1) / 20 AS part FROM ` + rows + `) numbered, unnest(` + keys + `) AS key
 	GROUP BY part`
 }
 
 // clearPlayers spares the players of one user, if any.
 var clearPlayers = `
-	WITH undressed AS (
+	WITH cleared_players AS (
 		UPDATE players SET tid_skin = nullif(tid_skin, $1), tid_cape = nullif(tid_cape, $1), last_modified = clock_timestamp()
 		WHERE (tid_skin = $1 OR tid_cape = $1) AND uid IS DISTINCT FROM $2::bigint
 		RETURNING pid, name_key, uuid
-	)` + insertChanges("undressed", playerKeys)
+	)` + insertChanges("cleared_players", playerKeys)
 
 var notifyPlayers = insertChanges("(SELECT pid, name_key, uuid FROM players WHERE tid_skin = $1 OR tid_cape = $1) wearing", playerKeys)
 
@@ -56,7 +56,7 @@ var clearAvatars = `
 	)` + insertChanges("cleared", "ARRAY['uid:' || uid]")
 
 // notifyAvatars notes the users whose avatar the texture is.
-var notifyAvatars = insertChanges("(SELECT uid FROM users WHERE avatar = $1 AND avatar <> 0) faces", "ARRAY['uid:' || uid]")
+var notifyAvatars = insertChanges("(SELECT uid FROM users WHERE avatar = $1 AND avatar <> 0) with_avatar", "ARRAY['uid:' || uid]")
 
 const (
 	notifyTexture = `

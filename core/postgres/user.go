@@ -16,30 +16,30 @@ const userColumns = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.perm
 // insertUser runs after lockEmail and lockName. Where the address or the
 // player's name is taken, it adds nothing, and returns its user with what is taken.
 const insertUser = `
-	WITH holders AS (
+	WITH conflicts AS (
 		SELECT uid, 'email' AS taken FROM users WHERE email_key = $2
 		UNION ALL
 		SELECT uid, 'player' FROM players WHERE name_key = $8
 	), u AS (
 		INSERT INTO users (email, email_key, nickname, nickname_key, password_hash, permission, verified, score)
-		SELECT $1, $2, $3, $11, $4, $5, $6, $9 WHERE NOT EXISTS (SELECT FROM holders)
+		SELECT $1, $2, $3, $11, $4, $5, $6, $9 WHERE NOT EXISTS (SELECT FROM conflicts)
 		RETURNING *
 	), p AS (
 		INSERT INTO players (uid, name, name_key)
 		SELECT uid, $7, $8 FROM u WHERE $8::text <> ''
 		RETURNING *
-	), booked AS (
+	), inserted_change AS (
 		INSERT INTO score_changes (uid, amount, balance, reason) SELECT uid, score, score, 'registration' FROM u WHERE score > 0
-	), mailed AS (
+	), queued_mail AS (
 		INSERT INTO mails (purpose, email, email_key) SELECT 'verification', email, email_key FROM u WHERE $10
-	), noted AS (
+	), change_events AS (
 		INSERT INTO changes (keys)
 		SELECT ARRAY['uid:' || u.uid] || CASE WHEN p.pid IS NULL THEN '{}' ELSE ` + playerKeys + ` END
 		FROM u LEFT JOIN p ON true
 	)
 	SELECT ` + userColumns + `, '' AS taken FROM u
 	UNION ALL
-	SELECT ` + userColumns + `, taken FROM holders JOIN users u USING (uid)
+	SELECT ` + userColumns + `, taken FROM conflicts JOIN users u USING (uid)
 	ORDER BY taken LIMIT 1`
 
 // addUser adds a user. The address comes before the player's name in every order of
@@ -107,10 +107,10 @@ func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credential
 // updatePermission ends the sessions of a user whose ban it lifts. Until then they
 // only tell the user of the ban, which a token of no session would not.
 const updatePermission = `
-	WITH before AS (
+	WITH unbanned AS (
 		SELECT uid FROM users WHERE uid = $1 AND permission = -1 AND $2 <> -1
-	), ended AS (
-		DELETE FROM sessions s USING before b WHERE s.uid = b.uid
+	), deleted_sessions AS (
+		DELETE FROM sessions s USING unbanned b WHERE s.uid = b.uid
 	)
 	UPDATE users u SET permission = $2 WHERE uid = $1
 	RETURNING ` + userColumns
