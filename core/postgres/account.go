@@ -11,7 +11,7 @@ var _ core.AccountStore = (*DB)(nil)
 
 const updateNickname = `UPDATE users u SET nickname = $2, nickname_key = $3 WHERE uid = $1 RETURNING ` + userColumns
 
-// SetNickname gives a user another nickname.
+// SetNickname changes a user's nickname.
 func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string) (core.User, error) {
 	return setNickname(ctx, db.writes, user, nickname)
 }
@@ -21,7 +21,7 @@ func setNickname(ctx context.Context, q querier, user core.UserID, nickname stri
 	return one(users, failure("change a nickname", err), core.ErrSignedOut)
 }
 
-// one returns the one row there is, or otherwise when there is none.
+// one returns the first of rows, or the error missing where there is none.
 func one[T any](rows []T, err, missing error) (T, error) {
 	var none T
 	switch {
@@ -80,7 +80,7 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 	return row.User, nil
 }
 
-// clearLostAvatars clears the avatars of $2 users at most after the user $1.
+// clearLostAvatars clears the avatars of at most $2 users, those after user $1.
 const clearLostAvatars = `
 	WITH lost_avatars AS (
 		SELECT u.uid FROM users u JOIN textures t ON t.tid = u.avatar
@@ -95,8 +95,9 @@ const clearLostAvatars = `
 	)
 	SELECT uid FROM cleared ORDER BY uid`
 
-// ClearLostAvatars clears avatars that their users may no longer use, which cores of the
-// release before leave, and returns how many. A batch of 1,000 is a transaction.
+// ClearLostAvatars clears avatars that their users are no longer allowed to use, and returns
+// how many. Cores of the previous release leave such avatars behind. Each batch of 1,000 users
+// is a transaction.
 func (db *DB) ClearLostAvatars(ctx context.Context) (cleared int, err error) {
 	const batch = 1000
 	for last := core.UserID(0); ; {
@@ -110,10 +111,9 @@ func (db *DB) ClearLostAvatars(ctx context.Context) (cleared int, err error) {
 	}
 }
 
-// updateEmail runs after the user and the address are locked, and so sees the address
-// before, and who has the one after: then it changes nothing. Without
-// a password's hash it need not be the same, here and below: that is for
-// administrators.
+// updateEmail runs after the user and the new address are locked. It changes nothing where
+// another user has the address. An empty password hash skips the check of the password, here
+// and below: administrators need none.
 const updateEmail = `
 	WITH before AS (
 		SELECT uid, email, email_key, EXISTS (SELECT FROM users o WHERE o.email_key = $4 AND o.uid <> $1) AS taken
@@ -127,9 +127,9 @@ const updateEmail = `
 	UNION ALL
 	SELECT ` + userColumns + `, true FROM before b JOIN users u USING (uid) WHERE b.taken`
 
-// queueChangeMails queues, if $5 says so, what a change of addresses has mailed: a word
-// to the one before, as in a CTE before, and a link to the one after, as in u. Another
-// case is no other address, but it voids the links that were sent.
+// queueChangeMails queues the mails of a change of address if $5 says so: a notice to the old
+// address (CTE before), and a verification link to the new one (CTE u). A change of case alone
+// is not a new address, but it voids the links sent before.
 const queueChangeMails = `queued_mails AS (
 		INSERT INTO mails (purpose, email, email_key)
 		SELECT 'change', b.email, b.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email_key <> b.email_key
@@ -137,7 +137,7 @@ const queueChangeMails = `queued_mails AS (
 		SELECT 'verification', u.email, u.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email <> b.email AND NOT u.verified
 	)`
 
-// SetEmail gives a user another e-mail address.
+// SetEmail changes a user's e-mail address.
 func (db *DB) SetEmail(ctx context.Context, proof core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
 	return setEmail(ctx, db.writes, proof, change)
 }
@@ -164,8 +164,8 @@ const insertAddress = `
 	SELECT 'address', uid, ` + linkBinding + `, $3, $4 FROM users u WHERE uid = $1 AND password_hash = $2
 	RETURNING uid`
 
-// QueueEmail has a link sent that makes an address the user's. It looks at no other
-// account.
+// QueueEmail queues a link that makes an address the user's. It reads no other account, so that
+// the response does not tell whether the address is in use.
 func (db *DB) QueueEmail(ctx context.Context, proof core.VerifiedCredentials, email, emailKey string) error {
 	queued, err := collect[struct{ UID core.UserID }](ctx, db.writes,
 		statement{deleteAttempt, []any{proof.AttemptID}},
@@ -185,7 +185,7 @@ const updatePassword = `
 	)
 	SELECT uid FROM updated_user`
 
-// SetPassword replaces a password's hash and ends sessions.
+// SetPassword replaces a password hash and ends the user's sessions.
 func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
 	return setPassword(ctx, db.writes, c)
 }
@@ -193,8 +193,8 @@ func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
 func setPassword(ctx context.Context, q querier, c core.PasswordChange) error {
 	changed, err := collect[struct{ UID core.UserID }](ctx, q,
 		statement{deleteAttempt, []any{c.AttemptID}},
-		// A log-in with the old password that is under way ends first, and its session
-		// is seen.
+		// The lock waits for a concurrent log-in with the old password, so that its session is
+		// ended, too.
 		statement{lockUser, []any{c.User}},
 		statement{updatePassword, []any{c.User, c.OldHash, c.NewHash, c.KeepSession, c.Notify}},
 	)
@@ -202,14 +202,13 @@ func setPassword(ctx context.Context, q querier, c core.PasswordChange) error {
 	return err
 }
 
-// Who deletes a user locks in the order in which everybody does: the user, then
-// textures, then players. Public textures are among them, since they lose a like,
-// or their uploader.
+// Deleting a user takes locks in the order that all transactions use: users, textures, players.
+// Public textures are locked, too, since each loses a like or its uploader.
 const (
 	lockUserToDelete = `SELECT uid FROM users WHERE uid = $1 FOR UPDATE`
 
-	// Who keeps one of the private textures gets back what that cost. An administrator
-	// who deletes the user is locked with them.
+	// Users with a private texture of the deleted user in their closet get its cost back. $2 is
+	// the administrator that deletes the user.
 	lockUserAndItemOwners = `
 	SELECT uid FROM users WHERE uid IN ($1, $2) OR uid IN (
 		SELECT c.uid FROM closet_items c JOIN textures t USING (tid) WHERE t.uploader = $1 AND NOT t.public AND c.refund > 0
@@ -236,17 +235,17 @@ const (
 	ORDER BY pid FOR UPDATE`
 )
 
-// playersWearing are the players who wear what is private. It is found by one index, and
-// then by the other: asked for both at once, PostgreSQL reads all players.
+// playersWearing selects the players that wear a private texture. Each column has a query of
+// its own: for a condition on both, PostgreSQL reads all players.
 const playersWearing = `wearing_players AS (
 		SELECT p.pid FROM players p JOIN private_textures t ON p.tid_skin = t.tid
 		UNION
 		SELECT p.pid FROM players p JOIN private_textures t ON p.tid_cape = t.tid
 	)`
 
-// deleteUser leaves to the foreign keys what nobody else can see: sessions,
-// addresses, notifications, and, their likes put right, the items of the user's
-// closet. What nobody else was told goes too.
+// deleteUser leaves rows that no other user sees to the foreign keys: sessions, addresses,
+// notifications, and, after the likes are decremented, the user's closet items. Messages that
+// no other user has received are deleted.
 const deleteUser = `
 	WITH target_user AS (
 		SELECT uid FROM users WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
@@ -292,7 +291,7 @@ const deleteUser = `
 	DELETE FROM users u USING target_user d WHERE u.uid = d.uid
 	RETURNING u.uid`
 
-// DeleteUser deletes a user with all that is theirs alone.
+// DeleteUser deletes a user with their players, private textures and closet.
 func (db *DB) DeleteUser(ctx context.Context, proof core.VerifiedCredentials) error {
 	if err := deleteUserOf(ctx, db.writes, proof); err != nil {
 		return err

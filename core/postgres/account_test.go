@@ -15,8 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// watchChanges returns a function that checks which keys were named since it was last
-// called.
+// watchChanges returns a function that checks the keys of all changes since its last call.
 func watchChanges(t *testing.T, db *postgres.DB) func(what string, want ...edgeproto.Key) {
 	t.Helper()
 	at := must(db.NumberChanges(t.Context()))(t).Revision
@@ -33,17 +32,17 @@ func watchChanges(t *testing.T, db *postgres.DB) func(what string, want ...edgep
 	}
 }
 
-// proofFor is that of a user whom addUser added.
+// proofFor returns the credentials of a user that addUser added.
 func proofFor(user core.User) core.VerifiedCredentials {
 	return core.VerifiedCredentials{Credentials: core.Credentials{User: user, PasswordHash: "x"}}
 }
 
-// playerKeys are the keys that lead to a player.
+// playerKeys are the mapping keys of a player.
 func playerKeys(p core.Player) []edgeproto.Key {
 	return []edgeproto.Key{edgeproto.PIDKey(int64(p.ID)), edgeproto.NameKey(p.Name), edgeproto.UUIDKey(p.UUID.String())}
 }
 
-// textureKeys are the keys that lead to a texture.
+// textureKeys are the mapping keys of a texture.
 func textureKeys(t core.Texture) []edgeproto.Key {
 	return []edgeproto.Key{edgeproto.TIDKey(int64(t.ID)), edgeproto.HashKey(t.Hash)}
 }
@@ -74,8 +73,8 @@ func TestAvatarsNameTheirUser(t *testing.T) {
 	wantKind(t, err, fault.Unauthenticated)
 }
 
-// Who sets an avatar locks the user before the texture, as who deletes a user
-// does, and then finds no user.
+// SetAvatar locks the user before the texture, as a deletion of the user does, and then finds
+// no user.
 func TestAvatarAfterWaitingForADeletion(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -96,8 +95,8 @@ func TestAvatarAfterWaitingForADeletion(t *testing.T) {
 	wantKind(t, <-set, fault.Unauthenticated)
 }
 
-// Setting an avatar holds the texture until it commits: whoever deletes the
-// texture waits, and then names the user whose avatar it is.
+// SetAvatar locks the texture until the commit: a deletion of the texture waits, and then its
+// change names the user.
 func TestAvatarLocksItsTexture(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -110,8 +109,8 @@ func TestAvatarLocksItsTexture(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKeys := watchChanges(t, db)
-	// No lock of a row comes between the look at the texture and the commit, so the
-	// update itself waits.
+	// SetAvatar takes no row lock between reading the texture and the commit, so the update
+	// itself must wait.
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), `
 		CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN
@@ -143,7 +142,7 @@ func TestAvatarLocksItsTexture(t *testing.T) {
 		textureKeys(private), edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID)))...)
 }
 
-// All that edges may know of a deleted user is named, and nothing else.
+// A deletion names exactly the keys that edges may have cached of the user.
 func TestDeletedUserNamesItsKeys(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -197,7 +196,7 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	}
 	wantKind(t, db.DeleteUser(t.Context(), proofFor(ann)), fault.Unauthenticated)
 
-	// What edges are told then is what is true.
+	// After the changes, edges read the new state.
 	answer := must(db.Mappings(t.Context(), []edgeproto.Key{
 		edgeproto.UIDKey(int64(ann.ID)), edgeproto.NameKey("own"), edgeproto.TIDKey(int64(private.ID)), edgeproto.HashKey(private.Hash), edgeproto.TIDKey(int64(public.ID)), edgeproto.NameKey("caped"),
 	}))(t)
@@ -214,8 +213,8 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	}
 }
 
-// Who deletes a user waits for those who are about to use the user's textures, and
-// then finds them.
+// A deletion of a user waits for transactions that use the user's textures, and then sees their
+// players.
 func TestDeleteUserSeesConcurrentDressing(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -237,8 +236,8 @@ func TestDeleteUserSeesConcurrentDressing(t *testing.T) {
 	}
 }
 
-// Who deletes a user waits for those who undress, and then leaves alone whom they
-// undressed.
+// A deletion of a user waits for a transaction that clears a player's skin, and then does not
+// change that player.
 func TestDeleteUserSeesConcurrentUndressing(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -264,8 +263,8 @@ func TestDeleteUserSeesConcurrentUndressing(t *testing.T) {
 	}
 }
 
-// Who deletes a user locks even those textures that only lose their uploader
-// before any player, as everybody does.
+// A deletion of a user locks textures before players, also textures that only lose their
+// uploader.
 func TestDeleteLocksTexturesBeforePlayers(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -313,7 +312,7 @@ func TestSetPasswordEndsSessions(t *testing.T) {
 	wantKind(t, s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID + 100, NewHash: "reset"}), fault.Unauthenticated)
 }
 
-// A session that is opened while the password changes is ended, or not opened.
+// A session that is opened during a change of the password is either ended or not opened.
 func TestNoSessionOutlivesAPasswordChange(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -353,8 +352,8 @@ func TestSetEmailNeedsThePassword(t *testing.T) {
 	}
 }
 
-// Avatars that cores of the release before left to users without a right to the texture
-// are cleared in batches, and no others.
+// Avatars that cores of the previous release left to users without a right to the texture are
+// cleared in batches, and no others.
 func TestClearLostAvatars(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)

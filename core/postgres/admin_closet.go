@@ -27,15 +27,15 @@ func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQ
 	})
 }
 
-// closetDetails is what the audit log says of an act on a closet.
+// closetDetails are the details of a closet action in the audit log.
 type closetDetails struct {
 	Email string         `json:"email"` // the closet's user's
 	TID   core.TextureID `json:"tid"`
 	Name  string         `json:"name,omitempty"` // the item's
 }
 
-// runClosetAction does an act on a closet whose user the actor may act on, or on the
-// actor's own, and notes it.
+// runClosetAction runs an action on the administrator's own closet, or on that of a user that
+// the administrator may moderate, and logs it.
 func (db *DB) runClosetAction(ctx context.Context, admin core.Actor, user core.UserID, action string, details closetDetails, do func(pgx.Tx) error) error {
 	return db.adminTx(ctx, action, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockUsersAndUploader, []core.UserID{admin.ID, user}, details.TID); err != nil {

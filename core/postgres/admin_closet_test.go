@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// An administrator changes closets by the rules of their users.
+// An administrator changes closets under the quotas and prices of their users.
 func TestAdminChangesCloset(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -51,7 +51,7 @@ func TestAdminChangesCloset(t *testing.T) {
 	}
 	_, err := r.db.ClosetOf(t.Context(), r.bob.ID+100, core.ClosetQuery{Page: 1, PerPage: 10})
 	wantKind(t, err, fault.NotFound)
-	// The actor's own is theirs to change.
+	// Administrators may change their own closet.
 	if err := add(r.boss.ID, public.ID, core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +62,8 @@ func TestAdminChangesCloset(t *testing.T) {
 	)
 }
 
-// Who takes somebody else's private texture out of a closet undresses the user's
-// players, of which edges hear.
+// Removing another user's private texture from a closet takes it off the players of the
+// closet's user, which is a change for edges.
 func TestAdminRemovalUndresses(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)

@@ -14,8 +14,8 @@ import (
 
 var _ core.PlayerAdminStore = (*DB)(nil)
 
-// playerDetails is what the audit log says of an act on a player: what it was called
-// and whose it was before, and what changed.
+// playerDetails are the details of a player action in the audit log: name and owner before it,
+// and the changed value.
 type playerDetails struct {
 	Name string      `json:"name"`
 	UID  core.UserID `json:"uid"`
@@ -23,7 +23,8 @@ type playerDetails struct {
 	To   any         `json:"to,omitempty"`
 }
 
-// outfit is what a player wears, and whose it is where that changes, for the log.
+// outfit is what a player wears, for the audit log. UID is the owner, where the action changes
+// it.
 type outfit struct {
 	UID  core.UserID    `json:"uid,omitempty"`
 	Skin core.TextureID `json:"skin"`
@@ -33,14 +34,14 @@ type outfit struct {
 // outfitOf returns what a player wears.
 func outfitOf(p core.Player) any { return outfit{Skin: p.Skin, Cape: p.Cape} }
 
-// playerAction is an act on a player.
+// playerAction is an administrator's action on a player.
 type playerAction struct {
 	action string
-	// newOwner is the user who gets the player; 0 when it stays with its owner.
+	// newOwner is the user that receives the player; 0 if the owner stays.
 	newOwner core.UserID
-	// slots are textures to be put on.
+	// slots are the textures to apply.
 	slots core.TextureSlots
-	// loggedValue is what of a player changes; nil where that is nothing to tell.
+	// loggedValue returns the value that the action changes; nil if there is none to log.
 	loggedValue func(core.Player) any
 	do          func(tx pgx.Tx, before core.Player) (core.Player, error)
 }
@@ -53,16 +54,16 @@ const (
 	lockOutfit = `SELECT tid FROM textures WHERE tid = ANY ($1) ORDER BY tid FOR SHARE`
 )
 
-// errConcurrentChange is the fault of an act on what was changed, time and again, between
-// the look at it and the lock on it.
+// errConcurrentChange is the fault of an action if the player changed between being read and
+// being locked, on every try.
 var errConcurrentChange = &fault.Error{
 	Kind: fault.Unavailable, Message: "Somebody else is changing this at the moment. Please try again.", RetryAfter: time.Second,
 }
 
-// runPlayerAction does an act on a player whose owner's things the actor may act on,
-// and notes it. Users come before textures, and textures before players, in every
-// order of locks, but whose player it is and what it wears only the player tells:
-// so it is looked at first, and must be the same once it is locked.
+// runPlayerAction runs an action on a player, if the administrator may moderate the owner's
+// content, and logs it. Locks are taken in the order users, textures, players, but the owner
+// and the textures are known from the player only. So the player is read first, and must be
+// unchanged once it is locked.
 func (db *DB) runPlayerAction(ctx context.Context, admin core.Actor, player core.PlayerID, a playerAction) (after core.Player, err error) {
 	err = db.adminTx(ctx, a.action, func(tx pgx.Tx) error {
 		players, err := collect[core.Player](ctx, tx, statement{selectPlayer, []any{player}})
@@ -96,8 +97,8 @@ func (db *DB) runPlayerAction(ctx context.Context, admin core.Actor, player core
 	return after, err
 }
 
-// authoriseOnOwners returns a fault unless the actor may act on what a player's owner
-// has, and, if the player is moved, on what the one has who gets it.
+// authoriseOnOwners returns a fault unless the administrator may moderate the content of a
+// player's owner and, if the player is moved, of the new one.
 func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Actor, owner, to core.UserID) error {
 	ownerIDs := []core.UserID{owner}
 	if to != 0 {
@@ -134,8 +135,9 @@ func (db *DB) RenamePlayerBy(ctx context.Context, admin core.Actor, player core.
 	})
 }
 
-// movePlayer takes off what is private, and neither the new owner's nor in their
-// closet. What one user paid is not given back to another. Edges do not know whose a player is, so they need hear of nothing else.
+// movePlayer clears private textures that are neither the new owner's nor in their closet. A
+// refund is not passed on to another user. Edges do not know owners, so a change is written
+// only if a slot was cleared.
 const movePlayer = withTarget + `quota AS (
 		SELECT $4 = 0 OR uid = $3 OR (SELECT count(*) FROM players WHERE uid = $3) < $4 AS fits FROM target
 	), allowed_textures AS (

@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Edges hear of what administrators do to players as of what owners do.
+// Actions of administrators on players write the same changes as those of owners.
 func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -65,8 +65,8 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	}
 }
 
-// A new owner keeps on the player what they may wear: their own, and what lies in
-// their closet.
+// A moved player keeps the textures that the new owner may use: their own, and those in their
+// closet.
 func TestMovedPlayerKeepsAllowedTextures(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -87,8 +87,8 @@ func TestMovedPlayerKeepsAllowedTextures(t *testing.T) {
 	}
 }
 
-// An act on a player that changes while it waits begins again, and finds the
-// player as it is then.
+// An action on a player that changes while the action waits for the lock is retried with the
+// new state.
 func TestPlayerActionsAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -132,9 +132,8 @@ func TestPlayerActionsAreRetried(t *testing.T) {
 	}
 }
 
-// Owners, and administrators who act on what is theirs, do all at once: nobody has
-// too many players, and no player wears what its owner may not. Nothing fails for
-// it, but an act on a player who changes all the time.
+// Owners and administrators act at the same time: no user exceeds a quota, and no player wears
+// what its owner may not use. An action may only fail if its player changes all the time.
 func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)

@@ -12,18 +12,18 @@ import (
 
 var _ core.TextureAdminStore = (*DB)(nil)
 
-// textureDetails is what the audit log says of an act on a texture: what it was called
-// and whose it was before, and what changed.
+// textureDetails are the details of a texture action in the audit log: name and uploader before
+// it, and the changed fields.
 type textureDetails struct {
 	Name     string         `json:"name"`
 	Uploader core.UserID    `json:"uploader"`
 	From     *textureTraits `json:"from,omitempty"`
 	To       *textureTraits `json:"to,omitempty"`
-	// Reports are those that a deletion has settled, or that it is of.
+	// Reports are those that a deletion has settled, or the one that caused it.
 	Reports []core.ReportID `json:"reports,omitempty"`
 }
 
-// textureTraits are what can be changed of a texture.
+// textureTraits are the fields of a texture that can be changed.
 type textureTraits struct {
 	Name   string    `json:"name"`
 	Type   skin.Type `json:"type"`
@@ -32,10 +32,10 @@ type textureTraits struct {
 
 func traits(t core.Texture) *textureTraits { return &textureTraits{t.Name, t.Type, t.Public} }
 
-// authoriseOnTexture makes sure that an actor may act on a texture, and returns the
-// authority, and the texture. It locks the actor, and with them all users whose score the
-// act may change or, with avatars, whose avatar. The uploader, which no texture ever
-// changes, is among them. A texture without one is any administrator's to act on.
+// authoriseOnTexture returns a fault unless the administrator may moderate the texture. It
+// locks the administrator, the uploader, and all users that the action may change the score of
+// or, with avatars, the avatar. The uploader of a texture never changes. Any administrator may
+// moderate a texture without one.
 func authoriseOnTexture(ctx context.Context, tx pgx.Tx, admin core.Actor, tid core.TextureID, avatars bool) (core.Actor, core.Texture, error) {
 	if err := lockAffectedUsers(ctx, tx, tid, avatars, admin.ID); err != nil {
 		return core.Actor{}, core.Texture{}, err
@@ -55,7 +55,7 @@ func authoriseOnTexture(ctx context.Context, tx pgx.Tx, admin core.Actor, tid co
 	return admin, texture, err
 }
 
-// ChangeTextureBy changes a texture with all that follows.
+// ChangeTextureBy changes a texture and everything that depends on it.
 func (db *DB) ChangeTextureBy(
 	ctx context.Context, admin core.Actor, tid core.TextureID, change core.TextureChange, scores core.Scores,
 ) (changed core.Texture, err error) {
@@ -83,7 +83,7 @@ func (db *DB) ChangeTextureBy(
 	return changed, err
 }
 
-// DeleteTextureBy deletes a texture with all that follows.
+// DeleteTextureBy deletes a texture and everything that depends on it.
 func (db *DB) DeleteTextureBy(ctx context.Context, admin core.Actor, tid core.TextureID) error {
 	return db.adminTx(ctx, "delete a texture", func(tx pgx.Tx) error {
 		admin, before, err := authoriseOnTexture(ctx, tx, admin, tid, false)

@@ -11,8 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// An administrator deletes a texture: with it go the reports about it, and that is
-// one act.
+// DeleteTextureBy also settles the reports about the texture, in one action.
 func TestDeleteTextureBy(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -37,7 +36,7 @@ func TestDeleteTextureBy(t *testing.T) {
 	}
 	r.wantAuditEntries(t, fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, report, r.ann.ID))
 
-	// Nobody's texture, and the actor's own.
+	// A texture without an uploader, and the administrator's own.
 	orphan := addTexture(t, r.db, texture(r.cid.ID, skin.Classic, "orphan", true))
 	if err := r.db.DeleteUser(t.Context(), proofFor(r.cid)); err != nil {
 		t.Fatal(err)
@@ -85,8 +84,8 @@ func TestChangeTextureBy(t *testing.T) {
 		`"from": {"name": "x", "type": "steve", "public": true}, "name": "x", "uploader": %d}`, tid.ID, r.ann.ID))
 }
 
-// An act locks all users it concerns in their order, whoever of them acts: who waits
-// for one holds none that come after.
+// An action locks all its users in the order of uid, the administrator included: while it waits
+// for one, it has no lock on later ones.
 func TestTextureActionsLockUsersInOrder(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)

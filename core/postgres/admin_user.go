@@ -15,28 +15,29 @@ var (
 	_ core.UserDirectoryStore = (*DB)(nil)
 )
 
-// userDetails is what the audit log says of an act on a user: what they were called
-// before, and what changed.
+// userDetails are the details of a user action in the audit log: address and nickname before
+// it, and the changed value.
 type userDetails struct {
 	Email    string `json:"email"`
 	Nickname string `json:"nickname"`
 	From     any    `json:"from,omitempty"`
 	To       any    `json:"to,omitempty"`
-	// Report is that which a ban has settled.
+	// Report is the one that a ban has settled.
 	Report core.ReportID `json:"report,omitempty"`
 }
 
-// userAction is an act on a user.
+// userAction is an administrator's action on a user.
 type userAction struct {
 	action string
-	// loggedValue is what of a user changes; nil where the log must not, or need not, say.
+	// loggedValue returns the value that the action changes; nil if it must not be logged, as a
+	// password, or there is none.
 	loggedValue func(core.User) any
 	do          func(tx pgx.Tx, admin core.Actor, before core.User) (core.User, error)
-	// lock, if any, locks the actor, the user and others with them.
+	// lock, if set, is the first statement: it locks the administrator, the user and others.
 	lock statement
 }
 
-// runUserAction does an act on a user who the actor may act on, and notes it.
+// runUserAction runs an action on a user that the administrator may moderate, and logs it.
 func (db *DB) runUserAction(ctx context.Context, admin core.Actor, user core.UserID, a userAction) (after core.User, err error) {
 	err = db.adminTx(ctx, a.action, func(tx pgx.Tx) error {
 		if a.lock.sql != "" {
@@ -88,7 +89,7 @@ func (db *DB) CreateUserBy(ctx context.Context, admin core.Actor, user core.NewU
 // userSubject names a user in the audit log.
 func userSubject(user core.UserID) string { return fmt.Sprintf("user:%d", user) }
 
-// SetNicknameBy gives a user another nickname.
+// SetNicknameBy changes a user's nickname.
 func (db *DB) SetNicknameBy(ctx context.Context, admin core.Actor, user core.UserID, nickname string) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:      "user.nickname",
@@ -99,7 +100,7 @@ func (db *DB) SetNicknameBy(ctx context.Context, admin core.Actor, user core.Use
 	})
 }
 
-// SetEmailBy gives a user another e-mail address.
+// SetEmailBy changes a user's e-mail address.
 func (db *DB) SetEmailBy(ctx context.Context, admin core.Actor, user core.UserID, change core.EmailChange) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:      "user.email",
@@ -110,7 +111,7 @@ func (db *DB) SetEmailBy(ctx context.Context, admin core.Actor, user core.UserID
 	})
 }
 
-// SetPasswordBy replaces the hash of a user's password.
+// SetPasswordBy replaces a user's password hash.
 func (db *DB) SetPasswordBy(ctx context.Context, admin core.Actor, change core.PasswordChange) (core.User, error) {
 	return db.runUserAction(ctx, admin, change.User, userAction{
 		action: "user.password",
@@ -122,7 +123,7 @@ func (db *DB) SetPasswordBy(ctx context.Context, admin core.Actor, change core.P
 
 const updateVerified = `UPDATE users u SET verified = $2 WHERE uid = $1 RETURNING ` + userColumns
 
-// SetVerifiedBy says whether a user's e-mail address is verified.
+// SetVerifiedBy sets whether a user's e-mail address is verified.
 func (db *DB) SetVerifiedBy(ctx context.Context, admin core.Actor, user core.UserID, verified bool) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:      "user.verified",
@@ -145,14 +146,14 @@ func (db *DB) SetScoreBy(ctx context.Context, admin core.Actor, user core.UserID
 	})
 }
 
-// setScore sets the score of a user who is locked.
+// setScore sets the score of a locked user.
 func setScore(ctx context.Context, tx pgx.Tx, before core.User, score int64) (core.User, error) {
 	err := charge(ctx, tx, before.ID, before.Score-score, "administrator", "")
 	before.Score = score
 	return before, err
 }
 
-// SetPermissionBy changes what a user may do.
+// SetPermissionBy sets a user's permission.
 func (db *DB) SetPermissionBy(ctx context.Context, admin core.Actor, user core.UserID, permission core.Permission) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:      "user.permission",
@@ -166,7 +167,7 @@ func (db *DB) SetPermissionBy(ctx context.Context, admin core.Actor, user core.U
 	})
 }
 
-// DeleteUserBy deletes a user with all that is theirs alone.
+// DeleteUserBy deletes a user with their players, private textures and closet.
 func (db *DB) DeleteUserBy(ctx context.Context, admin core.Actor, user core.UserID) error {
 	_, err := db.runUserAction(ctx, admin, user, userAction{
 		action: "user.delete",
@@ -180,8 +181,7 @@ func (db *DB) DeleteUserBy(ctx context.Context, admin core.Actor, user core.User
 
 const selectUsers = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid DESC`
 
-// FindUsers lists users, those who registered last first. Parts of texts are no
-// patterns.
+// FindUsers lists users, the latest first. Search texts are not patterns.
 func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Page[core.User], error) {
 	var f filter
 	if query.ID != 0 {

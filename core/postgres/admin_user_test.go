@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// userActions are all acts on users.
+// userActions are all actions on users.
 var userActions = map[string]func(context.Context, core.UserAdminStore, core.Actor, core.UserID) error{
 	"user.nickname": func(ctx context.Context, db core.UserAdminStore, admin core.Actor, user core.UserID) error {
 		_, err := db.SetNicknameBy(ctx, admin, user, "Zoë")
@@ -46,8 +46,8 @@ var userActions = map[string]func(context.Context, core.UserAdminStore, core.Act
 	},
 }
 
-// An act that cannot be logged does not take place; one that loses against others
-// is tried again, and is logged once.
+// An action that cannot be logged is rolled back. One that loses a conflict is retried, and is
+// logged once.
 func TestActionAndAuditEntryAreAtomic(t *testing.T) {
 	t.Parallel()
 	for action, run := range userActions {
@@ -102,7 +102,7 @@ func TestActionAndAuditEntryAreAtomic(t *testing.T) {
 	}
 }
 
-// Edges hear of users whom administrators delete as of those who delete themselves.
+// A user deleted by an administrator names the same keys as one that deletes their own account.
 func TestAdminDeletionNamesItsKeys(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)

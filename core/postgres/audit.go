@@ -12,8 +12,8 @@ import (
 
 var _ core.AuditStore = (*DB)(nil)
 
-// adminTx does what an administrator does as one transaction, and rings after it. The
-// work authorises it, and notes it.
+// adminTx runs an administrator's action as one transaction, and calls onChange after it. The
+// work calls authorise and writeAudit.
 func (db *DB) adminTx(ctx context.Context, operation string, work func(pgx.Tx) error) error {
 	if err := db.writes.transact(ctx, work); err != nil {
 		return failure(operation, err)
@@ -22,13 +22,13 @@ func (db *DB) adminTx(ctx context.Context, operation string, work func(pgx.Tx) e
 	return nil
 }
 
-// lockActorAndSubjects comes before all other locks of an act, as users do everywhere. In
-// one order, lest two who act on each other's things stop each other.
+// lockActorAndSubjects is the first lock of an action, as users come first everywhere. It locks
+// in the order of uid, so that two administrators that act on each other do not deadlock.
 const lockActorAndSubjects = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid FOR NO KEY UPDATE`
 
-// authorise locks an actor, and users whom an act is about, until the commit. It
-// returns the authority that the actor has now, and those users who exist. What
-// the actor may do to whom is left to the act.
+// authorise locks the administrator and the subjects of an action until the commit. It returns
+// the administrator with the current permission, and those subjects that exist. The caller
+// checks what the administrator may do to them.
 func authorise(ctx context.Context, tx pgx.Tx, admin core.Actor, subjects ...core.UserID) (core.Actor, map[core.UserID]core.User, error) {
 	locked, err := collect[core.User](ctx, tx, statement{lockActorAndSubjects, []any{append([]core.UserID{admin.ID}, subjects...)}})
 	if err != nil {
@@ -53,9 +53,9 @@ const insertAudit = `
 	INSERT INTO audit_log (actor, actor_email, address, action, subject, details)
 	VALUES ($1, coalesce((SELECT email FROM users WHERE uid = $1), ''), $2, $3, $4, coalesce(nullif($5::jsonb, 'null'), '{}'))`
 
-// writeAudit writes what was done to the audit log, in the transaction that does it. The
-// subject is named by its kind and its id, as user:12; the details are what makes
-// a JSON object, or nil, and hold no secret.
+// writeAudit writes an action to the audit log, in the transaction of the action. The subject
+// is a kind and an id, as user:12. The details are encoded as a JSON object, or are nil, and
+// hold no secret.
 func writeAudit(ctx context.Context, tx pgx.Tx, admin core.Actor, action, subject string, details any) error {
 	encoded, err := json.Marshal(details)
 	if err != nil {
@@ -65,7 +65,7 @@ func writeAudit(ctx context.Context, tx pgx.Tx, admin core.Actor, action, subjec
 	return err
 }
 
-// AuditLog lists acts, the latest first.
+// AuditLog lists actions, the latest first.
 func (db *DB) AuditLog(ctx context.Context, query core.AuditQuery) ([]core.AuditEntry, error) {
 	var f filter
 	if query.Actor != nil {

@@ -22,7 +22,7 @@ import (
 
 var adminAddr = netip.MustParseAddr("2001:db8::1")
 
-// addAdministrator adds a user with a permission, and returns their authority.
+// addAdministrator adds a user with a permission, and returns it as an actor.
 func addAdministrator(t *testing.T, db *postgres.DB, name string, permission core.Permission) core.Actor {
 	t.Helper()
 	user := addUser(t, db, name)
@@ -32,13 +32,13 @@ func addAdministrator(t *testing.T, db *postgres.DB, name string, permission cor
 	return core.Actor{ID: user.ID, Permission: permission, From: adminAddr}
 }
 
-// auditLog returns the whole audit log, the latest act first.
+// auditLog returns the whole audit log, the latest action first.
 func auditLog(t *testing.T, db *postgres.DB) []core.AuditEntry {
 	t.Helper()
 	return must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 1000}))(t)
 }
 
-// summaries returns acts in few words, the latest first.
+// summaries returns one line for each entry, in the order given.
 func summaries(entries []core.AuditEntry) []string {
 	var acts []string
 	for _, e := range entries {
@@ -47,7 +47,7 @@ func summaries(entries []core.AuditEntry) []string {
 	return acts
 }
 
-// An entry keeps who acted on whom when both are gone.
+// An entry keeps actor and subject after both are deleted.
 func TestAuditLogOutlivesUsers(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -77,7 +77,7 @@ func TestAuditLogOutlivesUsers(t *testing.T) {
 	}
 }
 
-// No statement changes the past, not even one that would find nothing to change.
+// No statement can change entries, not even one that matches none.
 func TestAuditLogIsAppendOnly(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -155,7 +155,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 	f(core.AuditQuery{Limit: 9, Action: "user.permission", Before: all[0].ID}, 1, 2, 3, 4)
 	f(core.AuditQuery{Limit: 9, Action: "user"})
 
-	// What is done at the terminal is nobody's.
+	// Actions on the command line have no actor.
 	must(db.SetPermissionBy(t.Context(), core.CLIActor, root.ID, core.Normal))(t)
 	latest := must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 9, Actor: new(core.UserID)}))(t)
 	if len(latest) != 1 || latest[0].Actor != 0 || latest[0].ActorEmail != "" || latest[0].Address.IsValid() {
@@ -164,7 +164,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 	f(core.AuditQuery{Limit: 9, Subject: "user:"})
 }
 
-// Who waits for the locks judges by what those did for whom it waited.
+// Permissions are checked after the locks are acquired, and so against the new state.
 func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -208,7 +208,7 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 	}
 }
 
-// Actor and subject stay locked until the act is committed.
+// Actor and subject stay locked until the action is committed.
 func TestAdminActionLocksActorAndSubject(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -237,8 +237,8 @@ func TestAdminActionLocksActorAndSubject(t *testing.T) {
 	}
 }
 
-// What many do to each other at once is what they might have done one after
-// another: every entry of the log was allowed by those before it.
+// The result of concurrent actions is that of a serial order: each entry of the log was allowed
+// by the state after those before it.
 func TestConcurrentPermissionChanges(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)

@@ -12,11 +12,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// batcher runs small queries for many askers. What is asked while earlier
-// questions are under way goes together in the next batch, over one connection:
-// the busier it is, the more share the cost of a round trip, which is most of what
-// a small query costs. Whoever asks when nothing is under way waits for nobody, and
-// every answer is read after its question was asked.
+// batcher coalesces concurrent single-row queries into pipelined batches, each on one
+// connection. Most of what a small query costs is its round trip, which a batch shares. A query
+// is sent at once if fewer than maxBatches are in flight, and otherwise with the next batch.
+// Results are never older than the query.
 type batcher[T any] struct {
 	pool readPool
 
@@ -25,8 +24,8 @@ type batcher[T any] struct {
 	batches int // under way
 }
 
-// Bounds of what is under way. Two batches keep the database busy while an
-// answer travels; with more of them fewer questions share each.
+// Two batches in flight keep the database busy during a round trip. More would make the batches
+// smaller.
 const (
 	maxBatches   = 2
 	maxBatchSize = 64
@@ -41,7 +40,7 @@ type batchQuery[T any] struct {
 	err  error
 }
 
-// query returns the rows of a query.
+// query returns the rows of a statement.
 func (b *batcher[T]) query(ctx context.Context, s statement) (rows []T, err error) {
 	err = retryRead(ctx, func() (err error) {
 		rows, err = b.enqueue(ctx, s)
@@ -50,7 +49,7 @@ func (b *batcher[T]) query(ctx context.Context, s statement) (rows []T, err erro
 	return rows, err
 }
 
-// enqueue asks a question with others, and returns its rows.
+// enqueue adds a query to the pending ones, and waits for its rows.
 func (b *batcher[T]) enqueue(ctx context.Context, s statement) ([]T, error) {
 	q := &batchQuery[T]{statement: s, span: trace.SpanFromContext(ctx), done: make(chan struct{})}
 	b.mu.Lock()
@@ -69,7 +68,7 @@ func (b *batcher[T]) enqueue(ctx context.Context, s statement) ([]T, error) {
 	}
 }
 
-// run sends batches until no question waits.
+// run sends batches until no query is pending.
 func (b *batcher[T]) run() {
 	for {
 		b.mu.Lock()
@@ -91,8 +90,8 @@ func (b *batcher[T]) run() {
 	}
 }
 
-// send has a batch of questions answered: all, or with an error none. It ends by a
-// time of its own: none of those who ask can end it for the others.
+// send runs a batch of queries: all of them succeed, or none. Its timeout is independent of the
+// callers' contexts, since the queries of other callers share the batch.
 func (b *batcher[T]) send(queries []*batchQuery[T]) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// lookUp asks for the user of a token that was issued at that moment.
+// lookUp returns the user of a token, at the time when it was issued.
 func lookUp(ctx context.Context, db *postgres.DB, token core.Token) (core.UserID, error) {
 	before := token.IssuedAt.Add(-time.Minute)
 	user, err := db.SessionUser(ctx, core.VerifiedToken{Token: token, Window: core.SessionWindow{
@@ -45,7 +45,7 @@ func TestSessionLookupsAreBatched(t *testing.T) {
 	}
 	mismatched := core.Token{User: tokens[0].User, Session: tokens[1].Session, ID: tokens[1].ID, IssuedAt: now}
 
-	// While somebody holds the table, look-ups gather behind the first ones.
+	// While the table is locked, look-ups are batched behind the first ones.
 	other := beginLockTx(t, address)
 	other.exec(t, "LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
 	var group sync.WaitGroup
@@ -63,7 +63,7 @@ func TestSessionLookupsAreBatched(t *testing.T) {
 		})
 	}
 	other.waitBlocked(t, 1)
-	// Whoever gives up gets away at once, and the others still get their answers.
+	// A cancelled look-up returns at once, and does not affect the others of its batch.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := lookUp(ctx, db, tokens[0]); !errors.Is(err, context.Canceled) {

@@ -14,9 +14,8 @@ import (
 
 var _ core.ChangeStore = (*DB)(nil)
 
-// history names the server, the database, the timeline and the very table: a
-// database that was promoted, or restored here or elsewhere, has another one, so
-// that the revisions handed out before mean nothing any more.
+// history identifies the server, the database, the timeline and the feed table. It differs
+// after a promotion or a restore, which make all revisions handed out before meaningless.
 const history = `(
 		SELECT s.system_identifier || '/' || d.oid || '/' || 'feed'::regclass::oid || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
 		FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()
@@ -26,13 +25,13 @@ const selectFeed = `
 	SELECT epoch::text, revision, trimmed, history <> ` + history + ` OR EXISTS (SELECT FROM changes WHERE revision IS NULL) AS pending
 	FROM feed`
 
-// lockFeed makes cores number one after another. The lock's number is the feed
-// table's own, so that several schemas in a database do not wait for each other.
+// lockFeed serialises the numbering of all cores. The lock's key has the oid of the feed table,
+// so that several schemas of one database do not block each other.
 const lockFeed = `SELECT pg_advisory_xact_lock('pg_class'::regclass::int, 'feed'::regclass::int)`
 
-// numberChanges runs after lockFeed has waited, and so sees what other cores
-// numbered. The NOTIFY stands here and in no business transaction, since it
-// holds a lock of the whole cluster through its commit.
+// numberChanges runs after lockFeed has been acquired, and so sees what other cores have
+// numbered. NOTIFY is sent here and by no business transaction: it holds a cluster-wide lock
+// through its commit.
 const numberChanges = `
 	WITH pending AS (
 		SELECT id, row_number() OVER (ORDER BY id) AS place FROM changes WHERE revision IS NULL ORDER BY id LIMIT $1
@@ -51,10 +50,10 @@ const numberChanges = `
 	)
 	SELECT epoch, revision, trimmed, (SELECT count(*) FROM numbered) = $1 AS pending FROM head, sent_notify`
 
-// numberBatch bounds a numbering transaction.
+// numberBatch is the maximum number of changes that one transaction numbers.
 const numberBatch = 5000
 
-// notifyChannel is the bell between cores.
+// notifyChannel is the channel of the NOTIFY that tells other cores of new changes.
 const notifyChannel = "veneer_changes"
 
 type feedRow struct {
@@ -63,7 +62,7 @@ type feedRow struct {
 	Pending           bool
 }
 
-// NumberChanges numbers what is committed and returns the head.
+// NumberChanges numbers all committed changes and returns the head.
 func (db *DB) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 	statements := []statement{{selectFeed, nil}}
 	for {
@@ -84,8 +83,7 @@ func (db *DB) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 const selectChanges = `
 	SELECT revision, keys FROM changes WHERE revision > $1 ORDER BY revision LIMIT $2`
 
-// ChangesAfter returns changes in order. Their positions lack the epoch, which
-// the caller knows.
+// ChangesAfter returns changes in order. Their cursors lack the epoch, which the caller knows.
 func (db *DB) ChangesAfter(ctx context.Context, revision int64, limit int) ([]edgeproto.Event, error) {
 	rows, err := collect[struct {
 		Revision int64
@@ -101,7 +99,8 @@ func (db *DB) ChangesAfter(ctx context.Context, revision int64, limit int) ([]ed
 	return events, nil
 }
 
-// trimBatch bounds a trimming transaction: it holds the row of the feed.
+// trimBatch is the maximum number of changes that one transaction deletes: it locks the row of
+// the feed.
 const trimBatch = 1000
 
 const trimChanges = `
@@ -117,8 +116,8 @@ const trimChanges = `
 
 const updateEpoch = `UPDATE feed SET epoch = gen_random_uuid() WHERE epoch::text = $1 AND revision < $2`
 
-// RenewEpoch begins a new epoch, unless one began already or the feed has come
-// as far as the position.
+// RenewEpoch begins a new epoch, unless another one began since, or the feed has reached the
+// cursor.
 func (db *DB) RenewEpoch(ctx context.Context, seen edgeproto.Cursor) error {
 	_, err := db.feed.Exec(ctx, updateEpoch, seen.Epoch, seen.Revision)
 	return failure("begin a new epoch", err)
@@ -142,9 +141,8 @@ func (db *DB) TrimChanges(ctx context.Context, before time.Time) (int, error) {
 // listenRetryPause is the time between two attempts to listen.
 const listenRetryPause = time.Second
 
-// Listen calls ring whenever another core has numbered changes, until ctx ends.
-// What rings while the connection is down is lost; the feed's poll makes up for
-// it.
+// Listen calls wake whenever another core has numbered changes, until ctx ends. Notifications
+// sent while the connection is down are lost; the feed also polls.
 func (db *DB) Listen(ctx context.Context, log *slog.Logger, wake func()) {
 	failing := false
 	for ctx.Err() == nil {
@@ -166,7 +164,7 @@ func (db *DB) Listen(ctx context.Context, log *slog.Logger, wake func()) {
 	}
 }
 
-// listenOnce rings once it listens, and at every notification.
+// listenOnce calls wake once LISTEN has succeeded, and at every notification.
 func (db *DB) listenOnce(ctx context.Context, wake func()) error {
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
@@ -184,11 +182,12 @@ func (db *DB) listenOnce(ctx context.Context, wake func()) error {
 	}
 }
 
-// listenPingInterval is how long nothing may be heard before the connection is tried:
-// one that was cut without a word looks just like silence.
+// listenPingInterval is the time without a notification after which the connection is pinged: a
+// broken one is silent, too.
 const listenPingInterval = 10 * time.Second
 
-// waitForNotification waits until there was a notification. An error says that none can come.
+// waitForNotification waits for a notification. It returns an error if the connection is
+// broken.
 func waitForNotification(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, listenPingInterval)

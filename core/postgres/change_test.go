@@ -32,8 +32,8 @@ func keysAfter(t *testing.T, db *postgres.DB, revision int64) [][]edgeproto.Key 
 	return keys
 }
 
-// Every write names the keys whose mapping it changes, spelled as edges spell
-// them, and a write that changes nothing names none.
+// Each write names the keys of the mappings that it changes, in the format of the wire
+// protocol. A write that changes nothing names none.
 func TestWritesNameTheirKeys(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -88,7 +88,7 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	expect("a deleted player", pid, edgeproto.NameKey("Alex"), uuid)
 }
 
-// write writes a change that names a key.
+// write inserts a change with a key.
 func write(t *testing.T, tx pgx.Tx, key edgeproto.Key) {
 	t.Helper()
 	if _, err := tx.Exec(t.Context(), "INSERT INTO changes (keys) VALUES ($1)", []edgeproto.Key{key}); err != nil {
@@ -96,9 +96,8 @@ func write(t *testing.T, tx pgx.Tx, key edgeproto.Key) {
 	}
 }
 
-// A transaction that wrote its change first, but commits after another whose
-// change is numbered already, gets the later number: who has seen the other has
-// not missed it.
+// A transaction that inserts its change first, but commits after the change of another one was
+// numbered, gets the later number, so that no reader of the feed misses it.
 func TestRevisionsFollowCommits(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -125,8 +124,7 @@ func TestRevisionsFollowCommits(t *testing.T) {
 	}
 }
 
-// However many cores number at once, every change gets one number and no number
-// is left out.
+// With several cores that number concurrently, each change gets one number, without gaps.
 func TestNumberingInParallel(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -163,8 +161,7 @@ func TestNumberingInParallel(t *testing.T) {
 	}
 }
 
-// The server, database or timeline are other ones: the numbers handed out before
-// mean nothing any more.
+// On another server, database or timeline the numbers handed out before are meaningless.
 func TestOtherHistoryBeginsAnEpoch(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -187,7 +184,7 @@ func TestOtherHistoryBeginsAnEpoch(t *testing.T) {
 	}
 }
 
-// A table that was restored in place holds an old revision, and is another table.
+// A table that was restored in place has an old revision, but another oid.
 func TestRestoredTableBeginsAnEpoch(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -195,7 +192,7 @@ func TestRestoredTableBeginsAnEpoch(t *testing.T) {
 	addUser(t, db, "ann")
 	before := must(db.NumberChanges(t.Context()))(t)
 
-	// What pg_restore --clean does to it.
+	// This is what pg_restore --clean does.
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(),
 		"CREATE TABLE restored (LIKE feed INCLUDING ALL); INSERT INTO restored SELECT * FROM feed; DROP TABLE feed; ALTER TABLE restored RENAME TO feed",
 	); err != nil {
@@ -293,8 +290,8 @@ func TestMappings(t *testing.T) {
 	}
 }
 
-// An answer's revision is that of its snapshot: a change that is committed but
-// not numbered is in the answer, and gets a later revision.
+// The revision of a response is that of its snapshot: a change that is committed but not
+// numbered is included, and gets a later revision.
 func TestMappingsBeforeNumbering(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)

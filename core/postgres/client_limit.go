@@ -13,27 +13,26 @@ import (
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
-// clientLimits bounds how many connections of a pool one client holds. A statement may wait
-// for a lock for as long as a request may take, or longer: without a bound, requests of one
-// client that wait for the same row would hold all connections, and those of all other
-// clients would wait for one.
+// clientLimits bounds how many connections of a pool one client holds. A statement may wait for
+// a lock for as long as a request may take, or longer. Without a bound, requests of one client
+// that wait for the same row could hold all connections.
 type clientLimits struct {
 	users    *ratelimit.Semaphore[core.UserID] // nil: no bound
 	networks *ratelimit.Semaphore[netip.Prefix]
 }
 
 const (
-	// userWrites is how many writes of one user are under way at once. Nearly all lock the
-	// user, or one of the user's players, so that more would only wait.
+	// userWrites is how many writes of one user run at once. Nearly all of them lock the user,
+	// or one of the user's players, so more would only wait.
 	userWrites = 2
-	// clientLimitTimeout bounds the wait of a request for others of its client. Some requests
-	// may take minutes once they are under way, and thousands that wait for them would hold as
-	// many connections of clients.
+	// clientLimitTimeout bounds how long a request waits for others of its client. Some
+	// requests run for minutes, and thousands that wait behind them would keep their client
+	// connections open.
 	clientLimitTimeout = 5 * time.Second
 )
 
-// newClientLimits returns the limits at a pool: a network has three quarters of the
-// connections, so that some are left to all others.
+// newClientLimits returns the limits of a pool. A network may use three quarters of the
+// connections, which leaves some for all others.
 func newClientLimits(pool *pgxpool.Pool, users int) clientLimits {
 	l := clientLimits{networks: ratelimit.NewSemaphore[netip.Prefix](max(1, 3*int(pool.Config().MaxConns)/4))}
 	if users > 0 {
@@ -42,15 +41,15 @@ func newClientLimits(pool *pgxpool.Pool, users int) clientLimits {
 	return l
 }
 
-// listLimits bounds how many lists are read at once: each may hold a connection for tenths of a
-// second, and those for reads, if lists have none of their own, are needed for all else, too.
+// listLimits bounds how many lists are read at once. Each may hold a connection for tenths of a
+// second, and without a pool of their own they share that of all other reads.
 type listLimits struct {
 	clientLimits
 	all *ratelimit.Semaphore[struct{}]
 }
 
-// newListLimits returns the limits of lists that may hold so many connections: all of them, and
-// two thirds for one network.
+// newListLimits returns limits that allow lists to use so many connections, and one network two
+// thirds of them.
 func newListLimits(connections int) listLimits {
 	return listLimits{
 		clientLimits{networks: ratelimit.NewSemaphore[netip.Prefix](max(1, 2*connections/3))},
@@ -58,7 +57,7 @@ func newListLimits(connections int) listLimits {
 	}
 }
 
-// do does work within the limits of all lists and of the client that ctx has.
+// do runs work within the limit of all lists and those of the client in ctx.
 func (l listLimits) do(ctx context.Context, work func() error) error {
 	return l.clientLimits.do(ctx, func() error {
 		release, err := l.all.Acquire(ctx, struct{}{})
@@ -70,8 +69,8 @@ func (l listLimits) do(ctx context.Context, work func() error) error {
 	})
 }
 
-// do does work within the limits of the client that ctx has. It returns an Unavailable fault
-// when the client's other work takes too long.
+// do runs work within the limits of the client in ctx. It returns an Unavailable fault if the
+// client's other requests take longer than clientLimitTimeout.
 func (l clientLimits) do(ctx context.Context, work func() error) error {
 	client := core.ClientOf(ctx)
 	if client == (core.Client{}) {
@@ -85,8 +84,8 @@ func (l clientLimits) do(ctx context.Context, work func() error) error {
 	return work()
 }
 
-// acquire waits until the client is below its limits and counts its work, until the function
-// is called that it returns.
+// acquire waits until the client is below its limits. The caller must call release when the
+// work is done.
 func (l clientLimits) acquire(ctx context.Context, client core.Client) (release func(), err error) {
 	bounded, cancel := context.WithTimeout(ctx, clientLimitTimeout)
 	defer cancel()

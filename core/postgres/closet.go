@@ -12,15 +12,15 @@ import (
 
 var _ core.ClosetStore = (*DB)(nil)
 
-// closetItems finds items by category and by part of the key of their name. What is
-// looked for is no pattern.
+// closetItems selects items by category and by a substring of their search key, which is not a
+// pattern.
 const closetItems = `
 	FROM closet_items
 	WHERE uid = $1 AND cape = $2
 		AND ($3 = '' OR strpos(item_key, $3) > 0)`
 
-// selectCloset returns how many there are even when the page is empty, and whether a
-// search has missed items whose key is missing.
+// selectCloset returns the total even if the page is empty, and whether a search may have
+// missed items that lack a search key.
 const selectCloset = `
 	WITH page AS (
 		SELECT tid, added_at, item_name` + closetItems + `
@@ -59,8 +59,8 @@ func closetStatement(user core.UserID, query core.ClosetQuery) statement {
 	return statement{selectCloset, []any{user, query.Capes, casefold.Key(query.Name), query.PerPage, query.Page}}
 }
 
-// closetPage returns the page that a function reads, which it does again where the keys
-// of items must be made first.
+// closetPage returns the page that read selects. If items lack search keys, it makes them and
+// reads again.
 func (db *DB) closetPage(ctx context.Context, user core.UserID, read func() ([]closetRow, error)) (core.ClosetPage, error) {
 	rows, err := read()
 	if err == nil && rows[0].Unkeyed {
@@ -95,9 +95,8 @@ func toClosetPage(rows []closetRow) (core.ClosetPage, error) {
 	return page, nil
 }
 
-// Who changes a closet locks its user, whose items are counted, and then the
-// texture, whose likes are. Where likes are rewarded, the uploader is locked with
-// the user.
+// A change of a closet locks the user, to count the items, and then the texture, to count the
+// likes. Where likes are rewarded, the uploader is locked together with the user.
 const (
 	lockTexture = `SELECT tid FROM textures WHERE tid = $1 FOR NO KEY UPDATE`
 
@@ -127,7 +126,8 @@ const (
 		UPDATE textures t SET likes = likes + 1 FROM inserted a WHERE t.tid = a.tid
 	)`
 
-	// Only others are fans, and only one more of them than there ever were earns.
+	// The uploader's own like does not count. A like is rewarded only if the texture has more
+	// likes than ever before.
 	addRewardedLike = `, other_likes AS (
 		SELECT t.tid, t.uploader, t.rewarded_likes, t.likes + 1 - (SELECT count(*) FROM closet_items c WHERE c.uid = t.uploader AND c.tid = t.tid) AS number
 		FROM inserted a JOIN textures t USING (tid) WHERE $8::bigint > 0 AND t.uploader <> a.uid
@@ -192,7 +192,7 @@ var errNoItem = fault.New(fault.NotFound, "This texture is not in the closet.")
 
 const updateClosetItem = `UPDATE closet_items SET item_name = $3, item_key = $4 WHERE uid = $1 AND tid = $2`
 
-// RenameClosetItem gives an item another name.
+// RenameClosetItem renames an item.
 func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string) error {
 	tag, err := db.writes.Exec(ctx, updateClosetItem, user, texture, name, casefold.Key(name))
 	switch {
@@ -208,8 +208,8 @@ func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture co
 const lockOwnPlayersWearing = `
 	SELECT pid FROM players WHERE uid = $1 AND (tid_skin = $2 OR tid_cape = $2) ORDER BY pid FOR UPDATE`
 
-// clearLostAvatar runs before the item is deleted. It is a statement of its own since
-// one statement changes a row once, and a refund changes the user's.
+// clearLostAvatar runs before the item is deleted. It is a separate statement, since one
+// statement can update a row only once, and a refund updates the user's, too.
 const clearLostAvatar = `
 	WITH cleared AS (
 		UPDATE users u SET avatar = 0 FROM closet_items c JOIN textures t USING (tid)

@@ -12,7 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Edges hear of who is undressed, and of nothing else that happens to a closet.
+// Changes of a closet name players that lose a texture, and nothing else.
 func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -71,7 +71,7 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	}
 }
 
-// What is put on while the texture leaves the closet is taken off, or not put on.
+// A texture that is applied while it is removed from the closet is taken off, or not applied.
 func TestRemoveItemWaitsForDressing(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -106,8 +106,7 @@ func TestRemoveItemWaitsForDressing(t *testing.T) {
 	}
 }
 
-// Who takes an item out of the closet locks those who wear it by pid, as everybody
-// does who locks several players, wherever they lie.
+// A removal locks the players that wear the texture by pid, whatever their physical order.
 func TestRemoveLocksPlayersInOrder(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -136,7 +135,7 @@ func TestRemoveLocksPlayersInOrder(t *testing.T) {
 	}
 }
 
-// Of many adds at once no more succeed than the closet has room, or the score pays.
+// Of many concurrent additions no more succeed than the quota or the score allows.
 func TestClosetItemsAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -177,7 +176,7 @@ func TestClosetItemsAtOnce(t *testing.T) {
 	f(core.Pricing{Cost: 5}, fault.ScoreTooLow)
 }
 
-// What is made private while somebody waits to add it is not added.
+// A texture that becomes private while an addition waits for it is not added.
 func TestAddToClosetAfterWaitingLooksAgain(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)

@@ -26,7 +26,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// startProxy listens until the test ends, and has each connection passed on to a server.
+// startProxy accepts connections until the test ends, and calls handle with each and its
+// connection to the target.
 func startProxy(t *testing.T, target string, handle func(client, server net.Conn)) (address string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -51,9 +52,8 @@ func startProxy(t *testing.T, target string, handle func(client, server net.Conn
 	return listener.Addr().String()
 }
 
-// blackholeProxy passes connections on to a server. Those that are open when the line is
-// cut stay open, as do those that are made until it is mended, and nothing passes
-// over them any more.
+// blackholeProxy forwards connections to a server. After cut, open and new connections stay
+// open, but forward nothing any more. After restore, new connections work.
 type blackholeProxy struct {
 	address    string
 	generation atomic.Int64 // connections of another age are dead, and so are all of an odd one
@@ -87,7 +87,7 @@ func (p *blackholeProxy) forward(to, from net.Conn, generation int64) {
 func (p *blackholeProxy) cut()     { p.generation.Add(1) }
 func (p *blackholeProxy) restore() { p.generation.Add(1) }
 
-// openBehindProxy returns a database that is reached through a black hole.
+// openBehindProxy returns a database that is reached through a blackholeProxy.
 func openBehindProxy(t *testing.T) (*postgres.DB, *blackholeProxy) {
 	t.Helper()
 	address, err := url.Parse(postgrestest.URL(t))
@@ -99,8 +99,7 @@ func openBehindProxy(t *testing.T) (*postgres.DB, *blackholeProxy) {
 	return postgrestest.Connect(t, address.String()), proxy
 }
 
-// Connections that died without a word while nobody used them cost a moment, not all
-// the time that a look-up has.
+// Idle connections that died without a TCP reset delay a look-up only briefly.
 func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	db, proxy := openBehindProxy(t)
@@ -114,9 +113,9 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// A line that is cut without a word costs what is under way, and what is asked until
-// it is mended, but hardly anything after that: what the dead connections leave to be
-// done is in nobody's way. Those that were used a moment ago are not tried first.
+// After a network cut without TCP resets, statements in progress fail, and so do those until
+// the network is restored, but hardly any later: the pool does not wait for cleaning up dead
+// connections. Connections used in the last second are not pinged before reuse.
 func TestRecoversAfterNetworkCut(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -198,8 +197,7 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 	}
 }
 
-// A server that hangs up on everybody, as one does that is stopped, is asked again what
-// was only to be read.
+// Reads are retried after the server has closed all connections, as it does when it stops.
 func TestReadsSurviveConnectionLoss(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -224,7 +222,7 @@ func TestReadsSurviveConnectionLoss(t *testing.T) {
 	group.Wait()
 }
 
-// endSessions has a server hang up on all connections of a database that named has made.
+// endSessions terminates all sessions of a database that openNamed has opened.
 func endSessions(t *testing.T, address string, atLeast int) {
 	t.Helper()
 	operator := postgrestest.Conn(t, address)
@@ -236,7 +234,7 @@ func endSessions(t *testing.T, address string, atLeast int) {
 	if len(ended) < atLeast {
 		t.Fatalf("there are %d connections to hang up on; want %d", len(ended), atLeast)
 	}
-	// It takes a moment, in which who was hung up on may make others.
+	// Termination takes a moment, in which new connections may be made.
 	for left := 1; left > 0; {
 		if err := operator.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY ($1)", ended).Scan(&left); err != nil {
 			t.Fatal(err)
@@ -244,8 +242,8 @@ func endSessions(t *testing.T, address string, atLeast int) {
 	}
 }
 
-// What is written when a server hangs up on everybody is tried again, whether it had
-// not been sent by then or waited for a lock: it is done, and once.
+// Writes are retried after the server has closed all connections, whether they were not yet
+// sent or waiting for a lock, and are done exactly once.
 func TestWritesSurviveConnectionLoss(t *testing.T) {
 	t.Parallel()
 	for _, waiting := range []bool{false, true} {
@@ -311,8 +309,8 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 	}
 }
 
-// newResponseDropper passes connections on to a server. Of one that has sent a marker the answer to
-// that is kept, and then both sides are hung up on.
+// newResponseDropper returns the address of a proxy to a server. Once a client has sent the
+// marker, it drops the response and closes both connections.
 func newResponseDropper(t *testing.T, target, marker string) (address string) {
 	t.Helper()
 	return startProxy(t, target, func(client, server net.Conn) {
@@ -355,7 +353,7 @@ func newResponseDropper(t *testing.T, target, marker string) (address string) {
 	})
 }
 
-// What was committed, but of which nobody was told, is not written again.
+// A committed write is not retried if its response was lost.
 func TestWritesAreNotDoneTwice(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -402,7 +400,7 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 	}
 }
 
-// A statement whose asker has given up goes on at the server no longer than here.
+// Cancelling the context of a statement also cancels it at the server.
 func TestStatementsAreCancelled(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)

@@ -10,10 +10,10 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// Charge is what other parts of the package change scores with.
+// Charge lets tests change scores.
 var Charge = charge
 
-// MigrateTo brings the schema to a version, up or down.
+// MigrateTo migrates the schema to a version, up or down.
 func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
@@ -27,7 +27,7 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 	return m.MigrateTo(ctx, version)
 }
 
-// Lifetimes returns how long connections of each pool are used, at least and at most.
+// Lifetimes returns the minimum and maximum age of connections of each pool.
 func (db *DB) Lifetimes() (all [][2]time.Duration) {
 	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes.Pool} {
 		config := pool.Config()
@@ -36,8 +36,8 @@ func (db *DB) Lifetimes() (all [][2]time.Duration) {
 	return all
 }
 
-// AcquireAll uses all connections that there may be at once, and returns how many
-// writes have: no pool has more.
+// AcquireAll makes all connections of all pools, and returns how many the pool for writes has,
+// which is the largest.
 func (db *DB) AcquireAll(ctx context.Context) (int, error) {
 	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes.Pool} {
 		for range pool.Config().MaxConns {
@@ -51,26 +51,26 @@ func (db *DB) AcquireAll(ctx context.Context) (int, error) {
 	return int(db.writes.Config().MaxConns), nil
 }
 
-// SetPermission changes what a user may do on nobody's authority, and no log tells.
+// SetPermission sets a user's permission without a check or an audit entry.
 func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission core.Permission) error {
 	_, err := setPermission(ctx, db.writes, user, permission)
 	return err
 }
 
-// LimitListRows has lists look at so many rows, and of an uploader in the end at twice as
-// many, before they ask the index of names.
+// LimitListRows sets how many rows lists scan before they search the index of names; for an
+// uploader, the second scan has twice as many.
 func (db *DB) LimitListRows(rows int) {
 	db.rowLimits = rowLimits{all: rows, uploader: rows, uploaderMax: 2 * rows}
 }
 
-// ListQuery is a statement that may find a page, with what the planner may not use for it.
+// ListQuery is a statement of a list, with the plan types disabled for it.
 type ListQuery struct {
 	SQL      string
 	Args     []any
 	Disabled []string
 }
 
-// ListQueries returns what is tried for a list.
+// ListQueries returns the statements of a list.
 func (db *DB) ListQueries(user core.User, query core.LibraryQuery) (all []ListQuery) {
 	l := db.newList(user, query)
 	for n, q := range []listQuery{l.walk(l.firstRows()), l.search()} {
@@ -81,7 +81,7 @@ func (db *DB) ListQueries(user core.User, query core.LibraryQuery) (all []ListQu
 	return all
 }
 
-// Queries whose plans tests look at.
+// Queries for tests of their plans.
 const (
 	SelectUnkeyedUsers    = selectUnkeyedUsers
 	SelectUnkeyedItems    = selectUnkeyedItems

@@ -8,26 +8,26 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// filter is what rows must satisfy: only the conditions that were asked for, so
-// that each statement has the plan that suits it.
+// filter is the WHERE clause of a list. It has only the conditions of the query, so that
+// PostgreSQL plans each combination by itself.
 type filter struct {
 	conditions []string
 	args       []any
 }
 
-// add adds a condition in which %d is the number of its argument.
+// add adds a condition, in which %d is the number of its argument.
 func (f *filter) add(condition string, arg any) {
 	f.args = append(f.args, arg)
 	f.conditions = append(f.conditions, fmt.Sprintf(condition, len(f.args)))
 }
 
-// argument adds an argument to the statement and returns what stands for it there.
+// argument adds an argument and returns its placeholder.
 func (f *filter) argument(arg any) string {
 	f.args = append(f.args, arg)
 	return fmt.Sprintf("$%d", len(f.args))
 }
 
-// where returns the clause with all conditions; nothing if there are none.
+// where returns the clause; empty if there are no conditions.
 func (f *filter) where() string {
 	if len(f.conditions) == 0 {
 		return ""
@@ -35,9 +35,8 @@ func (f *filter) where() string {
 	return " WHERE " + strings.Join(f.conditions, " AND ")
 }
 
-// find runs a search for ids, the highest first. It looks at no more rows than it
-// needs to tell whether there are more than core.MostFound, and returns the ids of
-// a page of those.
+// find returns a page of the ids that match, the highest first. It reads no more rows than it
+// takes to know whether more than core.MaxCounted match.
 func (db *DB) find(ctx context.Context, id, table string, f filter, page, perPage int) (total int, more bool, ids []int64, err error) {
 	sql := `
 	WITH matches AS MATERIALIZED (

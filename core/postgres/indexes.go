@@ -12,14 +12,15 @@ import (
 	"github.com/jackc/tern/v2/migrate"
 )
 
-// libraryIndexes is the migration whose indexes take minutes to build on a large table.
+// libraryIndexes is the number of the migration with indexes that take minutes to build on a
+// large table.
 const libraryIndexes = 21
 
 // prepareIndexes migrates to the version before libraryIndexes and then builds its indexes
-// CONCURRENTLY, so that writes go on. Where there are no textures the migration does it.
+// CONCURRENTLY, so that writes continue. With an empty table it leaves them to the migration.
 //
-// It holds no lock of the migrator meanwhile: CREATE INDEX CONCURRENTLY waits for every
-// statement that runs, that of another core migrate among them, which waits for that lock.
+// It holds no migration lock meanwhile: CREATE INDEX CONCURRENTLY waits for every running
+// statement, also of another core migrate, which would wait for that lock.
 func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, report func(string)) error {
 	all := m.Migrations
 	m.Migrations = all[:libraryIndexes-1]
@@ -49,20 +50,20 @@ func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Mig
 	return buildIndexes(ctx, conn, migration, report)
 }
 
-// Of several processes one builds indexes at a time, and runs the migration: it has the lock
-// until its connection ends. The others ask again and again: one that waited within a statement
-// would be waited for.
+// One process at a time builds the indexes and runs the migration. It has the lock until its
+// connection closes. The others poll, since CREATE INDEX CONCURRENTLY would wait for a
+// statement that waits for the lock.
 const (
 	tryLockIndexes = `SELECT pg_try_advisory_lock('textures'::regclass::int, 0)`
 	indexesPause   = time.Second
 )
 
-// selectInvalid finds an index that an interrupted attempt has left.
+// selectInvalid reports whether an interrupted build has left an invalid index.
 const selectInvalid = `SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid)`
 
 var createIndex = regexp.MustCompile(`CREATE INDEX IF NOT EXISTS (\w+)`)
 
-// buildIndexes builds the indexes of a migration, one after another, that are not there.
+// buildIndexes builds the missing indexes of a migration, one after another.
 func buildIndexes(ctx context.Context, conn *pgx.Conn, migration string, report func(string)) error {
 	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), "RESET ALL") }()
 	for statement := range strings.SplitSeq(migration, ";\n") {
@@ -79,14 +80,14 @@ func buildIndexes(ctx context.Context, conn *pgx.Conn, migration string, report 
 			}
 		}
 	}
-	// Lists trust the visibility map, which making the keys has cleared, and the planner knows
-	// nothing yet of expressions in new indexes.
+	// Index-only scans need the visibility map, which making the keys has cleared. The planner
+	// needs statistics of the expressions in the new indexes.
 	report("vacuuming textures")
 	_, err := conn.Exec(ctx, "VACUUM (ANALYZE) textures, texture_likes")
 	return err
 }
 
-// lockIndexBuild waits until no other process builds indexes.
+// lockIndexBuild waits until no other process builds indexes, and takes the lock.
 func lockIndexBuild(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		var locked bool
@@ -101,8 +102,8 @@ func lockIndexBuild(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// dropInvalidIndexes drops invalid indexes with the names of those that a migration is to build:
-// CREATE INDEX IF NOT EXISTS would keep them.
+// dropInvalidIndexes drops the invalid ones among the indexes of a migration: CREATE INDEX IF
+// NOT EXISTS would keep them.
 func dropInvalidIndexes(ctx context.Context, conn *pgx.Conn, migration string) error {
 	for _, index := range createIndex.FindAllStringSubmatch(migration, -1) {
 		if err := dropInvalid(ctx, conn, index[1]); err != nil {
@@ -122,7 +123,7 @@ func dropInvalid(ctx context.Context, conn *pgx.Conn, index string) error {
 	return err
 }
 
-// buildIndex builds an index that a statement creates, unless it is there.
+// buildIndex builds the index that a statement creates, unless it exists.
 func buildIndex(ctx context.Context, conn *pgx.Conn, index, create string) error {
 	if err := dropInvalid(ctx, conn, index); err != nil {
 		return err

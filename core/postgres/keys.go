@@ -14,8 +14,8 @@ import (
 const (
 	// keyBatch is how many keys are made in one transaction.
 	keyBatch = 1000
-	// searchBatches is how many batches a search makes at most. Names that cores of the
-	// release before wrote since core migrate ran are far fewer.
+	// searchBatches is how many batches a search makes at most. Only cores of the previous
+	// release write names without keys, so few are missing once core migrate has run.
 	searchBatches = 2
 )
 
@@ -24,11 +24,11 @@ var errKeysMissing = &fault.Error{
 	Cause: errors.New("more names lack a search key than a search makes; core migrate makes all"),
 }
 
-// noLimit stands for all batches, and for the last user or texture.
+// noLimit is the number of batches, the last user and the last texture where none is given.
 const noLimit = math.MaxInt64
 
-// keyColumn is a column of search keys: how rows without a key are found, in an order and
-// behind one of them, and how their keys are written.
+// keyColumn is a column of search keys: the statement that selects rows without a key, by
+// primary key, the one that writes keys, and the function that makes them.
 type keyColumn struct {
 	selectUnkeyed, update string
 	key                   func(name string) string
@@ -66,7 +66,7 @@ const (
 	WHERE t.tid = k.tid AND t.name = k.name AND t.name_key IS NULL`
 )
 
-// FillKeys makes all search keys that are missing, and returns how many.
+// FillKeys makes all missing search keys, and returns how many.
 func (db *DB) FillKeys(ctx context.Context) (filled int, err error) {
 	for _, column := range []keyColumn{nicknameKeys, itemKeys, textureKeys} {
 		n, err := db.fillKeys(ctx, column, 0, noLimit, noLimit)
@@ -77,22 +77,22 @@ func (db *DB) FillKeys(ctx context.Context) (filled int, err error) {
 	return filled, nil
 }
 
-// fillForSearch makes the keys of a column that a search needs. It returns an Unavailable
-// fault where there are more than a search makes; the next one goes on.
+// fillForSearch makes the missing keys of a column before a search. It returns an Unavailable
+// fault if more are missing than searchBatches; the next search continues.
 func (db *DB) fillForSearch(ctx context.Context, column keyColumn) error {
 	_, err := db.fillKeys(ctx, column, 0, noLimit, searchBatches)
 	return err
 }
 
-// fillItemKeys makes the keys that items of a closet lack, as fillForSearch does.
+// fillItemKeys makes the missing keys of one closet, as fillForSearch does.
 func (db *DB) fillItemKeys(ctx context.Context, user core.UserID) error {
 	_, err := db.fillKeys(ctx, itemKeys, user, user, searchBatches)
 	return err
 }
 
-// fillKeys makes the keys of rows that a column lacks, from one user to another, unless the
-// name has changed meanwhile. A batch is a transaction: what is done stays done. It returns
-// errKeysMissing where rows are left after the most batches.
+// fillKeys makes the missing keys of a column for users uid to last, unless the name has
+// changed meanwhile. Each batch is a transaction. It returns errKeysMissing if keys are still
+// missing after maxBatches.
 func (db *DB) fillKeys(ctx context.Context, column keyColumn, uid, last core.UserID, maxBatches int) (filled int, err error) {
 	var tid core.TextureID // with uid, of the last row that was done
 	for batch := 0; ; batch++ {

@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Search keys of rows that were there before the columns are made in batches, once.
+// Search keys of rows older than the columns are made in batches, once.
 func TestFillKeys(t *testing.T) {
 	t.Parallel()
 
@@ -62,7 +62,8 @@ func TestFillKeys(t *testing.T) {
 	}
 }
 
-// A search makes a bounded number of keys, and is refused while more are missing.
+// A search makes a bounded number of keys, and returns an Unavailable fault while more are
+// missing.
 func TestSearchesMakeFewKeys(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -109,8 +110,8 @@ func TestSearchesMakeFewKeys(t *testing.T) {
 	}
 }
 
-// A core of the release before writes names without their keys. Searches find them by
-// the names that they have.
+// A core of the previous release writes names without keys. Searches find the rows by their
+// current names.
 func TestNamesWrittenWithoutKeys(t *testing.T) {
 	t.Parallel()
 
@@ -143,7 +144,8 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 	}
 	finds("ZOË", 1, "SUNDAY", 1, "ROBE", 2)
 
-	// As the release before inserts, renames, and renames what this one has written.
+	// As the previous release inserts rows, renames them, and renames rows that this release
+	// has written.
 	exec(`INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('b@b.c', 'b@b.c', 'Zoë 2', 'x')`)
 	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, 2, false, 'Sunday worst')`, user.ID)
 	finds("zoë", 2, "sunday", 2, "robe", 2)
@@ -153,7 +155,7 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 	finds("zoë", 1, "sunday", 1, "robe", 1)
 	finds("CHLOÉ", 1, "MONDAY", 1, "FROCK", 1)
 
-	// This one's renames leave nothing to be made but where the key stays the same.
+	// Renames by this release write the key, unless it stays the same.
 	must(db.SetNickname(t.Context(), user.ID, "Zoë"))(t)
 	do(t, db.RenameClosetItem(t.Context(), user.ID, 1, "Tuesday"))
 	must(db.ChangeTexture(t.Context(), 1, core.TextureChange{Name: new("Gown")}, core.Scores{}))(t)
@@ -166,7 +168,8 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 	finds("zoë", 2, "tuesday", 1, "gown", 1)
 }
 
-// Where all keys are made, neither core migrate nor a search reads a table to find out.
+// With no key missing, core migrate and searches find that out by an index, without reading the
+// table.
 func TestMissingKeysAreFoundByIndex(t *testing.T) {
 	t.Parallel()
 	conn := postgrestest.Conn(t, postgrestest.URL(t))

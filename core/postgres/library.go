@@ -12,27 +12,27 @@ import (
 
 var _ core.LibraryStore = (*DB)(nil)
 
-// exactTotal is up to what number a list's total is exact. Counting on costs as much as
-// showing the last pages.
+// exactTotal is the number up to which the total of a list is exact. Counting further costs as
+// much as reading the last pages.
 const exactTotal = 1000
 
-// What a texture costs that the index of names leads to, in rows that a walk looks at. With a
-// million textures in memory a row takes 0.36 µs, a texture 2.2 µs, or 0.6 if its row is not read;
-// where not all is in memory its row takes longer.
+// The cost of a match in the index of names, in rows of a scan. With a million textures in
+// memory a row of a scan takes 0.36 µs, a match 2.2 µs, or 0.6 µs if its row is not read. A row
+// that is not in memory takes longer.
 const (
 	rowsPerMatch = 8
 	rowsPerEntry = 2 // its row is not read
 )
 
-// rowLimits is how many rows are looked at before the index of names is considered: of all
-// textures, and of one uploader at first and in the end. What share of an uploader's names has a
-// word does not tell how many textures of the site have it.
+// rowLimits is how many rows are scanned before the index of names is considered: of all
+// textures, and of one uploader on the first scan and on the second. How many of an uploader's
+// names match says nothing about the names of the whole site.
 type rowLimits struct{ all, uploader, uploaderMax int }
 
 var defaultRowLimits = rowLimits{all: 10_000, uploader: 20_000, uploaderMax: 1_000_000}
 
-// list is a list of textures that is being read: its statements, in the order in which they
-// are tried, and what they have told.
+// list is the state of reading a list of textures: the query, and what its statements have
+// returned.
 type list struct {
 	user   core.User
 	query  core.LibraryQuery
@@ -53,11 +53,10 @@ func (db *DB) newList(user core.User, query core.LibraryQuery) *list {
 	return l
 }
 
-// FindTextures reads a list in the order of the page, along an index of that order, until the
-// page is full and enough are counted, or so many rows were looked at. Then it goes on, or asks
-// the index of names, whichever should cost less by the share of rows that were found. No plan
-// is left to the planner: what it knows of words, of one user's textures and of what both have
-// in common is too little to guess by.
+// FindTextures scans an index in the order of the list, until the page is full and the total
+// known, or a limit of rows is reached. Then it scans on, or searches the index of names,
+// whichever should cost less by the share of rows that matched. The planner does not choose: it
+// has no usable statistics of words, of one uploader's textures, or of both together.
 func (db *DB) FindTextures(ctx context.Context, user core.User, query core.LibraryQuery) (core.Page[core.Texture], error) {
 	var found core.Page[core.Texture]
 	err := db.lists.do(ctx, func() (err error) {
@@ -106,7 +105,7 @@ func (db *DB) findTextures(ctx context.Context, l *list) (found core.Page[core.T
 	return found, err
 }
 
-// listQuery is a statement that may find a page.
+// listQuery is a statement that may return the page or the total.
 type listQuery struct {
 	statement
 	disabled []string // what the planner may not use
@@ -120,7 +119,7 @@ func (db *DB) runListQuery(ctx context.Context, a listQuery) (listResult, error)
 	return rows[0], nil
 }
 
-// listResult is what an attempt has found.
+// listResult is what a listQuery returns.
 type listResult struct {
 	Scanned      int              // textures, in the order of the list
 	Matched      int              // of them
@@ -129,8 +128,8 @@ type listResult struct {
 	SiteTextures float64          // of the site, as PostgreSQL estimates; -1 if it does not
 }
 
-// add takes what an attempt has found. One that has been cut knows the first ones only if
-// it has looked at textures in the order of the list.
+// add records the page and the total, if the result has them. A result that is cut has the
+// first matches only if it is ordered as the list.
 func (l *list) add(a listResult, ordered bool) {
 	if !l.hasTotal && (!a.Truncated || a.Matched >= l.maxCounted) {
 		l.total, l.hasTotal = a.Matched, true
@@ -140,17 +139,17 @@ func (l *list) add(a listResult, ordered bool) {
 	}
 }
 
-// isDone reports whether the page and the total are known.
+// isDone reports whether page and total are known.
 func (l *list) isDone() bool { return l.hasPage && l.hasTotal }
 
-// withPlannerOff returns a statement with what the planner may not use for it. That makes plans
-// look so expensive that PostgreSQL would compile them.
+// withPlannerOff returns a statement preceded by settings that disable plan types. These raise
+// the estimated cost, for which PostgreSQL would use JIT, so that is disabled, too.
 func withPlannerOff(s statement, off ...string) []statement {
 	const set = `SELECT set_config('max_parallel_workers_per_gather', '0', true), set_config(name, 'off', true) FROM unnest($1::text[]) AS name`
 	return []statement{{set, []any{append([]string{"jit", "enable_seqscan"}, off...)}}, s}
 }
 
-// firstRows returns how many rows the first walk looks at.
+// firstRows returns how many rows the first scan reads.
 func (l *list) firstRows() int {
 	switch {
 	case l.key == "":
@@ -162,9 +161,9 @@ func (l *list) firstRows() int {
 	}
 }
 
-// furtherRows returns how many rows a second walk looks at, by what the first one and one of
-// all of the site's textures have found: as many as the total takes, as the page takes, or none,
-// whichever should cost the least together with the index of names.
+// furtherRows returns how many rows a second scan reads, given the result of the first and that
+// of a scan of all the site's textures: enough for the total, enough for the page, or none. It
+// takes the cheapest, with the search of the index of names that follows.
 func (l *list) furtherRows(result, siteResult listResult) int {
 	matches := matchShare(siteResult) * siteResult.SiteTextures
 	if matches <= 0 {
@@ -195,13 +194,13 @@ func (l *list) furtherRows(result, siteResult listResult) int {
 // matchShare returns the share of textures that were found among those that were looked at.
 func matchShare(a listResult) float64 { return float64(a.Matched) / float64(max(a.Scanned, 1)) }
 
-// visibleSet is some of the textures that a user may see, which an index has in order.
+// visibleSet is a set of textures that the user may see, which one index has in order.
 type visibleSet struct {
 	ofUploader bool // of one uploader
 	where      string
 }
 
-// types returns the types of textures that are listed.
+// types returns the texture types of the list.
 func (l *list) types() []skin.Type {
 	if len(l.query.Types) == 0 {
 		return []skin.Type{skin.Classic, skin.Slim, skin.Cape}
@@ -209,8 +208,8 @@ func (l *list) types() []skin.Type {
 	return l.query.Types
 }
 
-// visible returns the textures that the user may see and that are of the types and of the
-// uploader. An expression stands for the uploader of a texture, 0 if that user is deleted.
+// visible returns the sets of textures that the user may see, of the types and the uploader of
+// the query. uploader is the SQL expression of a texture's uploader, 0 if that user is deleted.
 func (l *list) visible(f *filter, uploader string) (parts []visibleSet) {
 	of := func(user core.UserID) string { return uploader + " = " + f.argument(user) + " AND " }
 	public, private := visibleSet{where: "public"}, visibleSet{} // no condition: none
@@ -235,11 +234,11 @@ func (l *list) visible(f *filter, uploader string) (parts []visibleSet) {
 	return parts
 }
 
-// order is an order of lists, and what is read in it.
+// order is a sort order of lists, with the table and columns to read.
 type order struct{ table, uploader, columns, uploaderColumns, orderBy string }
 
-// The place of a texture, the newest first, is what the indexes have. That of an uploader's is
-// another expression, so that the planner takes no other index for them.
+// The place of a texture, the newest first, is in the indexes. Those by uploader have a
+// different expression of it, so that the planner does not confuse the indexes.
 var (
 	newest = order{
 		table: "textures", uploader: "coalesce(uploader, 0)",
@@ -251,7 +250,7 @@ var (
 	}
 )
 
-// order returns the order of the list.
+// order returns the sort order of the list.
 func (l *list) order() order {
 	if l.query.ByLikes {
 		return mostLiked
@@ -259,8 +258,8 @@ func (l *list) order() order {
 	return newest
 }
 
-// union returns textures of parts in the order, no more than a limit. Each part has the
-// limit, too, so that it is planned by itself.
+// union returns the first textures of several sets in this order. Each set has the limit, too,
+// so that each is planned by itself.
 func (o order) union(parts []visibleSet, limit string) string {
 	selects := make([]string, len(parts))
 	for i, p := range parts {
@@ -273,17 +272,17 @@ func (o order) union(parts []visibleSet, limit string) string {
 	return "(SELECT * FROM (" + strings.Join(selects, " UNION ALL ") + ") parts" + o.orderBy + " LIMIT " + limit + ")"
 }
 
-// siteTextures is how many textures there are, as PostgreSQL estimates.
+// siteTextures is PostgreSQL's estimate of the number of textures.
 const siteTextures = `(SELECT reltuples::float8 FROM pg_class WHERE oid = 'textures'::regclass)`
 
-// sample looks at the first rows of the same list of all uploaders.
+// sample scans the first rows of the same list for all uploaders.
 func (l *list) sample() listQuery {
 	all := *l
 	all.query.Uploader = nil
 	return all.walk(l.limits.all)
 }
 
-// walk looks at so many rows in the order of the list. There may be more if there are so many.
+// walk scans up to so many rows in the order of the list. The result is cut if it has as many.
 func (l *list) walk(rows int) listQuery {
 	var f filter
 	o, limit, wanted := l.order(), f.argument(rows), "true"
@@ -297,8 +296,8 @@ func (l *list) walk(rows int) listQuery {
 	return listQuery{statement{sql, f.args}, []string{"enable_bitmapscan", "enable_sort", "enable_incremental_sort"}}
 }
 
-// search asks the index of names of each type. Where the page is known already, it looks at no
-// more than are counted. Other conditions stand behind an OFFSET, so that no other index is used.
+// search searches the index of names, one for each type. If the page is known, it stops at the
+// maximum total. Other conditions come after an OFFSET, so that no other index is used.
 func (l *list) search() listQuery {
 	var f filter
 	limit := math.MaxInt
@@ -330,15 +329,16 @@ func (l *list) search() listQuery {
 	return listQuery{statement{sql, f.args}, []string{"enable_indexscan", "enable_indexonlyscan"}}
 }
 
-// selectTextures has the order of the TIDs. A texture may have gone, or become private, since
-// the list was read; a standby may tell of neither. So the primary is asked.
+// selectTextures returns textures in the order of the TIDs. It asks the primary: since the list
+// was read a texture may have been deleted or made private, of which a standby may not know
+// yet.
 const selectTextures = `
 	SELECT ` + textureColumns + `
 	FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (tid, n) CROSS JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = requested.tid OFFSET 0) t
 	WHERE t.public OR t.uploader = $2 OR $3
 	ORDER BY requested.n`
 
-// visibleTextures returns those of the textures that exist and that a user may see.
+// visibleTextures returns those of the textures that exist and that the user may see.
 func (db *DB) visibleTextures(ctx context.Context, user core.User, tids []core.TextureID) ([]core.Texture, error) {
 	rows, err := collect[textureRow](ctx, db.reads, statement{selectTextures, []any{tids, user.ID, user.Permission >= core.Administrator}})
 	if err != nil {
@@ -355,12 +355,12 @@ func (db *DB) visibleTextures(ctx context.Context, user core.User, tids []core.T
 
 const deleteTextureChanges = `DELETE FROM texture_changes WHERE at < $1`
 
-// TrimTextureChanges forgets which textures changed before a time. Cores of the release
-// before read that; those of this one do not.
+// TrimTextureChanges deletes old rows of texture_changes, which only cores of the previous
+// release read.
 func (db *DB) TrimTextureChanges(ctx context.Context) (int, error) {
 	tag, err := db.writes.Exec(ctx, deleteTextureChanges, time.Now().Add(-textureChangeRetention))
 	return int(tag.RowsAffected()), failure("trim changes of textures", err)
 }
 
-// textureChangeRetention is how long cores of the release before count on.
+// textureChangeRetention is how far back cores of the previous release read.
 const textureChangeRetention = time.Hour

@@ -23,7 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// expectedList returns the TIDs that a list should have, by a look at each texture.
+// expectedList computes the TIDs of a list from all textures.
 func expectedList(all []core.Texture, user core.User, query core.LibraryQuery) []core.TextureID {
 	result := slices.DeleteFunc(slices.Clone(all), func(x core.Texture) bool {
 		visible := x.Public || user.ID != 0 && x.Uploader == user.ID || user.Permission >= core.Administrator
@@ -47,7 +47,7 @@ func tidsOf(textures []core.Texture) []core.TextureID {
 	return tids
 }
 
-// addRandomTextures adds textures of three users and of one who is deleted.
+// addRandomTextures adds textures of three users and of a deleted one.
 func addRandomTextures(t *testing.T, conn *pgx.Conn, random *rand.Rand, users []core.UserID, number int) (all []core.Texture) {
 	t.Helper()
 	words := []string{"Steve", "STEVES", "kÖnig", "狐狸", "红狐", "a", "%_\\", "___", "es", "★☆★", " ", "Slim 2.0", "Աա", "þ"}
@@ -76,8 +76,8 @@ func addRandomTextures(t *testing.T, conn *pgx.Conn, random *rand.Rand, users []
 	return all
 }
 
-// Each list is what a look at each texture finds, however few rows are looked at before
-// another index is asked.
+// Lists equal those computed from all textures, whatever the number of rows after which they
+// search the index of names.
 func TestListsAgainstModel(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -117,8 +117,7 @@ func TestListsAgainstModel(t *testing.T) {
 	}
 }
 
-// What lists by likes are read from follows every change of a texture, by any of the
-// statements that change one.
+// texture_likes follows every change of a texture, by any statement.
 func TestLikesAreCopied(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -153,7 +152,7 @@ func TestLikesAreCopied(t *testing.T) {
 	f("a deletion", 0)
 }
 
-// A list shows textures as they are: the rows, not only what indexes hold.
+// A list returns the current rows, not only the columns of the index.
 func TestFindTextures(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -165,7 +164,7 @@ func TestFindTextures(t *testing.T) {
 	}
 }
 
-// Lists that take long leave connections to other reads, also where each is of another network.
+// Slow lists leave connections to other reads, even if each comes from another network.
 func TestListsLeaveConnections(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -193,8 +192,7 @@ func TestListsLeaveConnections(t *testing.T) {
 	lists.Wait()
 }
 
-// Each attempt at a list has one plan, whatever is looked for and whatever PostgreSQL
-// believes of how much there is of it.
+// Each statement of a list has one plan, whatever its arguments and the planner's statistics.
 func TestListPlans(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -265,7 +263,8 @@ func TestListPlans(t *testing.T) {
 	}
 }
 
-// listIndexes returns what the plan of a walk or of a search has, and what it must not have.
+// listIndexes returns parts of the plan of a walk or a search that must occur, and others that
+// must not.
 func listIndexes(query core.LibraryQuery, user core.User, search bool) (want, others []string) {
 	const walks = "Index Only Scan using "
 	if search {
@@ -286,8 +285,8 @@ func listIndexes(query core.LibraryQuery, user core.User, search bool) (want, ot
 	}
 }
 
-// core migrate builds the indexes of textures beside writes, also after an attempt that was
-// cut off, and makes the keys of names first.
+// core migrate makes the missing keys and then builds the indexes concurrently with writes,
+// also after an interrupted attempt.
 func TestMigrateBuildsIndexes(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -328,7 +327,7 @@ func TestMigrateBuildsIndexes(t *testing.T) {
 	}
 }
 
-// wantAllIndexes tests whether the tables of lists have the indexes that a new schema has.
+// wantAllIndexes checks that the tables of lists have the indexes of a new schema.
 func wantAllIndexes(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	built := func(conn *pgx.Conn) (indexes []string) {
@@ -346,8 +345,8 @@ func wantAllIndexes(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// Two programs that migrate at once build the indexes together, and an invalid one that an
-// attempt has left is built anew though the textures have gone meanwhile.
+// Two programs that migrate concurrently build each index once. An invalid index of an
+// interrupted attempt is rebuilt, even if all textures have been deleted since.
 func TestMigrationsBuildIndexesTogether(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)

@@ -19,7 +19,8 @@ var (
 
 const insertReset = `INSERT INTO mails (purpose, email, email_key) VALUES ('reset', $1, $2)`
 
-// QueueReset has a link sent that resets a password. It looks at no account.
+// QueueReset queues a link that resets a password. It reads no account, so that the response
+// does not tell whether there is one.
 func (db *DB) QueueReset(ctx context.Context, email, emailKey string) error {
 	_, err := db.writes.Exec(ctx, insertReset, email, emailKey)
 	return failure("queue a reset", err)
@@ -27,8 +28,8 @@ func (db *DB) QueueReset(ctx context.Context, email, emailKey string) error {
 
 const selectUnverified = `SELECT email_key FROM users WHERE uid = $1 AND NOT verified`
 
-// insertVerification counts mails that wait as if they were sent now. Two at once
-// may both find room; the outbox counts again.
+// insertVerification counts queued mails as if they were sent now. Two concurrent requests may
+// both be below the limit; the outbox counts again.
 const insertVerification = `
 	WITH recent AS (
 		SELECT sent_at FROM mails_sent WHERE account = $2 AND purpose = 'verification' AND sent_at > $3::timestamptz - interval '1 hour'
@@ -43,7 +44,7 @@ const insertVerification = `
 	)
 	SELECT EXISTS (SELECT FROM queued) AS queued, (SELECT min(sent_at) FROM recent) AS oldest`
 
-// QueueVerification has a link sent that verifies a user's address.
+// QueueVerification queues a link that verifies a user's address.
 func (db *DB) QueueVerification(ctx context.Context, user core.UserID, perHour int, now time.Time) error {
 	users, err := collect[struct{ EmailKey string }](ctx, db.reads, statement{selectUnverified, []any{user}})
 	if err != nil || len(users) == 0 {
@@ -66,13 +67,13 @@ func (db *DB) QueueVerification(ctx context.Context, user core.UserID, perHour i
 	return nil
 }
 
-// validLink finds a user's link of some purposes, by its token, that works at a moment.
+// validLink selects a user's unexpired link by the hash of its token and its purposes.
 const validLink = `
 	mail_tokens t JOIN users u ON u.uid = t.uid AND ` + linkBinding + ` = t.bound
 	WHERE t.hash = $1 AND t.purpose = ANY ($2) AND t.expires_at > $3`
 
-// lockUserOfLink makes uses of a user's links come one after another. One of them
-// changes the user's key.
+// lockUserOfLink serialises the uses of a user's links. It is FOR UPDATE, since verifyEmail
+// changes email_key, which is a key of the user.
 const lockUserOfLink = `
 	SELECT FROM users WHERE uid = (SELECT uid FROM mail_tokens WHERE hash = $1) FOR UPDATE`
 
@@ -80,10 +81,11 @@ const lockUserOfLink = `
 const lockEmailOfLink = `
 	SELECT pg_advisory_xact_lock('users_email_key'::regclass::int, hashtext(email_key)) FROM mail_tokens WHERE hash = $1`
 
-// Both run after lockUserOfLink has waited, and so find no token that was used.
+// Both run after lockUserOfLink has been acquired, and so do not find a token that a concurrent
+// use has deleted.
 const (
-	// What is verified is the user's address, or becomes it. Where another user has it,
-	// nothing happens.
+	// verifyEmail verifies the user's address, or changes it to that of the link. Nothing
+	// changes where another user has the address.
 	verifyEmail = `
 	WITH link AS (
 		SELECT u.uid, u.email, u.email_key, t.email AS new_email, t.email_key AS new_email_key,
@@ -100,8 +102,8 @@ const (
 	)
 	SELECT uid, taken FROM link`
 
-	// From where it is done the user can sign in: what failed there with the former
-	// password is forgiven.
+	// resetPassword also deletes the log-in failures of the client's network for this account,
+	// so that the user can sign in at once.
 	resetPassword = `
 	WITH link AS (
 		SELECT u.uid, u.email, u.email_key FROM ` + validLink + `
@@ -120,7 +122,7 @@ const (
 	RETURNING u.uid`
 )
 
-// VerifyEmail marks an address as verified, and makes it the user's.
+// VerifyEmail marks the address of a link as verified, and makes it the user's.
 func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Time) error {
 	links, err := collect[struct {
 		UID   core.UserID
@@ -139,14 +141,14 @@ func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Tim
 
 const selectReset = `SELECT u.uid FROM ` + validLink
 
-// CheckReset says whether a token resets a password.
+// CheckReset returns nil if the token resets a password.
 func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time) error {
 	users, err := collect[struct{ UID core.UserID }](ctx, db.reads, statement{selectReset, []any{token[:], []core.Purpose{core.ForReset}, now}})
 	_, err = one(users, failure("look for a reset", err), core.ErrLink)
 	return err
 }
 
-// ResetPassword replaces a password's hash and ends all sessions.
+// ResetPassword replaces a password hash and ends all sessions of the user.
 func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash string, from netip.Prefix, now time.Time) error {
 	users, err := collect[struct{ UID core.UserID }](ctx, db.writes,
 		statement{lockUserOfLink, []any{token[:]}},
@@ -156,7 +158,7 @@ func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash strin
 	return err
 }
 
-// insertRegistration looks at no account.
+// insertRegistration reads no account, so that the response does not tell whether there is one.
 const insertRegistration = `
 	WITH inserted AS (
 		INSERT INTO registrations (email, email_key, nickname, player, player_key)
@@ -166,7 +168,7 @@ const insertRegistration = `
 	INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM inserted
 	RETURNING registration AS rid`
 
-// QueueRegistration keeps a user until a link is opened that it has sent.
+// QueueRegistration stores a registration and queues the link that confirms it.
 func (db *DB) QueueRegistration(ctx context.Context, user core.NewUser) error {
 	rows, err := collect[struct{ RID int64 }](ctx, db.writes, statement{insertRegistration, []any{
 		user.Email, user.EmailKey, user.Nickname, user.Player.Name, user.Player.Key,
@@ -181,8 +183,8 @@ const (
 	FROM registrations r JOIN mail_tokens t ON t.registration = r.rid
 	WHERE t.hash = $1 AND t.expires_at > $2`
 
-	// lockRegistrations locks all of an address, in an order: whoever confirms one of
-	// them deletes the others.
+	// lockRegistrations locks all registrations of the address, by rid: the first that is
+	// confirmed deletes the others.
 	lockRegistrations = `
 	SELECT rid FROM registrations
 	WHERE email_key = (SELECT r.email_key FROM registrations r JOIN mail_tokens t ON t.registration = r.rid WHERE t.hash = $1)
@@ -191,12 +193,12 @@ const (
 	deleteRegistrations = `DELETE FROM registrations WHERE email_key = $1`
 )
 
-// Registration returns the user of a registration.
+// Registration returns the user that a registration would add.
 func (db *DB) Registration(ctx context.Context, token core.LinkHash, now time.Time) (core.NewUser, error) {
 	return registration(ctx, db.reads, statement{selectRegistration, []any{token[:], now}})
 }
 
-// registration returns the user that the last of some statements selects.
+// registration returns the user of the registration that the last statement selects.
 func registration(ctx context.Context, q querier, statements ...statement) (core.NewUser, error) {
 	rows, err := collect[struct {
 		Email, EmailKey, Nickname, Player, PlayerKey string

@@ -21,7 +21,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// linkTest is a database in which mails are opened.
+// linkTest is a database with functions that prepare the mails of its outbox without sending
+// them.
 type linkTest struct {
 	*postgres.DB
 	conn   *pgx.Conn
@@ -50,7 +51,7 @@ func (l *linkTest) count(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
-// mail queues a mail and opens it, and returns the token that it carries.
+// mail queues a mail, prepares it, and returns its token.
 func (l *linkTest) mail(t *testing.T, purpose core.Purpose, name string) core.LinkHash {
 	t.Helper()
 	email := name + "@example.com"
@@ -77,7 +78,7 @@ func (l *linkTest) claim(t *testing.T) []core.QueuedMail {
 	return must(l.ClaimMails(t.Context(), []core.Purpose{core.ForVerification, core.ForAddress, core.ForReset, core.ForRegistration}, 10, time.Minute))(t)
 }
 
-// requestAddress has a user want the address New@example.com.
+// requestAddress queues a change of the user's address to New@example.com.
 func (l *linkTest) requestAddress(t *testing.T, name string) {
 	t.Helper()
 	user := must(l.UserByEmail(t.Context(), name+"@example.com"))(t)
@@ -99,7 +100,7 @@ func (l *linkTest) open(t *testing.T, queued core.QueuedMail) core.LinkHash {
 	return token
 }
 
-// uses are all that a token could be used for.
+// uses are all functions that take a token.
 func (l *linkTest) uses(t *testing.T, token core.LinkHash) map[core.Purpose]func() error {
 	t.Helper()
 	return map[core.Purpose]func() error{
@@ -109,7 +110,7 @@ func (l *linkTest) uses(t *testing.T, token core.LinkHash) map[core.Purpose]func
 	}
 }
 
-// applicant is somebody who has registered by a name, and has chosen a password.
+// applicant returns a user with a chosen password, to confirm a registration with.
 func applicant(name string) core.NewUser {
 	email := name + "@example.com"
 	return core.NewUser{Email: email, EmailKey: email, Nickname: name, Player: player(name), PasswordHash: "chosen by " + name, Verified: true, Score: 7}
@@ -125,7 +126,7 @@ func (l *linkTest) confirm(t *testing.T, token core.LinkHash, user core.NewUser)
 	return err
 }
 
-// A token does what it was sent for and nothing else, once, and only for a while.
+// A token works once, for its purpose only, and until it expires.
 func TestLinksWorkOnceForTheirPurpose(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
@@ -158,7 +159,7 @@ func TestLinksWorkOnceForTheirPurpose(t *testing.T) {
 	}
 }
 
-// Of many who use a link at once, one succeeds.
+// Of many concurrent uses of a link, one succeeds.
 func TestLinksAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -188,8 +189,8 @@ func TestLinksAtOnce(t *testing.T) {
 	f(core.ForRegistration, "ben")
 }
 
-// A change of the address or of the password voids what was sent before, and the
-// use of one link all that are like it.
+// A change of the address or of the password voids the links sent before, and so does the use
+// of a link of the same purpose.
 func TestLinksAreVoided(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
@@ -231,8 +232,8 @@ func TestLinksAreVoided(t *testing.T) {
 	})
 }
 
-// The link to an address that a user wants makes it theirs, unless somebody else has
-// it by then. What was asked for with another password makes no link.
+// A link to a new address makes it the user's, unless another user has it by then. A request
+// made with an older password gets no link.
 func TestLinkToAnotherAddress(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
@@ -268,7 +269,7 @@ func TestLinkToAnotherAddress(t *testing.T) {
 	wantKind(t, l.QueueEmail(t.Context(), proofFor(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
 }
 
-// A reset ends all sessions of the user, and of nobody else.
+// A reset ends all sessions of the user, and no others.
 func TestResetEndsSessions(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
@@ -287,8 +288,8 @@ func TestResetEndsSessions(t *testing.T) {
 	}
 }
 
-// A registration that is confirmed makes its user, with player and score, and
-// tells edges; others with the address are void.
+// A confirmed registration adds the user, with player and score, and names their keys. Other
+// registrations of the address become void.
 func TestConfirmRegistration(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
@@ -321,8 +322,8 @@ func TestConfirmRegistration(t *testing.T) {
 	}
 }
 
-// What was free at the registration may be taken when it is confirmed. The link works
-// for something else.
+// Address and name may be taken between registration and confirmation. The link still works
+// with others.
 func TestConfirmRegistrationConflicts(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
@@ -350,8 +351,8 @@ func TestConfirmRegistrationConflicts(t *testing.T) {
 	wantDuplicate(l.QueueRegistration(t.Context(), core.NewUser{Email: "d@example.com", EmailKey: "d@example.com", Nickname: "D", Player: player("aNN")}), "player_name")
 }
 
-// Registrations that are pending at an upgrade lose the password that was kept, and all
-// else stays. Their links work with another one.
+// A migration deletes the password of pending registrations and nothing else. Their links work
+// with a new password.
 func TestMigrationOfPendingRegistrations(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*_registrations.sql")
@@ -392,7 +393,7 @@ func TestMigrationOfPendingRegistrations(t *testing.T) {
 		}
 	}
 
-	// Back, and there again.
+	// Down, and up again.
 	l.exec(t, "INSERT INTO registrations (email, email_key, nickname, player, player_key) VALUES ('c@example.com', 'c@example.com', 'c', '', '')")
 	do(t, l.MigrateTo(t.Context(), int32(number-1)))
 	do(t, l.MigrateTo(t.Context(), int32(number)))
@@ -401,7 +402,7 @@ func TestMigrationOfPendingRegistrations(t *testing.T) {
 	}
 }
 
-// Several registrations of an address that are confirmed at once make one user.
+// Concurrent confirmations of several registrations of an address add one user.
 func TestConfirmationsAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -424,8 +425,8 @@ func TestConfirmationsAtOnce(t *testing.T) {
 	}
 }
 
-// A change of the address tells the one before and asks the one after, in the
-// transaction of the change.
+// A change of the address queues a notice to the old one and a link to the new one, in the same
+// transaction.
 func TestSetEmailQueuesMails(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
@@ -487,8 +488,8 @@ func TestQueueVerificationIsLimited(t *testing.T) {
 	}
 }
 
-// What people ask for who are not signed in looks at no account, so that neither
-// the answer nor its time tells whether there is one.
+// Requests without a session read no account, so that neither the response nor its time tells
+// whether there is one.
 func TestQueueingMailReadsNoAccount(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -509,8 +510,8 @@ func TestQueueingMailReadsNoAccount(t *testing.T) {
 	}
 }
 
-// Mails that tell of a changed password are claimed by none of the cores of the release
-// before, which do not look at the purpose, and by this one as all others.
+// Cores of the previous release, which ignore the purpose, do not claim mails about a changed
+// password. This release does.
 func TestFormerReleaseSkipsPasswordMails(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
@@ -519,7 +520,7 @@ func TestFormerReleaseSkipsPasswordMails(t *testing.T) {
 	do(t, l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "z", netip.MustParsePrefix("192.0.2.0/32"), l.now))
 	l.exec(t, "DELETE FROM mails WHERE purpose = 'reset'")
 
-	// The statement of the release before.
+	// This is the statement of the previous release.
 	l.exec(t, `
 		WITH due AS (
 			SELECT id FROM mails WHERE due_at <= now() ORDER BY due_at LIMIT 10 FOR UPDATE SKIP LOCKED

@@ -20,8 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// lockTx is a transaction of somebody else's, which holds locks until it
-// commits.
+// lockTx is a concurrent transaction that holds locks until it commits.
 type lockTx struct {
 	pgx.Tx
 	address string
@@ -39,7 +38,7 @@ func (tx lockTx) exec(t *testing.T, sql string, args ...any) {
 	}
 }
 
-// commitOnceBlocked commits as soon as so many others wait for its locks.
+// commitOnceBlocked commits once n others wait for its locks.
 func (tx lockTx) commitOnceBlocked(t *testing.T, n int) {
 	t.Helper()
 	tx.waitBlocked(t, n)
@@ -48,13 +47,13 @@ func (tx lockTx) commitOnceBlocked(t *testing.T, n int) {
 	}
 }
 
-// waitBlocked waits until so many others wait for locks.
+// waitBlocked waits until n others wait for locks.
 func (tx lockTx) waitBlocked(t *testing.T, n int) {
 	t.Helper()
 	tx.waitUntil(t, strconv.Itoa(n), func(blocked int) bool { return blocked >= n })
 }
 
-// waitNoneBlocked waits until nobody waits for locks any more.
+// waitNoneBlocked waits until none waits for a lock any more.
 func (tx lockTx) waitNoneBlocked(t *testing.T) {
 	t.Helper()
 	tx.waitUntil(t, "none", func(blocked int) bool { return blocked == 0 })
@@ -68,7 +67,8 @@ func (tx lockTx) waitUntil(t *testing.T, wanted string, enough func(blocked int)
 	deadline := time.After(20 * time.Second)
 	for {
 		var blocked int
-		// A row's waiters queue behind each other: all of them wait for a lock.
+		// Transactions that wait for a row queue behind each other: all of them wait for a
+		// lock.
 		if err := watch.QueryRow(t.Context(),
 			"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND cardinality(pg_blocking_pids(pid)) > 0 AND application_name = current_schema()",
 		).Scan(&blocked); err != nil {
@@ -85,8 +85,8 @@ func (tx lockTx) waitUntil(t *testing.T, wanted string, enough func(blocked int)
 	}
 }
 
-// openNamed is a database whose connections carry its schema's name, so that a test
-// can tell who waits.
+// openNamed returns a database that has the schema's name as application_name of its
+// connections, so that a test can count those that wait.
 func openNamed(t *testing.T) (*postgres.DB, string) {
 	t.Helper()
 	address := postgrestest.URL(t)
@@ -94,7 +94,7 @@ func openNamed(t *testing.T) (*postgres.DB, string) {
 	return postgrestest.Connect(t, address+"&application_name="+schema), address
 }
 
-// A rename that waited for another one names the name that the other gave.
+// A rename that waited for another one names the name that the other set.
 func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -119,8 +119,8 @@ func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
 	}
 }
 
-// A private texture that leaves the closet while somebody waits to put it on is
-// not put on.
+// A private texture that is removed from the closet while a request to apply it waits is not
+// applied.
 func TestDressAfterWaitingLooksAgain(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -145,7 +145,7 @@ func TestDressAfterWaitingLooksAgain(t *testing.T) {
 	wantKind(t, <-dressed, fault.Forbidden)
 }
 
-// Who waits to change one slot keeps what was put into the other meanwhile.
+// A request that waits to change one slot keeps a concurrent change of the other.
 func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -170,8 +170,8 @@ func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
 	}
 }
 
-// Dressing holds the textures until it commits: whoever makes one private
-// waits, and then finds the wearer.
+// Applying textures locks them until the commit: a request that makes one private waits, and
+// then finds the player.
 func TestDressLocksItsTextures(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -202,7 +202,7 @@ func TestDressLocksItsTextures(t *testing.T) {
 	}
 }
 
-// Refreshes of one session go one after another, and so agree on the successor.
+// Concurrent refreshes of a session are serialised, and so return the same successor.
 func TestRefreshesWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -249,8 +249,7 @@ func TestUploadWaitsForTheSweep(t *testing.T) {
 	}
 }
 
-// However many requests wait for each other's locks, edges get their answers and
-// the feed goes on.
+// Look-ups of edges and the feed are not blocked by requests that wait for locks.
 func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -280,7 +279,7 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	}
 }
 
-// Who loses against other transactions tries again, four times in all.
+// A transaction that loses a conflict is tried four times in all.
 func TestConflictsAreRetried(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -335,7 +334,7 @@ func TestConflictsAreRetried(t *testing.T) {
 		})
 	}
 
-	// Other errors would only come again.
+	// Other errors are not retried.
 	lose("22000")
 	exec("SELECT setval('luck', -1)")
 	if _, err := db.SetNickname(t.Context(), ann.ID, "Ann"); err == nil {
@@ -367,7 +366,7 @@ func TestBannedRefreshChangesNothing(t *testing.T) {
 	}
 }
 
-// Whose password changes while they log in is not logged in by the old one.
+// A log-in with a password that is changed meanwhile fails.
 func TestLoginWithAPasswordThatChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -385,7 +384,7 @@ func TestLoginWithAPasswordThatChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// A log-in that comes too late ends nobody's session.
+// A log-in that fails ends no session.
 func TestFailedLoginKeepsSessions(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
@@ -396,7 +395,7 @@ func TestFailedLoginKeepsSessions(t *testing.T) {
 	}
 }
 
-// The newest session lives, even where another core's clock is ahead.
+// The newest session is kept, even if the clock of another core is ahead.
 func TestNewSessionIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
@@ -414,8 +413,8 @@ func TestNewSessionIsNotEvicted(t *testing.T) {
 	}
 }
 
-// A core of the release before writes addresses and names without the locks that this one
-// takes, after this one has looked for them and before it writes.
+// A core of the previous release writes an address or a name without a lock, between this one's
+// check and its write.
 func TestUnlockedWritesOfFormerRelease(t *testing.T) {
 	t.Parallel()
 	const (

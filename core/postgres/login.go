@@ -13,19 +13,17 @@ import (
 
 var _ core.LoginStore = (*DB)(nil)
 
-// lockAttempts makes the attempts on an account, and those from a network, be
-// counted one after another: many at once must not all find that there were few.
-// The locks bear the names of the indexes that are counted in, so that those on
-// accounts, which everybody takes first, are others than those on networks.
+// lockAttempts serialises the attempts on an account and those from a network, so that
+// concurrent ones count each other. The first key of a lock is the oid of the index that is
+// counted in, so that accounts, which are locked first, and networks have different locks.
 const lockAttempts = `
 	SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1), pg_advisory_xact_lock('login_failures_address'::regclass::int, $2)`
 
-// insertAttempt runs after lockAttempts has waited, and so sees all attempts
-// before it. until is when the last of the limits that are used up has room
-// again. Where the user has reset the password by mail, failures from that address with
-// other e-mails do not count, for as long as any from before the reset counts. Attempts
-// under way may yet turn out right: an attempt that only they leave no room for may be
-// made again soon.
+// insertAttempt runs after lockAttempts has been acquired, and so sees all attempts before it.
+// until is when the last of the exhausted limits allows an attempt again. After a reset of the
+// password by mail, failures from that address with other e-mail addresses do not count, for as
+// long as any from before the reset would. An attempt that exceeds a limit only by attempts
+// still in progress may be repeated after a second, since those may succeed.
 const insertAttempt = `
 	WITH owner AS (
 		SELECT * FROM users WHERE email_key = $1
@@ -68,7 +66,8 @@ const insertAttempt = `
 		coalesce(u.permission, 0) AS permission, coalesce(u.password_hash, '') AS password_hash
 	FROM retry v LEFT JOIN inserted c ON true LEFT JOIN owner u ON true`
 
-// BeginAttempt counts an attempt, and returns the user it is about.
+// BeginAttempt counts an attempt, and returns its user. The fault is TooMany, with RetryAfter,
+// if a limit is exhausted.
 func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.VerifiedCredentials, error) {
 	rows, err := collect[struct {
 		Until        *time.Time
@@ -100,8 +99,8 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.Verif
 	}, nil
 }
 
-// networkLock returns the number of the lock on what is counted for a network.
-// Two networks may share one, and then only wait for each other.
+// networkLock returns the lock key of a network. Two networks with the same key only wait for
+// each other.
 func networkLock(network netip.Prefix) int32 {
 	lock := uint32(network.Bits())
 	for _, b := range network.Addr().AsSlice() {
@@ -112,7 +111,7 @@ func networkLock(network netip.Prefix) int32 {
 
 const settleAttempt = `UPDATE login_failures SET settled = true WHERE id = $1`
 
-// FailAttempt says that an attempt has failed.
+// FailAttempt marks an attempt as failed.
 func (db *DB) FailAttempt(ctx context.Context, attempt int64) error {
 	_, err := db.writes.Exec(ctx, settleAttempt, attempt)
 	return failure("settle an attempt to log in", err)
@@ -120,7 +119,7 @@ func (db *DB) FailAttempt(ctx context.Context, attempt int64) error {
 
 const deleteAttempt = `DELETE FROM login_failures WHERE id = $1`
 
-// CancelAttempt no longer counts an attempt.
+// CancelAttempt deletes an attempt, which then does not count.
 func (db *DB) CancelAttempt(ctx context.Context, attempt int64) error {
 	_, err := db.writes.Exec(ctx, deleteAttempt, attempt)
 	return failure("forgive an attempt to log in", err)
@@ -136,7 +135,7 @@ func (db *DB) Rehash(ctx context.Context, user core.UserID, old, fresh string) e
 
 const deleteAttemptsBefore = `DELETE FROM login_failures WHERE failed_at < $1`
 
-// TrimAttempts deletes failed attempts from before a time and returns how many.
+// TrimAttempts deletes failed attempts from before a time, and returns how many.
 func (db *DB) TrimAttempts(ctx context.Context, before time.Time) (int, error) {
 	tag, err := db.writes.Exec(ctx, deleteAttemptsBefore, before)
 	return int(tag.RowsAffected()), failure("trim attempts to log in", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// attempt returns a try at a password, under limits.
+// attempt returns a log-in attempt under limits.
 func attempt(email string, network netip.Prefix, limits core.LoginLimits) core.LoginAttempt {
 	return core.LoginAttempt{
 		EmailKey: email, EmailHash: sha256.Sum256([]byte(email)), Network: network, Now: time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC), Limits: limits,
@@ -27,8 +27,7 @@ func network(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), 32)
 }
 
-// Of attempts at once just as many are counted as a limit allows, whichever limit
-// it is.
+// Of concurrent attempts exactly as many are counted as the limit allows, for each limit.
 func TestAttemptsAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -54,8 +53,8 @@ func TestAttemptsAtOnce(t *testing.T) {
 	f(core.LoginLimits{PerAccount: 7}, func(i int) (string, netip.Prefix) { return "ann@example.com", network(i) })
 }
 
-// Attempts that are under way put others off for a moment, and those that have
-// failed for as long as they count. One that was cut short counts for a minute.
+// Attempts in progress delay others for a second, and failed ones for as long as they count. An
+// interrupted attempt counts for a minute.
 func TestAttemptsUnderWay(t *testing.T) {
 	t.Parallel()
 
@@ -100,8 +99,8 @@ func TestAttemptsUnderWay(t *testing.T) {
 	f(core.LoginLimits{PerAccount: 2}, time.Second)    // and longer with every failure
 }
 
-// Once an account is guessed at too often, strangers try one after another, also
-// when all of them have waited.
+// Once the limit of an account is exhausted, unknown networks may try one at a time, even if
+// they retry simultaneously.
 func TestUnknownNetworksTryOneAtATime(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -195,7 +194,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// Addresses from which somebody signed in count for that user, and for a year.
+// A network from which a user has signed in is known for that user, for a year.
 func TestKnownAddresses(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)

@@ -13,18 +13,19 @@ import (
 
 var _ core.OutboxStore = (*DB)(nil)
 
-// insertChangeNotice precedes a FROM that has the address of a user whose password was
-// changed. Cores of the release before claim by due_at alone, and do not know the purpose.
+// insertChangeNotice is completed by a FROM clause with the address of the user of a changed
+// password. Cores of the previous release claim mails by due_at alone and do not know this
+// purpose, hence infinity.
 const insertChangeNotice = `
 		INSERT INTO mails (purpose, email, email_key, due_at, password_due_at) SELECT 'password', email, email_key, 'infinity', now()`
 
-// setDue has a mail, as m, be due after $2.
+// setDue postpones a mail m by $2.
 const setDue = `
 	UPDATE mails m SET
 		due_at = CASE WHEN m.password_due_at IS NULL THEN now() + $2::interval ELSE m.due_at END,
 		password_due_at = CASE WHEN m.password_due_at IS NOT NULL THEN now() + $2::interval END`
 
-// claimMails passes over what other cores claim at the moment.
+// claimMails skips mails that other cores are claiming.
 const claimMails = `
 	WITH due_mails AS (
 		SELECT id FROM mails WHERE (due_at <= now() OR password_due_at <= now()) AND purpose = ANY ($3)
@@ -32,22 +33,23 @@ const claimMails = `
 	)` + setDue + ` FROM due_mails WHERE m.id = due_mails.id
 	RETURNING m.id, m.purpose, m.email_key, now() - m.queued_at AS age`
 
-// ClaimMails returns mails that are due.
+// ClaimMails returns due mails, and postpones them by the lease.
 func (db *DB) ClaimMails(ctx context.Context, purposes []core.Purpose, limit int, lease time.Duration) ([]core.QueuedMail, error) {
 	mails, err := collect[core.QueuedMail](ctx, db.writes, statement{claimMails, []any{limit, lease, purposes}})
 	return mails, failure("claim mails", err)
 }
 
-// lockAccountMail makes mails to an address be counted one after another. The lock
-// bears the name of the index that is counted in.
+// lockAccountMail serialises the mails to an address, so that concurrent ones count each other.
+// The first key of the lock is the oid of the index that is counted in.
 const lockAccountMail = `SELECT pg_advisory_xact_lock('mails_sent_account'::regclass::int, $1)`
 
-// linkBinding is what links to a user of the table users, as u, are bound to.
+// linkBinding is the hash that links to user u are bound to: they are void once the address or
+// the password changes.
 const linkBinding = `sha256(convert_to(u.email || chr(10) || u.password_hash, 'UTF8'))`
 
-// prepareMail runs after lockAccountMail has waited, and so sees what was counted
-// before. Where there is an account it writes to the address as that has it, not as
-// somebody typed it. A mail that is tried again counts once.
+// prepareMail runs after lockAccountMail has been acquired, and so sees what was counted
+// before. If there is an account, it uses the address as stored there, not as typed. A mail
+// that is sent again counts once.
 const prepareMail = `
 	WITH mail AS (
 		SELECT m.*, o.uid AS owner, o.email AS owner_email, o.uid <> coalesce(m.uid, 0) AND m.purpose IN ('registration', 'address') AS taken
@@ -76,7 +78,8 @@ const prepareMail = `
 	)
 	SELECT sent_purpose AS purpose, email FROM prepared`
 
-// PrepareMail finds out who is to have a mail, and remembers its token.
+// PrepareMail returns the recipient of a mail, and stores its token. The fault is NotFound if
+// the mail is void or over the limit.
 func (db *DB) PrepareMail(ctx context.Context, o core.MailParams) (core.PreparedMail, error) {
 	rows, err := collect[core.PreparedMail](ctx, db.writes,
 		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(o.EmailHash[:]))}},
@@ -87,7 +90,7 @@ func (db *DB) PrepareMail(ctx context.Context, o core.MailParams) (core.Prepared
 
 const deleteMail = `DELETE FROM mails WHERE id = $1`
 
-// DeleteMail takes a mail out of the outbox.
+// DeleteMail removes a mail from the outbox.
 func (db *DB) DeleteMail(ctx context.Context, id uuid.UUID) error {
 	_, err := db.writes.Exec(ctx, deleteMail, id)
 	return failure("drop a mail", err)
@@ -95,7 +98,7 @@ func (db *DB) DeleteMail(ctx context.Context, id uuid.UUID) error {
 
 const deferMail = setDue + ` WHERE id = $1`
 
-// DeferMail lets a mail be due again after a while.
+// DeferMail postpones a mail by delay.
 func (db *DB) DeferMail(ctx context.Context, id uuid.UUID, delay time.Duration) error {
 	_, err := db.writes.Exec(ctx, deferMail, id, delay)
 	return failure("defer a mail", err)
@@ -103,7 +106,7 @@ func (db *DB) DeferMail(ctx context.Context, id uuid.UUID, delay time.Duration) 
 
 const selectBacklog = `SELECT count(*) AS count, coalesce(now() - min(queued_at), interval '0') AS oldest FROM mails`
 
-// MailBacklog returns what waits in the outbox.
+// MailBacklog returns the number and the age of queued mails.
 func (db *DB) MailBacklog(ctx context.Context) (core.MailBacklog, error) {
 	rows, err := collect[core.MailBacklog](ctx, db.reads, statement{selectBacklog, nil})
 	return one(rows, failure("count mails", err), nil)
@@ -114,15 +117,15 @@ const (
 
 	deleteExpiredTokens = `DELETE FROM mail_tokens WHERE expires_at <= $1`
 
-	// A registration has its mail from the beginning, and its token from before the
-	// mail goes.
+	// A registration has a mail from the beginning, and a token before the mail is deleted.
 	deleteUnusedRegistrations = `
 	DELETE FROM registrations r
 	WHERE NOT EXISTS (SELECT FROM mails m WHERE m.registration = r.rid)
 		AND NOT EXISTS (SELECT FROM mail_tokens t WHERE t.registration = r.rid)`
 )
 
-// TrimMails deletes what mails have left behind.
+// TrimMails deletes expired tokens, old counts, and registrations without mail or token. It
+// returns how many tokens and registrations.
 func (db *DB) TrimMails(ctx context.Context, now time.Time) (int, error) {
 	if _, err := db.writes.Exec(ctx, deleteSentBefore, now); err != nil {
 		return 0, failure("trim the count of mails", err)

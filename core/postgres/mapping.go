@@ -16,9 +16,8 @@ import (
 
 var _ core.MappingStore = (*DB)(nil)
 
-// selectMappings is one statement, and so reads the position and everything
-// else in one snapshot. The row of the position comes even when no key leads
-// anywhere.
+// selectMappings is one statement, so that cursor and mappings come from one snapshot. It
+// returns the cursor even if no key is found.
 const selectMappings = `
 	WITH matches AS (
 		SELECT 'name:' || p.name_key AS key, p.pid, p.uuid, p.name, p.last_modified, 0::bigint AS uid, 0::bigint AS avatar, p.tid_skin AS tid, p.tid_cape
@@ -60,7 +59,7 @@ type mappingRow struct {
 	Type, CapeType   *string
 }
 
-// keysByKind is keys by their kind.
+// keysByKind are the keys of a look-up, by their kind.
 type keysByKind struct {
 	names      []string
 	uuids      []string // canonical
@@ -68,13 +67,13 @@ type keysByKind struct {
 	hashes     [][]byte
 }
 
-// add adds a key. One that nothing can have is left out.
+// add adds a key. A malformed key is ignored, since nothing has it.
 func (k *keysByKind) add(key edgeproto.Key) {
 	kind, value, _ := strings.Cut(string(key), ":")
 	number, numberErr := strconv.ParseInt(value, 10, 64)
 	switch kind + ":" {
 	case edgeproto.NamePrefix:
-		// PostgreSQL's text holds neither; no player's name does.
+		// text in PostgreSQL holds neither, and no player has such a name.
 		if utf8.ValidString(value) && !strings.Contains(value, "\x00") {
 			k.names = append(k.names, value)
 		}
@@ -97,7 +96,7 @@ func (k *keysByKind) add(key edgeproto.Key) {
 	}
 }
 
-// Mappings returns what keys lead to.
+// Mappings resolves keys. The mapping of a key that does not exist is empty.
 func (db *DB) Mappings(ctx context.Context, keys []edgeproto.Key) (edgeproto.LookupResponse, error) {
 	var k keysByKind
 	for _, key := range keys {
@@ -156,15 +155,15 @@ func mappedTexture(tid *int64, hash []byte, kind *string) (*edgeproto.Texture, e
 	return &edgeproto.Texture{TID: *tid, Hash: skin.Hash(hash), Type: parsed}, nil
 }
 
-// selectMostLiked reads the order's index, and then the rows that it leads to.
+// selectMostLiked reads the index of the order, and then the rows.
 var selectMostLiked = `
 	SELECT t.hash
 	FROM ` + mostLiked.union((&list{}).visible(nil, ""), "$1") + ` liked
 	CROSS JOIN LATERAL (SELECT hash FROM textures WHERE textures.tid = liked.tid OFFSET 0) t
 	ORDER BY liked.likes DESC, liked.place`
 
-// MostLiked returns the files of the public textures that most closets hold. It takes
-// none of the connections for look-ups, which must not wait for it.
+// MostLiked returns the hashes of the public textures with the most likes. It uses the pool for
+// reads, so that look-ups do not wait for it.
 func (db *DB) MostLiked(ctx context.Context, limit int) ([]skin.Hash, error) {
 	rows, err := collect[struct{ Hash []byte }](ctx, db.reads, withPlannerOff(statement{selectMostLiked, []any{limit}}, "enable_bitmapscan")...)
 	if err != nil {

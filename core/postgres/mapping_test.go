@@ -12,8 +12,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// What a player's name and UUID lead to is dated by whatever changes its files or its
-// profile, and a file by its upload, in seconds that are rounded up.
+// The mapping of a player is dated by the last change of its files or its profile, that of a
+// file by its upload, in seconds, rounded up.
 func TestMappingsModified(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -104,8 +104,7 @@ func TestMappingsModified(t *testing.T) {
 	}
 }
 
-// A change that had to wait is dated after the one that it waited for, though its
-// transaction began before.
+// A change that waited for another one is dated after it, though its transaction began before.
 func TestModifiedAfterWaiting(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -159,7 +158,7 @@ func TestMostLiked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Each is in its uploader's closet from the start.
+	// Each texture has the like of its uploader.
 	for _, word := range []string{"old", "older than the last"} {
 		addTexture(t, db, texture(ann.ID, skin.Classic, word, true))
 	}

@@ -15,8 +15,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// versionTable holds the number of the last migration that was applied. It is
-// found through the search path like all tables.
+// versionTable holds the number of the last applied migration. The search path finds it like
+// all tables.
 const versionTable = "schema_version"
 
 func migrator(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
@@ -35,21 +35,21 @@ func migrator(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
 }
 
 const (
-	// migrationLockTimeout bounds how long a migration waits for the lock of a table. All
-	// statements on the table that come later wait behind it.
+	// migrationLockTimeout bounds how long a migration waits for the lock of a table: all later
+	// statements on the table queue behind it.
 	migrationLockTimeout = 2 * time.Second
-	// migrationPause is how long those have before the migration is tried again.
+	// migrationPause is the time that those statements have before the next try.
 	migrationPause = 2 * time.Second
-	// migrationTimeout bounds for how long it is tried.
+	// migrationTimeout bounds the retries.
 	migrationTimeout = 10 * time.Minute
 )
 
 // Migrate brings the schema up to date, under a lock, and returns the versions before and
-// after. It tells what takes long: where other transactions hold a table that a migration
-// changes it tries again for ten minutes, and it builds indexes of large tables. An error of
-// its connection is as that of Check.
+// after. It calls report before what takes long: building indexes of large tables, and waiting
+// for transactions that hold a table, for at most ten minutes. A connection error is as that of
+// Check.
 func (db *DB) Migrate(ctx context.Context, report func(string)) (before, after int32, err error) {
-	// The lock belongs to a session, so no transaction pooler may stand between.
+	// The lock belongs to the session, so the connection must not pass a transaction pooler.
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
 		setting := "DATABASE_URL"
@@ -78,9 +78,9 @@ func (db *DB) Migrate(ctx context.Context, report func(string)) (before, after i
 	return before, after, failure("migrate the schema", err)
 }
 
-// migrateAll runs the migrations that were not run yet.
+// migrateAll runs the pending migrations.
 func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, report func(string)) error {
-	// It is called in the migration's transaction. Should this fail, so does the migration.
+	// OnStart is called in the migration's transaction, which fails if this statement fails.
 	m.OnStart = func(int32, string, string, string) {
 		_, _ = conn.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", migrationLockTimeout.Milliseconds()))
 	}
@@ -100,7 +100,7 @@ func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, report
 	}
 }
 
-// requiredVersion is the version of the schema that this program needs.
+// requiredVersion is the schema version that this program needs.
 var requiredVersion = func() int32 {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// selectSchema describes all that stands in the schema, a line each.
+// selectSchema describes everything in the schema, one line each.
 const selectSchema = `
 	WITH here AS (SELECT oid FROM pg_namespace WHERE nspname = current_schema)
 	SELECT coalesce(array_agg(line ORDER BY line), '{}') FROM (
@@ -33,7 +33,7 @@ const selectSchema = `
 		SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = (TABLE here)
 	) lines (line)`
 
-// Each migration can be taken back, which leaves the schema as it was before.
+// Each migration can be reverted, which restores the schema before it.
 func TestMigrationsAreReversible(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -60,7 +60,7 @@ func TestMigrationsAreReversible(t *testing.T) {
 	if len(before[len(files)]) <= len(before[0]) {
 		t.Fatalf("all migrations make %d things of %d", len(before[len(files)]), len(before[0]))
 	}
-	// What no earlier schema could hold.
+	// An action of the command line cannot be stored by earlier schemas.
 	must(db.CreateUserBy(t.Context(), core.CLIActor, core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "A", PasswordHash: "x"}))(t)
 	for version, file := range slices.Backward(files) {
 		do(t, db.MigrateTo(t.Context(), int32(version)))
@@ -70,8 +70,8 @@ func TestMigrationsAreReversible(t *testing.T) {
 	}
 }
 
-// A migration gives up its wait for a table after a while, so that later statements
-// can use the table, and is tried again.
+// A migration stops waiting for a table after a timeout, so that later statements can use the
+// table, and is retried.
 func TestMigrationLockTimeout(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)

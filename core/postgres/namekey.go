@@ -7,15 +7,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/casefold"
 )
 
-// asciiLetters stand for the characters of ASCII that are neither letters nor digits, and
-// anyLetter before all others that are not.
+// asciiLetters replace the ASCII characters that are neither letters nor digits. anyLetter
+// precedes all other such characters.
 const (
 	asciiOthers  = " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 	asciiLetters = "աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրց"
 	anyLetter    = 'þ'
 )
 
-// letterFor has the letter for each character of asciiOthers.
+// letterFor maps each character of asciiOthers to its letter.
 var letterFor = func() (letters [unicode.MaxASCII + 1]rune) {
 	for i, letter := range []rune(asciiLetters) {
 		letters[asciiOthers[i]] = letter
@@ -23,15 +23,15 @@ var letterFor = func() (letters [unicode.MaxASCII + 1]rune) {
 	return letters
 }()
 
-// NameKey returns the key of a texture's name, in which the key of what is looked for stands
-// if the name has it, in any case.
+// NameKey returns the search key of a texture's name: the key of a text is a substring of it
+// exactly if the text is a substring of the name, ignoring case.
 //
-// The index of names is by trigrams, which pg_trgm makes of letters and digits alone, three at
-// a time. So other characters become letters that are rare in names, or stand behind one, to
-// have the index help with "100%" and "___", too. Those letters themselves become upper-case,
-// which no key is otherwise. Characters of which names need two, not three (all of Chinese,
-// Japanese and Korean are among those from U+1100), stand there twice. PostgreSQL's own
-// translate() takes 4.7 µs for a name, and would be asked for each name that the index leads to.
+// The index of names uses pg_trgm, which makes trigrams of letters and digits only. So other
+// characters are replaced by letters that are rare in names, or preceded by one, for the index
+// to help with "100%" and "___", too. Those letters themselves become upper-case, which no key
+// has otherwise. Characters of which two often make a word (Chinese, Japanese and Korean are
+// all from U+1100) are doubled, to make a trigram. PostgreSQL's translate() takes 4.7 µs for a
+// name, and would be called for each name that the index returns.
 func NameKey(name string) string {
 	key := casefold.Key(name)
 	var b strings.Builder

@@ -15,8 +15,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/casefold"
 )
 
-// The key of a text stands in the key of a name exactly if the text stands in the name, in
-// any case.
+// The key of a text is a substring of the key of a name exactly if the text is a substring of
+// the name, ignoring case.
 func TestNameKey(t *testing.T) {
 	t.Parallel()
 	letters := rapid.SampledFrom([]rune(" !~-_%\\aAbZ19éÉþÞաԱրևև狐狸한★\u0301\u1100"))
@@ -32,8 +32,8 @@ func TestNameKey(t *testing.T) {
 	})
 }
 
-// Keys are stored, and those of all releases must be alike. They follow Unicode's tables of
-// Go; where these change, a migration has to make the keys anew.
+// Keys are stored, so all releases must make the same ones. They depend on Go's Unicode tables;
+// if those change, a migration has to make all keys again.
 func TestNameKeysAreStable(t *testing.T) {
 	t.Parallel()
 	digest := sha256.New()

@@ -13,7 +13,7 @@ import (
 
 var _ core.NotificationStore = (*DB)(nil)
 
-// inAudience tells of a broadcast b whether it is for a user u.
+// inAudience is the condition that a broadcast b is addressed to a user u.
 const inAudience = `u.uid <= b.newest AND (b.audience = 'all' OR u.permission = 0)`
 
 const selectUnread = `
@@ -31,9 +31,9 @@ func (db *DB) Unread(ctx context.Context, ticket core.VerifiedToken) ([]core.Unr
 	return readWithSession[core.UnreadNotification](ctx, db, ticket, statement{selectUnread, []any{ticket.Token.User}})
 }
 
-// readNotification finds what a user has read even when it is no longer addressed
-// to them. It keeps a user, and a broadcast, from being deleted while it notes that
-// the one has read the other.
+// readNotification also returns a broadcast that the user has read before, but that is no
+// longer addressed to them. It locks the user and the broadcast against deletion while it
+// inserts the read mark.
 const readNotification = `
 	WITH own_notification AS (
 		SELECT mid FROM notifications WHERE id = $2 AND uid = $1
@@ -55,8 +55,8 @@ func (db *DB) ReadNotification(ctx context.Context, user core.UserID, id uuid.UU
 	return one(rows, failure("read a notification", err), fault.New(fault.NotFound, "There is no such notification."))
 }
 
-// insertNotifications keeps those whom it tells from being deleted meanwhile, and
-// leaves out those who are. A message for nobody is not kept.
+// insertNotifications locks the receivers against deletion, and skips those being deleted. It
+// inserts no message without a receiver.
 const insertNotifications = `
 	WITH receivers AS (
 		SELECT uid FROM users WHERE uid = ANY ($3) OR email_key = $4 FOR KEY SHARE
@@ -67,8 +67,7 @@ const insertNotifications = `
 	INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message
 	RETURNING uid`
 
-// insertBroadcast writes as much for a million users as for one, and locks none of
-// them.
+// insertBroadcast writes a constant number of rows, and locks no user.
 const insertBroadcast = `
 	WITH audience AS (
 		SELECT count(*) FILTER (WHERE $3 = 'all' OR permission = 0) AS users, max(uid) AS newest FROM users
@@ -80,14 +79,14 @@ const insertBroadcast = `
 	)
 	SELECT users FROM audience`
 
-// Notify gives users an unread notification.
+// Notify adds an unread notification for users, and returns for how many.
 func (db *DB) Notify(ctx context.Context, to core.Recipients, title, content string) (int, error) {
 	count, _, err := notify(ctx, db.writes, to, title, content)
 	return count, failure("notify users", err)
 }
 
-// notify gives users an unread notification. It returns how many, and, unless they
-// are an audience, who.
+// notify adds an unread notification for users. It returns how many, and their ids unless the
+// recipients are an audience.
 func notify(ctx context.Context, q querier, to core.Recipients, title, content string) (count int, users []core.UserID, err error) {
 	if to.Audience != "" {
 		counts, err := collect[struct{ Users int }](ctx, q, statement{insertBroadcast, []any{title, content, to.Audience}})
@@ -103,7 +102,7 @@ func notify(ctx context.Context, q querier, to core.Recipients, title, content s
 	return len(users), users, err
 }
 
-// Announce gives users an unread notification as an act of an administrator.
+// Announce adds an unread notification for users as an administrator's action.
 func (db *DB) Announce(ctx context.Context, admin core.Actor, to core.Recipients, title, content string) (count int, err error) {
 	err = db.adminTx(ctx, "announce", func(tx pgx.Tx) error {
 		admin, _, err := authorise(ctx, tx, admin)
@@ -130,7 +129,7 @@ const selectNotified = `
 	SELECT EXISTS (SELECT FROM notifications WHERE uid = $1)
 		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + inAudience + `) AS notified`
 
-// HasNotifications reports whether a user has any notification.
+// HasNotifications reports whether a user has any notification, read or not.
 func (db *DB) HasNotifications(ctx context.Context, user core.UserID) (bool, error) {
 	rows, err := collect[struct{ Notified bool }](ctx, db.reads, statement{selectNotified, []any{user}})
 	return len(rows) > 0 && rows[0].Notified, failure("look for notifications", err)
@@ -138,8 +137,7 @@ func (db *DB) HasNotifications(ctx context.Context, user core.UserID) (bool, err
 
 const deleteMessagesBefore = `DELETE FROM messages WHERE sent_at < $1`
 
-// TrimNotifications deletes what was sent before a time; notifications go with
-// their message.
+// TrimNotifications deletes messages sent before a time, and with them their notifications.
 func (db *DB) TrimNotifications(ctx context.Context, before time.Time) (int, error) {
 	tag, err := db.writes.Exec(ctx, deleteMessagesBefore, before)
 	return int(tag.RowsAffected()), failure("trim notifications", err)

@@ -48,7 +48,7 @@ func TestNotify(t *testing.T) {
 	}
 	expect(2, 1) // what all are told is one row
 
-	// What nobody else was told goes with a user.
+	// A message is deleted with its only receiver.
 	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// titles returns what a user has not read, the newest first.
+// titles returns the titles of a user's unread notifications, the newest first.
 func titles(t *testing.T, db *postgres.DB, user core.UserID) []string {
 	t.Helper()
 	var all []string
@@ -77,8 +77,9 @@ func unread(t *testing.T, db *postgres.DB, user core.UserID) []core.UnreadNotifi
 	return must(db.Unread(t.Context(), s.ticket(s.open(t))))(t)
 }
 
-// A broadcast is for those who were there when it was sent, and of normal users for
-// those who are normal when they look. What somebody has read they may read again.
+// A broadcast is addressed to the users that existed when it was sent; one for normal users, to
+// those that are normal when they look. A broadcast that a user has read stays readable for
+// that user.
 func TestBroadcast(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -112,7 +113,7 @@ func TestBroadcast(t *testing.T) {
 	f(bob, "Two", "All")
 	f(late)
 
-	// Who has read it has, and nobody else.
+	// Reading marks a broadcast as read for one user only.
 	forNormal := unread(t, db, ann.ID)[0].ID
 	for range 2 {
 		if got := must(db.ReadNotification(t.Context(), ann.ID, forNormal))(t); got.Title != "Normal" || got.Content != "Hear!" || got.SentAt.IsZero() {
@@ -135,7 +136,7 @@ func TestBroadcast(t *testing.T) {
 	permit(bob, core.Normal)
 	f(bob, "Normal", "Two", "All")
 
-	// A user leaves nothing behind.
+	// The read marks of a user are deleted with the user.
 	must(db.ReadNotification(t.Context(), bob.ID, all))(t)
 	if err := db.DeleteUser(t.Context(), proofFor(bob)); err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func TestBroadcast(t *testing.T) {
 	f(ann, "Two", "All")
 }
 
-// Who reads a broadcast while they are deleted reads nothing.
+// Reading a broadcast while the user is deleted returns no notification.
 func TestReadABroadcastWhileDeleted(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -162,7 +163,7 @@ func TestReadABroadcastWhileDeleted(t *testing.T) {
 	wantKind(t, <-read, fault.NotFound)
 }
 
-// A broadcast is read once, however many requests read it at the same time.
+// Concurrent requests that read a broadcast add one read mark.
 func TestReadABroadcastInParallel(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -189,8 +190,7 @@ func TestReadABroadcastInParallel(t *testing.T) {
 	}
 }
 
-// To tell a hundred thousand users something writes one message, and locks none of
-// them; each of them is told.
+// A broadcast to 100,000 users inserts one message, and locks no user.
 func TestBroadcastToMany(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -256,7 +256,7 @@ func TestTrimNotifications(t *testing.T) {
 	}
 }
 
-// What an administrator announces is one act, whoever hears it.
+// An announcement is one entry in the audit log, whatever the number of receivers.
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)

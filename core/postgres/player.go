@@ -12,12 +12,12 @@ var _ core.PlayerStore = (*DB)(nil)
 // playerColumns are the columns of a core.Player.
 const playerColumns = `pid AS id, uid AS owner, uuid, name, coalesce(tid_skin, 0) AS skin, coalesce(tid_cape, 0) AS cape, last_modified`
 
-// playerKeys are the keys of a player that a change of it names.
+// playerKeys are the mapping keys of a player, for a change.
 const playerKeys = `ARRAY['pid:' || pid, 'name:' || name_key, 'uuid:' || uuid]`
 
 const selectPlayers = `SELECT ` + playerColumns + ` FROM players WHERE uid = $1 ORDER BY pid`
 
-// Players lists the players of a ticket's user by pid.
+// Players lists the players of a session's user by pid.
 func (db *DB) Players(ctx context.Context, ticket core.VerifiedToken) ([]core.Player, error) {
 	return readWithSession[core.Player](ctx, db, ticket, statement{selectPlayers, []any{ticket.Token.User}})
 }
@@ -40,7 +40,7 @@ const (
 		SELECT 1 AS n, uid, -$5 AS amount, 'player' AS reason, 'player:' || pid AS subject FROM inserted
 	)` + applyScoreEntries
 
-	// Where there is room, but the name is taken, this is the player of that name.
+	// If the quota allows a player, but the name is taken, this is the player of that name.
 	selectInsertedPlayer = `
 	SELECT ` + playerColumns + `, false AS taken FROM inserted
 	UNION ALL
@@ -76,15 +76,14 @@ func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.N
 
 var errNameTaken = duplicateFault("name", "A player of this name exists already.")
 
-// Writes lock first, in a statement of their own: the one that follows looks
-// afresh, and so sees what those did for whom it waited. A single statement would
-// go on with what it saw before it waited. For the same reason last_modified is
-// clock_timestamp(): now() is when the transaction began, which may be before the change
-// that it waited for, and edges tell by the date whether a client's copy is outdated.
+// Writes first lock, in a statement of their own: the next statement has a new snapshot, and so
+// sees the changes of the transaction that held the lock. For the same reason last_modified is
+// clock_timestamp(): now() is the beginning of the transaction, which may be before the change
+// that it waited for, and edges use the date to tell whether a client's copy is outdated.
 const lockPlayer = `SELECT pid FROM players WHERE pid = $1 FOR UPDATE`
 
-// The writes below change a player only if it is the owner's. They return the
-// player as it is then, whoever owns it, or nothing.
+// The writes below change a player only if it is the owner's. They return the player after the
+// write, also another owner's, or nothing.
 const (
 	withTarget = `
 	WITH target AS (
@@ -97,9 +96,9 @@ const (
 	SELECT ` + playerColumns + ` FROM target WHERE NOT EXISTS (SELECT FROM changed)`
 )
 
-// changePlayer runs a statement that was built from withTarget and
-// selectChanged, and says whether the player was the owner's to change. The
-// owner and the player are its first two arguments.
+// changePlayer runs a statement built from withTarget and selectChanged, and returns a
+// Forbidden fault if the player is not the owner's. Owner and player are the first two
+// arguments of the statement.
 func (db *DB) changePlayer(ctx context.Context, operation, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
 	changed, err := changePlayer(ctx, db.writes, operation, sql, owner, player, args...)
 	if err == nil {
@@ -144,7 +143,7 @@ const deletePlayer = withTarget + `changed AS (
 		SELECT 1 AS n, uid, refund AS amount, 'player_refund' AS reason, 'player:' || pid AS subject FROM changed
 	)` + applyScoreEntries + selectChanged
 
-// DeletePlayer removes a player. The owner, who may get score back, is locked first.
+// DeletePlayer deletes a player. The owner is locked first, for a refund.
 func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.PlayerID) error {
 	players, err := collect[core.Player](ctx, db.writes,
 		statement{lockUser, []any{owner}},
@@ -161,7 +160,7 @@ func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.P
 	return nil
 }
 
-// renamePlayer leaves the player its name where another one has the new name.
+// renamePlayer changes nothing if another player has the new name.
 const renamePlayer = withTarget + `changed AS (
 		UPDATE players p SET name = $3, name_key = $4, last_modified = clock_timestamp()
 		FROM target t WHERE p.pid = t.pid AND t.uid = $1 AND t.name <> $3 AND NOT EXISTS (SELECT FROM players o WHERE o.name_key = $4 AND o.pid <> $2)
@@ -208,14 +207,13 @@ const undressPlayer = withTarget + `changed AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	)` + selectChanged
 
-// ClearPlayerTextures empties slots.
+// ClearPlayerTextures empties texture slots of a player.
 func (db *DB) ClearPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, skin, cape bool) (core.Player, error) {
 	return db.changePlayer(ctx, "undress a player", undressPlayer, owner, player, skin, cape)
 }
 
-// Textures are locked so that none is made private, deleted, or taken out of the
-// closet between the look at it and the commit; before the player, as by whoever
-// deletes a texture and then undresses its wearers.
+// Textures are locked, so that none is made private, deleted, or taken out of the closet before
+// the commit. They are locked before the player, as in the deletion of a texture.
 const lockTextures = `SELECT tid FROM textures WHERE tid IN ($1, $2) ORDER BY tid FOR SHARE`
 
 const dressPlayer = withTarget + `requested AS (
@@ -255,7 +253,7 @@ const dressPlayer = withTarget + `requested AS (
 	)
 	SELECT result.*, skin_violation, cape_violation FROM result, validation`
 
-// SetPlayerTextures applies textures.
+// SetPlayerTextures applies textures to a player.
 func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.TextureSlots) (core.Player, error) {
 	dressed, err := dress(ctx, db.writes, owner, player, slots, "your closet")
 	if err == nil {
@@ -264,7 +262,7 @@ func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player c
 	return dressed, err
 }
 
-// dress names the owner's closet as whoever dresses the player knows it.
+// dress applies textures. closet is what error messages call the owner's closet.
 func dress(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, slots core.TextureSlots, closet string) (core.Player, error) {
 	rows, err := collect[struct {
 		core.Player
@@ -293,7 +291,7 @@ func dress(ctx context.Context, q querier, owner core.UserID, player core.Player
 	return players[0], nil
 }
 
-// violation returns the fault of a texture that cannot be put into a slot.
+// violationError returns the fault of a texture that cannot be put into a slot.
 func violationError(slot, violation string, tid *core.TextureID, wanted, closet string) error {
 	switch violation {
 	case "missing":

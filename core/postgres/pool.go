@@ -6,9 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Expose registers metrics of the connections. A request that waits for one waits for
-// others to return theirs, or for a new one to be made; one that gives up has waited as long
-// as a request may take.
+// Expose registers metrics of the connection pools. A request waits for a connection until
+// another request returns one or a new one is made. It gives up when its context ends.
 func (db *DB) Expose(registry prometheus.Registerer) {
 	register := promauto.With(registry)
 	pools := map[string]*pgxpool.Pool{"writes": db.writes.Pool, "reads": db.reads.Pool, "lookups": db.lookups.Pool, "feed": db.feed}

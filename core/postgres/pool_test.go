@@ -36,7 +36,7 @@ func TestPoolsAreExposed(t *testing.T) {
 		`connections{pool="reads",state="used"} 0`, `connections{pool="reads",state="idle"} 0`, `waits_total{pool="reads"} 0`,
 		`wait_seconds_total{pool="reads"} 0`, `gave_up_total{pool="reads"} 0`)
 
-	// The first connection is waited for, as it must be made, and then kept.
+	// The first connection must be made, which counts as a wait, and is then reused.
 	session := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
 	ticket := session.ticket(session.open(t))
 	f("after a write", `connections{pool="writes",state="used"} 0`, `connections{pool="writes",state="idle"} 1`, `waits_total{pool="writes"} 1`)
@@ -66,7 +66,7 @@ func TestPoolsAreExposed(t *testing.T) {
 	}
 	f("afterwards", `connections{pool="reads",state="used"} 0`, `connections{pool="reads",state="idle"} 2`)
 
-	// The pools are apart.
+	// The pools are separate.
 	must(db.Mappings(t.Context(), nil))(t)
 	must(db.NumberChanges(t.Context()))(t)
 	f("at last", `waits_total{pool="writes"} 1`, `waits_total{pool="lookups"} 1`, `waits_total{pool="feed"} 1`,
@@ -76,7 +76,7 @@ func TestPoolsAreExposed(t *testing.T) {
 	}
 }
 
-// However many writes wait, be it for each other or for a standby, people can read.
+// Reads have connections however many writes wait, for locks or for a synchronous standby.
 func TestReadsWaitForNoWrite(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -116,8 +116,8 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	}
 }
 
-// Connections are made anew so often that none leads for long where the primary was, or as
-// the URL says.
+// Connections live for 30 seconds at most, so that none leads to a former primary for long, or
+// as the URL says.
 func TestLifetimes(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string][2]time.Duration{

@@ -1,9 +1,12 @@
-// Package postgres keeps everything core remembers, but for the texture files,
-// in PostgreSQL. Each query stands above the function that runs it. Writes are
-// single statements, or batches that are one transaction, so that a write is
-// one round trip; an upload takes one before its file is stored and one after.
-// A connection that nobody has used for a second is tried first, which is one
-// more on a quiet server.
+// Package postgres implements core's stores in PostgreSQL: everything except the texture files.
+//
+// Each query stands above the function that runs it. A write is a single statement, or a batch
+// that is one transaction, so it takes one round trip; an upload takes one before its file is
+// stored and one after. A connection that was idle for a second is pinged first, which adds a
+// round trip on a quiet server.
+//
+// Transactions lock rows in one order, which prevents deadlocks: users, textures, players, each
+// by id. Advisory locks on addresses and names come last.
 package postgres
 
 import (
@@ -29,22 +32,22 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Config says where the database is.
+// Config has the addresses of the database, and how many connections are made.
 type Config struct {
 	URL         string `env:"DATABASE_URL,required,notEmpty" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"PostgreSQL, as postgres://user:password@host:port/database"`
 	ListenURL   string `env:"LISTEN_DATABASE_URL" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
 	LibraryURL  string `env:"LIBRARY_DATABASE_URL" example:"postgres://veneer:password@10.0.0.22,10.0.0.21/veneer?target_session_attrs=prefer-standby" help:"hot standby that lists of textures are read from, which are as far behind as it is; empty for DATABASE_URL"`
 	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" help:"most connections to PostgreSQL for what is written; reads have half as many besides, and so have lists that come from a standby, what edges ask a quarter, and the feed of changes 3"`
 
-	// Tracer makes spans of what is asked for requests that are traced; nil makes none.
+	// Tracer makes spans of the statements of traced requests; nil makes none.
 	Tracer trace.TracerProvider
 }
 
 // DB is the database. Its zero value is not usable: Open makes one.
 //
-// Writes, reads, edges' look-ups and the feed have connections of their own: however
-// many writes wait for each other's locks, or for a standby that is gone, people can
-// read, and edges get their answers and hear of changes.
+// Writes, reads, look-ups of edges and the feed have separate pools. However many writes wait
+// for locks, or for a synchronous standby that is down, reads, look-ups and the feed have
+// connections.
 type DB struct {
 	writes         writePool
 	reads, lookups readPool
@@ -60,8 +63,8 @@ type DB struct {
 	onChange          func()
 }
 
-// readers are connections over which is only read, and writers all others that requests
-// have.
+// readPool has connections for reads only, and writePool those for all other statements of
+// requests.
 type (
 	readPool struct {
 		*pgxpool.Pool
@@ -73,35 +76,34 @@ type (
 	}
 )
 
-// Times of connections. A server that was cut off without a word looks like a slow
-// one, so that these are also what it costs.
+// Timeouts of connections. A server that is cut off without a TCP reset looks like a slow one,
+// so each is also the delay until that is noticed.
 const (
 	// connectTimeout bounds making a connection.
 	connectTimeout = 2 * time.Second
-	// connCheckTimeout bounds trying a connection before it is used again, and closing one
-	// that failed: it has a place in its pool meanwhile that others wait for.
+	// connCheckTimeout bounds the ping before a connection is reused, and closing one that
+	// failed: it keeps its place in the pool meanwhile.
 	connCheckTimeout = time.Second
-	// shortConnCheckTimeout is that of pools of which answers are wanted at once: some dead
-	// connections may have to be tried and closed before a new one is made.
+	// shortConnCheckTimeout is that of latency-sensitive pools: several dead connections may
+	// have to be pinged and closed before a new one is made.
 	shortConnCheckTimeout = 300 * time.Millisecond
-	// connLifetime is how long connections are used at most, if the URL does not say; those that
-	// were made together do not end together. What leads to the primary may not take back
-	// those that it has made to a former one, as a haproxy does not that was reloaded.
+	// connLifetime is the maximum age of a connection, if the URL does not set one. The jitter
+	// spreads the end of those made together. A load balancer may keep connections to a former
+	// primary open, as haproxy does after a reload.
 	connLifetime       = 30 * time.Second
 	connLifetimeJitter = 5 * time.Second
 	// lookupTimeout bounds a look-up: an edge waits for two seconds.
 	lookupTimeout = 1500 * time.Millisecond
-	// readRetryWindow and writeRetryWindow are how long what has lost its connection is
-	// tried again, with pauses: reads since they began, as balancers ask another core after
-	// three seconds and give up in the end, with nothing to say why; and writes since they
-	// lost it. When a database hands over to another one, that takes some two seconds.
+	// readRetryWindow and writeRetryWindow bound the retries after a lost connection: of reads
+	// from their beginning, since balancers try another core after three seconds; of writes
+	// from the loss. A fail-over of the database takes about two seconds.
 	readRetryWindow  = 2500 * time.Millisecond
 	writeRetryWindow = 5 * time.Second
 	retryPause       = 100 * time.Millisecond
 )
 
-// Open returns a database. It does not wait for a connection, so that a program
-// can start before its database: Check tells.
+// Open returns a database. It does not wait for a connection, so that a program can start
+// before its database; Check reports whether there is one.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	pooled, err := config.pool("DATABASE_URL", config.URL)
 	if err != nil {
@@ -150,8 +152,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	return db, nil
 }
 
-// newPool opens a pool of so many connections, of which each is tried and closed within a
-// timeout.
+// newPool makes a pool of up to so many connections. The timeout bounds pinging and closing
+// each.
 func newPool(ctx context.Context, config *pgxpool.Config, connections int32, timeout time.Duration) (*pgxpool.Pool, error) {
 	sized := config.Copy()
 	sized.MaxConns = connections
@@ -180,12 +182,11 @@ func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
 	return pooled, nil
 }
 
-// setCloseTimeout has connections that failed leave their pool by a timeout. When the
-// context of a statement ends, pgx closes its connection in the background: it asks
-// the server over another one to cancel the statement, and waits for the server to
-// hang up. For that it takes up to 15 seconds, in which the connection keeps its
-// place in the pool; and all of them if it was cut off without a word, though the
-// server may be back and others want to ask it.
+// setCloseTimeout bounds how long a failed connection keeps its place in the pool. When the
+// context of a statement ends, pgx closes its connection in the background: it sends a cancel
+// request over a new connection, and waits up to 15 seconds for the server to close the old
+// one. After a network cut all connections of the pool would be blocked for that long, though
+// the server may be back.
 func setCloseTimeout(config *pgxpool.Config, timeout time.Duration) {
 	config.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
 		var connected atomic.Bool
@@ -198,7 +199,7 @@ func setCloseTimeout(config *pgxpool.Config, timeout time.Duration) {
 			if !connected.Load() {
 				return dial(ctx, network, address)
 			}
-			// A connection that was made dials again only to cancel its statement.
+			// A connection that was established dials again only for a cancel request.
 			deadline := time.Now().Add(timeout)
 			ctx, cancel := context.WithDeadline(ctx, deadline)
 			defer cancel()
@@ -224,20 +225,20 @@ func (db *DB) Close() {
 	db.feed.Close()
 }
 
-// OnChange has ring called after every commit that wrote changes. It must not
+// OnChange sets the function that is called after every commit that wrote changes. It must not
 // block, and is set before the database is used.
 func (db *DB) OnChange(f func()) { db.onChange = f }
 
 const selectVersion = `SELECT version FROM ` + versionTable
 
-// Check says whether the database answers and has the schema this program needs,
-// or a later one: migrations run before the programs that need them. The error begins
-// with the name of a setting, and is a settings.WrongError if only another one can mend it.
+// Check returns nil if the database answers and has the schema that this program needs, or a
+// later one: migrations run before the programs that need them. The error begins with the name
+// of a setting, and is a config.SettingError if only another value can mend it.
 func (db *DB) Check(ctx context.Context) error {
 	return checkSchema(ctx, db.reads, "DATABASE_URL")
 }
 
-// checkSchema does so for the database that a setting leads to.
+// checkSchema does so for the database of a setting.
 func checkSchema(ctx context.Context, q readPool, setting string) error {
 	var version int32
 	err := q.QueryRow(ctx, selectVersion).Scan(&version)
@@ -254,8 +255,8 @@ func checkSchema(ctx context.Context, q readPool, setting string) error {
 	}
 }
 
-// CheckListen says whether the connection for LISTEN can be made, if it has a URL of its
-// own. The error is as that of Check.
+// CheckListen checks the connection for LISTEN, if it has a URL of its own. The error is as
+// that of Check.
 func (db *DB) CheckListen(ctx context.Context) error {
 	if !db.separateListenURL {
 		return nil
@@ -270,14 +271,14 @@ func (db *DB) CheckListen(ctx context.Context) error {
 // HasLibrary reports whether lists of textures come from a database of their own.
 func (db *DB) HasLibrary() bool { return db.library.Pool != db.reads.Pool }
 
-// CheckLibrary is Check for the database that lists of textures come from. A standby may not
-// have come to the schema yet.
+// CheckLibrary is Check for the database of lists of textures. A standby may not have replayed
+// the migration yet.
 func (db *DB) CheckLibrary(ctx context.Context) error {
 	return checkSchema(ctx, db.library, "LIBRARY_DATABASE_URL")
 }
 
-// describeConnError has an error begin with the name of the setting that the connection is made by,
-// and say what to do.
+// describeConnError prefixes an error with the name of the connection's setting, and says what
+// to do.
 func describeConnError(setting string, err error) error {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -292,9 +293,9 @@ func describeConnError(setting string, err error) error {
 	}
 }
 
-// failure turns an error of pgx into one for the caller: an Unavailable fault
-// where the database cannot be reached or cannot write at the moment, else the
-// error with what was being attempted. A nil error stays nil.
+// failure turns an error of pgx into one for the caller: an Unavailable fault if the database
+// cannot be reached or cannot write at the moment, else the error with the operation that
+// failed. A nil error stays nil.
 func failure(operation string, err error) error {
 	if err == nil {
 		return nil
@@ -320,8 +321,7 @@ func failure(operation string, err error) error {
 	return err
 }
 
-// isOutage reports whether there was trouble with the connection itself, or with the
-// server as a whole.
+// isOutage reports whether the connection failed, or the server as a whole.
 func isOutage(err error) bool {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pgErr.Code[:2] == "08" || pgErr.Code[:3] == "57P" || // connection exception; shutting down, starting up
@@ -334,8 +334,8 @@ func isOutage(err error) bool {
 		errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, puddle.ErrClosedPool) || pgconn.SafeToRetry(err)
 }
 
-// violatedConstraint returns the name of the constraint that a statement violated; none if
-// it failed for another reason, or not at all.
+// violatedConstraint returns the name of the constraint that a statement violated; empty for
+// any other error, or none.
 func violatedConstraint(err error) (constraint string) {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code[:2] == "23" {
 		return pgErr.ConstraintName
@@ -343,9 +343,9 @@ func violatedConstraint(err error) (constraint string) {
 	return ""
 }
 
-// uniqueFault returns the fault of a unique key that a write violated, else err as it is. The
-// writes look for the key before, under lockEmail or lockName. A core of the release before
-// locks neither, so that it may write the key in between. name is the fault of a player's.
+// uniqueFault returns the fault of a violated unique key, else err unchanged. Writes check the
+// key before, under lockEmail or lockName, but cores of the previous release do not lock, and
+// so may write the key in between. name is the fault of a player's name.
 func uniqueFault(err, name error) error {
 	switch violatedConstraint(err) {
 	case "users_email_key":
@@ -357,18 +357,18 @@ func uniqueFault(err, name error) error {
 	}
 }
 
-// PostgreSQL logs what was to be stored twice: an address, or a player's name. So all that
-// write one first lock it, and then look who has it. These locks come after all others.
+// PostgreSQL logs the key of a violated unique constraint, an address or a player's name. So
+// writes first lock the key, and check for it. These locks come after all others.
 const (
 	lockEmail = `SELECT pg_advisory_xact_lock('users_email_key'::regclass::int, hashtext($1))`
 	lockName  = `SELECT pg_advisory_xact_lock('players_name_key'::regclass::int, hashtext($1))`
 )
 
-// maxTries is how often a transaction is tried that lost against another one.
+// maxTries is how often a transaction is tried that loses a conflict with another one.
 const maxTries = 4
 
-// retryConflicts calls work again while the database made it the victim of a deadlock, or
-// somebody else was ahead of it.
+// retryConflicts calls work again after a deadlock, a serialisation failure, or
+// errConcurrentChange.
 func retryConflicts(work func() error) error {
 	var err error
 	for range maxTries {
@@ -381,25 +381,25 @@ func retryConflicts(work func() error) error {
 	return err
 }
 
-// run calls work that only reads, within the limits of the client, and again when its connection
-// was lost.
+// run runs work that only reads, within the limits of the client, and again if its connection
+// is lost.
 func (r readPool) run(ctx context.Context, work func() error) error {
 	return r.do(ctx, func() error { return retryRead(ctx, work) })
 }
 
-// run calls work that is one transaction, within the limits of the client, as the function
-// write does.
+// run runs work that is one transaction, within the limits of the client, with the retries of
+// retryWrite.
 func (w writePool) run(ctx context.Context, work func() error) error {
 	return w.do(ctx, func() error { return retryWrite(ctx, work) })
 }
 
-// retryRead calls work that only reads, and again when its connection was lost.
+// retryRead runs work that only reads, and again if its connection is lost.
 func retryRead(ctx context.Context, work func() error) error {
 	return retryUntil(ctx, time.Now().Add(readRetryWindow), isOutage, work)
 }
 
-// retryWrite calls work that is one transaction, and again when its connection was lost and
-// it has certainly changed nothing.
+// retryWrite runs work that is one transaction, and again if its connection is lost and it has
+// certainly not been committed.
 func retryWrite(ctx context.Context, work func() error) error {
 	if err := retryConflicts(work); !notCommitted(err) {
 		return err
@@ -407,19 +407,20 @@ func retryWrite(ctx context.Context, work func() error) error {
 	return retryUntil(ctx, time.Now().Add(writeRetryWindow), notCommitted, work)
 }
 
-// notCommitted reports whether what has failed was either never sent, or ended by the server
-// before its commit. A session that is ended (57P01), as all are when a server is
-// stopped, says so in the midst of a statement, and when it is asked for the next one.
-// But it only hangs up once there is a commit on its disk, so that nobody knows of that
-// (SyncRepWaitForLSN in PostgreSQL's syncrep.c).
+// notCommitted reports whether a failed transaction was never sent, or ended by the server
+// before its commit. A session that is terminated (57P01), as all are when a server stops,
+// reports that during a statement or at the next one. After a commit has been written to disk
+// it only closes the connection, so the outcome is unknown (SyncRepWaitForLSN in PostgreSQL's
+// syncrep.c).
 func notCommitted(err error) bool {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "57P01" {
 		return true
 	}
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	_, uncommitted := errors.AsType[uncommittedError](err)
-	// Of a connection that was lost in the midst of an answer, pgx 5.12 says that it had been
-	// closed before, and that this is safe to retry (NextResult in pgconn.go reads on after an error).
+	// If a connection is lost in the middle of a response, pgx 5.12 says that it had been
+	// closed before, and that this is safe to retry (NextResult in pgconn.go reads on after an
+	// error).
 	return uncommitted || unconnected && isOutage(err) || pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
@@ -428,8 +429,7 @@ type uncommittedError struct{ error }
 
 func (e uncommittedError) Unwrap() error { return e.error }
 
-// retryUntil calls work, and again until a time when it fails in a way that may be tried
-// again.
+// retryUntil calls work again until the deadline, as long as its error is retryable.
 func retryUntil(ctx context.Context, deadline time.Time, retryable func(error) bool, work func() error) error {
 	for {
 		err := retryConflicts(work)
@@ -452,7 +452,7 @@ type statement struct {
 
 func (s statement) queue(batch *pgx.Batch) *pgx.QueuedQuery { return batch.Queue(s.sql, s.args...) }
 
-// collectInto collects the rows of a query.
+// collectInto returns a function that collects the rows of a query.
 func collectInto[T any](rows *[]T) func(pgx.Rows) error {
 	return func(result pgx.Rows) (err error) {
 		*rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
@@ -460,15 +460,14 @@ func collectInto[T any](rows *[]T) func(pgx.Rows) error {
 	}
 }
 
-// querier is what statements are sent to: a pool, or a transaction under way.
+// querier runs statements: a pool, or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
-// collect runs statements as one transaction in one round trip, and returns the
-// rows of the last one. Where a transaction is under way they are a part of it, and
-// whoever began it tries all of it again.
+// collect runs statements as one transaction in one round trip, and returns the rows of the
+// last one. In a transaction they are a part of it, and retries are up to its owner.
 func collect[T any](ctx context.Context, q querier, statements ...statement) ([]T, error) {
 	var rows []T
 	run := func() (err error) {
@@ -499,7 +498,7 @@ func collect[T any](ctx context.Context, q querier, statements ...statement) ([]
 	return rows, err
 }
 
-// Exec runs a statement that is a transaction of its own.
+// Exec runs a statement as a transaction of its own.
 func (w writePool) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	err = w.run(ctx, func() (err error) {
 		tag, err = w.Pool.Exec(ctx, sql, args...)
@@ -508,7 +507,7 @@ func (w writePool) Exec(ctx context.Context, sql string, args ...any) (tag pgcon
 	return tag, err
 }
 
-// transact does work as a transaction.
+// transact runs work as a transaction.
 func (w writePool) transact(ctx context.Context, work func(pgx.Tx) error) error {
 	return w.run(ctx, func() error {
 		committing := false
@@ -524,8 +523,7 @@ func (w writePool) transact(ctx context.Context, work func(pgx.Tx) error) error 
 	})
 }
 
-// lookUp runs a statement over the connections for look-ups, in the time that one
-// may take.
+// lookUp runs a statement on the pool for look-ups, bounded by lookupTimeout.
 func lookUp[T any](ctx context.Context, db *DB, s statement) ([]T, error) {
 	bounded, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
@@ -536,12 +534,11 @@ func lookUp[T any](ctx context.Context, db *DB, s statement) ([]T, error) {
 	return rows, err
 }
 
-// lockUser makes what users may have only so many of, and what they pay with, be
-// counted one after another.
+// lockUser serialises changes of what is counted for a user, against quotas and the score.
 const lockUser = `SELECT score FROM users WHERE uid = $1 FOR NO KEY UPDATE`
 
-// withUserLock runs statements of which the last gives a locked user something, and returns its
-// rows with the user's score before it; with none if there is no such user.
+// withUserLock runs statements, the last of which adds something to a locked user. It returns
+// the rows of that one and the user's score before it; no score if there is no such user.
 func withUserLock[T any](ctx context.Context, db *DB, user core.UserID, statements ...statement) (scores []int64, rows []T, err error) {
 	err = db.writes.run(ctx, func() error {
 		var batch pgx.Batch

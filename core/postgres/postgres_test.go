@@ -56,7 +56,7 @@ func addPlayer(t *testing.T, db *postgres.DB, owner core.UserID, name string) co
 
 func player(name string) core.NewPlayer { return core.NewPlayer{Name: name, Key: casefold.Key(name)} }
 
-// texture returns a texture to add, whose pixels and hash are made from a word.
+// texture returns a texture to add, with pixels and hash derived from a word.
 func texture(uploader core.UserID, kind skin.Type, word string, public bool) core.NewTexture {
 	return core.NewTexture{
 		Name: word, Type: kind, Hash: skin.HashOf([]byte("file " + word)), Pixels: skin.HashOf([]byte(word)), Bytes: 100,
@@ -79,7 +79,7 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("Check of an empty schema: %v; want advice to migrate", err)
 	}
 
-	// Several at once: the lock lets one work, the others find nothing to do.
+	// Concurrent migrations: one works, the others find nothing to do.
 	var group sync.WaitGroup
 	for range 4 {
 		db := postgrestest.Connect(t, address)
@@ -109,7 +109,7 @@ func TestMigrate(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 
-	// Port 1 of loopback refuses.
+	// Port 1 of loopback refuses connections.
 	db := postgrestest.Connect(t, "postgres://nobody@127.0.0.1:1/nothing")
 	wantKind(t, db.Check(t.Context()), fault.Unavailable)
 	_, err := db.Players(t.Context(), core.VerifiedToken{})
@@ -201,8 +201,8 @@ func TestPlayers(t *testing.T) {
 	addPlayer(t, db, bob.ID, "Steve") // the name is free again
 }
 
-// Of many who want one name, one gets it; of many players at once no more are
-// made than a user may have.
+// Of concurrent requests for one name, one succeeds. Concurrent additions do not exceed the
+// quota.
 func TestCreatePlayerInParallel(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -232,7 +232,7 @@ func TestCreatePlayerInParallel(t *testing.T) {
 	}
 }
 
-// countKinds counts outcomes by the kind of their fault, nil for success.
+// countKinds counts errors by the kind of their fault, nil for success.
 func countKinds(t *testing.T, outcomes chan error) map[any]int {
 	t.Helper()
 	counts := map[any]int{}
@@ -301,7 +301,7 @@ func TestDressPlayer(t *testing.T) {
 	wantKind(t, err, fault.Forbidden)
 }
 
-// A private texture may be worn by those who keep it in their closet.
+// A player may wear a private texture that is in the owner's closet.
 func TestDressPlayerFromCloset(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -363,8 +363,8 @@ func TestAddTexture(t *testing.T) {
 	addTexture(t, db, texture(ann.ID, skin.Classic, "c", true)) // nothing was recorded before
 }
 
-// Two uploads of the same pixels that both have stored their file: one wins, the
-// other is told of it.
+// Of two uploads of the same pixels that have both stored their file, one succeeds, and the
+// other is a duplicate.
 func TestAddTextureInParallel(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -388,7 +388,7 @@ func TestAddTextureInParallel(t *testing.T) {
 	}
 }
 
-// sessionTest is a store of sessions whose clock the test holds.
+// sessionTest is a store of sessions with a clock that the test sets.
 type sessionTest struct {
 	db   *postgres.DB
 	user core.User
@@ -415,17 +415,17 @@ func (s *sessionTest) ticket(token core.Token) core.VerifiedToken {
 	return core.VerifiedToken{Token: token, Window: s.window()}
 }
 
-// session is one to be opened by who showed the password with that hash.
+// session returns a session to open, after a log-in that read that password hash.
 func (s *sessionTest) session(token core.Token, hash string, perUser int) core.NewSession {
 	return core.NewSession{
 		Token: token, Credentials: core.VerifiedCredentials{Credentials: core.Credentials{PasswordHash: hash}}, Network: homeNetwork, PerUser: perUser, Window: s.window(),
 	}
 }
 
-// homeNetwork is where test users sign in.
+// homeNetwork is the network from which test users sign in.
 var homeNetwork = netip.MustParsePrefix("192.0.2.1/32")
 
-// playersOf lists a user's players, through a session of theirs.
+// playersOf lists a user's players, through a new session.
 func playersOf(t *testing.T, db *postgres.DB, user core.UserID) []core.Player {
 	t.Helper()
 	s := &sessionTest{db: db, user: core.User{ID: user}, now: time.Now().UTC().Truncate(time.Second)}
@@ -495,7 +495,7 @@ func TestRefreshGivesTheSameSuccessorWithinTheGrace(t *testing.T) {
 	}
 }
 
-// A session that is refreshed for months keeps no more tokens than work.
+// A session that is refreshed for months keeps only valid tokens.
 func TestRefreshForgetsTokens(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)

@@ -12,9 +12,8 @@ import (
 
 var _ core.PurgeStore = (*DB)(nil)
 
-// shareStreams writes in one order at all cores, so that they do not wait for
-// each other in a circle. An acknowledgement that was held up somewhere does not
-// take back a later one.
+// shareStreams writes in the same order at all cores, so that they do not deadlock. A delayed
+// acknowledgement does not overwrite a later one.
 const shareStreams = `
 	INSERT INTO edge_streams AS s (stream, epoch, revision)
 	SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[]) ORDER BY 1
@@ -23,7 +22,7 @@ const shareStreams = `
 		revision = CASE WHEN excluded.epoch IN ('', s.epoch) THEN greatest(excluded.revision, s.revision) ELSE excluded.revision END,
 		seen_at = now()`
 
-// ReportStreams says that streams are alive and what they acknowledged.
+// ReportStreams records that streams are alive and what they acknowledged.
 func (db *DB) ReportStreams(ctx context.Context, streams map[uuid.UUID]edgeproto.Cursor) error {
 	if len(streams) == 0 {
 		return nil
@@ -43,9 +42,9 @@ const joinStream = `
 	SELECT stream, '', 0, stream <> $1 FROM unnest($2::uuid[]) AS stream ORDER BY 1
 	ON CONFLICT (stream) DO UPDATE SET replaced = excluded.replaced`
 
-// RegisterStream says that a stream begins and, unless the former is uuid.Nil, that it
-// takes the former's place. The former's row stays: its core may not have noticed
-// its end, and would write it anew.
+// RegisterStream records that a stream begins and, unless former is uuid.Nil, that it replaces
+// that one. The row of the former stays: its core may not have noticed its end, and would
+// insert it again.
 func (db *DB) RegisterStream(ctx context.Context, stream, former uuid.UUID) error {
 	names := []uuid.UUID{stream}
 	if former != uuid.Nil {
@@ -57,7 +56,7 @@ func (db *DB) RegisterStream(ctx context.Context, stream, former uuid.UUID) erro
 
 const deleteStreams = `DELETE FROM edge_streams WHERE seen_at < $1`
 
-// TrimStreams deletes streams that are over.
+// TrimStreams deletes streams that were last seen before a time.
 func (db *DB) TrimStreams(ctx context.Context, before time.Time) (int, error) {
 	tag, err := db.writes.Exec(ctx, deleteStreams, before)
 	return int(tag.RowsAffected()), failure("trim the streams to edges", err)
@@ -76,7 +75,8 @@ const holdPurges = `
 			FROM edge_streams s WHERE s.seen_at > now() - $3::interval AND NOT s.replaced
 		), f.revision) AS acknowledged`
 
-// AcquirePurgeLease makes a core the one that purges.
+// AcquirePurgeLease makes a core the one that sends purges, for the time of the lease. It
+// returns false if another core has the lease.
 func (db *DB) AcquirePurgeLease(ctx context.Context, holder uuid.UUID, lease time.Duration) (core.PurgeState, bool, error) {
 	rows, err := lookUp[struct {
 		DoneEpoch                       string
@@ -106,7 +106,7 @@ func (db *DB) ChangesToPurge(ctx context.Context, revision int64, limit int) ([]
 
 const updatePurged = `UPDATE purges SET epoch = $2::uuid, revision = $3 WHERE holder = $1`
 
-// SetPurged notes how far changes are purged.
+// SetPurged records up to which cursor changes are purged.
 func (db *DB) SetPurged(ctx context.Context, holder uuid.UUID, done edgeproto.Cursor) error {
 	_, err := lookUp[struct{}](ctx, db, statement{updatePurged, []any{holder, done.Epoch, done.Revision}})
 	return failure("note what is purged", err)

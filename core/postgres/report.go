@@ -12,8 +12,8 @@ import (
 
 var _ core.ReportStore = (*DB)(nil)
 
-// Who reports a texture locks those whom the report will name, and then the
-// texture, so that it comes either before a deletion, or after.
+// A report locks the users that it will name, and then the texture, so that it comes either
+// before a deletion or after.
 const lockReportedUsers = `
 	SELECT uid FROM users WHERE uid = $1 OR uid = (SELECT uploader FROM textures WHERE tid = $2)
 	ORDER BY uid FOR KEY SHARE`
@@ -88,9 +88,9 @@ func (db *DB) Reports(ctx context.Context, query core.ReportQuery) (core.ReportP
 
 const selectReport = `SELECT ` + reportColumns + ` FROM reports WHERE rid = $1`
 
-// settleReports settles a report, if it is open, and where the texture is deleted all
-// others about it. Reporters who are being deleted at the moment are not told: who
-// deletes them may wait for the reports.
+// settleReports settles a report, if it is open, and after the deletion of a texture all others
+// about it. Reporters that are being deleted get no notification: the transaction that deletes
+// them may wait for the reports.
 const settleReports = `
 	WITH open_reports AS (
 		SELECT rid FROM reports WHERE state = 'open' AND (rid = $1 OR $3 = 'deleted' AND tid = $2)
@@ -108,7 +108,7 @@ const settleReports = `
 	)
 	SELECT ` + reportColumns + ` FROM settled_reports ORDER BY rid = $1 DESC, rid`
 
-// SettleReport settles a report, with all that follows.
+// SettleReport settles a report, and applies its consequences.
 func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.ReportID, state core.ReportState) (core.Report, error) {
 	var settled []core.Report
 	err := db.adminTx(ctx, "settle a report", func(tx pgx.Tx) error {
@@ -153,7 +153,7 @@ func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.Report
 
 var errSettled = fault.New(fault.Duplicate, "This report is settled already.")
 
-// reportDetails is what the audit log says of a report that is settled.
+// reportDetails are the details of a settled report in the audit log.
 type reportDetails struct {
 	State    core.ReportState `json:"state"`
 	TID      core.TextureID   `json:"tid"`
@@ -161,8 +161,8 @@ type reportDetails struct {
 	Others   []core.ReportID  `json:"others,omitempty"` // settled by the same deletion
 }
 
-// applySettlement does to a texture, or to its uploader, what a report that is settled says,
-// and notes it. Either may be gone: a texture that is has the fate that it was to have.
+// applySettlement deletes the texture, or bans the uploader, as the new state of a report says,
+// and logs it. A texture that is already deleted needs no deletion.
 func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report core.Report, uploader core.User, state core.ReportState) error {
 	switch state {
 	case core.ReportDeleted:
@@ -194,7 +194,8 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 		details := userDetails{Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: after.Permission, Report: report.ID}
 		return writeAudit(ctx, tx, admin, "user.permission", userSubject(uploader.ID), details)
 	default: // rejected
-		// Nobody clears themself but super administrators, for whom nobody else could.
+		// Administrators cannot reject reports about themselves. Super administrators can,
+		// since there is no higher permission.
 		if uploader.ID == 0 || admin.Permission >= core.SuperAdministrator {
 			return nil
 		}
@@ -202,8 +203,8 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 	}
 }
 
-// settleReportsAbout settles an open report about a texture, and tells who made it; with a
-// deletion all that are open. It returns them, the one with the id first.
+// settleReportsAbout settles an open report about a texture, or, for a deletion, all open ones,
+// and notifies the reporters. It returns the settled reports, the one with the id first.
 func settleReportsAbout(ctx context.Context, tx pgx.Tx, tid core.TextureID, id core.ReportID, state core.ReportState) ([]core.Report, error) {
 	title, content := core.Report{Texture: tid, State: state}.Notice()
 	return collect[core.Report](ctx, tx, statement{settleReports, []any{id, tid, state, title, content}})

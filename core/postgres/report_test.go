@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// reportTest is a site with an administrator and people who report each other.
+// reportTest is a database with an administrator and users that report each other.
 type reportTest struct {
 	db      *postgres.DB
 	address string
@@ -68,7 +68,7 @@ func (r *reportTest) settle(t *testing.T, report core.ReportID, state core.Repor
 	return must(r.db.SettleReport(t.Context(), r.by, report, state))(t)
 }
 
-// wantRejected checks that a report cannot be settled, and that nothing has come of it.
+// wantRejected checks that a report cannot be settled, and that nothing is logged.
 func (r *reportTest) wantRejected(t *testing.T, report core.ReportID, state core.ReportState, want fault.Kind) {
 	t.Helper()
 	before := r.auditEntries(t)
@@ -79,7 +79,7 @@ func (r *reportTest) wantRejected(t *testing.T, report core.ReportID, state core
 	}
 }
 
-// auditEntries returns what is in the audit log.
+// auditEntries returns the audit log, one line for each entry.
 func (r *reportTest) auditEntries(t *testing.T) []string {
 	t.Helper()
 	var entries []string
@@ -120,8 +120,8 @@ func TestAddReport(t *testing.T) {
 	f(r.bob, public.ID+100, fault.NotFound)
 	f(core.User{ID: r.cid.ID + 100}, public.ID, fault.Unauthenticated)
 
-	// What is private is seen by its uploader, by those who keep it, and by
-	// administrators.
+	// A private texture can be reported by its uploader, by users that have it in their closet,
+	// and by administrators.
 	f(r.bob, private.ID, fault.Forbidden)
 	r.report(t, r.ann, private)
 	r.report(t, r.boss, private)
@@ -130,13 +130,13 @@ func TestAddReport(t *testing.T) {
 	r.permit(t, r.bob, core.Normal)
 	r.report(t, r.bob, private)
 
-	// Once a report is settled there may be another.
+	// After a report is settled, the user may report the texture again.
 	r.settle(t, first, core.ReportRejected)
 	r.report(t, r.bob, public)
 	f(r.bob, public.ID, fault.Duplicate)
 }
 
-// Of many reports of one user about one texture at once, one is made.
+// Of concurrent reports of one user about one texture, one is added.
 func TestAddReportInParallel(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -209,8 +209,8 @@ func TestRejectAReport(t *testing.T) {
 	r.wantRejected(t, cids, core.ReportRejected, fault.Banned)
 }
 
-// A deletion takes the texture off everybody, settles all that was reported about
-// it, and tells who reported it.
+// A deletion takes the texture off all players, settles all reports about it, and notifies the
+// reporters.
 func TestSettleByDeletion(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -270,7 +270,7 @@ func TestSettleByBan(t *testing.T) {
 		t.Errorf("%d reports are open; want the other two", len(got))
 	}
 
-	// Who is banned already stays banned; whose account is gone cannot be.
+	// Banning a banned user changes nothing; a deleted one cannot be banned.
 	r.settle(t, second, core.ReportBanned)
 	if err := r.db.DeleteUser(t.Context(), proofFor(r.ann)); err != nil {
 		t.Fatal(err)
@@ -279,8 +279,8 @@ func TestSettleByBan(t *testing.T) {
 	r.settle(t, third, core.ReportDeleted)
 }
 
-// Nobody bans themself by a report about a texture of their own, but who uploaded a
-// texture may delete it that way.
+// A report about the administrator's own texture cannot ban the administrator, but can delete
+// the texture.
 func TestSettleReportOnOwnTexture(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -290,7 +290,7 @@ func TestSettleReportOnOwnTexture(t *testing.T) {
 	r.settle(t, report, core.ReportDeleted)
 }
 
-// A report outlives all whom it is about.
+// A report outlives the users and the texture that it names.
 func TestReportsOutliveUsersAndTextures(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -305,24 +305,25 @@ func TestReportsOutliveUsersAndTextures(t *testing.T) {
 		}
 	}
 
-	// The reporter goes.
+	// The reporter is deleted.
 	if err := r.db.DeleteUser(t.Context(), proofFor(r.cid)); err != nil {
 		t.Fatal(err)
 	}
 	f(cids, private.ID, r.ann.ID, 0)
-	// The uploader deletes a texture. They can be banned for it all the same.
+	// The uploader deletes the texture, and can still be banned for it.
 	if err := r.db.DeleteTexture(t.Context(), public.ID); err != nil {
 		t.Fatal(err)
 	}
 	f(boss, public.ID, r.ann.ID, r.boss.ID)
 	r.settle(t, boss, core.ReportBanned)
-	// The uploader goes, and with them what is private.
+	// The uploader is deleted, and with them the private texture.
 	if err := r.db.DeleteUser(t.Context(), proofFor(r.ann)); err != nil {
 		t.Fatal(err)
 	}
 	f(bobs, private.ID, 0, r.bob.ID)
 
-	// What is gone counts as deleted, and nobody is told who is not there.
+	// A texture that no longer exists counts as deleted, and a deleted reporter gets no
+	// notification.
 	wantKeys := watchChanges(t, r.db)
 	r.settle(t, cids, core.ReportDeleted)
 	wantKeys("the deletion of nothing")
@@ -334,8 +335,7 @@ func TestReportsOutliveUsersAndTextures(t *testing.T) {
 	}
 }
 
-// Of many administrators who settle a report at once, one does, with one entry in
-// the audit log.
+// Of concurrent settlements of a report, one succeeds, with one entry in the audit log.
 func TestSettleInParallel(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -367,7 +367,7 @@ func TestSettleInParallel(t *testing.T) {
 	}
 }
 
-// A report that was about to be made when its texture was deleted is not made.
+// A report that waits for the deletion of its texture is not added.
 func TestReportAfterWaitingForADeletion(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -381,8 +381,7 @@ func TestReportAfterWaitingForADeletion(t *testing.T) {
 	wantKind(t, <-reported, fault.NotFound)
 }
 
-// Who reports a texture waits for its uploader before the texture, as who deletes a
-// user does.
+// A report locks the uploader before the texture, as the deletion of a user does.
 func TestReportLocksUsersFirst(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
@@ -404,7 +403,7 @@ func TestReportLocksUsersFirst(t *testing.T) {
 	}
 }
 
-// A reporter who is being deleted is not waited for, and not told.
+// A settlement does not wait for a reporter that is being deleted, and does not notify them.
 func TestSettleWhileTheReporterIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)

@@ -11,14 +11,13 @@ import (
 
 var _ core.ScoreStore = (*DB)(nil)
 
-// applyScoreEntries is the one place where scores change. It books what a CTE named due
-// holds, negative amounts for charges, and nothing for those of 0 or NULL: of one
-// user in the order of n. The users must be locked, by uid where they are several,
-// before the statement begins, which also sees to it that a charge is covered; the
-// tables' checks are the last resort.
+// applyScoreEntries is the only statement that changes scores. It applies the rows of a CTE
+// score_entries, negative amounts for charges, and ignores amounts of 0 or NULL. The entries of
+// one user are applied in the order of n. The users must be locked before, by uid if they are
+// several, by a statement that also checks that a charge is covered; the check constraints of
+// the tables are the last resort.
 //
-// A statement in which nobody's score changes does without it: even if there is
-// nothing due it takes longer to begin.
+// Statements that change no score leave it out: even without entries it takes longer to start.
 const applyScoreEntries = `, updated_users AS (
 		UPDATE users u SET score = u.score + d.total
 		FROM (SELECT uid, sum(amount)::bigint AS total FROM score_entries WHERE amount <> 0 GROUP BY uid) d WHERE u.uid = d.uid
@@ -36,11 +35,10 @@ const chargeUser = `
 	)` + applyScoreEntries + `
 	SELECT uid FROM updated_users`
 
-// charge takes an amount from a user's score, or adds to it if the amount is
-// negative. It locks the user, so a transaction that charges several goes by uid,
-// and before it locks any texture or player. It returns ErrSignedOut when there is
-// no such user and ErrScore when the score does not cover the amount, and has
-// changed nothing then.
+// charge subtracts an amount from a user's score, or adds to it if the amount is negative. It
+// locks the user, so a transaction that charges several does so in the order of uid, and before
+// it locks textures or players. It returns ErrSignedOut if there is no such user, and
+// ErrScoreTooLow if the score does not cover the amount; then nothing has changed.
 func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reason, subject string) error {
 	if amount == 0 {
 		return nil
@@ -62,7 +60,7 @@ func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reas
 	}
 }
 
-// Many may keep a texture, so these statements take and return no list of users.
+// A texture may be in many closets, so these statements take and return no list of users.
 const (
 	lockTextureUsers = `
 	SELECT count(*) FROM (
@@ -90,31 +88,31 @@ const (
 	)` + applyScoreEntries + `
 	SELECT count(*) FROM updated_users`
 
-	// itemRefunds is what is due for closet items that a CTE named removed holds.
+	// itemRefunds are the score entries of closet items in a CTE deleted_items.
 	itemRefunds = `
 		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject FROM deleted_items`
 )
 
-// lockAffectedUsers locks those whose score changes when a texture goes, or its
-// visibility does, and other users of the transaction with them: users are locked by
-// uid, all at once. With avatars it locks the users whose avatar the texture is, too. It
-// comes before the texture is locked. Where another transaction keeps the texture in
-// between, the two may wait for each other, and one tries again.
+// lockAffectedUsers locks the users that get or pay score when a texture is deleted or its
+// visibility changes, and with them the other users of the transaction: all users of a
+// transaction are locked at once, by uid. With avatars it also locks the users with the texture
+// as avatar. It comes before the lock of the texture. If another transaction adds the texture
+// to a closet in between, the two may deadlock, and one is retried.
 func lockAffectedUsers(ctx context.Context, tx pgx.Tx, texture core.TextureID, avatars bool, others ...core.UserID) error {
 	_, err := tx.Exec(ctx, lockTextureUsers, texture, others, avatars)
 	return err
 }
 
-// refundTexture gives back what a texture cost. It comes after lockAffectedUsers, once
-// the texture is locked, and before it is deleted.
+// refundTexture refunds the price of a texture. It runs after lockAffectedUsers and the lock of
+// the texture, and before the deletion.
 func refundTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
 	_, err := tx.Exec(ctx, refundPrice, texture)
 	return err
 }
 
-// refundClosets gives back what the closet items of a texture cost, but for that of
-// one user, if any, who keeps theirs. It comes after lockAffectedUsers, once the texture
-// is locked, and before the items are deleted.
+// refundClosets refunds the price of a texture's closet items, except that of one user, if
+// given, which stays. It runs after lockAffectedUsers and the lock of the texture, and before
+// the items are deleted.
 func refundClosets(ctx context.Context, tx pgx.Tx, texture core.TextureID, except *core.UserID) error {
 	_, err := tx.Exec(ctx, refundItems, texture, except)
 	return err
@@ -137,14 +135,13 @@ const updatePaid = `
 	)` + applyScoreEntries + `
 	SELECT cost, EXISTS (SELECT FROM covered_costs) AS covered FROM costs WHERE uid > 0`
 
-// chargeVisibilityChange charges the uploader of a texture that becomes public, or private, or gives
-// back, for what was paid to be the price of today. It never moves more than the
-// difference between the two prices of today: what was cheap once stays so. And it
-// gives nothing back of what the deletion would not give back either. What
-// administrators do to others' textures costs nobody anything: they do without it, and
-// the uploader who takes it back neither pays nor gains. It comes after lockAffectedUsers,
-// once the texture is locked, and before the texture changes. It returns ErrScore, and
-// has changed nothing, when the uploader's score does not cover the cost.
+// chargeVisibilityChange charges or refunds the uploader of a texture that becomes public or
+// private, so that the amount paid is today's price. The amount is at most the difference
+// between the two prices of today, so that a texture that was cheap stays so. A refund is made
+// only if a deletion would make one. Administrators change textures of others at no cost, and
+// an uploader that reverts that neither pays nor gains. It runs after lockAffectedUsers and the
+// lock of the texture, and before the change. It returns ErrScoreTooLow, and has changed
+// nothing, if the score does not cover the cost.
 func chargeVisibilityChange(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, scores core.Scores) error {
 	rows, _ := tx.Query(ctx, updatePaid, texture, public, scores.TextureRate(!public), scores.TextureRate(public)) // CollectRows reports the error
 	moves, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
@@ -168,7 +165,7 @@ const selectScoreChanges = `
 	FROM totals c LEFT JOIN page p ON true
 	ORDER BY p.id DESC`
 
-// ScoreChanges lists changes of a score.
+// ScoreChanges lists changes of a user's score.
 func (db *DB) ScoreChanges(ctx context.Context, ticket core.VerifiedToken, query core.ScoreQuery) (core.ScorePage, error) {
 	rows, err := readWithSession[struct {
 		Total           int
@@ -191,8 +188,8 @@ func (db *DB) ScoreChanges(ctx context.Context, ticket core.VerifiedToken, query
 	return page, nil
 }
 
-// The reward comes before the day is noted, since it asks whether that is still to
-// be done.
+// The reward is applied before the date is updated, since its condition is that the user has
+// not signed in that day.
 const (
 	unsigned = `uid = $1 AND (signed_on IS NULL OR signed_on < $2::date)`
 
@@ -212,7 +209,7 @@ const (
 	SELECT score, signed_on, false FROM users WHERE uid = $1 AND NOT EXISTS (SELECT FROM updated_user)`
 )
 
-// Sign notes that a user signs in for the day.
+// Sign records that a user signs in for the day.
 func (db *DB) Sign(ctx context.Context, user core.UserID, now time.Time, reward int64) (core.SignIn, error) {
 	statements := []statement{{lockUser, []any{user}}}
 	if reward > 0 {
@@ -234,11 +231,11 @@ func (db *DB) Sign(ctx context.Context, user core.UserID, now time.Time, reward 
 	return core.SignIn{Gained: reward, Score: row.Score, Next: next}, nil
 }
 
-// scoreTrimBatch bounds a trimming transaction.
+// scoreTrimBatch is the maximum number of changes that one transaction reads.
 const scoreTrimBatch = 1000
 
-// trimScoreChanges makes the last of a user's old changes stand for all up to it:
-// their sum is the balance after it. Where that is 0, nothing need stand for them.
+// trimScoreChanges replaces the old changes of a user by one: the last of them gets their sum,
+// which is its balance. If that is 0, all are deleted.
 const trimScoreChanges = `
 	WITH old AS (
 		SELECT uid, id FROM score_changes WHERE changed_at < $1 AND reason <> 'carried' ORDER BY changed_at LIMIT $2
@@ -253,7 +250,8 @@ const trimScoreChanges = `
 	)
 	SELECT (SELECT count(*) FROM old) AS old, (SELECT count(*) FROM deleted) AS deleted`
 
-// TrimScoreChanges puts one change in the place of each user's old ones.
+// TrimScoreChanges replaces each user's changes before a time by one, and returns how many were
+// deleted.
 func (db *DB) TrimScoreChanges(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for {

@@ -21,7 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// event is something that may change scores, at the prices of the moment.
+// event is a call that may change scores, with its prices.
 type event struct {
 	kind    string
 	word    string // a name that nobody has
@@ -35,7 +35,7 @@ type event struct {
 	public  bool
 }
 
-// entities is who and what takes part in a history.
+// entities are the users, textures and players of a history.
 type entities struct {
 	mu       sync.Mutex
 	words    int
@@ -44,8 +44,8 @@ type entities struct {
 	players  []core.PlayerID
 }
 
-// pick returns one of the last six, so that they meet again and again, or none where
-// there is none.
+// pick returns one of the last six, so that events often hit the same ones, or the zero value
+// if there is none.
 func pick[T any](random *rand.Rand, some []T) (one T) {
 	some = some[max(0, len(some)-6):]
 	if len(some) > 0 {
@@ -54,7 +54,7 @@ func pick[T any](random *rand.Rand, some []T) (one T) {
 	return one
 }
 
-// eventKinds are what may happen, the more often it is named.
+// eventKinds are the kinds of events; repeated ones are more frequent.
 var eventKinds = strings.Split("register register upload upload upload like like like like like like like like unlike unlike unlike unlike unlike "+
 	"add-player add-player delete-player sign charge charge move move delete-texture delete-user trim "+
 	"move-by move-by score-by like-by unlike-by move-player-by delete-player-by delete-texture-by delete-user-by", " ")
@@ -78,7 +78,7 @@ func (c *entities) randomEvent(random *rand.Rand) event {
 // textureKiB is the size of all textures here.
 const textureKiB = 3
 
-// scoreHarness is where a history happens.
+// scoreHarness runs events against the database.
 type scoreHarness struct {
 	*postgres.DB
 	pool     *pgxpool.Pool
@@ -98,8 +98,7 @@ func newScoreHarness(t *testing.T) (scoreHarness, ledger) {
 	return scoreHarness{db, pool, new(entities), addAdministrator(t, db, "chief", core.SuperAdministrator)}, ledger{postgrestest.Conn(t, address)}
 }
 
-// apply makes an event happen, and returns the number of what it brought into
-// the world.
+// apply runs an event, and returns the id of what it added.
 func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) {
 	c := s.entities
 	switch e.kind {
@@ -172,7 +171,7 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 	}
 }
 
-// model is what a history should come to.
+// model predicts the scores of a history.
 type model struct {
 	users    map[core.UserID]*modelUser
 	players  map[core.PlayerID]modelPlayer
@@ -199,7 +198,7 @@ type modelTexture struct {
 	closets    map[core.UserID]int64 // what each gives back
 }
 
-// refund returns what a thing gives back that was bought under some terms.
+// refund returns what is refunded for a thing bought at these prices.
 func refund(terms core.Pricing) int64 {
 	if terms.Refund {
 		return terms.Cost
@@ -207,15 +206,15 @@ func refund(terms core.Pricing) int64 {
 	return 0
 }
 
-// earn adds to the score of a user, unless they are gone.
+// earn adds to the score of a user, unless the user is deleted.
 func (m model) earn(user core.UserID, amount int64) {
 	if u := m.users[user]; u != nil {
 		u.score += amount
 	}
 }
 
-// predict returns the kind of fault that an event should meet with, nil for none,
-// and otherwise what should come of it.
+// predict returns the kind of fault that an event should cause, nil for none, and a function
+// that applies its effect to the model.
 func (m model) predict(e event) (refusal any, effect func(id int64)) {
 	switch e.kind {
 	case "register":
@@ -468,8 +467,7 @@ func (l ledger) scores(t *testing.T) map[core.UserID]int64 {
 	return scores
 }
 
-// Whatever happens, one thing after another, scores are what they should be, and the
-// sum of their changes.
+// In random sequences of events, scores are as predicted, and the sum of their changes.
 func TestScoresAgainstModel(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -502,8 +500,8 @@ func TestScoresAgainstModel(t *testing.T) {
 	}
 }
 
-// Whatever happens at once, every score is the sum of its changes at any moment, and
-// nobody fails for the others.
+// With concurrent events, each score is the sum of its changes at any time, and no event fails
+// because of another one.
 func TestScoreSumsUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)

@@ -22,10 +22,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// ledger reads what a test wants to know of scores.
+// ledger reads scores and their changes.
 type ledger struct{ *pgx.Conn }
 
-// changes returns what changed a user's score, the oldest first, as in "-5 95 player".
+// changes returns the changes of a user's score, the oldest first, as in "-5 95 player".
 func (l ledger) changes(t *testing.T, user core.UserID) []string {
 	t.Helper()
 	rows, _ := l.Query(t.Context(), // CollectRows reports the error
@@ -33,7 +33,7 @@ func (l ledger) changes(t *testing.T, user core.UserID) []string {
 	return must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 }
 
-// wantChanges checks what changed a user's score, and that nothing else is wrong.
+// wantChanges checks the changes of a user's score, and the sums of all.
 func (l ledger) wantChanges(t *testing.T, user core.UserID, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, l.changes(t, user), cmpopts.EquateEmpty()); diff != "" {
@@ -42,8 +42,8 @@ func (l ledger) wantChanges(t *testing.T, user core.UserID, want ...string) {
 	l.checkSums(t, "")
 }
 
-// checkSums checks that every score is the sum of its changes, and was after each of
-// them what the row says.
+// checkSums checks that each score is the sum of its changes, and that each balance is the sum
+// up to it.
 func (l ledger) checkSums(t *testing.T, after string) {
 	t.Helper()
 	var sums, balances int
@@ -59,7 +59,7 @@ func (l ledger) checkSums(t *testing.T, after string) {
 	}
 }
 
-// inTx does something in a transaction, and again if it loses against another.
+// inTx runs work in a transaction, and again after a deadlock.
 func inTx(ctx context.Context, beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, do func(pgx.Tx) error,
@@ -72,7 +72,7 @@ func inTx(ctx context.Context, beginner interface {
 	}
 }
 
-// scoreTest is a database in which scores change.
+// scoreTest is a database, with a ledger of its scores.
 type scoreTest struct {
 	*postgres.DB
 	ledger
@@ -111,7 +111,7 @@ func do(t *testing.T, err error) {
 	}
 }
 
-// Who has a score already finds it in the ledger.
+// A score from before the migration gets an opening entry.
 func TestMigrationOpensTheLedger(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*_score.sql")
@@ -138,7 +138,7 @@ func TestMigrationOpensTheLedger(t *testing.T) {
 	}
 }
 
-// A charge takes what is there, and nothing else.
+// A charge never exceeds the score.
 func TestCharge(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -154,7 +154,7 @@ func TestCharge(t *testing.T) {
 	s.wantChanges(t, ann, "10 10 registration", "-4 6 administrator", "3 9 administrator", "-9 0 administrator")
 }
 
-// Of many charges at once no more succeed than the score pays for.
+// Of concurrent charges no more succeed than the score covers.
 func TestChargesAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -177,8 +177,7 @@ func TestChargesAtOnce(t *testing.T) {
 	s.checkSums(t, "charges at once")
 }
 
-// What costs is paid for, what was paid under a promise comes back, and where there
-// is no price nothing is recorded.
+// Costs are charged, refundable ones are refunded, and without a price nothing is recorded.
 func TestCostsAndRefunds(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -212,7 +211,8 @@ func TestCostsAndRefunds(t *testing.T) {
 	s.wantChanges(t, bob)
 }
 
-// So does who kept a private texture, as administrators may, whose uploader is deleted.
+// The item of a private texture, which administrators may add, is refunded when the uploader is
+// deleted.
 func TestRefundOfItemsOfDeletedUser(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -224,7 +224,7 @@ func TestRefundOfItemsOfDeletedUser(t *testing.T) {
 	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
 }
 
-// What an administrator makes of a score is in the ledger, too.
+// A score set by an administrator is recorded as a change.
 func TestAdministratorSetsScore(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -239,7 +239,7 @@ func TestAdministratorSetsScore(t *testing.T) {
 	s.wantChanges(t, ann, "10 10 registration", "15 25 administrator", "-22 3 administrator", "-3 0 administrator")
 }
 
-// Whose item goes since its texture does gets back what it cost.
+// An item that is removed because its texture becomes private is refunded.
 func TestRefundOfLostItems(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -254,8 +254,7 @@ func TestRefundOfLostItems(t *testing.T) {
 	s.wantChanges(t, zoe, "10 10 registration", "-3 7 closet_item")
 }
 
-// A cost is charged before the reward for the same thing comes, and is not paid
-// with it.
+// A cost is charged before the reward for the same upload, and cannot be paid with it.
 func TestUploadRewards(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -272,7 +271,7 @@ func TestUploadRewards(t *testing.T) {
 	s.wantChanges(t, ann, history...)
 }
 
-// Nobody earns by doing again what was undone.
+// Repeating a rewarded action after undoing it earns nothing.
 func TestRewardIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -315,7 +314,7 @@ func TestRewardIsPaidOnce(t *testing.T) {
 	s.wantChanges(t, zoe)
 }
 
-// A like pays the uploader while the fan pays for the item.
+// A like rewards the uploader and charges the user that likes.
 func TestLikeWithCostAndReward(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -328,7 +327,7 @@ func TestLikeWithCostAndReward(t *testing.T) {
 	s.wantChanges(t, ann, "3 3 like")
 	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item")
 
-	// Whose uploader is gone is liked for nothing.
+	// A like of a texture without an uploader rewards no user.
 	tid = s.upload(t, ann, "c", true, core.Pricing{})
 	user := core.User{ID: ann}
 	do(t, s.DeleteUser(t.Context(), proofFor(user)))
@@ -336,8 +335,8 @@ func TestLikeWithCostAndReward(t *testing.T) {
 	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item", "-1 2 closet_item")
 }
 
-// What a texture has cost follows its visibility towards the prices of the day, by no
-// more than the difference between them.
+// The amount paid for a texture follows its visibility towards today's prices, by at most the
+// difference between them.
 func TestMoveCost(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -366,7 +365,7 @@ func TestMoveCost(t *testing.T) {
 	f(true, 4, 9, "5 6 visibility")
 	f(false, 4, 9) // more was paid than it costs
 
-	// What an administrator does costs nothing, nor does taking it back.
+	// A change by an administrator costs nothing, nor does reverting it.
 	admin := s.user(t, "chief", 0)
 	do(t, s.SetPermission(t.Context(), admin, core.SuperAdministrator))
 	by := func(public bool) {
@@ -384,13 +383,13 @@ func TestMoveCost(t *testing.T) {
 	do(t, s.DeleteTexture(t.Context(), tid))
 	s.wantChanges(t, ann, append(history, "4 20 texture_refund")...)
 
-	// Whose uploader is gone costs nobody anything.
+	// A texture without an uploader costs nothing.
 	tid = s.upload(t, ann, "b", true, core.Pricing{Cost: 1})
 	do(t, s.DeleteUser(t.Context(), proofFor(core.User{ID: ann})))
 	do(t, move(tid, false, 0, 9))
 }
 
-// Old changes become one of each user's, and the sum stays.
+// Old changes are merged into one for each user, with the same sum.
 func TestTrimScoreChanges(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -420,8 +419,8 @@ func TestTrimScoreChanges(t *testing.T) {
 	f(-time.Minute, 1, all("7 7 carried"), all("2 2 carried"), all("10 10 carried"))
 }
 
-// Two who like each other's textures lock each other in one order, so that neither
-// waits for the other.
+// Two users that like each other's textures are locked in one order, so that they do not
+// deadlock.
 func TestLikesLockUsersInOrder(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -442,7 +441,7 @@ func TestLikesLockUsersInOrder(t *testing.T) {
 	f(bob.ID, anns)
 }
 
-// Where likes are not rewarded, nobody who likes a texture waits for its uploader.
+// Without a reward, a like does not wait for the uploader.
 func TestUnrewardedLikeLocksNoUploader(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -456,7 +455,7 @@ func TestUnrewardedLikeLocksNoUploader(t *testing.T) {
 	other.commitOnceBlocked(t, 0)
 }
 
-// Of many sign-ins for a day at once, one is rewarded.
+// Of concurrent sign-ins for a day, one is rewarded.
 func TestSignsAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)

@@ -14,8 +14,8 @@ import (
 
 var _ core.SessionStore = (*DB)(nil)
 
-// The update locks the user: parallel log-ins count each other's sessions, and
-// a change of the password comes either before, and is noticed, or after.
+// The update locks the user, so that parallel log-ins count each other's sessions, and a log-in
+// either sees a concurrent change of the password or precedes it.
 const updateSignIn = `UPDATE users SET last_sign_at = $3 WHERE uid = $1 AND password_hash = $2`
 
 const deleteExcessSessions = `
@@ -27,8 +27,8 @@ const deleteExcessSessions = `
 		LIMIT nullif($5, 0) - 1
 	)`
 
-// insertSession keeps when the session began by the full precision of the clock, so that
-// the oldest can be told within a second. The token's own time is in whole seconds.
+// insertSession stores the start of the session with the full precision of the clock, so that
+// the oldest is known among those of one second. The token has whole seconds.
 const insertSession = `
 	WITH s AS (
 		INSERT INTO sessions (sid, uid, created_at, refreshed_at)
@@ -43,8 +43,7 @@ const upsertAddress = `
 	SELECT uid, $3, $4 FROM users WHERE uid = $1 AND password_hash = $2
 	ON CONFLICT (uid, address) DO UPDATE SET signed_in = excluded.signed_in`
 
-// OpenSession adds a session and ends those of the user that are over or too
-// many.
+// OpenSession adds a session, and ends those of the user that are expired or too many.
 func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 	user, hash := s.Token.User, s.Credentials.PasswordHash
 	rows, err := collect[struct{ SID uuid.UUID }](ctx, db.writes,
@@ -71,17 +70,17 @@ const selectSessionUser = `
 	WHERE s.sid = $1 AND t.jti = $2 AND s.uid = $3
 		AND s.refreshed_at > $4 AND s.created_at > $5 AND (t.replaced_at IS NULL OR t.replaced_at > $6)`
 
-// sessionLookup finds the user of a ticket's session.
+// sessionLookup selects the user of a token's session.
 func sessionLookup(ticket core.VerifiedToken) statement {
 	token, window := ticket.Token, ticket.Window
-	// As arrays: to pgx a uuid.UUID is first of all a driver.Valuer, so it would write
-	// and read a text of each, and that for every request.
+	// As arrays: pgx takes a uuid.UUID for a driver.Valuer first, and would format and parse it
+	// as text for every request.
 	return statement{selectSessionUser, []any{
 		[16]byte(token.Session), [16]byte(token.ID), token.User, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter,
 	}}
 }
 
-// The session look-ups of this core by what came of them.
+// The session look-ups of this core by result.
 var (
 	sessionLookups = promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "veneer_session_lookups_total", Help: "Look-ups of sessions by result.",
@@ -92,8 +91,8 @@ var (
 	lookupsFailed = sessionLookups.WithLabelValues("failed")
 )
 
-// checkSessionUser returns the user whom a look-up has found, unless they are to be
-// refused.
+// checkSessionUser returns the user of a look-up, or a fault if the session has ended or the
+// user is banned.
 func checkSessionUser(users []core.User, err error) (core.User, error) {
 	switch {
 	case err != nil:
@@ -111,13 +110,13 @@ func checkSessionUser(users []core.User, err error) (core.User, error) {
 	}
 }
 
-// SessionUser returns the user whose session a ticket belongs to.
+// SessionUser returns the user of a token's session.
 func (db *DB) SessionUser(ctx context.Context, ticket core.VerifiedToken) (core.User, error) {
 	return checkSessionUser(db.sessionBatcher.query(ctx, sessionLookup(ticket)))
 }
 
-// readWithSession runs a query for the user of a ticket, in the round trip that looks up
-// the ticket's session.
+// readWithSession runs a query for the user of a token, in the round trip of the session
+// look-up.
 func readWithSession[T any](ctx context.Context, db *DB, ticket core.VerifiedToken, query statement) ([]T, error) {
 	var users []core.User
 	var rows []T
@@ -135,11 +134,10 @@ func readWithSession[T any](ctx context.Context, db *DB, ticket core.VerifiedTok
 
 const lockSession = `SELECT sid FROM sessions WHERE sid = $1 FOR UPDATE`
 
-// advanceSession runs after lockSession has waited for parallel refreshes, and so
-// sees what they did. Of its branches one takes effect: the token is current and
-// gets a successor; it was replaced within the grace and has one; or it is
-// neither, and the session ends. While the user is banned no token gets a
-// successor.
+// advanceSession runs after lockSession has been acquired, and so sees what parallel refreshes
+// did. There are three cases: the token is current and gets a successor; it was replaced within
+// the grace period and has one; or it is neither, and the session ends. A banned user's token
+// gets no successor.
 const advanceSession = `
 	WITH live AS (
 		SELECT s.sid, u.permission FROM sessions s JOIN users u ON u.uid = s.uid
@@ -204,12 +202,11 @@ func (db *DB) EndSession(ctx context.Context, session uuid.UUID) error {
 
 const deleteExpiredSessions = `DELETE FROM sessions WHERE refreshed_at <= $1 OR created_at <= $2`
 
-// deleteUnusedAddresses lets the addresses go from which nobody has signed in for
-// a year.
+// deleteUnusedAddresses deletes addresses from which the user has not signed in for a year.
 const deleteUnusedAddresses = `DELETE FROM login_addresses WHERE signed_in < $1::timestamptz - interval '1 year'`
 
-// TrimSessions deletes sessions that are over and returns how many. Addresses from
-// which their users signed in long ago go too.
+// TrimSessions deletes expired sessions and returns how many. It also deletes addresses of
+// log-ins that are over a year old.
 func (db *DB) TrimSessions(ctx context.Context, window core.SessionWindow) (int, error) {
 	if _, err := db.writes.Exec(ctx, deleteUnusedAddresses, window.Now); err != nil {
 		return 0, failure("trim addresses of log-ins", err)

@@ -26,8 +26,8 @@ const selectNewestTextures = `SELECT hash FROM textures ORDER BY tid DESC LIMIT 
 
 const selectTexturesEver = `SELECT pg_sequence_last_value(pg_get_serial_sequence('textures', 'tid')::regclass) IS NOT NULL`
 
-// NewestTextures returns the files of the newest textures, and whether there ever
-// was one.
+// NewestTextures returns the hashes of the newest textures, and whether there has ever been a
+// texture.
 func (db *DB) NewestTextures(ctx context.Context, limit int) (hashes []skin.Hash, ever bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
@@ -37,11 +37,11 @@ func (db *DB) NewestTextures(ctx context.Context, limit int) (hashes []skin.Hash
 	return hashes, ever, failure("read the newest textures", err)
 }
 
-// selectTextureHashes reads the index on hashes and nothing else.
+// selectTextureHashes is an index-only scan.
 const selectTextureHashes = `SELECT DISTINCT hash FROM textures WHERE hash > $1 ORDER BY hash LIMIT $2`
 
-// TextureHashes goes through the hashes of all textures, a page at a time: no
-// transaction stays open while the sweep works on what it has got.
+// TextureHashes iterates over the hashes of all textures, a page at a time, so that no
+// transaction is open while the caller works.
 func (db *DB) TextureHashes(ctx context.Context) iter.Seq2[skin.Hash, error] {
 	return func(yield func(skin.Hash, error) bool) {
 		for after := []byte{}; ; {
@@ -83,28 +83,28 @@ func (db *DB) hashes(ctx context.Context, sql string, args ...any) ([]skin.Hash,
 	})
 }
 
-// A sweep's transaction is one of a server that can write, since the locks of a
-// standby are not those that uploads take; and each of its statements sees what
-// is committed by then, whatever the database's default is.
+// The transaction is READ WRITE, so that it fails on a standby, which does not have the locks
+// of uploads. It is READ COMMITTED whatever the database's default, so that each statement sees
+// what is committed by then.
 const beginSweep = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 
-// disableTxTimeouts lifts the limits after which the server would end the transaction,
-// and with it the locks, while a slow store still removes files. Not every server
-// has both.
+// disableTxTimeouts disables the timeouts after which the server would end the transaction, and
+// release the locks, while a slow object store still deletes files. Not every version of
+// PostgreSQL has both.
 const disableTxTimeouts = `
 	SELECT set_config(name, '0', true) FROM unnest(ARRAY['idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
 	WHERE current_setting(name, true) IS NOT NULL`
 
-// tryLockHashes and selectTexturesByHash are two statements, as the second must not see less
-// than what was committed when the first had the locks.
+// tryLockHashes and selectTexturesByHash are two statements, since the second must see
+// everything committed before the locks were acquired.
 const tryLockHashes = `
 	SELECT w.hash FROM unnest($1::bytea[], $2::bigint[]) AS w (hash, lock)
 	WHERE pg_try_advisory_xact_lock(w.lock)`
 
 const selectTexturesByHash = `SELECT hash, tid FROM textures WHERE hash = ANY ($1::bytea[]) ORDER BY hash, tid`
 
-// LockHashes calls do while it holds the locks on hashes. Nothing is written, so
-// that how the transaction ends matters only to the locks.
+// LockHashes calls do while it holds the locks on hashes. The transaction writes nothing: its
+// end only releases the locks.
 func (db *DB) LockHashes(ctx context.Context, hashes []skin.Hash, do func(map[skin.Hash][]core.TextureID) error) error {
 	digests, locks := make([][]byte, len(hashes)), make([]int64, len(hashes))
 	for i, hash := range hashes {
@@ -118,7 +118,7 @@ func (db *DB) LockHashes(ctx context.Context, hashes []skin.Hash, do func(map[sk
 		if err := do(textures); err != nil {
 			return err
 		}
-		// A connection that was lost took the locks with it.
+		// If the connection was lost, so were the locks.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 		defer cancel()
 		_, err = conn.Exec(ctx, "COMMIT")

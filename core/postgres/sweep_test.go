@@ -28,7 +28,7 @@ func TestTextureHashes(t *testing.T) {
 		t.Errorf("a database without textures: %v, %t, %v", hashes, ever, err)
 	}
 
-	// More than are read at a time, some of them twice, and first and last of all.
+	// More than one page, some hashes twice, with the first and the last possible hash.
 	if _, err := conn.Exec(t.Context(), `
 		INSERT INTO textures (bytes, public, type, hash, pixels, name)
 		SELECT 1, false, 'steve', CASE n WHEN 1 THEN decode(repeat('00', 32), 'hex') WHEN 2 THEN decode(repeat('ff', 32), 'hex') ELSE sha256((n % 20000)::text::bytea) END,
@@ -103,14 +103,14 @@ func TestLockHashes(t *testing.T) {
 	}
 	f(all, func() {})
 
-	// Whatever do returns, the locks are free.
+	// Whatever do returns, the locks are released.
 	trouble := errors.New("trouble")
 	if err := db.LockHashes(t.Context(), both, func(map[skin.Hash][]core.TextureID) error { return trouble }); !errors.Is(err, trouble) {
 		t.Errorf("got %v; want what do returned", err)
 	}
 	f(all, func() {})
 
-	// A connection that is lost takes the locks with it.
+	// A lost connection loses the locks.
 	err := db.LockHashes(t.Context(), both, func(map[skin.Hash][]core.TextureID) error {
 		_, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = current_schema() AND state = 'idle in transaction'")
 		return err
@@ -120,7 +120,7 @@ func TestLockHashes(t *testing.T) {
 	}
 }
 
-// A server that ends idle transactions soon does not end a sweep's.
+// A sweep disables the server's timeout for idle transactions.
 func TestLockHashesKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)

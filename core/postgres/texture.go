@@ -19,11 +19,10 @@ import (
 
 var _ core.TextureStore = (*DB)(nil)
 
-// lockHash is shared among uploads, which do not disturb each other; the sweep
-// takes it for itself.
+// Uploads take the lock in shared mode. The sweep takes it exclusively.
 const lockHash = `SELECT pg_advisory_xact_lock_shared($1)`
 
-// hashLock returns the number of the lock on a texture file.
+// hashLock returns the lock key of a texture file.
 func hashLock(hash skin.Hash) int64 { return int64(binary.BigEndian.Uint64(hash[:])) }
 
 const selectDuplicate = `
@@ -31,7 +30,7 @@ const selectDuplicate = `
 	WHERE pixels = $1 AND type = $2 AND (public OR uploader = $3)
 	ORDER BY tid LIMIT 1`
 
-// selectQuota says why a user cannot have one texture more: nothing, if they can.
+// selectQuota returns why a user cannot add a texture; an empty violation if they can.
 const selectQuota = `
 	SELECT u.uid, CASE
 		WHEN u.score < $3 THEN 'score'
@@ -42,8 +41,8 @@ const selectQuota = `
 	FROM users u, LATERAL (SELECT count(*) AS number, coalesce(sum(bytes), 0) AS bytes FROM textures WHERE uploader = u.uid) t
 	WHERE u.uid = $1`
 
-// insertTexture adds nothing when another upload of the same pixels has won: it
-// waits for that one to commit, and the duplicate is there to be seen then.
+// insertTexture inserts nothing if another upload of the same pixels commits first: it waits
+// for that commit, after which the duplicate is visible.
 const (
 	insertTexture = `
 	WITH quota AS (` + selectQuota + `
@@ -73,8 +72,8 @@ const (
 	FROM (SELECT count(*) AS number FROM textures WHERE uploader = $1) t WHERE uid = $1 AND rewarded_textures < t.number`
 )
 
-// AddTexture records a texture whose file put stores. It takes two round trips,
-// one before put and one after, and the transaction begins and ends in them.
+// AddTexture calls put to store a texture's file, and records the texture. It takes two round
+// trips, one before put and one after, in one transaction.
 func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms core.Pricing, put func(context.Context) error) (core.Texture, error) {
 	duplicate := statement{selectDuplicate, []any{texture.Pixels[:], texture.Type.String(), texture.Uploader}}
 	quotaArgs := []any{texture.Uploader, texture.Bytes, terms.Cost, terms.Quotas.Textures, terms.Quotas.TextureBytes, terms.Quotas.ClosetItems}
@@ -154,14 +153,13 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 	return added, nil
 }
 
-// errConflictGone is the fault of an upload that lost against another whose texture is
-// gone by now.
+// errConflictGone is the fault of an upload that lost a conflict with another one, the texture
+// of which has been deleted since.
 var errConflictGone = &fault.Error{
 	Kind: fault.Unavailable, Message: "Somebody uploaded the same texture at this moment, and deleted it. Please try again.", RetryAfter: time.Second,
 }
 
-// withConn does work with one connection, and rolls back the transaction in which the
-// work leaves it.
+// withConn calls work with one connection, and rolls back a transaction that work leaves open.
 func (db *DB) withConn(ctx context.Context, work func(*pgxpool.Conn) error) error {
 	conn, err := db.writes.Acquire(ctx)
 	if err != nil {
@@ -177,7 +175,7 @@ func (db *DB) withConn(ctx context.Context, work func(*pgxpool.Conn) error) erro
 	return err
 }
 
-// quotaError returns the fault of a user who cannot have one texture more.
+// quotaError returns the fault of a violation that selectQuota returned.
 func quotaError(violation string, terms core.Pricing) error {
 	switch violation {
 	case "score":
@@ -189,7 +187,7 @@ func quotaError(violation string, terms core.Pricing) error {
 	}
 }
 
-// textureColumns are the columns of a textureRow of the table textures, as t.
+// textureColumns are the columns of a textureRow, from the table textures as t.
 const textureColumns = `t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes`
 
 type textureRow struct {
@@ -215,7 +213,7 @@ func (r textureRow) texture() (core.Texture, error) {
 	}, nil
 }
 
-// oneTexture returns the texture of the one row there is, or a NotFound fault.
+// oneTexture returns the texture of the first row, or a NotFound fault.
 func oneTexture(tid core.TextureID, rows []textureRow, err error) (core.Texture, error) {
 	row, err := one(rows, err, noTexture(tid))
 	if err != nil {

@@ -8,27 +8,26 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// A texture may lie in a million closets and be worn by a million players, so what
-// follows from a change of it is left to the database as a whole: none of the
-// statements below takes or returns more than a row, and what the database cannot
-// hold in memory it puts on disk.
+// A texture may be in a million closets and worn by a million players. So the statements below
+// neither take nor return a list of rows: the database does it all, and spills to disk what
+// does not fit its memory.
 //
-// They lock in the order in which everybody does: users whose score changes, and who
-// acts on the texture, by uid, the texture, then players by pid. Closets need no lock
-// of their own: who changes one for the sake of a texture locks the texture first.
+// Locks are taken in the usual order: by uid the users that get or pay score and the
+// administrator, then the texture, then players by pid. Closet items need no lock of their own:
+// every change of one locks its texture first.
 
-// lockWholeTexture waits for everybody who is about to keep the texture or to put
-// it on, and then they wait.
+// lockWholeTexture waits for transactions that add the texture to a closet or to a player, and
+// blocks later ones.
 const lockWholeTexture = `SELECT ` + textureColumns + ` FROM textures t WHERE tid = $1 FOR UPDATE`
 
-// lockPlayersWearing has players keep their names, too, until those are noted.
+// lockPlayersWearing also blocks renames, until the names are written to changes.
 const lockPlayersWearing = `
 	SELECT count(*) FROM (
 		SELECT FROM players WHERE tid_skin = $1 OR tid_cape = $1 ORDER BY pid FOR UPDATE
 	) locked`
 
-// insertChanges notes the keys of rows, those of some rows in one change: a change costs
-// far more than a key. No line of the stream of changes gets long by that.
+// insertChanges writes a change for every 20 rows, since a change costs far more than a key.
+// The bound keeps the lines of the change stream short.
 func insertChanges(rows, keys string) string {
 	return `
 	INSERT INTO changes (keys)
@@ -37,7 +36,7 @@ func insertChanges(rows, keys string) string {
 	GROUP BY part`
 }
 
-// clearPlayers spares the players of one user, if any.
+// clearPlayers skips the players of user $2, if not NULL.
 var clearPlayers = `
 	WITH cleared_players AS (
 		UPDATE players SET tid_skin = nullif(tid_skin, $1), tid_cape = nullif(tid_cape, $1), last_modified = clock_timestamp()
@@ -47,30 +46,30 @@ var clearPlayers = `
 
 var notifyPlayers = insertChanges("(SELECT pid, name_key, uuid FROM players WHERE tid_skin = $1 OR tid_cape = $1) wearing", playerKeys)
 
-// clearAvatars spares one user, if any. Everyone else loses the right to a texture that
-// becomes private: it leaves their closets, too.
+// clearAvatars skips user $2, if not NULL. All others lose the right to a texture that becomes
+// private, since it is removed from their closets.
 var clearAvatars = `
 	WITH cleared AS (
 		UPDATE users SET avatar = 0 WHERE avatar = $1 AND avatar <> 0 AND uid IS DISTINCT FROM $2::bigint
 		RETURNING uid
 	)` + insertChanges("cleared", "ARRAY['uid:' || uid]")
 
-// notifyAvatars notes the users whose avatar the texture is.
+// notifyAvatars writes changes for the users with the texture as avatar.
 var notifyAvatars = insertChanges("(SELECT uid FROM users WHERE avatar = $1 AND avatar <> 0) with_avatar", "ARRAY['uid:' || uid]")
 
 const (
 	notifyTexture = `
 	INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM textures WHERE tid = $1`
 
-	// emptyClosets spares the closet of one user, if any.
+	// emptyClosets skips the closet of user $2, if not NULL.
 	emptyClosets = `DELETE FROM closet_items WHERE tid = $1 AND uid IS DISTINCT FROM $2::bigint`
 
 	deleteTextureRow = `DELETE FROM textures WHERE tid = $1`
 )
 
-// deleteTexture deletes a texture with all that follows and returns it as it was, or
-// a NotFound fault. A transaction that locks users does so before it calls this, and players
-// after it. Its caller rings after the commit.
+// deleteTexture deletes a texture and everything that depends on it. It returns the texture as
+// it was, or a NotFound fault. The caller locks users before and players after, and calls
+// onChange after the commit.
 func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (before core.Texture, err error) {
 	if err := lockAffectedUsers(ctx, tx, tid, false); err != nil {
 		return before, err
@@ -94,15 +93,15 @@ func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (before c
 	return before, tx.SendBatch(ctx, &batch).Close()
 }
 
-// lockTextureIn locks a texture until the transaction ends, and returns it as it is
-// then, or a NotFound fault.
+// lockTextureIn locks a texture until the transaction ends, and returns its current state, or a
+// NotFound fault.
 func lockTextureIn(ctx context.Context, tx pgx.Tx, tid core.TextureID) (core.Texture, error) {
 	rows, _ := tx.Query(ctx, lockWholeTexture, tid) // CollectRows reports the error
 	locked, err := pgx.CollectRows(rows, pgx.RowToStructByName[textureRow])
 	return oneTexture(tid, locked, err)
 }
 
-// DeleteTexture deletes a texture with all that follows.
+// DeleteTexture deletes a texture and everything that depends on it.
 func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
 	err := db.writes.transact(ctx, func(tx pgx.Tx) error {
 		_, err := deleteTexture(ctx, tx, tid)
@@ -115,7 +114,7 @@ func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
 	return nil
 }
 
-// updateTexture counts the closets anew when those of others were emptied.
+// updateTexture counts the likes anew if closets were emptied.
 const updateTexture = `
 	UPDATE textures t SET
 		name = coalesce($2, name), name_key = coalesce($6, name_key), type = coalesce($3, type), public = coalesce($4, public),
@@ -123,9 +122,9 @@ const updateTexture = `
 	WHERE tid = $1
 	RETURNING ` + textureColumns
 
-// changeTexture changes a texture with all that follows, and returns it as it was and
-// as it is, or a NotFound fault. It locks as deleteTexture does, and its caller rings
-// after the commit.
+// changeTexture changes a texture and everything that depends on it. It returns the texture
+// before and after, or a NotFound fault. It locks as deleteTexture does, and the caller calls
+// onChange after the commit.
 func changeTexture(
 	ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange, scores core.Scores,
 ) (before, after core.Texture, err error) {
@@ -156,7 +155,7 @@ func changeTexture(
 	var changed []textureRow
 	var batch pgx.Batch
 	if hides {
-		// No user has uid 0, which stands for a deleted uploader.
+		// uid 0, of a deleted uploader, matches no user.
 		batch.Queue(clearAvatars, tid, before.Uploader)
 	}
 	if hides || retypes {
@@ -178,7 +177,7 @@ func changeTexture(
 	return before, after, err
 }
 
-// ChangeTexture changes a texture with all that follows.
+// ChangeTexture changes a texture and everything that depends on it.
 func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange, scores core.Scores) (changed core.Texture, err error) {
 	err = db.writes.transact(ctx, func(tx pgx.Tx) (err error) {
 		_, changed, err = changeTexture(ctx, tx, tid, change, scores)
@@ -194,20 +193,19 @@ func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core
 	return changed, nil
 }
 
-// collides reports whether a change has failed since there is such a texture.
+// collides reports whether a change failed because such a texture exists.
 func collides(err error) bool {
 	constraint := violatedConstraint(err)
 	return constraint == "textures_public_pixels" || constraint == "textures_uploader_pixels"
 }
 
-// selectCollision finds who is in the way of a change.
+// selectCollision selects the texture that a change would duplicate.
 const selectCollision = `
 	SELECT o.tid FROM textures t JOIN textures o ON o.pixels = t.pixels AND o.tid <> t.tid
 	WHERE t.tid = $1 AND o.type = coalesce($2, t.type) AND (o.public AND coalesce($3, t.public) OR o.uploader = t.uploader)
 	ORDER BY o.tid LIMIT 1`
 
-// collision returns the Duplicate fault of a change that another texture is in the
-// way of.
+// collision returns the Duplicate fault of a change that would duplicate another texture.
 func (db *DB) collision(ctx context.Context, tid core.TextureID, change core.TextureChange) error {
 	var kind *string
 	field := "public"

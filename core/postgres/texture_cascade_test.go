@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// addToCloset puts a texture into a user's closet.
+// addToCloset adds a texture to a user's closet.
 func addToCloset(t *testing.T, db *postgres.DB, user core.User, tid core.TextureID) {
 	t.Helper()
 	if err := db.AddClosetItem(t.Context(), user.ID, tid, "N", core.Pricing{}); err != nil {
@@ -25,13 +25,13 @@ func addToCloset(t *testing.T, db *postgres.DB, user core.User, tid core.Texture
 	}
 }
 
-// addWearingPlayer adds a player who wears a skin.
+// addWearingPlayer adds a player that wears a skin.
 func addWearingPlayer(t *testing.T, db *postgres.DB, owner core.User, name string, tid core.TextureID) core.Player {
 	t.Helper()
 	return must(db.SetPlayerTextures(t.Context(), owner.ID, addPlayer(t, db, owner.ID, name).ID, core.TextureSlots{Skin: &tid}))(t)
 }
 
-// closetOwners returns whose closets hold a texture.
+// closetOwners returns the users with a texture in their closet.
 func closetOwners(t *testing.T, address string, tid core.TextureID) []core.UserID {
 	t.Helper()
 	var holders []core.UserID
@@ -93,7 +93,7 @@ func TestDeleteTexture(t *testing.T) {
 	}
 }
 
-// A texture that becomes private stays with its uploader alone.
+// A texture that becomes private stays only with its uploader.
 func TestHideTexture(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -129,7 +129,7 @@ func TestHideTexture(t *testing.T) {
 		t.Errorf("the uploader's player is %+v; want %+v, untouched", got, own)
 	}
 
-	// What is private already loses nothing more.
+	// Making a private texture private changes nothing.
 	if err := db.SetPermission(t.Context(), bob.ID, core.Administrator); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestHideTexture(t *testing.T) {
 	}
 	wantKeys("what nobody sees")
 
-	// The textures of the deleted are nobody's.
+	// A public texture of a deleted user has no uploader.
 	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestHideTexture(t *testing.T) {
 	wantKind(t, err, fault.NotFound)
 }
 
-// The type of a skin shows in every picture of it.
+// The type of a skin is visible in every picture of it.
 func TestRetypeTexture(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
@@ -198,8 +198,7 @@ func TestChangeTextureCollides(t *testing.T) {
 	must(db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Type: new(skin.Slim)}, core.Scores{}))(t) // nobody else's private one is in the way
 }
 
-// Who changes or deletes a texture waits for who is about to put it on, and for
-// nobody else's sake before that.
+// A deletion of a texture waits for a transaction that applies it to a player.
 func TestDeleteTextureWaitsForDressing(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -228,7 +227,7 @@ func TestDeleteTextureWaitsForDressing(t *testing.T) {
 	}
 }
 
-// A wearer who is renamed meanwhile is named by the latest name.
+// A change of the type names the current name of a player that is renamed meanwhile.
 func TestRetypeNamesTheLatestNames(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -252,7 +251,7 @@ func TestRetypeNamesTheLatestNames(t *testing.T) {
 	wantKeys("the change", append(playerKeys(steve), textureKeys(changed)...)...)
 }
 
-// Who deletes a texture locks its wearers by pid, wherever they lie.
+// A deletion of a texture locks the players that wear it by pid, whatever their physical order.
 func TestDeleteTextureLocksPlayersInOrder(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -275,7 +274,7 @@ func TestDeleteTextureLocksPlayersInOrder(t *testing.T) {
 	}
 }
 
-// What many wear is named in few changes.
+// The deletion of a texture that many players wear writes few changes.
 func TestDeleteTextureOfMany(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
@@ -310,7 +309,7 @@ func TestDeleteTextureOfMany(t *testing.T) {
 	}
 }
 
-// Whatever happens to textures at once, everything fits together afterwards.
+// After concurrent changes of textures, closets, likes and players are consistent.
 func TestTexturesAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)

@@ -14,8 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// However an upload ends, its connection is free for the next one, without a
-// transaction or a lock.
+// However an upload ends, its connection is returned without a transaction or a lock.
 func TestAddTextureReleasesConnection(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -56,7 +55,7 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	wantRejected("a file that cannot be stored", t.Context(), fresh, core.Pricing{}, func(context.Context) error { return putErr }, putErr)
 	wantRejected("a deadline during the upload", ctx, fresh, core.Pricing{}, func(ctx context.Context) error { cancel(); return ctx.Err() }, context.Canceled)
 
-	// The lock on the file's hash is free, and nothing was recorded.
+	// The lock on the file's hash is released, and nothing was recorded.
 	var free bool
 	if err := conn.QueryRow(t.Context(), "SELECT NOT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE application_name = current_schema() AND locktype = 'advisory')").Scan(&free); err != nil {
 		t.Fatal(err)
@@ -67,7 +66,7 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	addTexture(t, db, fresh)
 }
 
-// An upload that lost to another is told so although the user is deleted next.
+// An upload that loses a conflict reports the duplicate, even if the user is deleted next.
 func TestAddTextureConflictBeforeUserDeletion(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
@@ -86,8 +85,7 @@ func TestAddTextureConflictBeforeUserDeletion(t *testing.T) {
 	<-waiting
 	won := addTexture(t, db, upload)
 
-	// The one who lost and the one who deletes wait for the same user, one after the
-	// other.
+	// The upload and the deletion wait for the same user, one after the other.
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 	close(proceed)

@@ -10,11 +10,11 @@ import (
 
 var _ core.UserStore = (*DB)(nil)
 
-// userColumns are the columns of a core.User of the table users, as u.
+// userColumns are the columns of a core.User, from the table users as u.
 const userColumns = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.permission, u.last_sign_at, u.register_at, u.verified`
 
-// insertUser runs after lockEmail and lockName. Where the address or the
-// player's name is taken, it adds nothing, and returns its user with what is taken.
+// insertUser runs after lockEmail and lockName. If the address or the player's name is taken,
+// it inserts nothing, and returns the user that has it, with which of the two is taken.
 const insertUser = `
 	WITH conflicts AS (
 		SELECT uid, 'email' AS taken FROM users WHERE email_key = $2
@@ -42,8 +42,7 @@ const insertUser = `
 	SELECT ` + userColumns + `, taken FROM conflicts JOIN users u USING (uid)
 	ORDER BY taken LIMIT 1`
 
-// addUser adds a user. The address comes before the player's name in every order of
-// locks.
+// addUser adds a user. The address is locked before the player's name.
 func addUser(ctx context.Context, q querier, user core.NewUser) (core.User, error) {
 	statements := []statement{{lockEmail, []any{user.EmailKey}}}
 	if user.Player.Key != "" {
@@ -84,14 +83,14 @@ var (
 	errPlayerTaken = duplicateFault("player_name", "A player of this name exists already.")
 )
 
-// duplicateFault returns the Duplicate fault of a field whose value is in use.
+// duplicateFault returns the Duplicate fault of a field with a value that is taken.
 func duplicateFault(field, sentence string) error {
 	return &fault.Error{Kind: fault.Duplicate, Message: sentence, Fields: map[string][]string{field: {sentence}}}
 }
 
 const selectUserByEmail = `SELECT ` + userColumns + `, u.password_hash FROM users u WHERE u.email_key = $1`
 
-// UserByEmail returns the user with an e-mail's comparison key.
+// UserByEmail returns the user with an e-mail's search key, or a NotFound fault.
 func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credentials, error) {
 	users, err := collect[core.Credentials](ctx, db.reads, statement{selectUserByEmail, []any{emailKey}})
 	switch {
@@ -104,8 +103,8 @@ func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credential
 	}
 }
 
-// updatePermission ends the sessions of a user whose ban it lifts. Until then they
-// only tell the user of the ban, which a token of no session would not.
+// updatePermission ends the sessions of a banned user when it lifts the ban. During a ban they
+// only serve to report it, which a token without a session could not.
 const updatePermission = `
 	WITH unbanned AS (
 		SELECT uid FROM users WHERE uid = $1 AND permission = -1 AND $2 <> -1
@@ -115,10 +114,10 @@ const updatePermission = `
 	UPDATE users u SET permission = $2 WHERE uid = $1
 	RETURNING ` + userColumns
 
-// setPermission changes what a user may do.
+// setPermission sets a user's permission.
 func setPermission(ctx context.Context, q querier, user core.UserID, permission core.Permission) (core.User, error) {
 	users, err := collect[core.User](ctx, q,
-		// A log-in that is under way ends first, and its session is seen.
+		// The lock waits for a concurrent log-in, so that its session is ended, too.
 		statement{lockUser, []any{user}},
 		statement{updatePermission, []any{user, permission}},
 	)

@@ -1,5 +1,4 @@
-// Package postgrestest gives each test a schema of its own on a real
-// PostgreSQL.
+// Package postgrestest gives each test its own schema in a real PostgreSQL.
 package postgrestest
 
 import (
@@ -16,11 +15,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// variable names the database in which tests make their schemas.
+// variable is the environment variable with the URL of the test database.
 const variable = "TEST_DATABASE_URL"
 
-// Empty returns the URL of a new, empty schema, which goes when the test ends.
-// Without a database the test is skipped.
+// Empty returns the URL of a new, empty schema, which is dropped when the test ends. Without a
+// database the test is skipped.
 func Empty(tb testing.TB) string {
 	tb.Helper()
 	server := os.Getenv(variable)
@@ -54,7 +53,7 @@ func execute(tb testing.TB, server, sql string) {
 	}
 }
 
-// URL returns the URL of a new schema that is up to date.
+// URL returns the URL of a new, migrated schema.
 func URL(tb testing.TB) string {
 	tb.Helper()
 	address := Empty(tb)
@@ -76,14 +75,13 @@ func Connect(tb testing.TB, address string) *postgres.DB {
 	return db
 }
 
-// Open returns a database with a new schema that is up to date.
+// Open returns a database with a new, migrated schema.
 func Open(tb testing.TB) *postgres.DB {
 	tb.Helper()
 	return Connect(tb, URL(tb))
 }
 
-// Conn returns a connection to the database at a URL, for what only a test
-// does.
+// Conn returns a connection to the database at a URL, for statements of the test itself.
 func Conn(tb testing.TB, address string) *pgx.Conn {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), address)
