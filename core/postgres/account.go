@@ -148,7 +148,7 @@ func setEmail(ctx context.Context, q querier, proof core.VerifiedCredentials, ch
 		Taken bool
 	}](ctx, q,
 		statement{deleteAttempt, []any{proof.AttemptID}},
-		statement{lockUserToDelete, []any{proof.ID}}, // which is what a change of the key locks
+		statement{lockUserToDelete, []any{proof.ID}}, // FOR UPDATE, as for any change of a key column
 		statement{lockEmail, []any{change.EmailKey}},
 		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Notify}},
 	)

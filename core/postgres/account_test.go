@@ -60,7 +60,7 @@ func TestAvatarsNameTheirUser(t *testing.T) {
 	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
 	wantKeys("an avatar", edgeproto.UIDKey(int64(ann.ID)))
 	if calls == 0 {
-		t.Error("nobody rang")
+		t.Error("onChange was not called")
 	}
 	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
 	wantKeys("the same avatar")
@@ -188,11 +188,11 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKeys("a deleted user", slices.Concat(
-		[]edgeproto.Key{edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID))}, // whose avatar is gone
+		[]edgeproto.Key{edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID))}, // bob's avatar is deleted
 		playerKeys(own), playerKeys(skinned), playerKeys(caped), playerKeys(both), textureKeys(private), textureKeys(cape),
 	)...)
 	if calls != 1 {
-		t.Errorf("it rang %d times; want once", calls)
+		t.Errorf("onChange was called %d times; want once", calls)
 	}
 	wantKind(t, db.DeleteUser(t.Context(), proofFor(ann)), fault.Unauthenticated)
 
@@ -202,14 +202,14 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	}))(t)
 	for i, m := range answer.Mappings[:4] {
 		if m != (edgeproto.Mapping{}) {
-			t.Errorf("key %d of what is deleted leads to %+v", i, m)
+			t.Errorf("key %d of what is deleted is mapped to %+v", i, m)
 		}
 	}
 	if got := answer.Mappings[4].Texture; got == nil || got.TID != int64(public.ID) {
 		t.Errorf("the public texture is %+v", got)
 	}
 	if got := answer.Mappings[5].Player; got.Skin == nil || got.Skin.TID != int64(public.ID) || got.Cape != nil {
-		t.Errorf("who wore a private cape wears %+v and %+v", got.Skin, got.Cape)
+		t.Errorf("the player that wore a private cape wears %+v and %+v", got.Skin, got.Cape)
 	}
 }
 
@@ -374,6 +374,6 @@ func TestClearLostAvatars(t *testing.T) {
 		t.Errorf("%d users with a right to their avatar have it; want 3", n)
 	}
 	if n := l.count(t, "SELECT count(*) FROM changes"); n != 1500 {
-		t.Errorf("%d changes are noted; want 1500", n)
+		t.Errorf("%d changes are written; want 1500", n)
 	}
 }

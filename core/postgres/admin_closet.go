@@ -29,9 +29,9 @@ func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQ
 
 // closetDetails are the details of a closet action in the audit log.
 type closetDetails struct {
-	Email string         `json:"email"` // the closet's user's
+	Email string         `json:"email"` // of the closet's user
 	TID   core.TextureID `json:"tid"`
-	Name  string         `json:"name,omitempty"` // the item's
+	Name  string         `json:"name,omitempty"` // of the item
 }
 
 // runClosetAction runs an action on the administrator's own closet, or on that of a user that

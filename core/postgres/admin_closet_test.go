@@ -79,6 +79,6 @@ func TestAdminRemovalUndresses(t *testing.T) {
 	wantKeys("the removal", playerKeys(wearer)...)
 	answer := must(r.db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("wearer")}))(t)
 	if got := answer.Mappings[0].Player.Skin; got != nil {
-		t.Errorf("edges are told of %+v", got)
+		t.Errorf("the mapping has the skin %+v", got)
 	}
 }

@@ -113,7 +113,7 @@ func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Actor, owner,
 		user, ok := users[uid]
 		switch {
 		case !ok && uid == owner:
-			return errConcurrentChange // whoever deleted the owner deleted the player
+			return errConcurrentChange // the player was deleted with the owner
 		case !ok:
 			return noUser(uid)
 		}

@@ -44,12 +44,12 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	wantKeys("an outfit", playerKeys(renamed)...)
 
 	moved := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t)
-	wantKeys("a player who takes something off for a new owner", playerKeys(renamed)...)
+	wantKeys("a moved player that loses a texture", playerKeys(renamed)...)
 	if moved.Owner != bob.ID || moved.Skin != public.ID || moved.Cape != 0 || moved.UUID != steve.UUID {
 		t.Errorf("the moved player is %+v; want it bob's, with the public skin and no cape", moved)
 	}
 	back := must(db.MovePlayerBy(t.Context(), root, steve.ID, ann.ID, core.Quotas{}))(t)
-	wantKeys("a player who keeps everything on")
+	wantKeys("a moved player that keeps all textures")
 	if !back.LastModified.Equal(moved.LastModified) {
 		t.Errorf("a new owner alone changes last_modified from %s to %s", moved.LastModified, back.LastModified)
 	}
@@ -61,7 +61,7 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	}
 	wantKeys("a deletion", playerKeys(renamed)...)
 	if calls != 7 {
-		t.Errorf("it rang %d times; want it after each of 7 acts", calls)
+		t.Errorf("onChange was called %d times; want once for each of 7 actions", calls)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	conn := postgrestest.Conn(t, address)
 	for what, sql := range map[string]string{
 		"users with too many players": fmt.Sprintf("SELECT count(*) FROM (SELECT uid FROM players GROUP BY uid HAVING count(*) > %d) u", most),
-		"players who wear what their owner may not": `
+		"players that wear what their owner may not use": `
 			SELECT count(*) FROM players p JOIN textures t ON t.tid IN (p.tid_skin, p.tid_cape)
 			WHERE NOT t.public AND t.uploader <> p.uid AND NOT EXISTS (SELECT FROM closet_items c WHERE c.uid = p.uid AND c.tid = t.tid)`,
 	} {

@@ -32,7 +32,7 @@ func TestDeleteTextureBy(t *testing.T) {
 	wantKeys("the deletion", textureKeys(doomed)...)
 	f(doomed.ID, fault.NotFound)
 	if got := r.list(t, ""); got[0].State != core.ReportDeleted || len(unread(t, r.db, r.bob.ID)) != 1 {
-		t.Errorf("the reports are %+v; want it settled, and the reporter told", got)
+		t.Errorf("the reports are %+v; want it settled, and the reporter notified", got)
 	}
 	r.wantAuditEntries(t, fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, report, r.ann.ID))
 
@@ -48,7 +48,7 @@ func TestDeleteTextureBy(t *testing.T) {
 		}
 	}
 	if n := len(r.auditEntries(t)); n != 3 {
-		t.Errorf("%d acts are noted; want 3", n)
+		t.Errorf("%d actions are logged; want 3", n)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestChangeTextureBy(t *testing.T) {
 	if got.Name != "N" || got.Public || got.Likes != 1 {
 		t.Errorf("changed, it is %+v; want it named N, and only in its uploader's closet", got)
 	}
-	wantKeys("what nobody wears")
+	wantKeys("a texture without a player")
 	r.wantAuditEntries(t, fmt.Sprintf(`texture.change texture:%d {"to": {"name": "N", "type": "steve", "public": false}, `+
 		`"from": {"name": "x", "type": "steve", "public": true}, "name": "x", "uploader": %d}`, tid.ID, r.ann.ID))
 }

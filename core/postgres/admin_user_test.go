@@ -66,18 +66,18 @@ func TestActionAndAuditEntryAreAtomic(t *testing.T) {
 				}
 			}
 			exec(`
-				CREATE SEQUENCE luck MINVALUE -100; -- which no rollback sets back
-				CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+				CREATE SEQUENCE tries MINVALUE -100; -- which no rollback sets back
+				CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
 					BEGIN
-						IF nextval('luck') <= 0 THEN
-							RAISE EXCEPTION 'somebody else has won' USING ERRCODE = '40P01';
+						IF nextval('tries') <= 0 THEN
+							RAISE EXCEPTION 'conflict' USING ERRCODE = '40P01';
 						END IF;
 						RETURN new;
 					END
 				$$;
-				CREATE TRIGGER lose BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION lose()`)
+				CREATE TRIGGER fail BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION fail()`)
 
-			exec("SELECT setval('luck', -4)")
+			exec("SELECT setval('tries', -4)")
 			wantKind(t, run(t.Context(), db, ann, s.user.ID), fault.Unavailable)
 			if diff := cmp.Diff(before, must(db.UserByEmail(t.Context(), "bob@example.com"))(t)); diff != "" {
 				t.Errorf("an act that is not logged changes the user (-before +after):\n%s", diff)
@@ -85,7 +85,7 @@ func TestActionAndAuditEntryAreAtomic(t *testing.T) {
 			if !s.isValid(t, token) {
 				t.Error("an act that is not logged ends a session")
 			}
-			exec("SELECT setval('luck', -3)")
+			exec("SELECT setval('tries', -3)")
 			if err := run(t.Context(), db, ann, s.user.ID); err != nil {
 				t.Fatalf("after three losses: %v", err)
 			}
@@ -93,7 +93,7 @@ func TestActionAndAuditEntryAreAtomic(t *testing.T) {
 				t.Errorf("the log holds %q; want one entry, of %s", summaries(entries), action)
 			}
 			if action == "user.permission" {
-				return // which the banned are told of
+				return // the session stays to report the ban
 			}
 			if ends := action == "user.password" || action == "user.delete"; s.isValid(t, token) == ends {
 				t.Errorf("the session has ended: %t; want %t", !ends, ends)
@@ -125,6 +125,6 @@ func TestAdminDeletionNamesItsKeys(t *testing.T) {
 	}
 	wantKeys("a deleted user", slices.Concat([]edgeproto.Key{edgeproto.UIDKey(int64(bob.ID))}, playerKeys(own), playerKeys(anns), textureKeys(private))...)
 	if calls != 1 {
-		t.Errorf("it rang %d times; want once", calls)
+		t.Errorf("onChange was called %d times; want once", calls)
 	}
 }

@@ -88,7 +88,7 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 
 	conn := postgrestest.Conn(t, address)
 	for _, replica := range []bool{false, true} {
-		if replica { // as ordinary triggers do for a superuser who wants it
+		if replica { // which disables ordinary triggers
 			_, err := conn.Exec(t.Context(), "SET session_replication_role = replica")
 			if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "42501" {
 				break
@@ -107,7 +107,7 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 		} {
 			_, err := conn.Exec(t.Context(), sql)
 			if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(pgErr.Message, "only be added to") {
-				t.Errorf("%s, with triggers asleep: %t: %v; want it refused", sql, replica, err)
+				t.Errorf("%s, as a replica: %t: %v; want it refused", sql, replica, err)
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 	must(db.SetPermissionBy(t.Context(), core.CLIActor, root.ID, core.Normal))(t)
 	latest := must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 9, Actor: new(core.UserID)}))(t)
 	if len(latest) != 1 || latest[0].Actor != 0 || latest[0].ActorEmail != "" || latest[0].Address.IsValid() {
-		t.Errorf("the acts of nobody are %+v", latest)
+		t.Errorf("the actions without an actor are %+v", latest)
 	}
 	f(core.AuditQuery{Limit: 9, Subject: "user:"})
 }
@@ -171,18 +171,18 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 		name, meanwhile string
 		want            fault.Kind
 	}{
-		{"the subject rises", "UPDATE users SET permission = 1 WHERE nickname = 'bob'", fault.Forbidden},
-		{"the subject goes", "DELETE FROM users WHERE nickname = 'bob'", fault.NotFound},
-		{"the actor falls", "UPDATE users SET permission = 0 WHERE nickname = 'ann'", fault.Forbidden},
+		{"the subject is promoted", "UPDATE users SET permission = 1 WHERE nickname = 'bob'", fault.Forbidden},
+		{"the subject is deleted", "DELETE FROM users WHERE nickname = 'bob'", fault.NotFound},
+		{"the actor is demoted", "UPDATE users SET permission = 0 WHERE nickname = 'ann'", fault.Forbidden},
 		{"the actor is banned", "UPDATE users SET permission = -1 WHERE nickname = 'ann'", fault.Banned},
-		{"the actor goes", "DELETE FROM users WHERE nickname = 'ann'", fault.Unauthenticated},
+		{"the actor is deleted", "DELETE FROM users WHERE nickname = 'ann'", fault.Unauthenticated},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			db, address := openNamed(t)
-			bob := addUser(t, db, "bob") // who is locked before the actor
+			bob := addUser(t, db, "bob") // locked before the actor
 			ann := addAdministrator(t, db, "ann", core.Administrator)
-			eve := addUser(t, db, "eve") // who is locked after the actor
+			eve := addUser(t, db, "eve") // locked after the actor
 			other := beginLockTx(t, address)
 			other.exec(t, test.meanwhile)
 
@@ -202,7 +202,7 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 				wantKind(t, <-acted, test.want)
 			}
 			if entries := auditLog(t, db); len(entries) > 0 {
-				t.Errorf("an act that failed is logged: %q", summaries(entries))
+				t.Errorf("a failed action is logged: %q", summaries(entries))
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestAdminActionLocksActorAndSubject(t *testing.T) {
 	db, address := openNamed(t)
 	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
 	other := beginLockTx(t, address)
-	other.exec(t, "LOCK TABLE audit_log IN SHARE MODE") // the last thing that an act writes
+	other.exec(t, "LOCK TABLE audit_log IN SHARE MODE") // which an action writes last
 
 	acted := make(chan error, 1)
 	go func() {
@@ -229,7 +229,7 @@ func TestAdminActionLocksActorAndSubject(t *testing.T) {
 		t.Fatal(err)
 	}
 	if free != 0 {
-		t.Errorf("%d of actor and subject can be changed before the act is committed", free)
+		t.Errorf("%d of actor and subject can be changed before the action is committed", free)
 	}
 	other.commitOnceBlocked(t, 1)
 	if err := <-acted; err != nil {
@@ -255,7 +255,7 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 		group.Go(func() {
 			for range 60 {
 				actor, subject := actors[rand.IntN(len(actors))], actors[rand.IntN(len(actors))]
-				actor.Permission = core.SuperAdministrator // as if nobody had looked before
+				actor.Permission = core.SuperAdministrator // so that only the store checks it
 				_, err := db.SetPermissionBy(t.Context(), actor, subject.ID, core.Permission(rand.IntN(3)-1))
 				if kind := fault.KindOf(err); err != nil && kind != fault.Forbidden && kind != fault.Banned {
 					t.Errorf("user %d on user %d: %v", actor.ID, subject.ID, err)
@@ -267,7 +267,7 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 
 	entries := auditLog(t, db)
 	if len(entries) < 10 {
-		t.Errorf("only %d acts were allowed", len(entries))
+		t.Errorf("only %d actions were allowed", len(entries))
 	}
 	for _, e := range slices.Backward(entries) {
 		var changed struct{ From, To core.Permission }
@@ -276,7 +276,7 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 		}
 		actor := permissions[fmt.Sprintf("user:%d", e.Actor)]
 		if before := permissions[e.Subject]; before != changed.From || actor < 1 || before >= actor || changed.To >= actor {
-			t.Errorf("an actor of permission %d gave %d to somebody of %d; noted is %s", actor, changed.To, before, e.Details)
+			t.Errorf("an actor of permission %d set permission %d for a user of permission %d; the entry is %s", actor, changed.To, before, e.Details)
 		}
 		permissions[e.Subject] = changed.To
 	}

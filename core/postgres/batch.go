@@ -21,7 +21,7 @@ type batcher[T any] struct {
 
 	mu      sync.Mutex
 	pending []*batchQuery[T]
-	batches int // under way
+	batches int // in flight
 }
 
 // Two batches in flight keep the database busy during a round trip. More would make the batches
@@ -34,7 +34,7 @@ const (
 
 type batchQuery[T any] struct {
 	statement
-	span trace.Span // of what it is a part
+	span trace.Span // of the caller
 	done chan struct{}
 	rows []T
 	err  error
@@ -95,13 +95,13 @@ func (b *batcher[T]) run() {
 func (b *batcher[T]) send(queries []*batchQuery[T]) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	ctx, span := tracing.StartLinked(ctx, "gather", func(yield func(trace.Span) bool) {
+	ctx, span := tracing.StartLinked(ctx, "batch", func(yield func(trace.Span) bool) {
 		for _, q := range queries {
 			if !yield(q.span) {
 				return
 			}
 		}
-	}, trace.WithAttributes(attribute.Int("questions", len(queries))))
+	}, trace.WithAttributes(attribute.Int("queries", len(queries))))
 	defer tracing.End(span, &err)
 	var batch pgx.Batch
 	for _, q := range queries {

@@ -58,7 +58,7 @@ func TestSessionLookupsAreBatched(t *testing.T) {
 		})
 		group.Go(func() {
 			if _, err := lookUp(t.Context(), db, mismatched); !errors.Is(err, core.ErrSignedOut) {
-				t.Errorf("a session with somebody else's uid: %v; want %v", err, core.ErrSignedOut)
+				t.Errorf("a session with another user's uid: %v; want %v", err, core.ErrSignedOut)
 			}
 		})
 	}
@@ -67,7 +67,7 @@ func TestSessionLookupsAreBatched(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := lookUp(ctx, db, tokens[0]); !errors.Is(err, context.Canceled) {
-		t.Errorf("a look-up that was given up: %v", err)
+		t.Errorf("a cancelled look-up: %v", err)
 	}
 	other.commitOnceBlocked(t, 1)
 	group.Wait()
@@ -82,7 +82,7 @@ func TestLookupsFailTogether(t *testing.T) {
 		group.Go(func() {
 			_, err := lookUp(t.Context(), db, core.Token{User: 1, Session: uuid.New(), ID: uuid.New(), IssuedAt: time.Now()})
 			if kind := fault.KindOf(err); kind != fault.Unavailable {
-				t.Errorf("%v, a %v fault; want that the database is away", err, kind)
+				t.Errorf("%v, a %v fault; want Unavailable", err, kind)
 			}
 		})
 	}

@@ -155,7 +155,7 @@ func (db *DB) Listen(ctx context.Context, log *slog.Logger, wake func()) {
 		})
 		if ctx.Err() == nil && !failing {
 			failing = true
-			log.WarnContext(ctx, "cannot listen for changes, polling goes on", "error", err)
+			log.WarnContext(ctx, "cannot listen for changes, polling continues", "error", err)
 		}
 		select {
 		case <-ctx.Done():

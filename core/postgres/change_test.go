@@ -47,7 +47,7 @@ func TestWritesNameTheirKeys(t *testing.T) {
 		if len(want) > 0 {
 			wantChanges = append(wantChanges, slices.Sorted(slices.Values(want)))
 			if calls == 0 {
-				t.Errorf("%s: nobody rang", what)
+				t.Errorf("%s: onChange was not called", what)
 			}
 		}
 		if diff := cmp.Diff(wantChanges, keysAfter(t, db, at)); diff != "" {
@@ -77,7 +77,7 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
 	expect("a player dressed in the same")
 	if _, err := db.ClearPlayerTextures(t.Context(), bob.ID, steve.ID, true, true); err == nil {
-		t.Fatal("somebody else's player is undressed")
+		t.Fatal("another user's player is changed")
 	}
 	expect("a refusal")
 	must(db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, true))(t)
@@ -213,7 +213,7 @@ func TestTrimChanges(t *testing.T) {
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE changes SET numbered_at = now() - interval '25 hours' WHERE revision = 1"); err != nil {
 		t.Fatal(err)
 	}
-	addUser(t, db, "cid") // not numbered yet: must stay
+	addUser(t, db, "cid") // not numbered yet, so it must stay
 
 	if n := must(db.TrimChanges(t.Context(), time.Now().Add(-core.ChangeRetention)))(t); n != 1 {
 		t.Errorf("%d changes trimmed; want 1", n)
@@ -257,9 +257,9 @@ func TestMappings(t *testing.T) {
 		{edgeproto.NameKey("sTEVE"), steveMapping},
 		{edgeproto.UUIDKey(steve.UUID.String()), steveMapping},
 		{edgeproto.NameKey("bare"), edgeproto.Mapping{Player: &edgeproto.Player{PID: int64(bare.ID), UUID: bare.UUID.String(), Name: "Bare"}}},
-		{edgeproto.NameKey("nobody"), edgeproto.Mapping{}},
+		{edgeproto.NameKey("unknown"), edgeproto.Mapping{}},
 		{edgeproto.UIDKey(int64(ann.ID)), edgeproto.Mapping{User: &edgeproto.User{UID: int64(ann.ID), Avatar: int64(b.ID), Texture: mapped(b)}}},
-		{edgeproto.UIDKey(int64(bob.ID)), edgeproto.Mapping{User: &edgeproto.User{UID: int64(bob.ID), Avatar: 12345}}}, // gone
+		{edgeproto.UIDKey(int64(bob.ID)), edgeproto.Mapping{User: &edgeproto.User{UID: int64(bob.ID), Avatar: 12345}}}, // a deleted texture
 		{edgeproto.UIDKey(999), edgeproto.Mapping{}},
 		{edgeproto.TIDKey(int64(cape.ID)), edgeproto.Mapping{Texture: mapped(cape)}},
 		{edgeproto.TIDKey(0), edgeproto.Mapping{}},

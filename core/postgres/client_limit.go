@@ -17,7 +17,7 @@ import (
 // a lock for as long as a request may take, or longer. Without a bound, requests of one client
 // that wait for the same row could hold all connections.
 type clientLimits struct {
-	users    *ratelimit.Semaphore[core.UserID] // nil: no bound
+	users    *ratelimit.Semaphore[core.UserID] // nil: unlimited
 	networks *ratelimit.Semaphore[netip.Prefix]
 }
 

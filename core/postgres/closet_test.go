@@ -57,14 +57,14 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 		t.Errorf("the avatars are %d, and the uploader's %d; want 0 and %d", got, uploaders, private)
 	}
 	if calls == 0 {
-		t.Error("nobody rang")
+		t.Error("onChange was not called")
 	}
 	wantKind(t, db.RemoveClosetItem(t.Context(), ann.ID, private), fault.NotFound)
 	wantKeys("a removal of what is not there")
 
 	answer := must(db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("first"), edgeproto.NameKey("bobs")}))(t)
 	if got := answer.Mappings[0].Player.Skin; got != nil {
-		t.Errorf("edges are told of %+v", got)
+		t.Errorf("the mapping has the skin %+v", got)
 	}
 	if got := answer.Mappings[1].Player.Skin; got == nil || got.TID != int64(private) {
 		t.Errorf("the uploader's player wears %+v", got)
@@ -85,7 +85,7 @@ func TestRemoveItemWaitsForDressing(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
+	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // which blocks the request
 
 	dressed, removed := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -119,7 +119,7 @@ func TestRemoveLocksPlayersInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
-	for _, player := range []core.PlayerID{second.ID, first.ID} { // the later it is written, the later it is found
+	for _, player := range []core.PlayerID{second.ID, first.ID} { // which sets their physical order
 		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &private}))(t)
 	}
 	other := beginLockTx(t, address)
@@ -156,7 +156,7 @@ func TestClosetItemsAtOnce(t *testing.T) {
 			go func() { outcomes <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", terms) }()
 		}
 		if got := countKinds(t, outcomes); got[nil] != 4 || got[refusal] != 6 {
-			t.Errorf("10 adds with room for 4: %v; want 4 successes and 6 refusals", got)
+			t.Errorf("10 additions with a limit of 4: %v; want 4 successes and 6 faults", got)
 		}
 		var items, score int
 		if err := conn.QueryRow(t.Context(), "SELECT count(*), min(score) FROM closet_items JOIN users USING (uid) WHERE uid = $1", ann.ID).Scan(&items, &score); err != nil {

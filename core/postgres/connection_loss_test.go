@@ -56,7 +56,7 @@ func startProxy(t *testing.T, target string, handle func(client, server net.Conn
 // open, but forward nothing any more. After restore, new connections work.
 type blackholeProxy struct {
 	address    string
-	generation atomic.Int64 // connections of another age are dead, and so are all of an odd one
+	generation atomic.Int64 // connections of an older or an odd generation forward nothing
 }
 
 func newBlackholeProxy(t *testing.T, target string) *blackholeProxy {
@@ -107,9 +107,9 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 
 	proxy.cut()
 	proxy.restore()
-	<-time.After(1100 * time.Millisecond) // what was used in the last second is not tried first
+	<-time.After(1100 * time.Millisecond) // connections used in the last second are not pinged
 	if _, err := db.Mappings(t.Context(), []edgeproto.Key{"tid:1"}); err != nil {
-		t.Errorf("with connections that are dead: %v; want another connection", err)
+		t.Errorf("with dead connections: %v; want a new connection", err)
 	}
 }
 
@@ -121,8 +121,8 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 	testenv.SkipShort(t)
 	type asker struct {
 		name  string
-		bound time.Duration // look-ups have one of their own, at which the others give up here, too
-		kind  fault.Kind    // of what they end with then
+		bound time.Duration // look-ups also have a shorter one of their own
+		kind  fault.Kind    // of the error after that
 		ask   func(ctx context.Context, db *postgres.DB) error
 	}
 	clients := []asker{
@@ -138,17 +138,17 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 			_, err := db.TrimNotifications(ctx, time.Unix(0, 0))
 			return err
 		}},
-		{"rounds of the feed", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
+		{"numbering of changes", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
 			_, err := db.NumberChanges(ctx)
 			return err
 		}},
 	}
 	for _, test := range []struct {
 		name  string
-		times int // that all ask while it is cut
+		times int // that each statement runs during the cut
 	}{
-		{"in which connections die", 1},
-		{"in which new ones die, too", 2},
+		{"existing connections", 1},
+		{"existing and new connections", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +169,7 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 					for range connections {
 						done.Go(func() {
 							if took, err := ask(a); err == nil || fault.KindOf(err) != a.kind || took > 3*time.Second {
-								t.Errorf("%s through a cut line: %v, after %v; want %v within two seconds", a.name, err, took, a.kind)
+								t.Errorf("%s during the cut: %v, after %v; want %v within two seconds", a.name, err, took, a.kind)
 							}
 						})
 					}
@@ -187,8 +187,8 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 						_, err = ask(a)
 					}
 					took := time.Since(restored)
-					if t.Logf("%s work %v after the line was mended", a.name, took); err != nil || took > 4*time.Second {
-						t.Errorf("%s work %v after the line was mended, %v; want them to within two seconds or so", a.name, took, err)
+					if t.Logf("%s work %v after the network was restored", a.name, took); err != nil || took > 4*time.Second {
+						t.Errorf("%s work %v after the network was restored, %v; want at most four seconds", a.name, took, err)
 					}
 				})
 			}
@@ -209,7 +209,7 @@ func TestReadsSurviveConnectionLoss(t *testing.T) {
 		group.Go(func() {
 			token := core.Token{User: user, Session: uuid.New(), ID: uuid.New(), IssuedAt: time.Now()}
 			if _, err := lookUp(t.Context(), db, token); !errors.Is(err, core.ErrSignedOut) {
-				t.Errorf("a session that nobody has: %v; want %v", err, core.ErrSignedOut)
+				t.Errorf("an unknown session: %v; want %v", err, core.ErrSignedOut)
 			}
 			if _, err := db.Mappings(t.Context(), []edgeproto.Key{"tid:1"}); err != nil {
 				t.Errorf("an edge's look-up: %v", err)
@@ -232,7 +232,7 @@ func endSessions(t *testing.T, address string, atLeast int) {
 		t.Fatal(err)
 	}
 	if len(ended) < atLeast {
-		t.Fatalf("there are %d connections to hang up on; want %d", len(ended), atLeast)
+		t.Fatalf("%d sessions were ended; want at least %d", len(ended), atLeast)
 	}
 	// Termination takes a moment, in which new connections may be made.
 	for left := 1; left > 0; {
@@ -263,7 +263,7 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 					return err
 				},
 				"a statement without rows": func() error { return db.QueueReset(t.Context(), ann.Email, casefold.Key(ann.Email)) },
-				"an act": func() error {
+				"an action": func() error {
 					_, err := db.SetNicknameBy(t.Context(), admin, ann.ID, "Anna")
 					return err
 				},
@@ -337,7 +337,7 @@ func newResponseDropper(t *testing.T, target, marker string) (address string) {
 				n, err := server.Read(buffer)
 				if dropping.Load() {
 					dropped = append(dropped, buffer[:n]...)
-					if err != nil || bytes.HasSuffix(dropped, []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
+					if err != nil || bytes.HasSuffix(dropped, []byte("Z\x00\x00\x00\x05I")) { // ReadyForQuery, outside a transaction
 						return
 					}
 					continue
@@ -360,8 +360,8 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 		name, marker, count string
 		write               func(db *postgres.DB, admin core.Actor, user core.UserID) error
 	}{
-		{"a statement", "To everybody", "messages", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
-			_, err := db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "To everybody", "Content")
+		{"a statement", "To all users", "messages", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
+			_, err := db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "To all users", "Content")
 			return err
 		}},
 		{"a statement without rows", "lost@example.com", "mails", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
@@ -390,7 +390,7 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 			}
 			proxied.Host = newResponseDropper(t, proxied.Host, test.marker)
 			if err := test.write(postgrestest.Connect(t, proxied.String()), root, ann); fault.KindOf(err) != fault.Unavailable {
-				t.Errorf("a write whose answer is lost: %v; want that the database cannot be reached", err)
+				t.Errorf("a write with a lost response: %v; want Unavailable", err)
 			}
 			var got int
 			if err := postgrestest.Conn(t, address).QueryRow(t.Context(), "SELECT count(*) FROM "+test.count).Scan(&got); err != nil || got != 1 {
@@ -417,7 +417,7 @@ func TestStatementsAreCancelled(t *testing.T) {
 	other.waitBlocked(t, 1)
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("a statement whose context was canceled: %v; want %v", err, context.Canceled)
+		t.Errorf("a statement with a cancelled context: %v; want %v", err, context.Canceled)
 	}
 	other.waitNoneBlocked(t)
 }

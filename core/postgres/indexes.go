@@ -27,7 +27,7 @@ func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Mig
 	err := migrateAll(ctx, conn, m, report)
 	m.Migrations = all
 	if _, ok := errors.AsType[migrate.BadVersionError](err); ok {
-		return nil // another core migrate has been faster
+		return nil // another core migrate has migrated further
 	}
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 
 var errKeysMissing = &fault.Error{
 	Kind: fault.Unavailable, Message: "The names are being prepared for searches. Please try again.", RetryAfter: time.Second,
-	Cause: errors.New("more names lack a search key than a search makes; core migrate makes all"),
+	Cause: errors.New("more search keys are missing than a search makes; core migrate makes all"),
 }
 
 // noLimit is the number of batches, the last user and the last texture where none is given.
@@ -94,7 +94,7 @@ func (db *DB) fillItemKeys(ctx context.Context, user core.UserID) error {
 // changed meanwhile. Each batch is a transaction. It returns errKeysMissing if keys are still
 // missing after maxBatches.
 func (db *DB) fillKeys(ctx context.Context, column keyColumn, uid, last core.UserID, maxBatches int) (filled int, err error) {
-	var tid core.TextureID // with uid, of the last row that was done
+	var tid core.TextureID // with uid, the last row of the previous batch
 	for batch := 0; ; batch++ {
 		rows, err := collect[struct {
 			UID  core.UserID

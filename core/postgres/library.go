@@ -21,7 +21,7 @@ const exactTotal = 1000
 // that is not in memory takes longer.
 const (
 	rowsPerMatch = 8
-	rowsPerEntry = 2 // its row is not read
+	rowsPerEntry = 2 // without reading the row
 )
 
 // rowLimits is how many rows are scanned before the index of names is considered: of all
@@ -37,10 +37,10 @@ type list struct {
 	user   core.User
 	query  core.LibraryQuery
 	limits rowLimits
-	key    string // what is looked for in names
+	key    string // of the text to find in names
 
-	from, to   int // of the page, of all that is found
-	maxCounted int // that are counted
+	from, to   int // bounds of the page in all matches
+	maxCounted int // of the total
 
 	total             int
 	tids              []core.TextureID
@@ -108,7 +108,7 @@ func (db *DB) findTextures(ctx context.Context, l *list) (found core.Page[core.T
 // listQuery is a statement that may return the page or the total.
 type listQuery struct {
 	statement
-	disabled []string // what the planner may not use
+	disabled []string // plan types, by setting
 }
 
 func (db *DB) runListQuery(ctx context.Context, a listQuery) (listResult, error) {
@@ -121,11 +121,11 @@ func (db *DB) runListQuery(ctx context.Context, a listQuery) (listResult, error)
 
 // listResult is what a listQuery returns.
 type listResult struct {
-	Scanned      int              // textures, in the order of the list
+	Scanned      int              // rows, in the order of the list
 	Matched      int              // of them
-	Truncated    bool             // whether there may be more than it has looked at
+	Truncated    bool             // whether more rows may match
 	TIDs         []core.TextureID // of the page
-	SiteTextures float64          // of the site, as PostgreSQL estimates; -1 if it does not
+	SiteTextures float64          // estimate of PostgreSQL; -1 if it has none
 }
 
 // add records the page and the total, if the result has them. A result that is cut has the
@@ -153,7 +153,7 @@ func withPlannerOff(s statement, off ...string) []statement {
 func (l *list) firstRows() int {
 	switch {
 	case l.key == "":
-		return l.maxCounted // each is found
+		return l.maxCounted // every row matches
 	case l.query.Uploader != nil:
 		return max(l.limits.uploader, l.maxCounted)
 	default:
@@ -176,7 +176,7 @@ func (l *list) furtherRows(result, siteResult listResult) int {
 	until := func(matched int, margin float64) float64 {
 		return min(margin*float64(matched)/matchShare(result), last)
 	}
-	toTotal, toPage := until(l.maxCounted, 1.2), until(l.to, 2) // a walk that ends too early was in vain
+	toTotal, toPage := until(l.maxCounted, 1.2), until(l.to, 2) // with a margin: a scan that ends too early is wasted
 	all, counted := rowsPerMatch*matches, rowsPerEntry*matches+rowsPerMatch*min(matches, float64(l.maxCounted))
 	if l.hasPage {
 		toPage, all = 0, counted
@@ -196,7 +196,7 @@ func matchShare(a listResult) float64 { return float64(a.Matched) / float64(max(
 
 // visibleSet is a set of textures that the user may see, which one index has in order.
 type visibleSet struct {
-	ofUploader bool // of one uploader
+	ofUploader bool // in the index by uploader
 	where      string
 }
 
@@ -212,7 +212,7 @@ func (l *list) types() []skin.Type {
 // the query. uploader is the SQL expression of a texture's uploader, 0 if that user is deleted.
 func (l *list) visible(f *filter, uploader string) (parts []visibleSet) {
 	of := func(user core.UserID) string { return uploader + " = " + f.argument(user) + " AND " }
-	public, private := visibleSet{where: "public"}, visibleSet{} // no condition: none
+	public, private := visibleSet{where: "public"}, visibleSet{} // an empty condition: no such set
 	isAdministrator := l.user.Permission >= core.Administrator
 	if wanted := l.query.Uploader; wanted != nil {
 		public = visibleSet{true, of(*wanted) + "public"}

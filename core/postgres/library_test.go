@@ -82,10 +82,10 @@ func TestListsAgainstModel(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	random := rand.New(rand.NewPCG(1, 2)) // the same every time
+	random := rand.New(rand.NewPCG(1, 2)) // reproducible
 	users := []core.UserID{0, addUser(t, db, "ann").ID, addUser(t, db, "bob").ID, addUser(t, db, "cid").ID}
 	all := addRandomTextures(t, conn, random, users, 4000)
-	if _, err := conn.Exec(t.Context(), "ANALYZE textures"); err != nil { // so that a walk is continued
+	if _, err := conn.Exec(t.Context(), "ANALYZE textures"); err != nil { // without statistics there is no second scan
 		t.Fatal(err)
 	}
 	names := []string{"", "", "steve", "esk", "Eve", "könig", "KÖNIG", "狐狸", "狐", "%_\\", "___", "★☆★", "2.0", "nothing", "evea", "xst", "   ", "ա狐", "狐ա", "eա", "þþþ", "★狐"}
@@ -112,7 +112,7 @@ func TestListsAgainstModel(t *testing.T) {
 		}
 		counted := max(1000, query.Page*query.PerPage)
 		if result.Total != min(len(want), counted) || result.More != (len(want) > counted) {
-			t.Fatalf("%s: total %d, more: %t; want of %d", what, result.Total, result.More, len(want))
+			t.Fatalf("%s: total %d, more: %t; of %d matches", what, result.Total, result.More, len(want))
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestListsLeaveConnections(t *testing.T) {
 	defer cancel()
 	for range 20 {
 		if _, err := db.Texture(bounded, x.ID); err != nil {
-			t.Fatalf("a read beside lists that wait: %v", err)
+			t.Fatalf("a read while lists wait: %v", err)
 		}
 	}
 	do(t, tx.Commit(t.Context()))
@@ -228,13 +228,13 @@ func TestListPlans(t *testing.T) {
 			exec("SET LOCAL " + name + " = off")
 		}
 		exec("SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL plan_cache_mode = " + mode)
-		exec("PREPARE asked AS " + attempt.SQL)
-		defer func() { _, _ = conn.Exec(t.Context(), "DEALLOCATE asked") }()
+		exec("PREPARE list AS " + attempt.SQL)
+		defer func() { _, _ = conn.Exec(t.Context(), "DEALLOCATE list") }()
 		var values []string
 		for _, arg := range attempt.Args {
 			values = append(values, fmt.Sprintf("'%v'", arg))
 		}
-		rows, _ := tx.Query(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE asked ("+strings.Join(values, ", ")+")", pgx.QueryExecModeSimpleProtocol) // CollectRows reports the error
+		rows, _ := tx.Query(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE list ("+strings.Join(values, ", ")+")", pgx.QueryExecModeSimpleProtocol) // CollectRows reports the error
 		return strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
 	}
 
@@ -307,7 +307,7 @@ func TestMigrateBuildsIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(messages) != 10 || messages[1] != "building the index textures_newest" {
-		t.Errorf("told is %q", messages)
+		t.Errorf("the reported messages are %q", messages)
 	}
 	wantAllIndexes(t, conn)
 	if n := must(db.FillKeys(t.Context()))(t); n != 0 {
@@ -339,7 +339,7 @@ func wantAllIndexes(t *testing.T, conn *pgx.Conn) {
 		}
 		return indexes
 	}
-	empty := postgrestest.Conn(t, postgrestest.URL(t)) // where the migration itself makes them
+	empty := postgrestest.Conn(t, postgrestest.URL(t)) // where the migration itself builds them
 	if diff := gocmp.Diff(built(empty), built(conn)); diff != "" {
 		t.Errorf("the indexes (-at once +concurrently):\n%s", diff)
 	}

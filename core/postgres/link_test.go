@@ -181,7 +181,7 @@ func TestLinksAtOnce(t *testing.T) {
 			}
 		}
 		if succeeded != 1 {
-			t.Errorf("%s: %d of those who use it at once succeed; want 1", purpose, succeeded)
+			t.Errorf("%s: %d concurrent uses succeed; want 1", purpose, succeeded)
 		}
 	}
 	f(core.ForVerification, "ann")
@@ -208,7 +208,7 @@ func TestLinksAreVoided(t *testing.T) {
 		wantKind(t, l.CheckReset(t.Context(), reset, l.now), fault.NotFound)
 		wantKind(t, l.ResetPassword(t.Context(), reset, "stolen", homeNetwork, l.now), fault.NotFound)
 		if n := l.count(t, "SELECT count(*) FROM users WHERE password_hash = 'stolen'"); n != 0 {
-			t.Errorf("%s: the password is changed all the same", what)
+			t.Errorf("%s: the password is changed nevertheless", what)
 		}
 	}
 	f("another address", func() error {
@@ -227,7 +227,7 @@ func TestLinksAreVoided(t *testing.T) {
 		if err := l.DeleteUser(t.Context(), proofFor(ann)); err != nil {
 			return err
 		}
-		ann = addUser(t, l.DB, "ann") // somebody else, by the same name
+		ann = addUser(t, l.DB, "ann") // a new user with the same name
 		return nil
 	})
 }
@@ -246,7 +246,7 @@ func TestLinkToAnotherAddress(t *testing.T) {
 		t.Errorf("the address is that of %+v", got)
 	}
 	if n := l.count(t, "SELECT count(*) FROM mails WHERE purpose = 'change' AND email = 'ann@example.com'"); n != 1 {
-		t.Errorf("the address before is told %d times", n)
+		t.Errorf("the old address gets %d notices", n)
 	}
 	l.exec(t, "DELETE FROM mails")
 
@@ -312,7 +312,7 @@ func TestConfirmRegistration(t *testing.T) {
 	}
 	must(l.NumberChanges(t.Context()))(t)
 	if keys := keysAfter(t, l.DB, head.Revision); len(keys) != 1 || !slices.Contains(keys[0], edgeproto.UIDKey(int64(ann.ID))) || !slices.Contains(keys[0], edgeproto.NameKey("Ann")) {
-		t.Errorf("edges are told of %v", keys)
+		t.Errorf("the keys of the change are %v", keys)
 	}
 	_, err := l.Registration(t.Context(), first, l.now)
 	wantKind(t, err, fault.NotFound)
@@ -366,15 +366,15 @@ func TestMigrationOfPendingRegistrations(t *testing.T) {
 	do(t, l.MigrateTo(t.Context(), int32(number-1)))
 	l.conn = postgrestest.Conn(t, address)
 	token := core.LinkHash{1}
-	l.exec(t, `WITH kept AS (
+	l.exec(t, `WITH inserted AS (
 			INSERT INTO registrations (email, email_key, nickname, password_hash, player, player_key)
-			VALUES ('ann@example.com', 'ann@example.com', 'ann', 'a stranger''s', 'ann', 'ann'), ('ben@example.com', 'ben@example.com', 'ben', 'a stranger''s', '', '')
+			VALUES ('ann@example.com', 'ann@example.com', 'ann', 'chosen by others', 'ann', 'ann'), ('ben@example.com', 'ben@example.com', 'ben', 'chosen by others', '', '')
 			RETURNING rid, email, email_key
-		), waiting AS (
-			INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM kept WHERE email = 'ben@example.com'
+		), inserted_mail AS (
+			INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM inserted WHERE email = 'ben@example.com'
 		)
 		INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email, email_key)
-		SELECT $1, 'infinity', rid, 'registration', email, email_key FROM kept WHERE email = 'ann@example.com'`, token[:])
+		SELECT $1, 'infinity', rid, 'registration', email, email_key FROM inserted WHERE email = 'ann@example.com'`, token[:])
 
 	if _, _, err := l.Migrate(t.Context(), func(string) {}); err != nil {
 		t.Fatal(err)
@@ -448,7 +448,7 @@ func TestSetEmailQueuesMails(t *testing.T) {
 	f("cat@example.com", false, 0)
 	f("Dan@example.com", true, 2)
 	if n := l.count(t, "SELECT count(*) FROM mails WHERE (purpose, email, email_key) IN (('change', 'cat@example.com', 'cat@example.com'), ('verification', 'Dan@example.com', 'dan@example.com'))"); n != 2 {
-		t.Error("the mails are others than those to the address before and after")
+		t.Error("the mails are not those to the old and the new address")
 	}
 }
 
@@ -496,7 +496,7 @@ func TestQueueingMailReadsNoAccount(t *testing.T) {
 	addUser(t, db, "ann")
 	other := beginLockTx(t, address)
 	other.exec(t, "LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-	for _, name := range []string{"ann", "nobody"} {
+	for _, name := range []string{"ann", "unknown"} {
 		email := name + "@example.com"
 		if err := db.QueueReset(t.Context(), email, email); err != nil {
 			t.Error(err)

@@ -80,7 +80,7 @@ func (tx lockTx) waitUntil(t *testing.T, wanted string, enough func(blocked int)
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%d wait for the lock; want %s", blocked, wanted)
+			t.Fatalf("%d transactions wait for a lock; want %s", blocked, wanted)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestDressLocksItsTextures(t *testing.T) {
 	tid := addTexture(t, db, texture(bob.ID, skin.Classic, "x", true)).ID
 
 	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
+	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // which blocks the request
 	dressed := make(chan error, 1)
 	go func() {
 		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid})
@@ -194,7 +194,7 @@ func TestDressLocksItsTextures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if free != 0 {
-		t.Error("the texture can be changed while somebody is about to put it on")
+		t.Error("the texture can be changed while a request is about to apply it")
 	}
 	other.commitOnceBlocked(t, 1)
 	if err := <-dressed; err != nil {
@@ -264,14 +264,14 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 			outcomes <- err
 		}()
 	}
-	other.waitBlocked(t, 8) // they have every connection for requests
+	other.waitBlocked(t, 8) // which occupies the whole pool for writes
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := db.Mappings(ctx, []edgeproto.Key{edgeproto.UIDKey(int64(ann.ID))}); err != nil {
-		t.Errorf("edges get no answer while requests wait: %v", err)
+		t.Errorf("a look-up fails while requests wait: %v", err)
 	}
 	if _, err := db.NumberChanges(ctx); err != nil {
-		t.Errorf("the feed stands still while requests wait: %v", err)
+		t.Errorf("numbering fails while requests wait: %v", err)
 	}
 	other.commitOnceBlocked(t, 8)
 	if got := countKinds(t, outcomes); got[nil] != cap(outcomes) {
@@ -292,34 +292,34 @@ func TestConflictsAreRetried(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec("CREATE SEQUENCE luck MINVALUE -100") // which no rollback sets back
-	lose := func(code string) {
+	exec("CREATE SEQUENCE tries MINVALUE -100") // which a rollback does not reset
+	fail := func(code string) {
 		exec(`
-			CREATE OR REPLACE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+			CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
 				BEGIN
-					IF nextval('luck') <= 0 THEN
-						RAISE EXCEPTION 'somebody else has won' USING ERRCODE = '` + code + `';
+					IF nextval('tries') <= 0 THEN
+						RAISE EXCEPTION 'conflict' USING ERRCODE = '` + code + `';
 					END IF;
 					RETURN new;
 				END
 			$$`)
 	}
-	lose("40P01")
+	fail("40P01")
 	for _, table := range []string{"users", "players"} {
-		exec("CREATE TRIGGER lose BEFORE INSERT OR UPDATE ON " + table + " FOR EACH ROW EXECUTE FUNCTION lose()")
+		exec("CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON " + table + " FOR EACH ROW EXECUTE FUNCTION fail()")
 	}
 	f := func(work func() error) {
 		t.Helper()
-		exec("SELECT setval('luck', -4)")
+		exec("SELECT setval('tries', -4)")
 		wantKind(t, work(), fault.Unavailable)
-		exec("SELECT setval('luck', -3)")
+		exec("SELECT setval('tries', -3)")
 		if err := work(); err != nil {
 			t.Errorf("after three losses: %v", err)
 		}
 	}
 
 	for _, code := range []string{"40P01", "40001"} { // a deadlock, and one that cannot be serialised
-		lose(code)
+		fail(code)
 		f(func() error {
 			_, err := db.SetNickname(t.Context(), ann.ID, "Ann")
 			return err
@@ -335,10 +335,10 @@ func TestConflictsAreRetried(t *testing.T) {
 	}
 
 	// Other errors are not retried.
-	lose("22000")
-	exec("SELECT setval('luck', -1)")
+	fail("22000")
+	exec("SELECT setval('tries', -1)")
 	if _, err := db.SetNickname(t.Context(), ann.ID, "Ann"); err == nil {
-		t.Error("a statement that is wrong is tried again")
+		t.Error("an invalid statement is retried")
 	}
 }
 
@@ -362,7 +362,7 @@ func TestBannedRefreshChangesNothing(t *testing.T) {
 	ban(core.Normal)
 	s.now = s.now.Add(time.Hour)
 	if _, ok := s.refresh(t, token); !ok {
-		t.Error("the token is dead after the ban")
+		t.Error("the token does not work after the ban")
 	}
 }
 
@@ -380,7 +380,7 @@ func TestLoginWithAPasswordThatChangedMeanwhile(t *testing.T) {
 	other.commitOnceBlocked(t, 1)
 	wantKind(t, <-opened, fault.Unauthenticated)
 	if s.isValid(t, token) {
-		t.Error("the session lives")
+		t.Error("the session works")
 	}
 }
 
@@ -409,7 +409,7 @@ func TestNewSessionIsNotEvicted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !s.isValid(t, behind) || s.isValid(t, ahead.Token) {
-		t.Errorf("the new session lives: %v, the old one: %v; want only the new one", s.isValid(t, behind), s.isValid(t, ahead.Token))
+		t.Errorf("the new session works: %v, the old one: %v; want only the new one", s.isValid(t, behind), s.isValid(t, ahead.Token))
 	}
 }
 
@@ -482,7 +482,7 @@ func TestUnlockedWritesOfFormerRelease(t *testing.T) {
 			err := <-done
 			wantKind(t, err, fault.Duplicate)
 			if faultErr, ok := errors.AsType[*fault.Error](err); !ok || faultErr.Fields[c.field] == nil {
-				t.Errorf("%v names not the field %s", err, c.field)
+				t.Errorf("%v does not name the field %s", err, c.field)
 			}
 		})
 	}

@@ -44,7 +44,7 @@ func TestAttemptsAtOnce(t *testing.T) {
 			}()
 		}
 		if got := countKinds(t, outcomes); got[nil] != 7 || got[fault.TooMany] != 33 {
-			t.Errorf("%+v: %v; want 7 attempts counted and 33 refused", limits, got)
+			t.Errorf("%+v: %v; want 7 attempts counted and 33 rejected", limits, got)
 		}
 	}
 
@@ -79,22 +79,22 @@ func TestAttemptsUnderWay(t *testing.T) {
 		}
 
 		first, second := begin(), begin()
-		waits("two under way", time.Second)
+		waits("two in progress", time.Second)
 		settle(first)
-		waits("one failed, one under way", time.Second)
+		waits("one failed, one in progress", time.Second)
 		if err := db.CancelAttempt(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
 		begin()
-		waits("one failed, another under way", time.Second)
+		waits("one failed, another in progress", time.Second)
 		try.Now = try.Now.Add(time.Minute)
-		third := begin() // the other was cut short
-		waits("one failed a minute ago, one under way", time.Second)
+		third := begin() // the other was interrupted
+		waits("one failed a minute ago, one in progress", time.Second)
 		settle(third)
 		waits("two failed", settled)
 	}
 
-	f(core.LoginLimits{PerPair: 2}, 14*time.Minute)    // when the first is forgotten
+	f(core.LoginLimits{PerPair: 2}, 14*time.Minute)    // when the first no longer counts
 	f(core.LoginLimits{PerAddress: 2}, 14*time.Minute) // likewise
 	f(core.LoginLimits{PerAccount: 2}, time.Second)    // and longer with every failure
 }
@@ -119,13 +119,13 @@ func TestUnknownNetworksTryOneAtATime(t *testing.T) {
 			other.Network = network(i)
 			_, err := db.BeginAttempt(t.Context(), other)
 			if err != nil && fault.Of(err).RetryAfter != time.Second {
-				t.Errorf("a stranger may try in %s; want 1s", fault.Of(err).RetryAfter)
+				t.Errorf("an unknown network may try in %s; want 1s", fault.Of(err).RetryAfter)
 			}
 			outcomes <- err
 		}()
 	}
 	if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.TooMany] != 19 {
-		t.Errorf("20 strangers at once: %v; want one attempt, and 19 refused", got)
+		t.Errorf("20 concurrent attempts: %v; want one counted, and 19 rejected", got)
 	}
 }
 

@@ -85,7 +85,7 @@ func (db *DB) PrepareMail(ctx context.Context, o core.MailParams) (core.Prepared
 		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(o.EmailHash[:]))}},
 		statement{prepareMail, []any{o.Mail.ID, o.EmailHash[:], o.Token[:], o.Now, o.Expires, o.PerHour}},
 	)
-	return one(rows, failure("open a mail", err), fault.New(fault.NotFound, "Nobody is to have this mail."))
+	return one(rows, failure("open a mail", err), fault.New(fault.NotFound, "This mail is void."))
 }
 
 const deleteMail = `DELETE FROM mails WHERE id = $1`

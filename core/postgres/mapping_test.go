@@ -87,11 +87,11 @@ func TestMappingsModified(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[edgeproto.Key]int64{
-		edgeproto.NameKey("alex"):              pastUp, // the texture that is of the same type again is not worn
+		edgeproto.NameKey("alex"):              pastUp, // changing a texture that is not worn dates no player
 		edgeproto.HashKey(own.Hash):            pastUp,
 		edgeproto.TIDKey(int64(own.ID)):        pastUp,
 		edgeproto.UIDKey(int64(ann.ID)):        0,
-		edgeproto.NameKey("nobody"):            0,
+		edgeproto.NameKey("unknown"):           0,
 		edgeproto.TIDKey(int64(own.ID) + 1000): 0,
 	} {
 		if got := modified(key); got != want {

@@ -65,7 +65,7 @@ func TestMigrationsAreReversible(t *testing.T) {
 	for version, file := range slices.Backward(files) {
 		do(t, db.MigrateTo(t.Context(), int32(version)))
 		if diff := cmp.Diff(before[version], schema()); diff != "" {
-			t.Errorf("%s taken back leaves (-before +after):\n%s", file, diff)
+			t.Errorf("%s reverted leaves (-before +after):\n%s", file, diff)
 		}
 	}
 }
@@ -92,10 +92,10 @@ func TestMigrationLockTimeout(t *testing.T) {
 		select {
 		case text := <-waits:
 			if want := "015_search_keys.sql waits until other transactions end; trying again"; text != want {
-				t.Errorf("told is %s; want %s", text, want)
+				t.Errorf("the reported message is %s; want %s", text, want)
 			}
 		case err := <-done:
-			t.Fatalf("the migration ended beside a transaction that holds its table: %v", err)
+			t.Fatalf("the migration ended while a transaction held its table: %v", err)
 		}
 	}
 	do(t, tx.Commit(t.Context()))

@@ -36,17 +36,17 @@ func TestNotify(t *testing.T) {
 	}
 
 	if n := must(db.Notify(t.Context(), onlyUsers(ann.ID, ann.ID, ann.ID+100), "Title", ""))(t); n != 1 {
-		t.Errorf("%d users were told; want 1", n)
+		t.Errorf("%d users were notified; want 1", n)
 	}
 	expect(1, 1)
 	if n := must(db.Notify(t.Context(), onlyUsers(ann.ID+100), "Title", ""))(t); n != 0 {
-		t.Errorf("%d users were told; want none", n)
+		t.Errorf("%d users were notified; want none", n)
 	}
-	expect(1, 1) // what is said to nobody is not kept
+	expect(1, 1) // a message without receivers is not stored
 	if n := must(db.Notify(t.Context(), allUsers, "Title", ""))(t); n != 2 {
-		t.Errorf("%d users were told; want 2", n)
+		t.Errorf("%d users were notified; want 2", n)
 	}
-	expect(2, 1) // what all are told is one row
+	expect(2, 1) // a broadcast is one row
 
 	// A message is deleted with its only receiver.
 	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
@@ -83,8 +83,8 @@ func unread(t *testing.T, db *postgres.DB, user core.UserID) []core.UnreadNotifi
 func TestBroadcast(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
-	if n := must(db.Notify(t.Context(), normalUsers, "Nobody", ""))(t); n != 0 {
-		t.Errorf("%d users were told; want none", n)
+	if n := must(db.Notify(t.Context(), normalUsers, "None", ""))(t); n != 0 {
+		t.Errorf("%d users were notified; want none", n)
 	}
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	permit := func(user core.User, permission core.Permission) {
@@ -102,11 +102,11 @@ func TestBroadcast(t *testing.T) {
 	permit(bob, core.Administrator)
 
 	if n := must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t); n != 2 {
-		t.Errorf("%d users were told; want 2", n)
+		t.Errorf("%d users were notified; want 2", n)
 	}
 	must(db.Notify(t.Context(), onlyUsers(ann.ID, bob.ID), "Two", ""))(t)
 	if n := must(db.Notify(t.Context(), normalUsers, "Normal", "Hear!"))(t); n != 1 {
-		t.Errorf("%d users were told; want the one who is normal", n)
+		t.Errorf("%d users were notified; want the normal one", n)
 	}
 	late := addUser(t, db, "late")
 	f(ann, "Normal", "Two", "All")
@@ -202,9 +202,9 @@ func TestBroadcastToMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM users ORDER BY uid LIMIT 1 FOR UPDATE") // for which nobody waits
+	other.exec(t, "SELECT FROM users ORDER BY uid LIMIT 1 FOR UPDATE") // which must not block the broadcast
 	if n := must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t); n != users {
-		t.Errorf("%d users were told; want %d", n, users)
+		t.Errorf("%d users were notified; want %d", n, users)
 	}
 	var rows int
 	if err := conn.QueryRow(t.Context(), `
@@ -242,7 +242,7 @@ func TestTrimNotifications(t *testing.T) {
 	}
 	must(db.Notify(t.Context(), onlyUsers(ann.ID), "New", ""))(t)
 	if n := must(core.NewNotifications(db, 0, time.Now).Trim(t.Context()))(t); n != 0 {
-		t.Errorf("%d messages were trimmed although they are kept for ever", n)
+		t.Errorf("%d messages were trimmed although the retention is unlimited", n)
 	}
 	if n := must(notifications.Trim(t.Context()))(t); n != 2 {
 		t.Errorf("%d messages were trimmed after a year; want 2", n)
@@ -265,7 +265,7 @@ func TestAnnounce(t *testing.T) {
 	f := func(to core.Recipients, want int) {
 		t.Helper()
 		if got := must(db.Announce(t.Context(), boss, to, "Title", "Content"))(t); got != want {
-			t.Errorf("%d users are told; want %d", got, want)
+			t.Errorf("%d users are notified; want %d", got, want)
 		}
 	}
 	f(allUsers, 4)

@@ -29,7 +29,7 @@ func (db *DB) Expose(registry prometheus.Registerer) {
 			}, func() float64 { return value(pool.Stat()) })
 		}
 		counter("waits_total", "Waits for a connection to the database.", func(s *pgxpool.Stat) float64 { return float64(s.EmptyAcquireCount()) })
-		counter("wait_seconds_total", "Time of all waits for a connection.", func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() })
-		counter("gave_up_total", "Waits for a connection that were given up.", func(s *pgxpool.Stat) float64 { return float64(s.CanceledAcquireCount()) })
+		counter("wait_seconds_total", "Total time of waits for a connection.", func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() })
+		counter("gave_up_total", "Waits for a connection that ended without one.", func(s *pgxpool.Stat) float64 { return float64(s.CanceledAcquireCount()) })
 	}
 }

@@ -88,9 +88,9 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	ticket := session.ticket(session.open(t))
 
 	other := beginLockTx(t, address)
-	other.exec(t, "LOCK TABLE users IN EXCLUSIVE MODE") // as a commit would that waits for a standby, this lets others read
+	other.exec(t, "LOCK TABLE users IN EXCLUSIVE MODE") // which blocks writes only, as a commit that waits for a standby
 	done := make(chan error, 2*writes)
-	for range 2 * writes { // twice as many as there are connections for them
+	for range 2 * writes { // twice the pool size
 		go func() {
 			_, err := db.SetNickname(t.Context(), session.user.ID, "Ann")
 			done <- err

@@ -36,8 +36,8 @@ import (
 type Config struct {
 	URL         string `env:"DATABASE_URL,required,notEmpty" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"PostgreSQL, as postgres://user:password@host:port/database"`
 	ListenURL   string `env:"LISTEN_DATABASE_URL" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
-	LibraryURL  string `env:"LIBRARY_DATABASE_URL" example:"postgres://veneer:password@10.0.0.22,10.0.0.21/veneer?target_session_attrs=prefer-standby" help:"hot standby that lists of textures are read from, which are as far behind as it is; empty for DATABASE_URL"`
-	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" help:"most connections to PostgreSQL for what is written; reads have half as many besides, and so have lists that come from a standby, what edges ask a quarter, and the feed of changes 3"`
+	LibraryURL  string `env:"LIBRARY_DATABASE_URL" example:"postgres://veneer:password@10.0.0.22,10.0.0.21/veneer?target_session_attrs=prefer-standby" help:"hot standby to read lists of textures from, which are then as old as its data; empty for DATABASE_URL"`
+	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" help:"maximum number of connections to PostgreSQL for writes; reads have half as many besides, lists from a standby too, look-ups of edges a quarter, and the change feed 3"`
 
 	// Tracer makes spans of the statements of traced requests; nil makes none.
 	Tracer trace.TracerProvider
@@ -51,7 +51,7 @@ type Config struct {
 type DB struct {
 	writes         writePool
 	reads, lookups readPool
-	library        readPool // of lists of textures; reads, unless they come from a standby
+	library        readPool // for lists of textures: a standby, or the same as reads
 	feed           *pgxpool.Pool
 
 	sessionBatcher *batcher[core.User]
@@ -59,7 +59,7 @@ type DB struct {
 	rowLimits      rowLimits
 
 	listen            *pgx.ConnConfig
-	separateListenURL bool // than at the URL of all else
+	separateListenURL bool
 	onChange          func()
 }
 
@@ -129,7 +129,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		{&db.writes.Pool, config.Connections, connCheckTimeout},
 		{&db.reads.Pool, forReads, connCheckTimeout},
 		{&db.lookups.Pool, max(2, config.Connections/4), shortConnCheckTimeout},
-		{&db.feed, 2, shortConnCheckTimeout}, // a round, and a stream that catches up
+		{&db.feed, 2, shortConnCheckTimeout}, // one to number changes, one to read them
 	} {
 		if *p.pool, err = newPool(ctx, pooled, p.connections, p.checkTimeout); err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func newPool(ctx context.Context, config *pgxpool.Config, connections int32, tim
 func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
 	pooled, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New(setting + " must look like postgres://user:password@host:port/database") // it holds a password, and is not shown
+		return nil, errors.New(setting + " must look like postgres://user:password@host:port/database") // the URL itself has a password
 	}
 	pooled.ConnConfig.ConnectTimeout = connectTimeout
 	if !strings.Contains(url, "pool_max_conn_lifetime=") {
@@ -221,7 +221,7 @@ func (db *DB) Close() {
 	db.writes.Close()
 	db.reads.Close()
 	db.lookups.Close()
-	db.library.Close() // once more, where it is reads
+	db.library.Close() // a second time, where it is reads
 	db.feed.Close()
 }
 
@@ -310,9 +310,9 @@ func failure(operation string, err error) error {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
 		case pgErr.Code[:2] == "53", // insufficient resources: too many connections, disk full
-			pgErr.Code[:2] == "28", // a wrong password
+			pgErr.Code[:2] == "28", // invalid authorization
 			pgErr.Code == "3D000",  // no such database
-			pgErr.Code == "25006",  // a standby: fail-over is under way
+			pgErr.Code == "25006",  // read-only: a standby, during a fail-over
 			pgErr.Code == "40P01",  // deadlock, after retries
 			pgErr.Code == "40001":  // serialisation, after retries
 			return fault.NewUnavailable("database", err)
@@ -325,7 +325,7 @@ func failure(operation string, err error) error {
 func isOutage(err error) bool {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pgErr.Code[:2] == "08" || pgErr.Code[:3] == "57P" || // connection exception; shutting down, starting up
-			pgErr.Code == "53300" // too many connections, as all are made anew
+			pgErr.Code == "53300" // too many connections, after all reconnect
 	}
 	var network net.Error
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
@@ -471,7 +471,7 @@ type querier interface {
 func collect[T any](ctx context.Context, q querier, statements ...statement) ([]T, error) {
 	var rows []T
 	run := func() (err error) {
-		if len(statements) == 1 { // a pipeline for one would take longer
+		if len(statements) == 1 { // faster than a pipeline of one
 			result, _ := q.Query(ctx, statements[0].sql, statements[0].args...) // CollectRows reports the error
 			rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
 			return err

@@ -228,7 +228,7 @@ func TestCreatePlayerInParallel(t *testing.T) {
 	}
 	got = countKinds(t, outcomes)
 	if got[nil] != 9 || got[fault.Refused] != 41 {
-		t.Errorf("50 adds with room for 9: %v; want 9 successes and 41 refusals", got)
+		t.Errorf("50 additions with a limit of 9 more: %v; want 9 successes and 41 faults", got)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestDressPlayer(t *testing.T) {
 	wantRejected(ann.ID, steve.ID, fault.Invalid, core.TextureSlots{Skin: &cape})
 	wantRejected(ann.ID, steve.ID, fault.Invalid, core.TextureSlots{Cape: &public})
 	wantRejected(ann.ID, steve.ID, fault.Forbidden, core.TextureSlots{Skin: &bobs})
-	wantRejected(ann.ID, steve.ID, fault.NotFound, core.TextureSlots{Skin: &public, Cape: &none}) // both or neither
+	wantRejected(ann.ID, steve.ID, fault.NotFound, core.TextureSlots{Skin: &public, Cape: &none}) // all or nothing
 	if got := playersOf(t, db, ann.ID)[0]; got != steve {
 		t.Fatalf("after refusals: %+v; want %+v", got, steve)
 	}
@@ -354,9 +354,9 @@ func TestAddTexture(t *testing.T) {
 
 	hidden := addTexture(t, db, texture(ann.ID, skin.Classic, "b", false))
 	duplicate(texture(ann.ID, skin.Classic, "b", true), hidden.ID)
-	addTexture(t, db, texture(bob.ID, skin.Classic, "b", true)) // what bob cannot see is no duplicate
+	addTexture(t, db, texture(bob.ID, skin.Classic, "b", true)) // another user's private texture is no duplicate
 
-	putErr := errors.New("no room")
+	putErr := errors.New("disk full")
 	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Classic, "c", true), core.Pricing{}, func(context.Context) error { return putErr }); !errors.Is(err, putErr) {
 		t.Errorf("put fails: %v; want its error", err)
 	}
@@ -551,13 +551,13 @@ func TestSessionsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := s.refresh(t, ended); ok || s.isValid(t, ended) {
-		t.Error("a session that was ended lives")
+		t.Error("a session that was ended works")
 	}
 
 	idle := s.open(t)
 	s.now = s.now.Add(14*24*time.Hour + time.Second)
 	if _, ok := s.refresh(t, idle); ok || s.isValid(t, idle) {
-		t.Error("a session lives 14 days after its last refresh")
+		t.Error("a session works 14 days after its last refresh")
 	}
 
 	longest := s.open(t)
@@ -570,10 +570,10 @@ func TestSessionsEnd(t *testing.T) {
 	}
 	s.now = s.now.Add(2 * time.Minute)
 	if _, ok := s.refresh(t, longest); ok || s.isValid(t, longest) {
-		t.Error("a session lives 90 days after its log-in")
+		t.Error("a session works 90 days after its log-in")
 	}
 	if n, err := s.db.TrimSessions(t.Context(), s.window()); err != nil || n != 1 {
-		t.Errorf("trimmed %d sessions, %v; want the one whose row is left", n, err)
+		t.Errorf("trimmed %d sessions, %v; want the one expired", n, err)
 	}
 
 	wrongUser := s.open(t)
@@ -594,7 +594,7 @@ func TestOldestSessionsEnd(t *testing.T) {
 	}
 	for i, token := range tokens {
 		if got, want := s.isValid(t, token), i >= 2; got != want {
-			t.Errorf("session %d of 22 lives: %v; want %v", i+1, got, want)
+			t.Errorf("session %d of 22 works: %v; want %v", i+1, got, want)
 		}
 	}
 }

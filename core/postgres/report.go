@@ -136,7 +136,7 @@ func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.Report
 		switch {
 		case err != nil:
 			return err
-		case len(settled) == 0 || settled[0].ID != id: // by somebody else, a moment ago
+		case len(settled) == 0 || settled[0].ID != id: // by a concurrent request
 			return errSettled
 		}
 		details := reportDetails{State: state, TID: report.Texture, Uploader: report.Uploader}

@@ -22,8 +22,8 @@ type reportTest struct {
 	db      *postgres.DB
 	address string
 	boss    core.User
-	by      core.Actor // the boss's
-	ann     core.User  // uploads
+	by      core.Actor // boss
+	ann     core.User  // the uploader
 	bob     core.User
 	cid     core.User
 }
@@ -75,7 +75,7 @@ func (r *reportTest) wantRejected(t *testing.T, report core.ReportID, state core
 	_, err := r.db.SettleReport(t.Context(), r.by, report, state)
 	wantKind(t, err, want)
 	if diff := cmp.Diff(before, r.auditEntries(t)); diff != "" {
-		t.Errorf("what is refused is in the audit log (-before +after):\n%s", diff)
+		t.Errorf("a rejected settlement is in the audit log (-before +after):\n%s", diff)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestRejectAReport(t *testing.T) {
 	}
 	for _, user := range []core.User{r.ann, r.bob, r.cid} {
 		if notified := len(unread(t, r.db, user.ID)); (notified == 1) != (user == r.bob) {
-			t.Errorf("%s is told %d times; want the reporter once, and nobody else", user.Nickname, notified)
+			t.Errorf("%s has %d notifications; want one for the reporter only", user.Nickname, notified)
 		}
 	}
 
@@ -226,7 +226,7 @@ func TestSettleByDeletion(t *testing.T) {
 	}
 	wantKeys("the settlement", slices.Concat(textureKeys(doomed), playerKeys(wearer))...)
 	if calls == 0 {
-		t.Error("nobody rang")
+		t.Error("onChange was not called")
 	}
 	_, err := r.db.Texture(t.Context(), doomed.ID)
 	wantKind(t, err, fault.NotFound)
@@ -235,7 +235,7 @@ func TestSettleByDeletion(t *testing.T) {
 	}
 	for _, user := range []core.User{r.bob, r.cid} {
 		if got := titles(t, r.db, user.ID); len(got) != 1 {
-			t.Errorf("%s is told %q; want to be told once", user.Nickname, got)
+			t.Errorf("%s has the notifications %q; want one", user.Nickname, got)
 		}
 	}
 	r.wantAuditEntries(t,
@@ -326,12 +326,12 @@ func TestReportsOutliveUsersAndTextures(t *testing.T) {
 	// notification.
 	wantKeys := watchChanges(t, r.db)
 	r.settle(t, cids, core.ReportDeleted)
-	wantKeys("the deletion of nothing")
+	wantKeys("the deletion of a deleted texture")
 	if got := r.list(t, core.ReportOpen); len(got) != 0 {
 		t.Errorf("open are %+v", got)
 	}
 	if got := titles(t, r.db, r.bob.ID); len(got) != 1 {
-		t.Errorf("the reporter who is left is told %q; want to be told once", got)
+		t.Errorf("the remaining reporter has the notifications %q; want one", got)
 	}
 }
 
@@ -358,10 +358,10 @@ func TestSettleInParallel(t *testing.T) {
 			t.Errorf("outcomes %v; want one success and duplicates", got)
 		}
 		if n := settlements() - before; n != 1 {
-			t.Errorf("%d settlements are noted; want one", n)
+			t.Errorf("%d settlements are logged; want one", n)
 		}
 		if n := len(unread(t, r.db, r.bob.ID)); n != round+1 {
-			t.Errorf("the reporter is told %d times; want %d", n, round+1)
+			t.Errorf("the reporter has %d notifications; want %d", n, round+1)
 		}
 		r.permit(t, r.ann, core.Normal)
 	}
@@ -423,6 +423,6 @@ func TestSettleWhileTheReporterIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if messages != 0 {
-		t.Errorf("%d messages are for nobody", messages)
+		t.Errorf("there are %d messages; want none", messages)
 	}
 }

@@ -24,12 +24,12 @@ import (
 // event is a call that may change scores, with its prices.
 type event struct {
 	kind    string
-	word    string // a name that nobody has
+	word    string // a unique name
 	user    core.UserID
 	texture core.TextureID
 	player  core.PlayerID
 	terms   core.Pricing
-	scores  core.Scores // prices of visibility
+	scores  core.Scores // prices of a change of visibility
 	amount  int64
 	day     int
 	public  bool
@@ -83,7 +83,7 @@ type scoreHarness struct {
 	*postgres.DB
 	pool     *pgxpool.Pool
 	entities *entities
-	admin    core.Actor // of an administrator who has nothing
+	admin    core.Actor // without score, textures or players
 }
 
 func newScoreHarness(t *testing.T) (scoreHarness, ledger) {
@@ -180,8 +180,8 @@ type model struct {
 
 type modelUser struct {
 	score    int64
-	rewarded int // the most textures while uploads were rewarded
-	signed   int // the day after the last that was signed
+	rewarded int // maximum number of textures while uploads were rewarded
+	signed   int // the day after the last sign-in
 }
 
 type modelPlayer struct {
@@ -194,8 +194,8 @@ type modelTexture struct {
 	public     bool
 	paid       int64
 	refundable bool
-	rewarded   int                   // the most fans while likes were rewarded
-	closets    map[core.UserID]int64 // what each gives back
+	rewarded   int                   // maximum number of likes by others while likes were rewarded
+	closets    map[core.UserID]int64 // refund of each item
 }
 
 // refund returns what is refunded for a thing bought at these prices.
@@ -530,10 +530,10 @@ func TestScoreSumsUnderConcurrency(t *testing.T) {
 		close(ended)
 	}()
 	for {
-		l.checkSums(t, "at some moment")
+		l.checkSums(t, "during the events")
 		select {
 		case <-ended:
-			l.checkSums(t, "in the end")
+			l.checkSums(t, "after all events")
 			return
 		default:
 		}

@@ -129,7 +129,7 @@ func TestMigrationOpensTheLedger(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // there, back, and there again
+	for range 2 { // up, down, and up again
 		do(t, db.MigrateTo(t.Context(), int32(number)))
 		conn.wantChanges(t, 1)
 		conn.wantChanges(t, 2, "70 70 opening")
@@ -172,7 +172,7 @@ func TestChargesAtOnce(t *testing.T) {
 		}()
 	}
 	if got := countKinds(t, outcomes); got[nil] != 4 || got[fault.ScoreTooLow] != 6 {
-		t.Errorf("10 charges with a score for 4: %v; want 4 successes and 6 refusals", got)
+		t.Errorf("10 charges with a score for 4: %v; want 4 successes and 6 faults", got)
 	}
 	s.checkSums(t, "charges at once")
 }
@@ -297,7 +297,7 @@ func TestRewardIsPaidOnce(t *testing.T) {
 	earned = append(earned, "3 9 upload_reward")
 	s.wantChanges(t, ann, earned...)
 
-	unlike(ann, first) // one's own likes count for nothing, there or not
+	unlike(ann, first) // the uploader's own like does not count
 	like(bob, first)
 	earned = append(earned, "3 12 like")
 	s.wantChanges(t, ann, earned...)
@@ -361,7 +361,7 @@ func TestMoveCost(t *testing.T) {
 	f(false, 2, 9, "-7 11 visibility")
 	wantKind(t, move(tid, true, 30, 1), fault.ScoreTooLow)
 	f(true, 0, 0)
-	f(false, 20, 30, "-10 1 visibility") // no more than the difference, though it was free
+	f(false, 20, 30, "-10 1 visibility") // at most the difference, though it was free
 	f(true, 4, 9, "5 6 visibility")
 	f(false, 4, 9) // more was paid than it costs
 
@@ -404,7 +404,7 @@ func TestTrimScoreChanges(t *testing.T) {
 	f := func(age time.Duration, gone int, anns, bobs, zoes []string) {
 		t.Helper()
 		if got := must(s.TrimScoreChanges(t.Context(), time.Now().Add(-age)))(t); got != gone {
-			t.Errorf("%d changes went; want %d", got, gone)
+			t.Errorf("%d changes were deleted; want %d", got, gone)
 		}
 		s.wantChanges(t, ann, anns...)
 		s.wantChanges(t, bob, bobs...)
@@ -471,7 +471,7 @@ func TestSignsAtOnce(t *testing.T) {
 			}()
 		}
 		if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.Refused] != 9 {
-			t.Errorf("10 sign-ins on day %d: %v; want 1 success and 9 refusals", day, got)
+			t.Errorf("10 sign-ins on day %d: %v; want 1 success and 9 faults", day, got)
 		}
 	}
 	s.wantChanges(t, ann, "5 5 sign", "5 10 sign")

@@ -57,7 +57,7 @@ func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 		return failure("open a session", err)
 	}
 	if len(rows) == 0 {
-		return core.ErrPasswordChanged // the password is another by now, or the user is deleted
+		return core.ErrPasswordChanged // the password was changed, or the user deleted
 	}
 	return nil
 }

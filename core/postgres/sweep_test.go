@@ -116,7 +116,7 @@ func TestLockHashes(t *testing.T) {
 		return err
 	})
 	if err == nil {
-		t.Error("nobody hears that the locks are lost")
+		t.Error("the loss of the locks is not reported")
 	}
 }
 

@@ -165,7 +165,7 @@ func (db *DB) withConn(ctx context.Context, work func(*pgxpool.Conn) error) erro
 	if err != nil {
 		return err
 	}
-	defer conn.Release() // closes it if it is still in a transaction
+	defer conn.Release() // pgxpool closes it if it is still in a transaction
 	err = work(conn)
 	if pg := conn.Conn().PgConn(); !pg.IsClosed() && pg.TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

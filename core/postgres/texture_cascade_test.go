@@ -62,7 +62,7 @@ func TestDeleteTexture(t *testing.T) {
 	}
 	wantKeys("the deletion", slices.Concat(playerKeys(first), playerKeys(second), textureKeys(doomed), []edgeproto.Key{edgeproto.UIDKey(int64(bob.ID))})...)
 	if calls == 0 {
-		t.Error("nobody rang")
+		t.Error("onChange was not called")
 	}
 	if got := closetOwners(t, address, doomed.ID); len(got) > 0 {
 		t.Errorf("the closets of %v hold it", got)
@@ -76,7 +76,7 @@ func TestDeleteTexture(t *testing.T) {
 		edgeproto.TIDKey(int64(doomed.ID)), edgeproto.NameKey("first"), edgeproto.NameKey("second"), edgeproto.NameKey("other"), edgeproto.HashKey(doomed.Hash), edgeproto.UIDKey(int64(bob.ID)),
 	}))(t)
 	if got := answer.Mappings[0]; got != (edgeproto.Mapping{}) {
-		t.Errorf("the TID leads to %+v", got)
+		t.Errorf("the TID is mapped to %+v", got)
 	}
 	for _, m := range answer.Mappings[1:3] {
 		if m.Player.Skin != nil {
@@ -117,13 +117,13 @@ func TestHideTexture(t *testing.T) {
 		t.Errorf("the uploader's avatar is %d; want %d", got.Avatar, hidden.ID)
 	}
 	if got := must(db.UserByEmail(t.Context(), bob.Email))(t); got.Avatar != 0 {
-		t.Errorf("somebody else's avatar is %d; want none", got.Avatar)
+		t.Errorf("the other user's avatar is %d; want none", got.Avatar)
 	}
 	if got := closetOwners(t, address, hidden.ID); !slices.Equal(got, []core.UserID{ann.ID}) {
 		t.Errorf("the closets of %v hold it; want the uploader's", got)
 	}
 	if got := playersOf(t, db, bob.ID)[0]; got.Skin != 0 || !got.LastModified.After(theirs.LastModified) {
-		t.Errorf("somebody else's player is %+v", got)
+		t.Errorf("the other user's player is %+v", got)
 	}
 	if got := playersOf(t, db, ann.ID)[0]; got != own {
 		t.Errorf("the uploader's player is %+v; want %+v, untouched", got, own)
@@ -140,7 +140,7 @@ func TestHideTexture(t *testing.T) {
 	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t); got.Likes != 2 || !got.Public {
 		t.Errorf("public again, it is %+v; want 2 likes", got)
 	}
-	wantKeys("what nobody sees")
+	wantKeys("a change that is not visible")
 
 	// A public texture of a deleted user has no uploader.
 	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
@@ -195,7 +195,7 @@ func TestChangeTextureCollides(t *testing.T) {
 	f(core.TextureChange{Public: new(true)}, private.ID, public.ID)
 	own := addTexture(t, db, texture(bob.ID, skin.Slim, "b", false))
 	f(core.TextureChange{Type: new(skin.Slim)}, public.ID, own.ID)
-	must(db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Type: new(skin.Slim)}, core.Scores{}))(t) // nobody else's private one is in the way
+	must(db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Type: new(skin.Slim)}, core.Scores{}))(t) // another user's private texture does not conflict
 }
 
 // A deletion of a texture waits for a transaction that applies it to a player.
@@ -206,7 +206,7 @@ func TestDeleteTextureWaitsForDressing(t *testing.T) {
 	alex := addPlayer(t, db, bob.ID, "Alex")
 	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true))
 	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", alex.ID) // dressing will wait here
+	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", alex.ID) // which blocks the request
 
 	dressed, deleted := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -258,7 +258,7 @@ func TestDeleteTextureLocksPlayersInOrder(t *testing.T) {
 	ann := addUser(t, db, "ann")
 	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true)).ID
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
-	for _, player := range []core.PlayerID{second.ID, first.ID} { // the later it is written, the later it is found
+	for _, player := range []core.PlayerID{second.ID, first.ID} { // which sets their physical order
 		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &doomed}))(t)
 	}
 	other := beginLockTx(t, address)
@@ -368,6 +368,6 @@ func TestTexturesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if wrong > 0 {
-		t.Errorf("%d rows do not fit together", wrong)
+		t.Errorf("%d rows are inconsistent", wrong)
 	}
 }

@@ -43,7 +43,7 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	}
 
 	fresh := texture(ann.ID, skin.Classic, "b", true)
-	putErr := errors.New("no room")
+	putErr := errors.New("disk full")
 	ctx, cancel := context.WithCancel(t.Context())
 	kind := func(kind fault.Kind) error { return fault.New(kind, "") }
 	wantRejected("a duplicate", t.Context(), texture(bob.ID, skin.Classic, "a", true), core.Pricing{}, putOK, kind(fault.Duplicate))
@@ -51,7 +51,7 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	wantRejected("a byte too many", t.Context(), fresh, core.Pricing{Quotas: core.Quotas{TextureBytes: 199}}, putOK, kind(fault.Refused))
 	wantRejected("a full closet", t.Context(), fresh, core.Pricing{Quotas: core.Quotas{ClosetItems: 1}}, putOK, kind(fault.Refused))
 	wantRejected("a poor uploader", t.Context(), fresh, core.Pricing{Cost: 1}, putOK, kind(fault.ScoreTooLow))
-	wantRejected("nobody", t.Context(), texture(ann.ID+100, skin.Classic, "b", true), core.Pricing{}, putOK, kind(fault.Unauthenticated))
+	wantRejected("an unknown user", t.Context(), texture(ann.ID+100, skin.Classic, "b", true), core.Pricing{}, putOK, kind(fault.Unauthenticated))
 	wantRejected("a file that cannot be stored", t.Context(), fresh, core.Pricing{}, func(context.Context) error { return putErr }, putErr)
 	wantRejected("a deadline during the upload", ctx, fresh, core.Pricing{}, func(ctx context.Context) error { cancel(); return ctx.Err() }, context.Canceled)
 
