@@ -138,19 +138,19 @@ const queueChangeMails = `queued_mails AS (
 	)`
 
 // SetEmail changes a user's e-mail address.
-func (db *DB) SetEmail(ctx context.Context, proof core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
-	return setEmail(ctx, db.writes, proof, change)
+func (db *DB) SetEmail(ctx context.Context, credentials core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
+	return setEmail(ctx, db.writes, credentials, change)
 }
 
-func setEmail(ctx context.Context, q querier, proof core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
+func setEmail(ctx context.Context, q querier, credentials core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
 	rows, err := collect[struct {
 		core.User
 		Taken bool
 	}](ctx, q,
-		statement{deleteAttempt, []any{proof.AttemptID}},
-		statement{lockUserToDelete, []any{proof.ID}}, // FOR UPDATE, as for any change of a key column
+		statement{deleteAttempt, []any{credentials.AttemptID}},
+		statement{lockUserToDelete, []any{credentials.ID}}, // FOR UPDATE, as for any change of a key column
 		statement{lockEmail, []any{change.EmailKey}},
-		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Notify}},
+		statement{updateEmail, []any{credentials.ID, credentials.PasswordHash, change.Email, change.EmailKey, change.Notify}},
 	)
 	row, err := one(rows, failure("change an e-mail address", uniqueFault(err, errNameTaken)), core.ErrPasswordChanged)
 	if err == nil && row.Taken {
@@ -166,10 +166,10 @@ const insertAddress = `
 
 // QueueEmail queues a link that makes an address the user's. It reads no other account, so that
 // the response does not tell whether the address is in use.
-func (db *DB) QueueEmail(ctx context.Context, proof core.VerifiedCredentials, email, emailKey string) error {
+func (db *DB) QueueEmail(ctx context.Context, credentials core.VerifiedCredentials, email, emailKey string) error {
 	queued, err := collect[struct{ UID core.UserID }](ctx, db.writes,
-		statement{deleteAttempt, []any{proof.AttemptID}},
-		statement{insertAddress, []any{proof.ID, proof.PasswordHash, email, emailKey}},
+		statement{deleteAttempt, []any{credentials.AttemptID}},
+		statement{insertAddress, []any{credentials.ID, credentials.PasswordHash, email, emailKey}},
 	)
 	_, err = one(queued, failure("queue a change of address", err), core.ErrPasswordChanged)
 	return err
@@ -292,21 +292,21 @@ const deleteUser = `
 	RETURNING u.uid`
 
 // DeleteUser deletes a user with their players, private textures and closet.
-func (db *DB) DeleteUser(ctx context.Context, proof core.VerifiedCredentials) error {
-	if err := deleteUserOf(ctx, db.writes, proof); err != nil {
+func (db *DB) DeleteUser(ctx context.Context, credentials core.VerifiedCredentials) error {
+	if err := deleteUserOf(ctx, db.writes, credentials); err != nil {
 		return err
 	}
 	db.onChange()
 	return nil
 }
 
-func deleteUserOf(ctx context.Context, q querier, proof core.VerifiedCredentials) error {
+func deleteUserOf(ctx context.Context, q querier, credentials core.VerifiedCredentials) error {
 	deleted, err := collect[struct{ UID core.UserID }](ctx, q,
-		statement{deleteAttempt, []any{proof.AttemptID}},
-		statement{lockUserAndItemOwners, []any{proof.ID, 0}},
-		statement{lockTexturesOfUser, []any{proof.ID}},
-		statement{lockPlayersOfUser, []any{proof.ID}},
-		statement{deleteUser, []any{proof.ID, proof.PasswordHash}},
+		statement{deleteAttempt, []any{credentials.AttemptID}},
+		statement{lockUserAndItemOwners, []any{credentials.ID, 0}},
+		statement{lockTexturesOfUser, []any{credentials.ID}},
+		statement{lockPlayersOfUser, []any{credentials.ID}},
+		statement{deleteUser, []any{credentials.ID, credentials.PasswordHash}},
 	)
 	_, err = one(deleted, failure("delete a user", err), core.ErrPasswordChanged)
 	return err

@@ -32,8 +32,8 @@ func watchChanges(t *testing.T, db *postgres.DB) func(what string, want ...edgep
 	}
 }
 
-// proofFor returns the credentials of a user that addUser added.
-func proofFor(user core.User) core.VerifiedCredentials {
+// credentialsOf returns the credentials of a user that addUser added.
+func credentialsOf(user core.User) core.VerifiedCredentials {
 	return core.VerifiedCredentials{Credentials: core.Credentials{User: user, PasswordHash: "x"}}
 }
 
@@ -130,7 +130,7 @@ func TestAvatarLocksItsTexture(t *testing.T) {
 		set <- err
 	}()
 	other.waitBlocked(t, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(bob)) }()
+	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(bob)) }()
 	other.commitOnceBlocked(t, 2)
 	if err := <-set; err != nil {
 		t.Error(err)
@@ -162,7 +162,7 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, dress := range []struct {
+	for _, outfit := range []struct {
 		player core.Player
 		slots  core.TextureSlots
 	}{
@@ -171,7 +171,7 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 		{both, core.TextureSlots{Skin: &private.ID, Cape: &cape.ID}},
 		{bare, core.TextureSlots{Skin: &bobs.ID}},
 	} {
-		must(db.SetPlayerTextures(t.Context(), bob.ID, dress.player.ID, dress.slots))(t)
+		must(db.SetPlayerTextures(t.Context(), bob.ID, outfit.player.ID, outfit.slots))(t)
 	}
 	must(db.SetAvatar(t.Context(), ann.ID, private.ID))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private.ID))(t)
@@ -179,12 +179,12 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	db.OnChange(func() { calls++ })
 	wantKeys := watchChanges(t, db)
 
-	outdated := proofFor(ann)
+	outdated := credentialsOf(ann)
 	outdated.PasswordHash = "another"
 	wantKind(t, db.DeleteUser(t.Context(), outdated), fault.Unauthenticated)
 	wantKeys("a deletion with an outdated password")
 
-	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
+	if err := db.DeleteUser(t.Context(), credentialsOf(ann)); err != nil {
 		t.Fatal(err)
 	}
 	wantKeys("a deleted user", slices.Concat(
@@ -194,7 +194,7 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	if calls != 1 {
 		t.Errorf("onChange was called %d times; want once", calls)
 	}
-	wantKind(t, db.DeleteUser(t.Context(), proofFor(ann)), fault.Unauthenticated)
+	wantKind(t, db.DeleteUser(t.Context(), credentialsOf(ann)), fault.Unauthenticated)
 
 	// After the changes, edges read the new state.
 	answer := must(db.Mappings(t.Context(), []edgeproto.Key{
@@ -215,7 +215,7 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 
 // A deletion of a user waits for transactions that use the user's textures, and then sees their
 // players.
-func TestDeleteUserSeesConcurrentDressing(t *testing.T) {
+func TestDeleteUserSeesConcurrentSetTextures(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -226,7 +226,7 @@ func TestDeleteUserSeesConcurrentDressing(t *testing.T) {
 	other.exec(t, "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID)
 
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(ann)) }()
+	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(ann)) }()
 	other.commitOnceBlocked(t, 1)
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestDeleteUserSeesConcurrentDressing(t *testing.T) {
 
 // A deletion of a user waits for a transaction that clears a player's skin, and then does not
 // change that player.
-func TestDeleteUserSeesConcurrentUndressing(t *testing.T) {
+func TestDeleteUserSeesConcurrentClearing(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -252,7 +252,7 @@ func TestDeleteUserSeesConcurrentUndressing(t *testing.T) {
 	other.exec(t, "UPDATE players SET tid_skin = NULL WHERE pid = $1", alex.ID)
 
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(ann)) }()
+	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(ann)) }()
 	other.commitOnceBlocked(t, 1)
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestDeleteLocksTexturesBeforePlayers(t *testing.T) {
 	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", public.ID)
 
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(ann)) }()
+	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(ann)) }()
 	other.waitBlocked(t, 1)
 	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", steve.ID)
 	other.commitOnceBlocked(t, 1)
@@ -343,11 +343,11 @@ func TestSetEmailNeedsThePassword(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann := addUser(t, db, "ann")
-	outdated := proofFor(ann)
+	outdated := credentialsOf(ann)
 	outdated.PasswordHash = "another"
 	_, err := db.SetEmail(t.Context(), outdated, core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"})
 	wantKind(t, err, fault.Unauthenticated)
-	if got := must(db.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"}))(t); got.Email != "b@example.com" {
+	if got := must(db.SetEmail(t.Context(), credentialsOf(ann), core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"}))(t); got.Email != "b@example.com" {
 		t.Errorf("the address is %s", got.Email)
 	}
 }

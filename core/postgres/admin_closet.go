@@ -62,10 +62,10 @@ func (db *DB) runClosetAction(ctx context.Context, admin core.Actor, user core.U
 
 // AddClosetItemBy adds a texture to a user's closet.
 func (db *DB) AddClosetItemBy(
-	ctx context.Context, admin core.Actor, user core.UserID, texture core.TextureID, name string, terms core.Pricing,
+	ctx context.Context, admin core.Actor, user core.UserID, texture core.TextureID, name string, pricing core.Pricing,
 ) error {
 	return db.runClosetAction(ctx, admin, user, "closet.add", closetDetails{TID: texture, Name: name}, func(tx pgx.Tx) error {
-		return addClosetItem(ctx, tx, user, texture, name, terms)
+		return addClosetItem(ctx, tx, user, texture, name, pricing)
 	})
 }
 

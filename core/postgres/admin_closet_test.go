@@ -14,8 +14,8 @@ func TestAdminChangesCloset(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	public, private := r.texture(t, "public", true), r.texture(t, "private", false)
-	add := func(user core.UserID, tid core.TextureID, terms core.Pricing) error {
-		return r.db.AddClosetItemBy(t.Context(), r.by, user, tid, "N", terms)
+	add := func(user core.UserID, tid core.TextureID, pricing core.Pricing) error {
+		return r.db.AddClosetItemBy(t.Context(), r.by, user, tid, "N", pricing)
 	}
 	remove := func(user core.UserID, tid core.TextureID) error {
 		return r.db.RemoveClosetItemBy(t.Context(), r.by, user, tid)
@@ -64,7 +64,7 @@ func TestAdminChangesCloset(t *testing.T) {
 
 // Removing another user's private texture from a closet takes it off the players of the
 // closet's user, which is a change for edges.
-func TestAdminRemovalUndresses(t *testing.T) {
+func TestAdminRemovalClearsPlayers(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	private := r.texture(t, "private", false)

@@ -104,11 +104,11 @@ func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Actor, owner,
 	if to != 0 {
 		ownerIDs = append(ownerIDs, to)
 	}
-	after, users, err := authorise(ctx, tx, *admin, ownerIDs...)
+	current, users, err := authorise(ctx, tx, *admin, ownerIDs...)
 	if err != nil {
 		return err
 	}
-	*admin = after
+	*admin = current
 	for _, uid := range ownerIDs {
 		user, ok := users[uid]
 		switch {
@@ -117,7 +117,7 @@ func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Actor, owner,
 		case !ok:
 			return noUser(uid)
 		}
-		if err := after.CanModerateContentOf(user); err != nil {
+		if err := current.CanModerateContentOf(user); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (db *DB) SetPlayerTexturesBy(ctx context.Context, admin core.Actor, player 
 		slots:       slots,
 		loggedValue: outfitOf,
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
-			return dress(ctx, tx, before.Owner, player, slots, "the owner's closet")
+			return applyTextures(ctx, tx, before.Owner, player, slots, "the owner's closet")
 		},
 	})
 }
@@ -197,7 +197,7 @@ func (db *DB) ClearPlayerTexturesBy(ctx context.Context, admin core.Actor, playe
 		action:      "player.undress",
 		loggedValue: outfitOf,
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
-			return changePlayer(ctx, tx, "undress a player", undressPlayer, before.Owner, player, skin, cape)
+			return changePlayer(ctx, tx, "clear the textures of a player", clearPlayerTextures, before.Owner, player, skin, cape)
 		},
 	})
 }

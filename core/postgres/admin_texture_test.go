@@ -15,30 +15,30 @@ import (
 func TestDeleteTextureBy(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
-	doomed := r.texture(t, "doomed", true)
-	report := r.report(t, r.bob, doomed)
+	target := r.texture(t, "target", true)
+	report := r.report(t, r.bob, target)
 	f := func(tid core.TextureID, want fault.Kind) {
 		t.Helper()
 		wantKind(t, r.db.DeleteTextureBy(t.Context(), r.by, tid), want)
 	}
 	r.permit(t, r.ann, core.SuperAdministrator)
-	f(doomed.ID, fault.Forbidden)
+	f(target.ID, fault.Forbidden)
 	r.permit(t, r.ann, core.Normal)
-	f(doomed.ID+100, fault.NotFound)
+	f(target.ID+100, fault.NotFound)
 	wantKeys := watchChanges(t, r.db)
-	if err := r.db.DeleteTextureBy(t.Context(), r.by, doomed.ID); err != nil {
+	if err := r.db.DeleteTextureBy(t.Context(), r.by, target.ID); err != nil {
 		t.Fatal(err)
 	}
-	wantKeys("the deletion", textureKeys(doomed)...)
-	f(doomed.ID, fault.NotFound)
+	wantKeys("the deletion", textureKeys(target)...)
+	f(target.ID, fault.NotFound)
 	if got := r.list(t, ""); got[0].State != core.ReportDeleted || len(unread(t, r.db, r.bob.ID)) != 1 {
 		t.Errorf("the reports are %+v; want it settled, and the reporter notified", got)
 	}
-	r.wantAuditEntries(t, fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, report, r.ann.ID))
+	r.wantAuditEntries(t, fmt.Sprintf(`texture.delete texture:%d {"name": "target", "reports": [%d], "uploader": %d}`, target.ID, report, r.ann.ID))
 
 	// A texture without an uploader, and the administrator's own.
 	orphan := addTexture(t, r.db, texture(r.cid.ID, skin.Classic, "orphan", true))
-	if err := r.db.DeleteUser(t.Context(), proofFor(r.cid)); err != nil {
+	if err := r.db.DeleteUser(t.Context(), credentialsOf(r.cid)); err != nil {
 		t.Fatal(err)
 	}
 	own := addTexture(t, r.db, texture(r.boss.ID, skin.Classic, "own", true))
@@ -130,9 +130,9 @@ func TestTextureActionsLockUsersInOrder(t *testing.T) {
 		}
 		return err
 	})
-	keepers := must(db.AddTexture(t.Context(), texture(itemOwner.ID, skin.Classic, "keeper's", true), core.Pricing{}, putOK))(t).ID
+	ownTexture := must(db.AddTexture(t.Context(), texture(itemOwner.ID, skin.Classic, "keeper's", true), core.Pricing{}, putOK))(t).ID
 	act("liked", func(core.TextureID) error {
-		return db.AddClosetItemBy(t.Context(), admin, actor.ID, keepers, "N", core.Pricing{Reward: 1})
+		return db.AddClosetItemBy(t.Context(), admin, actor.ID, ownTexture, "N", core.Pricing{Reward: 1})
 	})
 	act("deleted with the uploader", func(tid core.TextureID) error {
 		conn := postgrestest.Conn(t, address)

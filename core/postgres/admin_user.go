@@ -147,10 +147,10 @@ func (db *DB) SetScoreBy(ctx context.Context, admin core.Actor, user core.UserID
 }
 
 // setScore sets the score of a locked user.
-func setScore(ctx context.Context, tx pgx.Tx, before core.User, score int64) (core.User, error) {
-	err := charge(ctx, tx, before.ID, before.Score-score, "administrator", "")
-	before.Score = score
-	return before, err
+func setScore(ctx context.Context, tx pgx.Tx, user core.User, score int64) (core.User, error) {
+	err := charge(ctx, tx, user.ID, user.Score-score, "administrator", "")
+	user.Score = score
+	return user, err
 }
 
 // SetPermissionBy sets a user's permission.

@@ -73,15 +73,15 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	a := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
 	expect("an upload", edgeproto.TIDKey(int64(a.ID)), edgeproto.HashKey(a.Hash))
 	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
-	expect("a dressed player", pid, edgeproto.NameKey("Alex"), uuid)
+	expect("applied textures", pid, edgeproto.NameKey("Alex"), uuid)
 	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
-	expect("a player dressed in the same")
+	expect("the same textures again")
 	if _, err := db.ClearPlayerTextures(t.Context(), bob.ID, steve.ID, true, true); err == nil {
 		t.Fatal("another user's player is changed")
 	}
 	expect("a refusal")
 	must(db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, true))(t)
-	expect("an undressed player", pid, edgeproto.NameKey("Alex"), uuid)
+	expect("cleared textures", pid, edgeproto.NameKey("Alex"), uuid)
 	if err := db.DeletePlayer(t.Context(), ann.ID, steve.ID); err != nil {
 		t.Fatal(err)
 	}

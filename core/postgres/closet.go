@@ -48,10 +48,10 @@ type closetRow struct {
 }
 
 // Closet lists items of a closet.
-func (db *DB) Closet(ctx context.Context, ticket core.VerifiedToken, query core.ClosetQuery) (core.ClosetPage, error) {
-	user := ticket.Token.User
+func (db *DB) Closet(ctx context.Context, token core.VerifiedToken, query core.ClosetQuery) (core.ClosetPage, error) {
+	user := token.Token.User
 	return db.closetPage(ctx, user, func() ([]closetRow, error) {
-		return readWithSession[closetRow](ctx, db, ticket, closetStatement(user, query))
+		return readWithSession[closetRow](ctx, db, token, closetStatement(user, query))
 	})
 }
 
@@ -144,18 +144,18 @@ const (
 )
 
 // AddClosetItem adds a texture to a closet.
-func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, terms core.Pricing) error {
-	return addClosetItem(ctx, db.writes, user, texture, name, terms)
+func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, pricing core.Pricing) error {
+	return addClosetItem(ctx, db.writes, user, texture, name, pricing)
 }
 
-func addClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID, name string, terms core.Pricing) error {
-	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund, casefold.Key(name)}
+func addClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID, name string, pricing core.Pricing) error {
+	args := []any{user, texture, name, pricing.Quotas.ClosetItems, pricing.Cost, pricing.Refund, casefold.Key(name)}
 	lock, add := statement{lockUser, []any{user}}, statement{insertClosetItem + addLike + selectViolation, args}
-	if terms.Reward > 0 {
+	if pricing.Reward > 0 {
 		lock = statement{lockUsersAndUploader, []any{[]core.UserID{user}, texture}}
 	}
-	if !terms.Free() {
-		add = statement{insertClosetItem + addRewardedLike + selectViolation, append(args, terms.Reward)}
+	if !pricing.Free() {
+		add = statement{insertClosetItem + addRewardedLike + selectViolation, append(args, pricing.Reward)}
 	}
 	results, err := collect[struct{ Violation string }](ctx, q, lock, statement{lockTexture, []any{texture}}, add)
 	switch {
@@ -172,16 +172,16 @@ func addClosetItem(ctx context.Context, q querier, user core.UserID, texture cor
 	case "duplicate":
 		return duplicateFault("tid", "This texture is in the closet already.")
 	case "quota":
-		return closetFull(terms)
+		return closetFull(pricing)
 	case "score":
-		return core.ErrScoreTooLow(terms.Cost)
+		return core.ErrScoreTooLow(pricing.Cost)
 	default:
 		return nil
 	}
 }
 
-func closetFull(terms core.Pricing) error {
-	return fault.New(fault.Refused, "The closet has %d items already, and may have no more.", terms.Quotas.ClosetItems)
+func closetFull(pricing core.Pricing) error {
+	return fault.New(fault.Refused, "The closet has %d items already, and may have no more.", pricing.Quotas.ClosetItems)
 }
 
 func noTexture(tid core.TextureID) error {

@@ -13,7 +13,7 @@ import (
 )
 
 // Changes of a closet name players that lose a texture, and nothing else.
-func TestClosetChangesNameUndressedPlayers(t *testing.T) {
+func TestClosetChangesNameClearedPlayers(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -41,7 +41,7 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	must(db.SetPlayerTextures(t.Context(), ann.ID, first.ID, core.TextureSlots{Skin: &private}))(t)
 	must(db.SetPlayerTextures(t.Context(), ann.ID, second.ID, core.TextureSlots{Skin: &private}))(t)
 	must(db.SetPlayerTextures(t.Context(), ann.ID, bare.ID, core.TextureSlots{Skin: &public}))(t)
-	wantKeys("dressing", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
+	wantKeys("applied textures", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
 	must(db.SetAvatar(t.Context(), ann.ID, public))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private))(t)
 	wantKeys("avatars", edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID)))
@@ -72,7 +72,7 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 }
 
 // A texture that is applied while it is removed from the closet is taken off, or not applied.
-func TestRemoveItemWaitsForDressing(t *testing.T) {
+func TestRemoveItemWaitsForSetTextures(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -87,15 +87,15 @@ func TestRemoveItemWaitsForDressing(t *testing.T) {
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // which blocks the request
 
-	dressed, removed := make(chan error, 1), make(chan error, 1)
+	applied, removed := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &private})
-		dressed <- err
+		applied <- err
 	}()
 	other.waitBlocked(t, 1)
 	go func() { removed <- db.RemoveClosetItem(t.Context(), ann.ID, private) }()
 	other.commitOnceBlocked(t, 2)
-	if err := <-dressed; err != nil {
+	if err := <-applied; err != nil {
 		t.Error(err)
 	}
 	if err := <-removed; err != nil {
@@ -146,14 +146,14 @@ func TestClosetItemsAtOnce(t *testing.T) {
 	for i := range 10 {
 		tids = append(tids, addTexture(t, db, texture(bob.ID, skin.Classic, string(rune('a'+i)), true)).ID)
 	}
-	f := func(terms core.Pricing, refusal fault.Kind) {
+	f := func(pricing core.Pricing, refusal fault.Kind) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(), "UPDATE users SET score = 20 WHERE uid = $1", ann.ID); err != nil {
 			t.Fatal(err)
 		}
 		outcomes := make(chan error, len(tids))
 		for _, tid := range tids {
-			go func() { outcomes <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", terms) }()
+			go func() { outcomes <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", pricing) }()
 		}
 		if got := countKinds(t, outcomes); got[nil] != 4 || got[refusal] != 6 {
 			t.Errorf("10 additions with a limit of 4: %v; want 4 successes and 6 faults", got)
@@ -162,7 +162,7 @@ func TestClosetItemsAtOnce(t *testing.T) {
 		if err := conn.QueryRow(t.Context(), "SELECT count(*), min(score) FROM closet_items JOIN users USING (uid) WHERE uid = $1", ann.ID).Scan(&items, &score); err != nil {
 			t.Fatal(err)
 		}
-		if want := 20 - 4*int(terms.Cost); items != 4 || score != want {
+		if want := 20 - 4*int(pricing.Cost); items != 4 || score != want {
 			t.Errorf("%d items and a score of %d; want 4 and %d", items, score, want)
 		}
 		for _, tid := range tids {

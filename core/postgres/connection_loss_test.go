@@ -119,13 +119,13 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 func TestRecoversAfterNetworkCut(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	type asker struct {
+	type workload struct {
 		name  string
 		bound time.Duration // look-ups also have a shorter one of their own
 		kind  fault.Kind    // of the error after that
-		ask   func(ctx context.Context, db *postgres.DB) error
+		run   func(ctx context.Context, db *postgres.DB) error
 	}
-	clients := []asker{
+	workloads := []workload{
 		{"look-ups", 10 * time.Second, fault.Unavailable, func(ctx context.Context, db *postgres.DB) error {
 			_, err := db.Mappings(ctx, []edgeproto.Key{"tid:1"})
 			return err
@@ -154,22 +154,22 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 			t.Parallel()
 			db, proxy := openBehindProxy(t)
 			connections := must(db.AcquireAll(t.Context()))(t)
-			ask := func(a asker) (took time.Duration, err error) {
-				ctx, cancel := context.WithTimeout(t.Context(), a.bound)
+			run := func(w workload) (took time.Duration, err error) {
+				ctx, cancel := context.WithTimeout(t.Context(), w.bound)
 				defer cancel()
 				began := time.Now()
-				err = a.ask(ctx, db)
+				err = w.run(ctx, db)
 				return time.Since(began), err
 			}
 
 			proxy.cut()
 			for range test.times {
 				var done sync.WaitGroup
-				for _, a := range clients {
+				for _, w := range workloads {
 					for range connections {
 						done.Go(func() {
-							if took, err := ask(a); err == nil || fault.KindOf(err) != a.kind || took > 3*time.Second {
-								t.Errorf("%s during the cut: %v, after %v; want %v within two seconds", a.name, err, took, a.kind)
+							if took, err := run(w); err == nil || fault.KindOf(err) != w.kind || took > 3*time.Second {
+								t.Errorf("%s during the cut: %v, after %v; want %v within two seconds", w.name, err, took, w.kind)
 							}
 						})
 					}
@@ -180,15 +180,15 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 			proxy.restore()
 			restored := time.Now()
 			var done sync.WaitGroup
-			for _, a := range clients {
+			for _, w := range workloads {
 				done.Go(func() {
-					_, err := ask(a)
+					_, err := run(w)
 					for err != nil && time.Since(restored) < time.Minute {
-						_, err = ask(a)
+						_, err = run(w)
 					}
 					took := time.Since(restored)
-					if t.Logf("%s work %v after the network was restored", a.name, took); err != nil || took > 4*time.Second {
-						t.Errorf("%s work %v after the network was restored, %v; want at most four seconds", a.name, took, err)
+					if t.Logf("%s work %v after the network was restored", w.name, took); err != nil || took > 4*time.Second {
+						t.Errorf("%s work %v after the network was restored, %v; want at most four seconds", w.name, took, err)
 					}
 				})
 			}

@@ -58,35 +58,35 @@ func (db *DB) newList(user core.User, query core.LibraryQuery) *list {
 // whichever should cost less by the share of rows that matched. The planner does not choose: it
 // has no usable statistics of words, of one uploader's textures, or of both together.
 func (db *DB) FindTextures(ctx context.Context, user core.User, query core.LibraryQuery) (core.Page[core.Texture], error) {
-	var found core.Page[core.Texture]
+	var page core.Page[core.Texture]
 	err := db.lists.do(ctx, func() (err error) {
-		found, err = db.findTextures(ctx, db.newList(user, query))
+		page, err = db.findTextures(ctx, db.newList(user, query))
 		return err
 	})
-	return found, failure("list textures", err)
+	return page, failure("list textures", err)
 }
 
-func (db *DB) findTextures(ctx context.Context, l *list) (found core.Page[core.Texture], err error) {
+func (db *DB) findTextures(ctx context.Context, l *list) (page core.Page[core.Texture], err error) {
 	if l.key != "" {
 		if err := db.fillForSearch(ctx, textureKeys); err != nil {
-			return found, err
+			return page, err
 		}
 	}
 	result, err := db.runListQuery(ctx, l.walk(l.firstRows()))
 	if err != nil {
-		return found, err
+		return page, err
 	}
 	l.add(result, true)
 	if !l.isDone() {
 		siteResult := result
 		if l.query.Uploader != nil {
 			if siteResult, err = db.runListQuery(ctx, l.sample()); err != nil {
-				return found, err
+				return page, err
 			}
 		}
 		if rows := l.furtherRows(result, siteResult); rows > 0 {
 			if result, err = db.runListQuery(ctx, l.walk(rows)); err != nil {
-				return found, err
+				return page, err
 			}
 			l.add(result, true)
 		}
@@ -94,15 +94,15 @@ func (db *DB) findTextures(ctx context.Context, l *list) (found core.Page[core.T
 	if !l.isDone() {
 		result, err := db.runListQuery(ctx, l.search())
 		if err != nil {
-			return found, err
+			return page, err
 		}
 		l.add(result, false)
 	}
-	found.Total, found.More = min(l.total, l.maxCounted-1), l.total >= l.maxCounted
+	page.Total, page.More = min(l.total, l.maxCounted-1), l.total >= l.maxCounted
 	if len(l.tids) > 0 {
-		found.Items, err = db.visibleTextures(ctx, l.user, l.tids)
+		page.Items, err = db.visibleTextures(ctx, l.user, l.tids)
 	}
-	return found, err
+	return page, err
 }
 
 // listQuery is a statement that may return the page or the total.
@@ -214,10 +214,10 @@ func (l *list) visible(f *filter, uploader string) (parts []visibleSet) {
 	of := func(user core.UserID) string { return uploader + " = " + f.argument(user) + " AND " }
 	public, private := visibleSet{where: "public"}, visibleSet{} // an empty condition: no such set
 	isAdministrator := l.user.Permission >= core.Administrator
-	if wanted := l.query.Uploader; wanted != nil {
-		public = visibleSet{true, of(*wanted) + "public"}
-		if isAdministrator || l.user.ID != 0 && *wanted == l.user.ID {
-			private = visibleSet{true, of(*wanted) + "NOT public"}
+	if uploaderID := l.query.Uploader; uploaderID != nil {
+		public = visibleSet{true, of(*uploaderID) + "public"}
+		if isAdministrator || l.user.ID != 0 && *uploaderID == l.user.ID {
+			private = visibleSet{true, of(*uploaderID) + "NOT public"}
 		}
 	} else if isAdministrator {
 		private.where = "NOT public"
@@ -285,14 +285,14 @@ func (l *list) sample() listQuery {
 // walk scans up to so many rows in the order of the list. The result is cut if it has as many.
 func (l *list) walk(rows int) listQuery {
 	var f filter
-	o, limit, wanted := l.order(), f.argument(rows), "true"
+	o, limit, condition := l.order(), f.argument(rows), "true"
 	if l.key != "" {
-		wanted = "strpos(name_key, " + f.argument(l.key) + ") > 0"
+		condition = "strpos(name_key, " + f.argument(l.key) + ") > 0"
 	}
 	sql := `
 	SELECT count(*) AS scanned, count(*) FILTER (WHERE matches) AS matched, count(*) = ` + limit + ` AS truncated,
 		coalesce((array_agg(tid) FILTER (WHERE matches))[` + f.argument(l.from+1) + `:` + f.argument(l.to) + `], '{}') AS tids, ` + siteTextures + ` AS site_textures
-	FROM (SELECT tid, ` + wanted + ` AS matches FROM ` + o.union(l.visible(&f, o.uploader), limit) + ` scanned) tested`
+	FROM (SELECT tid, ` + condition + ` AS matches FROM ` + o.union(l.visible(&f, o.uploader), limit) + ` scanned) tested`
 	return listQuery{statement{sql, f.args}, []string{"enable_bitmapscan", "enable_sort", "enable_incremental_sort"}}
 }
 

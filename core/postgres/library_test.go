@@ -146,7 +146,7 @@ func TestLikesAreCopied(t *testing.T) {
 	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
 	f("one that becomes private", 1)
 	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t)
-	do(t, db.DeleteUser(t.Context(), proofFor(ann)))
+	do(t, db.DeleteUser(t.Context(), credentialsOf(ann)))
 	f("the end of its uploader", 1)
 	do(t, db.DeleteTexture(t.Context(), x.ID))
 	f("a deletion", 0)

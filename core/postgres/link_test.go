@@ -212,11 +212,11 @@ func TestLinksAreVoided(t *testing.T) {
 		}
 	}
 	f("another address", func() error {
-		_, err := l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: "cat@example.com", EmailKey: "cat@example.com"})
+		_, err := l.SetEmail(t.Context(), credentialsOf(ann), core.EmailChange{Email: "cat@example.com", EmailKey: "cat@example.com"})
 		return err
 	})
 	f("another case", func() error {
-		_, err := l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: "Ann@example.com", EmailKey: "ann@example.com"})
+		_, err := l.SetEmail(t.Context(), credentialsOf(ann), core.EmailChange{Email: "Ann@example.com", EmailKey: "ann@example.com"})
 		return err
 	})
 	f("another password", func() error { return l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, NewHash: "y"}) })
@@ -224,7 +224,7 @@ func TestLinksAreVoided(t *testing.T) {
 		return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", homeNetwork, l.now)
 	})
 	f("the account is deleted", func() error {
-		if err := l.DeleteUser(t.Context(), proofFor(ann)); err != nil {
+		if err := l.DeleteUser(t.Context(), credentialsOf(ann)); err != nil {
 			return err
 		}
 		ann = addUser(t, l.DB, "ann") // a new user with the same name
@@ -266,7 +266,7 @@ func TestLinkToAnotherAddress(t *testing.T) {
 	queued := l.claim(t)
 	_, err = l.PrepareMail(t.Context(), core.MailParams{Mail: queued[0], EmailHash: sha256.Sum256([]byte("new@example.com")), Now: l.now, Expires: l.now.Add(time.Hour)})
 	wantKind(t, err, fault.NotFound)
-	wantKind(t, l.QueueEmail(t.Context(), proofFor(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
+	wantKind(t, l.QueueEmail(t.Context(), credentialsOf(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
 }
 
 // A reset ends all sessions of the user, and no others.
@@ -434,7 +434,7 @@ func TestSetEmailQueuesMails(t *testing.T) {
 	addUser(t, l.DB, "ben")
 	f := func(email string, tell bool, want int) {
 		t.Helper()
-		_, _ = l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: email, EmailKey: casefold.Key(email), Notify: tell})
+		_, _ = l.SetEmail(t.Context(), credentialsOf(ann), core.EmailChange{Email: email, EmailKey: casefold.Key(email), Notify: tell})
 		if n := l.count(t, "SELECT count(*) FROM mails"); n != want {
 			t.Errorf("after a change to %s there are %d mails; want %d", email, n, want)
 		}

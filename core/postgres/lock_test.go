@@ -121,7 +121,7 @@ func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
 
 // A private texture that is removed from the closet while a request to apply it waits is not
 // applied.
-func TestDressAfterWaitingLooksAgain(t *testing.T) {
+func TestSetTexturesAfterWaitingChecksAgain(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -136,17 +136,17 @@ func TestDressAfterWaitingLooksAgain(t *testing.T) {
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE textures SET likes = likes - 1 WHERE tid = $1", gift)
 	other.exec(t, "DELETE FROM closet_items WHERE uid = $1", ann.ID)
-	dressed := make(chan error, 1)
+	applied := make(chan error, 1)
 	go func() {
 		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &gift})
-		dressed <- err
+		applied <- err
 	}()
 	other.commitOnceBlocked(t, 1)
-	wantKind(t, <-dressed, fault.Forbidden)
+	wantKind(t, <-applied, fault.Forbidden)
 }
 
 // A request that waits to change one slot keeps a concurrent change of the other.
-func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
+func TestSetTexturesAfterWaitingKeepsOtherSlot(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
@@ -156,13 +156,13 @@ func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE players SET tid_cape = $2 WHERE pid = $1", steve.ID, cape)
 
-	dressed := make(chan error, 1)
+	applied := make(chan error, 1)
 	go func() {
 		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid})
-		dressed <- err
+		applied <- err
 	}()
 	other.commitOnceBlocked(t, 1)
-	if err := <-dressed; err != nil {
+	if err := <-applied; err != nil {
 		t.Fatal(err)
 	}
 	if got := playersOf(t, db, ann.ID)[0]; got.Skin != tid || got.Cape != cape {
@@ -172,7 +172,7 @@ func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
 
 // Applying textures locks them until the commit: a request that makes one private waits, and
 // then finds the player.
-func TestDressLocksItsTextures(t *testing.T) {
+func TestSetTexturesLocksTextures(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -181,10 +181,10 @@ func TestDressLocksItsTextures(t *testing.T) {
 
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // which blocks the request
-	dressed := make(chan error, 1)
+	applied := make(chan error, 1)
 	go func() {
 		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid})
-		dressed <- err
+		applied <- err
 	}()
 	other.waitBlocked(t, 1)
 	var free int
@@ -197,7 +197,7 @@ func TestDressLocksItsTextures(t *testing.T) {
 		t.Error("the texture can be changed while a request is about to apply it")
 	}
 	other.commitOnceBlocked(t, 1)
-	if err := <-dressed; err != nil {
+	if err := <-applied; err != nil {
 		t.Error(err)
 	}
 }
@@ -214,7 +214,7 @@ func TestRefreshesWaitForEachOther(t *testing.T) {
 	successors := make(chan core.Token, 4)
 	for range cap(successors) {
 		go func() {
-			successor, _, err := db.RefreshSession(t.Context(), s.ticket(first), s.token(first.Session))
+			successor, _, err := db.RefreshSession(t.Context(), s.verified(first), s.token(first.Session))
 			if err != nil {
 				t.Error(err)
 			}
@@ -356,7 +356,7 @@ func TestBannedRefreshChangesNothing(t *testing.T) {
 	}
 
 	ban(core.Banned)
-	if _, permission, err := db.RefreshSession(t.Context(), s.ticket(token), s.token(token.Session)); err != nil || permission != core.Banned {
+	if _, permission, err := db.RefreshSession(t.Context(), s.verified(token), s.token(token.Session)); err != nil || permission != core.Banned {
 		t.Errorf("refresh of the banned: permission %d, %v", permission, err)
 	}
 	ban(core.Normal)
@@ -388,9 +388,9 @@ func TestLoginWithAPasswordThatChangedMeanwhile(t *testing.T) {
 func TestFailedLoginKeepsSessions(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
-	lives := s.open(t)
+	existing := s.open(t)
 	wantKind(t, s.db.OpenSession(t.Context(), s.session(s.token([16]byte{7}), "another hash", 1)), fault.Unauthenticated)
-	if !s.isValid(t, lives) {
+	if !s.isValid(t, existing) {
 		t.Error("the session that was there is ended")
 	}
 }

@@ -109,11 +109,11 @@ func networkLock(network netip.Prefix) int32 {
 	return int32(lock)
 }
 
-const settleAttempt = `UPDATE login_failures SET settled = true WHERE id = $1`
+const failAttempt = `UPDATE login_failures SET settled = true WHERE id = $1`
 
 // FailAttempt marks an attempt as failed.
 func (db *DB) FailAttempt(ctx context.Context, attempt int64) error {
-	_, err := db.writes.Exec(ctx, settleAttempt, attempt)
+	_, err := db.writes.Exec(ctx, failAttempt, attempt)
 	return failure("settle an attempt to log in", err)
 }
 
@@ -128,8 +128,8 @@ func (db *DB) CancelAttempt(ctx context.Context, attempt int64) error {
 const updateHash = `UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2`
 
 // Rehash replaces the hash of a password, unless it changed meanwhile.
-func (db *DB) Rehash(ctx context.Context, user core.UserID, old, fresh string) error {
-	_, err := db.writes.Exec(ctx, updateHash, user, old, fresh)
+func (db *DB) Rehash(ctx context.Context, user core.UserID, oldHash, newHash string) error {
+	_, err := db.writes.Exec(ctx, updateHash, user, oldHash, newHash)
 	return failure("replace a password hash", err)
 }
 

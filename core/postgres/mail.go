@@ -80,10 +80,10 @@ const prepareMail = `
 
 // PrepareMail returns the recipient of a mail, and stores its token. The fault is NotFound if
 // the mail is void or over the limit.
-func (db *DB) PrepareMail(ctx context.Context, o core.MailParams) (core.PreparedMail, error) {
+func (db *DB) PrepareMail(ctx context.Context, params core.MailParams) (core.PreparedMail, error) {
 	rows, err := collect[core.PreparedMail](ctx, db.writes,
-		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(o.EmailHash[:]))}},
-		statement{prepareMail, []any{o.Mail.ID, o.EmailHash[:], o.Token[:], o.Now, o.Expires, o.PerHour}},
+		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(params.EmailHash[:]))}},
+		statement{prepareMail, []any{params.Mail.ID, params.EmailHash[:], params.Token[:], params.Now, params.Expires, params.PerHour}},
 	)
 	return one(rows, failure("open a mail", err), fault.New(fault.NotFound, "This mail is void."))
 }

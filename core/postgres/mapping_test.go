@@ -27,7 +27,7 @@ func TestMappingsModified(t *testing.T) {
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	own := addTexture(t, db, texture(ann.ID, skin.Classic, "own", true))
 	lent := addTexture(t, db, texture(bob.ID, skin.Classic, "lent", true))
-	doomed := addTexture(t, db, texture(bob.ID, skin.Cape, "doomed", true))
+	target := addTexture(t, db, texture(bob.ID, skin.Cape, "target", true))
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	uuid := edgeproto.UUIDKey(steve.UUID.String())
 
@@ -55,8 +55,8 @@ func TestMappingsModified(t *testing.T) {
 			t.Errorf("%s: the date is %d; want that of the change, %d or later", name, got, began)
 		}
 	}
-	changes("dressed", func() error {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &own.ID, Cape: &doomed.ID})
+	changes("textures applied", func() error {
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &own.ID, Cape: &target.ID})
 		return err
 	})
 	changes("renamed", func() error {
@@ -68,12 +68,12 @@ func TestMappingsModified(t *testing.T) {
 		_, err := db.ChangeTexture(t.Context(), own.ID, retype, core.Scores{})
 		return err
 	})
-	changes("the cape deleted", func() error { return db.DeleteTexture(t.Context(), doomed.ID) })
-	changes("undressed", func() error {
+	changes("the cape deleted", func() error { return db.DeleteTexture(t.Context(), target.ID) })
+	changes("textures cleared", func() error {
 		_, err := db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, false)
 		return err
 	})
-	changes("dressed in another's", func() error {
+	changes("another's texture applied", func() error {
 		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &lent.ID})
 		return err
 	})
@@ -152,9 +152,9 @@ func TestMostLiked(t *testing.T) {
 	want(10)
 
 	ann, bob, eve := addUser(t, db, "ann"), addUser(t, db, "bob"), addUser(t, db, "eve")
-	like := func(who core.User, texture core.Texture) {
+	like := func(user core.User, texture core.Texture) {
 		t.Helper()
-		if err := db.AddClosetItem(t.Context(), who.ID, texture.ID, "N", core.Pricing{}); err != nil {
+		if err := db.AddClosetItem(t.Context(), user.ID, texture.ID, "N", core.Pricing{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,8 +27,8 @@ const selectUnread = `
 	ORDER BY mid DESC`
 
 // Unread lists unread notifications.
-func (db *DB) Unread(ctx context.Context, ticket core.VerifiedToken) ([]core.UnreadNotification, error) {
-	return readWithSession[core.UnreadNotification](ctx, db, ticket, statement{selectUnread, []any{ticket.Token.User}})
+func (db *DB) Unread(ctx context.Context, token core.VerifiedToken) ([]core.UnreadNotification, error) {
+	return readWithSession[core.UnreadNotification](ctx, db, token, statement{selectUnread, []any{token.Token.User}})
 }
 
 // readNotification also returns a broadcast that the user has read before, but that is no
@@ -125,13 +125,13 @@ func (db *DB) Announce(ctx context.Context, admin core.Actor, to core.Recipients
 	return count, err
 }
 
-const selectNotified = `
+const selectHasNotifications = `
 	SELECT EXISTS (SELECT FROM notifications WHERE uid = $1)
 		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + inAudience + `) AS notified`
 
 // HasNotifications reports whether a user has any notification, read or not.
 func (db *DB) HasNotifications(ctx context.Context, user core.UserID) (bool, error) {
-	rows, err := collect[struct{ Notified bool }](ctx, db.reads, statement{selectNotified, []any{user}})
+	rows, err := collect[struct{ Notified bool }](ctx, db.reads, statement{selectHasNotifications, []any{user}})
 	return len(rows) > 0 && rows[0].Notified, failure("look for notifications", err)
 }
 

@@ -49,7 +49,7 @@ func TestNotify(t *testing.T) {
 	expect(2, 1) // a broadcast is one row
 
 	// A message is deleted with its only receiver.
-	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
+	if err := db.DeleteUser(t.Context(), credentialsOf(ann)); err != nil {
 		t.Fatal(err)
 	}
 	expect(1, 0)
@@ -74,7 +74,7 @@ func titles(t *testing.T, db *postgres.DB, user core.UserID) []string {
 func unread(t *testing.T, db *postgres.DB, user core.UserID) []core.UnreadNotification {
 	t.Helper()
 	s := &sessionTest{db: db, user: core.User{ID: user}, now: time.Now().UTC().Truncate(time.Second)}
-	return must(db.Unread(t.Context(), s.ticket(s.open(t))))(t)
+	return must(db.Unread(t.Context(), s.verified(s.open(t))))(t)
 }
 
 // A broadcast is addressed to the users that existed when it was sent; one for normal users, to
@@ -138,7 +138,7 @@ func TestBroadcast(t *testing.T) {
 
 	// The read marks of a user are deleted with the user.
 	must(db.ReadNotification(t.Context(), bob.ID, all))(t)
-	if err := db.DeleteUser(t.Context(), proofFor(bob)); err != nil {
+	if err := db.DeleteUser(t.Context(), credentialsOf(bob)); err != nil {
 		t.Fatal(err)
 	}
 	f(ann, "Two", "All")

@@ -18,8 +18,8 @@ const playerKeys = `ARRAY['pid:' || pid, 'name:' || name_key, 'uuid:' || uuid]`
 const selectPlayers = `SELECT ` + playerColumns + ` FROM players WHERE uid = $1 ORDER BY pid`
 
 // Players lists the players of a session's user by pid.
-func (db *DB) Players(ctx context.Context, ticket core.VerifiedToken) ([]core.Player, error) {
-	return readWithSession[core.Player](ctx, db, ticket, statement{selectPlayers, []any{ticket.Token.User}})
+func (db *DB) Players(ctx context.Context, token core.VerifiedToken) ([]core.Player, error) {
+	return readWithSession[core.Player](ctx, db, token, statement{selectPlayers, []any{token.Token.User}})
 }
 
 const (
@@ -48,23 +48,23 @@ const (
 )
 
 // CreatePlayer adds a player.
-func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, terms core.Pricing) (core.Player, error) {
-	maxPlayers := terms.Quotas.Players
+func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, pricing core.Pricing) (core.Player, error) {
+	maxPlayers := pricing.Quotas.Players
 	sql := insertPaidPlayer + selectInsertedPlayer
-	if terms.Free() {
+	if pricing.Free() {
 		sql = insertPlayer + selectInsertedPlayer
 	}
 	scores, players, err := withUserLock[struct {
 		core.Player
 		Taken bool
-	}](ctx, db, owner, statement{lockName, []any{player.Key}}, statement{sql, []any{owner, player.Name, player.Key, maxPlayers, terms.Cost, terms.Refund}})
+	}](ctx, db, owner, statement{lockName, []any{player.Key}}, statement{sql, []any{owner, player.Name, player.Key, maxPlayers, pricing.Cost, pricing.Refund}})
 	switch {
 	case err != nil:
 		return core.Player{}, failure("add a player", uniqueFault(err, errNameTaken))
 	case len(scores) == 0:
 		return core.Player{}, core.ErrSignedOut
-	case len(players) == 0 && scores[0] < terms.Cost:
-		return core.Player{}, core.ErrScoreTooLow(terms.Cost)
+	case len(players) == 0 && scores[0] < pricing.Cost:
+		return core.Player{}, core.ErrScoreTooLow(pricing.Cost)
 	case len(players) == 0:
 		return core.Player{}, fault.New(fault.Refused, "You have %d players already, and may have no more.", maxPlayers)
 	case players[0].Taken:
@@ -197,7 +197,7 @@ func rename(ctx context.Context, q querier, owner core.UserID, player core.Playe
 	return players[0], nil
 }
 
-const undressPlayer = withTarget + `changed AS (
+const clearPlayerTextures = withTarget + `changed AS (
 		UPDATE players p
 		SET tid_skin = CASE WHEN NOT $3 THEN t.tid_skin END, tid_cape = CASE WHEN NOT $4 THEN t.tid_cape END, last_modified = clock_timestamp()
 		FROM target t
@@ -209,14 +209,14 @@ const undressPlayer = withTarget + `changed AS (
 
 // ClearPlayerTextures empties texture slots of a player.
 func (db *DB) ClearPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, skin, cape bool) (core.Player, error) {
-	return db.changePlayer(ctx, "undress a player", undressPlayer, owner, player, skin, cape)
+	return db.changePlayer(ctx, "clear the textures of a player", clearPlayerTextures, owner, player, skin, cape)
 }
 
 // Textures are locked, so that none is made private, deleted, or taken out of the closet before
 // the commit. They are locked before the player, as in the deletion of a texture.
 const lockTextures = `SELECT tid FROM textures WHERE tid IN ($1, $2) ORDER BY tid FOR SHARE`
 
-const dressPlayer = withTarget + `requested AS (
+const setPlayerTextures = withTarget + `requested AS (
 		SELECT t.tid, t.type, t.public OR coalesce(t.uploader = $1, false) OR EXISTS (
 			SELECT FROM closet_items c WHERE c.uid = $1 AND c.tid = t.tid
 		) AS allowed
@@ -255,25 +255,26 @@ const dressPlayer = withTarget + `requested AS (
 
 // SetPlayerTextures applies textures to a player.
 func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.TextureSlots) (core.Player, error) {
-	dressed, err := dress(ctx, db.writes, owner, player, slots, "your closet")
+	changed, err := applyTextures(ctx, db.writes, owner, player, slots, "your closet")
 	if err == nil {
 		db.onChange()
 	}
-	return dressed, err
+	return changed, err
 }
 
-// dress applies textures. closet is what error messages call the owner's closet.
-func dress(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, slots core.TextureSlots, closet string) (core.Player, error) {
+// applyTextures puts textures into a player's slots. closet is what error messages call the
+// owner's closet.
+func applyTextures(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, slots core.TextureSlots, closet string) (core.Player, error) {
 	rows, err := collect[struct {
 		core.Player
 		SkinViolation, CapeViolation string
 	}](ctx, q,
 		statement{lockTextures, []any{slots.Skin, slots.Cape}},
 		statement{lockPlayer, []any{player}},
-		statement{dressPlayer, []any{owner, player, slots.Skin, slots.Cape}},
+		statement{setPlayerTextures, []any{owner, player, slots.Skin, slots.Cape}},
 	)
 	if err != nil {
-		return core.Player{}, failure("dress a player", err)
+		return core.Player{}, failure("apply textures", err)
 	}
 	var players []core.Player
 	for _, row := range rows {

@@ -38,7 +38,7 @@ func TestPoolsAreExposed(t *testing.T) {
 
 	// The first connection must be made, which counts as a wait, and is then reused.
 	session := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
-	ticket := session.ticket(session.open(t))
+	token := session.verified(session.open(t))
 	f("after a write", `connections{pool="writes",state="used"} 0`, `connections{pool="writes",state="idle"} 1`, `waits_total{pool="writes"} 1`)
 
 	other := beginLockTx(t, address)
@@ -46,14 +46,14 @@ func TestPoolsAreExposed(t *testing.T) {
 	done := make(chan error, 2)
 	for range 2 {
 		go func() {
-			_, err := db.Players(t.Context(), ticket)
+			_, err := db.Players(t.Context(), token)
 			done <- err
 		}()
 	}
 	other.waitBlocked(t, 2)
-	impatient, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	shortCtx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := db.Players(impatient, ticket); err == nil {
+	if _, err := db.Players(shortCtx, token); err == nil {
 		t.Error("there is a third connection")
 	}
 	f("while all wait", `connections{pool="reads",state="used"} 2`, `connections{pool="reads",state="idle"} 0`, `waits_total{pool="reads"} 2`,
@@ -85,7 +85,7 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	db := must(postgres.Open(t.Context(), postgres.Config{URL: address + "&application_name=" + schema, Connections: writes}))(t)
 	t.Cleanup(db.Close)
 	session := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
-	ticket := session.ticket(session.open(t))
+	token := session.verified(session.open(t))
 
 	other := beginLockTx(t, address)
 	other.exec(t, "LOCK TABLE users IN EXCLUSIVE MODE") // which blocks writes only, as a commit that waits for a standby
@@ -97,15 +97,15 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 		}()
 	}
 	other.waitBlocked(t, writes)
-	hurried, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	boundedCtx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := db.Players(hurried, ticket); err != nil {
+	if _, err := db.Players(boundedCtx, token); err != nil {
 		t.Errorf("a list while all writes wait: %v", err)
 	}
-	if _, err := db.SessionUser(hurried, ticket); err != nil {
+	if _, err := db.SessionUser(boundedCtx, token); err != nil {
 		t.Errorf("a look at a session while all writes wait: %v", err)
 	}
-	if err := db.Check(hurried); err != nil {
+	if err := db.Check(boundedCtx); err != nil {
 		t.Errorf("a look at the schema while all writes wait: %v", err)
 	}
 	other.commitOnceBlocked(t, writes)

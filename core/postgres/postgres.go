@@ -105,19 +105,19 @@ const (
 // Open returns a database. It does not wait for a connection, so that a program can start
 // before its database; Check reports whether there is one.
 func Open(ctx context.Context, config Config) (*DB, error) {
-	pooled, err := config.pool("DATABASE_URL", config.URL)
+	poolConfig, err := config.pool("DATABASE_URL", config.URL)
 	if err != nil {
 		return nil, err
 	}
 	if config.Connections < 2 {
 		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
 	}
-	listen := pooled.ConnConfig
+	listen := poolConfig.ConnConfig
 	if config.ListenURL != "" {
 		if listen, err = pgx.ParseConfig(config.ListenURL); err != nil {
 			return nil, errors.New("LISTEN_DATABASE_URL must look like postgres://user:password@host:port/database")
 		}
-		listen.ConnectTimeout = pooled.ConnConfig.ConnectTimeout
+		listen.ConnectTimeout = poolConfig.ConnConfig.ConnectTimeout
 	}
 	db := &DB{listen: listen, separateListenURL: config.ListenURL != "", onChange: func() {}, rowLimits: defaultRowLimits}
 	forReads := max(2, config.Connections/2)
@@ -131,7 +131,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		{&db.lookups.Pool, max(2, config.Connections/4), shortConnCheckTimeout},
 		{&db.feed, 2, shortConnCheckTimeout}, // one to number changes, one to read them
 	} {
-		if *p.pool, err = newPool(ctx, pooled, p.connections, p.checkTimeout); err != nil {
+		if *p.pool, err = newPool(ctx, poolConfig, p.connections, p.checkTimeout); err != nil {
 			return nil, err
 		}
 	}
@@ -168,18 +168,18 @@ func newPool(ctx context.Context, config *pgxpool.Config, connections int32, tim
 
 // pool returns the configuration of connections to the URL of a setting.
 func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
-	pooled, err := pgxpool.ParseConfig(url)
+	poolConfig, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New(setting + " must look like postgres://user:password@host:port/database") // the URL itself has a password
 	}
-	pooled.ConnConfig.ConnectTimeout = connectTimeout
+	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
 	if !strings.Contains(url, "pool_max_conn_lifetime=") {
-		pooled.MaxConnLifetime, pooled.MaxConnLifetimeJitter = connLifetime-connLifetimeJitter, connLifetimeJitter
+		poolConfig.MaxConnLifetime, poolConfig.MaxConnLifetimeJitter = connLifetime-connLifetimeJitter, connLifetimeJitter
 	}
 	if c.Tracer != nil {
-		pooled.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(c.Tracer), otelpgx.WithDisableConnectionDetailsInAttributes())
+		poolConfig.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(c.Tracer), otelpgx.WithDisableConnectionDetailsInAttributes())
 	}
-	return pooled, nil
+	return poolConfig, nil
 }
 
 // setCloseTimeout bounds how long a failed connection keeps its place in the pool. When the
@@ -239,9 +239,9 @@ func (db *DB) Check(ctx context.Context) error {
 }
 
 // checkSchema does so for the database of a setting.
-func checkSchema(ctx context.Context, q readPool, setting string) error {
+func checkSchema(ctx context.Context, pool readPool, setting string) error {
 	var version int32
-	err := q.QueryRow(ctx, selectVersion).Scan(&version)
+	err := pool.QueryRow(ctx, selectVersion).Scan(&version)
 	var missing *pgconn.PgError
 	switch {
 	case errors.As(err, &missing) && missing.Code == "42P01": // undefined_table

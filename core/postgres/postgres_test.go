@@ -249,7 +249,7 @@ func countKinds(t *testing.T, outcomes chan error) map[any]int {
 	return counts
 }
 
-func TestDressPlayer(t *testing.T) {
+func TestSetPlayerTextures(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -261,9 +261,9 @@ func TestDressPlayer(t *testing.T) {
 	own := addTexture(t, db, texture(ann.ID, skin.Classic, "own", false)).ID
 	none := core.TextureID(1 << 40)
 
-	wantRejected := func(owner core.UserID, who core.PlayerID, want fault.Kind, slots core.TextureSlots) {
+	wantRejected := func(owner core.UserID, player core.PlayerID, want fault.Kind, slots core.TextureSlots) {
 		t.Helper()
-		_, err := db.SetPlayerTextures(t.Context(), owner, who, slots)
+		_, err := db.SetPlayerTextures(t.Context(), owner, player, slots)
 		wantKind(t, err, want)
 	}
 	wantRejected(bob.ID, steve.ID, fault.Forbidden, core.TextureSlots{Skin: &public})
@@ -277,16 +277,16 @@ func TestDressPlayer(t *testing.T) {
 		t.Fatalf("after refusals: %+v; want %+v", got, steve)
 	}
 
-	dressed := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &public, Cape: &cape}))(t)
-	if dressed.Skin != public || dressed.Cape != cape || !dressed.LastModified.After(steve.LastModified) {
-		t.Errorf("dressed: %+v; want skin %d and cape %d", dressed, public, cape)
+	changed := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &public, Cape: &cape}))(t)
+	if changed.Skin != public || changed.Cape != cape || !changed.LastModified.After(steve.LastModified) {
+		t.Errorf("with textures: %+v; want skin %d and cape %d", changed, public, cape)
 	}
-	if again := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &public}))(t); again != dressed {
-		t.Errorf("dressed in the same again: %+v; want nothing changed from %+v", again, dressed)
+	if again := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &public}))(t); again != changed {
+		t.Errorf("with the same textures: %+v; want nothing changed from %+v", again, changed)
 	}
 	for _, tid := range []core.TextureID{alex, own} {
 		if got := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid}))(t); got.Skin != tid || got.Cape != cape {
-			t.Errorf("dressed in %d: %+v; want the cape untouched", tid, got)
+			t.Errorf("with texture %d: %+v; want the cape untouched", tid, got)
 		}
 	}
 
@@ -295,14 +295,14 @@ func TestDressPlayer(t *testing.T) {
 		t.Errorf("without skin: %+v; want the cape untouched", bare)
 	}
 	if again := must(db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, false))(t); again != bare {
-		t.Errorf("undressed again: %+v; want nothing changed from %+v", again, bare)
+		t.Errorf("cleared again: %+v; want nothing changed from %+v", again, bare)
 	}
 	_, err := db.ClearPlayerTextures(t.Context(), bob.ID, steve.ID, true, true)
 	wantKind(t, err, fault.Forbidden)
 }
 
 // A player may wear a private texture that is in the owner's closet.
-func TestDressPlayerFromCloset(t *testing.T) {
+func TestSetPlayerTexturesFromCloset(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
@@ -315,7 +315,7 @@ func TestDressPlayerFromCloset(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &bobs}))(t); got.Skin != bobs {
-		t.Errorf("dressed from the closet: %+v", got)
+		t.Errorf("with a texture of the closet: %+v", got)
 	}
 }
 
@@ -411,7 +411,7 @@ func (s *sessionTest) token(session uuid.UUID) core.Token {
 	return core.Token{User: s.user.ID, Session: session, ID: uuid.New(), IssuedAt: s.now}
 }
 
-func (s *sessionTest) ticket(token core.Token) core.VerifiedToken {
+func (s *sessionTest) verified(token core.Token) core.VerifiedToken {
 	return core.VerifiedToken{Token: token, Window: s.window()}
 }
 
@@ -429,7 +429,7 @@ var homeNetwork = netip.MustParsePrefix("192.0.2.1/32")
 func playersOf(t *testing.T, db *postgres.DB, user core.UserID) []core.Player {
 	t.Helper()
 	s := &sessionTest{db: db, user: core.User{ID: user}, now: time.Now().UTC().Truncate(time.Second)}
-	return must(db.Players(t.Context(), s.ticket(s.open(t))))(t)
+	return must(db.Players(t.Context(), s.verified(s.open(t))))(t)
 }
 
 func (s *sessionTest) open(t *testing.T) core.Token {
@@ -443,7 +443,7 @@ func (s *sessionTest) open(t *testing.T) core.Token {
 
 func (s *sessionTest) isValid(t *testing.T, token core.Token) bool {
 	t.Helper()
-	user, err := s.db.SessionUser(t.Context(), s.ticket(token))
+	user, err := s.db.SessionUser(t.Context(), s.verified(token))
 	if err != nil && fault.KindOf(err) != fault.Unauthenticated {
 		t.Fatal(err)
 	}
@@ -455,7 +455,7 @@ func (s *sessionTest) isValid(t *testing.T, token core.Token) bool {
 
 func (s *sessionTest) refresh(t *testing.T, token core.Token) (core.Token, bool) {
 	t.Helper()
-	successor, _, err := s.db.RefreshSession(t.Context(), s.ticket(token), s.token(token.Session))
+	successor, _, err := s.db.RefreshSession(t.Context(), s.verified(token), s.token(token.Session))
 	if err != nil && fault.KindOf(err) != fault.Unauthenticated {
 		t.Fatal(err)
 	}
@@ -524,7 +524,7 @@ func TestRefreshesAtOnce(t *testing.T) {
 	successors := make(chan core.Token, 8)
 	for range cap(successors) {
 		go func() {
-			successor, _, err := s.db.RefreshSession(t.Context(), s.ticket(first), s.token(first.Session))
+			successor, _, err := s.db.RefreshSession(t.Context(), s.verified(first), s.token(first.Session))
 			if err != nil {
 				t.Error(err)
 			}

@@ -12,9 +12,9 @@ import (
 
 var _ core.PurgeStore = (*DB)(nil)
 
-// shareStreams writes in the same order at all cores, so that they do not deadlock. A delayed
+// reportStreams writes in the same order at all cores, so that they do not deadlock. A delayed
 // acknowledgement does not overwrite a later one.
-const shareStreams = `
+const reportStreams = `
 	INSERT INTO edge_streams AS s (stream, epoch, revision)
 	SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[]) ORDER BY 1
 	ON CONFLICT (stream) DO UPDATE SET
@@ -33,11 +33,11 @@ func (db *DB) ReportStreams(ctx context.Context, streams map[uuid.UUID]edgeproto
 	for name, at := range streams {
 		names, epochs, revisions = append(names, name), append(epochs, at.Epoch), append(revisions, at.Revision)
 	}
-	_, err := lookUp[struct{}](ctx, db, statement{shareStreams, []any{names, epochs, revisions}})
+	_, err := lookUp[struct{}](ctx, db, statement{reportStreams, []any{names, epochs, revisions}})
 	return failure("share the streams to edges", err)
 }
 
-const joinStream = `
+const registerStream = `
 	INSERT INTO edge_streams AS s (stream, epoch, revision, replaced)
 	SELECT stream, '', 0, stream <> $1 FROM unnest($2::uuid[]) AS stream ORDER BY 1
 	ON CONFLICT (stream) DO UPDATE SET replaced = excluded.replaced`
@@ -50,7 +50,7 @@ func (db *DB) RegisterStream(ctx context.Context, stream, former uuid.UUID) erro
 	if former != uuid.Nil {
 		names = append(names, former)
 	}
-	_, err := lookUp[struct{}](ctx, db, statement{joinStream, []any{stream, names}})
+	_, err := lookUp[struct{}](ctx, db, statement{registerStream, []any{stream, names}})
 	return failure("join the streams to edges", err)
 }
 
@@ -62,7 +62,7 @@ func (db *DB) TrimStreams(ctx context.Context, before time.Time) (int, error) {
 	return int(tag.RowsAffected()), failure("trim the streams to edges", err)
 }
 
-const holdPurges = `
+const acquirePurgeLease = `
 	UPDATE purges p SET
 		holder = $1, held_until = now() + $2::interval,
 		epoch = coalesce(p.epoch, f.epoch), revision = CASE WHEN p.epoch IS NULL THEN f.revision ELSE p.revision END
@@ -83,7 +83,7 @@ func (db *DB) AcquirePurgeLease(ctx context.Context, holder uuid.UUID, lease tim
 		DoneRevision                    int64
 		Epoch                           string
 		Revision, Trimmed, Acknowledged int64
-	}](ctx, db, statement{holdPurges, []any{holder, lease, core.StreamTTL}})
+	}](ctx, db, statement{acquirePurgeLease, []any{holder, lease, core.StreamTTL}})
 	if err != nil || len(rows) == 0 {
 		return core.PurgeState{}, false, failure("hold purges", err)
 	}

@@ -214,9 +214,9 @@ func TestRejectAReport(t *testing.T) {
 func TestSettleByDeletion(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
-	doomed, other := r.texture(t, "doomed", true), r.texture(t, "other", true)
-	wearer := addWearingPlayer(t, r.db, r.cid, "Wearer", doomed.ID)
-	bobs, cids, others := r.report(t, r.bob, doomed), r.report(t, r.cid, doomed), r.report(t, r.bob, other)
+	target, other := r.texture(t, "target", true), r.texture(t, "other", true)
+	wearer := addWearingPlayer(t, r.db, r.cid, "Wearer", target.ID)
+	bobs, cids, others := r.report(t, r.bob, target), r.report(t, r.cid, target), r.report(t, r.bob, other)
 	wantKeys := watchChanges(t, r.db)
 	calls := 0
 	r.db.OnChange(func() { calls++ })
@@ -224,11 +224,11 @@ func TestSettleByDeletion(t *testing.T) {
 	if got := r.settle(t, cids, core.ReportDeleted); got.ID != cids || got.State != core.ReportDeleted {
 		t.Errorf("settled, it is %+v", got)
 	}
-	wantKeys("the settlement", slices.Concat(textureKeys(doomed), playerKeys(wearer))...)
+	wantKeys("the settlement", slices.Concat(textureKeys(target), playerKeys(wearer))...)
 	if calls == 0 {
 		t.Error("onChange was not called")
 	}
-	_, err := r.db.Texture(t.Context(), doomed.ID)
+	_, err := r.db.Texture(t.Context(), target.ID)
 	wantKind(t, err, fault.NotFound)
 	if got := r.list(t, core.ReportOpen); len(got) != 1 || got[0].ID != others {
 		t.Errorf("open are %+v; want the report about another texture", got)
@@ -239,8 +239,8 @@ func TestSettleByDeletion(t *testing.T) {
 		}
 	}
 	r.wantAuditEntries(t,
-		fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, cids, r.ann.ID),
-		fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "deleted", "others": [%d], "uploader": %d}`, cids, doomed.ID, bobs, r.ann.ID))
+		fmt.Sprintf(`texture.delete texture:%d {"name": "target", "reports": [%d], "uploader": %d}`, target.ID, cids, r.ann.ID),
+		fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "deleted", "others": [%d], "uploader": %d}`, cids, target.ID, bobs, r.ann.ID))
 	r.wantRejected(t, bobs, core.ReportDeleted, fault.Duplicate)
 }
 
@@ -272,7 +272,7 @@ func TestSettleByBan(t *testing.T) {
 
 	// Banning a banned user changes nothing; a deleted one cannot be banned.
 	r.settle(t, second, core.ReportBanned)
-	if err := r.db.DeleteUser(t.Context(), proofFor(r.ann)); err != nil {
+	if err := r.db.DeleteUser(t.Context(), credentialsOf(r.ann)); err != nil {
 		t.Fatal(err)
 	}
 	r.wantRejected(t, third, core.ReportBanned, fault.NotFound)
@@ -306,7 +306,7 @@ func TestReportsOutliveUsersAndTextures(t *testing.T) {
 	}
 
 	// The reporter is deleted.
-	if err := r.db.DeleteUser(t.Context(), proofFor(r.cid)); err != nil {
+	if err := r.db.DeleteUser(t.Context(), credentialsOf(r.cid)); err != nil {
 		t.Fatal(err)
 	}
 	f(cids, private.ID, r.ann.ID, 0)
@@ -317,7 +317,7 @@ func TestReportsOutliveUsersAndTextures(t *testing.T) {
 	f(boss, public.ID, r.ann.ID, r.boss.ID)
 	r.settle(t, boss, core.ReportBanned)
 	// The uploader is deleted, and with them the private texture.
-	if err := r.db.DeleteUser(t.Context(), proofFor(r.ann)); err != nil {
+	if err := r.db.DeleteUser(t.Context(), credentialsOf(r.ann)); err != nil {
 		t.Fatal(err)
 	}
 	f(bobs, private.ID, 0, r.bob.ID)

@@ -166,13 +166,13 @@ const selectScoreChanges = `
 	ORDER BY p.id DESC`
 
 // ScoreChanges lists changes of a user's score.
-func (db *DB) ScoreChanges(ctx context.Context, ticket core.VerifiedToken, query core.ScoreQuery) (core.ScorePage, error) {
+func (db *DB) ScoreChanges(ctx context.Context, token core.VerifiedToken, query core.ScoreQuery) (core.ScorePage, error) {
 	rows, err := readWithSession[struct {
 		Total           int
 		At              *time.Time
 		Amount, Balance int64
 		Reason, Subject string
-	}](ctx, db, ticket, statement{selectScoreChanges, []any{ticket.Token.User, query.PerPage, query.Page}})
+	}](ctx, db, token, statement{selectScoreChanges, []any{token.Token.User, query.PerPage, query.Page}})
 	if err != nil {
 		return core.ScorePage{}, err
 	}

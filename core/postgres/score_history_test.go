@@ -28,7 +28,7 @@ type event struct {
 	user    core.UserID
 	texture core.TextureID
 	player  core.PlayerID
-	terms   core.Pricing
+	pricing core.Pricing
 	scores  core.Scores // prices of a change of visibility
 	amount  int64
 	day     int
@@ -69,9 +69,9 @@ func (c *entities) randomEvent(random *rand.Rand) event {
 		kind: eventKinds[random.IntN(len(eventKinds))],
 		word: fmt.Sprintf("w%d", c.words),
 		user: pick(random, c.users), texture: pick(random, c.textures), player: pick(random, c.players),
-		terms:  core.Pricing{Cost: amount(20), Refund: random.IntN(2) == 0, Reward: amount(10)},
-		scores: core.Scores{TextureKiB: amount(10), PrivateTextureKiB: amount(20)},
-		amount: random.Int64N(60) - 40, day: random.IntN(10), public: random.IntN(3) > 0,
+		pricing: core.Pricing{Cost: amount(20), Refund: random.IntN(2) == 0, Reward: amount(10)},
+		scores:  core.Scores{TextureKiB: amount(10), PrivateTextureKiB: amount(20)},
+		amount:  random.Int64N(60) - 40, day: random.IntN(10), public: random.IntN(3) > 0,
 	}
 }
 
@@ -103,7 +103,7 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 	c := s.entities
 	switch e.kind {
 	case "register":
-		user, err := s.CreateUser(ctx, core.NewUser{Email: e.word, EmailKey: e.word, Nickname: e.word, PasswordHash: "x", Score: e.terms.Cost})
+		user, err := s.CreateUser(ctx, core.NewUser{Email: e.word, EmailKey: e.word, Nickname: e.word, PasswordHash: "x", Score: e.pricing.Cost})
 		if err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 	case "upload":
 		fresh := texture(e.user, skin.Classic, e.word, e.public)
 		fresh.Bytes = textureKiB << 10
-		added, err := s.AddTexture(ctx, fresh, e.terms, putOK)
+		added, err := s.AddTexture(ctx, fresh, e.pricing, putOK)
 		if err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 		}
 		return int64(added.ID), err
 	case "add-player":
-		added, err := s.CreatePlayer(ctx, e.user, player(e.word), e.terms)
+		added, err := s.CreatePlayer(ctx, e.user, player(e.word), e.pricing)
 		if err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -129,13 +129,13 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 		}
 		return int64(added.ID), err
 	case "like":
-		return 0, s.AddClosetItem(ctx, e.user, e.texture, "N", e.terms)
+		return 0, s.AddClosetItem(ctx, e.user, e.texture, "N", e.pricing)
 	case "unlike":
 		return 0, s.RemoveClosetItem(ctx, e.user, e.texture)
 	case "delete-player":
 		return 0, s.DeletePlayer(ctx, e.user, e.player)
 	case "sign":
-		_, err := s.Sign(ctx, e.user, time.Date(2031, 1, 1+e.day, e.day, 0, 0, 0, time.UTC), e.terms.Reward)
+		_, err := s.Sign(ctx, e.user, time.Date(2031, 1, 1+e.day, e.day, 0, 0, 0, time.UTC), e.pricing.Reward)
 		return 0, err
 	case "charge":
 		return 0, inTx(ctx, s.pool, func(tx pgx.Tx) error { return postgres.Charge(ctx, tx, e.user, e.amount, "administrator", "") })
@@ -146,7 +146,7 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 		_, err := s.ChangeTextureBy(ctx, s.admin, e.texture, core.TextureChange{Public: &e.public}, e.scores)
 		return 0, err
 	case "like-by":
-		return 0, s.AddClosetItemBy(ctx, s.admin, e.user, e.texture, "N", e.terms)
+		return 0, s.AddClosetItemBy(ctx, s.admin, e.user, e.texture, "N", e.pricing)
 	case "unlike-by":
 		return 0, s.RemoveClosetItemBy(ctx, s.admin, e.user, e.texture)
 	case "move-player-by":
@@ -155,7 +155,7 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 	case "delete-player-by":
 		return 0, s.DeletePlayerBy(ctx, s.admin, e.player)
 	case "score-by":
-		_, err := s.SetScoreBy(ctx, s.admin, e.user, e.terms.Cost)
+		_, err := s.SetScoreBy(ctx, s.admin, e.user, e.pricing.Cost)
 		return 0, err
 	case "delete-texture":
 		return 0, s.DeleteTexture(ctx, e.texture)
@@ -164,7 +164,7 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 	case "delete-user-by":
 		return 0, s.DeleteUserBy(ctx, s.admin, e.user)
 	case "delete-user":
-		return 0, s.DeleteUser(ctx, proofFor(core.User{ID: e.user}))
+		return 0, s.DeleteUser(ctx, credentialsOf(core.User{ID: e.user}))
 	default: // trim
 		_, err := s.TrimScoreChanges(ctx, time.Now().Add(time.Hour))
 		return 0, err
@@ -199,9 +199,9 @@ type modelTexture struct {
 }
 
 // refund returns what is refunded for a thing bought at these prices.
-func refund(terms core.Pricing) int64 {
-	if terms.Refund {
-		return terms.Cost
+func refund(pricing core.Pricing) int64 {
+	if pricing.Refund {
+		return pricing.Cost
 	}
 	return 0
 }
@@ -218,7 +218,7 @@ func (m model) earn(user core.UserID, amount int64) {
 func (m model) predict(e event) (refusal any, effect func(id int64)) {
 	switch e.kind {
 	case "register":
-		return nil, func(id int64) { m.users[core.UserID(id)] = &modelUser{score: e.terms.Cost} }
+		return nil, func(id int64) { m.users[core.UserID(id)] = &modelUser{score: e.pricing.Cost} }
 	case "unlike":
 		return m.unlike(e)
 	case "delete-player":
@@ -254,19 +254,19 @@ func (m model) predict(e event) (refusal any, effect func(id int64)) {
 		if e.day < user.signed {
 			return fault.Refused, nil
 		}
-		return nil, func(int64) { user.score, user.signed = user.score+e.terms.Reward, e.day+1 }
+		return nil, func(int64) { user.score, user.signed = user.score+e.pricing.Reward, e.day+1 }
 	case "like":
 		return m.like(e)
 	}
-	if user.score < e.terms.Cost {
+	if user.score < e.pricing.Cost {
 		return fault.ScoreTooLow, nil
 	}
 	if e.kind == "upload" {
 		return nil, func(id int64) { m.upload(e, core.TextureID(id)) }
 	}
 	return nil, func(id int64) {
-		user.score -= e.terms.Cost
-		m.players[core.PlayerID(id)] = modelPlayer{e.user, refund(e.terms)}
+		user.score -= e.pricing.Cost
+		m.players[core.PlayerID(id)] = modelPlayer{e.user, refund(e.pricing)}
 	}
 }
 
@@ -293,7 +293,7 @@ func (m model) byAdministrator(e event) (refusal any, effect func(id int64)) {
 			m.earn(p.owner, p.refund)
 		}
 	case "score-by":
-		return nil, func(int64) { user.score = e.terms.Cost }
+		return nil, func(int64) { user.score = e.pricing.Cost }
 	default:
 		return nil, func(int64) { m.deleteUser(e.user) }
 	}
@@ -306,12 +306,12 @@ func (m model) upload(e event, id core.TextureID) {
 			number++
 		}
 	}
-	user.score -= e.terms.Cost
-	if e.terms.Reward > 0 && number > user.rewarded {
-		user.score, user.rewarded = user.score+e.terms.Reward, number
+	user.score -= e.pricing.Cost
+	if e.pricing.Reward > 0 && number > user.rewarded {
+		user.score, user.rewarded = user.score+e.pricing.Reward, number
 	}
 	m.textures[id] = &modelTexture{
-		uploader: e.user, public: e.public, paid: e.terms.Cost, refundable: e.terms.Refund, closets: map[core.UserID]int64{e.user: 0},
+		uploader: e.user, public: e.public, paid: e.pricing.Cost, refundable: e.pricing.Refund, closets: map[core.UserID]int64{e.user: 0},
 	}
 }
 
@@ -326,19 +326,19 @@ func (m model) like(e event) (refusal any, effect func(id int64)) {
 		return fault.Forbidden, nil
 	case inCloset:
 		return fault.Duplicate, nil
-	case user.score < e.terms.Cost:
+	case user.score < e.pricing.Cost:
 		return fault.ScoreTooLow, nil
 	}
 	return nil, func(int64) {
-		user.score -= e.terms.Cost
-		x.closets[e.user] = refund(e.terms)
+		user.score -= e.pricing.Cost
+		x.closets[e.user] = refund(e.pricing)
 		likes := len(x.closets)
 		if _, own := x.closets[x.uploader]; own {
 			likes--
 		}
-		if e.terms.Reward > 0 && x.uploader != 0 && x.uploader != e.user && likes > x.rewarded {
+		if e.pricing.Reward > 0 && x.uploader != 0 && x.uploader != e.user && likes > x.rewarded {
 			x.rewarded = likes
-			m.earn(x.uploader, e.terms.Reward)
+			m.earn(x.uploader, e.pricing.Reward)
 		}
 	}
 }
@@ -507,7 +507,7 @@ func TestScoreSumsUnderConcurrency(t *testing.T) {
 	testenv.SkipShort(t)
 	s, l := newScoreHarness(t)
 	for range 4 {
-		if _, err := s.apply(t.Context(), event{kind: "register", word: fmt.Sprint(len(s.entities.users)), terms: core.Pricing{Cost: 100}}); err != nil {
+		if _, err := s.apply(t.Context(), event{kind: "register", word: fmt.Sprint(len(s.entities.users)), pricing: core.Pricing{Cost: 100}}); err != nil {
 			t.Fatal(err)
 		}
 	}

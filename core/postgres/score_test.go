@@ -91,9 +91,9 @@ func (s scoreTest) user(t *testing.T, name string, score int64) core.UserID {
 	return must(s.CreateUser(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: name, PasswordHash: "x", Score: score}))(t).ID
 }
 
-func (s scoreTest) upload(t *testing.T, user core.UserID, word string, public bool, terms core.Pricing) core.TextureID {
+func (s scoreTest) upload(t *testing.T, user core.UserID, word string, public bool, pricing core.Pricing) core.TextureID {
 	t.Helper()
-	return must(s.AddTexture(t.Context(), texture(user, skin.Classic, word, public), terms, putOK))(t).ID
+	return must(s.AddTexture(t.Context(), texture(user, skin.Classic, word, public), pricing, putOK))(t).ID
 }
 
 func (s scoreTest) charge(t *testing.T, user core.UserID, amount int64) error {
@@ -183,7 +183,7 @@ func TestCostsAndRefunds(t *testing.T) {
 	s := newScoreTest(t)
 	bob := s.user(t, "bob", 0)
 	public := s.upload(t, bob, "public", true, core.Pricing{})
-	f := func(bought, back string, add func(user core.UserID, terms core.Pricing) (remove func() error)) {
+	f := func(bought, back string, add func(user core.UserID, pricing core.Pricing) (remove func() error)) {
 		t.Helper()
 		user := s.user(t, bought, 100)
 		do(t, add(user, core.Pricing{})())
@@ -194,16 +194,16 @@ func TestCostsAndRefunds(t *testing.T) {
 		s.wantChanges(t, user, "100 100 registration", "-5 95 "+bought, "-5 90 "+bought, "5 95 "+back)
 	}
 
-	f("player", "player_refund", func(user core.UserID, terms core.Pricing) func() error {
-		added := must(s.CreatePlayer(t.Context(), user, player("Steve"), terms))(t).ID
+	f("player", "player_refund", func(user core.UserID, pricing core.Pricing) func() error {
+		added := must(s.CreatePlayer(t.Context(), user, player("Steve"), pricing))(t).ID
 		return func() error { return s.DeletePlayer(t.Context(), user, added) }
 	})
-	f("closet_item", "closet_item_refund", func(user core.UserID, terms core.Pricing) func() error {
-		do(t, s.AddClosetItem(t.Context(), user, public, "N", terms))
+	f("closet_item", "closet_item_refund", func(user core.UserID, pricing core.Pricing) func() error {
+		do(t, s.AddClosetItem(t.Context(), user, public, "N", pricing))
 		return func() error { return s.RemoveClosetItem(t.Context(), user, public) }
 	})
-	f("upload", "texture_refund", func(user core.UserID, terms core.Pricing) func() error {
-		added := s.upload(t, user, "own", false, terms)
+	f("upload", "texture_refund", func(user core.UserID, pricing core.Pricing) func() error {
+		added := s.upload(t, user, "own", false, pricing)
 		return func() error {
 			return s.DeleteTexture(t.Context(), added)
 		}
@@ -220,7 +220,7 @@ func TestRefundOfItemsOfDeletedUser(t *testing.T) {
 	do(t, s.SetPermission(t.Context(), ann, core.Administrator))
 	tid := s.upload(t, bob, "a", false, core.Pricing{Cost: 4, Refund: true})
 	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Pricing{Cost: 3, Refund: true}))
-	do(t, s.DeleteUser(t.Context(), proofFor(core.User{ID: bob})))
+	do(t, s.DeleteUser(t.Context(), credentialsOf(core.User{ID: bob})))
 	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
 }
 
@@ -259,14 +259,14 @@ func TestUploadRewards(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	ann := s.user(t, "ann", 6)
-	terms := core.Pricing{Cost: 4, Reward: 3}
-	s.upload(t, ann, "a", true, terms)
-	s.upload(t, ann, "b", false, terms)
+	pricing := core.Pricing{Cost: 4, Reward: 3}
+	s.upload(t, ann, "a", true, pricing)
+	s.upload(t, ann, "b", false, pricing)
 	history := []string{"6 6 registration", "-4 2 upload", "3 5 upload_reward", "-4 1 upload", "3 4 upload_reward"}
 	s.wantChanges(t, ann, history...)
 	_, err := s.AddTexture(t.Context(), texture(ann, skin.Classic, "c", true), core.Pricing{Cost: 5, Reward: 5}, putOK)
 	wantKind(t, err, fault.ScoreTooLow)
-	_, err = s.AddTexture(t.Context(), texture(ann, skin.Classic, "b", true), terms, putOK)
+	_, err = s.AddTexture(t.Context(), texture(ann, skin.Classic, "b", true), pricing, putOK)
 	wantKind(t, err, fault.Duplicate)
 	s.wantChanges(t, ann, history...)
 }
@@ -320,17 +320,17 @@ func TestLikeWithCostAndReward(t *testing.T) {
 	s := newScoreTest(t)
 	ann, bob := s.user(t, "ann", 0), s.user(t, "bob", 8)
 	tid := s.upload(t, ann, "a", true, core.Pricing{})
-	terms := core.Pricing{Cost: 5, Reward: 3}
-	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", terms))
-	wantKind(t, s.AddClosetItem(t.Context(), bob, tid, "N", terms), fault.Duplicate)
-	wantKind(t, s.AddClosetItem(t.Context(), bob, s.upload(t, ann, "b", true, core.Pricing{}), "N", terms), fault.ScoreTooLow)
+	pricing := core.Pricing{Cost: 5, Reward: 3}
+	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", pricing))
+	wantKind(t, s.AddClosetItem(t.Context(), bob, tid, "N", pricing), fault.Duplicate)
+	wantKind(t, s.AddClosetItem(t.Context(), bob, s.upload(t, ann, "b", true, core.Pricing{}), "N", pricing), fault.ScoreTooLow)
 	s.wantChanges(t, ann, "3 3 like")
 	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item")
 
 	// A like of a texture without an uploader rewards no user.
 	tid = s.upload(t, ann, "c", true, core.Pricing{})
 	user := core.User{ID: ann}
-	do(t, s.DeleteUser(t.Context(), proofFor(user)))
+	do(t, s.DeleteUser(t.Context(), credentialsOf(user)))
 	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", core.Pricing{Cost: 1, Reward: 3}))
 	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item", "-1 2 closet_item")
 }
@@ -385,7 +385,7 @@ func TestMoveCost(t *testing.T) {
 
 	// A texture without an uploader costs nothing.
 	tid = s.upload(t, ann, "b", true, core.Pricing{Cost: 1})
-	do(t, s.DeleteUser(t.Context(), proofFor(core.User{ID: ann})))
+	do(t, s.DeleteUser(t.Context(), credentialsOf(core.User{ID: ann})))
 	do(t, move(tid, false, 0, 9))
 }
 

@@ -71,8 +71,8 @@ const selectSessionUser = `
 		AND s.refreshed_at > $4 AND s.created_at > $5 AND (t.replaced_at IS NULL OR t.replaced_at > $6)`
 
 // sessionLookup selects the user of a token's session.
-func sessionLookup(ticket core.VerifiedToken) statement {
-	token, window := ticket.Token, ticket.Window
+func sessionLookup(verified core.VerifiedToken) statement {
+	token, window := verified.Token, verified.Window
 	// As arrays: pgx takes a uuid.UUID for a driver.Valuer first, and would format and parse it
 	// as text for every request.
 	return statement{selectSessionUser, []any{
@@ -111,18 +111,18 @@ func checkSessionUser(users []core.User, err error) (core.User, error) {
 }
 
 // SessionUser returns the user of a token's session.
-func (db *DB) SessionUser(ctx context.Context, ticket core.VerifiedToken) (core.User, error) {
-	return checkSessionUser(db.sessionBatcher.query(ctx, sessionLookup(ticket)))
+func (db *DB) SessionUser(ctx context.Context, verified core.VerifiedToken) (core.User, error) {
+	return checkSessionUser(db.sessionBatcher.query(ctx, sessionLookup(verified)))
 }
 
 // readWithSession runs a query for the user of a token, in the round trip of the session
 // look-up.
-func readWithSession[T any](ctx context.Context, db *DB, ticket core.VerifiedToken, query statement) ([]T, error) {
+func readWithSession[T any](ctx context.Context, db *DB, verified core.VerifiedToken, query statement) ([]T, error) {
 	var users []core.User
 	var rows []T
 	err := db.reads.run(ctx, func() error {
 		var batch pgx.Batch
-		sessionLookup(ticket).queue(&batch).Query(collectInto(&users))
+		sessionLookup(verified).queue(&batch).Query(collectInto(&users))
 		query.queue(&batch).Query(collectInto(&rows))
 		return db.reads.SendBatch(ctx, &batch).Close()
 	})
@@ -170,8 +170,8 @@ const advanceSession = `
 	) n USING (sid)`
 
 // RefreshSession returns the successor of a token.
-func (db *DB) RefreshSession(ctx context.Context, ticket core.VerifiedToken, fresh core.Token) (core.Token, core.Permission, error) {
-	token, window := ticket.Token, ticket.Window
+func (db *DB) RefreshSession(ctx context.Context, verified core.VerifiedToken, next core.Token) (core.Token, core.Permission, error) {
+	token, window := verified.Token, verified.Window
 	rows, err := collect[struct {
 		Permission core.Permission
 		JTI        uuid.UUID
@@ -179,7 +179,7 @@ func (db *DB) RefreshSession(ctx context.Context, ticket core.VerifiedToken, fre
 	}](ctx, db.writes,
 		statement{lockSession, []any{token.Session}},
 		statement{advanceSession, []any{
-			token.Session, token.ID, token.User, fresh.ID, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter, window.Now, fresh.IssuedAt,
+			token.Session, token.ID, token.User, next.ID, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter, window.Now, next.IssuedAt,
 		}},
 	)
 	switch {
@@ -188,8 +188,8 @@ func (db *DB) RefreshSession(ctx context.Context, ticket core.VerifiedToken, fre
 	case len(rows) == 0:
 		return core.Token{}, 0, core.ErrSignedOut
 	}
-	fresh.ID, fresh.IssuedAt = rows[0].JTI, rows[0].IssuedAt
-	return fresh, rows[0].Permission, nil
+	next.ID, next.IssuedAt = rows[0].JTI, rows[0].IssuedAt
+	return next, rows[0].Permission, nil
 }
 
 const deleteSession = `DELETE FROM sessions WHERE sid = $1`

@@ -74,9 +74,9 @@ const (
 
 // AddTexture calls put to store a texture's file, and records the texture. It takes two round
 // trips, one before put and one after, in one transaction.
-func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms core.Pricing, put func(context.Context) error) (core.Texture, error) {
+func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing core.Pricing, put func(context.Context) error) (core.Texture, error) {
 	duplicate := statement{selectDuplicate, []any{texture.Pixels[:], texture.Type.String(), texture.Uploader}}
-	quotaArgs := []any{texture.Uploader, texture.Bytes, terms.Cost, terms.Quotas.Textures, terms.Quotas.TextureBytes, terms.Quotas.ClosetItems}
+	quotaArgs := []any{texture.Uploader, texture.Bytes, pricing.Cost, pricing.Quotas.Textures, pricing.Quotas.TextureBytes, pricing.Quotas.ClosetItems}
 	added := core.Texture{
 		Name: texture.Name, Type: texture.Type, Hash: texture.Hash, Bytes: texture.Bytes, Uploader: texture.Uploader, Public: texture.Public, Likes: 1,
 	}
@@ -101,7 +101,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		case len(before) == 0:
 			return core.ErrSignedOut
 		case before[0].Violation != "":
-			return quotaError(before[0].Violation, terms)
+			return quotaError(before[0].Violation, pricing)
 		}
 		if err := put(ctx); err != nil {
 			return err
@@ -115,13 +115,13 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		var winners []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
 		batch.Queue(lockUser, texture.Uploader)
-		args := slices.Concat(quotaArgs, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, terms.Refund, NameKey(texture.Name), casefold.Key(texture.Name)})
-		if terms.Free() {
+		args := slices.Concat(quotaArgs, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, pricing.Refund, NameKey(texture.Name), casefold.Key(texture.Name)})
+		if pricing.Free() {
 			batch.Queue(insertTexture+selectInsertedTexture, args...).Query(collectInto(&after))
 		} else {
-			batch.Queue(insertPaidTexture+selectInsertedTexture, append(args, terms.Reward)...).Query(collectInto(&after))
+			batch.Queue(insertPaidTexture+selectInsertedTexture, append(args, pricing.Reward)...).Query(collectInto(&after))
 		}
-		if terms.Reward > 0 {
+		if pricing.Reward > 0 {
 			batch.Queue(updateRewardedTextures, texture.Uploader)
 		}
 		duplicate.queue(&batch).Query(collectInto(&winners))
@@ -137,7 +137,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		case len(after) == 0:
 			return core.ErrSignedOut
 		case after[0].Violation != "":
-			return quotaError(after[0].Violation, terms)
+			return quotaError(after[0].Violation, pricing)
 		case after[0].TID == nil && len(winners) > 0:
 			return core.ErrDuplicateTexture(winners[0].TID)
 		case after[0].TID == nil:
@@ -176,14 +176,14 @@ func (db *DB) withConn(ctx context.Context, work func(*pgxpool.Conn) error) erro
 }
 
 // quotaError returns the fault of a violation that selectQuota returned.
-func quotaError(violation string, terms core.Pricing) error {
+func quotaError(violation string, pricing core.Pricing) error {
 	switch violation {
 	case "score":
-		return core.ErrScoreTooLow(terms.Cost)
+		return core.ErrScoreTooLow(pricing.Cost)
 	case "closet":
-		return closetFull(terms)
+		return closetFull(pricing)
 	default:
-		return fault.New(fault.Refused, "You may have no more than %d textures, of %d bytes together.", terms.Quotas.Textures, terms.Quotas.TextureBytes)
+		return fault.New(fault.Refused, "You may have no more than %d textures, of %d bytes together.", pricing.Quotas.Textures, pricing.Quotas.TextureBytes)
 	}
 }
 

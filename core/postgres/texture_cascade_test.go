@@ -47,33 +47,33 @@ func TestDeleteTexture(t *testing.T) {
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true))
-	twin := addTexture(t, db, texture(ann.ID, skin.Slim, "doomed", true)) // of the same file
-	addToCloset(t, db, bob, doomed.ID)
-	first, second := addWearingPlayer(t, db, ann, "First", doomed.ID), addWearingPlayer(t, db, bob, "Second", doomed.ID)
+	target := addTexture(t, db, texture(ann.ID, skin.Classic, "target", true))
+	twin := addTexture(t, db, texture(ann.ID, skin.Slim, "target", true)) // of the same file
+	addToCloset(t, db, bob, target.ID)
+	first, second := addWearingPlayer(t, db, ann, "First", target.ID), addWearingPlayer(t, db, bob, "Second", target.ID)
 	addWearingPlayer(t, db, bob, "Other", twin.ID)
-	must(db.SetAvatar(t.Context(), bob.ID, doomed.ID))(t)
+	must(db.SetAvatar(t.Context(), bob.ID, target.ID))(t)
 	wantKeys := watchChanges(t, db)
 	calls := 0
 	db.OnChange(func() { calls++ })
 
-	if err := db.DeleteTexture(t.Context(), doomed.ID); err != nil {
+	if err := db.DeleteTexture(t.Context(), target.ID); err != nil {
 		t.Fatal(err)
 	}
-	wantKeys("the deletion", slices.Concat(playerKeys(first), playerKeys(second), textureKeys(doomed), []edgeproto.Key{edgeproto.UIDKey(int64(bob.ID))})...)
+	wantKeys("the deletion", slices.Concat(playerKeys(first), playerKeys(second), textureKeys(target), []edgeproto.Key{edgeproto.UIDKey(int64(bob.ID))})...)
 	if calls == 0 {
 		t.Error("onChange was not called")
 	}
-	if got := closetOwners(t, address, doomed.ID); len(got) > 0 {
+	if got := closetOwners(t, address, target.ID); len(got) > 0 {
 		t.Errorf("the closets of %v hold it", got)
 	}
-	_, err := db.Texture(t.Context(), doomed.ID)
+	_, err := db.Texture(t.Context(), target.ID)
 	wantKind(t, err, fault.NotFound)
-	wantKind(t, db.DeleteTexture(t.Context(), doomed.ID), fault.NotFound)
+	wantKind(t, db.DeleteTexture(t.Context(), target.ID), fault.NotFound)
 	wantKeys("a deletion of nothing")
 
 	answer := must(db.Mappings(t.Context(), []edgeproto.Key{
-		edgeproto.TIDKey(int64(doomed.ID)), edgeproto.NameKey("first"), edgeproto.NameKey("second"), edgeproto.NameKey("other"), edgeproto.HashKey(doomed.Hash), edgeproto.UIDKey(int64(bob.ID)),
+		edgeproto.TIDKey(int64(target.ID)), edgeproto.NameKey("first"), edgeproto.NameKey("second"), edgeproto.NameKey("other"), edgeproto.HashKey(target.Hash), edgeproto.UIDKey(int64(bob.ID)),
 	}))(t)
 	if got := answer.Mappings[0]; got != (edgeproto.Mapping{}) {
 		t.Errorf("the TID is mapped to %+v", got)
@@ -88,7 +88,7 @@ func TestDeleteTexture(t *testing.T) {
 			t.Errorf("the other texture of this file is %+v; want %d", got, twin.ID)
 		}
 	}
-	if got := answer.Mappings[5].User; got.Avatar != int64(doomed.ID) || got.Texture != nil {
+	if got := answer.Mappings[5].User; got.Avatar != int64(target.ID) || got.Texture != nil {
 		t.Errorf("the user's avatar is %d, of texture %+v; want the number, and none", got.Avatar, got.Texture)
 	}
 }
@@ -143,7 +143,7 @@ func TestHideTexture(t *testing.T) {
 	wantKeys("a change that is not visible")
 
 	// A public texture of a deleted user has no uploader.
-	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
+	if err := db.DeleteUser(t.Context(), credentialsOf(ann)); err != nil {
 		t.Fatal(err)
 	}
 	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t); got.Likes != 0 || got.Uploader != 0 {
@@ -199,24 +199,24 @@ func TestChangeTextureCollides(t *testing.T) {
 }
 
 // A deletion of a texture waits for a transaction that applies it to a player.
-func TestDeleteTextureWaitsForDressing(t *testing.T) {
+func TestDeleteTextureWaitsForSetTextures(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	alex := addPlayer(t, db, bob.ID, "Alex")
-	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true))
+	target := addTexture(t, db, texture(ann.ID, skin.Classic, "target", true))
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", alex.ID) // which blocks the request
 
-	dressed, deleted := make(chan error, 1), make(chan error, 1)
+	applied, deleted := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), bob.ID, alex.ID, core.TextureSlots{Skin: &doomed.ID})
-		dressed <- err
+		_, err := db.SetPlayerTextures(t.Context(), bob.ID, alex.ID, core.TextureSlots{Skin: &target.ID})
+		applied <- err
 	}()
 	other.waitBlocked(t, 1)
-	go func() { deleted <- db.DeleteTexture(t.Context(), doomed.ID) }()
+	go func() { deleted <- db.DeleteTexture(t.Context(), target.ID) }()
 	other.commitOnceBlocked(t, 2)
-	if err := <-dressed; err != nil {
+	if err := <-applied; err != nil {
 		t.Error(err)
 	}
 	if err := <-deleted; err != nil {
@@ -256,16 +256,16 @@ func TestDeleteTextureLocksPlayersInOrder(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
-	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true)).ID
+	target := addTexture(t, db, texture(ann.ID, skin.Classic, "target", true)).ID
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
 	for _, player := range []core.PlayerID{second.ID, first.ID} { // which sets their physical order
-		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &doomed}))(t)
+		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &target}))(t)
 	}
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
 
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteTexture(t.Context(), doomed) }()
+	go func() { deleted <- db.DeleteTexture(t.Context(), target) }()
 	other.waitBlocked(t, 1)
 	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", second.ID)
 	other.commitOnceBlocked(t, 1)
@@ -280,7 +280,7 @@ func TestDeleteTextureOfMany(t *testing.T) {
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	ann := addUser(t, db, "ann")
-	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true))
+	target := addTexture(t, db, texture(ann.ID, skin.Classic, "target", true))
 	const many = 2001
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), `
 		WITH u AS (
@@ -289,11 +289,11 @@ func TestDeleteTextureOfMany(t *testing.T) {
 		), p AS (
 			INSERT INTO players (uid, name, name_key, tid_skin) SELECT uid, 'p' || uid, 'p' || uid, $1 FROM u
 		)
-		INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uid, $1, false, 'N' FROM u`, doomed.ID, many); err != nil {
+		INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uid, $1, false, 'N' FROM u`, target.ID, many); err != nil {
 		t.Fatal(err)
 	}
 	before := must(db.NumberChanges(t.Context()))(t).Revision
-	if err := db.DeleteTexture(t.Context(), doomed.ID); err != nil {
+	if err := db.DeleteTexture(t.Context(), target.ID); err != nil {
 		t.Fatal(err)
 	}
 	must(db.NumberChanges(t.Context()))(t)
@@ -304,7 +304,7 @@ func TestDeleteTextureOfMany(t *testing.T) {
 	if want := 4*many + 2; keys != want || len(changes) > 2*(many/20+1)+1 {
 		t.Errorf("%d changes name %d keys; want %d keys, 20 rows to a change", len(changes), keys, want)
 	}
-	if got := closetOwners(t, address, doomed.ID); len(got) > 0 {
+	if got := closetOwners(t, address, target.ID); len(got) > 0 {
 		t.Errorf("%d closets hold it", len(got))
 	}
 }

@@ -31,9 +31,9 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	if len(before) == 0 {
 		t.Fatal("there is no connection")
 	}
-	wantRejected := func(what string, ctx context.Context, fresh core.NewTexture, terms core.Pricing, put func(context.Context) error, want error) {
+	wantRejected := func(what string, ctx context.Context, fresh core.NewTexture, pricing core.Pricing, put func(context.Context) error, want error) {
 		t.Helper()
-		_, err := db.AddTexture(ctx, fresh, terms, put)
+		_, err := db.AddTexture(ctx, fresh, pricing, put)
 		if err == nil || !errors.Is(err, want) && fault.KindOf(err) != fault.KindOf(want) {
 			t.Errorf("%s: %v; want %v", what, err, want)
 		}
@@ -73,17 +73,17 @@ func TestAddTextureConflictBeforeUserDeletion(t *testing.T) {
 	ann := addUser(t, db, "ann")
 	upload := texture(ann.ID, skin.Classic, "a", false)
 	waiting, proceed := make(chan struct{}), make(chan struct{})
-	lost := make(chan error, 1)
+	added := make(chan error, 1)
 	go func() {
 		_, err := db.AddTexture(t.Context(), upload, core.Pricing{}, func(context.Context) error {
 			close(waiting)
 			<-proceed
 			return nil
 		})
-		lost <- err
+		added <- err
 	}()
 	<-waiting
-	won := addTexture(t, db, upload)
+	duplicate := addTexture(t, db, upload)
 
 	// The upload and the deletion wait for the same user, one after the other.
 	other := beginLockTx(t, address)
@@ -91,12 +91,12 @@ func TestAddTextureConflictBeforeUserDeletion(t *testing.T) {
 	close(proceed)
 	other.waitBlocked(t, 1)
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(ann)) }()
+	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(ann)) }()
 	other.commitOnceBlocked(t, 2)
-	err := <-lost
+	err := <-added
 	wantKind(t, err, fault.Duplicate)
-	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != won.ID {
-		t.Errorf("data %v; want tid %d", fault.Of(err).Data, won.ID)
+	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != duplicate.ID {
+		t.Errorf("data %v; want tid %d", fault.Of(err).Data, duplicate.ID)
 	}
 	if err := <-deleted; err != nil {
 		t.Error(err)
