@@ -15,53 +15,53 @@ import (
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
-// requestState is what is noted of a request while it is answered.
+// requestState is what the server keeps of a request until it is answered.
 type requestState struct {
 	route    *Route
-	cause    error       // why it failed, if that is for operators to know
-	logAttrs []slog.Attr // what its handler wants to be logged
-	shard    int         // where it is counted
-	id       []byte      // names it in the logs
+	cause    error       // cause of the failure, if operators must know it
+	logAttrs []slog.Attr // added by the handler
+	shard    int         // of the counters
+	id       []byte      // request id
 	span     trace.Span  // nil if nothing is traced
 
-	instr *instrumentation // of its listener
+	instr *instrumentation // of the listener
 	body  Body
 }
 
-// requestStates are kept to be used again: there is one for every request. Each core
-// keeps its own, as far as it can, and so counts in a shard of its own.
+// requestStates pools one state per request in flight. A sync.Pool keeps them per core as far
+// as it can, so each core mostly counts in a shard of its own.
 var requestStates = func() *sync.Pool {
 	var made atomic.Int64
 	return &sync.Pool{New: func() any { return &requestState{shard: int(made.Add(1) % shards)} }}
 }()
 
-// stateKey is the user value under which a request has its record.
+// stateKey is the user value that holds a request's requestState.
 type stateKey struct{}
 
-// stateOf returns the record of a request, nil if no Door's server has it.
+// stateOf returns the state of a request, nil if no server of Options has it.
 func stateOf(rc *fasthttp.RequestCtx) *requestState {
 	r, _ := rc.UserValue(stateKey{}).(*requestState)
 	return r
 }
 
-// AddLogAttr adds to what is logged of a request, if it is. It must be nothing secret,
-// and noted before the handler returns.
+// AddLogAttr adds an attribute to the log line of a request, if it gets one. It must hold no
+// secret, and be added before the handler returns.
 func AddLogAttr(rc *fasthttp.RequestCtx, attr slog.Attr) {
 	if r := stateOf(rc); r != nil {
 		r.logAttrs = append(r.logAttrs, attr)
 	}
 }
 
-// instrumentation sees to it that the requests of a listener are counted and logged.
+// instrumentation counts, traces and logs the requests of a listener.
 type instrumentation struct {
 	Options
 	inFlight *shardedGauge
 	budget   *budget
 }
 
-// serve has a request answered that arrived at a time, and which is of the route
-// until another one claims it. Afterwards it is counted, and logged if it failed
-// through no fault of the client's, or if chance wants it.
+// serve runs a handler for a request that arrived at a time. The request is counted under
+// route unless the handler assigns another. It is logged if it failed on the server's side,
+// or if it is in the sample.
 func (in *instrumentation) serve(rc *fasthttp.RequestCtx, arrived time.Time, route *Route, handler fasthttp.RequestHandler) {
 	r, _ := requestStates.Get().(*requestState)
 	r.route, r.instr = route, in
@@ -73,9 +73,9 @@ func (in *instrumentation) serve(rc *fasthttp.RequestCtx, arrived time.Time, rou
 	r.id = appendRequestID(r.id[:0], rc.Request.Header.PeekCanonical(keyRequestID))
 	handler(rc)
 	if r.body.stream != nil && !r.body.IsComplete() {
-		rc.SetConnectionClose() // what is left of a body that was refused is not waited for
+		rc.SetConnectionClose() // the rest of a rejected body is not waited for
 	}
-	// Last, so that nothing that an answer is made of can replace it.
+	// Last, so that no handler can replace it.
 	rc.Response.Header.SetCanonical(keyRequestID, r.id)
 	in.inFlight.add(r.shard, -1)
 
@@ -109,14 +109,14 @@ func (in *instrumentation) serve(rc *fasthttp.RequestCtx, arrived time.Time, rou
 	requestStates.Put(r)
 }
 
-// hasUnreadBody reports whether a request may have more to arrive when it has been answered.
+// hasUnreadBody reports whether more of a request may arrive after its response.
 func hasUnreadBody(rc *fasthttp.RequestCtx, body *Body) bool {
 	return rc.Request.IsBodyStream() && rc.Request.Header.ContentLength() != 0 && !body.IsComplete()
 }
 
-// shouldLog reports whether a request with this status is logged. When a dependency is
-// away, or more is asked for than can be done, nearly all have the same status, and a
-// few lines tell as much as all.
+// shouldLog reports whether a request with this status is logged. While a dependency is down,
+// or the server is overloaded, nearly all requests get 503, and a few lines tell as much as
+// all.
 func shouldLog(status int, decision sampling, unavailableLog *ratelimit.Limiter[struct{}]) bool {
 	if status == fasthttp.StatusServiceUnavailable {
 		return unavailableLog.Take(struct{}{}, time.Now()).Wait == 0
@@ -124,8 +124,8 @@ func shouldLog(status int, decision sampling, unavailableLog *ratelimit.Limiter[
 	return status >= fasthttp.StatusInternalServerError || decision == sampled
 }
 
-// log writes the one line about a request. It never holds a header, a query or a
-// body: passwords and tokens are there.
+// log writes the line of a request. It never holds a header, a query or a body, since
+// passwords and tokens are there.
 func (d Options) log(rc *fasthttp.RequestCtx, r *requestState, took time.Duration) {
 	status, level := rc.Response.StatusCode(), slog.LevelInfo
 	switch {
@@ -158,11 +158,11 @@ func (d Options) log(rc *fasthttp.RequestCtx, r *requestState, took time.Duratio
 	d.Log.LogAttrs(context.Background(), level, "request", line...)
 }
 
-// maxLogText is the most bytes of a method and of a path in a line of the log. Both may be
-// as long as the header block, and a client may cause a hundred lines a second.
+// maxLogText is the most bytes of a method and of a path in a log line. Both may be as long
+// as the header block, and a client may cause a hundred lines a second.
 const maxLogText = 256
 
-// logText returns what a client has sent as far as it is logged.
+// logText returns a text of the client, cut to maxLogText.
 func logText(sent []byte) string {
 	if len(sent) <= maxLogText {
 		return string(sent)
@@ -170,8 +170,7 @@ func logText(sent []byte) string {
 	return strings.ToValidUTF8(string(sent[:maxLogText]), "") + "…"
 }
 
-// bodySize returns the size of the body that a request is answered with, -1 for a
-// stream, of which nobody knows yet.
+// bodySize returns the size of the response body, -1 for a stream, which has no known size.
 func bodySize(rc *fasthttp.RequestCtx) int {
 	switch status := rc.Response.StatusCode(); {
 	case rc.IsHead(), rc.Response.SkipBody, status == fasthttp.StatusNoContent, status == fasthttp.StatusNotModified:

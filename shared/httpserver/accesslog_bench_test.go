@@ -11,8 +11,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// BenchmarkCount is what counting costs a request that is answered on the fast path: with
-// one core, and with all that there are.
+// BenchmarkCount measures the counters of a request on the fast path, with one core and with
+// all.
 func BenchmarkCount(b *testing.B) {
 	route := Options{Listener: "bench"}.Route("GET /", Label{"outcome", "count"})
 	var at atomic.Int64
@@ -28,8 +28,8 @@ func BenchmarkCount(b *testing.B) {
 	})
 }
 
-// BenchmarkInstrument is what a request costs beside its answer: with one core, and
-// with all that there are, which must not wait for each other.
+// BenchmarkInstrument measures what a request costs besides its handler, with one core and
+// with all, which must not wait for each other.
 func BenchmarkInstrument(b *testing.B) {
 	for _, sample := range []float64{0, 0.01} {
 		opts := Options{Listener: "bench", Log: slog.New(slog.DiscardHandler), LogSampleRate: sample}
@@ -41,7 +41,7 @@ func BenchmarkInstrument(b *testing.B) {
 		run := func(more func() bool) {
 			var rc fasthttp.RequestCtx
 			rc.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)}, nil)
-			arrived := time.Now().Add(time.Hour) // however long it runs, each request is a fast one
+			arrived := time.Now().Add(time.Hour) // however long it runs, the latency falls into the first bucket
 			for more() {
 				o.serve(&rc, arrived, route, answer)
 			}

@@ -23,11 +23,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
-// logLine is a line of the request log, what changes from run to run left out.
+// logLine is a line of the request log without the fields that change from run to run.
 type logLine map[string]any
 
-// loggingServer returns a server that logs a share of its requests, and what it has
-// logged.
+// loggingServer returns a server that logs a share of its requests, and what it has logged.
 func loggingServer(sample float64) (server *fasthttp.Server, lines func(t *testing.T) []logLine) {
 	var out strings.Builder
 	opts := httpserver.Options{Listener: "public", Log: slog.New(slog.NewJSONHandler(&out, nil)), LogSampleRate: sample, Limits: limits()}
@@ -94,7 +93,7 @@ func TestRequestLog(t *testing.T) {
 		}
 		maps.Copy(want, logLine{"msg": "request", "listener": "public", "request_id": "abc-123", "client": "0.0.0.0"})
 		if cause, ok := got[0]["error"].(string); ok {
-			got[0]["error"], _, _ = strings.Cut(cause, "\n") // a stack has many lines
+			got[0]["error"], _, _ = strings.Cut(cause, "\n") // a stack trace has many lines
 		}
 		if diff := cmp.Diff(want, got[0]); diff != "" {
 			t.Errorf("the line of %.40q (-want +got):\n%s", sent, diff)
@@ -121,7 +120,7 @@ func TestRequestLog(t *testing.T) {
 		"error": `encode the answer "It exists.": json: unsupported type: func()`,
 	})
 
-	// No secrets: they are in headers, queries and bodies.
+	// Headers, queries and bodies may hold secrets, so none of them is logged.
 	server, lines := loggingServer(1)
 	listener := start(t, server)
 	exchangeRaw(t, listener, "POST /players/7?password=hunter2"+rest+"Authorization: Bearer hunter2\r\nCookie: hunter2\r\nContent-Length: 7\r\n\r\nhunter2")
@@ -135,7 +134,7 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// A line of the log is short, however long a client makes what it says of the request.
+// Log lines are short, however long the fields of a request are.
 func TestLogLineLength(t *testing.T) {
 	t.Parallel()
 	server, lines := loggingServer(1)
@@ -161,8 +160,8 @@ func TestLogLineLength(t *testing.T) {
 	}
 }
 
-// Nothing that a client sends becomes a label, of which each value would take memory for
-// ever.
+// Nothing that a client sends becomes a label value: each would take memory until the process
+// ends.
 func TestMetricLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	server, _ := loggingServer(0)
@@ -178,7 +177,7 @@ func TestMetricLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// lastID returns the id in the last one of some lines.
+// lastID returns the request id of the last line.
 func lastID(lines []logLine) string {
 	if len(lines) == 0 {
 		return ""
@@ -187,8 +186,7 @@ func lastID(lines []logLine) string {
 	return id
 }
 
-// Whatever the sample, an operator learns what went wrong on our side, and is not
-// bothered with what clients do wrong.
+// Whatever the sample rate, failures of the server are logged and errors of clients are not.
 func TestErrorsAreAlwaysLogged(t *testing.T) {
 	t.Parallel()
 
@@ -216,13 +214,13 @@ func TestLogSampleRate(t *testing.T) {
 	server, lines := loggingServer(0.25)
 	const request = "GET /other HTTP/1.1\r\nHost: veneer.test\r\n"
 	exchangeRaw(t, start(t, server), strings.Repeat(request+"\r\n", 3999)+request+"Connection: close\r\n\r\n")
-	// Were it due to chance, it would be more than seven deviations.
+	// By chance alone it would be more than seven standard deviations.
 	if n := len(lines(t)); n < 800 || n > 1200 {
 		t.Errorf("%d of 4,000 requests are logged; want about 1,000", n)
 	}
 }
 
-// What became of a request is in its line.
+// The labels of a route are in its log lines.
 func TestLogHasRouteLabels(t *testing.T) {
 	t.Parallel()
 
@@ -235,7 +233,7 @@ func TestLogHasRouteLabels(t *testing.T) {
 	}
 }
 
-// A forwarded address is for the log, too.
+// The log has the forwarded address.
 func TestLogHasClientIP(t *testing.T) {
 	t.Parallel()
 
@@ -249,7 +247,7 @@ func TestLogHasClientIP(t *testing.T) {
 	}
 }
 
-// Nobody pays for a log that is not written.
+// A request that is not logged costs no allocation.
 func TestUnloggedRequestAllocations(t *testing.T) {
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	route := opts.Route("GET /")
@@ -264,7 +262,7 @@ func TestUnloggedRequestAllocations(t *testing.T) {
 	}
 }
 
-// A flood that is turned away does not flood the log.
+// Of a flood of 503s only some are logged.
 func TestUnavailableLogRate(t *testing.T) {
 	t.Parallel()
 	server, lines := loggingServer(0)

@@ -10,15 +10,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
-// AddressLimiter bounds the requests of each client address, those of a server and of its
-// fast path together. They are counted for the address that proxies tell, and for the whole
-// network of an IPv6 one. A nil one bounds none.
+// AddressLimiter bounds the requests of each client address, on a server and its fast path
+// together. Requests are counted by the address that proxies forward, and by the /64 network
+// of an IPv6 one. A nil AddressLimiter bounds none.
 type AddressLimiter struct {
 	opts    Options
 	limiter *ratelimit.Limiter[netip.Prefix]
 }
 
-// AddressLimiter returns what the limits allow each address; nil if that is any number.
+// AddressLimiter returns the limiter that Limits asks for, nil if there is no limit.
 func (d Options) AddressLimiter() *AddressLimiter {
 	if d.Limits.AddressRequests == 0 {
 		return nil
@@ -26,7 +26,7 @@ func (d Options) AddressLimiter() *AddressLimiter {
 	return &AddressLimiter{d, ratelimit.New[netip.Prefix](d.Limits.AddressRequests, time.Second, d.Limits.AddressBurst)}
 }
 
-// Handler returns a handler that answers no more requests than are allowed.
+// Handler returns h behind the limit; requests beyond it are answered with 429.
 func (l *AddressLimiter) Handler(h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	if l == nil {
 		return h
@@ -46,8 +46,8 @@ func (l *AddressLimiter) Handler(h fasthttp.RequestHandler) fasthttp.RequestHand
 	}
 }
 
-// allow counts a request on the fast path, and reports whether it is allowed. Otherwise the
-// server refuses it.
+// allow counts a request on the fast path, and reports whether it is allowed. If not, the
+// server rejects it.
 func (l *AddressLimiter) allow(c *FastContext) bool {
 	if l == nil {
 		return true
@@ -56,21 +56,21 @@ func (l *AddressLimiter) allow(c *FastContext) bool {
 	return l.limiter.Take(c.network, c.At).Wait == 0
 }
 
-// refund takes back a request that is left to the server, which counts it.
+// refund takes back a request that the fast path leaves to the server, which counts it.
 func (l *AddressLimiter) refund(c *FastContext) {
 	if l != nil {
 		l.limiter.Refund(c.network)
 	}
 }
 
-// PeerLimits is what a listener grants its peers. Trusted proxies have any number of
-// connections, which are those of all their clients. The zero value trusts no proxy.
+// PeerLimits bounds the connections of each peer address. Trusted proxies may have any
+// number, since theirs carry many clients. The zero value trusts no proxy.
 type PeerLimits struct {
-	maxConns int // connections of one address; 0: any number
+	maxConns int // per address; 0: any number
 	proxies  *TrustedProxies
 }
 
-// PeerLimits returns what the limits grant.
+// PeerLimits returns the bounds that Limits asks for.
 func (d Options) PeerLimits() PeerLimits {
 	return PeerLimits{maxConns: d.Limits.AddressConnections, proxies: d.Proxies}
 }

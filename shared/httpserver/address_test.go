@@ -12,8 +12,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// dialFrom returns how to connect to a server from an address; the connection is nil
-// if it is closed unanswered, else it stays open.
+// dialFrom starts a server, and returns a function that connects from an address and sends a
+// request. The connection is nil if the server closes it without a response, else it stays
+// open.
 func dialFrom(t *testing.T, maxConns int, proxies ...netip.Prefix) (connect func(from string) net.Conn) {
 	t.Helper()
 	bounds := limits()
@@ -59,7 +60,7 @@ func TestAddressConnectionLimit(t *testing.T) {
 		t.Error("another address has no room")
 	}
 	_ = first.Close()
-	for connect("127.0.0.1") == nil { // once the server has seen it
+	for connect("127.0.0.1") == nil { // until the server has seen the close
 		continue
 	}
 	if connect("127.0.0.1") != nil {
@@ -67,7 +68,7 @@ func TestAddressConnectionLimit(t *testing.T) {
 	}
 }
 
-// What connects a proxy is everybody's.
+// Connections of a trusted proxy carry many clients.
 func TestAddressConnectionLimitExemptsProxies(t *testing.T) {
 	t.Parallel()
 
@@ -114,15 +115,15 @@ func TestAddressRequestLimit(t *testing.T) {
 	f(204, "203.0.113.9")
 	f(204, "203.0.113.9", "6.6.6.6")
 	f(429, "203.0.113.9")
-	f(429, "10.0.0.1", "203.0.113.9") // wherever it comes from
+	f(429, "10.0.0.1", "203.0.113.9") // through a proxy, but of the same address
 	f(204, "10.0.0.1", "203.0.113.10")
 	f(204, "2001:db8::1")
 	f(204, "2001:db8::ffff:1")
-	f(429, "2001:db8::2") // it is one network
+	f(429, "2001:db8::2") // in the same /64
 	f(204, "2001:db8:0:1::1")
 }
 
-// What comes back with time, comes back to clients.
+// The limiter refills with time.
 func TestAddressRequestLimitRefills(t *testing.T) {
 	t.Parallel()
 

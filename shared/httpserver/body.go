@@ -26,14 +26,14 @@ const (
 	// what a phone sends over EDGE. At that rate the largest upload, 1 MiB and its form,
 	// takes 68 s and would not arrive within UPLOAD_TIMEOUT.
 	stalledRate = 16 << 10
-	// stalledGrace is how far a body may fall behind stalledRate. It is also the most that
-	// a body gets ahead, so that one that arrives fast and then stops is stalled a second later.
+	// stalledGrace is how far a body may fall behind stalledRate. It also caps the credit of
+	// a fast body, so that one that stops is stalled a second later.
 	stalledGrace = time.Second
-	// notWaiting is Body.due while nothing waits for the body to arrive.
+	// notWaiting is Body.stalledAt while no read waits for the body.
 	notWaiting = math.MaxInt64
 )
 
-// pastDeadline is a deadline in the past. It ends a read that another goroutine waits in.
+// pastDeadline ends a read that another goroutine waits in.
 var pastDeadline = time.Unix(1, 0)
 
 var (
@@ -44,17 +44,17 @@ var (
 	bodiesRejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_rejected_total", Help: "Request bodies refused, since others took all bytes."}, byListener)
 )
 
-// budget bounds the bytes that the bodies of a listener take.
+// budget bounds the bytes that the request bodies of a listener take.
 type budget struct {
 	limit                       int64
-	networkLimit                int64 // what more than one body of a client network take at most
+	networkLimit                int64 // bound of the bodies of one client network, if it has more than one
 	usedGauge                   prometheus.Gauge
 	abortedTotal, rejectedTotal prometheus.Counter
 
 	mu            sync.Mutex
 	used          int64
-	usedByNetwork map[netip.Prefix]int64 // what the bodies of each client network have taken
-	arriving      map[*Body]struct{}     // bodies that have taken bytes and have not arrived whole
+	usedByNetwork map[netip.Prefix]int64
+	arriving      map[*Body]struct{} // bodies with reserved bytes that are still arriving
 }
 
 func newBudget(listener string, limit int64) *budget {
@@ -76,9 +76,10 @@ var (
 	}
 )
 
-// reserve has a body take n more bytes. If they are not free, the slowest stalled bodies are
-// ended until they are; if none is stalled, it returns an Unavailable fault. If they would be
-// more than the share of the body's client network, only bodies of that network are ended.
+// reserve reserves n more bytes for a body. If they are not free, the slowest stalled bodies
+// are aborted until they are; if none is stalled, it returns an Unavailable fault. If they
+// would exceed the limit of the body's client network, only bodies of that network are
+// aborted.
 func (g *budget) reserve(b *Body, n int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,9 +104,9 @@ func (g *budget) reserve(b *Body, n int64) error {
 	return nil
 }
 
-// slowest returns the stalled body that is furthest behind stalledRate of those that may be
-// ended, nil if none is stalled. Only one that is waited for is: time in which the server does
-// not read does not count against the client.
+// slowest returns the stalled body that is furthest behind stalledRate of those that mayAbort
+// allows, nil if none is stalled. Only a body that a read waits for can be stalled: time in
+// which the server does not read does not count against the client.
 func (g *budget) slowest(mayAbort func(*Body) bool) (slowest *Body) {
 	earliest := int64(time.Since(processStart))
 	for b := range g.arriving {
@@ -116,7 +117,7 @@ func (g *budget) slowest(mayAbort func(*Body) bool) (slowest *Body) {
 	return slowest
 }
 
-// abort has a body give back what it has taken, and ends the read that it waits in.
+// abort releases what a body has reserved, and ends the read that waits for it.
 func (g *budget) abort(b *Body) {
 	b.aborted = true
 	g.release(b)
@@ -129,7 +130,7 @@ func (g *budget) release(b *Body) {
 	g.add(b, -b.reserved)
 }
 
-// add counts what a body takes, or gives back.
+// add changes the reservation of a body by n bytes.
 func (g *budget) add(b *Body, n int64) {
 	b.reserved += n
 	g.used += n
@@ -139,31 +140,31 @@ func (g *budget) add(b *Body, n int64) {
 	}
 }
 
-// processStart is what the times of bodies count from.
+// processStart is the origin of the times in Body.
 var processStart = time.Now()
 
-// Body is the body of a request while it arrives. It ends with the request. All methods
-// but Interrupt are for one goroutine at a time.
+// Body is the body of a request while it arrives. It is valid until the request ends. All
+// methods but Interrupt and IsComplete are for one goroutine at a time.
 type Body struct {
 	budget        *budget
-	network       netip.Prefix // of the client of a body that takes from the budget
+	network       netip.Prefix // of the client; unset for small bodies
 	conn          net.Conn
 	stream        io.Reader // nil: not opened
 	contentLength int       // Content-Length, -1 if it is chunked
 	received      int
-	buffered      []byte        // what ReadSmall has read and Read has not returned
-	err           error         // why no more arrives: io.EOF behind the whole body, else a fault
-	complete      atomic.Bool   // it has arrived whole
-	credit        time.Duration // of stalledRate, by the time in which Read waited; at most stalledGrace
-	stalledAt     atomic.Int64  // when a Read that waits has used up ahead, in nanoseconds from processStart
+	buffered      []byte // what ReadSmall has read and Read has not returned
+	err           error  // why no more arrives: io.EOF after the whole body, else a fault
+	complete      atomic.Bool
+	credit        time.Duration // time by which the body is ahead of stalledRate; at most stalledGrace
+	stalledAt     atomic.Int64  // when a waiting Read has used up credit, in nanoseconds since processStart
 
 	// Guarded by budget.mu.
 	reserved int64
 	aborted  bool
 }
 
-// OpenBody returns the body of a request, nil if there is none or it has been read. The
-// body must arrive within a time from now, or with 0 within the rest of READ_TIMEOUT.
+// OpenBody returns the body of a request, nil if there is none or it has been read. The body
+// must arrive within timeout from now; 0 stands for the rest of READ_TIMEOUT.
 func OpenBody(rc *fasthttp.RequestCtx, timeout time.Duration) (*Body, error) {
 	r := stateOf(rc)
 	if r == nil || !rc.Request.IsBodyStream() || rc.Request.Header.ContentLength() == 0 {
@@ -183,8 +184,9 @@ func (b *Body) open(g *budget, conn net.Conn, stream io.Reader, contentLength in
 	b.stalledAt.Store(notWaiting)
 }
 
-// ReadBody reads the body of a request whose route takes one, as Route.AcceptBody says.
-// rc.PostBody returns it until the request ends. Nothing is read for other routes.
+// ReadBody reads the body of a request if its route accepts one, within the bounds of
+// Route.AcceptBody. rc.PostBody returns it until the request ends. For other routes it reads
+// nothing.
 func ReadBody(rc *fasthttp.RequestCtx) error {
 	r := stateOf(rc)
 	if r == nil || !r.route.acceptsBody {
@@ -202,13 +204,13 @@ func ReadBody(rc *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// TooLarge returns the fault of a body of more than so many bytes.
+// TooLarge returns the fault of a body of more than limit bytes.
 func TooLarge(limit int) *fault.Error {
 	return fault.New(fault.TooLarge, "The body is larger than the %d bytes that are accepted here.", limit)
 }
 
-// readAll returns the whole body, of at most limit bytes; 0 is for as many as the budget
-// has. It takes memory for what has arrived, at most twice as much, not for what is announced.
+// readAll returns the whole body, of at most limit bytes; 0 stands for the whole budget. It
+// takes memory for what has arrived, at most twice as much, not for Content-Length.
 func (b *Body) readAll(limit int) ([]byte, error) {
 	if limit == 0 || int64(limit) > b.budget.limit {
 		limit = int(b.budget.limit)
@@ -221,12 +223,13 @@ func (b *Body) readAll(limit int) ([]byte, error) {
 		largest = limit + 1
 	}
 	buffer, err := b.readFirst()
-	for err == nil { // it is larger than the buffer
+	for err == nil { // while the body is larger than the buffer
 		if b.received > limit {
 			return nil, TooLarge(limit)
 		}
 		larger := min(2*len(buffer), largest)
-		// The byte behind a chunked body that is as large as the budget takes none of it.
+		// The byte that detects the end of a chunked body as large as the budget is not
+		// counted.
 		if err = b.reserve(min(int64(larger), b.budget.limit) - b.reserved); err != nil {
 			return nil, err
 		}
@@ -243,8 +246,8 @@ func (b *Body) readAll(limit int) ([]byte, error) {
 	}
 }
 
-// ReadSmall reads a body of up to 8 KiB. rc.PostBody returns it then, until the request
-// ends. It returns false if the body is larger: that is for Stream.
+// ReadSmall reads a body of up to 8 KiB. rc.PostBody returns it then, until the request ends.
+// For a larger body it returns false; use Stream for that.
 func (b *Body) ReadSmall(rc *fasthttp.RequestCtx) (complete bool, err error) {
 	buffer, err := b.readFirst()
 	switch err {
@@ -259,9 +262,9 @@ func (b *Body) ReadSmall(rc *fasthttp.RequestCtx) (complete bool, err error) {
 	}
 }
 
-// Stream prepares a body to be read with Read, which holds no bytes. It takes share bytes
-// of the budget, for what it costs to pass a body on. The rest of the body must arrive
-// within a time.
+// Stream prepares a body to be read with Read, which buffers nothing. It reserves share bytes
+// of the budget, the cost of passing a body on. The rest of the body must arrive within
+// timeout.
 func (b *Body) Stream(share int64, timeout time.Duration) error {
 	if err := b.extendDeadline(timeout); err != nil {
 		return err
@@ -269,10 +272,10 @@ func (b *Body) Stream(share int64, timeout time.Duration) error {
 	return b.reserve(share)
 }
 
-// Size returns the length that was announced, -1 if the body is chunked.
+// Size returns Content-Length, -1 if the body is chunked.
 func (b *Body) Size() int { return b.contentLength }
 
-// Read reads the body, from its beginning. Errors but io.EOF are faults.
+// Read reads the body from its beginning. Errors other than io.EOF are faults.
 func (b *Body) Read(p []byte) (int, error) {
 	if len(b.buffered) > 0 {
 		n := copy(p, b.buffered)
@@ -296,15 +299,15 @@ func (b *Body) Err() error {
 	return b.err
 }
 
-// IsComplete reports whether all of the body has arrived. Any goroutine may ask.
+// IsComplete reports whether the whole body has arrived. Any goroutine may call it.
 func (b *Body) IsComplete() bool { return b.complete.Load() }
 
-// Interrupt ends a Read that another goroutine waits in, and those that follow.
+// Interrupt ends a Read that another goroutine waits in, and all later ones.
 func (b *Body) Interrupt() error { return b.conn.SetReadDeadline(pastDeadline) }
 
 func (b *Body) isChunked() bool { return b.contentLength < 0 }
 
-// extendDeadline bounds the time of what has not arrived.
+// extendDeadline gives the rest of the body until timeout from now.
 func (b *Body) extendDeadline(timeout time.Duration) error {
 	if timeout == 0 {
 		return nil
@@ -316,13 +319,13 @@ func (b *Body) extendDeadline(timeout time.Duration) error {
 func (b *Body) readFirst() ([]byte, error) {
 	size := min(b.contentLength, smallBody)
 	if b.isChunked() {
-		size = smallBody + 1 // the end of one of 8 KiB is found behind its last byte
+		size = smallBody + 1 // one byte more detects the end of a body of 8 KiB
 	}
 	buffer := make([]byte, size)
 	return buffer, b.fill(buffer)
 }
 
-// fill reads until the bytes that have arrived fill a buffer.
+// fill reads until the bytes received fill buffer.
 func (b *Body) fill(buffer []byte) error {
 	for b.received < len(buffer) {
 		if _, err := b.receive(buffer[b.received:]); err != nil {
@@ -332,7 +335,7 @@ func (b *Body) fill(buffer []byte) error {
 	return nil
 }
 
-// receive reads what comes next.
+// receive reads from the connection, and keeps the account of credit.
 func (b *Body) receive(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -349,7 +352,7 @@ func (b *Body) receive(p []byte) (int, error) {
 	case errors.Is(err, io.EOF) && (b.isChunked() || b.received == b.contentLength):
 		b.err = io.EOF
 		b.complete.Store(true)
-	case errors.Is(err, io.EOF): // the client has gone
+	case errors.Is(err, io.EOF): // the client closed the connection
 		b.err = readFault(io.ErrUnexpectedEOF)
 	case b.isAborted():
 		b.err = errStalled
@@ -361,7 +364,7 @@ func (b *Body) receive(p []byte) (int, error) {
 
 func (b *Body) reserve(n int64) error { return b.budget.reserve(b, n) }
 
-// finish says that the body has arrived. It keeps what it has taken, and is not ended.
+// finish marks the body as arrived. It keeps its reservation, but cannot be aborted any more.
 func (b *Body) finish() error {
 	if b.received < smallBody {
 		return nil
@@ -382,7 +385,7 @@ func (b *Body) isAborted() bool {
 	return b.aborted
 }
 
-// release gives back what the body has taken, and prepares it for another request.
+// release releases the reservation, and resets the body for another request.
 func (b *Body) release() {
 	if b.stream == nil {
 		return

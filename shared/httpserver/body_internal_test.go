@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A body that is not read is not stalled, however long that lasts: its client may be fast,
-// and what it is passed on to slow. It is stalled once a read has waited for too long.
+// A body that is not being read is never stalled: its client may be fast, and what it is
+// passed on to slow. It is stalled once a read has waited for too long.
 func TestBodyStallsOnlyWhileRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,8 +29,8 @@ func TestBodyStallsOnlyWhileRead(t *testing.T) {
 			if _, err := io.ReadFull(&fast, part); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(10 * stalledGrace)                          // by the clock of synctest
-			if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // take wraps nothing
+			<-time.After(10 * stalledGrace)                          // in the synthetic time of synctest
+			if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // reserve wraps nothing
 				t.Fatalf("take = %v while a body is not read; want %v", err, errBodiesBudget)
 			}
 		}
@@ -41,7 +41,7 @@ func TestBodyStallsOnlyWhileRead(t *testing.T) {
 			ended <- err
 		}()
 		<-time.After(stalledGrace - time.Millisecond)
-		if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // take wraps nothing
+		if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // reserve wraps nothing
 			t.Errorf("take = %v while a body is read in time; want %v", err, errBodiesBudget)
 		}
 		<-time.After(2 * time.Millisecond)

@@ -43,7 +43,7 @@ func echoServer(t *testing.T, limit int) (address string) {
 	return serveTCP(t, opts.NewServer(bodyHandler(opts, limit, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
 }
 
-// Bodies are read as they were sent, up to the byte that is one too many.
+// Bodies of up to the limit are read byte for byte, larger ones are rejected.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 
@@ -82,7 +82,7 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// Without a limit, the budget is one: the length that a client announces can be anything.
+// Without a limit the budget bounds a body, whatever Content-Length says.
 func TestBodyWithoutLimit(t *testing.T) {
 	t.Parallel()
 	address := echoServer(t, 0)
@@ -91,7 +91,7 @@ func TestBodyWithoutLimit(t *testing.T) {
 	expect(t, receive(t, send(t, address, post+"Content-Length: 1099511627776\r\n\r\nx")), "HTTP/1.1 413 ", "larger than the 67108864 bytes")
 }
 
-// A body may take all of the budget, whether its length is announced or not.
+// A body may take the whole budget, with Content-Length and chunked.
 func TestBodyOfWholeBudget(t *testing.T) {
 	t.Parallel()
 	bounds := limits()
@@ -111,7 +111,7 @@ func TestBodyOfWholeBudget(t *testing.T) {
 	}
 }
 
-// A body that ends before its announced length has not arrived.
+// A body that ends before its Content-Length is an error.
 func TestIncompleteBody(t *testing.T) {
 	t.Parallel()
 	address := echoServer(t, 1<<20)
@@ -128,8 +128,8 @@ func TestIncompleteBody(t *testing.T) {
 	}
 }
 
-// A client that sends all of its body before it reads is told, too, that the body is too
-// large or not wanted: nothing of it is left unread, which would reset the connection.
+// A client that sends its whole body before it reads gets the response, although the body is
+// too large or not wanted: unread data would reset the connection.
 func TestOversizedBodyGetsResponse(t *testing.T) {
 	t.Parallel()
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
@@ -151,8 +151,8 @@ func TestOversizedBodyGetsResponse(t *testing.T) {
 	}
 }
 
-// What no route has asked for is not read: a client that sends only a head, and a byte, has
-// its answer at once. A request that follows a small body nobody has read is answered.
+// A body is read only if the route accepts one: a client that sends a head and one byte has
+// its response at once. A request behind a small unread body is answered.
 func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
@@ -192,7 +192,7 @@ func awaitBytes(t *testing.T, listener string, want float64) {
 	}
 }
 
-// sendUntilAccepted sends a request until its body is taken. Before it is refused.
+// sendUntilAccepted repeats a request until its body is accepted; before that it gets 503.
 func sendUntilAccepted(t *testing.T, address, sent string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -211,11 +211,11 @@ func sendUntilAccepted(t *testing.T, address, sent string) {
 	}
 }
 
-// When the budget is full, stalled bodies make room, the slowest first, and small ones need
-// none. A body that is not stalled is not ended: a new one is refused instead.
+// When the budget is full, stalled bodies are aborted, the slowest first, and small ones need
+// none of it. If no body is stalled, the new one is rejected.
 func TestBodiesBudget(t *testing.T) {
 	t.Parallel()
-	const size = 1 << 20 // a body that takes the half of the budget
+	const size = 1 << 20 // half of the budget
 	bounds := limits()
 	bounds.BodiesBytes = 2 << 20
 	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
@@ -224,7 +224,7 @@ func TestBodiesBudget(t *testing.T) {
 		return sendFrom(t, from, address, post+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, strings.Repeat("x", part)))
 	}
 
-	// More than a half of each has arrived, so that each has taken all of its memory.
+	// More than half of each has arrived, so each has reserved its whole size.
 	slower := begin("127.0.1.1", size*2/3)
 	awaitBytes(t, t.Name(), float64(size))
 	slow := begin("127.0.2.1", size*3/4)
@@ -237,7 +237,7 @@ func TestBodiesBudget(t *testing.T) {
 		t.Errorf("%v bodies are refused; want 1", got)
 	}
 
-	// Both stop. The one that has stopped first is ended for the next.
+	// Both stop. The one that stopped first is aborted for the next.
 	sendUntilAccepted(t, address, withContentLength(strings.Repeat("x", size)))
 	expect(t, receive(t, slower), "HTTP/1.1 408 ", `"code":4`, "Connection: close\r\n")
 	if got := metric(t, "veneer_bodies_ended_total", t.Name()); got != 1 {
@@ -250,8 +250,8 @@ func TestBodiesBudget(t *testing.T) {
 	awaitBytes(t, t.Name(), 0)
 }
 
-// Bodies of one client network leave a quarter of the budget to others, also when they have
-// arrived whole. For another body of that network, only a stalled one of that network is ended.
+// Bodies of one client network leave a quarter of the budget to others, also after they have
+// arrived. For another body of that network, only a stalled one of that network is aborted.
 func TestBodiesBudgetPerNetwork(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -300,7 +300,7 @@ func TestBodiesBudgetPerNetwork(t *testing.T) {
 	expect(t, receive(t, other), "HTTP/1.1 200 ")
 }
 
-// What a body has taken is given back however its request ends.
+// A reservation is released however its request ends.
 func TestBodiesBudgetIsReleased(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
@@ -335,7 +335,7 @@ func TestBodiesBudgetIsReleased(t *testing.T) {
 	awaitBytes(t, opts.Listener, 0)
 }
 
-// A body is passed on while it arrives, and takes its share of the budget.
+// A streamed body is passed on while it arrives, and reserves its share of the budget.
 func TestStreamedBodies(t *testing.T) {
 	t.Parallel()
 	const share = 1 << 20

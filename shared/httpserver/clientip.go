@@ -11,22 +11,22 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// ProxyConfig says which proxies are believed about the addresses of clients.
+// ProxyConfig says which proxies are trusted to forward the addresses of clients.
 type ProxyConfig struct {
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" example:"10.0.0.0/8" help:"networks of proxies whose X-Forwarded-For is believed, or whose Forwarded if there is no other, as in 10.0.0.0/8,192.0.2.7/32"`
 }
 
-// TrustedProxies knows the trusted proxies. A nil one trusts none: every peer is a client.
+// TrustedProxies finds the addresses of clients behind trusted proxies. A nil one trusts
+// none: every peer is a client.
 type TrustedProxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
-	// lastWarned has the Unix second of the last warning, for each header and its fault.
+	// lastWarned has the Unix second of the last warning, by header and problem.
 	lastWarned [len(forwardedHeaders)][2]atomic.Int64
 }
 
-// forwardedHeaders are the headers in which proxies tell the addresses of clients, the
-// one that counts first: a proxy that sets the second adds nothing to the first, so a
-// client could forge it.
+// forwardedHeaders are the headers with the addresses of clients, in the order of precedence.
+// A proxy that sets the second leaves the first as it came, so a client could forge it.
 var forwardedHeaders = [...]struct {
 	name    string
 	address func(member []byte) (netip.Addr, bool)
@@ -35,22 +35,22 @@ var forwardedHeaders = [...]struct {
 	{fasthttp.HeaderForwarded, parseForwarded},
 }
 
-// The faults of a header that are logged.
+// Problems of a header that are logged.
 const (
-	untrustedPeer = iota // it comes from a peer that is no trusted proxy
-	noAddress            // a trusted proxy names no address in it
+	untrustedPeer = iota // the peer is no trusted proxy
+	noAddress            // the header of a trusted proxy has no address
 )
 
-// NewTrustedProxies returns the proxies that are trusted.
+// NewTrustedProxies returns the proxies of a configuration.
 func NewTrustedProxies(config ProxyConfig, log *slog.Logger) *TrustedProxies {
 	return &TrustedProxies{trusted: config.TrustedProxies, log: log}
 }
 
-// ClientIP returns the address of the client. It is that of the peer or, if the peer is a
-// trusted proxy, the last one in X-Forwarded-For that is not a trusted proxy. What stands
-// before that one may be forged. Forwarded counts where no X-Forwarded-For has a member.
-// If a member names no address, the client is the hop behind it. An IPv4 address is never
-// in its IPv6 form, and no address has a zone.
+// ClientIP returns the address of the client: the peer, or, if the peer is a trusted proxy,
+// the last address in X-Forwarded-For that is not a trusted proxy. Addresses before that may
+// be forged. Forwarded is used if X-Forwarded-For has no member. If a member is not an
+// address, the client is the hop after it. The address is never IPv4-mapped IPv6, and has no
+// zone.
 func (p *TrustedProxies) ClientIP(rc *fasthttp.RequestCtx) netip.Addr {
 	return p.clientIP(rc.RemoteAddr(), &rc.Request.Header)
 }
@@ -76,15 +76,15 @@ func (p *TrustedProxies) clientIP(from net.Addr, header interface{ PeekAll(name 
 	return peer
 }
 
-// clientFromHeader returns the client that the lines of a header name; found reports whether they
-// have a member.
+// clientFromHeader returns the client that the lines of a header name; found reports whether
+// they have a member.
 func (p *TrustedProxies) clientFromHeader(header int, peer netip.Addr, lines [][]byte) (client netip.Addr, found bool) {
 	client = peer
 	for _, line := range slices.Backward(lines) {
 		for rest := line; len(rest) > 0; {
 			var member []byte
 			if rest, member = cutLast(rest, ','); len(member) == 0 {
-				continue // as behind a trailing comma (RFC 9110, section 5.6.1.2)
+				continue // after a trailing comma for example (RFC 9110, section 5.6.1.2)
 			}
 			found = true
 			hop, ok := forwardedHeaders[header].address(member)
@@ -112,8 +112,8 @@ func (p *TrustedProxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// warn logs a fault of a header, once a minute. The peer is a proxy, or a client that
-// forges.
+// warn logs a problem of a header, at most once a minute. The peer is a misconfigured proxy,
+// or a client that forges.
 func (p *TrustedProxies) warn(header, fault int, peer netip.Addr) {
 	last := &p.lastWarned[header][fault]
 	now, before := time.Now().Unix(), last.Load()
@@ -128,8 +128,8 @@ func (p *TrustedProxies) warn(header, fault int, peer netip.Addr) {
 	}
 }
 
-// ClientPrefix returns the network that limits count a client by. Whoever has an
-// IPv6 address has the 2^64 around it, too.
+// ClientPrefix returns the prefix by which rate limits count a client: the address itself for
+// IPv4, and the /64 for IPv6, since every IPv6 host has a whole /64.
 func ClientPrefix(client netip.Addr) netip.Prefix {
 	bits := 64
 	if client.Is4() {
@@ -145,5 +145,5 @@ func addressOf(peer net.Addr) netip.Addr {
 	return netip.IPv4Unspecified()
 }
 
-// unmapped returns an address in the one form in which it is compared.
+// unmapped returns an address in the form in which addresses are compared.
 func unmapped(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }

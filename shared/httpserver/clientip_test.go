@@ -14,12 +14,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// from is a request of a peer with lines of X-Forwarded-For.
+// from returns a request of a peer with lines of X-Forwarded-For.
 func from(peer string, forwarded ...string) *fasthttp.RequestCtx {
 	return withLines(peer, "X-Forwarded-For", forwarded...)
 }
 
-// withLines is a request of a peer with lines of a header.
+// withLines returns a request of a peer with lines of a header.
 func withLines(peer, header string, lines ...string) *fasthttp.RequestCtx {
 	rc := exchange(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(peer), 1234)))
 	for _, line := range lines {
@@ -47,13 +47,13 @@ func TestClientIP(t *testing.T) {
 		}
 	}
 
-	// A peer that is no proxy is the client, whatever it says.
+	// A peer that is no trusted proxy is the client, whatever it sends.
 	f("203.0.113.9", "203.0.113.9")
 	f("203.0.113.9", "203.0.113.9", "6.6.6.6")
 	f("203.0.113.9", "203.0.113.9", "6.6.6.6, 10.1.2.3")
 	f("2001:db8:2::1", "2001:db8:2::1", "6.6.6.6")
 
-	// A proxy tells who the client is, and the client tells nothing.
+	// The proxy's address of the client counts, not the client's own.
 	f("203.0.113.9", "10.0.0.1", "203.0.113.9")
 	f("203.0.113.9", "10.0.0.1", " 203.0.113.9 ")
 	f("203.0.113.9", "10.0.0.1", "6.6.6.6, 203.0.113.9")
@@ -64,7 +64,7 @@ func TestClientIP(t *testing.T) {
 	f("203.0.113.9", "10.0.0.1", "unknown, 203.0.113.9")
 	f("10.1.2.3", "10.0.0.1", "10.1.2.3")
 
-	// Behind what is no address nobody can be told.
+	// A member that is no address ends the search.
 	f("10.0.0.1", "10.0.0.1")
 	f("10.0.0.1", "10.0.0.1", "")
 	f("10.0.0.1", "10.0.0.1", "unknown")
@@ -87,12 +87,12 @@ func TestClientIP(t *testing.T) {
 	f("2001:db8:2::1", "10.0.0.1", "[2001:db8:2::1], [2001:db8:1::7]:443")
 	f("203.0.113.9", "10.0.0.1", "[::ffff:203.0.113.9]:80")
 
-	// Empty members count for nothing.
+	// Empty members are skipped.
 	f("203.0.113.9", "10.0.0.1", "203.0.113.9,")
 	f("203.0.113.9", "10.0.0.1", "203.0.113.9, ,, 10.1.2.3,\t")
 	f("203.0.113.9", "10.0.0.1", "203.0.113.9", "")
 
-	// An address has one form.
+	// Addresses are normalised.
 	f("203.0.113.9", "10.0.0.1", "::ffff:203.0.113.9")
 	f("203.0.113.9", "::ffff:10.0.0.1", "203.0.113.9")
 	f("203.0.113.9", "::ffff:203.0.113.9", "6.6.6.6")
@@ -102,7 +102,7 @@ func TestClientIP(t *testing.T) {
 	f("2001:db8:2::1", "10.0.0.1", "2001:db8:2::1%eth0")
 }
 
-// RFC 7239 is understood where there is no X-Forwarded-For.
+// Forwarded (RFC 7239) is used where there is no X-Forwarded-For.
 func TestClientIPByForwarded(t *testing.T) {
 	t.Parallel()
 
@@ -126,12 +126,12 @@ func TestClientIPByForwarded(t *testing.T) {
 	f("203.0.113.9", "10.0.0.1", "for=6.6.6.6", "for=203.0.113.9", "for=10.1.2.3")
 	f("203.0.113.9", "10.0.0.1", `for="[::ffff:203.0.113.9]"`)
 
-	// What a client has sent hides nothing that a proxy adds behind it.
+	// What a client sends cannot hide what a proxy adds after it.
 	f("203.0.113.9", "10.0.0.1", `for=", for=203.0.113.9`)
 	f("203.0.113.9", "10.0.0.1", `for="\", for="203.0.113.9"`)
 	f("203.0.113.9", "10.0.0.1", `"`, `for=203.0.113.9;host="x\"y\\"`)
 
-	// Behind a hop that tells no address nobody can be told.
+	// A hop without an address ends the search.
 	f("10.0.0.1", "10.0.0.1", "for=203.0.113.9, for=unknown")
 	f("10.1.2.3", "10.0.0.1", "for=203.0.113.9, for=_hidden, for=10.1.2.3")
 	f("10.0.0.1", "10.0.0.1", "for=203.0.113.9, proto=https")
@@ -140,8 +140,8 @@ func TestClientIPByForwarded(t *testing.T) {
 	f("10.0.0.1", "10.0.0.1", `for=203.0.113.9, for="203.0.113.8\"`)
 	f("10.0.0.1", "10.0.0.1", "203.0.113.9")
 
-	// X-Forwarded-For counts if it has a member: a proxy that sets it leaves Forwarded to
-	// clients.
+	// X-Forwarded-For has precedence if it has a member: a proxy that sets it does not check
+	// Forwarded.
 	both := withLines("10.0.0.1", "Forwarded", "for=6.6.6.6")
 	both.Request.Header.Set("X-Forwarded-For", "203.0.113.9")
 	if got := proxies.ClientIP(both).String(); got != "203.0.113.9" {
@@ -166,7 +166,7 @@ func TestClientIPWithoutProxies(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, the client is what the proxy adds.
+// Whatever a client sends, the client is the address that the proxy adds.
 func FuzzClientIP(f *testing.F) {
 	for _, sent := range []string{"", "6.6.6.6", "unknown", "[2001:db8::1]:80", `for="`, `for="\`, `for=6.6.6.6;host="a,b"`, ",", " \t,", `"`, "[", "10.0.0.2"} {
 		f.Add(sent)
@@ -186,7 +186,8 @@ func FuzzClientIP(f *testing.F) {
 					t.Errorf("%s: %q: the client is %s; want %s", test.header, lines, got, test.want)
 				}
 			}
-			// Alone it may be anything, but never a form that limits would count apart.
+			// Alone it may be any address, but always in the normalised form, or limits would
+			// count it twice.
 			if got := proxies.ClientIP(withLines("10.0.0.1", test.header, sent)); !got.IsValid() || got.Is4In6() || got.Zone() != "" {
 				t.Errorf("%s: %q: the client is %s", test.header, sent, got)
 			}
@@ -194,12 +195,12 @@ func FuzzClientIP(f *testing.F) {
 	})
 }
 
-// A header of a peer that is no trusted proxy, and one of a trusted proxy that names no
-// address, is logged once a minute by its name.
+// A header of a peer that is no trusted proxy, and one of a trusted proxy without an address,
+// is logged once a minute by its name.
 func TestForwardedHeaderWarnings(t *testing.T) {
 	t.Parallel()
 
-	// Time passes only where the test says so.
+	// Time is synthetic.
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		proxies := newProxies(slog.New(slog.NewTextHandler(&out, nil)), "10.0.0.0/8")

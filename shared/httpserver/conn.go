@@ -16,21 +16,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/fastpath"
 )
 
-// deadlineListener keeps a server's limits of time in its place. The server would tell the
-// system of a deadline three times a request, and read the clock each time: a
-// twentieth of what a small answer costs. A keeper lets a deadline stand for as
-// long as it fits, and looks at the clock once.
+// deadlineListener enforces a server's timeouts in the server's place. fasthttp would set a
+// socket deadline three times a request, and read the clock each time: a twentieth of the
+// cost of a small response. deadlineListener re-arms a deadline at most once in a tenth of the
+// timeout, or in a second, and reads the clock once.
 type deadlineListener struct {
 	net.Listener
-	tls                                    *tls.Config   // nil: plain HTTP
-	fastPath                               *FastPath     // nil: none
-	readTimeout, writeTimeout, idleTimeout time.Duration // 0: any time
+	tls                                    *tls.Config   // nil for plain HTTP
+	fastPath                               *FastPath     // nil if there is none
+	readTimeout, writeTimeout, idleTimeout time.Duration // 0: none
 	draining                               atomic.Bool
 	*connLimiter
 }
 
-// wrap takes the limits over from a server, and returns a listener for it to
-// serve.
+// wrap takes the timeouts over from the server, and returns a listener for it to serve.
 func (l Listener) wrap(ln net.Listener) *deadlineListener {
 	server := l.Server
 	dl := &deadlineListener{
@@ -51,8 +50,8 @@ func (l Listener) wrap(ln net.Listener) *deadlineListener {
 	return dl
 }
 
-// Accept waits for a connection. One that is too many of its address is closed at once:
-// no other should wait until an answer is sent.
+// Accept waits for a connection. One beyond the limit of its address is closed without a
+// response, so that Accept does not wait for the write.
 func (dl *deadlineListener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := dl.Listener.Accept()
@@ -72,7 +71,7 @@ func (dl *deadlineListener) Accept() (net.Conn, error) {
 	}
 }
 
-// initConn begins to keep the limits of a connection, and returns what the server sees of it.
+// initConn starts the timeouts of a connection, and returns what the server reads and writes.
 func (dl *deadlineListener) initConn(c *conn) (served net.Conn) {
 	c.opened = time.Now()
 	c.readDeadline.set, c.writeDeadline.set = c.setReadDeadline, c.Conn.SetWriteDeadline
@@ -82,15 +81,15 @@ func (dl *deadlineListener) initConn(c *conn) (served net.Conn) {
 		c.plaintext, served = secure, secureConn{secure, c}
 	}
 	if tcp, ok := c.Conn.(*net.TCPConn); ok && dl.fastPath != nil {
-		c.fast, _ = fastpath.NewConn(tcp, c, c.plaintext) // without, if that fails
+		c.fast, _ = fastpath.NewConn(tcp, c, c.plaintext) // on an error there is no fast path
 	}
 	c.limitSendBuffer()
-	c.setState(fasthttp.StateActive) // its first request has as long to begin as to arrive
+	c.setState(fasthttp.StateActive) // the first request must begin within the read timeout
 	c.startHead()
 	return served
 }
 
-// secureConn is a connection as the server sees it under TLS.
+// secureConn is a TLS connection as the server sees it.
 type secureConn struct {
 	*tls.Conn
 	conn *conn
@@ -105,58 +104,58 @@ func (s secureConn) Read(p []byte) (int, error) {
 
 func (s secureConn) Close() error {
 	if s.conn.fast != nil && s.conn.fast.Close() {
-		return nil // it closes once the answer is sent
+		return nil // it is closed after the response
 	}
 	return s.Conn.Close()
 }
 
-// conn is a connection with a keeper. All its methods are for the goroutine that
-// serves it, but those that set deadlines, and Close.
+// conn is a connection of a deadlineListener. All methods are for the goroutine that serves
+// it, except Close and those that set deadlines.
 type conn struct {
 	net.Conn
 	listener                    *deadlineListener
-	opened                      time.Time // what all its times are counted from
+	opened                      time.Time // origin of the durations below
 	readDeadline, writeDeadline deadline
-	readTimeout                 time.Duration // the limit of what is read
-	readyAt                     time.Duration // when the answer was ready that is written next; 0: nobody said
-	isLarge                     bool          // whether that takes more than the next call of Write
-	pending                     *pendingWrite // what waits to be written with the next call; nil: nothing
-	parts                       net.Buffers   // of one write
+	readTimeout                 time.Duration // of the state: read or idle
+	readyAt                     time.Duration // when the response that is written next was ready; 0: unknown
+	isLarge                     bool          // whether the next response takes more than one call of Write
+	pending                     *pendingWrite // waits to be written with the next call; nil: nothing
+	parts                       net.Buffers   // of one vectored write
 
-	// lingerOnClose is whether more of a request may arrive that nobody reads.
+	// lingerOnClose is whether unread data of a request may still arrive.
 	lingerOnClose atomic.Bool
 
 	plaintext io.ReadWriter  // the connection itself, or TLS over it
-	fast      *fastpath.Conn // nil: there is no fast path
-	sampling  sampling       // of the request that is left to the server
-	idle      bool           // whether what arrives next begins a request
-	inRequest bool           // whether a request has begun to arrive that is not answered
-	head      headScan       // of a request whose beginning has not arrived with another one
+	fast      *fastpath.Conn // nil if there is no fast path
+	sampling  sampling       // of a request that the fast path leaves to the server
+	idle      bool           // whether the next bytes begin a request
+	inRequest bool           // whether a request has begun to arrive and is not answered
+	head      headScan       // scanner of the head, unless it arrived together with another request
 
 	readsEnded atomic.Bool // by an eviction
 
 	// Guarded by connLimiter.mu.
-	list         *connList // nil: it is not counted
-	older, newer *conn     // in the list
+	list         *connList // nil: not counted
+	older, newer *conn     // neighbours in list
 }
 
-// pendingWrite is the beginning of a large answer, which the server writes by itself once its
-// buffer is full. Sent together with the rest it saves the system half its work, and
-// no connection needs a buffer for large answers.
+// pendingWrite is the beginning of a large response, which the server writes when its buffer
+// is full. Writing it together with the rest halves the system's work, and no connection
+// needs a buffer for large responses.
 type pendingWrite struct {
 	bytes [writeBuffer]byte
 	size  int
 	parts [2][]byte
 }
 
-// writeBuffer is how many bytes of answers a server gathers before it writes them.
+// writeBuffer is the size in bytes of a server's write buffer.
 const writeBuffer = 4096
 
-// pendingPool are kept to be used again: each is held but for a moment.
+// pendingPool reuses buffers, each of which is needed only for a moment.
 var pendingPool = sync.Pool{New: func() any { return new(pendingWrite) }}
 
-// connOf returns what a keeper accepted under a server's connection, nil if no
-// keeper did.
+// connOf returns the conn under a server's connection, nil if no deadlineListener accepted
+// it.
 func connOf(nc net.Conn) *conn {
 	if secure, ok := nc.(secureConn); ok {
 		return secure.conn
@@ -165,7 +164,7 @@ func connOf(nc net.Conn) *conn {
 	return c
 }
 
-// setState says that a request has begun to arrive, or that its answer was written.
+// setState is called when a request begins to arrive, and after its response is written.
 func (c *conn) setState(state fasthttp.ConnState) {
 	c.idle = state == fasthttp.StateIdle
 	switch state {
@@ -185,8 +184,8 @@ func (c *conn) setState(state fasthttp.ConnState) {
 	}
 }
 
-// startHead says that what is read next begins a request's head, unless enter says first
-// that a part of it is there already. Under TLS what is read here is no text.
+// startHead marks that the next read begins the head of a request; setState undoes that if a
+// part of it was read already. Under TLS the bytes here are ciphertext, which is not scanned.
 func (c *conn) startHead() {
 	c.inRequest = false
 	if c.listener.tls == nil {
@@ -194,25 +193,24 @@ func (c *conn) startHead() {
 	}
 }
 
-// beginResponse says which answer is written next and when it was ready, since its time
-// begins there. It tells whether the connection is to be closed behind it.
+// beginResponse notes the response that is written next, and when it was ready: the write
+// timeout counts from there. It reports whether the connection must be closed after it.
 func (c *conn) beginResponse(rc *fasthttp.RequestCtx, ready time.Time) (last bool) {
 	c.readyAt, c.writeDeadline.due = ready.Sub(c.opened), true
-	// Under TLS, what is written here is not what the server writes.
+	// Under TLS, Write gets records and not what the server writes.
 	c.isLarge = bodySize(rc) >= writeBuffer && c.listener.tls == nil
 	return c.listener.draining.Load()
 }
 
-// Read reads. A limit of time begins with the first call after each change of the
-// state: all that follow share it.
+// Read reads. The timeout starts with the first call after each change of state, and all
+// later calls share it.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.fast != nil && c.fast.IsReading() {
 		return c.fast.Receive(p)
 	}
 	n, err := c.read(p)
 	if err == io.EOF && c.inRequest { //nolint:errorlint // it comes from the connection
-		// At an EOF the server would drop what it has not sent yet, the answers to the
-		// requests before.
+		// At io.EOF fasthttp would drop the unsent responses to earlier requests.
 		err = io.ErrUnexpectedEOF
 	}
 	if c.head.active && n > 0 && err == nil {
@@ -233,7 +231,7 @@ func (c *conn) read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write writes. All that belongs to one answer shares one limit of time.
+// Write writes. All calls for one response share one timeout.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.writeDeadline.isDue() {
 		start := c.readyAt
@@ -250,7 +248,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	switch {
 	case c.pending != nil:
 		return c.writePending(p)
-	case isLarge && len(p) <= writeBuffer: // there is more of the body than fits in here
+	case isLarge && len(p) <= writeBuffer: // the rest of the body follows
 		c.pending, _ = pendingPool.Get().(*pendingWrite)
 		c.pending.size = copy(c.pending.bytes[:], p)
 		return len(p), nil
@@ -259,7 +257,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 }
 
-// writePending writes what is held, and p, at once.
+// writePending writes the pending bytes and p in one call.
 func (c *conn) writePending(p []byte) (int, error) {
 	h := c.pending
 	c.pending = nil
@@ -276,7 +274,7 @@ func (c *conn) writePending(p []byte) (int, error) {
 // Close closes the connection.
 func (c *conn) Close() error {
 	if c.fast != nil && c.fast.Close() {
-		return nil // it closes once the answer is sent
+		return nil // it is closed after the response
 	}
 	if c.lingerOnClose.Load() {
 		c.linger()
@@ -285,23 +283,23 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// endReads ends the read that the connection waits in, and those that follow, so that it
-// ends behind the answer to a request that has been read. Any goroutine may call it.
+// endReads ends the current read and all later ones, so that the connection closes after the
+// response to a request that has been read. Any goroutine may call it.
 func (c *conn) endReads() {
 	c.readsEnded.Store(true)
 	_ = c.Conn.SetReadDeadline(pastDeadline) // if that fails, the connection is closed
 }
 
-// endWrites ends what is written in the same way. What was written before is still sent.
+// endWrites ends writes in the same way. What was written before is still sent.
 func (c *conn) endWrites() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.CloseWrite()
 	}
 }
 
-// setReadDeadline tells the system of a deadline, unless endReads has set the last one.
-// Without the error then, a client whose requests arrive faster than the fast path answers
-// them would go on: its connection never waits.
+// setReadDeadline sets the socket's deadline, unless endReads has set the last one. Then the
+// error stops a client that sends requests faster than the fast path answers them: such a
+// connection never waits for a read.
 func (c *conn) setReadDeadline(t time.Time) error {
 	if err := c.Conn.SetReadDeadline(t); err != nil || !c.readsEnded.Load() {
 		return err
@@ -310,15 +308,15 @@ func (c *conn) setReadDeadline(t time.Time) error {
 	return os.ErrDeadlineExceeded
 }
 
-// Bounds of what is read of a request that has been answered.
+// Bounds of what is drained after a response.
 const (
 	maxLingerBytes    = 16 << 20
-	lingerIdleTimeout = time.Second // longer than nearly all round trips: more may come after one
+	lingerIdleTimeout = time.Second // longer than nearly all round trips, as more may arrive one round trip later
 )
 
-// linger reads what the client still sends, after the answer, until it stops or closes the
-// connection (RFC 9112, 9.6). A connection that is closed with something unread is
-// reset, and most clients would not see the answer.
+// linger drains what the client still sends after the response, until it pauses or closes the
+// connection (RFC 9112, section 9.6). Closing a socket with unread data sends a RST, and most
+// clients would not see the response.
 func (c *conn) linger() {
 	tcp, ok := c.Conn.(*net.TCPConn)
 	if !ok || tcp.CloseWrite() != nil {
@@ -343,27 +341,27 @@ func (c *conn) linger() {
 	}
 }
 
-// SetReadDeadline sets another deadline for the request that is arriving.
+// SetReadDeadline overrides the deadline of the request that is arriving.
 func (c *conn) SetReadDeadline(t time.Time) error { return c.readDeadline.override(t) }
 
-// SetWriteDeadline sets another deadline for the answer that is written.
+// SetWriteDeadline overrides the deadline of the response that is written.
 func (c *conn) SetWriteDeadline(t time.Time) error { return c.writeDeadline.override(t) }
 
-// SetDeadline sets both deadlines.
+// SetDeadline overrides both deadlines.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.readDeadline.override(t), c.writeDeadline.override(t))
 }
 
-// deadline is one of the two that a connection has.
+// deadline is the read or write deadline of a connection.
 type deadline struct {
-	set        func(time.Time) error // tells the system
-	setTo      time.Duration         // what the system has been told; 0: none
-	due        bool                  // whether a limit begins with the next call
-	overridden atomic.Bool           // whether somebody has set one that is not the keeper's
+	set        func(time.Time) error // sets the socket's deadline
+	setTo      time.Duration         // the socket's deadline, as time since opened; 0: none
+	due        bool                  // whether the next call starts a timeout
+	overridden atomic.Bool           // whether SetDeadline and the like have set another one
 }
 
-// markDue says that a limit begins with the next call. A deadline that somebody
-// else has set was for what ends here.
+// markDue makes the next call start a timeout. An overriding deadline was for the state that
+// ends here.
 func (d *deadline) markDue() {
 	d.due = true
 	if d.overridden.Load() {
@@ -372,13 +370,13 @@ func (d *deadline) markDue() {
 	}
 }
 
-// isDue reports whether a limit begins with this call. Whoever closes a connection
-// that another goroutine serves sets a deadline first, and learns no more than that.
+// isDue reports whether this call starts a timeout. It must not touch an overriding deadline:
+// a goroutine that closes the connection sets one to end the call.
 func (d *deadline) isDue() bool { return !d.overridden.Load() && d.due }
 
-// arm begins a limit, and sets a deadline if the one that stands does not fit. A
-// deadline may be late by a tenth of the limit, at most a second, so that it fits for
-// many requests; it is never early.
+// arm starts a timeout, and sets the socket's deadline if the current one does not fit. A
+// deadline may be late by a tenth of the timeout, at most a second, so that it fits for many
+// requests; it is never early.
 func (d *deadline) arm(ln time.Time, start, limit time.Duration) error {
 	d.due = false
 	if limit == 0 {
@@ -397,11 +395,11 @@ func (d *deadline) arm(ln time.Time, start, limit time.Duration) error {
 	return d.set(ln.Add(latest))
 }
 
-// override sets a deadline that stands until what it is for ends.
+// override sets a deadline that holds until the state ends.
 func (d *deadline) override(t time.Time) error {
 	d.overridden.Store(true)
 	if err := d.set(t); !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
-	return nil // what is read or written next returns it
+	return nil // the next read or write returns it
 }

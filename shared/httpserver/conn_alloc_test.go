@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Neither limits of time nor large answers cost an allocation.
+// Neither timeouts nor large responses cost an allocation.
 func TestResponseAllocations(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

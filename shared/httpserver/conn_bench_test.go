@@ -10,8 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// endlessClient is a client on a real connection that always has another request, and
-// takes every answer: what is left is the server's own work.
+// endlessClient is a client on a real connection that always has another request and accepts
+// every response, so that only the server's own work is measured.
 type endlessClient struct {
 	net.Conn
 	request []byte
@@ -27,9 +27,9 @@ func (s *endlessClient) Read(p []byte) (int, error) {
 
 func (s *endlessClient) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkServe is what a server does for a request besides reading and writing:
-// a bare one, without limits of time and with its own, and one behind a door, with
-// its own and with those that a keeper keeps.
+// BenchmarkServe measures a server's work for a request besides reading and writing: of bare
+// fasthttp, without timeouts and with its own, and of a server of Options, with its own and
+// with those of a deadlineListener.
 func BenchmarkServe(b *testing.B) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,8 +88,8 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// BenchmarkAdmit is what the bounds of connections cost for one that opens and closes: on a
-// listener with room, and on a full one where 63 networks have more than their share.
+// BenchmarkAdmit measures the connection limit for a connection that opens and closes: on a
+// listener with free places, and on a full one where 63 networks have more than their share.
 func BenchmarkAdmit(b *testing.B) {
 	const most = 8192
 	for _, bench := range []struct {
@@ -121,7 +121,7 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// peer is a connection of which only the address is asked.
+// peer is a connection that has only an address.
 type peer struct {
 	net.Conn
 	from net.Addr

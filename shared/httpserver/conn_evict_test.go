@@ -27,18 +27,18 @@ const (
 	proxyNetwork   = "127.0.88.1"
 )
 
-// fullLimit is the limit of connections in these tests, and mostEvicted the most that are
-// open beyond it.
+// fullLimit is the connection limit in these tests, and mostEvicted how many evicted
+// connections may be open beyond it.
 const fullLimit, mostEvicted = 64, fullLimit/8 + 16
 
-// testServer is a server with fullLimit connections.
+// testServer is a server with a limit of fullLimit connections.
 type testServer struct {
 	address  string
 	listener net.Listener // for CountsOf
 	secure   bool
-	working  chan struct{} // has a value for each request for /wait
-	release  func()        // has them answered
-	body     []byte        // of the answer to them, and to /huge
+	working  chan struct{} // gets a value for each request for /wait
+	release  func()        // lets /wait respond
+	body     []byte        // of the responses to /wait and /huge
 }
 
 // newTestServer serves until the test ends.
@@ -91,7 +91,7 @@ func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserv
 func (s *testServer) dial(ctx context.Context, from string) (net.Conn, error) {
 	dialer := net.Dialer{
 		LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)},
-		// Little of an answer that the client does not read is on its way.
+		// A small receive buffer leaves most of an unread response with the server.
 		Control: func(_, _ string, c syscall.RawConn) error {
 			return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 32<<10) })
 		},
@@ -114,11 +114,11 @@ func (s *testServer) connect(t *testing.T, from, sent string) net.Conn {
 	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.WriteString(conn, sent) // one that is refused under TLS is closed already
+	_, _ = io.WriteString(conn, sent) // a rejected TLS connection is closed already
 	return conn
 }
 
-// statusOf sends a request, and returns the answer's status, 0 if the connection is closed.
+// statusOf sends a request, and returns the response's status, 0 if the connection is closed.
 func statusOf(conn net.Conn) int {
 	var response fasthttp.Response
 	if _, err := io.WriteString(conn, get); err != nil {
@@ -130,7 +130,7 @@ func statusOf(conn net.Conn) int {
 	return response.StatusCode()
 }
 
-// await waits until what the listener counts is as wanted.
+// await waits until the listener's counts satisfy is.
 func (s *testServer) await(t *testing.T, wanted string, is func(httpserver.Counts) bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -142,8 +142,8 @@ func (s *testServer) await(t *testing.T, wanted string, is func(httpserver.Count
 	}
 }
 
-// attack keeps connections from hostileNetwork open until ctx ends, more than the limit. One
-// that ends is opened again at once, so that some are always being refused.
+// attack keeps more connections than the limit open from hostileNetwork until ctx ends. A
+// connection that ends is opened again at once, so that some are always being rejected.
 func (s *testServer) attack(ctx context.Context, use func(net.Conn)) (ended *sync.WaitGroup) {
 	ended = new(sync.WaitGroup)
 	for range fullLimit + 16 {
@@ -171,7 +171,7 @@ func sending(sent string) func(net.Conn) {
 	}
 }
 
-// flooding sends requests without end, and reads the answers.
+// flooding sends requests without pause, and reads the responses.
 func flooding(conn net.Conn) {
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -187,8 +187,8 @@ func flooding(conn net.Conn) {
 	reader.Wait()
 }
 
-// A client network that opens far more connections than the limit, whatever it does with
-// them, leaves places to others.
+// Whatever a client network does with far more connections than the limit, other networks
+// still get connections.
 func TestFullListenerAdmitsOtherNetworks(t *testing.T) { //nolint:paralleltest // each attack takes all processors
 	const body = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 100000\r\n\r\n"
 	for name, use := range map[string]func(net.Conn){
@@ -201,7 +201,7 @@ func TestFullListenerAdmitsOtherNetworks(t *testing.T) { //nolint:paralleltest /
 			if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 				return
 			}
-			// It sees only by writing that the connection has ended.
+			// Only a write shows it that the connection has ended.
 			tick := time.NewTicker(10 * time.Millisecond)
 			defer tick.Stop()
 			for range tick.C {
@@ -220,7 +220,7 @@ func TestFullListenerAdmitsOtherNetworks(t *testing.T) { //nolint:paralleltest /
 	}
 }
 
-// checkHonestClients attacks a site while honest clients use it.
+// checkHonestClients attacks a server while honest clients use it.
 func (s *testServer) checkHonestClients(t *testing.T, use func(net.Conn)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -260,7 +260,7 @@ func (s *testServer) checkHonestClients(t *testing.T, use func(net.Conn)) {
 	s.await(t, "nothing", func(c httpserver.Counts) bool { return c == httpserver.Counts{} })
 }
 
-// A connection on which requests arrive faster than they are answered is evicted like others.
+// A connection is evicted also if its requests arrive faster than they are answered.
 func TestFloodingConnectionIsEvicted(t *testing.T) {
 	t.Parallel()
 
@@ -281,7 +281,7 @@ func TestFloodingConnectionIsEvicted(t *testing.T) {
 	}
 }
 
-// An evicted connection ends behind the answer to its request, which arrives whole.
+// An evicted connection ends after the complete response to its request.
 func TestEvictedConnectionGetsResponse(t *testing.T) {
 	t.Parallel()
 
@@ -323,7 +323,7 @@ func (s *testServer) fill(t *testing.T, from string, conns, total int) (ln []net
 	return ln
 }
 
-// Networks that have as much as the new connection's would have keep theirs.
+// A network is not evicted for one that would then have as many connections.
 func TestNoEvictionForEqualNetworks(t *testing.T) {
 	t.Parallel()
 
@@ -341,7 +341,7 @@ func TestNoEvictionForEqualNetworks(t *testing.T) {
 	}
 }
 
-// Connections of trusted proxies are never evicted, and are those of many networks.
+// Connections of trusted proxies are never evicted, and do not count as one network.
 func TestProxiesAreNotEvicted(t *testing.T) {
 	t.Parallel()
 
@@ -367,7 +367,7 @@ func TestProxiesAreNotEvicted(t *testing.T) {
 	}
 }
 
-// The bound of an address counts an evicted connection until it has ended.
+// The limit of an address counts an evicted connection until it has ended.
 func TestAddressLimitCountsEvicted(t *testing.T) {
 	t.Parallel()
 

@@ -12,12 +12,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// recordingConn is a connection that notes what the system is told, and takes a while to
-// read and to write.
+// recordingConn records the deadlines that are set, and takes a while to read and to write.
 type recordingConn struct {
 	net.Conn
 	opened        time.Time
-	reads, writes []time.Duration // deadlines, as times since it opened; -1 for none
+	reads, writes []time.Duration // deadlines since opened; -1 for none
 	delay         time.Duration
 	written       []string
 }
@@ -46,21 +45,20 @@ func (c *recordingConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newRecordingConn returns a connection whose limits are kept, and what the system is told
-// of them.
+// newRecordingConn returns a conn with these timeouts over a recordingConn.
 func newRecordingConn(read, write, idle time.Duration) (*conn, *recordingConn) {
 	server := &fasthttp.Server{ReadTimeout: read, WriteTimeout: write, IdleTimeout: idle}
 	system := &recordingConn{opened: time.Now()}
 	return wrapConn(server, nil, system), system
 }
 
-// wrapConn returns a connection whose limits are those of a server.
+// wrapConn returns a conn with the timeouts of a server.
 func wrapConn(server *fasthttp.Server, listener net.Listener, system net.Conn) *conn {
 	dl := Listener{Server: server}.wrap(listener)
 	return connOf(dl.initConn(&conn{Conn: system, listener: dl}))
 }
 
-// request returns a request of a connection that is answered with a body of a size.
+// request returns a request of a connection with a response body of a size.
 func request(c net.Conn, body int) *fasthttp.RequestCtx {
 	var rc fasthttp.RequestCtx
 	rc.Init2(c, nil, false)
@@ -68,7 +66,7 @@ func request(c net.Conn, body int) *fasthttp.RequestCtx {
 	return &rc
 }
 
-// do has a connection read or write, or fails the test.
+// do calls a connection's Read or Write, and fails the test on an error.
 func do(t *testing.T, f func([]byte) (int, error)) {
 	t.Helper()
 	if _, err := f(make([]byte, 1)); err != nil {
@@ -76,7 +74,7 @@ func do(t *testing.T, f func([]byte) (int, error)) {
 	}
 }
 
-// expectDeadlines compares what the system has been told since the last time.
+// expectDeadlines compares the deadlines that were set since the last call.
 func (c *recordingConn) expectDeadlines(t *testing.T, reads, writes []time.Duration) {
 	t.Helper()
 	if diff := cmp.Diff([2][]time.Duration{reads, writes}, [2][]time.Duration{c.reads, c.writes}); diff != "" {
@@ -94,17 +92,17 @@ func TestDeadlinesOfOneRequest(t *testing.T) {
 		c, system := newRecordingConn(10*s, 4*s, 75*s)
 		system.delay = 2 * s
 		do(t, c.Read)
-		system.expectDeadlines(t, []time.Duration{11 * s}, nil) // late by a second, of which there is a tenth
+		system.expectDeadlines(t, []time.Duration{11 * s}, nil) // a tenth of the timeout late, at most a second
 		c.setState(fasthttp.StateActive)
 		do(t, c.Read)
 		system.expectDeadlines(t, []time.Duration{2*s + 11*s}, nil)
-		do(t, c.Read) // whoever sends a crumb at a time has no longer for it
+		do(t, c.Read) // later reads do not extend the timeout
 		do(t, c.Read)
 		system.expectDeadlines(t, nil, nil)
 
 		<-time.After(s)
 		c.beginResponse(request(c, 0), time.Now())
-		<-time.After(s) // its time begins when the answer is ready
+		<-time.After(s) // the write timeout starts when the response is ready
 		do(t, c.Write)
 		do(t, c.Write)
 		system.expectDeadlines(t, nil, []time.Duration{9*s + 4400*ms})
@@ -114,8 +112,8 @@ func TestDeadlinesOfOneRequest(t *testing.T) {
 	})
 }
 
-// A deadline stands for as long as it fits: no request is cut off early, and none
-// late by more than a tenth, or a second.
+// A deadline is kept while it fits: no request is cut off early, and none late by more than a
+// tenth of the timeout, or a second.
 func TestDeadlinesOfManyRequests(t *testing.T) {
 	t.Parallel()
 
@@ -145,15 +143,15 @@ func TestDeadlinesOfManyRequests(t *testing.T) {
 			system.reads, system.writes = nil, nil
 			<-time.After(ms)
 		}
-		// Ten seconds need one a second, and one every 400 ms.
+		// In ten seconds that is one a second, and one every 400 ms.
 		if len(reads) > 12 || len(writes) > 26 {
 			t.Errorf("10,000 requests set %d deadlines for reading and %d for writing", len(reads), len(writes))
 		}
 	})
 }
 
-// A deadline that a handler sets is for its answer, and one that somebody sets while
-// a request arrives is for that.
+// A write deadline that a handler sets is for its response, and a read deadline that is set
+// while a request arrives is for that request.
 func TestOverriddenDeadlines(t *testing.T) {
 	t.Parallel()
 
@@ -187,7 +185,7 @@ func TestOverriddenDeadlines(t *testing.T) {
 	})
 }
 
-// Without a limit there is no deadline, and that of another state does not stay.
+// Without a timeout there is no deadline, and that of another state is cleared.
 func TestDeadlinesWithoutLimits(t *testing.T) {
 	t.Parallel()
 
@@ -204,15 +202,15 @@ func TestDeadlinesWithoutLimits(t *testing.T) {
 		do(t, c.Write)
 		system.expectDeadlines(t, []time.Duration{-1}, nil)
 
-		c, system = newRecordingConn(10*s, 0, 0) // who does not say how long is idle may be so as long as a request takes
+		c, system = newRecordingConn(10*s, 0, 0) // the idle timeout defaults to the read timeout
 		c.setState(fasthttp.StateIdle)
 		do(t, c.Read)
 		system.expectDeadlines(t, []time.Duration{11 * s}, nil)
 	})
 }
 
-// The beginning of a large answer waits for the rest, but no answer waits for
-// another one.
+// The beginning of a large response is written together with the rest, but never delayed
+// beyond its own response.
 func TestLargeResponseIsOneWrite(t *testing.T) {
 	t.Parallel()
 
@@ -229,7 +227,7 @@ func TestLargeResponseIsOneWrite(t *testing.T) {
 		system.written = nil
 	}
 
-	// The system is given both parts in one call; to see them, the test is given two.
+	// Both parts are given to the system in one call; the recordingConn gets two.
 	c.beginResponse(request(c, writeBuffer), time.Now())
 	f(full)
 	f("r", full, "r")
@@ -239,18 +237,18 @@ func TestLargeResponseIsOneWrite(t *testing.T) {
 	f("more", "more")
 	f(full, full)
 
-	// A smaller one might be all there is.
+	// A smaller one may be complete.
 	c.beginResponse(request(c, writeBuffer-1), time.Now())
 	f(full, full)
 
-	// A pipeline of large ones, whose last parts the server gathers.
+	// A pipeline of large ones; the server buffers their last parts.
 	c.beginResponse(request(c, writeBuffer), time.Now())
 	f(full)
 	c.beginResponse(request(c, writeBuffer), time.Now())
 	f(full, full, full)
 	f("last", "last")
 
-	// Those that have no body, though a handler gave them one.
+	// Responses without a body, though a handler set one.
 	head := request(c, writeBuffer)
 	head.Request.Header.SetMethod(fasthttp.MethodHead)
 	c.beginResponse(head, time.Now())
@@ -262,7 +260,7 @@ func TestLargeResponseIsOneWrite(t *testing.T) {
 		f(full, full)
 	}
 
-	// What is written under TLS is not what the server writes.
+	// Under TLS, Write gets records and not what the server writes.
 	c.listener.tls = new(tls.Config)
 	c.beginResponse(request(c, writeBuffer), time.Now())
 	f(full, full)

@@ -15,8 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// errTooManyConns is why a connection is refused when too many are open. The server's
-// ErrorHandler answers it.
+// errTooManyConns is the reason for rejecting a connection beyond the listener's limit. The
+// server's ErrorHandler answers it.
 var errTooManyConns = errors.New("too many connections are open")
 
 var (
@@ -35,47 +35,48 @@ var (
 func Connections() int64 { return connectionsOpen.Load() }
 
 const (
-	// maxRejecting is how many refused connections are answered at a time; those beyond
-	// are closed unanswered. rejectTimeout is how long one may take to read the answer.
+	// maxRejecting is how many rejected connections are answered at once; those beyond are
+	// closed without a response. rejectTimeout is how long a client may take to read the
+	// response.
 	maxRejecting  = 256
 	rejectTimeout = time.Second
-	// rejectBytes is how much is read of a request that is refused. A connection closed
-	// with something unread is reset, and the client might never see the answer.
+	// rejectBytes is how much is drained of a rejected request. Closing a socket with unread
+	// data sends a RST, and the client might not see the response.
 	rejectBytes = 64 << 10
 )
 
-// networkShareDivisor is the part of a listener's connections, 1 in 64, that a client network
-// keeps whatever others open. So fewer than 64 networks have more than that.
+// networkShareDivisor makes the share of a client network 1/64 of a listener's connections.
+// It keeps that many whatever others open; fewer than 64 networks can have more.
 const networkShareDivisor = 64
 
-// connLimiter bounds how many connections a listener has open, and of each address.
-// When it is full, a connection of another client network takes the place of the oldest
-// one of the network with the most, which is evicted: it ends before its next request.
-// Nothing is done for a request.
+// connLimiter bounds the connections of a listener, and of each address. When the listener is
+// full, a connection of another client network replaces the oldest one of the network with
+// the most. The replaced connection is evicted: it ends before its next request. The limiter
+// does no work per request.
 type connLimiter struct {
 	peerLimits   PeerLimits
-	maxConns     int // connections; 0: any number
-	maxEvicted   int // most evicted connections that have not ended, beyond most
+	maxConns     int // 0: any number
+	maxEvicted   int // evicted connections that may be open beyond maxConns
 	networkShare int // connections that a network keeps
 
 	mu             sync.Mutex
-	open           int // all connections, evicted ones among them
+	open           int // all connections, including evicted ones
 	connsByAddress map[netip.Prefix]int
 	listByNetwork  map[netip.Prefix]*connList
-	overShare      map[*connList]struct{} // the networks with more than share
+	overShare      map[*connList]struct{} // networks with more than networkShare
 	proxied        connList               // of trusted proxies
-	evicted        connList               // not ended yet
-	aborted        connList               // evicted ones whose answer was ended, too
+	evicted        connList               // but still open
+	aborted        connList               // evicted ones that were closed for writing, too
 
 	errorHandler func(*fasthttp.RequestCtx, error)
-	plaintext    bool // whether an answer can be sent as it is
+	plaintext    bool // whether a response can be sent without TLS
 	rejecting    chan struct{}
 }
 
-// connList is connections in the order in which they were added. Each that is open is in
+// connList is connections in the order in which they were added. Each open connection is in
 // one list.
 type connList struct {
-	network        netip.Prefix // whose connections these are; zero: of several
+	network        netip.Prefix // of these connections; zero: several
 	oldest, newest *conn
 	size           int
 }
@@ -106,15 +107,15 @@ func (l *connList) remove(c *conn) {
 	l.size--
 }
 
-// newConnLimiter takes the bound over from a server, which would close connections beyond
-// it with a text in place of an answer, without a limit of time.
+// newConnLimiter takes the limit over from a server, which would answer connections beyond it
+// with plain text, and without a timeout.
 func newConnLimiter(server *fasthttp.Server, peerLimits PeerLimits, plaintext bool) *connLimiter {
 	maxConns := server.Concurrency
 	for highest := connectionsLimit.Load(); int64(maxConns) > highest && !connectionsLimit.CompareAndSwap(highest, int64(maxConns)); highest = connectionsLimit.Load() {
 	}
 	maxEvicted := maxConns/8 + 16
 	if maxConns > 0 {
-		// A server is done with a connection a little after that is closed.
+		// fasthttp counts a connection until a little after it is closed.
 		server.Concurrency = 2 * (maxConns + maxEvicted)
 	}
 	return &connLimiter{
@@ -124,11 +125,10 @@ func newConnLimiter(server *fasthttp.Server, peerLimits PeerLimits, plaintext bo
 	}
 }
 
-// errAddressConns is why a connection is refused when too many of its address are open.
+// errAddressConns is the reason for rejecting a connection beyond the limit of its address.
 var errAddressConns = errors.New("too many connections of the address are open")
 
-// admit counts a connection in, until leave. The error is errTooManyConns or
-// errAddressConns.
+// admit counts a connection until release. The error is errTooManyConns or errAddressConns.
 func (l *connLimiter) admit(c *conn) error {
 	peer := addressOf(c.RemoteAddr())
 	trusted := l.peerLimits.proxies.trusts(peer)
@@ -170,7 +170,7 @@ func (l *connLimiter) networkOf(peer netip.Addr) *connList {
 	return &connList{network: network}
 }
 
-// release counts a connection out, if it is counted in.
+// release uncounts a connection that was admitted.
 func (l *connLimiter) release(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,7 +189,7 @@ func (l *connLimiter) release(c *conn) {
 	}
 }
 
-// unlist takes a connection out of its list.
+// unlist removes a connection from its list.
 func (l *connLimiter) unlist(c *conn) {
 	list := c.list
 	list.remove(c)
@@ -209,17 +209,17 @@ func (l *connLimiter) add(n int) {
 	connectionsOpen.Add(int64(n))
 }
 
-// isFull reports whether a connection more is too many. Evicted ones are about to end.
+// isFull reports whether another connection is too many. Evicted ones are about to end.
 func (l *connLimiter) isFull() bool {
 	return l.maxConns > 0 && l.open-l.evicted.size-l.aborted.size >= l.maxConns
 }
 
 // evictOldest evicts the oldest connection of the network with the most, for a new one of
-// another network. It reports whether there is a place now. There is none if no network
-// has more than its share, or if the new one's would then have the most.
+// another network, and reports whether there is a place now. There is none if no network has
+// more than its share, or if the new one's would then have the most.
 func (l *connLimiter) evictOldest(newcomer *connList) bool {
 	if l.evicted.size >= l.maxEvicted/2 {
-		// A client that does not take its answer would keep its place for WRITE_TIMEOUT.
+		// A client that does not read its response would hold its place for WRITE_TIMEOUT.
 		l.abort(l.evicted.oldest)
 	}
 	if l.evicted.size+l.aborted.size >= l.maxEvicted {
@@ -231,7 +231,7 @@ func (l *connLimiter) evictOldest(newcomer *connList) bool {
 			largest = list
 		}
 	}
-	others := 0 // connections of trusted proxies are those of many networks
+	others := 0 // trusted proxies carry many networks
 	if newcomer != &l.proxied {
 		others = newcomer.size
 	}
@@ -246,14 +246,14 @@ func (l *connLimiter) evictOldest(newcomer *connList) bool {
 	return true
 }
 
-// abort ends an evicted connection even if its answer is being sent.
+// abort ends an evicted connection even while its response is being sent.
 func (l *connLimiter) abort(c *conn) {
 	l.unlist(c)
 	l.aborted.add(c)
 	c.endWrites()
 }
 
-// reject refuses a connection, and does not wait until it has ended.
+// reject rejects a connection without waiting until it has ended.
 func (l *connLimiter) reject(conn net.Conn) {
 	if !l.plaintext || l.errorHandler == nil {
 		_ = conn.Close()
@@ -270,7 +270,7 @@ func (l *connLimiter) reject(conn net.Conn) {
 	}
 }
 
-// writeRejection answers a connection that is refused, and closes it.
+// writeRejection answers a rejected connection, and closes it.
 func (l *connLimiter) writeRejection(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	if conn.SetDeadline(time.Now().Add(rejectTimeout)) != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// fullServer returns the address of a server that has a bound of two connections, and both
-// of them open, after an answer each.
+// fullServer returns the address of a server with a limit of two connections, both of which
+// are open and have had a response.
 func fullServer(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first net.Conn) {
 	t.Helper()
 	bounds := limits()
@@ -43,7 +43,7 @@ func TestConnectionLimit(t *testing.T) {
 			"Content-Type: application/json; charset=utf-8\r\n", "X-Content-Type-Options: nosniff\r\n", tooMany)
 	}
 
-	// A connection that is closed makes room.
+	// Closing a connection frees its place.
 	_ = first.Close()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -58,7 +58,7 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// Refused connections that send nothing and stay open are not waited for.
+// Rejected connections that send nothing and stay open do not block others.
 func TestConnectionLimitUnderFlood(t *testing.T) {
 	t.Parallel()
 
@@ -70,7 +70,7 @@ func TestConnectionLimitUnderFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		silent.Go(func() {
-			_, _ = io.Copy(io.Discard, conn) // a reset, or an answer
+			_, _ = io.Copy(io.Discard, conn) // a reset, or a response
 			_ = conn.Close()
 		})
 	}

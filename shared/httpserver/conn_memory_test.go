@@ -20,12 +20,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
-// A connection takes no more than the help of MAX_CONNECTIONS says, whatever its client
-// does. With that figure operators choose the memory of a program.
+// A connection takes no more memory than the help of MAX_CONNECTIONS says, whatever its
+// client does. Operators choose a program's memory by that figure.
 //
-// Each state is measured in a process of its own: what other tests, and other states, have
-// left behind would count as well.
-func TestConnectionMemory(t *testing.T) { //nolint:paralleltest // it is the only one in its processes
+// Each state is measured in a process of its own, without the leftovers of other tests and
+// states.
+func TestConnectionMemory(t *testing.T) { //nolint:paralleltest // it runs alone in its processes
 	const variable = "TEST_MEMORY_OF" // names the state that this process measures
 	const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n"
 	const post = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1000000\r\n\r\n"
@@ -47,7 +47,7 @@ func TestConnectionMemory(t *testing.T) { //nolint:paralleltest // it is the onl
 			state := fmt.Sprintf("%s, TLS %t", test.state, secure)
 			if measured := os.Getenv(variable); measured != "" {
 				if measured == state {
-					fmt.Println(connectionMemory(t, test.sent, test.answered, secure)) //nolint:forbidigo // its parent reads it
+					fmt.Println(connectionMemory(t, test.sent, test.answered, secure)) //nolint:forbidigo // for the parent process
 				}
 				continue
 			}
@@ -64,7 +64,7 @@ func TestConnectionMemory(t *testing.T) { //nolint:paralleltest // it is the onl
 	}
 }
 
-// measure runs this test alone in another process, and returns what that prints.
+// measure runs this test alone in another process, and returns what it prints.
 func measure(t *testing.T, environ string) (bytes int64) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -102,7 +102,7 @@ func connectionMemory(t *testing.T, sent string, answered, secure bool) int64 {
 	before := inUse()
 	for range conns {
 		conn := send(t, ln.Addr().String(), "")
-		if secure { // what the client's end of TLS takes is collected
+		if secure { // the memory of the client's end is garbage collected
 			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 		}
 		if _, err := io.WriteString(conn, sent); err != nil {
@@ -114,7 +114,7 @@ func connectionMemory(t *testing.T, sent string, answered, secure bool) int64 {
 			}
 		}
 	}
-	// What has arrived is read within moments; a server that has not read takes less.
+	// The server reads what has arrived within moments; before that it uses less.
 	most := int64(0)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -125,7 +125,7 @@ func connectionMemory(t *testing.T, sent string, answered, secure bool) int64 {
 	return most / conns
 }
 
-// inUse returns the bytes that the process uses.
+// inUse returns the bytes of heap and stacks in use.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()

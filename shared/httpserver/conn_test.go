@@ -23,14 +23,14 @@ import (
 
 const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"
 
-// limitsWith returns limits with one that is short.
+// limitsWith returns limits with a change.
 func limitsWith(change func(*httpserver.Limits)) httpserver.Limits {
 	bounds := limits()
 	change(&bounds)
 	return bounds
 }
 
-// Whoever sends a crumb at a time has no longer for all of it.
+// A client that sends a byte at a time gets no extra time.
 func TestTricklingRequestTimesOut(t *testing.T) {
 	t.Parallel()
 
@@ -44,10 +44,10 @@ func TestTricklingRequestTimesOut(t *testing.T) {
 		var answer string
 		var reader sync.WaitGroup
 		reader.Go(func() {
-			all, _ := io.ReadAll(conn) // a crumb too many resets the connection
+			all, _ := io.ReadAll(conn) // a byte too many resets the connection
 			answer = string(all)
 		})
-		for range 2000 { // ten seconds, should nothing end it
+		for range 2000 { // ten seconds, if the server does not end it
 			if _, err := io.WriteString(conn, byteAtATime); err != nil {
 				break
 			}
@@ -62,7 +62,7 @@ func TestTricklingRequestTimesOut(t *testing.T) {
 	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n")
 }
 
-// Whoever sends an endless header reads why it is refused.
+// A client that sends an endless header gets the response.
 func TestHugeHeaderGetsResponse(t *testing.T) {
 	t.Parallel()
 
@@ -88,7 +88,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	expect(t, receive(t, send(t, serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) {})), "")), "HTTP/1.1 408 ")
 }
 
-// A client that breaks off a body is told so, and gets the answers before.
+// A client that breaks off a body gets 400, after the responses to earlier requests.
 func TestResponsesBeforeBrokenBody(t *testing.T) {
 	t.Parallel()
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
@@ -118,11 +118,11 @@ func TestResponsesBeforeBrokenBody(t *testing.T) {
 	}
 }
 
-// Limits hold under TLS as well, also for its handshake.
+// Timeouts apply under TLS as well, also to the handshake.
 func TestLimitsUnderTLS(t *testing.T) {
 	t.Parallel()
 
-	certServer := httptest.NewTLSServer(nil) // of a certificate
+	certServer := httptest.NewTLSServer(nil) // lends its certificate
 	t.Cleanup(certServer.Close)
 	dial := func(change func(*httpserver.Limits), handler fasthttp.RequestHandler) net.Conn {
 		t.Helper()
@@ -149,7 +149,7 @@ func TestLimitsUnderTLS(t *testing.T) {
 	}
 	expect(t, receive(t, conn), "HTTP/1.1 200 ")
 
-	// The handshake counts, and takes a while on a busy machine.
+	// The timeout includes the handshake, which takes a while on a busy machine.
 	conn = secure(dial(func(l *httpserver.Limits) { l.ReadTimeout = time.Second }, nil))
 	if _, err := io.WriteString(conn, "GET / HT"); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestLimitsUnderTLS(t *testing.T) {
 	expect(t, receive(t, conn), "HTTP/1.1 408 ")
 }
 
-// Requests that are sent at once are answered in their order.
+// Pipelined requests are answered in order.
 func TestPipelineOrder(t *testing.T) {
 	t.Parallel()
 
@@ -186,7 +186,7 @@ func TestPipelineOrder(t *testing.T) {
 	writer.Wait()
 }
 
-// Answers of all sizes arrive whole, alone and in a pipeline.
+// Responses of all sizes arrive complete, alone and in a pipeline.
 func TestResponseSizes(t *testing.T) {
 	t.Parallel()
 
@@ -199,7 +199,7 @@ func TestResponseSizes(t *testing.T) {
 		rc.Response.SetBodyRaw(body[:rc.QueryArgs().GetUintOrZero("size")])
 	}))
 	var sizes []int
-	for size := 3900; size < 4200; size++ { // about a buffer
+	for size := 3900; size < 4200; size++ { // around the size of the write buffer
 		sizes = append(sizes, size)
 	}
 	for size := 1; size < len(body); size += size/3 + 1 {
@@ -244,8 +244,8 @@ func TestResponseSizes(t *testing.T) {
 	f(100)
 }
 
-// Whoever asks and asks and takes no answer is not read any more, has no room beyond
-// that of its connection, and holds nobody up.
+// A client that pipelines requests and reads no response is not read any further, takes no
+// memory beyond its connection's, and delays no other.
 func TestPipelineWithoutReaderIsClosed(t *testing.T) {
 	t.Parallel()
 
@@ -275,12 +275,12 @@ func TestPipelineWithoutReaderIsClosed(t *testing.T) {
 		default:
 		}
 	}
-	if n := answered.Load(); n > 1000 { // 64 MB: more than the system's buffers hold
+	if n := answered.Load(); n > 1000 { // 64 MB: more than the socket buffers hold
 		t.Errorf("%d requests are answered, though no answer is taken", n)
 	}
 }
 
-// The system looks after peers that are gone without a word.
+// TCP keep-alive finds peers that are gone without a FIN.
 func TestTCPKeepAlive(t *testing.T) {
 	t.Parallel()
 

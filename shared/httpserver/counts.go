@@ -13,25 +13,24 @@ import (
 	"github.com/veneer-skins/veneer/shared/metrics"
 )
 
-// The classes of statuses that answers have: 2xx to 5xx.
+// The classes of response statuses: 2xx to 5xx.
 const firstClass, lastClass = 2, 5
 
-// shards is how many places there are to count the same thing in. Cores that
-// count in one place wait for each other, longer than they answer some requests.
+// shards is the number of copies of each counter. Cores that share a counter wait for each
+// other, longer than some requests take.
 const shards = 8
 
-// counts is what is counted of requests with the same labels: how many answers
-// there are of each class, and how long they took, from when a request is read
-// until its answer can be sent.
+// counts holds the responses by class and their latencies, of requests with the same labels.
+// The latency is from when a request is read until its response can be sent.
 type counts struct {
-	exposeZero bool // to be seen before anything is counted
+	exposeZero bool // exposed even before it has counted anything
 	requests   [lastClass - firstClass + 1]*prometheus.Desc
 	latency    *prometheus.Desc
 	shards     [shards]struct {
 		classes [lastClass - firstClass + 1]atomic.Int64
 		buckets [len(bucketBounds) + 1]atomic.Int64
 		sum     atomic.Int64 // nanoseconds
-		_       [56]byte     // to the end of a cache line
+		_       [56]byte     // pads to a cache line
 	}
 }
 
@@ -48,7 +47,7 @@ func newCounts(labels prometheus.Labels, exposeZero bool) *counts {
 	return c
 }
 
-// bucketBounds are the upper bounds of the buckets.
+// bucketBounds are the upper bounds of the histogram's buckets.
 var bucketBounds = func() (all [len(metrics.LatencyBuckets)]time.Duration) {
 	for i, seconds := range metrics.LatencyBuckets {
 		all[i] = time.Duration(math.Round(seconds * float64(time.Second)))
@@ -56,7 +55,7 @@ var bucketBounds = func() (all [len(metrics.LatencyBuckets)]time.Duration) {
 	return all
 }()
 
-// count counts an answer in a shard.
+// count counts a response in a shard.
 func (c *counts) count(shard, status int, took time.Duration) {
 	s := &c.shards[shard]
 	s.classes[min(max(firstClass, status/100), lastClass)-firstClass].Add(1)
@@ -96,11 +95,11 @@ func (c *counts) collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// shardedGauge counts up and down in shards.
+// shardedGauge is a gauge in shards.
 type shardedGauge struct {
 	shards [shards]struct {
 		n atomic.Int64
-		_ [56]byte // to the end of a cache line
+		_ [56]byte // pads to a cache line
 	}
 }
 
@@ -114,22 +113,23 @@ func (g *shardedGauge) total() int64 {
 	return total
 }
 
-// registry holds what is counted by its labels. The library's counter and histogram would
-// take a request 30 ns more of processor time, and all cores would share their cache lines.
+// registry holds the counters by their labels. The Prometheus library's counter and histogram
+// would take 30 ns more of processor time a request, and all cores would share their cache
+// lines.
 type registry struct {
 	mu       sync.Mutex
 	counts   map[string]*counts
 	inFlight map[string]*shardedGauge
 }
 
-// requestRegistry is what the process counts. It stands in /metrics with all the rest.
+// requestRegistry has the counters of the process, and is registered with Prometheus.
 var requestRegistry = func() *registry {
 	r := &registry{counts: map[string]*counts{}, inFlight: map[string]*shardedGauge{}}
 	prometheus.MustRegister(r)
 	return r
 }()
 
-// countsFor returns what is counted of requests with labels, always the same.
+// countsFor returns the counts of requests with labels, always the same.
 func (r *registry) countsFor(labels prometheus.Labels, exposeZero bool) *counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,8 +142,7 @@ func (r *registry) countsFor(labels prometheus.Labels, exposeZero bool) *counts 
 	return c
 }
 
-// inFlightFor returns the gauge of the requests that a listener has in flight, always the
-// same.
+// inFlightFor returns the gauge of a listener's requests in flight, always the same.
 func (r *registry) inFlightFor(listener string) *shardedGauge {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,10 +154,11 @@ func (r *registry) inFlightFor(listener string) *shardedGauge {
 	return g
 }
 
-// Describe tells nothing, so that routes may have labels that others lack.
+// Describe sends nothing, which makes the collector unchecked: routes may have labels that
+// others lack.
 func (r *registry) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends all that is counted.
+// Collect sends all metrics.
 func (r *registry) Collect(out chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

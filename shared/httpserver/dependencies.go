@@ -9,17 +9,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
-// Times of waiting for a dependency: between two probes, and between two lines that say
-// that it is still not there.
+// Intervals between probes of an unavailable dependency, and between log lines about it.
 const (
 	probeInterval = time.Second
 	relogInterval = time.Minute
 )
 
-// CheckDependencies probes what a program needs before it listens. It returns the first error that is
-// a settings.WrongError, as only the operator of this program can mend that. Everything
-// else may be mended by another machine, as when that starts later: it is logged at once
-// and each minute, until the dependency is there or ctx ends, and nothing waits for it.
+// CheckDependencies probes a program's dependencies before it listens. It returns the first
+// config.SettingError, as only the operator of this program can fix that. Any other error may
+// be fixed elsewhere, by starting another machine for instance: it is logged at once and each
+// minute in the background, until the dependency is available or ctx ends.
 func CheckDependencies(ctx context.Context, log *slog.Logger, checks ...Check) error {
 	results := make([]chan error, len(checks))
 	for i, check := range checks {
@@ -46,15 +45,15 @@ func logUnavailable(ctx context.Context, log *slog.Logger, check Check, probeErr
 	log.WarnContext(ctx, "dependency is not available", "dependency", check.Name, "error", probeErr)
 }
 
-// probe probes a dependency, for no longer than probeTimeout.
+// probe probes a dependency, for at most probeTimeout.
 func probe(ctx context.Context, check Check) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	return check.Probe(ctx)
 }
 
-// logUntilAvailable logs what a dependency lacks, which was told just now, until it lacks nothing or
-// ctx ends.
+// logUntilAvailable logs a dependency that was just logged as unavailable, until it is
+// available or ctx ends.
 func logUntilAvailable(ctx context.Context, log *slog.Logger, check Check) {
 	for loggedAt := time.Now(); ; {
 		select {

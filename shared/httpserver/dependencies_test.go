@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// What only another setting can mend stops a program, and what may come later does not.
+// A SettingError stops a program, and any other error does not.
 func TestCheckDependenciesReturnsSettingError(t *testing.T) {
 	t.Parallel()
 
@@ -36,7 +36,7 @@ func TestCheckDependenciesReturnsSettingError(t *testing.T) {
 	f(wrong, check("away", errors.New("away")), check("wrong", fmt.Errorf("more: %w", wrong)))
 }
 
-// syncBuffer is what is written, and may be read meanwhile.
+// syncBuffer is a buffer that may be read while it is written.
 type syncBuffer struct {
 	mu      sync.Mutex
 	written strings.Builder
@@ -54,7 +54,7 @@ func (t *syncBuffer) String() string {
 	return t.written.String()
 }
 
-// A dependency that is away is logged at once and each minute, until it is there.
+// An unavailable dependency is logged at once and each minute, until it is available.
 func TestCheckDependenciesLogsEachMinute(t *testing.T) {
 	t.Parallel()
 

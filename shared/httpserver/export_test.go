@@ -2,7 +2,7 @@ package httpserver
 
 import "net"
 
-// Accept returns the system's end of what a listener accepts next.
+// Accept returns the socket of the next connection of a listener.
 func Accept(listener net.Listener) (net.Conn, error) {
 	accepted, err := listener.Accept()
 	if err != nil {
@@ -11,10 +11,10 @@ func Accept(listener net.Listener) (net.Conn, error) {
 	return connOf(accepted).Conn, nil
 }
 
-// Counts is what a listener counts of its connections.
+// Counts is what a listener's connLimiter counts.
 type Counts struct{ Open, Evicted, Networks, Large, Addresses int }
 
-// CountsOf returns what a listener that Listener.Keep returned counts.
+// CountsOf returns the counts of a listener that Listener.Wrap returned.
 func CountsOf(listener net.Listener) Counts {
 	dl, _ := listener.(*deadlineListener)
 	l := dl.connLimiter

@@ -12,19 +12,19 @@ import (
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
-// FastPath answers requests out of memory in the place of a server.
+// FastPath answers requests from memory before the server reads them.
 type FastPath struct {
 	Options
 	handler        func(*FastContext) bool
 	addressLimiter *AddressLimiter
-	// panicLog bounds the lines about them, and refusals those of the server about 503s on
-	// the connections of the fast path.
+	// panicLog bounds the log lines about panics, and unavailableLog those of the server
+	// about 503s on connections with the fast path.
 	panicLog, unavailableLog *ratelimit.Limiter[struct{}]
 }
 
-// FastPath returns a fast path on which answer responds to requests, or reports false:
-// then the server does. It must wait for nothing, and keep nothing of the request. Requests
-// count for the limiter that bounds the server's.
+// FastPath returns a fast path. Its handler answers a request, or returns false to leave it
+// to the server. The handler must not block, and must not keep anything of the request.
+// Requests count for the limiter that the server has.
 func (d Options) FastPath(addressLimiter *AddressLimiter, handler func(*FastContext) bool) *FastPath {
 	return &FastPath{Options: d, handler: handler, addressLimiter: addressLimiter, panicLog: ratelimit.New[struct{}](1, time.Minute, 1), unavailableLog: newUnavailableLog()}
 }
@@ -32,28 +32,28 @@ func (d Options) FastPath(addressLimiter *AddressLimiter, handler func(*FastCont
 // FastContext is a request on the fast path, and the response to it.
 type FastContext struct {
 	*fastpath.Context
-	Scratch any // the answerer's, and stays from one request to the next
+	Scratch any // the handler's own, kept from one request to the next
 
 	conn    *conn
-	network netip.Prefix // that it counts for, where requests are limited by address
+	network netip.Prefix // of the client, if requests are limited by address
 	route   *Route
 	id      []byte
-	shard   int // where it is counted
+	shard   int // of the counters
 }
 
-// fastContexts counts them. As records do, they count in shards of their own.
+// fastContexts numbers them, which spreads them over the shards.
 var fastContexts atomic.Int64
 
-// SetStatusCode sets the status of the response, of which the default is 200.
+// SetStatusCode sets the status of the response; the default is 200.
 func (c *FastContext) SetStatusCode(status int) { c.Status = status }
 
-// SetBody sets the body of the response. It must stay as it is until the next request.
+// SetBody sets the body of the response. It must not change until the next request.
 func (c *FastContext) SetBody(body []byte) { c.Body = body }
 
 // SetBodyRaw sets the body of the response. It must never change.
 func (c *FastContext) SetBodyRaw(body []byte) { c.Body = body }
 
-// SetRoute says which route the request is counted under.
+// SetRoute sets the route under which the request is counted.
 func (c *FastContext) SetRoute(route *Route) { c.route = route }
 
 // ClientIP returns the address of the client, as the server finds it.
@@ -61,18 +61,18 @@ func (c *FastContext) ClientIP() netip.Addr {
 	return c.conn.listener.fastPath.Proxies.clientIP(c.conn.RemoteAddr(), c.Context)
 }
 
-// IsUnavailableLogged reports whether the server would log that it answers the request with
-// 503. Then that should be left to it.
+// IsUnavailableLogged reports whether the server would log a 503 for the request. Then it
+// should be left to the server.
 func (c *FastContext) IsUnavailableLogged() bool {
 	return c.conn.listener.fastPath.unavailableLog.Peek(struct{}{}, c.At).Wait == 0
 }
 
-// WriteError answers a request that failed, as the server's Refuse does.
+// WriteError answers a failed request, as the server's WriteError does.
 func (c *FastContext) WriteError(err error) {
 	c.Status, c.Body, _ = prepareError(c, !c.HasField("Cache-Control"), err)
 }
 
-// sampling says whether chance wants a request logged.
+// sampling is whether a request is in the log sample.
 type sampling uint8
 
 const (
@@ -83,14 +83,14 @@ const (
 
 // sample decides it for a request.
 func sample(rate float64) sampling {
-	if rate > 0 && rand.Float64() < rate { //nolint:gosec // to guess which requests are logged gains nothing
+	if rate > 0 && rand.Float64() < rate { //nolint:gosec // guessing which requests are logged gains nothing
 		return sampled
 	}
 	return skipped
 }
 
-// TryHandle answers a request on the fast path. It is not counted as in flight: nothing could
-// see it. Lines of the log are the server's, and so are traces.
+// TryHandle answers a request on the fast path. It is not counted as in flight, since no
+// scrape could see it. Requests that are logged or traced are left to the server.
 func (c *conn) TryHandle(p *fastpath.Context) bool {
 	f := c.listener.fastPath
 	if c.listener.draining.Load() || p.Traced && f.Tracer != nil {
@@ -121,7 +121,7 @@ func (c *conn) TryHandle(p *fastpath.Context) bool {
 	return true
 }
 
-// tryHandle has a request answered. Should that panic, the server answers instead.
+// tryHandle calls the handler. If that panics, the server answers instead.
 func (f *FastPath) tryHandle(ctx *FastContext) (answered bool) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -134,8 +134,8 @@ func (f *FastPath) tryHandle(ctx *FastContext) (answered bool) {
 	return f.handler(ctx)
 }
 
-// Send sends responses of the fast path, and begins the time in which the next request must
-// begin to arrive.
+// Send sends responses of the fast path, and starts the timeout in which the next request
+// must begin to arrive.
 func (c *conn) Send(ready time.Time, responses, body []byte) (sent time.Time, err error) {
 	c.readyAt, c.isLarge = ready.Sub(c.opened), len(body) > 0 && c.listener.tls == nil
 	c.writeDeadline.markDue()

@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// newFastConn returns a connection that waits for a request, and its client's end.
+// newFastConn returns a connection that waits for a request, and the client's end.
 func newFastConn(t *testing.T, answer func(*FastContext) bool) (*conn, net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,8 +40,7 @@ func newFastConn(t *testing.T, answer func(*FastContext) bool) (*conn, net.Conn)
 
 const plainGet = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 
-// A server that stops closes connections it believes to be idle. An answer that has
-// begun is sent all the same.
+// A server that stops closes idle connections. A response that has begun is still sent.
 func TestCloseWaitsForResponse(t *testing.T) {
 	t.Parallel()
 
@@ -101,7 +100,7 @@ func TestCloseWhileIdle(t *testing.T) {
 	}
 }
 
-// A program that drains leaves everything to the server.
+// While the program drains, all requests are left to the server.
 func TestNoFastPathWhileDraining(t *testing.T) {
 	t.Parallel()
 
@@ -119,13 +118,13 @@ func TestNoFastPathWhileDraining(t *testing.T) {
 	}
 }
 
-// A request that had to wait until an answer before it was taken is answered as from
-// then: what was known before may no longer hold.
+// A request that waited until an earlier response was read is answered with the time after
+// that: cached state may have expired meanwhile.
 func TestRequestTimeAfterSlowWrite(t *testing.T) {
 	t.Parallel()
 
 	route := Options{Listener: "taken"}.Route("short")
-	body := make([]byte, 64<<20) // more than the system's buffers hold
+	body := make([]byte, 64<<20) // more than the socket buffers hold
 	begun, second := make(chan struct{}), make(chan time.Time, 1)
 	var answered int
 	c, client := newFastConn(t, func(p *FastContext) bool {

@@ -28,8 +28,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
-// echo is a server that answers with what it was asked, at some addresses on a fast path,
-// and counts how often that was taken.
+// echo is a server that answers with what it was asked, for some paths on the fast path, and
+// counts those.
 type echo struct {
 	door      httpserver.Options
 	tls       *tls.Config
@@ -43,7 +43,7 @@ func newEcho(limits httpserver.Limits) *echo {
 	return e
 }
 
-// large is the body of whatever begins with /large.
+// large is the body of responses for paths that begin with /large.
 var large = bytes.Repeat([]byte("0123456789"), 2000)
 
 func errorBodyOf(path, query []byte) []byte {
@@ -84,7 +84,7 @@ func (e *echo) tryHandle(p *httpserver.FastContext) bool {
 	return true
 }
 
-// listen serves until the test ends, with the fast path or without.
+// listen serves until the test ends, with or without the fast path.
 func (e *echo) listen(t *testing.T, withFastPath bool) (address string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,7 +101,7 @@ func (e *echo) listen(t *testing.T, withFastPath bool) (address string) {
 	return ln.Addr().String()
 }
 
-// clientResponse is one answer as its client sees it.
+// clientResponse is a response as the client sees it.
 type clientResponse struct {
 	Status int
 	Close  bool
@@ -109,11 +109,12 @@ type clientResponse struct {
 	Body   string
 }
 
-// generatedID are ids of requests that no client has named.
+// generatedID matches request ids that the server generates.
 var generatedID = regexp.MustCompile("^[0-9a-f]{16}$")
 
-// exchangeSecond sends a request that opens the way for the fast path and, once that is
-// answered, other bytes and the end. It returns all answers but the first.
+// exchangeSecond sends a request, since the first one of a connection is not for the fast
+// path, and then other bytes and the end of the stream. It returns all responses but the
+// first.
 func exchangeSecond(t *testing.T, address string, sent []byte) []clientResponse {
 	t.Helper()
 	return exchangeSecondOn(t, send(t, address, ""), sent)
@@ -151,7 +152,7 @@ func exchangeSecondOn(t *testing.T, conn net.Conn, sent []byte) []clientResponse
 		}
 		all = append(all, clientResponse{response.StatusCode, response.Close, response.Header, string(body)})
 		if len(all) == 1 {
-			_, _ = conn.Write(sent) // a server that refuses the first half may not take the rest
+			_, _ = conn.Write(sent) // the server may reject the first half and close
 			end := conn
 			if secure, ok := conn.(*tls.Conn); ok {
 				end = secure.NetConn() // a close_notify might stay unread
@@ -163,7 +164,7 @@ func exchangeSecondOn(t *testing.T, conn net.Conn, sent []byte) []clientResponse
 	}
 }
 
-// The fast path answers as the server does, whatever is sent, and under TLS.
+// The fast path answers as the server does, whatever is sent, also under TLS.
 func TestFastPathEqualsServer(t *testing.T) {
 	t.Parallel()
 
@@ -219,7 +220,7 @@ func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 	}
 	f(line("/a b"), 0)
 	f(line("/a")+line("/b")+line("/large?1")+line("/c")+line("/large?2"), 5)
-	f(line("/a")+line("/long")+line("/b")+line("/long")+line("/long")+line("/c"), 1) // all behind one for the server is read by it
+	f(line("/a")+line("/long")+line("/b")+line("/long")+line("/long")+line("/c"), 1) // all that follows a request for the server is read by the server
 	f(line("/a")+"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"+line("/c"), -1)
 	f(line("/a")+"GET /b HTT", 1)
 	f("\r\n"+line("/a"), 0)
@@ -251,7 +252,7 @@ func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 	}
 	f(with("Host: a\r\nA: ä\r\n"), 1)
 
-	// Whatever else: bytes of good requests lost, doubled, swapped and changed.
+	// Mutations of valid requests: bytes removed, doubled, swapped and changed.
 	random := rand.New(rand.NewPCG(1, 2))
 	seeds := []string{
 		line("/a"), line("/large?size=3&x=%41"), with("Host: a\r\nConnection: keep-alive\r\nIf-None-Match: *\r\n"), line("/a/b.png") + line("/c"),
@@ -277,12 +278,12 @@ func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 	}
 }
 
-// Answers of the fast path are counted as all others.
+// Requests on the fast path are counted like all others.
 func TestFastPathMetrics(t *testing.T) {
 	t.Parallel()
 
 	e := newEcho(limits())
-	e.door.Listener = crand.Text() // nobody else counts there
+	e.door.Listener = crand.Text() // unique, so that no other test counts there
 	e.fastRoute = e.door.Route("short")
 	exchangeSecond(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", 80)+
 		strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n", 20)))
@@ -294,7 +295,7 @@ func TestFastPathMetrics(t *testing.T) {
 	)
 }
 
-// Chance has requests logged whether the fast path would answer them or not.
+// The log sample includes requests that the fast path would answer.
 func TestFastPathLogSample(t *testing.T) {
 	t.Parallel()
 
@@ -306,13 +307,13 @@ func TestFastPathLogSample(t *testing.T) {
 	if len(answers) != requests {
 		t.Fatalf("%d answers; want %d", len(answers), requests)
 	}
-	// Less than one time in a billion it is fewer than 400 or more than 600.
+	// It is outside 400 to 600 less than once in a billion runs.
 	if lines := strings.Count(log.String(), "path=/a "); lines < 400 || lines > 600 {
 		t.Errorf("of %d requests %d are logged; want half of them", requests, lines)
 	}
 }
 
-// A refusal is either the fast path's, or the server's that logs it.
+// A 503 is answered by the fast path, or by the server, which logs it.
 func TestFastPathLogsUnavailable(t *testing.T) {
 	t.Parallel()
 
@@ -361,7 +362,7 @@ func TestFastPathLogsUnavailable(t *testing.T) {
 	}
 }
 
-// Whoever takes the fast path has no longer than others.
+// The fast path has the same timeouts and limits.
 func TestFastPathTimeouts(t *testing.T) {
 	t.Parallel()
 
@@ -399,16 +400,15 @@ func TestFastPathTimeouts(t *testing.T) {
 
 	taking := newEcho(limitsWith(func(l *httpserver.Limits) { l.WriteTimeout = 100 * time.Millisecond }))
 	greedy := send(t, taking.listen(t, true), "")
-	for err := error(nil); err == nil; { // until it is cut off
+	for err := error(nil); err == nil; { // until the connection is closed
 		_, err = io.WriteString(greedy, strings.Repeat("GET /large HTTP/1.1\r\nHost: a\r\n\r\n", 100))
 	}
-	if n := taking.fastCount.Load(); n > 10_000 { // 200 MB: more than the system's buffers hold
+	if n := taking.fastCount.Load(); n > 10_000 { // 200 MB: more than the socket buffers hold
 		t.Errorf("%d requests are answered, though no answer is taken", n)
 	}
 }
 
-// On the fast path requests count for the same address and by the same limiter as on the
-// server, whose share of a burst is what the other has left.
+// Requests on the fast path count for the same address and the same limiter as on the server.
 func TestFastPathAddressLimit(t *testing.T) {
 	t.Parallel()
 
@@ -418,12 +418,13 @@ func TestFastPathAddressLimit(t *testing.T) {
 	for _, proxies := range []*httpserver.TrustedProxies{nil, loopbackProxies()} {
 		fast := newEcho(bounds)
 		fast.door.Proxies = proxies
-		// Every second request is for the server: what the fast path leaves counts once.
+		// Every second request is for the server: a request that the fast path leaves counts
+		// once.
 		conn := send(t, fast.listen(t, true), "")
 		reader := bufio.NewReader(conn)
 		for _, client := range []string{"", "X-Forwarded-For: 203.0.113.7\r\n", "X-Forwarded-For: 198.51.100.9, 127.0.0.1\r\n", "Forwarded: for=192.0.2.1\r\n"} {
 			if proxies == nil && client != "" {
-				break // all are of one address
+				break // all have the same address
 			}
 			began, passed := time.Now(), 0
 			for i := range 3 * burst {
@@ -452,7 +453,7 @@ func TestFastPathAddressLimit(t *testing.T) {
 	}
 }
 
-// Nothing is answered in clear where there is TLS.
+// With TLS, no plaintext request is answered.
 func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 	t.Parallel()
 
@@ -482,7 +483,7 @@ func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 	}
 }
 
-// A panic on the fast path is told, but not for every request.
+// A panic on the fast path is logged, but not for every request.
 func TestFastPathPanicLog(t *testing.T) {
 	t.Parallel()
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// parseForwarded returns the address in the parameter "for" of an element of Forwarded
-// (RFC 7239, section 4). It is not ok if there is no such parameter, or more than one.
+// parseForwarded returns the address of the "for" parameter in an element of Forwarded (RFC
+// 7239, section 4). ok is false if there is no such parameter, or more than one.
 func parseForwarded(element []byte) (address netip.Addr, ok bool) {
 	hasFor := false
 	for rest := element; len(rest) > 0; {
@@ -33,9 +33,9 @@ func parseForwarded(element []byte) (address netip.Addr, ok bool) {
 	return address, hasFor
 }
 
-// parseNode returns the address in a node: an IP address, which may have a port behind it
-// and, if it is an IPv6 address, brackets around it (RFC 7239, section 6). It is not ok for
-// "unknown" and for the obfuscated identifiers that begin with "_".
+// parseNode returns the address of a node: an IP address, with an optional port, and with
+// brackets if it is IPv6 (RFC 7239, section 6). ok is false for "unknown" and for obfuscated
+// identifiers, which begin with "_".
 func parseNode(node []byte) (address netip.Addr, ok bool) {
 	host, port := node, []byte(nil)
 	switch colon := bytes.LastIndexByte(node, ':'); {
@@ -46,9 +46,9 @@ func parseNode(node []byte) (address netip.Addr, ok bool) {
 		}
 		host, port = node[1:end], node[end+1:]
 		if bytes.IndexByte(host, ':') < 0 {
-			return netip.Addr{}, false // an IPv4 address
+			return netip.Addr{}, false // an IPv4 address in brackets
 		}
-	case colon >= 0 && bytes.IndexByte(node, ':') == colon: // an IPv6 address has more
+	case colon >= 0 && bytes.IndexByte(node, ':') == colon: // an IPv6 address has more colons
 		host, port = node[:colon], node[colon:]
 	}
 	address, err := netip.ParseAddr(string(host))
@@ -74,7 +74,7 @@ func isPort(text []byte) bool {
 	return len(text) <= len(":65535")
 }
 
-// unquote returns the text of a quoted string, or a token as it is.
+// unquote returns the text of a quoted string, or a token unchanged.
 func unquote(value []byte) (text []byte, ok bool) {
 	if len(value) == 0 || value[0] != '"' {
 		return value, true
@@ -97,9 +97,8 @@ func unquote(value []byte) (text []byte, ok bool) {
 	return text, true
 }
 
-// cutLast cuts a list at the last separator that is not within quotes, and trims the
-// member behind it. It reads from the end, so that a quote which a client has left open
-// swallows nothing that a proxy added.
+// cutLast cuts a list at the last separator outside quotes, and trims the member after it. It
+// scans from the end, so that an unclosed quote of a client cannot hide what a proxy added.
 func cutLast(list []byte, separator byte) (before, member []byte) {
 	quoted := false
 	for i, c := range slices.Backward(list) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A head is scanned alike however it is cut.
+// The scan does not depend on how the head is split into reads.
 func FuzzHeadScan(f *testing.F) {
 	for _, head := range []string{
 		"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n", "\r\n\n\r\nGET / HTTP/1.1\r\nA: b\r\n\r\nbody\n\n", "GET / HTTP/1.1\r\n\n", "\r\r\n", "a\r\n\r", "a\r\nb\r\r\n\r\nc",
@@ -30,13 +30,13 @@ func FuzzHeadScan(f *testing.F) {
 		if !parts.active {
 			got = len(head)
 		}
-		if got != want || err != wantErr || parts.active != whole.active { //nolint:errorlint // it is none but errBareLF
+		if got != want || err != wantErr || parts.active != whole.active { //nolint:errorlint // errBareLF or nil
 			t.Errorf("%q in parts of %d: %d, %v, %t; want %d, %v, %t", head, step, got, err, parts.active, want, wantErr, whole.active)
 		}
 	})
 }
 
-// An id is a client's word or one of ours, and fits into a line of a header and of a log.
+// An id is the client's or a generated one, and is safe in a header and a log line.
 func FuzzRequestID(f *testing.F) {
 	for _, sent := range []string{"", "abc-123_X.y", "a b", "a\r\nb: c", strings.Repeat("a", 65), "é"} {
 		f.Add([]byte(sent))
@@ -50,7 +50,7 @@ func FuzzRequestID(f *testing.F) {
 	})
 }
 
-// A tag is found only where it stands, and by the weak comparison whenever by the other.
+// The weak comparison matches whenever the strong one does, and only tags in the list match.
 func FuzzMatchETag(f *testing.F) {
 	for _, list := range []string{"*", `"a"`, `W/"a"`, `"b", W/"a" ,"c"`, `"a,"`, `W/`, `"`, `"a`, `b"a"`} {
 		f.Add([]byte(list))

@@ -10,9 +10,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/fastpath"
 )
 
-// validateHead returns a handler that refuses heads which fasthttp takes, and which others
-// may read otherwise: a request that a proxy and a server divide differently can hide
-// another one. The connection is closed, as nobody knows where the next request begins.
+// validateHead returns a handler that rejects heads which fasthttp accepts, but which a proxy
+// may parse differently (request smuggling). The connection is closed, as it is not certain
+// where the next request begins.
 func (d Options) validateHead(badRequest *Route, handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
 		err := checkFields(rc.Request.Header.RawHeaders())
@@ -29,9 +29,9 @@ func (d Options) validateHead(badRequest *Route, handler fasthttp.RequestHandler
 	}
 }
 
-// checkFields returns an error if the field lines of a request are ambiguous. What
-// fasthttp refuses by itself is not looked for: other bytes that are no token's in names,
-// controls in values, a second Content-Length, Host or Transfer-Encoding.
+// checkFields returns an error if the field lines of a request are ambiguous. fasthttp itself
+// rejects non-token bytes in names (except spaces), control characters in values, and a
+// second Content-Length, Host or Transfer-Encoding.
 func checkFields(lines []byte) error {
 	hasLength, hasCoding := false, false
 	for len(lines) > 0 {
@@ -63,8 +63,9 @@ func checkFields(lines []byte) error {
 	return nil
 }
 
-// headReceived spells an Expect that is a list as fasthttp knows it, or a client would wait
-// for a 100 that never comes (RFC 9110, sections 5.6.1 and 10.1.1).
+// headReceived normalises an Expect header that is a list, which fasthttp does not parse.
+// Without that a client would wait for a 100 that never comes (RFC 9110, sections 5.6.1 and
+// 10.1.1).
 func headReceived(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
 	const continue100 = "100-continue"
 	for _, line := range header.PeekAll(fasthttp.HeaderExpect) {
@@ -78,27 +79,27 @@ func headReceived(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestCon
 	return unchanged
 }
 
-// errBareLF is why a request is not read on.
+// errBareLF ends the reading of a request.
 var errBareLF = errors.New("a line of the head does not end with CR LF")
 
-// headScan looks for a field line of a request that ends without CR. RFC 9112, section
-// 2.2, lets a server take such lines. What is behind a proxy that does not is then read
-// otherwise than the proxy has read it. fasthttp neither takes nor refuses a head that ends
-// so: it waits for the rest until the time is over. How a request line ends it does not
-// tell, so that may be a bare LF: no proxy reads more into it than a bad request.
+// headScan looks for a field line that ends with a bare LF. RFC 9112, section 2.2, lets a
+// server accept such lines; behind a proxy that does not, the two would parse a request
+// differently. fasthttp neither accepts nor rejects such a head, but waits for more until the
+// timeout. A bare LF after the request line is not detected; it is harmless, since a proxy
+// takes it for a bad request.
 type headScan struct {
 	active   bool
-	started  bool // something has arrived
+	started  bool // bytes have arrived
 	inFields bool // the request line has ended
-	size     int  // of the line that is arriving
-	last     byte // of that line
+	size     int  // of the current line
+	last     byte // byte of the current line
 }
 
-// start says that what arrives next begins a head.
+// start begins the scan of a head.
 func (h *headScan) start() { *h = headScan{active: true} }
 
-// scan looks at bytes that have arrived, and returns how many come before a bare LF. An
-// error is never at the first byte of a request: the server would close without an answer.
+// scan scans received bytes, and returns how many come before a bare LF. The error is never
+// at the first byte of a request: fasthttp would close the connection without a response.
 func (h *headScan) scan(arrived []byte) (n int, err error) {
 	h.started = true
 	for rest := arrived; len(rest) > 0; {
@@ -114,7 +115,7 @@ func (h *headScan) scan(arrived []byte) (n int, err error) {
 		}
 		size := h.size + end
 		switch {
-		case !h.inFields: // fasthttp skips lines that are empty
+		case !h.inFields: // fasthttp skips empty lines
 			h.inFields = size > len("\r") || size == len("\r") && before != '\r'
 		case size == 0 || before != '\r':
 			return len(arrived) - len(rest) + end, errBareLF

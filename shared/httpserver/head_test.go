@@ -20,8 +20,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// arrivals are the ways in which a request can begin to arrive: on a new connection, behind
-// an answer, together with the request before it, and byte for byte.
+// arrivals are the ways in which a request can arrive: on a new connection, after a response,
+// in a pipeline, and byte by byte.
 var arrivals = []struct {
 	name, before string
 	byByte       bool
@@ -29,8 +29,8 @@ var arrivals = []struct {
 	{name: "first"}, {name: "later", before: "answered"}, {name: "pipelined", before: "together"}, {name: "byte for byte", byByte: true},
 }
 
-// exchangeAs sends a request in one of those ways, and returns what comes back for it
-// until the server closes the connection. It is not closed after five seconds.
+// exchangeAs sends a request in one of those ways, and returns the response and whether the
+// server closed the connection within five seconds.
 func exchangeAs(t *testing.T, address, request, before string, byByte bool) (answer string, closed bool) {
 	t.Helper()
 	if before == "together" {
@@ -48,7 +48,7 @@ func exchangeAs(t *testing.T, address, request, before string, byByte bool) (ans
 		size = 1
 	}
 	for part := range slices.Chunk([]byte(request), size) {
-		if _, err := conn.Write(part); err != nil { // the server may refuse the beginning
+		if _, err := conn.Write(part); err != nil { // the server may reject the beginning
 			break
 		}
 	}
@@ -60,7 +60,7 @@ func exchangeAs(t *testing.T, address, request, before string, byByte bool) (ans
 	return string(got), !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// readAnswer reads an answer, and returns its status and whether it is the last one.
+// readAnswer reads a response, and returns its status and whether it closes the connection.
 func readAnswer(t *testing.T, conn net.Conn, reader *bufio.Reader) (status int, last bool) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -73,8 +73,8 @@ func readAnswer(t *testing.T, conn net.Conn, reader *bufio.Reader) (status int, 
 	return response.StatusCode, response.Close
 }
 
-// What a proxy in front may read otherwise than the server is refused at once, and the
-// connection closes: nothing behind it is taken for a request.
+// A head that a proxy may parse differently is rejected at once, and the connection is
+// closed: nothing after it is taken for a request.
 func TestAmbiguousHeads(t *testing.T) {
 	t.Parallel()
 	const (
@@ -98,13 +98,13 @@ func TestAmbiguousHeads(t *testing.T) {
 			}
 		}
 
-		// RFC 9112, section 6.1: both, in any order and case, and whatever one says.
+		// RFC 9112, section 6.1: both headers, in any order, case and value.
 		f(head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
 		f(head + "transfer-encoding: Chunked\r\ncontent-length: 0\r\n\r\n" + chunk + next)
 		f(head + "Content-Length: 5\r\nTransfer-Encoding: identity\r\n\r\nhello" + next)
 		f("GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
 
-		// Lengths and codings of which nobody knows what they mean.
+		// Ambiguous lengths and codings.
 		f(head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!" + next)
 		f(head + "Content-Length: 5, 6\r\n\r\nhello!" + next)
 		f(head + "Content-Length: +5\r\n\r\nhello" + next)
@@ -120,7 +120,7 @@ func TestAmbiguousHeads(t *testing.T) {
 		f(head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
 		f("POST /a HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
 
-		// Names that are no tokens, and folded fields.
+		// Names that are not tokens, and folded fields.
 		f(head + "Content- ength: 5\r\n\r\nhello" + next)
 		f(head + "Content Length: 5\r\n\r\nhello" + next)
 		f(head + "Content-Length : 5\r\n\r\nhello" + next)
@@ -131,24 +131,24 @@ func TestAmbiguousHeads(t *testing.T) {
 		f(head + "X: 1\r\n Content-Length: 5\r\n\r\nhello" + next)
 		f(head + "X: 1\r\n\tTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
 
-		// Lines that end with a bare LF, or have a bare CR in them.
+		// Lines with a bare LF or a bare CR.
 		f("GET /a HTTP/1.1\r\nHost: a\r\nX: 1\nY: 2\r\n\r\n" + next)
 		f("GET /a HTTP/1.1\r\nHost: a\r\nX: 1\n\r\n\r\n" + next)
 		f("GET /a HTTP/1.1\r\nHost: a\r\nX: 1\rY: 2\r\n\r\n" + next)
 	}
 }
 
-// A head whose fields end with a bare LF is refused before the time for it is over.
+// A head is rejected before its timeout if its fields end with a bare LF.
 func TestBareLineFeeds(t *testing.T) {
 	t.Parallel()
 	for _, withFastPath := range []bool{true, false} {
-		address := newEcho(limits()).listen(t, withFastPath) // which waits for a minute
+		address := newEcho(limits()).listen(t, withFastPath) // the timeout is a minute
 		for _, request := range []string{
 			"GET /a HTTP/1.1\nHost: a\n\n", "POST /a HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "GET /a HTTP/1.1\r\nHost: a\r\n\n", "GET /a HTTP/1.1\nHost: a\n",
 			"\r\nGET /a HTTP/1.1\r\nHost: a\nX: 1",
 		} {
 			for _, way := range arrivals {
-				if way.before == "together" { // where its beginning is, only the server knows
+				if way.before == "together" { // only fasthttp knows where it begins
 					continue
 				}
 				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestBareLineFeeds(t *testing.T) {
 	}
 }
 
-// What arrives in a body, or before a request line, is none of a head.
+// Line feeds in a body, or before a request line, are not part of a head.
 func TestLineFeedsOutsideFields(t *testing.T) {
 	t.Parallel()
 	for _, withFastPath := range []bool{true, false} {
@@ -185,8 +185,8 @@ func TestLineFeedsOutsideFields(t *testing.T) {
 	}
 }
 
-// Java's client writes 100-Continue, and waits for the answer to that before it sends a
-// body. A token has no case, and may stand in a list (RFC 9110, sections 5.6.1 and 10.1.1).
+// Java's client sends 100-Continue, and waits for 100 before it sends a body. The token is
+// case-insensitive, and may be in a list (RFC 9110, sections 5.6.1 and 10.1.1).
 func TestExpect(t *testing.T) {
 	t.Parallel()
 	for _, withFastPath := range []bool{true, false} {
@@ -217,8 +217,7 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// A client that asks for the end of the connection, in whatever case and among whatever
-// else, reads to that end (RFC 9110, section 7.6.1).
+// Connection: close is honoured in any case and in any list (RFC 9110, section 7.6.1).
 func TestConnectionClose(t *testing.T) {
 	t.Parallel()
 	for _, withFastPath := range []bool{true, false} {
@@ -251,10 +250,10 @@ func TestConnectionClose(t *testing.T) {
 	}
 }
 
-// What arrives under TLS has any bytes in it.
+// Ciphertext may contain any bytes.
 func TestHeadsUnderTLS(t *testing.T) {
 	t.Parallel()
-	certServer := httptest.NewTLSServer(nil) // of a certificate
+	certServer := httptest.NewTLSServer(nil) // lends its certificate
 	t.Cleanup(certServer.Close)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package serve runs fasthttp servers until they are told to stop, answers
-// faults, logs and counts requests, and offers operators health, metrics and
-// profiles.
+// Package httpserver builds and runs fasthttp servers: routing, error responses, access log,
+// metrics, traces, limits, health and graceful shutdown. Package fastpath below it answers
+// cache hits without an HTTP server.
 package httpserver
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
-// Drain says how a program ends.
+// Drain bounds the shutdown of a program.
 type Drain struct {
 	Wait    time.Duration `env:"WAIT" envDefault:"0s" help:"time between failing /readyz and closing the listeners, so that balancers see it"`
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"20s" help:"longest time that requests in flight are waited for"`
 }
 
-// Check returns an error that names a time which makes no sense.
+// Check returns an error that names an invalid duration.
 func (d Drain) Check() error {
 	for name, value := range map[string]time.Duration{"WAIT": d.Wait, "TIMEOUT": d.Timeout} {
 		if value < 0 {
@@ -33,30 +33,29 @@ func (d Drain) Check() error {
 	return nil
 }
 
-// Listener is an address with the server behind it.
+// Listener is an address and the server that listens there.
 type Listener struct {
 	Name       string // in the log: public, edges, operators
-	Setting    string // that holds the address, in errors: CORE_LISTEN
+	Setting    string // name of the address's setting for errors, such as CORE_LISTEN
 	Address    Address
-	Server     *fasthttp.Server // its timeouts are taken over by Run
-	TLS        *tls.Config      // nil: plain HTTP
+	Server     *fasthttp.Server // Run takes over its timeouts
+	TLS        *tls.Config      // nil for plain HTTP
 	PeerLimits PeerLimits
-	FastPath   *FastPath // answers requests before the server does; nil: nothing does
+	FastPath   *FastPath // answers requests before the server does; nil if there is none
 }
 
-// Wrap returns a listener that keeps the server's limits of time in its place, speaks TLS,
-// and has the fast path. It is for one that is open already; Run opens its own.
+// Wrap returns a listener that enforces the server's timeouts, speaks TLS, and has the fast
+// path. It is for sockets that are open already; Run opens its own.
 func (l Listener) Wrap(ln net.Listener) net.Listener { return l.wrap(ln) }
 
-// Listeners are the addresses of a program, open, with the servers behind them.
+// Listeners are the open sockets of a program with their servers.
 type Listeners struct {
 	listeners []Listener
 	sockets   []net.Listener
 }
 
-// Open opens the addresses of all listeners, or none, and waits for what the program needs
-// as Await does. Connections wait until Run. The first line of the log says what the
-// program was built from.
+// Open opens the sockets of all listeners, or none, and calls CheckDependencies. Connections
+// wait in the backlog until Run. The first log line has the build's version.
 func Open(ctx context.Context, log *slog.Logger, needs []Check, listeners ...Listener) (*Listeners, error) {
 	ls, err := open(listeners)
 	if err != nil {
@@ -74,7 +73,7 @@ func Open(ctx context.Context, log *slog.Logger, needs []Check, listeners ...Lis
 func open(listeners []Listener) (*Listeners, error) {
 	ls := &Listeners{listeners: listeners}
 	for _, l := range listeners {
-		// Not ListenConfig with a context: its end must not cut the accept loop short.
+		// Not ListenConfig with a context: its end must not stop the accept loop.
 		ln, err := net.Listen("tcp", string(l.Address))
 		if err != nil {
 			ls.Close()
@@ -85,18 +84,18 @@ func open(listeners []Listener) (*Listeners, error) {
 	return ls, nil
 }
 
-// Close closes the addresses, if they are open still.
+// Close closes the sockets that are still open.
 func (ls *Listeners) Close() {
 	for _, ln := range ls.sockets {
 		_ = ln.Close()
 	}
 }
 
-// Run serves until ctx ends. Then health fails, and every answer is the last one on its
-// connection: it says Connection: close, so that clients do not send the next request on
-// a connection that is about to close. After drain.Wait the listeners close, and
-// requests in flight get drain.Timeout to finish. stopping, unless nil, is called when
-// the listeners close: it ends answers that are endless.
+// Run serves until ctx ends. Then /readyz fails, and each response is the last one on its
+// connection: it has Connection: close, so that clients do not send the next request on a
+// connection that is about to close. After drain.Wait the listeners close, and requests in
+// flight get drain.Timeout to finish. stopping, unless nil, is called when the listeners
+// close, and must end streaming responses.
 func (ls *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func()) error {
 	listeners := ls.listeners
 	var servers errgroup.Group
@@ -144,7 +143,7 @@ func (ls *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, 
 		})
 	}
 	err := shutdowns.Wait()
-	ls.Close() // a server that had not begun to serve was not shut down, and must not begin
+	ls.Close() // Shutdown does not stop a server that has not begun to serve
 	if err == nil {
 		err = servers.Wait()
 	}

@@ -22,14 +22,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// program is a run of listeners: a public and an operators' listener.
+// program is a run of two listeners: public and operators.
 type program struct {
-	addresses map[string]string // by listener, as the log tells
+	addresses map[string]string // by listener, from the log
 	stop      context.CancelFunc
 	ended     chan error
 }
 
-// launch runs listeners at free ports until the test, or stop, ends it.
+// launch runs the listeners on free ports until stop is called or the test ends.
 func launch(t *testing.T, health *httpserver.Health, drain httpserver.Drain, stopping func(), public fasthttp.RequestHandler) *program {
 	t.Helper()
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
@@ -110,8 +110,8 @@ func TestReadyOnceReadyUntilItDrains(t *testing.T) {
 	f("when it drains", 503, `{"ready":false,"draining":true,"checks":{"objects":"away","postgres":"ok"}}`)
 }
 
-// The order of an end: first /readyz fails while requests are still taken, then
-// the listeners close, then what is in flight finishes.
+// The order of a shutdown: first /readyz fails while requests are still accepted, then the
+// listeners close, then requests in flight finish.
 func TestRunDrains(t *testing.T) {
 	t.Parallel()
 
@@ -143,7 +143,7 @@ func TestRunDrains(t *testing.T) {
 	for p.readiness(t) != 503 {
 		continue
 	}
-	// A connection that stays open would be closed just as a request is on its way.
+	// A connection that stays open could be closed just as its next request is sent.
 	expect(t, receive(t, send(t, p.addresses["public"], get)), "HTTP/1.1 200 ", "Connection: close\r\n", "done")
 	if _, body, err := fasthttp.Get(nil, public+"/"); err != nil || string(body) != "done" {
 		t.Errorf("between failing /readyz and closing the listeners, a request gets %q, %v", body, err)
@@ -155,7 +155,7 @@ func TestRunDrains(t *testing.T) {
 	}
 
 	<-stopping
-	for { // the listeners close at the same moment, but not in this goroutine
+	for { // the listeners close at the same time, but in another goroutine
 		conn, err := net.Dial("tcp", p.addresses["public"])
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			break
@@ -197,8 +197,7 @@ func TestRunNamesListenerOfCutRequests(t *testing.T) {
 	}
 }
 
-// A program that is told to stop while it starts ends, whether its servers serve already
-// or not.
+// A program that is stopped while it starts ends, whether its servers serve already or not.
 func TestRunEndsWhileStarting(t *testing.T) {
 	t.Parallel()
 

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// Address is where a listener listens: an IP address or a name of this machine, and a
-// port. Without the first it is every interface, and port 0 is any that is free.
+// Address is where a listener listens: an IP address or a host name, and a port. Without a
+// host it is every interface, and port 0 is any free port.
 type Address string
 
-// hostname matches the names of machines. A last label of digits would be a part of an
-// IP address (RFC 3696, section 2).
+// hostname matches host names. A last label of digits would be a part of an IP address (RFC
+// 3696, section 2).
 var hostname = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_-]*[A-Za-z_-][A-Za-z0-9_-]*\.?$`)
 
-// UnmarshalText reads an address. The error says what the text is and what it must be.
+// UnmarshalText parses an address. The error has the text and what it must be.
 func (a *Address) UnmarshalText(text []byte) error {
 	host, port, err := net.SplitHostPort(string(text))
 	if err != nil {
@@ -42,7 +42,7 @@ func (a Address) port() int {
 	return port
 }
 
-// nextPort returns an address like this one, which is probably free.
+// nextPort returns the same host with a port that is probably free.
 func (a Address) nextPort() Address {
 	const distance = 100
 	host, _, _ := net.SplitHostPort(string(a))
@@ -53,7 +53,8 @@ func (a Address) nextPort() Address {
 	return Address(net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// describeListenError says why an address cannot be listened at, where others are open already.
+// describeListenError explains to operators why a socket cannot be opened; others are the
+// listeners with open sockets.
 func (l Listener) describeListenError(err error, others []Listener) error {
 	_, unknown := errors.AsType[*net.DNSError](err)
 	switch {

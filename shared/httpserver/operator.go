@@ -19,18 +19,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
-// Check is something a program depends on. Probe says what is wrong with it, or
-// nil. An Optional one is shown, but the program is ready without it.
+// Check probes a dependency of the program; Probe returns what is wrong with it, or nil. An
+// Optional one is reported, but not needed for readiness.
 type Check struct {
 	Name     string
 	Optional bool
 	Probe    func(ctx context.Context) error
 }
 
-// Health knows whether a program is ready: it is once every check but the
-// optional ones has passed, and stays so until it drains. A dependency that is lost later
-// shows in the body of /readyz and in the metrics, but taking every node out at
-// once would help nobody.
+// Health is the readiness of a program. It is ready once every check but the optional ones
+// has passed, and stays so until it drains. A dependency that is lost later is reported in
+// the body of /readyz and in the metrics, but does not fail it: that would take all nodes out
+// at once.
 type Health struct {
 	checks   []Check
 	ready    atomic.Bool
@@ -49,9 +49,9 @@ type report struct {
 	Checks   map[string]string `json:"checks"`
 }
 
-// probeTimeout bounds a probe, and readyProbeTimeout how long a program that is ready waits for
-// one: balancers wait for a second, and would give up every program that depends on
-// something that hangs.
+// probeTimeout bounds a probe, and readyProbeTimeout the wait for it once the program is
+// ready: balancers time out after about a second, and would take out every program that
+// depends on something that hangs.
 const (
 	probeTimeout      = 2 * time.Second
 	readyProbeTimeout = 500 * time.Millisecond
@@ -60,7 +60,7 @@ const (
 var errNoAnswer = fmt.Errorf("no answer within %s", readyProbeTimeout)
 
 func (h *Health) report(ctx context.Context) report {
-	var briefDone <-chan struct{} // never, until it is ready
+	var briefDone <-chan struct{} // nil, and so no limit, until the program is ready
 	if h.ready.Load() {
 		brief, stop := context.WithTimeout(ctx, readyProbeTimeout)
 		defer stop()
@@ -71,7 +71,7 @@ func (h *Health) report(ctx context.Context) report {
 	var probes sync.WaitGroup
 	for i, check := range h.checks {
 		probeErrs[i] = make(chan error, 1)
-		probes.Go(func() { probeErrs[i] <- check.Probe(ctx) }) // one that hangs takes no time from the others
+		probes.Go(func() { probeErrs[i] <- check.Probe(ctx) }) // in parallel, so that one that hangs does not delay the others
 	}
 	go func() { probes.Wait(); cancel() }()
 
@@ -82,7 +82,7 @@ func (h *Health) report(ctx context.Context) report {
 		var err error
 		select {
 		case err = <-probeErrs[i]:
-		default: // not yet
+		default: // no result yet
 			select {
 			case err = <-probeErrs[i]:
 			case <-briefDone:
@@ -105,14 +105,14 @@ var buildInfo = promauto.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "veneer_build_info", Help: "1; its labels tell what was built.",
 }, []string{"version", "go_version", "revision"})
 
-// OperatorServer returns the server behind the operators' listener: /livez,
-// /readyz, /metrics and /debug/pprof, the last for loopback only unless
-// pprofForAll. /metrics has those of the registry and of the process.
+// OperatorServer returns the server of the operators' listener: /livez, /readyz, /metrics and
+// /debug/pprof, the last for loopback only unless pprofForAll. /metrics has the metrics of
+// registry and those of the process.
 func OperatorServer(opts Options, health *Health, registry prometheus.Gatherer, pprofForAll bool) *fasthttp.Server {
 	build := version.Current()
 	buildInfo.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
 	gatherer := prometheus.Gatherers{prometheus.DefaultGatherer, registry}
-	opts.Listener, opts.Tracer, opts.DefaultHeaders = "operators", nil, SetSecurityHeaders // whoever watches is not watched
+	opts.Listener, opts.Tracer, opts.DefaultHeaders = "operators", nil, SetSecurityHeaders // operators' own requests are not traced
 	live, ready, metricsRoute, profiles := opts.Route("GET /livez"), opts.Route("GET /readyz"), opts.Route("GET /metrics"), opts.Route("GET /debug/pprof")
 	server := opts.NewServer(opts.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		SetSecurityHeaders(rc)
@@ -136,7 +136,7 @@ func OperatorServer(opts Options, health *Health, registry prometheus.Gatherer, 
 			if peer, ok := rc.RemoteAddr().(*net.TCPAddr); !pprofForAll && (!ok || !peer.IP.IsLoopback()) {
 				return fault.New(fault.Forbidden, "Profiles are for loopback only.")
 			}
-			rc.Response.Header.Del(fasthttp.HeaderXContentTypeOptions) // some profiles add it
+			rc.Response.Header.Del(fasthttp.HeaderXContentTypeOptions) // some profiles add it again
 			pprofhandler.PprofHandler(rc)
 			SetSecurityHeaders(rc)
 			return nil
@@ -144,13 +144,13 @@ func OperatorServer(opts Options, health *Health, registry prometheus.Gatherer, 
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}
 	}))
-	// A CPU profile takes as long as it is asked to.
+	// A CPU profile takes as long as the request asks for.
 	server.WriteTimeout = 0
 	return server
 }
 
-// Probe asks the operators' listener at an address whether the program is ready
-// and returns an error that says why it is not.
+// Probe requests /readyz at an operators' listener, and returns an error with the reason if
+// the program is not ready.
 func Probe(address string) error {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)

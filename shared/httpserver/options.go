@@ -17,9 +17,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// Handler answers a request or says why not. What it hands on must not keep rc
-// nor bytes taken from it: both are used again once it returns. ctx bounds the
-// work; it does not end when the client goes away.
+// Handler answers a request or returns an error for WriteError. It must not keep rc or bytes
+// of it, which are reused after it returns. ctx has the work timeout; it does not end when
+// the client disconnects.
 type Handler func(ctx context.Context, rc *fasthttp.RequestCtx) error
 
 // Limits bounds what one client can take of a server.
@@ -38,15 +38,16 @@ type Limits struct {
 	AddressBurst       int `env:"ADDRESS_BURST" envDefault:"100" help:"most of those requests at once, after a pause"`
 }
 
-// minBodiesBytes is the least budget of bodies, the largest upload by default and its form.
+// minBodiesBytes is the smallest budget of bodies: the default of the largest upload, and its
+// form.
 const minBodiesBytes = 2 << 20
 
-// maxAddressRate bounds limits of an address, far beyond any that limits: times between
-// requests are reckoned in nanoseconds.
+// maxAddressRate is far beyond any useful limit of an address. Intervals between requests are
+// computed in nanoseconds.
 const maxAddressRate = 1_000_000
 
-// Check returns an error that names a limit which makes no sense. Only those of one
-// address can be switched off: without another one client could take everything.
+// Check returns an error that names an invalid limit. Only those of an address can be
+// disabled: without any of the others one client could take all resources.
 func (l Limits) Check() error {
 	for name, value := range map[string]time.Duration{
 		"READ_TIMEOUT": l.ReadTimeout, "UPLOAD_TIMEOUT": l.UploadTimeout, "WRITE_TIMEOUT": l.WriteTimeout,
@@ -78,37 +79,37 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// unavailableLogRate is how many requests answered with 503 a server logs a second, and its fast
-// path as many.
+// unavailableLogRate is how many 503s a server logs a second. The fast path's connections
+// have the same again.
 const unavailableLogRate = 100
 
 func newUnavailableLog() *ratelimit.Limiter[struct{}] {
 	return ratelimit.New[struct{}](unavailableLogRate, time.Second, unavailableLogRate)
 }
 
-// Options makes fasthttp servers and handlers out of handlers that return errors.
+// Options builds fasthttp servers, routes and handlers of a listener.
 type Options struct {
-	Listener string // its name in the log and the metrics: public, edges, operators
+	Listener string // name in the log and the metrics: public, edges, operators
 	Log      *slog.Logger
-	// LogSampleRate is the share of requests that are logged besides those that fail
-	// through no fault of the client's.
+	// LogSampleRate is the share of requests that are logged besides those that failed on the
+	// server's side.
 	LogSampleRate float64
 	Limits        Limits
-	// TrustedProxies finds the addresses of clients.
+	// Proxies finds the addresses of clients.
 	Proxies *TrustedProxies
-	// Tracer, unless nil, has requests traced.
+	// Tracer traces requests unless it is nil.
 	Tracer *tracing.Tracer
-	// Mark, unless nil, sets the headers that every answer has on those to requests that
-	// are not read, which reach no handler.
+	// DefaultHeaders, unless nil, sets the headers of all responses on those that no handler
+	// writes.
 	DefaultHeaders func(*fasthttp.RequestCtx)
 
-	unavailableLog *ratelimit.Limiter[struct{}] // of the lines about 503s; each server has its own
+	unavailableLog *ratelimit.Limiter[struct{}] // bounds the log lines about 503s; each server has its own
 }
 
-// NewServer returns a server for a handler. Requests that fasthttp itself refuses are
-// answered, counted and logged like all others. A panic is answered as an internal
-// error and ends nothing else. The handler is called when the head and the first byte of
-// a body have arrived; it reads the rest by ReadBody or OpenBody, or leaves it alone.
+// NewServer returns a server for a handler. Requests that fasthttp itself rejects are
+// answered, counted and logged like all others. A panic is answered as an internal error and
+// ends only its request. The handler is called when the head and the first byte of a body
+// have arrived; it reads the rest with ReadBody or OpenBody, or not at all.
 func (d Options) NewServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	d.unavailableLog = newUnavailableLog()
 	other, badRequest, connLimit := d.Route("other"), d.Route("bad_request"), d.Route("conn_limit")
@@ -128,7 +129,7 @@ func (d Options) NewServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 				WriteError(rc, d.requestFault(err))
 			}))
 			if c := connOf(rc.Conn()); c != nil {
-				c.lingerOnClose.Store(true) // what follows is not read
+				c.lingerOnClose.Store(true) // the rest of the request is not read
 			}
 		},
 		Concurrency:           d.Limits.MaxConnections,
@@ -139,23 +140,24 @@ func (d Options) NewServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 		IdleTimeout:           d.Limits.IdleTimeout,
 		HeaderReceived:        headReceived,
 		StreamRequestBody:     true,
-		MaxRequestBodySize:    1, // so much of a body is read before the handler is called, the least there is
+		MaxRequestBodySize:    1, // how much of a body is read before the handler is called; the minimum
 		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
 		SecureErrorLogMessage: true,
 		Logger:                debugLogger{d.Log},
-		// fasthttp would write files of large forms to disk, and every form anew.
+		// fasthttp would write files of large forms to disk, and parse every form a second
+		// time.
 		DisablePreParseMultipartForm: true,
 	}
 }
 
-// recoverPanic returns a handler that answers where another one panics.
+// recoverPanic returns a handler that answers a panic of another one with 500.
 func recoverPanic(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
 		defer func() {
 			if caught := recover(); caught != nil {
-				// What every answer has, set already, stays.
+				// Headers that all responses have are set already, and stay.
 				rc.Response.Header.Del(fasthttp.HeaderCacheControl)
 				rc.Response.Header.Del(fasthttp.HeaderETag)
 				WriteError(rc, fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
@@ -165,7 +167,7 @@ func recoverPanic(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// requestFault returns the fault of a request that has no handler.
+// requestFault returns the fault of a request that fasthttp rejects.
 func (d Options) requestFault(err error) error {
 	switch {
 	case errors.Is(err, errTooManyConns):
@@ -186,7 +188,7 @@ func readFault(err error) error {
 	return fault.New(fault.Malformed, "The request is no valid HTTP.")
 }
 
-// Handle returns a fasthttp handler that gives h a bounded time and answers its
+// Handle returns a fasthttp handler that calls h with the work timeout, and answers its
 // error.
 func (d Options) Handle(h Handler) fasthttp.RequestHandler {
 	return d.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
@@ -196,8 +198,8 @@ func (d Options) Handle(h Handler) fasthttp.RequestHandler {
 	})
 }
 
-// RequestContext returns a context that bounds the work on a request, as from now, and is a part
-// of its trace.
+// RequestContext returns a context with the work timeout from now on, and with the request's
+// span.
 func (d Options) RequestContext(rc *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
 	ctx := context.Background()
 	if r := stateOf(rc); r != nil && r.span != nil {
@@ -206,9 +208,9 @@ func (d Options) RequestContext(rc *fasthttp.RequestCtx) (context.Context, conte
 	return context.WithTimeout(ctx, d.Limits.WorkTimeout)
 }
 
-// HandleNoContext returns a fasthttp handler that answers h's error, as Handle does, but
-// makes no context: for paths where that would cost too much. Should such a
-// request have to wait for something after all, Bound bounds that.
+// HandleNoContext returns a fasthttp handler that answers h's error as Handle does, but makes
+// no context, for paths where that costs too much. If such a request has to wait after all, h
+// calls RequestContext.
 func (d Options) HandleNoContext(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
 		err := h(rc)
@@ -222,8 +224,8 @@ func (d Options) HandleNoContext(h func(rc *fasthttp.RequestCtx) error) fasthttp
 	}
 }
 
-// debugLogger gives fasthttp's complaints about single connections, which any client
-// can cause, to the log's lowest level.
+// debugLogger logs fasthttp's messages about single connections, which any client can cause,
+// at the debug level.
 type debugLogger struct{ log *slog.Logger }
 
 func (l debugLogger) Printf(format string, args ...any) {

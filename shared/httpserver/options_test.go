@@ -21,7 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// limits are generous, so that only a test which sets others meets them.
+// limits returns generous limits, for tests that set only one of them.
 func limits() httpserver.Limits {
 	return httpserver.Limits{
 		ReadTimeout: time.Minute, UploadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, WorkTimeout: time.Minute,
@@ -29,8 +29,8 @@ func limits() httpserver.Limits {
 	}
 }
 
-// bodyHandler returns a handler that reads a body of at most limit bytes, within a time, and then
-// calls h.
+// bodyHandler returns a handler that reads a body of at most limit bytes within timeout, and
+// then calls h.
 func bodyHandler(opts httpserver.Options, limit int, timeout time.Duration, h fasthttp.RequestHandler) fasthttp.RequestHandler {
 	route := opts.Route("POST /").AcceptBody(limit, timeout)
 	return opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
@@ -43,8 +43,7 @@ func bodyHandler(opts httpserver.Options, limit int, timeout time.Duration, h fa
 	})
 }
 
-// start serves a server in memory until the test ends and returns its clients'
-// end.
+// start serves in memory until the test ends, and returns the listener to dial.
 func start(t *testing.T, server *fasthttp.Server) *fasthttputil.InmemoryListener {
 	t.Helper()
 	listener := fasthttputil.NewInmemoryListener()
@@ -52,8 +51,8 @@ func start(t *testing.T, server *fasthttp.Server) *fasthttputil.InmemoryListener
 	return listener
 }
 
-// exchangeRaw sends bytes and returns all that comes back until the server closes
-// the connection.
+// exchangeRaw sends bytes and returns all that is received until the server closes the
+// connection.
 func exchangeRaw(t *testing.T, listener *fasthttputil.InmemoryListener, sent string) string {
 	t.Helper()
 	conn, err := listener.Dial()
@@ -72,7 +71,7 @@ func exchangeRaw(t *testing.T, listener *fasthttputil.InmemoryListener, sent str
 	return string(got)
 }
 
-// getPath sends a GET request and closes the connection behind it.
+// getPath sends a GET request and closes the connection after it.
 func getPath(t *testing.T, listener *fasthttputil.InmemoryListener, path, headers string) string {
 	t.Helper()
 	return exchangeRaw(t, listener, "GET "+path+" HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+headers+"\r\n")
@@ -129,8 +128,8 @@ func TestBadRequestResponses(t *testing.T) {
 	f(head+"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n", "HTTP/1.1 400 ", `"code":4`)
 }
 
-// serveTCP serves on a real socket until the test ends, and returns its address.
-// In memory, timeouts and what is in flight are of another kind.
+// serveTCP serves on a real socket until the test ends, and returns its address. In-memory
+// connections have no kernel buffers and other timeouts.
 func serveTCP(t *testing.T, server *fasthttp.Server) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -154,13 +153,13 @@ func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
 	})
 }
 
-// send opens a connection to an address and sends something.
+// send connects to an address and sends something.
 func send(t *testing.T, address, sent string) net.Conn {
 	t.Helper()
 	return sendFrom(t, "127.0.0.1", address, sent)
 }
 
-// sendFrom connects from an address of this machine.
+// sendFrom connects from a local address.
 func sendFrom(t *testing.T, from, address, sent string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -178,7 +177,7 @@ func sendFrom(t *testing.T, from, address, sent string) net.Conn {
 	return conn
 }
 
-// receive returns all that comes back until the server closes the connection.
+// receive returns all that is received until the server closes the connection.
 func receive(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	answer, err := io.ReadAll(conn)
@@ -218,8 +217,8 @@ func TestSlowRequestTimesOut(t *testing.T) {
 	f("POST http://veneer.test/uploads?x=1"+rest, func(l *httpserver.Limits) { l.UploadTimeout = 50 * time.Millisecond })
 }
 
-// A large file over a slow line takes longer than other requests may, and the
-// time to work on it begins when it is there.
+// A large upload may take longer than other requests, and its work timeout starts when it has
+// arrived.
 func TestUploadTimeout(t *testing.T) {
 	t.Parallel()
 	bounds := limits()
@@ -244,7 +243,7 @@ func TestUploadTimeout(t *testing.T) {
 
 	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: "
 	upload := send(t, address, "POST /uploads"+rest+"10\r\n\r\nfirst")
-	for range 2 { // by then its time, too, would be over
+	for range 2 { // meanwhile READ_TIMEOUT has passed for the upload, too
 		expect(t, receive(t, send(t, address, "POST /"+rest+"4\r\n\r\nfi")), "HTTP/1.1 408 ")
 	}
 	complete := time.Now()
@@ -263,12 +262,12 @@ func TestUploadTimeout(t *testing.T) {
 	expect(t, receive(t, send(t, address, "POST /uploads"+rest+"11\r\n\r\nfirst+last+")), "HTTP/1.1 413 ")
 }
 
-// Who takes an answer in crumbs is not served for ever.
+// A client that reads a response byte by byte is closed by WRITE_TIMEOUT.
 func TestSlowReaderIsClosed(t *testing.T) {
 	t.Parallel()
 	bounds := limits()
 	bounds.WriteTimeout = 50 * time.Millisecond
-	large := make([]byte, 64<<20) // more than the system's buffers hold
+	large := make([]byte, 64<<20) // more than the socket buffers hold
 	server := httpserver.Options{Log: silent(), Limits: bounds}.NewServer(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
 	closed := make(chan struct{})
 	server.ConnState = func(_ net.Conn, state fasthttp.ConnState) {
@@ -291,7 +290,7 @@ func TestSlowReaderIsClosed(t *testing.T) {
 		default:
 		}
 	}
-	rest, _ := io.Copy(io.Discard, conn) // what was on its way; it may end in a reset
+	rest, _ := io.Copy(io.Discard, conn) // what was in flight; it may end in a reset
 	if read += rest; read >= int64(len(large)) {
 		t.Errorf("the reader got all %d bytes", read)
 	}
@@ -325,8 +324,7 @@ func TestLimitsCheck(t *testing.T) {
 	f("ADDRESS_BURST", func(l *httpserver.Limits) { l.AddressRequests = 1 })
 }
 
-// A multipart body is the handler's to read, as all others are: its bytes stay
-// as they were sent.
+// A multipart body is read by the handler like any other, byte for byte.
 func TestMultipartIsNotParsed(t *testing.T) {
 	t.Parallel()
 
@@ -351,7 +349,7 @@ func TestWorkTimeout(t *testing.T) {
 	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 }
 
-// A handler that makes no context until it needs one is answered the same way.
+// HandleNoContext answers a timeout in the same way.
 func TestWorkTimeoutWithoutContext(t *testing.T) {
 	t.Parallel()
 
@@ -392,8 +390,8 @@ func TestOperatorServer(t *testing.T) {
 	expect(t, getPath(t, listener, "/nothing", ""), "HTTP/1.1 404 ", `"code":3`)
 }
 
-// Balancers wait for a second until they count on a program no longer. One that is
-// ready says so before, though what it depends on hangs.
+// Balancers time out after a second. A program that was ready answers before that, though a
+// dependency hangs.
 func TestReadyWhileADependencyHangs(t *testing.T) {
 	t.Parallel()
 

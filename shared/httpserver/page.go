@@ -14,21 +14,21 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Page is a small HTML document for browsers. It loads nothing else, and its bytes are made
+// Page is a small HTML document for browsers. It loads no other resource, and is rendered
 // once, by NewPage.
 type Page struct{ body []byte }
 
-// PageText is what a page says: a title, paragraphs, and links.
+// PageText is the content of a page.
 type PageText struct {
 	Title      string
 	Paragraphs []string
 	Links      []Link
 }
 
-// Link is an address with the words for it.
+// Link is a hyperlink.
 type Link struct{ Path, Text string }
 
-// pageStyle follows the system's choice of dark or light.
+// pageStyle follows the system's dark or light mode.
 const pageStyle = `:root{color-scheme:light dark;--back:#fafaf7;--text:#23241f;--quiet:#5d6057;--link:#1f6b3a;--line:#d9dbd2}` +
 	`@media (prefers-color-scheme:dark){:root{--back:#181a17;--text:#ecede6;--quiet:#a5a99c;--link:#86d19a;--line:#3a3d36}}` +
 	`body{margin:0;background:var(--back);color:var(--text);font:1.125rem/1.6 system-ui,sans-serif}` +
@@ -38,7 +38,7 @@ const pageStyle = `:root{color-scheme:light dark;--back:#fafaf7;--text:#23241f;-
 	`ul{margin:2rem 0 0;padding:1rem 0 0;border-top:1px solid var(--line);list-style:none}` +
 	`a{display:inline-block;padding:.25rem 0;color:var(--link)}`
 
-// pageTemplate has an icon of no bytes, or browsers would ask for /favicon.ico.
+// pageTemplate has an empty icon, so that browsers do not request /favicon.ico.
 var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en">
 <head>
@@ -60,14 +60,14 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 </html>
 `))
 
-// pagePolicy lets a page have its style and its empty icon, and nothing else.
+// pagePolicy allows the page's style and its empty icon only.
 var pagePolicy = func() string {
 	digest := sha256.Sum256([]byte(pageStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; img-src data:; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }()
 
-// NewPage returns the page with a text.
+// NewPage renders a page.
 func NewPage(text PageText) *Page {
 	var body bytes.Buffer
 	if err := pageTemplate.Execute(&body, text); err != nil {
@@ -76,7 +76,7 @@ func NewPage(text PageText) *Page {
 	return &Page{body.Bytes()}
 }
 
-// NotFoundPage returns the page for addresses where there is nothing.
+// NotFoundPage returns the page for 404 responses.
 func NotFoundPage(links ...Link) *Page {
 	return NewPage(PageText{Title: "Not found", Paragraphs: []string{"There is nothing at this address."}, Links: links})
 }
@@ -89,8 +89,8 @@ func (p *Page) Write(rc *fasthttp.RequestCtx, status int) {
 	rc.Response.SetBodyRaw(p.body) // which never changes
 }
 
-// WriteNotFound answers an address where there is nothing: with the page if the client prefers
-// HTML to WriteJSON, as browsers do, else with the NotFound fault that it returns.
+// WriteNotFound answers 404: with the page if the client prefers HTML to JSON, as browsers
+// do, else by returning a NotFound fault.
 func (p *Page) WriteNotFound(rc *fasthttp.RequestCtx) error {
 	if !PrefersHTML(rc) {
 		return fault.New(fault.NotFound, "There is nothing at this address.")
@@ -100,8 +100,8 @@ func (p *Page) WriteNotFound(rc *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// PrefersHTML reports whether a client prefers HTML to WriteJSON (RFC 9110, section 12.5.1). As
-// the answer depends on it, it adds Accept to Vary.
+// PrefersHTML reports whether a client prefers HTML to JSON (RFC 9110, section 12.5.1). It
+// adds Accept to Vary, as the response depends on it.
 func PrefersHTML(rc *fasthttp.RequestCtx) bool {
 	rc.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAccept)
 	html, json := quality{}, quality{}
@@ -116,14 +116,13 @@ func PrefersHTML(rc *fasthttp.RequestCtx) bool {
 	return html.value > json.value
 }
 
-// quality is how much a client likes a media type, by the most specific range that the type
-// is in.
+// quality is the q value of a media type, from the most specific range that matches it.
 type quality struct {
 	value       float64
-	specificity int // 3: the type itself, 2: its family, 1: any, 0: no range
+	specificity int // 3: the type itself, 2: its family, 1: any type, 0: no match
 }
 
-// update looks at a range and its parameters.
+// update applies a range and its parameters.
 func (q *quality) update(kind, parameters, itself, family string) {
 	specificity := map[string]int{itself: 3, family: 2, "*/*": 1}[kind]
 	if specificity <= q.specificity {
@@ -133,12 +132,12 @@ func (q *quality) update(kind, parameters, itself, family string) {
 	for parameter := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(parameter, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			q.value, _ = strconv.ParseFloat(strings.TrimSpace(value), 64) // 0 for what is no number
+			q.value, _ = strconv.ParseFloat(strings.TrimSpace(value), 64) // 0 if it is not a number
 		}
 	}
 }
 
-// robots lets crawlers have everything but the API, whose answers are for programs.
+// robots allows crawlers everything but the API, which is for programs.
 const robots = "User-agent: *\nDisallow: /api/\nAllow: /api/docs\n"
 
 // Robots answers GET /robots.txt (RFC 9309).

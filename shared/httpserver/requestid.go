@@ -9,29 +9,29 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/fastpath"
 )
 
-// headerRequestID names a request in the logs of every program it passes. It is in the form
-// in which fasthttp keeps names of headers, and every answer has it.
+// headerRequestID names a request in the logs of all programs. It is in fasthttp's canonical
+// form, and is in every response.
 const headerRequestID = "X-Request-Id"
 
 var keyRequestID = []byte(headerRequestID)
 
-// maxRequestID is the length of the longest id that is taken from a client.
+// maxRequestID is the length of the longest id that is accepted from a client.
 const maxRequestID = 64
 
-// appendRequestID appends the id of a request: the one that its client sent if that is a
-// plain word, else 64 random bits in hexadecimal. Ids are not secret, so a generator
-// without system calls and locks makes them.
+// appendRequestID appends the id of a request: the client's if it is a plain word, else 64
+// random bits in hexadecimal. Ids are not secret, so a generator without system calls and
+// locks is used.
 func appendRequestID(dst, sent []byte) []byte {
 	if isWord(sent) {
 		return append(dst, sent...)
 	}
-	bits := rand.Uint64() //nolint:gosec // an id that is guessed gives access to nothing
+	bits := rand.Uint64() //nolint:gosec // guessing an id gives access to nothing
 	return hex.AppendEncode(dst, []byte{
 		byte(bits >> 56), byte(bits >> 48), byte(bits >> 40), byte(bits >> 32), byte(bits >> 24), byte(bits >> 16), byte(bits >> 8), byte(bits),
 	})
 }
 
-// isWord reports whether an id is safe to be logged and sent on.
+// isWord reports whether an id is safe to log and to send on.
 func isWord(id []byte) bool {
 	for _, c := range id {
 		if !fastpath.IsNameByte(c) && c != '.' {
@@ -41,8 +41,8 @@ func isWord(id []byte) bool {
 	return 0 < len(id) && len(id) <= maxRequestID
 }
 
-// RequestID returns the id that names a request in the logs of every program it passes. The
-// answer has it as X-Request-ID. It is empty unless a Door's server has the request.
+// RequestID returns the id of a request, which names it in the logs of all programs. The
+// response has it as X-Request-ID. It is empty unless a server of Options has the request.
 func RequestID(rc *fasthttp.RequestCtx) string {
 	if r := stateOf(rc); r != nil {
 		return string(r.id)

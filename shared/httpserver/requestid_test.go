@@ -42,7 +42,7 @@ func TestRequestID(t *testing.T) {
 	f("ä", false)
 }
 
-// responseIDs sends a request, and returns the status of the answer and its ids.
+// responseIDs sends a request, and returns the status of the response and its ids.
 func responseIDs(t *testing.T, address, sent string) (status int, ids []string) {
 	t.Helper()
 	method, _, _ := strings.Cut(sent, " ")
@@ -57,7 +57,7 @@ func responseIDs(t *testing.T, address, sent string) (status int, ids []string) 
 	return response.StatusCode, response.Header["X-Request-Id"]
 }
 
-// Every answer has the id of its request: also where no handler is reached, and on the fast
+// Every response has the id of its request, also where no handler is reached, and on the fast
 // path.
 func TestEveryResponseHasRequestID(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestEveryResponseHasRequestID(t *testing.T) {
 		f(operators, "GET "+path+rest, status, true)
 	}
 
-	f(fastAddress, "GET /a"+rest, 200, true) // the server's, as the first one of its connection
+	f(fastAddress, "GET /a"+rest, 200, true) // by the server, as the first request of its connection
 	for _, header := range []string{"", "If-None-Match: *\r\n", id} {
 		before := fast.fastCount.Load()
 		answers := exchangeSecond(t, fastAddress, []byte("GET /a HTTP/1.1\r\nHost: veneer.test\r\n"+header+"\r\n"))
@@ -151,8 +151,8 @@ func TestEveryResponseHasRequestID(t *testing.T) {
 	}
 }
 
-// The id on an answer is the one of its line in the log, also where a sample is logged
-// of what the fast path answers.
+// The id in a response is the one in its log line, also for requests of the fast path that
+// are in the log sample.
 func TestRequestIDIsLogged(t *testing.T) {
 	t.Parallel()
 

@@ -16,7 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
-// responseByKind is the one place where a kind of fault meets a status and a code.
+// responseByKind is the only place that maps a kind of fault to a status and a code.
 var responseByKind = map[fault.Kind]struct{ status, code int }{
 	fault.Internal:           {fasthttp.StatusInternalServerError, 10},
 	fault.Refused:            {fasthttp.StatusForbidden, 1},
@@ -38,7 +38,7 @@ var responseByKind = map[fault.Kind]struct{ status, code int }{
 	fault.Banned:             {fasthttp.StatusForbidden, -1},
 }
 
-// errorResponses counts failed requests by kind, one counter made for each at start.
+// errorResponses counts error responses by kind, with one counter per kind.
 var errorResponses = func() map[fault.Kind]prometheus.Counter {
 	all := promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "veneer_error_responses_total", Help: "Failed requests by kind, with the status and the code that answer it.",
@@ -50,7 +50,7 @@ var errorResponses = func() map[fault.Kind]prometheus.Counter {
 	return counters
 }()
 
-// errorBody is the body of every answer that says no.
+// errorBody is the JSON body of error responses.
 type errorBody struct {
 	Code    int                 `json:"code"`
 	Message string              `json:"message"`
@@ -58,8 +58,8 @@ type errorBody struct {
 	Data    any                 `json:"data,omitempty"`
 }
 
-// WriteJSON answers with a status and a body. Texts are written as they are: HTML in
-// them is no HTML in WriteJSON. It sets no caching headers.
+// WriteJSON answers with a status and a JSON body. It does not escape HTML, which has no
+// meaning in JSON, and sets no caching headers.
 func WriteJSON(rc *fasthttp.RequestCtx, status int, body any) error {
 	encoded, err := encodeJSON(body)
 	if err != nil {
@@ -83,9 +83,8 @@ func encodeJSON(body any) ([]byte, error) {
 	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n")), nil
 }
 
-// WriteError answers a request that failed, and has its cause logged if an operator
-// must look into it. Headers that were set before stay, but what is not
-// cacheable by an earlier word is no-store.
+// WriteError answers a failed request, and has its cause logged if operators must know it.
+// Headers that were set before stay; Cache-Control is set to no-store if it is not set.
 func WriteError(rc *fasthttp.RequestCtx, err error) {
 	noStore := len(rc.Response.Header.Peek(fasthttp.HeaderCacheControl)) == 0
 	status, body, err := prepareError(ResponseTo(rc), noStore, err)
@@ -98,16 +97,16 @@ func WriteError(rc *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// Response is what a response is written to, the server's or one of the fast path.
+// Response is the response of the server or of the fast path.
 type Response interface {
-	// SetCanonical sets a field, whose name is in its canonical form.
+	// SetCanonical sets a header; the name must be in its canonical form.
 	SetCanonical(name, value []byte)
 	SetStatusCode(status int)
-	// SetBody sets a body that stays as it is until the request is answered.
+	// SetBody sets a body that must not change until the request is answered.
 	SetBody(body []byte)
-	// SetBodyRaw sets a body that never changes.
+	// SetBodyRaw sets a body that must never change.
 	SetBodyRaw(body []byte)
-	// SetRoute says which route the request is counted under.
+	// SetRoute sets the route under which the request is counted.
 	SetRoute(route *Route)
 }
 
@@ -120,8 +119,8 @@ func (r serverResponse) SetCanonical(name, value []byte) { r.Response.Header.Set
 func (r serverResponse) SetBodyRaw(body []byte)          { r.Response.SetBodyRaw(body) }
 func (r serverResponse) SetRoute(route *Route)           { route.AssignTo(r.RequestCtx) }
 
-// prepareError sets what is said of a failure, counts it, and returns how to answer it, and
-// what has failed in the end.
+// prepareError sets the headers of an error response and counts it. It returns the status,
+// the body, and the error that is answered in the end.
 func prepareError(res Response, noStore bool, err error) (status int, body []byte, failed error) {
 	f := fault.Of(err)
 	response := responseByKind[f.Kind]
@@ -143,20 +142,20 @@ func prepareError(res Response, noStore bool, err error) (status int, body []byt
 	return response.status, body, err
 }
 
-// errorBodyKey is what a body says.
+// errorBodyKey identifies a cached error body.
 type errorBodyKey struct {
 	kind    fault.Kind
 	message string
 }
 
-// errorBodies are those of answers of which there may be very many: that something does not
-// exist, or that a dependency is busy or away. There are few different ones.
+// errorBodies caches the bodies of errors that may be very frequent: that something does not
+// exist, or that a dependency is busy or down. There are few different ones.
 var errorBodies = struct {
 	sync.RWMutex
 	*sieve.Cache[errorBodyKey, []byte]
 }{Cache: sieve.New[errorBodyKey, []byte](64)}
 
-// errorBodyOf returns the body that says what a fault does.
+// errorBodyOf returns the JSON body of a fault.
 func errorBodyOf(f *fault.Error) ([]byte, error) {
 	isCached := (f.Kind == fault.Unavailable || f.Kind == fault.NotFound) && f.Fields == nil && f.Data == nil
 	key := errorBodyKey{f.Kind, f.Message}

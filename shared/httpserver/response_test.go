@@ -16,10 +16,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// silent is for tests that do not look at the log.
+// silent returns a logger for tests that do not look at the log.
 func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// exchange is a request from a peer that no listener took part in.
+// exchange returns a request of a peer, without a listener.
 func exchange(peer net.Addr) *fasthttp.RequestCtx {
 	var rc fasthttp.RequestCtx
 	rc.Init(&fasthttp.Request{}, peer, nil)
@@ -84,7 +84,7 @@ func TestWriteErrorBody(t *testing.T) {
 	f(&fault.Error{Kind: fault.Duplicate, Message: "It exists.", Data: map[string]int{"tid": 7}}, `{"code":2,"message":"It exists.","data":{"tid":7}}`)
 	f(&fault.Error{Kind: fault.Forbidden, Message: "No.", Cause: errors.New("secret")}, `{"code":6,"message":"No."}`)
 	f(errors.New("secret"), `{"code":10,"message":"Something went wrong on our side."}`)
-	// What cannot be written is ours to mend, too.
+	// A fault that cannot be encoded is an internal error.
 	f(&fault.Error{Kind: fault.Duplicate, Message: "It exists.", Data: func() {}}, `{"code":10,"message":"Something went wrong on our side."}`)
 }
 
@@ -104,7 +104,7 @@ func TestWriteErrorHeaders(t *testing.T) {
 	f(fault.New(fault.Forbidden, "No."), "WWW-Authenticate", "")
 	f(fault.New(fault.Forbidden, "No."), "Cache-Control", "no-store")
 
-	// Seconds are rounded up: whoever comes back must not come too early.
+	// Seconds are rounded up, so that clients do not come back too early.
 	wait := func(d time.Duration) error { return &fault.Error{Kind: fault.TooMany, Message: "Wait.", RetryAfter: d} }
 	f(wait(0), "Retry-After", "")
 	f(wait(time.Nanosecond), "Retry-After", "1")

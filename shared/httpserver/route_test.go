@@ -21,9 +21,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
-// newOptions returns a door whose listener has a name that nobody else has, as
-// metrics belong to the whole process, and what it exposes of a metric, the name
-// left out.
+// newOptions returns Options for a listener with a unique name, as metrics belong to the
+// whole process, and a function that returns the exposed lines of a metric without that name.
 func newOptions(tb testing.TB) (opts httpserver.Options, exposed func(metric string) []string) {
 	tb.Helper()
 	opts = httpserver.Options{Listener: rand.Text(), Log: silent(), Limits: limits()}
@@ -60,7 +59,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		}
 	}
 
-	// All that may be counted can be seen from the start.
+	// Routes without labels are exposed from the start.
 	f(
 		`route="PUT /players/{pid}/name",status="2xx"} 0`,
 		`route="PUT /players/{pid}/name",status="3xx"} 0`,
@@ -107,7 +106,7 @@ func TestRequestsAreCounted(t *testing.T) {
 func TestLatencies(t *testing.T) {
 	t.Parallel()
 
-	// Time passes only where the test says so.
+	// Time is synthetic.
 	synctest.Test(t, func(t *testing.T) {
 		opts, exposed := newOptions(t)
 		route := opts.Route("GET /")
@@ -129,7 +128,7 @@ func TestLatencies(t *testing.T) {
 			}
 		}
 
-		// The route of those that nobody claims is beside it.
+		// The route "other" is exposed beside it.
 		f := func(metric string, want ...string) {
 			t.Helper()
 			got := slices.DeleteFunc(exposed(metric), func(line string) bool { return !strings.HasPrefix(line, `route="GET /"`) })
@@ -164,7 +163,7 @@ func TestLatencies(t *testing.T) {
 	})
 }
 
-// Of the many routes that labels make, only those are shown that count.
+// Of the many combinations of labels, only those that have counted a request are exposed.
 func TestRoutesWithLabels(t *testing.T) {
 	t.Parallel()
 
@@ -215,7 +214,7 @@ func TestRoutesWithLabels(t *testing.T) {
 		`format="webp",outcome="shed",route="/avatar/{tid}"} 1`)
 }
 
-// What is counted on all cores at once is all there.
+// No count is lost when all cores count at once.
 func TestRequestsAreCountedInParallel(t *testing.T) {
 	t.Parallel()
 
@@ -257,7 +256,7 @@ func TestRequestsInFlight(t *testing.T) {
 	}
 }
 
-// Doors of one name count together: their figures do not hide each other.
+// Servers with the same listener name share their counters.
 func TestRoutesOfOneNameAreOne(t *testing.T) {
 	t.Parallel()
 

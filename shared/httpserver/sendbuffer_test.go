@@ -15,13 +15,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// Clients that read nothing of an answer make the system hold little of it, and their
-// connections end by WRITE_TIMEOUT.
+// The send buffers of clients that read nothing stay small, and their connections end by
+// WRITE_TIMEOUT.
 func TestSendBufferOfUnreadResponses(t *testing.T) {
 	t.Parallel()
 	const (
 		conns = 50
-		// most is what Linux reserves for a connection, twice 64 KiB, and the end.
+		// most is what Linux reserves for a connection, twice 64 KiB, and the FIN.
 		most = 128<<10 + 1
 	)
 	bounds := limits()
@@ -61,7 +61,7 @@ func TestSendBufferOfUnreadResponses(t *testing.T) {
 	}
 }
 
-// unsent returns how many bytes the system holds of each connection of a listener.
+// unsent returns the bytes in the send buffer of each connection of a listener.
 func unsent(t *testing.T, address string) (all []int) {
 	t.Helper()
 	listener, err := net.ResolveTCPAddr("tcp", address)

@@ -14,15 +14,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// headerCarrier has a trace go along with the header of a request.
+// headerCarrier carries a trace in the header of a request.
 type headerCarrier struct{ header *fasthttp.RequestHeader }
 
 func (c headerCarrier) Get(key string) string { return string(c.header.Peek(key)) }
 func (c headerCarrier) Set(key, value string) { c.header.Set(key, value) }
 func (c headerCarrier) Keys() []string        { return tracing.HeaderNames() }
 
-// startSpan begins the span of a request, nil if it has none. The trace that a visitor names
-// is not followed: anybody could have all requests traced.
+// startSpan starts the span of a request; nil if it is not traced. A client's traceparent is
+// ignored unless it comes from a trusted proxy: clients could have all their requests traced.
 func (d Options) startSpan(rc *fasthttp.RequestCtx, arrived time.Time) trace.Span {
 	if d.Tracer.Follows() || d.Proxies.trusts(addressOf(rc.RemoteAddr())) {
 		return d.Tracer.StartRequest(headerCarrier{&rc.Request.Header}, arrived)
@@ -54,14 +54,14 @@ func (d Options) endSpan(rc *fasthttp.RequestCtx, r *requestState, ended time.Ti
 	case status < fasthttp.StatusInternalServerError:
 	case r.cause != nil:
 		tracing.SetError(r.span, r.cause)
-	default: // as when it is another program's answer
+	default: // the response of another program, for example
 		tracing.SetError(r.span, errors.New(fasthttp.StatusMessage(status)))
 	}
 	r.span.End(trace.WithTimestamp(ended))
 }
 
-// ForwardTrace has a request that is made in the course of another one name its trace:
-// that of the context or, where nothing is traced, the one that a trusted proxy named.
+// ForwardTrace sets the traceparent of a request that is made on behalf of another one: that
+// of the context or, where nothing is traced, the one from a trusted proxy.
 func (p *TrustedProxies) ForwardTrace(ctx context.Context, rc *fasthttp.RequestCtx, to *fasthttp.RequestHeader) {
 	tracing.Inject(ctx, headerCarrier{to})
 	if trace.SpanContextFromContext(ctx).IsValid() || !p.trusts(addressOf(rc.RemoteAddr())) {

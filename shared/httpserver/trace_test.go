@@ -22,7 +22,7 @@ const (
 	traceparent = "Traceparent: 00-" + traceID + "-b7ad6b7169203331-01\r\n"
 )
 
-// tracer returns a tracer that begins a share of traces.
+// tracer returns a tracer with a sample rate.
 func tracer(t *testing.T, collector *tracingtest.Collector, sample float64) *tracing.Tracer {
 	t.Helper()
 	traces, err := tracing.New(t.Context(), "test", tracing.Config{URL: collector.URL, Sample: sample}, silent())
@@ -32,12 +32,13 @@ func tracer(t *testing.T, collector *tracingtest.Collector, sample float64) *tra
 	return traces
 }
 
-// loopbackProxies trusts everybody on it.
+// loopbackProxies trusts all loopback addresses.
 func loopbackProxies() *httpserver.TrustedProxies {
 	return httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, silent())
 }
 
-// A request is a span that tells what the log does; its stages are parts of it.
+// The span of a request has the attributes of its log line; spans within the handler are its
+// children.
 func TestRequestsAreTraced(t *testing.T) {
 	t.Parallel()
 	collector := tracingtest.Start(t)
@@ -78,8 +79,8 @@ func TestRequestsAreTraced(t *testing.T) {
 	}
 }
 
-// Which traces are followed depends on who names them. What a trusted proxy traces is
-// not answered by the fast path, where nothing else is traced.
+// The traceparent of a trusted proxy is followed, others are not. A request that a trusted
+// proxy traces is left to the server.
 func TestTracesOfTrustedProxiesAreFollowed(t *testing.T) {
 	t.Parallel()
 	const unsampled = "Traceparent: 00-" + traceID + "-b7ad6b7169203331-00\r\n"
@@ -107,7 +108,7 @@ func TestTracesOfTrustedProxiesAreFollowed(t *testing.T) {
 	f(nil, 1, "Traceparent: nonsense\r\n", 1)
 }
 
-// A request that is sent on names the trace of the one it is sent for.
+// A forwarded request has the traceparent of the original.
 func TestForwardTrace(t *testing.T) {
 	t.Parallel()
 	const header = "00-" + traceID + "-b7ad6b7169203331-01"

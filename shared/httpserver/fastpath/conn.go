@@ -1,5 +1,6 @@
-// Package fastpath answers requests out of memory where they are read, and so spares them
-// the work of an HTTP server. What it leaves alone the server gets as it came.
+// Package fastpath answers simple GET requests from memory on the goroutine that reads the
+// socket, without the cost of an HTTP server. Requests that it does not answer reach the
+// server unchanged.
 package fastpath
 
 import (
@@ -11,18 +12,18 @@ import (
 	"time"
 )
 
-// Handler is what answers requests of a connection.
+// Handler answers requests of a connection.
 type Handler interface {
-	// TryHandle writes the response to a request, or reports false: then that is for the HTTP
-	// server. It must wait for nothing, and keep nothing of the Context.
+	// TryHandle fills in the response to a request, or returns false to leave it to the HTTP
+	// server. It must not block, and must not keep the Context.
 	TryHandle(*Context) bool
-	// Send sends responses that were ready at a time, and a body behind them unless that is
-	// empty. It returns when it has.
+	// Send sends responses that were ready at a time, followed by a body unless that is
+	// empty. It blocks until all is written.
 	Send(ready time.Time, responses, body []byte) (sent time.Time, err error)
 }
 
-// Conn reads the requests of a connection ahead of its HTTP server. All its methods but
-// Close are for the goroutine that serves the connection.
+// Conn reads the requests of a connection ahead of its HTTP server. All methods but Close are
+// for the goroutine that serves the connection.
 type Conn struct {
 	handler    Handler
 	raw        syscall.RawConn
@@ -30,50 +31,51 @@ type Conn struct {
 	onReadable func(fd uintptr) (done bool)
 	state      atomic.Int32
 
-	// Of one call of Read.
+	// Arguments and results of one call of Read.
 	buf []byte
 	n   int
 	err error
 
 	reading     bool
 	fd          int
-	mayHaveMore bool     // whether the system may have more to read
-	control     [32]byte // of one message
+	mayHaveMore bool     // whether the socket may have more to read
+	control     [32]byte // control message of one recvmsg
 }
 
-// bufferSize bounds responses that are sent in one piece.
+// bufferSize is the most bytes that are sent in one piece.
 const bufferSize = 4096
 
-// What a connection is doing, as a goroutine that closes it has to know: what has been read
-// must be answered.
+// States of a connection, for the goroutine that closes it: a request that has been read must
+// be answered.
 const (
 	waiting int32 = iota
 	responding
 	closed
 )
 
-// tcpINQ is TCP_INQ of Linux: as an option, and then as what comes with what is read, it
-// tells how much more there is. The end of the connection counts as one byte.
+// tcpINQ is TCP_INQ of Linux, as a socket option and as a control message. The message has
+// the number of bytes that are left to read; the end of the stream counts as one.
 const tcpINQ = 36
 
-// NewConn returns the reading end of a connection, whose requests come from a reader. That
-// reads from Receive while IsReading, and decrypts what it reads under TLS.
+// NewConn returns the reading end of a connection. Its requests are read from a reader, which
+// gets its bytes from Receive while IsReading, and decrypts them under TLS.
 func NewConn(tcp *net.TCPConn, handler Handler, requests io.Reader) (*Conn, error) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	// Where that is unknown, each connection is read until there is nothing more.
+	// Without TCP_INQ, each connection is read until EAGAIN.
 	_ = raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpINQ, 1) })
 	c := &Conn{handler: handler, raw: raw, requests: requests}
 	c.onReadable = c.serve
 	return c, nil
 }
 
-// Read answers what follows a response, and returns what of it is for the HTTP server.
+// Read answers requests, and returns the bytes of the first one that is left to the HTTP
+// server.
 //
-// The system waits in a call that is made anew only when something was left to the server.
-// So a request costs it one call to read, where asking first and waiting then would cost two.
+// The callback of RawConn.Read is called again whenever the socket is readable, so a request
+// costs one system call; waiting first and reading then would cost two.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.buf, c.n, c.err = p, 0, nil
 	if err := c.raw.Read(c.onReadable); err != nil {
@@ -82,12 +84,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return c.n, c.err
 }
 
-// Close ends Read, and reports whether the connection must not be closed yet: its goroutine
-// closes it once what was read is answered.
+// Close ends Read. It reports whether the connection must not be closed yet: its goroutine
+// closes it after the response.
 func (c *Conn) Close() (answers bool) { return c.state.Swap(closed) == responding }
 
-// serve answers what has arrived, until it reports that it is done: something is left, or
-// there was an error.
+// serve answers what has arrived. It returns true when Read must return: bytes are left to
+// the server, or there was an error.
 func (c *Conn) serve(fd uintptr) (done bool) {
 	if !c.state.CompareAndSwap(waiting, responding) {
 		c.err = net.ErrClosed
@@ -101,11 +103,11 @@ func (c *Conn) serve(fd uintptr) (done bool) {
 	if !c.state.CompareAndSwap(responding, waiting) {
 		c.n, c.err = 0, net.ErrClosed
 	}
-	return c.err != syscall.EAGAIN //nolint:errorlint // it is none but this one
+	return c.err != syscall.EAGAIN //nolint:errorlint // it is never wrapped
 }
 
-// respondAll answers until nothing more is there, or returns what is left to the server. The
-// error is EAGAIN where it has to wait.
+// respondAll answers requests until the socket is empty, or bytes are left to the server. The
+// error is EAGAIN if it has to wait.
 func (c *Conn) respondAll(ctx *Context) (left int, err error) {
 	for {
 		n, err := c.requests.Read(c.buf)
@@ -125,9 +127,9 @@ func (c *Conn) respondAll(ctx *Context) (left int, err error) {
 // IsReading reports whether Receive may be called.
 func (c *Conn) IsReading() bool { return c.reading }
 
-// Receive reads what the system has. EAGAIN is its error if that is nothing, which is a
-// temporary one to crypto/tls. The system tells of a connection only when something arrives,
-// so it is read until there is nothing more.
+// Receive reads from the socket without blocking. If it is empty, the error is EAGAIN, which
+// crypto/tls treats as temporary. The poller is edge-triggered, so the socket must be read
+// until it is empty.
 func (c *Conn) Receive(p []byte) (n int, err error) {
 	if !c.mayHaveMore {
 		return 0, syscall.EAGAIN

@@ -10,46 +10,46 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Context is a GET request of HTTP/1.1 without a body, in which nothing is said that takes
-// an HTTP server to understand, and the response to it.
+// Context is a GET request of HTTP/1.1 without a body and without headers that need an HTTP
+// server, and the response to it.
 type Context struct {
-	Path       []byte    // nothing in it is escaped, and no segment is empty or begins with a dot
-	Query      []byte    // as it came
-	Conditions []byte    // all field lines if one of them begins with If-, otherwise none
+	Path       []byte    // without escapes, empty segments and segments that begin with a dot
+	Query      []byte    // raw
+	Conditions []byte    // all field lines if one of them begins with If-, otherwise nil
 	RequestID  []byte    // the client's X-Request-ID
-	Traced     bool      // whether the client's traceparent is sampled
+	Traced     bool      // whether the client's traceparent has the sampled flag
 	At         time.Time // when the request was read, then when its response was ready
 
-	Status int    // of a response that has a body, or 304
-	Body   []byte // must stay as it is until the next request, or for ever beyond bufferSize
+	Status int    // of a response with a body, or 304
+	Body   []byte // must not change until the next request; never, if it is larger than bufferSize
 
-	UserData any // the Server's, which stays from one request to the next
+	UserData any // the Handler's, kept from one request to the next
 
 	lines  []byte   // the request's fields, each with its CRLF
-	values [][]byte // that PeekAll has returned
+	values [][]byte // result of PeekAll
 	header []byte   // the response's fields
 	out    []byte   // responses that are not sent yet
 	second int64    // of date
 	date   []byte
 }
 
-// contexts has no more of them than connections are answered at a time.
+// contexts pools as many as connections are answered at once.
 var contexts = sync.Pool{New: func() any { return new(Context) }}
 
-// PeekAll returns the values of all fields of a name, as fasthttp does. They may be used
-// until the next call.
+// PeekAll returns the values of all fields of a name, as fasthttp does. They are valid until
+// the next call.
 func (c *Context) PeekAll(name string) [][]byte {
 	c.values = c.values[:0]
 	for line := range bytes.Lines(c.lines) {
 		key, value, _ := bytes.Cut(line, []byte(":"))
-		if len(key) == len(name) && strings.EqualFold(string(key), name) { // a longer one would be copied
+		if len(key) == len(name) && strings.EqualFold(string(key), name) { // string(key) of a longer key would allocate
 			c.values = append(c.values, bytes.Trim(value, " \r\n"))
 		}
 	}
 	return c.values
 }
 
-// SetCanonical adds a field to the response. Date and Content-Length come by themselves.
+// SetCanonical adds a field to the response. Date and Content-Length are added automatically.
 func (c *Context) SetCanonical(name, value []byte) {
 	c.header = append(append(c.header, name...), ": "...)
 	c.header = append(append(c.header, value...), "\r\n"...)
@@ -58,7 +58,7 @@ func (c *Context) SetCanonical(name, value []byte) {
 // HasField reports whether the response has a field.
 func (c *Context) HasField(name string) bool { return bytes.Contains(c.header, []byte(name+": ")) }
 
-// appendHead appends all of the response but its body.
+// appendHead appends the status line and the header of the response.
 func (c *Context) appendHead(dst []byte) []byte {
 	if second := c.At.Unix(); second != c.second {
 		c.second, c.date = second, fasthttp.AppendHTTPDate(c.date[:0], c.At)
@@ -73,9 +73,9 @@ func (c *Context) appendHead(dst []byte) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// parse reads the request that some bytes begin with, and returns how many it has: 0 if it
-// is not all there, or takes a server to understand. Of what RFC 9112 allows it takes only
-// what programs send; all else is for the server to judge.
+// parse parses the request at the beginning of in, and returns its length: 0 if it is
+// incomplete, or needs a server. It accepts only the part of RFC 9112 that clients commonly
+// send; the server judges everything else.
 func (c *Context) parse(in []byte) int {
 	c.header, c.Conditions, c.RequestID, c.Traced = c.header[:0], nil, nil, false
 	c.Status, c.Body = fasthttp.StatusOK, nil
@@ -118,14 +118,14 @@ func (c *Context) parse(in []byte) int {
 	return len(in) - len(rest)
 }
 
-// isSampled reports whether a traceparent says that its sender traces the request: in the
-// last of the bits behind its ids (W3C Trace Context, section 3.2.2.5).
+// isSampled reports whether a traceparent has the sampled flag (W3C Trace Context, section
+// 3.2.2.5).
 func isSampled(traceparent []byte) bool {
 	const flags = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-")
 	return len(traceparent) >= flags+2 && strings.IndexByte("13579bdf", traceparent[flags+1]) >= 0
 }
 
-// isSimple reports whether a request with a field needs no server.
+// isSimple reports whether a field does not need a server.
 func isSimple(name, value []byte) bool {
 	switch name[0] | 0x20 {
 	case 'h':
@@ -141,7 +141,7 @@ func isSimple(name, value []byte) bool {
 	}
 }
 
-// parseTarget reads the request line and returns what follows it.
+// parseTarget parses the request line and returns what follows it.
 func (c *Context) parseTarget(in []byte) (rest []byte, ok bool) {
 	const method = "GET "
 	if len(in) <= len(method) || string(in[:len(method)+1]) != method+"/" {
@@ -162,7 +162,7 @@ func (c *Context) parseTarget(in []byte) (rest []byte, ok bool) {
 			if path < 0 {
 				path = end
 			}
-		case segmentMark: // neither // nor /. in a path
+		case segmentMark: // no // and no /. in a path
 			if path < 0 && before == '/' {
 				return nil, false
 			}
@@ -183,10 +183,10 @@ func (c *Context) parseTarget(in []byte) (rest []byte, ok bool) {
 	return rest[len(version):], true
 }
 
-// The kinds of bytes in a target.
+// Classes of bytes in a request target.
 const (
-	unsafeByte  = iota // controls and what is not ASCII; # and :, which may mean another server; \
-	literalByte        // means itself
+	unsafeByte  = iota // control characters, non-ASCII, and # : \ which servers may treat differently
+	literalByte        // stands for itself
 	queryByte          // needs decoding in a path
 	queryMark          // ?
 	segmentMark        // / and .
@@ -201,7 +201,7 @@ var byteClasses = func() (classes [256]byte) {
 	return classes
 }()
 
-// IsNameByte reports whether names of fields, and hosts, usually have a byte.
+// IsNameByte reports whether a byte is usual in field names and hosts.
 func IsNameByte(c byte) bool { return nameBytes[c] }
 
 var nameBytes = func() (is [256]bool) {
@@ -220,7 +220,7 @@ func CutLine(in []byte) (line, rest []byte, ok bool) {
 	return in[:end-1], in[end+1:], true
 }
 
-// cutField cuts a field line into a name and the value without the space around it.
+// cutField cuts a field line into the name and the trimmed value.
 func cutField(line []byte) (name, value []byte, ok bool) {
 	colon := 0
 	for colon < len(line) && nameBytes[line[colon]] {
@@ -233,7 +233,7 @@ func cutField(line []byte) (name, value []byte, ok bool) {
 	return line[:colon], value, isText(value)
 }
 
-// isText reports whether there are no controls in a text.
+// isText reports whether a text has no control characters.
 func isText(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' || c == 0x7f {
@@ -243,8 +243,8 @@ func isText(text []byte) bool {
 	return true
 }
 
-// isHost reports whether a text is a host as most are: a name or an IPv4 address, with
-// a port or without.
+// isHost reports whether a text is a common form of host: a name or an IPv4 address, with an
+// optional port.
 func isHost(text []byte) bool {
 	host, port, hasPort := bytes.Cut(text, []byte(":"))
 	for _, c := range host {
@@ -260,8 +260,8 @@ func isHost(text []byte) bool {
 	return len(host) > 0 && (!hasPort || len(port) > 0)
 }
 
-// EqualName reports whether a text is a name, in whatever case, that is given in lower
-// case. Both have no bytes but those of names.
+// EqualName reports whether a text equals a lower-case name, ignoring case. Both may have
+// name bytes only.
 func EqualName(text []byte, name string) bool {
 	if len(text) != len(name) {
 		return false

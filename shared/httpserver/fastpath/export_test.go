@@ -1,7 +1,7 @@
 package fastpath
 
-// Parse is Context.parse.
+// Parse exports parse.
 func (c *Context) Parse(in []byte) int { return c.parse(in) }
 
-// IsSampled is isSampled.
+// IsSampled exports isSampled.
 func IsSampled(traceparent []byte) bool { return isSampled(traceparent) }

@@ -29,8 +29,8 @@ func (m *memoryConn) Close() error                { return nil }
 func (m *memoryConn) RemoteAddr() net.Addr        { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 func (m *memoryConn) LocalAddr() net.Addr         { return m.RemoteAddr() }
 
-// What the fast path takes for a request is one to the server, too: the same bytes, the
-// same target and id, without a body, and with nothing that ends the connection.
+// A request that the fast path parses is the same request to the server: the same bytes,
+// target and id, without a body, and without anything that closes the connection.
 func FuzzParse(f *testing.F) {
 	for _, request := range []string{
 		"GET /avatar/player/Steve.png?size=64&3d HTTP/1.1\r\nHost: veneer.test:8081\r\nAccept: */*\r\n\r\n",
@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 	}
 	type request struct {
 		path, query, id string
-		more            bool // than a GET
+		more            bool // it is more than a GET without a body
 		values          map[string][]string
 	}
 	copied := func(header interface{ PeekAll(name string) [][]byte }) map[string][]string {
@@ -70,7 +70,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var c fastpath.Context
 		size := c.Parse(bytes.Clone(in))
-		if size == 0 || size > 16<<10 { // which is too large for the server
+		if size == 0 || size > 16<<10 { // too large for the server
 			return
 		}
 		want := request{path: string(c.Path), query: string(c.Query), id: string(c.RequestID), values: copied(&c)}
@@ -95,7 +95,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The fast path leaves to the server what is traced, by the standard's own reader.
+// The fast path leaves traced requests to the server; the reference parser decides which
+// those are.
 func FuzzTraceparent(f *testing.F) {
 	for _, value := range []string{
 		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",

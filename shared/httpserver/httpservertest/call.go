@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Response is an answer that was read to its end.
+// Response is a response that was read completely.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// client follows no redirects and takes bodies as they are.
+// client follows no redirects and does not decompress.
 var client = &http.Client{
 	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -27,7 +27,7 @@ func Get(tb testing.TB, url string) Response {
 	return Call(tb, client, http.MethodGet, url, nil, "")
 }
 
-// Call sends a request by a client; nil is one that follows no redirects.
+// Call sends a request with a client; nil stands for one that follows no redirects.
 func Call(tb testing.TB, by *http.Client, method, url string, header http.Header, body string) Response {
 	tb.Helper()
 	if by == nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Answer is an answer as its client sees it.
+// Answer is a response as the client sees it.
 type Answer struct {
 	Status int
 	ID     string // X-Request-ID, "generated" if it is not the request's
@@ -24,20 +24,20 @@ type Answer struct {
 	Body   string
 }
 
-// IsLast reports whether the answer says that the connection closes behind it.
+// IsLast reports whether the response has Connection: close.
 func (a Answer) IsLast() bool {
 	return strings.Contains(strings.ToLower(strings.Join(a.Header["Connection"], ",")), "close")
 }
 
-// ErrStatusLine is that of an answer which does not begin with a status line of HTTP/1.
+// ErrStatusLine is returned for a response that does not begin with an HTTP/1 status line.
 var ErrStatusLine = errors.New("no status line")
 
-// exchangeTimeout is how long a server may take for all answers on a connection.
+// exchangeTimeout bounds all responses on a connection.
 const exchangeTimeout = 20 * time.Second
 
-// Exchange sends a stream on a connection of its own and then its end. It returns the
-// answers until the server closes the connection. An error says that the server did not,
-// or that what it sent is no HTTP.
+// Exchange sends a stream and its end on a new connection. It returns the responses until the
+// server closes the connection. The error says that the server did not close it, or sent
+// invalid HTTP.
 func Exchange(ctx context.Context, address string, s Stream) ([]Answer, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -65,7 +65,7 @@ func Exchange(ctx context.Context, address string, s Stream) ([]Answer, error) {
 			if timeout, ok := err.(net.Error); ok && timeout.Timeout() { //nolint:errorlint // it comes from the connection
 				return answers, fmt.Errorf("after %d answers the connection is still open: %w", len(answers), err)
 			}
-			return answers, nil // the end, or a reset since not all was read
+			return answers, nil // EOF, or a reset since not all was read
 		}
 		answer, err := read(reader)
 		if err != nil {
@@ -78,7 +78,7 @@ func Exchange(ctx context.Context, address string, s Stream) ([]Answer, error) {
 // send sends the stream and its end.
 func (s Stream) send(conn net.Conn) {
 	for segment := range s.segments {
-		if _, err := conn.Write(segment); err != nil { // a server may close before it has read all
+		if _, err := conn.Write(segment); err != nil { // the server may close before it has read all
 			return
 		}
 	}
@@ -93,11 +93,11 @@ func isResponse(reader *bufio.Reader) bool {
 	return string(begin) == version
 }
 
-// generatedID are ids of requests that no client has named.
+// generatedID matches request ids that the server generates.
 var generatedID = regexp.MustCompile("^[0-9a-f]{16}$")
 
-// read reads one answer. What is compared here has no body that begins as an answer does,
-// so one that seems to is the next answer behind that to a HEAD request.
+// read reads one response. No body in these tests begins like a response, so if the next
+// bytes do, this is the response to a HEAD request.
 func read(reader *bufio.Reader) (Answer, error) {
 	text := textproto.NewReader(reader)
 	line, err := text.ReadLine()
@@ -129,7 +129,7 @@ func read(reader *bufio.Reader) (Answer, error) {
 	if err != nil {
 		return a, fmt.Errorf("read the body after %q: %w", line, err)
 	}
-	if fields.Get("Transfer-Encoding") != "" { // the empty line behind the last chunk
+	if fields.Get("Transfer-Encoding") != "" { // the empty line after the last chunk
 		_, _ = text.ReadLine()
 	}
 	a.Body = string(content)

@@ -1,5 +1,5 @@
-// Package servetest sends streams of HTTP/1.1 requests, whole and broken ones, to servers
-// over real sockets, and reads their answers, so that tests can compare two servers.
+// Package httpservertest sends valid and invalid streams of HTTP/1.1 requests to servers over
+// real sockets and reads the responses, so that tests can compare two servers.
 package httpservertest
 
 import (
@@ -12,12 +12,12 @@ import (
 
 // Stream is what a client sends on one connection.
 type Stream struct {
-	Opened bool // a request is answered before, as a connection's first one is not for a fast path
+	Opened bool // another request is answered first, since the first one of a connection is not for the fast path
 	Sent   []byte
 	Cuts   []int // where it is cut into segments, in ascending order
 }
 
-// String returns the stream as it can be read in a log, with a line for each segment.
+// String returns the stream for a log, with one line per segment.
 func (s Stream) String() string {
 	var out strings.Builder
 	if s.Opened {
@@ -41,16 +41,16 @@ func (s Stream) segments(yield func([]byte) bool) {
 	}
 }
 
-// opening is the request before streams on connections that are opened.
+// opening is the request before an opened stream.
 const (
 	openingID = "opening"
 	opening   = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-ID: " + openingID + "\r\n\r\n"
 )
 
-// Cut returns a stream that is opened in two of three cases, and cut into a few segments
-// in as many.
+// Cut returns a stream that is opened in two of three cases, and cut into a few segments in
+// as many.
 func Cut(sent []byte, seed uint64) Stream {
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test can be repeated
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // reproducible tests
 	s := Stream{Opened: random.IntN(3) > 0, Sent: sent}
 	for range max(0, random.IntN(6)-1) {
 		s.Cuts = append(s.Cuts, random.IntN(len(sent)+1))
@@ -59,7 +59,7 @@ func Cut(sent []byte, seed uint64) Stream {
 	return s
 }
 
-// Generator makes streams: the same ones for the same seed.
+// Generator generates streams: the same ones for the same seed.
 type Generator struct {
 	templates []string
 	prefix    string
@@ -67,15 +67,13 @@ type Generator struct {
 	count     int
 }
 
-// NewGenerator returns a generator of streams that are made of requests. In a request {id}
-// is replaced by a word of at most 32 letters, digits and hyphens that no other request
-// has.
+// NewGenerator returns a generator of streams that consist of the given requests. {id} in a
+// request is replaced by a unique word of at most 32 letters, digits and hyphens.
 func NewGenerator(prefix string, seed uint64, requests []string) *Generator {
-	return &Generator{templates: requests, prefix: prefix, random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test can be repeated
+	return &Generator{templates: requests, prefix: prefix, random: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // reproducible tests
 }
 
-// Next returns the next stream: one to four requests, of which up to four things are
-// changed, and most of them are.
+// Next returns the next stream: one to four requests with up to four mutations.
 func (g *Generator) Next() Stream {
 	g.count++
 	var sent []byte
@@ -98,7 +96,7 @@ func (g *Generator) request(number int) string {
 	return template
 }
 
-// fragments are what makes servers disagree.
+// fragments are inserted by mutations, since servers disagree about them.
 var fragments = []string{
 	"Content-Length: 0\r\n", "Content-Length: 5\r\n", "content-length:7\r\n", "Content-Length: +5\r\n", "Content-Length: 5, 5\r\n", "Content-Length: \r\n",
 	"Content-Length : 5\r\n", "Content- Length: 5\r\n", "Content-Length: 99999999999999999999\r\n", "Content-Length: 0x5\r\n", "Content-Length: 05\r\n",
@@ -112,10 +110,10 @@ var fragments = []string{
 	"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "HTTP/0.9", "//", "/./", "/../", "%2e", "%2f", "%00", "#", "?", "\\", " ",
 }
 
-// specialBytes are bytes that mean something in a request, or must not be there.
+// specialBytes are bytes with a meaning in a request, or invalid ones.
 const specialBytes = "\r\n\t :;,/.?%#-+_=\"\x00\x0b\x7f\x80aA05"
 
-// change returns a stream in which one thing is different.
+// change returns a stream with one mutation.
 func (g *Generator) change(sent []byte) []byte {
 	at := g.random.IntN(len(sent))
 	other := g.random.IntN(len(sent))
@@ -130,16 +128,16 @@ func (g *Generator) change(sent []byte) []byte {
 	case 3:
 		sent[at], sent[other] = sent[other], sent[at]
 		return sent
-	case 4: // the case of a letter, or a bit of something else
+	case 4: // flips the case of a letter, or a bit
 		sent[at] ^= 0x20
 		return sent
 	case 5:
 		return sent[:max(1, at)]
 	case 6:
 		return slices.Insert(sent, at, []byte(g.fragment())...)
-	case 7, 8, 9: // at the beginning of a line
+	case 7, 8, 9: // inserts at the beginning of a line
 		return slices.Insert(sent, lineAt(sent, at), []byte(g.fragment())...)
-	case 10: // a line less, or twice
+	case 10: // removes or doubles a line
 		from := lineAt(sent, at)
 		to := from + 1 + bytes.IndexByte(append(sent[from:len(sent):len(sent)], '\n'), '\n')
 		to = min(to, len(sent))
@@ -147,7 +145,7 @@ func (g *Generator) change(sent []byte) []byte {
 			return slices.Delete(sent, from, to)
 		}
 		return slices.Insert(sent, from, slices.Clone(sent[from:to])...)
-	default: // the end of a line
+	default: // removes a CR
 		end := bytes.IndexByte(sent[at:], '\r')
 		if end < 0 {
 			return sent
@@ -158,16 +156,16 @@ func (g *Generator) change(sent []byte) []byte {
 
 func (g *Generator) fragment() string { return fragments[g.random.IntN(len(fragments))] }
 
-// lineAt returns where the line begins that a byte is in.
+// lineAt returns the offset of the line that contains a byte.
 func lineAt(sent []byte, at int) int { return bytes.LastIndexByte(sent[:at], '\n') + 1 }
 
-// WithContentLength returns a request of a head, which is its first lines, with a body of the length
-// that it says.
+// WithContentLength returns a request with a head, given without Content-Length, and a body.
 func WithContentLength(head, body string) string {
 	return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body)
 }
 
-// Chunked returns a request of a head, which is its first lines, with a body in chunks.
+// Chunked returns a request with a head, given without Transfer-Encoding, and a body in
+// chunks.
 func Chunked(head string, chunks ...string) string {
 	var out strings.Builder
 	out.WriteString(head + "Transfer-Encoding: chunked\r\n\r\n")
