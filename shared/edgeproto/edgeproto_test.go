@@ -45,7 +45,7 @@ func TestIsHeartbeat(t *testing.T) {
 	f(edgeproto.Event{Keys: []edgeproto.Key{"tid:1"}}, false)
 }
 
-// The JSON forms are the protocol: core and edges of different ages speak it.
+// The JSON forms are the protocol, also between core and edges of different versions.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 
@@ -74,7 +74,7 @@ func TestJSON(t *testing.T) {
 		`{"texture":{"tid":12,"hash":"`+hash.String()+`","type":"alex"},"modified":1790000000}]}`)
 }
 
-// checkJSON checks that a value is written as want and that want is read as it.
+// checkJSON checks that a value is encoded as want, and that want is decoded to it.
 func checkJSON[T any](t *testing.T, value T, want string) {
 	t.Helper()
 	got, err := json.Marshal(value)

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// minSecretLength is the least length of a secret.
+// minSecretLength is the minimum length of a secret, in bytes.
 const minSecretLength = 16
 
-// Secrets returns a ring of secrets that edges may show core, each trimmed. The
-// error names no secret. One must be long enough not to be guessed, and of
-// printable ASCII without spaces, since it travels as a bearer token.
+// Secrets returns the secrets that core accepts from edges, trimmed. Each must be long enough
+// not to be guessed, and of printable ASCII without spaces, since it is sent as a bearer
+// token. The error contains no secret.
 func Secrets(secrets []string) ([]string, error) {
 	trimmed := make([]string, len(secrets))
 	for i, secret := range secrets {

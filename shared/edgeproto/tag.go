@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// Tag returns what edges tag answers with that depend on what a key stands for,
-// so that content delivery networks can be told to forget them. It is empty for
-// a hash, since it would give private files away, and for a UUIDKey: answers about a
-// player carry the pid's.
+// Tag returns the cache tag of responses that depend on a key, by which content delivery
+// networks purge them. It is empty for a hash, which would reveal private files, and for a
+// UUID, since responses about a player have the tag of its pid.
 func (k Key) Tag() string {
 	kind, value, _ := strings.Cut(string(k), ":")
 	switch kind + ":" {
 	case PIDPrefix:
 		return "player-" + value
 	case NamePrefix:
-		// Escaped, as anything can stand in the name of somebody who does not exist.
+		// Escaped, as the name of a player that does not exist may contain anything.
 		return "name-" + url.PathEscape(value)
 	case UIDPrefix:
 		return "user-" + value
