@@ -1,11 +1,10 @@
-// Package objects keeps texture files by their hash, in a bucket of an S3 store
-// or in a directory.
+// Package blobstore stores texture files by their hash, in a bucket of an S3 store or in a
+// directory.
 //
-// Both kinds of place look the same: the file with hash abcdef… is named
-// ab/abcdef….png, and beside the files lies a marker, .veneer, that proves the
-// place to be Veneer's. Whoever mistypes a bucket's name, or forgets to mount a
-// disk, finds every file missing; the marker is what tells such a mistake from
-// a file that is truly gone.
+// Both backends have the same layout: the file with hash abcdef… is named ab/abcdef….png. A
+// marker file, .veneer, identifies a texture store. With a wrong bucket name, or a disk that
+// is not mounted, every file is missing; the marker distinguishes that from a file that does
+// not exist.
 package blobstore
 
 import (
@@ -27,46 +26,46 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// The answers of a Store that are no trouble with the place itself. Any such
-// trouble is an Unavailable fault.
+// Errors of a Store that are not failures of its backend. A failure of the backend is an
+// Unavailable fault.
 var (
-	// ErrNotFound says that there is no such file. It is as certain as the place
-	// is: the place has said so itself, and it holds the marker.
+	// ErrNotFound says that there is no such file: the backend has said so, and it has the
+	// marker.
 	ErrNotFound = errors.New("no such texture file")
-	// ErrCorrupt says that the file is there, but is not what its name promises.
+	// ErrCorrupt says that the file exists, but does not have the hash in its name.
 	ErrCorrupt = errors.New("texture file does not have its hash")
 	// ErrReadOnly says that the Store was opened for reading only.
 	ErrReadOnly = errors.New("texture store is open for reading only")
 )
 
-// MaxSize is the size in bytes of the largest file that is kept. It is far above
-// the largest texture, and bounds what a foreign file can cost in memory.
+// MaxSize is the size in bytes of the largest file. It is far above the largest texture, and
+// bounds the memory that a foreign file can take.
 const MaxSize = 16 << 20
 
 const (
-	dependency    = "texture store" // as faults and metrics call it
+	dependency    = "texture store" // in faults and metrics
 	marker        = ".veneer"
 	markerContent = "This is a texture store of Veneer. Without this file, nothing here is believed to be missing.\n"
 )
 
-// Trouble that may pass is waited for with pauses, each twice the one before, and no
-// longer than people wait for an upload: a cluster of MinIO refuses some of what is
-// written while a node of it starts.
+// A write that fails with a transientError is retried, with pauses that double, for as long
+// as people wait for an upload: a MinIO cluster rejects some writes while one of its nodes
+// starts.
 const (
 	minRetryPause = 100 * time.Millisecond
 	maxRetryPause = time.Second
 	maxRetryTime  = 4 * time.Second
 )
 
-// transientError is trouble with a place that may have passed in a moment.
+// transientError is a failure of the backend that may be over in a moment.
 type transientError struct{ error }
 
 func (p transientError) Unwrap() error { return p.error }
 
-// ErrNotInitialized is why an absent file is not reported as such.
+// ErrNotInitialized says that the marker is missing, so that a missing file proves nothing.
 var ErrNotInitialized = errors.New("the file " + marker + " is missing there")
 
-// noStoreError says that nothing is there, as there is no place.
+// noStoreError says that the store itself does not exist.
 type noStoreError string
 
 const (
@@ -76,63 +75,63 @@ const (
 
 func (a noStoreError) Error() string { return string(a) }
 
-// Is reports that there is neither the marker nor any other file.
+// Is reports a missing marker, and a missing file.
 func (a noStoreError) Is(target error) bool {
 	return target == ErrNotInitialized || target == fs.ErrNotExist
 }
 
-// errListOrder ends a listing that would otherwise go on for ever: not everything
-// that calls itself S3 continues where it is told to.
+// errListOrder ends a listing that would otherwise never end: some S3 look-alikes ignore the
+// start of a page.
 var errListOrder = errors.New("it lists names out of their order")
 
 // Object is a file in a listing.
 type Object struct {
 	Hash skin.Hash
 	Size int64
-	// Modified is when the file was last put. Putting it again renews it.
+	// Modified is when the file was last put. Putting it again updates it.
 	Modified time.Time
 }
 
-// Store keeps texture files by hash. Every call ends at the deadline of its
-// context, or after the configured time if that is sooner. It fails at once while
-// the place is known to be away, or has more to do than it can.
+// Store stores texture files by hash. Every call ends at the deadline of its context, or
+// after the configured timeout if that is sooner. It fails at once while the backend is known
+// to be down, or has too many calls queued.
 type Store struct {
 	backend  backend
-	url      string // as it is shown
+	url      string // redacted, for errors
 	timeout  time.Duration
 	readOnly bool
 	limiter  *callLimiter
 	breaker  *breaker.Breaker
 }
 
-// backend is where the files are: it knows names and bytes, and leaves to Store
-// what they mean. It honours the deadline of every context.
+// backend stores named files; their meaning is up to Store. It honours the deadline of every
+// context.
 type backend interface {
-	// create makes the place, unless it exists.
+	// create creates the bucket or the directories, unless they exist.
 	create(ctx context.Context) error
-	// read returns the first MaxSize bytes of a file. The error is fs.ErrNotExist
-	// only if the place has said that there is no such file.
+	// read returns the first MaxSize bytes of a file. The error is fs.ErrNotExist only if the
+	// backend has said that there is no such file.
 	read(ctx context.Context, name string) ([]byte, error)
-	// write makes or replaces a file: at once, and for good.
+	// write creates or replaces a file, atomically and durably.
 	write(ctx context.Context, name string, file []byte) error
-	// remove removes a file, or finds none.
+	// remove removes a file; it is no error if there is none.
 	remove(ctx context.Context, name string) error
-	// page returns some of the files whose names follow after, in the order of
-	// their names, and none at the end.
+	// page returns some of the files with names behind after, in the order of their names,
+	// and none at the end.
 	page(ctx context.Context, after string) ([]entry, error)
-	// tempFiles returns what writes that were cut off have left behind, and removes
-	// it if told to.
+	// tempFiles returns the files that interrupted writes have left, and removes them if
+	// remove is set.
 	tempFiles(ctx context.Context, remove bool) ([]entry, error)
 }
 
-// entry is what a place says of one file.
+// entry is a file of a backend.
 type entry struct {
 	name     string
 	size     int64
 	modified time.Time
 }
 
-// Init makes the place, unless it exists, and marks it as Veneer's.
+// Init creates the store, unless it exists, and writes its marker.
 func (s *Store) Init(ctx context.Context) error {
 	if s.readOnly {
 		return ErrReadOnly
@@ -142,11 +141,11 @@ func (s *Store) Init(ctx context.Context) error {
 	if err := s.call(ctx, "prepare", func() error { return s.backend.create(ctx) }); err != nil {
 		return err
 	}
-	// The marker comes last: it vouches for all the rest.
+	// The marker comes last: it confirms all the rest.
 	return s.call(ctx, "write marker", func() error { return s.backend.write(ctx, marker, []byte(markerContent)) })
 }
 
-// Check reports whether the place can be reached and is Veneer's.
+// Check returns an error if the backend cannot be reached or has no marker.
 func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -160,8 +159,8 @@ func (s *Store) Check(ctx context.Context) error {
 	return err
 }
 
-// Get returns the file with a hash: ErrNotFound if there is none, ErrCorrupt if
-// what lies there is another.
+// Get returns the file with a hash. The error is ErrNotFound if there is none, ErrCorrupt if
+// its content does not have that hash.
 func (s *Store) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -180,10 +179,9 @@ func (s *Store) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	return file, nil
 }
 
-// Put keeps a file under its hash, for good once it returns nil. It writes the
-// file even if it is there: that mends a corrupt one. After an error the file
-// may be there or not, or appear later; putting it again is always right, and so it
-// is tried again for some seconds where the trouble may pass.
+// Put stores a file under its hash, durably once it returns nil. An existing file is
+// overwritten, which repairs a corrupt one. After an error the file may exist or not, or
+// appear later. Put is idempotent, so transient failures are retried for some seconds.
 func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	switch {
 	case s.readOnly:
@@ -195,19 +193,19 @@ func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	// A disk or a connection may still be reading the bytes when a call that was
-	// abandoned at its deadline has given the caller its buffer back.
+	// A disk or a connection may still read the bytes after a timed out call has returned the
+	// buffer to the caller.
 	file = bytes.Clone(file)
 	write := func() error { return s.backend.write(ctx, nameOf(hash), file) }
 	began := time.Now()
-	var transient error // the place's own
+	var transient error // the last transient failure of this call
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
 		err := s.call(ctx, "put texture "+hash.String(), write)
 		_, isTransient := errors.AsType[transientError](err)
 		switch {
 		case isTransient:
 			transient = err
-		case transient != nil && errors.Is(err, breaker.ErrOpen): // after others' trouble, and this one's
+		case transient != nil && errors.Is(err, breaker.ErrOpen): // opened by the failures of several calls
 			err = transient
 		default:
 			return err
@@ -223,8 +221,8 @@ func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	}
 }
 
-// Delete removes the file with a hash, if there is one. After an error the file
-// may be there or not, or vanish later, even if it is put again meanwhile.
+// Delete removes the file with a hash, if there is one. After an error the file may exist or
+// not, or be removed later, even if it is put again meanwhile.
 func (s *Store) Delete(ctx context.Context, hash skin.Hash) error {
 	if s.readOnly {
 		return fmt.Errorf("delete texture %s: %w", hash, ErrReadOnly)
@@ -234,10 +232,9 @@ func (s *Store) Delete(ctx context.Context, hash skin.Hash) error {
 	return s.call(ctx, "delete texture "+hash.String(), func() error { return s.backend.remove(ctx, nameOf(hash)) })
 }
 
-// List goes through all files in the order of their hashes, whatever else lies
-// beside them. An error ends it. A file put or deleted meanwhile may be listed
-// or not. The configured time holds for every page of the listing, not for the
-// whole.
+// List iterates over all files in the order of their hashes, and ignores other files. An
+// error ends it. A file put or deleted meanwhile may be listed or not. The configured timeout
+// applies to each page, not to the whole listing.
 func (s *Store) List(ctx context.Context) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if err := s.Check(ctx); err != nil {
@@ -265,9 +262,9 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Object, error] {
 	}
 }
 
-// CleanTemp counts the unfinished files that puts have left behind which were cut off
-// long ago, and their size, and removes them if told to. Only a directory has any:
-// S3 keeps the whole of a file or nothing.
+// CleanTemp counts the temporary files that interrupted writes left long ago, and their size
+// in bytes, and removes them if remove is set. Only a directory has any: S3 writes are
+// atomic.
 func (s *Store) CleanTemp(ctx context.Context, remove bool) (files int, size int64, err error) {
 	if remove && s.readOnly {
 		return 0, 0, fmt.Errorf("tidy up: %w", ErrReadOnly)
@@ -302,8 +299,7 @@ func (s *Store) page(ctx context.Context, after string) (page []entry, err error
 	return page, nil
 }
 
-// read returns a file of the place: fs.ErrNotExist if the place says that there
-// is none, which is no trouble with the place.
+// read returns a file of the backend. fs.ErrNotExist is not a failure of the backend.
 func (s *Store) read(ctx context.Context, operation, name string) (file []byte, err error) {
 	var missing error
 	err = s.call(ctx, operation, func() (err error) {
@@ -320,8 +316,8 @@ func (s *Store) read(ctx context.Context, operation, name string) (file []byte, 
 	return file, err
 }
 
-// call has the place do something, unless it is known to be away or has too much
-// to do. Any trouble with it is an Unavailable fault.
+// call calls the backend, unless it is known to be down or has too many calls queued. Its
+// failures are Unavailable faults.
 func (s *Store) call(ctx context.Context, operation string, do func() error) (err error) {
 	verb, _, _ := strings.Cut(operation, " ")
 	_, span := tracing.Start(ctx, dependency+": "+verb, trace.WithSpanKind(trace.SpanKindClient))
@@ -338,26 +334,25 @@ func (s *Store) call(ctx context.Context, operation string, do func() error) (er
 	})
 }
 
-// nameOf returns the name of the file with a hash. The files are spread over 256
-// directories, as some file systems are slow with a million names in one.
+// nameOf returns the name of the file with a hash. The files are spread over 256 directories,
+// as some file systems are slow with a million names in one.
 func nameOf(hash skin.Hash) string {
 	text := hash.String()
 	return text[:2] + "/" + text + ".png"
 }
 
-// hashOf returns the hash of the file with a name, and false for the names of
-// other things.
+// hashOf returns the hash of the file with a name, and false for other files.
 func hashOf(name string) (skin.Hash, bool) {
 	_, base, _ := strings.Cut(name, "/")
 	hash, err := skin.ParseHash(strings.TrimSuffix(base, ".png"))
 	return hash, err == nil && nameOf(hash) == name
 }
 
-// unavailableError says that the place did not do what was attempted.
+// unavailableError returns the fault of a failed operation.
 func unavailableError(operation string, cause error) error {
 	return fault.NewUnavailable(dependency, fmt.Errorf("%s: %w", operation, cause))
 }
 
-// readCapped reads as much of a file as any texture may hold. The rest of a larger
-// one is not missed: its hash cannot be right.
+// readCapped reads a file up to the largest size of a texture. The rest of a larger one is
+// not needed: its hash cannot match.
 func readCapped(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, MaxSize)) }

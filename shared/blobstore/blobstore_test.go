@@ -15,7 +15,7 @@ func TestNames(t *testing.T) {
 		if got, ok := hashOf(nameOf(hash)); !ok || got != hash {
 			t.Fatalf("%s became %s", nameOf(hash), got)
 		}
-		// Of all names only the one is that of a file.
+		// Each file has exactly one valid name.
 		name := []byte(nameOf(hash))
 		name[rapid.IntRange(0, len(name)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		if got, ok := hashOf(string(name)); ok && nameOf(got) != string(name) {

@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	// maxCalls is the most calls of a place that are under way at once.
+	// maxCalls is the most concurrent calls of a backend.
 	maxCalls = 64
-	// maxQueued is how many more may wait for their turn, and queueTimeout how long.
-	// Whoever comes then is told at once: a place that is behind does not catch up
-	// with more of them waiting.
+	// maxQueued is how many more calls may wait, and queueTimeout how long. Calls beyond fail
+	// at once: a backend that is overloaded does not recover with a longer queue.
 	maxQueued    = 4 * maxCalls
 	queueTimeout = time.Second
 )
@@ -25,22 +24,22 @@ var (
 	callsRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_objects_calls_rejected_total", Help: "Calls of the texture store refused, since too many were under way."})
 )
 
-// Why a call was not even begun.
+// Reasons why a call is not attempted.
 var (
 	errQueueFull    = errors.New("too many calls are under way, and too many wait")
 	errQueueTimeout = errors.New("too many calls are under way for too long")
 )
 
-// callLimiter bounds the calls that are under way and those that wait.
+// callLimiter bounds the concurrent calls and the queue.
 type callLimiter struct {
-	sem    chan struct{} // a token for every call under way
+	sem    chan struct{} // a token for each concurrent call
 	queued atomic.Int64
 }
 
 func newCallLimiter() *callLimiter { return &callLimiter{sem: make(chan struct{}, maxCalls)} }
 
-// acquire waits for a caller's turn, which the caller must leave. It fails for one
-// whose time is over already: that is nothing to blame a place for.
+// acquire waits for a token; release returns it. It fails if ctx has ended already, so that
+// this does not count as a failure of the backend.
 func (l *callLimiter) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

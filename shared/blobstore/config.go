@@ -16,7 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 )
 
-// Config says where texture files are kept.
+// Config configures a Store.
 type Config struct {
 	URL       string        `env:"URL,required,notEmpty" example:"file:///var/lib/veneer/textures" help:"where texture files are kept: file:///absolute/directory, file://relative/directory, s3://bucket or s3://bucket/prefix"`
 	Endpoint  string        `env:"ENDPOINT" example:"http://127.0.0.1:9000" help:"address of the S3 store, as in https://s3.example.org or http://127.0.0.1:9000 (s3:// only)"`
@@ -26,12 +26,12 @@ type Config struct {
 	Region    string        `env:"REGION" envDefault:"us-east-1" help:"region of the S3 store (s3:// only)"`
 	Timeout   time.Duration `env:"TIMEOUT" envDefault:"5s" help:"the longest that a texture file is waited for"`
 
-	// ReadOnly refuses all writing. It is no setting: the program knows.
+	// ReadOnly rejects all writes. It is set by the program, not by a setting.
 	ReadOnly bool
 }
 
-// New returns the store that the configuration describes. It reaches nothing
-// yet, so a program starts although its store is down.
+// New returns the store of a configuration. It does not connect, so that a program starts
+// although its store is down.
 func New(cfg Config) (*Store, error) {
 	if cfg.Timeout <= 0 {
 		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", cfg.Timeout)
@@ -54,7 +54,7 @@ func newBackend(cfg Config) (backend, error) {
 		if err != nil || path == "" {
 			return nil, fmt.Errorf("URL is %s, but must name a directory or a bucket", config.QuoteRedacted(cfg.URL))
 		}
-		// The place must not move if the program changes its directory.
+		// An absolute path, in case the program changes its working directory.
 		root, err := filepath.Abs(path)
 		if err != nil {
 			return nil, fmt.Errorf("URL is %s, and the directory that it is relative to is not known: %w", config.QuoteRedacted(cfg.URL), err)

@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// maxDiskCalls is how many calls of the operating system may be under way at
-	// once. A disk that hangs keeps a thread for each.
+	// maxDiskCalls is the most concurrent system calls. Each call to a disk that hangs blocks
+	// a thread.
 	maxDiskCalls = 64
 
-	// Files are written under a name with this prefix, then renamed.
+	// tempPrefix begins the names of files that are being written; they are renamed at the
+	// end.
 	tempPrefix = ".unfinished-"
-	// maxWriteTime is the age at which nobody can still be writing an unfinished file.
+	// maxWriteTime is the age after which a temporary file cannot be in use any more.
 	maxWriteTime = time.Hour
 )
 
-// dirBackend is a place on a disk.
+// dirBackend stores files in a directory.
 type dirBackend struct {
 	root string
 	sem  chan struct{}
-	sync func(*os.File) error // through to the disk; tests watch it
+	sync func(*os.File) error // fsync; replaced in tests
 }
 
 var _ backend = (*dirBackend)(nil)
@@ -37,9 +38,8 @@ func newDirBackend(root string) *dirBackend {
 	return &dirBackend{root: root, sem: make(chan struct{}, maxDiskCalls), sync: (*os.File).Sync}
 }
 
-// runUntilDone does work on the disk and waits for it until ctx ends. Nothing can
-// interrupt a call of the operating system: work that is abandoned finishes by
-// itself, and keeps its slot until then.
+// runUntilDone runs work on the disk and waits for it until ctx ends. System calls cannot be
+// interrupted: abandoned work runs to its end, and holds its token until then.
 func runUntilDone[T any](ctx context.Context, d *dirBackend, work func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -53,7 +53,7 @@ func runUntilDone[T any](ctx context.Context, d *dirBackend, work func() (T, err
 	}
 	go func() {
 		defer func() { <-d.sem }()
-		// Work that was abandoned while it waited for its turn is not begun.
+		// Work that was abandoned while it waited for a token is not started.
 		if err := ctx.Err(); err != nil {
 			done <- outcome{err: err}
 			return
@@ -69,7 +69,7 @@ func runUntilDone[T any](ctx context.Context, d *dirBackend, work func() (T, err
 	}
 }
 
-// run is wait for work that returns nothing.
+// run runs work without a result.
 func (d *dirBackend) run(ctx context.Context, work func() error) error {
 	_, err := runUntilDone(ctx, d, func() (struct{}, error) { return struct{}{}, work() })
 	return err
@@ -77,15 +77,15 @@ func (d *dirBackend) run(ctx context.Context, work func() error) error {
 
 func (d *dirBackend) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
 
-// create makes every directory that a file may go into. Writing a file makes
-// none: where the disk is not mounted, it fails.
+// create creates the directories of all files. write creates none, so that it fails if the
+// disk is not mounted.
 func (d *dirBackend) create(ctx context.Context) error {
 	return d.run(ctx, func() error {
 		if err := d.makeDir(d.root); err != nil {
 			return err
 		}
 		for group := range 256 {
-			err := os.Mkdir(d.path(groupName(group)), 0o755) //nolint:gosec // an edge under another account reads it
+			err := os.Mkdir(d.path(groupName(group)), 0o755) //nolint:gosec // edges may run as another user
 			if err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
@@ -120,7 +120,7 @@ func (d *dirBackend) write(ctx context.Context, name string, content []byte) err
 		if err != nil {
 			return err
 		}
-		// Once the file has its own name this finds nothing, as it should.
+		// After the rename there is nothing to remove.
 		defer os.Remove(file.Name())
 		if err := d.writeAndSync(file, content); err != nil {
 			return err
@@ -132,11 +132,11 @@ func (d *dirBackend) write(ctx context.Context, name string, content []byte) err
 	})
 }
 
-// errNotWritable says that this user may not write files.
+// errNotWritable says that the user of the process cannot write files.
 var errNotWritable = errors.New("no write permission")
 
-// checkWritable asks the operating system whether this user may write files, into the root and
-// into a directory that prepare has made there. It writes nothing.
+// checkWritable checks the permission to write in the root and in a directory below it. It
+// writes nothing.
 func (d *dirBackend) checkWritable(ctx context.Context) error {
 	return d.run(ctx, func() error {
 		for _, path := range []string{d.root, d.path(groupName(0))} {
@@ -148,8 +148,8 @@ func (d *dirBackend) checkWritable(ctx context.Context) error {
 	})
 }
 
-// remove is not made durable: whoever deletes a file that a power cut brings
-// back will come across it again.
+// remove does not sync: a file that comes back after a power failure will be found and
+// removed again.
 func (d *dirBackend) remove(ctx context.Context, name string) error {
 	return d.run(ctx, func() error {
 		err := os.Remove(d.path(name))
@@ -160,7 +160,7 @@ func (d *dirBackend) remove(ctx context.Context, name string) error {
 	})
 }
 
-// page returns files of the next directory that has any.
+// page returns files of the next directory that is not empty.
 func (d *dirBackend) page(ctx context.Context, after string) ([]entry, error) {
 	return runUntilDone(ctx, d, func() ([]entry, error) {
 		afterGroup, _, _ := strings.Cut(after, "/")
@@ -177,7 +177,7 @@ func (d *dirBackend) page(ctx context.Context, after string) ([]entry, error) {
 	})
 }
 
-// listGroup returns no more files than a disk tells about in good time.
+// listGroup returns at most pageSize files, which a disk can stat within the timeout.
 func (d *dirBackend) listGroup(name, after string) ([]entry, error) {
 	files, err := os.ReadDir(d.path(name))
 	if err != nil {
@@ -187,7 +187,7 @@ func (d *dirBackend) listGroup(name, after string) ([]entry, error) {
 	for _, file := range files {
 		path := name + "/" + file.Name()
 		if path <= after || !file.Type().IsRegular() {
-			continue // listed already, or none of ours, whatever its name
+			continue // listed already, or not a regular file
 		}
 		info, err := file.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -207,8 +207,8 @@ func (d *dirBackend) tempFiles(ctx context.Context, remove bool) ([]entry, error
 	return runUntilDone(ctx, d, func() ([]entry, error) { return d.staleTempFiles(remove) })
 }
 
-// staleTempFiles returns what crashed programs have left unfinished, and removes it if
-// told to.
+// staleTempFiles returns the temporary files that crashed programs have left, and removes
+// them if remove is set.
 func (d *dirBackend) staleTempFiles(remove bool) ([]entry, error) {
 	files, err := os.ReadDir(d.root)
 	if err != nil {
@@ -229,7 +229,7 @@ func (d *dirBackend) staleTempFiles(remove bool) ([]entry, error) {
 		switch {
 		case err == nil:
 			temps = append(temps, entry{name: file.Name(), size: info.Size(), modified: info.ModTime()})
-		case !errors.Is(err, fs.ErrNotExist): // it was finished, or another program removed it
+		case !errors.Is(err, fs.ErrNotExist): // unless the write finished, or another program removed it
 			return temps, err
 		}
 	}
@@ -238,11 +238,11 @@ func (d *dirBackend) staleTempFiles(remove bool) ([]entry, error) {
 
 func groupName(group int) string { return fmt.Sprintf("%02x", group) }
 
-// writeAndSync writes a file through to the disk and closes it.
+// writeAndSync writes a file, syncs and closes it.
 func (d *dirBackend) writeAndSync(file *os.File, content []byte) error {
 	_, err := file.Write(content)
 	if err == nil {
-		err = file.Chmod(0o644) // an edge under another account reads it
+		err = file.Chmod(0o644) // edges may run as another user
 	}
 	if err == nil {
 		err = d.sync(file)
@@ -250,14 +250,14 @@ func (d *dirBackend) writeAndSync(file *os.File, content []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// makeDir makes a directory and those above it, for good.
+// makeDir creates a directory and its parents, durably.
 func (d *dirBackend) makeDir(path string) error {
-	err := os.Mkdir(path, 0o755) //nolint:gosec // an edge under another account reads it
+	err := os.Mkdir(path, 0o755) //nolint:gosec // edges may run as another user
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := d.makeDir(filepath.Dir(path)); err != nil {
 			return err
 		}
-		err = os.Mkdir(path, 0o755) //nolint:gosec // an edge under another account reads it
+		err = os.Mkdir(path, 0o755) //nolint:gosec // edges may run as another user
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -268,7 +268,7 @@ func (d *dirBackend) makeDir(path string) error {
 	return d.syncDir(filepath.Dir(path))
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes changes to a directory durable.
 func (d *dirBackend) syncDir(path string) error {
 	directory, err := os.Open(path)
 	if err != nil {

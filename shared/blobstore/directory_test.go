@@ -26,11 +26,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// unwritableURL names the store that a child process of TestDirectoryNotWritable looks at.
+// unwritableURL names the variable with the store that a child process of
+// TestDirectoryNotWritable checks.
 const unwritableURL = "OBJECTS_TEST_UNWRITABLE_URL"
 
-// A store that was prepared by another user is read by this one, and is not ready to be
-// written. As root may write everywhere, a child process under another account looks.
+// A store of another user can be read, but is not ready to be written. As root may write
+// everywhere, a child process under another account checks it.
 func TestDirectoryNotWritable(t *testing.T) {
 	t.Parallel()
 
@@ -47,7 +48,7 @@ func TestDirectoryNotWritable(t *testing.T) {
 		return
 	}
 
-	// Another account gets into neither the directory of a test nor that of its program.
+	// Another user can enter neither the directory of a test nor that of its program.
 	public := t.TempDir()
 	must(t, os.Chmod(filepath.Dir(public), 0o755))
 	root, program := filepath.Join(public, "textures"), filepath.Join(public, "program")
@@ -57,7 +58,8 @@ func TestDirectoryNotWritable(t *testing.T) {
 	must(t, store.Ready(t.Context()))
 	self, err := os.Executable()
 	must(t, err)
-	// A child that another test starts meanwhile would have a file open that is written here.
+	// Copied by another process: a child that a parallel test forks would inherit a file that
+	// is open for writing here (ETXTBSY).
 	must(t, exec.CommandContext(t.Context(), "cp", self, program).Run())
 	must(t, os.Chmod(program, 0o755))
 
@@ -77,12 +79,13 @@ func TestDirectoryNotWritable(t *testing.T) {
 	}
 	check(root)
 	if os.Geteuid() == 0 {
-		must(t, os.Chown(root, 65534, 65534)) // but not what is in it
+		must(t, os.Chown(root, 65534, 65534)) // but not its subdirectories
 	}
 	check(filepath.Join(root, "00"))
 }
 
-// childURL names the store that a child process of TestKilled puts files into.
+// childURL names the variable with the store that a child process of TestDirectoryKilled puts
+// files into.
 const childURL = "OBJECTS_TEST_CHILD_URL"
 
 func TestMain(m *testing.M) {
@@ -118,7 +121,7 @@ func TestDirectoryFiles(t *testing.T) {
 		t.Errorf("the file's mode is %s: an edge under another account cannot read it", info.Mode())
 	}
 
-	// What a crashed program left goes; what another may be writing stays.
+	// The old temporary file is removed; a recent one may be in use.
 	old, young := filepath.Join(root, ".unfinished-old"), filepath.Join(root, ".unfinished-young")
 	must(t, os.WriteFile(old, file, 0o600))
 	must(t, os.WriteFile(young, file, 0o600))
@@ -132,8 +135,7 @@ func TestDirectoryFiles(t *testing.T) {
 	}
 }
 
-// Only files are listed and tidied up: a directory may have any name, and what a
-// link leads to is not in this place.
+// Only regular files are listed and cleaned: not directories, and not symbolic links.
 func TestDirectoryIgnoresOtherFiles(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Directory(t).Config
@@ -176,7 +178,7 @@ func TestDirectoryIgnoresOtherFiles(t *testing.T) {
 	}
 }
 
-// More files in one directory than are listed at once.
+// One directory has more files than a page.
 func TestDirectoryPages(t *testing.T) {
 	t.Parallel()
 	backend := blobstoretest.Directory(t)
@@ -228,9 +230,9 @@ func TestDirectoryNotMounted(t *testing.T) {
 		unavailable(t, store.Put(t.Context(), hash, file))
 		unavailable(t, store.Check(t.Context()))
 	}
-	f() // no directory
+	f() // the directory does not exist
 	must(t, os.Mkdir(root, 0o700))
-	f() // only the mount point
+	f() // it is an empty mount point
 	if files, err := os.ReadDir(root); err != nil || len(files) > 0 {
 		t.Errorf("putting left %v in the mount point (%v)", files, err)
 	}
@@ -242,8 +244,8 @@ func TestDirectoryNotMounted(t *testing.T) {
 	}
 }
 
-// TestDirectoryTimeout reads named pipes, which nobody writes: opening one hangs
-// as a dead network disk does.
+// TestDirectoryTimeout reads named pipes without a writer: opening one blocks like a dead
+// network disk.
 func TestDirectoryTimeout(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Directory(t).Config
@@ -256,8 +258,8 @@ func TestDirectoryTimeout(t *testing.T) {
 	cfg.Timeout = 50 * time.Millisecond
 	store := blobstoretest.Open(t, cfg)
 
-	// More calls than may be under way at once: all end, whether they hang, wait for
-	// their turn or are told that nothing works.
+	// More calls than maxDiskCalls: all end, whether they block, are queued, or are rejected
+	// by the breaker.
 	var group sync.WaitGroup
 	for range 100 {
 		group.Go(func() {
@@ -267,7 +269,7 @@ func TestDirectoryTimeout(t *testing.T) {
 	}
 	group.Wait()
 
-	// Once the disk answers, the store works again.
+	// When the disk recovers, so does the store.
 	file := []byte("behind the pipe")
 	release := func() {
 		writer, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -289,7 +291,7 @@ func TestDirectoryTimeout(t *testing.T) {
 	}
 }
 
-// TestDirectoryKilled kills a process that puts files, again and again.
+// TestDirectoryKilled kills a process that puts files, several times.
 func TestDirectoryKilled(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Directory(t).Config
@@ -309,7 +311,7 @@ func TestDirectoryKilled(t *testing.T) {
 			if n == 10+round {
 				must(t, child.Process.Kill())
 			}
-			// The last line may be cut off: then it acknowledges nothing.
+			// The last line may be truncated, and then acknowledges nothing.
 			if hash, err := skin.ParseHash(lines.Text()); err == nil {
 				acknowledged[hash] = true
 			}
@@ -334,8 +336,8 @@ func TestDirectoryKilled(t *testing.T) {
 	}
 }
 
-// putForever puts one file after another, and prints the hash of each when it is
-// acknowledged. Several at a time, so that a kill interrupts some of them.
+// putForever puts files, and prints the hash of each when it is acknowledged. It puts several
+// concurrently, so that a kill interrupts some of them.
 func putForever(url string) error {
 	store, err := blobstore.New(blobstore.Config{URL: url, Timeout: time.Minute})
 	if err != nil {

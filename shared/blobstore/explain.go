@@ -12,8 +12,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Ready reports what Check does, as Explain has it. A directory that is not open for reading
-// only must be one that this user may write to.
+// Ready returns the error of Check, explained. A directory must also be writable, unless the
+// store is read-only.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.Check(ctx)
 	if d, ok := s.backend.(*dirBackend); ok && err == nil && !s.readOnly {
@@ -24,15 +24,15 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.Explain(err)
 }
 
-// IsDirectory reports whether the place is a directory.
+// IsDirectory reports whether the backend is a directory.
 func (s *Store) IsDirectory() bool {
 	_, ok := s.backend.(*dirBackend)
 	return ok
 }
 
-// Explain has an error of a Store begin with the name of the setting that it is about,
-// and say what to do. It is a settings.WrongError if only another setting can mend it.
-// ErrNotInitialized is none, as core migrate mends that.
+// Explain returns an error of a Store in words for operators: it begins with the name of the
+// setting that it is about, and says what to do. It is a config.SettingError if only another
+// setting can fix it. ErrNotInitialized is not, since core migrate fixes that.
 func (s *Store) Explain(err error) error {
 	if err == nil {
 		return nil
@@ -53,13 +53,13 @@ func (s *Store) Explain(err error) error {
 	return explainDirError(s.url, err)
 }
 
-// withBucketExample has an error about the URL of a bucket end with an example of one.
+// withBucketExample adds an example of a bucket to an error about the URL.
 func withBucketExample(err error) error {
 	return config.ExampleError{Cause: err, Example: "s3://veneer"}
 }
 
-// explainDirError calls all trouble wrong but that nothing answers in time: no other
-// machine gives this one a directory, unless it is mounted from there.
+// explainDirError returns a SettingError for all errors but timeouts: only a network mount
+// recovers without the operator of this machine.
 func explainDirError(url string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("URL is %s, a directory that does not answer; look at the disk or the server that it is mounted from, or name another: %w", url, err)
@@ -70,8 +70,8 @@ func explainDirError(url string, err error) error {
 	return config.SettingError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot use: %w", url, err)}
 }
 
-// explain calls wrong what the store says of the request, as long as it is not about its
-// own state.
+// explain returns a SettingError for errors about the request, and none for errors about the
+// state of the store.
 func (b *s3Backend) explain(url string, err error) error {
 	answer, answered := errors.AsType[minio.ErrorResponse](err)
 	if !answered || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {

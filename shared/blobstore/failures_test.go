@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// newFakeS3 returns a store over something that speaks S3 as far as getting a file goes.
+// newFakeS3 returns a store over a server that can answer GET requests of S3.
 func newFakeS3(t *testing.T, answer http.HandlerFunc) *blobstore.Store {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -28,8 +28,7 @@ func writeFile(w http.ResponseWriter, file []byte) {
 	_, _ = w.Write(file)
 }
 
-// TestBreakerOpensForBrokenStore sees to it that a store which always fails is asked
-// only now and then, and used again as soon as it answers.
+// A store that always fails gets few requests, and is used again once it works.
 func TestBreakerOpensForBrokenStore(t *testing.T) {
 	t.Parallel()
 	file := []byte("file")
@@ -38,7 +37,7 @@ func TestBreakerOpensForBrokenStore(t *testing.T) {
 	store := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
 		requests.Add(1)
 		if !works.Load() {
-			w.WriteHeader(http.StatusForbidden) // which the client does not try again
+			w.WriteHeader(http.StatusForbidden) // which the client does not retry
 			return
 		}
 		writeFile(w, file)
@@ -65,8 +64,7 @@ func TestBreakerOpensForBrokenStore(t *testing.T) {
 	}
 }
 
-// TestMissingFilesAreNoFailures asks for so many files that are not there that a
-// store in trouble would be left alone.
+// Missing files do not open the breaker.
 func TestMissingFilesAreNoFailures(t *testing.T) {
 	t.Parallel()
 	store := blobstoretest.NewStore(t)
@@ -82,8 +80,7 @@ func TestMissingFilesAreNoFailures(t *testing.T) {
 	}
 }
 
-// TestCallLimit has more callers than a store may be asked for at once, or
-// may wait.
+// There are more callers than tokens and places in the queue.
 func TestCallLimit(t *testing.T) {
 	t.Parallel()
 	const maxCalls, maxQueued, more = 64, 256, 20
@@ -112,7 +109,7 @@ func TestCallLimit(t *testing.T) {
 	for range maxCalls {
 		<-entered
 	}
-	// Nothing is answered, so whoever is refused had no place even to wait.
+	// None is answered yet, so those that fail had no place in the queue.
 	for range more {
 		err := <-outcomes
 		unavailable(t, err)
@@ -125,7 +122,7 @@ func TestCallLimit(t *testing.T) {
 	if n := most.Load(); n > maxCalls {
 		t.Errorf("%d requests were under way; want %d at most", n, maxCalls)
 	}
-	// The others were served, unless the machine took longer than they wait.
+	// The others succeed, unless the machine takes longer than queueTimeout.
 	close(outcomes)
 	served := 0
 	for err := range outcomes {

@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// maxAttempts is how often a request is sent before the caller is told: again,
-	// as an idle connection may have been closed at the other end, but once, as
-	// the client pauses after each failure.
+	// maxAttempts is how often a request is sent: twice, since an idle connection may have
+	// been closed by the server; not more, as the client pauses after each failure.
 	maxAttempts = 2
-	// idleTimeout is how long an unused connection is kept.
+	// idleTimeout is how long an unused connection is kept open.
 	idleTimeout = 30 * time.Second
-	// pageSize is the most names that are listed at once, as S3 has it.
+	// pageSize is the most names in a page, a limit of S3.
 	pageSize = 1000
 )
 
-// s3Backend is a place in an S3 store.
+// s3Backend stores files in a bucket of an S3 store.
 type s3Backend struct {
 	client *minio.Core
 	name   string
@@ -41,20 +40,20 @@ func clientOptions(cfg Config, secure bool, tlsConfig *tls.Config) *minio.Option
 	return &minio.Options{
 		Creds:      credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, ""),
 		Secure:     secure,
-		Region:     cfg.Region, // otherwise the client asks for it first
+		Region:     cfg.Region, // otherwise the client looks it up first
 		MaxRetries: maxAttempts,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment,
-			// Dialling and the handshake go on after their request was abandoned.
+			// Dialling and the handshake continue after their request was abandoned.
 			DialContext:         (&net.Dialer{Timeout: cfg.Timeout}).DialContext,
 			TLSClientConfig:     tlsConfig,
 			TLSHandshakeTimeout: cfg.Timeout,
 			MaxConnsPerHost:     maxCalls,
 			MaxIdleConnsPerHost: maxCalls,
-			// Shorter than stores and balancers keep an idle connection, so that
-			// it is seldom them who close it.
+			// Shorter than the idle timeouts of stores and balancers, so that they seldom
+			// close the connection first.
 			IdleConnTimeout: idleTimeout,
-			// A file has its hash only as it was put.
+			// Decompression would change the bytes, and so the hash.
 			DisableCompression: true,
 		},
 	}
@@ -72,8 +71,8 @@ func (b *s3Backend) create(ctx context.Context) error {
 	return err
 }
 
-// read asks through Core, whose GetObject is the one request that it seems to
-// be; the ordinary client's is put off to the first Read, in a goroutine.
+// read uses GetObject of minio.Core, which sends exactly one request. GetObject of
+// minio.Client sends it at the first Read, in a goroutine.
 func (b *s3Backend) read(ctx context.Context, name string) ([]byte, error) {
 	body, _, _, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
 	if isNotS3(err) {
@@ -89,21 +88,21 @@ func (b *s3Backend) read(ctx context.Context, name string) ([]byte, error) {
 	return readCapped(body)
 }
 
-// isNotS3 reports whether a status of 404 came without what S3 has in the answer: for such
-// a one the client makes up that there is no such key or bucket.
+// isNotS3 reports whether a 404 has none of the fields of an S3 error. The client turns such
+// a response into NoSuchKey or NoSuchBucket.
 func isNotS3(err error) bool {
 	answer, ok := errors.AsType[minio.ErrorResponse](err)
 	return ok && answer.StatusCode == http.StatusNotFound && answer.RequestID == "" && answer.HostID == "" && answer.Resource == ""
 }
 
-// write sends the digest along, so that the store refuses what is damaged on the
-// way. S3 answers once the object is durable. What it says of itself, by a status of
-// 500 or more, may pass, and so may that nobody answers, but not that it has no room.
+// write sends the digest, so that the store rejects what is damaged on the way. S3 responds
+// once the object is durable. A status of 500 or more is transient, and so is no response,
+// but not 507 (Insufficient Storage).
 func (b *s3Backend) write(ctx context.Context, name string, file []byte) error {
 	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, bytes.NewReader(file), int64(len(file)),
 		"", skin.HashOf(file).String(), minio.PutObjectOptions{
 			ContentType: contentType(name),
-			// The digest of the whole takes the place of one for each chunk.
+			// The digest of the whole file replaces those of its chunks.
 			DisableContentSha256: true,
 		})
 	if status := minio.ToErrorResponse(err).StatusCode; err != nil && status != http.StatusInsufficientStorage && (status == 0 || status >= 500) {
@@ -112,7 +111,7 @@ func (b *s3Backend) write(ctx context.Context, name string, file []byte) error {
 	return err
 }
 
-// remove relies on S3 to call the removal of what is not there a success.
+// remove relies on S3 to report success if there is no such object.
 func (b *s3Backend) remove(ctx context.Context, name string) error {
 	return b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{})
 }
@@ -134,11 +133,11 @@ func (b *s3Backend) page(ctx context.Context, after string) ([]entry, error) {
 			break
 		}
 	}
-	// The iterator ends without a word when the context does.
+	// The iterator ends without an error when the context ends.
 	return page, ctx.Err()
 }
 
-// tempFiles finds nothing, since a file is put in one request.
+// tempFiles returns none, since a file is put in one request.
 func (b *s3Backend) tempFiles(context.Context, bool) ([]entry, error) { return nil, nil }
 
 func contentType(name string) string {

@@ -39,7 +39,7 @@ func TestBucketRequests(t *testing.T) {
 			requests.Add(1)
 			contentType.Store(r.In.Header.Get("Content-Type"))
 			r.SetURL(upstream)
-			r.Out.Host = r.In.Host // which the client has signed
+			r.Out.Host = r.In.Host // the signature includes it
 		},
 	})
 	t.Cleanup(proxy.Close)
@@ -73,11 +73,11 @@ func TestBucketRequests(t *testing.T) {
 	f("delete", 1, func() error { return store.Delete(t.Context(), hash) })
 }
 
-// flakyProxy stands before a bucket: it breaks the connections of some requests.
+// flakyProxy is a proxy before a bucket that breaks the connections of some requests.
 type flakyProxy struct {
 	blobstore.Config
 
-	breaks, requests atomic.Int32 // how many requests are still to break; how many came
+	breaks, requests atomic.Int32 // requests that are still to be broken, requests received
 }
 
 func newFlakyProxy(t *testing.T) *flakyProxy {
@@ -88,7 +88,7 @@ func newFlakyProxy(t *testing.T) *flakyProxy {
 	must(t, err)
 	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(upstream)
-		r.Out.Host = r.In.Host // which the client has signed
+		r.Out.Host = r.In.Host // the signature includes it
 	}}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		trouble.requests.Add(1)
@@ -102,7 +102,7 @@ func newFlakyProxy(t *testing.T) *flakyProxy {
 	return trouble
 }
 
-// Every request is sent again when its connection breaks, but once.
+// A request is sent once more if its connection breaks.
 func TestBucketRetriesOnce(t *testing.T) {
 	t.Parallel()
 	trouble := newFlakyProxy(t)
@@ -136,7 +136,7 @@ func TestBucketRetriesOnce(t *testing.T) {
 	f("delete", func(store *blobstore.Store) error { return store.Delete(t.Context(), hash) })
 }
 
-// A file is put again until the trouble has passed, unless it is none that passes.
+// Put retries transient failures, and only those.
 func TestBucketRetriesPut(t *testing.T) {
 	t.Parallel()
 	trouble := newFlakyProxy(t)
@@ -151,8 +151,8 @@ func TestBucketRetriesPut(t *testing.T) {
 		t.Errorf("there is %q (%v)", got, err)
 	}
 
-	// What the trouble of several opens the breaker for keeps none of them from it: all eight
-	// are under way before the first of them fails.
+	// A breaker that is opened by the failures of several puts fails none of them: all eight
+	// are in flight before the first one fails.
 	var first sync.WaitGroup
 	first.Add(8)
 	var tries atomic.Int32
@@ -194,7 +194,7 @@ func TestBucketRetriesPut(t *testing.T) {
 		t.Errorf("what is forbidden was tried %d times; want once", got)
 	}
 
-	// A caller that leaves does not wait for it to pass.
+	// A caller that cancels does not wait for retries.
 	ctx, cancel := context.WithCancel(t.Context())
 	away := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
 		cancel()
@@ -253,7 +253,7 @@ func TestBucketPrefixes(t *testing.T) {
 	cfg.URL = "s3://" + location.Host
 	outer := blobstoretest.Open(t, cfg)
 	_, err = outer.Get(t.Context(), skin.HashOf(file))
-	unavailable(t, err) // the marker does not count for what is above it
+	unavailable(t, err) // the marker is valid for its own prefix only
 	must(t, outer.Init(t.Context()))
 	must(t, outer.Put(t.Context(), skin.HashOf(other), other))
 	if _, err := outer.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, blobstore.ErrNotFound) {
@@ -289,7 +289,7 @@ func TestBucketUnreachable(t *testing.T) {
 	everyCallFails(t, stubConfig(listener.Addr(), time.Minute), nil)
 }
 
-// TestBucketTimeout lets the store accept connections, but never answer.
+// TestBucketTimeout has a server that accepts connections, but never responds.
 func TestBucketTimeout(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -313,7 +313,7 @@ func TestBucketTimeout(t *testing.T) {
 	})
 	everyCallFails(t, stubConfig(listener.Addr(), 50*time.Millisecond), context.DeadlineExceeded)
 
-	// A caller that leaves need not wait for the deadline.
+	// A caller that cancels does not wait for the deadline.
 	for len(accepted) > 0 {
 		(<-accepted).Close()
 	}
@@ -330,8 +330,8 @@ func TestBucketTimeout(t *testing.T) {
 	}
 }
 
-// TestBucketNotS3 has something else answer at the address: nothing that it
-// says means that a file is gone.
+// TestBucketNotS3 has another kind of server at the address: none of its responses means that
+// a file is missing.
 func TestBucketNotS3(t *testing.T) {
 	t.Parallel()
 	f := func(answer http.HandlerFunc) {
@@ -358,7 +358,7 @@ func TestBucketTruncatedFile(t *testing.T) {
 	unavailable(t, err)
 }
 
-// TestBucketListOutOfOrder has a store that begins every listing at the start.
+// TestBucketListOutOfOrder has a server that begins every page at the start.
 func TestBucketListOutOfOrder(t *testing.T) {
 	t.Parallel()
 	upstream := blobstoretest.Bucket(t)
@@ -373,7 +373,7 @@ func TestBucketListOutOfOrder(t *testing.T) {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(location)
-			r.Out.Host = r.In.Host // which the client has signed
+			r.Out.Host = r.In.Host // the signature includes it
 		},
 		ModifyResponse: func(r *http.Response) error {
 			if !r.Request.URL.Query().Has("list-type") {
@@ -399,9 +399,8 @@ func TestBucketListOutOfOrder(t *testing.T) {
 	unavailable(t, last)
 }
 
-// everyCallFails tries all there is, each with a store of its own, since one that
-// has failed often tries no more; if want is not nil, each failure must have it for
-// its cause.
+// everyCallFails makes all calls, each with a store of its own, as the breaker would reject
+// later ones. want, if not nil, must be in the chain of each error.
 func everyCallFails(t *testing.T, cfg blobstore.Config, want error) {
 	t.Helper()
 	f := func(call func(store *blobstore.Store) error) {
@@ -428,7 +427,7 @@ func everyCallFails(t *testing.T, cfg blobstore.Config, want error) {
 	f(func(store *blobstore.Store) error { _, _, err := store.CleanTemp(t.Context(), true); return err })
 }
 
-// stubConfig returns a configuration with S3 at an address.
+// stubConfig returns a configuration for an S3 address.
 func stubConfig(address net.Addr, timeout time.Duration) blobstore.Config {
 	return blobstore.Config{
 		URL: "s3://textures", Endpoint: "http://" + address.String(), AccessKey: "access", SecretKey: "secret",

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A put is through to the disk before it is acknowledged: the file before it
-// gets its name, and the directory after.
+// A put is acknowledged after two syncs: of the file before its rename, and of the directory
+// after it.
 func TestDirectorySyncs(t *testing.T) {
 	t.Parallel()
 	d := newDirBackend(t.TempDir())

@@ -1,5 +1,5 @@
-// Package objectstest holds one suite that every kind of texture store must
-// pass, and makes stores for other tests.
+// Package blobstoretest has the test suite of all backends of a texture store, and stores for
+// other tests.
 package blobstoretest
 
 import (
@@ -19,24 +19,22 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Backend is somewhere that no Store has prepared yet, with a way in behind the
-// Store's back.
+// Backend is an uninitialized store, with direct access to its files.
 type Backend struct {
 	Config blobstore.Config
-	// Write makes or replaces what has the name.
+	// Write creates or replaces a file.
 	Write func(t *testing.T, name string, content []byte)
-	// Remove removes what has the name.
+	// Remove removes a file.
 	Remove func(t *testing.T, name string)
 }
 
-// NewStore returns a store in a directory that ends with the test, ready for
-// use. Other packages test with it.
+// NewStore returns an initialized store in a directory that is removed after the test.
 func NewStore(tb testing.TB) *blobstore.Store {
 	tb.Helper()
 	return openInit(tb, Directory(tb).Config)
 }
 
-// Directory returns a place on the disk that ends with the test.
+// Directory returns a backend on the disk that is removed after the test.
 func Directory(tb testing.TB) Backend {
 	tb.Helper()
 	root := filepath.Join(tb.TempDir(), "textures")
@@ -55,9 +53,9 @@ func Directory(tb testing.TB) Backend {
 	}
 }
 
-// Bucket returns a place in the S3 store that TEST_S3_ENDPOINT (host:port, plain
-// HTTP), TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY name. It ends with the test.
-// Without such a store the test is skipped.
+// Bucket returns a backend in the S3 store that TEST_S3_ENDPOINT (host:port, plain HTTP),
+// TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY name. It is removed after the test. Without such
+// a store the test is skipped.
 func Bucket(tb testing.TB) Backend {
 	tb.Helper()
 	endpoint, accessKey, secretKey := os.Getenv("TEST_S3_ENDPOINT"), os.Getenv("TEST_S3_ACCESS_KEY"), os.Getenv("TEST_S3_SECRET_KEY")
@@ -69,7 +67,7 @@ func Bucket(tb testing.TB) Backend {
 
 	name := "test-" + strings.ToLower(rand.Text())
 	tb.Cleanup(func() {
-		ctx := context.WithoutCancel(tb.Context()) // which has ended by now
+		ctx := context.WithoutCancel(tb.Context()) // the test's own has ended
 		exists, err := client.BucketExists(ctx, name)
 		if err != nil {
 			tb.Errorf("look for bucket %s: %v", name, err)
@@ -101,7 +99,7 @@ func Bucket(tb testing.TB) Backend {
 	}
 }
 
-// Open returns the store that a configuration describes, unprepared.
+// Open returns the store of a configuration, uninitialized.
 func Open(tb testing.TB, cfg blobstore.Config) *blobstore.Store {
 	tb.Helper()
 	store, err := blobstore.New(cfg)

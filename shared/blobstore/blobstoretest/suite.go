@@ -18,13 +18,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// The names that a place holds. They are a promise to every place in use, so
-// the suite does not ask the package under test for them.
+// The layout of a store. It must stay compatible, so the suite does not take it from the
+// package under test.
 const marker = ".veneer"
 
 func nameOf(hash skin.Hash) string { return fmt.Sprintf("%.2s/%[1]s.png", hash) }
 
-// Run tests one kind of place, which empty makes.
+// Run tests one kind of backend, which newBackend returns.
 func Run(t *testing.T, newBackend func(tb testing.TB) Backend) {
 	t.Helper()
 	s := suite{newBackend}
@@ -311,7 +311,7 @@ func (s suite) cleansTemp(t *testing.T) {
 			t.Errorf("tidied up %d files of %d bytes, %v", files, size, err)
 		}
 	}
-	backend.Remove(t, ".unfinished-1") // which is still there
+	backend.Remove(t, ".unfinished-1") // it must still exist
 	if _, err := store.Get(t.Context(), skin.HashOf(file)); err != nil {
 		t.Error(err)
 	}
@@ -372,7 +372,7 @@ func (s suite) contextEnds(t *testing.T) {
 		t.Errorf("calls without time changed something (-want +got):\n%s", diff)
 	}
 
-	// A listing whose context ends half-way does not pass for a whole one.
+	// A listing returns an error if its context ends half-way.
 	for n := range 20 {
 		must(t, store.Put(t.Context(), skin.HashOf([]byte{byte(n)}), []byte{byte(n)}))
 	}
