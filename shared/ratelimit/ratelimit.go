@@ -1,4 +1,4 @@
-// Package limit lets each client do a thing so often, and no oftener.
+// Package ratelimit limits the rate and the concurrency of each client's calls.
 package ratelimit
 
 import (
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Limiter lets each client do a thing so often: burst times at once, and then
-// once in every interval. It is a token bucket, kept as the one time at which the
-// bucket is full again (the generic cell rate algorithm of ITU-T I.371). It forgets
-// clients who are as good as new, and bounds the memory that it takes for others.
+// Limiter allows each client burst calls at once, and then one in every interval. It is a
+// token bucket, stored as the time at which the bucket is full again (the generic cell rate
+// algorithm of ITU-T I.371). Clients with a full bucket are dropped, and the memory for all
+// others is bounded.
 type Limiter[C comparable] struct {
 	interval time.Duration
 	burst    int
@@ -21,17 +21,17 @@ type Limiter[C comparable] struct {
 type shard[C comparable] struct {
 	mu      sync.Mutex
 	fullAt  map[C]time.Time
-	sweepAt int // the size at which those whose bucket is full are forgotten
+	sweepAt int // the size at which clients with full buckets are dropped
 }
 
-// minSweep keeps small maps from being swept all the time, maxClients bounds the
-// memory of a shard to about a megabyte.
+// minSweep keeps small maps from being swept often, and maxClients bounds the memory of a
+// shard to about a megabyte.
 const (
 	minSweep   = 1024
 	maxClients = 1 << 13
 )
 
-// New returns a limiter to so many times in a period, and to burst times at once.
+// New returns a limiter of so many calls in a period, with bursts of so many.
 func New[C comparable](times int, period time.Duration, burst int) *Limiter[C] {
 	l := &Limiter[C]{interval: period / time.Duration(times), burst: burst, seed: maphash.MakeSeed()}
 	for i := range l.shards {
@@ -40,17 +40,17 @@ func New[C comparable](times int, period time.Duration, burst int) *Limiter[C] {
 	return l
 }
 
-// State is where a client stands.
+// State is the state of a client's bucket.
 type State struct {
-	Left int           // how many times are possible at once
-	Full time.Duration // until all are again
-	Wait time.Duration // until one is; 0: the client need not wait
+	Left int           // calls that are allowed now
+	Full time.Duration // until the bucket is full
+	Wait time.Duration // until the next call is allowed; 0: it is allowed now
 }
 
-// Take counts one more time, unless the client has to wait.
+// Take counts a call, unless the client has to wait.
 func (l *Limiter[C]) Take(client C, now time.Time) State { return l.check(client, now, true) }
 
-// Peek returns what Take would return, and counts nothing.
+// Peek returns what Take would return, without counting.
 func (l *Limiter[C]) Peek(client C, now time.Time) State { return l.check(client, now, false) }
 
 func (l *Limiter[C]) check(client C, now time.Time, count bool) State {
@@ -72,7 +72,7 @@ func (l *Limiter[C]) check(client C, now time.Time, count bool) State {
 	return State{Left: int(remaining / l.interval), Full: next.Sub(now)}
 }
 
-// Refund takes back one time that should not have counted.
+// Refund takes back a call that should not have counted.
 func (l *Limiter[C]) Refund(client C) {
 	s := l.shard(client)
 	s.mu.Lock()
@@ -86,15 +86,15 @@ func (l *Limiter[C]) shard(client C) *shard[C] {
 	return &l.shards[maphash.Comparable(l.seed, client)%uint64(len(l.shards))]
 }
 
-// put remembers a client. Once in a while it forgets those whose bucket is full:
-// they are as good as new. Should too many be left, half of them get a new bucket
-// at once, so that even then few calls look through all.
+// put stores the state of a client. Once in a while it drops clients with full buckets, which
+// changes nothing for them. If too many are left, half of them get a full bucket, so that
+// even then few calls go through all clients.
 func (s *shard[C]) put(client C, full, now time.Time) {
 	s.fullAt[client] = full
 	if len(s.fullAt) < s.sweepAt {
 		return
 	}
-	live := map[C]time.Time{} // deleting would not give the old one's memory back
+	live := map[C]time.Time{} // deleting from the old map would not free its memory
 	for other, at := range s.fullAt {
 		if at.After(now) && len(live) < maxClients/2 {
 			live[other] = at

@@ -46,8 +46,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// However many clients come, a shard remembers only so many, and few calls look
-// through all of them.
+// A shard stores a bounded number of clients, and few calls go through all of them.
 func TestLimiterMemory(t *testing.T) {
 	t.Parallel()
 
@@ -72,7 +71,7 @@ func TestLimiterMemory(t *testing.T) {
 	}
 }
 
-// Clients do not crowd in a few shards.
+// Clients are spread evenly over the shards.
 func TestLimiterShards(t *testing.T) {
 	t.Parallel()
 
@@ -82,14 +81,14 @@ func TestLimiterShards(t *testing.T) {
 		clients[l.shard(testClient(i))]++
 	}
 	for i := range l.shards {
-		// Were it due to chance, it would be more than ten deviations.
+		// By chance alone it would be more than ten standard deviations.
 		if n := clients[&l.shards[i]]; n < 650 || n > 1350 {
 			t.Errorf("shard %d has %d clients; want about 1000", i, n)
 		}
 	}
 }
 
-// Who is forgotten is as good as new: nobody gains by it.
+// Only clients with full buckets are dropped, so no client gains a call by it.
 func TestLimiterDropsFullBuckets(t *testing.T) {
 	t.Parallel()
 
@@ -105,7 +104,7 @@ func TestLimiterDropsFullBuckets(t *testing.T) {
 			}
 		}
 	}
-	// Many ask once, and are as good as new a second later.
+	// Many clients call once, and have a full bucket a second later.
 	next := uint64(busy)
 	for range 4 {
 		for range 10_000 {
@@ -123,7 +122,7 @@ func TestLimiterDropsFullBuckets(t *testing.T) {
 	if remembered > 30_000 {
 		t.Errorf("%d clients are remembered; want most of those with full buckets forgotten", remembered)
 	}
-	// Four of the five times have come back to the busy, and no more.
+	// Four of the five calls have been refilled, and no more.
 	for i := range uint64(busy) {
 		for n := range 5 {
 			if got, want := passes(testClient(i)), n < 4; got != want {
@@ -133,7 +132,7 @@ func TestLimiterDropsFullBuckets(t *testing.T) {
 	}
 }
 
-// Of those who ask at once, just as many pass as there is room for.
+// Concurrent calls pass up to the burst exactly.
 func TestLimiterInParallel(t *testing.T) {
 	t.Parallel()
 
@@ -166,8 +165,7 @@ func TestLimiterInParallel(t *testing.T) {
 	}
 }
 
-// What is given back can be taken again, and what was never taken cannot be given
-// back.
+// A refunded call can be taken again, and a full bucket takes no refund.
 func TestLimiterRefund(t *testing.T) {
 	t.Parallel()
 

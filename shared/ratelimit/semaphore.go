@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Semaphore bounds how many calls of each client are under way at once. More wait, in the
-// order in which they came, and only for calls of the same client. It takes memory for
-// clients with calls alone.
+// Semaphore bounds the concurrent calls of each client. More calls wait, in order of arrival,
+// and only for calls of the same client. It takes memory only for clients with calls.
 type Semaphore[C comparable] struct {
 	limit int64
 
@@ -17,19 +16,19 @@ type Semaphore[C comparable] struct {
 	clients map[C]*calls
 }
 
-// calls are those of one client.
+// calls are the calls of one client.
 type calls struct {
 	*semaphore.Weighted
-	n int // under way or waiting
+	n int // running or waiting
 }
 
-// NewSemaphore returns a semaphore of so many calls of each client.
+// NewSemaphore returns a semaphore of so many concurrent calls of each client.
 func NewSemaphore[C comparable](limit int) *Semaphore[C] {
 	return &Semaphore[C]{limit: int64(limit), clients: map[C]*calls{}}
 }
 
-// Acquire waits until a call of a client may begin, and returns the function that ends it.
-// It returns the error of ctx when that ends first.
+// Acquire waits until a call of a client may begin, and returns the function that ends it. It
+// returns the error of ctx if that ends first.
 func (s *Semaphore[C]) Acquire(ctx context.Context, client C) (release func(), err error) {
 	c := s.ref(client)
 	if err := c.Acquire(ctx, 1); err != nil {

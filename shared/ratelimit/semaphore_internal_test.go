@@ -34,7 +34,7 @@ func TestSemaphore(t *testing.T) {
 		}
 		synctest.Wait()
 
-		// Nobody else waits for them.
+		// Other clients do not wait for them.
 		began := time.Now()
 		for range most {
 			release, err := s.Acquire(t.Context(), "honest")
@@ -50,7 +50,7 @@ func TestSemaphore(t *testing.T) {
 			t.Errorf("it has %d clients; want 2", n)
 		}
 
-		// Who gives up leaves nothing behind.
+		// A call that times out leaves nothing behind.
 		expiring, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
 		if _, err := s.Acquire(expiring, "honest"); !errors.Is(err, context.DeadlineExceeded) {
@@ -66,7 +66,7 @@ func TestSemaphore(t *testing.T) {
 	})
 }
 
-// size returns how many clients it takes memory for.
+// size returns the number of clients with calls.
 func (s *Semaphore[C]) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
