@@ -1,6 +1,6 @@
-// Package fold makes the keys by which e-mail addresses and player names are
-// compared. Core stores them under unique constraints and edges look players up
-// by them, so both must fold alike.
+// Package casefold makes the keys by which e-mail addresses and player names are compared.
+// Core stores them under unique constraints and edges look players up by them, so both must
+// fold in the same way.
 package casefold
 
 import (
@@ -37,7 +37,7 @@ func AppendKey(dst []byte, text string) []byte {
 	return dst
 }
 
-// isASCIIKey reports whether a text is plainly its own key.
+// isASCIIKey reports whether a text is ASCII without upper case, and so its own key.
 func isASCIIKey(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c >= utf8.RuneSelf || ('A' <= c && c <= 'Z') {
@@ -52,13 +52,13 @@ func appendUnicodeKey(dst []byte, text string) []byte {
 	for _, r := range norm.NFC.String(text) {
 		folded = utf8.AppendRune(folded, foldRune(r))
 	}
-	// Folding can bring letters together that compose further.
+	// After folding, runes may compose further.
 	return append(dst, norm.NFC.Bytes(folded)...)
 }
 
-// foldRune returns the representative of the runes that are equal to r under simple
-// case folding: the lower case of the smallest of them where that is one of
-// them too, so that keys read naturally, else the smallest.
+// foldRune returns the representative of the runes that are equal to r under simple case
+// folding: the lower case of the smallest of them if that is among them, so that keys are
+// readable, else the smallest.
 func foldRune(r rune) rune {
 	smallest := r
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {

@@ -38,7 +38,7 @@ func TestKey(t *testing.T) {
 	f("straße", "straße") // simple folding does not expand
 }
 
-// Keys agree exactly where the standard library's simple case folding does.
+// Keys are equal exactly if the standard library's simple case folding says so.
 func TestKeysAgreeWithEqualFold(t *testing.T) {
 	t.Parallel()
 
