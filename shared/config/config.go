@@ -1,19 +1,19 @@
-// Package settings reads a program's settings from its environment, lists them for
-// people, and says what is wrong with them. A setting is a field of a struct:
+// Package config reads a program's settings from its environment, lists them, and describes
+// errors in them. A setting is a field of a struct:
 //
 //	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
 //	User   string `env:"USER" example:"veneer" needs:"PASSWORD" help:"user to sign in as"`
 //
-// Each has an example of a right value, which is its default unless a tag gives
-// another. What it needs are settings of the same struct that must be set with it. One
-// that is tagged random:"true" is the output of a command of a shell: the command itself is
-// refused, as it stands where no shell reads it, in a file of settings for instance.
+// Each has an example of a valid value, which is its default unless a tag gives another.
+// needs lists settings of the same struct that must be set with it. A setting tagged
+// random:"true" is the output of a shell command: the command itself is rejected, as no shell
+// expands it in a file of settings for instance.
 //
-// Every setting NAME may be given as NAME_FILE instead, the path of a file that
-// holds the value: secrets then show in no process list.
+// Every setting NAME may be given as NAME_FILE instead, the path of a file with the value, so
+// that secrets are in no process list.
 //
-// An error about a setting begins with its name. A package that does not know how
-// names begin in a program leaves that out; its caller puts it before the error.
+// An error about a setting begins with its name. A package that does not know the program's
+// prefix omits it; its caller adds it to the error.
 package config
 
 import (
@@ -41,21 +41,20 @@ import (
 
 // Setting is one setting of a program.
 type Setting struct {
-	Name     string // as operators write it
+	Name     string // as in the environment
 	Default  string // empty: none
-	Example  string // a right value
+	Example  string // a valid value
 	Help     string
-	Required bool // there is no default, and it must not be empty
+	Required bool // it has no default, and must not be empty
 
 	needs    []string // names of settings that must be set with it
-	isRandom bool     // the output of a command
-	prefix   string   // what Name begins with and the field's tag leaves out
+	isRandom bool     // the output of a shell command
+	prefix   string   // the part of Name that the field's tag lacks
 	field    reflect.StructField
 }
 
-// Read fills a T from an environment in the form of os.Environ. The names of
-// all its settings begin with prefix. The error is one line that begins with the
-// name of the setting.
+// Read fills a T from an environment in the form of os.Environ. The names of all its settings
+// begin with prefix. The error is one line that begins with the name of the setting.
 func Read[T any](prefix string, environ []string) (T, error) {
 	var none T
 	settings, values := List[T](prefix), env.ToMap(environ)
@@ -92,16 +91,15 @@ func Read[T any](prefix string, environ []string) (T, error) {
 	return cfg, nil
 }
 
-// fileSuffix follows the name of a setting whose value is in a file.
+// fileSuffix is appended to the name of a setting if its value is in a file.
 const fileSuffix = "_FILE"
 
-// kubernetesVariable matches what Kubernetes puts into every container's environment
-// for a service: NAME_SERVICE_HOST, NAME_PORT_80_TCP and the like.
+// kubernetesVariable matches the variables that Kubernetes adds to every container for a
+// service: NAME_SERVICE_HOST, NAME_PORT_80_TCP and the like.
 var kubernetesVariable = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)$`)
 
-// CheckUnknown returns an error that names a variable of an environment which begins
-// with prefix but is no setting of T: most likely it is misspelt. Program is the name of the
-// program whose help lists the settings.
+// CheckUnknown returns an error for a variable that begins with prefix but is not a setting
+// of T, most likely a misspelt one. The error refers to the help of program.
 func CheckUnknown[T any](program, prefix string, environ []string) error {
 	var names []string // without prefix
 	for _, s := range List[T](prefix) {
@@ -122,7 +120,7 @@ func CheckUnknown[T any](program, prefix string, environ []string) error {
 	return nil
 }
 
-// describeError turns the parser's first complaint into a line that begins with the name of
+// describeError turns the first error of the parser into a line that begins with the name of
 // the setting, and says what is allowed.
 func describeError(settings []Setting, values map[string]string, err error) error {
 	aggregate, ok := errors.AsType[env.AggregateError](err)
@@ -136,8 +134,8 @@ func describeError(settings []Setting, values map[string]string, err error) erro
 	if empty, ok := errors.AsType[env.EmptyVarError](first); ok {
 		return fmt.Errorf("%s must not be empty", empty.Key)
 	}
-	// The parser names the field of the struct, which stands in several: so each value
-	// is read by itself.
+	// The parser's error has the name of the struct field, which is not unique, so each value
+	// is parsed by itself.
 	for _, s := range settings {
 		value, given := values[s.Name]
 		if !given {
@@ -152,7 +150,7 @@ func describeError(settings []Setting, values map[string]string, err error) erro
 	return first
 }
 
-// valueError says what is wrong with a value that cannot be read.
+// valueError describes an error in a value.
 func (s Setting) valueError(value string, err error) error {
 	if parseErr, ok := errors.AsType[env.ParseError](err); ok {
 		err = parseErr.Err
@@ -161,7 +159,7 @@ func (s Setting) valueError(value string, err error) error {
 	allowed, isCommon := commonTypes[s.field.Type]
 	switch {
 	case isCommon:
-	case reflect.PointerTo(s.field.Type).Implements(textUnmarshaler): // says it itself
+	case reflect.PointerTo(s.field.Type).Implements(textUnmarshaler): // it describes its own errors
 		return fmt.Errorf("%s %w", s.Name, err)
 	case kind == reflect.Bool:
 		allowed = "true or false"
@@ -177,38 +175,38 @@ func (s Setting) valueError(value string, err error) error {
 	return fmt.Errorf("%s is %.100q, but must be %s", s.Name, value, allowed)
 }
 
-// commonTypes says what values of some types may be.
+// commonTypes describes the valid values of some types.
 var commonTypes = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration]():  "a time with its unit, as in 30s, 5m or 24h",
 	reflect.TypeFor[slog.Level]():     "debug, info, warn or error",
 	reflect.TypeFor[[]netip.Prefix](): "networks as in 10.0.0.0/8, separated by commas; a single address has /32 behind it, or /128",
 }
 
-// SettingError is trouble with a dependency that only another setting can mend, as a wrong
-// password is, and a server that is away is not.
+// SettingError is an error of a dependency that only a change of a setting can fix, such as a
+// wrong password. A server that is down is not.
 type SettingError struct{ Cause error }
 
-// Error returns the cause's.
+// Error returns the error of the cause.
 func (e SettingError) Error() string { return e.Cause.Error() }
 
 // Unwrap returns the cause.
 func (e SettingError) Unwrap() error { return e.Cause }
 
-// ExampleError is an error about a setting whose own example does not suit it: Explain
-// takes this one.
+// ExampleError is an error about a setting for which another example than the setting's own
+// is right. Explain uses it.
 type ExampleError struct {
 	Cause   error
 	Example string
 }
 
-// Error returns the cause's.
+// Error returns the error of the cause.
 func (e ExampleError) Error() string { return e.Cause.Error() }
 
 // Unwrap returns the cause.
 func (e ExampleError) Unwrap() error { return e.Cause }
 
-// QuoteRedacted returns a value in quotes for people to read: a ParseURL without the user and the
-// password that may stand in it.
+// QuoteRedacted returns a value in quotes for errors, without the user and the password of a
+// URL.
 func QuoteRedacted(value string) string {
 	at := strings.LastIndexByte(value, '@')
 	if at < 0 {
@@ -223,8 +221,8 @@ func QuoteRedacted(value string) string {
 	return strconv.Quote(scheme + "…" + value[at:])
 }
 
-// ParseURL returns the ParseURL of an HTTP server, which names a host and a port that can be. It
-// returns false for any other text.
+// ParseURL parses the URL of an HTTP server, with a host and a valid port. It returns false
+// for any other text.
 func ParseURL(text string) (*url.URL, bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Hostname() == "" {
@@ -238,9 +236,9 @@ func ParseURL(text string) (*url.URL, bool) {
 	return parsed, true
 }
 
-// Explain ends an error that begins with the name of a setting of T with an example of
-// a right value, unless there is one in it, and begins it with prefix if that is left out.
-// It leaves all other errors as they are.
+// Explain adds an example of a valid value to an error that begins with the name of a setting
+// of T, unless it contains one, and adds prefix if the name lacks it. It returns all other
+// errors unchanged.
 func Explain[T any](prefix string, err error) error {
 	if err == nil {
 		return nil
@@ -264,7 +262,7 @@ func Explain[T any](prefix string, err error) error {
 	return err
 }
 
-// exampleError is an error with more to say.
+// exampleError is an error with an example added.
 type exampleError struct {
 	text string
 	error
@@ -274,7 +272,7 @@ func (e exampleError) Error() string { return e.text }
 
 func (e exampleError) Unwrap() error { return e.error }
 
-// Help writes one line for every setting of T: its name, default and meaning.
+// Help writes one line for every setting of T: its name, default and help.
 func Help[T any](w io.Writer, prefix string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range List[T](prefix) {

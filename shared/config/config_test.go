@@ -34,7 +34,7 @@ type testConfig struct {
 	} `envPrefix:"OTHER_"`
 }
 
-// invalidKeys is never right.
+// invalidKeys never parses.
 type invalidKeys string
 
 func (invalidKeys) UnmarshalText([]byte) error { return errors.New("must be other keys") }

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// EnvFile writes every setting of T to an environment file of Docker Compose, as a line
-// that is commented out below its meaning, with its default as the value:
+// EnvFile writes every setting of T to an environment file of Docker Compose, commented out,
+// below its help, with its default as the value:
 //
 //	# address of the public listener
 //	#X_LISTEN=127.0.0.1:8080
 //
-// The keys of both maps are names of settings. The values of defaults replace those of T.
-// Settings in elsewhere get no line, since they are given in another place, which is the
-// value. A required setting must be in one of both.
+// The keys of both maps are names of settings. The values in defaults replace those of T.
+// Settings in external are set elsewhere, in the place that the map's value names, and get no
+// line. A required setting must be in one of the two.
 func EnvFile[T any](w io.Writer, prefix string, defaults, external map[string]string) error {
 	var file strings.Builder
 	program := strings.ToLower(strings.TrimSuffix(prefix, "_"))
@@ -60,7 +60,7 @@ func writeComment(file *strings.Builder, text string) {
 	fmt.Fprintln(file, line)
 }
 
-// quote puts a value into single quotes if Compose would take it for something else.
+// quote puts a value into single quotes if Compose would interpret it otherwise.
 func quote(value string) string {
 	if strings.ContainsAny(value, " $#\"\\") {
 		return "'" + value + "'"

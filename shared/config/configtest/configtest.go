@@ -1,5 +1,5 @@
-// Package settingstest tries every setting of a program with a wrong value, and the files
-// that are made of its settings.
+// Package configtest tests every setting of a program with an invalid value, and the files
+// that are generated from its settings.
 package configtest
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
-// InvalidValue is a value that a setting must not have.
+// InvalidValue is an invalid value of a setting.
 type InvalidValue struct {
 	Value string
-	// Environ are other settings, as NAME=value, with which it is wrong.
+	// Environ are other settings, as NAME=value, with which it is invalid.
 	Environ []string
-	// IsSecret says that no part of the value may be told.
+	// IsSecret says that the error must not contain the value.
 	IsSecret bool
 }
 
-// parserMessage matches what Go's parsers say.
+// parserMessage matches messages of Go's parsers.
 var parserMessage = regexp.MustCompile(`strconv\.|time: |netip\.|slog: |Parse[A-Z]|parse "|invalid syntax|error parsing|cannot parse|unknown unit|missing port|illegal base64`)
 
-// Run tries every setting of a Config with a wrong value. The program that start starts
-// with it must end with one line, which names the setting and an example of a right value.
-// Settings of which no value is wrong are listed with the reason.
+// Run starts a program with an invalid value of each setting of a Config. start must return
+// its output, which must be one line with the name of the setting and an example of a valid
+// value. Settings without invalid values are in exempt, with the reason.
 func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValue, exempt map[string]string, start func(t *testing.T, environ []string) (output string)) {
 	t.Helper()
 	var names []string
@@ -61,7 +61,7 @@ func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValu
 	}
 }
 
-// check looks at what a program says of a setting.
+// check checks the output of a program for a setting.
 func (w InvalidValue) check(t *testing.T, s config.Setting, output string) {
 	t.Helper()
 	if !strings.Contains(output, s.Name) || !strings.Contains(output, s.Name+"="+s.Example) || strings.Contains(output, "\n") {
@@ -75,14 +75,14 @@ func (w InvalidValue) check(t *testing.T, s config.Setting, output string) {
 	}
 }
 
-// Examples returns the examples of all settings of a Config as an environment. Those that
-// a shell must fill in are.
+// Examples returns the examples of all settings of a Config as an environment. Shell commands
+// in them are run.
 func Examples[Config any](t *testing.T, prefix string) (environ []string) {
 	t.Helper()
 	for _, s := range config.List[Config](prefix) {
 		value := s.Example
 		if strings.Contains(value, "$(") {
-			filled, err := exec.CommandContext(t.Context(), "sh", "-c", `printf %s "`+value+`"`).Output() //nolint:gosec // our own examples
+			filled, err := exec.CommandContext(t.Context(), "sh", "-c", `printf %s "`+value+`"`).Output() //nolint:gosec // examples of the program itself
 			if err != nil {
 				t.Fatalf("%s: %v", s.Name, err)
 			}

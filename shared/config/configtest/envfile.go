@@ -16,13 +16,12 @@ import (
 
 var update = flag.Bool("update", false, "write the example files of settings anew")
 
-// settingLine matches a setting of an environment file that is commented out.
+// settingLine matches a commented-out setting of an environment file.
 var settingLine = regexp.MustCompile(`(?m)^#(\w+)=(.*)$`)
 
-// EnvFile tests that the file at path is what settings.EnvFile writes, or writes it with
-// -update. A program that is given all lines of the file must have the same settings as
-// with defaults alone. Required has the settings that the file does not give, in the form
-// of os.Environ.
+// EnvFile tests that the file at path is what config.EnvFile writes, or writes it with
+// -update. With all lines of the file a program must have the same settings as with defaults
+// alone. required has the settings that the file does not set, in the form of os.Environ.
 func EnvFile[T any](t *testing.T, path, prefix string, defaults, external map[string]string, required []string) {
 	t.Helper()
 	var generated strings.Builder
