@@ -1,5 +1,5 @@
-// Package command is the command line that both programs have: subcommands, a
-// help that lists every setting, and one line for whatever goes wrong.
+// Package cli is the command line of both programs: subcommands, help that lists every
+// setting, and one line for each error.
 package cli
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
-// Program is a program and what it can do.
+// Program is a program with its subcommands.
 type Program struct {
 	Name        string
 	Description string // a sentence
-	// Prefix begins the names of its settings.
+	// Prefix is the common prefix of its settings.
 	Prefix   string
 	Commands []Command
 
@@ -34,27 +34,26 @@ type Program struct {
 	help         func(w io.Writer, prefix string) error
 }
 
-// Command is a thing that a program does when told to.
+// Command is a subcommand.
 type Command struct {
 	Name      string // one word or two
-	ArgsUsage string // what follows it; empty for nothing
+	ArgsUsage string // its arguments for the help; empty for none
 	Help      string
-	// Settings lists the settings that it reads, as settings.Help does; nil for none.
+	// Settings writes the settings that the command reads, as config.Help does; nil for none.
 	Settings func(w io.Writer, prefix string) error
 	Run      func(context.Context, Invocation) error
 }
 
-// Invocation is what a run of a program is given. Args are the arguments after
-// the command's name.
+// Invocation is the input of a run. Args are the arguments after the command's name.
 type Invocation struct {
 	Args, Environ []string
 	Stdin         io.Reader
 	Stdout        io.Writer
 
-	help string // the command's help
+	help string // of the command
 }
 
-// New returns a program whose settings are the fields of a Config.
+// New returns a program with the settings of a Config.
 func New[Config any](name, description, prefix string, commands ...Command) Program {
 	return Program{
 		Name: name, Description: description, Prefix: prefix, Commands: commands,
@@ -62,20 +61,20 @@ func New[Config any](name, description, prefix string, commands ...Command) Prog
 	}
 }
 
-// Main runs the program as the operating system invoked it, until it is done or
-// told to stop, and returns its exit status.
+// Main runs the program with the arguments of the process until it ends or is signalled to
+// stop, and returns the exit status.
 func (p Program) Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := p.Run(ctx, Invocation{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout}); err != nil {
-		// One line, whatever a library says.
+		// Errors of libraries may have several lines.
 		fmt.Fprintln(os.Stderr, p.Name+":", strings.Join(strings.Fields(err.Error()), " "))
 		return 1
 	}
 	return 0
 }
 
-// Run carries out the command that the arguments begin with.
+// Run runs the command that the arguments name.
 func (p Program) Run(ctx context.Context, i Invocation) error {
 	name := ""
 	if len(i.Args) > 0 {
@@ -115,8 +114,7 @@ func (p Program) Run(ctx context.Context, i Invocation) error {
 	return p.explain(p.Prefix, p.run(ctx, c, i))
 }
 
-// run runs a command. If that was asked for help and has given it, the settings that it
-// reads follow.
+// run runs a command. If that was asked for help, and has written it, its settings follow.
 func (p Program) run(ctx context.Context, c Command, i Invocation) error {
 	i.help = c.Help
 	err := c.Run(ctx, i)
@@ -130,8 +128,8 @@ func (p Program) run(ctx context.Context, c Command, i Invocation) error {
 	return c.Settings(i.Stdout, p.Prefix)
 }
 
-// find returns the command that arguments begin with, and those that follow its name.
-// The error lists commands that may be meant.
+// find returns the command that the arguments begin with, and the arguments after its name.
+// The error lists similar commands.
 func (p Program) find(args []string) (c Command, rest []string, err error) {
 	for _, c := range p.Commands {
 		words := strings.Fields(c.Name)
@@ -164,12 +162,11 @@ func (p Program) group(word string) (group []Command) {
 	return group
 }
 
-// maxWords is how many words a command's name has at most.
+// maxWords is the most words in a command's name.
 const maxWords = 2
 
-// suggest returns the names of commands that may be meant by words which are none: those
-// that a single word is a part of, those that are spelt nearly so, or those that have
-// one of several words.
+// suggest returns the commands that a wrong name may stand for: those that contain a single
+// given word, those that are spelt similarly, or those that contain one of several words.
 func (p Program) suggest(given []string) []string {
 	var names, matches []string
 	for _, c := range p.Commands {
@@ -181,7 +178,7 @@ func (p Program) suggest(given []string) []string {
 	if len(given) == 1 && len(matches) > 0 {
 		return matches
 	}
-	if len(given) == 1 { // the first word of a command of two
+	if len(given) == 1 { // the first word of a command with two
 		for _, name := range names {
 			if first, _, two := strings.Cut(name, " "); two && len(spelling.Nearest(given[0], []string{first})) > 0 {
 				matches = append(matches, name)
@@ -191,7 +188,7 @@ func (p Program) suggest(given []string) []string {
 			return matches
 		}
 	}
-	for words := len(given); words > 0; words-- { // what follows may be an operand
+	for words := len(given); words > 0; words-- { // the last words may be arguments
 		if suggestions := spelling.Nearest(strings.Join(given[:words], " "), names); len(suggestions) > 0 {
 			return suggestions
 		}
@@ -199,7 +196,7 @@ func (p Program) suggest(given []string) []string {
 	return matches
 }
 
-// writeHelp writes how to use the program.
+// writeHelp writes the help of the program.
 func (p Program) writeHelp(w io.Writer) error {
 	fmt.Fprintf(w, "%s %s\n\nCommands:\n", p.Name, p.Description)
 	if err := p.writeCommands(w, slices.Concat(p.Commands, []Command{
@@ -221,17 +218,17 @@ func (p Program) writeCommands(w io.Writer, commands []Command) error {
 	return table.Flush()
 }
 
-// Flags returns flags for a command of a program, both named, which say nothing
-// by themselves.
+// Flags returns the flags of a command; name is that of the program and the command. They
+// print nothing by themselves.
 func Flags(name string) *flag.FlagSet {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	return flags
 }
 
-// ParseArg parses flags and returns the one argument that follows them, which
-// name is for people; with an empty name none may follow. It returns flag.ErrHelp
-// when it was asked for help and has given it.
+// ParseArg parses flags and returns the one argument after them. name is its name in the
+// help; if it is empty, no argument is allowed. It returns flag.ErrHelp after writing the
+// help for -h.
 func (i Invocation) ParseArg(flags *flag.FlagSet, name string) (string, error) {
 	rest, err := i.ParseArgs(flags, name)
 	switch {
@@ -248,7 +245,7 @@ func (i Invocation) ParseArg(flags *flag.FlagSet, name string) (string, error) {
 	}
 }
 
-// ParseArgs is Operand for commands that take several arguments, or none.
+// ParseArgs is ParseArg for commands with any number of arguments.
 func (i Invocation) ParseArgs(flags *flag.FlagSet, name string) ([]string, error) {
 	err := flags.Parse(i.Args)
 	if errors.Is(err, flag.ErrHelp) {

@@ -14,7 +14,7 @@ type testConfig struct {
 	Colour string `env:"COLOUR" envDefault:"red" help:"what it looks like"`
 }
 
-// run runs a program whose commands say what they were given.
+// run runs a program with commands that print their name and their argument.
 func run(t *testing.T, environ []string, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
