@@ -1,5 +1,5 @@
-// Package certificate is how a listener proves who it is, and whose proofs are
-// believed.
+// Package tlsreload configures TLS: certificates of listeners, which are reloaded when their
+// files change, and authorities for clients.
 package tlsreload
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// ClientConfig returns how a server's certificate is judged: by the authorities in a file, or
-// by the system's if no file is named.
+// ClientConfig returns the configuration of a client that trusts the authorities in a PEM
+// file, or those of the system if the path is empty. The error lacks the name of the setting.
 func ClientConfig(authorities string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if authorities == "" {
@@ -39,9 +39,9 @@ func ClientConfig(authorities string) (*tls.Config, error) {
 	return config, nil
 }
 
-// HTTPSHint returns what to add to the error of a request to a URL that begins with http://,
-// if a listener with a certificate may have caused it, and nothing otherwise. Such a
-// listener closes the connection, or answers with an alert of ServerConfig.
+// HTTPSHint returns a text to append to the error of a request to an http:// URL, if a
+// listener with TLS may have caused it, else the empty string. Such a listener closes the
+// connection, or sends a TLS alert.
 func HTTPSHint(url string, err error) string {
 	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 	if !strings.HasPrefix(url, "http://") || !closed && !strings.Contains(err.Error(), "malformed HTTP response") {
@@ -50,7 +50,7 @@ func HTTPSHint(url string, err error) string {
 	return "; if that listener has a certificate, the URL begins with https://"
 }
 
-// withoutPath returns why a file cannot be read, without the file's name.
+// withoutPath returns the cause of a file error, without the path.
 func withoutPath(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
@@ -58,12 +58,12 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Load returns how a listener proves who it is: by the certificate chain in one file,
-// with the key in another. It is nil if no file is named, for plain HTTP. The error begins
-// with CERT or KEY, whichever is wrong.
+// Load returns the certificate of a listener from the PEM files of the chain and the key. It
+// is nil if both paths are empty, for plain HTTP. The error begins with CERT or KEY,
+// whichever is wrong.
 func Load(chain, key string, log *slog.Logger) (*Certificate, error) {
 	if chain == "" && key == "" {
-		return nil, nil //nolint:nilnil // stands for plain HTTP
+		return nil, nil //nolint:nilnil // nil stands for plain HTTP
 	}
 	c := &Certificate{chainFile: chain, keyFile: key, log: log}
 	if _, err := c.reload(); err != nil {
@@ -72,21 +72,21 @@ func Load(chain, key string, log *slog.Logger) (*Certificate, error) {
 	return c, nil
 }
 
-// Certificate is a listener's certificate, and looks after its renewal.
+// Certificate is a listener's certificate that is reloaded from its files.
 //
-// The files are read again with each handshake, which costs far more than that. So new
-// connections have a certificate that was renewed at once; those that are open go on.
+// The files are read at each handshake, which costs far more than that. New connections get a
+// renewed certificate at once; open connections are not affected.
 type Certificate struct {
 	chainFile, keyFile string
 	log                *slog.Logger
 
 	mu          sync.Mutex
-	chain, key  []byte // as they were tried last
+	chain, key  []byte // as they were loaded last, whether valid or not
 	pair        *tls.Certificate
-	lastWarning string // what is wrong with the files, as it was logged
+	lastWarning string // the last logged error
 }
 
-// ServerConfig returns what a listener speaks ServerConfig with; nil for plain HTTP.
+// ServerConfig returns the TLS configuration of a listener; nil for plain HTTP.
 func (c *Certificate) ServerConfig() *tls.Config {
 	if c == nil {
 		return nil
@@ -97,7 +97,8 @@ func (c *Certificate) ServerConfig() *tls.Config {
 	}
 }
 
-// RegisterMetrics registers a metric of when the certificate of a listener ends; none for plain HTTP.
+// RegisterMetrics registers a metric with the expiry of a listener's certificate; none for
+// plain HTTP.
 func (c *Certificate) RegisterMetrics(registry prometheus.Registerer, listener string) {
 	if c != nil {
 		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
@@ -109,8 +110,8 @@ func (c *Certificate) RegisterMetrics(registry prometheus.Registerer, listener s
 	}
 }
 
-// current returns the certificate. While there is something wrong with the files, as when
-// one of them is replaced already and the other is not, that is the one from before.
+// current returns the certificate. While the files are invalid, for instance since only one
+// of them is replaced yet, it is the previous one.
 func (c *Certificate) current(ctx context.Context) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +121,7 @@ func (c *Certificate) current(ctx context.Context) *tls.Certificate {
 		c.lastWarning = err.Error()
 		c.log.WarnContext(ctx, "certificate is not renewed", "chain", c.chainFile, "error", err)
 	case err == nil && !changed:
-		c.lastWarning = "" // the next one is news again
+		c.lastWarning = "" // the next error is logged again
 	case changed:
 		c.lastWarning = ""
 		c.log.InfoContext(ctx, "certificate renewed", "chain", c.chainFile, "until", c.pair.Leaf.NotAfter)
@@ -128,8 +129,8 @@ func (c *Certificate) current(ctx context.Context) *tls.Certificate {
 	return c.pair
 }
 
-// reload reads the files, and reports whether they hold another certificate than
-// before. What is wrong with what they hold it says once.
+// reload reads the files, and reports whether they hold another certificate than before. It
+// returns an error in their content only once.
 func (c *Certificate) reload() (changed bool, err error) {
 	chain, err := os.ReadFile(c.chainFile)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
-// listener proves who it is to each who connects.
+// listener is a TLS listener.
 type listener struct {
 	address    string
 	log        bytes.Buffer // to be read after a handshake
@@ -50,7 +50,8 @@ func listen(t *testing.T, authority *tlsreloadtest.Authority) *listener {
 	return l
 }
 
-// servedSerial returns the number of the certificate that a client is shown, if they believe it.
+// servedSerial returns the serial number of the certificate that a client gets, if the client
+// trusts authorities.
 func (l *listener) servedSerial(t *testing.T, authorities string, change func(*tls.Config)) (string, error) {
 	t.Helper()
 	config, err := tlsreload.ClientConfig(authorities)
@@ -93,8 +94,8 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// A certificate that is replaced is shown to the next who connects; until both files are
-// replaced, the one from before is.
+// A renewed certificate is used for the next connection. Until both files are replaced, the
+// previous one is.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	authority := tlsreloadtest.NewAuthority(t)
@@ -117,7 +118,7 @@ func TestRenewal(t *testing.T) {
 
 	chain, key := authority.Issue(t)
 	move(t, chain, l.chain)
-	for range 3 { // it is said once
+	for range 3 { // it is logged once
 		if got := show(); got != first {
 			t.Errorf("with half of another certificate, %s is shown; want %s still", got, first)
 		}
@@ -144,7 +145,7 @@ func TestRenewal(t *testing.T) {
 	logged("certificate renewed")
 }
 
-// move replaces a file as what renews certificates does: at once.
+// move replaces a file atomically, as tools that renew certificates do.
 func move(t *testing.T, from, to string) {
 	t.Helper()
 	must(t, os.Rename(from, to))
@@ -169,7 +170,7 @@ func TestInvalidFiles(t *testing.T) {
 	}
 }
 
-// The metrics tell when the certificate ends that is in the files now.
+// The metric has the expiry of the certificate that is in the files now.
 func TestExpiryMetric(t *testing.T) {
 	t.Parallel()
 	authority := tlsreloadtest.NewAuthority(t)

@@ -1,4 +1,4 @@
-// Package certificatetest makes authorities and certificates for tests.
+// Package tlsreloadtest makes certificate authorities and certificates for tests.
 package tlsreloadtest
 
 import (
@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// Authority vouches for certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	File string // its own certificate, in PEM
 
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	issued      int // certificates, each of which ends a minute after the one before
+	issued      int // number of certificates; each expires a minute after the one before
 }
 
-// NewAuthority makes an authority that nobody knows.
+// NewAuthority makes an authority that only this test trusts.
 func NewAuthority(tb testing.TB) *Authority {
 	tb.Helper()
 	a := &Authority{File: filepath.Join(tb.TempDir(), "ca.pem")}
@@ -41,7 +41,7 @@ func NewAuthority(tb testing.TB) *Authority {
 	return a
 }
 
-// Issue makes a certificate for 127.0.0.1 and localhost, and returns the files with it
+// Issue makes a certificate for 127.0.0.1 and localhost, and returns the paths of its chain
 // and its key.
 func (a *Authority) Issue(tb testing.TB) (chain, key string) {
 	tb.Helper()
@@ -65,7 +65,7 @@ func (a *Authority) Renew(tb testing.TB, chain, key string) {
 	write(tb, key, "PRIVATE KEY", pkcs8)
 }
 
-// createCertificate makes a certificate, signed by an authority or by itself.
+// createCertificate makes a certificate, signed by an authority or self-signed.
 func createCertificate(tb testing.TB, template *x509.Certificate, by *Authority) ([]byte, *ecdsa.PrivateKey) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
