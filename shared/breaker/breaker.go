@@ -1,6 +1,6 @@
-// Package breaker spares callers a dependency that is away: after some failures
-// in a row they fail at once, and only now and then one of them tries whether it
-// is back.
+// Package breaker is a circuit breaker for calls of a dependency: after some failures in a
+// row calls fail at once, and only now and then a probe checks whether the dependency is
+// back.
 package breaker
 
 import (
@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// failureThreshold is how many failures in a row open a breaker. Single ones happen to
-	// everything, and more would only keep more callers waiting.
+	// failureThreshold is how many failures in a row open a breaker. Single failures are
+	// normal, and a higher threshold would keep more callers waiting.
 	failureThreshold = 5
-	// An open breaker lets nobody through for a pause. Each is twice the one before,
-	// up to the longest, which is how late it may be noticed that all is well again.
+	// An open breaker rejects all calls for a pause. Each pause is twice the one before, up
+	// to maxPause, which is also how late a recovery may be noticed.
 	minPause = 50 * time.Millisecond
 	maxPause = time.Second
 )
 
-// ErrOpen is in the chain of the error of a call that was refused.
+// ErrOpen is in the error chain of a rejected call.
 var ErrOpen = errors.New("it failed several times in a row, and is left alone for a moment")
 
 var (
@@ -37,7 +37,7 @@ var (
 	rejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_rejected_total", Help: "Calls refused, since a dependency is left alone."}, byDependency)
 )
 
-// Breaker stands before one dependency. All methods may be called at once.
+// Breaker is the circuit breaker of one dependency. All methods are safe for concurrent use.
 type Breaker struct {
 	dependency       string
 	open             prometheus.Gauge
@@ -46,11 +46,10 @@ type Breaker struct {
 	mu       sync.Mutex
 	failures int // in a row
 	pause    time.Duration
-	retryAt  time.Time // when somebody may try again; zero while closed
+	retryAt  time.Time // time of the next probe; zero while closed
 }
 
-// New returns a breaker, which is closed. The name of the dependency stands in
-// faults and in metrics.
+// New returns a closed breaker. The name of the dependency is used in faults and metrics.
 func New(dependency string) *Breaker {
 	return &Breaker{
 		dependency: dependency,
@@ -60,16 +59,14 @@ func New(dependency string) *Breaker {
 	}
 }
 
-// ErrNotAttempted is in the chain of the error of a call that never came as far as the
-// dependency.
+// ErrNotAttempted is in the error chain of a call that did not reach the dependency.
 var ErrNotAttempted = errors.New("not tried")
 
-// Call calls the dependency, or returns an Unavailable fault at once if it is
-// known to be away.
+// Call calls the dependency, or returns an Unavailable fault at once if it is known to be
+// down.
 //
-// Only an Unavailable fault of the call's counts as a failure: any other answer
-// shows that somebody is there. That a caller left, by its context's
-// cancellation, shows nothing, and neither does ErrNotAttempted.
+// Only an Unavailable fault counts as a failure: any other result shows that the dependency
+// works. A cancelled context and ErrNotAttempted count neither way.
 func (b *Breaker) Call(call func() error) error {
 	probe, ok := b.begin()
 	if !ok {
@@ -86,8 +83,8 @@ func (b *Breaker) Call(call func() error) error {
 	return err
 }
 
-// Allow returns what Call would refuse a caller with who came at this moment,
-// and nil if it would not: for those who would first have to wait in line.
+// Allow returns the error with which Call would reject a call now, or nil. It is for callers
+// that would have to queue before the call.
 func (b *Breaker) Allow() error {
 	b.mu.Lock()
 	isRejecting := !b.retryAt.IsZero() && time.Now().Before(b.retryAt)
@@ -98,16 +95,14 @@ func (b *Breaker) Allow() error {
 	return nil
 }
 
-// IsOpen reports whether callers are refused, but for one now and then that finds out
-// whether the dependency is back.
+// IsOpen reports whether calls are rejected, except for probes.
 func (b *Breaker) IsOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.retryAt.IsZero()
 }
 
-// Reset lets everybody through again: somebody has seen in another way that the
-// dependency is there.
+// Reset closes the breaker, after another sign that the dependency works.
 func (b *Breaker) Reset() { b.succeed() }
 
 func (b *Breaker) reject() error {
@@ -115,8 +110,7 @@ func (b *Breaker) reject() error {
 	return fault.NewUnavailable(b.dependency, ErrOpen)
 }
 
-// begin reports whether a caller may go on, and whether it is to find out if the
-// dependency is back.
+// begin reports whether a call is allowed, and whether it is a probe.
 func (b *Breaker) begin() (probe, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,8 +121,8 @@ func (b *Breaker) begin() (probe, ok bool) {
 	if now.Before(b.retryAt) {
 		return false, false
 	}
-	// The next one waits for this one's outcome, but not for ever: what hangs can
-	// take long to fail.
+	// The next probe waits for the result of this one, but not longer than maxPause: a call
+	// that hangs may take long to fail.
 	b.retryAt = now.Add(maxPause)
 	return true, true
 }
@@ -154,9 +148,9 @@ func (b *Breaker) fail(probe bool) {
 		b.pause = minPause
 		b.open.Set(1)
 		b.opened.Inc()
-	default: // too few, or a call from before it was opened
+	default: // too few, or a call that began before the breaker opened
 		return
 	}
-	// Jitter keeps programs apart that lost the same dependency at the same moment.
+	// Jitter spreads the probes of programs that lost the same dependency at the same time.
 	b.retryAt = time.Now().Add(b.pause/2 + rand.N(b.pause/2)) //nolint:gosec // not a secret
 }

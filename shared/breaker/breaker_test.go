@@ -12,24 +12,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// errAway is what a dependency that is away answers.
+// errAway is the error of a dependency that is down.
 var errAway = fault.NewUnavailable("test", errors.New("away"))
 
-// calls is a breaker with a count of the calls that it let through.
+// calls is a breaker, and the number of calls that it allowed.
 type calls struct {
 	*testing.T
 	*breaker.Breaker
 	n int
 }
 
-// runInBubble runs a scene in a bubble, where time passes only when everybody waits.
+// runInBubble runs a test in synthetic time.
 func runInBubble(t *testing.T, test func(c *calls)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(&calls{T: t, Breaker: breaker.New(t.Name())}) })
 }
 
-// call makes a call that comes to an outcome, and demands that it is let through
-// or not.
+// call makes a call with an outcome, and checks whether it is allowed.
 func (c *calls) call(outcome error, allowed bool) {
 	c.Helper()
 	before := c.n
@@ -47,7 +46,7 @@ func (c *calls) call(outcome error, allowed bool) {
 	}
 }
 
-// open lets so many calls fail that the breaker opens.
+// open opens the breaker by failures.
 func (c *calls) open() {
 	c.Helper()
 	for range 5 {
@@ -56,8 +55,7 @@ func (c *calls) open() {
 	c.call(nil, false)
 }
 
-// pauses returns how long after another failure the next call is let through,
-// which fails.
+// pauses returns how long it takes until the next call, which fails, is allowed.
 func (c *calls) pauses() time.Duration {
 	begin, before := time.Now(), c.n
 	for c.n == before {
@@ -97,7 +95,7 @@ func TestOnlyAnUnavailableFaultIsAFailure(t *testing.T) {
 		}
 		c.call(nil, false)
 	})
-	// One who leaves does not hide that all others fail.
+	// A cancelled call does not reset the count of failures.
 	runInBubble(t, func(c *calls) {
 		for range 5 {
 			c.call(fmt.Errorf("read: %w", context.Canceled), true)
@@ -119,7 +117,7 @@ func TestPausesGrow(t *testing.T) {
 		}
 		<-time.After(time.Second)
 		c.call(nil, true)
-		// All is as it was at first.
+		// The state is as it was at first.
 		c.open()
 		if got := c.pauses(); got > 51*time.Millisecond {
 			t.Errorf("the first pause of another time is %s; want 50ms at most", got)
@@ -141,7 +139,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		synctest.Wait()
 		<-time.After(999 * time.Millisecond)
 		c.call(nil, false)
-		// One that hangs keeps nobody from seeing that all is well.
+		// A probe that hangs does not prevent the next one.
 		<-time.After(time.Millisecond)
 		go try()
 		synctest.Wait()
@@ -165,7 +163,7 @@ func TestEarlierCallsDoNotLengthenPause(t *testing.T) {
 				done <- struct{}{}
 			}()
 		}
-		synctest.Wait() // until all are under way
+		synctest.Wait() // until all are in flight
 		for range 60 {
 			fails <- errAway
 			<-done
@@ -181,15 +179,15 @@ func TestReset(t *testing.T) {
 	runInBubble(t, func(c *calls) {
 		c.open()
 		c.Reset()
-		for range 4 { // the failures of before do not count
+		for range 4 { // earlier failures do not count
 			c.call(errAway, true)
 		}
 		c.call(nil, true)
 	})
 }
 
-// TestRejectAllocations keeps a breaker from doing more than it must while it is
-// open: what it costs then is paid for every request.
+// TestRejectAllocations bounds the cost of a rejected call: while the breaker is open, every
+// request pays it.
 func TestRejectAllocations(t *testing.T) {
 	b := breaker.New(t.Name())
 	if allocs := testing.AllocsPerRun(1000, func() {
