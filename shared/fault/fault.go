@@ -1,5 +1,5 @@
-// Package fault says what went wrong in kinds that a caller can act on: a kind
-// for machines, a sentence for people, and a cause for the log.
+// Package fault classifies errors into kinds that a caller can act on. A fault has a kind for
+// programs, a sentence for people, and a cause for the log.
 package fault
 
 import (
@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Kind is what a caller can do about a failure. Every kind has one HTTP status
-// and one code in the body of the answer; package serve holds that table.
+// Kind is the class of a fault. Every kind has one HTTP status and one code in the response's
+// body; package httpserver has that table.
 type Kind uint8
 
 // The kinds of fault.
 const (
-	Internal           Kind = iota // ours to mend; the caller learns nothing more
-	Refused                        // a rule of the service says no
+	Internal           Kind = iota // a failure of the service; the caller learns nothing more
+	Refused                        // a rule of the service forbids it
 	Duplicate                      // it exists already
-	NotFound                       // there is no such thing
-	Invalid                        // the input is readable, but wrong
-	Malformed                      // the body cannot be read at all
+	NotFound                       // it does not exist
+	Invalid                        // the input is well-formed, but wrong
+	Malformed                      // the body cannot be parsed
 	TooLarge                       // the body is larger than allowed
 	HeaderTooLarge                 // the header block is larger than allowed
-	UnsupportedMedia               // the body is in no format that is read here
-	PreconditionFailed             // it is not in the state that the client makes a condition
+	UnsupportedMedia               // the body has an unsupported format
+	PreconditionFailed             // a condition of the request is not met
 	MethodNotAllowed               // the path exists, but not for this method
 	Unauthenticated                // not signed in
 	Forbidden                      // signed in, but not allowed
@@ -42,19 +42,18 @@ var names = [...]string{
 // String returns the kind's name in metrics and logs.
 func (k Kind) String() string { return names[k] }
 
-// Error is a fault: what the caller is told, and what only the log is.
+// Error is a fault: what the caller gets, and what only the log gets.
 type Error struct {
 	Kind    Kind
 	Message string // a sentence for people
 
 	// Fields says what is wrong with which field of the input.
 	Fields map[string][]string
-	// Data goes into the answer beside the message: the thing that a Duplicate
-	// collides with.
+	// Data is added to the response's body, such as the existing thing of a Duplicate.
 	Data any
-	// RetryAfter is how long to wait before trying again, if that helps.
+	// RetryAfter is when to try again, if that helps.
 	RetryAfter time.Duration
-	// Cause is for the log and never leaves the program.
+	// Cause is for the log and is never sent.
 	Cause error
 }
 
@@ -79,7 +78,7 @@ func NewUnavailable(dependency string, cause error) *Error {
 	}
 }
 
-// Error returns the sentence and, for the log, the cause.
+// Error returns the message and, for the log, the cause.
 func (e *Error) Error() string {
 	if e.Cause != nil {
 		return e.Message + " (" + e.Cause.Error() + ")"
@@ -90,8 +89,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Of returns the fault in err's chain. An error that nobody classified is an
-// Internal fault whose cause is err.
+// Of returns the fault in err's chain. Any other error becomes the cause of an Internal
+// fault.
 func Of(err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
