@@ -22,12 +22,12 @@ var (
 	droppedByCollector = spansDropped.WithLabelValues("collector")
 )
 
-// maxQueued is how many spans wait to be sent, or are on their way. The library sends
-// up to 512 at once, after at most five seconds.
+// maxQueued is the most spans that are queued or being sent. The library sends up to 512 at
+// once, after at most five seconds.
 const maxQueued = 2048
 
-// queue is the library's queue, but counts what it drops, which that keeps to itself.
-// Nobody waits for it: a span that it has no room for is lost.
+// queue is the library's batch processor with a count of dropped spans, which the library
+// does not expose. It never blocks: a span beyond its capacity is dropped.
 type queue struct {
 	sdk.SpanProcessor
 	queued *atomic.Int64
@@ -39,7 +39,7 @@ func newQueue(exporter sdk.SpanExporter, log *slog.Logger) *queue {
 	return &queue{SpanProcessor: sdk.NewBatchSpanProcessor(s, sdk.WithMaxQueueSize(maxQueued)), queued: &s.queued}
 }
 
-// OnEnd takes a span that has ended.
+// OnEnd queues a span that has ended.
 func (q *queue) OnEnd(span sdk.ReadOnlySpan) {
 	if q.queued.Add(1) > maxQueued {
 		q.queued.Add(-1)
@@ -49,15 +49,16 @@ func (q *queue) OnEnd(span sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(span)
 }
 
-// countingExporter is an exporter that counts what it sends.
+// countingExporter counts the spans that it exports.
 type countingExporter struct {
 	sdk.SpanExporter
 	queued   atomic.Int64
 	log      *slog.Logger
-	errorLog *ratelimit.Limiter[struct{}] // about a collector that does not take spans
+	errorLog *ratelimit.Limiter[struct{}] // bounds the log lines about failed exports
 }
 
-// ExportSpans sends spans. Its error is told here, as the library would not use our log.
+// ExportSpans exports spans. It logs the error itself, since the library would use another
+// logger.
 func (s *countingExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	err := s.SpanExporter.ExportSpans(ctx, spans)
 	s.queued.Add(-int64(len(spans)))

@@ -1,9 +1,9 @@
-// Package tracing tells an OpenTelemetry collector where the time of some requests
-// went, in all programs that they passed.
+// Package tracing sends spans of some requests to an OpenTelemetry collector. Traces span all
+// programs that a request passes.
 //
-// A request is a span, and its stages are spans within: Start begins one of whatever
-// its context is a part of. So only whoever answers requests needs a Tracer, and what
-// is done for a request that is not traced costs hardly more than a look into its context.
+// A request is a span, and its stages are child spans: Start starts a child of the span in
+// the context. So only servers need a Tracer, and an untraced request costs little more than
+// a look into its context.
 package tracing
 
 import (
@@ -26,33 +26,32 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
-// Config says what is traced, and who is told.
+// Config configures tracing.
 type Config struct {
 	URL    string  `env:"URL" example:"http://127.0.0.1:4318" help:"OpenTelemetry collector that traces are sent to with OTLP, as in http://127.0.0.1:4318; empty: nothing is traced. The OTEL_ variables that OpenTelemetry defines say the rest: headers, certificates, attributes"`
 	Sample float64 `env:"SAMPLE" envDefault:"0.01" help:"share of requests that are traced, from 0 to 1, where no trusted proxy has decided that; what an edge answers out of memory before its server sees it is only traced if such a proxy wants it"`
 }
 
-// scope names what makes the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/veneer-skins/veneer"
 
-// flushTimeout bounds how long a program that ends waits for the collector.
+// flushTimeout bounds the flush at the end of a program.
 const flushTimeout = 3 * time.Second
 
-// Tracer begins the spans of requests. A nil one traces nothing.
+// Tracer starts the spans of requests. A nil one traces nothing.
 type Tracer struct {
 	provider *sdk.TracerProvider
-	tracer   trace.Tracer // of provider, which locks to find it
+	tracer   trace.Tracer // cached, as a look-up in provider takes a lock
 	follows  bool
 }
 
-// New returns the tracer of a program, nil if there is no collector. It reaches
-// nothing yet.
+// New returns the tracer of a program, nil if no collector is set. It does not connect yet.
 func New(ctx context.Context, program string, cfg Config, log *slog.Logger) (*Tracer, error) {
 	if ok := 0 <= cfg.Sample && cfg.Sample <= 1; !ok {
 		return nil, fmt.Errorf("SAMPLE is %v, but must be from 0 to 1", cfg.Sample)
 	}
 	if cfg.URL == "" {
-		return nil, nil //nolint:nilnil // a nil Tracer is one
+		return nil, nil //nolint:nilnil // a nil Tracer traces nothing
 	}
 	target, ok := config.ParseURL(cfg.URL)
 	if !ok || target.RawQuery != "" || target.User != nil {
@@ -76,17 +75,17 @@ func New(ctx context.Context, program string, cfg Config, log *slog.Logger) (*Tr
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope)}, nil
 }
 
-// Close sends what is still to be sent, if the collector takes it soon.
+// Close sends the queued spans, for at most flushTimeout.
 func (t *Tracer) Close() {
 	if t == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // whoever ends can do no more about it
+	_ = t.provider.Shutdown(ctx) // the program ends anyway
 }
 
-// Provider returns what libraries make spans with, nil if nothing is traced.
+// Provider returns the provider for instrumented libraries, nil if nothing is traced.
 func (t *Tracer) Provider() trace.TracerProvider {
 	if t == nil {
 		return nil
@@ -94,7 +93,7 @@ func (t *Tracer) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Follower returns a tracer that begins no traces, and follows those of whoever asks.
+// Follower returns a tracer that starts no traces, but continues those of its clients.
 func (t *Tracer) Follower() *Tracer {
 	if t == nil {
 		return nil
@@ -105,15 +104,15 @@ func (t *Tracer) Follower() *Tracer {
 // Follows reports whether the tracer is a Follower.
 func (t *Tracer) Follows() bool { return t.follows }
 
-// propagator is how a request tells the next program of which trace it is a part.
+// propagator carries the trace context between programs.
 var propagator propagation.TraceContext
 
-// HeaderNames returns the names of the headers that do.
+// HeaderNames returns the names of the headers with the trace context.
 func HeaderNames() []string { return propagator.Fields() }
 
-// StartRequest begins the span of a request that has arrived at a time: as a part of the trace
-// that its header names, if that is given, and chosen as there. The span is nil if the
-// tracer only follows and there is nothing to follow.
+// StartRequest starts the span of a request that arrived at a time: as a child of the span in
+// header, unless that is nil, and sampled like it. The span is nil if the tracer is a
+// Follower and the client does not trace the request.
 func (t *Tracer) StartRequest(header propagation.TextMapCarrier, at time.Time) trace.Span {
 	ctx := context.Background()
 	if header != nil {
@@ -126,14 +125,13 @@ func (t *Tracer) StartRequest(header propagation.TextMapCarrier, at time.Time) t
 	return span
 }
 
-// Inject writes into the header of a request of which trace it is a part, if any.
+// Inject writes the trace context of ctx, if any, into the header of a request.
 func Inject(ctx context.Context, header propagation.TextMapCarrier) { propagator.Inject(ctx, header) }
 
-// Start begins a stage of whatever the context is a part of, if that is traced. It must
-// be ended.
+// Start starts a child of the span in ctx, if that is sampled. It must be ended.
 func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
-	// Not IsRecording: a stage may outlive who asked for it.
+	// Not IsRecording: a stage may outlive the span of its caller.
 	if !parent.SpanContext().IsSampled() {
 		return ctx, noopSpan
 	}
@@ -143,8 +141,8 @@ func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (
 // noopSpan is the span of what is not traced.
 var noopSpan trace.Span = noop.Span{}
 
-// StartLinked begins a stage that is done once for many: of the first of them that is
-// traced, with links to the others.
+// StartLinked starts a span for work that is shared by several spans: as a child of the first
+// sampled one, with links to the others.
 func StartLinked(ctx context.Context, name string, spans iter.Seq[trace.Span], options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	var first trace.Span
 	for span := range spans {
@@ -162,13 +160,13 @@ func StartLinked(ctx context.Context, name string, spans iter.Seq[trace.Span], o
 	return Start(trace.ContextWithSpan(ctx, first), name, options...)
 }
 
-// Record tells of a stage that is over.
+// Record records a span that has ended already.
 func Record(ctx context.Context, name string, start, end time.Time) {
 	_, span := Start(ctx, name, trace.WithTimestamp(start))
 	span.End(trace.WithTimestamp(end))
 }
 
-// End ends a stage that came to nothing if there is an error.
+// End ends a span, with the error if there is one.
 func End(span trace.Span, err *error) {
 	if *err != nil && span.IsRecording() {
 		SetError(span, *err)
@@ -176,28 +174,28 @@ func End(span trace.Span, err *error) {
 	span.End()
 }
 
-// SetError says that what a span is about failed.
+// SetError sets the status of a span to an error.
 func SetError(span trace.Span, err error) { span.SetStatus(codes.Error, ValidText(err.Error())) }
 
-// maxText bounds what a client can put into a trace.
+// maxText bounds the texts of a client in a trace.
 const maxText = 1024
 
-// ValidText returns a text as it can be told: a collector takes a batch with all texts of
-// UTF-8 or not at all.
+// ValidText returns a text that is safe to export: a collector rejects a whole batch for one
+// text that is not UTF-8.
 func ValidText(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD")
 }
 
-// requestIDKey is the key of the name of the request that a context belongs to.
+// requestIDKey is the context key of the request id.
 type requestIDKey struct{}
 
-// WithRequestID returns a context that knows the id of the request it belongs to, which
-// names it in the logs of all programs.
+// WithRequestID returns a context with the id of its request, which names it in the logs of
+// all programs.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-// RequestID returns that id, empty if none is known.
+// RequestID returns the id of the context's request, empty if it has none.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id

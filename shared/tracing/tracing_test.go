@@ -49,7 +49,7 @@ func TestSpanParents(t *testing.T) {
 	_, together := tracing.StartLinked(t.Context(), "together", slices.Values(all))
 	together.End()
 	root.End()
-	// A stage may be over later than what it is a part of.
+	// A span may end after its parent.
 	_, late := tracing.Start(ctx, "late")
 	late.End()
 	tracer.Close()
@@ -79,7 +79,7 @@ func TestSpanParents(t *testing.T) {
 	}
 }
 
-// What is not traced costs no span, and does not end that of which it would be a part.
+// Without a trace there are no spans, and the context is unchanged.
 func TestNoCollector(t *testing.T) {
 	t.Parallel()
 	tracer, err := tracing.New(t.Context(), "test", tracing.Config{Sample: 1}, silent())
@@ -115,7 +115,7 @@ func TestFollower(t *testing.T) {
 		if got := span != nil && span.IsRecording(); got != want || want && span.SpanContext().TraceID().String() != id {
 			t.Errorf("%q is followed with %v", traceparent, span)
 		}
-		// Whoever does not trace says so, or the next one would choose anew.
+		// The sampling decision is passed on, or the next program would make its own.
 		header := propagation.HeaderCarrier{}
 		if by == tracer {
 			tracing.Inject(trace.ContextWithSpan(t.Context(), span), header)
@@ -157,9 +157,8 @@ func counterValue(t *testing.T, series string) int {
 	return int(metricstest.Value(t, metricstest.Text(t, prometheus.DefaultGatherer), series))
 }
 
-// A collector that does not take what is sent costs what it does not take, which is
-// counted and told, and nothing else: no request waits for it, nor does the end of a
-// program for long.
+// Spans that a collector does not accept are counted, logged and dropped. Requests never wait
+// for the collector, and the end of a program only briefly.
 func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counters of the process
 	const overflow, unsent, sent = `veneer_spans_dropped_total{reason="queue"}`, `veneer_spans_dropped_total{reason="collector"}`, "veneer_spans_sent_total"
 
@@ -183,7 +182,7 @@ func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counte
 	t.Run("is there", func(t *testing.T) {
 		collector := tracingtest.Start(t)
 		tracer, before := open(t, collector.URL, silent()), counterValue(t, sent)
-		const spans = 3000 // more than wait at once, but none of them has to
+		const spans = 3000 // more than the queue holds, but flushed in between
 		for i := range spans {
 			tracer.StartRequest(nil, time.Now()).End()
 			if i%1000 == 999 {
@@ -198,7 +197,7 @@ func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counte
 		}
 	})
 
-	// The last, as what it leaves behind is counted later.
+	// Run last, as its leftovers are counted later.
 	t.Run("hangs", func(t *testing.T) {
 		release := make(chan struct{})
 		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -219,7 +218,7 @@ func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counte
 	})
 }
 
-// flush has all sent that waits.
+// flush exports all queued spans.
 func flush(ctx context.Context, tracer *tracing.Tracer) error {
 	provider, ok := tracer.Provider().(interface{ ForceFlush(context.Context) error })
 	if !ok {

@@ -17,27 +17,27 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span as it was sent.
+// Span is a span as it was exported.
 type Span struct {
 	Program           string // its service.name
 	Name              string
-	Trace, ID, Parent string   // in hexadecimal digits; Parent is empty where a trace begins
-	Links             []string // the IDs
+	Trace, ID, Parent string   // in hexadecimal; Parent is empty for the root of a trace
+	Links             []string // their span IDs
 	Error             string
 	Attributes        map[string]string
 	Began, Ended      time.Time
 }
 
-// Collector takes what is sent to it with OTLP over HTTP.
+// Collector receives spans with OTLP over HTTP.
 type Collector struct {
 	URL string
 
 	mu      sync.Mutex
 	spans   []Span
-	changed chan struct{} // closed, and replaced, with every request
+	changed chan struct{} // closed and replaced at every request
 }
 
-// Start starts a collector that ends with the test.
+// Start starts a collector that stops after the test.
 func Start(tb testing.TB) *Collector {
 	tb.Helper()
 	c := &Collector{changed: make(chan struct{})}
@@ -82,7 +82,7 @@ func (c *Collector) add(sent *collector.ExportTraceServiceRequest) {
 	c.changed = make(chan struct{})
 }
 
-// attributeTexts returns attributes as texts.
+// attributeTexts returns the values of attributes as strings.
 func attributeTexts(attributes []*common.KeyValue) map[string]string {
 	all := map[string]string{}
 	for _, a := range attributes {
@@ -100,14 +100,14 @@ func attributeTexts(attributes []*common.KeyValue) map[string]string {
 	return all
 }
 
-// Spans returns what has been sent so far.
+// Spans returns all spans received so far.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
 }
 
-// Await waits until spans are there that a test wants, and returns all.
+// Await waits until the spans satisfy wanted, and returns all.
 func (c *Collector) Await(tb testing.TB, wanted func([]Span) bool) []Span {
 	tb.Helper()
 	deadline := time.After(30 * time.Second)
