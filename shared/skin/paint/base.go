@@ -2,12 +2,11 @@ package paint
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// figureColours is what a figure is painted in before it gets a face and whatever else
-// makes it itself.
+// figureColours are the colours of a figure's base layer.
 type figureColours struct {
 	skin, hair     rgba
 	shirt, belt    rgba
-	sleeve         int // how many rows of the arms are shirt
+	sleeve         int // number of rows of the arms in the shirt's colour
 	hand           rgba
 	trousers, boot rgba
 }
@@ -20,7 +19,7 @@ var (
 	pants   = []skin.Part{skin.RightPants, skin.LeftPants}
 )
 
-// paintBase paints every face of every part that lies under the overlays.
+// paintBase paints every face of the base layer.
 func (c canvas) paintBase(o figureColours) {
 	c.wrap(skin.Head, 0, 8, o.skin)
 	c.wrap(skin.Head, 0, 4, o.hair)
@@ -43,7 +42,7 @@ func (c canvas) paintBase(o figureColours) {
 	c.wrapPair(legs, 9, 12, o.boot)
 }
 
-// wrapPair wraps the same band round both parts of a pair.
+// wrapPair paints the same band around both parts of a pair.
 func (c canvas) wrapPair(pair []skin.Part, from, to int, colour rgba) {
 	for _, part := range pair {
 		c.wrap(part, from, to, colour)

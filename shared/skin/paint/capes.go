@@ -18,7 +18,7 @@ func newCape(outside, lining rgba) canvas {
 	return c
 }
 
-// paintCape paints a cape all over, with another colour on its inner face.
+// paintCape paints a whole cape, with another colour on its inner face.
 func (c canvas) paintCape(outside, lining rgba) {
 	box := skin.CapeFaces()
 	for _, face := range []skin.Rect{box.Front, box.Left, box.Right, box.Top, box.Bottom} {
@@ -27,7 +27,7 @@ func (c canvas) paintCape(outside, lining rgba) {
 	c.fill(box.Back, lining)
 }
 
-// Sunrise returns a cape of the sun coming up over the sea.
+// Sunrise returns a cape with a sunrise over the sea.
 func Sunrise() skin.Sheet {
 	c := newCape(0xe4684fff, 0x7a2f3fff)
 	c.draw(skin.CapeFaces().Front, palette{
@@ -54,7 +54,7 @@ func Sunrise() skin.Sheet {
 	return c.Sheet
 }
 
-// Evergreen returns a cape with a fir tree and a hem of gold.
+// Evergreen returns a cape with a fir tree and a golden hem.
 func Evergreen() skin.Sheet {
 	c := newCape(0x2f6b4fff, 0x1f4636ff)
 	c.draw(skin.CapeFaces().Front, palette{'g': 0xe8c766ff, 'l': 0x8fce84ff, 'd': 0x5fa765ff, 't': 0x7b5636ff},
@@ -102,8 +102,8 @@ func NightSky() skin.Sheet {
 	return c.Sheet
 }
 
-// Wings returns a sheet of 64 × 32 texels of which only the elytra is painted: wings of
-// copper feathers, dark within.
+// Wings returns a sheet of 64 × 32 texels with the elytra only: wings of copper feathers,
+// dark inside.
 func Wings() skin.Sheet {
 	c := newCanvas(skin.Cape, 64, 32)
 	outside := palette{'g': 0xf0c860ff, 'd': 0x5a2a24ff, 'm': 0xa8503aff, 'l': 0xe08a54ff}

@@ -1,9 +1,9 @@
 package paint
 
-// rgba is a colour: red, green, blue and alpha, the highest byte first.
+// rgba is a colour: red, green, blue and alpha, in big-endian order.
 type rgba uint32
 
-// lighten returns the ink made lighter, or darker, by so many percent.
+// lighten returns the colour lightened, or darkened, by a percentage.
 func (c rgba) lighten(percent int) rgba {
 	lit := c & 0xff
 	for shift := 8; shift < 32; shift += 8 {
@@ -13,8 +13,8 @@ func (c rgba) lighten(percent int) rgba {
 	return lit
 }
 
-// shift returns the ink with so much more red, green and blue, or less. Nothing
-// moves in a transparent ink.
+// shift adds to red, green and blue, and clamps them. A transparent colour is returned
+// unchanged.
 func (c rgba) shift(red, green, blue int) rgba {
 	alpha := c & 0xff
 	if alpha == 0 {

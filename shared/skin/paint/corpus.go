@@ -6,11 +6,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Corpus returns fifty skins to measure with, always the same: the company that
-// Skins returns, and strangers in its likeness, shaded in all the ways in which
-// players shade theirs: with a narrow or a wide grain, dithered by hand, smooth,
-// in few colours, fine on HD sheets. Three are nothing but noise, which is the
-// worst that anybody can upload.
+// Corpus returns fifty skins for benchmarks, always the same: those of Skins, and random ones
+// shaded in all the ways in which players shade theirs: with narrow or wide grain, dithered
+// by hand, smooth, in few colours, detailed on HD sheets. Three are pure noise, the worst
+// case of an upload.
 func Corpus() []NamedSheet {
 	corpus := Skins()
 	add := func(style string, count, width, height int, shade func(seed uint64) shader) {
@@ -48,8 +47,8 @@ func Corpus() []NamedSheet {
 	)
 }
 
-// CorpusCapes returns eight capes to measure with, always the same: those that
-// Capes returns, and others shaded in the ways of Corpus.
+// CorpusCapes returns eight capes for benchmarks, always the same: those of Capes, and others
+// shaded in the ways of Corpus.
 func CorpusCapes() []NamedSheet {
 	capes := Capes()
 	add := func(name string, width int, shade shader) {

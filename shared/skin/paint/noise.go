@@ -2,23 +2,21 @@ package paint
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// Marker returns an opaque sheet of which every texel has a colour of its own, so
-// that a picture tells which texel each of its pixels came from. It has room for
-// 2²⁴ texels.
+// Marker returns an opaque sheet with a unique colour in every texel, so that each pixel of a
+// picture can be traced to its texel. It supports up to 2²⁴ texels.
 func Marker(width, height int) skin.Sheet {
 	sheet := skin.NewSheet(width, height)
 	for i := range width * height {
-		// An odd factor permutes the numbers of 24 bits, and this one puts
-		// neighbours far apart.
+		// An odd factor permutes the numbers of 24 bits, and this one puts neighbours far
+		// apart.
 		colour := uint32(i) * 0x9e3779
 		copy(sheet.Pix[4*i:], []byte{byte(colour >> 16), byte(colour >> 8), byte(colour), 255})
 	}
 	return sheet
 }
 
-// Noise returns a sheet of random texels: a third of them transparent, with a
-// colour under their alpha 0, a third opaque and a third between. The same seed
-// always gives the same sheet.
+// Noise returns a sheet of random texels: a third of them transparent, with a colour under
+// alpha 0, a third opaque and a third in between. The same seed always gives the same sheet.
 func Noise(seed uint64, width, height int) skin.Sheet {
 	sheet := skin.NewSheet(width, height)
 	for i := range width * height {
@@ -35,8 +33,7 @@ func Noise(seed uint64, width, height int) skin.Sheet {
 	return sheet
 }
 
-// mix64 spreads the bits of a number, so that neighbouring numbers have nothing in
-// common.
+// mix64 hashes a number (the finalizer of SplitMix64).
 func mix64(bits uint64) uint64 {
 	bits = (bits ^ bits>>30) * 0xbf58476d1ce4e5b9
 	bits = (bits ^ bits>>27) * 0x94d049bb133111eb

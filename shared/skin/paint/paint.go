@@ -1,6 +1,6 @@
-// Package paint draws textures of our own, so that demonstrations, default
-// avatars, tests and benchmarks need nobody else's artwork. The same call always
-// draws the same sheet.
+// Package paint draws original textures for demonstrations, default avatars, tests and
+// benchmarks, so that no third-party artwork is needed. The same call always draws the same
+// sheet.
 package paint
 
 import (
@@ -9,15 +9,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// NamedSheet is a painted texture and what it shows.
+// NamedSheet is a texture with the name of its subject.
 type NamedSheet struct {
 	Name  string
 	Type  skin.Type
 	Sheet skin.Sheet
 }
 
-// Skins returns the whole company: classic and slim ones, a legacy sheet among
-// them and an HD one.
+// Skins returns all skins: classic and slim ones, among them a legacy sheet and an HD one.
 func Skins() []NamedSheet {
 	return []NamedSheet{
 		{Name: "Explorer", Type: skin.Classic, Sheet: Explorer()},
@@ -35,25 +34,24 @@ func Skins() []NamedSheet {
 	}
 }
 
-// palette names the colours of a drawing by the letters it is written in.
+// palette maps the letters of a drawing to colours.
 type palette map[byte]rgba
 
-// canvas is a sheet of a player model under the brush. What a legacy sheet has no
-// room for is left out by itself.
+// canvas is a sheet that is being painted. Texels beyond the height of a legacy sheet are
+// ignored.
 type canvas struct {
 	skin.Sheet
 	model  skin.Type
 	shader shader
 }
 
-// newCanvas returns the canvas of a sheet of width × height texels, which is
-// filled with cloth.
+// newCanvas returns the canvas of a sheet of width × height texels that shades as fabric.
 func newCanvas(model skin.Type, width, height int) canvas {
 	return canvas{Sheet: skin.NewSheet(width, height), model: model, shader: fabric}
 }
 
-// wrap paints a band round a part, from one row of its sides to before another,
-// and with the first row its top, with the last its bottom.
+// wrap paints a band around a part, of the rows from to before to of its sides. The first row
+// includes the top, the last the bottom.
 func (c canvas) wrap(part skin.Part, from, to int, colour rgba) {
 	box := skin.Faces(part, c.model)
 	for _, side := range []skin.Rect{box.Right, box.Front, box.Left, box.Back} {
@@ -67,7 +65,7 @@ func (c canvas) wrap(part skin.Part, from, to int, colour rgba) {
 	}
 }
 
-// fill paints a rectangle in one colour, shaded as the canvas weaves it.
+// fill paints a rectangle in one colour with the canvas's shader.
 func (c canvas) fill(area skin.Rect, colour rgba) {
 	area = area.Scaled(c.Scale())
 	for y := range area.H {
@@ -77,9 +75,9 @@ func (c canvas) fill(area skin.Rect, colour rgba) {
 	}
 }
 
-// draw paints a drawing on a face: one string a row, one letter a texel. A space
-// leaves what is there, and a dot makes it transparent. The drawing is as wide as
-// the face, so that it may be finer on an HD sheet, and need not be as high.
+// draw paints a drawing on a face: one string a row, one letter a texel. A space keeps the
+// texel, and a dot makes it transparent. A drawing spans the width of the face, so that it
+// may be finer on an HD sheet, but not necessarily its height.
 func (c canvas) draw(face skin.Rect, colours palette, drawing ...string) {
 	face = face.Scaled(c.Scale())
 	size := face.W / len(drawing[0])
@@ -102,15 +100,15 @@ func (c canvas) back(part skin.Part, colours palette, drawing ...string) {
 	c.draw(skin.Faces(part, c.model).Back, colours, drawing...)
 }
 
-// sides draws on the right of a part and its mirror image on the left, so that
-// the last letter of a row lies next to the front.
+// sides draws on the right of a part and the mirror image on its left, so that the last
+// letter of a row is next to the front.
 func (c canvas) sides(part skin.Part, colours palette, drawing ...string) {
 	box := skin.Faces(part, c.model)
 	c.draw(box.Right, colours, drawing...)
 	c.draw(box.Left, colours, mirrored(drawing)...)
 }
 
-// mirrored returns a drawing with left and right exchanged.
+// mirrored returns a drawing mirrored horizontally.
 func mirrored(drawing []string) []string {
 	rows := make([]string, len(drawing))
 	for i, row := range drawing {
@@ -121,7 +119,7 @@ func mirrored(drawing []string) []string {
 	return rows
 }
 
-// setTexel paints a texel.
+// setTexel sets the colour of a texel.
 func (c canvas) setTexel(x, y int, colour rgba) {
 	if y < c.Height {
 		copy(c.Pix[c.At(x, y):], []byte{byte(colour >> 24), byte(colour >> 16), byte(colour >> 8), byte(colour)})

@@ -15,8 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// Every painting is a texture that the service would take from anybody, and no
-// two are the same. The company is part of the corpus.
+// Every painting is a valid upload, and no two are the same.
 func TestPaintingsAreTextures(t *testing.T) {
 	t.Parallel()
 
@@ -42,7 +41,7 @@ func TestSkinsShowTheirModel(t *testing.T) {
 
 	for _, painting := range paint.Corpus() {
 		if isNoise(painting) {
-			continue // is painted for neither
+			continue // it has no model
 		}
 		if got := skin.DetectModel(painting.Sheet); got != painting.Type {
 			t.Errorf("%s is painted for %s, but detected as %s", painting.Name, painting.Type, got)
@@ -50,8 +49,7 @@ func TestSkinsShowTheirModel(t *testing.T) {
 	}
 }
 
-// The company has what a demonstration needs: both models, every form of sheet
-// and see-through texels.
+// The skins cover both models, every size of sheet, and translucent texels.
 func TestSkinsAreVaried(t *testing.T) {
 	t.Parallel()
 
@@ -80,8 +78,8 @@ func TestSkinsAreVaried(t *testing.T) {
 	}
 }
 
-// Every face under the overlays is painted, so that no view shows a hole that the
-// game would fill with black.
+// Every face of the base layer is opaque, so that no view shows a hole that the game would
+// fill with black.
 func TestFacesAreOpaque(t *testing.T) {
 	t.Parallel()
 
@@ -113,8 +111,7 @@ func TestFacesAreOpaque(t *testing.T) {
 	}
 }
 
-// The corpus is what measurements are made with: it has all that players wear, in
-// numbers that keep the rare from hiding the usual.
+// The corpus covers all that players use, with rare features in small numbers.
 func TestCorpusIsVaried(t *testing.T) {
 	t.Parallel()
 
@@ -165,7 +162,7 @@ func TestCorpusIsVaried(t *testing.T) {
 	}
 }
 
-// What is measured with the corpus can be compared only while it stays the same.
+// Measurements with the corpus are comparable only while it does not change.
 func TestCorpusIsStable(t *testing.T) {
 	t.Parallel()
 

@@ -2,7 +2,7 @@ package paint
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// What strangers are made of.
+// Colours of random skins.
 var (
 	skinTones    = []rgba{0xf6d3b3ff, 0xe8b48cff, 0xd09a6eff, 0xa8744dff, 0x7a4e33ff, 0x553526ff, 0x9fc48aff}
 	hairColours  = []rgba{0x2a1d16ff, 0x5b3a21ff, 0x8a5a2eff, 0xc99a4bff, 0xe6d3a0ff, 0xa63f25ff, 0xb8b8bcff, 0x5a6fd0ff, 0xe48ab4ff}
@@ -12,9 +12,8 @@ var (
 	}
 )
 
-// randomSkin returns a skin of somebody who has never been seen before, on a sheet
-// of width × height texels: who it is depends on the seed, how it is shaded on the
-// weave.
+// randomSkin returns a random figure on a sheet of width × height texels. The figure depends
+// on the seed, its shading on the shader.
 func randomSkin(seed uint64, model skin.Type, width, height int, shade shader) skin.Sheet {
 	r := rng(seed)
 	c := newCanvas(model, width, height)
@@ -74,8 +73,8 @@ func randomSkin(seed uint64, model skin.Type, width, height int, shade shader) s
 	return c.Sheet
 }
 
-// paintHair hangs hair over the head: of uneven length, short before the face, and
-// with gaps.
+// paintHair paints hair over the head: of uneven length, short in front of the face, and with
+// gaps.
 func (c canvas) paintHair(r *rng, hair rgba) {
 	box := skin.Faces(skin.Hat, c.model)
 	c.fill(box.Top, hair)
@@ -94,7 +93,7 @@ func (c canvas) paintHair(r *rng, hair rgba) {
 	}
 }
 
-// emblem paints a badge of chance whose left is the mirror image of its right.
+// emblem paints a random badge with left-right symmetry.
 func (c canvas) emblem(r *rng, area skin.Rect, colour rgba) {
 	for y := range area.H {
 		for x := range area.W / 2 {
@@ -108,7 +107,7 @@ func (c canvas) emblem(r *rng, area skin.Rect, colour rgba) {
 	}
 }
 
-// rng decides what nobody else does. The same dice always fall the same way.
+// rng is a deterministic random number generator.
 type rng uint64
 
 // intN returns a number below n.
@@ -117,7 +116,7 @@ func (r *rng) intN(n int) int {
 	return int(uint64(*r) % uint64(n))
 }
 
-// pickColour returns one of the inks, a little lighter or darker.
+// pickColour returns one of the colours, a little lighter or darker.
 func (r *rng) pickColour(from []rgba) rgba { return from[r.intN(len(from))].lighten(r.intN(17) - 8) }
 
 // pickFace returns one of several faces.

@@ -2,9 +2,8 @@ package paint
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// shader is how painters shade a surface: it gives the colour of the texel x, y of
-// a rectangle of the sheet that is filled with one ink. A transparent ink stays
-// transparent.
+// shader returns the colour of the texel x, y in a rectangle that is filled with one colour.
+// A transparent colour stays transparent.
 type shader func(colour rgba, face skin.Rect, x, y int) rgba
 
 // fabric has a grain, and is darker at its sides and its hem.
@@ -19,17 +18,17 @@ func fabric(colour rgba, face skin.Rect, x, y int) rgba {
 	return colour.lighten(light)
 }
 
-// solid is one colour all over.
+// solid does not shade.
 func solid(colour rgba, _ skin.Rect, _, _ int) rgba { return colour }
 
-// smooth runs from light to dark, downwards and towards the sides.
+// smooth is a gradient from light to dark, downwards and towards the sides.
 func smooth(colour rgba, face skin.Rect, x, y int) rgba {
 	aside := 2*x - (face.W - 1)
 	light := 20 - 40*y/face.H - 24*aside*aside/(face.W*face.W)
 	return colour.shift(light, light, light)
 }
 
-// grain makes every texel lighter or darker by chance, by at most reach of 255.
+// grain makes every texel lighter or darker at random, by at most reach of 255.
 func grain(seed uint64, reach int) shader {
 	return func(colour rgba, face skin.Rect, x, y int) rgba {
 		light := hashN(seed, face.X+x, face.Y+y, 2*reach+1) - reach
@@ -37,7 +36,7 @@ func grain(seed uint64, reach int) shader {
 	}
 }
 
-// speckle is grain of which red, green and blue know nothing of each other.
+// speckle is grain with independent red, green and blue.
 func speckle(seed uint64, reach int) shader {
 	return func(colour rgba, face skin.Rect, x, y int) rgba {
 		by := func(channel uint64) int { return hashN(seed+channel, face.X+x, face.Y+y, 2*reach+1) - reach }
@@ -45,8 +44,7 @@ func speckle(seed uint64, reach int) shader {
 	}
 }
 
-// dither runs from light to dark in a few shades, step of 255 apart, which mix
-// where they meet.
+// dither is a gradient of a few shades, step of 255 apart, which are mixed where they meet.
 func dither(seed uint64, shades, step int) shader {
 	return func(colour rgba, face skin.Rect, x, y int) rgba {
 		quarters := 4*(shades-1)*y/face.H + hashN(seed, face.X+x, face.Y+y, 4)
@@ -55,8 +53,7 @@ func dither(seed uint64, shades, step int) shader {
 	}
 }
 
-// enlarged is a weave of classic texels with a finer one over it, on a sheet of
-// scale k.
+// enlarged is a shader of classic texels under a finer one, on a sheet of scale k.
 func enlarged(k int, coarse, fine shader) shader {
 	return func(colour rgba, face skin.Rect, x, y int) rgba {
 		classic := skin.Rect{X: face.X / k, Y: face.Y / k, W: face.W / k, H: face.H / k}
@@ -64,7 +61,7 @@ func enlarged(k int, coarse, fine shader) shader {
 	}
 }
 
-// hashN returns a number below n, always the same for the same place.
+// hashN returns a number below n, always the same for the same arguments.
 func hashN(seed uint64, x, y, n int) int {
 	return int(mix64(mix64(seed)^uint64(y)<<32^uint64(x)) % uint64(n))
 }

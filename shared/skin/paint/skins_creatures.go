@@ -2,8 +2,7 @@ package paint
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// Default returns the character that stands in where nobody has chosen one: a
-// doll of light wood, which is nobody in particular.
+// Default returns the default skin of players without one: a doll of light wood.
 func Default() skin.Sheet {
 	const wood, joint = 0xdbb484ff, 0xad8154ff
 	colours := palette{'g': 0xc99e6bff, 'd': joint, 'e': 0x4a3423ff, 'h': 0xf3dfbdff, 'p': 0xdd9c74ff}
@@ -52,7 +51,7 @@ func Default() skin.Sheet {
 	return c.Sheet
 }
 
-// Robot returns an HD sheet, 128 texels wide: its face is a screen.
+// Robot returns an HD sheet, 128 texels wide, with a screen for a face.
 func Robot() skin.Sheet {
 	const steel, dark, cyan, amber = 0xa9b8c6ff, 0x4c5965ff, 0x6ff2ffff, 0xf2a93bff
 	colours := palette{
@@ -249,7 +248,7 @@ func Fox() skin.Sheet {
 	return c.Sheet
 }
 
-// Frog returns a slim sheet: somebody in a hoodie with the eyes of a frog.
+// Frog returns a slim sheet: a hoodie with the eyes of a frog.
 func Frog() skin.Sheet {
 	const tone, hair, green, shade, cream = 0xf0c09aff, 0x53372aff, 0x74b84bff, 0x569637ff, 0xf3edcfff
 	colours := palette{
