@@ -1,20 +1,18 @@
 package skin
 
-// Rect is a rectangle of texels: its top left corner and its extent.
+// Rect is a rectangle of texels: its top left corner and its size.
 type Rect struct{ X, Y, W, H int }
 
-// Scaled returns the rectangle on a sheet that has k texels where the classic
-// one has one.
+// Scaled returns the rectangle on a sheet of scale k.
 func (r Rect) Scaled(k int) Rect { return Rect{X: r.X * k, Y: r.Y * k, W: r.W * k, H: r.H * k} }
 
-// Box says where the six faces of a box lie on a sheet. Right and left are the
-// player's own. Every side is stored as someone standing before it sees it; the
-// top as someone who looks down on it with the player's back up, and the bottom
-// in the same way, through the box: its first row lies at the back.
+// Box has the rectangles of the six faces of a box on a sheet. Right and left are the
+// player's own. Every side is stored as seen from outside, upright. The top is seen from
+// above with the player's back up. The bottom is seen in the same direction, through the box,
+// so that its first row is at the back.
 type Box struct{ Top, Bottom, Right, Front, Left, Back Rect }
 
-// Scaled returns the faces on a sheet that has k texels where the classic one
-// has one.
+// Scaled returns the faces on a sheet of scale k.
 func (b Box) Scaled(k int) Box {
 	return Box{
 		Top: b.Top.Scaled(k), Bottom: b.Bottom.Scaled(k),
@@ -22,8 +20,8 @@ func (b Box) Scaled(k int) Box {
 	}
 }
 
-// unfold lays out a box of w × h × d units, unfolded at x, y in the game's way:
-// top and bottom in the first row, right, front, left and back in the second.
+// unfold returns the layout of a box of w × h × d units at x, y in the game's order: top and
+// bottom in the first row, right, front, left and back in the second.
 func unfold(x, y, w, h, d int) Box {
 	return Box{
 		Top:    Rect{X: x + d, Y: y, W: w, H: d},
@@ -38,7 +36,7 @@ func unfold(x, y, w, h, d int) Box {
 // Part is a box of the player model. Right and left are the player's own.
 type Part uint8
 
-// The parts of the player model: six limbs, each with the layer worn over it.
+// The parts of the player model: six limbs, each with the layer over it.
 const (
 	Head Part = iota
 	Hat
@@ -54,8 +52,8 @@ const (
 	LeftPants
 )
 
-// Faces returns where the faces of a part lie on a classic 64 × 64 sheet. Only
-// the arms and sleeves depend on the model: Alex's are three units wide.
+// Faces returns the faces of a part on a classic 64 × 64 sheet. Only arms and sleeves depend
+// on the model: those of Slim are three units wide.
 func Faces(part Part, model Type) Box {
 	arm := 4
 	if model == Slim {
@@ -91,12 +89,11 @@ func Faces(part Part, model Type) Box {
 	}
 }
 
-// CapeFaces returns where the faces of the cape lie on a 64 × 32 sheet. Front is
-// the outer face, which people see who walk behind the player, and Back the
-// inner one.
+// CapeFaces returns the faces of the cape on a 64 × 32 sheet. Front is the outer face, which
+// is visible from behind the player, and Back the inner one.
 func CapeFaces() Box { return unfold(0, 0, 10, 16, 1) }
 
-// ElytraFaces returns where the faces of the elytra's left wing lie on the sheet of a
-// cape; the right wing mirrors it. Back is the outer face, which is seen from behind the
-// player, and Front the inner one: the game turns a cape round, and no wing.
+// ElytraFaces returns the faces of the elytra's left wing on the sheet of a cape; the right
+// wing mirrors it. Back is the outer face, which is visible from behind the player, and Front
+// the inner one: the game turns a cape round, but not a wing.
 func ElytraFaces() Box { return unfold(22, 0, 10, 20, 2) }

@@ -8,8 +8,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// box reads a row of a table: the four numbers of top, bottom, right, front, left
-// and back.
+// box returns a Box from a row of a table: four numbers each for top, bottom, right, front,
+// left and back.
 func box(n ...int) skin.Box {
 	rect := func(i int) skin.Rect { return skin.Rect{X: n[i], Y: n[i+1], W: n[i+2], H: n[i+3]} }
 	return skin.Box{Top: rect(0), Bottom: rect(4), Right: rect(8), Front: rect(12), Left: rect(16), Back: rect(20)}

@@ -33,10 +33,10 @@ var (
 // each bottom and of each back.
 var wideOnly = []skin.Rect{{X: 50, Y: 16, W: 2, H: 4}, {X: 54, Y: 20, W: 2, H: 12}, {X: 42, Y: 48, W: 2, H: 4}, {X: 46, Y: 52, W: 2, H: 12}}
 
-// change changes a sheet that was painted for a model.
+// change modifies a sheet of a model.
 type change func(sheet skin.Sheet, model skin.Type)
 
-// facesOf returns where parts lie on a sheet.
+// facesOf returns the faces of parts.
 func facesOf(model skin.Type, parts ...skin.Part) (faces []skin.Rect) {
 	for _, part := range parts {
 		box := skin.Faces(part, model)
@@ -67,7 +67,7 @@ func sleeves(texel [4]byte) change {
 	}
 }
 
-// each changes every texel of some rectangles in classic units, or of the whole sheet.
+// each modifies every texel of some rectangles in classic units, or of the whole sheet.
 func each(to func(texel []byte), areas ...skin.Rect) change {
 	return func(sheet skin.Sheet, _ skin.Type) {
 		k := sheet.Scale()
@@ -85,14 +85,14 @@ func each(to func(texel []byte), areas ...skin.Rect) change {
 	}
 }
 
-// onParts changes every texel of parts.
+// onParts modifies every texel of parts.
 func onParts(to func(texel []byte), parts ...skin.Part) change {
 	return func(sheet skin.Sheet, model skin.Type) {
 		each(to, facesOf(model, parts...)...)(sheet, model)
 	}
 }
 
-// behind paints what no part of the model uses, as programs do that save no
+// behind paints the texels that no part of the model uses, as programs do that save no
 // transparency.
 func behind(texel [4]byte) change {
 	return func(sheet skin.Sheet, model skin.Type) {
@@ -107,7 +107,7 @@ func behind(texel [4]byte) change {
 	}
 }
 
-// flat replaces transparency by a colour, layers included.
+// flat replaces transparent texels by a colour, including those of layers.
 func flat(texel [4]byte) change {
 	return each(func(to []byte) {
 		if to[3] == 0 {
@@ -146,7 +146,7 @@ func edgeSpots(texel [4]byte) change {
 
 func always(value byte) func() byte { return func() byte { return value } }
 
-// strays paints that many texels of every strip that only wide arms use.
+// strays paints some texels of every strip that only wide arms use.
 func strays(count int, texel [4]byte) change {
 	return func(sheet skin.Sheet, _ skin.Type) {
 		for i, strip := range wideOnly {
@@ -158,7 +158,7 @@ func strays(count int, texel [4]byte) change {
 	}
 }
 
-// enlarged returns the sheet with k × k texels in the place of each.
+// enlarged returns the sheet with k × k texels for each.
 func enlarged(sheet skin.Sheet, k int) skin.Sheet {
 	large := skin.NewSheet(k*sheet.Width, k*sheet.Height)
 	for y := range large.Height {
@@ -169,7 +169,7 @@ func enlarged(sheet skin.Sheet, k int) skin.Sheet {
 	return large
 }
 
-// paintings are ways to paint, and to save, a skin of a known model.
+// paintings returns ways to paint and to save a skin.
 func paintings() []painting {
 	dice := rand.New(rand.NewPCG(1, 2))
 	noise := alpha(func() byte { return byte(128 + dice.IntN(128)) })
@@ -178,7 +178,7 @@ func paintings() []painting {
 			texel[i] = byte(min(max(int(texel[i])+dice.IntN(25)-12, 0), 255))
 		}
 	}
-	var encoded []skin.Rect // in the alpha of what the game makes opaque
+	var encoded []skin.Rect // the texels that the game makes opaque
 	for _, part := range bases {
 		encoded = append(encoded, facesOf(skin.Classic, part)...)
 	}
@@ -238,14 +238,15 @@ type painting struct {
 	changes changes
 }
 
-// Every skin of the corpus is told right, in whichever of these ways it was painted.
+// The model of every skin in the corpus is detected, in whichever of these ways it was
+// painted.
 func TestDetectModel(t *testing.T) {
 	t.Parallel()
 
 	for i, p := range paintings() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			p := paintings()[i] // with dice of its own
+			p := paintings()[i] // with a random source of its own
 			for _, figure := range paint.Corpus() {
 				if figure.Sheet.Height < figure.Sheet.Width || strings.Contains(figure.Name, "Noise") {
 					continue
@@ -284,7 +285,7 @@ func TestDetectModelScales(t *testing.T) {
 	}
 }
 
-// What no pixel tells is Steve's.
+// Without evidence the model is Classic.
 func TestDetectModelDefault(t *testing.T) {
 	t.Parallel()
 
@@ -324,7 +325,7 @@ func TestDetectModelDefault(t *testing.T) {
 	f("an opaque legacy sheet", opaque)
 }
 
-// A forgotten texel of any strip is no sign of slim arms.
+// One transparent texel in a strip is no evidence of slim arms.
 func TestDetectModelForgottenTexel(t *testing.T) {
 	t.Parallel()
 

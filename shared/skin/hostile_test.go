@@ -17,21 +17,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// maxAllocated is how many bytes may ever be allocated on the way from a file to a
-// texture: more than are in use at any moment.
+// maxAllocated bounds the total of all allocations while a file is parsed, which is more than
+// the memory in use at any moment.
 const maxAllocated = 64 << 20
 
-// Files of every harmful kind are refused, or their pixels are kept and nothing else:
-// the same ones in the same file, whatever came with them. Neither takes much memory.
-// The test counts the bytes of the whole program, so no
-// other runs beside it.
+// Harmful files of all kinds are rejected, or only their pixels are stored: the same pixels
+// as the same file, whatever came with them. Both take little memory. The test counts the
+// allocations of the process, so no other test may run in parallel.
 func TestParseUploadOfHostileFiles(t *testing.T) {
 	testenv.SkipShort(t)
 	var largest, slowest string
 	var most uint64
 	var longest time.Duration
 	corpus := skintest.Corpus()
-	stored := map[[32]byte]skin.Hash{} // by the pixels
+	stored := map[[32]byte]skin.Hash{} // by digest of the pixels
 	for _, file := range corpus {
 		t.Run(file.Name, func(t *testing.T) {
 			before, began := allocated(), cpuTime(t)
@@ -70,14 +69,14 @@ func TestParseUploadOfHostileFiles(t *testing.T) {
 		len(corpus), float64(most)/(1<<20), largest, longest.Round(time.Millisecond), slowest)
 }
 
-// allocated returns how many bytes the program has ever allocated.
+// allocated returns the total of all allocations of the process, in bytes.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// cpuTime returns how much of the processors' time the program has taken.
+// cpuTime returns the processor time of the process.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
@@ -87,7 +86,7 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// A file that has not arrived whole is no texture, wherever it ends.
+// A truncated file is rejected, wherever it ends.
 func TestParseUploadTruncated(t *testing.T) {
 	t.Parallel()
 
@@ -98,15 +97,16 @@ func TestParseUploadTruncated(t *testing.T) {
 	}
 }
 
-// Whatever a file holds: it is refused, or only its pixels are kept, and these are
-// read as the same texture again.
+// Any file is rejected, or only its pixels are stored, and these are parsed as the same
+// texture again.
 func FuzzParseUpload(f *testing.F) {
-	// A few of each: all of them are read by other tests, and here before the first new file.
+	// A few of each: other tests parse all of them, and here they come before the first new
+	// input.
 	for _, painting := range append(paint.Skins()[:2], paint.Capes()[:1]...) {
 		f.Add(skintest.FromSheet(painting.Sheet).File(), painting.Type.String(), true)
 	}
 	for _, file := range skintest.Corpus() {
-		if len(file.Data) < 256 { // large ones are slow to vary
+		if len(file.Data) < 256 { // large ones are slow to mutate
 			f.Add(file.Data, file.Type, !strings.Contains(file.WantError, "checksum"))
 		}
 	}

@@ -2,11 +2,10 @@ package skin
 
 import "slices"
 
-// Normalised returns the sheet, of a size that Decode accepts, as the game draws
-// it on a player of the given model: a legacy sheet (half as high as wide) grown
-// to a square one, and those texels made opaque or transparent that the game makes
-// so, whatever the file says. A cape comes back as it is. The sheet itself never
-// changes.
+// Normalised returns the sheet as the game draws it on a player of the given model. The size
+// must be one that Decode accepts. A legacy sheet, half as high as wide, becomes a square
+// one. The alpha of some regions is forced as in the game, whatever the file says. A cape is
+// returned unchanged. The receiver is never modified.
 func (s Sheet) Normalised(model Type) Sheet {
 	k := s.Scale()
 	if !model.IsSkin() || k == 0 {
@@ -19,11 +18,11 @@ func (s Sheet) Normalised(model Type) Sheet {
 		out.mirrorLimb(k, Faces(RightArm, Classic), Faces(LeftArm, Classic))
 	}
 
-	// The order matters: the third rule restores what the hat's rule takes from
-	// the body and the arms, which share its half of the sheet.
+	// The order matters: the third rule restores what the hat's rule takes from the body and
+	// the arms, which share its half of the sheet.
 	out.setAlpha(Rect{X: 0, Y: 0, W: 32, H: 16}.Scaled(k), 255)
 	if hats := (Rect{X: 32, Y: 0, W: 32, H: 32}.Scaled(k)); legacy && !out.hasAlphaBelow(hats, 128) {
-		// Old painting programs saved no transparency: a hat without any is no hat.
+		// Old paint programs saved no transparency: a hat without any is not a hat.
 		out.setAlpha(hats, 0)
 	}
 	out.setAlpha(Rect{X: 0, Y: 16, W: 64, H: 16}.Scaled(k), 255)
@@ -31,28 +30,27 @@ func (s Sheet) Normalised(model Type) Sheet {
 	return out
 }
 
-// wideStrips are the texels that only arms of four units use: the far half of each
-// bottom and of each back, first of the arms, then of the sleeves over them. The near
-// half of the same face lies to the left of a strip and is as large.
+// wideStrips are the texels that only arms of four units use: the far half of each bottom and
+// of each back, first of the arms, then of the sleeves. The near half of the same face lies
+// to the left of a strip and has the same size.
 var wideStrips = [2][4]Rect{
 	{{X: 50, Y: 16, W: 2, H: 4}, {X: 54, Y: 20, W: 2, H: 12}, {X: 42, Y: 48, W: 2, H: 4}, {X: 46, Y: 52, W: 2, H: 12}},
 	{{X: 50, Y: 32, W: 2, H: 4}, {X: 54, Y: 36, W: 2, H: 12}, {X: 58, Y: 48, W: 2, H: 4}, {X: 62, Y: 52, W: 2, H: 12}},
 }
 
-// DetectModel returns the model that a skin was painted for, by what fills the four
-// strips that only Steve's arms use. Steve is also the answer for a legacy sheet and
-// where no pixel tells.
+// DetectModel returns the model of a skin, from the four strips that only the arms of Classic
+// use. It returns Classic also for a legacy sheet, and if there is no evidence.
 //
 // The texel (63, 20) belongs to no part of either model, so its value is the sheet's
-// background. A strip of background beside a painted near half is unused; a painted
-// strip is used; a face of background alone tells nothing. Alex is the answer if at
-// least as many strips are unused as used. The sleeves count only if the arms tell
-// nothing, as on a skin that has its arms in the layer.
+// background. A strip of background beside a painted near half is unused; a painted strip is
+// used; a face of background alone is no evidence. The model is Slim if at least as many
+// strips are unused as used. The sleeves count only if the arms give no evidence, as on a
+// skin that has its arms in the layer.
 //
-// Up to a quarter of stray texels does not matter. Mods keep data in the alpha channel
-// of the base, and of the unused strips with it: there all four have the background's
-// colour without exception. Only alpha that varies is data: black arms on transparent
-// black have the background's colour, too.
+// Up to a quarter of stray texels is tolerated. Mods store data in the alpha channel of the
+// base, and with it in that of the unused strips: there all four have exactly the
+// background's colour. Only alpha that varies is data: black arms on transparent black have
+// the background's colour, too.
 func DetectModel(sheet Sheet) Type {
 	if sheet.Height < sheet.Width {
 		return Classic
@@ -80,8 +78,8 @@ func DetectModel(sheet Sheet) Type {
 	return Classic
 }
 
-// countStrips counts the strips that are background beside a painted near half, and
-// those that are painted. What has that many quarters of background is background.
+// countStrips counts the strips of background beside a painted near half, and the painted
+// ones. A rectangle is background if that many quarters of it are.
 func (s Sheet) countStrips(strips [4]Rect, isBackground func(texel [4]byte) bool, quarters int) (unused, used int) {
 	for _, strip := range strips {
 		near := strip
@@ -105,7 +103,7 @@ func (s Sheet) alphaVaries(strips [4]Rect) bool {
 	})
 }
 
-// count returns how many texels of a rectangle in classic units are of a kind.
+// count returns how many texels of a rectangle in classic units satisfy is.
 func (s Sheet) count(r Rect, is func(texel [4]byte) bool) (count int) {
 	r = r.Scaled(s.Scale())
 	for y := range r.H {
@@ -118,8 +116,8 @@ func (s Sheet) count(r Rect, is func(texel [4]byte) bool) (count int) {
 	return count
 }
 
-// padded returns a copy of the sheet in the top left corner of a sheet of the
-// given size, the rest of which is transparent black.
+// padded returns a copy of the sheet in the top left corner of a transparent black sheet of
+// the given size.
 func (s Sheet) padded(width, height int) Sheet {
 	wide := NewSheet(width, height)
 	for y := range s.Height {
@@ -128,8 +126,8 @@ func (s Sheet) padded(width, height int) Sheet {
 	return wide
 }
 
-// mirrorLimb paints a left limb with the mirror image of the right one, on a
-// sheet of scale k. What was the right limb's outer side is the left one's too.
+// mirrorLimb paints a left limb with the mirror image of the right one, on a sheet of scale
+// k. The outer side stays the outer side.
 func (s Sheet) mirrorLimb(k int, right, left Box) {
 	s.mirror(right.Top.Scaled(k), left.Top.Scaled(k))
 	s.mirror(right.Bottom.Scaled(k), left.Bottom.Scaled(k))
@@ -139,8 +137,7 @@ func (s Sheet) mirrorLimb(k int, right, left Box) {
 	s.mirror(right.Back.Scaled(k), left.Back.Scaled(k))
 }
 
-// mirror copies a rectangle to another of the same extent, left and right
-// exchanged.
+// mirror copies a rectangle to another of the same size, mirrored horizontally.
 func (s Sheet) mirror(from, to Rect) {
 	for y := range from.H {
 		for x := range from.W {

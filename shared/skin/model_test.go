@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// paintRect gives every texel of a rectangle of classic units one colour.
+// paintRect fills a rectangle in classic units with one colour.
 func paintRect(sheet skin.Sheet, area skin.Rect, texel [4]byte) {
 	area = area.Scaled(sheet.Scale())
 	for y := area.Y; y < area.Y+area.H; y++ {
@@ -24,8 +24,8 @@ func same(a, b skin.Sheet) bool {
 	return a.Width == b.Width && a.Height == b.Height && bytes.Equal(a.Pix, b.Pix)
 }
 
-// The left limbs of a legacy sheet are the right ones in the mirror, at every
-// scale. The table is the game's list of copies.
+// The left limbs of a legacy sheet mirror the right ones, at every scale. The table is the
+// game's list of copies.
 func TestNormalisedLegacyLimbs(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +63,7 @@ func TestNormalisedLegacyLimbs(t *testing.T) {
 	}
 }
 
-// The alpha rules, one texel after the other, against a plain reading of them.
+// The alpha rules, compared texel by texel with a simple implementation.
 func TestNormalisedAlpha(t *testing.T) {
 	t.Parallel()
 
@@ -112,8 +112,8 @@ func TestNormalisedAlpha(t *testing.T) {
 	})
 }
 
-// One texel below half opacity anywhere in the right half saves a legacy hat,
-// though it lie on the back of the body.
+// One texel below half opacity anywhere in the right half keeps a legacy hat, even on the
+// back of the body.
 func TestNormalisedKeepsLegacyHat(t *testing.T) {
 	t.Parallel()
 

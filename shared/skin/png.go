@@ -15,30 +15,29 @@ import (
 
 const signature = "\x89PNG\r\n\x1a\n"
 
-// Colour types of PNGs that store one sample a pixel.
+// Colour types of PNGs with one sample per pixel.
 const (
 	grey    = 0
 	palette = 3
 )
 
-// header is what a PNG says about its raster before the raster begins.
+// header is the part of a PNG's IHDR chunk that is needed here.
 type header struct {
 	width, height int
 	depth, colour byte
 }
 
-// chunk is one part of a PNG file.
+// chunk is a chunk of a PNG file.
 type chunk struct {
 	kind string
 	data []byte
-	raw  []byte // the data with its length, kind and checksum, as in the file
+	raw  []byte // the whole chunk: length, type, data and checksum
 }
 
-// decode returns the pixels of a PNG, every value exact, the colours under alpha
-// 0 included. It looks at no pixel, and reserves no memory for one, before fits
-// has agreed to the width and height in the header and every chunk has proved
-// whole. A raster that inflates to more than its header says is refused at its
-// first byte too many.
+// decode returns the exact pixels of a PNG, including the colours under alpha 0. It decodes
+// no pixel, and allocates no memory for pixels, before checkSize has accepted the width and
+// height and every chunk is verified. A raster that inflates to more than the header says is
+// rejected at the first byte too many.
 func decode(file []byte, checkSize func(width, height int) error) (Sheet, error) {
 	head, err := readHeader(file)
 	if err != nil {
@@ -58,8 +57,7 @@ func decode(file []byte, checkSize func(width, height int) error) (Sheet, error)
 	return sheetOf(picture), nil
 }
 
-// readHeader reads the signature and the IHDR chunk, and refuses what no texture
-// has.
+// readHeader parses the signature and the IHDR chunk, and rejects what no texture has.
 func readHeader(file []byte) (header, error) {
 	if len(file) == 0 {
 		return header{}, errors.New("it is empty")
@@ -88,9 +86,9 @@ func readHeader(file []byte) (header, error) {
 	return head, nil
 }
 
-// strip returns the PNG with nothing in it but what makes its pixels: no text,
-// no profile, no gamma, nothing behind its end. Every chunk must be whole, and
-// known if it is one that a decoder must know.
+// strip returns the PNG with only the chunks that make its pixels: without text, colour
+// profile, gamma, and anything after the end. Every chunk must be complete, and every
+// critical chunk known.
 func strip(file []byte, head header) ([]byte, error) {
 	stripped := append(make([]byte, 0, len(file)), signature...)
 	rest := file[len(signature):]
@@ -102,7 +100,7 @@ func strip(file []byte, head header) ([]byte, error) {
 			return nil, err
 		}
 		if previous == "IDAT" && next.kind != "IDAT" {
-			// The decoder would take memory for each of very many parts.
+			// The decoder would allocate memory for each of very many chunks.
 			stripped = appendChunk(stripped, "IDAT", raster)
 		}
 		switch {
@@ -115,10 +113,10 @@ func strip(file []byte, head header) ([]byte, error) {
 			}
 			raster = append(raster, next.data...)
 		case next.kind == "tRNS" && head.colour == grey && len(next.data) == 2:
-			// Only as many bits count as a sample has, and the decoder counts all.
+			// Only as many bits count as a sample has; the decoder compares all.
 			stripped = appendChunk(stripped, "tRNS", []byte{0, next.data[1] & (1<<head.depth - 1)})
 		case next.kind == "tRNS" && head.colour == palette && colours > 0 && len(next.data) > colours:
-			// Some decoders would give the pixels these alphas, others none.
+			// Some decoders would use these alphas, others not.
 			return nil, errors.New("it has more alphas than colours")
 		case next.kind == "PLTE":
 			colours = len(next.data) / 3
@@ -135,10 +133,9 @@ func strip(file []byte, head header) ([]byte, error) {
 	return stripped, nil
 }
 
-// cutChunk returns the first chunk of what is left of a file and what is left
-// then.
+// cutChunk cuts the first chunk off the rest of a file.
 func cutChunk(rest []byte) (chunk, []byte, error) {
-	const frame = 12 // length, kind and checksum, four bytes each
+	const frame = 12 // length, type and checksum, four bytes each
 	if len(rest) < frame {
 		return chunk{}, nil, errors.New("it is cut off: a PNG ends with an IEND chunk")
 	}
@@ -162,18 +159,17 @@ func appendChunk(file []byte, kind string, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(file, crc32.ChecksumIEEE(file[start:]))
 }
 
-// sheetOf returns the pixels of a decoded picture of eight bits a channel.
+// sheetOf returns the pixels of a decoded picture with 8 bits a channel.
 func sheetOf(picture image.Image) Sheet {
 	size := picture.Bounds().Size()
 	switch picture := picture.(type) {
 	case *image.NRGBA:
 		return Sheet{Width: size.X, Height: size.Y, Pix: picture.Pix}
-	case *image.RGBA: // which the decoder uses for opaque pictures only
+	case *image.RGBA: // the decoder uses it for opaque pictures only
 		return Sheet{Width: size.X, Height: size.Y, Pix: picture.Pix}
 	}
-	// What remains is grey, or a palette of straight colours. Neither is changed
-	// by the conversion; premultiplying it on the way would lose what is under
-	// alpha 0.
+	// The rest is greyscale, or a palette without premultiplied colours. The conversion is
+	// exact; premultiplying on the way would lose the colours under alpha 0.
 	sheet := NewSheet(size.X, size.Y)
 	for y := range size.Y {
 		for x := range size.X {
@@ -185,36 +181,34 @@ func sheetOf(picture image.Image) Sheet {
 	return sheet
 }
 
-// rgba is a picture that is never taken for an opaque one, which the encoder
-// would store without its alpha.
+// rgba is a picture that the encoder never takes for an opaque one, which it would store
+// without alpha.
 type rgba struct{ *image.NRGBA }
 
 // Opaque returns false.
 func (rgba) Opaque() bool { return false }
 
-// encoder keeps its tables for the next sheet. More compression than the default would
-// save some hundredths of a file, and let a sheet made for the purpose cost a second of
-// work.
+// encoder reuses its tables. A higher compression level would save some hundredths of a file,
+// and let a crafted sheet cost a second of processor time.
 var encoder = png.Encoder{BufferPool: new(buffers)}
 
 type buffers struct{ sync.Pool }
 
-// Get returns a buffer that was put back, or nil.
+// Get returns a pooled buffer, or nil.
 func (b *buffers) Get() *png.EncoderBuffer {
 	buffer, _ := b.Pool.Get().(*png.EncoderBuffer)
 	return buffer
 }
 
-// Put takes a buffer back.
+// Put returns a buffer to the pool.
 func (b *buffers) Put(buffer *png.EncoderBuffer) { b.Pool.Put(buffer) }
 
-// PNG returns the sheet as a PNG of eight bits a channel, red, green, blue and
-// alpha, without anything but its pixels. The same pixels always become the same
-// file. It fails for a sheet without texels.
+// PNG encodes the sheet as a PNG with 8 bits a channel, red, green, blue and alpha, without
+// any other chunks. The same pixels always become the same file. It fails for an empty sheet.
 func (s Sheet) PNG() ([]byte, error) {
 	picture := &image.NRGBA{Pix: s.Pix, Stride: 4 * s.Width, Rect: image.Rect(0, 0, s.Width, s.Height)}
 	var pixels image.Image = picture
-	if picture.Opaque() { // only then, as the encoder goes through rgba pixel by pixel
+	if picture.Opaque() { // only then, as the encoder reads an rgba pixel by pixel
 		pixels = rgba{picture}
 	}
 	var file bytes.Buffer

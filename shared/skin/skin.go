@@ -1,6 +1,5 @@
-// Package skin is the vocabulary of textures: what a skin or cape sheet is,
-// which files are valid, where each face of the model lies on the sheet, and
-// how files and pixels are named by their digests.
+// Package skin defines textures: what a skin or cape sheet is, which uploads are valid, where
+// each face of the player model lies on a sheet, and the digests of files and pixels.
 package skin
 
 import (
@@ -15,8 +14,8 @@ type Hash [sha256.Size]byte
 // HashOf returns the hash of a file.
 func HashOf(file []byte) Hash { return sha256.Sum256(file) }
 
-// ParseHash reads the form that String writes: 64 lower-case hexadecimal
-// digits. Upper case is refused, so that a file has one name only.
+// ParseHash parses the format of String: 64 lower-case hexadecimal digits. Upper case is
+// rejected, so that a file has one name only.
 func ParseHash(text string) (Hash, error) {
 	var hash Hash
 	if len(text) != 2*len(hash) {
@@ -43,27 +42,28 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 // AppendTo appends to dst what String returns.
 func (h Hash) AppendTo(dst []byte) []byte { return hex.AppendEncode(dst, h[:]) }
 
-// MarshalText writes the hash as String does.
+// MarshalText encodes the hash as String does.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText decodes what MarshalText encodes.
 func (h *Hash) UnmarshalText(text []byte) (err error) {
 	*h, err = ParseHash(string(text))
 	return err
 }
 
-// Type is what a texture is for: a skin of one of the two player models, or a
-// cape. The zero Type is none of them.
+// Type is the type of a texture: a skin for one of the two player models, or a cape. The zero
+// Type is invalid.
 type Type uint8
 
-// The types of texture. Steve's arms are four units wide, Alex's three.
+// The types of texture, by the names of Mojang's API. The arms of Classic (Steve) are four
+// units wide, those of Slim (Alex) three.
 const (
 	Classic Type = iota + 1
 	Slim
 	Cape
 )
 
-// ParseType reads the form that String writes.
+// ParseType parses the format of String.
 func ParseType(text string) (Type, error) {
 	switch text {
 	case "steve":
@@ -77,7 +77,8 @@ func ParseType(text string) (Type, error) {
 	}
 }
 
-// String returns steve, alex or cape, and nothing for the zero Type.
+// String returns steve, alex or cape, the names in Veneer's API, and nothing for the zero
+// Type.
 func (t Type) String() string {
 	switch t {
 	case Classic:
@@ -91,21 +92,20 @@ func (t Type) String() string {
 	}
 }
 
-// IsSkin reports whether a player wears the texture as a skin.
+// IsSkin reports whether the texture is a skin and not a cape.
 func (t Type) IsSkin() bool { return t == Classic || t == Slim }
 
-// MarshalText writes the type as String does.
+// MarshalText encodes the type as String does.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText decodes what MarshalText encodes.
 func (t *Type) UnmarshalText(text []byte) (err error) {
 	*t, err = ParseType(string(text))
 	return err
 }
 
-// Sheet is a decoded texture: Width × Height texels in rows from the top, four
-// bytes a texel (red, green, blue, alpha; not premultiplied), the stride being
-// exactly 4 × Width.
+// Sheet is a decoded texture of Width × Height texels in rows from the top. Each texel has
+// four bytes (red, green, blue, alpha; not premultiplied). The stride is 4 × Width.
 type Sheet struct {
 	Width, Height int
 	Pix           []byte
@@ -116,9 +116,9 @@ func NewSheet(width, height int) Sheet {
 	return Sheet{Width: width, Height: height, Pix: make([]byte, 4*width*height)}
 }
 
-// At returns the index in Pix of the texel's first byte.
+// At returns the index in Pix of a texel's first byte.
 func (s Sheet) At(x, y int) int { return 4 * (y*s.Width + x) }
 
-// Scale returns how many texels a sheet has for each of the classic 64 columns:
-// 1 for a classic sheet, 2 or more for an HD one.
+// Scale returns the number of texels per classic texel in each direction: 1 for a classic
+// sheet, 2 or more for an HD one.
 func (s Sheet) Scale() int { return s.Width / 64 }

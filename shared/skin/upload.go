@@ -8,17 +8,17 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// MaxScale is the largest scale of an HD sheet that any setting allows: it bounds
-// the memory that one file can take.
+// MaxScale is the largest scale of an HD sheet that any setting allows. It bounds the memory
+// that one file can take.
 const MaxScale = 16
 
-// Limits bounds what Read accepts. A limit of 0 is none, but for MaxScale.
+// Limits bounds what ParseUpload accepts. 0 stands for no limit, except for MaxScale.
 type Limits struct {
 	Bytes int `env:"MAX_BYTES" envDefault:"1048576" help:"largest texture file that is accepted, in bytes; 0 for any size"`
 	Scale int `env:"MAX_SCALE" envDefault:"8" help:"widest HD texture that is accepted, in multiples of 64 pixels, at most 16; 0 for 16"`
 }
 
-// Check returns an error that names a limit which makes no sense.
+// Check returns an error that names an invalid limit.
 func (l Limits) Check() error {
 	switch {
 	case l.Bytes < 0:
@@ -30,10 +30,10 @@ func (l Limits) Check() error {
 	}
 }
 
-// DefaultLimits returns the limits of a site that sets none of its own.
+// DefaultLimits returns the default limits.
 func DefaultLimits() Limits { return Limits{Bytes: 1 << 20, Scale: 8} }
 
-// scale returns the largest scale that both the site and this package allow.
+// scale returns the largest scale that both the limits and MaxScale allow.
 func (l Limits) scale() int {
 	if l.Scale < 1 {
 		return MaxScale
@@ -41,23 +41,23 @@ func (l Limits) scale() int {
 	return min(l.Scale, MaxScale)
 }
 
-// Texture is an uploaded texture in the form in which it is kept.
+// Texture is an uploaded texture in its stored form.
 type Texture struct {
 	Type  Type
 	Sheet Sheet
 
-	// File is the PNG that is stored and served. It holds the pixels of Sheet and
-	// nothing else, so it may be larger or smaller than what was uploaded.
+	// File is the PNG that is stored and served. It has the pixels of Sheet and nothing else,
+	// so it may be larger or smaller than the upload.
 	File []byte
-	// Hash names File.
+	// Hash is the hash of File.
 	Hash Hash
-	// Pixels is the sheet's digest: it tells a duplicate, whatever program wrote
-	// the file and whichever version of the encoder wrote File.
+	// Pixels is the digest of Sheet. It identifies duplicates whatever program wrote the
+	// upload, and whichever version of the encoder wrote File.
 	Pixels [sha256.Size]byte
 }
 
-// Digest returns the SHA-256 of the width and the height, each as four bytes with
-// the highest first, followed by Pix.
+// Digest returns the SHA-256 of the width and the height, each as four bytes in big-endian
+// order, followed by Pix.
 func (s Sheet) Digest() [sha256.Size]byte {
 	digest := sha256.New()
 	size := binary.BigEndian.AppendUint32(nil, uint32(s.Width))
@@ -66,21 +66,20 @@ func (s Sheet) Digest() [sha256.Size]byte {
 	return [sha256.Size]byte(digest.Sum(nil))
 }
 
-// FileTooLarge returns the TooLarge fault of a file above a limit in bytes. It says so of the
-// field "file", too.
+// FileTooLarge returns the TooLarge fault of a file above a limit in bytes. The field "file"
+// has the message, too.
 func FileTooLarge(limit int) error {
 	tooLarge := fault.Field("file", "The file is too large: at most %d bytes are accepted.", limit)
 	tooLarge.Kind = fault.TooLarge
 	return tooLarge
 }
 
-// ParseUpload reads an uploaded PNG as what its uploader says it is: steve, alex, cape,
-// or skin, which is steve or alex, told by the pixels. Capes of the two old sizes
-// are padded to a whole sheet; every pixel stays as it was uploaded.
+// ParseUpload decodes an uploaded PNG as the given type: steve, alex, cape, or skin for
+// either model, which is then detected from the pixels. Capes of the two old sizes are padded
+// to a whole sheet; all pixels are preserved.
 //
-// It returns a TooLarge fault for a file above the limit and an Invalid one, with
-// a sentence for the uploader about the field "type" or "file", for anything that
-// is no such texture.
+// It returns a TooLarge fault for a file above the limit, and for any other invalid upload an
+// Invalid fault with a message for the user about the field "type" or "file".
 func ParseUpload(file []byte, as string, limits Limits) (Texture, error) {
 	if limits.Bytes > 0 && len(file) > limits.Bytes {
 		return Texture{}, FileTooLarge(limits.Bytes)
@@ -116,8 +115,8 @@ func ParseUpload(file []byte, as string, limits Limits) (Texture, error) {
 	return Texture{Type: kind, Sheet: sheet, File: stored, Hash: HashOf(stored), Pixels: sheet.Digest()}, nil
 }
 
-// Decode returns the pixels of a stored texture, every value exact. It accepts
-// every size of sheet that Read may have stored, under any limits.
+// Decode returns the exact pixels of a stored texture. It accepts every size that ParseUpload
+// may have stored, under any limits.
 func Decode(file []byte) (Sheet, error) {
 	sheet, err := decode(file, checkStoredSize)
 	if err != nil {
@@ -126,8 +125,8 @@ func Decode(file []byte) (Sheet, error) {
 	return sheet, nil
 }
 
-// SizeOf returns the width and height in texels of a stored texture, from the header of
-// its file. It refuses headers that Decode would refuse.
+// SizeOf returns the width and height in texels of a stored texture, from the header of its
+// file. It rejects headers that Decode would reject.
 func SizeOf(file []byte) (width, height int, err error) {
 	head, err := readHeader(file)
 	if err == nil {
@@ -147,7 +146,7 @@ func checkStoredSize(w, h int) error {
 	return nil
 }
 
-// storedSize returns the size of the sheet that a picture of w × h pixels is kept in.
+// storedSize returns the size of the sheet in which a picture of w × h pixels is stored.
 func storedSize(kind Type, w, h, scale int) (width, height int, err error) {
 	var sizes string
 	switch kind {
@@ -162,7 +161,7 @@ func storedSize(kind Type, w, h, scale int) (width, height int, err error) {
 		}
 		sizes = "a skin with slim arms has 64 × 64"
 	default: // Cape
-		// Two old forms of cape are the top left corner of a sheet, cut to what
+		// Two old formats of capes are the top left corner of a sheet, cut to the part that
 		// programs of their time read.
 		for _, corner := range []struct{ w, h int }{{64, 32}, {22, 17}, {46, 22}} {
 			if k := w / corner.w; k >= 1 && k <= scale && w == k*corner.w && h == k*corner.h {
@@ -177,7 +176,7 @@ func storedSize(kind Type, w, h, scale int) (width, height int, err error) {
 	return 0, 0, fmt.Errorf("it is %d × %d pixels; %s", w, h, sizes)
 }
 
-// isSheet reports whether w × h is a square of 64 times 1 to scale.
+// isSheet reports whether w × h is a square of 64 texels times 1 to scale.
 func isSheet(w, h, scale int) bool {
 	return w == h && w%64 == 0 && w >= 64 && w <= 64*scale
 }

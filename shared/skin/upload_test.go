@@ -106,8 +106,8 @@ func TestParseUploadWrongSizes(t *testing.T) {
 	f("cape", 1, 1, "a cape has")
 }
 
-// checkRefusal checks that an upload is refused with one sentence about its file,
-// of which a part is given.
+// checkRefusal checks that an upload is rejected with one sentence about its file that
+// contains want.
 func checkRefusal(t *testing.T, name string, err error, want string) {
 	t.Helper()
 	refusal := fault.Of(err)
@@ -156,7 +156,7 @@ func TestParseUploadLimits(t *testing.T) {
 	f(skintest.Blank(64*(skin.MaxScale+1), 64*(skin.MaxScale+1)), skin.Limits{Scale: 99}, fault.Invalid)
 }
 
-// What is kept is what was painted, bit for bit, and reading it again changes
+// The stored pixels are the uploaded ones, bit for bit, and parsing them again changes
 // nothing.
 func TestParseUploadKeepsPixels(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestParseUploadKeepsPixels(t *testing.T) {
 	})
 }
 
-// checkTexture checks what holds of every texture that Read returns.
+// checkTexture checks the invariants of a texture that ParseUpload returns.
 func checkTexture(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -261,7 +261,7 @@ func TestDecode(t *testing.T) {
 		if fault.KindOf(err) != fault.Internal || !strings.HasPrefix(errors.Unwrap(fault.Of(err)).Error(), "decode texture: ") {
 			t.Errorf("%s: %v; want a plain error", name, err)
 		}
-		if _, _, err := skin.SizeOf(file); (err == nil) != (name == "cut off") { // which only what follows the header tells
+		if _, _, err := skin.SizeOf(file); (err == nil) != (name == "cut off") { // only decoding detects it
 			t.Errorf("SizeOf() of %s: %v", name, err)
 		}
 	}

@@ -8,24 +8,22 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// File is a file that somebody may upload, and what must come of it.
+// File is an upload, and its expected result.
 type File struct {
-	Name string // completes the sentence "somebody uploads …"
-	Type string // the type that they say it is
+	Name string // completes the sentence "a user uploads …"
+	Type string // as the uploader declares it
 	Data []byte
 
-	// WantError is a part of the sentence with which the file is refused; empty if it
-	// is accepted.
+	// WantError is a part of the expected error; empty if the file is accepted.
 	WantError string
-	// Sheet is what must be kept of a file that is accepted.
+	// Sheet is the stored sheet of an accepted file.
 	Sheet skin.Sheet
-	// Payload is what must not be in what is kept.
+	// Payload must not be in the stored file.
 	Payload string
 }
 
-// Corpus returns files of every way that is known to harm who reads or serves a
-// PNG, and all that look like it but are sound. None is larger than a site accepts
-// by default.
+// Corpus returns files of all kinds that are known to harm readers or servers of PNG, and
+// valid ones that look similar. None is larger than the default limit.
 func Corpus() []File {
 	return slices.Concat(
 		formats(), wrongFormats(), notPNGs(), truncations(), corruptions(), chunkOrders(),
@@ -37,17 +35,17 @@ func Corpus() []File {
 // sample is the sheet of most files.
 func sample() skin.Sheet { return paint.Explorer() }
 
-// rejected is a file of a skin that must be refused.
+// rejected returns a skin that must be rejected.
 func rejected(name, refusal string, data []byte) File {
 	return File{Name: name, Type: "steve", Data: data, WantError: refusal}
 }
 
-// accepted is a file of which the sample must be kept.
+// accepted returns a skin that must be stored as the sample.
 func accepted(name string, data []byte, payload string) File {
 	return File{Name: name, Type: "steve", Data: data, Sheet: sample(), Payload: payload}
 }
 
-// sheetOf returns the sheet of which each texel is what a function says.
+// sheetOf returns a sheet with the results of a function as texels.
 func sheetOf(width, height int, texel func(x, y int) [4]byte) skin.Sheet {
 	sheet := skin.NewSheet(width, height)
 	for y := range height {
@@ -59,10 +57,10 @@ func sheetOf(width, height int, texel func(x, y int) [4]byte) skin.Sheet {
 	return sheet
 }
 
-// noise is where files whose colours do not matter take them from.
+// noise is the source of colours that do not matter.
 var noise = paint.Noise(11, 64, 64).Pix
 
-// notPNGs are files that are no PNG.
+// notPNGs are files in other formats.
 func notPNGs() []File {
 	const refusal = "only PNG is read"
 	files := []File{
@@ -104,7 +102,7 @@ func notPNGs() []File {
 	return files
 }
 
-// truncations are a sound file cut off wherever a part of it ends or is under way.
+// truncations are a valid file, truncated at and within each part.
 func truncations() []File {
 	p := FromSheet(sample())
 	p.Before = Chunk("tEXt", []byte("Title\x00Hello"))
@@ -126,7 +124,7 @@ func truncations() []File {
 			{"in the checksum of", frame + 8 + data + 2},
 			{"a byte before the end of", frame + 8 + data + 3},
 		} {
-			if cut.at > at { // the data of IEND ends where it begins
+			if cut.at > at { // IEND has no data
 				files = append(files, rejected("a file cut off "+cut.name+" "+chunk.kind, "it is cut off", file[:cut.at]))
 				at = cut.at
 			}
@@ -138,7 +136,7 @@ func truncations() []File {
 	return files
 }
 
-// corruptions are files with one wrong bit, or a length that is not the true one.
+// corruptions are files with one flipped bit, or a wrong length.
 func corruptions() []File {
 	p := indexed(8, 256)
 	p.Before = append(p.Before, Chunk("tEXt", []byte("Title\x00Hello"))...)
@@ -161,7 +159,7 @@ func corruptions() []File {
 		{"2³¹ - 1", "\x7f\xff\xff\xff"},
 		{"2³¹", "\x80\x00\x00\x00"},
 		{"2³² - 1", "\xff\xff\xff\xff"},
-		{"2³² - 12", "\xff\xff\xff\xf4"}, // with its frame it is nothing
+		{"2³² - 12", "\xff\xff\xff\xf4"}, // plus the chunk's 12 bytes it overflows to 0
 	} {
 		plain := FromSheet(sample())
 		for _, kind := range []string{"IDAT", "tEXt"} {
@@ -173,8 +171,7 @@ func corruptions() []File {
 	return files
 }
 
-// chunkOrders are files with chunks that are missing, too many, unknown, or in the wrong
-// place.
+// chunkOrders are files with missing, duplicate, unknown or misplaced chunks.
 func chunkOrders() []File {
 	p := FromSheet(sample())
 	header, idat, iend := p.Header(), Chunk("IDAT", Deflate(p.Raster())), Chunk("IEND", nil)
@@ -219,7 +216,7 @@ func chunkOrders() []File {
 		accepted("a second end", Join(header, idat, iend, iend), ""),
 		accepted("a text behind the end", Join(header, idat, iend, text), "Hello"),
 		accepted("metadata", Join(header, bytes.Join([][]byte{
-			Chunk("gAMA", []byte{0, 0, 0, 1}), // all but black, if it counted
+			Chunk("gAMA", []byte{0, 0, 0, 1}), // nearly black, if it were applied
 			Chunk("cHRM", make([]byte, 32)),
 			Chunk("sRGB", []byte{9}),
 			Chunk("sBIT", []byte{1, 1, 1, 1}),
@@ -233,12 +230,12 @@ func chunkOrders() []File {
 
 // part is a chunk of a file.
 type part struct {
-	start int // where it begins
+	start int // offset in the file
 	kind  string
 	data  []byte
 }
 
-// chunksOf returns the chunks of a file that is sound.
+// chunksOf returns the chunks of a valid file.
 func chunksOf(file []byte) []part {
 	var parts []part
 	for at := len(Signature); at < len(file); {

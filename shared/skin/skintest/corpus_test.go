@@ -29,7 +29,7 @@ func TestCorpus(t *testing.T) {
 		if size := len(file.Data); size > skin.DefaultLimits().Bytes {
 			t.Errorf("%s: %d bytes are refused for their number alone", file.Name, size)
 		}
-		// A payload that is compressed, or not there at all, would prove nothing.
+		// A payload that is compressed or missing would prove nothing.
 		if !bytes.Contains(file.Data, []byte(file.Payload)) {
 			t.Errorf("%s: the file does not hold %q", file.Name, file.Payload)
 		}
@@ -39,7 +39,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// A bomb that does not go off would prove nothing.
+// A bomb that does not inflate would prove nothing.
 func TestBombInflates(t *testing.T) {
 	t.Parallel()
 

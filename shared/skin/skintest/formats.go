@@ -9,17 +9,17 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// format is a way of storing pixels.
+// format is a pixel format of PNG.
 type format struct {
 	name          string
 	colour, depth byte
-	before        []byte // the palette and what is transparent
-	// texel returns what a pixel's samples stand for.
+	before        []byte // PLTE and tRNS chunks
+	// texel returns the colour of a pixel's samples.
 	texel func(s []byte) [4]byte
 }
 
-// formats are pictures of every colour type and depth of at most 8 bits, with and
-// without transparency, plain and interlaced.
+// formats are pictures of every colour type and depth of at most 8 bits, with and without
+// transparency, interlaced or not.
 func formats() []File {
 	var files []File
 	for _, f := range append(greys(), append(colours(), palettes256()...)...) {
@@ -36,7 +36,7 @@ func formats() []File {
 			})})
 		}
 	}
-	// Of the smallest picture, some of the passes of an interlaced raster are narrow.
+	// In the smallest picture, some passes of an interlaced raster are narrow.
 	cape := paint.Noise(5, 22, 17)
 	p := FromSheet(cape)
 	p.Interlaced = true
@@ -48,8 +48,8 @@ func formats() []File {
 	})})
 }
 
-// samples returns the samples of a pixel of a small picture. Of true colours there are
-// few different ones, so that the transparent one is met.
+// samples returns the samples of a pixel of a small picture. True colours are few, so that
+// the transparent one occurs.
 func (f format) samples(x, y int) []byte {
 	s := bytes.Clone(noise[4*(y*64+x):][:channels[f.colour]])
 	for i := range s {
@@ -67,7 +67,7 @@ func greys() []format {
 		most := byte(1<<depth - 1)
 		texel := func(s []byte) [4]byte { v := s[0] * (255 / most); return [4]byte{v, v, v, 255} }
 		key := most - most/3
-		keyed := func(s []byte) [4]byte { // the key's colour stays
+		keyed := func(s []byte) [4]byte { // the transparent texel keeps its colour
 			t := texel(s)
 			if s[0] == key {
 				t[3] = 0
@@ -115,7 +115,7 @@ func palettes256() []format {
 		}
 	}
 	return append(all,
-		// Who draws a pixel of a colour that is not there, draws black, as most programs do.
+		// Pixels beyond the palette are black, as in most decoders.
 		format{"a palette of 3 where 256 are used", Palette, 8, paletteOf(3), paletteTexel(3, 0)},
 		format{"a palette of 3, 2 with alpha, where 16 are used", Palette, 4, slices.Concat(paletteOf(3), alphasOf(2)), paletteTexel(3, 2)},
 		format{"a palette of 1 where 2 are used", Palette, 1, paletteOf(1), paletteTexel(1, 0)},
@@ -123,7 +123,7 @@ func palettes256() []format {
 	)
 }
 
-// paletteOf returns a palette of so many colours.
+// paletteOf returns a PLTE chunk with so many colours.
 func paletteOf(entries int) []byte {
 	var data []byte
 	for i := range entries {
@@ -132,11 +132,11 @@ func paletteOf(entries int) []byte {
 	return Chunk("PLTE", data)
 }
 
-// alphaOf is the alpha of a palette's entry: transparent, see-through and opaque
-// in turn.
+// alphaOf returns the alpha of a palette entry: alternately transparent, translucent and
+// opaque.
 func alphaOf(entry int) byte { return []byte{0, 100, 255}[entry%3] }
 
-// alphasOf returns the alphas of a palette's first entries.
+// alphasOf returns a tRNS chunk for the first entries of a palette.
 func alphasOf(entries int) []byte {
 	var data []byte
 	for i := range entries {
@@ -145,8 +145,8 @@ func alphasOf(entries int) []byte {
 	return Chunk("tRNS", data)
 }
 
-// paletteTexel looks up an entry: those past the last alpha are opaque, those past
-// the last entry black.
+// paletteTexel looks up a palette entry: entries without alpha are opaque, indexes beyond the
+// palette black.
 func paletteTexel(entries, alphas int) func([]byte) [4]byte {
 	return func(s []byte) [4]byte {
 		i := int(s[0])
@@ -167,8 +167,7 @@ func indexed(depth byte, entries int) PNG {
 	return PNG{Width: 64, Height: 64, Depth: depth, Colour: Palette, Before: paletteOf(entries), Samples: f.samples}
 }
 
-// wrongFormats are pictures of 16 bits, and of colour types and depths that do not
-// exist.
+// wrongFormats are pictures of 16 bits, and of invalid colour types and depths.
 func wrongFormats() []File {
 	var files []File
 	for _, colour := range []byte{Grey, TrueColour, GreyAlpha, TrueColourAlpha, Palette} {
@@ -210,7 +209,7 @@ func wrongFormats() []File {
 	return files
 }
 
-// palettes are wrong palettes.
+// palettes are invalid palettes.
 func palettes() []File {
 	with := func(before, after []byte) []byte {
 		p := indexed(8, 256)
@@ -238,7 +237,7 @@ func palettes() []File {
 	}
 }
 
-// transparencies are wrong ways to say what is transparent.
+// transparencies are invalid tRNS chunks.
 func transparencies() []File {
 	var files []File
 	for _, wrong := range []struct {
@@ -271,7 +270,7 @@ func transparencies() []File {
 	)
 }
 
-// dimensions are headers of sizes that no texture has, over a raster that is small.
+// dimensions are headers with sizes that no texture has, and a small raster.
 func dimensions() []File {
 	var files []File
 	for _, size := range [][2]uint32{
@@ -306,7 +305,7 @@ func dimensions() []File {
 		FixChecksums(data)
 		files = append(files, rejected(fmt.Sprintf("%d × %d pixels", size[0], size[1]), fmt.Sprintf("it is %d × %d pixels; a skin has", size[0], size[1]), data))
 	}
-	// The size fits, but not the raster.
+	// The size is valid, but not that of the raster.
 	small, large := FromSheet(sample()), FromSheet(paint.Noise(1, 64, 32))
 	small.Height, large.Height = 32, 64
 	return append(files,

@@ -1,6 +1,5 @@
-// Package skintest makes PNG files for tests, sound ones and such as somebody
-// may send who means harm, and reads what is kept of them without the decoder
-// that is tested.
+// Package skintest makes valid and hostile PNG files for tests, and reads stored textures
+// independently of the decoder under test.
 package skintest
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Signature is how every PNG begins.
+// Signature is the signature of PNG files.
 const Signature = "\x89PNG\r\n\x1a\n"
 
 // Colour types of PNG.
@@ -24,15 +23,15 @@ const (
 	TrueColourAlpha = 6
 )
 
-// channels is how many samples a pixel of each colour type has.
+// channels is the number of samples of a pixel, by colour type.
 var channels = map[byte]int{Grey: 1, TrueColour: 3, Palette: 1, GreyAlpha: 2, TrueColourAlpha: 4}
 
-// PNG writes any PNG, sound or not, from its parts.
+// PNG writes any PNG, valid or not, from its parts.
 type PNG struct {
 	Width, Height int
 	Depth, Colour byte
 	Interlaced    bool
-	// Before are whole chunks between the header and the raster, After behind it.
+	// Before are whole chunks between the header and the raster, After those behind it.
 	Before, After []byte
 	// Samples returns the samples of a pixel, each in the low bits of a byte.
 	Samples func(x, y int) []byte
@@ -71,11 +70,10 @@ func (p PNG) Header() []byte {
 	return Chunk("IHDR", data)
 }
 
-// pass is which pixels of a raster are stored together: every dx-th of every
-// dy-th row, beginning at x and y.
+// pass is an interlacing pass: every dx-th pixel of every dy-th row, beginning at x and y.
 type pass struct{ x, y, dx, dy int }
 
-// passes are the seven of an interlaced raster.
+// passes are the seven passes of Adam7.
 var passes = []pass{
 	{0, 0, 8, 8},
 	{4, 0, 8, 8},
@@ -86,8 +84,7 @@ var passes = []pass{
 	{0, 1, 1, 2},
 }
 
-// Raster returns the rows as they are before they are compressed, none of them
-// filtered.
+// Raster returns the uncompressed rows, without filters.
 func (p PNG) Raster() []byte {
 	order := []pass{{0, 0, 1, 1}}
 	if p.Interlaced {
@@ -115,7 +112,7 @@ func (p PNG) Raster() []byte {
 	return raster
 }
 
-// Join returns the file that consists of some chunks.
+// Join returns the file with some chunks.
 func Join(chunks ...[]byte) []byte { return append([]byte(Signature), bytes.Join(chunks, nil)...) }
 
 // Chunk returns a whole chunk.
@@ -125,17 +122,17 @@ func Chunk(kind string, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(file, crc32.ChecksumIEEE(file[4:]))
 }
 
-// Deflate returns the zlib stream of some data.
+// Deflate returns the zlib stream of data.
 func Deflate(data []byte) []byte {
 	var stream bytes.Buffer
 	writer := zlib.NewWriter(&stream)
-	_, _ = writer.Write(data) // a buffer takes everything
+	_, _ = writer.Write(data) // a buffer never fails
 	_ = writer.Close()
 	return stream.Bytes()
 }
 
-// FixChecksums puts right every checksum of a PNG, so that what a fuzzer has changed is
-// read and not refused at once.
+// FixChecksums corrects the checksums of all chunks, so that mutations of a fuzzer are not
+// rejected at once.
 func FixChecksums(file []byte) {
 	for rest := file[min(len(Signature), len(file)):]; len(rest) >= 12; {
 		length := int64(binary.BigEndian.Uint32(rest))

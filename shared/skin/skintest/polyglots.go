@@ -13,10 +13,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// document is a PDF that runs a script.
+// document is a PDF with a script.
 const document = "%PDF-1.4\n1 0 obj<</Type/Catalog/OpenAction<</S/JavaScript/JS(app.alert(1))>>>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF"
 
-// animations are pictures that move.
+// animations are animated pictures.
 func animations() []File {
 	p := FromSheet(sample())
 	idat := Chunk("IDAT", Deflate(p.Raster()))
@@ -36,7 +36,7 @@ func animations() []File {
 	}
 }
 
-// polyglots are pictures that are something else besides.
+// polyglots are pictures that are valid in another format as well.
 func polyglots() []File {
 	const page = "<html><script>alert(document.domain)</script></html>"
 	p := FromSheet(sample())
@@ -60,9 +60,9 @@ func polyglots() []File {
 		compressed  bool
 	}{
 		{"tEXt", "Comment\x00", false},
-		{"tEXt", "", false}, // not even a name
+		{"tEXt", "", false}, // without a keyword
 		{"zTXt", "Comment\x00\x00", true},
-		{"zTXt", "Comment\x00\x00", false}, // as if it were
+		{"zTXt", "Comment\x00\x00", false}, // not compressed
 		{"iTXt", "XML:com.adobe.xmp\x00\x00\x00\x00\x00", false},
 		{"iTXt", "Comment\x00\x01\x00\x00\x00", true},
 		{"iCCP", "icc\x00\x00", true},
@@ -94,7 +94,7 @@ func polyglots() []File {
 	return append(files, inPixels()...)
 }
 
-// inPixels are pictures that hold something else where what makes their pixels is.
+// inPixels are pictures with hidden data in their colours.
 func inPixels() []File {
 	// Three bytes of each are a colour.
 	const hidden = "<script>alert(1)</script>//"
@@ -111,8 +111,8 @@ func inPixels() []File {
 		used.Pix[i] = []byte{noise[0], noise[1], noise[2], 255}[i%4]
 	}
 
-	// Pixels are what is kept, even such as nobody sees. That they may spell a page is
-	// why textures are served as pictures and as nothing else.
+	// Pixels are stored, even invisible ones. They may spell a page, which is why textures
+	// are served as pictures only.
 	under := sample()
 	for i := range len(hidden) / 3 {
 		copy(under.Pix[4*i:], append([]byte(hidden[3*i:3*i+3]), 0))
@@ -128,7 +128,7 @@ func inPixels() []File {
 func zipFile(content []byte) []byte {
 	var file bytes.Buffer
 	archive := zip.NewWriter(&file)
-	entry, _ := archive.Create("index.html") // a buffer takes everything
+	entry, _ := archive.Create("index.html") // a buffer never fails
 	_, _ = entry.Write(content)
 	_ = archive.Close()
 	return file.Bytes()
@@ -137,20 +137,20 @@ func zipFile(content []byte) []byte {
 func gzipFile(content []byte) []byte {
 	var file bytes.Buffer
 	writer := gzip.NewWriter(&file)
-	_, _ = writer.Write(content) // a buffer takes everything
+	_, _ = writer.Write(content) // a buffer never fails
 	_ = writer.Close()
 	return file.Bytes()
 }
 
 func gifFile() []byte {
 	var file bytes.Buffer
-	_ = gif.Encode(&file, image.NewPaletted(image.Rect(0, 0, 64, 64), palette.WebSafe), nil) // a buffer takes everything
+	_ = gif.Encode(&file, image.NewPaletted(image.Rect(0, 0, 64, 64), palette.WebSafe), nil) // a buffer never fails
 	return file.Bytes()
 }
 
-// jpegFile returns a JPEG with the JFIF segment that Go's encoder leaves out.
+// jpegFile returns a JPEG with a JFIF segment, which Go's encoder omits.
 func jpegFile() []byte {
 	var file bytes.Buffer
-	_ = jpeg.Encode(&file, image.NewGray(image.Rect(0, 0, 64, 64)), nil) // a buffer takes everything
+	_ = jpeg.Encode(&file, image.NewGray(image.Rect(0, 0, 64, 64)), nil) // a buffer never fails
 	return slices.Concat([]byte("\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"), file.Bytes()[2:])
 }

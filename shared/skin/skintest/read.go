@@ -11,9 +11,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Read returns the pixels of a stored texture. It is no decoder of PNG: it knows
-// the one form in which textures are stored, 8 bits of red, green, blue and alpha,
-// and refuses a file that holds anything besides its pixels.
+// Read returns the pixels of a stored texture. It is not a general decoder: it accepts only
+// the stored format, 8 bits of red, green, blue and alpha, and rejects a file with anything
+// besides its pixels.
 func Read(file []byte) (skin.Sheet, error) {
 	rest, ok := bytes.CutPrefix(file, []byte(Signature))
 	if !ok {
@@ -49,7 +49,7 @@ func Read(file []byte) (skin.Sheet, error) {
 	return readRaster(stream, int(binary.BigEndian.Uint32(header)), int(binary.BigEndian.Uint32(header[4:])))
 }
 
-// readRaster returns the sheet whose rows a zlib stream holds, and nothing else.
+// readRaster returns the sheet in a zlib stream, which must contain nothing else.
 func readRaster(stream []byte, width, height int) (skin.Sheet, error) {
 	if width < 1 || width > 64*skin.MaxScale || height < 1 || height > 64*skin.MaxScale {
 		return skin.Sheet{}, fmt.Errorf("it is %d × %d pixels", width, height)
@@ -80,7 +80,7 @@ func readRaster(stream []byte, width, height int) (skin.Sheet, error) {
 	return sheet, nil
 }
 
-// unfilter undoes what a filter has done to a row of four bytes a pixel.
+// unfilter removes the filter of a row with four bytes a pixel.
 func unfilter(filter byte, row, above []byte) error {
 	if filter > 4 {
 		return fmt.Errorf("a row has filter %d", filter)
@@ -95,7 +95,7 @@ func unfilter(filter byte, row, above []byte) error {
 	return nil
 }
 
-// predict returns what a filter takes from a byte, by its neighbours.
+// predict returns a filter's prediction of a byte from its neighbours.
 func predict(filter, left, above, corner byte) byte {
 	switch filter {
 	case 1:
@@ -111,7 +111,7 @@ func predict(filter, left, above, corner byte) byte {
 	}
 }
 
-// paeth returns which of three neighbours is nearest to what they suggest.
+// paeth is the Paeth predictor: the neighbour that is nearest to left + above - corner.
 func paeth(left, above, corner byte) byte {
 	distance := func(to byte) int {
 		d := int(left) + int(above) - int(corner) - int(to)

@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// streams are rasters that are no zlib stream, or a wrong one.
+// streams are invalid zlib streams.
 func streams() []File {
 	p := FromSheet(sample())
 	raster := p.Raster()
@@ -25,7 +25,7 @@ func streams() []File {
 		stream[(at+len(stream))%len(stream)] ^= bits
 		return with(stream)
 	}
-	// raw is a stream of deflate's own blocks.
+	// raw returns a file with the given deflate blocks.
 	raw := func(blocks ...byte) []byte {
 		return with(binary.BigEndian.AppendUint32(append([]byte("\x78\x9c"), blocks...), adler32.Checksum(raster)))
 	}
@@ -55,7 +55,7 @@ func streams() []File {
 		rejected("a byte too many", "too much pixel data", with(Deflate(append(bytes.Clone(raster), 0)))),
 		rejected("a row too many", "too much pixel data", with(Deflate(append(bytes.Clone(raster), raster[:1+4*64]...)))),
 		rejected("a raster that is there twice", "too much pixel data", with(Deflate(slices.Concat(raster, raster)))),
-		// What follows the stream is read along with its end, or not at all.
+		// Data after the stream is read along with its end, or not at all.
 		rejected("a page of 64 KiB behind the stream", "too much pixel data", with(append(bytes.Clone(stream), bytes.Repeat([]byte("<script>"), 8192)...))),
 		accepted("a page behind the stream", with(append(bytes.Clone(stream), "<script>alert(1)</script>"...)), "<script>"),
 		accepted("a raster in plain blocks", with(deflateAt(flate.NoCompression, raster)), ""),
@@ -66,17 +66,16 @@ func streams() []File {
 	}
 }
 
-// deflateAt returns the zlib stream of some data at a level.
+// deflateAt returns the zlib stream of data at a compression level.
 func deflateAt(level int, data []byte) []byte {
 	var stream bytes.Buffer
-	writer, _ := zlib.NewWriterLevel(&stream, level) // which all exist
-	_, _ = writer.Write(data)                        // a buffer takes everything
+	writer, _ := zlib.NewWriterLevel(&stream, level) // all levels are valid
+	_, _ = writer.Write(data)                        // a buffer never fails
 	_ = writer.Close()
 	return stream.Bytes()
 }
 
-// withDictionary returns a zlib stream that begins with what its reader should know
-// already.
+// withDictionary returns a zlib stream with a preset dictionary.
 func withDictionary(data []byte) []byte {
 	var stream bytes.Buffer
 	writer, _ := zlib.NewWriterLevelDict(&stream, zlib.DefaultCompression, data[:100])
@@ -85,7 +84,7 @@ func withDictionary(data []byte) []byte {
 	return stream.Bytes()
 }
 
-// split returns a stream in chunks of so many bytes.
+// split returns a stream in IDAT chunks of so many bytes.
 func split(stream []byte, size int) [][]byte {
 	var chunks [][]byte
 	for part := range slices.Chunk(stream, size) {
@@ -94,7 +93,7 @@ func split(stream []byte, size int) [][]byte {
 	return chunks
 }
 
-// filters are rasters whose rows are filtered, in ways that exist or not.
+// filters are rasters with valid and invalid filters.
 func filters() []File {
 	var files []File
 	p := FromSheet(sample())
@@ -115,8 +114,7 @@ func filters() []File {
 	return files
 }
 
-// filtered returns the raster of a sheet whose rows have the filters that a function
-// says.
+// filtered returns the raster of a sheet, with a filter for each row.
 func filtered(sheet skin.Sheet, filter func(y int) byte) []byte {
 	var raster []byte
 	length := 4 * sheet.Width
@@ -137,12 +135,12 @@ func filtered(sheet skin.Sheet, filter func(y int) byte) []byte {
 	return raster
 }
 
-// bombs are small files that would become large.
+// bombs are small files that inflate to large ones.
 func bombs() []File {
 	const gibibyte = 1 << 30
 	p := FromSheet(sample())
 	idat := Chunk("IDAT", Deflate(p.Raster()))
-	bomb, smaller := zeros(gibibyte), zeros(1000<<20) // which leaves room for a raster
+	bomb, smaller := zeros(gibibyte), zeros(1000<<20) // leaves room for a raster
 	before := func(chunk []byte) PNG {
 		p := p
 		p.Before = chunk
@@ -169,17 +167,18 @@ func bombs() []File {
 	}
 }
 
-// zeros returns a zlib stream of about so many zeros. None can be shorter: two bits stand for 258 of them, the longest copy there is.
+// zeros returns a zlib stream of about n zeros. It has the best ratio of deflate: two bits
+// for a copy of 258 zeros, the maximum.
 func zeros(n int) []byte {
-	stream := []byte("\x78\xda" + "\x00\x01\x00\xfe\xff\x00") // a zero in a plain block, for the first copy
-	bits := "1" + "01" +                                      // the last block, with codes of its own:
+	stream := []byte("\x78\xda" + "\x00\x01\x00\xfe\xff\x00") // a zero in a stored block, for the first copy
+	bits := "1" + "01" +                                      // the last block, with dynamic codes:
 		"10111" + "00000" + "0111" + // 286 for lengths, 1 for distances, 18 for these lists
 		"000" + "000" + "100" + strings.Repeat("000", 14) + "100" + // 0 is the code of 1, 1 that of 18
-		"1" + "1111111" + "1" + "1101011" + // 138 and 118 that do not occur: all bytes
+		"1" + "1111111" + "1" + "1101011" + // 138 and 118 unused: all literals
 		"0" + // 0 is the code of the end
-		"1" + "1000100" + // 28 that do not occur
+		"1" + "1000100" + // 28 unused
 		"0" + // 1 is the code of a copy of 258
-		"0" + // 0 is that of the distance 1
+		"0" + // 0 is the code of distance 1
 		"10" + "10" + "10" // the first copies
 	for i := 0; i < len(bits); i += 8 {
 		var value byte
@@ -194,11 +193,11 @@ func zeros(n int) []byte {
 	return binary.BigEndian.AppendUint32(stream, uint32((1+258*copies)%65521)<<16|1)
 }
 
-// manyChunks are files of very many parts.
+// manyChunks are files of very many chunks.
 func manyChunks() []File {
 	p := FromSheet(sample())
 	idat := Chunk("IDAT", Deflate(p.Raster()))
-	const most = 80_000 // of which each takes 12 bytes
+	const most = 80_000 // of 12 bytes each
 	with := func(chunk []byte) []byte {
 		p := p
 		p.Before = bytes.Repeat(chunk, most)
@@ -223,8 +222,7 @@ func manyChunks() []File {
 	}
 }
 
-// slowFiles are sound files that take as long to be read and written, and as much
-// memory, as any.
+// slowFiles are valid files that take the most time and memory to decode and encode.
 func slowFiles() []File {
 	sheets := []struct {
 		name  string
@@ -253,8 +251,8 @@ func slowFiles() []File {
 	return files
 }
 
-// halfNoise returns a square sheet of which as much is noise as fits into a file
-// that is accepted: the blue and the alpha are the same everywhere.
+// halfNoise returns a square sheet with as much noise as fits into an accepted file: blue and
+// alpha are constant.
 func halfNoise(side int) skin.Sheet {
 	sheet := paint.Noise(3, side, side)
 	for i := range side * side {
@@ -263,9 +261,9 @@ func halfNoise(side int) skin.Sheet {
 	return sheet
 }
 
-// nearlyEqualRows returns a square sheet of which each row is the one above plus a random
-// bit in every byte: it is much like itself everywhere, and nowhere for long, so that
-// nothing takes longer to compress.
+// nearlyEqualRows returns a square sheet in which each row is the one above plus a random bit
+// in every byte. There are many short matches and no long ones, the slowest case for
+// compression.
 func nearlyEqualRows(side int) skin.Sheet {
 	sheet := skin.NewSheet(side, side)
 	random, row := paint.Noise(7, side, side).Pix, 4*side
