@@ -1,4 +1,4 @@
-// Package logging makes the logger that both programs write with.
+// Package logging makes the logger of both programs.
 package logging
 
 import (
@@ -7,15 +7,15 @@ import (
 	"log/slog"
 )
 
-// Config says what is logged and how.
+// Config configures the logger.
 type Config struct {
 	Level  slog.Level `env:"LEVEL" envDefault:"info" help:"least severity that is logged: debug, info, warn or error"`
 	Format string     `env:"FORMAT" envDefault:"json" help:"form of a log line: json, or text for people"`
-	// SampleRate is for whoever answers them: the logger leaves out nothing.
+	// SampleRate is applied by the servers; the logger drops nothing.
 	SampleRate float64 `env:"SAMPLE_RATE" envDefault:"0.01" help:"share of requests that are logged, from 0 to 1, besides those that fail through no fault of the client's: these always are, but of those answered with 503 only 100 a second"`
 }
 
-// New returns a logger that writes to w, a line an event.
+// New returns a logger that writes one line per event to w.
 func New(w io.Writer, config Config) (*slog.Logger, error) {
 	if ok := 0 <= config.SampleRate && config.SampleRate <= 1; !ok {
 		return nil, fmt.Errorf("LOG_SAMPLE_RATE is %v, but must be from 0 to 1", config.SampleRate)

@@ -1,4 +1,5 @@
-// Package metrics writes what a program counts in the text format of Prometheus.
+// Package metrics writes metrics in the text format of Prometheus, and adds two of the
+// process that the Prometheus library lacks.
 package metrics
 
 import (
@@ -12,13 +13,13 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// LatencyBuckets are the upper bounds of histograms of latencies, in seconds: from a
-// picture in memory to a store that hangs.
+// LatencyBuckets are the upper bounds of latency histograms, in seconds: from a cache hit to
+// a store that hangs.
 var LatencyBuckets = [...]float64{
 	10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10,
 }
 
-// The collectors of the library lack these two.
+// The collectors of the Prometheus library lack these two.
 var (
 	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "process_resident_memory_anon_bytes",
@@ -51,9 +52,9 @@ func gcCPUSeconds() float64 {
 // ContentType is the type of what Write writes.
 const ContentType = string(expfmt.FmtText)
 
-// Write writes all that a gatherer has.
+// Write writes all metrics of a gatherer.
 func Write(w io.Writer, gatherer prometheus.Gatherer) error {
-	families, gatherErr := gatherer.Gather() // with an error it returns all but what failed
+	families, gatherErr := gatherer.Gather() // with an error it returns all that did not fail
 	for _, family := range families {
 		if _, err := expfmt.MetricFamilyToText(w, family); err != nil {
 			return fmt.Errorf("write metrics: %w", err)

@@ -1,5 +1,5 @@
 // Package sieve is a cache with the eviction policy SIEVE (Zhang and others, NSDI 2024): a
-// hit sets a bit and moves nothing, so that readers share a lock.
+// hit sets a bit and moves nothing, so that readers can share a lock.
 package sieve
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Cache holds values by key, within a budget that their costs share: bytes, or 1 for each
-// if the number is to be bounded.
+// Cache maps keys to values, within a budget of their costs: bytes, or 1 each to bound their
+// number.
 //
-// A caller locks it: Get, Peek and the figures need a lock for reading only.
+// The caller must lock it; for Get, Peek and the statistics a read lock is enough.
 type Cache[K comparable, V any] struct {
 	entries      map[K]*entry[K, V]
 	head, tail   *entry[K, V] // the latest and the oldest
-	hand         *entry[K, V] // the next that may be evicted; nil: the tail
+	hand         *entry[K, V] // the next candidate for eviction; nil: the tail
 	cost, budget int64
 	evicted      uint64
 }
@@ -32,26 +32,26 @@ func New[K comparable, V any](budget int64) *Cache[K, V] {
 	return &Cache[K, V]{entries: map[K]*entry[K, V]{}, budget: budget}
 }
 
-// EntrySize returns how many bytes an entry has, its key and its value included, but not
-// what they point to nor its place in the map.
+// EntrySize returns the bytes of an entry, including its key and its value, but not what they
+// point to nor its slot in the map.
 func EntrySize[K comparable, V any]() int { return int(reflect.TypeFor[entry[K, V]]().Size()) }
 
-// Get returns the value of a key, nil if there is none, and counts that as a hit. The value
-// stays as it is when it is evicted.
+// Get returns the value of a key, nil if there is none, and counts a hit. The value stays
+// valid after its eviction.
 func (c *Cache[K, V]) Get(key K) *V {
 	e := c.entries[key]
 	if e == nil {
 		return nil
 	}
-	// Reading first spares the cores from passing the cache line around for a bit that is
-	// mostly set already.
+	// Reading first avoids moving the cache line between cores for a bit that is mostly set
+	// already.
 	if !e.visited.Load() {
 		e.visited.Store(true)
 	}
 	return &e.value
 }
 
-// Peek returns the value of a key, nil if there is none, and counts nothing.
+// Peek returns the value of a key, nil if there is none, without counting a hit.
 func (c *Cache[K, V]) Peek(key K) *V {
 	if e := c.entries[key]; e != nil {
 		return &e.value
@@ -59,8 +59,9 @@ func (c *Cache[K, V]) Peek(key K) *V {
 	return nil
 }
 
-// Put adds a value, or replaces that of the key, which counts as a hit, and evicts others
-// if there is no room. It returns where the value is; nil if it costs more than the budget.
+// Put adds a value, or replaces the value of the key, which counts as a hit, and evicts
+// others to stay within the budget. It returns the stored value; nil if it costs more than
+// the budget.
 func (c *Cache[K, V]) Put(key K, value V, cost int64) *V {
 	replaced := c.Delete(key)
 	if cost > c.budget {
@@ -98,20 +99,20 @@ func (c *Cache[K, V]) Clear() {
 	*c = Cache[K, V]{entries: map[K]*entry[K, V]{}, budget: c.budget, evicted: c.evicted}
 }
 
-// Len returns how many keys there are.
+// Len returns the number of keys.
 func (c *Cache[K, V]) Len() int { return len(c.entries) }
 
-// Cost returns what all values cost.
+// Cost returns the sum of all costs.
 func (c *Cache[K, V]) Cost() int64 { return c.cost }
 
-// Budget returns what they may cost.
+// Budget returns the limit of Cost.
 func (c *Cache[K, V]) Budget() int64 { return c.budget }
 
-// Evicted returns how many were evicted so far.
+// Evicted returns the number of evictions so far.
 func (c *Cache[K, V]) Evicted() uint64 { return c.evicted }
 
-// victim moves the hand to the entry that is to be evicted: the first without a hit since
-// the hand came by. The cache is not empty.
+// victim moves the hand to the entry to evict: the first one without a hit since the hand
+// passed it. The cache must not be empty.
 func (c *Cache[K, V]) victim() *entry[K, V] {
 	e := c.hand
 	if e == nil {

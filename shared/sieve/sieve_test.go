@@ -66,7 +66,7 @@ func TestTooCostly(t *testing.T) {
 	}
 }
 
-// The cache against a plain model: SIEVE over a slice.
+// The cache against a simple model: SIEVE on a slice.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	type element struct {
@@ -125,7 +125,8 @@ func TestModel(t *testing.T) {
 					}
 					remove(hand)
 				}
-				// Past the newest, the hand goes on at the oldest, not at what comes later.
+				// After the newest entry the hand wraps to the oldest one, not to later
+				// additions.
 				if hand == len(queue) {
 					hand = 0
 				}

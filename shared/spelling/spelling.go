@@ -1,9 +1,8 @@
-// Package spelling finds what a word was meant to be.
+// Package spelling suggests corrections for misspelt words.
 package spelling
 
-// Nearest returns those of the words that differ least from a misspelt one, in their
-// order. None is returned that differs in more than a third of its letters, or more
-// than two of a short word.
+// Nearest returns the words with the smallest edit distance to a misspelt one, in their
+// order. The distance is at most a third of its length, or two for a short word.
 func Nearest(misspelt string, words []string) []string {
 	var nearest []string
 	least := max(2, len(misspelt)/3)
@@ -19,10 +18,9 @@ func Nearest(misspelt string, words []string) []string {
 	return nearest
 }
 
-// distance returns how many bytes must be inserted, deleted or replaced to make one
-// word of another: Levenshtein's distance.
+// distance returns the Levenshtein distance of two words, in bytes.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1) // of the beginning of a, to each beginning of b
+	row := make([]int, len(b)+1) // distances from a prefix of a to each prefix of b
 	for j := range row {
 		row[j] = j
 	}

@@ -1,4 +1,4 @@
-// Package testenv skips tests for which this machine lacks a program.
+// Package testenv skips tests that this machine cannot run.
 package testenv
 
 import (
@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// RequireAll names the variable of the environment that makes a skipped test a failure.
-// Only .ci/run sets it: elsewhere a test that stops running would go unnoticed.
+// RequireAll is the environment variable that turns a skipped test into a failure. Only
+// .ci/run sets it, so that a test that no longer runs does not go unnoticed there.
 const RequireAll = "TEST_REQUIRE_ALL"
 
-// Skip skips a test, or fails it where RequireAll is set to 1. The cause says what is
-// missing and how to install it: it is the line that make test prints at its end.
+// Skip skips a test, or fails it where RequireAll is set to 1. The cause says what is missing
+// and how to install it: make test prints it at its end.
 func Skip(tb testing.TB, cause any) {
 	tb.Helper()
 	if os.Getenv(RequireAll) == "1" {
@@ -20,7 +20,7 @@ func Skip(tb testing.TB, cause any) {
 	tb.Skip(cause)
 }
 
-// SkipShort skips a test where go test runs with -short, as in make test QUICK=1.
+// SkipShort skips a test with go test -short, which make test QUICK=1 uses.
 func SkipShort(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {

@@ -1,4 +1,4 @@
-// Package version says what a program was built from.
+// Package version has the version of the program's build.
 package version
 
 import (
@@ -8,15 +8,15 @@ import (
 	"runtime/debug"
 )
 
-// linked is what "git describe --always --dirty" says of the sources. The linker is
-// told it, as Go is told to leave Git alone.
+// linked is the output of "git describe --always --dirty". The linker sets it (-X), as builds
+// disable Go's own stamping.
 var linked string
 
-// Build is what a program was built from.
+// Build is the version of a build.
 type Build struct {
-	Version  string // that of a release, as v1.2.3, or what Git says since it; "devel" before the first
+	Version  string // of a release, as v1.2.3, or of git describe since then; "devel" before the first
 	Revision string // of the sources; "unknown" without Git
-	Go       string // go1.26.8
+	Go       string // such as go1.26.8
 }
 
 // String returns all three for people.
@@ -33,11 +33,11 @@ func Current() Build {
 	return buildOf(info, linked)
 }
 
-// release matches the names of releases.
+// release matches versions of releases.
 var release = regexp.MustCompile(`^v[0-9]`)
 
-// buildOf returns the build that Go and the linker tell of. Sources that were changed since
-// their revision are marked.
+// buildOf returns the build from Go's build info and the linker's version. -dirty marks
+// sources that were changed since the revision.
 func buildOf(info *debug.BuildInfo, linked string) Build {
 	revision, modified := "", ""
 	for _, setting := range info.Settings {

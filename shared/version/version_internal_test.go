@@ -21,7 +21,7 @@ func TestBuildOf(t *testing.T) {
 	f(Build{"v1.2.3", "abc-dirty", "go1.26"}, "", "v1.2.3", changed, revision)
 	f(Build{"devel", "unknown", "go1.26"}, "", "", changed)
 	f(Build{"devel", "unknown", "go1.26"}, "", "(devel)")
-	// The linker knows better: what it was told is the same for all programs of a build.
+	// The linker's version has precedence: it is the same for all programs of a build.
 	f(Build{"devel", "8dc993c-dirty", "go1.26"}, "8dc993c-dirty", "(devel)", revision)
 	f(Build{"v1.3.0-2-g8dc993c", "v1.3.0-2-g8dc993c", "go1.26"}, "v1.3.0-2-g8dc993c", "v1.2.3", revision)
 }

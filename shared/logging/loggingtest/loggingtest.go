@@ -1,4 +1,4 @@
-// Package loggingtest keeps what is logged for tests to read.
+// Package loggingtest captures the log in tests.
 package loggingtest
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Buffer is a buffer that may be read while it is written to.
+// Buffer is a buffer that may be read while it is written.
 type Buffer struct {
 	mu      sync.Mutex
 	content bytes.Buffer

@@ -1,4 +1,4 @@
-// Package metricstest reads metrics as Prometheus does.
+// Package metricstest parses metrics as Prometheus does.
 package metricstest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/metrics"
 )
 
-// Text returns what /metrics would have of a gatherer.
+// Text returns the metrics of a gatherer in the text format.
 func Text(tb testing.TB, gatherer prometheus.Gatherer) string {
 	tb.Helper()
 	var text strings.Builder
@@ -24,8 +24,8 @@ func Text(tb testing.TB, gatherer prometheus.Gatherer) string {
 	return text.String()
 }
 
-// Value returns the value of a series, which the text must have, as in name{label="value"}
-// with the labels in alphabetical order.
+// Value returns the value of a series, which the text must contain, given as
+// name{label="value"} with the labels in alphabetical order.
 func Value(tb testing.TB, text, series string) float64 {
 	tb.Helper()
 	for line := range strings.Lines(text) {
@@ -41,8 +41,8 @@ func Value(tb testing.TB, text, series string) float64 {
 	return 0
 }
 
-// Check wants the text to be one that Prometheus reads, every metric to have a type and a
-// help text, and all counters, and nothing else, to be called _total.
+// Check checks that Prometheus can parse the text, that every metric has a type and a help
+// text, and that counters, and only they, end in _total.
 func Check(tb testing.TB, text string) {
 	tb.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
