@@ -19,7 +19,7 @@ func TestNames(t *testing.T) {
 		name := []byte(nameOf(hash))
 		name[rapid.IntRange(0, len(name)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		if got, ok := hashOf(string(name)); ok && nameOf(got) != string(name) {
-			t.Fatalf("%s passes for %s", name, got)
+			t.Fatalf("%s is parsed as %s", name, got)
 		}
 	})
 }

@@ -22,20 +22,20 @@ func TestCallLimiter(t *testing.T) {
 		}
 		synctest.Wait()
 		if err := l.acquire(t.Context()); !errors.Is(err, errQueueFull) || time.Since(began) != 0 {
-			t.Errorf("with no room to wait: %v after %v; want to be told at once", err, time.Since(began))
+			t.Errorf("with a full queue: %v after %v; want an error at once", err, time.Since(began))
 		}
 		l.release()
 		synctest.Wait()
 		if err := <-outcomes; err != nil {
-			t.Errorf("the next in line when one has left: %v", err)
+			t.Errorf("the next in the queue after a release: %v", err)
 		}
 		for range maxQueued - 1 {
 			if err := <-outcomes; !errors.Is(err, errQueueTimeout) {
-				t.Fatalf("in line while nobody leaves: %v; want to be told that it takes too long", err)
+				t.Fatalf("in the queue without a release: %v; want a timeout", err)
 			}
 		}
 		if waited := time.Since(began); waited != queueTimeout {
-			t.Errorf("they waited for %v; want %v", waited, queueTimeout)
+			t.Errorf("the queue waited for %v; want %v", waited, queueTimeout)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestDirectoryNotWritable(t *testing.T) {
 		must(t, err)
 		err = writer.Ready(t.Context())
 		if _, wrong := errors.AsType[config.SettingError](err); !wrong || !strings.HasPrefix(err.Error(), fmt.Sprintf("URL is %q, a directory that this user cannot write to; ", url)) {
-			t.Errorf("Ready: %v; want a WrongError that says that this user cannot write", err)
+			t.Errorf("Ready: %v; want a SettingError that says that this user cannot write", err)
 		}
 		return
 	}
@@ -128,10 +128,10 @@ func TestDirectoryFiles(t *testing.T) {
 	must(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*time.Hour)))
 	must(t, store.Init(t.Context()))
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an abandoned file: %v", err)
+		t.Errorf("an old temporary file: %v", err)
 	}
 	if _, err := os.Stat(young); err != nil {
-		t.Errorf("an unfinished file: %v", err)
+		t.Errorf("a recent temporary file: %v", err)
 	}
 }
 
@@ -165,16 +165,16 @@ func TestDirectoryIgnoresOtherFiles(t *testing.T) {
 	must(t, err)
 	for _, remove := range []bool{false, true} {
 		if files, size, err := store.CleanTemp(t.Context(), remove); files != 2 || size != 14 || err != nil {
-			t.Errorf("tidied up %d files of %d bytes, %v; want 2 of 14", files, size, err)
+			t.Errorf("cleaned %d files of %d bytes, %v; want 2 of 14", files, size, err)
 		}
 		after, err := os.ReadDir(root)
 		must(t, err)
 		if gone := len(before) - len(after); gone != map[bool]int{true: 2}[remove] {
-			t.Errorf("told to remove %t, it removed %d", remove, gone)
+			t.Errorf("remove %t removed %d", remove, gone)
 		}
 	}
 	if files, _, err := store.CleanTemp(t.Context(), true); files != 0 || err != nil {
-		t.Errorf("tidied up %d files again, %v", files, err)
+		t.Errorf("cleaned %d files again, %v", files, err)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestDirectoryNotMounted(t *testing.T) {
 	hash := skin.HashOf(file)
 	must(t, store.Put(t.Context(), hash, file))
 
-	must(t, os.Rename(root, root+"-elsewhere"))
+	must(t, os.Rename(root, root+"-unmounted"))
 	f := func() {
 		t.Helper()
 		_, err := store.Get(t.Context(), hash)
@@ -238,7 +238,7 @@ func TestDirectoryNotMounted(t *testing.T) {
 	}
 
 	must(t, os.Remove(root))
-	must(t, os.Rename(root+"-elsewhere", root))
+	must(t, os.Rename(root+"-unmounted", root))
 	if _, err := store.Get(t.Context(), hash); err != nil {
 		t.Errorf("get after the disk is back: %v", err)
 	}

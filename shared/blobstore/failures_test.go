@@ -52,14 +52,14 @@ func TestBreakerOpensForBrokenStore(t *testing.T) {
 		unavailable(t, get())
 	}
 	if n := requests.Load(); n < 5 || n > calls/2 {
-		t.Errorf("%d calls in a row came to %d requests; want 5, and then a few", calls, n)
+		t.Errorf("%d calls made %d requests; want 5, and then a few", calls, n)
 	}
 	works.Store(true)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); get() != nil; <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatal("the store works, but is not asked")
+			t.Fatal("the store works, but gets no requests")
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestMissingFilesAreNoFailures(t *testing.T) {
 	hash := skin.HashOf([]byte("file"))
 	for range 20 {
 		if _, err := store.Get(t.Context(), hash); err == nil {
-			t.Fatal("a file that was never put is there")
+			t.Fatal("a file that was never put is returned")
 		}
 	}
 	must(t, store.Put(t.Context(), hash, []byte("file")))
@@ -114,13 +114,13 @@ func TestCallLimit(t *testing.T) {
 		err := <-outcomes
 		unavailable(t, err)
 		if err != nil && !strings.Contains(err.Error(), "too many wait") {
-			t.Errorf("got %v, want that there are too many", err)
+			t.Errorf("got %v, want the error of a full queue", err)
 		}
 	}
 	close(release)
 	callers.Wait()
 	if n := most.Load(); n > maxCalls {
-		t.Errorf("%d requests were under way; want %d at most", n, maxCalls)
+		t.Errorf("%d concurrent requests; want at most %d", n, maxCalls)
 	}
 	// The others succeed, unless the machine takes longer than queueTimeout.
 	close(outcomes)
@@ -131,6 +131,6 @@ func TestCallLimit(t *testing.T) {
 		}
 	}
 	if served < maxCalls {
-		t.Errorf("%d callers were served; want %d at least", served, maxCalls)
+		t.Errorf("%d callers succeeded; want at least %d", served, maxCalls)
 	}
 }

@@ -148,7 +148,7 @@ func TestBucketRetriesPut(t *testing.T) {
 		t.Errorf("the file was put %d times; want 6", got)
 	}
 	if got, err := store.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
-		t.Errorf("there is %q (%v)", got, err)
+		t.Errorf("got %q (%v)", got, err)
 	}
 
 	// A breaker that is opened by the failures of several puts fails none of them: all eight
@@ -171,7 +171,7 @@ func TestBucketRetriesPut(t *testing.T) {
 		putting.Go(func() {
 			file := fmt.Appendf(nil, "one of eight: %d", i)
 			if err := shared.Put(t.Context(), skin.HashOf(file), file); err != nil {
-				t.Errorf("a file beside others: %v", err)
+				t.Errorf("one of several puts: %v", err)
 			}
 		})
 	}
@@ -184,14 +184,14 @@ func TestBucketRetriesPut(t *testing.T) {
 	trouble.requests.Store(0)
 	unavailable(t, full.Put(t.Context(), skin.HashOf(file), file))
 	if got := trouble.requests.Load(); got > 2 { // the client's own second attempt
-		t.Errorf("a place without room was asked %d times; want twice at most", got)
+		t.Errorf("a full store got %d requests; want at most two", got)
 	}
 
 	trouble.requests.Store(0)
 	trouble.SecretKey = "another"
 	unavailable(t, blobstoretest.Open(t, trouble.Config).Put(t.Context(), skin.HashOf(file), file))
 	if got := trouble.requests.Load(); got != 1 {
-		t.Errorf("what is forbidden was tried %d times; want once", got)
+		t.Errorf("a forbidden request was sent %d times; want once", got)
 	}
 
 	// A caller that cancels does not wait for retries.

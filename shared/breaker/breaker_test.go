@@ -12,8 +12,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// errAway is the error of a dependency that is down.
-var errAway = fault.NewUnavailable("test", errors.New("away"))
+// errDown is the error of a dependency that is down.
+var errDown = fault.NewUnavailable("test", errors.New("down"))
 
 // calls is a breaker, and the number of calls that it allowed.
 type calls struct {
@@ -33,12 +33,12 @@ func (c *calls) call(outcome error, allowed bool) {
 	c.Helper()
 	before := c.n
 	if err := c.Allow(); (err == nil) != allowed {
-		c.Errorf("Refusal() = %v; want none: %t", err, allowed)
+		c.Errorf("Allow() = %v; want nil: %t", err, allowed)
 	}
 	err := c.Call(func() error { c.n++; return outcome })
 	switch {
 	case c.n-before == 1 != allowed:
-		c.Errorf("the call was let through: %t; want %t", !allowed, allowed)
+		c.Errorf("the call was allowed: %t; want %t", !allowed, allowed)
 	case allowed && !errors.Is(err, outcome):
 		c.Errorf("Call() = %v; want %v", err, outcome)
 	case !allowed && (fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0):
@@ -50,7 +50,7 @@ func (c *calls) call(outcome error, allowed bool) {
 func (c *calls) open() {
 	c.Helper()
 	for range 5 {
-		c.call(errAway, true)
+		c.call(errDown, true)
 	}
 	c.call(nil, false)
 }
@@ -60,7 +60,7 @@ func (c *calls) pauses() time.Duration {
 	begin, before := time.Now(), c.n
 	for c.n == before {
 		<-time.After(time.Millisecond)
-		_ = c.Call(func() error { c.n++; return errAway })
+		_ = c.Call(func() error { c.n++; return errDown })
 	}
 	return time.Since(begin)
 }
@@ -70,7 +70,7 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 	runInBubble(t, func(c *calls) {
 		for range 10 {
 			for range 4 {
-				c.call(errAway, true)
+				c.call(errDown, true)
 			}
 			c.call(nil, true)
 		}
@@ -99,7 +99,7 @@ func TestOnlyAnUnavailableFaultIsAFailure(t *testing.T) {
 	runInBubble(t, func(c *calls) {
 		for range 5 {
 			c.call(fmt.Errorf("read: %w", context.Canceled), true)
-			c.call(errAway, true)
+			c.call(errDown, true)
 		}
 		c.call(nil, false)
 	})
@@ -120,7 +120,7 @@ func TestPausesGrow(t *testing.T) {
 		// The state is as it was at first.
 		c.open()
 		if got := c.pauses(); got > 51*time.Millisecond {
-			t.Errorf("the first pause of another time is %s; want 50ms at most", got)
+			t.Errorf("the first pause after a reset is %s; want 50ms at most", got)
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		hangs <- nil
 		<-done
 		c.call(nil, true)
-		hangs <- errAway
+		hangs <- errDown
 		<-done
 		c.call(nil, true)
 	})
@@ -165,7 +165,7 @@ func TestEarlierCallsDoNotLengthenPause(t *testing.T) {
 		}
 		synctest.Wait() // until all are in flight
 		for range 60 {
-			fails <- errAway
+			fails <- errDown
 			<-done
 		}
 		if got := c.pauses(); got > 51*time.Millisecond {
@@ -180,7 +180,7 @@ func TestReset(t *testing.T) {
 		c.open()
 		c.Reset()
 		for range 4 { // earlier failures do not count
-			c.call(errAway, true)
+			c.call(errDown, true)
 		}
 		c.call(nil, true)
 	})
@@ -191,8 +191,8 @@ func TestReset(t *testing.T) {
 func TestRejectAllocations(t *testing.T) {
 	b := breaker.New(t.Name())
 	if allocs := testing.AllocsPerRun(1000, func() {
-		_ = b.Call(func() error { return errAway })
+		_ = b.Call(func() error { return errDown })
 	}); allocs > 2 {
-		t.Errorf("a refused call allocates %v times; want 2 at most, the fault and its sentence", allocs)
+		t.Errorf("a rejected call allocates %v times; want 2 at most, the fault and its sentence", allocs)
 	}
 }

@@ -49,7 +49,7 @@ func TestKeysAgreeWithEqualFold(t *testing.T) {
 		).Draw(t, "b")
 
 		if key := casefold.Key(a); casefold.Key(key) != key {
-			t.Errorf("the key of %q is %q, whose key is %q", a, key, casefold.Key(key))
+			t.Errorf("Key(%q) = %q, with the key %q", a, key, casefold.Key(key))
 		}
 		equal := strings.EqualFold(norm.NFC.String(a), norm.NFC.String(b))
 		if equal && casefold.Key(a) != casefold.Key(b) {

@@ -21,7 +21,7 @@ type testConfig struct {
 	Listen   string         `env:"LISTEN" envDefault:"127.0.0.1:1" help:"where"`
 	Secret   string         `env:"SECRET,required,notEmpty" example:"hush" help:"what"`
 	Timeout  time.Duration  `env:"TIMEOUT" envDefault:"5s" help:"how long"`
-	User     string         `env:"USER" example:"ann" needs:"PASSWORD" help:"as whom"`
+	User     string         `env:"USER" example:"ann" needs:"PASSWORD" help:"user"`
 	Password string         `env:"PASSWORD" example:"hunter2" needs:"USER" help:"how to prove it"`
 	Networks []netip.Prefix `env:"NETWORKS" example:"10.0.0.0/8" help:"from where"`
 	Small    int32          `env:"SMALL" envDefault:"1" help:"how few"`
@@ -140,7 +140,7 @@ func TestParseURL(t *testing.T) {
 	}
 	for _, wrong := range []string{"", "core", "core:9090", "//core", "ftp://core", "http://", "http://:9090", "http://core:0", "http://core:65536", "http://core:port", "http://co re"} {
 		if parsed, ok := config.ParseURL(wrong); ok {
-			t.Errorf("%s is taken for %v", wrong, parsed)
+			t.Errorf("%s is parsed as %v", wrong, parsed)
 		}
 	}
 }

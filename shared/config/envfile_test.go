@@ -14,7 +14,7 @@ type envFileConfig struct {
 	Secret  string `env:"SECRET,required,notEmpty" help:"what"`
 	Wait    string `env:"WAIT" envDefault:"0s" help:"a meaning that is so long that it has to be broken into two lines, as this one is, which has 97 characters"`
 	Pattern string `env:"PATTERN" envDefault:"a$" help:"which"`
-	From    string `env:"FROM" help:"from whom"`
+	From    string `env:"FROM" help:"from where"`
 }
 
 func TestEnvFile(t *testing.T) {
@@ -41,7 +41,7 @@ func TestEnvFile(t *testing.T) {
 # which
 #X_PATTERN='a$'
 
-# from whom
+# from where
 #X_FROM=
 `
 	if diff := cmp.Diff(want, file.String()); diff != "" {

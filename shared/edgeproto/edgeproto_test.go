@@ -36,7 +36,7 @@ func TestIsHeartbeat(t *testing.T) {
 	f := func(event edgeproto.Event, want bool) {
 		t.Helper()
 		if got := event.IsHeartbeat(); got != want {
-			t.Errorf("%+v is a beat: %t; want %t", event, got, want)
+			t.Errorf("%+v is a heartbeat: %t; want %t", event, got, want)
 		}
 	}
 
@@ -82,13 +82,13 @@ func checkJSON[T any](t *testing.T, value T, want string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%T is written differently (-want +got):\n%s", value, diff)
+		t.Errorf("%T is encoded differently (-want +got):\n%s", value, diff)
 	}
 	var back T
 	if err := json.Unmarshal(got, &back); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(value, back); diff != "" {
-		t.Errorf("%T is read differently (-want +got):\n%s", value, diff)
+		t.Errorf("%T is decoded differently (-want +got):\n%s", value, diff)
 	}
 }

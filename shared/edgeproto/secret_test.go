@@ -13,12 +13,12 @@ func TestSecrets(t *testing.T) {
 
 	good := "0123456789abcdef"
 	if got, err := edgeproto.Secrets([]string{" " + good, good + "\n"}); err != nil || !slices.Equal(got, []string{good, good}) {
-		t.Errorf("Secrets of a good ring = %q, %v; want it trimmed", got, err)
+		t.Errorf("Secrets of valid ones = %q, %v; want it trimmed", got, err)
 	}
 	for _, wrong := range []string{"", " ", good[1:], "with a space in it", "with\na-line-feed-in-it", "ünprintable-by-ascii"} {
 		_, err := edgeproto.Secrets([]string{good, wrong})
 		if err == nil || !strings.Contains(err.Error(), "place 2") || (wrong != "" && wrong != " " && strings.Contains(err.Error(), wrong)) {
-			t.Errorf("Secrets with %q: %v; want an error that names its place, not itself", wrong, err)
+			t.Errorf("Secrets with %q: %v; want an error with its number, not itself", wrong, err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestOfFindsTheFaultInAChain(t *testing.T) {
 	t.Parallel()
 
 	inner := fault.New(fault.NotFound, "There is no texture %d.", 7)
-	if got := fault.Of(fmt.Errorf("dress a player: %w", inner)); got != inner {
+	if got := fault.Of(fmt.Errorf("set a skin: %w", inner)); got != inner {
 		t.Errorf("Of(a wrapped fault) = %v; want the fault itself", got)
 	}
 	if got := fault.KindOf(errors.Join(io.EOF, inner)); got != fault.NotFound {
@@ -73,7 +73,7 @@ func TestNewUnavailable(t *testing.T) {
 		RetryAfter: time.Second, Cause: io.ErrUnexpectedEOF,
 	}
 	if diff := cmp.Diff(*want, *got, cmpopts.EquateErrors()); diff != "" {
-		t.Errorf("Down (-want +got):\n%s", diff)
+		t.Errorf("NewUnavailable (-want +got):\n%s", diff)
 	}
 	if !errors.Is(got, io.ErrUnexpectedEOF) {
 		t.Errorf("%v lacks its cause", got)

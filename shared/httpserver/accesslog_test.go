@@ -45,7 +45,7 @@ func loggingServer(sample float64) (server *fasthttp.Server, lines func(t *testi
 			rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
 			return nil
 		case "/broken":
-			return errors.New("a screw is loose")
+			return errors.New("a bug")
 		case "/mute":
 			return &fault.Error{Kind: fault.Duplicate, Message: "It exists.", Data: func() {}}
 		case "/down":
@@ -53,7 +53,7 @@ func loggingServer(sample float64) (server *fasthttp.Server, lines func(t *testi
 		case "/panic":
 			panic("on the Titanic")
 		case "/foreign":
-			return &fault.Error{Kind: fault.Forbidden, Message: "Not yours.", Cause: errors.New("whose it is")}
+			return &fault.Error{Kind: fault.Forbidden, Message: "Not yours.", Cause: errors.New("the owner")}
 		default:
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}
@@ -113,7 +113,7 @@ func TestRequestLog(t *testing.T) {
 		"level": "WARN", "method": "GET", "route": "other", "path": "/down", "status": 503.0,
 		"error": "The database cannot be reached at the moment. Please try again. (unexpected EOF)",
 	})
-	f(ask("GET /broken"), logLine{"level": "ERROR", "method": "GET", "route": "other", "path": "/broken", "status": 500.0, "error": "a screw is loose"})
+	f(ask("GET /broken"), logLine{"level": "ERROR", "method": "GET", "route": "other", "path": "/broken", "status": 500.0, "error": "a bug"})
 	f(ask("GET /panic"), logLine{"level": "ERROR", "method": "GET", "route": "other", "path": "/panic", "status": 500.0, "error": "panic: on the Titanic"})
 	f(ask("GET /mute"), logLine{
 		"level": "ERROR", "method": "GET", "route": "other", "path": "/mute", "status": 500.0,
@@ -130,7 +130,7 @@ func TestRequestLog(t *testing.T) {
 	if encoded, err := json.Marshal(got); err != nil || strings.Contains(string(encoded), "hunter2") || len(got) != 3 {
 		t.Errorf("the log holds %s, %v; want three lines without the password", encoded, err)
 	} else if last := got[2]; last["route"] != "bad_request" || last["status"] != 400.0 {
-		t.Errorf("what cannot be read is logged as %v", last)
+		t.Errorf("an invalid request is logged as %v", last)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestMetricLabelsAreBounded(t *testing.T) {
 		exchangeRaw(t, listener, request+"\r\nHost: made-up-7\r\nUser-Agent: made-up-8\r\nX-Request-ID: made-up-9\r\nConnection: close\r\n\r\n")
 	}
 	if lower := strings.ToLower(metricstest.Text(t, prometheus.DefaultGatherer)); strings.Contains(lower, "made-up") || !strings.Contains(lower, `route="other"`) {
-		t.Error("metrics have labels of clients, or none for all others")
+		t.Error("metrics have labels from clients, or lack the route other")
 	}
 }
 
@@ -272,9 +272,9 @@ func TestUnavailableLogRate(t *testing.T) {
 	logged := lines(t)
 	most := 100 + int(time.Since(began)/(10*time.Millisecond)) + 1
 	if n := len(logged); n < 101 || n > most+1 {
-		t.Errorf("of %d requests that were turned away %d are logged; want 100 to %d", requests-1, n-1, most)
+		t.Errorf("of %d requests answered with 503 %d are logged; want 100 to %d", requests-1, n-1, most)
 	}
 	if last := logged[len(logged)-1]; last["path"] != "/broken" {
-		t.Errorf("the last line is %v; want the request that failed by a mistake of ours", last)
+		t.Errorf("the last line is %v; want the internal error", last)
 	}
 }

@@ -51,20 +51,20 @@ func TestAddressConnectionLimit(t *testing.T) {
 	connect := dialFrom(t, 2)
 	first := connect("127.0.0.1")
 	if first == nil || connect("127.0.0.1") == nil {
-		t.Fatal("two connections are too many")
+		t.Fatal("two connections are rejected")
 	}
 	if connect("127.0.0.1") != nil {
 		t.Error("a third connection is served")
 	}
 	if connect("127.0.0.2") == nil {
-		t.Error("another address has no room")
+		t.Error("a connection of another address is rejected")
 	}
 	_ = first.Close()
 	for connect("127.0.0.1") == nil { // until the server has seen the close
 		continue
 	}
 	if connect("127.0.0.1") != nil {
-		t.Error("a connection that is closed makes room for two")
+		t.Error("a closed connection frees two places")
 	}
 }
 
@@ -75,16 +75,16 @@ func TestAddressConnectionLimitExemptsProxies(t *testing.T) {
 	connect := dialFrom(t, 1, netip.MustParsePrefix("127.0.0.1/32"))
 	for range 3 {
 		if connect("127.0.0.1") == nil {
-			t.Error("a connection of a trusted proxy is too many")
+			t.Error("a connection of a trusted proxy is rejected")
 		}
 	}
 	if connect("127.0.0.2") == nil || connect("127.0.0.2") != nil {
-		t.Error("a peer that is no trusted proxy has not one connection")
+		t.Error("a peer that is no trusted proxy does not get exactly one connection")
 	}
 	connect = dialFrom(t, 0)
 	for range 3 {
 		if connect("127.0.0.1") == nil {
-			t.Error("a connection is too many where any number is allowed")
+			t.Error("a connection is rejected without a limit")
 		}
 	}
 }

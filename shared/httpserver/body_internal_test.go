@@ -31,7 +31,7 @@ func TestBodyStallsOnlyWhileRead(t *testing.T) {
 			}
 			<-time.After(10 * stalledGrace)                          // in the synthetic time of synctest
 			if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // reserve wraps nothing
-				t.Fatalf("take = %v while a body is not read; want %v", err, errBodiesBudget)
+				t.Fatalf("reserve = %v while a body is not read; want %v", err, errBodiesBudget)
 			}
 		}
 
@@ -42,14 +42,14 @@ func TestBodyStallsOnlyWhileRead(t *testing.T) {
 		}()
 		<-time.After(stalledGrace - time.Millisecond)
 		if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // reserve wraps nothing
-			t.Errorf("take = %v while a body is read in time; want %v", err, errBodiesBudget)
+			t.Errorf("reserve = %v while a body is read in time; want %v", err, errBodiesBudget)
 		}
 		<-time.After(2 * time.Millisecond)
 		if err := other.reserve(share); err != nil {
-			t.Errorf("take = %v while a body is stalled", err)
+			t.Errorf("reserve = %v while a body is stalled", err)
 		}
 		if err := <-ended; err != errStalled { //nolint:errorlint // receive wraps nothing
-			t.Errorf("the stalled body is ended with %v; want %v", err, errStalled)
+			t.Errorf("the stalled body ends with %v; want %v", err, errStalled)
 		}
 	})
 }

@@ -206,7 +206,7 @@ func sendUntilAccepted(t *testing.T, address, sent string) {
 		}
 		expect(t, answer, "HTTP/1.1 503 ")
 		if time.Now().After(deadline) {
-			t.Fatal("no stalled body is ended")
+			t.Fatal("no stalled body is aborted")
 		}
 	}
 }
@@ -234,14 +234,14 @@ func TestBodiesBudget(t *testing.T) {
 	refused := receive(t, send(t, address, post+withContentLength(strings.Repeat("x", 20_000))))
 	expect(t, refused, "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 	if got := metric(t, "veneer_bodies_rejected_total", t.Name()); got != 1 {
-		t.Errorf("%v bodies are refused; want 1", got)
+		t.Errorf("%v bodies are rejected; want 1", got)
 	}
 
 	// Both stop. The one that stopped first is aborted for the next.
 	sendUntilAccepted(t, address, withContentLength(strings.Repeat("x", size)))
 	expect(t, receive(t, slower), "HTTP/1.1 408 ", `"code":4`, "Connection: close\r\n")
 	if got := metric(t, "veneer_bodies_ended_total", t.Name()); got != 1 {
-		t.Errorf("%v bodies are ended; want 1", got)
+		t.Errorf("%v bodies are aborted; want 1", got)
 	}
 	if _, err := io.WriteString(slow, strings.Repeat("x", size/4)); err != nil {
 		t.Fatal(err)
@@ -312,7 +312,7 @@ func TestBodiesBudgetIsReleased(t *testing.T) {
 			panic("a handler's")
 		}
 		if got := metric(t, "veneer_body_bytes", opts.Listener); got == 0 {
-			t.Error("a body of which the handler has memory is not counted")
+			t.Error("a body that the handler holds is not counted")
 		}
 	})))
 	var clients sync.WaitGroup

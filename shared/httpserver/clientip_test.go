@@ -210,7 +210,7 @@ func TestForwardedHeaderWarnings(t *testing.T) {
 		}
 		proxies.ClientIP(withLines("10.0.0.1", "Forwarded", `for="6.6.6.6:_x"`))
 		if out.Len() > 0 {
-			t.Errorf("what is in order is logged: %s", out.String())
+			t.Errorf("valid headers are logged: %s", out.String())
 		}
 		f := func(after time.Duration, peer, header, value, want string) {
 			t.Helper()

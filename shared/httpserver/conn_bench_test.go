@@ -54,19 +54,19 @@ func BenchmarkServe(b *testing.B) {
 	for _, bench := range []struct {
 		name   string
 		server *fasthttp.Server
-		kept   bool
+		listen bool
 	}{
 		{"bare", &fasthttp.Server{Handler: answer, NoDefaultServerHeader: true, NoDefaultContentType: true}, false},
 		{"bare with limits", &fasthttp.Server{
 			Handler: answer, NoDefaultServerHeader: true, NoDefaultContentType: true,
 			ReadTimeout: limits.ReadTimeout, WriteTimeout: limits.WriteTimeout, IdleTimeout: limits.IdleTimeout,
 		}, false},
-		{"door", behind(), false},
-		{"door, kept", behind(), true},
+		{"server", behind(), false},
+		{"server, deadlineListener", behind(), true},
 		{"bare with a body", &fasthttp.Server{
 			Handler: func(rc *fasthttp.RequestCtx) { rc.PostBody(); answer(rc) }, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		}, false},
-		{"door with a body", behind(), false},
+		{"server with a body", behind(), false},
 	} {
 		b.Run("of="+bench.name, func(b *testing.B) {
 			client, err := net.Dial("tcp", listener.Addr().String())
@@ -79,7 +79,7 @@ func BenchmarkServe(b *testing.B) {
 				request = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 60\r\n\r\n" + strings.Repeat("x", 60)
 			}
 			var served net.Conn = &endlessClient{client, []byte(request), b.Loop}
-			if bench.kept {
+			if bench.listen {
 				served = wrapConn(bench.server, listener, served)
 			}
 			b.ReportAllocs()

@@ -285,7 +285,7 @@ func TestFloodingConnectionIsEvicted(t *testing.T) {
 func TestEvictedConnectionGetsResponse(t *testing.T) {
 	t.Parallel()
 
-	for name, secure := range map[string]bool{"in clear": false, "TLS": true} {
+	for name, secure := range map[string]bool{"plaintext": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestServer(t, false, secure, nil)
@@ -306,7 +306,7 @@ func TestEvictedConnectionGetsResponse(t *testing.T) {
 				t.Fatalf("the answer has %d bytes, %v; want %d", len(response.Body()), err, len(s.body))
 			}
 			if _, err := reader.ReadByte(); err == nil {
-				t.Error("more comes behind the answer")
+				t.Error("more follows the response")
 			}
 			s.await(t, "none evicted", func(c httpserver.Counts) bool { return c.Evicted == 0 })
 		})
@@ -374,7 +374,7 @@ func TestAddressLimitCountsEvicted(t *testing.T) {
 	s := newTestServer(t, false, false, func(l *httpserver.Limits) { l.AddressConnections = fullLimit })
 	ln := s.fill(t, hostileNetwork, fullLimit, fullLimit)
 	if status := statusOf(s.connect(t, hostileNetwork, "")); status != 0 {
-		t.Errorf("a connection too many of an address is answered %d", status)
+		t.Errorf("a connection beyond the limit of its address is answered %d", status)
 	}
 	if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
 		t.Errorf("another network is answered %d", status)

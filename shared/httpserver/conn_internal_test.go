@@ -222,7 +222,7 @@ func TestLargeResponseIsOneWrite(t *testing.T) {
 			t.Fatalf("of %d bytes, %d are written, %v", len(written), n, err)
 		}
 		if diff := cmp.Diff(want, system.written); diff != "" {
-			t.Errorf("written at once (-want +got):\n%s", diff)
+			t.Errorf("calls of Write (-want +got):\n%s", diff)
 		}
 		system.written = nil
 	}

@@ -53,7 +53,7 @@ func TestConnectionLimit(t *testing.T) {
 			return
 		}
 		if expect(t, answer, tooMany); time.Now().After(deadline) {
-			t.Fatal("there is no room once a connection is closed")
+			t.Fatal("no connection is accepted after one is closed")
 		}
 	}
 }

@@ -140,7 +140,7 @@ func TestLimitsUnderTLS(t *testing.T) {
 	}
 
 	if got := receive(t, dial(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond }, nil)); got != "" {
-		t.Errorf("who says nothing is told %q", got)
+		t.Errorf("a client that sends nothing receives %q", got)
 	}
 
 	conn := secure(dial(func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond }, func(*fasthttp.RequestCtx) {}))
@@ -276,7 +276,7 @@ func TestPipelineWithoutReaderIsClosed(t *testing.T) {
 		}
 	}
 	if n := answered.Load(); n > 1000 { // 64 MB: more than the socket buffers hold
-		t.Errorf("%d requests are answered, though no answer is taken", n)
+		t.Errorf("%d requests are answered, though no response is read", n)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestTCPKeepAlive(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() })
 	socket, ok := conn.(syscall.Conn)
 	if !ok {
-		t.Fatalf("the system's end is a %T", conn)
+		t.Fatalf("the accepted connection is a %T", conn)
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
@@ -308,6 +308,6 @@ func TestTCPKeepAlive(t *testing.T) {
 		t.Fatal(controlErr, err)
 	}
 	if on == 0 {
-		t.Error("no probes are sent")
+		t.Error("keep-alive is off")
 	}
 }

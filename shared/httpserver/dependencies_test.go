@@ -32,8 +32,8 @@ func TestCheckDependenciesReturnsSettingError(t *testing.T) {
 		}
 	}
 	f(nil)
-	f(nil, check("here", nil), check("away", errors.New("away")))
-	f(wrong, check("away", errors.New("away")), check("wrong", fmt.Errorf("more: %w", wrong)))
+	f(nil, check("up", nil), check("down", errors.New("down")))
+	f(wrong, check("down", errors.New("down")), check("wrong", fmt.Errorf("more: %w", wrong)))
 }
 
 // syncBuffer is a buffer that may be read while it is written.
@@ -70,7 +70,7 @@ func TestCheckDependenciesLogsEachMinute(t *testing.T) {
 		probe := func(ctx context.Context) error {
 			switch after := time.Since(began); {
 			case after < 30*time.Second:
-				return errors.New("away")
+				return errors.New("down")
 			case after < 150*time.Second: // it hangs, and each probe ends at its deadline
 				<-ctx.Done()
 				return ctx.Err()
@@ -81,7 +81,7 @@ func TestCheckDependenciesLogsEachMinute(t *testing.T) {
 		if err := httpserver.CheckDependencies(t.Context(), log, httpserver.Check{Name: "database", Probe: probe}); err != nil {
 			t.Fatal(err)
 		}
-		const away, hangs = "level=WARN msg=\"dependency is not available\" dependency=database error=away\n",
+		const down, hangs = "level=WARN msg=\"dependency is not available\" dependency=database error=down\n",
 			"level=WARN msg=\"dependency is not available\" dependency=database error=\"context deadline exceeded\"\n"
 		f := func(moment time.Duration, want string) {
 			t.Helper()
@@ -91,12 +91,12 @@ func TestCheckDependenciesLogsEachMinute(t *testing.T) {
 				t.Errorf("after %s the log is\n%swant\n%s", moment, out.String(), want)
 			}
 		}
-		f(0, away)
-		f(59*time.Second, away)
-		f(65*time.Second, away+hangs)
-		f(119*time.Second, away+hangs)
-		f(127*time.Second, away+hangs+hangs)
-		f(160*time.Second, away+hangs+hangs+"level=INFO msg=\"dependency is available\" dependency=database\n")
-		f(time.Hour, away+hangs+hangs+"level=INFO msg=\"dependency is available\" dependency=database\n")
+		f(0, down)
+		f(59*time.Second, down)
+		f(65*time.Second, down+hangs)
+		f(119*time.Second, down+hangs)
+		f(127*time.Second, down+hangs+hangs)
+		f(160*time.Second, down+hangs+hangs+"level=INFO msg=\"dependency is available\" dependency=database\n")
+		f(time.Hour, down+hangs+hangs+"level=INFO msg=\"dependency is available\" dependency=database\n")
 	})
 }

@@ -68,7 +68,7 @@ func TestCloseWaitsForResponse(t *testing.T) {
 	}
 	close(closed)
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the server reads on: %v", err)
+		t.Errorf("the read ends with %v; want it closed", err)
 	}
 	answer, err := io.ReadAll(client)
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(string(answer), "\r\n\r\nall of it") {
@@ -93,10 +93,10 @@ func TestCloseWhileIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the server reads on: %v", err)
+		t.Errorf("the read ends with %v; want it closed", err)
 	}
 	if answer, err := io.ReadAll(client); err != nil || len(answer) > 0 {
-		t.Errorf("the client is told %q, %v", answer, err)
+		t.Errorf("the client receives %q, %v", answer, err)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestNoFastPathWhileDraining(t *testing.T) {
 	}
 	got := make([]byte, len(plainGet))
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != plainGet {
-		t.Errorf("what is left is %q, %v; want %q", got, err, plainGet)
+		t.Errorf("the server reads %q, %v; want %q", got, err, plainGet)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestNoFastPathWhileDraining(t *testing.T) {
 func TestRequestTimeAfterSlowWrite(t *testing.T) {
 	t.Parallel()
 
-	route := Options{Listener: "taken"}.Route("short")
+	route := Options{Listener: "time"}.Route("short")
 	body := make([]byte, 64<<20) // more than the socket buffers hold
 	begun, second := make(chan struct{}), make(chan time.Time, 1)
 	var answered int
@@ -147,6 +147,6 @@ func TestRequestTimeAfterSlowWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if at := <-second; at.Before(begins) {
-		t.Errorf("the second request is answered as %v before the first answer was taken", begins.Sub(at))
+		t.Errorf("the second request is answered with a time %v before the first response was read", begins.Sub(at))
 	}
 }

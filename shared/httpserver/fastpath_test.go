@@ -172,7 +172,7 @@ func TestFastPathEqualsServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, config := range map[string]*tls.Config{"in clear": nil, "TLS": {Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}} {
+	for name, config := range map[string]*tls.Config{"plaintext": nil, "TLS": {Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testFastPathEqualsServer(t, config)
@@ -198,7 +198,7 @@ func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 		before := withFastPath.fastCount.Load()
 		got := talk(shortAddress, sent)
 		if taken := withFastPath.fastCount.Load() - before; wantTaken >= 0 && taken != wantTaken {
-			t.Errorf("%q: the fast path is taken %d times; want %d", sent, taken, wantTaken)
+			t.Errorf("%q: the fast path answers %d times; want %d", sent, taken, wantTaken)
 		}
 		if diff := cmp.Diff(talk(longAddress, sent), got); diff != "" {
 			t.Errorf("%q is answered differently (-server +fast path):\n%s", sent, diff)
@@ -404,7 +404,7 @@ func TestFastPathTimeouts(t *testing.T) {
 		_, err = io.WriteString(greedy, strings.Repeat("GET /large HTTP/1.1\r\nHost: a\r\n\r\n", 100))
 	}
 	if n := taking.fastCount.Load(); n > 10_000 { // 200 MB: more than the socket buffers hold
-		t.Errorf("%d requests are answered, though no answer is taken", n)
+		t.Errorf("%d requests are answered, though no response is read", n)
 	}
 }
 
@@ -448,7 +448,7 @@ func TestFastPathAddressLimit(t *testing.T) {
 			}
 		}
 		if fast.fastCount.Load() == 0 {
-			t.Error("the fast path is never taken")
+			t.Error("the fast path never answers")
 		}
 	}
 }
@@ -476,10 +476,10 @@ func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rest, _ := io.ReadAll(conn.NetConn()); bytes.Contains(rest, []byte("HTTP/1.1")) {
-		t.Errorf("a request in clear is answered %q", rest)
+		t.Errorf("a plaintext request is answered %q", rest)
 	}
 	if n := e.fastCount.Load(); before != 2 || n != before {
-		t.Errorf("the fast path is taken %d times, and %d by a request in clear; want 2, and never", before, n-before)
+		t.Errorf("the fast path answers %d times, and %d plaintext requests; want 2, and none", before, n-before)
 	}
 }
 
@@ -493,7 +493,7 @@ func TestFastPathPanicLog(t *testing.T) {
 	address := e.listen(t, true)
 	for range 3 {
 		if got := exchangeSecond(t, address, []byte("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n")); len(got) != 1 || got[0].Status != fasthttp.StatusOK {
-			t.Errorf("the server behind it answers %v; want 200", got)
+			t.Errorf("the server answers %v; want 200", got)
 		}
 	}
 	if n := strings.Count(log.String(), "the answer is lost"); n != 1 || !strings.Contains(log.String(), "fastpath_test.go") {

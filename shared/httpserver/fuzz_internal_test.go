@@ -62,7 +62,7 @@ func FuzzMatchETag(f *testing.F) {
 			t.Errorf("%q has the tag %s: %t, %t", list, tag, weak, strong)
 		}
 		if before, _, found := bytes.Cut(list, []byte(`"`)); !found && string(bytes.TrimSpace(before)) != "*" && !MatchETag(append(bytes.Clone(list), `, "x", W/"a"`...), tag, true) {
-			t.Errorf("behind %q no tag is found", list)
+			t.Errorf("after %q no tag is found", list)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func TestReadyOnceReadyUntilItDrains(t *testing.T) {
 	set := func(err error) { trouble.Store(&err) }
 	health := httpserver.NewHealth(
 		httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return *trouble.Load() }},
-		httpserver.Check{Name: "objects", Optional: true, Probe: func(context.Context) error { return errors.New("away") }},
+		httpserver.Check{Name: "objects", Optional: true, Probe: func(context.Context) error { return errors.New("down") }},
 	)
 	set(errors.New("not yet"))
 	drain := httpserver.Drain{Wait: time.Minute, Timeout: time.Minute}
@@ -91,23 +91,23 @@ func TestReadyOnceReadyUntilItDrains(t *testing.T) {
 		}
 	}
 
-	f("at first", 503, `{"ready":false,"checks":{"objects":"away","postgres":"not yet"}}`)
+	f("at first", 503, `{"ready":false,"checks":{"objects":"down","postgres":"not yet"}}`)
 	if err := httpserver.Probe(p.addresses["operators"]); err == nil || !strings.Contains(err.Error(), "not yet") {
 		t.Errorf("Probe says %v; want it to say why", err)
 	}
 	set(nil)
-	f("once the database answers", 200, `{"ready":true,"checks":{"objects":"away","postgres":"ok"}}`)
+	f("once the database answers", 200, `{"ready":true,"checks":{"objects":"down","postgres":"ok"}}`)
 	if err := httpserver.Probe(p.addresses["operators"]); err != nil {
 		t.Errorf("Probe: %v", err)
 	}
 	set(errors.New("lost"))
-	f("when the database is lost", 200, `{"ready":true,"checks":{"objects":"away","postgres":"lost"}}`)
+	f("when the database is lost", 200, `{"ready":true,"checks":{"objects":"down","postgres":"lost"}}`)
 	set(nil)
 	p.stop()
 	for p.readiness(t) != 503 {
 		continue
 	}
-	f("when it drains", 503, `{"ready":false,"draining":true,"checks":{"objects":"away","postgres":"ok"}}`)
+	f("when it drains", 503, `{"ready":false,"draining":true,"checks":{"objects":"down","postgres":"ok"}}`)
 }
 
 // The order of a shutdown: first /readyz fails while requests are still accepted, then the

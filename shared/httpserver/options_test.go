@@ -103,7 +103,7 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	answer := getPath(t, listener, "/panic", "X-Request-ID: abc-123\r\n")
 	expect(t, answer, "HTTP/1.1 500 ", `{"code":10,"message":"Something went wrong on our side."}`, "X-Request-Id: abc-123\r\n", "Cache-Control: no-store\r\n")
 	if strings.Contains(answer, "secret") || strings.Contains(answer, "half") {
-		t.Errorf("the answer tells too much:\n%s", answer)
+		t.Errorf("the answer reveals too much:\n%s", answer)
 	}
 	expect(t, out.String(), "request_id=abc-123", "the secret is out", "options_test.go")
 
@@ -378,12 +378,12 @@ func TestFaultCausedByDeadline(t *testing.T) {
 func TestOperatorServer(t *testing.T) {
 	t.Parallel()
 
-	trouble := errors.New("the database is away")
+	trouble := errors.New("the database is down")
 	health := httpserver.NewHealth(httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return trouble }})
 	listener := start(t, httpserver.OperatorServer(httpserver.Options{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
 
 	expect(t, getPath(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n")
-	expect(t, getPath(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is away"}}`)
+	expect(t, getPath(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is down"}}`)
 	expect(t, getPath(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_error_responses_total{code="3",kind="not_found",status="404"}`,
 		`veneer_requests_total{listener="operators",route="GET /livez",status="2xx"}`,
 		`veneer_build_info{go_version="go1.`, `,version="`, `veneer_request_seconds_bucket{listener="operators",route="GET /livez",le="+Inf"}`)

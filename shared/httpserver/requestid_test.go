@@ -23,11 +23,11 @@ func TestRequestID(t *testing.T) {
 	var known string
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	listener := start(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { known = httpserver.RequestID(rc) }))
-	f := func(sent string, kept bool) {
+	f := func(sent string, accepted bool) {
 		t.Helper()
 		answer := getPath(t, listener, "/", "X-Request-ID: "+sent+"\r\n")
-		if (known == sent) != kept || known == "" {
-			t.Errorf("the id %q became %q; want it kept: %t", sent, known, kept)
+		if (known == sent) != accepted || known == "" {
+			t.Errorf("the id %q became %q; want it unchanged: %t", sent, known, accepted)
 		}
 		expect(t, answer, "\r\nX-Request-Id: "+known+"\r\n")
 	}

@@ -57,7 +57,7 @@ func TestSendBufferOfUnreadResponses(t *testing.T) {
 		}
 	}
 	if unsentBytes == 0 || unsentBytes > most {
-		t.Errorf("the system holds up to %d bytes of a connection; want at most %d", unsentBytes, most)
+		t.Errorf("up to %d bytes of a connection are in its send buffer; want at most %d", unsentBytes, most)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestRequestsAreTraced(t *testing.T) {
 		route.AssignTo(rc)
 		_, span := tracing.Start(ctx, "stage")
 		span.End()
-		return errors.New("a screw is loose")
+		return errors.New("a bug")
 	}))
 	address := start(t, server)
 	exchangeRaw(t, address, "GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-ID: abc-123\r\n"+traceparent+"\r\n")
@@ -68,13 +68,13 @@ func TestRequestsAreTraced(t *testing.T) {
 	}
 	got := spans[1]
 	if got.Trace == traceID || got.Parent != "" || got.Trace != line.Trace {
-		t.Errorf("the trace is %s, and %s in the log; the visitor's is %s", got.Trace, line.Trace, traceID)
+		t.Errorf("the trace is %s, and %s in the log; the client's is %s", got.Trace, line.Trace, traceID)
 	}
 	want := map[string]string{
 		"request_id": "abc-123", "listener": "public", "http.request.method": "GET", "http.route": "/{any}",
 		"url.path": "/\uFFFD", "http.response.status_code": "500", "outcome": "odd",
 	}
-	if diff := cmp.Diff(want, got.Attributes); diff != "" || got.Name != "GET /{any}" || got.Error != "a screw is loose" {
+	if diff := cmp.Diff(want, got.Attributes); diff != "" || got.Name != "GET /{any}" || got.Error != "a bug" {
 		t.Errorf("%s failed with %q (-want +got):\n%s", got.Name, got.Error, diff)
 	}
 }
@@ -119,7 +119,7 @@ func TestForwardTrace(t *testing.T) {
 		var to fasthttp.RequestHeader
 		proxies.ForwardTrace(ctx, rc, &to)
 		if got := string(to.Peek("Traceparent")); got != want {
-			t.Errorf("it names %q; want %q", got, want)
+			t.Errorf("traceparent is %q; want %q", got, want)
 		}
 	}
 	allProxies := httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, silent())

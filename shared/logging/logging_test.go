@@ -56,7 +56,7 @@ func TestSampleRateRange(t *testing.T) {
 		t.Helper()
 		_, err := logging.New(nil, logging.Config{Format: "json", SampleRate: share})
 		if (err == nil) != accepted || err != nil && !strings.Contains(err.Error(), "LOG_SAMPLE_RATE") {
-			t.Errorf("the share %v: %v; want it accepted: %t, or else named", share, err, accepted)
+			t.Errorf("the share %v: %v; want it accepted: %t, or the setting named", share, err, accepted)
 		}
 	}
 

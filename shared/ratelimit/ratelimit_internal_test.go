@@ -42,7 +42,7 @@ func TestStates(t *testing.T) {
 	f(l.Take, 5*s, State{Left: 0, Full: 15 * s})
 	f(l.Take, time.Hour, State{Left: 2, Full: 5 * s})
 	if got := l.Take("another", epoch.Add(time.Hour)); got.Left != 2 {
-		t.Errorf("another client is at %+v", got)
+		t.Errorf("another client has %+v", got)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestLimiterMemory(t *testing.T) {
 		shard.put(testClient(i), epoch.Add(time.Hour), epoch)
 		switch after := len(shard.fullAt); {
 		case after > maxClients:
-			t.Fatalf("%d clients are remembered; want at most %d", after, maxClients)
+			t.Fatalf("%d clients are stored; want at most %d", after, maxClients)
 		case after > before:
 		case after == maxClients/2:
 			sweeps++
@@ -67,7 +67,7 @@ func TestLimiterMemory(t *testing.T) {
 		}
 	}
 	if sweeps < 10 || sweeps > 20 {
-		t.Errorf("all were looked through %d times; want 10 to 20", sweeps)
+		t.Errorf("%d sweeps; want 10 to 20", sweeps)
 	}
 }
 
@@ -115,12 +115,12 @@ func TestLimiterDropsFullBuckets(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 	}
-	remembered := 0
+	stored := 0
 	for i := range l.shards {
-		remembered += len(l.shards[i].fullAt)
+		stored += len(l.shards[i].fullAt)
 	}
-	if remembered > 30_000 {
-		t.Errorf("%d clients are remembered; want most of those with full buckets forgotten", remembered)
+	if stored > 30_000 {
+		t.Errorf("%d clients are stored; want most of those with full buckets dropped", stored)
 	}
 	// Four of the five calls have been refilled, and no more.
 	for i := range uint64(busy) {
@@ -198,6 +198,6 @@ func TestLimiterAllocations(t *testing.T) {
 	client := testClient(1)
 	l.Take(client, epoch)
 	if n := testing.AllocsPerRun(1000, func() { l.Take(client, epoch) }); n != 0 {
-		t.Errorf("a client who is known allocates %v times; want 0", n)
+		t.Errorf("a stored client allocates %v times; want 0", n)
 	}
 }

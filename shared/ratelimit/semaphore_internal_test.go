@@ -47,7 +47,7 @@ func TestSemaphore(t *testing.T) {
 			t.Errorf("another client waited for %s", waited)
 		}
 		if n := s.size(); n != 2 {
-			t.Errorf("it has %d clients; want 2", n)
+			t.Errorf("%d clients are stored; want 2", n)
 		}
 
 		// A call that times out leaves nothing behind.
@@ -58,10 +58,10 @@ func TestSemaphore(t *testing.T) {
 		}
 		calls.Wait()
 		if n := highest.Load(); n != most {
-			t.Errorf("%d calls of a client were under way at once; want %d", n, most)
+			t.Errorf("%d concurrent calls of a client; want %d", n, most)
 		}
 		if n := s.size(); n != 1 {
-			t.Errorf("it has %d clients after all calls of one have ended; want 1", n)
+			t.Errorf("%d clients are stored after all calls of one have ended; want 1", n)
 		}
 	})
 }

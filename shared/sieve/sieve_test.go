@@ -46,7 +46,7 @@ func TestHitsAreKept(t *testing.T) {
 	c.Clear()
 	f("a clear")
 	if c.Get("a") != nil || c.Delete("a") || c.Evicted() != 3 || c.Budget() != 3 {
-		t.Error("a cleared cache has something, or another budget")
+		t.Error("a cleared cache has entries or other statistics")
 	}
 }
 
@@ -56,13 +56,13 @@ func TestTooCostly(t *testing.T) {
 	c.Put(1, "small", 4)
 	c.Put(2, "small", 4)
 	if c.Put(1, "large", 11) != nil || c.Peek(1) != nil {
-		t.Error("a value that costs more than the budget is there, or the one that it replaces")
+		t.Error("a value beyond the budget is cached, or the one that it replaces")
 	}
 	if c.Peek(2) == nil || c.Cost() != 4 || c.Evicted() != 0 {
-		t.Error("others were evicted for nothing")
+		t.Error("other values were evicted")
 	}
 	if c.Put(3, "exact", 10) == nil || c.Len() != 1 {
-		t.Error("a value of the whole budget is not alone there")
+		t.Error("a value of the whole budget is not the only one")
 	}
 }
 

@@ -59,13 +59,13 @@ func TestParseUploadOfHostileFiles(t *testing.T) {
 				t.Errorf("the stored file holds %q", file.Payload)
 			}
 			if previous, ok := stored[texture.Pixels]; ok && previous != texture.Hash {
-				t.Error("of other files with the same pixels another one is kept")
+				t.Error("the same pixels were stored as another file before")
 			}
 			stored[texture.Pixels] = texture.Hash
 			checkTexture(t, texture)
 		})
 	}
-	t.Logf("%d files; the most memory, %.1f MiB ever allocated, takes %s; the longest, %v, takes %s",
+	t.Logf("%d files; the most allocations, %.1f MiB, are of %s; the longest time, %v, is of %s",
 		len(corpus), float64(most)/(1<<20), largest, longest.Round(time.Millisecond), slowest)
 }
 

@@ -84,7 +84,7 @@ func TestNormalisedAlpha(t *testing.T) {
 		out := sheet.Normalised(rapid.SampledFrom([]skin.Type{skin.Classic, skin.Slim}).Draw(t, "model"))
 
 		if !bytes.Equal(before, sheet.Pix) {
-			t.Fatal("the sheet itself changed")
+			t.Fatal("the receiver changed")
 		}
 		for y := range out.Height {
 			for x := range out.Width {
@@ -122,7 +122,7 @@ func TestNormalisedKeepsLegacyHat(t *testing.T) {
 		paintRect(sheet, spot, [4]byte{1, 2, 3, 127})
 		out := sheet.Normalised(skin.Classic)
 		if alpha := out.Pix[out.At(44, 12)+3]; alpha != 255 {
-			t.Errorf("the hat of a sheet with a see-through texel at %d, %d has alpha %d", spot.X, spot.Y, alpha)
+			t.Errorf("the hat of a sheet with a translucent texel at %d, %d has alpha %d", spot.X, spot.Y, alpha)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func checkRefusal(t *testing.T, name string, err error, want string) {
 		return
 	}
 	if sentence := refusal.Fields["file"][0]; !strings.Contains(sentence, want) || !strings.HasSuffix(sentence, ".") {
-		t.Errorf("%s: it says %q; want a sentence with %q", name, sentence, want)
+		t.Errorf("%s: the message is %q; want a sentence with %q", name, sentence, want)
 	}
 }
 
@@ -196,7 +196,7 @@ func checkTexture(t interface {
 		t.Fatalf("the digests are not those of the file and the sheet")
 	}
 	if stored, err := skintest.Read(texture.File); err != nil || !same(stored, texture.Sheet) {
-		t.Fatalf("the stored file holds another sheet, or something besides: %v", err)
+		t.Fatalf("the stored file has another sheet, or other data: %v", err)
 	}
 	if texture.Type.String() == "" || len(texture.Sheet.Pix) != 4*texture.Sheet.Width*texture.Sheet.Height {
 		t.Fatalf("a %q of %d × %d texels has %d bytes", texture.Type, texture.Sheet.Width, texture.Sheet.Height, len(texture.Sheet.Pix))
@@ -221,7 +221,7 @@ func TestDigest(t *testing.T) {
 	}
 	turned := skin.Sheet{Width: 1, Height: 2, Pix: sheet.Pix}
 	if turned.Digest() == sheet.Digest() {
-		t.Error("two shapes of the same bytes have one digest")
+		t.Error("sheets of different shapes have the same digest")
 	}
 
 	rapid.Check(t, func(t *rapid.T) {

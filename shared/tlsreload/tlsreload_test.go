@@ -83,14 +83,14 @@ func TestVerification(t *testing.T) {
 	}
 	for name, authorities := range map[string]string{"another authority": others.File, "the system": ""} {
 		if _, err := l.servedSerial(t, authorities, nil); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
-			t.Errorf("a certificate that %s does not vouch for: %v", name, err)
+			t.Errorf("a certificate that %s does not trust: %v", name, err)
 		}
 	}
 	if _, err := l.servedSerial(t, ours.File, func(c *tls.Config) { c.ServerName = "core.example.org" }); err == nil || !strings.Contains(err.Error(), "core.example.org") {
 		t.Errorf("a certificate of another server: %v", err)
 	}
 	if _, err := l.servedSerial(t, ours.File, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }); err == nil {
-		t.Error("TLS 1.1 is spoken")
+		t.Error("TLS 1.1 is accepted")
 	}
 }
 
@@ -100,7 +100,7 @@ func TestRenewal(t *testing.T) {
 	t.Parallel()
 	authority := tlsreloadtest.NewAuthority(t)
 	l := listen(t, authority)
-	show := func() string {
+	serial := func() string {
 		t.Helper()
 		number, err := l.servedSerial(t, authority.File, nil)
 		must(t, err)
@@ -113,34 +113,34 @@ func TestRenewal(t *testing.T) {
 		}
 		l.log.Reset()
 	}
-	first := show()
+	first := serial()
 	logged("")
 
 	chain, key := authority.Issue(t)
 	move(t, chain, l.chain)
 	for range 3 { // it is logged once
-		if got := show(); got != first {
-			t.Errorf("with half of another certificate, %s is shown; want %s still", got, first)
+		if got := serial(); got != first {
+			t.Errorf("with half of another certificate, %s is served; want %s still", got, first)
 		}
 	}
 	logged("private key does not match public key")
 	move(t, key, l.key)
-	second := show()
+	second := serial()
 	if second == first {
-		t.Error("a new certificate is not shown")
+		t.Error("a new certificate is not served")
 	}
 	logged("certificate renewed")
 
 	must(t, os.Remove(l.key))
 	for range 3 {
-		if got := show(); got != second {
-			t.Errorf("without a key, %s is shown; want %s still", got, second)
+		if got := serial(); got != second {
+			t.Errorf("without a key, %s is served; want %s still", got, second)
 		}
 	}
 	logged("no such file")
 	authority.Renew(t, l.chain, l.key)
-	if got := show(); got == second {
-		t.Error("a new certificate is not shown after there was none")
+	if got := serial(); got == second {
+		t.Error("a new certificate is not served after an invalid one")
 	}
 	logged("certificate renewed")
 }
@@ -157,7 +157,7 @@ func TestInvalidFiles(t *testing.T) {
 	nothing := filepath.Join(t.TempDir(), "nothing")
 	for _, files := range [][2]string{{chain, ""}, {"", key}, {chain, nothing}, {nothing, key}, {key, chain}, {chain, chain}} {
 		if _, err := tlsreload.Load(files[0], files[1], slog.New(slog.DiscardHandler)); err == nil {
-			t.Errorf("%q are taken for a chain and its key", files)
+			t.Errorf("%q are accepted as a chain and its key", files)
 		}
 	}
 	if cert, err := tlsreload.Load("", "", nil); cert.ServerConfig() != nil || err != nil {
@@ -165,7 +165,7 @@ func TestInvalidFiles(t *testing.T) {
 	}
 	for _, file := range []string{nothing, key, "/dev/null"} {
 		if _, err := tlsreload.ClientConfig(file); err == nil {
-			t.Errorf("%s is taken for authorities", file)
+			t.Errorf("%s is accepted as authorities", file)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestExpiryMetric(t *testing.T) {
 		must(t, err)
 		got, want := metricstest.Value(t, metricstest.Text(t, registry), `veneer_certificate_end_seconds{listener="public"}`), pair.Leaf.NotAfter.Unix()
 		if got != float64(want) {
-			t.Errorf("the certificate ends at %v; want %v", got, want)
+			t.Errorf("the certificate expires at %v; want %v", got, want)
 		}
 		authority.Renew(t, chain, key)
 	}

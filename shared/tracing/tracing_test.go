@@ -57,7 +57,7 @@ func TestSpanParents(t *testing.T) {
 	spans := map[string]tracingtest.Span{}
 	for _, span := range collector.Spans() {
 		if spans[span.Name] = span; span.Program != "veneer-test" || span.Trace != root.SpanContext().TraceID().String() {
-			t.Errorf("%s is of %s and trace %s", span.Name, span.Program, span.Trace)
+			t.Errorf("%s has the program %s and the trace %s", span.Name, span.Program, span.Trace)
 		}
 	}
 	rootID := root.SpanContext().SpanID().String()
@@ -69,13 +69,13 @@ func TestSpanParents(t *testing.T) {
 		got[name] = append([]string{span.Parent}, span.Links...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what the spans are parts of (-want +got):\n%s", diff)
+		t.Errorf("parents and links of the spans (-want +got):\n%s", diff)
 	}
 	if got := spans["outer"].Error; got != "bad \uFFFD bytes" {
-		t.Errorf("the error is told as %q", got)
+		t.Errorf("the error is %q", got)
 	}
 	if took := spans["inner"].Ended.Sub(spans["inner"].Began); took != time.Millisecond {
-		t.Errorf("a stage of a millisecond took %s", took)
+		t.Errorf("a span of a millisecond took %s", took)
 	}
 }
 
@@ -87,16 +87,16 @@ func TestNoCollector(t *testing.T) {
 		t.Fatalf("without a collector New = %v, %v", tracer, err)
 	}
 	if tracer.Provider() != nil || tracer.Follower() != nil {
-		t.Error("nothing provides spans")
+		t.Error("a nil tracer has a provider or a follower")
 	}
 	tracer.Close()
 	ctx, span := tracing.Start(t.Context(), "stage")
 	if ctx != t.Context() || span.IsRecording() {
-		t.Error("a stage of nothing is traced")
+		t.Error("a span without a parent is traced")
 	}
 	header := propagation.HeaderCarrier{}
 	if tracing.Inject(ctx, header); len(header) > 0 {
-		t.Errorf("nothing is sent as %v", header)
+		t.Errorf("the header without a trace is %v", header)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestFollower(t *testing.T) {
 		t.Helper()
 		span := by.StartRequest(propagation.HeaderCarrier{"Traceparent": {traceparent}}, time.Now())
 		if got := span != nil && span.IsRecording(); got != want || want && span.SpanContext().TraceID().String() != id {
-			t.Errorf("%q is followed with %v", traceparent, span)
+			t.Errorf("%q is continued with %v", traceparent, span)
 		}
 		// The sampling decision is passed on, or the next program would make its own.
 		header := propagation.HeaderCarrier{}
@@ -162,7 +162,7 @@ func counterValue(t *testing.T, series string) int {
 func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counters of the process
 	const overflow, unsent, sent = `veneer_spans_dropped_total{reason="queue"}`, `veneer_spans_dropped_total{reason="collector"}`, "veneer_spans_sent_total"
 
-	t.Run("refuses", func(t *testing.T) {
+	t.Run("rejects", func(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 		defer server.Close()
 		var out bytes.Buffer
@@ -172,14 +172,14 @@ func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counte
 		}
 		tracer.Close()
 		if dropped := counterValue(t, unsent) - before; dropped != 3 {
-			t.Errorf("%d spans are counted as not sent; want 3", dropped)
+			t.Errorf("%d spans are counted as dropped; want 3", dropped)
 		}
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "traces cannot be sent") || !strings.Contains(got, "403") {
-			t.Errorf("the log tells %q", got)
+			t.Errorf("the log is %q", got)
 		}
 	})
 
-	t.Run("is there", func(t *testing.T) {
+	t.Run("works", func(t *testing.T) {
 		collector := tracingtest.Start(t)
 		tracer, before := open(t, collector.URL, silent()), counterValue(t, sent)
 		const spans = 3000 // more than the queue holds, but flushed in between
@@ -213,7 +213,7 @@ func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counte
 		}
 		began := time.Now()
 		if tracer.Close(); time.Since(began) > 20*time.Second {
-			t.Errorf("it took %s to give up", time.Since(began))
+			t.Errorf("Close took %s", time.Since(began))
 		}
 	})
 }

@@ -28,19 +28,19 @@ func nameOf(hash skin.Hash) string { return fmt.Sprintf("%.2s/%[1]s.png", hash) 
 func Run(t *testing.T, newBackend func(tb testing.TB) Backend) {
 	t.Helper()
 	s := suite{newBackend}
-	t.Run("keeps files", s.keepsFiles)
-	t.Run("mends a corrupt file", s.repairs)
-	t.Run("takes one file many times at once", s.concurrent)
-	t.Run("knows a missing file from a bad place", s.missing)
-	t.Run("never serves a corrupt file", s.corrupt)
-	t.Run("refuses to put a file by another name", s.wrongHash)
-	t.Run("only reads when told so", s.readOnly)
+	t.Run("stores files", s.keepsFiles)
+	t.Run("repairs a corrupt file", s.repairs)
+	t.Run("concurrent puts of one file", s.concurrent)
+	t.Run("missing file and missing marker", s.missing)
+	t.Run("rejects a corrupt file", s.corrupt)
+	t.Run("rejects a wrong hash", s.wrongHash)
+	t.Run("read-only", s.readOnly)
 	t.Run("deletes", s.deletes)
-	t.Run("lists files and nothing else", s.lists)
-	t.Run("lists nothing of a bad place", s.listsUninitialized)
-	t.Run("tidies up nothing that is in use", s.cleansTemp)
-	t.Run("is prepared as often as one likes", s.initTwice)
-	t.Run("ends with its context", s.contextEnds)
+	t.Run("lists only files", s.lists)
+	t.Run("lists nothing without a marker", s.listsUninitialized)
+	t.Run("keeps temporary files in use", s.cleansTemp)
+	t.Run("concurrent Init", s.initTwice)
+	t.Run("ends with the context", s.contextEnds)
 }
 
 type suite struct {
@@ -114,8 +114,8 @@ func (s suite) missing(t *testing.T) {
 	file, absent := []byte("there"), skin.HashOf([]byte("absent"))
 	store := Open(t, backend.Config)
 	_, err := store.Get(t.Context(), absent)
-	wantUnavailable(t, "get before the place is prepared", err)
-	wantUnavailable(t, "check before the place is prepared", store.Check(t.Context()))
+	wantUnavailable(t, "get before Init", err)
+	wantUnavailable(t, "check before Init", store.Check(t.Context()))
 
 	must(t, store.Init(t.Context()))
 	must(t, store.Check(t.Context()))
@@ -134,7 +134,7 @@ func (s suite) missing(t *testing.T) {
 	wantUnavailable(t, "get without marker", err)
 	wantUnavailable(t, "check without marker", store.Check(t.Context()))
 	if _, err := store.Get(t.Context(), skin.HashOf(file)); err != nil {
-		t.Errorf("get of a file that is there, without marker: %v", err)
+		t.Errorf("get of an existing file without marker: %v", err)
 	}
 }
 
@@ -182,9 +182,9 @@ func (s suite) readOnly(t *testing.T) {
 	cfg.ReadOnly = true
 	reader := Open(t, cfg)
 	if err := reader.Init(t.Context()); !errors.Is(err, blobstore.ErrReadOnly) {
-		t.Errorf("prepare: %v", err)
+		t.Errorf("init: %v", err)
 	}
-	wantUnavailable(t, "check of what a reader must not prepare", reader.Check(t.Context()))
+	wantUnavailable(t, "check by a reader before Init", reader.Check(t.Context()))
 
 	store := openInit(t, backend.Config)
 	file, other := []byte("there"), []byte("not there")
@@ -196,10 +196,10 @@ func (s suite) readOnly(t *testing.T) {
 		t.Errorf("delete: %v", err)
 	}
 	if _, _, err := reader.CleanTemp(t.Context(), true); !errors.Is(err, blobstore.ErrReadOnly) {
-		t.Errorf("tidy up: %v", err)
+		t.Errorf("clean: %v", err)
 	}
 	if _, _, err := reader.CleanTemp(t.Context(), false); err != nil {
-		t.Errorf("count what is to be tidied up: %v", err)
+		t.Errorf("count temporary files: %v", err)
 	}
 	must(t, reader.Check(t.Context()))
 	if got, err := reader.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
@@ -214,7 +214,7 @@ func (s suite) deletes(t *testing.T) {
 	t.Parallel()
 	backend := s.newBackend(t)
 	store := openInit(t, backend.Config)
-	file, other := []byte("short-lived"), []byte("kept")
+	file, other := []byte("deleted"), []byte("other")
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
 	must(t, store.Put(t.Context(), skin.HashOf(other), other))
 	for range 2 { // the second time there is nothing to delete
@@ -233,7 +233,7 @@ func (s suite) lists(t *testing.T) {
 	backend := s.newBackend(t)
 	store := openInit(t, backend.Config)
 	if got := list(t, store); len(got) != 0 {
-		t.Fatalf("listed %v of an empty place", got)
+		t.Fatalf("listed %v of an empty store", got)
 	}
 	begin := time.Now()
 	sizes := map[skin.Hash]int64{}
@@ -292,7 +292,7 @@ func (s suite) listsUninitialized(t *testing.T) {
 		ended = true
 	}
 	if !ended {
-		t.Error("a place without marker looks empty")
+		t.Error("a store without marker looks empty")
 	}
 }
 
@@ -300,7 +300,7 @@ func (s suite) cleansTemp(t *testing.T) {
 	t.Parallel()
 	backend := s.newBackend(t)
 	_, _, err := Open(t, backend.Config).CleanTemp(t.Context(), true)
-	wantUnavailable(t, "tidy up before the place is prepared", err)
+	wantUnavailable(t, "clean before Init", err)
 
 	store := openInit(t, backend.Config)
 	file := []byte("in use")
@@ -308,7 +308,7 @@ func (s suite) cleansTemp(t *testing.T) {
 	backend.Write(t, ".unfinished-1", []byte("being written"))
 	for _, remove := range []bool{false, true} {
 		if files, size, err := store.CleanTemp(t.Context(), remove); files != 0 || size != 0 || err != nil {
-			t.Errorf("tidied up %d files of %d bytes, %v", files, size, err)
+			t.Errorf("cleaned %d files of %d bytes, %v", files, size, err)
 		}
 	}
 	backend.Remove(t, ".unfinished-1") // it must still exist
@@ -334,7 +334,7 @@ func (s suite) initTwice(t *testing.T) {
 		})
 	}
 	group.Wait()
-	file := []byte("kept")
+	file := []byte("file")
 	must(t, Open(t, backend.Config).Put(t.Context(), skin.HashOf(file), file))
 	if _, err := openInit(t, backend.Config).Get(t.Context(), skin.HashOf(file)); err != nil {
 		t.Error(err)
@@ -354,13 +354,13 @@ func (s suite) contextEnds(t *testing.T) {
 	defer cancel()
 	for _, ctx := range []context.Context{cancelled, expired} {
 		for name, err := range map[string]error{
-			"prepare": store.Init(ctx),
-			"check":   store.Check(ctx),
-			"put":     store.Put(ctx, skin.HashOf(absent), absent),
-			"get":     func() error { _, err := store.Get(ctx, skin.HashOf(file)); return err }(),
-			"delete":  store.Delete(ctx, skin.HashOf(file)),
-			"list":    listErr(ctx, store),
-			"tidy up": func() error { _, _, err := store.CleanTemp(ctx, true); return err }(),
+			"init":   store.Init(ctx),
+			"check":  store.Check(ctx),
+			"put":    store.Put(ctx, skin.HashOf(absent), absent),
+			"get":    func() error { _, err := store.Get(ctx, skin.HashOf(file)); return err }(),
+			"delete": store.Delete(ctx, skin.HashOf(file)),
+			"list":   listErr(ctx, store),
+			"clean":  func() error { _, _, err := store.CleanTemp(ctx, true); return err }(),
 		} {
 			wantUnavailable(t, name, err)
 			if !errors.Is(err, ctx.Err()) {
@@ -369,7 +369,7 @@ func (s suite) contextEnds(t *testing.T) {
 		}
 	}
 	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(file)}, list(t, store)); diff != "" {
-		t.Errorf("calls without time changed something (-want +got):\n%s", diff)
+		t.Errorf("calls with an expired context changed something (-want +got):\n%s", diff)
 	}
 
 	// A listing returns an error if its context ends half-way.

@@ -35,7 +35,7 @@ func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValu
 		row, tried := invalid[s.Name]
 		_, isExempt := exempt[s.Name]
 		if tried == isExempt {
-			t.Errorf("%s must either have a wrong value here, or a reason why none is wrong", s.Name)
+			t.Errorf("%s must have either an invalid value here or a reason why it has none", s.Name)
 		}
 		if s.Example == "" {
 			t.Errorf("%s has no example", s.Name)
@@ -51,12 +51,12 @@ func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValu
 	}
 	for name := range invalid {
 		if !slices.Contains(names, name) {
-			t.Errorf("%s has a wrong value, but is no setting", name)
+			t.Errorf("%s has an invalid value, but is not a setting", name)
 		}
 	}
 	for name := range exempt {
 		if !slices.Contains(names, name) {
-			t.Errorf("%s has no wrong value, but is no setting", name)
+			t.Errorf("%s is exempt, but is not a setting", name)
 		}
 	}
 }
@@ -65,13 +65,13 @@ func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValu
 func (w InvalidValue) check(t *testing.T, s config.Setting, output string) {
 	t.Helper()
 	if !strings.Contains(output, s.Name) || !strings.Contains(output, s.Name+"="+s.Example) || strings.Contains(output, "\n") {
-		t.Errorf("it says %q; want one line that names %s=%s", output, s.Name, s.Example)
+		t.Errorf("the output is %q; want one line with %s=%s", output, s.Name, s.Example)
 	}
 	if parserText := parserMessage.FindString(output); parserText != "" {
-		t.Errorf("it says %q, and %q is a parser's", output, parserText)
+		t.Errorf("the output is %q; %q is a message of a parser", output, parserText)
 	}
 	if revealed := strings.Contains(output, w.Value); w.Value != "" && revealed == w.IsSecret {
-		t.Errorf("it says %q; the wrong value is told: %t", output, revealed)
+		t.Errorf("the output is %q; it contains the invalid value: %t", output, revealed)
 	}
 }
 

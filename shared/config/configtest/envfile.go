@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
-var update = flag.Bool("update", false, "write the example files of settings anew")
+var update = flag.Bool("update", false, "write the generated files of settings again")
 
 // settingLine matches a commented-out setting of an environment file.
 var settingLine = regexp.MustCompile(`(?m)^#(\w+)=(.*)$`)
@@ -38,7 +38,7 @@ func EnvFile[T any](t *testing.T, path, prefix string, defaults, external map[st
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(generated.String(), string(content)); diff != "" {
-		t.Errorf("%s is not what the settings are now; -update writes it anew (-want +got):\n%s", path, diff)
+		t.Errorf("%s is stale; -update writes it again (-want +got):\n%s", path, diff)
 	}
 
 	without, with := required, required

@@ -77,10 +77,10 @@ func FuzzParse(f *testing.F) {
 		seen = nil
 		conn := &memoryConn{in: bytes.NewReader(in[:size])}
 		if err := server.ServeConn(conn); err != nil {
-			t.Fatalf("%q is taken, but the server says: %v", in[:size], err)
+			t.Fatalf("the fast path parses %q, but the server fails: %v", in[:size], err)
 		}
 		if !bytes.HasPrefix(conn.out.Bytes(), []byte("HTTP/1.1 200 ")) {
-			t.Fatalf("%q is taken, but the server answers %.100q", in[:size], conn.out.String())
+			t.Fatalf("the fast path parses %q, but the server answers %.100q", in[:size], conn.out.String())
 		}
 		if diff := cmp.Diff([]request{want}, seen, cmp.AllowUnexported(request{})); diff != "" {
 			t.Errorf("%q is another request to the server (-fast path +server):\n%s", in[:size], diff)
@@ -107,7 +107,7 @@ func FuzzTraceparent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		read := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": value}))
 		if read.IsSampled() && !fastpath.IsSampled([]byte(value)) {
-			t.Errorf("%q is traced, but the fast path would take it", value)
+			t.Errorf("%q is sampled, but the fast path would answer it", value)
 		}
 	})
 }

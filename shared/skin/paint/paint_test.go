@@ -27,7 +27,7 @@ func TestPaintingsAreTextures(t *testing.T) {
 			continue
 		}
 		if !same(painting.Sheet, texture.Sheet) {
-			t.Errorf("%s changes when it is read", painting.Name)
+			t.Errorf("%s changes when it is uploaded", painting.Name)
 		}
 		if other, ok := seen[texture.Pixels]; ok {
 			t.Errorf("%s and %s are the same picture", painting.Name, other)
@@ -74,7 +74,7 @@ func TestSkinsAreVaried(t *testing.T) {
 		t.Errorf("forms of sheet by type (-want +got):\n%s", diff)
 	}
 	if !translucent {
-		t.Error("no skin has a see-through texel")
+		t.Error("no skin has a translucent texel")
 	}
 }
 
@@ -172,7 +172,7 @@ func TestCorpusIsStable(t *testing.T) {
 	}
 	const want = "f7d7023f855168c2"
 	if got := fmt.Sprintf("%x", sum.Sum(nil)[:8]); got != want {
-		t.Errorf("the corpus is another one, %s; want %s", got, want)
+		t.Errorf("the digest of the corpus is %s; want %s", got, want)
 	}
 }
 

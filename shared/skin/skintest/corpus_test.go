@@ -17,25 +17,25 @@ import (
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 
-	corpus, names, refused := skintest.Corpus(), map[string]bool{}, 0
+	corpus, names, rejected := skintest.Corpus(), map[string]bool{}, 0
 	for _, file := range corpus {
 		if names[file.Name] {
 			t.Errorf("two files are %s", file.Name)
 		}
 		names[file.Name] = true
 		if file.WantError != "" {
-			refused++
+			rejected++
 		}
 		if size := len(file.Data); size > skin.DefaultLimits().Bytes {
-			t.Errorf("%s: %d bytes are refused for their number alone", file.Name, size)
+			t.Errorf("%s: %d bytes are more than the limit", file.Name, size)
 		}
 		// A payload that is compressed or missing would prove nothing.
 		if !bytes.Contains(file.Data, []byte(file.Payload)) {
 			t.Errorf("%s: the file does not hold %q", file.Name, file.Payload)
 		}
 	}
-	if kept := len(corpus) - refused; refused < 60 || kept < 60 {
-		t.Errorf("%d files are refused, of %d something is kept; want 60 of each", refused, kept)
+	if accepted := len(corpus) - rejected; rejected < 60 || accepted < 60 {
+		t.Errorf("%d files are rejected and %d accepted; want 60 of each", rejected, accepted)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestBombInflates(t *testing.T) {
 		}
 		n, err := io.Copy(io.Discard, inflated)
 		if err != nil || n < 1<<30 {
-			t.Errorf("a bomb of %d bytes becomes %d, %v", len(file.Data), n, err)
+			t.Errorf("a bomb of %d bytes inflates to %d, %v", len(file.Data), n, err)
 		}
 		return
 	}
@@ -66,9 +66,9 @@ func TestReadErrors(t *testing.T) {
 	t.Parallel()
 
 	sheet := skin.NewSheet(64, 64)
-	sound := skintest.FromSheet(sheet).File()
-	if got, err := skintest.Read(sound); err != nil || !bytes.Equal(got.Pix, sheet.Pix) {
-		t.Fatalf("a sound file: other pixels, or %v", err)
+	valid := skintest.FromSheet(sheet).File()
+	if got, err := skintest.Read(valid); err != nil || !bytes.Equal(got.Pix, sheet.Pix) {
+		t.Fatalf("a valid file: other pixels, or %v", err)
 	}
 	with := func(change func(*skintest.PNG)) []byte {
 		p := skintest.FromSheet(sheet)
@@ -76,19 +76,19 @@ func TestReadErrors(t *testing.T) {
 		return p.File()
 	}
 	for name, file := range map[string][]byte{
-		"no file":                nil,
+		"empty":                  nil,
 		"a text before":          with(func(p *skintest.PNG) { p.Before = skintest.Chunk("tEXt", nil) }),
 		"a text behind":          with(func(p *skintest.PNG) { p.After = skintest.Chunk("tEXt", nil) }),
 		"an interlaced file":     with(func(p *skintest.PNG) { p.Interlaced = true }),
-		"a byte behind the end":  append(bytes.Clone(sound), 0),
-		"a byte less":            sound[:len(sound)-1],
-		"a wrong checksum":       append(bytes.Clone(sound[:len(sound)-1]), 0),
-		"a byte in the raster":   skintest.Join(sound[8:33], skintest.Chunk("IDAT", append(skintest.Deflate(make([]byte, 257*64)), 0)), skintest.Chunk("IEND", nil)),
-		"a row too many":         skintest.Join(sound[8:33], skintest.Chunk("IDAT", skintest.Deflate(make([]byte, 257*65))), skintest.Chunk("IEND", nil)),
-		"a filter that is wrong": skintest.Join(sound[8:33], skintest.Chunk("IDAT", skintest.Deflate(bytes.Repeat([]byte{5}, 257*64))), skintest.Chunk("IEND", nil)),
+		"a byte behind the end":  append(bytes.Clone(valid), 0),
+		"a byte less":            valid[:len(valid)-1],
+		"a wrong checksum":       append(bytes.Clone(valid[:len(valid)-1]), 0),
+		"a byte in the raster":   skintest.Join(valid[8:33], skintest.Chunk("IDAT", append(skintest.Deflate(make([]byte, 257*64)), 0)), skintest.Chunk("IEND", nil)),
+		"a row too many":         skintest.Join(valid[8:33], skintest.Chunk("IDAT", skintest.Deflate(make([]byte, 257*65))), skintest.Chunk("IEND", nil)),
+		"a filter that is wrong": skintest.Join(valid[8:33], skintest.Chunk("IDAT", skintest.Deflate(bytes.Repeat([]byte{5}, 257*64))), skintest.Chunk("IEND", nil)),
 	} {
 		if _, err := skintest.Read(file); err == nil {
-			t.Errorf("%s is read", name)
+			t.Errorf("%s is accepted", name)
 		}
 	}
 }

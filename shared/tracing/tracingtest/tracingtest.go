@@ -48,7 +48,7 @@ func Start(tb testing.TB) *Collector {
 			err = proto.Unmarshal(body, &sent)
 		}
 		if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || err != nil {
-			tb.Errorf("%s %s is no request with traces: %v", r.Method, r.URL, err)
+			tb.Errorf("%s %s is not an export of traces: %v", r.Method, r.URL, err)
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -121,7 +121,7 @@ func (c *Collector) Await(tb testing.TB, wanted func([]Span) bool) []Span {
 		select {
 		case <-more:
 		case <-deadline:
-			tb.Fatalf("only these spans were sent: %+v", spans)
+			tb.Fatalf("only these spans were exported: %+v", spans)
 		}
 	}
 }
