@@ -31,8 +31,8 @@ type requestState struct {
 // requestStates pools one state per request in flight. A sync.Pool keeps them per core as far
 // as it can, so each core mostly counts in a shard of its own.
 var requestStates = func() *sync.Pool {
-	var made atomic.Int64
-	return &sync.Pool{New: func() any { return &requestState{shard: int(made.Add(1) % shards)} }}
+	var count atomic.Int64
+	return &sync.Pool{New: func() any { return &requestState{shard: int(count.Add(1) % shards)} }}
 }()
 
 // stateKey is the user value that holds a request's requestState.
@@ -126,7 +126,7 @@ func shouldLog(status int, decision sampling, unavailableLog *ratelimit.Limiter[
 
 // log writes the line of a request. It never holds a header, a query or a body, since
 // passwords and tokens are there.
-func (d Options) log(rc *fasthttp.RequestCtx, r *requestState, took time.Duration) {
+func (o Options) log(rc *fasthttp.RequestCtx, r *requestState, took time.Duration) {
 	status, level := rc.Response.StatusCode(), slog.LevelInfo
 	switch {
 	case r.cause != nil && fault.KindOf(r.cause) == fault.Internal:
@@ -136,14 +136,14 @@ func (d Options) log(rc *fasthttp.RequestCtx, r *requestState, took time.Duratio
 	}
 	line := []slog.Attr{
 		slog.String("request_id", string(r.id)),
-		slog.String("listener", d.Listener),
+		slog.String("listener", o.Listener),
 		slog.String("method", logText(rc.Method())),
 		slog.String("route", r.route.name),
 		slog.String("path", logText(rc.Path())),
 		slog.Int("status", status),
 		slog.Float64("duration_ms", float64(took)/float64(time.Millisecond)),
 		slog.Int("bytes", bodySize(rc)),
-		slog.String("client", d.Proxies.ClientIP(rc).String()),
+		slog.String("client", o.Proxies.ClientIP(rc).String()),
 	}
 	for _, label := range r.route.labels {
 		line = append(line, slog.String(label.Name, label.Value))
@@ -155,7 +155,7 @@ func (d Options) log(rc *fasthttp.RequestCtx, r *requestState, took time.Duratio
 	if r.cause != nil {
 		line = append(line, slog.Any("error", r.cause))
 	}
-	d.Log.LogAttrs(context.Background(), level, "request", line...)
+	o.Log.LogAttrs(context.Background(), level, "request", line...)
 }
 
 // maxLogText is the most bytes of a method and of a path in a log line. Both may be as long

@@ -19,11 +19,11 @@ type AddressLimiter struct {
 }
 
 // AddressLimiter returns the limiter that Limits asks for, nil if there is no limit.
-func (d Options) AddressLimiter() *AddressLimiter {
-	if d.Limits.AddressRequests == 0 {
+func (o Options) AddressLimiter() *AddressLimiter {
+	if o.Limits.AddressRequests == 0 {
 		return nil
 	}
-	return &AddressLimiter{d, ratelimit.New[netip.Prefix](d.Limits.AddressRequests, time.Second, d.Limits.AddressBurst)}
+	return &AddressLimiter{o, ratelimit.New[netip.Prefix](o.Limits.AddressRequests, time.Second, o.Limits.AddressBurst)}
 }
 
 // Handler returns h behind the limit; requests beyond it are answered with 429.
@@ -71,6 +71,6 @@ type PeerLimits struct {
 }
 
 // PeerLimits returns the bounds that Limits asks for.
-func (d Options) PeerLimits() PeerLimits {
-	return PeerLimits{maxConns: d.Limits.AddressConnections, proxies: d.Proxies}
+func (o Options) PeerLimits() PeerLimits {
+	return PeerLimits{maxConns: o.Limits.AddressConnections, proxies: o.Proxies}
 }

@@ -377,7 +377,7 @@ func (d *deadline) isDue() bool { return !d.overridden.Load() && d.due }
 // arm starts a timeout, and sets the socket's deadline if the current one does not fit. A
 // deadline may be late by a tenth of the timeout, at most a second, so that it fits for many
 // requests; it is never early.
-func (d *deadline) arm(ln time.Time, start, limit time.Duration) error {
+func (d *deadline) arm(opened time.Time, start, limit time.Duration) error {
 	d.due = false
 	if limit == 0 {
 		if d.setTo == 0 {
@@ -392,7 +392,7 @@ func (d *deadline) arm(ln time.Time, start, limit time.Duration) error {
 		return nil
 	}
 	d.setTo = latest
-	return d.set(ln.Add(latest))
+	return d.set(opened.Add(latest))
 }
 
 // override sets a deadline that holds until the state ends.

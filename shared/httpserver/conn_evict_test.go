@@ -53,9 +53,9 @@ func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserv
 	}
 	trusted := httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(proxyNetwork + "/32")}}
 	e := newEcho(bounds)
-	e.door.Proxies = httpserver.NewTrustedProxies(trusted, silent())
-	small := bodyHandler(e.door, 1<<20, 0, e.handle)
-	server := e.door.NewServer(func(rc *fasthttp.RequestCtx) {
+	e.opts.Proxies = httpserver.NewTrustedProxies(trusted, silent())
+	small := bodyHandler(e.opts, 1<<20, 0, e.handle)
+	server := e.opts.NewServer(func(rc *fasthttp.RequestCtx) {
 		switch string(rc.Path()) {
 		case "/wait":
 			s.working <- struct{}{}
@@ -71,9 +71,9 @@ func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserv
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := httpserver.Listener{Server: server, PeerLimits: e.door.PeerLimits()}
+	l := httpserver.Listener{Server: server, PeerLimits: e.opts.PeerLimits()}
 	if withFastPath {
-		l.FastPath = e.door.FastPath(nil, e.tryHandle)
+		l.FastPath = e.opts.FastPath(nil, e.tryHandle)
 	}
 	if secure {
 		pair, err := tls.LoadX509KeyPair(tlsreloadtest.NewAuthority(t).Issue(t))
@@ -314,13 +314,13 @@ func TestEvictedConnectionGetsResponse(t *testing.T) {
 }
 
 // fill opens connections from a network, and waits until they are counted.
-func (s *testServer) fill(t *testing.T, from string, conns, total int) (ln []net.Conn) {
+func (s *testServer) fill(t *testing.T, from string, count, total int) (conns []net.Conn) {
 	t.Helper()
-	for range conns {
-		ln = append(ln, s.connect(t, from, ""))
+	for range count {
+		conns = append(conns, s.connect(t, from, ""))
 	}
 	s.await(t, "all of them", func(c httpserver.Counts) bool { return c.Open == total })
-	return ln
+	return conns
 }
 
 // A network is not evicted for one that would then have as many connections.
@@ -328,13 +328,13 @@ func TestNoEvictionForEqualNetworks(t *testing.T) {
 	t.Parallel()
 
 	s := newTestServer(t, false, false, nil)
-	ln := append(s.fill(t, hostileNetwork, fullLimit/2, fullLimit/2), s.fill(t, honestNetwork, fullLimit/2, fullLimit)...)
+	conns := append(s.fill(t, hostileNetwork, fullLimit/2, fullLimit/2), s.fill(t, honestNetwork, fullLimit/2, fullLimit)...)
 	for _, from := range []string{hostileNetwork, honestNetwork} {
 		if status := statusOf(s.connect(t, from, "")); status != fasthttp.StatusServiceUnavailable {
 			t.Errorf("a connection from %s is answered %d; want 503", from, status)
 		}
 	}
-	for _, conn := range ln {
+	for _, conn := range conns {
 		if status := statusOf(conn); status != fasthttp.StatusOK {
 			t.Fatalf("a connection of two equal networks is answered %d", status)
 		}
@@ -372,18 +372,18 @@ func TestAddressLimitCountsEvicted(t *testing.T) {
 	t.Parallel()
 
 	s := newTestServer(t, false, false, func(l *httpserver.Limits) { l.AddressConnections = fullLimit })
-	ln := s.fill(t, hostileNetwork, fullLimit, fullLimit)
+	conns := s.fill(t, hostileNetwork, fullLimit, fullLimit)
 	if status := statusOf(s.connect(t, hostileNetwork, "")); status != 0 {
 		t.Errorf("a connection beyond the limit of its address is answered %d", status)
 	}
 	if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
 		t.Errorf("another network is answered %d", status)
 	}
-	if _, err := io.Copy(io.Discard, ln[0]); err != nil {
+	if _, err := io.Copy(io.Discard, conns[0]); err != nil {
 		t.Errorf("the oldest connection does not end: %v", err)
 	}
-	_ = ln[0].Close()
-	for _, conn := range ln[1:] {
+	_ = conns[0].Close()
+	for _, conn := range conns[1:] {
 		if status := statusOf(conn); status != fasthttp.StatusOK {
 			t.Fatalf("a connection that is not the oldest is answered %d", status)
 		}

@@ -25,8 +25,8 @@ type FastPath struct {
 // FastPath returns a fast path. Its handler answers a request, or returns false to leave it
 // to the server. The handler must not block, and must not keep anything of the request.
 // Requests count for the limiter that the server has.
-func (d Options) FastPath(addressLimiter *AddressLimiter, handler func(*FastContext) bool) *FastPath {
-	return &FastPath{Options: d, handler: handler, addressLimiter: addressLimiter, panicLog: ratelimit.New[struct{}](1, time.Minute, 1), unavailableLog: newUnavailableLog()}
+func (o Options) FastPath(addressLimiter *AddressLimiter, handler func(*FastContext) bool) *FastPath {
+	return &FastPath{Options: o, handler: handler, addressLimiter: addressLimiter, panicLog: ratelimit.New[struct{}](1, time.Minute, 1), unavailableLog: newUnavailableLog()}
 }
 
 // FastContext is a request on the fast path, and the response to it.

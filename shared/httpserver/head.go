@@ -13,7 +13,7 @@ import (
 // validateHead returns a handler that rejects heads which fasthttp accepts, but which a proxy
 // may parse differently (request smuggling). The connection is closed, as it is not certain
 // where the next request begins.
-func (d Options) validateHead(badRequest *Route, handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (o Options) validateHead(badRequest *Route, handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
 		err := checkFields(rc.Request.Header.RawHeaders())
 		if err == nil {
@@ -21,8 +21,8 @@ func (d Options) validateHead(badRequest *Route, handler fasthttp.RequestHandler
 			return
 		}
 		badRequest.AssignTo(rc)
-		if d.DefaultHeaders != nil {
-			d.DefaultHeaders(rc)
+		if o.DefaultHeaders != nil {
+			o.DefaultHeaders(rc)
 		}
 		WriteError(rc, err)
 		rc.SetConnectionClose()

@@ -110,34 +110,34 @@ type Options struct {
 // answered, counted and logged like all others. A panic is answered as an internal error and
 // ends only its request. The handler is called when the head and the first byte of a body
 // have arrived; it reads the rest with ReadBody or OpenBody, or not at all.
-func (d Options) NewServer(handler fasthttp.RequestHandler) *fasthttp.Server {
-	d.unavailableLog = newUnavailableLog()
-	other, badRequest, connLimit := d.Route("other"), d.Route("bad_request"), d.Route("conn_limit")
-	o := &instrumentation{Options: d, inFlight: requestRegistry.inFlightFor(d.Listener), budget: newBudget(d.Listener, int64(d.Limits.BodiesBytes))}
-	safeHandler := recoverPanic(d.validateHead(badRequest, handler))
+func (o Options) NewServer(handler fasthttp.RequestHandler) *fasthttp.Server {
+	o.unavailableLog = newUnavailableLog()
+	other, badRequest, connLimit := o.Route("other"), o.Route("bad_request"), o.Route("conn_limit")
+	in := &instrumentation{Options: o, inFlight: requestRegistry.inFlightFor(o.Listener), budget: newBudget(o.Listener, int64(o.Limits.BodiesBytes))}
+	safeHandler := recoverPanic(o.validateHead(badRequest, handler))
 	return &fasthttp.Server{
-		Handler: func(rc *fasthttp.RequestCtx) { o.serve(rc, rc.Time(), other, safeHandler) },
+		Handler: func(rc *fasthttp.RequestCtx) { in.serve(rc, rc.Time(), other, safeHandler) },
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
 			route := badRequest
 			if errors.Is(err, errTooManyConns) {
 				route = connLimit
 			}
-			o.serve(rc, time.Now(), route, recoverPanic(func(rc *fasthttp.RequestCtx) {
-				if d.DefaultHeaders != nil {
-					d.DefaultHeaders(rc)
+			in.serve(rc, time.Now(), route, recoverPanic(func(rc *fasthttp.RequestCtx) {
+				if o.DefaultHeaders != nil {
+					o.DefaultHeaders(rc)
 				}
-				WriteError(rc, d.requestFault(err))
+				WriteError(rc, o.requestFault(err))
 			}))
 			if c := connOf(rc.Conn()); c != nil {
 				c.lingerOnClose.Store(true) // the rest of the request is not read
 			}
 		},
-		Concurrency:           d.Limits.MaxConnections,
-		ReadBufferSize:        d.Limits.HeaderBytes,
+		Concurrency:           o.Limits.MaxConnections,
+		ReadBufferSize:        o.Limits.HeaderBytes,
 		WriteBufferSize:       writeBuffer,
-		ReadTimeout:           d.Limits.ReadTimeout,
-		WriteTimeout:          d.Limits.WriteTimeout,
-		IdleTimeout:           d.Limits.IdleTimeout,
+		ReadTimeout:           o.Limits.ReadTimeout,
+		WriteTimeout:          o.Limits.WriteTimeout,
+		IdleTimeout:           o.Limits.IdleTimeout,
 		HeaderReceived:        headReceived,
 		StreamRequestBody:     true,
 		MaxRequestBodySize:    1, // how much of a body is read before the handler is called; the minimum
@@ -145,7 +145,7 @@ func (d Options) NewServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
 		SecureErrorLogMessage: true,
-		Logger:                debugLogger{d.Log},
+		Logger:                debugLogger{o.Log},
 		// fasthttp would write files of large forms to disk, and parse every form a second
 		// time.
 		DisablePreParseMultipartForm: true,
@@ -168,12 +168,12 @@ func recoverPanic(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 }
 
 // requestFault returns the fault of a request that fasthttp rejects.
-func (d Options) requestFault(err error) error {
+func (o Options) requestFault(err error) error {
 	switch {
 	case errors.Is(err, errTooManyConns):
 		return &fault.Error{Kind: fault.Unavailable, Message: "There are too many connections at the moment. Please try again.", RetryAfter: time.Second}
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
-		return fault.New(fault.HeaderTooLarge, "The header block is larger than %d bytes.", d.Limits.HeaderBytes)
+		return fault.New(fault.HeaderTooLarge, "The header block is larger than %d bytes.", o.Limits.HeaderBytes)
 	default:
 		return readFault(err)
 	}
@@ -190,9 +190,9 @@ func readFault(err error) error {
 
 // Handle returns a fasthttp handler that calls h with the work timeout, and answers its
 // error.
-func (d Options) Handle(h Handler) fasthttp.RequestHandler {
-	return d.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
-		ctx, cancel := d.RequestContext(rc)
+func (o Options) Handle(h Handler) fasthttp.RequestHandler {
+	return o.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		ctx, cancel := o.RequestContext(rc)
 		defer cancel()
 		return h(ctx, rc)
 	})
@@ -200,18 +200,18 @@ func (d Options) Handle(h Handler) fasthttp.RequestHandler {
 
 // RequestContext returns a context with the work timeout from now on, and with the request's
 // span.
-func (d Options) RequestContext(rc *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
+func (o Options) RequestContext(rc *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
 	ctx := context.Background()
 	if r := stateOf(rc); r != nil && r.span != nil {
 		ctx = trace.ContextWithSpan(ctx, r.span)
 	}
-	return context.WithTimeout(ctx, d.Limits.WorkTimeout)
+	return context.WithTimeout(ctx, o.Limits.WorkTimeout)
 }
 
 // HandleNoContext returns a fasthttp handler that answers h's error as Handle does, but makes
 // no context, for paths where that costs too much. If such a request has to wait after all, h
 // calls RequestContext.
-func (d Options) HandleNoContext(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
+func (o Options) HandleNoContext(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
 		err := h(rc)
 		if err == nil {

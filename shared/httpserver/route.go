@@ -26,8 +26,8 @@ type Label struct{ Name, Value string }
 // Route returns a route by its name, such as GET /api/players/{pid}. It is made once, at
 // start. A route without labels is in /metrics from then on; one with labels once it has
 // counted a request, as most combinations never occur.
-func (d Options) Route(name string, labels ...Label) *Route {
-	all := prometheus.Labels{"listener": d.Listener, "route": name}
+func (o Options) Route(name string, labels ...Label) *Route {
+	all := prometheus.Labels{"listener": o.Listener, "route": name}
 	for _, label := range labels {
 		all[label.Name] = label.Value
 	}

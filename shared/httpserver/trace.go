@@ -23,15 +23,15 @@ func (c headerCarrier) Keys() []string        { return tracing.HeaderNames() }
 
 // startSpan starts the span of a request; nil if it is not traced. A client's traceparent is
 // ignored unless it comes from a trusted proxy: clients could have all their requests traced.
-func (d Options) startSpan(rc *fasthttp.RequestCtx, arrived time.Time) trace.Span {
-	if d.Tracer.Follows() || d.Proxies.trusts(addressOf(rc.RemoteAddr())) {
-		return d.Tracer.StartRequest(headerCarrier{&rc.Request.Header}, arrived)
+func (o Options) startSpan(rc *fasthttp.RequestCtx, arrived time.Time) trace.Span {
+	if o.Tracer.Follows() || o.Proxies.trusts(addressOf(rc.RemoteAddr())) {
+		return o.Tracer.StartRequest(headerCarrier{&rc.Request.Header}, arrived)
 	}
-	return d.Tracer.StartRequest(nil, arrived)
+	return o.Tracer.StartRequest(nil, arrived)
 }
 
 // endSpan ends the span of a request.
-func (d Options) endSpan(rc *fasthttp.RequestCtx, r *requestState, ended time.Time) {
+func (o Options) endSpan(rc *fasthttp.RequestCtx, r *requestState, ended time.Time) {
 	if !r.span.IsRecording() {
 		return
 	}
@@ -39,7 +39,7 @@ func (d Options) endSpan(rc *fasthttp.RequestCtx, r *requestState, ended time.Ti
 	r.span.SetName(r.route.name)
 	r.span.SetAttributes(
 		attribute.String("request_id", string(r.id)),
-		attribute.String("listener", d.Listener),
+		attribute.String("listener", o.Listener),
 		semconv.HTTPRequestMethodKey.String(tracing.ValidText(string(rc.Method()))),
 		semconv.URLPath(tracing.ValidText(string(rc.Path()))),
 		semconv.HTTPResponseStatusCode(status),

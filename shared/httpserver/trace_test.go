@@ -88,9 +88,9 @@ func TestTracesOfTrustedProxiesAreFollowed(t *testing.T) {
 		t.Helper()
 		collector := tracingtest.Start(t)
 		e := newEcho(limits())
-		e.door.Proxies, e.door.Tracer = proxies, tracer(t, collector, sample)
+		e.opts.Proxies, e.opts.Tracer = proxies, tracer(t, collector, sample)
 		exchangeSecond(t, e.listen(t, true), []byte("GET /short HTTP/1.1\r\nHost: x\r\n"+header+"\r\n"))
-		e.door.Tracer.Close()
+		e.opts.Tracer.Close()
 		var got []string
 		for _, span := range collector.Spans() {
 			if span.Attributes["url.path"] == "/short" {
