@@ -82,47 +82,47 @@ type flakyProxy struct {
 
 func newFlakyProxy(t *testing.T) *flakyProxy {
 	t.Helper()
-	trouble := &flakyProxy{Config: blobstoretest.Bucket(t).Config}
-	must(t, blobstoretest.Open(t, trouble.Config).Init(t.Context()))
-	upstream, err := url.Parse(trouble.Endpoint)
+	flaky := &flakyProxy{Config: blobstoretest.Bucket(t).Config}
+	must(t, blobstoretest.Open(t, flaky.Config).Init(t.Context()))
+	upstream, err := url.Parse(flaky.Endpoint)
 	must(t, err)
 	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(upstream)
 		r.Out.Host = r.In.Host // the signature includes it
 	}}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		trouble.requests.Add(1)
-		if trouble.breaks.Add(-1) >= 0 {
+		flaky.requests.Add(1)
+		if flaky.breaks.Add(-1) >= 0 {
 			panic(http.ErrAbortHandler)
 		}
 		way.ServeHTTP(w, r)
 	}))
 	t.Cleanup(proxy.Close)
-	trouble.Endpoint = proxy.URL
-	return trouble
+	flaky.Endpoint = proxy.URL
+	return flaky
 }
 
 // A request is sent once more if its connection breaks.
 func TestBucketRetriesOnce(t *testing.T) {
 	t.Parallel()
-	trouble := newFlakyProxy(t)
+	flaky := newFlakyProxy(t)
 	file := []byte("at the second attempt")
 	hash := skin.HashOf(file)
 	f := func(operation string, do func(*blobstore.Store) error) {
 		t.Helper()
 		for _, broken := range []int32{1, 2} {
-			trouble.breaks.Store(broken)
-			trouble.requests.Store(0)
-			err := do(blobstoretest.Open(t, trouble.Config))
+			flaky.breaks.Store(broken)
+			flaky.requests.Store(0)
+			err := do(blobstoretest.Open(t, flaky.Config))
 			if (err == nil) != (broken == 1) {
 				t.Errorf("%s with %d broken connections: %v", operation, broken, err)
 			}
-			if got := trouble.requests.Load(); broken == 2 && got != 2 {
+			if got := flaky.requests.Load(); broken == 2 && got != 2 {
 				t.Errorf("%s was tried %d times; want 2", operation, got)
 			}
 		}
 	}
-	must(t, blobstoretest.Open(t, trouble.Config).Put(t.Context(), hash, file))
+	must(t, blobstoretest.Open(t, flaky.Config).Put(t.Context(), hash, file))
 	f("get", func(store *blobstore.Store) error { _, err := store.Get(t.Context(), hash); return err })
 	f("check", func(store *blobstore.Store) error { return store.Check(t.Context()) })
 	f("list", func(store *blobstore.Store) error {
@@ -139,12 +139,12 @@ func TestBucketRetriesOnce(t *testing.T) {
 // Put retries transient failures, and only those.
 func TestBucketRetriesPut(t *testing.T) {
 	t.Parallel()
-	trouble := newFlakyProxy(t)
-	store := blobstoretest.Open(t, trouble.Config)
+	flaky := newFlakyProxy(t)
+	store := blobstoretest.Open(t, flaky.Config)
 	file := []byte("at the sixth attempt")
-	trouble.breaks.Store(5)
+	flaky.breaks.Store(5)
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
-	if got := trouble.requests.Load(); got != 6 {
+	if got := flaky.requests.Load(); got != 6 {
 		t.Errorf("the file was put %d times; want 6", got)
 	}
 	if got, err := store.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
@@ -178,19 +178,19 @@ func TestBucketRetriesPut(t *testing.T) {
 	putting.Wait()
 
 	full := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
-		trouble.requests.Add(1)
+		flaky.requests.Add(1)
 		w.WriteHeader(http.StatusInsufficientStorage)
 	})
-	trouble.requests.Store(0)
+	flaky.requests.Store(0)
 	unavailable(t, full.Put(t.Context(), skin.HashOf(file), file))
-	if got := trouble.requests.Load(); got > 2 { // the client's own second attempt
+	if got := flaky.requests.Load(); got > 2 { // the client's own second attempt
 		t.Errorf("a full store got %d requests; want at most two", got)
 	}
 
-	trouble.requests.Store(0)
-	trouble.SecretKey = "another"
-	unavailable(t, blobstoretest.Open(t, trouble.Config).Put(t.Context(), skin.HashOf(file), file))
-	if got := trouble.requests.Load(); got != 1 {
+	flaky.requests.Store(0)
+	flaky.SecretKey = "another"
+	unavailable(t, blobstoretest.Open(t, flaky.Config).Put(t.Context(), skin.HashOf(file), file))
+	if got := flaky.requests.Load(); got != 1 {
 		t.Errorf("a forbidden request was sent %d times; want once", got)
 	}
 

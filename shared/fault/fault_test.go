@@ -20,7 +20,7 @@ func TestKindNames(t *testing.T) {
 	seen := map[string]fault.Kind{}
 	for kind := fault.Internal; kind <= fault.Banned; kind++ {
 		name := kind.String()
-		if other, taken := seen[name]; taken || name == "" {
+		if other, exists := seen[name]; exists || name == "" {
 			t.Errorf("kind %d is named %q, as kind %d is", kind, name, other)
 		}
 		seen[name] = kind

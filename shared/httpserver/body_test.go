@@ -231,8 +231,8 @@ func TestBodiesBudget(t *testing.T) {
 	awaitBytes(t, t.Name(), float64(2*size))
 	expect(t, receive(t, send(t, address, post+withContentLength("small"))), "HTTP/1.1 200 ")
 	expect(t, receive(t, send(t, address, post+withContentLength(strings.Repeat("x", 8<<10)))), "HTTP/1.1 200 ")
-	refused := receive(t, send(t, address, post+withContentLength(strings.Repeat("x", 20_000))))
-	expect(t, refused, "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+	rejected := receive(t, send(t, address, post+withContentLength(strings.Repeat("x", 20_000))))
+	expect(t, rejected, "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 	if got := metric(t, "veneer_bodies_rejected_total", t.Name()); got != 1 {
 		t.Errorf("%v bodies are rejected; want 1", got)
 	}

@@ -259,12 +259,12 @@ func TestPipelineWithoutReaderIsClosed(t *testing.T) {
 		}
 	})
 	address := serveTCP(t, server)
-	greedy := send(t, address, "")
+	client := send(t, address, "")
 	cut := make(chan struct{})
 	go func() {
 		defer close(cut)
 		for err := error(nil); err == nil; {
-			_, err = io.WriteString(greedy, strings.Repeat(get, 1000))
+			_, err = io.WriteString(client, strings.Repeat(get, 1000))
 		}
 	}()
 	for open := true; open; {

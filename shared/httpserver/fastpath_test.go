@@ -28,18 +28,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
-// echo is a server that answers with what it was asked, for some paths on the fast path, and
+// echo is a server that answers with the request path, for some paths on the fast path, and
 // counts those.
 type echo struct {
-	door      httpserver.Options
+	opts      httpserver.Options
 	tls       *tls.Config
 	fastRoute *httpserver.Route
 	fastCount atomic.Int64
 }
 
 func newEcho(limits httpserver.Limits) *echo {
-	e := &echo{door: httpserver.Options{Listener: "echo", Log: silent(), Limits: limits}}
-	e.fastRoute = e.door.Route("short")
+	e := &echo{opts: httpserver.Options{Listener: "echo", Log: silent(), Limits: limits}}
+	e.fastRoute = e.opts.Route("short")
 	return e
 }
 
@@ -91,12 +91,12 @@ func (e *echo) listen(t *testing.T, withFastPath bool) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := e.door.AddressLimiter()
+	limiter := e.opts.AddressLimiter()
 	var fastPath *httpserver.FastPath
 	if withFastPath {
-		fastPath = e.door.FastPath(limiter, e.tryHandle)
+		fastPath = e.opts.FastPath(limiter, e.tryHandle)
 	}
-	server := e.door.NewServer(limiter.Handler(e.handle))
+	server := e.opts.NewServer(limiter.Handler(e.handle))
 	run(t, server, httpserver.Listener{Server: server, TLS: e.tls, FastPath: fastPath}.Wrap(ln))
 	return ln.Addr().String()
 }
@@ -128,10 +128,10 @@ func exchangeSecondOn(t *testing.T, conn net.Conn, sent []byte) []clientResponse
 	reader := bufio.NewReader(conn)
 	var all []clientResponse
 	method, _, _ := strings.Cut(string(sent), " ")
-	asked := &http.Request{Method: http.MethodGet}
+	request := &http.Request{Method: http.MethodGet}
 	for {
-		response, err := http.ReadResponse(reader, asked)
-		asked = &http.Request{Method: method}
+		response, err := http.ReadResponse(reader, request)
+		request = &http.Request{Method: method}
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("after %d answers to %q: %v", len(all), sent, err)
@@ -182,10 +182,10 @@ func TestFastPathEqualsServer(t *testing.T) {
 
 func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 	t.Helper()
-	withFastPath, slow := newEcho(limits()), newEcho(limits())
-	withFastPath.tls, slow.tls = config, config
-	shortAddress, longAddress := withFastPath.listen(t, true), slow.listen(t, false)
-	talk := func(address, sent string) []clientResponse {
+	fast, server := newEcho(limits()), newEcho(limits())
+	fast.tls, server.tls = config, config
+	fastAddress, serverAddress := fast.listen(t, true), server.listen(t, false)
+	exchange := func(address, sent string) []clientResponse {
 		t.Helper()
 		conn := send(t, address, "")
 		if config != nil {
@@ -193,14 +193,14 @@ func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 		}
 		return exchangeSecondOn(t, conn, []byte(sent))
 	}
-	f := func(sent string, wantTaken int64) {
+	f := func(sent string, wantFast int64) {
 		t.Helper()
-		before := withFastPath.fastCount.Load()
-		got := talk(shortAddress, sent)
-		if taken := withFastPath.fastCount.Load() - before; wantTaken >= 0 && taken != wantTaken {
-			t.Errorf("%q: the fast path answers %d times; want %d", sent, taken, wantTaken)
+		before := fast.fastCount.Load()
+		got := exchange(fastAddress, sent)
+		if answers := fast.fastCount.Load() - before; wantFast >= 0 && answers != wantFast {
+			t.Errorf("%q: the fast path answers %d times; want %d", sent, answers, wantFast)
 		}
-		if diff := cmp.Diff(talk(longAddress, sent), got); diff != "" {
+		if diff := cmp.Diff(exchange(serverAddress, sent), got); diff != "" {
 			t.Errorf("%q is answered differently (-server +fast path):\n%s", sent, diff)
 		}
 	}
@@ -283,11 +283,11 @@ func TestFastPathMetrics(t *testing.T) {
 	t.Parallel()
 
 	e := newEcho(limits())
-	e.door.Listener = crand.Text() // unique, so that no other test counts there
-	e.fastRoute = e.door.Route("short")
+	e.opts.Listener = crand.Text() // unique, so that no other test counts there
+	e.fastRoute = e.opts.Route("short")
 	exchangeSecond(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", 80)+
 		strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n", 20)))
-	labels := fmt.Sprintf("listener=%q,route=%q", e.door.Listener, "short")
+	labels := fmt.Sprintf("listener=%q,route=%q", e.opts.Listener, "short")
 	expect(t, metricstest.Text(t, prometheus.DefaultGatherer),
 		"veneer_requests_total{"+labels+",status=\"2xx\"} 80\n",
 		"veneer_requests_total{"+labels+",status=\"3xx\"} 20\n",
@@ -301,7 +301,7 @@ func TestFastPathLogSample(t *testing.T) {
 
 	var log bytes.Buffer
 	e := newEcho(limits())
-	e.door.Log, e.door.LogSampleRate = slog.New(slog.NewTextHandler(&log, nil)), 0.5
+	e.opts.Log, e.opts.LogSampleRate = slog.New(slog.NewTextHandler(&log, nil)), 0.5
 	const requests = 1000
 	answers := exchangeSecond(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", requests)))
 	if len(answers) != requests {
@@ -319,9 +319,9 @@ func TestFastPathLogsUnavailable(t *testing.T) {
 
 	var log bytes.Buffer
 	e := newEcho(limits())
-	e.door.Log = slog.New(slog.NewTextHandler(&log, nil))
-	var handled, taken int
-	server := e.door.NewServer(func(rc *fasthttp.RequestCtx) {
+	e.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+	var handled, fast int
+	server := e.opts.NewServer(func(rc *fasthttp.RequestCtx) {
 		handled++
 		rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
 	})
@@ -329,11 +329,11 @@ func TestFastPathLogsUnavailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fastPath := e.door.FastPath(nil, func(p *httpserver.FastContext) bool {
+	fastPath := e.opts.FastPath(nil, func(p *httpserver.FastContext) bool {
 		if p.IsUnavailableLogged() {
 			return false
 		}
-		taken++
+		fast++
 		p.SetRoute(e.fastRoute)
 		p.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		return true
@@ -353,9 +353,9 @@ func TestFastPathLogsUnavailable(t *testing.T) {
 			t.Fatalf("%d, %v", response.StatusCode(), err)
 		}
 	}
-	if lines := strings.Count(log.String(), "status=503"); lines != handled || handled+taken != requests {
+	if lines := strings.Count(log.String(), "status=503"); lines != handled || handled+fast != requests {
 		t.Errorf("of %d requests %d were answered on the fast path and %d by the server, with %d lines; want one for each of the server's",
-			requests, taken, handled, lines)
+			requests, fast, handled, lines)
 	}
 	if most := 101 + 100*time.Since(began).Seconds(); handled < 100 || float64(handled) > most {
 		t.Errorf("%d requests were left to the server; want 100 to %.0f", handled, most)
@@ -398,12 +398,12 @@ func TestFastPathTimeouts(t *testing.T) {
 		}
 	}
 
-	taking := newEcho(limitsWith(func(l *httpserver.Limits) { l.WriteTimeout = 100 * time.Millisecond }))
-	greedy := send(t, taking.listen(t, true), "")
+	writing := newEcho(limitsWith(func(l *httpserver.Limits) { l.WriteTimeout = 100 * time.Millisecond }))
+	client := send(t, writing.listen(t, true), "")
 	for err := error(nil); err == nil; { // until the connection is closed
-		_, err = io.WriteString(greedy, strings.Repeat("GET /large HTTP/1.1\r\nHost: a\r\n\r\n", 100))
+		_, err = io.WriteString(client, strings.Repeat("GET /large HTTP/1.1\r\nHost: a\r\n\r\n", 100))
 	}
-	if n := taking.fastCount.Load(); n > 10_000 { // 200 MB: more than the socket buffers hold
+	if n := writing.fastCount.Load(); n > 10_000 { // 200 MB: more than the socket buffers hold
 		t.Errorf("%d requests are answered, though no response is read", n)
 	}
 }
@@ -417,7 +417,7 @@ func TestFastPathAddressLimit(t *testing.T) {
 	bounds.HeaderBytes = 16 << 10
 	for _, proxies := range []*httpserver.TrustedProxies{nil, loopbackProxies()} {
 		fast := newEcho(bounds)
-		fast.door.Proxies = proxies
+		fast.opts.Proxies = proxies
 		// Every second request is for the server: a request that the fast path leaves counts
 		// once.
 		conn := send(t, fast.listen(t, true), "")
@@ -489,7 +489,7 @@ func TestFastPathPanicLog(t *testing.T) {
 
 	var log bytes.Buffer
 	e := newEcho(limits())
-	e.door.Log = slog.New(slog.NewTextHandler(&log, nil))
+	e.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 	address := e.listen(t, true)
 	for range 3 {
 		if got := exchangeSecond(t, address, []byte("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n")); len(got) != 1 || got[0].Status != fasthttp.StatusOK {

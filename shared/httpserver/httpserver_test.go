@@ -74,10 +74,10 @@ func (p *program) readiness(t *testing.T) int {
 func TestReadyOnceReadyUntilItDrains(t *testing.T) {
 	t.Parallel()
 
-	var trouble atomic.Pointer[error]
-	set := func(err error) { trouble.Store(&err) }
+	var probeErr atomic.Pointer[error]
+	set := func(err error) { probeErr.Store(&err) }
 	health := httpserver.NewHealth(
-		httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return *trouble.Load() }},
+		httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return *probeErr.Load() }},
 		httpserver.Check{Name: "objects", Optional: true, Probe: func(context.Context) error { return errors.New("down") }},
 	)
 	set(errors.New("not yet"))
@@ -220,12 +220,12 @@ func TestRunEndsWhileStarting(t *testing.T) {
 func TestOpenAllOrNone(t *testing.T) {
 	t.Parallel()
 
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = taken.Close() })
-	takenPort := netip.MustParseAddrPort(taken.Addr().String()).Port()
+	t.Cleanup(func() { _ = busy.Close() })
+	busyPort := netip.MustParseAddrPort(busy.Addr().String()).Port()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -247,8 +247,8 @@ func TestOpenAllOrNone(t *testing.T) {
 		}
 	}
 
-	f(taken.Addr().String(), fmt.Sprintf("X_OPS_LISTEN is %s, which is taken by another program: stop it, or choose another address, as in X_OPS_LISTEN=127.0.0.1:%d",
-		taken.Addr(), takenPort+100))
+	f(busy.Addr().String(), fmt.Sprintf("X_OPS_LISTEN is %s, which is taken by another program: stop it, or choose another address, as in X_OPS_LISTEN=127.0.0.1:%d",
+		busy.Addr(), busyPort+100))
 	f(first, fmt.Sprintf("X_OPS_LISTEN is %[1]s, which is taken by X_LISTEN=%[1]s: each needs an address of its own", first))
 	f(strings.Replace(first, "127.0.0.1", "0.0.0.0", 1), fmt.Sprintf("X_OPS_LISTEN is %s, which is taken by X_LISTEN=%s: each needs an address of its own",
 		strings.Replace(first, "127.0.0.1", "0.0.0.0", 1), first))

@@ -378,8 +378,8 @@ func TestFaultCausedByDeadline(t *testing.T) {
 func TestOperatorServer(t *testing.T) {
 	t.Parallel()
 
-	trouble := errors.New("the database is down")
-	health := httpserver.NewHealth(httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return trouble }})
+	errDown := errors.New("the database is down")
+	health := httpserver.NewHealth(httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return errDown }})
 	listener := start(t, httpserver.OperatorServer(httpserver.Options{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
 
 	expect(t, getPath(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n")

@@ -20,16 +20,16 @@ import (
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 
-	var known string
+	var id string
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
-	listener := start(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { known = httpserver.RequestID(rc) }))
+	listener := start(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { id = httpserver.RequestID(rc) }))
 	f := func(sent string, accepted bool) {
 		t.Helper()
 		answer := getPath(t, listener, "/", "X-Request-ID: "+sent+"\r\n")
-		if (known == sent) != accepted || known == "" {
-			t.Errorf("the id %q became %q; want it unchanged: %t", sent, known, accepted)
+		if (id == sent) != accepted || id == "" {
+			t.Errorf("the id %q became %q; want it unchanged: %t", sent, id, accepted)
 		}
-		expect(t, answer, "\r\nX-Request-Id: "+known+"\r\n")
+		expect(t, answer, "\r\nX-Request-Id: "+id+"\r\n")
 	}
 
 	f("abc-123_X.y", true)
@@ -158,7 +158,7 @@ func TestRequestIDIsLogged(t *testing.T) {
 
 	var log strings.Builder
 	e := newEcho(limits())
-	e.door.Log, e.door.LogSampleRate = slog.New(slog.NewTextHandler(&log, nil)), 0.5
+	e.opts.Log, e.opts.LogSampleRate = slog.New(slog.NewTextHandler(&log, nil)), 0.5
 	conn := send(t, e.listen(t, true), "")
 	reader := bufio.NewReader(conn)
 	ids := map[string]bool{}
@@ -186,7 +186,7 @@ func TestRequestIDIsLogged(t *testing.T) {
 			}
 		}
 	}
-	if taken := e.fastCount.Load(); taken == 0 || len(lines) < 2 {
-		t.Errorf("of %d requests the fast path answered %d, and the log has %d lines", requests, taken, len(lines))
+	if answered := e.fastCount.Load(); answered == 0 || len(lines) < 2 {
+		t.Errorf("of %d requests the fast path answered %d, and the log has %d lines", requests, answered, len(lines))
 	}
 }

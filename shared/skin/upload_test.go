@@ -20,32 +20,32 @@ import (
 func TestParseUploadSizes(t *testing.T) {
 	t.Parallel()
 
-	type kept struct {
+	type stored struct {
 		Type          skin.Type
 		Width, Height int
 	}
-	f := func(as string, width, height int, want kept) {
+	f := func(as string, width, height int, want stored) {
 		t.Helper()
 		texture, err := skin.ParseUpload(skintest.Blank(width, height), as, skin.DefaultLimits())
 		if err != nil {
 			t.Errorf("%s of %d × %d: %v", as, width, height, err)
 			return
 		}
-		got := kept{texture.Type, texture.Sheet.Width, texture.Sheet.Height}
+		got := stored{texture.Type, texture.Sheet.Width, texture.Sheet.Height}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s of %d × %d (-want +got):\n%s", as, width, height, diff)
 		}
 	}
 
 	for _, k := range []int{1, 2, 3, 8} {
-		f("steve", 64*k, 64*k, kept{skin.Classic, 64 * k, 64 * k})
-		f("steve", 64*k, 32*k, kept{skin.Classic, 64 * k, 32 * k})
-		f("alex", 64*k, 64*k, kept{skin.Slim, 64 * k, 64 * k})
-		f("skin", 64*k, 64*k, kept{skin.Classic, 64 * k, 64 * k})
-		f("skin", 64*k, 32*k, kept{skin.Classic, 64 * k, 32 * k})
-		f("cape", 64*k, 32*k, kept{skin.Cape, 64 * k, 32 * k})
-		f("cape", 22*k, 17*k, kept{skin.Cape, 64 * k, 32 * k})
-		f("cape", 46*k, 22*k, kept{skin.Cape, 64 * k, 32 * k})
+		f("steve", 64*k, 64*k, stored{skin.Classic, 64 * k, 64 * k})
+		f("steve", 64*k, 32*k, stored{skin.Classic, 64 * k, 32 * k})
+		f("alex", 64*k, 64*k, stored{skin.Slim, 64 * k, 64 * k})
+		f("skin", 64*k, 64*k, stored{skin.Classic, 64 * k, 64 * k})
+		f("skin", 64*k, 32*k, stored{skin.Classic, 64 * k, 32 * k})
+		f("cape", 64*k, 32*k, stored{skin.Cape, 64 * k, 32 * k})
+		f("cape", 22*k, 17*k, stored{skin.Cape, 64 * k, 32 * k})
+		f("cape", 46*k, 22*k, stored{skin.Cape, 64 * k, 32 * k})
 	}
 }
 

@@ -40,7 +40,7 @@ func animations() []File {
 func polyglots() []File {
 	const page = "<html><script>alert(document.domain)</script></html>"
 	p := FromSheet(sample())
-	sound := p.File()
+	valid := p.File()
 	var files []File
 	for _, other := range []struct{ name, content, payload string }{
 		{"a page", page, "<script>"},
@@ -53,7 +53,7 @@ func polyglots() []File {
 		{"a compressed archive", string(gzipFile([]byte("content"))), "\x1f\x8b\x08"},
 		{"600 KiB of pages", string(bytes.Repeat([]byte(page), 600<<10/len(page))), "<script>"},
 	} {
-		files = append(files, accepted(other.name+" behind the end", append(bytes.Clone(sound), other.content...), other.payload))
+		files = append(files, accepted(other.name+" behind the end", append(bytes.Clone(valid), other.content...), other.payload))
 	}
 	for _, where := range []struct {
 		kind, begin string
