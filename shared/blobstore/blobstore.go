@@ -70,7 +70,7 @@ type noStoreError string
 
 const (
 	errNoDirectory noStoreError = "the directory does not exist"
-	errNotS3       noStoreError = "it answers, but not as S3 does"
+	errNotS3       noStoreError = "it responds, but not as S3"
 )
 
 func (a noStoreError) Error() string { return string(a) }
@@ -82,7 +82,7 @@ func (a noStoreError) Is(target error) bool {
 
 // errListOrder ends a listing that would otherwise never end: some S3 look-alikes ignore the
 // start of a page.
-var errListOrder = errors.New("it lists names out of their order")
+var errListOrder = errors.New("it lists names out of order")
 
 // Object is a file in a listing.
 type Object struct {
@@ -189,7 +189,7 @@ func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	case len(file) > MaxSize:
 		return fmt.Errorf("BUG: put texture %s: %d bytes are more than %d", hash, len(file), MaxSize)
 	case skin.HashOf(file) != hash:
-		return fmt.Errorf("BUG: put texture %s: the file's hash is another", hash)
+		return fmt.Errorf("BUG: put texture %s: the file has another hash", hash)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -20,14 +20,14 @@ const (
 )
 
 var (
-	callsQueued   = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_objects_calls_waiting", Help: "Calls of the texture store that wait for others to end."})
-	callsRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_objects_calls_rejected_total", Help: "Calls of the texture store refused, since too many were under way."})
+	callsQueued   = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_objects_calls_waiting", Help: "Calls of the texture store in the queue."})
+	callsRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_objects_calls_rejected_total", Help: "Calls of the texture store rejected, since the queue was full or took too long."})
 )
 
 // Reasons why a call is not attempted.
 var (
-	errQueueFull    = errors.New("too many calls are under way, and too many wait")
-	errQueueTimeout = errors.New("too many calls are under way for too long")
+	errQueueFull    = errors.New("too many calls are in flight, and the queue is full")
+	errQueueTimeout = errors.New("too many calls are in flight for too long")
 )
 
 // callLimiter bounds the concurrent calls and the queue.

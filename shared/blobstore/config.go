@@ -18,13 +18,13 @@ import (
 
 // Config configures a Store.
 type Config struct {
-	URL       string        `env:"URL,required,notEmpty" example:"file:///var/lib/veneer/textures" help:"where texture files are kept: file:///absolute/directory, file://relative/directory, s3://bucket or s3://bucket/prefix"`
+	URL       string        `env:"URL,required,notEmpty" example:"file:///var/lib/veneer/textures" help:"where texture files are stored: file:///absolute/directory, file://relative/directory, s3://bucket or s3://bucket/prefix"`
 	Endpoint  string        `env:"ENDPOINT" example:"http://127.0.0.1:9000" help:"address of the S3 store, as in https://s3.example.org or http://127.0.0.1:9000 (s3:// only)"`
 	AccessKey string        `env:"ACCESS_KEY" example:"veneer" needs:"SECRET_KEY" help:"access key of the S3 store; one that only reads needs GetObject and, to tell a missing file from a forbidden one, ListBucket (s3:// only)"`
 	SecretKey string        `env:"SECRET_KEY" example:"the-secret-key-of-that-access-key" needs:"ACCESS_KEY" help:"secret key of the S3 store (s3:// only)"`
-	CA        string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that the S3 store's certificate may come from; empty: the system's (s3:// only)"`
+	CA        string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that are trusted for the S3 store's certificate; empty: the system's (s3:// only)"`
 	Region    string        `env:"REGION" envDefault:"us-east-1" help:"region of the S3 store (s3:// only)"`
-	Timeout   time.Duration `env:"TIMEOUT" envDefault:"5s" help:"the longest that a texture file is waited for"`
+	Timeout   time.Duration `env:"TIMEOUT" envDefault:"5s" help:"longest time of a request to the texture store"`
 
 	// ReadOnly rejects all writes. It is set by the program, not by a setting.
 	ReadOnly bool

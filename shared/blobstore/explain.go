@@ -44,9 +44,9 @@ func (s *Store) Explain(err error) error {
 	case isBucket && (errors.Is(err, errNotS3) || isNotS3(err)):
 		return config.SettingError{Cause: fmt.Errorf("ENDPOINT is %q, where no S3 store answers: %w", b.client.EndpointURL(), err)}
 	case isBucket && notInitialized:
-		return withBucketExample(fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place (%w)", s.url, err))
+		return withBucketExample(fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another bucket or prefix (%w)", s.url, err))
 	case notInitialized:
-		return fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place, or a disk that is not mounted (%w)", s.url, err)
+		return fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another directory, or a disk that is not mounted (%w)", s.url, err)
 	case isBucket:
 		return b.explain(s.url, err)
 	}
@@ -62,10 +62,10 @@ func withBucketExample(err error) error {
 // recovers without the operator of this machine.
 func explainDirError(url string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("URL is %s, a directory that does not answer; look at the disk or the server that it is mounted from, or name another: %w", url, err)
+		return fmt.Errorf("URL is %s, a directory that does not answer; check the disk or the server that it is mounted from, or choose another: %w", url, err)
 	}
 	if errors.Is(err, errNotWritable) {
-		return config.SettingError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot write to; have its owner be the user that runs this, or name another: %w", url, err)}
+		return config.SettingError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot write to; change its owner to the user that runs this, or choose another: %w", url, err)}
 	}
 	return config.SettingError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot use: %w", url, err)}
 }
@@ -82,7 +82,7 @@ func (b *s3Backend) explain(url string, err error) error {
 	}
 	switch answer.Code {
 	case minio.NoSuchBucket:
-		return withBucketExample(fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which makes it, or name another: %w", url, ErrNotInitialized))
+		return withBucketExample(fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which creates it, or choose another: %w", url, ErrNotInitialized))
 	case "InvalidAccessKeyId":
 		return settingError("ACCESS_KEY is none that the store at %q knows: %w", b.client.EndpointURL(), err)
 	case "SignatureDoesNotMatch":
@@ -92,6 +92,6 @@ func (b *s3Backend) explain(url string, err error) error {
 	case minio.AccessDenied:
 		return settingError("ACCESS_KEY may not do that at %s; its policy must allow it, or the bucket is another: %w", url, err)
 	default:
-		return settingError("ENDPOINT is %q, where %s is refused: %w", b.client.EndpointURL(), url, err)
+		return settingError("ENDPOINT is %q, which rejects %s: %w", b.client.EndpointURL(), url, err)
 	}
 }

@@ -113,7 +113,7 @@ func TestCallLimit(t *testing.T) {
 	for range more {
 		err := <-outcomes
 		unavailable(t, err)
-		if err != nil && !strings.Contains(err.Error(), "too many wait") {
+		if err != nil && !strings.Contains(err.Error(), "queue is full") {
 			t.Errorf("got %v, want the error of a full queue", err)
 		}
 	}

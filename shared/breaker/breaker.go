@@ -27,14 +27,14 @@ const (
 )
 
 // ErrOpen is in the error chain of a rejected call.
-var ErrOpen = errors.New("it failed several times in a row, and is left alone for a moment")
+var ErrOpen = errors.New("circuit breaker is open after several failures in a row")
 
 var (
 	byDependency = []string{"dependency"}
 
-	open     = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_breaker_open", Help: "1 while a dependency is left alone, since it fails."}, byDependency)
-	opened   = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_opened_total", Help: "Times when a dependency was left alone."}, byDependency)
-	rejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_rejected_total", Help: "Calls refused, since a dependency is left alone."}, byDependency)
+	open     = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_breaker_open", Help: "1 while the circuit breaker of a dependency is open."}, byDependency)
+	opened   = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_opened_total", Help: "Times that a circuit breaker opened."}, byDependency)
+	rejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_rejected_total", Help: "Calls rejected by an open circuit breaker."}, byDependency)
 )
 
 // Breaker is the circuit breaker of one dependency. All methods are safe for concurrent use.
@@ -60,7 +60,7 @@ func New(dependency string) *Breaker {
 }
 
 // ErrNotAttempted is in the error chain of a call that did not reach the dependency.
-var ErrNotAttempted = errors.New("not tried")
+var ErrNotAttempted = errors.New("not attempted")
 
 // Call calls the dependency, or returns an Unavailable fault at once if it is known to be
 // down.

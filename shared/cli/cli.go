@@ -200,8 +200,8 @@ func (p Program) suggest(given []string) []string {
 func (p Program) writeHelp(w io.Writer) error {
 	fmt.Fprintf(w, "%s %s\n\nCommands:\n", p.Name, p.Description)
 	if err := p.writeCommands(w, slices.Concat(p.Commands, []Command{
-		{Name: "help", ArgsUsage: "[COMMAND]", Help: "list all this, or tell a command's flags and settings"},
-		{Name: "version", Help: "tell what the program was built from"},
+		{Name: "help", ArgsUsage: "[COMMAND]", Help: "list all commands and settings, or show a command's flags and settings"},
+		{Name: "version", Help: "show the version of the build"},
 	})); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func Secrets(secrets []string) ([]string, error) {
 	for i, secret := range secrets {
 		trimmed[i] = strings.TrimSpace(secret)
 		if len(trimmed[i]) < minSecretLength || strings.ContainsFunc(trimmed[i], func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, fmt.Errorf("the secret in place %d is not %d or more characters of printable ASCII without spaces", i+1, minSecretLength)
+			return nil, fmt.Errorf("secret number %d is not %d or more characters of printable ASCII without spaces", i+1, minSecretLength)
 		}
 	}
 	return trimmed, nil

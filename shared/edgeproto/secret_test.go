@@ -17,7 +17,7 @@ func TestSecrets(t *testing.T) {
 	}
 	for _, wrong := range []string{"", " ", good[1:], "with a space in it", "with\na-line-feed-in-it", "ünprintable-by-ascii"} {
 		_, err := edgeproto.Secrets([]string{good, wrong})
-		if err == nil || !strings.Contains(err.Error(), "place 2") || (wrong != "" && wrong != " " && strings.Contains(err.Error(), wrong)) {
+		if err == nil || !strings.Contains(err.Error(), "number 2") || (wrong != "" && wrong != " " && strings.Contains(err.Error(), wrong)) {
 			t.Errorf("Secrets with %q: %v; want an error with its number, not itself", wrong, err)
 		}
 	}

@@ -39,9 +39,9 @@ var pastDeadline = time.Unix(1, 0)
 var (
 	byListener = []string{"listener"}
 
-	bodyBytes      = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_body_bytes", Help: "Bytes that request bodies take."}, byListener)
-	bodiesAborted  = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_ended_total", Help: "Slow request bodies that were ended for others."}, byListener)
-	bodiesRejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_rejected_total", Help: "Request bodies refused, since others took all bytes."}, byListener)
+	bodyBytes      = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_body_bytes", Help: "Bytes of the budget that request bodies have reserved."}, byListener)
+	bodiesAborted  = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_ended_total", Help: "Stalled request bodies aborted to free their bytes for others."}, byListener)
+	bodiesRejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_rejected_total", Help: "Request bodies rejected, since the budget was used up."}, byListener)
 )
 
 // budget bounds the bytes that the request bodies of a listener take.

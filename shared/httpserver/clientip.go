@@ -13,7 +13,7 @@ import (
 
 // ProxyConfig says which proxies are trusted to forward the addresses of clients.
 type ProxyConfig struct {
-	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" example:"10.0.0.0/8" help:"networks of proxies whose X-Forwarded-For is believed, or whose Forwarded if there is no other, as in 10.0.0.0/8,192.0.2.7/32"`
+	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" example:"10.0.0.0/8" help:"networks of proxies that are trusted to set X-Forwarded-For, or Forwarded if there is no X-Forwarded-For, as in 10.0.0.0/8,192.0.2.7/32"`
 }
 
 // TrustedProxies finds the addresses of clients behind trusted proxies. A nil one trusts
@@ -122,9 +122,9 @@ func (p *TrustedProxies) warn(header, fault int, peer netip.Addr) {
 	}
 	log := p.log.With("header", forwardedHeaders[header].name, "peer", peer.String())
 	if fault == untrustedPeer {
-		log.Warn("header from a peer that is no trusted proxy")
+		log.Warn("forwarded header from an untrusted peer")
 	} else {
-		log.Warn("header of a trusted proxy names no address")
+		log.Warn("forwarded header of a trusted proxy has no address")
 	}
 }
 

@@ -226,7 +226,7 @@ func TestForwardedHeaderWarnings(t *testing.T) {
 			}
 		}
 
-		const forged = `msg="header from a peer that is no trusted proxy" header=`
+		const forged = `msg="forwarded header from an untrusted peer" header=`
 		f(0, "203.0.113.9", "X-Forwarded-For", "6.6.6.6", forged+"X-Forwarded-For peer=203.0.113.9")
 		f(0, "203.0.113.10", "X-Forwarded-For", "6.6.6.6", "")
 		f(0, "203.0.113.10", "Forwarded", "for=6.6.6.6", forged+"Forwarded peer=203.0.113.10")
@@ -234,7 +234,7 @@ func TestForwardedHeaderWarnings(t *testing.T) {
 		f(time.Second, "203.0.113.10", "X-Forwarded-For", "6.6.6.6", forged+"X-Forwarded-For peer=203.0.113.10")
 		f(time.Hour, "203.0.113.9", "X-Forwarded-For", "6.6.6.6", forged+"X-Forwarded-For peer=203.0.113.9")
 
-		const unread = `msg="header of a trusted proxy names no address" header=`
+		const unread = `msg="forwarded header of a trusted proxy has no address" header=`
 		f(0, "10.0.0.1", "X-Forwarded-For", "6.6.6.6, 6.6.6.6:http", unread+"X-Forwarded-For peer=10.0.0.1")
 		f(0, "10.0.0.2", "X-Forwarded-For", "unknown", "")
 		f(0, "10.0.0.2", "Forwarded", "for=_hidden", unread+"Forwarded peer=10.0.0.2")

@@ -20,14 +20,14 @@ import (
 var errTooManyConns = errors.New("too many connections are open")
 
 var (
-	connectionsRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_rejected_total", Help: "Connections refused, since too many were open."})
-	connectionsEvicted  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_evicted_total", Help: "Connections ended early to make room for those of other client networks."})
+	connectionsRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_rejected_total", Help: "Connections rejected, since too many were open."})
+	connectionsEvicted  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_evicted_total", Help: "Connections evicted for those of other client networks."})
 	connectionsOpen     atomic.Int64
 	connectionsLimit    atomic.Int64 // the highest of all listeners
 
 	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_connections", Help: "Connections that all listeners have open."},
 		func() float64 { return float64(Connections()) })
-	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_connections_limit", Help: "Most connections that a listener may have open."},
+	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_connections_limit", Help: "Highest limit of open connections of a listener."},
 		func() float64 { return float64(connectionsLimit.Load()) })
 )
 

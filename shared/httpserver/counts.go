@@ -37,12 +37,12 @@ type counts struct {
 func newCounts(labels prometheus.Labels, exposeZero bool) *counts {
 	c := &counts{
 		exposeZero: exposeZero,
-		latency:    prometheus.NewDesc("veneer_request_seconds", "Time from when a request is read until its answer can be sent.", nil, labels),
+		latency:    prometheus.NewDesc("veneer_request_seconds", "Time from when a request is read until its response can be sent.", nil, labels),
 	}
 	for class := range c.requests {
 		classLabels := maps.Clone(labels)
 		classLabels["status"] = fmt.Sprintf("%dxx", firstClass+class)
-		c.requests[class] = prometheus.NewDesc("veneer_requests_total", "Requests by the class of their answer's status.", nil, classLabels)
+		c.requests[class] = prometheus.NewDesc("veneer_requests_total", "Requests by the class of the response's status.", nil, classLabels)
 	}
 	return c
 }

@@ -20,7 +20,7 @@ import (
 // Drain bounds the shutdown of a program.
 type Drain struct {
 	Wait    time.Duration `env:"WAIT" envDefault:"0s" help:"time between failing /readyz and closing the listeners, so that balancers see it"`
-	Timeout time.Duration `env:"TIMEOUT" envDefault:"20s" help:"longest time that requests in flight are waited for"`
+	Timeout time.Duration `env:"TIMEOUT" envDefault:"20s" help:"longest time to wait for requests in flight"`
 }
 
 // Check returns an error that names an invalid duration.

@@ -253,7 +253,7 @@ func TestOpenAllOrNone(t *testing.T) {
 	f(strings.Replace(first, "127.0.0.1", "0.0.0.0", 1), fmt.Sprintf("X_OPS_LISTEN is %s, which is taken by X_LISTEN=%s: each needs an address of its own",
 		strings.Replace(first, "127.0.0.1", "0.0.0.0", 1), first))
 	f("192.0.2.1:8080", "X_OPS_LISTEN is 192.0.2.1:8080, but no interface of this machine has that address")
-	f("nowhere.invalid:8080", "X_OPS_LISTEN is nowhere.invalid:8080, but that name leads to no address")
+	f("nowhere.invalid:8080", "X_OPS_LISTEN is nowhere.invalid:8080, but that name has no address")
 }
 
 func TestAddress(t *testing.T) {

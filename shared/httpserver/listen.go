@@ -70,7 +70,7 @@ func (l Listener) describeListenError(err error, others []Listener) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is %s, but this user may not open that port: choose one from 1024 on", l.Setting, l.Address)
 	case unknown:
-		return fmt.Errorf("%s is %s, but that name leads to no address", l.Setting, l.Address)
+		return fmt.Errorf("%s is %s, but that name has no address", l.Setting, l.Address)
 	default:
 		return fmt.Errorf("%s is %s, where nothing can be opened: %w", l.Setting, l.Address, err)
 	}

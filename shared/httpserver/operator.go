@@ -102,7 +102,7 @@ func (h *Health) report(ctx context.Context) report {
 }
 
 var buildInfo = promauto.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "veneer_build_info", Help: "1; its labels tell what was built.",
+	Name: "veneer_build_info", Help: "Constant 1, with the version of the build as labels.",
 }, []string{"version", "go_version", "revision"})
 
 // OperatorServer returns the server of the operators' listener: /livez, /readyz, /metrics and

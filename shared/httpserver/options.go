@@ -24,17 +24,17 @@ type Handler func(ctx context.Context, rc *fasthttp.RequestCtx) error
 
 // Limits bounds what one client can take of a server.
 type Limits struct {
-	ReadTimeout    time.Duration `env:"READ_TIMEOUT" envDefault:"10s" help:"longest time in which a whole request must arrive"`
-	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"60s" help:"longest time in which a whole upload must arrive"`
-	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s" help:"longest time in which a whole answer must be taken"`
-	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time a connection stays open without a request"`
+	ReadTimeout    time.Duration `env:"READ_TIMEOUT" envDefault:"10s" help:"longest time for a whole request to arrive"`
+	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"60s" help:"longest time for a whole upload to arrive"`
+	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s" help:"longest time for a client to read a whole response"`
+	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time that a connection stays open without a request"`
 	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
 	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
-	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 80 KiB while a large request arrives, and up to 36 KiB more with TLS; beyond them a new one is answered with 503, or takes the place of the oldest of the client network (IPv4 /24, IPv6 /56) that has the most, if that has more than a 64th and more than the new one's network; until evicted ones have ended, an eighth more are open"`
-	BodiesBytes    int           `env:"BODIES_BYTES" envDefault:"67108864" help:"most bytes that all request bodies of a listener take at once; bodies of up to 8 KiB take none. Several of one client network (IPv4 /24, IPv6 /56) take at most three quarters. When they are used up, the slowest body that arrives with less than 16 KiB a second is ended with 408, and if there is none, a new one is refused with 503"`
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 80 KiB while a large request arrives, and up to 36 KiB more with TLS; beyond them a new one is answered with 503, or evicts the oldest of the client network (IPv4 /24, IPv6 /56) with the most, if that network has more than a 64th and more than the new one's network; until evicted ones have ended, an eighth more may be open"`
+	BodiesBytes    int           `env:"BODIES_BYTES" envDefault:"67108864" help:"most bytes that all request bodies of a listener take at once; bodies of up to 8 KiB take none. Several of one client network (IPv4 /24, IPv6 /56) take at most three quarters. When they are used up, the slowest body that arrives at less than 16 KiB a second is aborted with 408, and if there is none, a new one is rejected with 503"`
 
-	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, trusted proxies left out; those beyond are closed unanswered; 0 for any number"`
-	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" help:"most requests a second of one client address on the public listener; those beyond are answered 429; 0, the faster, for any number"`
+	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, except of trusted proxies; those beyond are closed without a response; 0 for any number"`
+	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" help:"most requests a second of one client address on the public listener; those beyond are answered with 429; 0 for any number, which is faster"`
 	AddressBurst       int `env:"ADDRESS_BURST" envDefault:"100" help:"most of those requests at once, after a pause"`
 }
 
@@ -229,5 +229,5 @@ func (o Options) HandleNoContext(h func(rc *fasthttp.RequestCtx) error) fasthttp
 type debugLogger struct{ log *slog.Logger }
 
 func (l debugLogger) Printf(format string, args ...any) {
-	l.log.Debug("connection trouble", "error", fmt.Sprintf(format, args...))
+	l.log.Debug("connection error", "error", fmt.Sprintf(format, args...))
 }

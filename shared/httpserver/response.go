@@ -41,7 +41,7 @@ var responseByKind = map[fault.Kind]struct{ status, code int }{
 // errorResponses counts error responses by kind, with one counter per kind.
 var errorResponses = func() map[fault.Kind]prometheus.Counter {
 	all := promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "veneer_error_responses_total", Help: "Failed requests by kind, with the status and the code that answer it.",
+		Name: "veneer_error_responses_total", Help: "Error responses by kind, with its status and code.",
 	}, []string{"status", "code", "kind"})
 	counters := make(map[fault.Kind]prometheus.Counter, len(responseByKind))
 	for kind, response := range responseByKind {

@@ -9,10 +9,10 @@ import (
 
 // Config configures the logger.
 type Config struct {
-	Level  slog.Level `env:"LEVEL" envDefault:"info" help:"least severity that is logged: debug, info, warn or error"`
-	Format string     `env:"FORMAT" envDefault:"json" help:"form of a log line: json, or text for people"`
+	Level  slog.Level `env:"LEVEL" envDefault:"info" help:"minimum severity that is logged: debug, info, warn or error"`
+	Format string     `env:"FORMAT" envDefault:"json" help:"format of a log line: json, or text for people"`
 	// SampleRate is applied by the servers; the logger drops nothing.
-	SampleRate float64 `env:"SAMPLE_RATE" envDefault:"0.01" help:"share of requests that are logged, from 0 to 1, besides those that fail through no fault of the client's: these always are, but of those answered with 503 only 100 a second"`
+	SampleRate float64 `env:"SAMPLE_RATE" envDefault:"0.01" help:"share of requests that are logged, from 0 to 1; those that fail on the server's side always are, but of those answered with 503 only 100 a second"`
 }
 
 // New returns a logger that writes one line per event to w.

@@ -43,8 +43,8 @@ func TestText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Debug("connection trouble")
-	if !strings.Contains(out.String(), `level=DEBUG msg="connection trouble"`) {
+	log.Debug("connection error")
+	if !strings.Contains(out.String(), `level=DEBUG msg="connection error"`) {
 		t.Errorf("the line is %q", out.String())
 	}
 }

@@ -23,7 +23,7 @@ var LatencyBuckets = [...]float64{
 var (
 	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "process_resident_memory_anon_bytes",
-		Help: "Resident memory of the process without mapped files, which is what counts against a limit of memory.",
+		Help: "Resident memory of the process without mapped files, which counts against a memory limit.",
 	}, residentAnon)
 	_ = promauto.NewCounterFunc(prometheus.CounterOpts{
 		Name: "go_gc_cpu_seconds_total", Help: "Estimated processor time of the garbage collector.",

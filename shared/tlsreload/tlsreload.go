@@ -102,7 +102,7 @@ func (c *Certificate) ServerConfig() *tls.Config {
 func (c *Certificate) RegisterMetrics(registry prometheus.Registerer, listener string) {
 	if c != nil {
 		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "veneer_certificate_end_seconds", Help: "When the certificate of a listener ends, in seconds since 1970.",
+			Name: "veneer_certificate_end_seconds", Help: "Expiry of the certificate of a listener, in seconds since 1970.",
 			ConstLabels: prometheus.Labels{"listener": listener},
 		}, func() float64 {
 			return float64(c.current(context.Background()).Leaf.NotAfter.Unix())
@@ -119,7 +119,7 @@ func (c *Certificate) current(ctx context.Context) *tls.Certificate {
 	switch {
 	case err != nil && err.Error() != c.lastWarning:
 		c.lastWarning = err.Error()
-		c.log.WarnContext(ctx, "certificate is not renewed", "chain", c.chainFile, "error", err)
+		c.log.WarnContext(ctx, "certificate reload failed", "chain", c.chainFile, "error", err)
 	case err == nil && !changed:
 		c.lastWarning = "" // the next error is logged again
 	case changed:

@@ -14,9 +14,9 @@ import (
 )
 
 var (
-	spansSent    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_spans_sent_total", Help: "Spans that the collector has taken."})
+	spansSent    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_spans_sent_total", Help: "Spans that the collector has accepted."})
 	spansDropped = promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "veneer_spans_dropped_total", Help: "Spans that were dropped, by reason: the queue was full, or the collector did not take them.",
+		Name: "veneer_spans_dropped_total", Help: "Spans that were dropped, by reason: the queue was full, or the collector did not accept them.",
 	}, []string{"reason"})
 	droppedByQueue     = spansDropped.WithLabelValues("queue")
 	droppedByCollector = spansDropped.WithLabelValues("collector")
@@ -68,7 +68,7 @@ func (s *countingExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnly
 	}
 	droppedByCollector.Add(float64(len(spans)))
 	if s.errorLog.Take(struct{}{}, time.Now()).Wait == 0 {
-		s.log.WarnContext(ctx, "traces cannot be sent", "spans", len(spans), "error", err)
+		s.log.WarnContext(ctx, "trace export failed", "spans", len(spans), "error", err)
 	}
 	return nil
 }

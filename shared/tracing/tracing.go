@@ -28,8 +28,8 @@ import (
 
 // Config configures tracing.
 type Config struct {
-	URL    string  `env:"URL" example:"http://127.0.0.1:4318" help:"OpenTelemetry collector that traces are sent to with OTLP, as in http://127.0.0.1:4318; empty: nothing is traced. The OTEL_ variables that OpenTelemetry defines say the rest: headers, certificates, attributes"`
-	Sample float64 `env:"SAMPLE" envDefault:"0.01" help:"share of requests that are traced, from 0 to 1, where no trusted proxy has decided that; what an edge answers out of memory before its server sees it is only traced if such a proxy wants it"`
+	URL    string  `env:"URL" example:"http://127.0.0.1:4318" help:"OpenTelemetry collector that traces are sent to with OTLP, as in http://127.0.0.1:4318; empty: nothing is traced. The OTEL_ variables that OpenTelemetry defines set the rest: headers, certificates, attributes"`
+	Sample float64 `env:"SAMPLE" envDefault:"0.01" help:"share of requests that are traced, from 0 to 1, unless a trusted proxy has decided that; what an edge answers on its fast path is only traced if such a proxy samples it"`
 }
 
 // scope is the instrumentation scope of the spans.

@@ -174,7 +174,7 @@ func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counte
 		if dropped := counterValue(t, unsent) - before; dropped != 3 {
 			t.Errorf("%d spans are counted as dropped; want 3", dropped)
 		}
-		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "traces cannot be sent") || !strings.Contains(got, "403") {
+		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "trace export failed") || !strings.Contains(got, "403") {
 			t.Errorf("the log is %q", got)
 		}
 	})
