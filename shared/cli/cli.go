@@ -17,7 +17,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/veneer-skins/veneer/shared/config"
-	"github.com/veneer-skins/veneer/shared/spelling"
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
@@ -57,7 +56,7 @@ type Invocation struct {
 func New[Config any](name, description, prefix string, commands ...Command) Program {
 	return Program{
 		Name: name, Description: description, Prefix: prefix, Commands: commands,
-		checkUnknown: config.CheckUnknown[Config], explain: config.Explain[Config], help: config.Help[Config],
+		checkUnknown: checkUnknown[Config], explain: config.Explain[Config], help: config.Help[Config],
 	}
 }
 
@@ -180,7 +179,7 @@ func (p Program) suggest(given []string) []string {
 	}
 	if len(given) == 1 { // the first word of a command with two
 		for _, name := range names {
-			if first, _, two := strings.Cut(name, " "); two && len(spelling.Nearest(given[0], []string{first})) > 0 {
+			if first, _, two := strings.Cut(name, " "); two && len(nearest(given[0], []string{first})) > 0 {
 				matches = append(matches, name)
 			}
 		}
@@ -189,7 +188,7 @@ func (p Program) suggest(given []string) []string {
 		}
 	}
 	for words := len(given); words > 0; words-- { // the last words may be arguments
-		if suggestions := spelling.Nearest(strings.Join(given[:words], " "), names); len(suggestions) > 0 {
+		if suggestions := nearest(strings.Join(given[:words], " "), names); len(suggestions) > 0 {
 			return suggestions
 		}
 	}

@@ -27,16 +27,12 @@ import (
 	"net/url"
 	"os"
 	"reflect"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/caarlos0/env/v11"
-
-	"github.com/veneer-skins/veneer/shared/spelling"
 )
 
 // Setting is one setting of a program.
@@ -59,16 +55,16 @@ func Read[T any](prefix string, environ []string) (T, error) {
 	var none T
 	settings, values := List[T](prefix), env.ToMap(environ)
 	for _, s := range settings {
-		path, ok := values[s.Name+fileSuffix]
+		path, ok := values[s.Name+FileSuffix]
 		if !ok {
 			continue
 		}
 		if _, both := values[s.Name]; both {
-			return none, fmt.Errorf("%s and %s are both set, but only one of them may be", s.Name, s.Name+fileSuffix)
+			return none, fmt.Errorf("%s and %s are both set, but only one of them may be", s.Name, s.Name+FileSuffix)
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return none, fmt.Errorf("%s names a file that cannot be read: %w", s.Name+fileSuffix, err)
+			return none, fmt.Errorf("%s names a file that cannot be read: %w", s.Name+FileSuffix, err)
 		}
 		values[s.Name] = strings.TrimRight(string(content), "\r\n")
 	}
@@ -91,34 +87,8 @@ func Read[T any](prefix string, environ []string) (T, error) {
 	return cfg, nil
 }
 
-// fileSuffix is appended to the name of a setting if its value is in a file.
-const fileSuffix = "_FILE"
-
-// kubernetesVariable matches the variables that Kubernetes adds to every container for a
-// service: NAME_SERVICE_HOST, NAME_PORT_80_TCP and the like.
-var kubernetesVariable = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)$`)
-
-// CheckUnknown returns an error for a variable that begins with prefix but is not a setting
-// of T, most likely a misspelt one. The error refers to the help of program.
-func CheckUnknown[T any](program, prefix string, environ []string) error {
-	var names []string // without prefix
-	for _, s := range List[T](prefix) {
-		name := strings.TrimPrefix(s.Name, prefix)
-		names = append(names, name, name+fileSuffix)
-	}
-	for _, variable := range environ {
-		name, _, _ := strings.Cut(variable, "=")
-		rest, ok := strings.CutPrefix(name, prefix)
-		if !ok || slices.Contains(names, rest) || kubernetesVariable.MatchString(rest) {
-			continue
-		}
-		if near := spelling.Nearest(rest, names); len(near) > 0 {
-			return fmt.Errorf("%s is no setting; did you mean %s%s?", name, prefix, strings.Join(near, " or "+prefix))
-		}
-		return fmt.Errorf("%s is no setting; %s help lists them all", name, program)
-	}
-	return nil
-}
+// FileSuffix is appended to the name of a setting if its value is in a file.
+const FileSuffix = "_FILE"
 
 // describeError turns the first error of the parser into a line that begins with the name of
 // the setting, and says what is allowed.
@@ -245,7 +215,7 @@ func Explain[T any](prefix string, err error) error {
 	}
 	text := err.Error()
 	name, _, _ := strings.Cut(text, " ")
-	name, inFile := strings.CutSuffix(strings.TrimRight(name, ":,"), fileSuffix)
+	name, inFile := strings.CutSuffix(strings.TrimRight(name, ":,"), FileSuffix)
 	if !strings.HasPrefix(name, prefix) {
 		name, text = prefix+name, prefix+text
 	}
@@ -253,7 +223,7 @@ func Explain[T any](prefix string, err error) error {
 	for _, s := range List[T](prefix) {
 		example := s.Name + "=" + cmp.Or(withExample.Example, s.Example)
 		if inFile {
-			example = s.Name + fileSuffix + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))
+			example = s.Name + FileSuffix + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))
 		}
 		if s.Name == name && !strings.Contains(text, s.Name+"=") {
 			return exampleError{text + "; for example " + example, err}

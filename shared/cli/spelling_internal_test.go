@@ -1,11 +1,9 @@
-package spelling_test
+package cli
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/veneer-skins/veneer/shared/spelling"
 )
 
 func TestNearest(t *testing.T) {
@@ -14,7 +12,7 @@ func TestNearest(t *testing.T) {
 	words := []string{"LISTEN", "OPS_LISTEN", "LOG_LEVEL", "LOG_FORMAT", "TLS_CERT", "TLS_KEY"}
 	f := func(misspelt string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, spelling.Nearest(misspelt, words)); diff != "" {
+		if diff := cmp.Diff(want, nearest(misspelt, words)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", misspelt, diff)
 		}
 	}

@@ -1,9 +1,8 @@
-// Package spelling suggests corrections for misspelt words.
-package spelling
+package cli
 
-// Nearest returns the words with the smallest edit distance to a misspelt one, in their
+// nearest returns the words with the smallest edit distance to a misspelt one, in their
 // order. The distance is at most a third of its length, or two for a short word.
-func Nearest(misspelt string, words []string) []string {
+func nearest(misspelt string, words []string) []string {
 	var nearest []string
 	least := max(2, len(misspelt)/3)
 	for _, word := range words {
