@@ -24,6 +24,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -38,7 +39,7 @@ type testConfig struct {
 	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
 	Scores   core.Scores        `envPrefix:"SCORE_"`
 	Limits   httpserver.Limits
-	Proxies  httpserver.ProxyConfig
+	Proxies  clientip.Config
 	SMTP     mail.Config     `envPrefix:"SMTP_"`
 	Mail     core.MailConfig `envPrefix:"MAIL_"`
 }
@@ -152,7 +153,7 @@ func (s *testSite) clock() time.Time { return time.Unix(s.now.Load(), 0) }
 func (s *testSite) httpServer(t *testing.T, services api.Services) *fasthttp.Server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	server, err := api.New(httpserver.Options{Log: log, Limits: s.setup.Limits, Proxies: httpserver.NewTrustedProxies(s.setup.Proxies, log)}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
+	server, err := api.New(httpserver.Options{Log: log, Limits: s.setup.Limits, Proxies: clientip.New(s.setup.Proxies, log)}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -219,7 +220,7 @@ func recordCommonErrors(t *testing.T, s *testSite, seen seenResponses) {
 
 	clock := func() time.Time { panic("BUG: the clock has stopped") }
 	log := slog.New(slog.DiscardHandler)
-	broken, err := api.New(httpserver.Options{Log: log, Limits: s.setup.Limits, Proxies: httpserver.NewTrustedProxies(s.setup.Proxies, log)},
+	broken, err := api.New(httpserver.Options{Log: log, Limits: s.setup.Limits, Proxies: clientip.New(s.setup.Proxies, log)},
 		api.Services{}, api.Config{Registration: "open", CORSOrigins: []string{"*"}, Limits: api.Limits{Requests: 1, RequestsBurst: 1}}, 0, clock)
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -457,7 +458,7 @@ func (s *Server) verifyToken(rc *fasthttp.RequestCtx) (core.VerifiedToken, error
 
 // withClient adds the client's network and user, 0 for none, to the context.
 func (s *Server) withClient(ctx context.Context, rc *fasthttp.RequestCtx, user core.UserID) context.Context {
-	return core.WithClient(ctx, core.Client{Network: httpserver.ClientNetwork(s.opts.Proxies.ClientIP(rc)), User: user})
+	return core.WithClient(ctx, core.Client{Network: clientip.Network(s.opts.Proxies.ClientIP(rc)), User: user})
 }
 
 // addressKey returns the rate limit key of the client's network.
@@ -466,7 +467,7 @@ func (s *Server) addressKey(rc *fasthttp.RequestCtx) limitKey {
 }
 
 func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
-	return httpserver.ClientPrefix(s.opts.Proxies.ClientIP(rc))
+	return clientip.Prefix(s.opts.Proxies.ClientIP(rc))
 }
 
 // bearerToken returns the token of the Authorization header (RFC 6750, section 2.1).

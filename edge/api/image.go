@@ -13,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
@@ -70,7 +71,7 @@ func (s *Server) wouldReject(c *httpserver.FastContext, res *response) error {
 	if c.IsUnavailableLogged() {
 		return nil
 	}
-	err := s.pictures.WouldReject(res.want.Key, httpserver.ClientNetwork(c.ClientIP()))
+	err := s.pictures.WouldReject(res.want.Key, clientip.Network(c.ClientIP()))
 	if err != nil {
 		c.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 	}
@@ -149,7 +150,7 @@ func (s *Server) serveMiss(rc *fasthttp.RequestCtx, res *response, scratch *requ
 	ctx, cancel := s.httpServer.RequestContext(rc)
 	defer cancel()
 	ctx = tracing.WithRequestID(ctx, httpserver.RequestID(rc))
-	ctx = edge.WithNetwork(ctx, httpserver.ClientNetwork(s.httpServer.Proxies.ClientIP(rc)))
+	ctx = edge.WithNetwork(ctx, clientip.Network(s.httpServer.Proxies.ClientIP(rc)))
 	failed := func(err error) error {
 		rc.Response.Header.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 		return err

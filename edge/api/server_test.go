@@ -24,6 +24,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -93,7 +94,7 @@ func (s *countingBackend) CanWebP() bool    { return !s.png && renderer.CanWebP(
 // setup is what a test may change before its site opens.
 type setup struct {
 	api      api.Config
-	proxies  httpserver.ProxyConfig
+	proxies  clientip.Config
 	sample   float64 // share of requests that are logged
 	pictures edge.Config
 	backend  *countingBackend
@@ -136,7 +137,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	if with.limits != nil {
 		with.limits(&limits)
 	}
-	server, err := api.New(httpserver.Options{Log: log, LogSampleRate: with.sample, Limits: limits, Proxies: httpserver.NewTrustedProxies(with.proxies, log)}, pictures, with.api)
+	server, err := api.New(httpserver.Options{Log: log, LogSampleRate: with.sample, Limits: limits, Proxies: clientip.New(with.proxies, log)}, pictures, with.api)
 	must(tb, err)
 	s.server = server.HTTP()
 	s.slowURL = listen(tb, httpserver.Listener{Server: s.server})

@@ -19,6 +19,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tracing"
@@ -124,7 +125,7 @@ func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 	ctx, cancel := u.httpServer.RequestContext(rc)
 	defer cancel()
 	if body == nil { // others take no more connections than the budget has shares
-		release, err := u.acquire(ctx, httpserver.ClientNetwork(u.httpServer.Proxies.ClientIP(rc)))
+		release, err := u.acquire(ctx, clientip.Network(u.httpServer.Proxies.ClientIP(rc)))
 		if err != nil {
 			setAPIDefaultHeaders(rc)
 			return err
@@ -191,7 +192,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	request.Header.SetHost(u.host)
 	request.Header.Set(fasthttp.HeaderXForwardedFor, u.httpServer.Proxies.ClientIP(rc).String())
 	request.Header.Set(headerRequestID, id)
-	u.httpServer.Proxies.ForwardTrace(ctx, rc, &request.Header)
+	httpserver.ForwardTrace(ctx, u.httpServer.Proxies, rc, &request.Header)
 	if body != nil {
 		request.SetBodyStream(body, body.Size())
 		deadline = deadline.Add(u.httpServer.Limits.UploadTimeout)

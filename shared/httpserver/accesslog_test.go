@@ -20,6 +20,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
@@ -239,7 +240,7 @@ func TestLogHasClientIP(t *testing.T) {
 
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	opts := httpserver.Options{Log: log, LogSampleRate: 1, Limits: limits(), Proxies: httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, log)}
+	opts := httpserver.Options{Log: log, LogSampleRate: 1, Limits: limits(), Proxies: clientip.New(clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, log)}
 	rc := from("10.0.0.1", "203.0.113.9")
 	opts.NewServer(func(*fasthttp.RequestCtx) {}).Handler(rc)
 	if got := out.String(); !strings.Contains(got, "client=203.0.113.9\n") {

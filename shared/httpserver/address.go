@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
@@ -32,7 +33,7 @@ func (l *AddressLimiter) Handler(h fasthttp.RequestHandler) fasthttp.RequestHand
 		return h
 	}
 	return func(rc *fasthttp.RequestCtx) {
-		state := l.limiter.Take(ClientPrefix(l.opts.Proxies.ClientIP(rc)), rc.Time())
+		state := l.limiter.Take(clientip.Prefix(l.opts.Proxies.ClientIP(rc)), rc.Time())
 		if state.Wait == 0 {
 			h(rc)
 			return
@@ -52,7 +53,7 @@ func (l *AddressLimiter) allow(c *FastContext) bool {
 	if l == nil {
 		return true
 	}
-	c.network = ClientPrefix(c.ClientIP())
+	c.network = clientip.Prefix(c.ClientIP())
 	return l.limiter.Take(c.network, c.At).Wait == 0
 }
 
@@ -67,7 +68,7 @@ func (l *AddressLimiter) refund(c *FastContext) {
 // number, since theirs carry many clients. The zero value trusts no proxy.
 type PeerLimits struct {
 	maxConns int // per address; 0: any number
-	proxies  *TrustedProxies
+	proxies  *clientip.Proxies
 }
 
 // PeerLimits returns the bounds that Limits asks for.

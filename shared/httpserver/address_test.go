@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 )
 
 // dialFrom starts a server, and returns a function that connects from an address and sends a
@@ -19,7 +20,7 @@ func dialFrom(t *testing.T, maxConns int, proxies ...netip.Prefix) (connect func
 	t.Helper()
 	bounds := limits()
 	bounds.AddressConnections = maxConns
-	opts := httpserver.Options{Log: silent(), Limits: bounds, Proxies: httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: proxies}, silent())}
+	opts := httpserver.Options{Log: silent(), Limits: bounds, Proxies: clientip.New(clientip.Config{TrustedProxies: proxies}, silent())}
 	server := opts.NewServer(func(*fasthttp.RequestCtx) {})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -96,7 +97,7 @@ func TestAddressRequestLimit(t *testing.T) {
 	bounds.AddressRequests, bounds.AddressBurst = 1, 2
 	opts := httpserver.Options{
 		Log: silent(), Limits: bounds,
-		Proxies:        httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, silent()),
+		Proxies:        clientip.New(clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, silent()),
 		DefaultHeaders: func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") },
 	}
 	handler := opts.AddressLimiter().Handler(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNoContent) })
@@ -155,4 +156,13 @@ func TestAddressLimiterAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { limited(rc) }); n != 0 {
 		t.Errorf("with a limit, a request allocates %v times", n)
 	}
+}
+
+// from returns a request of a peer with lines of X-Forwarded-For.
+func from(peer string, forwarded ...string) *fasthttp.RequestCtx {
+	rc := exchange(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(peer), 1234)))
+	for _, line := range forwarded {
+		rc.Request.Header.Add("X-Forwarded-For", line)
+	}
+	return rc
 }

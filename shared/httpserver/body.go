@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 )
 
 const (
@@ -173,7 +174,7 @@ func OpenBody(rc *fasthttp.RequestCtx, timeout time.Duration) (*Body, error) {
 	b := &r.body
 	b.open(r.instr.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength())
 	if b.isChunked() || b.contentLength >= smallBody {
-		b.network = ClientNetwork(r.instr.Proxies.ClientIP(rc))
+		b.network = clientip.Network(r.instr.Proxies.ClientIP(rc))
 	}
 	return b, b.extendDeadline(timeout)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
@@ -257,8 +258,8 @@ func TestBodiesBudgetPerNetwork(t *testing.T) {
 	const size = 1 << 20
 	bounds := limits()
 	bounds.BodiesBytes = 4 << 20
-	proxies := httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
-	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: bounds, Proxies: httpserver.NewTrustedProxies(proxies, silent())}
+	proxies := clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: bounds, Proxies: clientip.New(proxies, silent())}
 	holding, answer := make(chan struct{}, 8), make(chan struct{})
 	address := serveTCP(t, opts.NewServer(bodyHandler(opts, size, 0, func(*fasthttp.RequestCtx) {
 		holding <- struct{}{}

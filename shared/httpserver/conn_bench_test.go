@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 )
 
 // endlessClient is a client on a real connection that always has another request and accepts
@@ -113,7 +115,7 @@ func BenchmarkAdmit(b *testing.B) {
 				l.release(open(200, 1))
 				if evicted := l.evicted.oldest; evicted != nil {
 					l.release(evicted)
-					open(int(addressOf(evicted.RemoteAddr()).As4()[2]), 1)
+					open(int(clientip.PeerIP(evicted.RemoteAddr()).As4()[2]), 1)
 				}
 			}
 			connectionsOpen.Add(-int64(l.open))

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
@@ -51,9 +52,9 @@ func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserv
 	if bound != nil {
 		bound(&bounds)
 	}
-	trusted := httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(proxyNetwork + "/32")}}
+	trusted := clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(proxyNetwork + "/32")}}
 	e := newEcho(bounds)
-	e.opts.Proxies = httpserver.NewTrustedProxies(trusted, silent())
+	e.opts.Proxies = clientip.New(trusted, silent())
 	small := bodyHandler(e.opts, 1<<20, 0, e.handle)
 	server := e.opts.NewServer(func(rc *fasthttp.RequestCtx) {
 		switch string(rc.Path()) {

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 )
 
 // errTooManyConns is the reason for rejecting a connection beyond the listener's limit. The
@@ -130,11 +132,11 @@ var errAddressConns = errors.New("too many connections of the address are open")
 
 // admit counts a connection until release. The error is errTooManyConns or errAddressConns.
 func (l *connLimiter) admit(c *conn) error {
-	peer := addressOf(c.RemoteAddr())
-	trusted := l.peerLimits.proxies.trusts(peer)
+	peer := clientip.PeerIP(c.RemoteAddr())
+	trusted := l.peerLimits.proxies.Trusts(peer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !trusted && l.peerLimits.maxConns > 0 && l.connsByAddress[ClientPrefix(peer)] >= l.peerLimits.maxConns {
+	if !trusted && l.peerLimits.maxConns > 0 && l.connsByAddress[clientip.Prefix(peer)] >= l.peerLimits.maxConns {
 		return errAddressConns
 	}
 	list := &l.proxied
@@ -156,14 +158,14 @@ func (l *connLimiter) admit(c *conn) error {
 		l.overShare[list] = struct{}{}
 	}
 	if l.peerLimits.maxConns > 0 {
-		l.connsByAddress[ClientPrefix(peer)]++
+		l.connsByAddress[clientip.Prefix(peer)]++
 	}
 	return nil
 }
 
 // networkOf returns the connections of a peer's network, an empty list if there are none.
 func (l *connLimiter) networkOf(peer netip.Addr) *connList {
-	network := ClientNetwork(peer)
+	network := clientip.Network(peer)
 	if list := l.listByNetwork[network]; list != nil {
 		return list
 	}
@@ -183,7 +185,7 @@ func (l *connLimiter) release(c *conn) {
 	if trusted || l.peerLimits.maxConns == 0 {
 		return
 	}
-	address := ClientPrefix(addressOf(c.RemoteAddr()))
+	address := clientip.Prefix(clientip.PeerIP(c.RemoteAddr()))
 	if l.connsByAddress[address]--; l.connsByAddress[address] == 0 {
 		delete(l.connsByAddress, address)
 	}

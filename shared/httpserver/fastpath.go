@@ -58,7 +58,7 @@ func (c *FastContext) SetRoute(route *Route) { c.route = route }
 
 // ClientIP returns the address of the client, as the server finds it.
 func (c *FastContext) ClientIP() netip.Addr {
-	return c.conn.listener.fastPath.Proxies.clientIP(c.conn.RemoteAddr(), c.Context)
+	return c.conn.listener.fastPath.Proxies.ClientIPFrom(c.conn.RemoteAddr(), c.Context)
 }
 
 // IsUnavailableLogged reports whether the server would log a 503 for the request. Then it

@@ -24,6 +24,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
@@ -415,7 +416,7 @@ func TestFastPathAddressLimit(t *testing.T) {
 	const burst = 10
 	bounds := limitsWith(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1, burst })
 	bounds.HeaderBytes = 16 << 10
-	for _, proxies := range []*httpserver.TrustedProxies{nil, loopbackProxies()} {
+	for _, proxies := range []*clientip.Proxies{nil, loopbackProxies()} {
 		fast := newEcho(bounds)
 		fast.opts.Proxies = proxies
 		// Every second request is for the server: a request that the fast path leaves counts

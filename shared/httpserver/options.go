@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
@@ -96,7 +97,7 @@ type Options struct {
 	LogSampleRate float64
 	Limits        Limits
 	// Proxies finds the addresses of clients.
-	Proxies *TrustedProxies
+	Proxies *clientip.Proxies
 	// Tracer traces requests unless it is nil.
 	Tracer *tracing.Tracer
 	// DefaultHeaders, unless nil, sets the headers of all responses on those that no handler

@@ -11,6 +11,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
@@ -24,7 +25,7 @@ func (c headerCarrier) Keys() []string        { return tracing.HeaderNames() }
 // startSpan starts the span of a request; nil if it is not traced. A client's traceparent is
 // ignored unless it comes from a trusted proxy: clients could have all their requests traced.
 func (o Options) startSpan(rc *fasthttp.RequestCtx, arrived time.Time) trace.Span {
-	if o.Tracer.Follows() || o.Proxies.trusts(addressOf(rc.RemoteAddr())) {
+	if o.Tracer.Follows() || o.Proxies.Trusts(clientip.PeerIP(rc.RemoteAddr())) {
 		return o.Tracer.StartRequest(headerCarrier{&rc.Request.Header}, arrived)
 	}
 	return o.Tracer.StartRequest(nil, arrived)
@@ -62,9 +63,9 @@ func (o Options) endSpan(rc *fasthttp.RequestCtx, r *requestState, ended time.Ti
 
 // ForwardTrace sets the traceparent of a request that is made on behalf of another one: that
 // of the context or, where nothing is traced, the one from a trusted proxy.
-func (p *TrustedProxies) ForwardTrace(ctx context.Context, rc *fasthttp.RequestCtx, to *fasthttp.RequestHeader) {
+func ForwardTrace(ctx context.Context, proxies *clientip.Proxies, rc *fasthttp.RequestCtx, to *fasthttp.RequestHeader) {
 	tracing.Inject(ctx, headerCarrier{to})
-	if trace.SpanContextFromContext(ctx).IsValid() || !p.trusts(addressOf(rc.RemoteAddr())) {
+	if trace.SpanContextFromContext(ctx).IsValid() || !proxies.Trusts(clientip.PeerIP(rc.RemoteAddr())) {
 		return
 	}
 	for _, name := range tracing.HeaderNames() {

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/tracing"
 	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
 )
@@ -33,8 +34,8 @@ func tracer(t *testing.T, collector *tracingtest.Collector, sample float64) *tra
 }
 
 // loopbackProxies trusts all loopback addresses.
-func loopbackProxies() *httpserver.TrustedProxies {
-	return httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, silent())
+func loopbackProxies() *clientip.Proxies {
+	return clientip.New(clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, silent())
 }
 
 // The span of a request has the attributes of its log line; spans within the handler are its
@@ -84,7 +85,7 @@ func TestRequestsAreTraced(t *testing.T) {
 func TestTracesOfTrustedProxiesAreFollowed(t *testing.T) {
 	t.Parallel()
 	const unsampled = "Traceparent: 00-" + traceID + "-b7ad6b7169203331-00\r\n"
-	f := func(proxies *httpserver.TrustedProxies, sample float64, header string, wantTaken int64, wantTraces ...string) {
+	f := func(proxies *clientip.Proxies, sample float64, header string, wantTaken int64, wantTraces ...string) {
 		t.Helper()
 		collector := tracingtest.Start(t)
 		e := newEcho(limits())
@@ -112,17 +113,17 @@ func TestTracesOfTrustedProxiesAreFollowed(t *testing.T) {
 func TestForwardTrace(t *testing.T) {
 	t.Parallel()
 	const header = "00-" + traceID + "-b7ad6b7169203331-01"
-	f := func(proxies *httpserver.TrustedProxies, ctx context.Context, want string) {
+	f := func(proxies *clientip.Proxies, ctx context.Context, want string) {
 		t.Helper()
 		rc := exchange(nil)
 		rc.Request.Header.Set("Traceparent", header)
 		var to fasthttp.RequestHeader
-		proxies.ForwardTrace(ctx, rc, &to)
+		httpserver.ForwardTrace(ctx, proxies, rc, &to)
 		if got := string(to.Peek("Traceparent")); got != want {
 			t.Errorf("traceparent is %q; want %q", got, want)
 		}
 	}
-	allProxies := httpserver.NewTrustedProxies(httpserver.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, silent())
+	allProxies := clientip.New(clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, silent())
 	f(nil, t.Context(), "")
 	f(loopbackProxies(), t.Context(), "")
 	f(allProxies, t.Context(), header)

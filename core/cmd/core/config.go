@@ -13,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
@@ -54,7 +55,7 @@ type settings struct {
 
 	Demo    bool `env:"DEMO" envDefault:"false" help:"put a demo user with players and textures in, once"`
 	Limits  httpserver.Limits
-	Proxies httpserver.ProxyConfig
+	Proxies clientip.Config
 	Drain   httpserver.Drain `envPrefix:"DRAIN_"`
 	Log     logging.Config   `envPrefix:"LOG_"`
 	Traces  tracing.Config   `envPrefix:"TRACES_"`

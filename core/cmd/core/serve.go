@@ -22,6 +22,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tracing"
@@ -75,7 +76,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Notify)
 
-	options := httpserver.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: httpserver.NewTrustedProxies(config.Proxies, log), Tracer: traces}
+	options := httpserver.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: clientip.New(config.Proxies, log), Tracer: traces}
 	public, err := api.New(options, parts, config.API, cmp.Or(config.Textures.Bytes, blobstore.MaxSize), time.Now)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)

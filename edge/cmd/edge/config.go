@@ -7,6 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
@@ -28,7 +29,7 @@ type settings struct {
 	Mappings edge.ResolverConfig
 
 	Limits  httpserver.Limits
-	Proxies httpserver.ProxyConfig
+	Proxies clientip.Config
 	Drain   httpserver.Drain `envPrefix:"DRAIN_"`
 	Log     logging.Config   `envPrefix:"LOG_"`
 	Traces  tracing.Config   `envPrefix:"TRACES_"`

@@ -16,6 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
@@ -74,7 +75,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%sTLS_%w", prefix, err)
 	}
-	options := httpserver.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: httpserver.NewTrustedProxies(config.Proxies, log), Tracer: traces}
+	options := httpserver.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: clientip.New(config.Proxies, log), Tracer: traces}
 	public, err := api.New(options, pictures, config.API)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)

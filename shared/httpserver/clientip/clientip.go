@@ -1,4 +1,6 @@
-package httpserver
+// Package clientip finds the address of the client of a request, behind trusted proxies that
+// set X-Forwarded-For or Forwarded (RFC 7239), and the networks by which limits count clients.
+package clientip
 
 import (
 	"log/slog"
@@ -11,14 +13,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// ProxyConfig says which proxies are trusted to forward the addresses of clients.
-type ProxyConfig struct {
+// Config says which proxies are trusted to forward the addresses of clients.
+type Config struct {
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" example:"10.0.0.0/8" help:"networks of proxies that are trusted to set X-Forwarded-For, or Forwarded if there is no X-Forwarded-For, as in 10.0.0.0/8,192.0.2.7/32"`
 }
 
-// TrustedProxies finds the addresses of clients behind trusted proxies. A nil one trusts
-// none: every peer is a client.
-type TrustedProxies struct {
+// Proxies finds the addresses of clients behind trusted proxies. A nil one trusts none: every
+// peer is a client.
+type Proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
 	// lastWarned has the Unix second of the last warning, by header and problem.
@@ -41,9 +43,9 @@ const (
 	noAddress            // the header of a trusted proxy has no address
 )
 
-// NewTrustedProxies returns the proxies of a configuration.
-func NewTrustedProxies(config ProxyConfig, log *slog.Logger) *TrustedProxies {
-	return &TrustedProxies{trusted: config.TrustedProxies, log: log}
+// New returns the proxies of a configuration.
+func New(config Config, log *slog.Logger) *Proxies {
+	return &Proxies{trusted: config.TrustedProxies, log: log}
 }
 
 // ClientIP returns the address of the client: the peer, or, if the peer is a trusted proxy,
@@ -51,12 +53,13 @@ func NewTrustedProxies(config ProxyConfig, log *slog.Logger) *TrustedProxies {
 // be forged. Forwarded is used if X-Forwarded-For has no member. If a member is not an
 // address, the client is the hop after it. The address is never IPv4-mapped IPv6, and has no
 // zone.
-func (p *TrustedProxies) ClientIP(rc *fasthttp.RequestCtx) netip.Addr {
-	return p.clientIP(rc.RemoteAddr(), &rc.Request.Header)
+func (p *Proxies) ClientIP(rc *fasthttp.RequestCtx) netip.Addr {
+	return p.ClientIPFrom(rc.RemoteAddr(), &rc.Request.Header)
 }
 
-func (p *TrustedProxies) clientIP(from net.Addr, header interface{ PeekAll(name string) [][]byte }) netip.Addr {
-	peer := addressOf(from)
+// ClientIPFrom returns what ClientIP does, from the address of the peer and the header.
+func (p *Proxies) ClientIPFrom(from net.Addr, header interface{ PeekAll(name string) [][]byte }) netip.Addr {
+	peer := PeerIP(from)
 	if p == nil {
 		return peer
 	}
@@ -65,7 +68,7 @@ func (p *TrustedProxies) clientIP(from net.Addr, header interface{ PeekAll(name 
 		if len(lines) == 0 {
 			continue
 		}
-		if !p.trusts(peer) {
+		if !p.Trusts(peer) {
 			p.warn(i, untrustedPeer, peer)
 			return peer
 		}
@@ -78,7 +81,7 @@ func (p *TrustedProxies) clientIP(from net.Addr, header interface{ PeekAll(name 
 
 // clientFromHeader returns the client that the lines of a header name; found reports whether
 // they have a member.
-func (p *TrustedProxies) clientFromHeader(header int, peer netip.Addr, lines [][]byte) (client netip.Addr, found bool) {
+func (p *Proxies) clientFromHeader(header int, peer netip.Addr, lines [][]byte) (client netip.Addr, found bool) {
 	client = peer
 	for _, line := range slices.Backward(lines) {
 		for rest := line; len(rest) > 0; {
@@ -92,7 +95,7 @@ func (p *TrustedProxies) clientFromHeader(header int, peer netip.Addr, lines [][
 				p.warn(header, noAddress, peer)
 				return client, true
 			}
-			if client = hop; !p.trusts(client) {
+			if client = hop; !p.Trusts(client) {
 				return client, true
 			}
 		}
@@ -100,7 +103,8 @@ func (p *TrustedProxies) clientFromHeader(header int, peer netip.Addr, lines [][
 	return client, found
 }
 
-func (p *TrustedProxies) trusts(address netip.Addr) bool {
+// Trusts reports whether an address is that of a trusted proxy.
+func (p *Proxies) Trusts(address netip.Addr) bool {
 	if p == nil {
 		return false
 	}
@@ -114,7 +118,7 @@ func (p *TrustedProxies) trusts(address netip.Addr) bool {
 
 // warn logs a problem of a header, at most once a minute. The peer is a misconfigured proxy,
 // or a client that forges.
-func (p *TrustedProxies) warn(header, fault int, peer netip.Addr) {
+func (p *Proxies) warn(header, fault int, peer netip.Addr) {
 	last := &p.lastWarned[header][fault]
 	now, before := time.Now().Unix(), last.Load()
 	if now-before < 60 || !last.CompareAndSwap(before, now) {
@@ -128,17 +132,8 @@ func (p *TrustedProxies) warn(header, fault int, peer netip.Addr) {
 	}
 }
 
-// ClientPrefix returns the prefix by which rate limits count a client: the address itself for
-// IPv4, and the /64 for IPv6, since every IPv6 host has a whole /64.
-func ClientPrefix(client netip.Addr) netip.Prefix {
-	bits := 64
-	if client.Is4() {
-		bits = 32
-	}
-	return netip.PrefixFrom(client, bits).Masked()
-}
-
-func addressOf(peer net.Addr) netip.Addr {
+// PeerIP returns the IP address of a peer, 0.0.0.0 if it is not on TCP.
+func PeerIP(peer net.Addr) netip.Addr {
 	if tcp, ok := peer.(*net.TCPAddr); ok {
 		return unmapped(tcp.AddrPort().Addr())
 	}

@@ -1,4 +1,4 @@
-package httpserver_test
+package clientip_test
 
 import (
 	"log/slog"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 )
 
 // from returns a request of a peer with lines of X-Forwarded-For.
@@ -21,20 +21,24 @@ func from(peer string, forwarded ...string) *fasthttp.RequestCtx {
 
 // withLines returns a request of a peer with lines of a header.
 func withLines(peer, header string, lines ...string) *fasthttp.RequestCtx {
-	rc := exchange(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(peer), 1234)))
+	rc := new(fasthttp.RequestCtx)
+	rc.Init(&fasthttp.Request{}, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(peer), 1234)), nil)
 	for _, line := range lines {
 		rc.Request.Header.Add(header, line)
 	}
 	return rc
 }
 
-func newProxies(log *slog.Logger, networks ...string) *httpserver.TrustedProxies {
-	var config httpserver.ProxyConfig
+func newProxies(log *slog.Logger, networks ...string) *clientip.Proxies {
+	var config clientip.Config
 	for _, network := range networks {
 		config.TrustedProxies = append(config.TrustedProxies, netip.MustParsePrefix(network))
 	}
-	return httpserver.NewTrustedProxies(config, log)
+	return clientip.New(config, log)
 }
+
+// silent returns a logger for tests that do not look at the log.
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func TestClientIP(t *testing.T) {
 	t.Parallel()
@@ -160,7 +164,7 @@ func TestClientIPByForwarded(t *testing.T) {
 func TestClientIPWithoutProxies(t *testing.T) {
 	t.Parallel()
 
-	var none *httpserver.TrustedProxies
+	var none *clientip.Proxies
 	if got := none.ClientIP(from("203.0.113.9", "6.6.6.6")).String(); got != "203.0.113.9" {
 		t.Errorf("the client is %s; want the peer", got)
 	}
@@ -243,12 +247,12 @@ func TestForwardedHeaderWarnings(t *testing.T) {
 	})
 }
 
-func TestClientPrefix(t *testing.T) {
+func TestPrefix(t *testing.T) {
 	t.Parallel()
 
 	f := func(client, want string) {
 		t.Helper()
-		if got := httpserver.ClientPrefix(netip.MustParseAddr(client)).String(); got != want {
+		if got := clientip.Prefix(netip.MustParseAddr(client)).String(); got != want {
 			t.Errorf("%s is counted by %s; want %s", client, got, want)
 		}
 	}
@@ -259,12 +263,12 @@ func TestClientPrefix(t *testing.T) {
 	f("2001:db8:2:4::", "2001:db8:2:4::/64")
 }
 
-func TestClientNetwork(t *testing.T) {
+func TestNetwork(t *testing.T) {
 	t.Parallel()
 
 	f := func(client, want string) {
 		t.Helper()
-		if got := httpserver.ClientNetwork(netip.MustParseAddr(client)).String(); got != want {
+		if got := clientip.Network(netip.MustParseAddr(client)).String(); got != want {
 			t.Errorf("%s belongs to %s; want %s", client, got, want)
 		}
 	}

@@ -1,9 +1,11 @@
-package httpserver
+package clientip
 
 import (
 	"bytes"
 	"net/netip"
 	"slices"
+
+	"github.com/veneer-skins/veneer/shared/httpserver/fastpath"
 )
 
 // parseForwarded returns the address of the "for" parameter in an element of Forwarded (RFC
@@ -64,7 +66,7 @@ func isPort(text []byte) bool {
 		return false
 	}
 	if text[1] == '_' {
-		return isWord(text[2:])
+		return isObfuscated(text[2:])
 	}
 	for _, c := range text[1:] {
 		if c < '0' || c > '9' {
@@ -72,6 +74,17 @@ func isPort(text []byte) bool {
 		}
 	}
 	return len(text) <= len(":65535")
+}
+
+// isObfuscated reports whether a text is the rest of an obfuscated identifier.
+func isObfuscated(text []byte) bool {
+	const maxLength = 64
+	for _, c := range text {
+		if !fastpath.IsNameByte(c) && c != '.' {
+			return false
+		}
+	}
+	return 0 < len(text) && len(text) <= maxLength
 }
 
 // unquote returns the text of a quoted string, or a token unchanged.
