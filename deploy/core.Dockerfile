@@ -1,11 +1,11 @@
-# core, built from the repository's top:
+# core, built from the root of the repository:
 #   docker build -f deploy/core.Dockerfile -t veneer-core .
 #
-# Tags of base images can be moved. For builds that repeat to the byte, add digests
-# behind both tags, as in debian:bookworm-…@sha256:…, which
+# Tags of base images can be moved. For reproducible builds, add digests to both tags,
+# as in debian:bookworm-…@sha256:…, which
 # "docker buildx imagetools inspect TAG" prints.
 
-# The same stage as in edge.Dockerfile, so that it is built once for both.
+# The same stage as in edge.Dockerfile, so that Docker builds it once for both.
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /veneer
 COPY go.work ./
@@ -20,14 +20,15 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /veneer/.dev/bin/core /usr/local/bin/
 RUN ["core", "help"]
 
-# Nobody else can reach what listens on a container's loopback.
+# A listener on a container's loopback cannot be reached from outside.
 ENV CORE_LISTEN=0.0.0.0:8080 CORE_EDGES_LISTEN=0.0.0.0:9090 CORE_OPS_LISTEN=0.0.0.0:9080
 EXPOSE 8080 9090 9080
-# It writes no file, so the root file system can be read-only; with file:// textures,
+# It writes no files, so the root file system can be read-only. With file:// textures,
 # their directory is a volume that this user owns.
 USER 10001:10001
 ENTRYPOINT ["core"]
 CMD ["serve"]
-# On TERM it drains; give it longer than CORE_DRAIN_WAIT and CORE_DRAIN_TIMEOUT.
+# It drains on SIGTERM: the stop timeout must be longer than CORE_DRAIN_WAIT plus
+# CORE_DRAIN_TIMEOUT.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 CMD ["core", "health"]

@@ -1,5 +1,5 @@
-# MinIO and its client, in the versions that Veneer is tested with, since MinIO
-# publishes no images any more. Built from the repository's top:
+# MinIO and its client, in the versions that Veneer is tested with: MinIO no longer
+# publishes images. Built from the root of the repository:
 #   docker build -f deploy/minio.Dockerfile -t veneer-minio .
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /veneer
@@ -13,7 +13,7 @@ COPY --from=build /veneer/.dev/bin/mc@* /usr/local/bin/mc
 COPY deploy/minio /usr/local/share/veneer
 RUN install -d -o 10001 -g 10001 /data
 
-# Both look for a home; its configuration and that of mc go to a tmpfs there.
+# Both programs write their configuration to HOME, here a tmpfs.
 ENV HOME=/tmp MINIO_BROWSER=off MINIO_UPDATE=off
 EXPOSE 9000
 USER 10001:10001

@@ -1,15 +1,15 @@
--- What a database that was restored from a backup needs before cores use it.
+-- Run on a database that was restored from a backup, before cores use it.
 
--- Sessions that people have ended since are alive again.
+-- The backup revives sessions that were ended after it.
 DELETE FROM sessions;
 
--- Numbers that were handed out since would be handed out again, while caches remember
--- what they named.
+-- IDs that were assigned after the backup would be assigned again, while caches still
+-- have the old rows of those IDs.
 SELECT setval(counter, nextval(counter) + 1000000) FROM (VALUES
   (pg_get_serial_sequence('users', 'uid')),
   (pg_get_serial_sequence('players', 'pid')),
   (pg_get_serial_sequence('textures', 'tid'))
 ) AS of (counter);
 
--- Edges are to forget what they know.
+-- A new epoch makes the edges drop their cached mappings.
 UPDATE feed SET epoch = gen_random_uuid();

@@ -1,20 +1,20 @@
 # shellcheck shell=bash
-# What the scripts beside this file share: steps and how they fail, and the
-# programs that run while they run. It is sourced, never run by itself.
+# Functions shared by the scripts in this folder: steps, errors, and background programs.
+# It is sourced, never executed.
 
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 cd -- "$root"
 
-dev=$root/.dev   # all that is made here; `make clean-all` removes it
+dev=$root/.dev   # all generated files; `make clean-all` removes it
 bin=$dev/bin     # programs
-state=$dev       # data, logs and process ids of what this script runs
-modules=(bench core edge shared) # first what takes long for little work
+state=$dev       # data, logs and process IDs of programs that this script runs
+modules=(bench core edge shared) # the slowest first
 
-PATH=$PATH:/usr/sbin # where Debian keeps servers, and not every user looks
+PATH=$PATH:/usr/sbin # where Debian installs servers; not in every user's PATH
 
-# The tools that are built from their modules, pinned in this one place.
+# Tools that are built from source, with pinned versions.
 # shellcheck disable=SC2034 # used by lint and tools
 golangci_lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.1
 # shellcheck disable=SC2034 # used by bench-compare
@@ -24,25 +24,24 @@ kustomize=sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
 minio=github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 mc=github.com/minio/mc@v0.0.0-20250313080218-cf909e1063a9
 
-# To stamp a build with its commit fails where git distrusts the checkout's owner.
-# build_programs has a way of its own.
+# VCS stamping fails where git distrusts the owner of the checkout. build_programs sets the
+# version itself.
 export GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false"
 
 # ---- Steps ------------------------------------------------------------------
 
-# die MESSAGE [LOG] ends the script with one line, after the last lines of the
-# log that explains it.
+# die MESSAGE [LOG] prints the last lines of the log, then the message, and ends the script.
 die() {
   [[ -z ${step:-} ]] || echo failed
   if [[ -n ${2:-} ]]; then
     tail -n 20 -- "$2" | sed 's/^/    /' >&2
-    set -- "$1 (the end of its log stands above; all of it: $2)"
+    set -- "$1 (the end of the log is above; all of it: $2)"
   fi
   printf 'make %s: %s\n' "${0##*/}" "$1" >&2
   exit 1
 }
 
-# begin NAME announces a step, finish says how long it took.
+# begin NAME announces a step; finish prints how long it took.
 begin() {
   step=$1
   step_began=${EPOCHREALTIME//[.,]/}
@@ -55,7 +54,7 @@ finish() {
   step=
 }
 
-# run_step NAME COMMAND… runs a command with its output in a log.
+# run_step NAME COMMAND… runs a command with its output redirected to a log.
 run_step() {
   local log=$state/logs/step-${1//[^[:alnum:]]/-}.log status=0
   mkdir -p "$state/logs"
@@ -66,9 +65,8 @@ run_step() {
   finish
 }
 
-# run COMMAND… runs a command to its end. It runs in the background, because a
-# signal is handled at once while bash waits, and only after the command's end
-# when it stands in the foreground.
+# run COMMAND… runs a command to its end. It runs in the background, because bash handles
+# signals at once while it waits, but only after the end of a foreground command.
 run() {
   local status=0
   spawn TERM "$@"
@@ -78,10 +76,10 @@ run() {
   return "$status"
 }
 
-# spawn SIGNAL COMMAND… starts a command in a session of its own, so that Ctrl-C
-# reaches only the script, which then stops everything in the right order.
-# Should the script be killed, the kernel sends SIGNAL to what it started.
-# Descriptors 8 and 9 are locks of the script and must not outlive it in a child.
+# spawn SIGNAL COMMAND… starts a command in a session of its own, so that Ctrl-C reaches
+# only the script, which then stops everything in order. If the script is killed, the
+# kernel sends SIGNAL to the command. Descriptors 8 and 9 are locks of the script, which a
+# child must not hold.
 spawn() {
   local signal=$1
   shift
@@ -89,16 +87,16 @@ spawn() {
   spawned=$!
 }
 
-# own_dev makes .dev. What root left there an ordinary user could not replace,
-# and the other way round, so it has one owner.
+# own_dev creates .dev. It has a single owner, since another user could not replace its
+# files.
 own_dev() {
   mkdir -p "$bin" "$dev/logs" || die "cannot make $dev"
   [[ -O $dev ]] || die "$dev belongs to $(stat -c %U "$dev"): run this as that user, or remove it"
 }
 
-# ---- Programs that keep running ---------------------------------------------
+# ---- Background programs ----------------------------------------------------
 
-declare -A pids=() # process ids by name
+declare -A pids=() # process IDs by name
 started=()         # names in the order they were started
 
 # start NAME COMMAND… starts a program that runs until stop_all.
@@ -112,8 +110,8 @@ start() {
   started+=("$name")
 }
 
-# await NAME COMMAND… waits until the command succeeds, which shows that the
-# started program is ready.
+# await NAME COMMAND… waits until the command succeeds, which means that the program is
+# ready.
 await() {
   local name=$1 log=$state/logs/$1.log deadline=$((SECONDS + 60))
   shift
@@ -124,34 +122,34 @@ await() {
   done
 }
 
-# answers URL asks a program on this machine, past any proxy of the network's.
+# answers URL sends a request to a program on this machine, bypassing any HTTP proxy.
 answers() {
   curl --fail --silent --noproxy '*' --max-time 2 --output /dev/null "$1"
 }
 
-# forbids URL tells whether a MinIO is initialised: it then answers an unsigned request 403,
-# and 503 before that, when its /minio/health/ready answers 200 already.
+# forbids URL reports whether a MinIO is initialised: it then answers an unsigned request
+# with 403, and with 503 before that, while its /minio/health/ready already answers 200.
 forbids() {
   [[ $(curl --silent --noproxy '*' --max-time 2 --output /dev/null --write-out '%{http_code}' "$1") == 403 ]]
 }
 
-# stop_signal NAME: PostgreSQL would wait for its clients on a TERM.
+# stop_signal NAME prints the signal to stop a program: on SIGTERM, PostgreSQL would wait for
+# its clients.
 stop_signal() {
   if [[ $1 == postgres ]]; then echo INT; else echo TERM; fi
 }
 
-# running PID tells whether the process lives; a zombie does not.
+# running PID reports whether a process exists and is no zombie.
 running() {
   local stat
   { read -r stat <"/proc/$1/stat"; } 2>/dev/null && [[ $stat != *') Z '* ]]
 }
 
-# stop NAME PID asks a program and its children to end, and ends them when they
-# do not.
+# stop NAME PID sends a program and its children their stop signal, and SIGKILL after 30 s.
 stop() {
   local deadline=$((SECONDS + 30)) signal
   signal=$(stop_signal "$1")
-  # What was spawned this moment may not have its session yet.
+  # A process that was just spawned may not have its session yet.
   kill -s "$signal" -- "-$2" || kill -s "$signal" "$2" || true
   while running "$2"; do
     ((SECONDS < deadline)) || kill -s KILL -- "-$2"
@@ -160,8 +158,8 @@ stop() {
   rm -f "$state/pids/$1"
 }
 
-# stop_all stops the step that is under way and every program, the last started
-# first. It goes on whatever fails, the terminal's end included.
+# stop_all stops the current step and every program, the last started first. It ignores
+# errors, such as a closed terminal.
 stop_all() {
   set +e
   trap '' HUP INT TERM
@@ -173,8 +171,8 @@ stop_all() {
   done
 } 2>/dev/null
 
-# stop_leftovers stops what a script that was killed left running. A process id
-# may have been given to another process since: ours all name .dev.
+# stop_leftovers stops programs that a killed script left running. As process IDs are
+# reused, it checks that the command line contains .dev.
 stop_leftovers() {
   local name pid
   for name in edge core minio postgres; do
@@ -187,7 +185,7 @@ stop_leftovers() {
   done
 }
 
-# stop_at_end has everything stopped however the script ends.
+# stop_at_end stops everything when the script ends for any reason.
 stop_at_end() {
   trap stop_all EXIT
   trap 'exit 129' HUP
@@ -197,18 +195,18 @@ stop_at_end() {
 
 # ---- Ports and secrets ------------------------------------------------------
 
-# listening PORT tells whether a program listens there.
+# listening PORT reports whether a program listens there.
 listening() {
   (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
-# holder PORT prints which program listens there, if there is an ss and it may tell.
+# holder PORT prints which program listens there, if ss exists and has the permission.
 holder() {
   { ss -Hltnp "sport = :$1" 2>/dev/null || true; } | sed -n 's/.*(("\([^"]*\)",pid=\([0-9]*\).*/ by \1, process \2/p;q'
 }
 
-# free_port NAME prints a port that no program listens on, below those that the kernel
-# hands out to clients: the same for a name and a checkout whenever it is free.
+# free_port NAME prints a free port below the ephemeral range of the kernel. It depends on
+# the name and the checkout only, unless that port is taken.
 free_port() {
   local port
   port=$(cksum <<<"$root $1")
@@ -222,13 +220,12 @@ hex() {
   od -An -N "$1" -tx1 -v /dev/urandom | tr -d ' \n'
 }
 
-# token_key prints a random key of bearer tokens.
+# token_key prints a random signing key for bearer tokens.
 token_key() {
   printf 'key1:%s' "$(head -c 32 /dev/urandom | base64 -w 0)"
 }
 
-# secret NAME COMMAND… keeps what the command prints as a secret, unless there is
-# one already.
+# secret NAME COMMAND… stores the command's output as a secret, unless that exists.
 secret() {
   local file=$state/secrets/$1
   shift
@@ -238,8 +235,8 @@ secret() {
 
 # ---- Builds -----------------------------------------------------------------
 
-# build_programs builds core and edge, and tells tests where they are. They tell their
-# REVISION: a release's name, or a commit.
+# build_programs builds core and edge, and exports their paths for tests. REVISION, the name
+# of a release or a commit, is linked in.
 build_programs() {
   local program revision
   revision=${REVISION:-$(git describe --always --dirty 2>/dev/null || true)}
@@ -253,7 +250,7 @@ build_programs() {
 # install, and sets tool to its path.
 build_tool() {
   local name=${1%@*}
-  name=${name%/v[0-9]} # a module's major version names no program
+  name=${name%/v[0-9]} # the major version in a module path is not the program's name
   name=${name##*/}
   tool=$bin/$name@${1#*@}
   [[ ! -x $tool ]] || return 0
@@ -265,8 +262,8 @@ build_tool() {
 
 # ---- PostgreSQL -------------------------------------------------------------
 
-# start_postgres PORT DATABASE [SETTING=VALUE…] starts a cluster of this
-# checkout's own, made when it is missing, and sets database_url.
+# start_postgres PORT DATABASE [SETTING=VALUE…] starts this checkout's cluster, which it
+# creates if necessary, and sets database_url.
 start_postgres() {
   local port=$1 database=$2 home=$state/postgres data=$state/postgres/data programs version setting settings=()
   shift 2
@@ -288,8 +285,7 @@ start_postgres() {
     separate_superuser "$programs" "$home"
   fi
 
-  # No socket in the file system: a checkout's path may be longer than the name
-  # of a socket can be.
+  # No Unix socket: the path of the checkout may exceed the maximum length of its name.
   for setting in listen_addresses=127.0.0.1 "port=$port" unix_socket_directories= "$@"; do
     settings+=(-c "$setting")
   done
@@ -300,9 +296,9 @@ start_postgres() {
   database_url="postgres://veneer:$(<"$state/secrets/database_password")@127.0.0.1:$port/$database?sslmode=disable"
 }
 
-# become_postgres HOME sets as_postgres, the words before a command of
-# PostgreSQL's server. The server refuses to run as root, so root runs it as the
-# system's user for it, to whom HOME is given.
+# become_postgres HOME sets as_postgres, the prefix of commands that run PostgreSQL's server.
+# The server refuses to run as root, so root runs it as the system user postgres, which
+# becomes the owner of HOME.
 become_postgres() {
   as_postgres=(env -C / LC_ALL=C.UTF-8)
   ((EUID == 0)) || return 0
@@ -311,13 +307,11 @@ become_postgres() {
   id -u "$user" >/dev/null 2>&1 || user=nobody
   chown "$user:$(id -g "$user")" "$1"
   chmod 700 "$1"
-  # Changing the user forgets the signal that spawn asked for, so it is asked
-  # for again.
+  # Changing the user resets the parent death signal that spawn set, so it is set again.
   as_postgres+=(setpriv --pdeathsig INT --reuid "$user" --regid "$(id -g "$user")" --clear-groups)
   if ! "${as_postgres[@]}" env -C "$1" true 2>/dev/null; then
-    # A folder above is closed to that user, as root's home is. The server may
-    # then pass and read everything: the least of root's powers that helps, or
-    # the next one in a container that withholds that.
+    # A parent folder is not accessible to that user, such as root's home. The server then
+    # gets the least capability that helps, or the next one in a container without that.
     local power
     for power in dac_read_search dac_override; do
       if "${as_postgres[@]}" --inh-caps "+$power" --ambient-caps "+$power" env -C "$1" true 2>/dev/null; then
@@ -325,12 +319,12 @@ become_postgres() {
         return
       fi
     done
-    die "the user $user, as whom PostgreSQL must run, cannot reach $1: move the checkout to where it can"
+    die "PostgreSQL must run as the user $user, which cannot access $1: move the checkout to an accessible folder"
   fi
 }
 
-# separate_superuser PROGRAMS HOME gives the superuser of a cluster a password of its own. It
-# was the application's in clusters made before there was a secret for it.
+# separate_superuser PROGRAMS HOME sets a password for the superuser of a cluster. Older
+# clusters use the application's password for it.
 separate_superuser() {
   hex 24 | install -m 600 /dev/stdin "$2/superuser"
   chown --reference="$2" "$2/superuser"
@@ -343,10 +337,9 @@ separate_superuser() {
   rm "$2/superuser"
 }
 
-# make_cluster PROGRAMS HOME makes a cluster with the role "veneer" and a database
-# for either object store, since rows without their objects would be a fault. It
-# gets its name when it is whole, so that an interruption leaves nothing that
-# looks like a cluster.
+# make_cluster PROGRAMS HOME creates a cluster with the role "veneer" and a database for each
+# object store, since rows and their objects belong together. The folder is renamed when the
+# cluster is complete, so that an interruption leaves no partial cluster.
 make_cluster() {
   rm -rf "$2/new"
   install -m 600 "$state/secrets/database_password" "$2/password"
@@ -368,16 +361,16 @@ make_cluster() {
 
 # ---- MinIO ------------------------------------------------------------------
 
-# build_minio builds MinIO and sets tool to its path. Without the compiler's
-# optimisations that takes two thirds of the time; a CI that starts from nothing
-# every time never runs it for long enough to win that back.
+# build_minio builds MinIO and sets tool to its path. In CI it is built without
+# optimisations, which takes two thirds of the time; the tests do not run long enough to
+# make up for the rest.
 build_minio() {
   local flags=()
   [[ -z ${CI:-} ]] || flags=(-gcflags='all=-N -l')
   build_tool "$minio" "${flags[@]}"
 }
 
-# start_minio PORT starts a MinIO of this checkout's own.
+# start_minio PORT starts this checkout's MinIO.
 start_minio() {
   secret s3_access_key hex 10
   secret s3_secret_key hex 20
@@ -392,8 +385,7 @@ start_minio() {
   finish
 }
 
-# prepare_minio PORT makes the bucket, a user for core and one for the edges, who can
-# only read.
+# prepare_minio PORT creates the bucket, a user for core, and a read-only user for the edges.
 prepare_minio() {
   local role
   for role in writer reader; do
@@ -404,13 +396,13 @@ prepare_minio() {
   run_step "preparing MinIO" deploy/minio/prepare "http://127.0.0.1:$1" "$state/secrets" "$tool"
 }
 
-# ---- The stage of tests and benchmarks --------------------------------------
+# ---- Environment of tests and benchmarks ------------------------------------
 
-# open_stage [SETTING=VALUE…] starts a PostgreSQL, with settings, and a MinIO that live as long
-# as the script, and tells the tests where they are. Several scripts may do so at once; what one
-# that was killed left behind goes first.
+# start_services [SETTING=VALUE…] starts a PostgreSQL with these settings and a MinIO, which are
+# stopped when the script ends, and exports their addresses for tests. Several scripts may do
+# so at once. Leftovers of killed scripts are removed first.
 # shellcheck disable=SC2120
-open_stage() {
+start_services() {
   local old
   mkdir -p "$dev/test"
   exec 8>"$dev/test.lock"
@@ -426,18 +418,18 @@ open_stage() {
   exec 9>"$state/lock"
   flock 9
   stop_at_end
-  trap close_stage EXIT
+  trap stop_services EXIT
 
-  # Secrets and, if they are free, ports are those of the time before: go test keeps
-  # results by the variables that a test has read.
+  # Secrets and, if possible, ports are the same for every run: go test's cache of results
+  # depends on the environment variables that a test reads.
   (umask 077 && mkdir -p "$dev/test-secrets")
   ln -s "$dev/test-secrets" "$state/secrets"
-  # Nothing here outlives the script, so nothing needs to reach the disk.
+  # The data are removed with the script, so nothing needs to be synced to disk.
   start_postgres "$(free_port postgres)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300 "$@"
   local port
   port=$(free_port minio)
   start_minio "$port"
-  exec 8>&- # what starts next finds these ports taken
+  exec 8>&- # the ports are in use now, so the next script will choose others
   export TEST_MINIO_BIN=$tool
 
   export TEST_DATABASE_URL=$database_url
@@ -447,23 +439,24 @@ open_stage() {
   export TEST_S3_ACCESS_KEY TEST_S3_SECRET_KEY
 }
 
-# quarter_of_memory prints the setting that gives PostgreSQL as much, as docs/operations/postgresql.md has
-# it. Buffers that hold nothing take no memory.
+# quarter_of_memory prints the setting that gives PostgreSQL a quarter of the memory for its
+# buffers, as docs/operations/postgresql.md
+# recommends. Unused buffers take no memory.
 quarter_of_memory() {
   awk '/^MemTotal:/ {print "shared_buffers=" int($2 / 4096) "MB"}' /proc/meminfo
 }
 
-# close_stage stops what open_stage started. Logs that explain a failure stay
-# until the next time.
-close_stage() {
+# stop_services stops the programs of start_services. After a failure the logs stay until the next
+# run.
+stop_services() {
   local status=$?
   stop_all
   rm -rf "$state"/{postgres,minio}
   ((status != 0)) || rm -rf "$state"
 }
 
-# packages ARGUMENT… sets packages to the workspace's, unless an argument names
-# some already.
+# packages ARGUMENT… sets packages to all of the workspace, unless an argument names
+# packages.
 packages() {
   packages=()
   [[ " $*" != *' ./'* ]] || return 0
@@ -471,8 +464,7 @@ packages() {
   packages=("${packages[@]/%//...}")
 }
 
-# benchmarked prints the folders here of core, edge and shared that have Go benchmarks,
-# in their order.
+# benchmarked prints the folders in core, edge and shared that have Go benchmarks, sorted.
 benchmarked() {
   grep -rl --include='*_test.go' '^func Benchmark' core edge shared | sed 's,^\(.*\)/.*,./\1,' | sort -u
 }

@@ -1,30 +1,31 @@
-# Makes of compose/haproxy.cfg what a balancer on many machines does for visitors; the
-# command is in docs/operations/machines.md. Addresses are those of its table.
+# Turns compose/haproxy.cfg into the public part of the configuration of a balancer on many
+# machines; the command is in docs/operations/machines.md, and so is the table of addresses.
 
 1,/^$/c\
-# Made of compose/haproxy.cfg by machines/haproxy.sed, and machines/haproxy.cfg behind it.\
+# Generated from compose/haproxy.cfg by machines/haproxy.sed, with machines/haproxy.cfg appended.\
 
 
-# Debian starts haproxy as root, so that it may have ports 80 and 443.
+# Debian starts haproxy as root, so that it can bind ports 80 and 443.
 /^global$/a\
   user haproxy\
   group haproxy\
   chroot /var/lib/haproxy
 
-# No name has to be looked up here.
+# Servers are given by address, so there is nothing to resolve.
 s/ resolvers containers .*//
-/^# Containers that are made anew/,/^$/d
+/^# A recreated container/,/^$/d
 
-# What visitors say goes over TLS only. The certificate is a file of it, of those above it and
-# of its key, one behind the other. At loopback veneer-certificate looks when it ends.
+# Clients are served over TLS only. The file has the certificate, its chain and its key, in
+# this order. veneer-certificate connects to the loopback address to read the expiry date.
 /^  bind :8080$/c\
   bind 203.0.113.5:80\
   bind 203.0.113.5:443,127.0.0.1:443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1\
-  # Connections to the database, to MinIO and to cores are within the maxconn of the section\
-  # global as well: visitors leave them a thousand.\
+  # The maxconn of the section global includes connections to the database, to MinIO and to\
+  # cores: clients leave a thousand for them.\
   maxconn 7168\
-  # An office behind one address is let in, a program that opens thousands is not. A CDN has\
-  # few addresses, too: its networks go behind the last line, as !{ src 198.51.100.0/24 }.\
+  # An office behind one address is admitted, a program with thousands of connections is not.\
+  # A CDN has few addresses, too: append its networks to the reject rule, as\
+  # !{ src 198.51.100.0/24 }.\
   stick-table type ipv6 size 200k expire 1m store conn_cur\
   tcp-request connection track-sc0 src\
   tcp-request connection reject if { sc0_conn_cur gt 256 }\

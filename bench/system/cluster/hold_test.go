@@ -141,7 +141,7 @@ func TestHoldReportsExpiry(t *testing.T) {
 	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != 3 {
 		t.Errorf("it ended with %v; want the command's status 3", err)
 	}
-	if !strings.Contains(string(output), "writes went on after five seconds") {
+	if !strings.Contains(string(output), "writes continued after five seconds") {
 		t.Errorf("there is said %q; want that writes went on", output)
 	}
 	if _, err := os.Stat(written); err != nil {
