@@ -16,8 +16,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// acknowledgeInterval is the time between two acknowledgements: under a storm of
-// changes one speaks for many.
+// acknowledgeInterval is the minimum time between two acknowledgements, so that one covers
+// many changes.
 const acknowledgeInterval = 20 * time.Millisecond
 
 var (
@@ -25,20 +25,21 @@ var (
 	acknowledgementsFailed = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_acknowledgements_failed_total", Help: "Acknowledgements of changes that failed."})
 )
 
-// maxKnownKeysPerEvent is how many keys of an event are met at most. Whoever has just been made is no
-// stranger, but the end of a texture that a million wear would have all others forgotten.
+// maxKnownKeysPerEvent is the most keys of an event that are added to the known keys. Keys
+// in events exist mostly, but deleting a texture that a million players wear would fill the
+// filter.
 const maxKnownKeysPerEvent = 1000
 
-// acknowledger passes the events of one stream to a follower. If core has named
-// the stream, it tells core how far the follower has come.
+// acknowledger passes the events of one stream to a follower. If core has named the stream,
+// it acknowledges them up to the follower's cursor.
 type acknowledger struct {
 	core     *Core
 	follower Follower
-	wake     chan struct{} // rung after every event; nil if core does not want to know
+	wake     chan struct{} // signalled after every event; nil if core wants no acknowledgements
 	running  sync.WaitGroup
 }
 
-// apply has the follower take in an event.
+// apply applies an event to the follower and wakes run.
 func (a *acknowledger) apply(ctx context.Context, event edgeproto.Event, asOf time.Time) error {
 	if event.Stream != "" {
 		a.core.previousStream = event.Stream
@@ -57,14 +58,14 @@ func (a *acknowledger) apply(ctx context.Context, event edgeproto.Event, asOf ti
 	}
 	select {
 	case a.wake <- struct{}{}:
-	default: // it rings already, or there is none
+	default: // signalled already, or nil
 	}
 	return nil
 }
 
-// run tells core how far the follower has come, when the bell rings and it has
-// come further, until ctx ends. What fails is tried again at the next ring: a beat
-// rings soon.
+// run acknowledges the follower's cursor after every signal that has advanced it, until ctx
+// ends. A failed acknowledgement is retried at the next signal, at the latest after the next
+// heartbeat.
 func (a *acknowledger) run(ctx context.Context, stream string) {
 	pause := time.NewTicker(acknowledgeInterval)
 	defer pause.Stop()
@@ -101,26 +102,25 @@ func (a *acknowledger) run(ctx context.Context, stream string) {
 	}
 }
 
-// sendAcknowledgement sends an acknowledgement.
-func (c *Core) sendAcknowledgement(ctx context.Context, cursor edgeproto.Acknowledgement) error {
+func (c *Core) sendAcknowledgement(ctx context.Context, ack edgeproto.Acknowledgement) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	body, err := json.Marshal(cursor)
+	body, err := json.Marshal(ack)
 	if err != nil {
-		return fmt.Errorf("write acknowledgement: %w", err)
+		return fmt.Errorf("encode acknowledgement: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+edgeproto.AcknowledgePath, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("make acknowledgement: %w", err)
+		return fmt.Errorf("create acknowledgement request: %w", err)
 	}
 	response, err := c.send(request)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	// Read to its end, so that the connection is used again.
+	// The body is read to its end, so that the connection can be reused.
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return fmt.Errorf("read answer to acknowledgement: %w", err)
+		return fmt.Errorf("read response to acknowledgement: %w", err)
 	}
 	return nil
 }

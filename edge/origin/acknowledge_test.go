@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// slowFollower is a follower that takes changes in only when it is let.
+// slowFollower is a follower that applies a change only after a value from release.
 type slowFollower struct {
 	recorder
 	started, release chan struct{}
@@ -43,24 +43,24 @@ func TestAcknowledge(t *testing.T) {
 	follower.release <- struct{}{}
 	eventually(t, "the change is acknowledged", applied(101))
 
-	// Core refuses for a while: the next beat brings it.
+	// While core rejects acknowledgements, each heartbeat retries.
 	server.SetAcknowledgementsRejected(true)
 	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:b": texture(1)})
 	<-follower.started
 	follower.release <- struct{}{}
 	taken := server.Acknowledgements.Load()
 	server.SetAcknowledgementsRejected(false)
-	eventually(t, "the change is acknowledged once core listens", applied(102))
+	eventually(t, "the change is acknowledged once core accepts it", applied(102))
 	if got := server.Acknowledgements.Load(); got != taken+1 {
 		t.Errorf("%d acknowledgements for one change", got-taken)
 	}
 
-	// On another stream, and in another epoch, it goes on.
+	// Acknowledgements continue on another stream and in another epoch.
 	server.Restore("second")
 	eventually(t, "the new epoch is acknowledged", func() bool { return server.Applied() == edgeproto.Cursor{Epoch: "second", Revision: 1} })
 }
 
-// One acknowledgement speaks for many changes.
+// One acknowledgement covers many changes.
 func TestAcknowledgementsAreCoalesced(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
@@ -77,14 +77,14 @@ func TestAcknowledgementsAreCoalesced(t *testing.T) {
 	}
 }
 
-// Where nobody waits for acknowledgements, none is sent.
+// Without a name of the stream, no acknowledgements are sent.
 func TestNoAcknowledgementsUnlessAsked(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:a": texture(1)})
-	eventually(t, "beats are heard", r.holds(func() bool { return r.heartbeats > 3 }))
+	eventually(t, "heartbeats arrive", r.holds(func() bool { return r.heartbeats > 3 }))
 	if got := server.Acknowledgements.Load(); got != 0 {
 		t.Errorf("%d acknowledgements were sent", got)
 	}

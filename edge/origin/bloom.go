@@ -8,21 +8,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// bloomFilter remembers which keys have led somewhere lately, or have changed, in little room: a Bloom filter. For
-// each key it sets some bits of many. A key whose bits are set by others is taken for one
-// of them.
+// bloomFilter is a Bloom filter of keys that are known to exist, since a look-up has found
+// them or core has named them in a change.
 //
-// It remembers in two generations. When enough keys are new in the present one, that
-// becomes the former one, and what was the former is forgotten; what is met again lives
-// on. So at least the last bloomGenerationKeys keys are remembered, and at most one stranger in
-// four hundred is taken for one of them: in a generation that is full a bit is set with a
-// probability of 1-exp(-bloomBitsPerKey*bloomGenerationKeys/bloomBits).
+// It has two generations. When the current one is full, it becomes the previous one, whose
+// keys are dropped unless they were added again. So it holds at least the last
+// bloomGenerationKeys keys. At most one absent key in four hundred is a false positive: a bit
+// of a full generation is set with the probability
+// 1-exp(-bloomBitsPerKey*bloomGenerationKeys/bloomBits).
 type bloomFilter struct {
 	seed        maphash.Seed
 	generations atomic.Pointer[generations]
 
-	mu    sync.Mutex // whoever adds
-	added int        // keys that are new in the present generation
+	mu    sync.Mutex // serialises add
+	added int        // keys in the current generation
 }
 
 type generations struct{ current, previous *bitset }
@@ -30,38 +29,38 @@ type generations struct{ current, previous *bitset }
 type bitset [bloomBits / 64]atomic.Uint64
 
 const (
-	bloomBits           = 1 << 24 // 2 MiB
+	bloomBits           = 1 << 24 // 2 MiB a generation
 	bloomGenerationKeys = 1_000_000
 	bloomBitsPerKey     = 5
 )
 
 func newBloomFilter() *bloomFilter {
-	m := &bloomFilter{seed: maphash.MakeSeed()}
-	m.generations.Store(&generations{new(bitset), new(bitset)})
-	return m
+	f := &bloomFilter{seed: maphash.MakeSeed()}
+	f.generations.Store(&generations{new(bitset), new(bitset)})
+	return f
 }
 
-func (m *bloomFilter) add(key edgeproto.Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all, positions := m.generations.Load(), m.bitPositions(key)
-	if all.current.has(positions) {
+func (f *bloomFilter) add(key edgeproto.Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gens, positions := f.generations.Load(), f.bitPositions(key)
+	if gens.current.has(positions) {
 		return
 	}
-	if m.added == bloomGenerationKeys {
-		m.added = 0
-		all = &generations{new(bitset), all.current}
-		m.generations.Store(all)
+	if f.added == bloomGenerationKeys {
+		f.added = 0
+		gens = &generations{new(bitset), gens.current}
+		f.generations.Store(gens)
 	}
-	m.added++
+	f.added++
 	for _, position := range positions {
-		all.current[position/64].Or(1 << (position % 64))
+		gens.current[position/64].Or(1 << (position % 64))
 	}
 }
 
-func (m *bloomFilter) has(key edgeproto.Key) bool {
-	all, positions := m.generations.Load(), m.bitPositions(key)
-	return all.current.has(positions) || all.previous.has(positions)
+func (f *bloomFilter) has(key edgeproto.Key) bool {
+	gens, positions := f.generations.Load(), f.bitPositions(key)
+	return gens.current.has(positions) || gens.previous.has(positions)
 }
 
 func (b *bitset) has(positions [bloomBitsPerKey]uint64) bool {
@@ -73,13 +72,13 @@ func (b *bitset) has(positions [bloomBitsPerKey]uint64) bool {
 	return true
 }
 
-// bitPositions returns the bits of a key: where it begins, and steps of one length from there.
-func (m *bloomFilter) bitPositions(key edgeproto.Key) (all [bloomBitsPerKey]uint64) {
-	digest := maphash.String(m.seed, string(key))
+// bitPositions returns the bits of a key by double hashing: a start and a constant step.
+func (f *bloomFilter) bitPositions(key edgeproto.Key) (positions [bloomBitsPerKey]uint64) {
+	digest := maphash.String(f.seed, string(key))
 	position, step := digest, digest>>32|1
-	for i := range all {
-		all[i] = position % bloomBits
+	for i := range positions {
+		positions[i] = position % bloomBits
 		position += step
 	}
-	return all
+	return positions
 }

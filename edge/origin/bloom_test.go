@@ -10,36 +10,35 @@ import (
 func TestBloomFilter(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	m := newBloomFilter()
+	f := newBloomFilter()
 	repeated := edgeproto.UIDKey(-1)
-	// So many that the first ones are forgotten.
+	// Enough keys to drop the first ones.
 	const keys = 4 * bloomGenerationKeys
 	for i := range int64(keys) {
 		if i%(bloomGenerationKeys/2) == 0 {
-			m.add(repeated)
+			f.add(repeated)
 		}
-		m.add(edgeproto.TIDKey(i))
+		f.add(edgeproto.TIDKey(i))
 	}
-	if !m.has(repeated) {
-		t.Error("who comes again and again is forgotten")
+	if !f.has(repeated) {
+		t.Error("a key that was added repeatedly was dropped")
 	}
-	count := func(of func(int64) edgeproto.Key, from, to int64) (known int) {
+	count := func(of func(int64) edgeproto.Key, from, to int64) (found int) {
 		for i := from; i < to; i++ {
-			if m.has(of(i)) {
-				known++
+			if f.has(of(i)) {
+				found++
 			}
 		}
-		return known
+		return found
 	}
 	if n := count(edgeproto.TIDKey, keys-bloomGenerationKeys, keys); n != bloomGenerationKeys {
-		t.Errorf("of the last %d only %d are remembered", bloomGenerationKeys, n)
+		t.Errorf("of the last %d keys the filter has only %d", bloomGenerationKeys, n)
 	}
-	// One in four hundred, and less before the present generation is full; the seed is another
-	// each time.
+	// One in four hundred, and fewer before the current generation is full; the seed is random.
 	const samples = 100_000
-	for kind, n := range map[string]int{"strangers": count(edgeproto.UIDKey, 0, samples), "those of long ago": count(edgeproto.TIDKey, 0, samples)} {
+	for kind, n := range map[string]int{"absent": count(edgeproto.UIDKey, 0, samples), "dropped": count(edgeproto.TIDKey, 0, samples)} {
 		if n > samples/350 {
-			t.Errorf("of %d %s %d are taken for acquaintances", samples, kind, n)
+			t.Errorf("of %d %s keys %d are false positives", samples, kind, n)
 		}
 	}
 }

@@ -18,42 +18,41 @@ import (
 )
 
 const (
-	// silenceTimeout is how long a stream may say nothing that is true of the present. Core
-	// says something four times in that time.
+	// silenceTimeout is the longest time without a current heartbeat. Core sends five a
+	// second.
 	silenceTimeout = time.Second
-	// maxStreamAge is how long one stream is followed. How old its beats are is
-	// reckoned from its beginning, by the clocks of two machines, which run apart by
-	// a few hundredths of a second in that time.
+	// maxStreamAge is the age at which a stream is reopened. The age of heartbeats is
+	// measured from the start of the stream by the clocks of two machines, which drift
+	// apart by a few hundredths of a second in that time.
 	maxStreamAge = 10 * time.Minute
-	// maxClockSkew is how far from the future a beat may come, as clocks run apart. If it
-	// is further, our clock stood still, as it does while a machine is suspended:
-	// there is no telling how old the beats are.
+	// maxClockSkew is how far in the future a heartbeat may be, due to clock drift. If it is
+	// further, the edge's clock stood still, as it does while a machine is suspended, and
+	// the age of heartbeats is unknown.
 	maxClockSkew = 100 * time.Millisecond
-	// maxLineBytes bounds one line of the stream: a change that names some hundred
-	// thousand keys.
+	// maxLineBytes bounds one line of the stream, a change with some hundred thousand keys.
 	maxLineBytes = 16 << 20
 
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = time.Second
 )
 
-// Follower takes in the stream of changes.
+// Follower consumes the stream of changes. edge.Resolver is one.
 type Follower interface {
-	// Cursor returns where the stream has to go on.
+	// Cursor returns the position after which the stream continues.
 	Cursor() edgeproto.Cursor
-	// Apply takes in one event. A beat was true at a moment. An error ends the
-	// stream.
+	// Apply applies one event. After a heartbeat all changes up to asOf have been applied.
+	// An error ends the stream.
 	Apply(event edgeproto.Event, asOf time.Time) error
 }
 
 var (
-	errSilent          = errors.New("core is silent")
-	errStreamExpired   = errors.New("the stream is due to be opened again")
-	errFutureHeartbeat = errors.New("a beat comes from the future")
+	errSilent          = errors.New("no heartbeat from core")
+	errStreamExpired   = errors.New("the stream has reached its maximum age")
+	errFutureHeartbeat = errors.New("a heartbeat is in the future")
 )
 
-// Follow keeps a follower up to date until ctx ends. There is never more than
-// one stream: a broken one is closed before the next is opened.
+// Follow keeps a follower up to date until ctx ends. There is at most one stream at a time: a
+// broken one is closed before the next is opened.
 func (c *Core) Follow(ctx context.Context, follower Follower) {
 	backoff, warned := minBackoff, false
 	for ctx.Err() == nil {
@@ -65,19 +64,19 @@ func (c *Core) Follow(ctx context.Context, follower Follower) {
 		if errors.Is(err, errStreamExpired) {
 			continue
 		}
-		// Whatever broke the stream may have broken them too, without a word: each
-		// would cost the next question its time to wait.
+		// The failure may have silently broken idle connections as well, and each of them
+		// would cost a look-up its timeout.
 		c.client.CloseIdleConnections()
-		// Every failure is a warning after a stream that was alive, but not every
-		// attempt to open one again.
+		// The loss of a live stream is always logged, but of the attempts to reopen it only
+		// the first.
 		if live || !warned {
 			c.log.WarnContext(ctx, "stream of changes lost", "error", err)
 			backoff, warned = minBackoff, true
 		}
 		if live && errors.Is(err, errFutureHeartbeat) {
-			continue // core is well
+			continue // core itself works
 		}
-		// Jitter keeps edges apart that lost the same core at the same moment.
+		// Jitter spreads the edges that lost the same core at the same time.
 		wait := time.NewTimer(backoff/2 + rand.N(backoff/2)) //nolint:gosec // not a secret
 		select {
 		case <-ctx.Done():
@@ -88,15 +87,15 @@ func (c *Core) Follow(ctx context.Context, follower Follower) {
 	}
 }
 
-// followStream opens one stream and follows it to its end, and reports whether it ever
-// was complete.
+// followStream opens one stream and follows it to its end. It reports whether the stream
+// ever was live, that is, had a current heartbeat.
 func (c *Core) followStream(ctx context.Context, follower Follower) (live bool, err error) {
 	acks := acknowledger{core: c, follower: follower}
 	defer acks.running.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// The watch cuts the connection, as a read has no deadline of its own. Opening
-	// one takes longer than a line of it.
+	// The watchdog cancels reads, which have no deadline of their own. Opening the stream
+	// may take longer than a line of it.
 	watchdog := time.AfterFunc(c.timeout, func() { cancel(errSilent) })
 	defer watchdog.Stop()
 
@@ -105,8 +104,8 @@ func (c *Core) followStream(ctx context.Context, follower Follower) (live bool, 
 		return false, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	// Core is there again, if it was away. Its first line may have all mappings forgotten,
-	// and so must not find look-ups refused.
+	// Core works again. The first line may flush all cached mappings, so look-ups must be
+	// allowed by then.
 	c.breaker.Reset()
 
 	lines := bufio.NewScanner(response.Body)
@@ -122,7 +121,7 @@ func (c *Core) followStream(ctx context.Context, follower Follower) (live bool, 
 		}
 		switch {
 		case !event.IsHeartbeat():
-			// What was missed may take long, and has no beats in it.
+			// Missed changes may take long, and have no heartbeats between them.
 			if !live {
 				watchdog.Reset(silenceTimeout)
 			}
@@ -146,19 +145,20 @@ func (c *Core) followStream(ctx context.Context, follower Follower) (live bool, 
 	return live, io.ErrUnexpectedEOF
 }
 
-// decodeEvent returns the event of a line, and if it is a beat, the moment of it.
+// decodeEvent returns the event of a line and, if it is a heartbeat, its time by the edge's
+// clock.
 func decodeEvent(line []byte, first bool, sentAt, now time.Time) (event edgeproto.Event, asOf time.Time, err error) {
 	if err := json.Unmarshal(line, &event); err != nil {
 		return event, asOf, fmt.Errorf("read change: %w", err)
 	}
 	if first && !event.Start {
-		return event, asOf, errors.New("read change: the stream does not begin with its start")
+		return event, asOf, errors.New("read change: the first event is no start")
 	}
 	asOf, err = heartbeatTime(event, sentAt, now)
 	return event, asOf, err
 }
 
-// openStream asks core for the changes from a position on, and returns when it did.
+// openStream requests the changes after a cursor. It returns when the request was sent.
 func (c *Core) openStream(ctx context.Context, from edgeproto.Cursor) (response *http.Response, sentAt time.Time, err error) {
 	query := url.Values{}
 	if from.Epoch != "" {
@@ -166,27 +166,27 @@ func (c *Core) openStream(ctx context.Context, from edgeproto.Cursor) (response 
 		query.Set("revision", strconv.FormatInt(from.Revision, 10))
 	}
 	if c.previousStream != "" {
-		query.Set("former", c.previousStream) // core waits for it no longer
+		query.Set("former", c.previousStream) // so that core does not wait for its acknowledgements any longer
 	}
-	// The request is sent after this, and the less after it the better.
+	// The last event before the request is sent.
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sentAt = time.Now() }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+edgeproto.ChangesPath+"?"+query.Encode(), http.NoBody)
 	if err != nil {
-		return nil, sentAt, fmt.Errorf("make request for changes: %w", err)
+		return nil, sentAt, fmt.Errorf("create request for changes: %w", err)
 	}
 	response, err = c.send(request)
 	return response, sentAt, err
 }
 
-// heartbeatTime returns the moment as of which a beat is true, or one before it: core
-// counts from when it got the request, which was no sooner than it was sent.
+// heartbeatTime returns the time of a heartbeat by the edge's clock, or an earlier time:
+// core counts AsOf from the receipt of the request, which was not before sentAt.
 func heartbeatTime(heartbeat edgeproto.Event, sentAt, now time.Time) (time.Time, error) {
 	moment := sentAt.Add(heartbeat.AsOf)
 	switch ahead := moment.Sub(now); {
 	case ahead > maxClockSkew:
 		return time.Time{}, fmt.Errorf("%w: by %s", errFutureHeartbeat, ahead)
 	case ahead > 0:
-		return now, nil // core's clock runs faster than ours
+		return now, nil // core's clock runs faster
 	default:
 		return moment, nil
 	}

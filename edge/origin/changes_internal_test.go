@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Whatever a line of the stream of changes is: it is refused, or no beat of it is true of
-// the future, and a stream begins with its start.
+// Every line of a stream is rejected or decoded to a valid event: no heartbeat is in the
+// future, and the first event is a start.
 func FuzzDecode(f *testing.F) {
 	for _, line := range []string{
 		`{"epoch":"e","revision":7,"start":true,"stream":"s"}`, `{"epoch":"e","revision":8,"keys":["name:steve","tid:1"]}`, `{"epoch":"e","revision":8,"as_of":1000000}`,
@@ -23,13 +23,13 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if first && !event.Start {
-			t.Errorf("a stream begins with %q", line)
+			t.Errorf("a stream may start with %q", line)
 		}
 		if asOf.After(now) {
-			t.Errorf("%q is true as of %s, and it is %s", line, asOf, now)
+			t.Errorf("%q is of %s; now it is %s", line, asOf, now)
 		}
 		if event.IsHeartbeat() && (event.Start || len(event.Keys) > 0) {
-			t.Errorf("%q is a beat: %+v", line, event)
+			t.Errorf("%q is a heartbeat: %+v", line, event)
 		}
 	})
 }

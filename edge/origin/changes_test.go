@@ -18,7 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// pipeListener listens for connections within a process.
+// pipeListener is a listener of in-process connections, which work in a synctest bubble.
 type pipeListener struct {
 	dialed chan net.Conn
 	closed chan struct{}
@@ -57,8 +57,8 @@ func (p *pipeListener) Close() error {
 
 func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// A stream is opened anew every ten minutes, and names the last one that had a
-// name: after a break as well, and after streams of cores that name none.
+// A stream is reopened every ten minutes. Its request has the name of the last stream that
+// had one, also after a failure and after streams without a name.
 func TestStreamIsReopened(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestStreamIsReopened(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var streams []stream
-		began, position := time.Now(), edgeproto.Cursor{Epoch: "e", Revision: 1}
+		began, cursor := time.Now(), edgeproto.Cursor{Epoch: "e", Revision: 1}
 		mux := http.NewServeMux()
 		mux.HandleFunc("POST "+edgeproto.AcknowledgePath, func(http.ResponseWriter, *http.Request) {})
 		mux.HandleFunc("GET "+edgeproto.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func TestStreamIsReopened(t *testing.T) {
 			streams = append(streams, stream{opened.Sub(began).Truncate(time.Second), r.URL.Query().Get("former")})
 			n := len(streams)
 			mu.Unlock()
-			start := edgeproto.Event{Cursor: position, Start: true}
+			start := edgeproto.Event{Cursor: cursor, Start: true}
 			if n < 3 {
 				start.Stream = "stream-" + strconv.Itoa(n)
 			}
@@ -85,9 +85,9 @@ func TestStreamIsReopened(t *testing.T) {
 			_ = lines.Encode(start)
 			for tick := time.NewTicker(200 * time.Millisecond); ; {
 				if n == 3 && time.Since(opened) > time.Minute {
-					return // it breaks
+					return // the stream breaks
 				}
-				_ = lines.Encode(edgeproto.Event{Cursor: position, AsOf: time.Since(opened)})
+				_ = lines.Encode(edgeproto.Event{Cursor: cursor, AsOf: time.Since(opened)})
 				_ = http.NewResponseController(w).Flush()
 				select {
 				case <-tick.C:
@@ -102,7 +102,7 @@ func TestStreamIsReopened(t *testing.T) {
 		defer func() { _ = server.Close() }()
 
 		core := newCore(t, origin.Config{URL: "http://core"}, nil)
-		core.DialBy(listener.dial)
+		core.SetDial(listener.dial)
 		ctx, stop := context.WithCancel(t.Context())
 		var following sync.WaitGroup
 		following.Go(func() { core.Follow(ctx, &recorder{}) })
@@ -121,7 +121,7 @@ func TestStreamIsReopened(t *testing.T) {
 	})
 }
 
-// probingFollower is a follower that asks at each event whether a look-up would be refused.
+// probingFollower is a follower that checks at each event whether a look-up would be rejected.
 type probingFollower struct {
 	recorder
 
@@ -134,8 +134,8 @@ func (a *probingFollower) Apply(event edgeproto.Event, asOf time.Time) error {
 	return a.recorder.Apply(event, asOf)
 }
 
-// A stream shows that core is back, so that nobody is refused from its first line on, of
-// which all mappings may be forgotten.
+// A stream closes the circuit breaker before its first line is applied, as that may flush all
+// cached mappings.
 func TestStreamClosesBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,22 +152,22 @@ func TestStreamClosesBreaker(t *testing.T) {
 		defer func() { _ = server.Close() }()
 
 		follower := &probingFollower{core: newCore(t, origin.Config{URL: "http://core"}, nil), rejections: make(chan error, 1)}
-		follower.core.DialBy(listener.dial)
+		follower.core.SetDial(listener.dial)
 		for tries := 0; follower.core.WouldReject(edgeproto.UIDKey(1), netip.Prefix{}) == nil; tries++ {
 			if tries == 10 {
-				t.Fatal("look-ups are not refused, though core is away")
+				t.Fatal("look-ups are not rejected, though core is unavailable")
 			}
 			done := make(chan error)
 			follower.core.Probe(func(err error) { done <- err })
 			if err := <-done; err == nil {
-				t.Fatal("core is not away")
+				t.Fatal("core is available")
 			}
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var following sync.WaitGroup
 		following.Go(func() { follower.core.Follow(ctx, follower) })
 		if err := <-follower.rejections; err != nil {
-			t.Errorf("at the stream's first line a look-up is refused: %v", err)
+			t.Errorf("at the stream's first line a look-up is rejected: %v", err)
 		}
 		stop()
 		following.Wait()

@@ -8,11 +8,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// Lookup asks what a key leads to and waits for the answer.
-func (c *Core) Lookup(ctx context.Context, key edgeproto.Key) (result edgeproto.Mapping, position edgeproto.Cursor, err error) {
+// Lookup looks a key up and waits for the result.
+func (c *Core) Lookup(ctx context.Context, key edgeproto.Key) (result edgeproto.Mapping, cursor edgeproto.Cursor, err error) {
 	done := make(chan struct{})
-	rejected := c.StartLookup(ctx, key, func(m edgeproto.Mapping, p edgeproto.Cursor, e error) {
-		result, position, err = m, p, e
+	rejected := c.StartLookup(ctx, key, func(m edgeproto.Mapping, at edgeproto.Cursor, e error) {
+		result, cursor, err = m, at, e
 		close(done)
 	})
 	if rejected != nil {
@@ -20,13 +20,13 @@ func (c *Core) Lookup(ctx context.Context, key edgeproto.Key) (result edgeproto.
 	}
 	select {
 	case <-done:
-		return result, position, err
+		return result, cursor, err
 	case <-ctx.Done():
 		return edgeproto.Mapping{}, edgeproto.Cursor{}, ctx.Err()
 	}
 }
 
-// DialBy has connections to core made by a function.
-func (c *Core) DialBy(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+// SetDial replaces the function that connects to core.
+func (c *Core) SetDial(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	c.client.Transport.(*http.Transport).DialContext = dial //nolint:forcetypeassert,errcheck // NewCore made it
 }

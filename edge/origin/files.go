@@ -17,22 +17,23 @@ import (
 var (
 	filesFetched = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_objects_fetched_total", Help: "Files fetched from the texture store."})
 	filesFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_objects_failed_total", Help: "Fetches from the texture store that failed."})
-	// filesMissing should never move: core stores a file before it tells anybody of
-	// it. It is what an alert watches.
-	filesMissing = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_missing_objects_total", Help: "Files that core knows and the texture store lacks."})
+	// filesMissing should stay 0, as core stores a file before it publishes the texture. An
+	// alert watches it.
+	filesMissing = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_missing_objects_total", Help: "Files of textures that are missing in the texture store."})
 )
 
 const (
-	// recheckDelay is how long a store may think about it that says that a file is missing.
+	// recheckDelay is the time before a missing file is requested again.
 	recheckDelay = 500 * time.Millisecond
-	// maxRechecks is of how many files at once that is doubted: whoever waits takes a place of
-	// those who fetch, and where many are missing it is no accident.
+	// maxRechecks bounds concurrent rechecks: each occupies a fetch, and when many files are
+	// missing the cause is not transient.
 	maxRechecks = 4
 )
 
-// Store keeps texture files by hash; objects.Store does.
+// Store reads texture files by hash. blobstore.Store is one.
 type Store interface {
-	// Get returns objects.ErrNotFound only if there certainly is no such file.
+	// Get returns blobstore.ErrNotFound only if the store has reported that there is no
+	// such file.
 	Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 }
 
@@ -44,15 +45,15 @@ var (
 // Files fetches texture files.
 type Files struct {
 	store    Store
-	rechecks chan struct{} // a token is a second question, or the wait for it
+	rechecks chan struct{} // semaphore of rechecks, including their delay
 }
 
-// NewFiles returns the files in a store.
+// NewFiles returns a Files that fetches from a store.
 func NewFiles(store Store) Files { return Files{store, make(chan struct{}, maxRechecks)} }
 
-// File returns the texture file with a hash: a NotFound fault if it is missing for
-// certain, which the store must say twice unless it says so of many, and an Unavailable
-// one for any other trouble with the store.
+// File returns the texture file with a hash. It returns a NotFound fault if the store reports
+// twice that the file is missing (once if it reports so of many files), and an Unavailable
+// fault for any other error of the store.
 func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	filesFetched.Inc()
 	file, err := f.store.Get(ctx, hash)
@@ -75,14 +76,13 @@ func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	return file, nil
 }
 
-// recheck asks a second time for what is missing, a moment later. Core knows of the file, so
-// it is there but for an accident, and a store may call missing what it cannot find just
-// now: MinIO does where too few of its nodes agree on a file, as may be while they are
-// restarted.
+// recheck fetches a missing file again after recheckDelay. Core has stored the file, so the
+// report may be wrong: MinIO returns "not found" when too few of its nodes agree on a file,
+// which happens while nodes are restarted.
 func (f Files) recheck(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err() // said once, that is not certain
+		return nil, ctx.Err() // one report is not enough
 	case <-time.After(recheckDelay):
 		return f.store.Get(ctx, hash)
 	}

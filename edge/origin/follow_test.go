@@ -19,26 +19,26 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// recorder is a follower that writes down what it hears.
+// recorder is a follower that records events.
 type recorder struct {
 	mu         sync.Mutex
-	position   edgeproto.Cursor
+	cursor     edgeproto.Cursor
 	starts     []edgeproto.Cursor
 	keys       []edgeproto.Key
 	heartbeats int
-	asOf       []time.Time // as of which the beats were true
+	asOf       []time.Time // of the heartbeats
 }
 
 func (r *recorder) Cursor() edgeproto.Cursor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.position
+	return r.cursor
 }
 
 func (r *recorder) Apply(event edgeproto.Event, asOf time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.position = event.Cursor
+	r.cursor = event.Cursor
 	switch {
 	case event.Start:
 		r.starts = append(r.starts, event.Cursor)
@@ -65,17 +65,17 @@ func TestFollow(t *testing.T) {
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
-	eventually(t, "a beat is heard", r.holds(func() bool { return r.heartbeats > 0 }))
+	eventually(t, "a heartbeat arrives", r.holds(func() bool { return r.heartbeats > 0 }))
 	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:a": texture(1), "name:b": {}})
-	eventually(t, "the change is heard", r.holds(func() bool { return len(r.keys) == 2 }))
+	eventually(t, "the change arrives", r.holds(func() bool { return len(r.keys) == 2 }))
 
-	// Away for a while: the stream goes on from where it was.
+	// After an outage the stream continues at the cursor.
 	server.SetUnavailable(true)
 	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:c": texture(1)})
 	server.SetUnavailable(false)
-	eventually(t, "the missed change is heard", r.holds(func() bool { return len(r.keys) == 3 }))
+	eventually(t, "the missed change arrives", r.holds(func() bool { return len(r.keys) == 3 }))
 
-	// A history that is lost: the stream begins anew.
+	// Without the history since the cursor, the stream starts again.
 	server.SetUnavailable(true)
 	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:d": texture(1)})
 	server.Trim()
@@ -100,12 +100,12 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What broke the stream may have broken the connections of look-ups too.
+// A failure of the stream may have broken the connections of look-ups as well.
 func TestLostStreamClosesIdleConnections(t *testing.T) {
 	t.Parallel()
 	begun, end := make(chan struct{}, 2), make(chan struct{})
 	var mu sync.Mutex
-	var callers []string // of look-ups
+	var callers []string // addresses of look-ups
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == edgeproto.LookupPath {
 			mu.Lock()
@@ -125,18 +125,18 @@ func TestLostStreamClosesIdleConnections(t *testing.T) {
 	t.Cleanup(server.Close)
 	core, r := startCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-	ask := func() {
+	lookUp := func() {
 		if _, _, err := core.Lookup(t.Context(), "tid:1"); err != nil {
 			t.Error(err)
 		}
 	}
 
 	<-begun
-	ask()
-	ask()
+	lookUp()
+	lookUp()
 	end <- struct{}{}
-	<-begun // the next one is opened when all is done about the last one
-	ask()
+	<-begun // the next stream is opened when the last one is closed
+	lookUp()
 	mu.Lock()
 	defer mu.Unlock()
 	if len(callers) != 3 || callers[0] != callers[1] || callers[1] == callers[2] {
@@ -149,19 +149,18 @@ func TestSilentStreamIsReopened(t *testing.T) {
 	server := origintest.Start(t)
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-	eventually(t, "a beat is heard", r.holds(func() bool { return r.heartbeats > 0 }))
+	eventually(t, "a heartbeat arrives", r.holds(func() bool { return r.heartbeats > 0 }))
 	server.SetSilent(true)
 	eventually(t, "another stream is opened", func() bool { return server.Streams.Load() > 1 })
 	server.SetSilent(false)
 	r.mu.Lock()
 	heartbeats := r.heartbeats
 	r.mu.Unlock()
-	eventually(t, "a beat is heard again", r.holds(func() bool { return r.heartbeats > heartbeats }))
+	eventually(t, "a heartbeat arrives again", r.holds(func() bool { return r.heartbeats > heartbeats }))
 }
 
-// The moment of a beat is never later than core meant it, whatever its way here
-// was like, and never in the future. A beat from far in the future vouches for
-// nothing, and ends the stream.
+// The time of a heartbeat is never later than at core, however long it took to arrive, and
+// never in the future. A heartbeat far in the future ends the stream.
 func TestHeartbeatTimes(t *testing.T) {
 	t.Parallel()
 	const late = 300 * time.Millisecond
@@ -170,14 +169,14 @@ func TestHeartbeatTimes(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		streams.Add(1)
 		opened := time.Now()
-		position := edgeproto.Cursor{Epoch: "e", Revision: 1}
-		_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: position, Start: true})
+		cursor := edgeproto.Cursor{Epoch: "e", Revision: 1}
+		_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: cursor, Start: true})
 		send := func(moment time.Time) {
 			select {
 			case sent <- moment:
 			case <-r.Context().Done():
 			}
-			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: position, AsOf: moment.Sub(opened)})
+			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: cursor, AsOf: moment.Sub(opened)})
 			_ = http.NewResponseController(w).Flush()
 		}
 		moment := time.Now()
@@ -189,37 +188,37 @@ func TestHeartbeatTimes(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
-	asked := time.Now()
+	sentAt := time.Now()
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
 	moment := <-sent
-	eventually(t, "the beat is heard", r.holds(func() bool { return r.heartbeats == 1 }))
-	if got := r.asOf[0]; got.Before(asked) || got.After(moment) {
-		t.Errorf("the beat of %v is taken for one of %v; want it between %v and that", moment, got, asked)
+	eventually(t, "the heartbeat arrives", r.holds(func() bool { return r.heartbeats == 1 }))
+	if got := r.asOf[0]; got.Before(sentAt) || got.After(moment) {
+		t.Errorf("the heartbeat of %v has the time %v; want it between %v and that", moment, got, sentAt)
 	}
 	<-sent
-	eventually(t, "the next beat is heard", r.holds(func() bool { return r.heartbeats == 2 }))
+	eventually(t, "the next heartbeat arrives", r.holds(func() bool { return r.heartbeats == 2 }))
 	if got := r.asOf[1]; got.After(time.Now()) {
-		t.Errorf("the beat of a clock that runs fast is taken for one of %v", got)
+		t.Errorf("the heartbeat of a fast clock has the time %v", got)
 	}
 	<-sent
 	eventually(t, "another stream is opened", func() bool { return streams.Load() == 2 })
 	if !r.holds(func() bool { return r.heartbeats == 2 })() {
-		t.Error("a beat of a minute from now is believed")
+		t.Error("a heartbeat of a minute from now is applied")
 	}
 }
 
-// A stream whose beats are always a second old is as good as none.
+// A stream whose heartbeats are more than a second old is reopened.
 func TestLateStreamIsReopened(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		position := edgeproto.Cursor{Epoch: "e", Revision: 1}
-		_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: position, Start: true})
-		// Time passes, but the beats say what was true in the beginning.
+		requests.Add(1)
+		cursor := edgeproto.Cursor{Epoch: "e", Revision: 1}
+		_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: cursor, Start: true})
+		// Time passes, but the heartbeats keep the time of the start.
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
-			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: position, AsOf: 1})
+			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: cursor, AsOf: 1})
 			_ = http.NewResponseController(w).Flush()
 			select {
 			case <-tick.C:
@@ -231,7 +230,7 @@ func TestLateStreamIsReopened(t *testing.T) {
 	t.Cleanup(server.Close)
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-	eventually(t, "another stream is opened", func() bool { return asked.Load() > 1 })
+	eventually(t, "another stream is opened", func() bool { return requests.Load() > 1 })
 }
 
 func TestBadStreamIsReopened(t *testing.T) {
@@ -244,17 +243,17 @@ func TestBadStreamIsReopened(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var asked atomic.Int64
+			var requests atomic.Int64
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				asked.Add(1)
+				requests.Add(1)
 				_, _ = fmt.Fprint(w, test.lines)
 			}))
 			t.Cleanup(server.Close)
 			core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 			background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-			eventually(t, "it is tried again", func() bool { return asked.Load() > 2 })
+			eventually(t, "it is retried", func() bool { return requests.Load() > 2 })
 			if r.Cursor() != (edgeproto.Cursor{}) {
-				t.Errorf("such a stream moved the position to %+v", r.Cursor())
+				t.Errorf("such a stream moved the cursor to %+v", r.Cursor())
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func TestLiked(t *testing.T) {
 	fake := origintest.Start(t)
 	core := newCore(t, origin.Config{URL: fake.URL}, nil)
 	if _, err := core.Liked(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "core is older") {
-		t.Errorf("a core that does not know: %v; want to hear that it is old", err)
+		t.Errorf("a core without the endpoint: %v; want an error that it is old", err)
 	}
 	fake.SetLiked([]skin.Hash{{3}, {1}, {2}})
 	liked, err := core.Liked(t.Context(), 2)
@@ -27,7 +27,7 @@ func TestLiked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]skin.Hash{{3}, {1}}, liked); diff != "" {
-		t.Errorf("what is liked (-want +got):\n%s", diff)
+		t.Errorf("liked textures (-want +got):\n%s", diff)
 	}
 }
 
@@ -35,8 +35,8 @@ func TestLikedFails(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"down":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
-		"confused":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"hashes":["ab"]}`)) },
-		"cut short": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"hashes":[`)) },
+		"malformed": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"hashes":["ab"]}`)) },
+		"truncated": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"hashes":[`)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,34 +23,33 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// maxResponseBytes is the most bytes of an answer that are read: many times what
-// mapping.MaxKeys mappings take.
+// maxResponseBytes bounds a response: many times the size of edgeproto.MaxKeys mappings.
 const maxResponseBytes = 4 << 20
 
 var _ edge.Core = (*Core)(nil)
 
-// pendingLookup is a look-up that waits for its turn.
+// pendingLookup is a look-up in a queue.
 type pendingLookup struct {
 	key        edgeproto.Key
-	charge     charge // as a stranger's
+	charge     charge // of the limit of unknown keys
 	enqueuedAt time.Time
 	done       func(edgeproto.Mapping, edgeproto.Cursor, error)
 
-	requestID string     // the id of the one it is asked for; empty if nobody gave it
-	span      trace.Span // of what it is a part
+	requestID string     // of the client's request; may be empty
+	span      trace.Span // of the client's request
 }
 
-// queueTimeout bounds how long a question waits for its turn.
+// queueTimeout bounds the time in a queue.
 const queueTimeout = 5 * time.Second
 
-// fail tells whoever asked that there is no answer. That their key leads nowhere is not
-// said by that.
+// fail completes a look-up with an error. As the key may exist, its charge is refunded.
 func (c *Core) fail(q pendingLookup, err error) {
 	q.charge.refund()
 	q.done(edgeproto.Mapping{}, edgeproto.Cursor{}, err)
 }
 
-// WouldReject returns what Ask would refuse a key with at this moment, and nil if it may ask.
+// WouldReject returns the error with which StartLookup would reject a key now, nil if it
+// would not.
 func (c *Core) WouldReject(key edgeproto.Key, network netip.Prefix) error {
 	if err := c.breaker.Allow(); err != nil {
 		return err
@@ -62,10 +61,10 @@ func (c *Core) WouldReject(key edgeproto.Key, network netip.Prefix) error {
 	return nil
 }
 
-// StartLookup has core asked what a key leads to, and answer called with it, or with an
-// Unavailable fault when core does not answer in time. It returns such a fault, and
-// never calls answer, when core is known to be away, and, with edge.ErrShed in its
-// chain, when too many others ask. Answer must be running.
+// StartLookup enqueues a look-up of a key. It calls done with the mapping, or with an
+// Unavailable fault when core does not answer in time. It returns an Unavailable fault, and
+// does not call done, when the circuit breaker is open, and one that wraps edge.ErrShed when
+// there are too many look-ups. Run must be running.
 func (c *Core) StartLookup(ctx context.Context, key edgeproto.Key, done func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
 	if err := c.breaker.Allow(); err != nil {
 		return err
@@ -84,14 +83,14 @@ func (c *Core) StartLookup(ctx context.Context, key edgeproto.Key, done func(edg
 	case queue <- q:
 		return nil
 	default:
-		q.charge.refund() // core is not asked after all
+		q.charge.refund() // it is not sent
 		queueFull.Inc()
 		return tooManyLookups()
 	}
 }
 
-// Probe asks core about nobody, past all queues and limits, and calls done with an
-// Unavailable fault if it does not answer.
+// Probe looks up a user that never exists, bypassing queues and limits. It calls done with an
+// Unavailable fault if core does not answer.
 func (c *Core) Probe(done func(error)) {
 	go func() {
 		_, err := c.lookupWithRetry(context.Background(), edgeproto.LookupRequest{Keys: []edgeproto.Key{edgeproto.UIDKey(0)}})
@@ -108,8 +107,8 @@ func tooManyLookups() error {
 	}
 }
 
-// Run sends the look-ups to core, many at a time, until ctx ends. What is asked
-// for later is never answered.
+// Run sends queued look-ups to core in batches until ctx ends. Look-ups that are started
+// later never complete.
 func (c *Core) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range maxInFlight - unknownInFlight {
@@ -126,7 +125,7 @@ func (c *Core) Run(ctx context.Context) {
 	}
 }
 
-// runWorker sends what waits in a queue, and rests after each batch.
+// runWorker sends the look-ups in a queue in batches, with a pause after each.
 func (c *Core) runWorker(ctx context.Context, queue <-chan pendingLookup, pause time.Duration) {
 	batch := make([]pendingLookup, 0, edgeproto.MaxKeys)
 	for {
@@ -147,8 +146,8 @@ func (c *Core) runWorker(ctx context.Context, queue <-chan pendingLookup, pause 
 	}
 }
 
-// fillBatch adds to a batch what waits already, up to so many in all. It waits for nothing:
-// under load the requests in flight give the batches time to grow.
+// fillBatch adds queued look-ups to a batch, up to limit in all. It does not wait: under load
+// the batches grow while requests are in flight.
 func fillBatch(batch []pendingLookup, queue <-chan pendingLookup, limit int) []pendingLookup {
 	for len(batch) < limit {
 		select {
@@ -161,8 +160,8 @@ func fillBatch(batch []pendingLookup, queue <-chan pendingLookup, limit int) []p
 	return batch
 }
 
-// dropExpired returns those of a batch that have not waited for too long, and tells the
-// others.
+// dropExpired fails look-ups that have been queued for longer than queueTimeout. It returns
+// the others.
 func (c *Core) dropExpired(batch []pendingLookup) []pendingLookup {
 	deadline := time.Now().Add(-queueTimeout)
 	return slices.DeleteFunc(batch, func(q pendingLookup) bool {
@@ -174,7 +173,7 @@ func (c *Core) dropExpired(batch []pendingLookup) []pendingLookup {
 	})
 }
 
-// sendBatch sends one batch and hands everybody their answer.
+// sendBatch sends one batch and completes its look-ups.
 func (c *Core) sendBatch(ctx context.Context, batch []pendingLookup) {
 	if len(batch) == 0 {
 		return
@@ -209,8 +208,8 @@ func (c *Core) sendBatch(ctx context.Context, batch []pendingLookup) {
 	}
 }
 
-// lookupWithRetry asks core, and if it fails before its time is over, once more: any
-// connection can break, and another core may stand behind the same address.
+// lookupWithRetry sends a request and, if that fails before the timeout, retries it once:
+// the connection may have broken, and the same address may lead to another core.
 func (c *Core) lookupWithRetry(ctx context.Context, lookup edgeproto.LookupRequest) (result edgeproto.LookupResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -229,7 +228,7 @@ func (c *Core) lookupWithRetry(ctx context.Context, lookup edgeproto.LookupReque
 	select {
 	case <-ctx.Done():
 		return result, err
-	// Jitter keeps edges apart that lost the same core at the same moment.
+	// Jitter spreads the edges that lost the same core at the same time.
 	case <-time.After(retryPause/2 + rand.N(retryPause)): //nolint:gosec // not a secret
 		err = attempt()
 		return result, err
@@ -243,7 +242,7 @@ func (c *Core) lookupOnce(ctx context.Context, lookup edgeproto.LookupRequest) (
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+edgeproto.LookupPath, bytes.NewReader(body))
 	if err != nil {
-		return edgeproto.LookupResponse{}, fmt.Errorf("make look-up: %w", err)
+		return edgeproto.LookupResponse{}, fmt.Errorf("create look-up request: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if len(lookup.Requests) > 0 {
@@ -256,7 +255,7 @@ func (c *Core) lookupOnce(ctx context.Context, lookup edgeproto.LookupRequest) (
 	}
 	defer func() { _ = response.Body.Close() }()
 
-	// Read to its end, or the connection could not be used again.
+	// The body is read to its end, so that the connection can be reused.
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
 	if err != nil {
 		return edgeproto.LookupResponse{}, fault.NewUnavailable(dependency, fmt.Errorf("read mappings: %w", err))
@@ -266,7 +265,7 @@ func (c *Core) lookupOnce(ctx context.Context, lookup edgeproto.LookupRequest) (
 		return edgeproto.LookupResponse{}, fault.NewUnavailable(dependency, fmt.Errorf("read mappings: %w", err))
 	}
 	if len(result.Mappings) != len(lookup.Keys) || result.Epoch == "" {
-		return edgeproto.LookupResponse{}, fault.NewUnavailable(dependency, fmt.Errorf("core answered %d keys with %d mappings of epoch %q", len(lookup.Keys), len(result.Mappings), result.Epoch))
+		return edgeproto.LookupResponse{}, fault.NewUnavailable(dependency, fmt.Errorf("core returned %d mappings of epoch %q for %d keys", len(result.Mappings), result.Epoch, len(lookup.Keys)))
 	}
 	return result, nil
 }

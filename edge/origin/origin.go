@@ -1,5 +1,9 @@
-// Package origin is where an edge gets things from: mappings and the stream of
-// their changes from core, texture files from the object store.
+// Package origin is an edge's client of core and of the texture store.
+//
+// Core looks up keys (names and IDs) and returns their mappings: batched, with a circuit
+// breaker, and with separate queues for keys that are known to exist and for others, whose
+// rate is limited. Follow keeps cached mappings fresh by core's stream of changes. Files
+// fetches texture files.
 package origin
 
 import (
@@ -26,46 +30,45 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 )
 
-// Config says where core is and how much it is asked at once.
+// Config has the address of core and the limits of requests to it.
 type Config struct {
 	URL                  string        `env:"URL,required,notEmpty" example:"http://127.0.0.1:9090" help:"core's listener for edges, as in http://127.0.0.1:9090 or https://core.example.org"`
 	Secrets              []string      `env:"SECRETS,required,notEmpty" random:"true" example:"one-of-CORE_EDGE_SECRETS" help:"secrets shared with core, separated by commas; the first is sent"`
-	CA                   string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
-	Queue                int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
-	UnknownKeysPerSecond int           `env:"UNKNOWN_KEYS_PER_SECOND" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; one client network has no more of it than a tenth while others need it; 0 limits none"`
-	Timeout              time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
+	CA                   string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"PEM file of the certificate authorities that verify core's certificate; empty: the system's"`
+	Queue                int           `env:"QUEUE" envDefault:"8192" help:"maximum number of look-ups that wait to be sent to core; more get 503"`
+	UnknownKeysPerSecond int           `env:"UNKNOWN_KEYS_PER_SECOND" envDefault:"1000" help:"maximum number of look-ups a second of names and IDs that turn out not to exist, with bursts of ten times as many; beyond that, keys not known to exist get 503; one client network gets at most a tenth of it while others need it; 0: no limit"`
+	Timeout              time.Duration `env:"TIMEOUT" envDefault:"2s" help:"timeout of requests to core"`
 }
 
-// dependency is what faults and metrics call core.
+// dependency is the name of core in faults and metrics.
 const dependency = "core"
 
 const (
-	// maxInFlight is the most look-ups that core is sent at once. Each takes along all
-	// that are waiting, so that more would help nobody.
+	// maxInFlight is the maximum number of look-up requests in flight. Each sends a batch of
+	// all queued keys, so that more requests would gain nothing.
 	maxInFlight = 8
-	// unknownInFlight is how many of them are for keys that led nowhere so far, and
-	// unknownPause the pause after each. Anybody can make such keys up, as many as
-	// they like; the pause makes batches of them, which are cheaper for core. An edge
-	// that has just started knows none of its keys, so those that lead somewhere do not
-	// count in the end.
+	// unknownInFlight is how many of them are for keys that are not known to exist, and
+	// unknownPause the pause after each. A client can make up any number of such keys; the
+	// pause makes larger batches of them, which are cheaper for core. As a new edge knows
+	// no keys at all, a key that turns out to exist is not charged to the limit.
 	unknownInFlight = 2
 	unknownPause    = 10 * time.Millisecond
-	// retryPause is about how long a failed look-up waits before it is sent again.
+	// retryPause is the mean delay of a retry.
 	retryPause = 20 * time.Millisecond
 )
 
 var (
-	lookupRequests       = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_total", Help: "Requests for look-ups sent to core."})
-	lookupRequestsFailed = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_failed_total", Help: "Requests for look-ups that failed."})
-	secretsRejected      = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_unauthorized_total", Help: "Requests whose secret core refused."})
-	keysLookedUp         = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_keys_total", Help: "Keys that core was asked for."})
-	queueFull            = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_queue_full_total", Help: "Look-ups refused, since too many waited."})
+	lookupRequests       = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_total", Help: "Look-up requests sent to core."})
+	lookupRequestsFailed = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_failed_total", Help: "Look-up requests that failed."})
+	secretsRejected      = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_unauthorized_total", Help: "Requests that core rejected for their secret."})
+	keysLookedUp         = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_keys_total", Help: "Keys in look-up requests sent to core."})
+	queueFull            = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_queue_full_total", Help: "Look-ups rejected, since the queue was full."})
 	streamsOpened        = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_streams_total", Help: "Streams of changes opened."})
 
-	unknownRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_unknown_keys_rejected_total", Help: "Look-ups of unknown keys refused, since their client network made too many."})
+	unknownRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_unknown_keys_rejected_total", Help: "Look-ups of keys that are not known to exist that were rejected by their limit."})
 )
 
-// Core is the core that an edge belongs to.
+// Core is a client of core's edge API.
 type Core struct {
 	base    string
 	secret  string
@@ -74,21 +77,20 @@ type Core struct {
 	log     *slog.Logger
 	breaker *breaker.Breaker
 
-	// Whoever asks for keys that are known to lead somewhere, but have changed, does
-	// not wait behind those who make keys up.
+	// Look-ups of keys that are known to exist, but have changed, do not wait behind those
+	// of made-up keys.
 	knownQueue, unknownQueue chan pendingLookup
 	knownKeys                *bloomFilter
-	unknownLimit             *unknownLimiter // bounds strangers; nil: nothing does
+	unknownLimit             *unknownLimiter // nil: no limit
 
-	// previousStream is the name that core gave the last stream that had one. It belongs to
-	// Follow.
+	// previousStream is the name of the last stream that had one. Only Follow uses it.
 	previousStream string
-	// secretRejected is set while core does not accept our secret, so that this is
-	// logged once and not for every request.
+	// secretRejected is set while core rejects the secret, so that this is logged once and
+	// not for every request.
 	secretRejected atomic.Bool
 }
 
-// NewCore returns core as configured. It reaches nothing yet.
+// NewCore returns a client of core. It does not connect yet.
 func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
 	base, ok := config.ParseURL(cfg.URL)
 	if !ok || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" {
@@ -120,12 +122,12 @@ func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
 				DialContext:         (&net.Dialer{Timeout: cfg.Timeout, KeepAlive: 15 * time.Second}).DialContext,
 				TLSClientConfig:     tlsConfig,
 				TLSHandshakeTimeout: cfg.Timeout,
-				// The look-ups, the acknowledgements, a probe, the stream, and one that is being closed.
+				// Look-ups, acknowledgements, a probe, the stream, and a stream that is being closed.
 				MaxConnsPerHost:     maxInFlight + 4,
 				MaxIdleConnsPerHost: maxInFlight + 2,
 				IdleConnTimeout:     30 * time.Second,
 			},
-			// Our secret goes to nobody that core may name.
+			// Redirects are not followed, so that the secret is sent to core only.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		log:          log,
@@ -137,9 +139,9 @@ func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
 	}, nil
 }
 
-// Check sends core a look-up of a user that never exists, past all queues and limits. The
-// error begins with the name of a setting and says what to do. It is a settings.WrongError
-// if only another setting can mend it.
+// Check looks up a user that never exists, bypassing queues and limits. Its error begins with
+// the name of a setting and says what to do. It is a config.SettingError if only another
+// setting can correct it.
 func (c *Core) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -154,7 +156,7 @@ func (c *Core) Check(ctx context.Context) error {
 		return nil
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return wrong("URL is %q, but the listener there has no certificate: it must begin with http://: %w", c.base, err)
-	case errors.As(err, new(*tls.CertificateVerificationError)): // core may get another one
+	case errors.As(err, new(*tls.CertificateVerificationError)): // core may get another certificate
 		return fmt.Errorf("CA does not vouch for the certificate at %q: %w", c.base, err)
 	case !answered || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
 		return fmt.Errorf("URL is %q, where core does not answer; start core, or correct the URL%s: %w", c.base, tlsreload.HTTPSHint(c.base, err), err)
@@ -170,8 +172,8 @@ func (c *Core) Check(ctx context.Context) error {
 	}
 }
 
-// identifyListener says what listens where core's listener for edges should, and whether it is one
-// of Veneer's.
+// identifyListener describes the server at the address of core's edge API, and reports
+// whether it is one of Veneer's.
 func (c *Core) identifyListener(ctx context.Context) (listener string, known bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/livez", http.NoBody)
 	if err != nil {
@@ -195,8 +197,8 @@ func (c *Core) identifyListener(ctx context.Context) (listener string, known boo
 	}
 }
 
-// send sends a request and returns core's answer, whose body the caller must
-// close. Every answer but 200 is an Unavailable fault.
+// send sends a request and returns core's response, whose body the caller must close. Every
+// status except 200 is an Unavailable fault.
 func (c *Core) send(request *http.Request) (*http.Response, error) {
 	request.Header.Set("Authorization", "Bearer "+c.secret)
 	response, err := c.client.Do(request)
@@ -210,14 +212,14 @@ func (c *Core) send(request *http.Request) (*http.Response, error) {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		secretsRejected.Inc()
 		if c.secretRejected.CompareAndSwap(false, true) {
-			c.log.ErrorContext(request.Context(), "core refuses our secret", "status", response.StatusCode, "url", c.base)
+			c.log.ErrorContext(request.Context(), "core rejects the secret", "status", response.StatusCode, "url", c.base)
 		}
 	}
 	_ = response.Body.Close()
 	return nil, fault.NewUnavailable(dependency, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, statusError(response.StatusCode)))
 }
 
-// statusError is how core answers what it does not do.
+// statusError is a status of core other than 200.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("%d %s", int(e), http.StatusText(int(e))) }

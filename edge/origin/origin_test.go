@@ -35,7 +35,7 @@ import (
 
 var _ origin.Follower = (*edge.Resolver)(nil)
 
-// startCore connects to a core and answers look-ups until the test ends.
+// startCore returns a client of core that sends look-ups until the test ends.
 func startCore(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
 	t.Helper()
 	core := newCore(t, config, log)
@@ -43,7 +43,7 @@ func startCore(t *testing.T, config origin.Config, log *slog.Logger) *origin.Cor
 	return core
 }
 
-// newCore connects to a core, but answers nothing.
+// newCore returns a client of core that sends no look-ups.
 func newCore(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
 	t.Helper()
 	if config.Secrets == nil {
@@ -65,7 +65,7 @@ func newCore(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core 
 	return core
 }
 
-// background runs something until the test ends.
+// background runs a function until the test ends.
 func background(t *testing.T, run func(ctx context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -74,7 +74,7 @@ func background(t *testing.T, run func(ctx context.Context)) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -84,7 +84,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("it never came true that %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -104,24 +104,24 @@ func TestLookup(t *testing.T) {
 
 	f := func(key edgeproto.Key, want edgeproto.Mapping) {
 		t.Helper()
-		got, position, err := core.Lookup(t.Context(), key)
+		got, cursor, err := core.Lookup(t.Context(), key)
 		if err != nil {
 			t.Fatalf("Lookup(%s): %v", key, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("Lookup(%s) (-want +got):\n%s", key, diff)
 		}
-		if want := (edgeproto.Cursor{Epoch: "first", Revision: 101}); position != want {
-			t.Errorf("Lookup(%s) at %+v; want %+v", key, position, want)
+		if want := (edgeproto.Cursor{Epoch: "first", Revision: 101}); cursor != want {
+			t.Errorf("Lookup(%s) at %+v; want %+v", key, cursor, want)
 		}
 	}
 	f("name:steve", player)
 	f("uid:2", user)
 	f("tid:3", texture(3))
-	f("name:nobody", edgeproto.Mapping{})
+	f("name:missing", edgeproto.Mapping{})
 }
 
-// lookUpTextures has core asked once for textures up to a number, which are there.
+// lookUpTextures creates a number of textures and looks each up once.
 func lookUpTextures(t *testing.T, core *origin.Core, server *origintest.Core, textures int64) {
 	t.Helper()
 	changes := map[edgeproto.Key]edgeproto.Mapping{}
@@ -158,28 +158,28 @@ func TestLookupsAreBatched(t *testing.T) {
 	})
 
 	var all sync.WaitGroup
-	ask := func(i int64) {
+	lookUp := func(i int64) {
 		got, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(i))
 		if err != nil || got.Texture == nil || got.Texture.TID != i {
 			t.Errorf("Lookup of %d = %+v, %v", i, got, err)
 		}
 	}
 	for i := range int64(atOnce) { // one each, to fill what may be in flight
-		all.Go(func() { ask(i) })
+		all.Go(func() { lookUp(i) })
 		<-entered
 	}
 	var started atomic.Int64
 	for i := range int64(keys - atOnce) {
-		all.Go(func() { started.Add(1); ask(i + atOnce) })
+		all.Go(func() { started.Add(1); lookUp(i + atOnce) })
 	}
-	eventually(t, "all are waiting", func() bool { return started.Load() == keys-atOnce })
+	eventually(t, "all are queued", func() bool { return started.Load() == keys-atOnce })
 	close(release)
 	all.Wait()
 	if got := server.Keys.Load(); got != keys {
-		t.Errorf("core was asked for %d keys; want %d", got, keys)
+		t.Errorf("core got %d keys; want %d", got, keys)
 	}
 	if got := server.Lookups.Load(); got > 200 {
-		t.Errorf("core was asked %d times for %d keys; want them to travel together", got, keys)
+		t.Errorf("core got %d requests for %d keys; want them batched", got, keys)
 	}
 	if got := most.Load(); got != atOnce {
 		t.Errorf("%d requests were in flight; want %d", got, atOnce)
@@ -193,12 +193,12 @@ func TestFullQueueRejects(t *testing.T) {
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	defer cancel()
-	refused := make(chan error, 3)
+	errs := make(chan error, 3)
 	for range 3 {
-		waiting.Go(func() { _, _, err := core.Lookup(ctx, "tid:1"); refused <- err })
+		waiting.Go(func() { _, _, err := core.Lookup(ctx, "tid:1"); errs <- err })
 	}
-	if err := <-refused; fault.KindOf(err) != fault.Unavailable || !errors.Is(err, edge.ErrShed) {
-		t.Errorf("Lookup() = %v; want that too many are asking", err)
+	if err := <-errs; fault.KindOf(err) != fault.Unavailable || !errors.Is(err, edge.ErrShed) {
+		t.Errorf("Lookup() = %v; want ErrShed", err)
 	}
 }
 
@@ -212,17 +212,17 @@ func TestLookupFails(t *testing.T) {
 	}{
 		{"when core is overloaded", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }},
 		{"when core is broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
-		{"when core refuses the secret", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }},
-		{"when core sends us elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }},
-		{"when the answer is no JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
-		{"when the answer is for other keys", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"mappings":[]}`)) }},
-		{"when the answer is of no time", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"mappings":[{}]}`)) }},
-		{"when the answer is cut off", func(w http.ResponseWriter, _ *http.Request) {
+		{"when core rejects the secret", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }},
+		{"when core redirects", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }},
+		{"when the response is no JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
+		{"when the response is for other keys", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"mappings":[]}`)) }},
+		{"when the response has no epoch", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"mappings":[{}]}`)) }},
+		{"when the response is truncated", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("{"))
 		}},
 		{"when core hangs", func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // or the server would not see the caller leave
+			_, _ = io.Copy(io.Discard, r.Body) // or the server would not notice that the client disconnects
 			select {
 			case <-hang:
 			case <-r.Context().Done():
@@ -236,11 +236,11 @@ func TestLookupFails(t *testing.T) {
 			core := startCore(t, origin.Config{URL: server.URL, Timeout: 100 * time.Millisecond}, nil)
 			_, _, err := core.Lookup(t.Context(), "tid:1")
 			if f := fault.Of(err); f.Kind != fault.Unavailable || f.RetryAfter == 0 {
-				t.Errorf("Lookup() = %v; want it unavailable, with a time to try again", err)
+				t.Errorf("Lookup() = %v; want it unavailable, with a Retry-After", err)
 			}
 		})
 	}
-	t.Run("when nobody listens", func(t *testing.T) {
+	t.Run("when the port is closed", func(t *testing.T) {
 		t.Parallel()
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
@@ -254,7 +254,7 @@ func TestLookupFails(t *testing.T) {
 	})
 }
 
-// flakyCore answers about nothing, but breaks the connection instead while asked to.
+// flakyCore closes the connection of the next failures requests, and answers others.
 type flakyCore struct {
 	requests, failures atomic.Int64
 	url                string
@@ -284,10 +284,10 @@ func TestBrokenConnectionIsRetried(t *testing.T) {
 	server.failures.Store(1)
 	core := startCore(t, origin.Config{URL: server.url}, nil)
 	if _, _, err := core.Lookup(t.Context(), "tid:1"); err != nil {
-		t.Errorf("Lookup() = %v; want that it is sent again", err)
+		t.Errorf("Lookup() = %v; want it to be retried", err)
 	}
 	if n := server.requests.Load(); n != 2 {
-		t.Errorf("core was asked %d times; want 2", n)
+		t.Errorf("core got %d requests; want 2", n)
 	}
 }
 
@@ -296,21 +296,21 @@ func TestBreakerOpens(t *testing.T) {
 	server := startFlakyCore(t)
 	server.failures.Store(1 << 30)
 	core := startCore(t, origin.Config{URL: server.url}, nil)
-	ask := func() error {
+	lookUp := func() error {
 		_, _, err := core.Lookup(t.Context(), "tid:1")
 		return err
 	}
 	const lookups = 1000
 	for range lookups {
-		if err := ask(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrShed) {
-			t.Fatalf("Lookup() = %v; want that core cannot be reached", err)
+		if err := lookUp(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrShed) {
+			t.Fatalf("Lookup() = %v; want it unavailable, not shed", err)
 		}
 	}
 	if n := server.requests.Load(); n < 5 || n > lookups/2 {
-		t.Errorf("core was asked %d times for %d look-ups; want 5, and then a few", n, lookups)
+		t.Errorf("core got %d requests for %d look-ups; want 5, and then a few", n, lookups)
 	}
 	server.failures.Store(0)
-	eventually(t, "core is asked again", func() bool { return ask() == nil })
+	eventually(t, "core gets look-ups again", func() bool { return lookUp() == nil })
 }
 
 func TestQueuedLookupsExpire(t *testing.T) {
@@ -322,37 +322,37 @@ func TestQueuedLookupsExpire(t *testing.T) {
 		}
 		ctx, end := context.WithCancel(t.Context())
 		dialled := make(chan struct{}, 1)
-		core.DialBy(func(context.Context, string, string) (net.Conn, error) {
+		core.SetDial(func(context.Context, string, string) (net.Conn, error) {
 			dialled <- struct{}{}
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
 		answers := make(chan error, 3)
-		ask := func(key edgeproto.Key) {
+		lookUp := func(key edgeproto.Key) {
 			t.Helper()
 			err := core.StartLookup(t.Context(), key, func(_ edgeproto.Mapping, _ edgeproto.Cursor, err error) { answers <- err })
 			if err != nil {
-				t.Errorf("Ask(%s) = %v", key, err)
+				t.Errorf("StartLookup(%s) = %v", key, err)
 			}
 		}
-		ask("tid:1")
-		<-time.After(6 * time.Second) // too long, while nobody sends it
+		lookUp("tid:1")
+		<-time.After(6 * time.Second) // longer than queueTimeout, before Run is called
 		stopped := make(chan struct{})
 		go func() { core.Run(ctx); close(stopped) }()
 		if err := <-answers; !errors.Is(err, context.DeadlineExceeded) || fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("a question that has waited for six seconds: %v", err)
+			t.Errorf("a look-up that was queued for six seconds: %v", err)
 		}
-		ask("tid:2")
+		lookUp("tid:2")
 		<-dialled
 		end()
 		if err := <-answers; fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("a question under way when the end comes: %v", err)
+			t.Errorf("a look-up in flight when Run ends: %v", err)
 		}
 		<-stopped
-		ask("tid:3")
+		lookUp("tid:3")
 		core.Run(ctx)
 		if err := <-answers; !errors.Is(err, context.Canceled) || fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("a question that nobody has sent when the end comes: %v", err)
+			t.Errorf("a queued look-up when Run ends: %v", err)
 		}
 	})
 }
@@ -390,10 +390,10 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := startCore(t, origin.Config{URL: server.URL, CA: path}, nil).Lookup(t.Context(), "tid:1"); err != nil {
-		t.Errorf("Lookup() from a core that our authority vouches for: %v", err)
+		t.Errorf("Lookup() with the CA of core: %v", err)
 	}
 	if _, _, err := startCore(t, origin.Config{URL: server.URL}, nil).Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("Lookup() from a core that nobody vouches for: %v", err)
+		t.Errorf("Lookup() without the CA of core: %v", err)
 	}
 }
 
@@ -433,10 +433,10 @@ func TestFile(t *testing.T) {
 	missing := func(want fault.Kind) {
 		t.Helper()
 		if _, err := files.File(t.Context(), skin.Hash{1}); fault.KindOf(err) != want {
-			t.Errorf("File() of a hash that nobody stored: %v; want it %v", err, want)
+			t.Errorf("File() of a hash that was not stored: %v; want it %v", err, want)
 		}
 	}
-	// Without its marker a store is not believed.
+	// Without its marker, a store cannot report a file as missing.
 	missing(fault.Unavailable)
 	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -455,7 +455,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("File() (-want +got):\n%s", diff)
 	}
 
-	// What lies there is another file.
+	// The stored file has other content than its name says.
 	name := filepath.Join(directory, skin.HashOf(file).String()[:2], skin.HashOf(file).String()+".png")
 	if err := os.WriteFile(name, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
@@ -465,12 +465,11 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// countingStore is a store that counts how often it is asked, after the first time of which
-// something happens.
+// countingStore is a store that counts calls and runs a function after the first one.
 type countingStore struct {
 	origin.Store
 	calls      int
-	firstErr   error // what it said then
+	firstErr   error // of the first call
 	afterFirst func()
 }
 
@@ -483,7 +482,7 @@ func (w *countingStore) Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 	return file, err
 }
 
-// A store that calls a file missing is believed when it says so twice.
+// A file is missing when the store reports so twice.
 func TestMissingFileIsRechecked(t *testing.T) {
 	t.Parallel()
 	store := blobstoretest.Open(t, blobstoretest.Bucket(t).Config)
@@ -498,12 +497,12 @@ func TestMissingFileIsRechecked(t *testing.T) {
 		asked int
 		want  fault.Kind
 	}{
-		{"for good", func() {}, 2, fault.NotFound},
-		{"to somebody who leaves", leave, 1, fault.Unavailable},
+		{"permanently", func() {}, 2, fault.NotFound},
+		{"to a client that disconnects", leave, 1, fault.Unavailable},
 	} {
 		w := &countingStore{Store: store, afterFirst: test.then}
 		if _, err := origin.NewFiles(w).File(ctx, skin.HashOf(file)); fault.KindOf(err) != test.want || w.calls != test.asked {
-			t.Errorf("%s: %v after %d questions; want it %v after %d", test.name, err, w.calls, test.want, test.asked)
+			t.Errorf("%s: %v after %d calls; want it %v after %d", test.name, err, w.calls, test.want, test.asked)
 		}
 	}
 
@@ -514,21 +513,21 @@ func TestMissingFileIsRechecked(t *testing.T) {
 	}}
 	got, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file))
 	if err != nil || !errors.Is(w.firstErr, blobstore.ErrNotFound) {
-		t.Fatalf("File() of a file that comes late: %v, after %v", err, w.firstErr)
+		t.Fatalf("File() of a file that is stored late: %v, after %v", err, w.firstErr)
 	}
 	if diff := cmp.Diff(file, got); diff != "" {
 		t.Errorf("File() (-want +got):\n%s", diff)
 	}
 	if w.calls != 2 {
-		t.Errorf("it was asked for %d times; want 2", w.calls)
+		t.Errorf("%d calls; want 2", w.calls)
 	}
-	// What is there is asked for once.
+	// An existing file takes one call.
 	if _, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file)); err != nil || w.calls != 3 {
-		t.Errorf("File() of what is there: %v after %d further questions; want 1", err, w.calls-2)
+		t.Errorf("File() of an existing file: %v after %d further calls; want 1", err, w.calls-2)
 	}
 }
 
-// emptyStore is a store that has nothing.
+// emptyStore is a store without files.
 type emptyStore struct{ calls atomic.Int64 }
 
 func (m *emptyStore) Get(context.Context, skin.Hash) ([]byte, error) {
@@ -536,8 +535,7 @@ func (m *emptyStore) Get(context.Context, skin.Hash) ([]byte, error) {
 	return nil, blobstore.ErrNotFound
 }
 
-// Where many files are missing, most are believed to be at once, so that those who fetch
-// others have room.
+// When many files are missing, only some are rechecked, so that other fetches do not wait.
 func TestRechecksAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -550,7 +548,7 @@ func TestRechecksAreBounded(t *testing.T) {
 		for i := range several {
 			all.Go(func() {
 				if _, err := files.File(t.Context(), skin.Hash{byte(i)}); fault.KindOf(err) != fault.NotFound {
-					t.Errorf("File() of what is missing: %v", err)
+					t.Errorf("File() of a missing file: %v", err)
 				}
 				if time.Since(began) == 0 {
 					atOnce.Add(1)
@@ -559,7 +557,7 @@ func TestRechecksAreBounded(t *testing.T) {
 		}
 		all.Wait()
 		if believed, asked := atOnce.Load(), store.calls.Load(); believed != 6 || asked != 14 {
-			t.Errorf("%d of %d are missing at once, after %d questions; want 6 and 14", believed, several, asked)
+			t.Errorf("%d of %d are reported at once, after %d calls; want 6 and 14", believed, several, asked)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Keys that have led nowhere so far do not hold those up that have led somewhere.
+// Look-ups of keys that are not known to exist do not delay those of known keys.
 func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
@@ -35,23 +35,23 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	var unknownLookups sync.WaitGroup
 	defer unknownLookups.Wait()
 	defer cancel()
-	ask := func(from, to int) {
+	lookUp := func(from, to int) {
 		for i := from; i < to; i++ {
 			unknownLookups.Go(func() { _, _, _ = core.Lookup(ctx, edgeproto.NameKey(fmt.Sprintf("stranger%d", i))) })
 		}
 	}
-	ask(0, 1)
+	lookUp(0, 1)
 	<-entered
-	ask(1, 2)
+	lookUp(1, 2)
 	<-entered
-	ask(2, 1000)
+	lookUp(2, 1000)
 	for range 10 {
 		if got, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(0)); err != nil || got.Texture == nil {
-			t.Errorf("Lookup of a texture that is known = %+v, %v", got, err)
+			t.Errorf("Lookup of a known texture = %+v, %v", got, err)
 		}
 	}
 	if n := len(entered); n > 0 {
-		t.Errorf("%d look-ups for strangers were in flight; want 2", n+2)
+		t.Errorf("%d look-ups of unknown keys were in flight; want 2", n+2)
 	}
 }
 
@@ -64,36 +64,36 @@ func TestUnknownKeysAreLimited(t *testing.T) {
 		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("stranger%d", i)))
 		return err
 	}
-	began, asked := time.Now(), 0
+	began, lookups := time.Now(), 0
 	for i := range 500 {
 		switch err := lookUpUnknown(i); {
 		case err == nil:
-			asked++
+			lookups++
 		case fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 || !errors.Is(err, edge.ErrShed):
-			t.Fatalf("Lookup() = %v; want that too many are asking, with a time to try again", err)
+			t.Fatalf("Lookup() = %v; want ErrShed with a Retry-After", err)
 		}
 	}
-	// The burst, the network's share of the reserve, and what comes to both meanwhile.
+	// The burst, the network's share of the reserve, and what is added to both meanwhile.
 	const least = 10*rate + rate
 	most := least + 1 + int(1.1*rate*time.Since(began).Seconds()) + 1
-	if asked < least || asked > most {
-		t.Errorf("core was asked about %d of 500 strangers; want %d to %d", asked, least, most)
+	if lookups < least || lookups > most {
+		t.Errorf("core got %d of 500 unknown keys; want %d to %d", lookups, least, most)
 	}
-	if n := server.Keys.Load(); n != int64(asked) {
-		t.Errorf("core was asked for %d keys; want %d", n, asked)
+	if n := server.Keys.Load(); n != int64(lookups) {
+		t.Errorf("core got %d keys; want %d", n, lookups)
 	}
 }
 
-// A network that makes names up takes from no other network what it needs.
+// A network that floods the edge with made-up names leaves the other networks their shares.
 func TestUnknownKeysAreLimitedByNetwork(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	const rate = 10
 	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: rate}, nil)
-	asked := 0
+	lookups := 0
 	from := func(network string) error {
-		asked++
-		_, _, err := core.Lookup(edge.WithNetwork(t.Context(), netip.MustParsePrefix(network)), edgeproto.NameKey(fmt.Sprintf("stranger%d", asked)))
+		lookups++
+		_, _, err := core.Lookup(edge.WithNetwork(t.Context(), netip.MustParsePrefix(network)), edgeproto.NameKey(fmt.Sprintf("stranger%d", lookups)))
 		return err
 	}
 	const flooding = "203.0.113.0/24"
@@ -103,16 +103,16 @@ func TestUnknownKeysAreLimitedByNetwork(t *testing.T) {
 		network := fmt.Sprintf("198.51.%d.0/24", i)
 		for range rate {
 			for range 10 {
-				_ = from(flooding) // it goes on all the time
+				_ = from(flooding) // the flood continues
 			}
 			if err := from(network); err != nil {
-				t.Fatalf("Lookup for the network %s while another one makes names up: %v", network, err)
+				t.Fatalf("Lookup for the network %s during the flood of another: %v", network, err)
 			}
 		}
 	}
 }
 
-// Whoever has led somewhere is asked for as often as needed.
+// Look-ups of known keys are not limited.
 func TestKnownKeysAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
@@ -125,7 +125,7 @@ func TestKnownKeysAreNotCounted(t *testing.T) {
 	}
 }
 
-// An edge that has just started asks about everybody who exists.
+// A new edge may look up any number of keys that exist.
 func TestExistingKeysAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
@@ -133,12 +133,12 @@ func TestExistingKeysAreNotCounted(t *testing.T) {
 	for i := range int64(30) {
 		server.Set(map[edgeproto.Key]edgeproto.Mapping{edgeproto.TIDKey(i): texture(i)})
 		if _, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(i)); err != nil {
-			t.Fatalf("Lookup of the newcomer %d: %v", i, err)
+			t.Fatalf("Lookup of the new key %d: %v", i, err)
 		}
 	}
 }
 
-// Whoever core has named itself is no stranger, though nobody has asked about them yet.
+// Keys in changes are known to exist, even before their first look-up.
 func TestKeysOfChangesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
@@ -152,31 +152,30 @@ func TestKeysOfChangesAreNotCounted(t *testing.T) {
 		newest[edgeproto.TIDKey(i)] = texture(i)
 	}
 	server.Set(newest)
-	eventually(t, "the change is heard", follower.holds(func() bool { return len(follower.keys) == len(newest) }))
+	eventually(t, "the change arrives", follower.holds(func() bool { return len(follower.keys) == len(newest) }))
 	for key := range newest {
 		if _, _, err := core.Lookup(t.Context(), key); err != nil {
-			t.Fatalf("Lookup of %s, which has just been made: %v", key, err)
+			t.Fatalf("Lookup of %s, which a change named: %v", key, err)
 		}
 	}
 }
 
-// exhaustUnknownLimit asks about strangers until that is refused, and returns how many were asked
-// about.
-func exhaustUnknownLimit(t *testing.T, core *origin.Core) (asked int) {
+// exhaustUnknownLimit looks up unknown keys until one is rejected, and returns their number.
+func exhaustUnknownLimit(t *testing.T, core *origin.Core) (lookups int) {
 	t.Helper()
 	for {
-		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("stranger%d", asked)))
+		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("stranger%d", lookups)))
 		if errors.Is(err, edge.ErrShed) {
-			return asked
+			return lookups
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked++
+		lookups++
 	}
 }
 
-// That core does not answer says nothing about who is asked for.
+// A look-up that fails is refunded, since its key may exist.
 func TestFailuresAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
@@ -192,16 +191,16 @@ func TestFailuresAreNotCounted(t *testing.T) {
 	all.Wait()
 	close(release)
 	server.SetOnLookup(nil)
-	eventually(t, "core is known to be back", func() bool {
+	eventually(t, "core is available again", func() bool {
 		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey("first"))
 		return err == nil
 	})
-	if asked := 1 + exhaustUnknownLimit(t, core); asked < burst {
-		t.Errorf("after %d failures and %s core was asked about %d strangers; want %d", burst, time.Since(began), asked, burst)
+	if lookups := 1 + exhaustUnknownLimit(t, core); lookups < burst {
+		t.Errorf("after %d failures and %s core got %d unknown keys; want %d", burst, time.Since(began), lookups, burst)
 	}
 }
 
-// Whether core answers is found out past the limit of strangers.
+// A probe bypasses the limit of unknown keys.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
@@ -222,5 +221,5 @@ func TestProbe(t *testing.T) {
 		t.Errorf("Probe of a core that hangs: %v; want it unavailable", err)
 	}
 	server.SetOnLookup(nil)
-	eventually(t, "core is known to be back", func() bool { return probe() == nil })
+	eventually(t, "core is available again", func() bool { return probe() == nil })
 }

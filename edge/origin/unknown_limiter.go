@@ -7,31 +7,30 @@ import (
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
-// unknownLimiter limits look-ups of keys that lead nowhere. One client network may use the
-// whole rate as long as no other needs it: half of the bucket is a reserve, from which
-// each network may take no more than its share. So a network that makes names up empties
-// its half, and the first look-ups of all other networks still succeed.
+// unknownLimiter limits look-ups of keys that do not exist, such as made-up names. One client
+// network may use the whole rate while no other needs it. Half of the bucket is a reserve,
+// from which each network may take its share only. So a network that floods the edge with
+// made-up names empties one half, and look-ups of all other networks still succeed.
 //
-// A nil unknown limits nothing.
+// A nil unknownLimiter limits nothing.
 type unknownLimiter struct {
 	total     *ratelimit.Limiter[struct{}]
-	byNetwork *ratelimit.Limiter[netip.Prefix] // of the reserve
+	byNetwork *ratelimit.Limiter[netip.Prefix] // shares of the reserve
 
 	reserve int
 }
 
 const (
-	// unknownBurstSeconds is for how many seconds' look-ups the bucket has room beside the
-	// reserve, which is as large.
+	// unknownBurstSeconds is the size of each half of the bucket, in seconds of the rate.
 	unknownBurstSeconds = 10
-	// unknownShares is the part of the rate that is one network's share of the reserve.
+	// unknownShares is the divisor of the rate for one network's share of the reserve.
 	unknownShares = 10
-	// maxUnknownPerSecond is the highest rate that can be set, far beyond any that core could
-	// answer.
+	// maxUnknownPerSecond is the highest rate that can be set, far beyond what core can
+	// handle.
 	maxUnknownPerSecond = 1_000_000
 )
 
-// newUnknownLimiter returns a limit of so many look-ups a second; nil for 0.
+// newUnknownLimiter returns a limiter for a rate, nil for 0.
 func newUnknownLimiter(perSecond int) *unknownLimiter {
 	if perSecond == 0 {
 		return nil
@@ -44,14 +43,14 @@ func newUnknownLimiter(perSecond int) *unknownLimiter {
 	}
 }
 
-// charge is what a look-up has used up of the limit.
+// charge is the part of the limit that a look-up has used.
 type charge struct {
-	limiter   *unknownLimiter // nil: it was not counted
+	limiter   *unknownLimiter // nil: nothing was charged
 	network   netip.Prefix
 	fromShare bool
 }
 
-// take counts a look-up for a network, and reports whether the limit allows it.
+// take charges a look-up to a network. It reports whether the limit allows it.
 func (u *unknownLimiter) take(network netip.Prefix, now time.Time) (charge, bool) {
 	if u == nil {
 		return charge{}, true
@@ -69,8 +68,8 @@ func (u *unknownLimiter) take(network netip.Prefix, now time.Time) (charge, bool
 	return c, true
 }
 
-// wouldReject reports whether take would refuse a look-up for a network, or, if that is the
-// zero Prefix, for all networks.
+// wouldReject reports whether take would reject a look-up of a network or, for the zero
+// Prefix, of every network.
 func (u *unknownLimiter) wouldReject(network netip.Prefix, now time.Time) bool {
 	if u == nil {
 		return false
@@ -79,7 +78,7 @@ func (u *unknownLimiter) wouldReject(network netip.Prefix, now time.Time) bool {
 	return state.Wait > 0 || network.IsValid() && state.Left < u.reserve && u.byNetwork.Peek(network, now).Wait > 0
 }
 
-// refund takes back a look-up that should not have counted.
+// refund returns the charge of a look-up that should not count.
 func (c charge) refund() {
 	if c.limiter == nil {
 		return

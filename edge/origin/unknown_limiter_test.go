@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// One network has the whole rate while no other needs it, and a share of it while others
-// do, who all have theirs.
+// One network gets the whole rate while no other needs it, and only its share while others
+// do, which all get theirs.
 func TestUnknownLimitIsShared(t *testing.T) {
 	t.Parallel()
 	const rate = 100
 	u, now := newUnknownLimiter(rate), time.Now()
 	flooding, normal := netip.MustParsePrefix("203.0.113.0/24"), func(i int) netip.Prefix { return netip.MustParsePrefix(fmt.Sprintf("198.51.%d.0/24", i)) }
-	// flood returns how many look-ups a network is allowed that asks a hundred times as
-	// often as the rate allows, and meanwhile does other things, in each millisecond.
+	// flood returns how many look-ups a network is allowed at a hundred times the rate. It
+	// calls meanwhile in each millisecond.
 	flood := func(d time.Duration, meanwhile func()) (allowed int) {
 		for end := now.Add(d); now.Before(end); now = now.Add(time.Millisecond) {
 			for range rate / 10 {
@@ -32,29 +32,28 @@ func TestUnknownLimitIsShared(t *testing.T) {
 	if got, want := flood(100*time.Second, func() {}), burst+100*rate; got < want-2*rate || got > want {
 		t.Errorf("alone a network is allowed %d look-ups in 100 s; want %d", got, want)
 	}
-	refused := 0
-	asked := 0
+	rejected := 0
+	calls := 0
 	got := flood(100*time.Second, func() {
 		// Nine more networks need nine tenths of the rate.
-		if asked++; asked%(1000/(9*rate/10)) == 0 {
-			if _, ok := u.take(normal(asked%9), now); !ok {
-				refused++
+		if calls++; calls%(1000/(9*rate/10)) == 0 {
+			if _, ok := u.take(normal(calls%9), now); !ok {
+				rejected++
 			}
 		}
 	})
-	if refused > 0 {
-		t.Errorf("%d look-ups of other networks are refused meanwhile", refused)
+	if rejected > 0 {
+		t.Errorf("%d look-ups of other networks are rejected meanwhile", rejected)
 	}
 	if want := 100 * rate / unknownShares; got < want || got > 2*want {
-		t.Errorf("a network that makes names up is allowed %d look-ups in 100 s beside others; want its share, %d, or a little more", got, want)
+		t.Errorf("the flooding network is allowed %d look-ups in 100 s; want its share, %d, or a little more", got, want)
 	}
 	if !u.wouldReject(flooding, now) || u.wouldReject(normal(0), now) || u.wouldReject(netip.Prefix{}, now) {
-		t.Error("not the network that makes names up is refused, and no other")
+		t.Error("want only the flooding network to be rejected")
 	}
 }
 
-// What led somewhere, or was not asked about after all, counts neither for all nor for
-// its network.
+// A refunded look-up counts neither for the total nor for its network.
 func TestUnknownLimitRefunds(t *testing.T) {
 	t.Parallel()
 	const rate = 10
@@ -63,7 +62,7 @@ func TestUnknownLimitRefunds(t *testing.T) {
 	for range 100 * unknownBurstSeconds * rate {
 		c, ok := u.take(network, now)
 		if !ok {
-			t.Fatal("what was given back counts")
+			t.Fatal("a refunded look-up counts")
 		}
 		c.refund()
 	}
@@ -76,12 +75,12 @@ func TestUnknownLimitRefunds(t *testing.T) {
 	before := u.total.Peek(struct{}{}, now).Left
 	other.refund()
 	if left := u.total.Peek(struct{}{}, now).Left; left != before+1 {
-		t.Errorf("%d are left for all after one of %d was given back", left, before)
+		t.Errorf("%d are left in total after one of %d was refunded", left, before)
 	}
 }
 
-// A look-up that is refused uses nothing up of its network's share: networks that together
-// empty the bucket take no share from one that asks meanwhile.
+// A rejected look-up is not charged to its network's share: networks that together empty the
+// bucket do not use up the share of another network meanwhile.
 func TestUnknownLimitDoesNotChargeRejections(t *testing.T) {
 	t.Parallel()
 	const rate = 100
@@ -100,7 +99,7 @@ func TestUnknownLimitDoesNotChargeRejections(t *testing.T) {
 	now = now.Add(time.Second)
 	for i := range rate {
 		if _, ok := u.take(normal, now); !ok {
-			t.Fatalf("look-up %d of the network's share is refused a second later", i+1)
+			t.Fatalf("look-up %d of the network's share is rejected a second later", i+1)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package origintest is a core for the tests of edges: it speaks the protocol of
-// package mapping over a real socket, and its history is what the test says.
+// Package origintest is a fake core for tests of edges. It implements the protocol of package
+// edgeproto on a real socket; tests set its mappings, history and failures.
 package origintest
 
 import (
@@ -17,41 +17,41 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Secret is what an edge must present.
+// Secret is the secret that an edge must send.
 const Secret = "the-secret-of-a-test"
 
-// Core is a small core.
+// Core is a fake core.
 type Core struct {
 	URL string
-	// Lookups, Keys and Streams count the look-ups, the keys in them, and the
-	// streams that have begun. MaxStreams is the most that were open at once.
+	// Lookups, Keys and Streams count the look-ups, the keys in them, and the streams that
+	// were opened. MaxStreams is the maximum number of open streams.
 	Lookups, Keys, Streams, MaxStreams atomic.Int64
-	// Stream, unless empty, names every stream, and so asks for acknowledgements.
+	// Stream, unless empty, is the name of every stream, and so requests acknowledgements.
 	Stream string
-	// Acknowledgements counts those that were taken.
+	// Acknowledgements counts the accepted acknowledgements.
 	Acknowledgements atomic.Int64
 
 	mu                      sync.Mutex
 	onLookup                func(keys []edgeproto.Key)
-	position                edgeproto.Cursor
-	oldest                  int64 // the first revision from which the history is known
+	cursor                  edgeproto.Cursor
+	oldest                  int64 // the first revision of the history
 	mappings                map[edgeproto.Key]edgeproto.Mapping
 	changes                 []edgeproto.Event
 	liked                   []skin.Hash
-	changed                 chan struct{} // closed whenever something happened that streams must know
+	changed                 chan struct{} // closed and replaced at every change of the state
 	unavailable             bool
 	silent                  bool
 	rejectsAcknowledgements bool
-	cuts                    int // how often all streams were cut
+	cuts                    int // incremented to end all streams
 	openStreams             int64
-	acknowledged            edgeproto.Cursor // as was acknowledged last
+	acknowledged            edgeproto.Cursor // last
 }
 
-// Start starts a core that ends with the test.
+// Start starts a core that is stopped when the test ends.
 func Start(tb testing.TB) *Core {
 	tb.Helper()
 	c := &Core{
-		position: edgeproto.Cursor{Epoch: "first", Revision: 100},
+		cursor:   edgeproto.Cursor{Epoch: "first", Revision: 100},
 		oldest:   100,
 		mappings: map[edgeproto.Key]edgeproto.Mapping{},
 		changed:  make(chan struct{}),
@@ -77,11 +77,11 @@ func Start(tb testing.TB) *Core {
 	return c
 }
 
-// Set commits a change of what keys lead to, in one revision.
+// Set changes mappings in one revision.
 func (c *Core) Set(changes map[edgeproto.Key]edgeproto.Mapping) {
 	c.update(func() {
-		c.position.Revision++
-		event := edgeproto.Event{Cursor: c.position}
+		c.cursor.Revision++
+		event := edgeproto.Event{Cursor: c.cursor}
 		for key, value := range changes {
 			c.mappings[key] = value
 			event.Keys = append(event.Keys, key)
@@ -91,20 +91,20 @@ func (c *Core) Set(changes map[edgeproto.Key]edgeproto.Mapping) {
 	})
 }
 
-// Trim loses the history, as core does with what is a day old.
+// Trim deletes the history, as core does after a day.
 func (c *Core) Trim() {
-	c.update(func() { c.changes, c.oldest = nil, c.position.Revision })
+	c.update(func() { c.changes, c.oldest = nil, c.cursor.Revision })
 }
 
-// Restore begins a new epoch, as core does after a restore.
+// Restore starts a new epoch, as after the restore of a backup.
 func (c *Core) Restore(epoch string) {
 	c.update(func() {
-		c.position = edgeproto.Cursor{Epoch: epoch, Revision: 1}
+		c.cursor = edgeproto.Cursor{Epoch: epoch, Revision: 1}
 		c.changes, c.oldest = nil, 1
 	})
 }
 
-// SetUnavailable makes core refuse everything and ends its streams, or brings it back.
+// SetUnavailable makes core fail all requests and ends its streams, or undoes that.
 func (c *Core) SetUnavailable(unavailable bool) {
 	c.update(func() {
 		c.unavailable = unavailable
@@ -112,15 +112,15 @@ func (c *Core) SetUnavailable(unavailable bool) {
 	})
 }
 
-// SetSilent makes core say nothing more on its streams, though they stay open.
+// SetSilent makes core send nothing on its streams, which stay open.
 func (c *Core) SetSilent(silent bool) { c.update(func() { c.silent = silent }) }
 
-// SetOnLookup has something called with every question before it is answered.
+// SetOnLookup sets a function that is called before each response to a look-up.
 func (c *Core) SetOnLookup(onLookup func(keys []edgeproto.Key)) {
 	c.update(func() { c.onLookup = onLookup })
 }
 
-// SetLiked sets what is liked most. Before that, core does not know the question.
+// SetLiked sets the most liked textures. Before that, core does not have the endpoint.
 func (c *Core) SetLiked(hashes []skin.Hash) { c.update(func() { c.liked = hashes }) }
 
 func (c *Core) update(do func()) {
@@ -132,30 +132,30 @@ func (c *Core) update(do func()) {
 }
 
 func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
-	var question edgeproto.LookupRequest
-	if err := json.NewDecoder(r.Body).Decode(&question); err != nil || len(question.Keys) > edgeproto.MaxKeys {
+	var request edgeproto.LookupRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.Keys) > edgeproto.MaxKeys {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		return
 	}
 	c.Lookups.Add(1)
-	c.Keys.Add(int64(len(question.Keys)))
+	c.Keys.Add(int64(len(request.Keys)))
 	c.mu.Lock()
 	onLookup := c.onLookup
 	c.mu.Unlock()
 	if onLookup != nil {
-		onLookup(question.Keys)
+		onLookup(request.Keys)
 	}
 	c.mu.Lock()
-	unavailable, answer := c.unavailable, edgeproto.LookupResponse{Cursor: c.position}
-	for _, key := range question.Keys {
-		answer.Mappings = append(answer.Mappings, c.mappings[key])
+	unavailable, response := c.unavailable, edgeproto.LookupResponse{Cursor: c.cursor}
+	for _, key := range request.Keys {
+		response.Mappings = append(response.Mappings, c.mappings[key])
 	}
 	c.mu.Unlock()
 	if unavailable {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(response)
 }
 
 func (c *Core) mostLiked(w http.ResponseWriter, r *http.Request) {
@@ -223,20 +223,20 @@ func (c *Core) acknowledge(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("{}"))
 }
 
-// Applied returns the position that was acknowledged last.
+// Applied returns the cursor of the last acknowledgement.
 func (c *Core) Applied() edgeproto.Cursor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.acknowledged
 }
 
-// SetAcknowledgementsRejected makes core refuse acknowledgements, or take them again.
+// SetAcknowledgementsRejected makes core reject acknowledgements, or undoes that.
 func (c *Core) SetAcknowledgementsRejected(rejected bool) {
 	c.update(func() { c.rejectsAcknowledgements = rejected })
 }
 
-// beginStream lets a stream begin: where it asks to, or at the head if the history from
-// there is not known.
+// beginStream returns the start of a stream: the requested cursor, or the current one if the
+// history does not go back that far.
 func (c *Core) beginStream(from edgeproto.Cursor) (start edgeproto.Cursor, cuts int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,8 +245,8 @@ func (c *Core) beginStream(from edgeproto.Cursor) (start edgeproto.Cursor, cuts 
 	}
 	c.openStreams++
 	c.MaxStreams.Store(max(c.MaxStreams.Load(), c.openStreams))
-	if from.Epoch != c.position.Epoch || from.Revision < c.oldest || from.Revision > c.position.Revision {
-		from = c.position
+	if from.Epoch != c.cursor.Epoch || from.Revision < c.oldest || from.Revision > c.cursor.Revision {
+		from = c.cursor
 	}
 	return from, c.cuts, true
 }
@@ -257,12 +257,12 @@ func (c *Core) endStream() {
 	c.openStreams--
 }
 
-// eventsAfter returns the changes after a position with a beat at their end, and what
-// is closed when there are more; not ok if the stream is over.
+// eventsAfter returns the changes after a cursor, followed by a heartbeat, and a channel that
+// is closed at the next change. It is not ok if the stream has ended.
 func (c *Core) eventsAfter(from edgeproto.Cursor, cuts int, opened time.Time) (events []edgeproto.Event, changed <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cuts != cuts || c.position.Epoch != from.Epoch {
+	if c.cuts != cuts || c.cursor.Epoch != from.Epoch {
 		return nil, nil, false
 	}
 	if c.silent {
@@ -273,5 +273,5 @@ func (c *Core) eventsAfter(from edgeproto.Cursor, cuts int, opened time.Time) (e
 			events = append(events, change)
 		}
 	}
-	return append(events, edgeproto.Event{Cursor: c.position, AsOf: time.Since(opened)}), c.changed, true
+	return append(events, edgeproto.Event{Cursor: c.cursor, AsOf: time.Since(opened)}), c.changed, true
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// File returns a sheet as the file that core would store.
+// File returns the file that core would store for a sheet.
 func File(tb testing.TB, sheet skin.Sheet, kind skin.Type) []byte {
 	tb.Helper()
 	file, err := sheet.PNG()
