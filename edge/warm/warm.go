@@ -1,5 +1,5 @@
-// Package warm asks running edges for pictures before visitors do, so that those
-// find them in memory.
+// Package warm fills the caches of running edges: it requests pictures from them over HTTP, so
+// that later requests of clients are cache hits.
 package warm
 
 import (
@@ -18,28 +18,27 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// CommonViews are what visitors ask for most, in the form that ParseViews reads.
+// CommonViews are the views that are requested most, in the syntax of ParseViews.
 const CommonViews = "/textures/{hash},/avatar/hash/{hash},/avatar/hash/{hash}?png,/avatar/hash/{hash}?3d,/preview/hash/{hash}"
 
-// placeholder stands in a view where the hash belongs.
+// placeholder stands for the hash of a texture in a view.
 const placeholder = "{hash}"
 
-// ParseViews reads paths of pictures, which are separated by commas and have {hash} in
-// the place of a texture's hash.
+// ParseViews parses paths of pictures, separated by commas, in which {hash} stands for the
+// hash of a texture.
 func ParseViews(text string) ([]string, error) {
 	views := strings.Split(text, ",")
 	for i, view := range views {
 		view = strings.TrimSpace(view)
 		if !strings.HasPrefix(view, "/") || strings.Count(view, placeholder) != 1 {
-			return nil, fmt.Errorf("%q is no path with %s in it", view, placeholder)
+			return nil, fmt.Errorf("%q is not a path that contains %s once", view, placeholder)
 		}
 		views[i] = view
 	}
 	return views, nil
 }
 
-// Base returns the base URL of an edge without a slash at its end. The error says what
-// one looks like.
+// Base parses the base URL of an edge. It returns the URL without a slash at its end.
 func Base(text string) (string, error) {
 	base, err := url.Parse(text)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
@@ -48,39 +47,38 @@ func Base(text string) (string, error) {
 	return strings.TrimRight(base.String(), "/"), nil
 }
 
-// Job is what is to be in an edge's memory.
+// Job is a set of pictures to load into an edge's cache.
 type Job struct {
 	Hashes []skin.Hash
 	Views  []string // of every texture, as ParseViews returns them
-	// Parallel is how many pictures are asked for at once: few, as each may take a slot
-	// that a visitor would have.
+	// Parallel is the number of concurrent requests to an edge. Each may occupy a render
+	// worker that clients need.
 	Parallel int
-	// RetryFor bounds the time for which one picture is asked for again that the edge
-	// cannot make at the moment.
+	// RetryFor is how long a request is retried that the edge rejects as overloaded.
 	RetryFor time.Duration
 }
 
-// Report says what became of the pictures of an order.
+// Report counts the pictures of a job by their result.
 type Report struct {
-	Loaded     int // drawn or fetched, or core was asked about the texture
-	Cached     int // in memory already
-	NotFound   int // of textures that have no such picture, as capes have no face
+	Loaded     int // rendered or fetched, or the texture was looked up at core
+	Cached     int // were cached already
+	NotFound   int // do not exist for the type of the texture: a cape has no face
 	Failed     int // all others
 	FirstError error
 }
 
 const (
-	// requestTimeout bounds one request. The edge's own bounds are shorter.
+	// requestTimeout bounds one request. The edge's own timeouts are shorter.
 	requestTimeout = 30 * time.Second
-	// maxFailedTextures is how many textures must fail in a row, each after all patience, for
-	// the rest not to be asked for.
+	// maxFailedTextures is the number of textures that fail in a row, each after all retries,
+	// until the job is abandoned.
 	maxFailedTextures = 4
 
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 8 * time.Second
 )
 
-// Run carries out an order at the edge with a base URL, as Base returns it.
+// Run loads the pictures of a job at the edge with a base URL, as Base returns it.
 func Run(ctx context.Context, base string, job Job) Report {
 	transport := &http.Transport{MaxConnsPerHost: job.Parallel, MaxIdleConnsPerHost: job.Parallel}
 	defer transport.CloseIdleConnections()
@@ -117,7 +115,7 @@ func run(ctx context.Context, base string, job Job, transport http.RoundTripper)
 	if all := len(job.Hashes) * len(job.Views); r.NotFound == all && all > 0 {
 		r.NotFound, r.FirstError = 0, fmt.Errorf("there are no such pictures of %s", job.Hashes[0])
 	}
-	// What was not even asked for is not there either.
+	// Pictures that were not requested count as failed.
 	r.Failed = len(job.Hashes)*len(job.Views) - r.Loaded - r.Cached - r.NotFound
 	if r.Failed > 0 && r.FirstError == nil {
 		r.FirstError = context.Cause(ctx)
@@ -125,7 +123,7 @@ func run(ctx context.Context, base string, job Job, transport http.RoundTripper)
 	return r
 }
 
-// client is who asks an edge.
+// client requests the pictures of a job from an edge.
 type client struct {
 	base   string
 	job    Job
@@ -134,11 +132,11 @@ type client struct {
 
 	mu       sync.Mutex
 	report   Report
-	failures int // textures in a row for which the edge had no time
+	failures int // textures in a row that failed, as the edge was busy
 }
 
-// warmTexture asks for all views of a texture, one after another: the first of them fetches
-// what is needed for all.
+// warmTexture requests all views of a texture sequentially: the first one fetches the texture
+// for all.
 func (c *client) warmTexture(ctx context.Context, hash skin.Hash) {
 	var r Report
 	for _, view := range c.job.Views {
@@ -163,7 +161,7 @@ func (c *client) warmTexture(ctx context.Context, hash skin.Hash) {
 	}
 }
 
-// getWithRetry asks for a picture until the edge has time for it, or patience ends.
+// getWithRetry requests a picture, and retries while the edge is busy, for up to RetryFor.
 func (c *client) getWithRetry(ctx context.Context, path string, r *Report) error {
 	deadline := time.Now().Add(c.job.RetryFor)
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
@@ -172,7 +170,7 @@ func (c *client) getWithRetry(ctx context.Context, path string, r *Report) error
 		if !isBusy {
 			return err
 		}
-		// Jitter keeps those apart who were turned away together.
+		// Jitter spreads requests that were rejected together.
 		wait := busy.retryAfter + backoff/2 + rand.N(backoff/2) //nolint:gosec // not a secret
 		if time.Now().Add(wait).After(deadline) {
 			return err
@@ -185,15 +183,15 @@ func (c *client) getWithRetry(ctx context.Context, path string, r *Report) error
 	}
 }
 
-// busyError says that an edge could not answer at the moment.
+// busyError is a temporary failure of an edge.
 type busyError struct {
 	reason     error
-	retryAfter time.Duration // what the edge asks for
+	retryAfter time.Duration // of the response
 }
 
 func (e *busyError) Error() string { return e.reason.Error() }
 
-// get asks for a picture once, and notes what came of it.
+// get requests a picture once, and counts the result in the report.
 func (c *client) get(ctx context.Context, path string, r *Report) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, http.NoBody)
 	if err != nil {
@@ -205,7 +203,7 @@ func (c *client) get(ctx context.Context, path string, r *Report) error {
 		return &busyError{reason: err}
 	}
 	defer func() { _ = response.Body.Close() }()
-	// Read to its end, or the connection could not be used again.
+	// The body is read to its end, so that the connection can be reused.
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		return &busyError{reason: fmt.Errorf("read %s: %w", path, err)}
 	}
@@ -215,7 +213,7 @@ func (c *client) get(ctx context.Context, path string, r *Report) error {
 		hit, ok := cacheHit(response.Header)
 		switch {
 		case !ok:
-			return fmt.Errorf("%s: whoever answers is no edge", path)
+			return fmt.Errorf("%s: the server is no edge", path)
 		case hit:
 			r.Cached++
 		default:
@@ -236,9 +234,8 @@ func (c *client) get(ctx context.Context, path string, r *Report) error {
 	}
 }
 
-// cacheHit reports whether an edge had the answer in memory, as Cache-Status (RFC
-// 9211) says. There can be several caches on the way, each with its own words; it is
-// not ok if none is an edge.
+// cacheHit reports whether a response was a hit in an edge's cache, by Cache-Status (RFC
+// 9211). The header may list several caches; it is not ok if none of them is an edge.
 func cacheHit(header http.Header) (hit, ok bool) {
 	for cache := range strings.SplitSeq(strings.Join(header.Values("Cache-Status"), ","), ",") {
 		name, params, _ := strings.Cut(cache, ";")

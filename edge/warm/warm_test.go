@@ -65,9 +65,10 @@ func TestBase(t *testing.T) {
 	f("http://%", "")
 }
 
-// fakeEdge is a way to an edge on which time is the bubble's. It notes when what was asked.
+// fakeEdge is a transport to an edge, for use in a synctest bubble. It records the times of
+// requests by path.
 type fakeEdge struct {
-	respond func(path string, nth int) *http.Response // nil: the connection breaks
+	respond func(path string, nth int) *http.Response // nil: a connection error
 
 	mu                    sync.Mutex
 	requests              map[string][]time.Time
@@ -114,17 +115,17 @@ func newJob(textures, parallel int, views ...string) Job {
 	return o
 }
 
-// checkRun carries out an order in a bubble, and checks the report but for its error, which
-// must hold a text.
+// checkRun runs a job in a synctest bubble and checks its report, in which the first error
+// must contain a text.
 func checkRun(t *testing.T, w *fakeEdge, o Job, want Report, failure string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		got := run(t.Context(), "http://edge", o, w)
 		switch {
 		case failure == "" && got.FirstError != nil:
-			t.Errorf("the first failure: %v; want none", got.FirstError)
+			t.Errorf("the first error: %v; want none", got.FirstError)
 		case failure != "" && (got.FirstError == nil || !strings.Contains(got.FirstError.Error(), failure)):
-			t.Errorf("the first failure: %v; want one with %q", got.FirstError, failure)
+			t.Errorf("the first error: %v; want one with %q", got.FirstError, failure)
 		}
 		got.FirstError = nil
 		if got != want {
@@ -158,7 +159,7 @@ func TestReport(t *testing.T) {
 	f(500, Report{Loaded: 1, Failed: 1}, "Internal Server Error")
 }
 
-// Among what is liked most are capes, which have no face.
+// The most liked textures include capes, which have no face.
 func TestViewNotFoundForOneTexture(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -170,7 +171,7 @@ func TestViewNotFoundForOneTexture(t *testing.T) {
 	}}, newJob(2, 1, "/a/{hash}"), Report{Loaded: 1, NotFound: 1}, "")
 }
 
-// That there is no picture at all was not what was meant.
+// Views that exist for no texture are an error.
 func TestNoViewFound(t *testing.T) {
 	t.Parallel()
 	checkRun(t, &fakeEdge{respond: func(string, int) *http.Response { return response(422) }},
@@ -182,11 +183,11 @@ func TestParallelism(t *testing.T) {
 	w := &fakeEdge{respond: func(string, int) *http.Response { return miss() }}
 	checkRun(t, w, newJob(50, 3, "/a/{hash}", "/b/{hash}"), Report{Loaded: 100}, "")
 	if w.maxInFlight != 3 || len(w.requests) != 100 {
-		t.Errorf("%d pictures were asked for, at most %d at once; want 100 and 3", len(w.requests), w.maxInFlight)
+		t.Errorf("%d pictures were requested, at most %d at once; want 100 and 3", len(w.requests), w.maxInFlight)
 	}
 }
 
-// An edge that has no time is asked again: never before it says, and ever less often.
+// A rejected request is retried with a growing backoff, and not before Retry-After.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	for name, busy := range map[string]func() *http.Response{
@@ -208,7 +209,7 @@ func TestRetries(t *testing.T) {
 			checkRun(t, w, newJob(1, 1, "/{hash}"), Report{Cached: 1}, "")
 			asked := w.requests["/"+(skin.Hash{}).String()]
 			if len(asked) != times+1 {
-				t.Fatalf("it was asked %d times; want %d", len(asked), times+1)
+				t.Fatalf("%d requests; want %d", len(asked), times+1)
 			}
 			least := time.Duration(0)
 			if name != "away" {
@@ -216,14 +217,14 @@ func TestRetries(t *testing.T) {
 			}
 			for i, pause := 0, minBackoff; i < times; i, pause = i+1, 2*pause {
 				if waited := asked[i+1].Sub(asked[i]); waited < least+pause/2 || waited > least+pause+2*time.Millisecond {
-					t.Errorf("attempt %d came %s after the last; want %s and %s to %s", i+1, waited, least, pause/2, pause)
+					t.Errorf("retry %d came after %s; want %s plus %s to %s", i+1, waited, least, pause/2, pause)
 				}
 			}
 		})
 	}
 }
 
-// Patience with one picture ends, and the others are still asked for.
+// Retries of one picture end, and the others are still requested.
 func TestRetriesEnd(t *testing.T) {
 	t.Parallel()
 	lost := "/" + (skin.Hash{3}).String()
@@ -236,17 +237,17 @@ func TestRetriesEnd(t *testing.T) {
 	checkRun(t, w, newJob(20, 2, "/{hash}"), Report{Loaded: 19, Failed: 1}, lost+": Service Unavailable")
 	asked := w.requests[lost]
 	if tried := asked[len(asked)-1].Sub(asked[0]); tried > 30*time.Second || tried < 15*time.Second {
-		t.Errorf("it was tried for %s; want up to 30s", tried)
+		t.Errorf("it was retried for %s; want up to 30s", tried)
 	}
 }
 
-// An edge that makes nothing at all is left alone.
+// A job is abandoned when an edge rejects everything.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	w := &fakeEdge{respond: func(string, int) *http.Response { return shed() }}
 	checkRun(t, w, newJob(1000, 2, "/a/{hash}", "/b/{hash}"), Report{Failed: 2000}, "Service Unavailable")
 	if len(w.requests) < maxFailedTextures || len(w.requests) > maxFailedTextures+2 {
-		t.Errorf("%d pictures were asked for; want %d", len(w.requests), maxFailedTextures)
+		t.Errorf("%d pictures were requested; want %d", len(w.requests), maxFailedTextures)
 	}
 }
 
@@ -258,7 +259,7 @@ func TestCancel(t *testing.T) {
 		began := time.Now()
 		got := run(ctx, "http://edge", newJob(10, 2, "/{hash}"), w)
 		if got.Failed != 10 || !errors.Is(got.FirstError, context.Canceled) || time.Since(began) > time.Second {
-			t.Errorf("the report is %+v after %s; want everything cancelled at once", got, time.Since(began))
+			t.Errorf("the report is %+v after %s; want everything to be cancelled at once", got, time.Since(began))
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestWarmTheMostLiked(t *testing.T) {
 			t.Errorf("edge warm printed %q; want one line beginning with %q", out, want)
 		}
 	}
-	warm(1, "of 5 pictures of 1 textures, 5 were made, 0 were there, ")
+	warm(1, "of 5 pictures of 1 textures, 5 were loaded, 0 were cached, ")
 	// The picture is there, whatever it is asked for by, once core has said whose it is.
 	for range 2 {
 		if _, status := fetch(t, s.EdgeURL+"/avatar/player/Ann_1?png"); status != http.StatusOK {
@@ -46,7 +46,7 @@ func TestWarmTheMostLiked(t *testing.T) {
 	if sample := `veneer_edge_render_seconds_count{stage="draw",view="flat"} 2`; !strings.Contains(metrics, sample+"\n") {
 		t.Errorf("the edge drew other flat pictures than the two of edge warm:\n%s", metrics)
 	}
-	warm(10, "of 20 pictures of 4 textures, 15 were made, 5 were there, ")
+	warm(10, "of 20 pictures of 4 textures, 15 were loaded, 5 were cached, ")
 }
 
 // getText returns what a URL answers with.

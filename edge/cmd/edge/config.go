@@ -12,10 +12,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// prefix begins the name of every setting.
+// prefix is the prefix of all settings.
 const prefix = "EDGE_"
 
-// settings is all settings. Subcommands read the parts they need.
+// settings has all settings of edge serve. Other subcommands read the parts they need.
 type settings struct {
 	PublicListener
 	OpsListener
@@ -23,9 +23,9 @@ type settings struct {
 	Core     origin.Config    `envPrefix:"CORE_"`
 	Objects  blobstore.Config `envPrefix:"OBJECTS_"`
 	API      api.Config
-	FastPath bool `env:"FAST_PATH" envDefault:"true" help:"answer most requests for what is in memory as they are read, ahead of the HTTP server; false to see what that gains"`
+	FastPath bool `env:"FAST_PATH" envDefault:"true" help:"answer most cache hits in the connection's read loop, before the HTTP server; false to measure the difference"`
 	Pictures edge.Config
-	Encoder  render.Encoder `env:"ENCODER" envDefault:"native" help:"what writes pictures: native, or libvips, which is slower and writes larger files"`
+	Encoder  render.Encoder `env:"ENCODER" envDefault:"native" help:"image encoder: native, or libvips, which is slower and writes larger files"`
 	Mappings edge.ResolverConfig
 
 	Limits  httpserver.Limits
@@ -35,15 +35,15 @@ type settings struct {
 	Traces  tracing.Config   `envPrefix:"TRACES_"`
 }
 
-// PublicListener is where everybody asks.
+// PublicListener has the settings of the public listener.
 type PublicListener struct {
 	Listen  httpserver.Address `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
-	TLSCert string             `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
-	TLSKey  string             `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"file with that certificate's key, in PEM"`
+	TLSCert string             `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"PEM file of the public listener's certificate chain, read again when it changes; empty: plain HTTP"`
+	TLSKey  string             `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"PEM file of that certificate's key"`
 }
 
-// OpsListener is where operators ask.
+// OpsListener has the settings of the operators' listener.
 type OpsListener struct {
 	OpsListen httpserver.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9081" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
-	OpsPprof  bool               `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
+	OpsPprof  bool               `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to all addresses, not only to loopback"`
 }

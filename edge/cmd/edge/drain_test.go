@@ -23,7 +23,7 @@ import (
 // backend is an edge behind a balancer.
 type backend struct {
 	settings          []string
-	public, operators string // addresses, kept from one start to the next
+	public, operators string // addresses, the same after a restart
 	process           *exec.Cmd
 	client            *fasthttp.HostClient
 	ready             atomic.Bool
@@ -45,23 +45,23 @@ func (b *backend) start(t *testing.T) {
 	for len(addresses) < 2 && lines.Scan() {
 		var line struct{ Msg, Listener, Address string }
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatalf("the log holds %s", lines.Text())
+			t.Fatalf("the log has the line %s", lines.Text())
 		}
 		if line.Msg == "listening" {
 			addresses[line.Listener] = line.Address
 		}
 	}
 	go func() {
-		for lines.Scan() { // so that the edge never waits for its log
+		for lines.Scan() { // so that the pipe is never full
 			continue
 		}
 	}()
-	if b.client == nil { // it has the same addresses ever after
+	if b.client == nil { // first start
 		b.public, b.operators = addresses["public"], addresses["operators"]
 	}
 }
 
-// restart has the edge drain and end, and starts it again.
+// restart stops the edge, which drains, and starts it again.
 func (b *backend) restart(t *testing.T) {
 	t.Helper()
 	if err := b.process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -73,8 +73,8 @@ func (b *backend) restart(t *testing.T) {
 	b.start(t)
 }
 
-// probe asks whether the edge is ready, as a balancer does. While it is not, the
-// balancer keeps no connection to it that nobody uses: it sees when one is closed.
+// probe checks whether the edge is ready, as a balancer does. While it is not, idle
+// connections are closed, as a balancer notices that the edge closes them.
 func (b *backend) probe() {
 	status, _, err := fasthttp.GetTimeout(nil, "http://"+b.operators+"/readyz", time.Second)
 	b.ready.Store(err == nil && status == fasthttp.StatusOK)
@@ -83,7 +83,7 @@ func (b *backend) probe() {
 	}
 }
 
-// get gets a path over a connection that is kept, and tries but once.
+// get requests a path over a keep-alive connection, without retries.
 func (b *backend) get(path string) error {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
@@ -93,14 +93,14 @@ func (b *backend) get(path string) error {
 	case err != nil:
 		return err
 	case response.StatusCode() != fasthttp.StatusOK:
-		return fmt.Errorf("%s is answered with %d %s", path, response.StatusCode(), response.Body())
+		return fmt.Errorf("%s: %d %s", path, response.StatusCode(), response.Body())
 	}
 	b.answered.Add(1)
 	return nil
 }
 
-// An edge that is restarted under load, behind a balancer which asks for readiness
-// and gives no request a second try, fails not a single one.
+// A restart of an edge under load fails no request, behind a balancer that checks readiness
+// and does not retry.
 func TestRestartUnderLoad(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -148,7 +148,7 @@ func TestRestartUnderLoad(t *testing.T) {
 
 	for client := range 8 {
 		clients.Go(func() {
-			tick := time.NewTicker(5 * time.Millisecond) // enough to be under way at any moment
+			tick := time.NewTicker(5 * time.Millisecond) // so that requests are in flight at any time
 			defer tick.Stop()
 			for n := client; ; n++ {
 				select {
@@ -172,7 +172,7 @@ func TestRestartUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	defer func() { // the edges end before what is cleaned up
+	defer func() { // before the edges are stopped
 		close(stop)
 		clients.Wait()
 		balancer.Wait()
@@ -182,6 +182,6 @@ func TestRestartUnderLoad(t *testing.T) {
 		before := b.answered.Load()
 		b.restart(t)
 		await("to become ready again", bothReady)
-		await("to be asked again", func() bool { return b.answered.Load() > before+100 || t.Failed() })
+		await("to get requests again", func() bool { return b.answered.Load() > before+100 || t.Failed() })
 	}
 }

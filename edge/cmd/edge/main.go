@@ -1,5 +1,4 @@
-// Command edge is the program that shows: pictures of textures, drawn when
-// somebody asks, for everybody.
+// Command edge serves pictures of textures, which it renders on demand and caches.
 package main
 
 import (
@@ -11,11 +10,11 @@ import (
 
 func main() { os.Exit(program().Main()) }
 
-// program is edge with its subcommands, in the order in which help lists them.
+// program returns edge with its subcommands, in the order of the help text.
 func program() cli.Program {
-	return cli.New[settings]("edge", "shows pictures of textures, drawn on demand: the images of Veneer, a skin-hosting service.", prefix,
-		cli.Command{Name: "serve", Help: "serve pictures until told to stop", Settings: config.Help[settings], Run: serveCommand},
-		cli.Command{Name: "warm", ArgsUsage: "[HASH ... | -]", Help: "have running edges make common pictures ahead, of given textures or of the most liked", Settings: config.Help[warmConfig], Run: warmCommand},
-		cli.Command{Name: "health", Help: "ask the running edge whether it is ready", Settings: config.Help[OpsListener], Run: healthCommand},
+	return cli.New[settings]("edge", "serves pictures of textures, rendered on demand, for Veneer, a skin-hosting service.", prefix,
+		cli.Command{Name: "serve", Help: "serve pictures until SIGTERM", Settings: config.Help[settings], Run: serveCommand},
+		cli.Command{Name: "warm", ArgsUsage: "[HASH ... | -]", Help: "load common pictures of given or of the most liked textures into the caches of running edges", Settings: config.Help[warmConfig], Run: warmCommand},
+		cli.Command{Name: "health", Help: "check whether the running edge is ready", Settings: config.Help[OpsListener], Run: healthCommand},
 	)
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// asProgram makes the test binary be the program, as libvips starts but once in
-// a process.
+// asProgram is an environment variable that makes the test binary run the program: libvips
+// can be started only once in a process.
 const asProgram = "VENEER_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// edgeWith returns the program with arguments and no settings but these.
+// edgeWith returns a command that runs the program with arguments and only these settings.
 func edgeWith(t *testing.T, args string, settings ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(args)...)
@@ -46,7 +46,7 @@ func edgeWith(t *testing.T, args string, settings ...string) *exec.Cmd {
 	return command
 }
 
-// minimalSettings are settings with which the program starts.
+// minimalSettings returns the required settings and further ones.
 func minimalSettings(more ...string) []string {
 	return append([]string{
 		"EDGE_CORE_URL=http://127.0.0.1:1", "EDGE_CORE_SECRETS=a-secret-of-the-edges", "EDGE_OBJECTS_URL=file:///nowhere",
@@ -68,7 +68,7 @@ func TestRefusesToStart(t *testing.T) {
 	for _, test := range []struct {
 		args     string
 		settings []string
-		want     string // what the one line on stderr begins with
+		want     string // prefix of the line on stderr
 	}{
 		{"serve now", nil, `edge: edge serve takes no argument, but was given "now"`},
 		{"help dance", nil, `edge: there is no command "dance"`},
@@ -87,10 +87,10 @@ func TestRefusesToStart(t *testing.T) {
 			command.Stderr = &stderr
 			err := command.Run()
 			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
-				t.Errorf("it ended with %v; want exit code 1", err)
+				t.Errorf("exit with %v; want exit code 1", err)
 			}
 			if got := stderr.String(); !strings.HasPrefix(got, test.want) || strings.Count(got, "\n") != 1 {
-				t.Errorf("it said %q; want one line beginning with %q", got, test.want)
+				t.Errorf("stderr %q; want one line that begins with %q", got, test.want)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestHelp(t *testing.T) {
 		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_SAMPLE_RATE", "EDGE_TRACES_URL", "EDGE_TRACES_SAMPLE",
 	} {
 		if !bytes.Contains(output, []byte(want)) {
-			t.Errorf("help does not tell of %q", want)
+			t.Errorf("the help lacks %q", want)
 		}
 	}
 	if text, err := edgeWith(t, "version").Output(); err != nil || !strings.HasPrefix(string(text), "edge devel, revision ") {
@@ -124,12 +124,12 @@ func TestHelp(t *testing.T) {
 	}
 	for line := range strings.Lines(string(output)) {
 		if strings.HasPrefix(line, "  EDGE_") && len(strings.Fields(line)) < 4 {
-			t.Errorf("help does not say what a setting means: %s", line)
+			t.Errorf("the help has no description of a setting: %s", line)
 		}
 	}
 }
 
-// preparedStore returns a directory that is prepared for texture files, and its store.
+// preparedStore returns an initialised texture directory and its store.
 func preparedStore(t *testing.T) (directory string, store *blobstore.Store) {
 	t.Helper()
 	directory = t.TempDir()
@@ -143,11 +143,11 @@ func preparedStore(t *testing.T) (directory string, store *blobstore.Store) {
 	return directory, store
 }
 
-// TestServe starts the program, looks at it from all sides and stops it; once with each
-// encoder, of which only the native one writes a head of few colours with a palette.
+// TestServe starts the program, checks its listeners, metrics and log, and stops it, once with
+// each encoder. Only the native encoder writes a head of few colours with a palette.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	const colourType, palette = 25, 3 // where a PNG says it, and what
+	const colourType, palette = 25, 3 // offset of the colour type in a PNG, and its value
 	for encoder, withPalette := range map[string]bool{"native": true, "libvips": false} {
 		t.Run(encoder, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// inspect looks at the program with an encoder, and returns a picture as it serves it.
+// inspect checks the program with an encoder, and returns a picture that it serves.
 func inspect(t *testing.T, encoder string) (picture string) {
 	t.Helper()
 	core := origintest.Start(t)
@@ -191,7 +191,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 		var line struct{ Msg, Address string }
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-				t.Errorf("the log holds %s", lines.Text())
+				t.Errorf("the log has the line %s", lines.Text())
 			}
 			if line.Msg == "listening" {
 				addresses <- line.Address
@@ -203,7 +203,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 
 	health := func() error { return edgeWith(t, "health", minimalSettings("EDGE_OPS_LISTEN="+operators)...).Run() }
 	if err := health(); err == nil {
-		t.Error("it is healthy though it has never been in touch with core")
+		t.Error("it is healthy though it has never reached core")
 	}
 	if live := httpservertest.Get(t, "http://"+operators+"/livez"); live.Status != http.StatusOK {
 		t.Errorf("/livez: %d", live.Status)
@@ -234,13 +234,13 @@ func inspect(t *testing.T, encoder string) (picture string) {
 		}
 	}
 	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{encoder="` + encoder + `",revision="[0-9a-f]+"\} 1$`); !info.MatchString(metrics) {
-		t.Error("the metrics do not tell of the renderer")
+		t.Error("the metrics lack the renderer")
 	}
 	if files := metricstest.Value(t, metrics, "process_open_fds"); files <= 0 {
-		t.Errorf("it has %v files open", files)
+		t.Errorf("process_open_fds is %v", files)
 	}
 	if peak := metricstest.Value(t, metrics, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
-		t.Errorf("libvips has had %v bytes with the encoder %s", peak, encoder)
+		t.Errorf("libvips used %v bytes with the encoder %s", peak, encoder)
 	}
 	inStages := 0.0
 	for _, stage := range []string{"fetch", "decode", "queue", "draw", "encode"} {
@@ -260,16 +260,16 @@ func inspect(t *testing.T, encoder string) (picture string) {
 		t.Fatal(err)
 	}
 	if got := <-last; got != "stopped" {
-		t.Errorf("its last words were %q; want stopped", got)
+		t.Errorf("the last log message is %q; want stopped", got)
 	}
 	if err := command.Wait(); err != nil {
-		t.Errorf("it ended with %v; want exit code 0", err)
+		t.Errorf("exit with %v; want exit code 0", err)
 	}
 	return picture
 }
 
-// checkGOMAXPROCS looks at an edge with so many slots: Go runs as many goroutines more at a
-// time while pictures are drawn, and no more than usual some time after that.
+// checkGOMAXPROCS checks that an edge raises GOMAXPROCS by the number of its workers while it
+// renders, and restores it some time after that.
 func checkGOMAXPROCS(t *testing.T, public, operators string, workers int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -284,7 +284,7 @@ func checkGOMAXPROCS(t *testing.T, public, operators string, workers int) {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%v goroutines run at a time; want %d", got, want)
+				t.Fatalf("GOMAXPROCS is %v; want %d", got, want)
 			}
 		}
 	}
@@ -319,9 +319,9 @@ func TestMemoryIsLimited(t *testing.T) {
 			}
 		}
 		_ = command.Process.Kill()
-		_ = command.Wait() // says that it was killed
+		_ = command.Wait() // its error is the signal
 		if !strings.Contains(logged, test.want) {
-			t.Errorf("with %s it said %s; want %s", test.setting, logged, test.want)
+			t.Errorf("with %s the log has %s; want %s", test.setting, logged, test.want)
 		}
 	}
 }

@@ -11,47 +11,46 @@ import (
 )
 
 const (
-	// baseBytes is what the program takes beside its caches and connections: up to 64 MiB of
-	// plans, of which usual sizes need few, a picture being drawn, and the runtime itself.
-	// Pages of the program's file, about 30 MiB, do not count here.
+	// baseBytes is the memory of everything except caches and connections: up to 64 MiB of
+	// sample maps, of which the usual sizes need few, one render, and the runtime. Pages of
+	// the executable, about 30 MiB, do not count.
 	baseBytes = 72 << 20
-	// workerBytes is what another picture takes that is drawn at the same time, if both are
-	// as large as they can be.
+	// workerBytes is the memory of each further concurrent render, at the maximum size.
 	workerBytes = 50 << 20
-	// connectionBytes is what a connection takes at most while a request arrives, in clear and
-	// by TLS, by TestMemoryOfAConnection in shared/httpserver.
+	// connectionBytes is the maximum memory of a connection while a request arrives, without
+	// and with TLS, as TestConnectionMemory in shared/httpserver measures it.
 	connectionBytes    = 80 << 10
 	tlsConnectionBytes = 116 << 10
-	// connectionStep is by how many more or fewer connections the limit is set anew,
-	// which stops the program for a moment.
+	// connectionStep is the change in the number of connections at which the limit is
+	// adjusted: debug.SetMemoryLimit stops the world.
 	connectionStep = 256
 )
 
-// limitMemory has the garbage collector keep the program near the bytes that its
-// caches are given and its slots and bodies take, until ctx ends. Without a limit it would let the
-// heap grow to twice of what is in use before it collects. A quarter of the caches is
-// left to garbage and to gaps between values of different sizes. Connections add to the
-// limit while they are open: it would be passed by what is in use otherwise, and the
-// collector would never rest.
+// limitMemory sets the garbage collector's memory limit from the budgets of caches, workers
+// and request bodies, and adjusts it to the number of connections until ctx ends. Without a
+// limit the heap would grow to twice the live memory. A quarter of the caches is added for
+// garbage and fragmentation. Connections are added while they are open: otherwise the live
+// memory could exceed the limit, and the collector would run all the time.
 //
-// A limit that whoever started the program has set with GOMEMLIMIT stays.
-func limitMemory(ctx context.Context, log *slog.Logger, caches int64, workers, bodies int, overTLS bool) {
+// A limit that is set with GOMEMLIMIT is not changed.
+func limitMemory(ctx context.Context, log *slog.Logger, cfg settings) {
+	caches := cfg.Pictures.CacheBytes + cfg.Pictures.SheetBytes + cfg.Mappings.Bytes + cfg.Mappings.NegativeBytes
 	unset := debug.SetMemoryLimit(-1) == math.MaxInt64
-	limit := caches + caches/4 + baseBytes + int64(workers-1)*workerBytes + int64(bodies)
+	limit := caches + caches/4 + baseBytes + int64(cfg.Pictures.Workers()-1)*workerBytes + int64(cfg.Limits.BodiesBytes)
 	if unset {
 		debug.SetMemoryLimit(limit)
 	}
 	log.InfoContext(ctx, "memory", "caches_bytes", caches, "limit_bytes", debug.SetMemoryLimit(-1))
 	if unset {
 		perConnection := int64(connectionBytes)
-		if overTLS {
+		if cfg.TLSCert != "" {
 			perConnection = tlsConnectionBytes
 		}
 		go adjustForConnections(ctx, limit, perConnection)
 	}
 }
 
-// adjustForConnections adds the connections that are open, of so many bytes each, to a limit, until
+// adjustForConnections adds perConnection bytes for every open connection to the limit, until
 // ctx ends.
 func adjustForConnections(ctx context.Context, limit, perConnection int64) {
 	tick := time.NewTicker(time.Second)

@@ -23,104 +23,131 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// serveCommand builds the edge from the bottom up and serves until told to stop.
+// serveCommand opens the parts of an edge from the bottom up, serves until ctx ends, and closes
+// them in reverse order.
 func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if _, err := i.ParseArg(cli.Flags("edge serve"), ""); err != nil {
 		return err
 	}
-	config, err := config.Read[settings](prefix, i.Environ)
+	cfg, err := readSettings(i.Environ)
 	if err != nil {
 		return err
 	}
-	if err := config.Limits.Check(); err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
-	}
-	if err := config.Drain.Check(); err != nil {
-		return fmt.Errorf("%sDRAIN_%w", prefix, err)
-	}
-	log, err := logging.New(i.Stdout, config.Log)
+	log, err := logging.New(i.Stdout, cfg.Log)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
-	}
-	traces, err := tracing.New(ctx, "edge", config.Traces, log)
-	if err != nil {
-		return fmt.Errorf("%sTRACES_%w", prefix, err)
-	}
-	defer traces.Close()
-	core, err := origin.NewCore(config.Core, log)
-	if err != nil {
-		return fmt.Errorf("%sCORE_%w", prefix, err)
-	}
-	config.Objects.ReadOnly = true
-	files, err := blobstore.New(config.Objects)
-	if err != nil {
-		return fmt.Errorf("%sOBJECTS_%w", prefix, err)
-	}
-	mappings, err := edge.NewResolver(config.Mappings, core)
-	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return settingError("", err)
 	}
 
-	renderer, err := render.Start(render.Config{Encoder: config.Encoder, Log: log})
+	// Dependencies.
+	traces, err := tracing.New(ctx, "edge", cfg.Traces, log)
+	if err != nil {
+		return settingError("TRACES_", err)
+	}
+	defer traces.Close()
+	core, err := origin.NewCore(cfg.Core, log)
+	if err != nil {
+		return settingError("CORE_", err)
+	}
+	files, err := blobstore.New(cfg.Objects)
+	if err != nil {
+		return settingError("OBJECTS_", err)
+	}
+
+	// Pictures.
+	resolver, err := edge.NewResolver(cfg.Mappings, core)
+	if err != nil {
+		return settingError("", err)
+	}
+	renderer, err := render.Start(render.Config{Encoder: cfg.Encoder, Log: log})
 	if err != nil {
 		return err
 	}
 	defer renderer.Close()
-	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewFiles(files), renderer, paint.Default())
+	pictures, err := edge.NewPictures(cfg.Pictures, resolver, origin.NewFiles(files), renderer, paint.Default())
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return settingError("", err)
 	}
 	defer pictures.Close()
-	publicTLS, err := tlsreload.Load(config.TLSCert, config.TLSKey, log)
+
+	// Listeners.
+	publicTLS, err := tlsreload.Load(cfg.TLSCert, cfg.TLSKey, log)
 	if err != nil {
-		return fmt.Errorf("%sTLS_%w", prefix, err)
+		return settingError("TLS_", err)
 	}
-	options := httpserver.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: clientip.New(config.Proxies, log), Tracer: traces}
-	public, err := api.New(options, pictures, config.API)
+	options := httpserver.Options{Log: log, LogSampleRate: cfg.Log.SampleRate, Limits: cfg.Limits, Proxies: clientip.New(cfg.Proxies, log), Tracer: traces}
+	public, err := api.New(options, pictures, cfg.API)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return settingError("", err)
 	}
 	registry := prometheus.NewRegistry()
-	mappings.Expose(registry)
+	resolver.Expose(registry)
 	pictures.Expose(registry)
 	renderer.Expose(registry)
 	publicTLS.RegisterMetrics(registry, "public")
-	var fastPath *httpserver.FastPath
-	if config.FastPath {
-		fastPath = public.FastPath()
-	}
 	health := httpserver.NewHealth(
-		httpserver.Check{Name: "core", Probe: mappings.Check},
+		httpserver.Check{Name: "core", Probe: resolver.Check},
 		httpserver.Check{Name: "objects", Probe: withSetting("OBJECTS_", files.Ready), Optional: true},
 	)
+	var fastPath *httpserver.FastPath
+	if cfg.FastPath {
+		fastPath = public.FastPath()
+	}
 	listeners, err := httpserver.Open(ctx, log, dependencies(core, files, public),
-		httpserver.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits(), FastPath: fastPath},
-		httpserver.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: httpserver.OperatorServer(options, health, registry, config.OpsPprof)},
+		httpserver.Listener{Name: "public", Setting: prefix + "LISTEN", Address: cfg.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits(), FastPath: fastPath},
+		httpserver.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: cfg.OpsListen, Server: httpserver.OperatorServer(options, health, registry, cfg.OpsPprof)},
 	)
 	if err != nil {
 		return err
 	}
 	defer listeners.Close()
-	workers := config.Pictures.Workers()
-	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, workers, config.Limits.BodiesBytes, config.TLSCert != "")
-	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(), "slots", workers)
 
-	// Core is needed until the last request is answered, which is after ctx ends.
-	var background sync.WaitGroup
-	defer background.Wait()
-	backgroundCtx, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopBackground()
-	background.Go(func() { pictures.RunProcsBoost(backgroundCtx) })
-	background.Go(func() { core.Run(backgroundCtx) })
-	background.Go(func() { core.Follow(backgroundCtx, mappings) })
-	return listeners.Run(ctx, log, health, config.Drain, nil)
+	limitMemory(ctx, log, cfg)
+	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", cfg.Encoder.String(), "webp", renderer.CanWebP(), "workers", cfg.Pictures.Workers())
+	stop := runInBackground(ctx,
+		pictures.RunProcsBoost,
+		core.Run,
+		func(ctx context.Context) { core.Follow(ctx, resolver) },
+	)
+	defer stop()
+	return listeners.Run(ctx, log, health, cfg.Drain, nil)
 }
 
-// dependencies returns what an edge needs.
+// readSettings reads and checks the settings of edge serve.
+func readSettings(environ []string) (settings, error) {
+	cfg, err := config.Read[settings](prefix, environ)
+	if err != nil {
+		return cfg, err
+	}
+	if err := cfg.Limits.Check(); err != nil {
+		return cfg, settingError("", err)
+	}
+	if err := cfg.Drain.Check(); err != nil {
+		return cfg, settingError("DRAIN_", err)
+	}
+	cfg.Objects.ReadOnly = true
+	return cfg, nil
+}
+
+// runInBackground runs functions until stop is called, which waits for their end. They do not
+// end with ctx: core is needed until the last request is answered, which is after that.
+func runInBackground(ctx context.Context, functions ...func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, function := range functions {
+		running.Go(func() { function(ctx) })
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// dependencies returns the checks of what an edge needs, which run before it listens.
 //
-// What is wrong with the setting that leads there stops the edge at its start. All else may
-// come later: an edge may start before core does, and before core migrate has prepared a
-// bucket. A directory comes by no other machine, so one that is not prepared is another one.
+// An error that only another setting can correct stops the edge. Other errors are logged, as
+// the dependency may become available later: an edge may start before core, and before core
+// migrate has prepared the bucket. A directory is prepared on the same machine, so one that is
+// not prepared is the wrong one.
 func dependencies(core *origin.Core, files *blobstore.Store, public *api.Server) []httpserver.Check {
 	store := func(ctx context.Context) error {
 		err := files.Ready(ctx)
@@ -136,13 +163,16 @@ func dependencies(core *origin.Core, files *blobstore.Store, public *api.Server)
 	}
 }
 
-// withSetting returns a probe whose errors begin with the name of a setting as operators write
-// it, and have an example of a right value.
+// withSetting returns a probe whose errors begin with the full name of a setting and end with
+// an example of its value.
 func withSetting(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {
-			return config.Explain[settings](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
+			return config.Explain[settings](prefix, settingError(part, err))
 		}
 		return nil
 	}
 }
+
+// settingError completes an error that begins with the last part of the name of a setting.
+func settingError(part string, err error) error { return fmt.Errorf("%s%s%w", prefix, part, err) }

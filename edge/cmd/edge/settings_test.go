@@ -21,12 +21,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
-// withBucket are settings with which others make sense.
+// withBucket are settings that other settings require.
 var withBucket = []string{
 	"EDGE_OBJECTS_URL=s3://veneer", "EDGE_OBJECTS_ENDPOINT=http://127.0.0.1:1", "EDGE_OBJECTS_ACCESS_KEY=veneer", "EDGE_OBJECTS_SECRET_KEY=hunter2",
 }
 
-// wrongSettings has a wrong value of every setting.
+// wrongSettings has a wrong value for every setting.
 var wrongSettings = map[string]configtest.InvalidValue{
 	"EDGE_LISTEN":                       {Value: "nowhere:99999"},
 	"EDGE_TLS_CERT":                     {Value: "/nowhere/cert.pem", Environ: []string{"EDGE_TLS_KEY=/nowhere/key.pem"}},
@@ -80,50 +80,50 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"EDGE_TRACES_SAMPLE":                {Value: "2"},
 }
 
-// noWrongSettings are those of which no value is wrong by itself.
+// noWrongSettings are settings that accept every value.
 var noWrongSettings = map[string]string{
-	"EDGE_OBJECTS_REGION": "only the store knows which is right, as it tells core",
+	"EDGE_OBJECTS_REGION": "only the store can check it",
 }
 
-// Whatever is wrong with a setting, an edge says so before it does anything.
+// A wrong setting is reported before the edge does anything.
 func TestWrongSettings(t *testing.T) {
 	t.Parallel()
 	configtest.Run[settings](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
 		t.Helper()
 		out, stderrLine := runFailing(t, minimalSettings(changes...)...)
 		if out != "" {
-			t.Errorf("it starts, and says %s", out)
+			t.Errorf("it starts, and logs %s", out)
 		}
 		return stderrLine
 	})
 }
 
-// A command that makes a secret is refused in place of its output.
+// A shell command is rejected as the value of a secret.
 func TestShellCommandIsNoSecret(t *testing.T) {
 	t.Parallel()
 	const want = "EDGE_CORE_SECRETS is a shell command and not its output; for example "
 	if _, stderrLine := runFailing(t, minimalSettings("EDGE_CORE_SECRETS=$(cat edge-secret-of-core)")...); !strings.HasPrefix(stderrLine, want) {
-		t.Errorf("it says %q; want what begins with %q", stderrLine, want)
+		t.Errorf("stderr %q; want a line that begins with %q", stderrLine, want)
 	}
 }
 
-// runFailing runs an edge that must end by itself with one line on stderr, and returns what it
-// has said before and that line.
+// runFailing runs an edge that must fail with one line on stderr. It returns stdout and that
+// line.
 func runFailing(t *testing.T, environ ...string) (out, stderrLine string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	command := edgeWith(t, "serve", environ...)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err == nil || command.ProcessState.ExitCode() != 1 {
-		t.Errorf("it ends with %v; want exit code 1", err)
+		t.Errorf("exit with %v; want exit code 1", err)
 	}
 	if strings.Count(stderr.String(), "\n") != 1 || !strings.HasPrefix(stderr.String(), "edge: ") {
-		t.Errorf("it says %q; want one line", stderr.String())
+		t.Errorf("stderr %q; want one line", stderr.String())
 	}
 	return stdout.String(), strings.TrimPrefix(stderr.String(), "edge: ")
 }
 
-// All examples together are settings that can be read.
+// All example values together are valid settings.
 func TestExamplesAreRight(t *testing.T) {
 	t.Parallel()
 	if _, err := config.Read[settings](prefix, configtest.Examples[settings](t, prefix)); err != nil {
@@ -131,7 +131,7 @@ func TestExamplesAreRight(t *testing.T) {
 	}
 }
 
-// What only another setting can mend stops an edge before it listens.
+// An error that only another setting can correct stops an edge before it listens.
 func TestWrongSettingStopsStart(t *testing.T) {
 	t.Parallel()
 	core := origintest.Start(t)
@@ -165,7 +165,7 @@ func TestWrongSettingStopsStart(t *testing.T) {
 			t.Parallel()
 			out, stderrLine := runFailing(t, minimalSettings(append(right, test.changes...)...)...)
 			if !strings.HasPrefix(stderrLine, test.begin) || !strings.Contains(stderrLine, test.more) || strings.Contains(stderrLine, "hunter2") {
-				t.Errorf("it says %s; want what begins with %q and has %q", stderrLine, test.begin, test.more)
+				t.Errorf("stderr %s; want a line that begins with %q and contains %q", stderrLine, test.begin, test.more)
 			}
 			if strings.Contains(out, `"msg":"listening"`) {
 				t.Errorf("it listens: %s", out)
@@ -174,7 +174,7 @@ func TestWrongSettingStopsStart(t *testing.T) {
 	}
 }
 
-// What another machine may still bring is logged before an edge listens, and it listens.
+// Dependencies that may become available later are logged, and the edge listens.
 func TestStartsWithoutDependencies(t *testing.T) {
 	t.Parallel()
 	core := origintest.Start(t)
@@ -210,16 +210,16 @@ func TestStartsWithoutDependencies(t *testing.T) {
 				}
 			}
 			_ = command.Process.Kill()
-			_ = command.Wait() // says that it was killed
+			_ = command.Wait() // its error is the signal
 			if !listens || !strings.Contains(logged, test.want) || !strings.Contains(logged, test.example) {
-				t.Errorf("it listens: %t, and says %s; want %q and %q", listens, logged, test.want, test.example)
+				t.Errorf("it listens: %t, and logs %s; want %q and %q", listens, logged, test.want, test.example)
 			}
 		})
 	}
 }
 
-// listenTLS returns the address of a listener with a certificate. It closes each connection
-// over which something else than TLS comes, as core does.
+// listenTLS returns the address of a TLS listener. Like core, it closes connections that do
+// not start TLS.
 func listenTLS(t *testing.T) string {
 	t.Helper()
 	chain, key := tlsreloadtest.NewAuthority(t).Issue(t)

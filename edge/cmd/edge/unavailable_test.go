@@ -30,18 +30,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// failure is what becomes of requests to a dependency.
+// failure is a way in which a dependency fails.
 type failure struct {
 	name    string
 	respond http.HandlerFunc
 }
 
-// failures are ways to be away. A dependency that is killed or cut off leaves no
-// answer at all; the others answer what is worth nothing.
+// failures are outages: of a dependency that is killed or unreachable, without any response,
+// and of one that responds uselessly.
 var failures = []failure{
 	{"refuses connections", nil},
 	{"never answers", func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the server would not see the caller leave
+		_, _ = io.Copy(io.Discard, r.Body) // or the server would not notice that the client disconnects
 		<-r.Context().Done()
 	}},
 	{"cuts connections", func(w http.ResponseWriter, _ *http.Request) { hijackAndClose(w, "") }},
@@ -52,7 +52,7 @@ var failures = []failure{
 	{"answers garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>It works!</html>") }},
 	{"answers slowly", func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case <-time.After(2 * time.Second): // far longer than is waited for
+		case <-time.After(2 * time.Second): // far longer than the timeouts
 			w.WriteHeader(http.StatusOK)
 		case <-r.Context().Done():
 		}
@@ -67,17 +67,16 @@ func hijackAndClose(w http.ResponseWriter, last string) {
 	}
 }
 
-// faultProxy stands before a dependency at an address of its own and decides the fate of
-// requests to it.
+// faultProxy is a proxy in front of a dependency that injects failures.
 type faultProxy struct {
 	tb      testing.TB
 	address string
 	server  *httptest.Server
 	proxy   http.Handler
-	failure atomic.Pointer[failure] // nil: requests pass
+	failure atomic.Pointer[failure] // nil: requests are forwarded
 }
 
-// newFaultProxy returns a gate before a dependency.
+// newFaultProxy returns a proxy in front of a dependency.
 func newFaultProxy(tb testing.TB, upstream string) *faultProxy {
 	tb.Helper()
 	target, err := url.Parse(upstream)
@@ -85,10 +84,10 @@ func newFaultProxy(tb testing.TB, upstream string) *faultProxy {
 		tb.Fatal(err)
 	}
 	g := &faultProxy{tb: tb, proxy: &httputil.ReverseProxy{
-		FlushInterval: -1, // streams pass as they come
+		FlushInterval: -1, // for streams
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Host = r.In.Host // which S3 clients sign
+			r.Out.Host = r.In.Host // S3 clients sign it
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}}
@@ -113,7 +112,7 @@ func (g *faultProxy) close() {
 	g.server.Close()
 }
 
-// inject lets a fate befall all requests, those under way too.
+// inject makes all requests fail, including those in flight.
 func (g *faultProxy) inject(f failure) {
 	g.failure.Store(&f)
 	if f.respond == nil {
@@ -123,7 +122,7 @@ func (g *faultProxy) inject(f failure) {
 	}
 }
 
-// restore lets requests pass again.
+// restore forwards requests again.
 func (g *faultProxy) restore() {
 	if f := g.failure.Swap(nil); f.respond == nil {
 		g.listen(g.address)
@@ -140,13 +139,13 @@ func (g *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.proxy.ServeHTTP(w, r)
 }
 
-// edgeProcess is an edge that runs.
+// edgeProcess is a running edge.
 type edgeProcess struct {
 	*testing.T
 	public, operators string
 }
 
-// run starts the program until the test ends, and waits until it is ready.
+// run starts an edge, which is stopped when the test ends, and waits until it is ready.
 func run(t *testing.T, settings ...string) edgeProcess {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -187,14 +186,14 @@ func run(t *testing.T, settings ...string) edgeProcess {
 	return r
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func (r edgeProcess) eventually(what string, holds func() bool) {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
 		if time.Now().After(deadline) {
-			r.Fatalf("it never came true that %s", what)
+			r.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -204,7 +203,7 @@ func (r edgeProcess) get(address, path string) httpservertest.Response {
 	return httpservertest.Get(r.T, "http://"+address+path)
 }
 
-// picture gets a picture, which must be there.
+// picture gets a picture, which must exist.
 func (r edgeProcess) picture(path string) httpservertest.Response {
 	r.Helper()
 	a := r.get(r.public, path)
@@ -214,18 +213,18 @@ func (r edgeProcess) picture(path string) httpservertest.Response {
 	return a
 }
 
-// same demands that a picture is still the same, and returns what it came with.
+// same checks that a picture has not changed, and returns its response.
 func (r edgeProcess) same(path string, want httpservertest.Response) httpservertest.Response {
 	r.Helper()
 	a := r.picture(path)
 	if a.Body != want.Body || a.Header.Get("ETag") != want.Header.Get("ETag") {
-		r.Errorf("%s shows another picture than before", path)
+		r.Errorf("%s has changed", path)
 	}
 	return a
 }
 
-// unavailable demands that what is asked for is not to be had at the moment: no
-// picture of somebody else, and nothing that anybody may remember.
+// unavailable checks that paths get 503 with a Retry-After and without caching: no default
+// picture, and nothing that a cache may store.
 func (r edgeProcess) unavailable(paths ...string) {
 	r.Helper()
 	for _, path := range paths {
@@ -235,26 +234,24 @@ func (r edgeProcess) unavailable(paths ...string) {
 			r.Errorf("%s: %d %.100s; want 503, code 9", path, a.Status, a.Body)
 		}
 		if a.Header.Get("Retry-After") == "" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("ETag") != "" {
-			r.Errorf("%s is refused with the headers %v", path, a.Header)
+			r.Errorf("%s: 503 with the headers %v", path, a.Header)
 		}
 	}
 }
 
-// metric reports whether the program's metrics hold a line.
+// metric reports whether the program's metrics contain a line.
 func (r edgeProcess) metric(line string) bool {
 	r.Helper()
 	return strings.Contains(r.get(r.operators, "/metrics").Body, line+"\n")
 }
 
-// breakerOpened returns how many times breakers before a dependency have opened. The edges of all
-// tests are one process and share their metrics, so that whether a breaker is open now may
-// have been said by another one.
+// breakerOpened returns how often the circuit breaker of a dependency has opened.
 func (r edgeProcess) breakerOpened(dependency string) float64 {
 	r.Helper()
 	return metricstest.Value(r.T, r.get(r.operators, "/metrics").Body, "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
 }
 
-// player returns the mapping of a player who wears a skin.
+// player returns the mapping of a player with a skin.
 func player(pid int64, worn skin.Hash) edgeproto.Mapping {
 	return edgeproto.Mapping{Player: &edgeproto.Player{PID: pid, Name: fmt.Sprint("player", pid), Skin: &edgeproto.Texture{TID: pid, Hash: worn, Type: skin.Classic}}}
 }
@@ -270,7 +267,7 @@ func put(t *testing.T, store *blobstore.Store, sheet skin.Sheet) skin.Hash {
 	return hash
 }
 
-// TestCoreUnavailable has core be away in every way, and come back.
+// TestCoreUnavailable makes core fail in every way, and recover.
 func TestCoreUnavailable(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -297,7 +294,7 @@ func TestCoreUnavailable(t *testing.T) {
 			r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_CORE_TIMEOUT=300ms")
 			cached, absent := r.picture("/avatar/player/known"), r.get(r.public, "/avatar/player/nobody")
 			if absent.Status != http.StatusNotFound {
-				t.Fatalf("a player who does not exist: %d", absent.Status)
+				t.Fatalf("a player that does not exist: %d", absent.Status)
 			}
 
 			opened := r.breakerOpened("core")
@@ -305,25 +302,25 @@ func TestCoreUnavailable(t *testing.T) {
 			stale := func() bool {
 				return strings.Contains(r.same("/avatar/player/known", cached).Header.Get("Cache-Status"), "stale")
 			}
-			r.eventually("the memory is called stale", stale)
+			r.eventually("the mapping is stale", stale)
 			for range 20 {
 				if !stale() {
-					t.Error("a memory is no longer called stale, though nobody has answered")
+					t.Error("the mapping is not stale any more, though core has not answered")
 				}
 				r.unavailable("/avatar/player/unknown", "/avatar/user/1", "/avatar/7", "/preview/hash/"+worn.String())
 			}
 			if a := r.get(r.public, "/avatar/player/nobody"); a.Status != http.StatusNotFound {
-				t.Errorf("a player who did not exist: %d; want 404", a.Status)
+				t.Errorf("a player that does not exist, from the cache: %d; want 404", a.Status)
 			}
 			if r.breakerOpened("core") == opened {
-				t.Error("the metrics do not tell that core is left alone")
+				t.Error("the metrics do not show that the breaker of core has opened")
 			}
-			// Nothing depends on core from the texture on.
+			// Views of the cached texture are rendered without core.
 			r.picture("/avatar/player/known?size=64&png")
 
 			core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, after)})
 			proxy.restore()
-			r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown").Status == http.StatusOK })
+			r.eventually("core is available again", func() bool { return r.get(r.public, "/avatar/player/unknown").Status == http.StatusOK })
 			r.eventually("the change is seen", func() bool {
 				a := r.picture("/avatar/player/known")
 				return a.Body != cached.Body && !strings.Contains(a.Header.Get("Cache-Status"), "stale")
@@ -332,7 +329,7 @@ func TestCoreUnavailable(t *testing.T) {
 	}
 }
 
-// TestStaleMappingsExpire lets core be away for longer than memories may be given.
+// TestStaleMappingsExpire makes core unavailable for longer than EDGE_MAX_STALE.
 func TestStaleMappingsExpire(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -346,14 +343,14 @@ func TestStaleMappingsExpire(t *testing.T) {
 	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_MAX_STALE=1200ms")
 	cached := r.picture("/avatar/player/known")
 	proxy.inject(failures[0])
-	r.eventually("the memory is too old", func() bool { return r.get(r.public, "/avatar/player/known").Status != http.StatusOK })
+	r.eventually("the mapping has expired", func() bool { return r.get(r.public, "/avatar/player/known").Status != http.StatusOK })
 	r.unavailable("/avatar/player/known")
 	proxy.restore()
-	r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/known").Status == http.StatusOK })
+	r.eventually("core is available again", func() bool { return r.get(r.public, "/avatar/player/known").Status == http.StatusOK })
 	r.same("/avatar/player/known", cached)
 }
 
-// TestStoreUnavailable has the object store be away in every way, and come back.
+// TestStoreUnavailable makes the object store fail in every way, and recover.
 func TestStoreUnavailable(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -366,7 +363,7 @@ func TestStoreUnavailable(t *testing.T) {
 				t.Fatal(err)
 			}
 			mappings := map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, paint.Robot()))}
-			for i := range int64(10) { // a file that could not be fetched is left alone for a moment
+			for i := range int64(10) { // a failed fetch is not retried for a moment
 				mappings[edgeproto.NameKey(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, paint.Noise(uint64(i), 64, 64)))
 			}
 			core.Set(mappings)
@@ -380,25 +377,25 @@ func TestStoreUnavailable(t *testing.T) {
 			proxy.inject(f)
 			for i := range 10 {
 				r.same("/avatar/player/known", cached)
-				// Drawn anew, from the sheet in memory.
+				// Rendered from the cached sheet.
 				r.picture(fmt.Sprintf("/avatar/player/known?size=%d&3d", 16+8*i))
 				uncached := fmt.Sprintf("/avatar/player/unknown_%d", i%10)
 				r.unavailable(uncached, fmt.Sprintf("%s?size=%d", uncached, 16+8*i))
 			}
 			if r.breakerOpened("texture store") == opened {
-				t.Error("the metrics do not tell that the store is left alone")
+				t.Error("the metrics do not show that the breaker of the store has opened")
 			}
 			if !r.metric("veneer_edge_missing_objects_total 0") {
-				t.Error("a file is called missing though nobody could say so")
+				t.Error("a file counts as missing though the store was unavailable")
 			}
 			proxy.restore()
-			r.eventually("the store is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown_0").Status == http.StatusOK })
+			r.eventually("the store is available again", func() bool { return r.get(r.public, "/avatar/player/unknown_0").Status == http.StatusOK })
 		})
 	}
 }
 
-// A change that comes while core's answer of before it is on its way is in what
-// visitors get: the content delivery network may have been purged by then.
+// When a change is acknowledged while an older response of core is in flight, clients get the
+// new picture: the CDN may have been purged by then.
 func TestChangeDuringLookup(t *testing.T) {
 	t.Parallel()
 	const path = "/avatar/player/known"
@@ -412,7 +409,7 @@ func TestChangeDuringLookup(t *testing.T) {
 	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, worn), "name:twin": player(2, worn)})
 	proxy := newFaultProxy(t, core.URL)
 	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_S_MAXAGE=24h")
-	r.picture("/avatar/player/twin") // the old picture is in memory
+	r.picture("/avatar/player/twin") // the old picture is cached
 	reached, release := make(chan struct{}, 8), make(chan struct{})
 	f := failure{"late", func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != edgeproto.LookupPath {
@@ -450,6 +447,6 @@ func TestChangeDuringLookup(t *testing.T) {
 	proxy.failure.Store(nil)
 	fresh := r.picture(path)
 	if old != nil && old.Header.Get("ETag") != fresh.Header.Get("ETag") {
-		t.Errorf("after the acknowledgement the old picture is answered with %q", old.Header.Get("Cache-Control"))
+		t.Errorf("after the acknowledgement the old picture is served with %q", old.Header.Get("Cache-Control"))
 	}
 }

@@ -20,29 +20,29 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// warmConfig is what the command reads: where the edge listens that it warms if none is
-// named, and core if it is to be asked.
+// warmConfig is the settings of edge warm: the listener of the edge to warm by default, and
+// core for -liked.
 type warmConfig struct {
 	PublicListener
 	likedConfig
 }
 
-// warmCommand has running edges make pictures ahead. That some could not be made is
-// an error.
+// warmCommand loads pictures into the caches of running edges. It returns an error if some
+// could not be loaded.
 func warmCommand(ctx context.Context, i cli.Invocation) error {
 	var edges []string
 	flags := cli.Flags("edge warm")
-	flags.Func("to", "base `URL` of an edge to be warmed, given once for each (default: the edge that listens at EDGE_LISTEN)", func(text string) error {
+	flags.Func("to", "base `URL` of an edge to warm; may be repeated (default: the edge at EDGE_LISTEN)", func(text string) error {
 		base, err := warm.Base(text)
 		edges = append(edges, base)
 		return err
 	})
-	liked := flags.Int("liked", 0, fmt.Sprintf("warm so many of the textures that most closets hold, at most %d, and no HASH; asks the core that EDGE_CORE_URL names", edgeproto.MaxLiked))
-	views := flags.String("views", warm.CommonViews, "`paths` to ask for, separated by commas, {hash} being a texture's; those that are asked for without further wishes:\n"+
+	liked := flags.Int("liked", 0, fmt.Sprintf("warm this number of the most liked textures, at most %d, instead of HASH; they are read from core at EDGE_CORE_URL", edgeproto.MaxLiked))
+	views := flags.String("views", warm.CommonViews, "`paths` to request, separated by commas, with {hash} for the hash of a texture; the default has the usual views:\n"+
 		"the file, which games load, the flat avatar in both formats, the isometric one, and the preview")
 	job := warm.Job{}
-	flags.IntVar(&job.Parallel, "parallel", 2, "pictures to ask each edge for at once; few, as each may take a slot that a visitor would have")
-	flags.DurationVar(&job.RetryFor, "patience", 30*time.Second, "longest time to ask again, less and less often, for a picture that an edge has no time for")
+	flags.IntVar(&job.Parallel, "parallel", 2, "concurrent requests to each edge; each may occupy a render worker that clients need")
+	flags.DurationVar(&job.RetryFor, "retry-for", 30*time.Second, "how long to retry a picture, with a growing backoff, while an edge is overloaded")
 	operands, err := i.ParseArgs(flags, "[HASH ... | -]")
 	if err != nil {
 		return err
@@ -54,17 +54,17 @@ func warmCommand(ctx context.Context, i cli.Invocation) error {
 	case job.Parallel < 1:
 		return fmt.Errorf("-parallel is %d, but must be at least 1", job.Parallel)
 	case job.RetryFor < 0:
-		return fmt.Errorf("-patience is %s, but must not be negative", job.RetryFor)
+		return fmt.Errorf("-retry-for is %s, but must not be negative", job.RetryFor)
 	}
 	if edges == nil {
-		config, err := config.Read[PublicListener](prefix, i.Environ)
+		cfg, err := config.Read[PublicListener](prefix, i.Environ)
 		if err != nil {
 			return err
 		}
-		if config.TLSCert != "" {
-			return errors.New("EDGE_TLS_CERT is set, so -to must say by which name of the certificate to ask, as in -to https://edge-1.example.org")
+		if cfg.TLSCert != "" {
+			return errors.New("EDGE_TLS_CERT is set, so -to must have a host name of the certificate, as in -to https://edge-1.example.org")
 		}
-		edges = []string{"http://" + string(config.Listen)}
+		edges = []string{"http://" + string(cfg.Listen)}
 	}
 	if job.Hashes, err = texturesToWarm(ctx, i, *liked, operands); err != nil {
 		return err
@@ -72,7 +72,7 @@ func warmCommand(ctx context.Context, i cli.Invocation) error {
 	return warmAll(ctx, i.Stdout, edges, job)
 }
 
-// texturesToWarm returns the textures that an operator names, each once.
+// texturesToWarm returns the textures that the arguments select, without duplicates.
 func texturesToWarm(ctx context.Context, i cli.Invocation, liked int, operands []string) ([]skin.Hash, error) {
 	switch {
 	case liked < 0 || liked > edgeproto.MaxLiked:
@@ -98,25 +98,25 @@ func texturesToWarm(ctx context.Context, i cli.Invocation, liked int, operands [
 	return distinct(hashes), nil
 }
 
-// likedConfig is what asking core reads.
+// likedConfig is the settings of -liked.
 type likedConfig struct {
 	Core origin.Config `envPrefix:"CORE_"`
 }
 
-// mostLiked asks core.
+// mostLiked returns the most liked textures from core.
 func mostLiked(ctx context.Context, environ []string, limit int) ([]skin.Hash, error) {
-	config, err := config.Read[likedConfig](prefix, environ)
+	cfg, err := config.Read[likedConfig](prefix, environ)
 	if err != nil {
 		return nil, err
 	}
-	core, err := origin.NewCore(config.Core, slog.New(slog.DiscardHandler))
+	core, err := origin.NewCore(cfg.Core, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, fmt.Errorf("%sCORE_%w", prefix, err)
+		return nil, settingError("CORE_", err)
 	}
 	return core.Liked(ctx, limit)
 }
 
-// readHashes reads hashes, one a line.
+// readHashes reads hashes from lines.
 func readHashes(r io.Reader) ([]skin.Hash, error) {
 	var hashes []skin.Hash
 	lines := bufio.NewScanner(r)
@@ -137,8 +137,7 @@ func readHashes(r io.Reader) ([]skin.Hash, error) {
 	return distinct(hashes), nil
 }
 
-// distinct returns hashes without those that stood before: textures of two models can
-// have one file.
+// distinct removes duplicate hashes: textures of two models can have the same file.
 func distinct(hashes []skin.Hash) []skin.Hash {
 	seen := map[skin.Hash]bool{}
 	return slices.DeleteFunc(hashes, func(hash skin.Hash) bool {
@@ -148,7 +147,7 @@ func distinct(hashes []skin.Hash) []skin.Hash {
 	})
 }
 
-// warmAll warms all edges at once, and says what became of each.
+// warmAll warms all edges concurrently, and prints a report for each.
 func warmAll(ctx context.Context, out io.Writer, edges []string, job warm.Job) error {
 	reports, elapsed := make([]warm.Report, len(edges)), make([]time.Duration, len(edges))
 	var runs sync.WaitGroup
@@ -162,12 +161,12 @@ func warmAll(ctx context.Context, out io.Writer, edges []string, job warm.Job) e
 	runs.Wait()
 
 	var failures []string
-	asked := len(job.Hashes) * len(job.Views)
+	pictures := len(job.Hashes) * len(job.Views)
 	for at, r := range reports {
-		fmt.Fprintf(out, "%s: of %d pictures of %d textures, %d were made, %d were there, %d do not exist for their type and %d failed, in %s\n",
-			edges[at], asked, len(job.Hashes), r.Loaded, r.Cached, r.NotFound, r.Failed, elapsed[at].Round(time.Millisecond))
+		fmt.Fprintf(out, "%s: of %d pictures of %d textures, %d were loaded, %d were cached, %d do not exist for their type and %d failed, in %s\n",
+			edges[at], pictures, len(job.Hashes), r.Loaded, r.Cached, r.NotFound, r.Failed, elapsed[at].Round(time.Millisecond))
 		if r.Failed > 0 {
-			failures = append(failures, fmt.Sprintf("%d of %d pictures could not be made at %s: %v", r.Failed, asked, edges[at], r.FirstError))
+			failures = append(failures, fmt.Sprintf("%d of %d pictures could not be loaded at %s: %v", r.Failed, pictures, edges[at], r.FirstError))
 		}
 	}
 	if failures != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// warmFixture is a core with textures, which edges may be opened for.
+// warmFixture is a core with textures, for which edges can be started.
 type warmFixture struct {
 	core      *origintest.Core
 	directory string
@@ -33,7 +33,7 @@ type warmFixture struct {
 	cape      skin.Hash
 }
 
-// newWarmFixture puts some skins and a cape in. The first skin is worn by Steve.
+// newWarmFixture returns a core with some skins and a cape. Steve wears the first skin.
 func newWarmFixture(t *testing.T, skins int) warmFixture {
 	t.Helper()
 	e := warmFixture{core: origintest.Start(t)}
@@ -62,7 +62,7 @@ func newWarmFixture(t *testing.T, skins int) warmFixture {
 	return e
 }
 
-// startEdge starts an edge, which ends with the test, and returns its addresses.
+// startEdge starts an edge, which is stopped when the test ends, and returns its addresses.
 func (e warmFixture) startEdge(t *testing.T) (public, operators string) {
 	t.Helper()
 	command := edgeWith(t, "serve",
@@ -89,7 +89,7 @@ func (e warmFixture) startEdge(t *testing.T) (public, operators string) {
 	}()
 	t.Cleanup(func() {
 		<-ended
-		_ = command.Wait() // says that it was told to stop
+		_ = command.Wait() // its error is the signal
 		if !command.ProcessState.Success() {
 			t.Errorf("the edge ended with %s", command.ProcessState)
 		}
@@ -97,13 +97,13 @@ func (e warmFixture) startEdge(t *testing.T) (public, operators string) {
 	return <-addresses, <-addresses
 }
 
-// warmResult is what the command printed, and how it ended.
+// warmResult is the output and the success of the command.
 type warmResult struct {
 	out, err string
 	ok       bool
 }
 
-// run runs edge warm without any settings but these.
+// runWarm runs edge warm with only these settings.
 func runWarm(t *testing.T, stdin string, settings []string, args ...string) warmResult {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -111,16 +111,16 @@ func runWarm(t *testing.T, stdin string, settings []string, args ...string) warm
 	command.Args = append(command.Args, args...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &out, &errs
 	err := command.Run()
-	if _, exited := err.(*exec.ExitError); err != nil && !exited { //nolint:errorlint // Run returns it as it is
+	if _, exited := err.(*exec.ExitError); err != nil && !exited { //nolint:errorlint // Run does not wrap it
 		t.Fatal(err)
 	}
 	return warmResult{out: regexp.MustCompile(`, in [0-9.]+m?s\n`).ReplaceAllString(out.String(), "\n"), err: errs.String(), ok: err == nil}
 }
 
-// reportLine is what the command says of an edge.
-func reportLine(base string, textures, made, there, none, failed int) string {
-	return fmt.Sprintf("%s: of %d pictures of %d textures, %d were made, %d were there, %d do not exist for their type and %d failed\n",
-		base, made+there+none+failed, textures, made, there, none, failed)
+// reportLine is a line of the command's output.
+func reportLine(base string, textures, loaded, cached, notFound, failed int) string {
+	return fmt.Sprintf("%s: of %d pictures of %d textures, %d were loaded, %d were cached, %d do not exist for their type and %d failed\n",
+		base, loaded+cached+notFound+failed, textures, loaded, cached, notFound, failed)
 }
 
 func TestWarm(t *testing.T) {
@@ -133,12 +133,12 @@ func TestWarm(t *testing.T) {
 	want := func(got warmResult, out string) {
 		t.Helper()
 		if got.out != out || got.err != "" || !got.ok {
-			t.Errorf("it printed %q and %q; want %q", got.out, got.err, out)
+			t.Errorf("stdout %q, stderr %q; want %q", got.out, got.err, out)
 		}
 	}
 	first, others := e.skins[0].String(), e.skins[1].String()+"\n\n "+e.skins[2].String()+"\r\n"
 	want(runWarm(t, "", at, first, first), reportLine(base, 1, 5, 0, 0, 0))
-	// The name is asked about, but nothing is fetched or drawn.
+	// The name is looked up, but nothing is fetched or rendered.
 	before := httpservertest.Get(t, "http://"+operators+"/metrics").Body
 	for _, path := range []string{"/avatar/player/steve", "/avatar/player/steve?png", "/avatar/player/steve?3d", "/skin/steve.png"} {
 		if got := httpservertest.Get(t, base+path); got.Status != http.StatusOK {
@@ -148,7 +148,7 @@ func TestWarm(t *testing.T) {
 	after := httpservertest.Get(t, "http://"+operators+"/metrics").Body
 	for _, metric := range []string{`veneer_edge_render_seconds_count{stage="draw",view="flat"}`, "veneer_edge_objects_fetched_total"} {
 		if was, is := metricstest.Value(t, before, metric), metricstest.Value(t, after, metric); was != 2 || is != 2 {
-			t.Errorf("%s went from %v to %v; want 2 from the warming, and no more", metric, was, is)
+			t.Errorf("%s went from %v to %v; want 2 before and after", metric, was, is)
 		}
 	}
 
@@ -174,34 +174,34 @@ func TestWarmSeveralEdges(t *testing.T) {
 		}
 		out := reportLine("http://"+one, test.textures, test.textures-there, there, 0, 0) + reportLine("http://"+other, test.textures, test.textures-there, there, 0, 0)
 		if got.out != out || got.err != "" || !got.ok {
-			t.Errorf("it printed %q and %q; want %q", got.out, got.err, out)
+			t.Errorf("stdout %q, stderr %q; want %q", got.out, got.err, out)
 		}
 	}
 }
 
-// What was not made is told in one line, and what was is there all the same.
+// Failures are reported in one line; the other pictures are cached all the same.
 func TestWarmPartly(t *testing.T) {
 	t.Parallel()
 	e := newWarmFixture(t, 2)
 	public, _ := e.startEdge(t)
 	gone := skin.Hash{1}.String()
-	got := runWarm(t, "", nil, "-to", "http://"+public, "-to", "http://127.0.0.1:1", "-patience", "0s", "-parallel", "1", e.skins[0].String(), gone, e.skins[1].String())
+	got := runWarm(t, "", nil, "-to", "http://"+public, "-to", "http://127.0.0.1:1", "-retry-for", "0s", "-parallel", "1", e.skins[0].String(), gone, e.skins[1].String())
 	if want := reportLine("http://"+public, 3, 10, 0, 0, 5) + reportLine("http://127.0.0.1:1", 3, 0, 0, 0, 15); got.out != want || got.ok {
-		t.Errorf("it printed %q; want %q, and failure", got.out, want)
+		t.Errorf("stdout %q; want %q, and failure", got.out, want)
 	}
 	for _, want := range []string{
-		"edge: 5 of 15 pictures could not be made at http://" + public + ": /textures/" + gone + ": 404 Not Found; 15 of 15 pictures could not be made at http://127.0.0.1:1: ",
+		"edge: 5 of 15 pictures could not be loaded at http://" + public + ": /textures/" + gone + ": 404 Not Found; 15 of 15 pictures could not be loaded at http://127.0.0.1:1: ",
 		"connection refused\n",
 	} {
 		if !strings.Contains(got.err, want) || strings.Count(got.err, "\n") != 1 {
-			t.Errorf("it said %q; want one line with %q", got.err, want)
+			t.Errorf("stderr %q; want one line with %q", got.err, want)
 		}
 	}
 }
 
 func TestWarmRefuses(t *testing.T) {
 	t.Parallel()
-	old := origintest.Start(t) // does not know what is liked
+	old := origintest.Start(t) // has no list of liked textures
 	website := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(website.Close)
 	core := func(url string) []string {
@@ -209,7 +209,7 @@ func TestWarmRefuses(t *testing.T) {
 	}
 	hash := skin.Hash{}.String()
 	for _, test := range []struct {
-		want     string // what the one line on stderr begins with
+		want     string // prefix of the line on stderr
 		stdin    string
 		settings []string
 		args     []string
@@ -222,21 +222,21 @@ func TestWarmRefuses(t *testing.T) {
 		{"-liked is -1, ", "", nil, []string{"-liked", "-1"}},
 		{"-liked is 100001, ", "", nil, []string{"-liked", "100001"}},
 		{"-parallel is 0, ", "", nil, []string{"-parallel", "0", hash}},
-		{"-patience is -1s, ", "", nil, []string{"-patience", "-1s", hash}},
-		{`-views: "/avatar" is no path`, "", nil, []string{"-views", "/avatar", hash}},
+		{"-retry-for is -1s, ", "", nil, []string{"-retry-for", "-1s", hash}},
+		{`-views: "/avatar" is not a path`, "", nil, []string{"-views", "/avatar", hash}},
 		{`invalid value "edge" for flag -to: "edge" does not look like http`, "", nil, []string{"-to", "edge", hash}},
 		{"EDGE_TLS_CERT is set, so -to must say ", "", []string{"EDGE_TLS_CERT=cert.pem", "EDGE_TLS_KEY=key.pem"}, []string{hash}},
 		{"EDGE_CORE_URL must be set", "", nil, []string{"-liked", "5"}},
 		{`EDGE_CORE_URL is "core", but must look like`, "", core("core"), []string{"-liked", "5"}},
 		{"core is older than this edge, ", "", core(old.URL), []string{"-liked", "5"}},
 		{"The core cannot be reached ", "", core("http://127.0.0.1:1"), []string{"-liked", "5"}},
-		{"5 of 5 pictures could not be made at " + website.URL + ": /textures/" + hash + ": 404 Not Found", "", nil, []string{"-to", website.URL, hash}},
+		{"5 of 5 pictures could not be loaded at " + website.URL + ": /textures/" + hash + ": 404 Not Found", "", nil, []string{"-to", website.URL, hash}},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			t.Parallel()
 			got := runWarm(t, test.stdin, test.settings, test.args...)
 			if got.ok || !strings.HasPrefix(got.err, "edge: "+test.want) || strings.Count(got.err, "\n") != 1 {
-				t.Errorf("it said %q; want one line beginning with %q", got.err, test.want)
+				t.Errorf("stderr %q; want one line that begins with %q", got.err, test.want)
 			}
 		})
 	}
@@ -245,9 +245,9 @@ func TestWarmRefuses(t *testing.T) {
 func TestWarmHelp(t *testing.T) {
 	t.Parallel()
 	got := runWarm(t, "", nil, "-h")
-	for _, want := range []string{"edge warm [flags] [HASH ... | -]\n", "-liked", "-parallel", "-patience", "-to URL", "-views paths", warm.CommonViews} {
+	for _, want := range []string{"edge warm [flags] [HASH ... | -]\n", "-liked", "-parallel", "-retry-for", "-to URL", "-views paths", warm.CommonViews} {
 		if !strings.Contains(got.out, want) || !got.ok {
-			t.Errorf("it does not tell of %q: %s", want, got.out)
+			t.Errorf("the help lacks %q: %s", want, got.out)
 		}
 	}
 }
