@@ -129,10 +129,10 @@ func TestNewRejectsWrongSettings(t *testing.T) {
 
 	f := func(change func(*cdnpurge.Config), want string) {
 		t.Helper()
-		config := good
-		change(&config)
-		if _, err := cdnpurge.New(config); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%+v: %v; want an error that begins with %q", config, err, want)
+		cfg := good
+		change(&cfg)
+		if _, err := cdnpurge.New(cfg); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %v; want an error that begins with %q", cfg, err, want)
 		}
 	}
 

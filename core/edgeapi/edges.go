@@ -134,11 +134,11 @@ func (s *Server) lookup(rc *fasthttp.RequestCtx) error {
 	if len(lookup.Requests) > 1 { // one is that of the header
 		httpserver.AddLogAttr(rc, slog.Any("request_ids", lookup.Requests))
 	}
-	answer, err := s.mappings.Resolve(ctx, lookup)
+	response, err := s.mappings.Resolve(ctx, lookup)
 	if err != nil {
 		return err
 	}
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, answer)
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, response)
 }
 
 func mustPost(rc *fasthttp.RequestCtx) error {

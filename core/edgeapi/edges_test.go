@@ -77,7 +77,7 @@ func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
 	}
 
 	limits := httpserver.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
-	server, err := edgeapi.New(ctx, httpserver.Options{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, secondSecret})
+	server, err := edgeapi.New(ctx, httpserver.Options{Log: log, Limits: limits}, core.NewMappings(db), feed, purger, []string{secret, secondSecret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +110,8 @@ func listen(t *testing.T, server *fasthttp.Server) string {
 	return "http://" + listener.Addr().String()
 }
 
-// do sends a request and returns the answer's status and body.
-func (d testServer) do(t *testing.T, method, path, secret, body string) (int, io.Reader) {
+// request sends a request and returns the answer's status and body.
+func (d testServer) request(t *testing.T, method, path, secret, body string) (int, io.Reader) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, d.address+path, strings.NewReader(body))
 	if err != nil {
@@ -141,7 +141,7 @@ func TestSecretIsRequired(t *testing.T) {
 
 	f := func(method, path, secret, body string, want int) {
 		t.Helper()
-		if status, _ := d.do(t, method, path, secret, body); status != want {
+		if status, _ := d.request(t, method, path, secret, body); status != want {
 			t.Errorf("%s %s with %q: %d; want %d", method, path, secret, status, want)
 		}
 	}
@@ -190,7 +190,7 @@ func TestShortSecretsAreRefused(t *testing.T) {
 func TestLookupAndChanges(t *testing.T) {
 	t.Parallel()
 	d := startServer(t)
-	_, stream := d.do(t, "GET", edgeproto.ChangesPath, secret, "")
+	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
 	if start := nextEvent(t, lines, isStart); start.Stream != "" {
 		t.Errorf("the stream is named %q, but nobody waits for acknowledgements", start.Stream)
@@ -204,7 +204,7 @@ func TestLookupAndChanges(t *testing.T) {
 	}
 	change := nextEvent(t, lines, isChange)
 
-	_, answered := d.do(t, "POST", edgeproto.LookupPath, secret, `{"keys":["name:ann","`+string(edgeproto.UIDKey(int64(user.ID)))+`"]}`)
+	_, answered := d.request(t, "POST", edgeproto.LookupPath, secret, `{"keys":["name:ann","`+string(edgeproto.UIDKey(int64(user.ID)))+`"]}`)
 	body, err := io.ReadAll(answered)
 	if err != nil {
 		t.Fatal(err)
@@ -257,9 +257,9 @@ func (p recordedPurges) Purge(_ context.Context, purge cdnpurge.Purge) error {
 // before it has.
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
-	purges := make(recordedPurges, 10)
-	d := startServerWithHook(t, purges)
-	_, stream := d.do(t, "GET", edgeproto.ChangesPath, secret, "")
+	purger := make(recordedPurges, 10)
+	d := startServerWithHook(t, purger)
+	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
 	start := nextEvent(t, lines, isStart)
 	acknowledge := func(at edgeproto.Cursor) {
@@ -268,7 +268,7 @@ func TestAcknowledge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, answer := d.do(t, "POST", edgeproto.AcknowledgePath, secret, string(body)); status != 200 {
+		if status, answer := d.request(t, "POST", edgeproto.AcknowledgePath, secret, string(body)); status != 200 {
 			text, _ := io.ReadAll(answer)
 			t.Fatalf("an acknowledgement is answered with %d %s", status, text)
 		}
@@ -301,7 +301,7 @@ func TestPreviousStream(t *testing.T) {
 	d := startServerWithHook(t, make(recordedPurges, 10))
 	begin := func(query string) (name string) {
 		t.Helper()
-		status, stream := d.do(t, "GET", edgeproto.ChangesPath+query, secret, "")
+		status, stream := d.request(t, "GET", edgeproto.ChangesPath+query, secret, "")
 		if status != 200 {
 			t.Fatalf("a stream with %q is answered with %d", query, status)
 		}
@@ -354,7 +354,7 @@ func TestHeartbeatsCountFromRequest(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	_, stream := d.do(t, "GET", edgeproto.ChangesPath, secret, "")
+	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	if heartbeat := nextEvent(t, bufio.NewScanner(stream), edgeproto.Event.IsHeartbeat); heartbeat.AsOf < held {
 		t.Errorf("the first beat is of %s after the request; want %s or more", heartbeat.AsOf, held)
 	}
@@ -370,7 +370,7 @@ func TestLiked(t *testing.T) {
 	want := edgeproto.LikedTextures{Hashes: []skin.Hash{}}
 	liked := func() {
 		t.Helper()
-		_, body := d.do(t, "GET", edgeproto.LikedPath+"?limit=2", secret, "")
+		_, body := d.request(t, "GET", edgeproto.LikedPath+"?limit=2", secret, "")
 		var got edgeproto.LikedTextures
 		if err := json.NewDecoder(body).Decode(&got); err != nil {
 			t.Fatal(err)
@@ -401,7 +401,7 @@ func TestPanicEndsOnlyItsStream(t *testing.T) {
 	}
 	d := testServer{address: listen(t, server.HTTP())}
 	for range 2 {
-		status, stream := d.do(t, "GET", edgeproto.ChangesPath, secret, "")
+		status, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
 		if rest, err := io.ReadAll(stream); status != 200 || err != nil || len(rest) > 0 {
 			t.Errorf("the stream is %d %q, %v; want it to end at once", status, rest, err)
 		}

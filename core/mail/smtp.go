@@ -75,35 +75,35 @@ func (c Config) Check() error {
 }
 
 // New returns a client of a mail server, which must have a host. It does not connect yet.
-func New(config Config) (*Client, error) {
-	if err := config.Check(); err != nil {
+func New(cfg Config) (*Client, error) {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	from, err := netmail.ParseAddress(config.From)
-	if err != nil || config.Host == "" {
+	from, err := netmail.ParseAddress(cfg.From)
+	if err != nil || cfg.Host == "" {
 		return nil, errors.New("HOST and FROM must be set")
 	}
-	tlsConfig, err := tlsreload.ClientConfig(config.CA)
+	tlsConfig, err := tlsreload.ClientConfig(cfg.CA)
 	if err != nil {
 		return nil, fmt.Errorf("CA %w", err)
 	}
-	tlsConfig.ServerName = config.Host
-	port := config.Port
+	tlsConfig.ServerName = cfg.Host
+	port := cfg.Port
 	if port == 0 {
-		port = ports[config.TLS]
+		port = ports[cfg.TLS]
 	}
 	c := &Client{
-		host: config.Host, address: net.JoinHostPort(config.Host, strconv.Itoa(port)), from: from,
+		host: cfg.Host, address: net.JoinHostPort(cfg.Host, strconv.Itoa(port)), from: from,
 		domain: from.Address[strings.LastIndexByte(from.Address, '@')+1:],
-		tls:    tlsConfig, implicitTLS: config.TLS == "tls", timeout: config.Timeout,
+		tls:    tlsConfig, implicitTLS: cfg.TLS == "tls", timeout: cfg.Timeout,
 	}
 	policy := mail.NoTLS
-	if config.TLS == "starttls" {
+	if cfg.TLS == "starttls" {
 		policy = mail.TLSMandatory
 	}
 	c.options = []mail.Option{mail.WithTLSPolicy(policy), mail.WithTLSConfig(c.tls), mail.WithTimeout(c.timeout), mail.WithHELO(c.domain), mail.WithoutNoop(), mail.WithoutRset()}
-	if config.User != "" {
-		c.options = append(c.options, mail.WithOpportunisticSMTPAuth(auths...), mail.WithUsername(config.User), mail.WithPassword(config.Password))
+	if cfg.User != "" {
+		c.options = append(c.options, mail.WithOpportunisticSMTPAuth(auths...), mail.WithUsername(cfg.User), mail.WithPassword(cfg.Password))
 	}
 	return c, nil
 }
@@ -111,7 +111,7 @@ func New(config Config) (*Client, error) {
 // Deliver takes a letter to the mail server, on a connection of its own. The
 // context bounds how long that may take.
 func (c *Client) Deliver(ctx context.Context, email Message) error {
-	message, err := c.message(email)
+	message, err := c.newMessage(email)
 	if err != nil {
 		return err
 	}
@@ -152,8 +152,8 @@ func (c *Client) dial(ctx context.Context, network string) (net.Conn, error) {
 	return dialer.DialContext(ctx, network, c.address)
 }
 
-// message writes a letter as it is sent.
-func (c *Client) message(email Message) (*mail.Msg, error) {
+// newMessage returns an e-mail as it is sent.
+func (c *Client) newMessage(email Message) (*mail.Msg, error) {
 	to, err := netmail.ParseAddress(email.To)
 	if err != nil || to.Name != "" || strings.ContainsAny(email.To+email.Subject, "\r\n") {
 		return nil, fault.New(fault.Refused, "The letter's address or subject is none.")

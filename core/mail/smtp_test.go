@@ -43,9 +43,9 @@ func wantKind(t *testing.T, what string, err error, want fault.Kind) {
 		t.Errorf("%s: %v; want a %s fault", what, err, want)
 		return
 	}
-	for _, secret := range []string{"oe+", "example.com", "token", "0123456789", "hunter2", "operator"} {
-		if strings.Contains(err.Error(), secret) {
-			t.Errorf("%s: the error tells %q: %v", what, secret, err)
+	for _, tlsOnly := range []string{"oe+", "example.com", "token", "0123456789", "hunter2", "operator"} {
+		if strings.Contains(err.Error(), tlsOnly) {
+			t.Errorf("%s: the error tells %q: %v", what, tlsOnly, err)
 		}
 	}
 }
@@ -223,8 +223,8 @@ func TestSlowAndAbsentServers(t *testing.T) {
 	}()
 	wantKind(t, "we are in a hurry", newClient(t, c).Deliver(ctx, email), fault.Unavailable)
 
-	secret := mailtest.Start(t, mailtest.Options{ImplicitTLS: true})
-	slow := config(secret, "none") // both wait for the other to speak first
+	tlsOnly := mailtest.Start(t, mailtest.Options{ImplicitTLS: true})
+	slow := config(tlsOnly, "none") // both wait for the other to speak first
 	slow.Timeout = 200 * time.Millisecond
 	wantKind(t, "TLS is not expected", newClient(t, slow).Deliver(t.Context(), email), fault.Unavailable)
 

@@ -18,22 +18,22 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// prefix begins the name of every setting.
+// prefix is the prefix of all settings.
 const prefix = "CORE_"
 
-// settings is all settings. Subcommands read the parts they need.
+// settings has all settings of core serve. Other subcommands read the parts they need.
 type settings struct {
 	Listen      httpserver.Address `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
-	TLSCert     string             `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
-	TLSKey      string             `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"file with that certificate's key, in PEM"`
+	TLSCert     string             `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"PEM file of the public listener's certificate chain, read again when it changes; empty: plain HTTP"`
+	TLSKey      string             `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"PEM file of that certificate's key"`
 	EdgesListen httpserver.Address `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
 	OpsListener
 
 	postgres.Config
 	Objects blobstore.Config `envPrefix:"OBJECTS_"`
 
-	TokenKeys   core.KeyRing `env:"TOKEN_KEYS,required,notEmpty" random:"true" example:"key1:$(head -c 32 /dev/urandom | base64)" help:"keys of bearer tokens, as id:base64,id:base64 of at least 32 bytes each; the first signs, all verify"`
-	TokenIssuer string       `env:"TOKEN_ISSUER" envDefault:"veneer" help:"issuer that tokens name, and must name"`
+	TokenKeys   core.KeyRing `env:"TOKEN_KEYS,required,notEmpty" random:"true" example:"key1:$(head -c 32 /dev/urandom | base64)" help:"keys of bearer tokens, as id:base64,id:base64 of at least 32 bytes each; the first one signs, all of them verify"`
+	TokenIssuer string       `env:"TOKEN_ISSUER" envDefault:"veneer" help:"issuer of tokens; tokens of other issuers are rejected"`
 	core.SessionLimits
 	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
 	Textures core.TextureLimits `envPrefix:"UPLOAD_"`
@@ -42,18 +42,18 @@ type settings struct {
 	Scores   core.Scores        `envPrefix:"SCORE_"`
 	API      api.Config
 
-	NotificationRetention time.Duration `env:"NOTIFICATION_RETENTION" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
+	NotificationRetention time.Duration `env:"NOTIFICATION_RETENTION" envDefault:"8760h" help:"how long notifications are stored; 0s: for ever"`
 
-	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" random:"true" example:"$(head -c 24 /dev/urandom | base64)" help:"secrets that edges may show, comma-separated"`
-	EdgesTLSCert string   `env:"EDGES_TLS_CERT" example:"/etc/veneer/tls/edges.pem" needs:"EDGES_TLS_KEY" help:"file with the certificate chain of the edges' listener, in PEM, read again when it changes; empty for plain HTTP"`
-	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" example:"/etc/veneer/tls/edges-key.pem" needs:"EDGES_TLS_CERT" help:"file with that certificate's key, in PEM"`
+	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" random:"true" example:"$(head -c 24 /dev/urandom | base64)" help:"secrets of edges, comma-separated; an edge must send one of them"`
+	EdgesTLSCert string   `env:"EDGES_TLS_CERT" example:"/etc/veneer/tls/edges.pem" needs:"EDGES_TLS_KEY" help:"PEM file of the certificate chain of the listener for edges, read again when it changes; empty: plain HTTP"`
+	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" example:"/etc/veneer/tls/edges-key.pem" needs:"EDGES_TLS_CERT" help:"PEM file of that certificate's key"`
 
 	Purge cdnpurge.Config `envPrefix:"PURGE_"`
 
 	SMTP mail.Config     `envPrefix:"SMTP_"`
 	Mail core.MailConfig `envPrefix:"MAIL_"`
 
-	Demo    bool `env:"DEMO" envDefault:"false" help:"put a demo user with players and textures in, once"`
+	Demo    bool `env:"DEMO" envDefault:"false" help:"create a demo user with players and textures, once"`
 	Limits  httpserver.Limits
 	Proxies clientip.Config
 	Drain   httpserver.Drain `envPrefix:"DRAIN_"`
@@ -61,7 +61,8 @@ type settings struct {
 	Traces  tracing.Config   `envPrefix:"TRACES_"`
 }
 
-// check returns an error that names a setting which makes no sense by itself.
+// check validates settings without connecting to anything. Its error begins with the name of a
+// setting.
 func (c settings) check() error {
 	if c.NotificationRetention < 0 {
 		return fmt.Errorf("%sNOTIFICATION_RETENTION is %s, but must not be negative", prefix, c.NotificationRetention)
@@ -98,13 +99,13 @@ func (c settings) check() error {
 		{"MAIL_", c.Mail.Check()},
 	} {
 		if part.err != nil {
-			return fmt.Errorf("%s%s%w", prefix, part.prefix, part.err)
+			return settingError(part.prefix, part.err)
 		}
 	}
 	return nil
 }
 
-// playerNames returns the rule of players' names.
+// playerNames returns the validator of players' names.
 func playerNames(c core.PlayerLimits) (*core.PlayerNames, error) {
 	if _, err := syntax.Parse(c.NamePattern, syntax.Perl); err != nil {
 		reason := err.Error()
@@ -118,25 +119,28 @@ func playerNames(c core.PlayerLimits) (*core.PlayerNames, error) {
 	}
 	names, err := core.NewPlayerNames(c)
 	if err != nil {
-		return nil, fmt.Errorf("%s%w", prefix, err)
+		return nil, settingError("", err)
 	}
 	return names, nil
 }
 
-// sendsMail reports whether the site sends e-mail.
+// sendsMail reports whether a mail server is configured.
 func (c settings) sendsMail() bool { return c.SMTP.Host != "" }
 
-// OpsListener is where operators ask.
+// OpsListener has the settings of the operators' listener.
 type OpsListener struct {
 	OpsListen httpserver.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
-	OpsPprof  bool               `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
+	OpsPprof  bool               `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to all addresses, not only to loopback"`
 }
 
-// objectStore returns the texture store, for one who writes it.
+// settingError completes an error that begins with the last part of the name of a setting.
+func settingError(part string, err error) error { return fmt.Errorf("%s%s%w", prefix, part, err) }
+
+// objectStore returns the texture store.
 func objectStore(c blobstore.Config) (*blobstore.Store, error) {
 	store, err := blobstore.New(c)
 	if err != nil {
-		return nil, fmt.Errorf("%sOBJECTS_%w", prefix, err)
+		return nil, settingError("OBJECTS_", err)
 	}
 	return store, nil
 }

@@ -16,54 +16,54 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// The demo user's log-in.
+// Credentials of the demo user.
 const (
 	demoEmail    = "demo@example.com"
 	demoPassword = "demo-password"
 )
 
-// withoutLimits lifts what could keep the demo data out: they cost nothing, and their
-// names and sizes are always allowed.
-func (c settings) withoutLimits() settings {
-	c.Quotas, c.Scores = core.Quotas{}, core.Scores{}
-	c.Players = core.PlayerLimits{NamePattern: ".*", NameMin: 1, NameMax: 16}
-	c.Textures.Limits = skin.DefaultLimits()
-	return c
+// withoutLimits returns settings that allow the demo data: without quotas and scores, and with
+// permissive names and sizes.
+func (cfg settings) withoutLimits() settings {
+	cfg.Quotas, cfg.Scores = core.Quotas{}, core.Scores{}
+	cfg.Players = core.PlayerLimits{NamePattern: ".*", NameMin: 1, NameMax: 16}
+	cfg.Textures.Limits = skin.DefaultLimits()
+	return cfg
 }
 
-// addDemo puts the demo data in, if that is wanted. The database must be there for it.
-func addDemo(ctx context.Context, c settings, db *postgres.DB, files *blobstore.Store, passwords *core.Passwords, logins *core.Logins, log *slog.Logger) error {
-	if !c.Demo {
+// addDemo adds the demo data if CORE_DEMO is set. The database must be available.
+func addDemo(ctx context.Context, cfg settings, db *postgres.DB, files *blobstore.Store, passwords *core.Passwords, logins *core.Logins, log *slog.Logger) error {
+	if !cfg.Demo {
 		return nil
 	}
 	if err := db.Check(ctx); err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return settingError("", err)
 	}
-	parts, err := newServices(c.withoutLimits(), db, files, passwords, logins)
+	services, err := newServices(cfg.withoutLimits(), db, files, passwords, logins)
 	if err != nil {
 		return err
 	}
-	if err := addDemoData(ctx, parts, core.NewMappings(db), log); err != nil {
-		return fmt.Errorf("put the demo data in: %w", err)
+	if err := addDemoData(ctx, services, core.NewMappings(db), log); err != nil {
+		return fmt.Errorf("add the demo data: %w", err)
 	}
 	return nil
 }
 
-// addDemoData puts a user with players, textures and notifications in. It does what is
-// still to be done, so that a start that was cut short is made good by the next
-// one; its last step tells that all is there.
-func addDemoData(ctx context.Context, parts api.Services, mappings *core.Mappings, log *slog.Logger) error {
-	caller, err := demoUser(ctx, parts)
+// addDemoData adds a user with players, textures and notifications. It is idempotent, so that
+// the next start completes an interrupted one; the notifications are added last and mark the
+// data as complete.
+func addDemoData(ctx context.Context, services api.Services, mappings *core.Mappings, log *slog.Logger) error {
+	caller, err := demoUser(ctx, services)
 	if err != nil {
 		return err
 	}
-	if complete, err := parts.Notifications.HasAny(ctx, caller.ID); err != nil || complete {
+	if complete, err := services.Notifications.HasAny(ctx, caller.ID); err != nil || complete {
 		return err
 	}
 
 	first := map[skin.Type]core.TextureID{}
 	for _, painting := range slices.Concat(paint.Skins(), paint.Capes()) {
-		tid, err := demoTexture(ctx, parts.Textures, caller.ID, painting)
+		tid, err := demoTexture(ctx, services.Textures, caller.ID, painting)
 		if err != nil {
 			return err
 		}
@@ -79,37 +79,37 @@ func addDemoData(ctx context.Context, parts api.Services, mappings *core.Mapping
 		{"Demo", core.TextureSlots{Skin: &steve, Cape: &cape}},
 		{"Slim", core.TextureSlots{Skin: &alex}},
 	} {
-		err := demoPlayer(ctx, parts.Players, mappings, caller, p.name, p.slots)
+		err := demoPlayer(ctx, services.Players, mappings, caller, p.name, p.slots)
 		if fault.KindOf(err) == fault.Forbidden {
-			log.WarnContext(ctx, "somebody else has the demo player's name", "name", p.name)
+			log.WarnContext(ctx, "the demo player's name is taken", "name", p.name)
 		} else if err != nil {
 			return err
 		}
 	}
-	// Last, since they tell the next start that all is there.
-	if _, err := parts.Notifications.Send(ctx, []core.UserID{caller.ID}, "Your first upload",
+	// Last, since they mark the data as complete.
+	if _, err := services.Notifications.Send(ctx, []core.UserID{caller.ID}, "Your first upload",
 		"Any PNG of 64×64 pixels will do. See the *walk-through* in the README."); err != nil {
 		return err
 	}
-	if _, err := parts.Notifications.Send(ctx, []core.UserID{caller.ID}, "Welcome to Veneer",
+	if _, err := services.Notifications.Send(ctx, []core.UserID{caller.ID}, "Welcome to Veneer",
 		"This is a **demo account**. Its skins and capes were drawn by Veneer itself; look into the closet."); err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "demo data is in", "email", demoEmail)
+	log.InfoContext(ctx, "demo data added", "email", demoEmail)
 	return nil
 }
 
-// demoUser returns the demo user, adding it if need be.
-func demoUser(ctx context.Context, parts api.Services) (core.Caller, error) {
+// demoUser returns the demo user, which it adds if necessary.
+func demoUser(ctx context.Context, services api.Services) (core.Caller, error) {
 	registration := core.Registration{Email: demoEmail, Password: demoPassword, Nickname: "Demo", Verified: true}
-	added, err := parts.Users.Register(ctx, registration)
+	added, err := services.Users.Register(ctx, registration)
 	if fault.KindOf(err) == fault.Duplicate {
-		added.User, err = parts.Users.ByEmail(ctx, demoEmail)
+		added.User, err = services.Users.ByEmail(ctx, demoEmail)
 	}
 	return core.Caller{User: added.User}, err
 }
 
-// demoTexture returns the texture of a painting, uploading it if need be.
+// demoTexture returns the texture of a painting, which it uploads if necessary.
 func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID, painting paint.NamedSheet) (core.TextureID, error) {
 	file, err := painting.Sheet.PNG()
 	if err != nil {
@@ -122,8 +122,8 @@ func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID,
 	return texture.ID, err
 }
 
-// demoPlayer dresses a player, adding it if need be. It returns a Forbidden fault
-// when somebody else has its name.
+// demoPlayer sets the textures of a player, which it adds if necessary. It returns a Forbidden
+// fault if another user has the name.
 func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mappings, caller core.Caller, name string, slots core.TextureSlots) error {
 	player, err := store.Create(ctx, caller, name)
 	if fault.KindOf(err) == fault.Duplicate {
@@ -137,12 +137,12 @@ func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mapping
 }
 
 func playerNamed(ctx context.Context, mappings *core.Mappings, name string) (core.PlayerID, error) {
-	answer, err := mappings.Resolve(ctx, edgeproto.LookupRequest{Keys: []edgeproto.Key{edgeproto.NameKey(name)}})
+	response, err := mappings.Resolve(ctx, edgeproto.LookupRequest{Keys: []edgeproto.Key{edgeproto.NameKey(name)}})
 	if err != nil {
 		return 0, err
 	}
-	if answer.Mappings[0].Player == nil {
+	if response.Mappings[0].Player == nil {
 		return 0, fault.New(fault.NotFound, "The player %s was there a moment ago.", name)
 	}
-	return core.PlayerID(answer.Mappings[0].Player.PID), nil
+	return core.PlayerID(response.Mappings[0].Player.PID), nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/config/configtest"
 )
 
-// The example of deploy/compose lists all settings. What docker-compose.yml sets is named
-// there as such, so that a line that is taken in breaks nothing.
+// The example file of deploy/compose lists all settings. Settings of docker-compose.yml itself
+// are marked, so that enabling a line breaks nothing.
 func TestEnvFile(t *testing.T) {
 	t.Parallel()
 	const (

@@ -9,16 +9,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// healthCommand asks the running core whether it is ready.
+// healthCommand checks whether the core on this machine is ready. It returns an error if not.
 func healthCommand(_ context.Context, i cli.Invocation) error {
 	if _, err := i.ParseArg(cli.Flags("core health"), ""); err != nil {
 		return err
 	}
-	config, err := config.Read[OpsListener](prefix, i.Environ)
+	cfg, err := config.Read[OpsListener](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	if err := httpserver.Probe(string(config.OpsListen)); err != nil {
+	if err := httpserver.Probe(string(cfg.OpsListen)); err != nil {
 		return err
 	}
 	fmt.Fprintln(i.Stdout, "ready")

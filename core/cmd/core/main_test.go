@@ -27,8 +27,8 @@ func keys() string {
 	return "test:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))
 }
 
-// environment returns settings with which every command works, at a database and
-// in a directory of the test's own, and free ports.
+// environment returns settings for all commands, with a database, a directory of the test's
+// own, and free ports.
 func environment(t *testing.T, database string) []string {
 	t.Helper()
 	return []string{
@@ -40,8 +40,8 @@ func environment(t *testing.T, database string) []string {
 	}
 }
 
-// withSetting returns the environment with one setting changed: taken out, if there is
-// no value.
+// withSetting returns an environment with one setting changed, or removed if the value is
+// empty.
 func withSetting(environ []string, name, value string) []string {
 	var changed []string
 	for _, setting := range environ {
@@ -55,7 +55,7 @@ func withSetting(environ []string, name, value string) []string {
 	return changed
 }
 
-// invoke runs a command and returns what it wrote to its standard output.
+// invoke runs a command and returns its standard output.
 func invoke(t *testing.T, environ []string, stdin string, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
@@ -73,7 +73,7 @@ func succeed(t *testing.T, environ []string, stdin string, args ...string) strin
 	return out
 }
 
-// fails runs a command that must fail with one line that holds want.
+// fails runs a command that must fail with one line that contains want.
 func fails(t *testing.T, want string, environ []string, stdin string, args ...string) {
 	t.Helper()
 	out, err := invoke(t, environ, stdin, args...)
@@ -81,11 +81,11 @@ func fails(t *testing.T, want string, environ []string, stdin string, args ...st
 		t.Errorf("core %s: %v; want one line with %q", strings.Join(args, " "), err, want)
 	}
 	if out != "" {
-		t.Errorf("core %s fails, but says %q", strings.Join(args, " "), out)
+		t.Errorf("core %s fails, but prints %q", strings.Join(args, " "), out)
 	}
 }
 
-// queryRow reads the one row that a query selects.
+// queryRow scans the only row of a query.
 func queryRow(t *testing.T, conn *pgx.Conn, sql string, into ...any) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), sql).Scan(into...); err != nil {
@@ -112,7 +112,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Every command says how it is used, without a single setting.
+// The help of every command works without settings.
 func TestHelpOfCommands(t *testing.T) {
 	t.Parallel()
 
@@ -128,7 +128,7 @@ func TestHelpOfCommands(t *testing.T) {
 	}
 }
 
-// The version that a terminal is told is the one of the metrics and of the log.
+// The version is the same in the terminal, the metrics and the log.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 
@@ -138,7 +138,7 @@ func TestVersion(t *testing.T) {
 		t.Fatalf("%q: %v", out, err)
 	}
 	if again := succeed(t, nil, "", "--version"); again != out {
-		t.Errorf("--version says %q, and version %q", again, out)
+		t.Errorf("--version prints %q, and version %q", again, out)
 	}
 	environ := environment(t, postgrestest.URL(t))
 	succeed(t, environ, "", "migrate")
@@ -164,7 +164,7 @@ func TestUnknownCommands(t *testing.T) {
 func TestSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 
-	// Nothing listens there, and nothing need: settings are read first.
+	// The port is closed, as settings are checked before connecting.
 	environ := environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain")
 	f := func(name, value string, args ...string) {
 		t.Helper()
@@ -175,7 +175,7 @@ func TestSettingsAreNamed(t *testing.T) {
 	mail := slices.Concat(environ, []string{"CORE_SMTP_HOST=smtp.example.org", "CORE_SMTP_FROM=noreply@example.org", "CORE_MAIL_URL=https://skins.example.org"})
 	for name, value := range map[string]string{
 		"CORE_SMTP_HOST": "smtp.example.org:25", "CORE_SMTP_PORT": "65536", "CORE_SMTP_TLS": "maybe", "CORE_SMTP_CA": "/nowhere/ca.pem", "CORE_SMTP_USER": "operator",
-		"CORE_SMTP_PASSWORD": "hunter2", "CORE_SMTP_FROM": "nobody", "CORE_SMTP_TIMEOUT": "0s",
+		"CORE_SMTP_PASSWORD": "hunter2", "CORE_SMTP_FROM": "noreply", "CORE_SMTP_TIMEOUT": "0s",
 		"CORE_MAIL_SITE": "A\nB", "CORE_MAIL_URL": "skins.example.org", "CORE_MAIL_VERIFICATION_TTL": "1s", "CORE_MAIL_RESET_TTL": "1s", "CORE_MAIL_PER_HOUR": "-1",
 		"CORE_MAIL_RETRY_FOR": "0s",
 	} {
@@ -235,13 +235,13 @@ func TestSettingsAreNamed(t *testing.T) {
 	f("CORE_EDGES_TLS_CERT", "/nowhere/cert.pem", "serve")
 	f("CORE_TOKEN_KEYS_FILE", "/nowhere/keys", "serve")
 
-	// A slip of the pen, whatever the command.
+	// A misspelt setting, with every command.
 	for _, args := range [][]string{{"serve"}, {"migrate"}, {"health"}} {
 		f("CORE_TOKEN_KEY", "x", args...)
 	}
 	if _, err := invoke(t, withSetting(environ, "CORE_DATABASE_URL", "postgres://plain:hunter2@127.0.0.1:port/plain"), "", "serve"); err == nil ||
 		strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("the error tells the password: %v", err)
+		t.Errorf("the error contains the password: %v", err)
 	}
 }
 
@@ -252,26 +252,26 @@ func TestMigrate(t *testing.T) {
 	environ := environment(t, database)
 	first := succeed(t, environ, "", "migrate")
 	if !strings.Contains(first, "schema: migrated from version 0 to ") || !strings.Contains(first, "texture store: ready") {
-		t.Errorf("the first run says %q", first)
+		t.Errorf("the first run prints %q", first)
 	}
 	second := succeed(t, environ, "", "migrate")
 	if !strings.Contains(second, "nothing to do") || !strings.Contains(second, "texture store: ready") {
-		t.Errorf("the second run says %q", second)
+		t.Errorf("the second run prints %q", second)
 	}
 
-	// Search keys that a core of the release before has not written.
+	// Search keys that the previous release has not written.
 	var uid int
 	queryRow(t, postgrestest.Conn(t, database), `INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('a@b.c', 'a@b.c', 'Ann', 'x') RETURNING uid`, &uid)
 	if third := succeed(t, environ, "", "migrate"); !strings.Contains(third, "search keys: made 1 that were missing\n") {
-		t.Errorf("the third run says %q", third)
+		t.Errorf("the third run prints %q", third)
 	}
 	if fourth := succeed(t, environ, "", "migrate"); strings.Contains(fourth, "search keys") {
-		t.Errorf("the fourth run says %q", fourth)
+		t.Errorf("the fourth run prints %q", fourth)
 	}
 }
 
-// An empty place is taken for the texture store only while there are no textures,
-// or when told so: it may be a disk that is not mounted.
+// An empty directory becomes the texture store only while there are no textures, or with
+// -adopt-store: it may be an unmounted disk.
 func TestMigrateRejectsEmptyStore(t *testing.T) {
 	t.Parallel()
 
@@ -304,7 +304,7 @@ func TestUserAdd(t *testing.T) {
 	environ, conn := environment(t, database), postgrestest.Conn(t, database)
 	out := succeed(t, environ, " correct horse \r\nignored\n", "user", "add", "-player", "Steve", "-permission", "2", "Steve@Example.com")
 	if out != "user 1 added: Steve@Example.com\n" {
-		t.Errorf("it says %q", out)
+		t.Errorf("it prints %q", out)
 	}
 	var email, nickname, hash, player string
 	var permission int
@@ -315,7 +315,7 @@ func TestUserAdd(t *testing.T) {
 		t.Errorf("the user is %s, %s, permission %d, verified %t, with the player %s", email, nickname, permission, verified, player)
 	}
 	if right, _, err := core.NewPasswords().Verify(t.Context(), hash, " correct horse "); !right || err != nil {
-		t.Errorf("the password is another: %t, %v", right, err)
+		t.Errorf("the password is wrong: %t, %v", right, err)
 	}
 
 	wantAuditLog(t, conn, `user.add user:1 {"to": 2, "email": "Steve@Example.com", "nickname": "Steve"}`)
@@ -332,7 +332,7 @@ func TestUserAdd(t *testing.T) {
 	fails(t, "EMAIL", environ, "correct horse\n", "user", "add", "alex@example.com", "-player", "Alex")
 	fails(t, "-fly", environ, "correct horse\n", "user", "add", "-fly", "alex@example.com")
 
-	// The password may be the whole input, and the flags may say more.
+	// The password may be the whole input, and flags override defaults.
 	succeed(t, environ, "correct horse", "user", "add", "-nickname", "Alex the Great", "-verified=false", "alex@example.com")
 	var users int
 	queryRow(t, conn, "SELECT count(*) FROM users", &users)
@@ -342,7 +342,7 @@ func TestUserAdd(t *testing.T) {
 	}
 }
 
-// wantAuditLog checks what was last done at the terminal, as the audit log tells it.
+// wantAuditLog checks the last entries of the audit log by the terminal.
 func wantAuditLog(t *testing.T, conn *pgx.Conn, want ...string) {
 	t.Helper()
 	var entries []string
@@ -382,15 +382,15 @@ func TestUserPasswd(t *testing.T) {
 	var sessions int
 	queryRow(t, conn, "SELECT count(*) FROM sessions", &sessions)
 	if hash() != before || sessions != 4 {
-		t.Errorf("after refusals there are %d sessions, and the password is the same: %t", sessions, hash() == before)
+		t.Errorf("after failures there are %d sessions, and the password is the same: %t", sessions, hash() == before)
 	}
 
 	out := succeed(t, environ, " another horse \r\n", "user", "passwd", "STEVE@example.com")
 	if out != "user 1 has a new password, and is signed out everywhere: steve@example.com\n" {
-		t.Errorf("it says %q", out)
+		t.Errorf("it prints %q", out)
 	}
 	if right, _, err := core.NewPasswords().Verify(t.Context(), hash(), " another horse "); !right || err != nil {
-		t.Errorf("the password is another: %t, %v", right, err)
+		t.Errorf("the password is wrong: %t, %v", right, err)
 	}
 	wantAuditLog(t, conn, `user.password user:1 {"email": "steve@example.com", "nickname": "steve"}`)
 	var own int
@@ -399,7 +399,7 @@ func TestUserPasswd(t *testing.T) {
 		t.Errorf("there are %d sessions, %d of the user; want the 2 of the other", sessions, own)
 	}
 
-	// The user is told where the site sends e-mail.
+	// The user is notified if the site sends e-mail.
 	mails := func(want int) {
 		t.Helper()
 		var got int
@@ -433,7 +433,7 @@ func TestUserPermission(t *testing.T) {
 	for _, permission := range []int{2, -1, 1, 0, 1} {
 		out := succeed(t, environ, "", "user", "permission", "-set", strconv.Itoa(permission), "STEVE@example.com")
 		if want := fmt.Sprintf("user 1 has permission %d: steve@example.com\n", permission); out != want {
-			t.Errorf("it says %q; want %q", out, want)
+			t.Errorf("it prints %q; want %q", out, want)
 		}
 		permissions(permission, 0)
 	}
@@ -458,7 +458,7 @@ func TestNotify(t *testing.T) {
 		succeed(t, environ, "correct horse", "user", "add", email)
 	}
 	if out := succeed(t, environ, "A **word**\r\nand more\n", "notify", "-user", "STEVE@example.com", " For you "); out != "users notified: 1\n" {
-		t.Errorf("it says %q", out)
+		t.Errorf("it prints %q", out)
 	}
 	var title, content string
 	var receivers []int
@@ -468,7 +468,7 @@ func TestNotify(t *testing.T) {
 		t.Errorf("%q, %q is for the users %v", title, content, receivers)
 	}
 	if out := succeed(t, environ, "Hear!", "notify", "-all", "For all"); out != "users notified: 2\n" {
-		t.Errorf("it says %q", out)
+		t.Errorf("it prints %q", out)
 	}
 	var audience string
 	queryRow(t, conn, "SELECT title, content, audience FROM broadcasts JOIN messages USING (mid)", &title, &content, &audience)
@@ -502,7 +502,7 @@ func TestTextureAdd(t *testing.T) {
 	environ, conn := environment(t, database), postgrestest.Conn(t, database)
 	slim := paintedFile(t, "Slim Ranger.png", paint.Ranger())
 	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
-	fails(t, "texture store", environ, "", "texture", "add", "-uploader", "steve@example.com", slim) // not made ready
+	fails(t, "texture store", environ, "", "texture", "add", "-uploader", "steve@example.com", slim) // not prepared
 	succeed(t, environ, "", "migrate")
 
 	out := succeed(t, environ, "", "texture", "add", "-uploader", "STEVE@example.com", slim)
@@ -514,12 +514,12 @@ func TestTextureAdd(t *testing.T) {
 		t.Errorf("the texture is %s, type %s, public %t, in the closet as %s", title, kind, public, item)
 	}
 	if want := "texture 1 added: Slim Ranger, type alex, hash " + hash + "\n"; out != want {
-		t.Errorf("it says %q; want %q", out, want)
+		t.Errorf("it prints %q; want %q", out, want)
 	}
 	directory := strings.TrimPrefix(environ[1], "CORE_OBJECTS_URL=file://")
 	file, err := os.ReadFile(filepath.Join(directory, hash[:2], hash+".png"))
 	if err != nil || skin.HashOf(file).String() != hash {
-		t.Errorf("the file that is kept has %d bytes, %v", len(file), err)
+		t.Errorf("the stored file has %d bytes, %v", len(file), err)
 	}
 
 	succeed(t, environ, "", "texture", "add", "-uploader", "steve@example.com", "-name", "Dawn", "-type", "cape", "-private",
@@ -539,8 +539,7 @@ func TestTextureAdd(t *testing.T) {
 	fails(t, "no type", environ, "", "texture", "add", "-uploader", "steve@example.com", "-type", "hat", slim)
 }
 
-// paintedFile writes a texture into a file of the test's own and returns its
-// path.
+// paintedFile writes a texture to a temporary file and returns its path.
 func paintedFile(t *testing.T, name string, sheet skin.Sheet) string {
 	t.Helper()
 	file, err := sheet.PNG()

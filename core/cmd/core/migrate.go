@@ -12,33 +12,32 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// migrateConfig is what the command reads.
+// migrateConfig is the settings of core migrate.
 type migrateConfig struct {
 	postgres.Config
 	Objects blobstore.Config `envPrefix:"OBJECTS_"`
 }
 
-// migrateCommand brings the schema up to date and makes the texture store ready.
+// migrateCommand migrates the schema and prepares the texture store.
 //
-// A store is marked as ours only while there are no textures, or when told so:
-// otherwise an unmounted disk or a mistyped bucket would be taken for the store,
-// and every file in it for lost.
+// A store gets its marker only while there are no textures, or with -adopt-store: otherwise an
+// unmounted disk or a mistyped bucket would become the store, and every file would be missing.
 func migrateCommand(ctx context.Context, i cli.Invocation) error {
 	flags := cli.Flags("core migrate")
-	adopt := flags.Bool("adopt-store", false, "mark the texture store as ours although textures exist: after their files were moved there without the marker")
+	adopt := flags.Bool("adopt-store", false, "add the marker to the texture store although textures exist, after their files were moved there without it")
 	if _, err := i.ParseArg(flags, ""); err != nil {
 		return err
 	}
-	config, err := config.Read[migrateConfig](prefix, i.Environ)
+	cfg, err := config.Read[migrateConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	db, err := postgres.Open(ctx, config.Config)
+	db, err := postgres.Open(ctx, cfg.Config)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return settingError("", err)
 	}
 	defer db.Close()
-	files, err := objectStore(config.Objects)
+	files, err := objectStore(cfg.Objects)
 	if err != nil {
 		return err
 	}
@@ -78,10 +77,10 @@ func migrateCommand(ctx context.Context, i cli.Invocation) error {
 		case errors.Is(err, blobstore.ErrNotInitialized):
 			return fmt.Errorf("%sOBJECTS_URL is not the store of the textures that the database has; name that one, or run core migrate -adopt-store if their files were moved there (%w)", prefix, fault.CauseOf(err))
 		case err != nil:
-			return fmt.Errorf("%sOBJECTS_%w", prefix, files.Explain(err))
+			return settingError("OBJECTS_", files.Explain(err))
 		}
 	} else if err := files.Init(ctx); err != nil {
-		return fmt.Errorf("%sOBJECTS_%w", prefix, files.Explain(err))
+		return settingError("OBJECTS_", files.Explain(err))
 	}
 	fmt.Fprintln(i.Stdout, "texture store: ready")
 	return nil

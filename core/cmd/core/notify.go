@@ -12,8 +12,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/cli"
 )
 
-// maxInput bounds what is read of a notification's content; how long it may be is
-// decided elsewhere.
+// maxInput bounds the bytes that are read of a notification's content. Its length is validated
+// by core.Notifications.
 const maxInput = 1 << 20
 
 // notifyCommand sends a notification to one user or to all.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -28,81 +27,84 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// serveCommand opens what core stands on, builds it from the bottom up and
-// serves until told to stop.
+// serveCommand opens the parts of core from the bottom up, serves until ctx ends, and closes
+// them in reverse order.
 func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if _, err := i.ParseArg(cli.Flags("core serve"), ""); err != nil {
 		return err
 	}
-	// Core keeps a few megabytes, so Go would collect garbage many times a second, for
-	// memory that nobody misses. This counts as kept, but since nobody touches it, it
-	// takes no memory.
+	// Core has a few megabytes of live memory, so the garbage collector would run many times
+	// a second. The ballast raises its target; as its pages are never touched, it takes no
+	// physical memory.
 	ballast := make([]byte, 32<<20)
 	defer runtime.KeepAlive(ballast)
 
-	config, err := config.Read[settings](prefix, i.Environ)
+	cfg, err := config.Read[settings](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	if err := config.check(); err != nil {
+	if err := cfg.check(); err != nil {
 		return err
 	}
-	log, err := logging.New(i.Stdout, config.Log)
+	log, err := logging.New(i.Stdout, cfg.Log)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return settingError("", err)
 	}
-	traces, err := tracing.New(ctx, "core", config.Traces, log)
+
+	// Dependencies.
+	traces, err := tracing.New(ctx, "core", cfg.Traces, log)
 	if err != nil {
-		return fmt.Errorf("%sTRACES_%w", prefix, err)
+		return settingError("TRACES_", err)
 	}
 	defer traces.Close()
-	files, err := objectStore(config.Objects)
+	files, err := objectStore(cfg.Objects)
 	if err != nil {
 		return err
 	}
-	config.Tracer = traces.Provider()
-	db, err := postgres.Open(ctx, config.Config)
+	cfg.Tracer = traces.Provider()
+	db, err := postgres.Open(ctx, cfg.Config)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return settingError("", err)
 	}
 	defer db.Close()
 
+	// Services.
 	passwords := core.NewPasswords()
-	logins := core.NewLogins(db, passwords, config.Logins, time.Now)
-	parts, err := newServices(config, db, files, passwords, logins)
+	logins := core.NewLogins(db, passwords, cfg.Logins, time.Now)
+	services, err := newServices(cfg, db, files, passwords, logins)
 	if err != nil {
 		return err
 	}
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Notify)
+	purger, err := newCDNPurger(cfg, db, feed, log)
+	if err != nil {
+		return err
+	}
+	outbox, err := newOutbox(cfg, db, log)
+	if err != nil {
+		return err
+	}
 
-	options := httpserver.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: clientip.New(config.Proxies, log), Tracer: traces}
-	public, err := api.New(options, parts, config.API, cmp.Or(config.Textures.Bytes, blobstore.MaxSize), time.Now)
-	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
-	}
-	purger, err := newPurger(config, db, feed, log)
+	// Listeners.
+	publicTLS, edgesTLS, err := loadCertificates(cfg, log)
 	if err != nil {
 		return err
 	}
-	outbox, err := newOutbox(config, db, log)
+	options := httpserver.Options{Log: log, LogSampleRate: cfg.Log.SampleRate, Limits: cfg.Limits, Proxies: clientip.New(cfg.Proxies, log), Tracer: traces}
+	public, err := api.New(options, services, cfg.API, cmp.Or(cfg.Textures.Bytes, blobstore.MaxSize), time.Now)
 	if err != nil {
-		return err
+		return settingError("", err)
 	}
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
-	mappings := core.NewMappings(db)
-	var purges edgeapi.Purges // stays nil without a CDN
+	var purges edgeapi.Purges // nil on a site without a CDN
 	if purger != nil {
 		purges = purger
 	}
-	edgeAPI, err := edgeapi.New(streams, options, mappings, feed, purges, config.EdgeSecrets)
+	edgeAPI, err := edgeapi.New(streams, options, core.NewMappings(db), feed, purges, cfg.EdgeSecrets)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
-	}
-	publicTLS, edgesTLS, err := loadCertificates(config, log)
-	if err != nil {
-		return err
+		return settingError("", err)
 	}
 	registry := prometheus.NewRegistry()
 	db.Expose(registry)
@@ -113,57 +115,62 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	publicTLS.RegisterMetrics(registry, "public")
 	edgesTLS.RegisterMetrics(registry, "edges")
 	checks := dependencies(db, files)
-	health := httpserver.NewHealth(checks[:len(checks)-1]...) // core answers without LISTEN
+	health := httpserver.NewHealth(checks[:len(checks)-1]...) // core is ready without LISTEN
 	listeners, err := httpserver.Open(ctx, log, checks,
-		httpserver.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits()},
-		httpserver.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: edgeAPI.HTTP(), TLS: edgesTLS.ServerConfig()},
-		httpserver.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: httpserver.OperatorServer(options, health, registry, config.OpsPprof)},
+		httpserver.Listener{Name: "public", Setting: prefix + "LISTEN", Address: cfg.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits()},
+		httpserver.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: cfg.EdgesListen, Server: edgeAPI.HTTP(), TLS: edgesTLS.ServerConfig()},
+		httpserver.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: cfg.OpsListen, Server: httpserver.OperatorServer(options, health, registry, cfg.OpsPprof)},
 	)
 	if err != nil {
 		return err
 	}
 	defer listeners.Close()
-	if err := addDemo(ctx, config, db, files, passwords, logins, log); err != nil {
+	if err := addDemo(ctx, cfg, db, files, passwords, logins, log); err != nil {
 		return err
 	}
 
-	var background sync.WaitGroup
-	backgroundCtx, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
-	defer background.Wait()
-	defer stopBackground()
-	background.Go(func() { feed.Run(backgroundCtx) })
-	background.Go(func() { db.Listen(backgroundCtx, log, feed.Notify) })
-	background.Go(func() { trimPeriodically(backgroundCtx, log, "sessions", parts.Sessions.Trim) })
-	background.Go(func() { trimPeriodically(backgroundCtx, log, "changes", feed.Trim) })
-	if purger != nil {
-		background.Go(func() { purger.Run(backgroundCtx) })
-		background.Go(func() { trimPeriodically(backgroundCtx, log, "streams to edges", purger.Trim) })
+	tasks := []func(context.Context){
+		feed.Run,
+		func(ctx context.Context) { db.Listen(ctx, log, feed.Notify) },
+		outbox.Run,
+		trimmer(log, "sessions", services.Sessions.Trim),
+		trimmer(log, "changes", feed.Trim),
+		trimmer(log, "e-mail links", outbox.Trim),
+		trimmer(log, "login failures", logins.Trim),
+		trimmer(log, "notifications", services.Notifications.Trim),
+		trimmer(log, "score changes", services.Ledger.Trim),
+		trimmer(log, "texture changes", db.TrimTextureChanges),
 	}
-	background.Go(func() { outbox.Run(backgroundCtx) })
-	background.Go(func() { trimPeriodically(backgroundCtx, log, "what e-mails stand for", outbox.Trim) })
-	background.Go(func() { trimPeriodically(backgroundCtx, log, "login failures", logins.Trim) })
-	background.Go(func() { trimPeriodically(backgroundCtx, log, "notifications", parts.Notifications.Trim) })
-	background.Go(func() { trimPeriodically(backgroundCtx, log, "changes of scores", parts.Ledger.Trim) })
-	background.Go(func() { trimPeriodically(backgroundCtx, log, "changes of textures", db.TrimTextureChanges) })
-
-	return listeners.Run(ctx, log, health, config.Drain, endStreams)
+	if purger != nil {
+		tasks = append(tasks, purger.Run, trimmer(log, "streams to edges", purger.Trim))
+	}
+	stop := runInBackground(ctx, tasks...)
+	defer stop()
+	return listeners.Run(ctx, log, health, cfg.Drain, endStreams)
 }
 
-// dependencies returns what core needs: first what readiness is about.
-//
-// What is wrong with the setting that leads there stops core at its start. All else may
-// come later, the schema too: core starts beside the program that migrates it, which
-// prepares the texture store next. A store that is not prepared though the schema is there
-// is another one.
-func dependencies(db *postgres.DB, files *blobstore.Store) []httpserver.Check {
-	withSetting := func(part string, probe func(context.Context) error) func(context.Context) error {
-		return func(ctx context.Context) error {
-			if err := probe(ctx); err != nil {
-				return config.Explain[settings](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
-			}
-			return nil
-		}
+// runInBackground runs functions until stop is called, which waits for their end. They do not
+// end with ctx: requests in flight need them after that.
+func runInBackground(ctx context.Context, functions ...func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, function := range functions {
+		running.Go(func() { function(ctx) })
 	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// dependencies returns the checks of what core needs, which run before it listens. All but the
+// last one are checks of readiness, too.
+//
+// An error that only another setting can correct stops core. Other errors are logged, as the
+// dependency may become available later, even the schema: core may start before core migrate
+// has created it and prepared the texture store. A store that is not prepared although the
+// schema exists is the wrong one.
+func dependencies(db *postgres.DB, files *blobstore.Store) []httpserver.Check {
 	store := func(ctx context.Context) error {
 		err := files.Ready(ctx)
 		if errors.Is(err, blobstore.ErrNotInitialized) && db.Check(ctx) == nil {
@@ -172,102 +179,115 @@ func dependencies(db *postgres.DB, files *blobstore.Store) []httpserver.Check {
 		return err
 	}
 	checks := []httpserver.Check{
-		{Name: "postgres", Probe: withSetting("", db.Check)},
-		{Name: "objects", Probe: withSetting("OBJECTS_", store), Optional: true},
+		{Name: "postgres", Probe: settingProbe("", db.Check)},
+		{Name: "objects", Probe: settingProbe("OBJECTS_", store), Optional: true},
 	}
 	if db.HasLibrary() {
-		checks = append(checks, httpserver.Check{Name: "postgres for lists", Probe: withSetting("", db.CheckLibrary), Optional: true})
+		checks = append(checks, httpserver.Check{Name: "postgres for lists", Probe: settingProbe("", db.CheckLibrary), Optional: true})
 	}
-	return append(checks, httpserver.Check{Name: "postgres for LISTEN", Probe: withSetting("", db.CheckListen)})
+	return append(checks, httpserver.Check{Name: "postgres for LISTEN", Probe: settingProbe("", db.CheckListen)})
 }
 
-// loadCertificates returns how the two listeners prove who they are, nil for one that does not.
-func loadCertificates(config settings, log *slog.Logger) (public, edgeAPI *tlsreload.Certificate, err error) {
-	if public, err = tlsreload.Load(config.TLSCert, config.TLSKey, log); err != nil {
-		return nil, nil, fmt.Errorf("%sTLS_%w", prefix, err)
+// settingProbe returns a probe whose errors begin with the full name of a setting and end with
+// an example of its value.
+func settingProbe(part string, probe func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := probe(ctx); err != nil {
+			return config.Explain[settings](prefix, settingError(part, err))
+		}
+		return nil
 	}
-	if edgeAPI, err = tlsreload.Load(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
-		return nil, nil, fmt.Errorf("%sEDGES_TLS_%w", prefix, err)
-	}
-	return public, edgeAPI, nil
 }
 
-// newServices builds what the public door opens to.
-func newServices(c settings, db *postgres.DB, files *blobstore.Store, passwords *core.Passwords, logins *core.Logins) (api.Services, error) {
-	names, err := playerNames(c.Players)
+// loadCertificates returns the certificates of the two listeners, nil for one without TLS.
+func loadCertificates(cfg settings, log *slog.Logger) (public, edges *tlsreload.Certificate, err error) {
+	if public, err = tlsreload.Load(cfg.TLSCert, cfg.TLSKey, log); err != nil {
+		return nil, nil, settingError("TLS_", err)
+	}
+	if edges, err = tlsreload.Load(cfg.EdgesTLSCert, cfg.EdgesTLSKey, log); err != nil {
+		return nil, nil, settingError("EDGES_TLS_", err)
+	}
+	return public, edges, nil
+}
+
+// newServices returns the services behind the public API.
+func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, passwords *core.Passwords, logins *core.Logins) (api.Services, error) {
+	names, err := playerNames(cfg.Players)
 	if err != nil {
 		return api.Services{}, err
 	}
-	tokens := core.NewTokens(c.TokenKeys, c.TokenIssuer, c.TokenTTL, time.Now)
+	tokens := core.NewTokens(cfg.TokenKeys, cfg.TokenIssuer, cfg.TokenTTL, time.Now)
 	var links *core.Links
-	if c.sendsMail() {
-		links = core.NewLinks(db, passwords, names, c.Mail, c.Scores, time.Now)
+	if cfg.sendsMail() {
+		links = core.NewLinks(db, passwords, names, cfg.Mail, cfg.Scores, time.Now)
 	}
 	return api.Services{
 		Links:         links,
-		Users:         core.NewUsers(db, passwords, names, c.Scores, c.sendsMail()),
-		Accounts:      core.NewAccounts(db, logins, passwords, c.sendsMail()),
-		Sessions:      core.NewSessions(db, logins, tokens, c.SessionLimits, time.Now),
-		Players:       core.NewPlayers(db, names, c.Quotas, c.Scores),
-		Closets:       core.NewClosets(db, c.Quotas, c.Scores),
-		Textures:      core.NewTextures(db, files, c.Textures, c.Quotas, c.Scores),
+		Users:         core.NewUsers(db, passwords, names, cfg.Scores, cfg.sendsMail()),
+		Accounts:      core.NewAccounts(db, logins, passwords, cfg.sendsMail()),
+		Sessions:      core.NewSessions(db, logins, tokens, cfg.SessionLimits, time.Now),
+		Players:       core.NewPlayers(db, names, cfg.Quotas, cfg.Scores),
+		Closets:       core.NewClosets(db, cfg.Quotas, cfg.Scores),
+		Textures:      core.NewTextures(db, files, cfg.Textures, cfg.Quotas, cfg.Scores),
 		Library:       core.NewLibrary(db),
-		Notifications: core.NewNotifications(db, c.NotificationRetention, time.Now),
-		Ledger:        core.NewLedger(db, c.Scores, time.Now),
+		Notifications: core.NewNotifications(db, cfg.NotificationRetention, time.Now),
+		Ledger:        core.NewLedger(db, cfg.Scores, time.Now),
 		Reports:       core.NewReports(db),
 		Audit:         core.NewAudit(db),
 		Check:         db.Check,
 	}, nil
 }
 
-// newPurger returns the purges of a feed, nil without a hook.
-func newPurger(c settings, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*cdnpurge.Purger, error) {
-	if c.Purge.URL == "" {
-		return nil, nil //nolint:nilnil // stands for a site without content delivery networks
+// newCDNPurger returns the CDN purger, nil without a webhook.
+func newCDNPurger(cfg settings, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*cdnpurge.Purger, error) {
+	if cfg.Purge.URL == "" {
+		return nil, nil //nolint:nilnil // nil: no CDN
 	}
-	webhook, err := cdnpurge.New(c.Purge)
+	webhook, err := cdnpurge.New(cfg.Purge)
 	if err != nil {
-		return nil, fmt.Errorf("%sPURGE_%w", prefix, err)
+		return nil, settingError("PURGE_", err)
 	}
-	return cdnpurge.NewPurger(db, webhook, feed, c.Purge.Timeout, log), nil
+	return cdnpurge.NewPurger(db, webhook, feed, cfg.Purge.Timeout, log), nil
 }
 
-// newOutbox returns what sends e-mail, nil without a mail server.
-func newOutbox(c settings, db *postgres.DB, log *slog.Logger) (*core.Outbox, error) {
-	if !c.sendsMail() {
-		return nil, nil //nolint:nilnil // stands for a site that sends no e-mail
+// newOutbox returns the outbox of e-mails, nil without a mail server.
+func newOutbox(cfg settings, db *postgres.DB, log *slog.Logger) (*core.Outbox, error) {
+	if !cfg.sendsMail() {
+		return nil, nil //nolint:nilnil // nil: no e-mail
 	}
-	client, err := mail.New(c.SMTP)
+	client, err := mail.New(cfg.SMTP)
 	if err != nil {
-		return nil, fmt.Errorf("%sSMTP_%w", prefix, err)
+		return nil, settingError("SMTP_", err)
 	}
-	return core.NewOutbox(db, mail.NewSender(client, c.Mail), c.Mail, c.SMTP.Timeout, log, time.Now), nil
+	return core.NewOutbox(db, mail.NewSender(client, cfg.Mail), cfg.Mail, cfg.SMTP.Timeout, log, time.Now), nil
 }
 
-// Times of trimming.
 const (
 	trimInterval = 10 * time.Minute
 	trimTimeout  = 5 * time.Minute
 )
 
-// trimPeriodically deletes now and then what is over. It does no harm, it only takes room.
-func trimPeriodically(ctx context.Context, log *slog.Logger, what string, trim func(context.Context) (int, error)) {
-	ticker := time.NewTicker(trimInterval)
-	defer ticker.Stop()
-	for {
-		trimCtx, cancel := context.WithTimeout(ctx, trimTimeout)
-		switch n, err := trim(trimCtx); {
-		case ctx.Err() != nil:
-		case err != nil:
-			log.WarnContext(ctx, "old rows cannot be trimmed", "of", what, "error", err)
-		case n > 0:
-			log.InfoContext(ctx, "old rows trimmed", "of", what, "count", n)
-		}
-		cancel()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+// trimmer returns a function that deletes obsolete rows at intervals until its context ends.
+// Obsolete rows only take space, so errors are logged.
+func trimmer(log *slog.Logger, what string, trim func(context.Context) (int, error)) func(context.Context) {
+	return func(ctx context.Context) {
+		ticker := time.NewTicker(trimInterval)
+		defer ticker.Stop()
+		for {
+			trimCtx, cancel := context.WithTimeout(ctx, trimTimeout)
+			switch n, err := trim(trimCtx); {
+			case ctx.Err() != nil:
+			case err != nil:
+				log.WarnContext(ctx, "obsolete rows cannot be deleted", "of", what, "error", err)
+			case n > 0:
+				log.InfoContext(ctx, "obsolete rows deleted", "of", what, "count", n)
+			}
+			cancel()
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
 		}
 	}
 }

@@ -27,16 +27,16 @@ import (
 
 // serveProcess is a run of core serve.
 type serveProcess struct {
-	public, edges, operators string // addresses, as the log tells
+	public, edges, operators string // addresses of the listeners, from the log
 	stop                     context.CancelFunc
 	ended                    <-chan struct{}
 
-	// To be read once it has ended.
+	// Valid once it has ended.
 	log []string
 	err error
 }
 
-// startServe runs core serve until the test, or stop, ends it.
+// startServe runs core serve until the test ends or stop is called.
 func startServe(t *testing.T, environ []string) *serveProcess {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -75,7 +75,7 @@ func startServe(t *testing.T, environ []string) *serveProcess {
 	return s
 }
 
-// end stops the program, which must drain and end without an error.
+// end stops the program, which must drain and exit without an error.
 func (s *serveProcess) end(t *testing.T) {
 	t.Helper()
 	s.stop()
@@ -85,12 +85,12 @@ func (s *serveProcess) end(t *testing.T) {
 	}
 }
 
-// logged reports whether a text stands in the log of a program that has ended.
+// logged reports whether the log of a program that has ended contains a text.
 func (s *serveProcess) logged(text string) bool {
 	return strings.Contains(strings.Join(s.log, "\n"), text)
 }
 
-// jsonHeader is the header of a request with a JSON body, and of the bearer of a token unless that
+// jsonHeader returns the header of a request with a JSON body, with a bearer token unless that
 // is empty.
 func jsonHeader(token string) http.Header {
 	header := http.Header{"Content-Type": {"application/json"}}
@@ -100,11 +100,11 @@ func jsonHeader(token string) http.Header {
 	return header
 }
 
-// expect checks the status of a GET request's answer and a part of its body.
+// expect checks the status of a GET request and a part of its body.
 func expect(t *testing.T, url string, status int, part string) {
 	t.Helper()
 	if got := httpservertest.Get(t, url); got.Status != status || !strings.Contains(got.Body, part) {
-		t.Errorf("%s is answered with %d %s; want %d and %q", url, got.Status, got.Body, status, part)
+		t.Errorf("%s: %d %s; want %d and %q", url, got.Status, got.Body, status, part)
 	}
 }
 
@@ -135,14 +135,14 @@ func TestServe(t *testing.T) {
 		expect(t, "http://"+s.operators+"/metrics", 200, want)
 	}
 	metricstest.Check(t, httpservertest.Get(t, "http://"+s.operators+"/metrics").Body)
-	// No listener answers what belongs to another.
+	// Each listener has its own routes only.
 	expect(t, "http://"+s.public+"/metrics", 404, `"code":3`)
 	expect(t, "http://"+s.public+"/edges/v1/mappings", 404, `"code":3`)
 	expect(t, "http://"+s.operators+"/api/user", 404, `"code":3`)
 
 	healthy := withSetting(environ, "CORE_OPS_LISTEN", s.operators)
 	if out := succeed(t, healthy, "", "health"); out != "ready\n" {
-		t.Errorf("core health says %q", out)
+		t.Errorf("core health prints %q", out)
 	}
 	fails(t, "CORE_LISTEN is "+s.public+", which is taken by another program", withSetting(environ, "CORE_LISTEN", s.public), "", "serve") // the port is taken
 
@@ -154,16 +154,15 @@ func TestServe(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", s.public); err == nil {
 		_ = conn.Close()
-		t.Error("the public listener is open after the end")
+		t.Error("the public listener is open after the exit")
 	}
 	fails(t, s.operators, healthy, "", "health")
 	if s.logged("hunter2") || s.logged(keys()) || s.logged(edgeSecret) {
-		t.Error("the log tells a secret")
+		t.Error("the log contains a secret")
 	}
 }
 
-// With a mail server e-mail is sent; neither the log nor the metrics tell whom or
-// what.
+// With a mail server, e-mail is sent. Log and metrics contain neither addresses nor contents.
 func TestServeMails(t *testing.T) {
 	t.Parallel()
 
@@ -180,7 +179,7 @@ func TestServeMails(t *testing.T) {
 	post := func(path, body string, status int) {
 		t.Helper()
 		if got := httpservertest.Call(t, nil, "POST", "http://"+s.public+path, jsonHeader(""), body); got.Status != status {
-			t.Errorf("%s is answered with %d %s; want %d", path, got.Status, got.Body, status)
+			t.Errorf("%s: %d %s; want %d", path, got.Status, got.Body, status)
 		}
 	}
 	post("/api/auth/reset", `{"email":"steve@example.com"}`, 200)
@@ -210,12 +209,12 @@ func TestServeMails(t *testing.T) {
 	s.end(t)
 	for _, secret := range []string{"@example.com", "#token=", "hunter2", "horse"} {
 		if s.logged(secret) || strings.Contains(metrics, secret) {
-			t.Errorf("the log or the metrics tell %q", secret)
+			t.Errorf("the log or the metrics contain %q", secret)
 		}
 	}
 }
 
-// A stream to an edge never ends by itself, and must not hold the program up.
+// Streams to edges are ended at shutdown.
 func TestServeEndsStreams(t *testing.T) {
 	t.Parallel()
 
@@ -238,11 +237,11 @@ func TestServeEndsStreams(t *testing.T) {
 	}
 	s.end(t)
 	if _, err := io.Copy(io.Discard, stream); err != nil {
-		t.Errorf("the stream is cut off: %v", err)
+		t.Errorf("the stream is truncated: %v", err)
 	}
 }
 
-// Serving never migrates. It waits, and says for what.
+// core serve does not migrate. Without a schema it is not ready, and reports so.
 func TestServeIsNotReadyWithoutItsSchema(t *testing.T) {
 	t.Parallel()
 
@@ -271,17 +270,17 @@ func TestServeDemo(t *testing.T) {
 	second := startServe(t, environ)
 	checkDemo(t, second, conn)
 	if diff := cmp.Diff(before, demoCounts(t, conn)); diff != "" {
-		t.Errorf("the second start changes what is there (-first +second):\n%s", diff)
+		t.Errorf("the second start changes the data (-first +second):\n%s", diff)
 	}
 }
 
-// checkDemo checks what a visitor finds.
+// checkDemo checks the demo data through the API.
 func checkDemo(t *testing.T, s *serveProcess, conn *pgx.Conn) {
 	t.Helper()
 	login := httpservertest.Call(t, nil, "POST", "http://"+s.public+"/api/auth/login", jsonHeader(""), `{"email":"demo@example.com","password":"demo-password"}`)
 	var bearer struct{ Token string }
 	if err := json.Unmarshal([]byte(login.Body), &bearer); err != nil || login.Status != 200 {
-		t.Fatalf("the log-in is answered with %d %s, %v", login.Status, login.Body, err)
+		t.Fatalf("the log-in: %d %s, %v", login.Status, login.Body, err)
 	}
 	get := func(path string) string {
 		return httpservertest.Call(t, nil, "GET", "http://"+s.public+path, jsonHeader(bearer.Token), "").Body
@@ -323,7 +322,7 @@ func checkDemo(t *testing.T, s *serveProcess, conn *pgx.Conn) {
 	}
 }
 
-// demoCounts returns how many rows there are of everything a start might add.
+// demoCounts returns the number of rows of every table that a start might add to.
 func demoCounts(t *testing.T, conn *pgx.Conn) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
@@ -351,11 +350,11 @@ func TestServeEdgesOverTLS(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: verified}}
 	defer client.CloseIdleConnections()
-	if got := httpservertest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader(edgeSecret), `{"keys":["name:nobody"]}`); got.Status != 200 ||
+	if got := httpservertest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader(edgeSecret), `{"keys":["name:missing"]}`); got.Status != 200 ||
 		!strings.Contains(got.Body, `"mappings":[{}]`) {
-		t.Errorf("the question is answered with %d %s", got.Status, got.Body)
+		t.Errorf("the look-up: %d %s", got.Status, got.Body)
 	}
 	if got := httpservertest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader("another secret of 16"), `{}`); got.Status != 401 {
-		t.Errorf("a wrong secret is answered with %d; want 401", got.Status)
+		t.Errorf("a wrong secret: %d; want 401", got.Status)
 	}
 }

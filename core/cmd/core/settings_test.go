@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/config/configtest"
 )
 
-// Settings with which others make sense.
+// Settings that other settings require.
 var (
 	withBucket = []string{
 		"CORE_OBJECTS_URL=s3://veneer", "CORE_OBJECTS_ENDPOINT=http://127.0.0.1:1", "CORE_OBJECTS_ACCESS_KEY=veneer", "CORE_OBJECTS_SECRET_KEY=hunter2",
@@ -19,7 +19,7 @@ var (
 	withPurge = []string{"CORE_PURGE_URL=https://hooks.example.org/purge", "CORE_PURGE_SECRET=0123456789abcdef0123456789abcdef"}
 )
 
-// wrongSettings has a wrong value of every setting.
+// wrongSettings has a wrong value for every setting.
 var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_LISTEN":                           {Value: "127.0.0.1"},
 	"CORE_TLS_CERT":                         {Value: "/nowhere/cert.pem", Environ: []string{"CORE_TLS_KEY=/nowhere/key.pem"}},
@@ -91,7 +91,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_SMTP_CA":                          {Value: "/nowhere/ca.pem", Environ: withMail},
 	"CORE_SMTP_USER":                        {Value: "", Environ: append([]string{"CORE_SMTP_PASSWORD=hunter2"}, withMail...)},
 	"CORE_SMTP_PASSWORD":                    {Value: "", Environ: append([]string{"CORE_SMTP_USER=ann"}, withMail...)},
-	"CORE_SMTP_FROM":                        {Value: "nobody", Environ: withMail},
+	"CORE_SMTP_FROM":                        {Value: "noreply", Environ: withMail},
 	"CORE_SMTP_TIMEOUT":                     {Value: "-1s"},
 	"CORE_MAIL_SITE":                        {Value: strings.Repeat("x", 65)},
 	"CORE_MAIL_URL":                         {Value: "skins.example.org", Environ: withMail},
@@ -121,14 +121,14 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_TRACES_SAMPLE":                    {Value: "1.5"},
 }
 
-// noWrongSettings are those of which no value is wrong by itself.
+// noWrongSettings are settings that accept every value.
 var noWrongSettings = map[string]string{
-	"CORE_TOKEN_ISSUER":        "any text names an issuer",
-	"CORE_PLAYER_NAME_ALLOWED": "any text is words",
-	"CORE_OBJECTS_REGION":      "only the store knows which is right: TestServeWithoutItsStore",
+	"CORE_TOKEN_ISSUER":        "any text is an issuer",
+	"CORE_PLAYER_NAME_ALLOWED": "any text is a description",
+	"CORE_OBJECTS_REGION":      "only the store can check it: TestServeWithoutItsStore",
 }
 
-// Whatever is wrong with a setting, core says so before it does anything.
+// A wrong setting is reported before core does anything.
 func TestWrongSettings(t *testing.T) {
 	t.Parallel()
 
@@ -144,7 +144,7 @@ func TestWrongSettings(t *testing.T) {
 	})
 }
 
-// A command that makes a secret is refused in place of its output.
+// A shell command is rejected as the value of a secret.
 func TestShellCommandsAreNoSecrets(t *testing.T) {
 	t.Parallel()
 
@@ -155,27 +155,27 @@ func TestShellCommandsAreNoSecrets(t *testing.T) {
 		}
 		want := s.Name + " is a shell command and not its output; for example " + s.Name + "=" + s.Example
 		if message := serveError(t, withSetting(environ, s.Name, s.Example)); message != want {
-			t.Errorf("it says %q; want %q", message, want)
+			t.Errorf("the error is %q; want %q", message, want)
 		}
 	}
 }
 
-// serveError runs core serve, which must end before it says anything else, and returns why.
+// serveError runs core serve, which must fail without output, and returns its error.
 func serveError(t *testing.T, environ []string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	err := program().Run(ctx, cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
-		t.Errorf("it starts, and says %s", line)
+		t.Errorf("it starts, and logs %s", line)
 		cancel()
 	})})
 	if err == nil {
-		t.Fatal("it ends without an error")
+		t.Fatal("it exits without an error")
 	}
 	return err.Error()
 }
 
-// writerFunc is called with what is written.
+// writerFunc is an io.Writer that calls a function.
 type writerFunc func([]byte)
 
 func (w writerFunc) Write(written []byte) (int, error) {
@@ -183,8 +183,7 @@ func (w writerFunc) Write(written []byte) (int, error) {
 	return len(written), nil
 }
 
-// All examples together are a configuration that makes sense, but for the files that they
-// name.
+// All example values together are valid settings, except for the files that they name.
 func TestExamplesAreRight(t *testing.T) {
 	t.Parallel()
 

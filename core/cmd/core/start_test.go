@@ -15,29 +15,30 @@ import (
 	"github.com/veneer-skins/veneer/shared/cli"
 )
 
-// wantServeFails runs core serve, which must end before it listens with one line that begins with a
-// text and has all others in it.
+// wantServeFails runs core serve, which must fail before it listens. Its error must begin with
+// a text and contain all others.
 func wantServeFails(t *testing.T, environ []string, begin string, more ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	err := program().Run(ctx, cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
 		if strings.Contains(string(line), `"msg":"listening"`) {
-			t.Errorf("it says %s", line)
+			t.Errorf("it logs %s", line)
 			cancel()
 		}
 	})})
 	if err == nil || !strings.HasPrefix(err.Error(), begin) || strings.Contains(err.Error(), "hunter2") {
-		t.Fatalf("it ends with %v; want what begins with %q, without a password", err, begin)
+		t.Fatalf("the error is %v; want one that begins with %q, without a password", err, begin)
 	}
 	for _, want := range more {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("it ends with %v; want %q in it", err, want)
+			t.Errorf("the error is %v; want %q in it", err, want)
 		}
 	}
 }
 
-// wantServeWaits runs core serve, which must tell of a dependency before it listens, and live.
+// wantServeWaits runs core serve, which must log a failed check of a dependency and then
+// listen.
 func wantServeWaits(t *testing.T, environ []string, dependency string, wants ...string) *serveProcess {
 	t.Helper()
 	s := startServe(t, environ)
@@ -52,16 +53,16 @@ func wantServeWaits(t *testing.T, environ []string, dependency string, wants ...
 		}
 		for _, want := range wants {
 			if !strings.Contains(line, want) {
-				t.Errorf("the log says %s; want %q in it", line, want)
+				t.Errorf("the log has %s; want %q in it", line, want)
 			}
 		}
 		return s
 	}
-	t.Errorf("the log does not tell of %s before core listens:\n%s", dependency, strings.Join(s.log, "\n"))
+	t.Errorf("the log has no failed check of %s before core listens:\n%s", dependency, strings.Join(s.log, "\n"))
 	return s
 }
 
-// changeURL returns a URL with another part.
+// changeURL returns a modified URL.
 func changeURL(t *testing.T, address string, change func(*url.URL)) string {
 	t.Helper()
 	parsed, err := url.Parse(address)
@@ -79,7 +80,7 @@ func TestServeWithoutItsDatabase(t *testing.T) {
 	environ := environment(t, database)
 	succeed(t, environ, "", "migrate")
 	password := changeURL(t, database, func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") })
-	user := changeURL(t, database, func(u *url.URL) { u.User = url.UserPassword("veneer_nobody", "hunter2") })
+	user := changeURL(t, database, func(u *url.URL) { u.User = url.UserPassword("veneer_unknown", "hunter2") })
 	name := changeURL(t, database, func(u *url.URL) { u.Path = "/veneer_nowhere" })
 	secure := changeURL(t, database, func(u *url.URL) {
 		query := u.Query()
@@ -90,7 +91,7 @@ func TestServeWithoutItsDatabase(t *testing.T) {
 
 	const example = "; for example CORE_DATABASE_URL=postgres://"
 	wantServeFails(t, withSetting(environ, "CORE_DATABASE_URL", password), "CORE_DATABASE_URL has a user or a password that the server refuses: ", example)
-	wantServeFails(t, withSetting(environ, "CORE_DATABASE_URL", user), "CORE_DATABASE_URL has a user or a password that the server refuses: ", "veneer_nobody", example)
+	wantServeFails(t, withSetting(environ, "CORE_DATABASE_URL", user), "CORE_DATABASE_URL has a user or a password that the server refuses: ", "veneer_unknown", example)
 	wantServeFails(t, withSetting(environ, "CORE_DATABASE_URL", name), "CORE_DATABASE_URL names a database that does not exist; create it, or name another: ", "veneer_nowhere", example)
 	wantServeFails(t, withSetting(environ, "CORE_LISTEN_DATABASE_URL", password), "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ",
 		"; for example CORE_LISTEN_DATABASE_URL=postgres://")
@@ -101,28 +102,27 @@ func TestServeWithoutItsDatabase(t *testing.T) {
 	wantServeWaits(t, withSetting(environ, "CORE_LISTEN_DATABASE_URL", gone), "postgres for LISTEN", "CORE_LISTEN_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LISTEN_DATABASE_URL=postgres://")
 	wantServeWaits(t, withSetting(environ, "CORE_LIBRARY_DATABASE_URL", gone), "postgres for lists", "CORE_LIBRARY_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LIBRARY_DATABASE_URL=postgres://")
 
-	// The other commands say so too.
+	// Other commands report the same.
 	fails(t, "CORE_DATABASE_URL has a user or a password that the server refuses: ", withSetting(environ, "CORE_DATABASE_URL", password), "", "migrate")
 	fails(t, "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ", withSetting(environ, "CORE_LISTEN_DATABASE_URL", password), "", "migrate")
 	fails(t, "CORE_DATABASE_URL names a database that does not exist", withSetting(environ, "CORE_DATABASE_URL", name), "correct horse", "user", "add", "ann@example.com")
 	fails(t, "CORE_DATABASE_URL leads to a server that does not answer", withSetting(environ, "CORE_DATABASE_URL", gone), "", "notify", "-all", "Title")
 }
 
-// Without a schema core waits, as it starts beside the program that makes it. That prepares
-// the texture store too.
+// Without a schema and a prepared texture store, core starts and waits for core migrate.
 func TestServeBeforeMigrate(t *testing.T) {
 	t.Parallel()
 
 	environ := environment(t, postgrestest.Empty(t))
 	s := wantServeWaits(t, environ, "postgres", "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
 	if !s.logged(`"dependency":"objects","error":"CORE_OBJECTS_URL is \"file://`) || !s.logged("no texture store was prepared; run core migrate") {
-		t.Errorf("the log does not tell of the texture store:\n%s", strings.Join(s.log, "\n"))
+		t.Errorf("the log lacks the texture store:\n%s", strings.Join(s.log, "\n"))
 	}
 	fails(t, "CORE_DATABASE_URL leads to a database without a schema; run core migrate", environ, "correct horse", "user", "add", "ann@example.com")
 	wantServeFails(t, append(environ, "CORE_DEMO=1"), "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
 }
 
-// withStore returns settings with which core keeps its files in a place.
+// withStore returns an environment with the settings of a texture store.
 func withStore(environ []string, c blobstore.Config) []string {
 	for name, value := range map[string]string{"URL": c.URL, "ENDPOINT": c.Endpoint, "ACCESS_KEY": c.AccessKey, "SECRET_KEY": c.SecretKey, "REGION": c.Region} {
 		environ = withSetting(environ, "CORE_OBJECTS_"+name, value)
@@ -159,7 +159,7 @@ func TestServeWithoutItsStore(t *testing.T) {
 		!strings.HasPrefix(err.Error(), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `) {
 		t.Errorf("core migrate: %v", err)
 	}
-	wantServeFails(t, with(func(c *blobstore.Config) { c.AccessKey = "nobody" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
+	wantServeFails(t, with(func(c *blobstore.Config) { c.AccessKey = "unknown" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
 	wantServeFails(t, with(func(c *blobstore.Config) { c.SecretKey = "hunter2hunter2" }), "CORE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example CORE_OBJECTS_SECRET_KEY=")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -174,7 +174,7 @@ func TestServeWithoutItsStore(t *testing.T) {
 	wantServeWaits(t, with(func(c *blobstore.Config) { c.Endpoint = starting.URL }), "objects", "where the store does not answer; ")
 }
 
-// Two listeners at one address are told apart from another program there.
+// The error for two listeners at one address differs from that for another program there.
 func TestServeTwiceAtOneAddress(t *testing.T) {
 	t.Parallel()
 

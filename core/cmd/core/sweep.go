@@ -14,19 +14,19 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// sweepConfig is what the command reads.
+// sweepConfig is the settings of core sweep.
 type sweepConfig struct {
 	postgres.Config
 	Objects blobstore.Config `envPrefix:"OBJECTS_"`
 }
 
-// sweepCommand removes texture files that no texture names. That textures miss
-// their files is an error: somebody must look after them.
+// sweepCommand removes texture files that no texture references. It returns an error if
+// textures have no file, which an operator must repair.
 func sweepCommand(ctx context.Context, i cli.Invocation) error {
 	flags := cli.Flags("core sweep")
-	age := flags.Duration("age", 24*time.Hour, "keep files that were stored more lately than that")
-	dry := flags.Bool("dry-run", false, "remove nothing, only say what there is")
-	progress := flags.Duration("progress", 10*time.Second, "time between two lines that say how far it is")
+	age := flags.Duration("age", 24*time.Hour, "keep files that were stored within this time")
+	dry := flags.Bool("dry-run", false, "remove nothing, only report")
+	progress := flags.Duration("progress", 10*time.Second, "time between two lines of progress")
 	if _, err := i.ParseArg(flags, ""); err != nil {
 		return err
 	}
@@ -36,22 +36,22 @@ func sweepCommand(ctx context.Context, i cli.Invocation) error {
 	case *progress <= 0:
 		return fmt.Errorf("-progress is %s, but must be longer than 0", *progress)
 	}
-	config, err := config.Read[sweepConfig](prefix, i.Environ)
+	cfg, err := config.Read[sweepConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	config.Objects.ReadOnly = *dry
-	files, err := objectStore(config.Objects)
+	cfg.Objects.ReadOnly = *dry
+	files, err := objectStore(cfg.Objects)
 	if err != nil {
 		return err
 	}
-	db, err := openReady(ctx, config.Config)
+	db, err := openReady(ctx, cfg.Config)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	if err := files.Ready(ctx); err != nil {
-		return fmt.Errorf("%sOBJECTS_%w", prefix, err)
+		return settingError("OBJECTS_", err)
 	}
 
 	began := time.Now()
@@ -79,7 +79,7 @@ func sweepCommand(ctx context.Context, i cli.Invocation) error {
 	}
 }
 
-// printSweepReport writes a line on what a sweep has come across.
+// printSweepReport writes a line with the counts of a sweep.
 func printSweepReport(out io.Writer, when string, r core.SweepReport, elapsed time.Duration) {
 	const mebi = 1 << 20
 	fmt.Fprintf(out, "%s: %d files seen, %d named by no texture (%.1f MiB), %d removed, %d too young, %d in use, %d leftovers of uploads, %.1f MiB freed, "+

@@ -40,7 +40,7 @@ func TestSweep(t *testing.T) {
 	queryRow(t, conn, "SELECT encode(hash, 'hex') FROM textures", &hash)
 	texture := filepath.Join(root, hash[:2], hash+".png")
 
-	// Files of some age.
+	// Files with a modification time in the past.
 	put := func(path string, age time.Duration) string {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(path), 0o600); err != nil {
@@ -62,14 +62,14 @@ func TestSweep(t *testing.T) {
 		t.Helper()
 		for _, path := range paths {
 			if _, err := os.Stat(path); want != (err == nil) || err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s is there: %v; want %t", path, err, want)
+				t.Errorf("%s exists: %v; want %t", path, err, want)
 			}
 		}
 	}
 	says := func(want string, args ...string) {
 		t.Helper()
 		if out := succeed(t, environ, "", append([]string{"sweep"}, args...)...); !strings.Contains(out, "in all: "+want) {
-			t.Errorf("it says %q; want %q", out, want)
+			t.Errorf("it prints %q; want %q", out, want)
 		}
 	}
 
@@ -81,7 +81,7 @@ func TestSweep(t *testing.T) {
 	there(false, middle)
 	there(true, texture, young, foreign, filepath.Join(root, ".veneer"))
 	if out := succeed(t, environ, "", "sweep", "-age", "0s", "-progress", "1ns"); !strings.HasPrefix(out, "so far: ") {
-		t.Errorf("it says %q; want how far it is", out)
+		t.Errorf("it prints %q; want progress", out)
 	}
 	there(false, young)
 
@@ -91,6 +91,6 @@ func TestSweep(t *testing.T) {
 	out, err := invoke(t, environ, "", "sweep")
 	if err == nil || !strings.Contains(err.Error(), "textures without a file: 1") ||
 		!strings.HasPrefix(out, "texture 1 has no file: "+hash+"\nin all: 0 files seen, ") {
-		t.Errorf("it says %q and %v", out, err)
+		t.Errorf("it prints %q and %v", out, err)
 	}
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
-// textureAddConfig is what the command reads.
+// textureAddConfig is the settings of core texture add.
 type textureAddConfig struct {
 	postgres.Config
 	Objects  blobstore.Config   `envPrefix:"OBJECTS_"`
 	Textures core.TextureLimits `envPrefix:"UPLOAD_"`
 }
 
-// textureAddCommand adds a texture for a user, as if they had uploaded it.
+// textureAddCommand uploads a texture on behalf of a user.
 func textureAddCommand(ctx context.Context, i cli.Invocation) error {
 	flags := cli.Flags("core texture add")
-	uploader := flags.String("uploader", "", "e-mail address of the user it is added for (required)")
-	title := flags.String("name", "", "the texture's name; the file's if not given")
-	kind := flags.String("type", "skin", "steve, alex, cape, or skin: told by the pixels")
+	uploader := flags.String("uploader", "", "e-mail address of the uploader (required)")
+	title := flags.String("name", "", "the texture's name (default: the file's name)")
+	kind := flags.String("type", "skin", "steve, alex, cape, or skin, which detects the model")
 	private := flags.Bool("private", false, "keep it out of the library")
 	path, err := i.ParseArg(flags, "FILE")
 	if err != nil {
@@ -38,7 +38,7 @@ func textureAddCommand(ctx context.Context, i cli.Invocation) error {
 	if *title == "" {
 		*title = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
-	config, err := config.Read[textureAddConfig](prefix, i.Environ)
+	cfg, err := config.Read[textureAddConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func textureAddCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	files, err := objectStore(config.Objects)
+	files, err := objectStore(cfg.Objects)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func textureAddCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 
-	db, err := openReady(ctx, config.Config)
+	db, err := openReady(ctx, cfg.Config)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func textureAddCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	// Operators are held to no quota and pay nothing.
-	texture, err := core.NewTextures(db, files, config.Textures, core.Quotas{}, core.Scores{}).Upload(ctx, user.ID, core.Upload{
+	// Without quotas and scores: an operator is not limited by them.
+	texture, err := core.NewTextures(db, files, cfg.Textures, core.Quotas{}, core.Scores{}).Upload(ctx, user.ID, core.Upload{
 		File: file, Name: *title, Type: *kind, Public: !*private,
 	})
 	if err != nil {

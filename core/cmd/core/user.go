@@ -15,17 +15,17 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
-// userAddConfig is what the command reads.
+// userAddConfig is the settings of core user add.
 type userAddConfig struct {
 	postgres.Config
 	Players core.PlayerLimits `envPrefix:"PLAYER_"`
 	Scores  core.Scores       `envPrefix:"SCORE_"`
 }
 
-// userAddCommand adds a user without asking them.
+// userAddCommand adds a user, by default with a verified e-mail address.
 func userAddCommand(ctx context.Context, i cli.Invocation) error {
 	flags := cli.Flags("core user add")
-	nickname := flags.String("nickname", "", "display name; the e-mail's local part if not given")
+	nickname := flags.String("nickname", "", "display name (default: the local part of the e-mail address)")
 	player := flags.String("player", "", "name of a first player")
 	permission := flags.Int("permission", int(core.Normal), "0 normal, 1 administrator, 2 super administrator")
 	verified := flags.Bool("verified", true, "whether the e-mail address counts as verified")
@@ -39,11 +39,11 @@ func userAddCommand(ctx context.Context, i cli.Invocation) error {
 	if *nickname == "" {
 		*nickname, _, _ = strings.Cut(email, "@")
 	}
-	config, err := config.Read[userAddConfig](prefix, i.Environ)
+	cfg, err := config.Read[userAddConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	names, err := playerNames(config.Players)
+	names, err := playerNames(cfg.Players)
 	if err != nil {
 		return err
 	}
@@ -52,12 +52,12 @@ func userAddCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 
-	db, err := openReady(ctx, config.Config)
+	db, err := openReady(ctx, cfg.Config)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, core.NewPasswords(), names, config.Scores, false).RegisterBy(ctx, core.CLIActor, core.Registration{
+	user, err := core.NewUsers(db, core.NewPasswords(), names, cfg.Scores, false).RegisterBy(ctx, core.CLIActor, core.Registration{
 		Email: email, Password: password, Nickname: *nickname, PlayerName: *player, Verified: *verified,
 	}, core.Permission(*permission))
 	if err != nil {
@@ -77,15 +77,14 @@ func readPassword(input io.Reader) (string, error) {
 	return strings.TrimRight(password, "\r\n"), nil
 }
 
-// userPasswdConfig is what the command reads. Of the mail server it need only know whether
-// there is one: the cores send what it puts into the outbox.
+// userPasswdConfig is the settings of core user passwd. It only needs to know whether there is
+// a mail server: running cores send what the command adds to the outbox.
 type userPasswdConfig struct {
 	postgres.Config
 	MailHost string `env:"SMTP_HOST"`
 }
 
-// userPasswdCommand gives a user another password. A site that sends e-mail tells the
-// user.
+// userPasswdCommand sets a user's password. If the site sends e-mail, the user is notified.
 func userPasswdCommand(ctx context.Context, i cli.Invocation) error {
 	email, err := i.ParseArg(cli.Flags("core user passwd"), "EMAIL")
 	if err != nil {
@@ -95,12 +94,12 @@ func userPasswdCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	config, err := config.Read[userPasswdConfig](prefix, i.Environ)
+	cfg, err := config.Read[userPasswdConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	return withUser(ctx, config.Config, email, func(db *postgres.DB, user core.User) error {
-		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), config.MailHost != "").ResetPasswordBy(ctx, core.CLIActor, user.ID, password); err != nil {
+	return withUser(ctx, cfg.Config, email, func(db *postgres.DB, user core.User) error {
+		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), cfg.MailHost != "").ResetPasswordBy(ctx, core.CLIActor, user.ID, password); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has a new password, and is signed out everywhere: %s\n", user.ID, user.Email)
@@ -108,7 +107,7 @@ func userPasswdCommand(ctx context.Context, i cli.Invocation) error {
 	})
 }
 
-// userPermissionCommand changes what a user may do.
+// userPermissionCommand sets a user's permission.
 func userPermissionCommand(ctx context.Context, i cli.Invocation) error {
 	flags := cli.Flags("core user permission")
 	permission := flags.Int("set", int(core.Normal), "-1 banned, 0 normal, 1 administrator, 2 super administrator (required)")
@@ -124,11 +123,11 @@ func userPermissionCommand(ctx context.Context, i cli.Invocation) error {
 	if *permission < int(core.Banned) || *permission > int(core.SuperAdministrator) {
 		return fmt.Errorf("-set is %d, but must be -1, 0, 1 or 2", *permission)
 	}
-	config, err := config.Read[postgres.Config](prefix, i.Environ)
+	cfg, err := config.Read[postgres.Config](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	return withUser(ctx, config, email, func(db *postgres.DB, user core.User) error {
+	return withUser(ctx, cfg, email, func(db *postgres.DB, user core.User) error {
 		if _, err := core.NewAccounts(db, nil, nil, false).SetPermissionBy(ctx, core.CLIActor, user.ID, int64(*permission)); err != nil {
 			return err
 		}
@@ -137,10 +136,9 @@ func userPermissionCommand(ctx context.Context, i cli.Invocation) error {
 	})
 }
 
-// withUser opens the database and does something to the user with an e-mail
-// address.
-func withUser(ctx context.Context, config postgres.Config, email string, do func(*postgres.DB, core.User) error) error {
-	db, err := openReady(ctx, config)
+// withUser opens the database and calls do with the user with an e-mail address.
+func withUser(ctx context.Context, cfg postgres.Config, email string, do func(*postgres.DB, core.User) error) error {
+	db, err := openReady(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -152,27 +150,27 @@ func withUser(ctx context.Context, config postgres.Config, email string, do func
 	return do(db, user)
 }
 
-// openDatabase opens the database for a command that needs nothing else.
+// openDatabase opens the database for a command without other settings.
 func openDatabase(ctx context.Context, i cli.Invocation) (*postgres.DB, error) {
-	config, err := config.Read[postgres.Config](prefix, i.Environ)
+	cfg, err := config.Read[postgres.Config](prefix, i.Environ)
 	if err != nil {
 		return nil, err
 	}
-	return openReady(ctx, config)
+	return openReady(ctx, cfg)
 }
 
-// openReady opens a database that must answer and have its schema.
-func openReady(ctx context.Context, config postgres.Config) (*postgres.DB, error) {
-	db, err := postgres.Open(ctx, config)
+// openReady opens a database, which must be available and have its schema.
+func openReady(ctx context.Context, cfg postgres.Config) (*postgres.DB, error) {
+	db, err := postgres.Open(ctx, cfg)
 	if err == nil {
 		if err = db.Check(ctx); err == nil {
 			return db, nil
 		}
 		db.Close()
 	}
-	return nil, fmt.Errorf("%s%w", prefix, err)
+	return nil, settingError("", err)
 }
 
-// numberChanges has the running cores stream what was changed at once. Without it
-// their next poll would find it, so a failure is none of the user's concern.
+// numberChanges numbers the command's changes, so that running cores stream them to edges at
+// once. Otherwise their next poll would do so; an error can therefore be ignored.
 func numberChanges(ctx context.Context, db *postgres.DB) { _, _ = db.NumberChanges(ctx) }

@@ -86,7 +86,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	publicTLS.RegisterMetrics(registry, "public")
 	health := httpserver.NewHealth(
 		httpserver.Check{Name: "core", Probe: resolver.Check},
-		httpserver.Check{Name: "objects", Probe: withSetting("OBJECTS_", files.Ready), Optional: true},
+		httpserver.Check{Name: "objects", Probe: settingProbe("OBJECTS_", files.Ready), Optional: true},
 	)
 	var fastPath *httpserver.FastPath
 	if cfg.FastPath {
@@ -157,15 +157,15 @@ func dependencies(core *origin.Core, files *blobstore.Store, public *api.Server)
 		return err
 	}
 	return []httpserver.Check{
-		{Name: "core", Probe: withSetting("CORE_", core.Check)},
-		{Name: "objects", Probe: withSetting("OBJECTS_", store)},
-		{Name: "api", Probe: withSetting("", public.CheckUpstream)},
+		{Name: "core", Probe: settingProbe("CORE_", core.Check)},
+		{Name: "objects", Probe: settingProbe("OBJECTS_", store)},
+		{Name: "api", Probe: settingProbe("", public.CheckUpstream)},
 	}
 }
 
-// withSetting returns a probe whose errors begin with the full name of a setting and end with
+// settingProbe returns a probe whose errors begin with the full name of a setting and end with
 // an example of its value.
-func withSetting(part string, probe func(context.Context) error) func(context.Context) error {
+func settingProbe(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {
 			return config.Explain[settings](prefix, settingError(part, err))
