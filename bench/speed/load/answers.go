@@ -11,52 +11,51 @@ import (
 // Fault is a way in which an answer is wrong.
 type Fault string
 
-// The faults that there are.
+// The faults.
 const (
-	// WrongStatus is another status than the right ones.
+	// WrongStatus is a status other than the right ones.
 	WrongStatus Fault = "status"
-	// WrongLength is a body of another length than the right one, or one that is shorter
-	// or longer than the answer says.
+	// WrongLength is a body of another length than the right one, or than the answer's
+	// Content-Length.
 	WrongLength Fault = "length"
-	// WrongBody is what Look says is wrong.
+	// WrongBody is an error of Inspect.
 	WrongBody Fault = "body"
-	// Broken is no answer as HTTP/1.1 has it, or a connection that ends before there is
-	// one.
+	// Broken is a response that is not HTTP/1.1, or a connection that ends before a response.
 	Broken Fault = "broken"
-	// Unanswered is what was not answered whole long after the end.
+	// Unanswered is a request without a complete answer long after the end.
 	Unanswered Fault = "unanswered"
 )
 
-// Answers are what came back on a stream.
+// Answers are the results of a stream.
 type Answers struct {
-	// Elapsed is how long requests were sent and answers to them awaited.
+	// Elapsed is the time in which requests were sent and answers awaited.
 	Elapsed time.Duration
-	// Busy is how much of a processor's time the thread took that ran this stream and
-	// those beside it. When it comes near Elapsed, the load was the bottleneck.
+	// Busy is the CPU time of the thread that ran this stream and those beside it. When it
+	// comes near Elapsed, the load was the bottleneck.
 	Busy time.Duration
-	// Late is the longest time that a request which had fallen due was not sent though a
-	// connection was free: how long the load itself stood still, and so the server seemed to.
+	// Late is the longest time that a request was overdue though a connection was free: how
+	// long the load generator itself was delayed, which adds to latencies.
 	Late time.Duration
-	// Bytes is how long all answers were together, headers included.
+	// Bytes is the total length of the answers, headers included.
 	Bytes int64
-	// Latencies are in nanoseconds, by status, those of all answers that came whole. They
-	// count from when a request fell due; in a closed loop, from the sending. They are
-	// true to three digits or half a microsecond.
+	// Latencies are in nanoseconds, by status, of all complete answers. They count from when a
+	// request fell due; in a closed loop, from the sending. They are accurate to three digits
+	// or half a microsecond.
 	Latencies map[int]*hdrhistogram.Histogram
-	// Wrong counts wrong answers. Those that came whole are among Latencies all the same.
+	// Wrong counts wrong answers. Complete ones are among Latencies, too.
 	Wrong map[Fault]int64
 	// First describes the first wrong answer.
 	First error
 }
 
-// maxLatency is the longest latency that is told from longer ones.
+// maxLatency is the longest latency in the histograms; longer ones count as that.
 const maxLatency = time.Minute
 
 func newLatencies() *hdrhistogram.Histogram {
 	return hdrhistogram.New(int64(time.Microsecond), int64(maxLatency), 3)
 }
 
-// Add adds what came back on another stream at the same time, sent by another thread.
+// Add adds the results of another stream at the same time, sent by another thread.
 func (a *Answers) Add(other Answers) {
 	a.Elapsed = max(a.Elapsed, other.Elapsed)
 	a.Busy += other.Busy
@@ -89,7 +88,7 @@ func (a *Answers) histogram(status int) *hdrhistogram.Histogram {
 	return histogram
 }
 
-// All returns the latencies of whatever status.
+// All returns the latencies of all statuses.
 func (a *Answers) All() *hdrhistogram.Histogram {
 	all := newLatencies()
 	for _, latencies := range a.Latencies {
@@ -98,7 +97,7 @@ func (a *Answers) All() *hdrhistogram.Histogram {
 	return all
 }
 
-// Rate returns how many answers of a status there were a second.
+// Rate returns the answers of a status a second.
 func (a *Answers) Rate(status int) float64 {
 	if histogram := a.Latencies[status]; histogram != nil {
 		return float64(histogram.TotalCount()) / a.Elapsed.Seconds()
@@ -106,8 +105,7 @@ func (a *Answers) Rate(status int) float64 {
 	return 0
 }
 
-// Percentile returns the latency that so many per cent of the answers of a status did
-// not exceed, and 0 if there was none.
+// Percentile returns a percentile of the latencies of a status, and 0 if there are none.
 func (a *Answers) Percentile(status int, percent float64) time.Duration {
 	if histogram := a.Latencies[status]; histogram != nil {
 		return time.Duration(histogram.ValueAtPercentile(percent))
@@ -115,7 +113,7 @@ func (a *Answers) Percentile(status int, percent float64) time.Duration {
 	return 0
 }
 
-// Total returns how many answers came whole, of whatever status.
+// Total returns the number of complete answers of any status.
 func (a *Answers) Total() (n int64) {
 	for _, histogram := range a.Latencies {
 		n += histogram.TotalCount()

@@ -14,29 +14,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conn is a connection that Go knows nothing of. It has one request under way at most.
+// conn is a socket outside Go's network poller. It has one open request at most.
 type conn struct {
 	fd        int
-	tlsConn   *tls.Conn // nil: in clear
-	id        int       // that the kernel reports it under
+	tlsConn   *tls.Conn // nil without TLS
+	id        int       // in epoll events
 	stream    *streamState
-	request   int           // that is under way, of the lane's; -1 if none is
+	request   int           // index of the open request in its stream; -1 if there is none
 	due       time.Duration // when that was to be sent
 	idleSince time.Duration // when the last answer came
 
-	buffer    []byte // begins with the answer's head, and then has its body if that is kept
-	buffered  int    // how much of the buffer is the answer's; 0 if nothing is kept
+	buffer    []byte // the response's header, and then its body if keepBody
+	buffered  int    // length of the response in buffer; 0 if nothing is kept
 	header    respHeader
-	bodyStart int  // where it begins
-	remaining int  // how much of it is still to come
-	keepBody  bool // all of it
+	bodyStart int  // offset in buffer
+	remaining int  // bytes of the response still to come
+	keepBody  bool // for Inspect
 	bytes     int64
 }
 
-// initialBuffer holds the head of any answer, and most pictures.
+// initialBuffer holds any response header, and most pictures.
 const initialBuffer = 16 << 10
 
-// dial connects to a server from an address, of its kind, or from any.
+// dial connects to a server from an address of the same family, or from any.
 func (c *conn) dial(server netip.AddrPort, from netip.Addr) (err error) {
 	family := unix.AF_INET6
 	if server.Addr().Is4() {
@@ -67,7 +67,7 @@ func (c *conn) dial(server netip.AddrPort, from netip.Addr) (err error) {
 	return nil
 }
 
-// socketAddress returns an address as the kernel has it.
+// socketAddress converts an address for system calls.
 func socketAddress(address netip.AddrPort) unix.Sockaddr {
 	if address.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(address.Port()), Addr: address.Addr().As4()}
@@ -75,8 +75,8 @@ func socketAddress(address netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(address.Port()), Addr: address.Addr().As16()}
 }
 
-// connect connects. A signal, which Go's scheduler may send at any time, interrupts the
-// call but not what it has begun.
+// connect connects. A signal, which Go's scheduler may send at any time, interrupts the call, but
+// the connection attempt continues.
 func (c *conn) connect(to unix.Sockaddr) error {
 	err := unix.Connect(c.fd, to)
 	for err == unix.EINTR {
@@ -99,7 +99,7 @@ func (c *conn) connect(to unix.Sockaddr) error {
 	return err
 }
 
-// handshake begins to speak TLS, if that is to be spoken.
+// handshake performs the TLS handshake, if the stream uses TLS.
 func (c *conn) handshake() error {
 	if !c.stream.TLS {
 		return nil
@@ -108,10 +108,10 @@ func (c *conn) handshake() error {
 	return c.tlsConn.Handshake()
 }
 
-// socket is a connection as crypto/tls takes it. Errors are those of the system: EAGAIN,
-// that nothing has come, is a temporary one to crypto/tls.
+// socket is a net.Conn for crypto/tls. Errors are system errors: EAGAIN, no data, is a temporary
+// error to crypto/tls.
 type socket struct {
-	net.Conn // nil: nothing else is asked of it
+	net.Conn // nil: crypto/tls calls no other method
 	fd       int
 }
 
@@ -133,11 +133,11 @@ func (s socket) Write(p []byte) (int, error) {
 	return max(n, 0), err
 }
 
-// receive reads what has come. At the end of the connection that is nothing.
+// receive reads available data. At the end of the connection n is 0.
 func (c *conn) receive(p []byte) (n int, err error) {
 	if c.tlsConn == nil {
-		// The calls of syscall, unlike those of unix, tell the race detector what a test's
-		// server has done before.
+		// The functions of syscall, unlike those of unix, tell the race detector that a
+		// test's server was active before.
 		return syscall.Read(c.fd, p)
 	}
 	n, err = c.tlsConn.Read(p)
@@ -147,7 +147,7 @@ func (c *conn) receive(p []byte) (n int, err error) {
 	return n, err
 }
 
-// send sends a request. Nothing else is under way, so there is room for all of it.
+// send sends a request. The connection is idle, so the socket's buffer has space for all of it.
 func (c *conn) send(request []byte) error {
 	c.header, c.buffered, c.bytes, c.keepBody = respHeader{}, 0, 0, false
 	var n int
@@ -166,7 +166,7 @@ func (c *conn) send(request []byte) error {
 	return nil
 }
 
-// faultError is an answer that does not come whole.
+// faultError is an incomplete response.
 type faultError struct {
 	fault Fault
 	err   error
@@ -174,7 +174,7 @@ type faultError struct {
 
 func (f *faultError) Error() string { return f.err.Error() }
 
-// Faults of answers that came or ended otherwise than they said.
+// Responses that differ from their header.
 var (
 	errShort         = &faultError{WrongLength, errors.New("the connection ends before the body that is the answer does")}
 	errLong          = &faultError{WrongLength, errors.New("more than an answer comes")}
@@ -182,18 +182,17 @@ var (
 	errHeaderTooLong = &faultError{Broken, errors.New("there is no end to the header of the answer")}
 )
 
-// read takes in what has come and reports whether that completes the answer, or how it
-// fails.
+// read reads available data and reports whether the response is complete, or how it fails.
 func (c *conn) read() (whole bool, err error) {
 	for more := true; more && !whole && err == nil; {
 		more, whole, err = c.readSome()
-		// The system does not tell of what TLS has read ahead.
+		// epoll does not report what TLS has read ahead.
 		more = more && c.tlsConn != nil
 	}
 	return whole, err
 }
 
-// readSome reads once, and reports whether anything had come.
+// readSome reads once, and reports whether there was data.
 func (c *conn) readSome() (some, whole bool, err error) {
 	n, err := c.receive(c.buffer[c.buffered:])
 	switch {
@@ -224,7 +223,7 @@ func (c *conn) readSome() (some, whole bool, err error) {
 	return true, c.remaining == 0, nil
 }
 
-// parseHeader reads the head of the answer, if all of it has come.
+// parseHeader parses the response header, if that is complete.
 func (c *conn) parseHeader() (err error) {
 	if c.header, c.bodyStart, err = parseRespHeader(c.buffer[:c.buffered]); err != nil {
 		return &faultError{Broken, err}

@@ -11,8 +11,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/load"
 )
 
-// rawServer answers every request with bytes that are sent as they are, in pieces, and then
-// closes the connection if it is to.
+// rawServer answers every request with raw bytes, in pieces, and closes the connection afterwards
+// if closes is set.
 func rawServer(t *testing.T, closes bool, pieces ...string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -77,12 +77,12 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// Answers come by TLS whole, also those of several records, and connections are there before
-// a run begins.
+// Answers over TLS are complete, also those of several records, and connections are open before a
+// run begins.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 
-	lender := httptest.NewTLSServer(nil) // of a certificate
+	lender := httptest.NewTLSServer(nil) // lends its certificate
 	t.Cleanup(lender.Close)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12})
 	if err != nil {
@@ -121,7 +121,7 @@ func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
 
 	var mu sync.Mutex
 	seen := map[string]int{}
-	large := strings.Repeat("x", 1<<20) // which comes in many pieces
+	large := strings.Repeat("x", 1<<20) // comes in many pieces
 	address := serve(t, func(rc *fasthttp.RequestCtx) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -152,15 +152,15 @@ func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
 			t.Errorf("%d bytes came; want those of 33 large answers", answers[0].Bytes)
 		}
 	}
-	mu.Lock() // Run reads by system calls of its own, which order nothing for the race detector
+	mu.Lock() // Run uses raw system calls, which the race detector does not order
 	defer mu.Unlock()
-	// The second run went on where the first ended, with /empty.
+	// The second run continued where the first ended, with /empty.
 	if diff := cmp.Diff(map[string]int{"/large": 67, "/empty": 67, "/same": 66, "/no": 100}, seen); diff != "" {
 		t.Errorf("requests by path (-want +got):\n%s", diff)
 	}
 }
 
-// Streams of two threads fall due in turns.
+// The phases of two threads interleave their streams.
 func TestPhase(t *testing.T) {
 	t.Parallel()
 	address := serve(t, func(*fasthttp.RequestCtx) {})
@@ -206,7 +206,7 @@ func TestClosedLoopKeepsItsConnections(t *testing.T) {
 	}
 }
 
-// Each connection asks once at least.
+// Each connection sends one request at least.
 func TestShortestRun(t *testing.T) {
 	t.Parallel()
 
@@ -236,7 +236,7 @@ func TestOpenLoopCountsQueueing(t *testing.T) {
 	}
 }
 
-// The seed decides the order, and nothing else.
+// The order depends on the seed only.
 func TestRandomOrder(t *testing.T) {
 	t.Parallel()
 
@@ -321,8 +321,8 @@ func TestWrongAnswersAreClassified(t *testing.T) {
 	}
 }
 
-// A body is looked at whole, however large and in however many pieces, and all others
-// are right beside it.
+// A body is inspected as a whole, however large and in however many pieces, and does not disturb
+// the others.
 func TestInspectSeesShareOfBodies(t *testing.T) {
 	t.Parallel()
 
@@ -411,7 +411,7 @@ func TestRunEndsWith(t *testing.T) {
 	})
 }
 
-// A server may close connections as it likes, as nginx does after so many requests.
+// A server may close connections at any time, as nginx does after so many requests.
 func TestClosedConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 
@@ -426,7 +426,7 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 		rc.SetConnectionClose()
 	})
 	s := stream(2, 0, "/")
-	s.Order = first(2000, load.Random(1, 0)) // more than may fail
+	s.Order = first(2000, load.Random(1, 0)) // more than maxFailures
 	answers, err := load.Run(t.Context(), address, time.Hour, s)
 	if err == nil {
 		err = answers[0].Check()
@@ -438,7 +438,7 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// How long the load itself stands still is told, and what a server takes is not.
+// Late includes delays of the load generator, and not those of the server.
 func TestLate(t *testing.T) {
 	t.Parallel()
 

@@ -7,10 +7,9 @@ import (
 	"strconv"
 )
 
-// respHeader is what the beginning of an answer says: as much of HTTP as servers that are
-// measured speak.
+// respHeader is the parsed header of a response: as much of HTTP as the measured servers use.
 type respHeader struct {
-	status int // 0 until the head is whole
+	status int // 0 until the header is complete
 	length int // of the body
 	closes bool
 }
@@ -24,8 +23,8 @@ var (
 	closing   = []byte("close")
 )
 
-// parseRespHeader returns the head of an answer and where its body begins, or a status of 0
-// unless all of the head has come.
+// parseRespHeader returns the header of a response and where its body begins, or a status of 0
+// unless the header is complete.
 func parseRespHeader(data []byte) (h respHeader, end int, err error) {
 	const version, code = "HTTP/1.1 ", "200"
 	end = bytes.Index(data, headerEnd)
@@ -55,7 +54,7 @@ func parseRespHeader(data []byte) (h respHeader, end int, err error) {
 		}
 	}
 	switch {
-	case h.status == 204 || h.status == 304: // may tell the length of what it does not send
+	case h.status == 204 || h.status == 304: // may have a Content-Length without a body
 		h.length = 0
 	case h.length < 0:
 		return respHeader{}, 0, errors.New("the answer does not tell its length")

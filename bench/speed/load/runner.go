@@ -19,28 +19,27 @@ type runner struct {
 	epoll    int
 	start    time.Time
 	streams  []*streamState
-	conns    []*conn // by number
-	inFlight int     // how many requests are under way
-	failures int     // how many connections did, since an answer came whole
+	conns    []*conn // by id
+	inFlight int     // number of open requests
+	failures int     // failed connections since the last complete answer
 }
 
-// streamState is a stream while it runs.
+// streamState is a running stream.
 type streamState struct {
 	*Stream
 	answers Answers
 	sent    int
 	ended   bool          // there is nothing more to send
-	last    time.Duration // when the last answer came, since the start
+	last    time.Duration // time of the last answer, since the start
 	random  *rand.Rand
 
-	// free are the wires without a request, a ring that begins with the one that has
-	// been free for longest.
+	// free are the idle connections, a ring that begins with the one that has been idle for
+	// longest.
 	free        []*conn
 	first, size int
 }
 
-// maxFailures in a row end a run: a server that answers nothing is not to be
-// connected to for ever.
+// maxFailures in a row end a run, so that a server that answers nothing is not retried for ever.
 const maxFailures = 1000
 
 func newRunner(server netip.AddrPort, streams []*Stream) (r *runner, err error) {
@@ -93,7 +92,7 @@ func (r *runner) run(ctx context.Context, duration time.Duration) ([]Answers, er
 	var all []Answers
 	for _, st := range r.streams {
 		a := st.answers
-		// The time of whoever has nothing more to send ends with the last answer.
+		// The time of a stream that has nothing more to send ends with its last answer.
 		a.Elapsed, a.Busy = st.last, busy
 		if !st.ended {
 			a.Elapsed = max(st.last, duration)
@@ -137,7 +136,7 @@ func (r *runner) loop(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-// expireInFlight counts what is under way as not answered.
+// expireInFlight counts open requests as unanswered.
 func (r *runner) expireInFlight() {
 	for _, c := range r.conns {
 		if c.request >= 0 {
@@ -146,8 +145,8 @@ func (r *runner) expireInFlight() {
 	}
 }
 
-// send sends what is due and returns in how long the next request is, or late if it is
-// sent only when another has been answered, or not at all.
+// send sends what is due and returns the time until the next request is due, or drainTimeout if
+// that waits for an answer, or if there is none.
 func (r *runner) send(st *streamState, now, duration time.Duration) (pause time.Duration, err error) {
 	for st.size > 0 && !st.ended {
 		due := now
@@ -169,7 +168,7 @@ func (r *runner) send(st *streamState, now, duration time.Duration) (pause time.
 		c.due, c.request = due, next
 		st.answers.Late = max(st.answers.Late, now-max(due, c.idleSince))
 		if err := c.send(st.Requests[next]); err != nil {
-			// The server may just have closed a connection that was idle.
+			// The server may just have closed an idle connection.
 			if err := r.replaceFailed(c); err != nil {
 				return 0, err
 			}
@@ -183,7 +182,7 @@ func (r *runner) send(st *streamState, now, duration time.Duration) (pause time.
 	return drainTimeout, nil
 }
 
-// handleReadable takes in what has come on a connection.
+// handleReadable reads from a connection with data.
 func (r *runner) handleReadable(c *conn) error {
 	if c.request < 0 {
 		return r.handleIdle(c)
@@ -205,7 +204,7 @@ func (r *runner) handleReadable(c *conn) error {
 		err = r.replaceFailed(c)
 	} else {
 		r.failures = 0
-		_ = st.answers.histogram(c.header.status).RecordValue(int64(min(st.last-c.due, maxLatency))) // which it can hold
+		_ = st.answers.histogram(c.header.status).RecordValue(int64(min(st.last-c.due, maxLatency))) // within its range
 		st.check(c)
 		if c.header.closes {
 			err = r.replace(c)
@@ -216,8 +215,7 @@ func (r *runner) handleReadable(c *conn) error {
 	return err
 }
 
-// handleIdle is for a connection that nothing was asked on: its server has closed it, or
-// says more than it was asked for.
+// handleIdle is for an idle connection: its server has closed it, or sends more than was requested.
 func (r *runner) handleIdle(c *conn) error {
 	switch n, err := c.receive(c.buffer); {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
@@ -228,7 +226,7 @@ func (r *runner) handleIdle(c *conn) error {
 	return r.replaceFailed(c)
 }
 
-// replaceFailed replaces a connection that has failed.
+// replaceFailed replaces a failed connection.
 func (r *runner) replaceFailed(c *conn) error {
 	if r.failures++; r.failures == maxFailures {
 		return fmt.Errorf("%d connections have failed since the last whole answer", maxFailures)
@@ -245,7 +243,7 @@ func (r *runner) replace(c *conn) error {
 	return err
 }
 
-// nextRequest returns which request is next.
+// nextRequest returns the index of the next request.
 func (st *streamState) nextRequest() int {
 	if st.Order != nil {
 		return st.Order()
@@ -271,17 +269,17 @@ func (st *streamState) push(c *conn) {
 	st.size++
 }
 
-// isRight reports whether a status is.
+// isRight reports whether a status is right.
 func (st *streamState) isRight(status int) bool {
 	return len(st.Statuses) == 0 || slices.Contains(st.Statuses, status)
 }
 
-// inspects reports whether the next answer of a status is looked at whole.
+// inspects reports whether the next answer of a status is inspected.
 func (st *streamState) inspects(status int) bool {
 	return st.Inspect != nil && st.isRight(status) && (st.InspectShare >= 1 || st.random.Float64() < st.InspectShare)
 }
 
-// check counts an answer that has come whole if it is wrong.
+// check counts a complete answer if it is wrong.
 func (st *streamState) check(c *conn) {
 	switch h := c.header; {
 	case !st.isRight(h.status):
@@ -306,7 +304,7 @@ func (st *streamState) addWrong(c *conn, fault Fault, err error) {
 	st.answers.Wrong[fault]++
 }
 
-// wait waits for events, at most for so long, and to the nanosecond.
+// wait waits for events with a timeout of nanosecond resolution.
 func wait(epoll int, events []unix.EpollEvent, pause time.Duration) (int, error) {
 	timeout := unix.NsecToTimespec(int64(pause))
 	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),

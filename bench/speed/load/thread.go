@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pin keeps the caller on one thread, and that on one processor, until what it returns
-// is called. A Run between the two is then all on that processor.
+// Pin locks the calling goroutine to its thread, and that to one processor, until unpin. A Run in
+// between is on that processor only.
 func Pin(cpu int) (unpin func(), err error) {
 	var before, only unix.CPUSet
 	runtime.LockOSThread()
@@ -24,35 +24,34 @@ func Pin(cpu int) (unpin func(), err error) {
 		return nil, fmt.Errorf("stay on processor %d: %w", cpu, err)
 	}
 	return func() {
-		// Without success the thread is not used again: it ends with its goroutine.
+		// Without success the goroutine stays locked, so that its thread ends with it.
 		if unix.SchedSetaffinity(0, &before) == nil {
 			runtime.UnlockOSThread()
 		}
 	}, nil
 }
 
-// threadTime returns how much of a processor's time the calling thread has taken.
+// threadTime returns the CPU time of the calling thread.
 func threadTime() time.Duration {
 	var taken unix.Timespec
-	// It cannot fail: the clock exists, and so does the place for its time.
+	// It cannot fail: the clock exists, and the pointer is valid.
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &taken)
 	return time.Duration(taken.Nano())
 }
 
-// gc is the collector of garbage, while it is to rest for some.
+// gc is the state of the paused garbage collector.
 var gc struct {
 	mu      sync.Mutex
-	pauses  int // for how many
-	percent int // that it had before, and the limit
+	pauses  int // number of callers that have paused it
+	percent int // settings before the pause
 	limit   int64
 }
 
-// gcMemoryLimit is how much this program may take before the collector goes on all the same:
-// garbage must not take the machine's memory from what is measured.
+// gcMemoryLimit is the size from which the collector runs all the same: garbage must not take the
+// machine's memory from the measured server.
 const gcMemoryLimit = 8 << 30
 
-// pauseGC lets the collector of garbage rest until what it returns has been
-// called, by everybody who paused it.
+// pauseGC pauses the garbage collector until every caller has called resume.
 func pauseGC() (resume func()) {
 	gc.mu.Lock()
 	defer gc.mu.Unlock()

@@ -17,7 +17,7 @@ func affinity(t *testing.T) (may unix.CPUSet) {
 	return may
 }
 
-// The caller's thread may run everywhere afterwards, as before.
+// Afterwards the thread may run on the same processors as before.
 func TestPinRestoresAffinity(t *testing.T) {
 	t.Parallel()
 
