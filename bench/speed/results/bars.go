@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The chart of ratios has a row for each rival, and one for each scenario's name.
+// The chart of ratios has a row for each baseline, and one for each scenario's name.
 const (
 	rowHeight = 17
 	groupGap  = 9 // before a scenario's name
@@ -28,13 +28,13 @@ type bars struct {
 // bar is a row of the chart.
 type bar struct {
 	heading string // of a scenario; else empty
-	name    string // of the rival; after a heading, what is measured
+	name    string // of the baseline; after a heading, what is measured
 	ratio   Summary
 	absent  string // why there is no ratio
 	top     vg.Length
 }
 
-// ratioPlot draws ratios to all rivals. There is none if there are no rivals.
+// ratioPlot draws the ratios to all baselines. ok is false if there are none.
 func (r *Run) ratioPlot() (chart, bool) {
 	b := bars{}
 	height := vg.Length(0)
@@ -88,11 +88,10 @@ func (r *Run) ratioPlot() (chart, bool) {
 	}, height > 0
 }
 
-// legendHeight is what a row of keys takes.
+// legendHeight is the height of a legend.
 const legendHeight = 22
 
-// span returns from where to where the axis of ratios goes, with room for the
-// figures beyond the bars' ends.
+// span returns the range of the axis of ratios, with space for the figures beyond the bars' ends.
 func (b *bars) span() (least, greatest float64) {
 	least, greatest = 1, 1
 	for _, row := range b.rows {
@@ -112,7 +111,7 @@ func (b *bars) span() (least, greatest float64) {
 	return min(least, 0.8), max(greatest, 2)
 }
 
-// ends returns how far a row's bar reaches, or its bounds if they go further.
+// ends returns the ends of a row's bar, or its bounds if they go further.
 func (b *bar) ends() (low, high float64) {
 	low, high = min(1, b.ratio.Median), max(1, b.ratio.Median)
 	if b.ratio.Bounded() {
@@ -121,7 +120,7 @@ func (b *bar) ends() (low, high float64) {
 	return low, high
 }
 
-// colour tells whether it is sure who is better.
+// colour is blue if Veneer is better, vermilion if it is worse, and grey if the bounds include 1.
 func (b *bar) colour() color.Color {
 	switch {
 	case b.ratio.Low > 1:
@@ -140,11 +139,11 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 		row := &b.rows[i]
 		y := c.Max.Y - row.top - rowHeight/2
 		if row.heading != "" {
-			c.SetColor(color.White) // no line crosses it
+			c.SetColor(color.White) // no grid line crosses it
 			c.Fill(vg.Rectangle{Min: vg.Point{X: c.Min.X - 1, Y: y - rowHeight/2}, Max: vg.Point{X: c.Max.X + 1, Y: y + rowHeight/2 + groupGap}}.Path())
 			left := c.Min.X - b.labels
 			after := left + 8 + drawText(&c, vg.Point{X: left, Y: y}, draw.XLeft, draw.YCenter, bold(10.5, ink), row.heading)
-			if after+regular(9, pale).Width(row.name) <= c.Max.X { // or it stands in the table only
+			if after+regular(9, pale).Width(row.name) <= c.Max.X { // else it is in the table only
 				drawText(&c, vg.Point{X: after, Y: y}, draw.XLeft, draw.YCenter, regular(9, pale), row.name)
 			}
 			continue

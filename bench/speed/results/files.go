@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Write writes the run into a folder of its own within another, in the place of an earlier
-// run of the same day, commit and name, and returns its path: results.json with everything,
-// table.md, and a plot as SVG and PNG of each kind of figures that there are: ratios,
-// latency, soak, and each sweep.
+// Write writes the run into a folder of its own below a directory, replacing an earlier run of the
+// same day, commit and name, and returns its path: results.json with everything, table.md, and a
+// plot as SVG and PNG of each kind of figures: ratios, latency, soak, and each sweep.
 func (r *Run) Write(results string) (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
@@ -37,7 +36,7 @@ func (r *Run) Write(results string) (string, error) {
 			return "", fmt.Errorf("plot %s: %w", p.name, err)
 		}
 	}
-	// A plot that this run has none of would be taken for its own.
+	// A stale plot would be taken for one of this run.
 	for _, pattern := range []string{"*.svg", "*.png"} {
 		plots, _ := filepath.Glob(filepath.Join(folder, pattern)) // the pattern is well-formed
 		for _, earlier := range plots {

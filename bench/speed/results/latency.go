@@ -63,7 +63,7 @@ func (r *Run) drawLatency(c draw.Canvas) {
 	for i, curve := range r.Latency {
 		for _, q := range quantiles {
 			line := plotter.Line{LineStyle: draw.LineStyle{Color: hue(i), Width: q.width, Dashes: q.dashes}}
-			// Beside each other, so that no bar hides another.
+			// Side by side, so that no bar hides another.
 			shift := math.Pow(1.012, float64(2*i-len(r.Latency)+1))
 			for j := range curve.Points {
 				point := &curve.Points[j]
@@ -83,7 +83,7 @@ func (r *Run) drawLatency(c draw.Canvas) {
 	p.Draw(draw.Crop(c, 0, 0, 0, -48))
 }
 
-// rateTicks marks the rates that were measured.
+// rateTicks has a tick at each measured rate.
 func (r *Run) rateTicks() plot.ConstantTicks {
 	var rates []float64
 	for _, curve := range r.Latency {
@@ -99,11 +99,10 @@ func (r *Run) rateTicks() plot.ConstantTicks {
 	return ticks
 }
 
-// maxBoundFactor is how many times a median its bounds are at most shown.
+// maxBoundFactor is how many times the median its bounds are at most shown.
 const maxBoundFactor = 10
 
-// ranges returns from where to where both axes go, bounds of the p99 included: latencies
-// to the next 1, 2 or 5.
+// ranges returns the ranges of both axes, with bounds of the p99: latencies to the next 1, 2 or 5.
 func (r *Run) ranges() (rates, latencies [2]float64) {
 	rates = [2]float64{math.Inf(1), 0}
 	latencies = [2]float64{p99Limit, p99Limit}
@@ -122,7 +121,7 @@ func (r *Run) ranges() (rates, latencies [2]float64) {
 			}
 		}
 	}
-	rates[0], rates[1] = rates[0]/1.1, rates[1]*1.1 // no point is on the edge
+	rates[0], rates[1] = rates[0]/1.1, rates[1]*1.1 // no point is on the border
 	latencies[0], latencies[1] = 1/roundUp(1/latencies[0]), roundUp(latencies[1]*1.05)
 	return rates, latencies
 }
@@ -138,7 +137,7 @@ func roundUp(x float64) float64 {
 	return 10 * step
 }
 
-// limitLine marks how long the p99 may take.
+// limitLine is the limit of the p99.
 type limitLine struct{}
 
 var limitStyle = draw.LineStyle{Color: ink, Width: 1}

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Machine is where a run took place.
+// Machine describes the machine of a run.
 type Machine struct {
-	Processor  string `json:"processor"`  // its model
+	Processor  string `json:"processor"`  // model
 	Processors int    `json:"processors"` // that programs may use
 	Memory     int64  `json:"memory_bytes"`
 	Kernel     string `json:"kernel"` // as "Linux 6.18.5"
 	Go         string `json:"go"`     // the version, as "go1.26.8"
 }
 
-// ThisMachine tells what this program runs on. It knows Linux only.
+// ThisMachine describes the machine that this program runs on. It knows Linux only.
 func ThisMachine() (Machine, error) {
 	m := Machine{Processor: runtime.GOARCH, Processors: runtime.NumCPU(), Go: runtime.Version()}
 	processors, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return Machine{}, err
 	}
-	// Those of ARM do not say it.
+	// ARM kernels do not report it.
 	if found := modelPattern.FindSubmatch(processors); found != nil {
 		m.Processor = string(found[1])
 	}

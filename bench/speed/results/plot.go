@@ -20,16 +20,15 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Plots are as wide as a README, 900 pixels of 1/96 inch, and PNGs have twice as many
-// for screens with dense ones.
+// Plots are as wide as a README, 900 pixels of 1/96 inch, and PNGs have twice as many for
+// high-density screens.
 const (
 	plotWidth = 675 * vg.Length(1)
 	pngDPI    = 192
 	margin    = 18
 )
 
-// The colours are of Okabe and Ito's palette, which people tell apart who do not see
-// all colours; and greys.
+// The colours are of Okabe and Ito's palette, which is safe for colour-blind readers; and greys.
 var (
 	blue      = color.NRGBA{R: 0x00, G: 0x72, B: 0xB2, A: 0xFF}
 	vermilion = color.NRGBA{R: 0xD5, G: 0x5E, B: 0x00, A: 0xFF}
@@ -54,13 +53,13 @@ type chart struct {
 	name     string // of its files
 	title    string
 	subtitle string
-	footnote string            // on what it was measured
-	warning  string            // what is said before the title; empty if nothing is
-	height   vg.Length         // without what all those take
+	footnote string            // machine and commit
+	warning  string            // before the title; may be empty
+	height   vg.Length         // without title and footnote
 	draw     func(draw.Canvas) // between them
 }
 
-// plots returns a picture of each kind of figures that there are.
+// plots returns a chart for each kind of figures in the run.
 func (r *Run) plots() []chart {
 	var all []chart
 	if p, ok := r.ratioPlot(); ok {
@@ -92,7 +91,7 @@ func (r *Run) plots() []chart {
 	return all
 }
 
-// What title and subtitle take, and the footnote.
+// The heights of title with subtitle, and of the footnote.
 const (
 	headHeight = 50
 	footHeight = 24
@@ -113,8 +112,8 @@ func (p *chart) drawOn(canvas vg.CanvasSizer) {
 	p.draw(draw.Crop(c, 0, 0, footHeight, -headHeight))
 }
 
-// svg draws the picture for a browser, which has the words in its own font: the one
-// they are laid out for, or another of the same widths.
+// svg draws the chart for a browser, which renders text in its own font: the one it is laid out
+// for, or another of the same widths.
 func (p *chart) svg() ([]byte, error) {
 	canvas := vgsvg.NewWith(vgsvg.UseWH(p.size()))
 	p.drawOn(canvas)
@@ -130,7 +129,7 @@ func (p *chart) png() ([]byte, error) {
 	p.drawOn(canvas)
 	b, drawn := bytes.Buffer{}, canvas.Image()
 	reduced := image.NewPaletted(drawn.Bounds(), palette())
-	indexes := map[color.Color]uint8{} // to look for the nearest colour takes long
+	indexes := map[color.Color]uint8{} // finding the nearest colour is slow
 	for y := range drawn.Bounds().Dy() {
 		for x := range drawn.Bounds().Dx() {
 			at := drawn.At(x, y)
@@ -149,8 +148,8 @@ func (p *chart) png() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// palette returns every colour in steps to white, of which anti-aliasing makes use. A
-// picture of so few colours is a third as large.
+// palette returns every colour in steps to white, as anti-aliasing needs. A picture of so few
+// colours is a third as large.
 func palette() color.Palette {
 	const steps = 21
 	reduced := color.Palette{color.White}
@@ -163,7 +162,7 @@ func palette() color.Palette {
 	return reduced
 }
 
-// ---- Words --------------------------------------------------------------------
+// ---- Text ---------------------------------------------------------------------
 
 func regular(size vg.Length, ink color.Color) text.Style {
 	return text.Style{
@@ -178,23 +177,23 @@ func bold(size vg.Length, ink color.Color) text.Style {
 	return style
 }
 
-// drawText writes a line at a point, and returns how wide it is.
+// drawText draws a line of text at a point, and returns its width.
 func drawText(c *draw.Canvas, at vg.Point, x draw.XAlignment, y draw.YAlignment, style text.Style, line string) vg.Length {
 	style.XAlign, style.YAlign = x, y
 	if y == draw.YCenter {
-		at.Y += style.Font.Size / 7 // what is under the line counts, but seldom is there
+		at.Y += style.Font.Size / 7 // descenders count in the height, but are rare
 	}
 	c.FillText(style, at, line)
 	return style.Width(line)
 }
 
-// legendEntry is what a colour or a line stands for.
+// legendEntry explains a colour or a line.
 type legendEntry struct {
 	line draw.LineStyle
 	name string
 }
 
-// drawLegend writes a row of keys from a point to the right.
+// drawLegend draws a row of entries from a point to the right.
 func drawLegend(c *draw.Canvas, at vg.Point, keys []legendEntry) {
 	for _, k := range keys {
 		c.StrokeLine2(k.line, at.X, at.Y, at.X+20, at.Y)
@@ -205,10 +204,10 @@ func drawLegend(c *draw.Canvas, at vg.Point, keys []legendEntry) {
 
 // ---- Axes ---------------------------------------------------------------------
 
-// newPlot returns a plot without data, with faint lines at its ticks.
+// newPlot returns a plot without data, with faint grid lines at its ticks.
 func newPlot(x, y plot.Ticker) *plot.Plot {
 	p := plot.New()
-	p.BackgroundColor = nil // it has been painted
+	p.BackgroundColor = nil // already painted
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Padding = 0
 		axis.Width = 0
@@ -227,8 +226,8 @@ func newPlot(x, y plot.Ticker) *plot.Plot {
 	return p
 }
 
-// logTicks marks 1, 2, 5, 10 and so on: only the powers of ten when those are many, and
-// all digits when they are few.
+// logTicks has ticks at 1, 2, 5, 10 and so on: only the powers of ten when those are many, and all
+// digits when they are few.
 type logTicks func(float64) string
 
 // Ticks returns the ticks from least to greatest.
@@ -243,7 +242,7 @@ func (name logTicks) Ticks(least, greatest float64) []plot.Tick {
 	return ticks
 }
 
-// at returns ticks of those digits before all their zeros.
+// at returns ticks of those digits times powers of ten.
 func (name logTicks) at(least, greatest float64, digits ...float64) []plot.Tick {
 	var ticks []plot.Tick
 	for exponent := math.Floor(math.Log10(least)); exponent <= math.Log10(greatest); exponent++ {
@@ -256,10 +255,10 @@ func (name logTicks) at(least, greatest float64, digits ...float64) []plot.Tick 
 	return ticks
 }
 
-// epsilon is for what is not exact in binary.
+// epsilon absorbs rounding errors.
 const epsilon = 1e-9
 
-// roundTicks marks 0 and up to four multiples of one round number.
+// roundTicks has ticks at 0 and up to four multiples of one round number.
 type roundTicks func(float64) string
 
 // Ticks returns the ticks from 0 to greatest.
@@ -272,8 +271,8 @@ func (name roundTicks) Ticks(_, greatest float64) []plot.Tick {
 	return ticks
 }
 
-// roundStep returns the smallest of 1, 2, 5, 10 and so on that goes fewer than five
-// times into a number above 0.
+// roundStep returns the smallest of 1, 2, 5, 10 and so on of which fewer than five fit into a
+// positive number.
 func roundStep(into float64) float64 {
 	step := math.Pow(10, math.Floor(math.Log10(into/5)))
 	for _, digit := range []float64{1, 2, 5} {

@@ -31,7 +31,7 @@ func TestTicks(t *testing.T) {
 	f(roundTicks(number), 0, 0.3, "0", "0.1", "0.2", "0.3")
 }
 
-// The axis of ratios has room for every bar and for the words at its end.
+// The axis of ratios has space for every bar and for the text at its end.
 func TestSpan(t *testing.T) {
 	t.Parallel()
 

@@ -1,5 +1,5 @@
-// Package report keeps what a run side by side has measured: it makes medians and
-// their bounds of the rounds, and writes them as a table, as plots, and whole.
+// Package results stores the measurements of a run: it computes medians and confidence intervals,
+// and writes them as JSON, as a table and as plots.
 package results
 
 import (
@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// Run is everything that one run has measured, and on what.
+// Run is all measurements of one run, with the machine and settings.
 type Run struct {
-	Date      time.Time  `json:"date"`              // when it began, in UTC
+	Date      time.Time  `json:"date"`              // start, in UTC
 	Commit    string     `json:"commit"`            // of Veneer, abbreviated
-	Variant   string     `json:"of,omitempty"`      // a word for what is measured, if not Veneer side by side
+	Variant   string     `json:"of,omitempty"`      // a word for what is measured, if not the default comparison
 	Quick     bool       `json:"quick"`             // only a check that everything runs: its figures say nothing
-	Seconds   float64    `json:"seconds,omitempty"` // that it took
-	Failed    string     `json:"failed,omitempty"`  // why, if it did
+	Seconds   float64    `json:"seconds,omitempty"` // duration
+	Failed    string     `json:"failed,omitempty"`  // the error, if it failed
 	Machine   Machine    `json:"machine"`
 	Programs  []Program  `json:"programs"` // all that took part
 	Settings  []Setting  `json:"settings"` // all that differ from a program's defaults, raised limits too
 	Scenarios []Scenario `json:"scenarios"`
 	Latency   []Curve    `json:"latency,omitempty"` // of the mixed day, Veneer's first
-	Soak      []Series   `json:"soak,omitempty"`    // one for each program that was watched
+	Soak      []Series   `json:"soak,omitempty"`    // one for each program
 	Sweeps    []Sweep    `json:"sweeps,omitempty"`
 	Costs     []Cost     `json:"costs,omitempty"`
 }
 
-// Program is one that took part in a run.
+// Program is a program that took part in a run.
 type Program struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -41,84 +41,83 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// Scenario is one kind of work, done by several subjects in turns.
+// Scenario is one kind of work, done by several subjects alternately.
 type Scenario struct {
 	Name         string    `json:"name"`     // a word or two, as "hot"
-	Measures     string    `json:"measures"` // what is measured, in a sentence of which plots show the first, if there are more
+	Measures     string    `json:"measures"` // what is measured, in a sentence or more, of which plots show the first
 	Unit         string    `json:"unit"`     // of the rounds, as "answers/s" or "ms"
 	MoreIsBetter bool      `json:"more_is_better"`
-	WarmUp       int       `json:"warm_up_rounds"` // that went before and do not count
+	WarmUp       int       `json:"warm_up_rounds"` // discarded rounds at the beginning
 	Subjects     []Subject `json:"subjects"`       // Veneer first
 }
 
-// Subject is who does the work of a scenario. It either has rounds or says why not.
+// Subject is a server or library that does the work of a scenario. It either has rounds or a reason
+// for having none.
 type Subject struct {
 	Name        string    `json:"name"`
 	Version     string    `json:"version,omitempty"`
 	Rounds      []float64 `json:"rounds,omitempty"`  // one figure of each, above 0; round i is of the same time for all subjects
-	Figures     []Figure  `json:"figures,omitempty"` // what else was measured in the same rounds
+	Figures     []Figure  `json:"figures,omitempty"` // other measurements of the same rounds
 	Missing     string    `json:"missing,omitempty"` // why it did not take part, and how to install it
 	Unsupported string    `json:"cannot,omitempty"`  // why it cannot do this work
 }
 
-// Figure is a further figure of every round, as the p99 of answers or the processor
-// time of one.
+// Figure is a further figure of every round, such as the p99 or the CPU time of an answer.
 type Figure struct {
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit"`
 	Rounds []float64 `json:"rounds"`
 }
 
-// Curve is how a subject's latency grows with the rate at which it is asked.
+// Curve is a subject's latency by request rate.
 type Curve struct {
 	Name   string  `json:"name"`
 	Points []Point `json:"points"` // by rising rate
 }
 
-// Point is what a rate comes to. Latencies are in milliseconds, one of each round, and
-// count from when a request was due.
+// Point is the latency at a rate. Latencies are in milliseconds, one of each round, and count from
+// when a request was due.
 type Point struct {
 	Rate float64   `json:"rate"` // requests a second
 	P50  []float64 `json:"p50_ms"`
 	P99  []float64 `json:"p99_ms"`
 	P999 []float64 `json:"p99_9_ms"`
-	// Busy is how much of its processor's time the load took, in percent, and Late for how
-	// many milliseconds at most it did not send what was due: of each round, too.
+	// Busy is the CPU use of the load generator in percent, and Late the longest delay of a due
+	// request by it in milliseconds: of each round, too.
 	Busy []float64 `json:"load_busy_percent,omitempty"`
 	Late []float64 `json:"load_late_ms,omitempty"`
-	// Refused is how many rounds there were besides, in which something was refused. They
-	// count as endless.
+	// Refused is the number of further rounds in which a request was rejected. Their latencies
+	// count as infinite.
 	Refused int `json:"refused_rounds,omitempty"`
 }
 
-// Summarize returns the median of some of the point's latencies, and its bounds. With
-// rounds in which something was refused there may be no upper one.
+// Summarize returns the median of some of the point's latencies, and its bounds. With refused
+// rounds there may be no upper one.
 func (p *Point) Summarize(latencies []float64) Summary {
 	return Summarize(slices.Concat(latencies, slices.Repeat([]float64{math.Inf(1)}, p.Refused)))
 }
 
-// Series is what a program had in use while it ran for long.
+// Series is a program's resource usage over time.
 type Series struct {
 	Program string  `json:"program"`
 	Samples []Usage `json:"samples"` // in their order
 }
 
-// Usage is what a program has in use at a moment.
+// Usage is a program's resource usage at a moment.
 type Usage struct {
 	Minutes    float64 `json:"minutes"` // since the load began
 	Resident   int64   `json:"resident_bytes"`
 	Goroutines int     `json:"goroutines"`
 	Files      int     `json:"open_files"`
-	Libvips    int64   `json:"libvips_bytes"` // 0 all along for a program without it
+	Libvips    int64   `json:"libvips_bytes"` // always 0 for a program without it
 }
 
-// Ratio returns how many times as good as the subject Veneer was, from the ratios
-// within the rounds: above 1 Veneer is better, whether more or less is.
+// Ratio returns how many times as good as the subject Veneer was, from the ratios within the
+// rounds: above 1 Veneer is better, whether more or less is.
 func (s *Scenario) Ratio(subject *Subject) Summary { return Summarize(s.ratios(subject)) }
 
-// Drift returns what the ratio was in the first third of the rounds and in the last, and
-// whether it moved all the while, by a tenth or more: its median is of no steady state
-// then.
+// Drift returns the ratio in the first third of the rounds and in the last, and whether it moved
+// steadily by a tenth or more: then its median describes no steady state.
 func (s *Scenario) Drift(subject *Subject) (first, last float64, moved bool) {
 	ratios := s.ratios(subject)
 	third := max(1, len(ratios)/3)
@@ -146,10 +145,10 @@ func (r *Run) Folder() string {
 		name += "-" + r.Variant
 	}
 	if r.Quick {
-		name += "-quick" // which must not take the place of figures
+		name += "-quick" // must not replace figures
 	}
 	if r.Failed != "" {
-		name += "-failed" // nor must that
+		name += "-failed" // likewise
 	}
 	return name
 }
@@ -157,7 +156,7 @@ func (r *Run) Folder() string {
 // A commit is part of a file's name.
 var commitPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]*$`)
 
-// check tells what makes a run one that cannot be shown.
+// check returns an error if the run is invalid.
 func (r *Run) check() error {
 	if r.Date.IsZero() || !commitPattern.MatchString(r.Commit) {
 		return fmt.Errorf("a run of %v and commit %q has no date or no commit", r.Date, r.Commit)

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// example returns a run with everything that a run can have.
+// example returns a run with every kind of content.
 func example() *Run {
 	random := rand.New(rand.NewPCG(1, 2))
 	rounds := func(around, spread float64) []float64 {
@@ -91,8 +91,7 @@ func example() *Run {
 	return r
 }
 
-// Everything that is written can be read back, and is the same when it is written
-// once more.
+// Everything that is written can be read back, and is the same when it is written again.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 
@@ -167,7 +166,7 @@ func TestRatio(t *testing.T) {
 		}
 	}
 
-	f(true, []float64{8, 80, 800}, []float64{2, 10, 50}, 8) // of the medians it would be the same
+	f(true, []float64{8, 80, 800}, []float64{2, 10, 50}, 8) // the ratio of the medians would be the same
 	f(true, []float64{10, 1, 100}, []float64{5, 4, 1000}, 0.25)
 	f(false, []float64{8, 80, 800}, []float64{2, 10, 50}, 0.125)
 }
@@ -218,7 +217,7 @@ func TestWriteRejects(t *testing.T) {
 	}
 }
 
-// A run that has only begun to be filled can be shown, too.
+// A run with a few results can be written, too.
 func TestWritePartialRun(t *testing.T) {
 	t.Parallel()
 

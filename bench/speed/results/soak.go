@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// panels are what a soak shows, one below the other.
+// panels are the plots of a soak, one below the other.
 var panels = []struct {
 	name string
 	of   func(Usage) float64
@@ -26,8 +26,7 @@ const (
 	panelHead   = 18 // for its name
 )
 
-// quarterMedian returns the middle of a panel's figures in a quarter of the series, counted
-// from 0.
+// quarterMedian returns the median of a panel's figures in a quarter of the series, counted from 0.
 func (s *Series) quarterMedian(n int, of func(Usage) float64) float64 {
 	from, to := len(s.Samples)*n/4, len(s.Samples)*(n+1)/4
 	var figures []float64
@@ -38,14 +37,14 @@ func (s *Series) quarterMedian(n int, of func(Usage) float64) float64 {
 }
 
 const (
-	minSamples = 8 // of which quarters say something
-	// What grows by more than so much from the second quarter to the last, and by more than
-	// one, is not flat.
+	minSamples = 8 // minimum for quarters
+	// A figure that grows by more than this factor from the second quarter to the last, and by
+	// more than one, is not flat.
 	maxGrowth = 1.03
 )
 
-// CheckFlat returns an error if something that a program has in use is more in the last
-// quarter than in the second, by the medians.
+// CheckFlat returns an error if some usage of a program is higher in the last quarter than in the
+// second, by the medians.
 func (r *Run) CheckFlat() error {
 	for i := range r.Soak {
 		series := &r.Soak[i]
@@ -61,7 +60,7 @@ func (r *Run) CheckFlat() error {
 	return nil
 }
 
-// writeSoak writes a table of what programs had in use.
+// writeSoak writes a table of resource usage.
 func (r *Run) writeSoak(b *bytes.Buffer) {
 	if len(r.Soak) == 0 || r.Quick {
 		return
@@ -90,8 +89,7 @@ func (r *Run) writeSoak(b *bytes.Buffer) {
 	writeRows(b, rows, "llrrrrrr")
 }
 
-// soakPlot draws what programs have in use as time passes. There is none without
-// series.
+// soakPlot draws resource usage over time. There is none without series.
 func (r *Run) soakPlot() (chart, bool) {
 	samples := 0
 	for _, series := range r.Soak {
@@ -119,7 +117,7 @@ func (r *Run) drawSoak(c draw.Canvas) {
 
 	plots := make([][]*plot.Plot, len(panels))
 	for i, panel := range panels {
-		minutes := roundTicks(func(float64) string { return " " }) // a line, but no words
+		minutes := roundTicks(func(float64) string { return " " }) // a grid line without a label
 		if i == len(panels)-1 {
 			minutes = number
 		}
@@ -136,7 +134,7 @@ func (r *Run) drawSoak(c draw.Canvas) {
 				line.XYs = append(line.XYs, plotter.XY{X: usage.Minutes, Y: panel.of(usage)})
 				highest = max(highest, panel.of(usage))
 			}
-			if highest > 0 { // it does have such a thing
+			if highest > 0 { // else it does not apply to the program
 				p.Add(&line)
 			}
 			greatest = max(greatest, highest)

@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// Summary is what rounds come to.
+// Summary is the median of rounds with its bounds.
 type Summary struct {
 	Median float64
-	// The bounds of the median's 95 % confidence interval. They are infinite for
-	// fewer than 6 rounds, which say nothing so sure.
+	// The bounds of the median's 95 % confidence interval. They are infinite for fewer than 6
+	// rounds, which are too few for it.
 	Low, High float64
 }
 
-// Bounded tells whether there were enough rounds for bounds.
+// Bounded reports whether there were enough rounds for bounds.
 func (s Summary) Bounded() bool { return !math.IsInf(s.High, 1) }
 
-// Summarize returns the median of rounds, of which there must be one, and its
-// bounds by order statistics: of the rounds in their order, the one of LowerRank,
-// counted from either end.
+// Summarize returns the median of at least one round, and its bounds by order statistics: of the
+// sorted rounds, the one of LowerRank, counted from either end.
 func Summarize(rounds []float64) Summary {
 	sorted := slices.Sorted(slices.Values(rounds))
 	s := Summary{Median: Median(sorted), Low: math.Inf(-1), High: math.Inf(1)}
@@ -29,7 +28,7 @@ func Summarize(rounds []float64) Summary {
 	return s
 }
 
-// Median returns the middle of what is sorted.
+// Median returns the median of sorted values.
 func Median(sorted []float64) float64 {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 0 {
@@ -38,9 +37,9 @@ func Median(sorted []float64) float64 {
 	return sorted[middle]
 }
 
-// Trend tells whether rounds rise (above 0) or fall (below 0) from the first to the last:
-// by the test of Mann and Kendall, at which rounds in no order fail in one case of a
-// hundred. Of fewer than 8 rounds it says nothing (0).
+// Trend reports whether rounds rise (above 0) or fall (below 0) from the first to the last, by the
+// Mann-Kendall test with a false positive rate of one in a hundred. It is 0 for fewer than 8
+// rounds.
 //
 // Source: M. G. Kendall, Rank Correlation Methods, chapter 4.
 func Trend(rounds []float64) int {
@@ -61,14 +60,13 @@ func Trend(rounds []float64) int {
 	return cmp.Compare(rising, 0)
 }
 
-// LowerRank returns which of n sorted values, counted from 1, is the lower bound of
-// the 95 % confidence interval of the median: the highest that is above the true
-// median in at most 2.5 % of all cases, whatever the values' distribution. It is 0
-// for fewer than 6 values, which say nothing so sure. Counted from the other end it
-// is the upper bound.
+// LowerRank returns which of n sorted values, counted from 1, is the lower bound of the 95 %
+// confidence interval of the median: the highest that is above the true median in at most 2.5 % of
+// all cases, whatever the values' distribution. It is 0 for fewer than 6 values, which are too few
+// for it. Counted from the other end it is the upper bound.
 func LowerRank(n int) int {
-	// Each value is below the true median with a chance of one half. The bound at
-	// rank k is too high if fewer than k of them are.
+	// Each value is below the true median with a chance of one half. The bound at rank k is too
+	// high if fewer than k of them are.
 	chance, fewer := math.Pow(0.5, float64(n)), 0.0
 	for k := range n {
 		if fewer += chance; fewer > 0.025 {

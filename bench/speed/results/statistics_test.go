@@ -15,8 +15,8 @@ func TestLowerRank(t *testing.T) {
 			t.Errorf("LowerRank(%d) = %d; want %d", n, got, want)
 		}
 	}
-	// 40 times the number of ways in which fewer than k of n values can be low must
-	// be at most the number of all ways.
+	// 40 times the number of ways in which fewer than k of n values can be low must be at most
+	// the number of all ways.
 	for n := range 200 {
 		k, fewer := 0, new(big.Int)
 		for all := new(big.Int).Lsh(big.NewInt(1), uint(n)); ; k++ {
@@ -54,14 +54,13 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// Of all orders in which n rounds can be, Trend finds a trend in nearly one of a hundred,
-// and in no more.
+// Of all permutations of n rounds, Trend finds a trend in nearly one of a hundred, and in no more.
 func TestTrend(t *testing.T) {
 	t.Parallel()
 
 	for _, n := range []int{8, 11, 15, 20, 30} {
-		// In how many orders so many pairs are falling: those of one round fewer, with
-		// the last in any place.
+		// The number of permutations by falling pairs: those of one round fewer, with the
+		// last at any position.
 		orders := []*big.Int{big.NewInt(1)}
 		for rounds := 2; rounds <= n; rounds++ {
 			more := make([]*big.Int, len(orders)+rounds-1)
@@ -94,7 +93,7 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// inOrder returns n values, so many pairs of which are falling.
+// inOrder returns n values with so many falling pairs.
 func inOrder(n, falling int) (values []float64) {
 	for i := range n {
 		place := min(falling, i) // from the end

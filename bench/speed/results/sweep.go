@@ -12,22 +12,22 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Sweep is what becomes of figures as one thing grows.
+// Sweep is figures as a parameter grows.
 type Sweep struct {
-	Name      string   `json:"name"`     // a word, of which its plot's files have their names, too
+	Name      string   `json:"name"`     // a word, also for the names of its plots
 	Measures  string   `json:"measures"` // one sentence: what is measured
 	Parameter string   `json:"grows"`    // what does, as "edges"
-	Steps     []Step   `json:"steps"`    // by what rises; all have the same figures in the same order
+	Steps     []Step   `json:"steps"`    // by rising parameter; all have the same figures in the same order
 	Plotted   []string `json:"plotted"`  // names of the figures that the plot shows
 }
 
 // Step is one step of a sweep.
 type Step struct {
-	At      float64  `json:"at"` // how many there are of what grows
+	At      float64  `json:"at"` // value of the parameter
 	Figures []Figure `json:"figures"`
 }
 
-// Cost is what one thing takes, of which a plan for many can be made.
+// Cost is the cost of one thing, for capacity planning.
 type Cost struct {
 	Figure
 
@@ -63,7 +63,7 @@ func (s *Sweep) check() error {
 	return nil
 }
 
-// figure returns the place of a figure among those of each step; -1 if there is none.
+// figure returns the index of a figure in each step; -1 if there is none.
 func (s *Sweep) figure(name string) int {
 	for i, figure := range s.Steps[0].Figures {
 		if figure.Name == name {
@@ -113,7 +113,7 @@ func (r *Run) writeSweeps(b *bytes.Buffer) {
 	}
 }
 
-// writeCosts writes a table of what things take.
+// writeCosts writes a table of costs.
 func (r *Run) writeCosts(b *bytes.Buffer) {
 	if len(r.Costs) == 0 {
 		return
@@ -130,7 +130,7 @@ func (r *Run) writeCosts(b *bytes.Buffer) {
 	writeRows(b, rows, "lrlrl")
 }
 
-// median writes the median of rounds, which a quick check does not claim.
+// median formats the median of rounds, which a quick check does not show.
 func (r *Run) median(rounds []float64) string {
 	if r.Quick {
 		return "ran"
@@ -143,8 +143,7 @@ const (
 	logFrom      = 50 // an axis is logarithmic when the last step is so many times the first
 )
 
-// plot draws the figures that a sweep shows. There is none without figures, or with one
-// step only.
+// plot draws the figures of a sweep. There is none without figures, or with one step only.
 func (s *Sweep) plot() (chart, bool) {
 	rows := (len(s.Plotted) + sweepColumns - 1) / sweepColumns
 	return chart{

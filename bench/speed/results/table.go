@@ -12,14 +12,14 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// WriteTable writes the run as Markdown that can be read as it is, too.
+// WriteTable writes the run as Markdown with aligned columns.
 func (r *Run) WriteTable(out io.Writer) error {
 	if err := r.check(); err != nil {
 		return err
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n\nCommit %s, %s, on %s.", r.title(), r.Commit, r.Date.UTC().Format(minute), r.Machine)
-	if r.Seconds > 0 { // which earlier runs do not tell
+	if r.Seconds > 0 { // missing in earlier runs
 		fmt.Fprintf(&b, " It took %s minutes.", number(r.Seconds/60))
 	}
 	fmt.Fprintln(&b)
@@ -51,7 +51,7 @@ func (r *Run) WriteTable(out io.Writer) error {
 	return err
 }
 
-// title returns what a table and a plot of ratios are called.
+// title returns the title of the table and of the plot of ratios.
 func (r *Run) title() string {
 	if r.Variant != "" {
 		return "Veneer: " + r.Variant
@@ -59,10 +59,10 @@ func (r *Run) title() string {
 	return "Veneer side by side"
 }
 
-// minute is how a date is written.
+// minute is the format of dates.
 const minute = "2006-01-02 15:04 UTC"
 
-// writeScenarios writes one table of all scenarios, and what they are.
+// writeScenarios writes one table of all scenarios, and their descriptions.
 func (r *Run) writeScenarios(b *bytes.Buffer) {
 	if len(r.Scenarios) == 0 {
 		return
@@ -97,7 +97,7 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 	}
 }
 
-// writeDrift names the ratios that had not come to rest.
+// writeDrift lists the ratios that had not reached a steady state.
 func (r *Run) writeDrift(b *bytes.Buffer) {
 	var moved []string
 	for i := range r.Scenarios {
@@ -130,7 +130,7 @@ func nameAndVersion(name, version string) string {
 	return name + " (" + version + ")"
 }
 
-// subjectCells returns what is said of a subject.
+// subjectCells returns the table cells of a subject.
 func (r *Run) subjectCells(s *Scenario, of int) []string {
 	subject := &s.Subjects[of]
 	name := nameAndVersion(subject.Name, subject.Version)
@@ -158,7 +158,7 @@ func (r *Run) subjectCells(s *Scenario, of int) []string {
 	return row
 }
 
-// writeLatency says in a sentence for each subject what the plot shows.
+// writeLatency summarises the plot in a sentence for each subject.
 func (r *Run) writeLatency(b *bytes.Buffer) {
 	if len(r.Latency) == 0 || r.Quick {
 		return
@@ -168,7 +168,7 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 		if p, ok := curve.fastest(); ok {
 			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s, a p99 of %s and a p99.9 of %s.",
 				curve.Name, number(p.Rate), milliseconds(p.Summarize(p.P50)), milliseconds(p.Summarize(p.P99)), milliseconds(p.Summarize(p.P999)))
-			if len(p.Busy) > 0 { // which earlier runs do not tell
+			if len(p.Busy) > 0 { // missing in earlier runs
 				fmt.Fprintf(b, " The load was busy for %s %% of the time then, and late by %s ms at most in the median round.",
 					number(Summarize(p.Busy).Median), number(Summarize(p.Late).Median))
 			}
@@ -179,7 +179,7 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 	}
 }
 
-// milliseconds returns a median with its bounds, as far as there are any.
+// milliseconds formats a median with its bounds, if any.
 func milliseconds(s Summary) string {
 	text := number(s.Median) + " ms"
 	switch {
@@ -191,10 +191,10 @@ func milliseconds(s Summary) string {
 	return text
 }
 
-// p99Limit is how many milliseconds the p99 may take.
+// p99Limit is the limit of the p99 in milliseconds.
 const p99Limit = 10
 
-// fastest returns the highest rate before the first one whose p99 is above patience.
+// fastest returns the highest rate before the first one with a p99 above p99Limit.
 func (c *Curve) fastest() (p Point, ok bool) {
 	for _, next := range c.Points {
 		if next.Summarize(next.P99).Median > p99Limit {
@@ -205,9 +205,9 @@ func (c *Curve) fastest() (p Point, ok bool) {
 	return p, ok
 }
 
-// writeRows writes rows of a table, the first of them its head, in columns of even
-// width. The last column may be wide, and ends as it will if it is aligned to its
-// left. Each column is aligned to its left (l) or right (r).
+// writeRows writes a table in columns of equal width. The first row is the header. The last column
+// has no fixed width if it is aligned to the left. Each column is aligned to the left (l) or right
+// (r).
 func writeRows(b *bytes.Buffer, rows [][]string, align string) {
 	widths := make([]int, len(align))
 	for _, row := range rows {
@@ -246,10 +246,10 @@ func writeRows(b *bytes.Buffer, rows [][]string, align string) {
 	}
 }
 
-// sentence ends a sentence that has no end.
+// sentence adds a missing full stop.
 func sentence(s string) string { return strings.TrimSuffix(s, ".") + "." }
 
-// number writes a figure with the three digits that count.
+// number formats a figure with three significant digits.
 func number(x float64) string {
 	digits := strconv.FormatFloat(x, 'g', 3, 64)
 	if rounded, err := strconv.ParseFloat(digits, 64); err == nil {
@@ -258,7 +258,7 @@ func number(x float64) string {
 	return digits
 }
 
-// times writes a ratio: two places after the point, and fewer of larger ones.
+// times formats a ratio with two decimals, and fewer for larger ones.
 func times(x float64) string {
 	if x < 10 {
 		return strconv.FormatFloat(x, 'f', 2, 64) + "×"

@@ -51,7 +51,7 @@ func TestWriteTable(t *testing.T) {
 	}
 }
 
-// A quick check says who ran, but shows no figure.
+// A quick check lists the subjects, but shows no figure.
 func TestWriteTableOfQuickCheck(t *testing.T) {
 	t.Parallel()
 
@@ -84,8 +84,7 @@ func TestWriteTableOfQuickCheck(t *testing.T) {
 	}
 }
 
-// A run that failed says so and why. A ratio that moved by less than a tenth had come to
-// rest.
+// A failed run says so and why. A ratio that moved by less than a tenth is steady.
 func TestWriteTableOfFailed(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +145,7 @@ func TestWriteTableOfPartialRun(t *testing.T) {
 	}
 }
 
-// What grows until the end is not flat; what had grown before is.
+// Usage that grows until the end is not flat; usage that had grown before is.
 func TestIsFlat(t *testing.T) {
 	t.Parallel()
 
