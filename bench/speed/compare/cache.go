@@ -23,8 +23,8 @@ var (
 	cacheExponents = []float64{0.8, 0.9, 1.0}
 )
 
-// simulateCache simulates how often a picture is in memory, by what share of all views an edge's
-// cache holds.
+// simulateCache simulates the hit ratio of an edge's picture cache by its size, as a share of all
+// views' bytes.
 func (s *env) simulateCache(ctx context.Context) (*results.Sweep, error) {
 	requests, exponents := cacheViews*cacheRequests, cacheExponents
 	if s.Quick {

@@ -1,5 +1,5 @@
-// Package side measures Veneer beside what people would otherwise use: each scenario is
-// one kind of work, done by all subjects in turns on the same machine.
+// Package compare measures Veneer beside the usual alternatives: each scenario is one kind of work,
+// done by all subjects alternately on the same machine.
 package compare
 
 import (
@@ -15,51 +15,49 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/results"
 )
 
-// Options say what is measured and with what.
+// Options select what is measured.
 type Options struct {
 	Edge    string // path of the edge's program
-	Haproxy string // path of a configuration of haproxy's
-	Modules string // directory of the modules of Node, in which sharp may be installed
+	Haproxy string // path of haproxy's configuration
+	Modules string // directory of Node modules, in which sharp may be installed
 	Only    string // the name of the only scenario; empty for all
-	Quick   bool   // only sees whether everything runs
-	Encoder string // the edge's of pictures; empty for its default
-	Sizes   []int  // of sites that grow, in textures and players
+	Quick   bool   // only checks that everything runs
+	Encoder string // the edge's picture encoder; empty for its default
+	Sizes   []int  // of sites in growth, in textures and players
 	Out     io.Writer
-	TB      testing.TB // of system.Main
+	TB      testing.TB // of stack.RunWithTB
 }
 
 // scenario is one kind of work.
 type scenario struct {
 	name, measures, unit string
 	moreIsBetter         bool
-	warmUp, rounds       int // rounds that do not count, and those that do
-	// open makes the subjects ready, Veneer first. What it starts is closed with
-	// the stage.
+	warmUp, rounds       int // discarded rounds, and those that count
+	// open opens the subjects, Veneer first. What it starts is closed with env.
 	open func(s *env, ctx context.Context) ([]subject, error) //nolint:revive // so that methods of stage are such functions
 }
 
-// subject does the work of a scenario, or says why not, as in report.Subject.
+// subject does the work of a scenario, or has a reason for not doing it, as in results.Subject.
 type subject struct {
 	name, version, missing, cannot string
 	// measure does the work of a round, counted from the first to warm up.
 	measure func(ctx context.Context, round int) (outcome, error)
 }
 
-// outcome is the figure of a round, and what else was measured in it, always the same
-// things.
+// outcome is the figure of a round with its other figures, always the same ones.
 type outcome struct {
 	figure float64
 	others []namedFigure
 }
 
-// namedFigure is one figure of a round for report.Figure.
+// namedFigure is one round of a results.Figure.
 type namedFigure struct {
 	name, unit string
 	value      float64
 }
 
-// Run measures all scenarios. The date, the commit and the machine are the caller's to
-// tell. With an error comes what was measured before it, or nil if that is nothing.
+// Run measures all scenarios. The caller sets the date, the commit and the machine. With an error
+// it returns what was measured before, or nil if that is nothing.
 func Run(ctx context.Context, options Options) (*results.Run, error) {
 	s, err := newEnv(options)
 	if err != nil {
@@ -77,13 +75,13 @@ func Run(ctx context.Context, options Options) (*results.Run, error) {
 	return result, errors.Join(err, more)
 }
 
-// folderPart returns the name of a part of a run as that of a folder may have it, so that it
-// does not take the place of the whole.
+// folderPart returns the name of a scenario in a form for a folder's name, so that a partial run
+// does not replace a full one.
 func folderPart(only string) string { return nonNamePattern.ReplaceAllString(only, "-") }
 
 var nonNamePattern = regexp.MustCompile(`[^0-9A-Za-z]+`)
 
-// runScenarios measures the scenarios that are wanted, one after the other.
+// runScenarios measures the selected scenarios, one after the other.
 func (s *env) runScenarios(ctx context.Context, result *results.Run) error {
 	const day = "mixed day"
 	all := scenarios()
@@ -91,7 +89,7 @@ func (s *env) runScenarios(ctx context.Context, result *results.Run) error {
 		return fmt.Errorf("there is no scenario %q", s.Only)
 	}
 	for i, next := range all {
-		// Before new pictures take the place of those that a day's hits are.
+		// Before new pictures evict those that are a day's hits.
 		if i == len(memoryScenarios()) && s.wants(day) {
 			var err error
 			if result.Latency, err = s.measureDay(ctx); err != nil {
@@ -110,13 +108,13 @@ func (s *env) runScenarios(ctx context.Context, result *results.Run) error {
 	return nil
 }
 
-// scenarios returns all in the order in which they are run, those from memory first.
+// scenarios returns all scenarios in their order, those from memory first.
 func scenarios() []scenario {
 	return slices.Concat(memoryScenarios(), renderScenarios(), []scenario{encodingScenario()}, liveScenarios())
 }
 
-// run runs one scenario: its subjects take turns, in every other round in the opposite
-// order, to warm up first.
+// run runs one scenario: its subjects alternate, in the opposite order in every other round, with
+// some rounds to warm up.
 func (s *env) run(ctx context.Context, sc scenario) (*results.Scenario, error) {
 	began := time.Now()
 	fmt.Fprintf(s.Out, "==> %s … ", sc.name)
@@ -152,7 +150,7 @@ func (s *env) run(ctx context.Context, sc scenario) (*results.Scenario, error) {
 	return measured, nil
 }
 
-// subjectInRound returns whose turn it is of n in a round.
+// subjectInRound returns the index of the subject at a position of a round.
 func subjectInRound(position, n, round int) int {
 	if round%2 == 1 {
 		return n - 1 - position

@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/results"
 )
 
-// Some of the rivals are this program, so the test binary must be it.
+// Some of the baselines are this program, so the test binary must be it.
 func TestMain(m *testing.M) {
 	if isRole, err := baseline.ServeRole(os.Args[1:]); isRole {
 		fmt.Fprintln(os.Stderr, err)
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// Subjects take turns, first some that do not count; those that cannot take part say why.
+// Subjects alternate, after discarded rounds; those that cannot take part have a reason.
 func TestInterleaving(t *testing.T) {
 	t.Parallel()
 	var calls []string
@@ -58,8 +58,7 @@ func TestInterleaving(t *testing.T) {
 	}
 }
 
-// All servers are asked for the same in a round, and in Zipf order for some far more
-// often than for others.
+// All servers get the same requests in a round, and in Zipf order some far more often than others.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	const n, draws = 1000, 100_000

@@ -17,32 +17,33 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// What a mixed day is made of, in shares of its requests; the rest are hits.
+// The mixed day, in shares of its requests; the rest are hits.
 const (
 	dayUnmodified = 0.05
 	dayCold       = 0.04
 	dayAPI        = 0.01
 
-	// At each rate there are so many rounds of a time, in turns, of which the medians count.
+	// At each rate there are dayRounds of dayEach, alternating between servers, of which the
+	// medians count.
 	dayRounds = 9
 	dayEach   = 2 * time.Second
 	dayLimit  = 10 * time.Millisecond
-	// Hits are so many of the views in memory, few enough for hardly any of them to be
-	// forgotten while new pictures come.
+	// Hits are from so many of the cached views, few enough for hardly any of them to be
+	// evicted by new pictures.
 	dayViews = 20_000
-	// Of all requests so many may be drawn that were to be hits.
+	// At most this share of all requests may be rendered unexpectedly.
 	dayForgotten = 0.01
 
-	// dayConnections is how many requests can be under way.
+	// dayConnections bounds the open requests.
 	dayConnections = 256
 )
 
-// dayRates are the rates, in requests a second, up to the one at which the p99 passes
-// dayLimit: near together where a processor comes to its limit.
+// dayRates are the rates, in requests a second, up to the one at which the p99 exceeds dayLimit:
+// close together near a processor's limit.
 var dayRates = []float64{1000, 2000, 4000, 5000, 6000, 7000, 8000, 10_000, 12_000, 16_000, 20_000, 24_000, 32_000, 48_000, 64_000}
 
-// newViews are what new pictures are of a skin: flat heads and heads in space of 16 to 256
-// pixels, and figures of 64 to 400.
+// newViews are the views of new pictures: flat and isometric heads of 16 to 256 pixels, and figures
+// of 64 to 400.
 var newViews = func() (all []string) {
 	for size := 16; size <= 256; size += 8 {
 		all = append(all, fmt.Sprintf("size=%d", size), fmt.Sprintf("size=%d&3d", size))
@@ -56,8 +57,8 @@ var newViews = func() (all []string) {
 	return all
 }()
 
-// measureDay measures how latency grows with the rate of a mixed day: the edge, and caches in
-// front of it; the API goes to core beside them.
+// measureDay measures latency by the rate of a mixed day: of the edge, and of caches in front of
+// it; API requests go to core beside them.
 func (s *env) measureDay(ctx context.Context) ([]results.Curve, error) {
 	fmt.Fprint(s.Out, "==> mixed day … ")
 	began := time.Now()
@@ -78,7 +79,7 @@ func (s *env) measureDay(ctx context.Context) ([]results.Curve, error) {
 		switch {
 		case subj.name == "Veneer":
 			server = s.fixture.Edge
-		case server == nil || server.Conditional != server.Address: // it has answers, but cannot draw
+		case server == nil || server.Conditional != server.Address: // it has recorded answers only
 			continue
 		}
 		all = append(all, &dayServer{server: server, Curve: results.Curve{Name: subj.name}})
@@ -123,12 +124,12 @@ func (s *env) measureDay(ctx context.Context) ([]results.Curve, error) {
 type dayServer struct {
 	server *baseline.Server
 	results.Curve
-	rounds   []results.Point // of the rate that is being tried
-	excluded bool            // it was too slow, or has refused something in half of the rounds
+	rounds   []results.Point // of the current rate
+	excluded bool            // too slow, or with rejections in half of the rounds
 }
 
-// conclude adds the rounds of a rate, unless the server was out or has refused something
-// in half of them.
+// conclude adds the rounds of a rate, unless the server was excluded or had rejections in half of
+// them.
 func (c *dayServer) conclude() {
 	if c.excluded {
 		return
@@ -149,7 +150,7 @@ func (c *dayServer) conclude() {
 	}
 }
 
-// measureRate measures one round of a rate. What is asked for depends on the round.
+// measureRate measures one round of a rate. The round decides the requests.
 func (s *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int) (results.Point, error) {
 	before, err := rendersOf(ctx, s.fixture.Operators)
 	if err != nil {
@@ -183,7 +184,7 @@ func (s *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Se
 	return point, nil
 }
 
-// runDay sends a mixed day at a rate: images to a server, the rest to core.
+// runDay sends a mixed day at a rate: picture requests to a server, the rest to core.
 func (s *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
 	images, api := s.dayImages(server, round), s.userReads(t, round)
 	images.Rate, api.Rate = rate*(1-dayAPI), rate*dayAPI
@@ -203,8 +204,8 @@ func (s *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server,
 			return err
 		})
 	}
-	// Of known answers all bytes were compared before, and now their lengths. New pictures are
-	// in the same place, so nothing tells their sizes.
+	// Known answers were compared before, so their lengths suffice now. New pictures share one
+	// index, so the requested size is unknown.
 	if err := decodeSample(images, func(request int) string {
 		if images.Lengths[request] >= 0 {
 			return ""
@@ -218,9 +219,9 @@ func (s *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server,
 	return &all, nil
 }
 
-// dayImages returns a day's requests for images: known answers, those that the client has,
-// and pictures that nobody has asked for. Which of the known ones is the same for all
-// servers in a round, and drawn anew for the next.
+// dayImages returns a day's picture requests: known answers, conditional requests, and uncached
+// pictures. The choice of the known ones is the same for all servers in a round, and differs
+// between rounds.
 func (s *env) dayImages(server *baseline.Server, round int) *load.Stream {
 	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
 	tags, n := s.tags[server], min(dayViews, len(s.record.Full))
@@ -241,7 +242,7 @@ func (s *env) dayImages(server *baseline.Server, round int) *load.Stream {
 	stream.Order = func() int {
 		switch draw := random.Float64() * (1 - dayAPI); {
 		case draw < dayCold:
-			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", s.newPicture(skins)) // which is sent before the next one is drawn
+			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", s.newPicture(skins)) // sent before the next one is made
 			return cold
 		case draw < dayCold+dayUnmodified:
 			return n + views.draw(random)
@@ -252,9 +253,9 @@ func (s *env) dayImages(server *baseline.Server, round int) *load.Stream {
 	return stream
 }
 
-// newPicture returns the next address of a picture that nobody has asked for, or not for so
-// long that it is forgotten: it begins anew after all newViews of all skins. They come
-// in no order, so that they do not grow as time passes.
+// newPicture returns the next address of an uncached picture, or of one requested so long ago that
+// it was evicted: it starts again after all newViews of all skins. The order mixes sizes, so that
+// they do not grow over time.
 func (s *env) newPicture(skins []skin.Hash) string {
 	s.newPictures++
 	n := s.newPictures * viewStride % (len(skins) * len(newViews))

@@ -19,18 +19,18 @@ import (
 const (
 	edgesViews  = 30_000 // views that several edges share
 	edgesMost   = 3
-	edgesShare  = 3 // the cache of one holds one of so many of them
+	edgesShare  = 3 // the cache of one edge holds a third of them
 	edgesWarmUp = 3
 	edgesRounds = 11
 
 	costWarmUp   = 3
 	costRounds   = 11
 	costEach     = time.Second
-	costViews    = 1000    // that are asked for as hits
-	costNewViews = 1 << 30 // new views, more than can be asked for in a round
+	costViews    = 1000    // requested as hits
+	costNewViews = 1 << 30 // more new views than a round can request
 )
 
-// startBalanced starts so many edges behind haproxy, each with a cache of so many bytes.
+// startBalanced starts edges behind haproxy, each with a cache of so many bytes.
 func (s *env) startBalanced(ctx context.Context, c *zipfWorkload, edges int, cache int64) (*target, error) {
 	f := &target{name: fmt.Sprintf("%d behind haproxy", edges)}
 	var balanced []baseline.Backend
@@ -52,7 +52,7 @@ func (s *env) startBalanced(ctx context.Context, c *zipfWorkload, edges int, cac
 	return f, nil
 }
 
-// edges measures one and more edges behind haproxy, and what an answer takes there.
+// edges measures one and more edges behind haproxy, and the cost of an answer there.
 func (s *env) edges(ctx context.Context) (*results.Sweep, []results.Cost, error) {
 	c, err := s.openZipf(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *env) edges(ctx context.Context) (*results.Sweep, []results.Cost, error)
 	return sweep, costs, err
 }
 
-// answerCosts measures what an answer of each kind takes, behind haproxy and without it.
+// answerCosts measures the cost of each kind of answer, behind haproxy and without it.
 func (s *env) answerCosts(ctx context.Context, c *zipfWorkload, balanced *target, views zipfOrder) ([]results.Cost, error) {
 	hot := zipfOrder{load.NewZipf(min(costViews, len(views.permutation)), popularity), views.permutation[:min(costViews, len(views.permutation))]}
 	direct := &target{address: balanced.edges[0].Address, edges: balanced.edges, operators: balanced.operators}
@@ -143,7 +143,7 @@ func (s *env) answerCosts(ctx context.Context, c *zipfWorkload, balanced *target
 	return costs, nil
 }
 
-// memoryCosts tells what is in memory and on disk, from the edge with its defaults.
+// memoryCosts returns the cost of things in memory and on disk, from the edge with its defaults.
 func (s *env) memoryCosts(ctx context.Context, c *zipfWorkload) ([]results.Cost, error) {
 	metrics, err := metricsOf(ctx, c.Operators)
 	if err != nil {

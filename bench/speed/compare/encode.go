@@ -11,20 +11,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// So many rounds of encoderEach there are.
+// The rounds of the encoders.
 const (
 	encoderWarmUp = 2
 	encoderRounds = 11
 	encoderEach   = 1500 * time.Millisecond
 )
 
-// What libwebp is told, with which it is about as thorough as Veneer's own encoder.
+// Parameters of libwebp that make it about as thorough as Veneer's own encoder.
 const (
 	libwebpMethod  = 1
 	libwebpQuality = 20
 )
 
-// encodingScenario returns the scenario of the writer of pictures alone.
+// encodingScenario returns the scenario of the encoders alone.
 func encodingScenario() scenario {
 	return scenario{
 		name: "encoding", measures: "Finished pictures of twelve skins are written as lossless WebP: heads of 64 and 128 pixels, heads in space of 128, figures of 400.",
@@ -32,7 +32,7 @@ func encodingScenario() scenario {
 	}
 }
 
-// encodingSubjects opens those that write the same pixels, all in this program.
+// encodingSubjects opens the encoders, which encode the same pixels in this program.
 func (s *env) encodingSubjects(context.Context) ([]subject, error) {
 	native, err := render.Start(render.Config{})
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *env) encodingSubjects(context.Context) ([]subject, error) {
 	}, nil
 }
 
-// measureEncoding returns the measuring of how many pictures are written a second, on the processor
-// of the servers, all of them the same number of times.
+// measureEncoding returns the measurement of an encoder's pictures a second, on the servers'
+// processor. It encodes all pictures the same number of times.
 func (s *env) measureEncoding(pictures []render.Picture, encode func(render.Picture) ([]byte, error)) func(context.Context, int) (outcome, error) {
 	return func(ctx context.Context, _ int) (outcome, error) {
 		unpin, err := load.Pin(s.serverEnv.CPUs[0])

@@ -15,8 +15,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// env is the servers, each started once for all scenarios that ask it. They share one
-// processor, as only one of them works at a time, and the load has another.
+// env is the servers, each started once for all scenarios that use it. They share one processor, as
+// only one of them works at a time, and the load has another.
 type env struct {
 	Options
 
@@ -27,16 +27,16 @@ type env struct {
 
 	live        *liveStack
 	fixture     *fixture.Site
-	usedPlayers int // of the town's residents: how many have views among the addresses
+	usedPlayers int // the first players of the fixture, whose views are among the addresses
 	zipf        *zipfWorkload
 	record      *baseline.Record
 	servers     map[string]*baseline.Server
-	tags        map[*baseline.Server][]string // of the addresses, as the server names them
+	tags        map[*baseline.Server][]string // of the addresses, by server
 	missing     map[string]*baseline.MissingError
 
-	mappingsWarm bool            // the edge knows who is to be drawn
-	newPictures  int             // how many new pictures were asked for in mixed days
-	usedPrograms map[string]bool // versions or names of the rivals that took part
+	mappingsWarm bool            // the edge has the mappings of the skins to render
+	newPictures  int             // number of new pictures requested in mixed days
+	usedPrograms map[string]bool // versions or names of the baselines that took part
 }
 
 func newEnv(options Options) (*env, error) {
@@ -64,12 +64,12 @@ func (s *env) close() {
 	}
 }
 
-// addSetting notes a setting.
+// addSetting records a setting.
 func (s *env) addSetting(name string, value any) {
 	s.settings = append(s.settings, results.Setting{Name: name, Value: fmt.Sprint(value)})
 }
 
-// progress says on a line of its own what takes a while, until it is done.
+// progress prints a slow step on a line of its own, and its duration when it is done.
 func (s *env) progress(what string, args ...any) (done func()) {
 	began := time.Now()
 	fmt.Fprintf(s.Out, "\r    "+what+" … ", args...)
@@ -103,7 +103,7 @@ func (s *env) startServer(name string, open func(dir baseline.Env) (*baseline.Se
 	return server, nil
 }
 
-// subject returns who does its work with a server, which start has returned for a name.
+// subject returns a subject with the server that startServer has returned for a name.
 func (s *env) subject(name string, server *baseline.Server, measure func(server *baseline.Server) func(context.Context, int) (outcome, error)) subject {
 	if server == nil {
 		return subject{name: name, missing: s.missing[name].Error()}
@@ -111,21 +111,21 @@ func (s *env) subject(name string, server *baseline.Server, measure func(server 
 	return subject{name: name, version: server.Version, measure: measure(server)}
 }
 
-// The views that a town's edge has in memory, and the bytes that caches in front of it may
-// take, which is more than all answers have.
+// The views that the fixture's edge has cached, and the size of caches in front of it, which is
+// more than all answers need.
 const (
 	knownViews      = 100_000
 	knownViewsQuick = 500
 	cacheBytes      = 1 << 30
 
-	// fixturePlayers is how many there are, half of whom nobody asks for but who wants new
+	// fixturePlayers is the number of players. Half of their skins are only used for new
 	// pictures.
 	fixturePlayers      = 20_000
 	fixturePlayersQuick = 100
 )
 
-// openFixture opens the town. The edge has its views in memory then, the skins' files of those
-// who are seen on them, and one of them by the name.
+// openFixture opens the fixture. Afterwards its edge has the views cached, the texture files of
+// their players, and one avatar by name.
 func (s *env) openFixture(ctx context.Context) error {
 	if s.fixture != nil {
 		return nil
@@ -139,7 +139,7 @@ func (s *env) openFixture(ctx context.Context) error {
 		settings = append(settings, "EDGE_ENCODER="+s.Encoder)
 		s.addSetting("EDGE_ENCODER", s.Encoder)
 	}
-	if s.Quick { // beside tests, perhaps, for which it stands back
+	if s.Quick { // maybe beside tests, to which the edge's render threads yield
 		settings = append(settings, renderTimeoutSetting)
 	}
 	done := s.progress("building a town and drawing %d views of it", count)
@@ -163,18 +163,17 @@ func (s *env) openFixture(ctx context.Context) error {
 	return nil
 }
 
-// isView, isFile and isHead tell what an address of the record is of.
+// isView, isFile and isHead report the kind of an address of the record.
 func isView(target string) bool { return !isFile(target) && !isHead(target) }
 func isFile(target string) bool { return strings.HasPrefix(target, "/textures/") }
 func isHead(target string) bool { return strings.HasPrefix(target, "/avatar/player/") }
 
-// unusedSkins returns the hashes of the skins of residents with whom none of the addresses
-// has to do.
+// unusedSkins returns the hashes of the skins that are in none of the addresses.
 func (s *env) unusedSkins() []skin.Hash {
 	return s.fixture.Skins()[s.usedPlayers:]
 }
 
-// programs returns the versions of all rivals that took part, and which ones are missing.
+// programs returns the versions of all baselines that took part, and the missing ones.
 func (s *env) programs(ctx context.Context) (all []results.Program, err error) {
 	wanted := map[string]bool{}
 	for _, missing := range s.missing {
@@ -194,5 +193,5 @@ func (s *env) programs(ctx context.Context) (all []results.Program, err error) {
 	return all, nil
 }
 
-// textures returns the directory of the town's textures.
+// textures returns the directory of the fixture's textures.
 func (s *env) textures() string { return fixture.Textures(s.serverEnv) }

@@ -13,8 +13,8 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// fill fills the database. A tenth as many users as textures have one player in ten each;
-// half of all names of textures have steve in them, a fortieth dragon.
+// fill fills the database. A tenth as many users as textures have ten players each; half of all
+// names of textures contain steve, a fortieth dragon.
 func (g *grownStack) fill(tb testing.TB) {
 	tb.Helper()
 	n := g.players
@@ -51,7 +51,7 @@ func (g *grownStack) fill(tb testing.TB) {
 	lastUser := number("SELECT max(uid) FROM users")
 	user := func(i int) int64 { return lastUser - int64(i%users) }
 
-	exec("ALTER TABLE textures DISABLE TRIGGER USER") // they would take long
+	exec("ALTER TABLE textures DISABLE TRIGGER USER") // faster
 	random := rand.New(rand.NewPCG(uint64(n), 5))
 	copyIn("textures", n, []string{"uploader", "likes", "bytes", "public", "type", "hash", "pixels", "name", "name_key"}, func(i int) []any {
 		var seed [8]byte
@@ -73,7 +73,7 @@ func (g *grownStack) fill(tb testing.TB) {
 	copyIn("players", n, []string{"uid", "name", "name_key", "tid_skin"}, func(i int) []any {
 		name, uid, skinTID := fmt.Sprint("p", i+1), user(i), new(lastTexture-random.Int64N(int64(n)))
 		if i < len(g.people) {
-			uid, skinTID = int64(g.people[i].User), nil // so that whatever is put on is a change
+			uid, skinTID = int64(g.people[i].User), nil // so that any skin set later is a change
 		}
 		return []any{uid, name, name, skinTID}
 	})
@@ -98,8 +98,8 @@ func textureName(random *rand.Rand, i int) string {
 	return fmt.Sprintf("%s %s %x", first[random.IntN(len(first))], name, uint32(i)*2654435761)
 }
 
-// dropIndexes drops the indexes of a table that belong to no constraint, and returns how
-// to make them again.
+// dropIndexes drops the indexes of a table that belong to no constraint, and returns a function
+// that recreates them.
 func dropIndexes(tb testing.TB, conn *pgx.Conn, table string) (restore func()) {
 	tb.Helper()
 	rows, _ := conn.Query(tb.Context(), `
@@ -125,7 +125,7 @@ func dropIndexes(tb testing.TB, conn *pgx.Conn, table string) (restore func()) {
 	}
 }
 
-// sizes tells how many bytes a row of each table takes, and how many its indexes.
+// sizes passes the bytes of a row of each table, and of its indexes, to add.
 func (g *grownStack) sizes(tb testing.TB, add func(table string, row, indexes float64)) {
 	tb.Helper()
 	rows, _ := g.conn.Query(tb.Context(), `

@@ -25,30 +25,30 @@ import (
 )
 
 const (
-	growthPeople      = 1000 // users who are signed in, and change what their players wear
+	growthPeople      = 1000 // signed-in users, whose players' skins change
 	texturesPerUser   = 10   // textures and players for every other user
 	growthRate        = 200  // changes a second
 	growthRounds      = 6
-	growthDuration    = 2 * time.Second  // of each thing, in each round
+	growthDuration    = 2 * time.Second  // of each measurement in a round
 	growthListAnswers = 200              // answers of each list in a round, of which the p99 counts
 	growthListTimeout = time.Minute      // longer than that takes
-	growthWarmUp      = 10 * time.Second // for which look-ups are asked for after the start, before the rounds
-	growthBatch       = 64               // keys of a large question
-	growthLifetime    = time.Hour        // of cores' connections, longer than all that takes
-	growthUploads     = 3000             // that are made ahead for a round, more than it can have
+	growthWarmUp      = 10 * time.Second // of look-ups after the start, before the rounds
+	growthBatch       = 64               // keys of a large look-up
+	growthLifetime    = time.Hour        // of cores' connections, longer than the whole run
+	growthUploads     = 3000             // prepared for a round, more than it can send
 )
 
-// growthLists are the lists that are asked for, of a hundred textures each.
+// growthLists are the queries of the lists, of a hundred textures each.
 var growthLists = []string{
 	"sort=newest", "sort=likes", "sort=newest&page=100", "sort=likes&page=100", "sort=newest&q=dragon", "sort=likes&q=dragon",
 	"sort=newest&q=steve", "sort=likes&q=steve&page=100",
 }
 
-// growth measures what becomes slower as a site grows, with so many textures and as many
-// players in PostgreSQL as the sizes say: look-ups of edges, lists, reads, writes, log-ins
-// and uploads, and how long it takes until an edge hears of a change, and shows it; and how
-// large everything is. The rows are copied in, with the indexes made afterwards. All sites
-// stand beside each other, and take turns.
+// growth measures what becomes slower as a site grows, with so many textures and as many players in
+// PostgreSQL as Sizes says: look-ups of edges, lists, reads, writes, log-ins and uploads, and the
+// delay until an edge receives and serves a change; and the sizes of tables and indexes. The rows
+// are inserted by COPY, with the indexes created afterwards. All sites run beside each other and
+// are measured alternately.
 func (s *env) growth(ctx context.Context) (*results.Sweep, error) {
 	for _, limit := range liftedLimits {
 		s.addSetting("CORE_LIMIT_"+limit, 0)
@@ -82,7 +82,7 @@ func (s *env) growth(ctx context.Context) (*results.Sweep, error) {
 		for _, g := range sites {
 			g.addFigure("core, resident", "MiB", float64(g.core.Resident(tb))/(1<<20))
 		}
-		// An edge takes its share of the processors from everything.
+		// An edge's CPU use would disturb the measurements above.
 		for _, g := range sites {
 			g.startEdge(tb)
 		}
@@ -105,7 +105,7 @@ const selectSettings = `
 	SELECT name, current_setting(name) AS value FROM pg_settings
 	WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_connections') ORDER BY name`
 
-// tellDatabase notes the settings of PostgreSQL that its figures depend on most.
+// tellDatabase records the settings of PostgreSQL that its figures depend on most.
 func (s *env) tellDatabase(tb testing.TB) {
 	tb.Helper()
 	rows, _ := postgrestest.Conn(tb, postgrestest.Empty(tb)).Query(tb.Context(), selectSettings) // CollectRows reports the error
@@ -118,8 +118,7 @@ func (s *env) tellDatabase(tb testing.TB) {
 	}
 }
 
-// grownStack is a site whose database has many textures and players, and what was measured
-// of it.
+// grownStack is a site with many textures and players in its database, and its measurements.
 type grownStack struct {
 	*liveStack
 
@@ -127,13 +126,13 @@ type grownStack struct {
 	files    blobstore.Config
 	conn     *pgx.Conn
 	players  int
-	textures []int64 // those that everybody may wear, a few
+	textures []int64 // a few that all players may have
 	figures  []results.Figure
 
 	singles, batches, reads, writes, logIns, uploads *load.Stream
 
-	changes int // that were made and heard of
-	tries   int // of changes that an edge showed
+	changes int // made and received
+	tries   int // changes served by the edge
 }
 
 // newGrownStack opens a site of a size.
@@ -156,7 +155,7 @@ func (s *env) newGrownStack(tb testing.TB, n int) *grownStack {
 		g.addFigure("indexes of a "+one, "bytes", indexes)
 	})
 
-	// What a connection took is not to be lost with it.
+	// The CPU time of a backend process is lost when its connection ends.
 	database := g.core.Setting("CORE_DATABASE_URL")
 	g.core.Set("CORE_DATABASE_URL", fmt.Sprint(database, "&pool_max_conn_lifetime=", growthLifetime))
 	g.core.Start(tb)
@@ -190,7 +189,7 @@ func (s *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	return g
 }
 
-// addFigure notes one more round of a figure.
+// addFigure adds one round of a figure.
 func (g *grownStack) addFigure(name, unit string, value float64) {
 	index := slices.IndexFunc(g.figures, func(f results.Figure) bool { return f.Name == name })
 	if index < 0 {
@@ -200,7 +199,7 @@ func (g *grownStack) addFigure(name, unit string, value float64) {
 	g.figures[index].Rounds = append(g.figures[index].Rounds, value)
 }
 
-// addCosts notes what each of so many things in an answer took.
+// addCosts adds the CPU time of each of so many things in an answer.
 func (g *grownStack) addCosts(of string, c streamCPU, things float64) {
 	g.addFigure("core for "+of, "µs", float64(c.core.Nanoseconds())/1e3/float64(c.answers.Total())/things)
 	g.addFigure("PostgreSQL for "+of, "µs", float64(c.postgres.Nanoseconds())/1e3/float64(c.answers.Total())/things)
@@ -208,7 +207,7 @@ func (g *grownStack) addCosts(of string, c streamCPU, things float64) {
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// measureSteady measures what leaves the site as large as it was.
+// measureSteady measures operations that leave the site's size unchanged.
 func (g *grownStack) measureSteady(tb testing.TB, _ int) {
 	tb.Helper()
 	edges, duration := g.core.Address(tb, "edges"), g.env.duration(growthDuration)
@@ -239,7 +238,7 @@ func (g *grownStack) measureSteady(tb testing.TB, _ int) {
 	g.addCosts("an API write", write, 1)
 }
 
-// measureGrowing measures what leaves the site larger than it was.
+// measureGrowing measures operations that add to the site.
 func (g *grownStack) measureGrowing(tb testing.TB, round int) {
 	tb.Helper()
 	duration := g.env.duration(growthDuration)
@@ -261,13 +260,13 @@ func (g *grownStack) startEdge(tb testing.TB) {
 	if err := g.uploadTextures(); err != nil {
 		tb.Fatal(err)
 	}
-	// What they wore until then has no file.
+	// Their skins until then have no file.
 	if _, err := g.conn.Exec(tb.Context(), "UPDATE players SET tid_skin = $1 WHERE pid = ANY ($2)", g.tids[0], g.pids); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// measureFreshness measures how long it takes until the edge shows a change.
+// measureFreshness measures the delay until the edge serves a change.
 func (g *grownStack) measureFreshness(tb testing.TB, _ int) {
 	tb.Helper()
 	took, err := median(func() (time.Duration, error) {
@@ -280,7 +279,7 @@ func (g *grownStack) measureFreshness(tb testing.TB, _ int) {
 	g.addFigure("change shown by an edge p50", "ms", took.figure)
 }
 
-// streamCPU is what answers took of core's and the database's processor time.
+// streamCPU is a stream's answers, and the CPU time of core and the database for them.
 type streamCPU struct {
 	answers        load.Answers
 	core, postgres time.Duration
@@ -304,8 +303,8 @@ func (g *grownStack) runStream(tb testing.TB, address string, duration time.Dura
 	return took
 }
 
-// lookUps asks core as edges do, for so many names at once: at a rate a second over 16
-// connections, or over one as fast as it answers if the rate is 0.
+// lookUps sends look-ups of so many names as edges do: at a rate a second over 16 connections, or
+// in a closed loop over one if the rate is 0.
 func (g *grownStack) lookUps(tb testing.TB, names int, rate float64) *load.Stream {
 	tb.Helper()
 	random := rand.New(rand.NewPCG(uint64(names), 7))
@@ -328,7 +327,7 @@ func (g *grownStack) lookUps(tb testing.TB, names int, rate float64) *load.Strea
 	return stream
 }
 
-// listStream asks for a list so many times, again and again.
+// listStream requests a list so many times.
 func listStream(query string, times int) *load.Stream {
 	next := once(times)
 	return &load.Stream{
@@ -337,14 +336,14 @@ func listStream(query string, times int) *load.Stream {
 	}
 }
 
-// setSkinRequest returns the request of somebody whose player is to wear one of the textures.
+// setSkinRequest returns the request that sets one of the textures as a player's skin.
 func (g *grownStack) setSkinRequest(player, texture int) []byte {
 	return authorizedRequest(g.people[player], "PUT", fmt.Sprintf("/api/players/%d/textures", g.pids[player]), urlEncoded, fmt.Appendf(nil, "skin=%d", g.textures[texture]))
 }
 
-// measureLag changes what players wear at a constant rate, and returns how long after core's answer
-// each change was on the stream that an edge would follow, in their order. They wear
-// something else than after dress of 0 or 1.
+// measureLag changes skins at a constant rate, and returns the sorted delays from core's response
+// to each change's event on the stream for edges. The skins are others than those of setSkinRequest
+// with 0 or 1.
 func (g *grownStack) measureLag(tb testing.TB, duration time.Duration) []time.Duration {
 	tb.Helper()
 	ctx, stop := context.WithCancel(tb.Context())
@@ -394,7 +393,7 @@ func (g *grownStack) measureLag(tb testing.TB, duration time.Duration) []time.Du
 	return lags
 }
 
-// streamEvents is when keys were named on a stream, each time.
+// streamEvents is the times at which keys were named on a stream.
 type streamEvents struct {
 	mu   sync.Mutex
 	keys map[edgeproto.Key]chan time.Time
@@ -409,7 +408,7 @@ func (h *streamEvents) of(key edgeproto.Key) chan time.Time {
 	return h.keys[key]
 }
 
-// followStream follows the stream of changes, from now on until ctx ends.
+// followStream follows the stream of changes from now on until ctx ends.
 func (g *grownStack) followStream(ctx context.Context, tb testing.TB) *streamEvents {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.core.Address(tb, "edges")+edgeproto.ChangesPath, http.NoBody)
@@ -432,7 +431,7 @@ func (g *grownStack) followStream(ctx context.Context, tb testing.TB) *streamEve
 		for lines.Scan() {
 			var event edgeproto.Event
 			if json.Unmarshal(lines.Bytes(), &event) != nil {
-				return // what is not heard is an error in the end
+				return // missing events are an error in the end
 			}
 			at := time.Now()
 			for _, key := range event.Keys {

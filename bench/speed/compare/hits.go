@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// connections is how many keep-alive connections ask for what is in memory.
+	// connections is the number of keep-alive connections for cached answers.
 	connections = 32
 	// popularity is the exponent of Zipf's law, about that of players' names.
 	popularity = 0.9
-	// answersRounds is how many rounds there are, each of answersEach for every server.
+	// answersRounds is the number of rounds, each of answersEach for every server.
 	answersWarmUp = 5
 	// viewsWarmUp is for many pictures: until then, Varnish becomes faster with each round.
 	viewsWarmUp   = 60
@@ -26,8 +26,8 @@ const (
 	answersEach   = 400 * time.Millisecond
 )
 
-// memoryScenarios returns the scenarios in which the answers are known: of the edge and of
-// servers that hold the same ones.
+// memoryScenarios returns the scenarios with known answers: of the edge and of servers that have
+// the same ones.
 func memoryScenarios() []scenario {
 	of := func(name, measures string, warmUp int, sel selection) scenario {
 		return scenario{
@@ -47,10 +47,10 @@ func memoryScenarios() []scenario {
 	}
 }
 
-// selection is what servers are asked for.
+// selection selects the requests of a scenario.
 type selection struct {
-	pick        func(target string) bool // of the record's addresses
-	zipf        bool                     // or all the same
+	pick        func(target string) bool // selects the record's addresses
+	zipf        bool                     // else uniform
 	conditional bool
 }
 
@@ -100,8 +100,8 @@ func (s *env) memorySubjects(ctx context.Context, sel selection) ([]subject, err
 	return subjects, nil
 }
 
-// checkServer returns a server once it has answered everything as the edge does. A cache has
-// asked the edge for everything then.
+// checkServer returns a server once it has answered everything as the edge does. A cache is filled
+// then.
 func (s *env) checkServer(ctx context.Context) func(server *baseline.Server, err error) (*baseline.Server, error) {
 	return func(server *baseline.Server, err error) (*baseline.Server, error) {
 		if err != nil {
@@ -117,7 +117,7 @@ func (s *env) checkServer(ctx context.Context) func(server *baseline.Server, err
 	}
 }
 
-// measureMemory returns the measuring of a server that has the answers.
+// measureMemory returns the measurement of a server that has the answers.
 func (s *env) measureMemory(server *baseline.Server, sel selection) func(context.Context, int) (outcome, error) {
 	address, all := server.Address, s.record.Full
 	if sel.conditional {
@@ -147,7 +147,7 @@ func (s *env) measureMemory(server *baseline.Server, sel selection) func(context
 	}
 }
 
-// sameBodies returns a look at answers, whose bodies must be those of their requests.
+// sameBodies returns an Inspect function that compares bodies with those of their requests.
 func sameBodies(bodies [][]byte) func(request, status int, body []byte) error {
 	return func(request, _ int, body []byte) error {
 		if !bytes.Equal(body, bodies[request]) {
@@ -157,8 +157,8 @@ func sameBodies(bodies [][]byte) func(request, status int, body []byte) error {
 	}
 }
 
-// requestOrders returns how n requests are drawn in a round, the same for all servers. In Zipf
-// order the most popular ones are any of them.
+// requestOrders returns the order of n requests in a round, the same for all servers. In Zipf order
+// the most popular ones are any of them.
 func requestOrders(n int, zipf bool) func(round int) func() int {
 	if !zipf {
 		return func(round int) func() int { return load.Random(n, uint64(round)) }
@@ -166,20 +166,20 @@ func requestOrders(n int, zipf bool) func(round int) func() int {
 	return newPopular(n).order
 }
 
-// zipfOrder is things in their order by Zipf's law.
+// zipfOrder draws numbers by Zipf's law.
 type zipfOrder struct {
 	ranks       load.Zipf
-	permutation []int // which thing is how popular
+	permutation []int // the number at each rank
 }
 
 func newPopular(n int) zipfOrder {
 	return zipfOrder{load.NewZipf(n, popularity), rand.New(rand.NewPCG(1, uint64(n))).Perm(n)}
 }
 
-// draw returns one thing.
+// draw returns a number.
 func (p zipfOrder) draw(random *rand.Rand) int { return p.permutation[p.ranks.Draw(random)] }
 
-// order returns how things are drawn in a round.
+// order returns the numbers of a round.
 func (p zipfOrder) order(round int) func() int {
 	random := rand.New(rand.NewPCG(2, uint64(round)))
 	// Drawn ahead: a search among a hundred thousand costs as much as an answer.
@@ -196,8 +196,8 @@ func (p zipfOrder) order(round int) func() int {
 	}
 }
 
-// measureClosed asks a server as fast as it answers, and tells the rate, the latencies, and the
-// server's processor time for each answer.
+// measureClosed sends a closed loop to a server, and returns the rate, the latencies, and the
+// server's CPU time for an answer.
 func (s *env) measureClosed(ctx context.Context, server *baseline.Server, address string, each time.Duration, stream *load.Stream) (outcome, error) {
 	before, err := server.ProcessorTime()
 	if err != nil {
@@ -221,18 +221,17 @@ func (s *env) measureClosed(ctx context.Context, server *baseline.Server, addres
 	}}, nil
 }
 
-// loadBusy tells how much of its processor's time the load took: near all of it, it was what
-// bounded the rate.
+// loadBusy returns the CPU use of the load generator: near 100 % it was the bottleneck.
 func loadBusy(answers *load.Answers) namedFigure {
 	return namedFigure{"the load busy", "%", 100 * answers.Busy.Seconds() / answers.Elapsed.Seconds()}
 }
 
-// inspectShare is the share of answers that are looked at more closely than by their status
-// and length: those that are known are compared, new pictures decoded.
+// inspectShare is the share of answers with inspected bodies: known ones are compared, new pictures
+// decoded.
 const inspectShare = 0.01
 
-// compareShare returns the share of known answers that are looked at: all of them, if there is
-// nothing to be measured.
+// compareShare returns the share of known answers that are compared: all of them in a quick run,
+// which measures nothing.
 func (s *env) compareShare() float64 {
 	if s.Quick {
 		return 1
@@ -240,9 +239,8 @@ func (s *env) compareShare() float64 {
 	return inspectShare
 }
 
-// decodeSample sends a stream by a function, and then decodes some of its pictures. The path
-// of a request has size= if its picture is to be so high, and is empty if it asks for no
-// picture.
+// decodeSample samples the pictures of a stream during send, and then decodes them. The path of a
+// request has size= if the height is to be checked, and is empty if it is for no picture.
 func decodeSample(stream *load.Stream, path func(request int) string, send func() error) error {
 	sampler := picturecheck.New(path, 1)
 	stream.InspectShare, stream.Inspect = inspectShare, func(request, status int, body []byte) error {

@@ -25,30 +25,30 @@ import (
 )
 
 const (
-	userCount       = 2000 // who are signed in, each with a player
+	userCount       = 2000 // signed-in users, each with a player
 	password        = "a password of many"
 	siteWarmUp      = 3
 	siteRounds      = 11
-	siteEach        = 2 * time.Second // in whole ones, as pgbench takes them
+	siteEach        = 2 * time.Second // whole seconds, for pgbench
 	freshnessRounds = 11
 	freshnessTries  = 20 // changes in a round
 )
 
-// liveStack is the real programs: core with its database, and an edge. Core and the edge share
-// the processor of the servers; the database has all.
+// liveStack is the real programs: core with its database, and an edge. Core and the edge share the
+// processor of the servers; the database may use all.
 type liveStack struct {
 	core, edge  *stack.Process
 	api, images string // addresses
 	people      []stack.Person
 	pids        []int64
 	tids        [4]int64
-	tags        [4]string // of the pictures of those textures
+	tags        [4]string // of the avatars of those textures
 }
 
-// liftedLimits are core's limits that are lifted.
+// liftedLimits are the limits of core that are switched off.
 var liftedLimits = []string{"REQUESTS", "UPLOADS", "CHANGES", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
 
-// liveScenarios returns the scenarios of the whole.
+// liveScenarios returns the scenarios of the whole system.
 func liveScenarios() []scenario {
 	return []scenario{
 		{
@@ -79,7 +79,7 @@ const insertPlayers = `
 	SELECT uid, 'p' || n, 'p' || n, $2 FROM unnest($1::bigint[]) WITH ORDINALITY AS u (uid, n) ORDER BY n
 	RETURNING pid`
 
-// openLive opens the site.
+// openLive opens the stack.
 func (s *env) openLive() (*liveStack, error) {
 	if s.live != nil {
 		return s.live, nil
@@ -96,7 +96,7 @@ func (s *env) openLive() (*liveStack, error) {
 	s.addSetting("PostgreSQL's and pgbench's processors", "all")
 	s.tellDatabase(tb)
 	t.people = t.core.SignIn(tb, userCount)
-	unpin, err := load.Pin(s.serverEnv.CPUs[0]) // who is started now runs there
+	unpin, err := load.Pin(s.serverEnv.CPUs[0]) // processes started now inherit the affinity
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *env) openLive() (*liveStack, error) {
 	return t, nil
 }
 
-// uploadTextures uploads the textures that everybody is to wear.
+// uploadTextures uploads the textures that all players may have.
 func (t *liveStack) uploadTextures() (err error) {
 	for i := range t.tids {
 		form := stack.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))
@@ -182,7 +182,7 @@ func fetchTagAt(url string) (string, error) {
 	return string(response.Header.Peek(fasthttp.HeaderETag)), nil
 }
 
-// authorizedRequest returns a request of one of the people.
+// authorizedRequest returns a user's request with the token.
 func authorizedRequest(p stack.Person, method, path, contentType string, body []byte) []byte {
 	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
 		method, path, p.Bearer, contentType, len(body), body)
@@ -190,7 +190,7 @@ func authorizedRequest(p stack.Person, method, path, contentType string, body []
 
 const urlEncoded = "application/x-www-form-urlencoded"
 
-// measureAPI returns the measuring of core, which is asked as fast as it answers.
+// measureAPI returns the measurement of core in a closed loop.
 func (s *env) measureAPI(t *liveStack, stream *load.Stream) func(context.Context, int) (outcome, error) {
 	return func(ctx context.Context, _ int) (outcome, error) {
 		before := t.core.CPU(s.TB)
@@ -208,7 +208,7 @@ func (s *env) measureAPI(t *liveStack, stream *load.Stream) func(context.Context
 	}
 }
 
-// duration returns how long something is measured.
+// duration returns the duration of a measurement.
 func (s *env) duration(full time.Duration) time.Duration {
 	if s.Quick {
 		return full / 10
@@ -216,7 +216,7 @@ func (s *env) duration(full time.Duration) time.Duration {
 	return full
 }
 
-// pgbench returns a pgbench as a subject, whose rounds are whole seconds.
+// pgbench returns pgbench as a subject. Its rounds are whole seconds.
 func (s *env) pgbench(ctx context.Context, start func() *stack.Pgbench) (subject, error) {
 	const name = "pgbench"
 	_, err := baseline.PgbenchVersion(ctx)
@@ -234,7 +234,7 @@ func (s *env) pgbench(ctx context.Context, start func() *stack.Pgbench) (subject
 	}}, nil
 }
 
-// userReads asks for everybody who is signed in, at random, otherwise in every round.
+// userReads requests random users' own data. The round is the seed.
 func (s *env) userReads(t *liveStack, round int) *load.Stream {
 	stream := &load.Stream{
 		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), uint64(round)),
@@ -261,7 +261,7 @@ func (s *env) reads(ctx context.Context) ([]subject, error) {
 		return nil, err
 	}
 	veneer := s.measureAPI(t, s.userReads(t, 0))
-	if _, err := veneer(ctx, 0); err != nil { // the database is to have seen the query
+	if _, err := veneer(ctx, 0); err != nil { // so that the database has seen the query
 		return nil, err
 	}
 	other, err := s.pgbench(ctx, func() *stack.Pgbench { return stack.NewSessionPgbench(s.TB, t.core, t.people, connections) })
@@ -279,7 +279,7 @@ func (s *env) writes(ctx context.Context) ([]subject, error) {
 			stream.Requests = append(stream.Requests, authorizedRequest(t.people[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
 		}
 	}
-	// What is put on is always a change there, too, or no index would have to follow.
+	// It must be a change there, too, or PostgreSQL would update no index.
 	script := fmt.Sprintf("\\set n random(%d, %d)\nUPDATE players SET tid_skin = CASE tid_skin WHEN %d THEN %d ELSE %[3]d END, last_modified = now() WHERE pid = :n;\n",
 		t.pids[0], t.pids[len(t.pids)-1], t.tids[2], t.tids[3])
 	other, err := s.pgbench(ctx, func() *stack.Pgbench {
@@ -288,7 +288,7 @@ func (s *env) writes(ctx context.Context) ([]subject, error) {
 	return []subject{{name: "Veneer", measure: s.measureAPI(t, stream)}, other}, err
 }
 
-// logInConnections is how many log in at a time; each takes a processor for 20 ms.
+// logInConnections is the number of concurrent log-ins; each takes 20 ms of CPU time.
 const logInConnections = 8
 
 func (s *env) logIns(ctx context.Context) ([]subject, error) {
@@ -304,7 +304,7 @@ func (s *env) logIns(ctx context.Context) ([]subject, error) {
 	return []subject{{name: "Veneer", measure: s.measureAPI(t, stream)}, other}, err
 }
 
-// allLogIn gives all people one password, with which they log in one after another.
+// allLogIn gives all users one password, and returns their log-ins one after another.
 func (t *liveStack) allLogIn(tb testing.TB) (*load.Stream, error) {
 	tb.Helper()
 	register := fmt.Appendf(nil, "email=first@example.org&password=%s&nickname=First", password)
@@ -327,8 +327,8 @@ func (t *liveStack) allLogIn(tb testing.TB) (*load.Stream, error) {
 	return stream, nil
 }
 
-// minimalSubject opens a server that does nothing but the least of what core does with what it is
-// sent, at the same number of connections.
+// minimalSubject opens a server that does only the unavoidable part of core's work on a body, at
+// the same number of connections.
 func (s *env) minimalSubject(ctx context.Context, name string, start func(context.Context, baseline.Env) (*baseline.Server, error), bodies [][]byte) (subject, error) {
 	server, err := s.startServer(name, func(at baseline.Env) (*baseline.Server, error) { return start(ctx, at) })
 	if err != nil {
@@ -345,7 +345,7 @@ func (s *env) minimalSubject(ctx context.Context, name string, start func(contex
 	}), nil
 }
 
-// uploadsEach is how many uploads are made ahead for a round, more than it can have.
+// uploadsEach is the number of uploads prepared for a round, more than it can send.
 const uploadsEach = 1500
 
 func (s *env) uploads(ctx context.Context) ([]subject, error) {
@@ -371,8 +371,7 @@ func (s *env) uploads(ctx context.Context) ([]subject, error) {
 	}}, other}, nil
 }
 
-// newSkin returns a usual skin, which a few texels of its own make another one for each
-// number.
+// newSkin returns a typical skin, with a few texels that differ for each number.
 func newSkin(n int) skin.Sheet {
 	robot := paint.Robot()
 	for i := range 8 {
@@ -381,8 +380,8 @@ func newSkin(n int) skin.Sheet {
 	return robot
 }
 
-// newUploads returns so many requests to upload new skins, from a number on. They are made
-// ahead, as whoever uploads makes them elsewhere.
+// newUploads returns requests to upload new skins, from a number on. They are made ahead, as real
+// clients make them elsewhere.
 func (t *liveStack) newUploads(first, count int) [][]byte {
 	requests := make([][]byte, count)
 	var all sync.WaitGroup
@@ -429,11 +428,11 @@ func (s *env) freshness(ctx context.Context) ([]subject, error) {
 	}, nil
 }
 
-// awaitChange changes what a player wears to one of the textures, or to the next if they wear
-// that, and returns how long it took until the edge showed it.
+// awaitChange sets one of the textures as a player's skin, or the next one if that is the current
+// skin, and returns how long it took until the edge served it.
 func (t *liveStack) awaitChange(player, texture int) (time.Duration, error) {
 	path := fmt.Sprint("/avatar/player/p", player+1)
-	current, err := t.fetchTag(path) // the edge knows the name then
+	current, err := t.fetchTag(path) // the edge has the mapping then
 	if err != nil {
 		return 0, err
 	}
@@ -456,7 +455,7 @@ func (t *liveStack) awaitChange(player, texture int) (time.Duration, error) {
 	return 0, errors.New("a change is not shown")
 }
 
-// median returns the measuring of the median of some tries.
+// median returns the measurement of the median of some tries.
 func median(try func() (time.Duration, error)) func(context.Context, int) (outcome, error) {
 	return func(context.Context, int) (outcome, error) {
 		var took []time.Duration

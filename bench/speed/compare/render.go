@@ -16,21 +16,21 @@ import (
 const (
 	coldWarmUp      = 2
 	coldRounds      = 11
-	coldEach        = 2 * time.Second // or until the views of a round are drawn
-	coldConnections = 8               // as many pictures are asked for at a time
+	coldEach        = 2 * time.Second // or until the views of a round are used up
+	coldConnections = 8               // concurrent requests
 	stampedeWarmUp  = 10
 	stampedeRounds  = 20
-	stampedeClients = 500 // that ask for one new picture at the same time
+	stampedeClients = 500 // clients that request one new picture at the same time
 	stampedeSize    = 256
 
-	// Views are of so many sizes, of which the first is the least.
+	// The sizes of the views, from the smallest.
 	coldLeast, coldStep, coldSizes = 64, 16, 12
-	// viewStride leads through all of any number of views that is no multiple of it, as it
-	// is prime, and so through all sizes in turn: pictures do not grow as time passes.
+	// viewStride visits every view in an order that mixes sizes: it is prime, so it is coprime
+	// to any number of views that is not its multiple.
 	viewStride = 123_457
 )
 
-// renderScenarios returns the scenarios in which pictures are new.
+// renderScenarios returns the scenarios of cache misses.
 func renderScenarios() []scenario {
 	return []scenario{
 		{
@@ -54,15 +54,15 @@ func renderScenarios() []scenario {
 	}
 }
 
-// renderServer is a server that draws.
+// renderServer is a server that renders.
 type renderServer struct {
 	*baseline.Server
 	target   func(view baseline.View, hash skin.Hash) string
 	pose     string
-	rendered func(ctx context.Context) (float64, error) // how many pictures it has drawn; nil if it does not tell
+	rendered func(ctx context.Context) (float64, error) // number of renders; nil if it does not report it
 }
 
-// edgeTarget returns what an edge is asked for to draw a view as PNG.
+// edgeTarget returns the edge's request target for a view as PNG.
 func edgeTarget(view baseline.View, hash skin.Hash) string {
 	space := ""
 	if view.Pose == "isometric" {
@@ -71,8 +71,7 @@ func edgeTarget(view baseline.View, hash skin.Hash) string {
 	return fmt.Sprintf("/avatar/hash/%s?png&size=%d%s", hash, view.Size, space)
 }
 
-// renderSubjects opens the servers that draw. Each is asked for the same views in the same
-// rounds.
+// renderSubjects opens the servers that render. Each gets the same views in the same rounds.
 func (s *env) renderSubjects(ctx context.Context, pose string, measure func(*renderServer) func(context.Context, int) (outcome, error)) ([]subject, error) {
 	if err := s.openFixture(ctx); err != nil {
 		return nil, err
@@ -110,8 +109,8 @@ func (s *env) renderSubjects(ctx context.Context, pose string, measure func(*ren
 	return subjects, nil
 }
 
-// warmMappings has the edge learn once which files have the skins of those who are to be
-// drawn: whoever else draws is given a file's name.
+// warmMappings makes the edge resolve once the hashes that will be rendered: the other servers are
+// given the file names.
 func (s *env) warmMappings(ctx context.Context) error {
 	if s.mappingsWarm {
 		return nil
@@ -119,7 +118,7 @@ func (s *env) warmMappings(ctx context.Context) error {
 	s.mappingsWarm = true
 	defer s.progress("telling the edge of those who are to be drawn")()
 	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}
-	for _, hash := range s.unusedSkins() { // in a size that is asked for nowhere else
+	for _, hash := range s.unusedSkins() { // in a size that is not used elsewhere
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET /avatar/hash/%s?size=8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash))
 	}
 	stream.Order = once(len(stream.Requests))
@@ -139,11 +138,11 @@ func once(n int) func() int {
 	}
 }
 
-// measureCold returns the measuring of how many new pictures a server makes a second.
+// measureCold returns the measurement of a server's rate of new pictures.
 func (s *env) measureCold(a *renderServer) func(context.Context, int) (outcome, error) {
 	each, skins := s.duration(coldEach), s.unusedSkins()
 	views := len(skins) * coldSizes
-	perRound := views / (coldWarmUp + coldRounds) // no picture is asked for twice
+	perRound := views / (coldWarmUp + coldRounds) // no picture is requested twice
 	return func(ctx context.Context, round int) (out outcome, err error) {
 		stream, targets := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}, make([]string, perRound)
 		for i := range targets {
@@ -183,7 +182,7 @@ func (a *renderServer) renderCount(ctx context.Context) (float64, error) {
 	return a.rendered(ctx)
 }
 
-// measureStampede returns the measuring of how long a crowd waits for one new picture.
+// measureStampede returns the measurement of how long many clients wait for one new picture.
 func (s *env) measureStampede(a *renderServer) func(context.Context, int) (outcome, error) {
 	skins := s.unusedSkins()
 	return func(ctx context.Context, round int) (outcome, error) {

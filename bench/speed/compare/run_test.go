@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A soak looks at both programs, whatever writes the edge's pictures.
+// A soak samples both programs, with either encoder.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	run, err := Soak(t.Context(), Options{Edge: stack.Binary(t, "edge"), Encoder: "libvips", Quick: true, Out: new(strings.Builder), TB: t}, 2*time.Second)

@@ -11,14 +11,13 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// ScaleParts are what Scale measures, each by its name.
+// ScaleParts are the names of what Scale measures.
 var ScaleParts = []string{"mixed", "edges", "cache", "growth"}
 
-// Scale measures what becomes of the figures as all grows: more views than a cache holds,
-// more edges, larger caches, more textures and players. It says what one of each thing
-// takes, too, for a plan of many. The date, the commit and the machine are the caller's
-// to tell. With an error comes what was measured before it, which may have taken hours,
-// or nil if that is nothing.
+// Scale measures how the figures change with size: more views than a cache holds, more edges,
+// larger caches, more textures and players. It also returns the cost of one thing of each kind, for
+// capacity planning. The caller sets the date, the commit and the machine. With an error it returns
+// what was measured before, which may have taken hours, or nil if that is nothing.
 func Scale(ctx context.Context, options Options) (*results.Run, error) {
 	s, err := newEnv(options)
 	if err != nil {
@@ -42,7 +41,7 @@ func Scale(ctx context.Context, options Options) (*results.Run, error) {
 	return result, errors.Join(err, more)
 }
 
-// scale measures the parts that are wanted, one after the other.
+// scale measures the selected parts, one after the other.
 func (s *env) scale(ctx context.Context, result *results.Run) error {
 	if s.wants("mixed") {
 		measured, err := s.run(ctx, mixedScenario())
@@ -56,7 +55,7 @@ func (s *env) scale(ctx context.Context, result *results.Run) error {
 		missing, ok := errors.AsType[*baseline.MissingError](err)
 		switch {
 		case ok:
-			s.missing["haproxy"] = missing // which the programs tell
+			s.missing["haproxy"] = missing // reported by programs
 			fmt.Fprintf(s.Out, "==> edges: left out: %v\n", missing)
 		case err != nil:
 			return fmt.Errorf("edges: %w", err)
@@ -94,7 +93,7 @@ func (s *env) scale(ctx context.Context, result *results.Run) error {
 	return nil
 }
 
-// wants tells whether one of the parts is wanted.
+// wants reports whether one of the parts is selected.
 func (s *env) wants(parts ...string) bool {
 	for _, part := range parts {
 		if s.Only == "" || s.Only == part {

@@ -13,8 +13,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// The whole of several edges behind haproxy, though too short to say anything about
-// speed, or about how much they have in memory together.
+// Several edges behind haproxy, though too short to say anything about speed, or about how much
+// they cache together.
 func TestEdges(t *testing.T) {
 	t.Parallel()
 	run, err := Scale(t.Context(), Options{
@@ -76,7 +76,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// Only what there is can be asked for.
+// An unknown part is an error.
 func TestScaleRejectsUnknownPart(t *testing.T) {
 	t.Parallel()
 	if _, err := Scale(t.Context(), Options{Only: "weather", Out: new(strings.Builder), TB: t}); err == nil {

@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	// soakRate is how many requests a second a soak sends, of a mixed day: what one
-	// processor does at ease. With libvips as its encoder it answered a third of the new
-	// pictures among so many with 503.
+	// soakRate is the rate of a soak's mixed day, in requests a second: easy for one processor.
+	// With libvips as its encoder an edge answered a third of the new pictures at this rate
+	// with 503.
 	soakRate     = 4000
 	soakRateSlow = 1500
-	// soakSamples is how often the programs are looked at.
+	// soakSamples is the number of samples of the programs.
 	soakSamples = 240
 )
 
-// Soak runs a mixed day at a constant rate for a time, and returns what core and the
-// edge have in use meanwhile. It begins when the edge's memory for pictures is full, as
-// until then what it has in use grows. All answers must be right, and nothing may grow
-// in the second half; with such an error comes the run. The date, the commit and the
-// machine are the caller's to tell.
+// Soak runs a mixed day at a constant rate for a duration, and returns the resource usage of core
+// and the edge meanwhile. It begins when the edge's picture cache is full, as usage grows until
+// then. All answers must be right, and no usage may grow in the second half; with that error it
+// returns the run, too. The caller sets the date, the commit and the machine.
 func Soak(ctx context.Context, options Options, duration time.Duration) (*results.Run, error) {
 	s, err := newEnv(options)
 	if err != nil {
@@ -57,7 +56,7 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*result
 	if err := s.warmMappings(ctx); err != nil {
 		return nil, err
 	}
-	if !s.Quick { // which would take minutes
+	if !s.Quick { // it would take minutes
 		if err := s.fillEdge(ctx); err != nil {
 			return nil, err
 		}
@@ -114,8 +113,8 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*result
 	return result, result.CheckFlat()
 }
 
-// fillEdge has the edge draw pictures that nobody will ask for again, the largest first,
-// until it has to forget some.
+// fillEdge makes the edge render pictures that will not be requested again, the largest first,
+// until it has to evict some.
 func (s *env) fillEdge(ctx context.Context) error {
 	unpin, err := load.Pin(s.loadCPU)
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *env) fillEdge(ctx context.Context) error {
 	}
 }
 
-// usageOf reads what a program has in use from its metrics.
+// usageOf reads a program's resource usage from its metrics.
 func usageOf(ctx context.Context, operators string) (usage results.Usage, err error) {
 	metrics, err := metricsOf(ctx, operators)
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 
 const (
 	storedFiles      = 2000
-	storeConcurrency = 16 // files that are asked for at a time
+	storeConcurrency = 16 // concurrent requests for files
 	storeDuration    = 2 * time.Second
 	storeRounds      = 6
 )
 
-// storeCosts tells what the files of a crowd's textures take of a MinIO of one node, which
-// has all processors beside who asks it.
+// storeCosts measures the cost of the workload's texture files in a MinIO of one node, which shares
+// all processors with its client.
 func (s *env) storeCosts(tb testing.TB, c *zipfWorkload) []results.Cost {
 	tb.Helper()
 	server := stack.NewMinIO(tb, tlsreloadtest.NewAuthority(tb))
@@ -77,7 +77,7 @@ func openStore(tb testing.TB, config blobstore.Config) *blobstore.Store {
 	return store
 }
 
-// forEachHash does something with all hashes, several at a time.
+// forEachHash calls do with all hashes, several at a time.
 func forEachHash(tb testing.TB, hashes []skin.Hash, do func(skin.Hash) error) {
 	tb.Helper()
 	var all errgroup.Group
@@ -90,7 +90,7 @@ func forEachHash(tb testing.TB, hashes []skin.Hash, do func(skin.Hash) error) {
 	}
 }
 
-// diskUsage returns how many bytes of the disk a directory takes, in whole blocks.
+// diskUsage returns the disk usage of a directory in bytes, in whole blocks.
 func diskUsage(tb testing.TB, directory string) (bytes float64) {
 	tb.Helper()
 	if err := filepath.WalkDir(directory, func(_ string, entry fs.DirEntry, err error) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/load"
 )
 
-// A crowd's skins and the views of each: heads from the front and in space in so many
-// sizes, as WebP and as PNG. That makes two million.
+// The skins of the Zipf workload and the views of each: flat and isometric heads in so many sizes,
+// as WebP and as PNG. That makes two million.
 const (
 	zipfSkins      = 15_625
 	zipfSkinsQuick = 28
@@ -27,27 +27,28 @@ const (
 	zipfWarmUp   = 5
 	zipfRounds   = 20
 	zipfDuration = 4 * time.Second
-	zipfSample   = 2000 // views from which their size in memory is told
-	// A crowd is as large as it is fast, and nobody is to be refused.
+	zipfSample   = 2000 // views from which their size in memory is estimated
+	// With a longer timeout in the render queue no request is rejected, so that throughput is
+	// measured.
 	renderTimeoutSetting = "EDGE_RENDER_QUEUE_TIMEOUT=10s"
 	steadyDuration       = 10 * time.Second
 	steadyRounds         = 12               // at most
-	steadyTolerance      = 0.2              // per cent by which the hit ratio at rest may differ from the one before
+	steadyTolerance      = 0.2              // maximum difference of the hit ratio between two steady rounds, in per cent
 	fillTimeout          = 30 * time.Minute // more than filling takes
 )
 
-// zipfWorkload is a town with more views than a cache holds.
+// zipfWorkload is a fixture with more views than a cache holds.
 type zipfWorkload struct {
 	*fixture.Site
 
 	views        zipfOrder
 	skins        []string // hashes
-	newViewCount int      // how many of the least popular views have been asked for
-	viewBytes    float64  // that one takes in the cache of an edge
+	newViewCount int      // number of the least popular views already requested
+	viewBytes    float64  // of a view in the cache of an edge
 	pictureSize  float64  // of a view's file, with its headers
 }
 
-// openZipf opens the crowd, and asks its edge for some views to learn how large they are.
+// openZipf opens the workload, and samples views from its edge to estimate their size.
 func (s *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
 	if s.zipf != nil {
 		return s.zipf, nil
@@ -68,7 +69,7 @@ func (s *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
 	s.addSetting("views of the crowd", skins*zipfViews)
 	s.addSetting("of the crowd's edges", renderTimeoutSetting)
 	s.addSetting("bytes that nginx's cache and Varnish may take before the crowd's edges", mixedCacheBytes)
-	runtime.GC() // rather than while something is measured
+	runtime.GC() // rather than during a measurement
 
 	c := s.zipf
 	before, err := metricsOf(ctx, t.Operators)
@@ -102,8 +103,8 @@ func (c *zipfWorkload) target(view int) string {
 	return fmt.Sprintf("/avatar/hash/%s%s?size=%d%s", c.skins[view/zipfViews], []string{".webp", ".png"}[n&1], 8*(1+n>>2), space)
 }
 
-// streamOf returns requests for views that next returns, until that is negative. Each is
-// sent before the next one is made.
+// streamOf returns requests for views that next returns, until that is negative. Each is sent
+// before the next one is made.
 func (c *zipfWorkload) streamOf(next func() int) *load.Stream {
 	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, 1)}
 	stream.Order = func() int {
@@ -117,8 +118,8 @@ func (c *zipfWorkload) streamOf(next func() int) *load.Stream {
 	return stream
 }
 
-// newViews asks for so many views, the least popular ones, that nobody has asked for; all
-// that are left if there are fewer.
+// newViews requests so many of the least popular views that were not requested before; all that are
+// left if there are fewer.
 func (c *zipfWorkload) newViews(most int) *load.Stream {
 	left := most
 	return c.streamOf(func() int {
@@ -131,9 +132,8 @@ func (c *zipfWorkload) newViews(most int) *load.Stream {
 	})
 }
 
-// fillCaches has a front asked for so many of the most popular of some views, each once, those
-// of a skin one after the other, which takes less time; and then for all of them as they
-// are asked for later, until about as many as before are in memory.
+// fillCaches requests so many of the most popular views from a target, each once, grouped by skin,
+// which takes less time; and then all of them as in a measurement, until the hit ratio is steady.
 func (s *env) fillCaches(ctx context.Context, c *zipfWorkload, f *target, views zipfOrder, most int) error {
 	defer s.progress("filling the caches of %s", f.name)()
 	all := slices.Sorted(slices.Values(views.permutation[:min(most, len(views.permutation))]))
@@ -148,7 +148,7 @@ func (s *env) fillCaches(ctx context.Context, c *zipfWorkload, f *target, views 
 	}
 	last := math.Inf(-1)
 	for attempt := range steadyRounds {
-		out, err := s.measureThrough(ctx, f, s.duration(steadyDuration), c.streamOf(views.order(-1-attempt))) // which are of no round
+		out, err := s.measureThrough(ctx, f, s.duration(steadyDuration), c.streamOf(views.order(-1-attempt))) // orders of no measured round
 		if err != nil {
 			return err
 		}
@@ -161,16 +161,16 @@ func (s *env) fillCaches(ctx context.Context, c *zipfWorkload, f *target, views 
 	return nil
 }
 
-// target is where requests of a crowd go: an edge, or what stands in front of some.
+// target is an edge, or a proxy in front of edges, that the Zipf workload is sent to.
 type target struct {
 	name, version string
 	address       string
-	proxy         *baseline.Server // nil if nothing does
+	proxy         *baseline.Server // nil without one
 	edges         []*baseline.Server
 	operators     []string // of the edges
 }
 
-// cpuUsage is what a front has taken since it was started.
+// cpuUsage is the CPU time and the renders of a target since its start.
 type cpuUsage struct {
 	edges, proxy time.Duration
 	renders      float64 // pictures
@@ -195,7 +195,8 @@ func (f *target) usage(ctx context.Context) (sum cpuUsage, err error) {
 	return sum, err
 }
 
-// rendersOf returns for how many requests an edge has drawn a picture since it was started.
+// rendersOf returns the number of requests for which an edge has rendered a picture since its
+// start.
 func rendersOf(ctx context.Context, operators string) (renders float64, err error) {
 	metrics, err := metricsOf(ctx, operators)
 	for name, value := range metrics {
@@ -206,7 +207,7 @@ func rendersOf(ctx context.Context, operators string) (renders float64, err erro
 	return renders, err
 }
 
-// Names of figures that others than who measures them look for.
+// Names of figures that other code looks up.
 const (
 	rateFigure     = "answers"
 	ratioFigure    = "hit ratio"
@@ -215,15 +216,15 @@ const (
 	bytesFigure    = "an answer, headers included"
 )
 
-// measureThrough sends a stream through a front. The hit ratio is the share of answers for which
-// nothing was drawn, whoever had them in memory.
+// measureThrough sends a stream to a target. The hit ratio is the share of answers without a
+// render, from whatever cache.
 func (s *env) measureThrough(ctx context.Context, f *target, duration time.Duration, stream *load.Stream) (outcome, error) {
 	first, err := f.usage(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
 	var answers *load.Answers
-	// One request after the other is in the same place, so nothing tells a picture's size.
+	// All requests share one index, so the requested size is unknown.
 	if err := decodeSample(stream, func(int) string { return "/" }, func() (err error) {
 		answers, err = s.send(ctx, f.address, duration, stream)
 		return err
@@ -245,7 +246,7 @@ func (s *env) measureThrough(ctx context.Context, f *target, duration time.Durat
 	}}, nil
 }
 
-// mixedViews opens the edge, and the same one behind caches, each with edges of their own.
+// mixedViews opens the edge, and caches in front of further edges, one each.
 func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
 	c, err := s.openZipf(ctx)
 	if err != nil {
@@ -286,11 +287,10 @@ func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
 	return subjects, nil
 }
 
-// mixedCacheBytes is what caches in front of edges may take: as much as an edge's own takes by
-// default.
+// mixedCacheBytes is the size of caches in front of edges: the default of an edge's own.
 const mixedCacheBytes = 256 << 20
 
-// measureZipf returns the measuring of a front that a crowd asks for views.
+// measureZipf returns the measurement of a target under the Zipf workload.
 func (s *env) measureZipf(c *zipfWorkload, f *target, views zipfOrder) func(context.Context, int) (outcome, error) {
 	return func(ctx context.Context, round int) (outcome, error) {
 		return s.measureThrough(ctx, f, s.duration(zipfDuration), c.streamOf(views.order(round)))
