@@ -1,9 +1,8 @@
-// Package rivals starts what people would otherwise use, so that Veneer is measured
-// beside it on the same machine in the same run: servers that hold the same answers,
-// caches in front of the edge, and programs that draw avatars the way people write
-// them themselves. Each comes from where its users get it and is started as they would
-// run it, on loopback, with its log in a file. What is not installed is a
-// MissingError, which says how to install it.
+// Package baseline starts the usual alternatives, so that Veneer is compared with them on the same
+// machine in the same run: servers with the same answers, caches in front of the edge, and typical
+// hand-written avatar servers. Each is installed the way its users do it and runs as they would run
+// it, on loopback, with its log in a file. What is not installed is a MissingError, which says how
+// to install it.
 package baseline
 
 import (
@@ -15,18 +14,18 @@ import (
 	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
-// Env is where a server runs.
+// Env is the environment of a server.
 type Env struct {
-	// CPUs are the processors that it may use; all if there are none.
+	// CPUs are the processors that it may use; all if empty.
 	CPUs []int
-	// WorkDir is a directory in which it makes one of its own. Who made it removes it.
+	// WorkDir is a directory in which it creates one of its own. The caller removes it.
 	WorkDir string
 }
 
-// mkdir makes a directory for one server.
+// mkdir creates a directory for one server.
 func (p Env) mkdir(name string) (string, error) { return os.MkdirTemp(p.WorkDir, name+"-") }
 
-// writeFile makes a directory for one server and a file in it, whose path it returns.
+// writeFile creates a directory for one server and a file in it. It returns the file's path.
 func (p Env) writeFile(server, name, content string) (path string, err error) {
 	directory, err := p.mkdir(server)
 	if err != nil {
@@ -36,17 +35,16 @@ func (p Env) writeFile(server, name, content string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(content), 0o600)
 }
 
-// Server is a server that is measured. It runs until Stop.
+// Server is a server under test. It runs until Stop.
 type Server struct {
-	// Name is what tables call it, Version what the program says that it is.
+	// Name is for tables, Version what the program reports.
 	Name, Version string
-	// Address is the host and port where requests go; Conditional, where those go
-	// that name an entity tag. Mostly they are the same.
+	// Address is the host and port for requests; Conditional, for those with If-None-Match.
+	// Mostly they are the same.
 	Address, Conditional string
-	// TLS says that it is spoken to by TLS, with a certificate that nothing vouches for.
+	// TLS: it uses TLS, with a self-signed certificate.
 	TLS bool
-	// OwnTags says that its entity tags are not the edge's, or that it has headers of
-	// its own.
+	// OwnTags: its entity tags are not the edge's, or it has additional headers.
 	OwnTags bool
 	*Process
 
@@ -54,7 +52,7 @@ type Server struct {
 	unsupported func(View) string
 }
 
-// Target returns what the server is asked for in the place of an answer's target.
+// Target returns the server's request target for an answer.
 func (s *Server) Target(a *Answer) string {
 	if s.target == nil {
 		return a.Target
@@ -62,8 +60,8 @@ func (s *Server) Target(a *Answer) string {
 	return s.target(a)
 }
 
-// Unsupported returns why the server cannot draw a view, to which it answers 404; empty if
-// it can.
+// Unsupported returns why the server cannot render a view, for which it answers 404; empty if it
+// can.
 func (s *Server) Unsupported(v View) string {
 	if s.unsupported == nil {
 		return ""
@@ -71,7 +69,7 @@ func (s *Server) Unsupported(v View) string {
 	return s.unsupported(v)
 }
 
-// awaitListening returns the server once it listens. One that does not is stopped.
+// awaitListening returns the server once it listens, and stops it if it does not.
 func (s *Server) awaitListening(ctx context.Context) (*Server, error) {
 	if s.Conditional == "" {
 		s.Conditional = s.Address
@@ -96,8 +94,7 @@ const (
 	reencodeRole = "rival-keep"
 )
 
-// startSelf starts this program again with arguments, of which the last are told where to
-// listen.
+// startSelf starts this program again with arguments, which are made for a listen address.
 func startSelf(ctx context.Context, env Env, name string, program Program, arguments func(address string) ([]string, error)) (*Server, error) {
 	version, err := program.Version(ctx)
 	if err != nil {
@@ -122,10 +119,9 @@ func startSelf(ctx context.Context, env Env, name string, program Program, argum
 	return (&Server{Name: program.Name, Version: version, Process: p, Address: address}).awaitListening(ctx)
 }
 
-// ServeRole has this program be one of the rivals that are written in Go, if its
-// arguments, without its name, ask for that. StartFasthttp, StartImagePNG, StartArgon2 and
-// StartReencode start the running program once more, so whoever calls them calls Serve before
-// all else.
+// ServeRole runs this program as one of the baselines written in Go, if its arguments, without its
+// name, say so. StartFasthttp, StartImagePNG, StartArgon2 and StartReencode start the running
+// program again, so a program that calls them must call ServeRole first of all.
 func ServeRole(args []string) (isRole bool, err error) {
 	switch {
 	case len(args) == 5 && args[0] == fasthttpRole:
@@ -141,11 +137,11 @@ func ServeRole(args []string) (isRole bool, err error) {
 	}
 }
 
-// MissingError says that a program is not there to be measured beside.
+// MissingError says that a program to compare with is not installed.
 type MissingError struct {
 	What    string // the program
 	Install string // how to install it
-	Cause   error  // why it does not count as installed, if not for being absent
+	Cause   error  // why it does not count as installed; nil if it is absent
 }
 
 // Error says what is missing, why, and how to install it.

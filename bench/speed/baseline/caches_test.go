@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// upstream counts what it is asked for.
+// upstream counts its requests.
 type upstream struct{ requests atomic.Int64 }
 
-// handle answers with the headers of an edge. Under /never nothing may be kept.
+// handle answers with the headers of an edge. Under /never nothing may be cached.
 func (u *upstream) handle(rc *fasthttp.RequestCtx) {
 	u.requests.Add(1)
 	control := "public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800"
@@ -28,7 +28,7 @@ func (u *upstream) handle(rc *fasthttp.RequestCtx) {
 	rc.SetBodyString("picture of " + string(rc.RequestURI()))
 }
 
-// A cache asks what is behind it for everything once, and answers the rest itself.
+// A cache requests everything once from its upstream, and answers the rest itself.
 func TestCaches(t *testing.T) {
 	t.Parallel()
 
@@ -80,7 +80,7 @@ func TestCaches(t *testing.T) {
 			if got := origin.requests.Load() - before; got != 1 {
 				t.Errorf("of 32 who ask at once %d reach the edge", got)
 			}
-			// It is not the process that was started that does the work.
+			// The CPU time includes that of child processes, which do the work.
 			if after, err := s.ProcessorTime(); err != nil || after <= taken {
 				t.Errorf("it took %v before and %v after: %v", taken, after, err)
 			}

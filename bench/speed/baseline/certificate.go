@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Certificate is the files, in PEM, of a certificate and its key. The zero value is none.
+// Certificate is the PEM files of a certificate and its key. The zero value is none.
 type Certificate struct{ Chain, Key string }
 
-// Certify makes a certificate that vouches for itself, for a day.
+// Certify creates a self-signed certificate, valid for a day.
 func (p Env) Certify() (Certificate, error) {
 	c := Certificate{filepath.Join(p.WorkDir, "chain.pem"), filepath.Join(p.WorkDir, "key.pem")}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -15,9 +15,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
-// StartFasthttp starts this program again, as a fasthttp server that does nothing but send
-// what is recorded: the ceiling for every server written in Go. It speaks TLS if a
-// certificate is given.
+// StartFasthttp starts this program again as a fasthttp server that does nothing but send recorded
+// answers: the upper limit for a server written in Go. It uses TLS if a certificate is given.
 func StartFasthttp(ctx context.Context, env Env, r *Record, certificate Certificate) (*Server, error) {
 	version, err := fasthttpProgram.Version(ctx)
 	if err != nil {
@@ -51,8 +50,8 @@ func StartFasthttp(ctx context.Context, env Env, r *Record, certificate Certific
 	return (&Server{Name: name, Version: version, Process: p, Address: full, Conditional: unmodified, TLS: certificate.Chain != ""}).awaitListening(ctx)
 }
 
-// serveFasthttp reads a record and answers as it says, as fast as fasthttp can: full
-// answers at the first address, those of 304 at the second.
+// serveFasthttp reads a record and serves it as fast as fasthttp can: full answers at the first
+// address, those of 304 at the second.
 func serveFasthttp(in io.Reader, full, unmodified, chain, key string) error {
 	var r Record
 	if err := gob.NewDecoder(in).Decode(&r); err != nil {
@@ -75,8 +74,8 @@ func serveFasthttp(in io.Reader, full, unmodified, chain, key string) error {
 	return servers.Wait()
 }
 
-// handler returns a handler that does nothing but look up a request's target and
-// send what was made beforehand.
+// handler returns a handler that does nothing but look up a request's target and send a prepared
+// answer.
 func (r *Record) handler(answers []Answer) fasthttp.RequestHandler {
 	type pair struct{ name, value []byte }
 	type ready struct {
@@ -84,7 +83,7 @@ func (r *Record) handler(answers []Answer) fasthttp.RequestHandler {
 		headers []pair
 		body    []byte
 	}
-	// Most values are those of many answers. They are kept once, as the edge has them.
+	// Most values occur in many answers. They are stored once, as in the edge.
 	interned := map[string][]byte{}
 	intern := func(text string) []byte {
 		if interned[text] == nil {

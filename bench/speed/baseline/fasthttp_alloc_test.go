@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// What the edge is measured beside takes nothing from the heap.
+// The baseline of the edge's hits does not allocate.
 func TestFasthttpAllocatesNothing(t *testing.T) {
 	r := Record{
 		Bodies: [][]byte{[]byte("picture")},

@@ -17,16 +17,15 @@ var haproxyProgram = Program{
 	Install: "apt-get install haproxy, and have /usr/sbin in PATH", version: versionFromOutput(regexp.MustCompile(`HAProxy version (\S+)`), "haproxy", "-v"),
 }
 
-// Backend is a server behind a balancer: where it answers requests, and where the
-// balancer asks whether it is ready.
+// Backend is a server behind a balancer: its address, and that of its readiness check.
 type Backend struct{ Address, Operators string }
 
-// UnboundedLoad is in the environment of a haproxy with Veneer's configuration, which else
-// takes but 256 requests at once of the load's address.
+// UnboundedLoad is in the environment of a haproxy with Veneer's configuration, which otherwise
+// limits the load's address to 256 open requests.
 const UnboundedLoad = "VENEER_TRUSTED_PROXIES=127.0.0.1"
 
-// StartHaproxy starts haproxy in front of edges, with the configuration of a file, but
-// with those edges in the place of its own, and nothing behind the API.
+// StartHaproxy starts haproxy in front of edges, with the configuration in a file, but with those
+// edges instead of its own, and nothing behind the API.
 func StartHaproxy(ctx context.Context, env Env, file string, edges []Backend) (*Server, error) {
 	version, err := haproxyProgram.Version(ctx)
 	if err != nil {
@@ -61,7 +60,7 @@ var (
 	haproxyEdge = regexp.MustCompile(`(?m)^ *server edge-\d+ .*\n`)
 )
 
-// haproxyConfig puts an address and edges in the place of a configuration's own.
+// haproxyConfig replaces the address and the edges of a configuration.
 func haproxyConfig(config, address string, edges []Backend) (string, error) {
 	first := haproxyEdge.FindStringIndex(config)
 	if first == nil || !haproxyBind.MatchString(config) {

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// With the configuration that is shipped all edges take part. That a picture always
-// comes from the same one is tested where haproxy's bound of their load is left out.
+// With the shipped configuration all edges take part. That a picture always comes from the same one
+// is tested elsewhere, without haproxy's limit of their load.
 func TestHaproxy(t *testing.T) {
 	t.Parallel()
 	const edges = 3

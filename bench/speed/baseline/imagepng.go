@@ -20,11 +20,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// StartImagePNG starts this program again, as what people write themselves in Go: a
-// net/http server that draws the faces of the skins in a directory, in which they lie
-// as shared/blobstore keeps them, with image/png and image/draw. It keeps nothing. What
-// View.Target names is what it is asked for; of another pose or as WebP, which Go does
-// not write, it has none.
+// StartImagePNG starts this program again as a typical Go server: net/http with image/png and
+// image/draw, which renders the faces of the skins in a directory, stored as by shared/blobstore.
+// It caches nothing. View.Target is the request target; it answers 404 for another pose, and for
+// WebP, which Go does not encode.
 func StartImagePNG(ctx context.Context, env Env, textures string) (*Server, error) {
 	s, err := startSelf(ctx, env, "image-png", imagePNGProgram, func(address string) ([]string, error) { return []string{imagePNGRole, address, textures}, nil })
 	if err != nil {
@@ -65,8 +64,8 @@ func serveImagePNG(address, textures string) error {
 			return
 		}
 		w.Header().Set("Content-Type", "image/png")
-		w.Header().Set("Content-Length", strconv.Itoa(picture.Len())) // which the load counts on
-		_, _ = w.Write(picture.Bytes())                               // whoever went away needs none
+		w.Header().Set("Content-Length", strconv.Itoa(picture.Len())) // required by package load
+		_, _ = w.Write(picture.Bytes())                               // the client may be gone
 	})
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Hour}
 	return server.ListenAndServe()

@@ -14,28 +14,27 @@ import (
 	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
-// Layout is how answers are files.
+// Layout is how answers are stored as files.
 type Layout string
 
 // The layouts.
 const (
 	ByAddress Layout = "by address" // a file for every address, as a site would have it
-	ByBody    Layout = "by body"    // a file for every different body
+	ByBody    Layout = "by body"    // a file for every distinct body
 )
 
-// addressFile returns the path of an answer's file by address. It is as long as the
-// address.
+// addressFile returns the path of an answer's file by address. It is as long as the address.
 func addressFile(a *Answer) string { return strings.ReplaceAll(a.Target, "?", ",") }
 
-// bodyFile returns the path of an answer's file by body, followed by a query that
-// nginx does not look at: so the request is as long as that for the address.
+// bodyFile returns the path of an answer's file by body, followed by a query that nginx ignores: so
+// the request is as long as that for the address.
 func bodyFile(a *Answer) string {
 	file := fmt.Sprintf("/%05d?", a.Body)
 	return file + a.Target[min(len(file), len(a.Target)):]
 }
 
-// WriteFiles writes all answers into a directory for StartNginx, in both layouts. Equal
-// bodies are one file in both, whatever it is called.
+// WriteFiles writes all answers into a directory for StartNginx, in both layouts. Equal bodies are
+// hard links to one file in both.
 func WriteFiles(directory string, r *Record) error {
 	body := func(number int) string { return filepath.Join(directory, string(ByBody), fmt.Sprintf("%05d", number)) }
 	if err := os.Mkdir(filepath.Join(directory, string(ByBody)), 0o700); err != nil {
@@ -58,8 +57,8 @@ func WriteFiles(directory string, r *Record) error {
 	return nil
 }
 
-// StartNginx starts nginx over what WriteFiles has written into a directory, in one of
-// the layouts. It keeps so many files open, see RaiseFileLimit, and sends the headers of one
+// StartNginx starts nginx with the files that WriteFiles has written into a directory, in one of
+// the layouts. It keeps up to open files open, see RaiseFileLimit, and sends the headers of one
 // typical answer with all of them.
 func StartNginx(ctx context.Context, env Env, directory string, layout Layout, open int, r *Record) (*Server, error) {
 	version, err := nginxProgram.Version(ctx)
@@ -95,9 +94,9 @@ func StartNginx(ctx context.Context, env Env, directory string, layout Layout, o
 //go:embed nginx.conf
 var nginxConf string
 
-// nginxConfig returns a configuration of one process that does as little as can
-// be: it keeps files open, and adds no header that it can be kept from adding. What
-// the headers say is the same for all files, and as long as it is on average.
+// nginxConfig returns a configuration of one process that does as little as possible: it keeps
+// files open, and adds no header that can be omitted. The headers are the same for all files, and
+// of average length.
 func nginxConfig(full, unmodified, work, root string, open int, headers []Header) string {
 	var added, tag, mime string
 	for _, h := range headers {

@@ -14,8 +14,8 @@ import (
 //go:embed nginx-cache.conf
 var nginxCacheConf string
 
-// StartNginxCache starts nginx as a cache in front of the server at an address, which
-// keeps up to so many bytes of answers in files of the place's directory.
+// StartNginxCache starts nginx as a cache in front of the server at an address, with up to so many
+// bytes of answers in files.
 func StartNginxCache(ctx context.Context, env Env, upstream string, bytes int64) (*Server, error) {
 	version, err := nginxProgram.Version(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func StartNginxCache(ctx context.Context, env Env, upstream string, bytes int64)
 	if err != nil {
 		return nil, err
 	}
-	// Its worker would be somebody who may not enter the directory.
+	// Its worker would run as a user without access to the directory.
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root;"

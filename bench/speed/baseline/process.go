@@ -18,22 +18,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startTimeout is how long a server may take until it answers.
+// startTimeout is how long a server may take to answer.
 const startTimeout = 30 * time.Second
 
-// Process is a server's process with those that it starts itself, alone on their
-// processors.
+// Process is a server's process with its children, alone on their processors.
 type Process struct {
 	name    string
 	command *exec.Cmd
-	log     string        // path of what it says
-	ended   chan struct{} // closed when it has
+	log     string        // path of its output
+	ended   chan struct{} // closed when it has exited
 	stopped sync.Once
 }
 
-// Run starts a server, whose log goes to a file of its name in the place's directory.
-// It gets nothing of this program's environment but the path, and does not outlive it.
-// What it reads is in, if that is not nil.
+// Run starts a server. Its log goes to a file of its name in the working directory. It gets nothing
+// of this program's environment but PATH, and does not outlive it. Its standard input is in, if that
+// is not nil.
 func Run(env Env, name string, in *os.File, environ []string, command ...string) (*Process, error) {
 	log := filepath.Join(env.WorkDir, name+".log")
 	out, err := os.Create(log)
@@ -51,28 +50,28 @@ func Run(env Env, name string, in *os.File, environ []string, command ...string)
 		p.command.Stdin = in
 	}
 	p.command.Stdout, p.command.Stderr = out, out
-	// A group of its own is stopped as a whole. Should this program be killed, the
-	// signal is one after which a server ends its own processes, too.
+	// A process group is killed as a whole. Should this program be killed, SIGTERM makes a
+	// server end its own children, too.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
-		_ = p.command.Wait() // Await tells what it said
+		_ = p.command.Wait() // Await reports its output
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// Stop ends the server at once, as nothing that it knows is worth keeping.
+// Stop kills the server, as it has no state worth keeping.
 func (p *Process) Stop() {
 	p.stopped.Do(func() {
-		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // it may have ended by itself
+		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // it may have exited by itself
 		<-p.ended
 	})
 }
 
-// Await waits until what is asked answers.
+// Await waits until check succeeds.
 func (p *Process) Await(ctx context.Context, check func() error) error {
 	deadline := time.After(startTimeout)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -94,14 +93,14 @@ func (p *Process) Await(ctx context.Context, check func() error) error {
 	}
 }
 
-// startError says what a server says that does not answer.
+// startError describes a server that does not answer, with its output.
 func (p *Process) startError(reason string, cause error) error {
 	output, _ := os.ReadFile(p.log)
 	return fmt.Errorf("%s %s: %w; it says:\n%s", p.name, reason, cause, output)
 }
 
-// ProcessorTime returns what all threads of the server's processes have taken, to the
-// nanosecond. What an ended one took no longer counts.
+// ProcessorTime returns the CPU time of all threads of the server's processes, to the nanosecond.
+// That of exited processes does not count.
 func (p *Process) ProcessorTime() (time.Duration, error) {
 	var sum time.Duration
 	for i, pid := range processTree(p.command.Process.Pid) {
@@ -111,19 +110,19 @@ func (p *Process) ProcessorTime() (time.Duration, error) {
 		switch err := unix.ClockGettime(clock, &taken); {
 		case err == nil:
 			sum += time.Duration(taken.Nano())
-		case i == 0 || !errors.Is(err, unix.EINVAL): // a child may have ended meanwhile
+		case i == 0 || !errors.Is(err, unix.EINVAL): // a child may have exited meanwhile
 			return 0, fmt.Errorf("read the processor time of %s: %w", p.name, err)
 		}
 	}
 	return sum, nil
 }
 
-// processTree returns a process and those that it has started, and they.
+// processTree returns a process and its descendants.
 func processTree(pid int) []int {
 	all := []int{pid}
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
 	for _, list := range lists {
-		children, _ := os.ReadFile(list) // a thread that has ended meanwhile has none
+		children, _ := os.ReadFile(list) // a thread that has exited meanwhile has none
 		for child := range strings.FieldsSeq(string(children)) {
 			if pid, err := strconv.Atoi(child); err == nil {
 				all = append(all, processTree(pid)...)
@@ -133,7 +132,7 @@ func processTree(pid int) []int {
 	return all
 }
 
-// dial returns why nothing does at an address.
+// dial returns an error if nothing listens at an address.
 func dial(address string) error {
 	conn, err := net.Dial("tcp", address) //nolint:noctx // to loopback, where nothing waits
 	if err != nil {
@@ -142,21 +141,21 @@ func dial(address string) error {
 	return conn.Close()
 }
 
-// RaiseFileLimit lets the servers that are started open as many files as the machine
-// allows, and returns how many of those nginx can keep open for itself.
+// RaiseFileLimit raises the limit of open files for the servers to the hard limit, and returns how
+// many of those nginx can keep open for itself.
 func RaiseFileLimit() (files int, err error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, err
 	}
 	limit.Cur = limit.Max
-	const others = 1024 // connections first of all
-	// Once it is set here it holds for those who are started, too.
+	const others = 1024 // connections above all
+	// Child processes inherit it.
 	return int(min(limit.Max, math.MaxInt32)) - others, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 }
 
-// Processors returns those that this program may use, of which there are two at least:
-// one for servers and one for the load.
+// Processors returns those that this program may use, at least two: one for servers and one for the
+// load.
 func Processors() (all []int, err error) {
 	var may unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil {

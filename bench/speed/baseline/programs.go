@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// Program is something that Veneer is measured beside.
+// Program is a program or library that Veneer is compared with.
 type Program struct {
 	Name        string // as tables call it
-	ComparedFor string // what it is measured beside
-	Install     string // how it is installed; empty if it is part of this program
+	ComparedFor string // what it is compared for
+	Install     string // how to install it; empty if it is part of this program
 
 	version func(ctx context.Context, p Program) (string, error)
 }
 
-// Version returns the name and the version of the program as it says them itself, and
-// a MissingError if it is not there.
+// Version returns the name and the version that the program reports itself, and a MissingError if
+// it is not installed.
 func (p Program) Version(ctx context.Context) (string, error) { return p.version(ctx, p) }
 
-// missing says that the program is not there, for a cause, if there is one.
+// missing returns the error that the program is not installed, with a cause, if there is one.
 func (p Program) missing(cause error) error {
 	return &MissingError{What: p.Name, Install: p.Install, Cause: cause}
 }
 
-// Programs returns all that Veneer is measured beside; modules is the directory with
-// the modules of Node that deploy/dev/node installs.
+// Programs returns everything that Veneer is compared with; modules is the directory of Node
+// modules that deploy/dev/node installs.
 func Programs(modules string) []Program {
 	return []Program{
 		fasthttpProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, argon2Program, reencodeProgram, haproxyProgram,
@@ -65,8 +65,8 @@ var (
 	}}
 )
 
-// versionFromOutput returns a version that is asked of the program itself: what the pattern's group
-// finds in its output.
+// versionFromOutput returns a version function that runs a command: the version is what the
+// pattern's group matches in its output.
 func versionFromOutput(pattern *regexp.Regexp, command ...string) func(context.Context, Program) (string, error) {
 	return func(ctx context.Context, p Program) (string, error) {
 		out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
@@ -84,7 +84,7 @@ func versionFromOutput(pattern *regexp.Regexp, command ...string) func(context.C
 	}
 }
 
-// moduleVersion returns the version of what is part of this program: a module, and Go.
+// moduleVersion returns the version of a linked module, and of Go.
 func moduleVersion(module string) func(context.Context, Program) (string, error) {
 	return func(context.Context, Program) (string, error) {
 		version := "of no known version"
@@ -99,11 +99,11 @@ func moduleVersion(module string) func(context.Context, Program) (string, error)
 	}
 }
 
-// PgbenchVersion returns the name and the version of pgbench, and a MissingError if it is
-// not there.
+// PgbenchVersion returns the name and the version of pgbench, and a MissingError if it is not
+// installed.
 func PgbenchVersion(ctx context.Context) (string, error) { return pgbenchProgram.Version(ctx) }
 
-// pgbenchVersion asks pgbench, which Debian keeps out of PATH.
+// pgbenchVersion runs pgbench, which Debian keeps out of PATH.
 func pgbenchVersion(ctx context.Context, p Program) (string, error) {
 	path := "pgbench"
 	if match, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench"); len(match) > 0 { // the pattern is well-formed

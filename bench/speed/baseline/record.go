@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Headers by their names as fasthttp writes them.
+// Header names as fasthttp writes them.
 const (
 	etag = "Etag"
-	// requestID is another one in every answer.
+	// requestID differs in every answer.
 	requestID = "X-Request-Id"
 )
 
-// Record is what the edge answers to every address of the list.
+// Record is the edge's answers to a list of addresses.
 type Record struct {
-	// Bodies are the different bodies that there are.
+	// Bodies are the distinct bodies.
 	Bodies [][]byte
-	// Full are the answers to plain requests, Unmodified those to requests that
-	// name the entity tag.
+	// Full are the answers to unconditional requests, Unmodified those to requests with
+	// If-None-Match.
 	Full, Unmodified []Answer
 }
 
@@ -36,16 +36,16 @@ func (r *Record) Body(a *Answer) []byte {
 	return r.Bodies[a.Body]
 }
 
-// Answer is what a server says to one request.
+// Answer is a server's answer to one request.
 type Answer struct {
 	Target string
 	Status int
-	// Headers leaves out those that a server makes anew for every answer.
+	// Headers leaves out those that a server generates for every answer.
 	Headers []Header
-	Body    int // which of the bodies it has, or would have in full
+	Body    int // index in Bodies; also for a 304
 }
 
-// Header is one line of an answer's headers.
+// Header is one header line of an answer.
 type Header struct{ Name, Value string }
 
 // Value returns the value of a header; empty if there is none.
@@ -58,15 +58,14 @@ func (a *Answer) Value(name string) string {
 	return ""
 }
 
-// RecordHits asks the edge for every address until all are hits, and returns its
-// answers.
+// RecordHits requests every address from the edge until all are hits, and returns the answers.
 func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record, error) {
 	r := &Record{Full: make([]Answer, len(addresses)), Unmodified: make([]Answer, len(addresses))}
 	for i, address := range addresses {
 		r.Full[i].Target = address
 	}
-	// The first pass makes the pictures and the second finds them in memory, but for
-	// those that were too many to be drawn in time.
+	// The first pass renders the pictures and the second finds them cached, except those that
+	// the render queue rejected.
 	const passes = 5
 	for pass, misses := 1, 1; misses > 0; pass++ {
 		if pass > passes {
@@ -87,7 +86,7 @@ func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record,
 	})
 }
 
-// recordPass records the edge's answers and returns how many of them are no hits.
+// recordPass records the edge's answers and returns the number of misses.
 func (r *Record) recordPass(ctx context.Context, edge *Server) (misses int, err error) {
 	var mu sync.Mutex
 	r.Bodies = nil
@@ -115,10 +114,10 @@ func (r *Record) recordPass(ctx context.Context, edge *Server) (misses int, err 
 	return misses, err
 }
 
-// set notes the status and the headers of an answer.
+// set sets the status and the headers.
 func (a *Answer) set(got *fasthttp.Response) {
 	a.Status, a.Headers = got.StatusCode(), nil
-	got.Header.SetNoDefaultContentType(true) // which the client would make up
+	got.Header.SetNoDefaultContentType(true) // which the client would add
 	for name, value := range got.Header.All() {
 		switch string(name) {
 		case fasthttp.HeaderDate, fasthttp.HeaderContentLength, fasthttp.HeaderConnection, fasthttp.HeaderServer, requestID:
@@ -137,8 +136,7 @@ func (r *Record) Tags() []string {
 	return tags
 }
 
-// typicalAnswer returns the answer whose headers are about as long as they are on
-// average.
+// typicalAnswer returns the answer with the header length nearest to the average.
 func typicalAnswer(answers []Answer) *Answer {
 	length := func(a *Answer) (n int) {
 		for _, h := range a.Headers {
@@ -163,9 +161,8 @@ func typicalAnswer(answers []Answer) *Answer {
 
 func absDiff(a, b int) int { return max(a-b, b-a) }
 
-// Check makes sure that a server answers to everything as the edge does, and
-// returns its entity tags. With tags of its own it may also have headers of its
-// own, as long as none of the edge's is missing.
+// Check checks that a server answers everything as the edge does, and returns its entity tags. With
+// OwnTags it may also have additional headers, as long as none of the edge's is missing.
 func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error) {
 	tags = r.Tags()
 	if s.OwnTags {
@@ -208,8 +205,8 @@ func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error
 	return tags, nil
 }
 
-// eachAnswer asks a server for everything at one of its addresses, over a few connections,
-// and hands on what it answers.
+// eachAnswer requests everything at one of a server's addresses, over a few connections, and calls
+// handle with each answer.
 func (s *Server) eachAnswer(
 	ctx context.Context, address string, answers []Answer, tags []string, handle func(i int, got *fasthttp.Response) error,
 ) error {

@@ -41,7 +41,7 @@ func TestNginxConfig(t *testing.T) {
 	}
 }
 
-// A server that says something else than the edge is told from it.
+// Check detects every difference to the edge's answers.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 
@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 	f(true, func(r *Record) { r.Full[0].Headers = r.Full[0].Headers[:1] }, "it answers no Etag to /a?b")
 }
 
-// cloneAnswers returns answers that can be changed.
+// cloneAnswers returns a copy that can be changed.
 func cloneAnswers(answers []Answer) []Answer {
 	own := append([]Answer(nil), answers...)
 	for i := range own {
@@ -101,7 +101,7 @@ func serveAnswers(t *testing.T, handler fasthttp.RequestHandler) string {
 		if err := server.Shutdown(); err != nil {
 			t.Error(err)
 		}
-		_ = listener.Close() // by Shutdown, unless the server did not serve yet
+		_ = listener.Close() // already by Shutdown, unless the server did not serve yet
 		if err := <-served; err != nil {
 			t.Error(err)
 		}

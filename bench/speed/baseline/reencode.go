@@ -12,9 +12,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// StartReencode starts this program again, as a fasthttp server that decodes the PNG file that
-// is each request's body, encodes it anew, and writes that to a file that is named by its
-// hash, and does nothing else.
+// StartReencode starts this program again as a fasthttp server that decodes the PNG file in each
+// request's body, encodes it again, writes that to a file named by its hash, and does nothing else.
 func StartReencode(ctx context.Context, env Env) (*Server, error) {
 	return startSelf(ctx, env, "keep", reencodeProgram, func(address string) ([]string, error) {
 		files, err := env.mkdir("kept")

@@ -14,12 +14,12 @@ import (
 	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
-// sharpServer is our own server.
+// sharpServer is the server's source.
 //
 //go:embed sharp/server.js
 var sharpServer string
 
-// sharpProgram returns sharp as it lies in a directory of modules.
+// sharpProgram returns the sharp in a directory of modules.
 func sharpProgram(modules string) Program {
 	return Program{
 		Name: "sharp", ComparedFor: "new pictures",
@@ -45,16 +45,15 @@ process.stdout.write(` + "`sharp ${s.versions.sharp}, libvips ${s.versions.vips}
 	}
 }
 
-// sharpEnviron has Node find the modules.
+// sharpEnviron is the environment in which Node finds the modules.
 func sharpEnviron(modules string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "NODE_PATH=" + filepath.Join(modules, "node_modules")}
 }
 
-// StartSharp starts what people write themselves for Node: sharp behind its http
-// server, in one process, which draws the faces of the skins in a directory, in which
-// they lie as shared/blobstore keeps them. It keeps nothing. What View.Target names is
-// what it is asked for; of another pose it has none. deploy/dev/node has put sharp into
-// the directory of modules.
+// StartSharp starts a typical Node server: sharp behind Node's http server, in one process, which
+// renders the faces of the skins in a directory, stored as by shared/blobstore. It caches nothing.
+// View.Target is the request target; it answers 404 for another pose. deploy/dev/node has installed
+// sharp in the directory of modules.
 func StartSharp(ctx context.Context, env Env, textures, modules string) (*Server, error) {
 	modules, err := filepath.Abs(modules)
 	if err != nil {

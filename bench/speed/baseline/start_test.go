@@ -21,7 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Some of the rivals are this program, so the test binary must be it.
+// Some of the baselines are this program, so the test binary must be it.
 func TestMain(m *testing.M) {
 	if isRole, err := ServeRole(os.Args[1:]); isRole {
 		fmt.Fprintln(os.Stderr, err)
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start starts a server, or skips the test if there is none to start.
+// start starts a server, or skips the test if it is not installed.
 func start(t *testing.T, start func(context.Context, Env) (*Server, error)) *Server {
 	t.Helper()
 	s, err := start(t.Context(), Env{CPUs: []int{someCPU(t)}, WorkDir: t.TempDir()})
@@ -40,7 +40,7 @@ func start(t *testing.T, start func(context.Context, Env) (*Server, error)) *Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A descriptor of a process is readable when that has ended.
+	// A pidfd is readable when its process has exited.
 	var processes []unix.PollFd
 	for _, pid := range processTree(s.command.Process.Pid) {
 		descriptor, err := unix.PidfdOpen(pid, 0)
@@ -75,7 +75,7 @@ func someCPU(t *testing.T) int {
 	return cpu
 }
 
-// get asks a server and returns what it answers, which must have a status.
+// get sends a request and returns the response, which must have a status.
 func get(t *testing.T, address, target, tag string, status int) *fasthttp.Response {
 	t.Helper()
 	var request fasthttp.Request
@@ -93,7 +93,7 @@ func get(t *testing.T, address, target, tag string, status int) *fasthttp.Respon
 	return response
 }
 
-// Those that only send what was recorded send just that.
+// The servers of recorded answers serve just those.
 func TestRecorded(t *testing.T) {
 	t.Parallel()
 
@@ -137,7 +137,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// Those that do the least of what core does do it to each request's body.
+// The minimal servers do their work on each request's body.
 func TestMinimalServers(t *testing.T) {
 	t.Parallel()
 
@@ -201,7 +201,7 @@ func TestMinimalServers(t *testing.T) {
 	})
 }
 
-// What is not installed is told, with how to install it.
+// An error for a missing program says how to install it.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", "")
 	env := Env{WorkDir: t.TempDir()}
@@ -223,7 +223,7 @@ func TestMissing(t *testing.T) {
 	f("sharp", "deploy/dev/node", func() (*Server, error) { return StartSharp(t.Context(), env, env.WorkDir, modules) })
 }
 
-// Every program of the list says its version, or how to install it.
+// Every program of the list reports its version, or how to install it.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 
@@ -241,7 +241,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// A server that cannot start says so at once, with what it said itself.
+// A server that cannot start is reported at once, with its output.
 func TestAwaitReportsExit(t *testing.T) {
 	t.Parallel()
 

@@ -14,15 +14,15 @@ import (
 //go:embed varnish.vcl
 var varnishVCL string
 
-// varnishSilence leaves out of Varnish's log in shared memory, which nobody reads
-// here, all that it says about a request and its answer. It is always on otherwise.
+// varnishSilence removes all records of requests from Varnish's shared memory log, which is always
+// on otherwise and has no reader here.
 const varnishSilence = "-Begin,-End,-Link,-SessOpen,-SessClose,-Timestamp,-Hit,-HitMiss,-TTL,-Storage,-Filters,-Length,-Fetch_Body," +
 	"-ReqStart,-ReqMethod,-ReqURL,-ReqProtocol,-ReqHeader,-ReqUnset,-ReqAcct,-VCL_call,-VCL_return,-VCL_use," +
 	"-RespProtocol,-RespStatus,-RespReason,-RespHeader,-RespUnset,-BackendOpen,-BackendClose," +
 	"-BereqMethod,-BereqURL,-BereqProtocol,-BereqHeader,-BereqUnset,-BereqAcct,-BerespProtocol,-BerespStatus,-BerespReason,-BerespHeader,-BerespUnset"
 
-// StartVarnish starts Varnish as a cache in front of the server at an address, which
-// keeps up to so many bytes of answers in memory.
+// StartVarnish starts Varnish as a cache in front of the server at an address, with up to so many
+// bytes of answers in memory.
 func StartVarnish(ctx context.Context, env Env, upstream string, bytes int64) (*Server, error) {
 	version, err := varnishProgram.Version(ctx)
 	if err != nil {
@@ -41,14 +41,14 @@ func StartVarnish(ctx context.Context, env Env, upstream string, bytes int64) (*
 		return nil, err
 	}
 	p, err := Run(env, "varnish", nil, nil, "varnishd",
-		"-F",         // it does not leave for the background,
-		"-j", "none", // nor for another account: it has a directory that only we may enter
+		"-F",         // in the foreground,
+		"-j", "none", // without a jail: another user could not enter the directory
 		"-n", filepath.Join(filepath.Dir(program), "instance"),
 		"-T", "none",
 		"-a", address,
 		"-f", program,
 		"-s", fmt.Sprintf("malloc,%db", bytes),
-		"-p", "default_ttl=0", // only what Cache-Control allows is kept
+		"-p", "default_ttl=0", // only what Cache-Control allows is cached
 		"-p", "timeout_idle=3600",
 		"-p", "vsl_mask="+varnishSilence,
 	)

@@ -1,13 +1,13 @@
 vcl 4.1;
 
-# Varnish's own rules do the rest: what may be kept, and for how long, is what an
-# answer's Cache-Control says, stale-while-revalidate included.
+# Varnish's built-in rules do the rest: caching and freshness follow Cache-Control,
+# including stale-while-revalidate.
 backend edge {
   .host = "{host}";
   .port = "{port}";
 }
 
 sub vcl_backend_response {
-  # What has expired is asked for by its tag.
+  # Expired objects are kept for revalidation by entity tag.
   set beresp.keep = 1d;
 }

@@ -6,20 +6,19 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// View is a picture of a skin, in the words of edge/render: Pose is flat, isometric or
-// preview; Size is in pixels; Format is png or webp.
+// View is a picture of a skin, in the terms of edge/render: Pose is flat, isometric or preview;
+// Size is in pixels; Format is png or webp.
 type View struct {
 	Pose   string
 	Size   int
 	Format string
 }
 
-// minFlatSize and maxFlatSize are the least and the largest side of what StartSharp and StartImagePNG
-// draw, in pixels.
+// minFlatSize and maxFlatSize are the bounds of the size of StartSharp and StartImagePNG, in
+// pixels.
 const minFlatSize, maxFlatSize = 8, 512
 
-// Target returns what StartSharp and StartImagePNG are asked for to draw a view of the
-// skin with a hash.
+// Target returns the request target of a view of a skin for StartSharp and StartImagePNG.
 func (v View) Target(hash skin.Hash) string {
 	target := fmt.Sprintf("/%s/%s?size=%d", v.Pose, hash, v.Size)
 	if v.Format == "webp" {
@@ -28,7 +27,7 @@ func (v View) Target(hash skin.Hash) string {
 	return target
 }
 
-// flatOnly says why a server that knows the front of the head only cannot draw a view.
+// flatOnly returns why a server that renders only flat faces cannot render a view; empty if it can.
 func flatOnly(v View) string {
 	switch {
 	case v.Pose != "flat":

@@ -18,7 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// storeSkins puts skins into a directory and returns it with their hashes.
+// storeSkins writes skins to a directory and returns it with their hashes.
 func storeSkins(t *testing.T, skins []paint.NamedSheet) (directory string, hashes []skin.Hash) {
 	t.Helper()
 	directory = t.TempDir()
@@ -46,14 +46,14 @@ func storeSkins(t *testing.T, skins []paint.NamedSheet) (directory string, hashe
 	return directory, hashes
 }
 
-// modules is where deploy/dev/node has sharp in a checkout. Tests install nothing.
+// modules is where deploy/dev/node installs sharp. Tests install nothing.
 const modules = "../../../.dev/node/sharp"
 
-// Those that people write themselves draw the same pictures as the edge, as far as
-// they can draw them. Where a texel of the hat is see-through they round down and the
-// edge to the nearest. Texels of the front that are see-through they leave so, while
-// the edge takes them for opaque, as the game does. Where texels are no whole number of
-// pixels they choose and the edge averages, so there only the extent is the same.
+// The hand-written baselines render the same pictures as the edge, as far as they can. For a
+// translucent texel of the hat they round down and the edge to the nearest. Translucent texels of
+// the face they leave, while the edge makes them opaque, as the game does. Where texels are no
+// whole number of pixels they sample the nearest and the edge averages, so there only the size is
+// the same.
 func TestFlat(t *testing.T) {
 	t.Parallel()
 
@@ -104,7 +104,7 @@ func TestFlat(t *testing.T) {
 	})
 }
 
-// difference says how another picture of a face differs from the edge's by more than it may.
+// difference describes how a picture of a face differs from the edge's by more than the tolerance.
 func difference(sheet skin.Sheet, want render.Picture, got *image.NRGBA) string {
 	side, texels := want.Width, 8*sheet.Scale()
 	if got.Rect.Size() != image.Pt(side, side) {

@@ -1,12 +1,12 @@
 'use strict';
 
-// What people write who draw avatars with Node: sharp behind Node's own http server, in
-// one process. It draws the front of the head with the hat over it, at
+// The usual way to draw avatars with Node: sharp behind Node's http server, in one
+// process. It draws the front of the head with the hat over it, at
 // /flat/<hash>?size=<pixels> as PNG and with &webp as lossless WebP; both with sharp's
-// defaults. Nothing is kept between requests.
+// defaults. Nothing is cached between requests.
 //
-// Of several ways to say this to sharp it is the quickest: from a buffer rather than a
-// path, and laid over each other before they are scaled.
+// Of several ways to do this with sharp it is the fastest: files are read into buffers,
+// and layers are composited before they are scaled.
 
 const { readFile } = require('node:fs/promises');
 const http = require('node:http');
@@ -14,7 +14,7 @@ const path = require('node:path');
 const sharp = require('sharp');
 
 const [host, port, textures] = process.argv.slice(2);
-const wanted = /^\/flat\/([0-9a-f]{64})\?size=([1-9][0-9]*)(&webp)?$/;
+const route = /^\/flat\/([0-9a-f]{64})\?size=([1-9][0-9]*)(&webp)?$/;
 
 async function draw(hash, side, webp) {
   const file = await readFile(path.join(textures, hash.slice(0, 2), `${hash}.png`));
@@ -23,7 +23,7 @@ async function draw(hash, side, webp) {
   const hat = await sharp(file).ensureAlpha().extract({ ...front, left: 5 * texels }).raw().toBuffer();
   const face = await sharp(file)
     .extract(front)
-    .removeAlpha() // of the result: nothing of a face is see-through
+    .removeAlpha() // of the result: faces are opaque
     .composite([{ input: hat, raw: { width: texels, height: texels, channels: 4 } }])
     .raw()
     .toBuffer({ resolveWithObject: true });
@@ -32,7 +32,7 @@ async function draw(hash, side, webp) {
 }
 
 async function answer(request, response) {
-  const [, hash, size, webp] = wanted.exec(request.url) ?? [];
+  const [, hash, size, webp] = route.exec(request.url) ?? [];
   const side = Number(size);
   if (!hash || side < 8 || side > 512) {
     response.writeHead(404).end();
