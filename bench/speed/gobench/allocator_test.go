@@ -19,11 +19,10 @@ import (
 // jemalloc is where Debian's package libjemalloc2 puts it on this architecture.
 const jemalloc = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 
-// BenchmarkAllocator has an edge draw pictures that nobody asked for before, with
-// either encoder and with what may serve the memory that C asks for: glibc, glibc
-// with few arenas, and jemalloc where it is installed. It tells how much memory the
-// edge took at the end and at most, and how much of the processors each picture.
-// With -short there are ten times fewer pictures, which proves little.
+// BenchmarkAllocator has an edge render pictures that were never requested before, with each
+// encoder and each allocator for C code: glibc, glibc with two arenas, and jemalloc where it is
+// installed. It reports the edge's final and peak memory and the CPU time of a picture. With -short
+// there are ten times fewer pictures, which says little.
 func BenchmarkAllocator(b *testing.B) {
 	pictures := int64(15_000)
 	if testing.Short() {
@@ -82,8 +81,7 @@ func BenchmarkAllocator(b *testing.B) {
 	}
 }
 
-// coldViews returns patterns of paths, with a hash to be put in, of views as
-// different as sites show them.
+// coldViews returns URL patterns, with %s for a hash, of the views that sites commonly show.
 func coldViews() (views []string) {
 	for _, format := range []string{".webp", ".png"} {
 		for size := 16; size <= 256; size *= 2 {

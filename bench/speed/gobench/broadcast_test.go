@@ -13,11 +13,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 )
 
-// BenchmarkBroadcast sends a million users one notification a day for a year. It
-// measures how long sending one takes, how much memory core ever has, and how long
-// users' lists of unread notifications take, who have read all but the last. Then
-// all users read one, and it is trimmed. With -short there are a hundred times
-// fewer users, which proves little.
+// BenchmarkBroadcast sends a million users one notification a day for a year. It measures how long
+// sending takes, core's peak memory, and how long lists of unread notifications take for users with
+// one unread notification. Then all users read one, which is trimmed. With -short there are a
+// hundred times fewer users, which says little.
 func BenchmarkBroadcast(b *testing.B) {
 	users, days, readers := 1_000_000, 365, 500
 	if testing.Short() {

@@ -27,9 +27,9 @@ var (
 	planValue   = regexp.MustCompile(`^[0-9.,]+`)
 )
 
-// What docs/capacity.md counts with are constants of Go, so that it can be checked: a number
-// that stands by itself is asked for, chosen or a figure of a run that the page names,
-// and one with a formula comes to what is said behind it.
+// The figures of CAPACITY.md are constants of Go, so that they can be checked: a literal must be a
+// requirement, a choice or a figure of a run that the page links, and a formula must come to the
+// value in its comment.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/capacity.md")
@@ -55,7 +55,7 @@ func TestCapacity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One divided by two is a half here.
+	// Integer literals become floats, so that 1/2 is 0.5.
 	ast.Inspect(file, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.INT {
 			literal.Kind, literal.Value = token.FLOAT, literal.Value+".0"
@@ -97,7 +97,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// figuresOf returns the figure that a comment names, of each run that has it.
+// figuresOf returns the median that a comment names, of each run that has it.
 func figuresOf(runs []*results.Run, comment string) (figures []float64) {
 	cost, step := planCost.FindStringSubmatch(comment), planStep.FindStringSubmatch(comment)
 	for _, run := range runs {
@@ -119,7 +119,7 @@ func figuresOf(runs []*results.Run, comment string) (figures []float64) {
 	return figures
 }
 
-// matchesText reports whether a text shows a number, of which three digits count.
+// matchesText reports whether a text shows a number to three significant digits.
 func matchesText(value float64, text string) bool {
 	printed, err := strconv.ParseFloat(strings.TrimSuffix(strings.ReplaceAll(text, ",", ""), "."), 64)
 	return err == nil && math.Abs(value-printed) <= 0.005*math.Abs(value)

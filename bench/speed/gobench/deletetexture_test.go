@@ -10,8 +10,8 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// wearers is how many players wear the texture that is deleted, of as many users who
-// keep it in their closets and have it for their avatar.
+// wearers is the number of players with the deleted texture, each of another user with it in the
+// closet and as avatar.
 const wearers = 1_000_000
 
 const (
@@ -28,10 +28,9 @@ const (
 	INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uid, $1, false, 'Famous' FROM u`
 )
 
-// BenchmarkDeleteTexture measures DELETE /api/textures/{tid} of a texture that a
-// million players wear: how long it takes until it is done with all that follows,
-// how long until all that edges must forget is numbered, and how much memory core
-// needs more for either.
+// BenchmarkDeleteTexture measures DELETE /api/textures/{tid} of a texture that a million players
+// have: how long the request takes with all its consequences, how long until all changes for edges
+// are numbered, and how much memory core needs meanwhile.
 func BenchmarkDeleteTexture(b *testing.B) {
 	core := newCore(b)
 	uploader := core.SignIn(b, 1)[0]

@@ -18,19 +18,19 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// How fairness is measured.
+// Parameters of the fairness benchmark.
 const (
-	costlySheets = 200 // of 512 × 512 texels of noise, 1 MB each: more than the edge keeps
+	costlySheets = 200 // of 512 × 512 texels of noise, 1 MB each: more than the edge caches
 	avatarRate   = 20  // a second
 	fairRound    = 15 * time.Second
 	fairRounds   = 3
 	cheapSheets  = fairRounds * avatarRate * int(fairRound/time.Second)
 )
 
-// BenchmarkFairness measures how long new avatars of 32 pixels take, which clients of one
-// network ask for, each of another sheet: alone, and while 12 and 100 connections of
-// another network ask for first previews of up to 1024 pixels of many sheets of noise. It
-// fails if an avatar does. The edge has its default settings.
+// BenchmarkFairness measures how long new avatars of 32 pixels take for clients of one network,
+// each of another sheet: alone, and while 12 and 100 connections of another network request
+// uncached previews of up to 1024 pixels of many sheets of noise. It fails if an avatar does. The
+// edge has its default settings.
 func BenchmarkFairness(b *testing.B) {
 	core := origintest.Start(b)
 	directory := b.TempDir()
@@ -45,7 +45,7 @@ func BenchmarkFairness(b *testing.B) {
 	for n := range cheapSheets {
 		avatars = append(avatars, fmt.Sprintf("/avatar/%d?size=32", costlySheets+n+1))
 	}
-	for height := 1024; height > 832; height -= 16 { // far more than can be drawn, so that few come twice
+	for height := 1024; height > 832; height -= 16 { // far more than can be rendered, so that few are repeated
 		for n := range costlySheets {
 			previews = append(previews, fmt.Sprintf("/preview/%d?height=%d", n+1, height), fmt.Sprintf("/preview/%d?height=%d&png", n+1, height))
 		}
@@ -58,7 +58,7 @@ func BenchmarkFairness(b *testing.B) {
 	var idle float64
 	for _, connections := range [fairRounds]int{0, 12, 100} {
 		streams := []*load.Stream{quiet}
-		hostile.Connections = connections // each asks again as soon as it is answered, whatever Retry-After says
+		hostile.Connections = connections // each sends its next request at once, ignoring Retry-After
 		if connections > 0 {
 			streams = append(streams, hostile)
 		}
@@ -66,7 +66,7 @@ func BenchmarkFairness(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		got := answers[0] // all that counts: of the previews some are still due at the end
+		got := answers[0] // only these must be complete: some previews are still due at the end
 		if err := got.Check(); err != nil {
 			b.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func BenchmarkFairness(b *testing.B) {
 	b.Logf("memory: never more than %d MiB", most>>20)
 }
 
-// storeSheets stores costly sheets and cheap ones, and returns what their tids lead to.
+// storeSheets stores costly and cheap sheets, and returns their mappings by tid.
 func storeSheets(b *testing.B, files blobstore.Config) map[edgeproto.Key]edgeproto.Mapping {
 	b.Helper()
 	store, err := blobstore.New(files)

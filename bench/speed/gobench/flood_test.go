@@ -23,24 +23,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// How the flood is measured.
+// Parameters of the flood benchmark.
 const (
-	// floodTextures are many more than fit into the edge's memory, so that most cold
-	// pictures are of one that must be fetched and decoded.
+	// floodTextures are many more than fit into the edge's memory, so that most misses must
+	// fetch and decode a texture.
 	floodTextures = 8000
 	floodHits     = 1000
-	floodViews    = 100_000 // of those that there are
+	floodViews    = 100_000 // a sample of all views
 	floodRounds   = 11
 	floodRound    = 4 * time.Second
 	hitsShare     = 0.2 // of the rate at which hits saturate the edge
-	floodFactor   = 5   // as many as the edge can draw
+	floodFactor   = 5   // times the rate at which the edge can render
 )
 
-// BenchmarkFlood measures how long hits take while many more pictures are asked for
-// than can be drawn. The edge has one processor and all else another. Hits are asked
-// for at a fifth of the rate that saturates the edge; alone, and beside a flood of
-// views that nobody has asked for before, at five times the rate at which the edge can
-// draw them, in turns.
+// BenchmarkFlood measures the latency of hits while many more pictures are requested than can be
+// rendered. The edge has one processor and everything else another. Hits are requested at a fifth
+// of the rate that saturates the edge: alone, and beside a flood of uncached views at five times
+// the rate at which the edge can render them. The two alternate.
 func BenchmarkFlood(b *testing.B) {
 	if runtime.NumCPU() < 2 {
 		b.Fatal("the edge and the load need a processor each")
@@ -62,17 +61,17 @@ func flood(b *testing.B, viewsOf func(tid int) []string) {
 	random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
 	views := &load.Stream{Connections: 8, Requests: requests(paths[:floodViews])}
 
-	// Twice, as the edge must first learn what the tids lead to and plan its sizes.
+	// Twice, as the edge must first cache the mappings and sample maps.
 	for range 2 {
 		hits.Rate, views.Rate = 0, 0
 		hits.Rate = hitsShare * runRound(b, address, hits)[0].Rate(fasthttp.StatusOK)
 		views.Rate = floodFactor * runRound(b, address, views)[0].Rate(fasthttp.StatusOK)
 	}
-	views.Connections = 1024 // more than wait to be drawn
+	views.Connections = 1024 // more than the render queue holds
 	before, _ := edge.Memory(b)
 	b.Logf("hits saturate the edge at %.0f/s, and it draws %.0f/s", hits.Rate/hitsShare, views.Rate/floodFactor)
 
-	var alone, flooded [3][]float64 // the percentiles of hits in milliseconds, by round
+	var alone, flooded [3][]float64 // percentiles of hits in milliseconds, by round
 	var drawn, shed, wait, late []float64
 	for round := range floodRounds {
 		measurements := []func(){
@@ -126,7 +125,7 @@ func runRound(b *testing.B, address string, streams ...*load.Stream) []load.Answ
 	return answers
 }
 
-// addPercentiles adds the percentiles of a round, in which all must have been hits.
+// addPercentiles adds the percentiles of a round, in which all answers must be hits.
 func addPercentiles(b *testing.B, rounds *[3][]float64, hits load.Answers) {
 	b.Helper()
 	if n := hits.Latencies[fasthttp.StatusOK].TotalCount(); n != hits.Total() {
@@ -137,7 +136,7 @@ func addPercentiles(b *testing.B, rounds *[3][]float64, hits load.Answers) {
 	}
 }
 
-// heads returns the paths of all heads of a texture.
+// heads returns the paths of all avatars of a texture.
 func heads(tid int) (paths []string) {
 	for size := 8; size <= 512; size += 8 {
 		for _, kind := range []string{"", "&png", "&3d", "&3d&png"} {
@@ -155,8 +154,8 @@ func figures(tid int) (paths []string) {
 	return paths
 }
 
-// hotPaths returns paths of pictures that the edge has in memory once it has been asked
-// for them here: usual heads of players who wear one of some textures.
+// hotPaths returns paths of avatars by player name, and requests them so that the edge has them
+// cached.
 func hotPaths(b *testing.B, address string) (paths []string) {
 	b.Helper()
 	for player := range floodHits {
@@ -182,8 +181,8 @@ func requests(paths []string) (all [][]byte) {
 	return all
 }
 
-// startPinned returns an edge that runs on the last processor, while the benchmark and
-// the core that it stands for run on the others.
+// startPinned returns an edge that runs on the last processor, while the benchmark and the stand-in
+// for core run on the others.
 func startPinned(b *testing.B) *stack.Process {
 	b.Helper()
 	core := origintest.Start(b)
@@ -199,7 +198,7 @@ func startPinned(b *testing.B) *stack.Process {
 	}
 	own.Set(runtime.NumCPU() - 1)
 	others.Clear(runtime.NumCPU() - 1)
-	// The threads of the Go runtime that exist, and so those that they start.
+	// All existing threads of the Go runtime, and so their children.
 	runThreadsOn(b, &others)
 	b.Cleanup(func() { runThreadsOn(b, &all) })
 	runtime.LockOSThread()
@@ -207,7 +206,7 @@ func startPinned(b *testing.B) *stack.Process {
 	if err := unix.SchedSetaffinity(0, &own); err != nil {
 		b.Fatal(err)
 	}
-	edge.Start(b) // as it inherits where this thread may run
+	edge.Start(b) // inherits the affinity of this thread
 	if err := unix.SchedSetaffinity(0, &others); err != nil {
 		b.Fatal(err)
 	}
@@ -232,8 +231,7 @@ func runThreadsOn(b *testing.B, cpus *unix.CPUSet) {
 	}
 }
 
-// storeTextures stores many textures, each another one, and returns what their tids and
-// the names of players lead to.
+// storeTextures stores many different textures, and returns their mappings by tid and player name.
 func storeTextures(b *testing.B, files blobstore.Config) map[edgeproto.Key]edgeproto.Mapping {
 	b.Helper()
 	store, err := blobstore.New(files)
@@ -248,7 +246,7 @@ func storeTextures(b *testing.B, files blobstore.Config) map[edgeproto.Key]edgep
 	for i := range floodTextures {
 		like := corpus[i%len(corpus)]
 		sheet := skin.Sheet{Width: like.Sheet.Width, Height: like.Sheet.Height, Pix: slices.Clone(like.Sheet.Pix)}
-		// Of the face, where the base shows: every picture is another one too.
+		// A texel of the face, so that every picture is different, too.
 		texel := sheet.Pix[sheet.At(9*sheet.Scale(), 9*sheet.Scale()):]
 		texel[0], texel[1], texel[2] = byte(i), byte(i>>8), 77
 		file := origintest.File(b, sheet, like.Type)

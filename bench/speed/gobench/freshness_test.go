@@ -18,7 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// What BenchmarkFreshness does.
+// Parameters of BenchmarkFreshness.
 const (
 	freshCores    = 2
 	freshEdges    = 3
@@ -26,18 +26,17 @@ const (
 	freshSkins    = 4
 	freshRate     = 200 // changes a second
 	freshDuration = 30 * time.Second
-	// freshPoll is the time between two looks at a picture that is awaited.
+	// freshPoll is the time between two requests for an awaited picture.
 	freshPoll = 4 * time.Millisecond
 )
 
-// BenchmarkFreshness measures how long after a change of skin is committed each
-// edge shows it. Two cores take changes in turns at a constant rate, and for every
-// change each of three edges is asked again and again for the player's picture
-// until it is the new one.
+// BenchmarkFreshness measures how long after a change of skin is committed each edge serves it. Two
+// cores alternate in taking changes at a constant rate, and for every change each of three edges is
+// polled for the player's picture until it is the new one.
 //
-// The commit is somewhere between the request of the change and core's answer to
-// it. So a delay is counted twice: since the answer, which gives no more than it
-// was, and since the request, which gives no less.
+// The commit is somewhere between the request of the change and core's response. So a delay is
+// measured twice: since the response, which is a lower bound, and since the request, which is an
+// upper bound.
 func BenchmarkFreshness(b *testing.B) {
 	env := newFreshEnv(b)
 	b.ResetTimer()
@@ -55,7 +54,7 @@ func BenchmarkFreshness(b *testing.B) {
 	rate := float64(changes) / time.Since(began).Seconds()
 	all.Wait()
 
-	var answered, requested time.Duration // the worst edge's
+	var answered, requested time.Duration // of the worst edge
 	for i := range delays {
 		d := &delays[i]
 		slices.Sort(d.sinceAnswer)
@@ -75,7 +74,7 @@ func BenchmarkFreshness(b *testing.B) {
 	b.ReportMetric(float64(requested.Microseconds()), "p99-µs-since-request")
 }
 
-// delays is how long an edge took to show changes.
+// delays is how long an edge took to serve changes.
 type delays struct {
 	mu                        sync.Mutex
 	sinceAnswer, sinceRequest []time.Duration
@@ -85,7 +84,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Round(10 * time.Microsecond)
 }
 
-// freshEnv is the programs, and what they show.
+// freshEnv is the programs, with their users and textures.
 type freshEnv struct {
 	programs map[string]*stack.Process
 	apis     []*fasthttp.HostClient
@@ -93,7 +92,7 @@ type freshEnv struct {
 	people   []stack.Person
 	pids     []int64
 	tids     [freshSkins]int
-	tags     [freshSkins]string // entity tags of their pictures
+	tags     [freshSkins]string // entity tags of their avatars
 }
 
 const insertFreshPlayers = `
@@ -141,8 +140,7 @@ func newFreshEnv(b *testing.B) *freshEnv {
 	}
 	s.pids = pids
 
-	// Every picture is drawn and every name known before: it is the news that is
-	// timed.
+	// Every picture and mapping is cached before: only the change stream is timed.
 	for _, edge := range s.edges {
 		for i, tid := range s.tids {
 			if s.tags[i] = fetchTag(b, edge, fmt.Sprint("/avatar/", tid)); s.tags[i] == "" {
@@ -158,7 +156,7 @@ func newFreshEnv(b *testing.B) *freshEnv {
 	return s
 }
 
-// change makes the n-th change and notes how long each edge takes to show it.
+// change makes the n-th change and records how long each edge takes to serve it.
 func (s *freshEnv) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	b.Helper()
 	player, skin := n%freshPlayers, (n/freshPlayers+1)%freshSkins
@@ -200,7 +198,7 @@ func (s *freshEnv) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	all.Wait()
 }
 
-// fetchTag returns the entity tag of a picture; none if there is no picture.
+// fetchTag returns the entity tag of a picture; empty if there is no picture.
 func fetchTag(b *testing.B, edge *fasthttp.HostClient, path string) string {
 	b.Helper()
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
@@ -214,7 +212,7 @@ func fetchTag(b *testing.B, edge *fasthttp.HostClient, path string) string {
 	return string(response.Header.Peek(fasthttp.HeaderETag))
 }
 
-// cpu returns how much of the processors' time each program has taken.
+// cpu returns the CPU time of each program.
 func (s *freshEnv) cpu(b *testing.B) map[string]time.Duration {
 	b.Helper()
 	taken := map[string]time.Duration{}
@@ -224,11 +222,10 @@ func (s *freshEnv) cpu(b *testing.B) map[string]time.Duration {
 	return taken
 }
 
-// apiClient is somebody who is signed in.
+// apiClient is a client of the API.
 type apiClient struct{ api, token string }
 
-// call sends a request, which must succeed, and returns what its answer's data
-// hold.
+// call sends a request, which must succeed, and returns the data of the response.
 func (a *apiClient) call(b *testing.B, method, path, contentType string, body []byte) (data struct {
 	Token string `json:"token"`
 	TID   int    `json:"tid"`

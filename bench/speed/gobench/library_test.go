@@ -22,11 +22,11 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// insertLibrary puts textures in. Half of all names have steve in them, a fortieth dragon, and
-// a twentieth two Chinese characters; all end in a number of their own. A tenth has one
-// uploader, the first of the users, a twentieth is private, and few have many likes. One of
-// two hundred names has three exclamation marks, one of a hundred is of a pirate, for which no
-// index is good, and half of those of capes have " - ".
+// insertLibrary inserts textures. Half of all names contain steve, a fortieth dragon, and a
+// twentieth two Chinese characters; all end in a unique number. A tenth has one uploader, the first
+// of the users, a twentieth is private, and few have many likes. One of two hundred names has three
+// exclamation marks, one of a hundred contains pirate, for which no index is good, and half of
+// those of capes have " - ".
 const insertLibrary = `
 	INSERT INTO textures (uploader, likes, upload_at, bytes, public, type, hash, pixels, name, name_key)
 	SELECT
@@ -42,8 +42,8 @@ const insertLibrary = `
 		FROM generate_series(1::bigint, $3) AS n
 	) named`
 
-// withoutIndexes keeps what makes the indexes of both tables but those of constraints, and
-// drops them: made again afterwards they take a tenth of the time.
+// withoutIndexes saves the definitions of both tables' indexes, except those of constraints, and
+// drops them: rebuilding them afterwards takes a tenth of the time.
 const (
 	withoutIndexes = `
 	CREATE TEMPORARY TABLE dropped AS
@@ -55,12 +55,12 @@ const (
 )
 
 const (
-	listDuration = time.Second / 2 // how long one page is asked for, again and again
+	listDuration = time.Second / 2 // how long one page is requested in a loop
 	likesEvery   = 20 * time.Millisecond
 )
 
-// libraryGoals returns how long a first page of 20 and the last one that may be asked for may
-// take at their p99.
+// libraryGoals returns the goals for the p99 of the first page of 20, and of the last page that a
+// request may name.
 func libraryGoals(textures int64) (first, last time.Duration) {
 	if textures <= 1_000_000 {
 		return 25 * time.Millisecond, 150 * time.Millisecond
@@ -68,7 +68,7 @@ func libraryGoals(textures int64) (first, last time.Duration) {
 	return 50 * time.Millisecond, 300 * time.Millisecond
 }
 
-// libraryTextures returns how many textures there are: LIBRARY_TEXTURES, or a million.
+// libraryTextures returns the number of textures: LIBRARY_TEXTURES, or a million.
 func libraryTextures(b *testing.B) int64 {
 	b.Helper()
 	textures, err := strconv.ParseInt(cmp.Or(os.Getenv("LIBRARY_TEXTURES"), "1000000"), 10, 64)
@@ -78,10 +78,10 @@ func libraryTextures(b *testing.B) int64 {
 	return textures
 }
 
-// BenchmarkLibrary measures GET /api/textures by filters and orders, of the first page of 20
-// and of the last of 100 that may be asked for, for requests without a token, with that of a user, with that of an administrator, and for
-// the textures of the user who has a tenth of all: first with nothing else under way, then while
-// 50 textures a second are liked. What each list takes is shown with -v alone.
+// BenchmarkLibrary measures GET /api/textures by filters and orders, of the first page of 20 and of
+// the last of 100 that a request may name, without a token, with that of a user, with that of an
+// administrator, and for the textures of the user with a tenth of all: first without other load,
+// then while 50 textures a second are liked. The figures of each list are shown with -v only.
 func BenchmarkLibrary(b *testing.B) {
 	textures := libraryTextures(b)
 	core := newCore(b)
@@ -90,7 +90,7 @@ func BenchmarkLibrary(b *testing.B) {
 	slices.SortFunc(people, func(x, y stack.Person) int { return cmp.Compare(x.User, y.User) })
 	uploader, administrator, user := people[0], people[1], people[2]
 	database := core.Setting("CORE_DATABASE_URL")
-	core.Set("CORE_DATABASE_URL", database+"&pool_max_conn_lifetime=1h") // what a process has taken is gone with it
+	core.Set("CORE_DATABASE_URL", database+"&pool_max_conn_lifetime=1h") // the CPU time of a backend process is lost when it ends
 	fillLibrary(b, database, int64(uploader.User), textures)
 	conn := postgrestest.Conn(b, database)
 	if _, err := conn.Exec(b.Context(), "UPDATE users SET permission = 1 WHERE uid = $1", administrator.User); err != nil {
@@ -157,7 +157,7 @@ func fillLibrary(b *testing.B, database string, uploader, textures int64) {
 		}
 	}
 	exec("SET maintenance_work_mem = '1GB'")
-	exec("ALTER TABLE textures DISABLE TRIGGER USER") // they would take long
+	exec("ALTER TABLE textures DISABLE TRIGGER USER") // faster
 	exec(withoutIndexes)
 	exec(insertLibrary, uploader, int64(users), textures, postgres.NameKey(" -!%"))
 	exec("INSERT INTO texture_likes SELECT tid, coalesce(uploader, 0), likes, public, type, name_key FROM textures")
@@ -177,7 +177,7 @@ func fillLibrary(b *testing.B, database string, uploader, textures int64) {
 	}
 }
 
-// measureAll asks for every list.
+// measureAll measures every list.
 func measureAll(b *testing.B, m listMeter, all []listClient) (results []listResult) {
 	b.Helper()
 	for _, client := range all {
@@ -200,7 +200,7 @@ func measureAll(b *testing.B, m listMeter, all []listClient) (results []listResu
 	return results
 }
 
-// likes likes textures at random, until it is stopped; then it returns how many.
+// likes adds likes to random textures until stop, which returns their number.
 func likes(b *testing.B, database string, textures int64) (stop func() (underLikes int)) {
 	b.Helper()
 	conn := postgrestest.Conn(b, database)
@@ -231,12 +231,12 @@ func likes(b *testing.B, database string, textures int64) (stop func() (underLik
 	}
 }
 
-// listClient is a list as one person asks for it.
+// listClient requests lists as one kind of client.
 type listClient struct {
 	label, address, bearer, filter string
 }
 
-// listMeter tells what lists take of processors.
+// listMeter measures the CPU time of lists.
 type listMeter struct {
 	core *stack.Process
 	conn *pgx.Conn
@@ -250,12 +250,12 @@ func (m listMeter) read(b *testing.B) (core, postgres time.Duration) {
 	return m.core.CPU(b), postgres
 }
 
-// listResult is how long a list took.
+// listResult is the cost of a list.
 type listResult struct {
 	what           string
-	first          bool // whether it is a first page
+	first          bool // a first page
 	p50, p99       time.Duration
-	core, postgres time.Duration // of a processor, for each answer
+	core, postgres time.Duration // CPU time of an answer
 	answers        int64
 }
 
@@ -265,7 +265,7 @@ func postgresCPU(l listResult) time.Duration { return l.postgres }
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// mean returns the mean of a figure of all first pages, or of all last ones, in milliseconds.
+// mean returns the mean of a figure over all first pages, or over all last ones, in milliseconds.
 func mean(results []listResult, first bool, of func(listResult) time.Duration) float64 {
 	var sum time.Duration
 	n := 0
@@ -285,7 +285,7 @@ func (l listClient) authorization() string {
 	return "Authorization: Bearer " + l.bearer + "\r\n"
 }
 
-// measure asks for a page again and again.
+// measure requests a page in a loop.
 func (l listClient) measure(b *testing.B, m listMeter, query string) listResult {
 	b.Helper()
 	query += l.filter
@@ -313,7 +313,7 @@ type libraryPage struct {
 	More            bool `json:"total_is_lower_bound"`
 }
 
-// page asks once.
+// page requests a page once.
 func (l listClient) page(b *testing.B, query string) libraryPage {
 	b.Helper()
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()

@@ -11,10 +11,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 )
 
-// BenchmarkLogins measures how long a refused log-in takes with an e-mail that
-// has an account and with one that has none, in turns: the ratio of the two must
-// not tell anybody which is which. The limits of log-ins are raised beyond what
-// is tried here but not switched off, so that failures are counted as ever.
+// BenchmarkLogins measures the duration of a rejected log-in with an e-mail address that has an
+// account, and with one that has none, alternately: the ratio must not reveal whether there is an
+// account. The limits of log-ins are raised beyond what is tried here but not switched off, so that
+// failures are counted as usual.
 func BenchmarkLogins(b *testing.B) {
 	const tries = 200
 	core := stack.NewCore(b, blobstore.Config{URL: "file://" + b.TempDir()})

@@ -26,16 +26,16 @@ import (
 )
 
 const (
-	// maxResident is what an edge with its default settings may take.
+	// maxResident is the memory limit of an edge with its default settings.
 	maxResident = 512 << 20
-	// Flat heads of so many sizes, as WebP and as PNG.
+	// Flat avatars of so many sizes, as WebP and as PNG.
 	viewSizes, viewsOfTexture = 32, 64
 )
 
-// BenchmarkMemory asks an edge with its default settings for different pictures,
-// in Zipf order until it has drawn two million, and for players that do not exist
-// in between. It fails if the edge takes more memory than it may, or ever more.
-// With -short there are a hundred times fewer pictures, which proves little.
+// BenchmarkMemory requests different pictures from an edge with its default settings, in Zipf order
+// until it has rendered two million, and players that do not exist in between. It fails if the
+// edge's memory exceeds the limit, or keeps growing. With -short there are a hundred times fewer
+// pictures, which says little.
 func BenchmarkMemory(b *testing.B) {
 	distinct := 2_000_000
 	if testing.Short() {
@@ -75,7 +75,7 @@ func BenchmarkMemory(b *testing.B) {
 		})
 	}
 
-	resident := []int64{0} // the most in each fortieth of the views
+	resident := []int64{0} // peak in each fortieth of the views
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for done := int64(0); done < total && !b.Failed(); <-tick.C {
@@ -99,8 +99,7 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// putTextures stores so many skins that differ in one texel each, and lets core
-// know them.
+// putTextures stores so many skins that differ in one texel, and adds their mappings to core.
 func putTextures(b *testing.B, files blobstore.Config, core *origintest.Core, n int) []skin.Hash {
 	b.Helper()
 	store, err := blobstore.New(files)
@@ -120,7 +119,7 @@ func putTextures(b *testing.B, files blobstore.Config, core *origintest.Core, n 
 			picture := &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}
 			encoder := png.Encoder{CompressionLevel: png.BestSpeed}
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				binary.BigEndian.PutUint32(sheet.Pix, uint32(i)<<8|0xff) // shows in no picture
+				binary.BigEndian.PutUint32(sheet.Pix, uint32(i)<<8|0xff) // visible in no picture
 				var file bytes.Buffer
 				if err := encoder.Encode(&file, picture); err != nil {
 					b.Error(err)
@@ -143,8 +142,8 @@ func putTextures(b *testing.B, files blobstore.Config, core *origintest.Core, n 
 	return hashes
 }
 
-// warmSampleMaps has the edge draw a picture of every size that takes a plan, so that
-// it keeps as many of them as it ever does.
+// warmSampleMaps has the edge render a picture of every size with a sample map, so that its cache
+// of them is as large as it ever is.
 func warmSampleMaps(b *testing.B, address string, hash skin.Hash) {
 	b.Helper()
 	client := &fasthttp.Client{}
@@ -155,8 +154,8 @@ func warmSampleMaps(b *testing.B, address string, hash skin.Hash) {
 	}
 }
 
-// get gets a URL and reports whether the answer has a status. The only other one
-// that it may have says that the edge has too much to do.
+// get gets a URL and reports whether the answer has a status. The only other one allowed is 503,
+// for an overloaded edge.
 func get(b *testing.B, client *fasthttp.Client, want int, url string) bool {
 	b.Helper()
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
@@ -174,8 +173,7 @@ func get(b *testing.B, client *fasthttp.Client, want int, url string) bool {
 	return got == want
 }
 
-// popularity draws numbers in Zipf order, of which the most popular ones stand
-// anywhere.
+// popularity draws numbers in Zipf order, where the most popular ones are any of them.
 type popularity struct {
 	ranks   load.Zipf
 	popular []int

@@ -17,9 +17,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// BenchmarkPurge measures how long after core has answered a change of skin it
-// posts the purge of the player, with two edges that must acknowledge the change
-// first.
+// BenchmarkPurge measures how long after its response to a change of skin core posts the purge of
+// the player, with two edges that must acknowledge the change first.
 func BenchmarkPurge(b *testing.B) {
 	posted := make(chan time.Time, 1)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
-// Package bench measures Veneer's speed from end to end, beside what the machine can
-// do at all.
+// Package gobench measures Veneer end to end with Go benchmarks, where possible beside the limits
+// of the machine.
 package gobench_test
 
 import (
@@ -16,24 +16,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 )
 
-// The size of what is compared.
+// The size of the comparison.
 const (
 	connections = 32
-	// users is so many that none of them comes near the limit of requests, however
-	// fast the machine.
+	// users is so many that none of them comes near the rate limit, however fast the machine.
 	users  = 2000
 	rounds = 11
 	round  = 2 * time.Second
-	// openLoopDuration is how long the open loop runs, openLoopShare at which share of the rate
-	// that the closed loops reached.
+	// openLoopDuration is how long the open loop runs, openLoopShare its rate as a share of
+	// that of the closed loop.
 	openLoopDuration = 10 * time.Second
 	openLoopShare    = 0.6
 )
 
-// BenchmarkReads measures GET /api/user beside pgbench, which runs the same query
-// over as many connections to the same database, in turns: the ratio of the two
-// says what a request costs besides its query. It then asks at a constant rate and
-// measures how long answers take. Core runs with all its limits at their defaults.
+// BenchmarkReads measures GET /api/user beside pgbench, which runs the same query over as many
+// connections to the same database, alternately: the ratio is what a request costs besides its
+// query. Then it sends at a constant rate and measures latencies. Core runs with the default
+// limits.
 func BenchmarkReads(b *testing.B) {
 	core := newCore(b)
 	people := core.SignIn(b, users)
@@ -73,9 +72,8 @@ func BenchmarkReads(b *testing.B) {
 	b.ReportMetric(float64(p99.Microseconds()), "p99-µs")
 }
 
-// BenchmarkLimits measures what it costs to count requests: GET /api/user of a
-// core with its limits at their defaults, which refuse none of these requests,
-// and of one that counts none, in turns.
+// BenchmarkLimits measures the cost of rate limits: GET /api/user of a core with the default
+// limits, which reject none of these requests, and of one without, alternately.
 func BenchmarkLimits(b *testing.B) {
 	type side struct {
 		core    *stack.Process
@@ -98,8 +96,8 @@ func BenchmarkLimits(b *testing.B) {
 	defaults, none := start(), start("CORE_LIMIT_REQUESTS")
 
 	b.ResetTimer()
-	// Many short rounds, each pair in the other order than the last: the difference
-	// is small, and the machine is not the same from one second to the next.
+	// Many short rounds, each pair in the opposite order of the last: the difference is small,
+	// and the machine's speed varies from one second to the next.
 	const pairs = 60
 	var ratios []float64
 	for i := range pairs {
@@ -124,8 +122,8 @@ func BenchmarkLimits(b *testing.B) {
 	b.ReportMetric(100*(perRead(defaults)/perRead(none)-1), "%-of-core-cpu")
 }
 
-// newCore returns a core that has not started, whose connections to the database
-// can be told from others.
+// newCore returns a core that has not started. Its connections to the database have an
+// application_name.
 func newCore(b *testing.B) *stack.Process {
 	b.Helper()
 	core := stack.NewCore(b, blobstore.Config{URL: "file://" + b.TempDir()})
@@ -133,13 +131,13 @@ func newCore(b *testing.B) *stack.Process {
 	return core
 }
 
-// target is what a server is asked for, and where.
+// target is an address and the requests to it.
 type target struct {
 	address string
 	*load.Stream
 }
 
-// userReads asks for each of the people at random, and wants them told apart.
+// userReads requests each of the users at random, and checks the uid of the answers.
 func userReads(address string, people []stack.Person) target {
 	reads := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(people), 0)}
 	var wants [][]byte
@@ -151,7 +149,7 @@ func userReads(address string, people []stack.Person) target {
 	return target{address, reads}
 }
 
-// expectPrefix says how the bodies of a stream's right answers begin, one for each request.
+// expectPrefix sets the prefixes of the right answers' bodies, one for each request.
 func expectPrefix(s *load.Stream, wants ...[]byte) {
 	s.InspectShare, s.Inspect = 1, func(request, _ int, body []byte) error {
 		if want := wants[request]; !bytes.HasPrefix(body, want) {
@@ -161,7 +159,7 @@ func expectPrefix(s *load.Stream, wants ...[]byte) {
 	}
 }
 
-// send asks for so long. All answers must be right.
+// send sends for a duration. All answers must be right.
 func send(b *testing.B, t target, duration time.Duration) load.Answers {
 	b.Helper()
 	answers, err := load.Run(b.Context(), t.address, duration, t.Stream)

@@ -73,8 +73,7 @@ func benchmarkSweep(b *testing.B, place blobstoretest.Backend) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// putFiles stores so many files of 2 KiB, the size of an ordinary skin, and
-// returns their hashes.
+// putFiles stores so many files of 2 KiB, the size of an ordinary skin, and returns their hashes.
 func putFiles(b *testing.B, files *blobstore.Store, n int) []skin.Hash {
 	b.Helper()
 	hashes := make([]skin.Hash, n)

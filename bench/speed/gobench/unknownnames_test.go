@@ -20,7 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// The size of the flood, and of what goes on beside it.
+// The size of the flood, and of the load beside it.
 const (
 	hitRate       = 1000
 	apiRate       = 300
@@ -28,16 +28,16 @@ const (
 	unknownRound  = 10 * time.Second
 )
 
-// unknownRates are how many unknown names are asked for a second; 0 is idle.
+// unknownRates are the rates of unknown names, in requests a second; 0 is idle.
 var unknownRates = [...]float64{0, 5_000, 25_000, 50_000}
 
-// BenchmarkUnknownNames asks an edge for pictures that it has, and core for who is
-// signed in, at modest rates: alone, and while the edge is asked for 50,000 names a
-// second that nobody has, or for fewer, in turns. Where there are two processors or more, the
-// requests come from the first, and everything else runs on the second.
+// BenchmarkUnknownNames requests cached pictures from an edge, and user data from core, at modest
+// rates: alone, and while the edge gets up to 50,000 requests a second for names that do not exist,
+// alternately. With two processors or more, the load runs on the first, and everything else on the
+// second.
 func BenchmarkUnknownNames(b *testing.B) {
 	if runtime.NumCPU() > 1 {
-		pinProcess(b, os.Getpid(), 1) // what starts from here on knows of one processor only
+		pinProcess(b, os.Getpid(), 1) // processes started from here on inherit the affinity
 	}
 	core := newCore(b)
 	people := core.SignIn(b, users)
@@ -56,7 +56,7 @@ func BenchmarkUnknownNames(b *testing.B) {
 
 	type side struct{ hits50, hits99, api50, api99, edge, core, postgres, keys, queries, answers []float64 }
 	var results [len(unknownRates)]side
-	var namesUsed int // names: no two are the same
+	var namesUsed int // no two names are the same
 	measure := func(to *side, rate float64) {
 		before := m.read()
 		var work sync.WaitGroup
@@ -82,7 +82,7 @@ func BenchmarkUnknownNames(b *testing.B) {
 			*list = append(*list, value)
 		}
 		answers := 0.0
-		if rate > 0 { // what falls behind is sent, and answered, later
+		if rate > 0 { // delayed requests are sent, and answered, later
 			answers = float64(seen[1].Total()) / seen[1].Elapsed.Seconds()
 		}
 		to.answers = append(to.answers, answers)
@@ -109,7 +109,7 @@ func BenchmarkUnknownNames(b *testing.B) {
 	b.ReportMetric(median(most.queries), "queries/s")
 }
 
-// runPrioritized sends streams for a round from a thread that goes before others, if it may.
+// runPrioritized sends streams for a round from a thread of higher priority, if that is allowed.
 func runPrioritized(b *testing.B, address string, streams ...*load.Stream) []load.Answers {
 	b.Helper()
 	type outcome struct {
@@ -138,8 +138,7 @@ func runPrioritized(b *testing.B, address string, streams ...*load.Stream) []loa
 	return o.answers
 }
 
-// percentile returns the latency that so many per cent of the answers did not exceed,
-// which all must be 200.
+// percentile returns a percentile of the latencies. All answers must be 200.
 func percentile(b *testing.B, answers load.Answers, percent float64) time.Duration {
 	b.Helper()
 	ok := answers.Latencies[fasthttp.StatusOK]
@@ -149,7 +148,7 @@ func percentile(b *testing.B, answers load.Answers, percent float64) time.Durati
 	return answers.Percentile(fasthttp.StatusOK, percent)
 }
 
-// unknownNames returns requests for so many players who do not exist, from a number on.
+// unknownNames returns requests for so many players that do not exist, from a number on.
 func unknownNames(from, n int) (requests [][]byte) {
 	for i := range n {
 		requests = append(requests, fmt.Appendf(nil, "GET /avatar/player/n%d HTTP/1.1\r\nHost: bench\r\n\r\n", from+i))
@@ -159,15 +158,15 @@ func unknownNames(from, n int) (requests [][]byte) {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// meter tells what a system has taken and done.
+// meter measures the CPU use and the look-ups of a system.
 type meter struct {
 	tb       testing.TB
 	system   *stack.System
-	backends []int // of PostgreSQL, which work for core
+	backends []int // PIDs of core's PostgreSQL backends
 }
 
-// reading is what a meter shows, or what has been added since another reading: of
-// processors' time then in per cent of one processor, the rest a second.
+// reading is a meter's counters, or the difference of two: CPU use then in per cent of one
+// processor, the rest a second.
 type reading struct {
 	at                                  time.Time
 	edge, core, postgres, keys, queries float64
@@ -197,7 +196,7 @@ func (r reading) String() string {
 	return fmt.Sprintf("edge %.0f%%, core %.0f%%, PostgreSQL %.0f%%; %.0f keys/s in %.0f queries/s", r.edge, r.core, r.postgres, r.keys, r.queries)
 }
 
-// splitProcessors puts the requests on one processor and the system on another.
+// splitProcessors puts the load on one processor and the system on another.
 func (m *meter) splitProcessors() {
 	if runtime.NumCPU() < 2 {
 		return
@@ -208,8 +207,8 @@ func (m *meter) splitProcessors() {
 	}
 }
 
-// pinProcess has all threads of a process, and those that they start, run on one
-// processor. That of another user it leaves where it is.
+// pinProcess sets the affinity of all threads of a process, and so of those that they start, to one
+// processor. A process of another user is left as it is.
 func pinProcess(tb testing.TB, pid, processor int) {
 	tb.Helper()
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -230,13 +229,13 @@ func pinProcess(tb testing.TB, pid, processor int) {
 	}
 }
 
-// backendsOf returns the processes of PostgreSQL that work for a core.
+// backendsOf returns the PIDs of core's PostgreSQL backends.
 func backendsOf(b *testing.B, core *stack.Process) []int {
 	b.Helper()
 	return slices.Collect(maps.Keys(stack.BackendCPU(b, postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL")))))
 }
 
-// scrape returns the metrics without labels of a program.
+// scrape returns a program's metrics without labels.
 func scrape(tb testing.TB, operators string) map[string]float64 {
 	tb.Helper()
 	status, body, err := fasthttp.Get(nil, "http://"+operators+"/metrics")

@@ -18,10 +18,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
-// No upload takes more than 64 MiB, whatever is in it and whatever comes of it. A
-// core is sent every file of the corpus several times at once, and the most memory
-// that it ever had is compared with what it had before: that counts whatever an
-// upload takes anywhere, what is no longer used included.
+// No upload takes more than 64 MiB, whatever the file and the result. A core gets every file of the
+// corpus several times at once, and its peak memory is compared with that before: so every
+// allocation counts, garbage included.
 func TestMemoryOfUploads(t *testing.T) {
 	t.Parallel()
 
@@ -47,7 +46,7 @@ func TestMemoryOfUploads(t *testing.T) {
 			core.Start(t)
 			u := uploaders{address: core.Address(t, "public"), people: core.SignIn(t, atOnce)}
 			core.AwaitReady(t)
-			// What the program takes for its first uploads, it takes once.
+			// What the program allocates for its first uploads, it allocates once.
 			u.send(t, files[0])
 			before, most := core.Memory(t)
 
@@ -72,14 +71,14 @@ func TestMemoryOfUploads(t *testing.T) {
 	}
 }
 
-// uploaders are sent by several people at once.
+// uploaders are several users that upload at once.
 type uploaders struct {
 	address string
 	people  []stack.Person
 }
 
-// send has everybody upload a file. All but its end is under way before anybody's
-// upload is whole.
+// send has every user upload a file at once. No upload is complete before all but the last byte of
+// each was sent.
 func (u uploaders) send(t *testing.T, file skintest.File) {
 	t.Helper()
 	form := stack.UploadForm("N", file.Type, file.Data)
@@ -90,7 +89,7 @@ func (u uploaders) send(t *testing.T, file skintest.File) {
 			status, body, err := u.exchange(person, form, begun.Done, begun.Wait)
 			want := []int{fasthttp.StatusUnprocessableEntity}
 			if file.WantError == "" {
-				want = []int{fasthttp.StatusOK, fasthttp.StatusConflict} // of the same pixels there are several files
+				want = []int{fasthttp.StatusOK, fasthttp.StatusConflict} // several files have the same pixels
 			}
 			if err != nil || !slices.Contains(want, status) {
 				t.Errorf("%s: %d %s, %v; want one of %v", file.Name, status, body, err, want)
@@ -100,10 +99,10 @@ func (u uploaders) send(t *testing.T, file skintest.File) {
 	ended.Wait()
 }
 
-// exchange sends a form, the last byte of it once everybody has begun.
+// exchange sends a form, its last byte only when all have begun.
 func (u uploaders) exchange(person stack.Person, form []byte, begun, allBegun func()) (status int, body []byte, err error) {
 	begin := sync.OnceFunc(begun)
-	defer begin() // nobody waits for who has failed
+	defer begin() // the others must not wait for a failed one
 	conn, err := net.Dial("tcp", u.address)
 	if err != nil {
 		return 0, nil, err
