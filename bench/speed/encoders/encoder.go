@@ -16,10 +16,10 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 )
 
-// encoder is a program that writes a picture as small as it can.
+// encoder is a program that encodes a picture as small as it can.
 type encoder struct {
-	name, source string   // the program, and the package of Debian's that brings it
-	args         []string // in which IN and OUT stand for the files
+	name, source string   // the program, and its Debian package
+	args         []string // IN and OUT stand for the files
 }
 
 var (
@@ -32,14 +32,13 @@ func cwebp(level string) encoder {
 	return encoder{name: "cwebp", source: "webp", args: []string{"-quiet", "-lossless", "-z", level, "IN", "-o", "OUT"}}
 }
 
-// resultCache is where tools are set to work. As they take minutes for what never
-// changes, what they made of a picture is remembered.
+// resultCache runs encoders and caches the sizes, as they take minutes for the same result.
 type resultCache struct {
 	cache, scratch string
-	programs       sync.Map // the digest of each program, by its name
+	programs       sync.Map // the digest of each program, by name
 }
 
-// newResultCache returns an arena that remembers in the folder cache.
+// newResultCache returns a cache in the directory cache.
 func newResultCache(cache string) (*resultCache, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, err
@@ -53,7 +52,7 @@ func newResultCache(cache string) (*resultCache, error) {
 
 func (a *resultCache) close() { os.RemoveAll(a.scratch) }
 
-// size returns how large a file the tool writes of a picture.
+// size returns the size of an encoder's file of a picture.
 func (a *resultCache) size(ctx context.Context, t encoder, picture render.Picture) (int, error) {
 	program, err := a.program(t)
 	if err != nil {
@@ -72,8 +71,7 @@ func (a *resultCache) size(ctx context.Context, t encoder, picture render.Pictur
 	return size, a.writeAtomic(file, strconv.Itoa(size))
 }
 
-// program returns the digest of the tool's program: another version of a tool may
-// make another file.
+// program returns the digest of an encoder's program: another version may write another file.
 func (a *resultCache) program(t encoder) ([sha256.Size]byte, error) {
 	if cached, ok := a.programs.Load(t.name); ok {
 		return cached.([sha256.Size]byte), nil //nolint:errcheck // nothing else is stored
@@ -91,7 +89,7 @@ func (a *resultCache) program(t encoder) ([sha256.Size]byte, error) {
 	return digest, nil
 }
 
-// run has the tool write a picture and returns how large the file is.
+// run runs an encoder on a picture and returns the size of the file.
 func (a *resultCache) run(ctx context.Context, t encoder, picture render.Picture) (int, error) {
 	folder, err := os.MkdirTemp(a.scratch, "")
 	if err != nil {
@@ -126,7 +124,7 @@ func (a *resultCache) run(ctx context.Context, t encoder, picture render.Picture
 	return int(info.Size()), nil
 }
 
-// writeAtomic writes a file that is whole as soon as it has its name.
+// writeAtomic writes a file by way of a rename, so that it is never incomplete.
 func (a *resultCache) writeAtomic(path, text string) error {
 	file, err := os.CreateTemp(a.cache, "new-")
 	if err != nil {
@@ -141,7 +139,7 @@ func (a *resultCache) writeAtomic(path, text string) error {
 	return os.Rename(file.Name(), path)
 }
 
-// imageOf returns the picture as the standard library knows pictures.
+// imageOf converts a picture for the standard library.
 func imageOf(picture render.Picture) *image.NRGBA {
 	return &image.NRGBA{
 		Pix: picture.Pix, Stride: 4 * picture.Width, Rect: image.Rect(0, 0, picture.Width, picture.Height),

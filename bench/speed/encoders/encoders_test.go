@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// What a tool made of a picture is remembered, for that tool and that picture.
+// The size of an encoder's file is cached, by encoder and picture.
 func TestResultsAreCached(t *testing.T) {
 	t.Parallel()
 

@@ -1,7 +1,6 @@
-// Command sizes prints how large the corpus's pictures are beside what the best
-// tools make of the same pixels: cwebp for WebP, optipng and zopflipng for PNG. It
-// also reads every file back, since a small file that shows something else is
-// worth nothing.
+// Command encoders compares the sizes of the corpus's pictures with those of the best tools for the
+// same pixels: cwebp for WebP, optipng and zopflipng for PNG. It also decodes every file, since a
+// small file of other pixels is worth nothing.
 package main
 
 import (
@@ -29,8 +28,8 @@ func main() {
 	}
 }
 
-// target is what is promised of every picture of a view: its file is at most limit
-// times as large as the smallest of its rivals' files.
+// target is the goal for every picture of a view: its file is at most limit times as large as the
+// smallest file of the encoders.
 type target struct {
 	format   render.Format
 	view     string
@@ -101,7 +100,7 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// results measures all pictures of one size, as many at once as there are cores.
+// results measures all pictures of one size, in as many goroutines as there are cores.
 func (a target) results(ctx context.Context, renderer *render.Renderer, memo *resultCache, size int) ([]result, error) {
 	textures := a.of()
 	results := make([]result, len(textures))
@@ -119,7 +118,7 @@ func (a target) results(ctx context.Context, renderer *render.Renderer, memo *re
 	return results, all.Wait()
 }
 
-// result is how large a picture is, and how large the best of its rivals makes it.
+// result is the size of a picture's file, and the smallest of the other encoders'.
 type result struct {
 	name         string
 	ours, theirs int
@@ -127,7 +126,7 @@ type result struct {
 
 func (r result) ratio() float64 { return float64(r.ours) / float64(r.theirs) }
 
-// total is what all pictures of a row come to.
+// total is the sum of a row's pictures.
 type total struct {
 	result
 	worst float64
@@ -146,8 +145,8 @@ func sum(results []result, limit float64) (t total) {
 	return t
 }
 
-// measure draws and writes a picture, makes sure that it can be read back, and has
-// the rivals write the same pixels.
+// measure renders and encodes a picture, checks that it decodes to the same pixels, and has the
+// encoders encode them.
 func measure(ctx context.Context, renderer *render.Renderer, memo *resultCache, texture paint.NamedSheet, view render.View, encoders []encoder) (result, error) {
 	picture, err := renderer.Draw(texture.Sheet, view)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/libwebp"
 )
 
-// readBack makes sure that a file shows the picture. Colours under alpha 0, which
-// nobody sees, do not count.
+// readBack checks that a file decodes to the picture. Colours under alpha 0, which are invisible,
+// do not count.
 func readBack(file []byte, format render.Format, picture render.Picture) error {
 	read, err := decode(file, format)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestRatios(t *testing.T) {
 
 func TestSimulations(t *testing.T) {
 	t.Parallel()
-	// Room for two of cost 1, or for one of cost 2.
+	// Capacity for two of cost 1, or for one of cost 2.
 	cost := func(view int) int64 { return int64(1 + view/2) }
 	f := func(trace []uint32, lru, static int) {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestSimulations(t *testing.T) {
 		if got := simulateStatic(trace, 3, cost, 2); got != static {
 			t.Errorf("the best static choice has %d hits on %v; want %d", got, trace, static)
 		}
-		// With room for all, the libraries miss each but once, as they should.
+		// With capacity for all, the libraries miss each but once, as they should.
 		seen := map[uint32]bool{}
 		for _, view := range trace {
 			seen[view] = true

@@ -7,11 +7,11 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// costFunc is what the pictures cost in a library's cache: as much as in the edge's.
+// costFunc returns the cost of a view in a library's cache: the same as in the edge's.
 type costFunc func(view int) int64
 
-// counters are how many counters ristretto has for each picture that fits. Its documentation
-// asks for ten. More are better for a popularity that stays, and worse for one that changes.
+// counters are the numbers of counters of ristretto for each picture that fits. Its documentation
+// asks for ten. More are better for a constant popularity, and worse for one that changes.
 var counters = []int64{10, 30, 100}
 
 // simulateBestRistretto returns the hits of ristretto with the best number of counters.
@@ -26,8 +26,8 @@ func simulateBestRistretto(trace []uint32, cost costFunc, budget, fit int64) (be
 	return best, nil
 }
 
-// simulateRistretto returns the hits of ristretto with its own policy, TinyLFU with a cost
-// in bytes and an admission by frequency. Every set is applied before the next request.
+// simulateRistretto returns the hits of ristretto with its own policy, TinyLFU with a cost in bytes
+// and admission by frequency. Every set is applied before the next request.
 func simulateRistretto(trace []uint32, cost costFunc, budget, counters int64) (hits int, err error) {
 	seed := maphash.MakeSeed()
 	cache, err := ristretto.NewCache(&ristretto.Config[uint64, struct{}]{
@@ -52,8 +52,8 @@ func simulateRistretto(trace []uint32, cost costFunc, budget, counters int64) (h
 	return hits, nil
 }
 
-// simulateOtter returns the hits of otter v2: an adaptive W-TinyLFU with a weight in bytes.
-// Its upkeep runs within the calls that cause it.
+// simulateOtter returns the hits of otter v2: an adaptive W-TinyLFU with a weight in bytes. Its
+// maintenance runs within the calls that cause it.
 func simulateOtter(trace []uint32, cost costFunc, budget int64) (hits int, err error) {
 	cache, err := otter.New(&otter.Options[uint32, struct{}]{
 		MaximumWeight: uint64(budget),

@@ -1,7 +1,7 @@
-// Command ratio measures how many requests the edge's cache of pictures answers, beside
-// ristretto and otter with their own policies, an exact LRU, all of the same bytes, and the
-// best static choice: the pictures most requested for each byte, known in hindsight. The
-// trace is made up, and drawing is pretended.
+// Command hitratio simulates the hit ratio of the edge's picture cache, beside ristretto and otter
+// with their own policies, an exact LRU, all of the same bytes, and the best static choice: the
+// pictures most requested for each byte, known in hindsight. The trace is synthetic, and rendering
+// is simulated.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// kind is a kind of trace and what is demanded of the cache there, in points.
+// kind is a kind of trace and the goals for the cache, in percentage points.
 type kind struct {
 	name           string
 	exponent       float64

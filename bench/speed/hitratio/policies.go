@@ -24,8 +24,8 @@ func simulateLRU(trace []uint32, views int, cost func(view int) int64, budget in
 	return hits
 }
 
-// simulateStatic returns the hits of the views that are requested most for each byte,
-// had they been there from the beginning.
+// simulateStatic returns the hits of the views that are requested most for each byte, cached from
+// the beginning.
 func simulateStatic(trace []uint32, views int, cost func(view int) int64, budget int64) (hits int) {
 	type candidate struct {
 		requests int

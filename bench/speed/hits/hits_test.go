@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// The bare server is this program, so the test binary must be it.
+// The fasthttp baseline is this program, so the test binary must be it.
 func TestMain(m *testing.M) {
 	if isRole, err := baseline.ServeRole(os.Args[1:]); isRole {
 		fmt.Fprintln(os.Stderr, err)
@@ -23,12 +23,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The whole, though too short to say anything about speed.
+// A complete run, though too short to say anything about speed.
 func TestRun(t *testing.T) {
 	t.Parallel()
 
 	var out strings.Builder
-	urls := fixture.Patterns() + 1 // of two residents
+	urls := fixture.Patterns() + 1 // of two players
 	if err := run([]string{"-edge", stack.Binary(t, "edge"), "-urls", fmt.Sprint(urls), "-rounds", "6", "-seconds", "0.05"}, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +45,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What caches in front of the edge have once had from it they answer as it does, even
-// when it is gone.
+// Caches in front of the edge answer as it did, even when it is gone.
 func TestCachesInFront(t *testing.T) {
 	t.Parallel()
 
@@ -76,7 +75,7 @@ func TestCachesInFront(t *testing.T) {
 			edge.Stop()
 		}
 		for _, s := range caches {
-			s.OwnTags = true // which lets it have headers of its own
+			s.OwnTags = true // allows additional headers
 			if _, err := s.Check(t.Context(), b.record); err != nil {
 				t.Errorf("with the edge gone %v: %v", gone, err)
 			}

@@ -1,8 +1,7 @@
-// Command hits measures how fast the edge answers what it has in memory, beside a
-// fasthttp server that does nothing but send the same bytes, beside nginx with the same
-// files, and without its fast path; in clear and by TLS. Each has a processor to itself, the load comes from another one,
-// and they take turns: what is printed at the end are medians of the ratios within
-// the rounds, and what is sure of them.
+// Command hits measures how fast the edge answers cache hits, beside a fasthttp server that does
+// nothing but send the same bytes, beside nginx with the same files, and without its fast path; in
+// plain HTTP and with TLS. The servers share one processor and alternate, and the load has another
+// one. It prints medians of the ratios within rounds, and their confidence intervals.
 package main
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/results"
 )
 
-// connections is how many keep-alive connections the load has.
+// connections is the number of keep-alive connections of the load.
 const connections = 32
 
 func main() {
@@ -71,7 +70,7 @@ func run(args []string, out io.Writer) error {
 	return b.run(ctx)
 }
 
-// bench is the servers that are measured, and what they are asked for.
+// bench is the servers under test, and the requests to them.
 type bench struct {
 	env      baseline.Env // of the servers
 	loadCPU  int
@@ -82,7 +81,7 @@ type bench struct {
 	fixture *fixture.Site
 	closers []func()
 	record  *baseline.Record
-	servers []*baseline.Server // in clear, and then those that speak TLS; of each the edge first
+	servers []*baseline.Server // plain HTTP, then TLS; the edge first in each
 	tags    map[*baseline.Server][]string
 }
 
@@ -101,7 +100,7 @@ func (b *bench) add(s *baseline.Server, err error) error {
 	return err
 }
 
-// open starts everything, and makes sure that all servers say the same.
+// open starts everything, and checks that all servers give the same answers.
 func (b *bench) open(ctx context.Context, binary string, urls int) error {
 	residents := fixture.PlayersFor(urls)
 	var err error
@@ -138,7 +137,7 @@ func (b *bench) open(ctx context.Context, binary string, urls int) error {
 	return nil
 }
 
-// addEdge starts another edge, which then has all that is asked for in memory.
+// addEdge starts another edge and fills its cache.
 func (b *bench) addEdge(ctx context.Context, name string, certificate baseline.Certificate, fastPath bool) error {
 	edge, _, err := b.fixture.StartEdge(ctx,
 		"EDGE_TLS_CERT="+certificate.Chain, "EDGE_TLS_KEY="+certificate.Key, fmt.Sprintf("EDGE_FAST_PATH=%t", fastPath))
@@ -155,7 +154,7 @@ func (b *bench) addEdge(ctx context.Context, name string, certificate baseline.C
 	return err
 }
 
-// openTLS starts those that speak TLS.
+// openTLS starts the servers with TLS.
 func (b *bench) openTLS(ctx context.Context) error {
 	certificate, err := b.env.Certify()
 	if err != nil {
@@ -170,9 +169,8 @@ func (b *bench) openTLS(ctx context.Context) error {
 	return b.addEdge(ctx, "edge without fast path, TLS", certificate, false)
 }
 
-// openNginx starts nginx twice: with a file for every address, as a site would have
-// it, and with a file for every different body. Those are so few that it can keep
-// all of them open.
+// openNginx starts nginx twice: with a file for every address, as a site would have it, and with a
+// file for every distinct body. Those are so few that it can keep all of them open.
 func (b *bench) openNginx(ctx context.Context) error {
 	open, err := baseline.RaiseFileLimit()
 	if err != nil {
@@ -195,7 +193,7 @@ func (b *bench) openNginx(ctx context.Context) error {
 	return nil
 }
 
-// run measures full answers and then those that say not modified.
+// run measures full answers, then those of status 304.
 func (b *bench) run(ctx context.Context) error {
 	asked := b.fixture.Lookups()
 	secure := slices.IndexFunc(b.servers, func(s *baseline.Server) bool { return s.TLS })
@@ -219,13 +217,13 @@ func (b *bench) run(ctx context.Context) error {
 	return nil
 }
 
-// target is what a server is asked for, and where.
+// target is an address and the requests to it.
 type target struct {
 	address string
 	*load.Stream
 }
 
-// measure runs all rounds of one kind of answer and prints what they come to.
+// measure runs all rounds of one kind of answer and prints the results.
 func (b *bench) measure(ctx context.Context, title string, servers []*baseline.Server, loads []target) error {
 	unpin, err := load.Pin(b.loadCPU)
 	if err != nil {
@@ -233,18 +231,18 @@ func (b *bench) measure(ctx context.Context, title string, servers []*baseline.S
 	}
 	defer unpin()
 	t := newTable(title, servers, b.out)
-	runtime.GC() // rather than while something is measured
+	runtime.GC() // rather than during a measurement
 	for round := range b.rounds {
 		row := make([]measurement, len(servers))
 		for position := range servers {
-			// In every other round they go in the opposite order.
+			// The order is reversed in every other round.
 			i := position
 			if round%2 == 1 {
 				i = len(servers) - 1 - position
 			}
 			var before, after time.Duration
 			var clockErr error
-			loads[i].Connected = func() { before, clockErr = servers[i].ProcessorTime() } // CDNs keep their connections
+			loads[i].Connected = func() { before, clockErr = servers[i].ProcessorTime() } // not measured: CDNs keep their connections
 			loads[i].Order = load.Random(len(loads[i].Requests), uint64(round))
 			answers, err := load.Run(ctx, loads[i].address, b.duration, loads[i].Stream)
 			if err == nil {
@@ -264,7 +262,7 @@ func (b *bench) measure(ctx context.Context, title string, servers []*baseline.S
 	return nil
 }
 
-// sizes returns how many bytes all bodies have together, and all different ones.
+// sizes returns the total size of all bodies, and of all distinct ones.
 func sizes(r *baseline.Record) (all, different float64) {
 	for i := range r.Full {
 		all += float64(len(r.Body(&r.Full[i])))

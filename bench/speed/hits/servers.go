@@ -5,8 +5,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/load"
 )
 
-// stream returns requests to a server for a list of answers, all of one status; tags
-// makes them conditional.
+// stream returns requests to a server for a list of answers, all of one status; with tags they are
+// conditional.
 func stream(s *baseline.Server, r *baseline.Record, answers []baseline.Answer, tags []string) *load.Stream {
 	requests := &load.Stream{Connections: connections, TLS: s.TLS, Statuses: []int{answers[0].Status}}
 	for i := range answers {

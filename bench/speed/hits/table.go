@@ -11,21 +11,20 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/results"
 )
 
-// measurement is what a server came to in a round.
+// measurement is the result of a server in a round.
 type measurement struct {
 	load.Answers
-	cpuTime time.Duration // of the processor's time, by the server
+	cpuTime time.Duration // of the server
 }
 
 func (s measurement) rate() float64 { return float64(s.Total()) / s.Elapsed.Seconds() }
 
-// cost returns the microseconds of processor time that the server took for an
-// answer.
+// cost returns the server's CPU time for an answer in microseconds.
 func (s measurement) cost() float64 {
 	return float64(s.cpuTime.Nanoseconds()) / 1000 / float64(s.Total())
 }
 
-// table prints rounds as they come, and in the end what they say.
+// table prints rounds as they come, and a summary at the end.
 type table struct {
 	names []string
 	rows  [][]measurement
@@ -52,7 +51,7 @@ func (t *table) add(row []measurement) {
 	fmt.Fprintln(t.out)
 }
 
-// summarize summarizes one figure of every round.
+// summarize summarizes one figure of all rounds.
 func (t *table) summarize(figure func(row []measurement) float64) results.Summary {
 	figures := make([]float64, len(t.rows))
 	for i, row := range t.rows {

@@ -1,5 +1,4 @@
-// Package sample keeps pictures that come in a run, and decodes them when nothing is
-// measured any more.
+// Package picturecheck samples pictures during a measurement, and decodes them after it.
 package picturecheck
 
 import (
@@ -20,45 +19,44 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/libwebp"
 )
 
-// What can be wrong with a picture.
+// The faults of pictures.
 const (
 	// WrongPicture does not decode.
 	WrongPicture load.Fault = "picture"
-	// WrongSize is another one than was asked for.
+	// WrongSize is another height than was requested.
 	WrongSize load.Fault = "dimensions"
 )
 
-// maxBytes is how many bytes of pictures are kept until the end.
+// maxBytes bounds the sampled pictures.
 const maxBytes = 256 << 20
 
-// Sampler are pictures that are kept, each once. They belong to one thread until they are
-// decoded.
+// Sampler collects distinct pictures. It belongs to one thread until they are decoded.
 type Sampler struct {
 	path     func(request int) string
 	seed     maphash.Seed
 	pictures map[key]*picture
-	budget   int   // in bytes
-	skipped  int64 // as there was no room
+	budget   int   // remaining bytes
+	skipped  int64 // over budget
 }
 
 type key struct {
-	height int // that was asked for; 0 if none was
+	height int // that was requested; 0 for none
 	hash   uint64
 }
 
 type picture struct {
-	path string // of the first request that it answers
+	path string // of the first request
 	file []byte
-	n    int64 // how many it answers of those that were looked at
+	n    int64 // number of inspected answers with it
 }
 
-// New returns the samples of one of so many threads. The path of a request is to have
-// size= where a height is wanted.
+// New returns the sampler of one of so many threads. The path of a request must have size= where a
+// height is expected.
 func New(path func(request int) string, threads int) *Sampler {
 	return &Sampler{path: path, seed: maphash.MakeSeed(), pictures: map[key]*picture{}, budget: maxBytes / threads}
 }
 
-// Inspect keeps the picture of an answer, for load.Stream.
+// Inspect samples the picture of an answer, for load.Stream.
 func (s *Sampler) Inspect(request, status int, body []byte) error {
 	if status != fasthttp.StatusOK {
 		return nil
@@ -78,7 +76,7 @@ func (s *Sampler) Inspect(request, status int, body []byte) error {
 	return nil
 }
 
-// requestedHeight returns the size that a path asks for, 0 if it asks for none.
+// requestedHeight returns the size parameter of a path, 0 without one.
 func requestedHeight(path string) int {
 	u, err := url.ParseRequestURI(path)
 	if err != nil {
@@ -91,17 +89,17 @@ func requestedHeight(path string) int {
 	return size
 }
 
-// Summary are what became of samples.
+// Summary is the result of decoding.
 type Summary struct {
-	// Decoded is how many answers, Different how many different bodies they had.
+	// Decoded is the number of answers, Different that of distinct bodies.
 	Decoded   int64 `json:"decoded"`
 	Different int   `json:"different"`
-	// Skipped is how many were not kept, as there was no room.
+	// Skipped is the number of answers over the byte budget.
 	Skipped int64 `json:"left_out"`
 }
 
-// Decode decodes the samples of all threads, and hands on those that are wrong, one after
-// the other, with how many answers they were.
+// Decode decodes the pictures of all threads, and calls wrong with those that are wrong, one at a
+// time, with their number of answers.
 func Decode(threads []*Sampler, wrong func(fault load.Fault, n int64, err error)) *Summary {
 	p := new(Summary)
 	var mu sync.Mutex
@@ -131,7 +129,7 @@ var (
 	riffMagic = []byte("RIFF")
 )
 
-// decode reads all of a picture, and returns what is wrong with it.
+// decode decodes all of a picture, and returns what is wrong with it.
 func (s *picture) decode(height int) (load.Fault, error) {
 	var got int
 	var err error

@@ -1,11 +1,10 @@
-// Command speed prints how long pictures take from a decoded sheet to the bytes of
-// a file, on one core, beside a floor: libwebp itself (lossless, method 1, quality
-// 20) encoding the same finished pixels, measured in turns with them. A ratio
-// below 1 means that drawing and encoding take less than what the library takes for
-// encoding alone. Times are processor time, the garbage collector's included: on an
-// idle core that is how long a caller waits, and on a busy one it still is what a
-// picture costs. Libvips, as EDGE_ENCODER=libvips has it, is measured beside. Then it
-// prints what a second core adds.
+// Command rendertime prints how long pictures take from a decoded sheet to the bytes of a file, on
+// one core, beside a floor: libwebp alone (lossless, method 1, quality 20) encoding the same
+// rendered pixels, measured alternately. A ratio below 1 means that rendering and encoding take
+// less than the library takes for encoding alone. Times are CPU time, the garbage collector's
+// included: on an idle core that is the latency, and on a busy one still the cost of a picture.
+// Libvips, as with EDGE_ENCODER=libvips, is measured, too. Then it prints the speed-up of a second
+// core.
 package main
 
 import (
@@ -28,8 +27,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// How long each picture is measured: long enough for hundreds of rounds of most,
-// and never fewer than so many of the slowest.
+// How long each picture is measured: long enough for hundreds of rounds of most, and never fewer
+// than minRounds of the slowest.
 const (
 	minDuration = 700 * time.Millisecond
 	minRounds   = 11
@@ -97,9 +96,8 @@ func run(out io.Writer) error {
 	return nil
 }
 
-// The textures that are measured, by their names in the corpus: a usual skin, one with
-// gradients, one of few colours, nothing but noise, fine ones of scale 4 and 8, and a
-// cape.
+// The textures that are measured, by their names in the corpus: a usual skin, one with gradients,
+// one of few colours, nothing but noise, high-resolution ones of scale 4 and 8, and a cape.
 var (
 	skins = []string{"Explorer", "Smooth 1", "Plain 1", "Noise", "HD Detail 1", "HD Fine 1"}
 	capes = []string{"Sunrise"}
@@ -114,8 +112,7 @@ func findTexture(name string) (paint.NamedSheet, error) {
 	return corpus[at], nil
 }
 
-// cost is what a file costs to make: the median of its times, and what of the heap
-// is used.
+// cost is the cost of a file: the median of its CPU times, and its heap use.
 type cost struct {
 	time time.Duration
 	heap heap
@@ -123,9 +120,9 @@ type cost struct {
 
 func (c cost) ms() float64 { return float64(c.time) / float64(time.Millisecond) }
 
-// measure returns the costs of the floor, of WebP and of PNG, which take turns on one
-// core, and then of both written by libvips. It takes no turns with the others: what it
-// leaves in the processor's caches would slow them down by a third.
+// measure returns the costs of the floor, of WebP and of PNG, measured alternately on one core, and
+// then of both written by libvips. Libvips is not measured alternately with the others: its use of
+// the processor's caches would slow them down by a third.
 func measure(native, byLibvips *render.Renderer, texture paint.NamedSheet, view render.View) ([]cost, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.LockOSThread()
@@ -152,7 +149,7 @@ func measure(native, byLibvips *render.Renderer, texture paint.NamedSheet, view 
 	return append(costs, others...), err
 }
 
-// renderFunc returns a way to make a file: by a renderer.
+// renderFunc returns a function that renders and encodes a view.
 func renderFunc(by *render.Renderer, texture paint.NamedSheet, view render.View) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		file, _, err := by.Render(texture.Sheet, view)
@@ -160,7 +157,7 @@ func renderFunc(by *render.Renderer, texture paint.NamedSheet, view render.View)
 	}
 }
 
-// measureInterleaved returns what files cost that are made in turns.
+// measureInterleaved returns the costs of files that are made alternately.
 func measureInterleaved(funcs ...func() ([]byte, error)) (costs []cost, err error) {
 	costs = make([]cost, len(funcs))
 	for i, fn := range funcs {
@@ -171,8 +168,8 @@ func measureInterleaved(funcs ...func() ([]byte, error)) (costs []cost, err erro
 	times := make([][]time.Duration, len(funcs))
 	for began, round := time.Now(), 0; round < minRounds || time.Since(began) < minDuration; round++ {
 		for position := range funcs {
-			// Nobody always comes after the same one, whose traces it finds in
-			// the processor's caches.
+			// The order rotates, so that each follows different ones: the data of the
+			// last one is in the processor's caches.
 			i := (position + round) % len(funcs)
 			spent, err := processorTime()
 			if err != nil {
@@ -194,7 +191,7 @@ func measureInterleaved(funcs ...func() ([]byte, error)) (costs []cost, err erro
 	return costs, nil
 }
 
-// processorTime returns what all threads of this process have spent.
+// processorTime returns the CPU time of all threads of this process.
 func processorTime() (time.Duration, error) {
 	var spent unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &spent); err != nil {
@@ -203,14 +200,14 @@ func processorTime() (time.Duration, error) {
 	return time.Duration(spent.Nano()), nil
 }
 
-// heap is what making a file takes from the heap.
+// heap is the heap use of making a file.
 type heap struct{ objects, bytes uint64 }
 
 func (h heap) String() string { return fmt.Sprintf("%d, %.1f KiB", h.objects, float64(h.bytes)/1024) }
 
-// heapOf returns what a call takes from the heap when it is not the first.
+// heapOf returns the heap use of a call that is not the first.
 func heapOf(call func() ([]byte, error)) (heap, error) {
-	// A collection would take away memory that is there to be used again.
+	// A collection would empty pools of reusable memory.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	const calls = 10
 	var before, after runtime.MemStats
@@ -229,8 +226,8 @@ func heapOf(call func() ([]byte, error)) (heap, error) {
 	}, nil
 }
 
-// twoCoreSpeedup returns how many times as fast two cores are as one with the same
-// pictures: of the whole company, in every pose.
+// twoCoreSpeedup returns the speed-up of two cores over one for the same pictures: of all own
+// skins, in every pose.
 func twoCoreSpeedup(renderer *render.Renderer, format render.Format) (float64, error) {
 	const rounds, enough = 7, 500 * time.Millisecond
 	jobs := skinJobs(format)
@@ -273,8 +270,7 @@ func skinJobs(format render.Format) (jobs []job) {
 	return jobs
 }
 
-// drawAll returns how long so many cores take for all the jobs, each core for one
-// at a time.
+// drawAll returns how long so many cores take for all the jobs, each core for one at a time.
 func drawAll(renderer *render.Renderer, jobs []job, cores int) (time.Duration, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	var next atomic.Int64

@@ -18,7 +18,7 @@ func TestEveryTextureIsInTheCorpus(t *testing.T) {
 	}
 }
 
-// Processor time passes while something is computed.
+// The CPU time grows while something is computed.
 func TestProcessorTimePasses(t *testing.T) {
 	t.Parallel()
 
@@ -33,10 +33,10 @@ func TestProcessorTimePasses(t *testing.T) {
 	}
 }
 
-// What others take from the heap meanwhile counts as well, so this test runs alone.
+// The heap use of other goroutines counts as well, so this test does not run in parallel.
 func TestHeapOf(t *testing.T) {
 	got, err := heapOf(func() ([]byte, error) { return make([]byte, 1<<16), nil })
-	if err != nil || got.objects != 1 || got.bytes>>10 != 64 { // the runtime takes some bytes now and then
+	if err != nil || got.objects != 1 || got.bytes>>10 != 64 { // the runtime allocates some bytes now and then
 		t.Errorf("one slice of 64 KiB: %v, %v", got, err)
 	}
 }

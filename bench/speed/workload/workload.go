@@ -1,5 +1,5 @@
-// Package workload asks the edge's cache of pictures, the one of edge.Pictures, for every
-// request of a made-up trace. Only drawing is pretended, and takes no time.
+// Package workload runs synthetic traces through the edge's picture cache, the one of
+// edge.Pictures. Only rendering is simulated, and takes no time.
 package workload
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Workload is requests for views, by number.
+// Workload is a trace of requests for views, by number.
 type Workload struct {
 	views int
 	Trace []uint32
 }
 
-// New returns requests whose popularity follows Zipf's law. With shifts,
-// the trace falls into as many parts, and in each other views are popular.
+// New returns a trace with popularities that follow Zipf's law. With shifts, it consists of as many
+// parts, and other views are popular in each.
 func New(views, requests int, exponent float64, shifts int) Workload {
 	random := rand.New(rand.NewPCG(1, 2))
 	ranks := load.NewZipf(views, exponent)
@@ -46,7 +46,7 @@ func New(views, requests int, exponent float64, shifts int) Workload {
 	return Workload{views: views, Trace: trace}
 }
 
-// Seen returns how many views are requested at all.
+// Seen returns the number of distinct views in the trace.
 func (w Workload) Seen() (n int) {
 	seen := make([]bool, w.views)
 	for _, view := range w.Trace {
@@ -58,8 +58,7 @@ func (w Workload) Seen() (n int) {
 	return n
 }
 
-// Every texture is seen in forty views. Six in ten are flat heads, three heads in
-// space and one a figure.
+// Every texture has forty views. Six in ten are flat heads, three isometric heads and one a figure.
 const (
 	viewsEach = 40
 	flatEach  = 24
@@ -82,8 +81,8 @@ func (w Workload) view(number int) edge.View {
 	return view
 }
 
-// Size returns how many bytes the picture of a view has: as much as real ones
-// from 64 to 512 pixels, which is from 0.3 to 14 KiB.
+// Size returns the size of a view's picture in bytes: like real ones from 64 to 512 pixels, which
+// is from 0.3 to 14 KiB.
 func (w Workload) Size(number int) int {
 	var least, most float64
 	switch w.view(number).Pose {
@@ -98,13 +97,13 @@ func (w Workload) Size(number int) int {
 	return int(least * math.Pow(most/least, random.Float64()))
 }
 
-// fakeOrigin stands in for what is fetched and for what draws.
+// fakeOrigin stands in for the origin and for the renderer.
 type fakeOrigin struct {
 	Workload
 	block []byte
 }
 
-// File returns a skin whose first texel is the number of the texture.
+// File returns a skin. Its first texel is the number of the texture.
 func (p fakeOrigin) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 	texels := image.NewNRGBA(image.Rect(0, 0, 64, 64))
 	copy(texels.Pix, hash[:4])
@@ -113,31 +112,30 @@ func (p fakeOrigin) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 	return file.Bytes(), err
 }
 
-// Render returns as many bytes as the picture would have, and always the same
-// ones.
+// Render returns constant bytes of the picture's size.
 func (p fakeOrigin) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
 	size := p.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
 	return p.block[:size:size], render.Timing{}, nil
 }
 
-// Cost returns the same for all.
+// Cost returns a constant.
 func (fakeOrigin) Cost(render.View, int) time.Duration { return time.Millisecond }
 
-// Revision returns the same each time.
+// Revision returns a constant.
 func (fakeOrigin) Revision() string { return "pretence" }
 
 // CanWebP returns true.
 func (fakeOrigin) CanWebP() bool { return true }
 
-// StartLookup is asked for nothing.
+// Ask fails: views need no look-up.
 func (fakeOrigin) StartLookup(context.Context, edgeproto.Key, func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
 	return errors.New("views need no look-up")
 }
 
-// WouldReject refuses nothing.
+// Refusal never rejects.
 func (fakeOrigin) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
 
-// Probe is answered.
+// Probe always succeeds.
 func (fakeOrigin) Probe(done func(error)) { go done(nil) }
 
 // newPictures returns pictures with a cache of so many bytes.
@@ -151,9 +149,8 @@ func (w Workload) newPictures(bytes int64) (*edge.Pictures, error) {
 	return edge.NewPictures(config, mappings, p, p, skin.Sheet{})
 }
 
-// EdgeHitRatio returns the percentage of requests, from the one of a number on, for which
-// the edge's cache of so many bytes had the picture, and what a picture costs it beside
-// its bytes.
+// EdgeHitRatio returns the percentage of hits among the requests from an index on, with a cache of
+// so many bytes, and the cache's overhead for a picture besides its bytes.
 func (w Workload) EdgeHitRatio(ctx context.Context, bytes int64, from int) (percentage float64, overhead int64, err error) {
 	pictures, err := w.newPictures(bytes)
 	if err != nil {
@@ -181,7 +178,7 @@ func (w Workload) EdgeHitRatio(ctx context.Context, bytes int64, from int) (perc
 	return 100 * float64(hits) / float64(len(w.Trace)-from), overhead, nil
 }
 
-// cacheBytes returns how many bytes the cache of pictures says that it holds.
+// cacheBytes returns the size of the picture cache according to its metrics.
 func cacheBytes(pictures *edge.Pictures) (int64, error) {
 	registry := prometheus.NewRegistry()
 	pictures.Expose(registry)

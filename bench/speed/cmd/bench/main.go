@@ -1,5 +1,5 @@
-// Command bench measures Veneer beside what people would otherwise use, and writes what
-// comes of it: everything as JSON, a table and plots.
+// Command bench measures Veneer beside the usual alternatives and writes the results: JSON, a table
+// and plots.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/load"
 )
 
-// requestList is what is asked for.
+// requestList is the list of paths to request.
 type requestList struct {
 	settings   *settings
 	paths      []string
@@ -23,7 +23,7 @@ type requestList struct {
 	popularity load.Zipf
 }
 
-// requestList returns what the settings say is to be asked for.
+// requestList returns the list that the settings describe.
 func (s *settings) requestList() (*requestList, error) {
 	l := &requestList{settings: s, paths: []string{s.path}}
 	if s.URLs != "" {
@@ -65,11 +65,11 @@ func readPaths(name string) (paths []string, err error) {
 	return paths, nil
 }
 
-// write makes all requests, conditional ones if there are tags.
+// write builds all requests, conditional ones if there are tags.
 func (l *requestList) write(tags []string) {
 	lines := slices.Concat([]string{" HTTP/1.1", "Host: " + l.settings.host}, l.settings.Headers, []string{""})
 	rest := strings.Join(lines, "\r\n")
-	// They are parts of one piece of memory, as there may be millions.
+	// They share one allocation, as there may be millions.
 	var all []byte
 	ends := make([]int, len(l.paths))
 	for i, path := range l.paths {
@@ -88,19 +88,19 @@ func (l *requestList) write(tags []string) {
 	}
 }
 
-// learners is how many connections tags are learnt over, patience how long an answer
-// may take.
+// tagConnections is the number of connections over which tags are fetched, tagTimeout the longest
+// that a response may take.
 const (
 	tagConnections = 8
 	tagTimeout     = 10 * time.Second
 )
 
-// fetchTags asks for every path once, and makes all requests conditional on what came.
+// fetchTags requests every path once and makes all requests conditional on the entity tags.
 func (l *requestList) fetchTags(ctx context.Context) error {
 	tags := make([]string, len(l.paths))
 	client := &fasthttp.HostClient{
 		Addr: l.settings.server.String(), MaxConns: tagConnections, ReadTimeout: tagTimeout, WriteTimeout: tagTimeout,
-		DisablePathNormalizing: true, // it is to be the same path later
+		DisablePathNormalizing: true, // the path must be the same later
 	}
 	defer client.CloseIdleConnections()
 	workers, ctx := errgroup.WithContext(ctx)

@@ -1,6 +1,6 @@
-// Command load sends requests to a server on this machine, checks what it answers, and
-// prints one summary in JSON. Its status is 0 if all answers were right, 1 if any was
-// wrong or there was none, and 2 if it was not told properly what to do.
+// Command load sends requests to a server on this machine, checks the answers, and prints one
+// summary in JSON. It exits with 0 if all answers were right, 1 if any was wrong or there was none,
+// and 2 on bad arguments.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/picturecheck"
 )
 
-// What a run ends with.
+// Exit codes.
 const (
 	exitOK = iota
 	exitFailure
@@ -28,7 +28,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends it at once
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -71,8 +71,7 @@ func run(ctx context.Context, args []string, out, stderr io.Writer) int {
 	return exitOK
 }
 
-// measure sends what there is to be sent, and only then looks at the pictures that it
-// kept.
+// measure sends the requests, and only afterwards decodes the sampled pictures.
 func measure(ctx context.Context, s *settings, requests *requestList) *summary {
 	threads, running := errgroup.WithContext(ctx)
 	answers, samplers := make([][]load.Answers, s.Threads), make([]*picturecheck.Sampler, s.Threads)

@@ -27,7 +27,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/libwebp"
 )
 
-// asProgram, in the environment, has the test's program be the load generator.
+// asProgram is the environment variable that makes the test binary run as the load generator.
 const asProgram = "TEST_LOAD_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func serve(t *testing.T, handler fasthttp.RequestHandler) string {
 	return "http://" + listener.Addr().String()
 }
 
-// paths returns the name of a file with paths.
+// paths writes a file with paths and returns its name.
 func paths(t *testing.T, all ...string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "paths")
@@ -65,7 +65,7 @@ func paths(t *testing.T, all ...string) string {
 	return name
 }
 
-// send runs the program, which must end with a status, and returns its summary.
+// send runs the program, which must exit with a status, and returns its summary.
 func send(t *testing.T, status int, args ...string) summary {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -117,7 +117,7 @@ func TestClosedLoop(t *testing.T) {
 		if math.Abs(s.Rate-float64(seen.all)/s.Elapsed) > 1 || s.Elapsed < 0.05 || s.Busy <= 0 {
 			t.Errorf("%.0f answers/s of %d in %v s; busy for %v s", s.Rate, seen.all, s.Elapsed, s.Busy)
 		}
-		if l := s.Latency; l.P50 <= 0 || l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.P999 || l.P999 > l.Max || l.Max > 1001*s.Elapsed { // true to three digits
+		if l := s.Latency; l.P50 <= 0 || l.P50 > l.P90 || l.P90 > l.P99 || l.P99 > l.P999 || l.P999 > l.Max || l.Max > 1001*s.Elapsed { // accurate to three digits
 			t.Errorf("latencies are %+v", l)
 		}
 	}
@@ -129,8 +129,8 @@ func TestClosedLoop(t *testing.T) {
 func TestOpenLoopCountsQueueing(t *testing.T) {
 	t.Parallel()
 
-	// The first of 100 requests over one connection is answered after all of them
-	// fell due, within 100 ms. So half of them wait for at least half of that.
+	// The first of 100 requests over one connection is answered after all of them fell due,
+	// within 100 ms. So half of them wait for at least half of that.
 	const stall = 100 * time.Millisecond
 	var once sync.Once
 	url := serve(t, func(*fasthttp.RequestCtx) { once.Do(func() { <-time.After(stall) }) })
@@ -262,7 +262,7 @@ func TestWrongAnswersAreReported(t *testing.T) {
 
 	inPNG, inWebP := encodePicture(t, 40, 64)
 	broken := bytes.Clone(inPNG)
-	broken[len(broken)/2] ^= 0xff // which the checksum tells
+	broken[len(broken)/2] ^= 0xff // which the checksum detects
 	url := serve(t, func(rc *fasthttp.RequestCtx) {
 		switch string(rc.Path()) {
 		case "/png":
@@ -405,7 +405,7 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
-// A signal ends the run, and what came until then is summed up.
+// A signal ends the run, and the summary covers what came until then.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 

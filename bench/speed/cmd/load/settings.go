@@ -19,7 +19,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/load"
 )
 
-// settings are what a run is told to do. The summary repeats those that are public.
+// settings are the options of a run. The summary repeats the exported ones.
 type settings struct {
 	URL         string   `json:"url"`
 	Closed      bool     `json:"closed"`
@@ -43,7 +43,7 @@ type settings struct {
 	path     string
 }
 
-// The orders in which a list is asked for.
+// The orders in which paths are requested.
 const (
 	listed = "listed"
 	once   = "once"
@@ -60,11 +60,10 @@ fall due in a second whatever the server does, and latencies count from then.
 
 `
 
-// newFlags returns the flags, which set the settings. Those that need more than that
-// are returned beside them.
+// newFlags returns the flags that fill the settings, and the one that is parsed afterwards.
 func newFlags(s *settings) (flags *flag.FlagSet, expect *string) {
 	flags = flag.NewFlagSet("load", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // errors are told in one line
+	flags.SetOutput(io.Discard) // errors are printed in one line
 	flags.BoolVar(&s.Closed, "closed", false, "closed loop: ask again as soon as there is an answer")
 	flags.Float64Var(&s.Rate, "rate", 0, "open loop: how many `requests` fall due in a second")
 	flags.IntVar(&s.Connections, "connections", 32, "how many `connections` there are, and so how many requests are under way at most")
@@ -156,7 +155,7 @@ func (s *settings) parseExpect(statuses string) error {
 	return nil
 }
 
-// parseURL takes only URLs of servers on this machine.
+// parseURL accepts only URLs of servers on this machine.
 func (s *settings) parseURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" || u.Host == "" || u.User != nil {
@@ -180,7 +179,7 @@ func (s *settings) parseURL(text string) error {
 }
 
 func (s *settings) check() error {
-	switch { // in ways that refuse what is no number, too
+	switch { // written so that NaN is rejected, too
 	case s.Closed == (s.Rate != 0):
 		return errors.New("either -closed or a -rate is needed")
 	case !s.Closed && !(s.Rate > 0 && s.Rate <= 1e9):
@@ -203,7 +202,7 @@ func (s *settings) check() error {
 	return nil
 }
 
-// stream returns the part of a thread in all that is sent.
+// stream returns the share of one thread.
 func (s *settings) stream(thread int, requests *requestList) *load.Stream {
 	stream := &load.Stream{Connections: s.Connections / s.Threads, Requests: requests.requests, Statuses: s.Expect}
 	stream.Rate, stream.Phase = s.Rate/float64(s.Threads), float64(thread)/float64(s.Threads)
@@ -218,7 +217,7 @@ func (s *settings) stream(thread int, requests *requestList) *load.Stream {
 	case zipf:
 		stream.Order = func() int { return requests.popularity.Draw(source) }
 	default:
-		// The threads take turns.
+		// The threads alternate.
 		next := thread
 		stream.Order = func() int {
 			if next >= n && s.Order == once {

@@ -12,23 +12,23 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/picturecheck"
 )
 
-// summary is what a run came to.
+// summary is the result of a run.
 type summary struct {
 	Settings *settings `json:"settings"`
-	// Answers counts the answers that came whole, right or wrong, by status.
+	// Answers counts the complete answers, right or wrong, by status.
 	Answers map[int]int64 `json:"answers"`
-	// Wrong counts wrong answers by what is wrong: status, length, broken, unanswered;
-	// picture and dimensions among those that were decoded.
+	// Wrong counts wrong answers by fault: status, length, broken, unanswered; picture and
+	// dimensions among those that were decoded.
 	Wrong      map[load.Fault]int64 `json:"wrong"`
 	FirstWrong string               `json:"first_wrong,omitempty"`
-	// Bytes is how long all answers were together, headers included.
+	// Bytes is the total length of the answers, headers included.
 	Bytes   int64   `json:"bytes"`
 	Elapsed float64 `json:"elapsed_s"`
 	Rate    float64 `json:"rate_per_s"` // of answers
-	// Busy is how much of a processor's time the load itself took. When it comes near
-	// Elapsed for each thread, the load was the bottleneck.
+	// Busy is the CPU time of the load generator. When it comes near Elapsed for each thread,
+	// the load was the bottleneck.
 	Busy float64 `json:"busy_s"`
-	// Latency is of all answers that came whole; nil if there is none.
+	// Latency is of all complete answers; nil if there is none.
 	Latency     *latency              `json:"latency_ms,omitempty"`
 	Pictures    *picturecheck.Summary `json:"pictures,omitempty"`
 	Interrupted bool                  `json:"interrupted"`
@@ -84,7 +84,7 @@ func (s *summary) write(out io.Writer) error {
 	return encoder.Encode(s)
 }
 
-// failure returns why not all is well, or nothing.
+// failure returns why the run failed, empty if it did not.
 func (s *summary) failure() string {
 	switch {
 	case s.Error != "":
