@@ -17,18 +17,17 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
-// MinIO is a running one of a test's own, and a place in it that is not there yet.
+// MinIO is a running MinIO of a test's own, and a bucket in it that does not exist yet.
 type MinIO struct {
 	blobstore.Config
 
-	Data    string // the directory that it keeps all in
+	Data    string // its data directory
 	PID     int
-	Program string // the name of its file, which has the version
+	Program string // the name of its binary, which has the version
 }
 
-// NewMinIO starts a MinIO of a test's own that speaks TLS, with a certificate of an
-// authority. It goes when the test ends. Where TEST_MINIO_BIN names no MinIO the test is
-// skipped.
+// NewMinIO starts a MinIO of a test's own with TLS, with a certificate of an authority. It ends
+// with the test. Where TEST_MINIO_BIN names no MinIO the test is skipped.
 func NewMinIO(tb testing.TB, authority *tlsreloadtest.Authority) MinIO {
 	tb.Helper()
 	binary := os.Getenv("TEST_MINIO_BIN")
@@ -74,8 +73,9 @@ func NewMinIO(tb testing.TB, authority *tlsreloadtest.Authority) MinIO {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// Its /minio/health/ready answers 200 already while requests are still answered 503,
-		// XMinioServerNotInitialized. Once it is initialised it forbids an unsigned request.
+		// Its /minio/health/ready answers 200 already while requests are still answered
+		// 503, XMinioServerNotInitialized. Once it is initialised it answers an unsigned
+		// request with 403.
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Endpoint, nil)
 		if err != nil {
 			tb.Fatal(err)

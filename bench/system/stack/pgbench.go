@@ -18,30 +18,29 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// Pgbench is PostgreSQL's own load generator: what the machine can do of a query when
-// nothing stands between.
+// Pgbench is PostgreSQL's own load generator: the maximum rate of a query on the machine.
 type Pgbench struct {
 	program string
 	environ []string
 	options []string
 }
 
-// The parameters of the query, in its order. The first three are somebody's, the
-// others the same for all.
+// The parameters of the query, in its order. The first three are of a user, the others the same for
+// all.
 var queryParameters = []string{"sid", "jti", "uid", "refreshed_after", "created_after", "replaced_after"}
 
 const createParameters = `CREATE TABLE bench_parameters (n bigint PRIMARY KEY, sid uuid, jti uuid, uid bigint)`
 
-// pick has a connection go on with another user. It is a transaction like a read,
-// of which there are so many to one pick.
+// pickScript switches a connection to another user. It is a transaction like a read, with so many
+// reads to one of it.
 const (
 	pickScript   = "\\set n random(0, %d)\nSELECT sid, jti, uid FROM bench_parameters WHERE n = :n \\gset\n"
 	readsPerPick = 63
 )
 
-// NewSessionPgbench returns a pgbench that runs the query with which core looks a session
-// up, for random people of those who are signed in. Core was just asked for nothing else,
-// and its connections have a name.
+// NewSessionPgbench returns a pgbench that runs the query with which core looks up a session, for
+// random users. Core must have run no other query last, and its connections must have an
+// application_name.
 func NewSessionPgbench(tb testing.TB, core *Process, people []Person, connections int) *Pgbench {
 	tb.Helper()
 	database := core.Setting("CORE_DATABASE_URL")
@@ -80,7 +79,7 @@ func NewSessionPgbench(tb testing.TB, core *Process, people []Person, connection
 		p.options = append(p.options, "-D", fmt.Sprintf("%s=%v", name, value))
 	}
 
-	// \gset fails where there is not one row: so these are the parameters.
+	// \gset fails unless there is exactly one row: so the parameters are right.
 	directory, script := tb.TempDir(), fmt.Sprintf(pickScript, len(people)-1)
 	p.run(tb, "-c", "1", "-t", "100", "-f", writeScript(tb, directory, "try.sql", script+read+" \\gset found_\n"))
 
@@ -106,7 +105,7 @@ func writeScript(tb testing.TB, directory, name, script string) string {
 	return path
 }
 
-// newPgbench returns a pgbench that connects as a connection does.
+// newPgbench returns a pgbench with the parameters of a connection.
 func newPgbench(tb testing.TB, like *pgx.Conn) *Pgbench {
 	tb.Helper()
 	to := like.Config()
@@ -126,8 +125,7 @@ func newPgbench(tb testing.TB, like *pgx.Conn) *Pgbench {
 	}
 }
 
-// pgbenchProgram returns the path of pgbench: of the newest of Debian's, or else
-// the one in PATH.
+// pgbenchProgram returns the path of pgbench: Debian's newest, or else the one in PATH.
 func pgbenchProgram(tb testing.TB) string {
 	tb.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench")
@@ -177,8 +175,8 @@ const selectSessionQueries = `
 	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()
 		AND query ~ '^\s*SELECT.*\msession_tokens\M'`
 
-// sessionQuery returns the query by which a core that was just asked for nothing
-// else looks sessions up, as the database has received it.
+// sessionQuery returns core's query for sessions as the database has received it. Core must have
+// run no other query last.
 func sessionQuery(tb testing.TB, core *Process) string {
 	tb.Helper()
 	conn := postgrestest.Conn(tb, core.Setting("CORE_DATABASE_URL"))

@@ -18,18 +18,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Postgres is a PostgreSQL cluster of a test's own, so that it can be killed.
+// Postgres is a PostgreSQL cluster of a test's own, which can be killed.
 type Postgres struct {
 	Address string
 
 	programs, directory string
-	owner               *syscall.SysProcAttr // as whom PostgreSQL runs
+	owner               *syscall.SysProcAttr // credentials of the server
 	server              *exec.Cmd
 	ended               chan struct{}
 }
 
-// NewPostgres makes a cluster and starts it. It goes when the test ends. Where
-// PostgreSQL is not installed the test is skipped.
+// NewPostgres creates a cluster and starts it. It ends with the test. Where PostgreSQL is not
+// installed the test is skipped.
 func NewPostgres(tb testing.TB) *Postgres {
 	tb.Helper()
 	return newPostgres(tb, func(p *Postgres) {
@@ -37,7 +37,7 @@ func NewPostgres(tb testing.TB) *Postgres {
 	})
 }
 
-// Standby makes a hot standby of a cluster and starts it. It goes when the test ends.
+// Standby creates a hot standby of a cluster and starts it. It ends with the test.
 func (p *Postgres) Standby(tb testing.TB) *Postgres {
 	tb.Helper()
 	return newPostgres(tb, func(standby *Postgres) {
@@ -45,11 +45,11 @@ func (p *Postgres) Standby(tb testing.TB) *Postgres {
 	})
 }
 
-// newPostgres starts the cluster that is made.
+// newPostgres starts a cluster. initialize creates its data directory.
 func newPostgres(tb testing.TB, initialize func(*Postgres)) *Postgres {
 	tb.Helper()
 	programs := PostgresPrograms(tb)
-	// Not the test's own directory: that is closed to others.
+	// Not the test's own directory, which other users cannot read.
 	directory, err := os.MkdirTemp("", "postgres-of-a-test-") //nolint:usetesting // see above
 	if err != nil {
 		tb.Fatal(err)
@@ -63,15 +63,15 @@ func newPostgres(tb testing.TB, initialize func(*Postgres)) *Postgres {
 	return p
 }
 
-// URL returns the URL of the cluster's database, as it is reached at an address.
+// URL returns the URL of the cluster's database at an address, of itself or of a proxy.
 func (p *Postgres) URL(address string) string {
 	return "postgres://postgres@" + address + "/postgres?sslmode=disable"
 }
 
-// log is the file that the server writes its log to.
+// log is the path of the server's log.
 func (p *Postgres) log() string { return filepath.Join(p.directory, "log") }
 
-// Log returns all that the server has logged.
+// Log returns the server's log.
 func (p *Postgres) Log(tb testing.TB) string {
 	tb.Helper()
 	content, err := os.ReadFile(p.log())
@@ -81,10 +81,10 @@ func (p *Postgres) Log(tb testing.TB) string {
 	return string(content)
 }
 
-// Programs returns the folder of PostgreSQL's programs.
+// Programs returns the directory of PostgreSQL's programs.
 func (p *Postgres) Programs() string { return p.programs }
 
-// Data returns the folder of all that the cluster keeps.
+// Data returns the data directory.
 func (p *Postgres) Data() string { return filepath.Join(p.directory, "data") }
 
 // PostgresPrograms returns the directory of PostgreSQL's own programs. Where they are
@@ -101,8 +101,9 @@ func PostgresPrograms(tb testing.TB) string {
 	return directories[len(directories)-1]
 }
 
-// ChownToPostgres gives a directory to whom PostgreSQL can run as, which root cannot,
-// and returns how to start a program as them. It ends with this one.
+// ChownToPostgres gives a directory to the user as which PostgreSQL runs, because it refuses to run
+// as root, and returns the attributes to start a program as that user. The program ends with this
+// one.
 func ChownToPostgres(tb testing.TB, directory string) *syscall.SysProcAttr {
 	tb.Helper()
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -142,9 +143,8 @@ func (p *Postgres) run(tb testing.TB, program string, arguments ...string) {
 	}
 }
 
-// Start starts the cluster and waits until it answers. It may have been killed
-// before: what it has acknowledged survives that without fsync, as the kernel
-// lives on.
+// Start starts the cluster and waits until it answers. It may have been killed before: acknowledged
+// writes survive that without fsync, as the kernel keeps running.
 func (p *Postgres) Start(tb testing.TB) {
 	tb.Helper()
 	_, port, err := net.SplitHostPort(p.Address)
@@ -186,8 +186,8 @@ func (p *Postgres) Start(tb testing.TB) {
 	}
 }
 
-// EnableTLS has the cluster speak TLS to those who ask for it, with the certificate chain in
-// one file and its key in another.
+// EnableTLS makes the cluster accept TLS, with the certificate chain in one file and its key in
+// another.
 func (p *Postgres) EnableTLS(tb testing.TB, chain, key string) {
 	tb.Helper()
 	for from, name := range map[string]string{chain: "server.crt", key: "server.key"} {
@@ -218,7 +218,7 @@ func (p *Postgres) EnableTLS(tb testing.TB, chain, key string) {
 	if _, err := conn.Exec(ctx, "SELECT pg_reload_conf()"); err != nil {
 		tb.Fatal(err)
 	}
-	// It has read them once a session has.
+	// A new session shows whether the configuration was reloaded.
 	for isOn := ""; isOn != "on"; {
 		if err := conn.QueryRow(ctx, "SHOW ssl").Scan(&isOn); err != nil {
 			tb.Fatal(err)
@@ -226,22 +226,22 @@ func (p *Postgres) EnableTLS(tb testing.TB, chain, key string) {
 	}
 }
 
-// Kill ends all the cluster's processes at once, as a crash would.
+// Kill kills all the cluster's processes, as a crash would.
 func (p *Postgres) Kill(tb testing.TB) {
 	tb.Helper()
 	pids := p.signal(tb, syscall.SIGKILL)
 	<-p.ended
-	// Those that are left hold on to memory that the next server must have.
+	// Remaining processes would hold the shared memory that the next server needs.
 	AwaitGone(tb, pids...)
 }
 
-// Pause stops the cluster's processes in the middle of what they do.
+// Pause stops the cluster's processes with SIGSTOP.
 func (p *Postgres) Pause(tb testing.TB) {
 	tb.Helper()
 	p.signal(tb, syscall.SIGSTOP)
 }
 
-// Resume has them go on.
+// Resume continues them.
 func (p *Postgres) Resume(tb testing.TB) {
 	tb.Helper()
 	p.signal(tb, syscall.SIGCONT)
@@ -252,7 +252,7 @@ func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) (reached []int) 
 	tb.Helper()
 	select {
 	case <-p.ended:
-		return nil // its number may be another's by now
+		return nil // its PID may be reused
 	default:
 		return SignalTree(tb, signal, p.server.Process.Pid)
 	}

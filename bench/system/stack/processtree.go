@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// SignalTree sends a signal to processes and to all that they have started, and
-// returns whom it has reached. A process is stopped until those below it have the
-// signal, so that it starts no others.
+// SignalTree sends a signal to processes and all their descendants, and returns their PIDs. A
+// process is stopped until its children have the signal, so that it starts no others.
 func SignalTree(tb testing.TB, signal syscall.Signal, parents ...int) (reached []int) {
 	tb.Helper()
 	send := func(pid int, signal syscall.Signal) {
@@ -25,7 +24,7 @@ func SignalTree(tb testing.TB, signal syscall.Signal, parents ...int) (reached [
 		}
 	}
 	for _, parent := range parents {
-		if parent <= 1 { // that would be a group of processes, or all
+		if parent <= 1 { // 0 and -1 are process groups, 1 is init
 			tb.Fatalf("%d is nobody to signal", parent)
 		}
 		send(parent, syscall.SIGSTOP)
@@ -37,7 +36,7 @@ func SignalTree(tb testing.TB, signal syscall.Signal, parents ...int) (reached [
 	return reached
 }
 
-// AwaitGone waits until processes that were killed have ended.
+// AwaitGone waits until killed processes have exited.
 func AwaitGone(tb testing.TB, pids ...int) {
 	tb.Helper()
 	for _, pid := range pids {
@@ -45,8 +44,8 @@ func AwaitGone(tb testing.TB, pids ...int) {
 	}
 }
 
-// awaitState waits until a process is in one of some states, or gone. That takes a
-// moment, and longer where the process waits for a disk.
+// awaitState waits until a process is in one of some states, or gone. That takes a moment, and
+// longer where the process waits for a disk.
 func awaitState(tb testing.TB, pid int, states ...string) {
 	tb.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
@@ -66,12 +65,12 @@ func status(pid int) (parent int, state string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	// Its number, its name in brackets, its state, its parent.
+	// The PID, the name in brackets, the state, the parent.
 	_, err = fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
 	return parent, state, err
 }
 
-// children returns the processes that a process has started.
+// children returns the child processes of a process.
 func children(tb testing.TB, parent int) []int {
 	tb.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
@@ -86,7 +85,7 @@ func children(tb testing.TB, parent int) []int {
 		}
 		started, _, err := status(pid)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended since
+			continue // it has exited meanwhile
 		}
 		if err != nil {
 			tb.Fatal(err)

@@ -11,26 +11,25 @@ import (
 	"time"
 )
 
-// Prometheus is a Prometheus that runs, by its address.
+// Prometheus is the address of a running Prometheus.
 type Prometheus string
 
-// Target is a program that a Prometheus watches.
+// Target is a scrape target.
 type Target struct {
 	Labels    map[string]string
 	Health    string // "up" if its metrics were read
 	LastError string
 }
 
-// Alert is a rule of a Prometheus.
+// Alert is an alerting rule.
 type Alert struct {
 	Name, Query string
 	Health      string // "ok" if it could be evaluated
 	LastError   string
 }
 
-// AwaitHealthy waits for a minute at most until all that the Prometheus watches is up and it can
-// evaluate all alerts, and returns both as they are then. It asks again what has not answered
-// in time.
+// AwaitHealthy waits for up to a minute until all targets are up and all alerts can be evaluated,
+// and returns both. It retries API requests that fail.
 func (p Prometheus) AwaitHealthy(tb testing.TB) (targets []Target, alerts []Alert) {
 	tb.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -52,7 +51,7 @@ func (p Prometheus) AwaitHealthy(tb testing.TB) (targets []Target, alerts []Aler
 	}
 }
 
-// state returns what there is to be watched, and by which rules.
+// state returns the targets and the rules.
 func (p Prometheus) state(tb testing.TB) (targets []Target, alerts []Alert, err error) {
 	tb.Helper()
 	var watched struct{ ActiveTargets []Target }
@@ -68,7 +67,7 @@ func (p Prometheus) state(tb testing.TB) (targets []Target, alerts []Alert, err 
 	return watched.ActiveTargets, alerts, nil
 }
 
-// HasMetric reports whether it knows of a metric.
+// HasMetric reports whether there are series of a metric.
 func (p Prometheus) HasMetric(tb testing.TB, metric string) bool {
 	tb.Helper()
 	var series []map[string]string
@@ -78,7 +77,7 @@ func (p Prometheus) HasMetric(tb testing.TB, metric string) bool {
 	return len(series) > 0
 }
 
-// query decodes what it answers to a question of its CoreURL.
+// query decodes the response to a request of the HTTP API.
 func (p Prometheus) query(tb testing.TB, what string, into any) error {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+string(p)+"/api/v1/"+what, http.NoBody)

@@ -12,42 +12,40 @@ type Mode uint8
 
 // The modes of a Proxy.
 const (
-	// Pass passes everything on.
+	// Pass forwards everything.
 	Pass Mode = iota
-	// Cut ends the connections that are open, and every other at once.
+	// Cut closes all connections, and new ones at once.
 	Cut
-	// Hold keeps what is sent, and passes it on when the mode changes: the network
-	// has lost packets, and they are sent again.
+	// Hold buffers data, and forwards it when the mode changes: like lost packets that are
+	// retransmitted.
 	Hold
-	// Blackhole takes what is sent and passes nothing on. The connections look alive,
-	// those that were open and those that are opened, but are dead for ever.
+	// Blackhole discards all data, on existing and on new connections. They stay open, but are
+	// dead even after the mode changes.
 	Blackhole
 )
 
-// Proxy stands between two programs and passes connections on to one of its
-// targets, as a balancer does, until told otherwise.
+// Proxy forwards connections to one of its targets, as a balancer does, until the mode changes.
 type Proxy struct {
 	Address string
 	targets []string
 
 	mu          sync.Mutex
 	mode        Mode
-	modeChanged chan struct{} // closed, and replaced, when the mode changes
+	modeChanged chan struct{} // closed and replaced when the mode changes
 	links       map[*link]struct{}
-	next        int // of the targets
+	next        int // index in targets
 	closed      bool
 	all         sync.WaitGroup
 }
 
-// link is one connection with both its ends.
+// link is a connection with both its ends.
 type link struct {
-	client, server net.Conn // no server if there never was a way to it
-	blackholed     bool     // swallows for ever
+	client, server net.Conn // server is nil until connected
+	blackholed     bool     // for the rest of its life
 	closed         chan struct{}
 }
 
-// NewProxy returns a proxy that passes on to its targets in turns, until the test
-// ends.
+// NewProxy returns a proxy that uses its targets round-robin, until the test ends.
 func NewProxy(tb testing.TB, targets ...string) *Proxy {
 	tb.Helper()
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
@@ -90,7 +88,7 @@ func (p *Proxy) Set(mode Mode) {
 	p.modeChanged = make(chan struct{})
 }
 
-// serve passes a connection on to its end.
+// serve forwards a connection until its end.
 func (p *Proxy) serve(client net.Conn) {
 	l := &link{client: client, closed: make(chan struct{})}
 	p.mu.Lock()
@@ -129,7 +127,7 @@ func (p *Proxy) dial(l *link) bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		l.server = server
-		if _, open := p.links[l]; !open { // cut in between
+		if _, open := p.links[l]; !open { // cut meanwhile
 			_ = server.Close()
 		}
 		return true
@@ -137,14 +135,13 @@ func (p *Proxy) dial(l *link) bool {
 	return false
 }
 
-// pump passes on what comes from one end, and ends the link when nothing more
-// does.
+// pump forwards data in one direction, and ends the link at its end.
 func (p *Proxy) pump(l *link, to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		if p.awaitPass(l) && n > 0 {
-			_, _ = to.Write(buffer[:n]) // should it fail, so does the other direction's read
+			_, _ = to.Write(buffer[:n]) // if it fails, so does the other direction's read
 		}
 		if err != nil {
 			p.close(l)
@@ -153,7 +150,7 @@ func (p *Proxy) pump(l *link, to io.Writer, from io.Reader) {
 	}
 }
 
-// awaitPass waits while what passes is held, and reports whether it passes at all.
+// awaitPass waits while the mode is Hold, and reports whether data may pass.
 func (p *Proxy) awaitPass(l *link) bool {
 	for {
 		p.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// echo starts a server that sends every line back behind its name.
+// echo starts a server that sends every line back after its name.
 func echo(t *testing.T, name string) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -69,7 +69,7 @@ func (c client) expect(want string) {
 	}
 }
 
-// expectSilence demands that the connection is open and says nothing.
+// expectSilence fails the test unless the connection is open and silent.
 func (c client) expectSilence() {
 	c.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -78,7 +78,7 @@ func (c client) expectSilence() {
 	}
 }
 
-// expectClosed demands that the connection is at its end.
+// expectClosed fails the test unless the connection is closed.
 func (c client) expectClosed() {
 	c.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(10 * time.Second))

@@ -1,6 +1,5 @@
-// Package system starts the real programs as a user would: core and edge as
-// processes on free ports of loopback, a schema of their own on a real
-// PostgreSQL, and an object store.
+// Package stack starts the real programs as a user would: core and edge as processes on free ports
+// of loopback, with a schema of their own on a real PostgreSQL, and an object store.
 package stack
 
 import (
@@ -33,19 +32,18 @@ import (
 // programTimeout is how long a program may take to start or to stop.
 const programTimeout = 30 * time.Second
 
-// secret is the one that the edges of a test show its core.
+// secret is the shared secret of the edges and the core.
 const secret = "only-for-tests-on-loopback"
 
-// System is a core and an edge that know each other.
+// System is a core with an edge.
 type System struct {
 	Core, Edge *Process
-	// CoreURL is the base URL of core's public listener, Images that of the edge's.
-	// Images serves the whole interface, since /api passes through it.
+	// CoreURL is the base URL of core's public listener, EdgeURL that of the edge's, which
+	// serves the API, too.
 	CoreURL, EdgeURL string
 }
 
-// Start starts a system whose textures are kept in a place that needs no
-// preparation. It stops when the test ends.
+// Start starts a system with textures in a store that needs no preparation. It ends with the test.
 func Start(tb testing.TB, files blobstore.Config) *System {
 	tb.Helper()
 	return StartWith(tb, NewCore(tb, files))
@@ -65,15 +63,14 @@ func StartWith(tb testing.TB, core *Process) *System {
 	return s
 }
 
-// NewCore returns a core that has not started, over a new schema that is
-// migrated.
+// NewCore returns a core that has not started, with a new migrated schema.
 func NewCore(tb testing.TB, files blobstore.Config) *Process {
 	tb.Helper()
 	return NewCoreAt(tb, files, postgrestest.Empty(tb))
 }
 
-// NewCoreAt returns a core that has not started, over the database at a URL, which
-// is migrated. It may be one of several.
+// NewCoreAt returns a core that has not started, with the database at a URL, which is migrated. It
+// may be one of several.
 func NewCoreAt(tb testing.TB, files blobstore.Config, database string) *Process {
 	tb.Helper()
 	core := &Process{name: "core", binary: Binary(tb, "core")}
@@ -88,8 +85,8 @@ func NewCoreAt(tb testing.TB, files blobstore.Config, database string) *Process 
 	return core
 }
 
-// NameConnections has the connections of a core that has not started, and of whoever
-// uses its setting, bear a name by which they can be told from others.
+// NameConnections sets an application_name for connections of a core that has not started, and of
+// users of the same setting.
 func (p *Process) NameConnections(tb testing.TB) {
 	tb.Helper()
 	database, err := url.Parse(p.Setting("CORE_DATABASE_URL"))
@@ -110,8 +107,8 @@ func NewEdge(tb testing.TB, files blobstore.Config, core *Process) *Process {
 	return edge
 }
 
-// NewEdgeAt returns an edge that has not started, of whatever answers at a URL as
-// core's listener for edges does.
+// NewEdgeAt returns an edge that has not started, for any server at a URL that implements core's
+// listener for edges.
 func NewEdgeAt(tb testing.TB, files blobstore.Config, url, secret string) *Process {
 	tb.Helper()
 	edge := &Process{name: "edge", binary: Binary(tb, "edge")}
@@ -138,8 +135,8 @@ var (
 	binaries = map[string]string{}
 )
 
-// Binary returns the path of a program: the one that TEST_CORE_BIN or
-// TEST_EDGE_BIN names, else one built once for this run.
+// Binary returns the path of a program: the one that TEST_CORE_BIN or TEST_EDGE_BIN names, else one
+// built once for this run.
 func Binary(tb testing.TB, program string) string {
 	tb.Helper()
 	if path := os.Getenv("TEST_" + strings.ToUpper(program) + "_BIN"); path != "" {
@@ -162,21 +159,20 @@ func Binary(tb testing.TB, program string) string {
 	return path
 }
 
-// Help returns what a program, core or edge, prints of itself: its commands and all
-// its settings.
+// Help returns the help text of a program, core or edge: its commands and all its settings.
 func Help(tb testing.TB, program string) string {
 	tb.Helper()
 	return (&Process{name: program, binary: Binary(tb, program)}).Run(tb, "help")
 }
 
-// Process is one of the programs. It can be started again after it has ended.
+// Process is a core or an edge. It can be started again after it has exited.
 type Process struct {
 	name, binary string
 	settings     []string
 
 	command   *exec.Cmd
-	ended     chan struct{} // closed when the process has ended
-	exit      error         // how, once ended is closed
+	ended     chan struct{} // closed when the process has exited
+	exit      error         // result, once ended is closed
 	log       *log
 	addresses map[string]string
 }
@@ -189,14 +185,13 @@ func (p *Process) Clone() *Process {
 	return &Process{name: p.name, binary: p.binary, settings: slices.Clone(p.settings)}
 }
 
-// UseBinary has later starts run another program of the same kind, and returns the path of the
-// one before.
+// UseBinary sets the binary for later starts, and returns the former one.
 func (p *Process) UseBinary(binary string) (former string) {
 	former, p.binary = p.binary, binary
 	return former
 }
 
-// Setting returns what a setting was set to last; empty if it never was.
+// Setting returns the last value of a setting; empty if it was never set.
 func (p *Process) Setting(name string) string {
 	for _, setting := range slices.Backward(p.settings) {
 		if value, ok := strings.CutPrefix(setting, name+"="); ok {
@@ -206,8 +201,8 @@ func (p *Process) Setting(name string) string {
 	return ""
 }
 
-// Environ is all that a program is given: nothing of the test's own environment
-// can change what it does.
+// Environ is the complete environment of the program: nothing of the test's own environment can
+// change what it does.
 func (p *Process) Environ() []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, p.settings...)
 }
@@ -231,8 +226,7 @@ func (p *Process) Try(tb testing.TB, arguments ...string) (output string, err er
 	return string(printed), err
 }
 
-// Start starts serving. The process ends with the test, and its log is shown if
-// that has failed.
+// Start starts serving. The process ends with the test, and its log is shown if that has failed.
 func (p *Process) Start(tb testing.TB) {
 	tb.Helper()
 	reader, writer, err := os.Pipe()
@@ -276,8 +270,7 @@ func (p *Process) Start(tb testing.TB) {
 	})
 }
 
-// Address returns the address of one of the program's listeners, once it listens
-// there.
+// Address returns the address of one of the program's listeners, once it listens.
 func (p *Process) Address(tb testing.TB, listener string) string {
 	tb.Helper()
 	if address := p.addresses[listener]; address != "" {
@@ -310,7 +303,7 @@ func (p *Process) BaseURL(tb testing.TB, listener string) string {
 	})
 }
 
-// AwaitLog waits until the program has logged a line in which all of these stand.
+// AwaitLog waits until the program has logged a line that contains all parts.
 func (p *Process) AwaitLog(tb testing.TB, parts ...string) {
 	tb.Helper()
 	p.AwaitLine(tb, func(line map[string]any) bool {
@@ -319,7 +312,7 @@ func (p *Process) AwaitLog(tb testing.TB, parts ...string) {
 	})
 }
 
-// FixAddresses makes later starts listen where the program listens.
+// FixAddresses makes later starts listen at the current addresses.
 func (p *Process) FixAddresses(tb testing.TB) {
 	tb.Helper()
 	prefix := strings.ToUpper(p.name)
@@ -360,7 +353,7 @@ func (p *Process) AwaitReady(tb testing.TB) {
 	}
 }
 
-// Resident returns how much memory the program has in use at the moment, in bytes.
+// Resident returns the program's resident memory in bytes.
 func (p *Process) Resident(tb testing.TB) int64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
@@ -380,7 +373,7 @@ func (p *Process) Resident(tb testing.TB) int64 {
 	return 0
 }
 
-// Kill ends the program at once, as a crash would, and waits until it is gone.
+// Kill kills the program, as a crash would, and waits until it is gone.
 func (p *Process) Kill(tb testing.TB) {
 	tb.Helper()
 	if err := p.command.Process.Kill(); err != nil {
@@ -389,7 +382,7 @@ func (p *Process) Kill(tb testing.TB) {
 	<-p.ended
 }
 
-// Pause stops the program in the middle of what it does; the clocks go on.
+// Pause stops the program with SIGSTOP; clocks continue.
 func (p *Process) Pause(tb testing.TB) {
 	tb.Helper()
 	if err := p.command.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -397,7 +390,7 @@ func (p *Process) Pause(tb testing.TB) {
 	}
 }
 
-// Resume has a paused program go on.
+// Resume continues a paused program.
 func (p *Process) Resume(tb testing.TB) {
 	tb.Helper()
 	if err := p.command.Process.Signal(syscall.SIGCONT); err != nil {
@@ -405,7 +398,7 @@ func (p *Process) Resume(tb testing.TB) {
 	}
 }
 
-// Stop tells the program to stop and returns how it ended.
+// Stop sends SIGTERM and returns how the program exited.
 func (p *Process) Stop(tb testing.TB) error {
 	tb.Helper()
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
@@ -420,20 +413,20 @@ func (p *Process) Stop(tb testing.TB) error {
 	}
 }
 
-// tick is the unit in which Linux tells programs about processors' time.
+// tick is the unit of CPU times in /proc.
 const tick = time.Second / 100
 
-// CPU returns how much of the processors' time the program has taken since it was
-// started. Unlike how fast it is, that hardly depends on what else runs.
+// CPU returns the program's CPU time since it was started. Unlike its speed, that hardly depends on
+// other load.
 func (p *Process) CPU(tb testing.TB) time.Duration {
 	tb.Helper()
 	return CPU(tb, p.PID())
 }
 
-// PID returns the number of the process.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// CPU returns how much of the processors' time any process has taken.
+// CPU returns the CPU time of any process.
 func CPU(tb testing.TB, pid int) time.Duration {
 	tb.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -453,8 +446,8 @@ const selectBackends = `
 	SELECT pid FROM pg_stat_activity
 	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()`
 
-// BackendCPU returns what processor time the processes of PostgreSQL have taken whose
-// connections have the same application_name as this one (see NameConnections).
+// BackendCPU returns the CPU time, by PID, of the PostgreSQL backends with the application_name of
+// this connection (see NameConnections).
 func BackendCPU(tb testing.TB, conn *pgx.Conn) map[int]time.Duration {
 	tb.Helper()
 	rows, _ := conn.Query(tb.Context(), selectBackends) // CollectRows reports the error
@@ -469,7 +462,7 @@ func BackendCPU(tb testing.TB, conn *pgx.Conn) map[int]time.Duration {
 	return took
 }
 
-// ResetPeak has Memory return the most since now.
+// ResetPeak resets the peak that Memory returns.
 func (p *Process) ResetPeak(tb testing.TB) {
 	tb.Helper()
 	const resetPeak = "5" // clear_refs in proc(5)
@@ -478,8 +471,7 @@ func (p *Process) ResetPeak(tb testing.TB) {
 	}
 }
 
-// Memory returns how many bytes of the program are in memory, and the most that were
-// since it was started or ResetPeak.
+// Memory returns the program's resident memory in bytes, and its peak since the start or ResetPeak.
 func (p *Process) Memory(tb testing.TB) (resident, peak int64) {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
@@ -496,11 +488,11 @@ func (p *Process) Memory(tb testing.TB) (resident, peak int64) {
 	return figure("VmRSS"), figure("VmHWM")
 }
 
-// log is what a program has logged.
+// log is the lines that a program has logged.
 type log struct {
 	mu      sync.Mutex
 	lines   []string
-	updated chan struct{} // closed, and replaced, with every line
+	updated chan struct{} // closed and replaced with every line
 }
 
 func newLog() *log { return &log{updated: make(chan struct{})} }
@@ -525,7 +517,7 @@ func (l *log) all() string {
 	return strings.Join(l.lines, "\n")
 }
 
-// await returns what wanted finds in the first line that it accepts.
+// await returns the result of wanted for the first line that it accepts.
 func (l *log) await(tb testing.TB, p *Process, wanted func(line map[string]any) (string, bool)) string {
 	tb.Helper()
 	deadline := time.After(programTimeout)

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// RunWithTB has a program do what is usually done in a test, with all that this package
-// starts, and cleans up behind it. It returns what the work said when it failed.
+// RunWithTB runs a program's work like a test, with everything that this package starts, and cleans
+// up afterwards. It returns the error messages of failed work.
 func RunWithTB(ctx context.Context, work func(tb testing.TB)) error {
 	p := &mainTB{}
 	var cancel context.CancelFunc
 	p.ctx, cancel = context.WithCancel(ctx)
 	ended := make(chan string)
 	go func() {
-		// A failure ends the goroutine, as in a test; a panic is passed on.
+		// A failure ends the goroutine, as in a test; a panic is raised again.
 		defer func() {
 			panicked := ""
 			if caught := recover(); caught != nil {
@@ -47,7 +47,7 @@ func RunWithTB(ctx context.Context, work func(tb testing.TB)) error {
 
 // mainTB is a testing.TB without a test.
 type mainTB struct {
-	testing.TB // nil: what is not here is for tests only
+	testing.TB // nil: further methods are for tests only
 
 	ctx      context.Context //nolint:containedctx // as a test's
 	mu       sync.Mutex
@@ -108,7 +108,7 @@ func (p *mainTB) Fatal(values ...any) { p.Log(values...); p.FailNow() }
 
 func (p *mainTB) Fatalf(format string, values ...any) { p.Logf(format, values...); p.FailNow() }
 
-// Skip fails: a program was asked for what cannot be done here.
+// Skip fails: a program cannot skip its work.
 func (p *mainTB) Skip(values ...any) { p.Fatal(values...) }
 
 func (p *mainTB) Skipf(format string, values ...any) { p.Fatalf(format, values...) }

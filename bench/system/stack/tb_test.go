@@ -55,7 +55,7 @@ func TestRunWithTBRepanics(t *testing.T) {
 	t.Parallel()
 	cleaned := false
 	defer func() {
-		// With the stack of who panicked.
+		// With the stack of the panic.
 		if caught := fmt.Sprint(recover()); !strings.HasPrefix(caught, "oh\n") || !strings.Contains(caught, "TestMainPassesPanicsOn") || !cleaned {
 			t.Errorf("the panic is %s, cleaned up: %t", caught, cleaned)
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// Person is a user who is signed in.
+// Person is a user with a live session.
 type Person struct {
 	core.Token
-	Bearer string // the token as requests carry it
+	Bearer string // the signed token
 }
 
 const insertPeople = `
@@ -33,9 +33,9 @@ const insertPeople = `
 	)
 	SELECT s.uid AS "user", t.sid AS session, t.jti AS id, t.issued_at FROM t JOIN s USING (sid)`
 
-// SignIn puts so many new users, each with a live session, straight into the database
-// of a core: signing them in one by one would take a password hash each. The
-// tables are then as they are in use, vacuumed and analysed.
+// SignIn inserts new users, each with a live session, into the database of a core: logging them in
+// one by one would take a password hash each. The tables are vacuumed and analysed afterwards, as
+// in normal operation.
 func (p *Process) SignIn(tb testing.TB, users int) []Person {
 	tb.Helper()
 	var ring core.KeyRing
