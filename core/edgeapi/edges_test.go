@@ -77,7 +77,7 @@ func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
 	}
 
 	limits := httpserver.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
-	server, err := edgeapi.New(ctx, httpserver.Options{Log: log, Limits: limits}, core.NewMappings(db), feed, purger, []string{secret, secondSecret})
+	server, err := edgeapi.New(ctx, httpserver.Options{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, secondSecret})
 	if err != nil {
 		t.Fatal(err)
 	}

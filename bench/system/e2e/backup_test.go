@@ -25,17 +25,17 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// top is the repository's top.
+// top is the root of the repository.
 const top = "../../.."
 
-// page is a page for operators whose commands are run.
+// page is a page of docs/operations with commands to run.
 type page struct {
 	blocks   []block
-	settings map[string]string // what its first block is replaced with
-	environ  []string          // of the commands besides
+	settings map[string]string // they replace its first block
+	environ  []string          // further environment of the commands
 }
 
-// block is a fenced block of shell commands: "sh", and what it is about.
+// block is a fenced block of shell commands, with the words after "sh" as its labels.
 type block struct {
 	labels   []string
 	commands string
@@ -59,7 +59,7 @@ func blocksOf(t *testing.T, path string) (blocks []block) {
 	return blocks
 }
 
-// openPage reads a page. Its settings must be those given, no more and no less.
+// openPage reads a page. Its settings must be exactly those given.
 func openPage(t *testing.T, path string, settings map[string]string) *page {
 	t.Helper()
 	p := &page{settings: settings, blocks: blocksOf(t, path)}
@@ -77,8 +77,7 @@ func openPage(t *testing.T, path string, settings map[string]string) *page {
 	return p
 }
 
-// run runs the blocks of which all that they are about is wanted, in the page's order
-// and in one shell.
+// run runs the blocks that have only wanted labels, in the page's order and in one shell.
 func (p *page) run(t *testing.T, wanted ...string) {
 	t.Helper()
 	var script strings.Builder
@@ -102,18 +101,18 @@ func (p *page) run(t *testing.T, wanted ...string) {
 	}
 }
 
-// storeFixture is a store of texture files as the page handles it.
+// storeFixture is a texture store as the page handles it.
 type storeFixture struct {
-	backup, restore []string           // what its blocks are about
-	files           blobstore.Config   // as core has it
-	textures        string             // as the page has it
+	backup, restore []string           // labels of its blocks
+	files           blobstore.Config   // for core
+	textures        string             // for the page
 	environ         []string           // of the page's commands
-	programs        string             // a folder with what they need
-	empty           func(t *testing.T) // loses all that it holds
-	// prepare makes core's database in a new server, and returns its URL. Without it,
-	// that is the server's own.
+	programs        string             // directory with the programs they need
+	empty           func(t *testing.T) // deletes all files
+	// prepare creates core's database in a new server and returns its URL. Without it, that is
+	// the server's own.
 	prepare func(t *testing.T, p *stack.Postgres) (url string)
-	// done looks at what was done besides; nil if nothing is to be.
+	// done checks what else the commands did; nil for nothing.
 	done func(t *testing.T)
 }
 
@@ -126,7 +125,7 @@ func (k storeFixture) database(t *testing.T, p *stack.Postgres) (url string) {
 	return k.prepare(t, p)
 }
 
-// directoryStore returns a directory.
+// directoryStore returns a store in a directory.
 func directoryStore(t *testing.T) storeFixture {
 	t.Helper()
 	if _, err := exec.LookPath("rsync"); err != nil {
@@ -142,8 +141,8 @@ func directoryStore(t *testing.T) storeFixture {
 	}}
 }
 
-// bucketStore returns a bucket in MinIO. Its client takes minutes to be built, so that it
-// is used where somebody has, as CI does.
+// bucketStore returns a store in a MinIO bucket. MinIO's client takes minutes to build, so the test
+// is skipped where it was not built; CI builds it.
 func bucketStore(t *testing.T) storeFixture {
 	t.Helper()
 	match, err := filepath.Glob(filepath.Join(top, ".dev/bin/mc@*"))
@@ -184,8 +183,8 @@ func bucketStore(t *testing.T) storeFixture {
 	return k
 }
 
-// composeStore returns a bucket in MinIO, and databases like those of
-// docker-compose.yml, handled through what takes the place of docker.
+// composeStore returns a MinIO bucket, and databases like those of docker-compose.yml, with a
+// stand-in for the docker command.
 func composeStore(t *testing.T) storeFixture {
 	t.Helper()
 	k := bucketStore(t)
@@ -205,8 +204,8 @@ func composeStore(t *testing.T) storeFixture {
 			}
 		}
 	}
-	k.environ = append(k.environ, "HERE_MINIO="+strings.TrimPrefix(k.files.Endpoint, "http://"), "HERE_BUCKET="+strings.TrimPrefix(k.files.URL, "s3://"),
-		"HERE_SECRETS="+secrets, "HERE_DONE="+done)
+	k.environ = append(k.environ, "FAKE_MINIO="+strings.TrimPrefix(k.files.Endpoint, "http://"), "FAKE_BUCKET="+strings.TrimPrefix(k.files.URL, "s3://"),
+		"FAKE_SECRETS="+secrets, "FAKE_LOG="+done)
 	k.prepare = func(t *testing.T, p *stack.Postgres) string {
 		t.Helper()
 		conn := postgrestest.Conn(t, p.URL(p.Address))
@@ -230,9 +229,8 @@ func composeStore(t *testing.T) storeFixture {
 	return k
 }
 
-// A system comes back from its backup: whoever had an account signs in, every picture
-// is the same to the byte, and edges that went on showing what came later show what is
-// there now.
+// A system is restored from its backup: accounts can log in, every picture is the same to the byte,
+// and edges that had served later changes serve the restored state.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	t.Run("with a directory", func(t *testing.T) {
@@ -282,7 +280,7 @@ func restore(t *testing.T, k storeFixture) {
 	backup := t.TempDir()
 	openBackup(t, core, lost, k, backup).run(t, k.backup...)
 
-	// What the backup does not know.
+	// Changes after the backup.
 	second := ann.upload(t, "second", drawSheet(200)).Data
 	ann.call(t, http.MethodPut, texturesPath, map[string]any{"skin": second.TID})
 	late := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Late"}).Data.PID
@@ -332,7 +330,7 @@ func restore(t *testing.T, k storeFixture) {
 	}
 }
 
-// Machines are backed up each night by the page's commands, in its order.
+// The machines' nightly backup scripts contain the page's commands, in its order.
 func TestMachinesBackUpByThePage(t *testing.T) {
 	t.Parallel()
 	blocks := blocksOf(t, "docs/operations/backup.md")
@@ -358,11 +356,11 @@ func TestMachinesBackUpByThePage(t *testing.T) {
 	}
 }
 
-// selectNumbered selects the revision of the last change, once all have theirs.
+// selectNumbered selects the revision of the last change, once all have one.
 const selectNumbered = `SELECT revision::text FROM feed WHERE NOT EXISTS (SELECT FROM changes WHERE revision IS NULL)`
 
-// A snapshot of the disk is like the server that was copied. Edges show what it holds
-// even if they come back only after it has gone further than the server had.
+// A disk snapshot is restored like a server's copy. Edges serve its content even if they reconnect
+// only after its revision has passed the one they had seen.
 func TestRestoreOfASnapshot(t *testing.T) {
 	t.Parallel()
 	postgres, k := stack.NewPostgres(t), storeFixture{files: blobstoretest.Directory(t).Config}
@@ -423,7 +421,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 		return ""
 	})
 	edge.Resume(t)
-	// Whoever asks while it is not connected yet has it ask core again.
+	// A request while it is disconnected would make it look up core again.
 	eventually(t, "the edge has heard of all", func() string {
 		if metrics := getText(t, "http://"+edge.Address(t, "operators")+"/metrics"); !strings.Contains(metrics, "\nveneer_edge_revision "+lastRevision+"\n") {
 			return metrics
@@ -447,7 +445,7 @@ func openBackup(t *testing.T, core *stack.Process, on *stack.Postgres, k storeFi
 		t.Fatal(err)
 	}
 	p := openPage(t, "docs/operations/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
-	p.environ = append(slices.Concat(core.Environ(), k.environ), "HERE_ADDRESS="+on.Address)
+	p.environ = append(slices.Concat(core.Environ(), k.environ), "FAKE_POSTGRES="+on.Address)
 	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs(), os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return p
 }
@@ -468,8 +466,8 @@ func texturesIn(t *testing.T, database string) map[int64]string {
 	return textures
 }
 
-// fetchAll returns what an edge answers to paths: the status, and the hash of what comes
-// with it. Of a texture that is that of its name.
+// fetchAll returns an edge's answers by path: the status and the body's hash. That of a texture
+// file must be its name.
 func fetchAll(t *testing.T, edge *stack.Process, paths []string) map[string]string {
 	t.Helper()
 	answers := map[string]string{}
@@ -496,7 +494,7 @@ func fetchAll(t *testing.T, edge *stack.Process, paths []string) map[string]stri
 	return answers
 }
 
-// statusFor returns the status that somebody is answered with.
+// statusFor returns the status of a client's GET request.
 func statusFor(t *testing.T, c *client, path string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+path, nil)
@@ -512,7 +510,7 @@ func statusFor(t *testing.T, c *client, path string) int {
 	return response.StatusCode
 }
 
-// eventually waits until there is no flaw left, for half a minute.
+// eventually waits for half a minute until problem returns "".
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -18,7 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 )
 
-// do sends a JSON body and returns the status and the body of the answer.
+// do sends a JSON body and returns the status and the body of the response.
 func (c *client) do(t *testing.T, method, path string, body map[string]any) (status int, content string) {
 	t.Helper()
 	encoded, err := json.Marshal(body)
@@ -46,8 +46,8 @@ func (c *client) do(t *testing.T, method, path string, body map[string]any) (sta
 
 var linkToken = regexp.MustCompile(`#token=([\w-]+)`)
 
-// What is stored twice, an address or a name of a player, is refused without PostgreSQL's
-// log telling it, even if many ask at once.
+// A duplicate e-mail address or player name is rejected without appearing in PostgreSQL's log, even
+// under concurrency.
 func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 	t.Parallel()
 	postgres, files := stack.NewPostgres(t), blobstoretest.Directory(t).Config
@@ -116,7 +116,7 @@ func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 	c.call(t, http.MethodPost, "/api/auth/register", register("Late.Person@example.com", ""))
 	wantConflict(c, http.MethodPost, "/api/auth/verify", map[string]any{"token": token})
 
-	// Many at once.
+	// Concurrent requests.
 	wantGranted := func(want int, do func(i int) int) {
 		t.Helper()
 		var all sync.WaitGroup
@@ -166,7 +166,7 @@ func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 	if match := personal.FindString(postgres.Log(t)); match != "" {
 		t.Errorf("PostgreSQL's log tells %q:\n%s", match, postgres.Log(t))
 	}
-	// It would have told.
+	// The log would contain it.
 	conn, err := pgx.Connect(t.Context(), postgres.URL(postgres.Address))
 	if err != nil {
 		t.Fatal(err)

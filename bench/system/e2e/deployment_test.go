@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// manifest is an object of Kubernetes, as far as these tests look.
+// manifest is a Kubernetes object, as far as these tests need it.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -56,7 +56,7 @@ type probe struct {
 	Get struct{ Path, Port string } `yaml:"httpGet"`
 }
 
-// pods returns the pods of the base, by the names of what makes them.
+// pods returns the pods of the base, by the names of their workloads.
 func pods(t *testing.T) map[string]pod {
 	t.Helper()
 	paths, err := filepath.Glob("../../../deploy/kubernetes/base/*.yaml")
@@ -87,8 +87,7 @@ func pods(t *testing.T) map[string]pod {
 	return all
 }
 
-// Pods may do nothing that the programs do not need, and take no more memory than the
-// node was told.
+// Pods have minimal privileges, and resource requests and limits.
 func TestPodsAreHardened(t *testing.T) {
 	t.Parallel()
 	all := pods(t)
@@ -125,8 +124,7 @@ func TestPodsAreHardened(t *testing.T) {
 	}
 }
 
-// A pod that is told to stop is not killed before it has had the time that it was
-// given to drain.
+// The termination grace period covers the time to drain.
 func TestPodsHaveTimeToDrain(t *testing.T) {
 	t.Parallel()
 	all := pods(t)
@@ -151,7 +149,7 @@ func TestPodsHaveTimeToDrain(t *testing.T) {
 	}
 }
 
-// Until a site names its networks, pods trust no proxy about the addresses of clients.
+// By default, pods trust no proxy about the addresses of clients.
 func TestPodsTrustNoProxy(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -178,8 +176,8 @@ func TestPodsTrustNoProxy(t *testing.T) {
 	}
 }
 
-// The application's password gives no superuser of PostgreSQL, under make test as under
-// make run, which make their clusters alike.
+// The application's password is not that of a superuser of PostgreSQL, under make test as under
+// make run, which create their clusters alike.
 func TestApplicationIsNoSuperuser(t *testing.T) {
 	t.Parallel()
 	config, err := pgx.ParseConfig(postgrestest.Empty(t))

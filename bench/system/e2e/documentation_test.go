@@ -11,8 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 )
 
-// The page of the API comes through an edge as core sends it: with what lets a browser keep
-// its files, and what saves sending the rest again.
+// The API documentation passes through an edge unchanged, with its caching headers and entity tags.
 func TestDocumentationThroughAnEdge(t *testing.T) {
 	t.Parallel()
 	s := stack.Start(t, blobstoretest.Directory(t).Config)
@@ -23,7 +22,7 @@ func TestDocumentationThroughAnEdge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header.Set("Accept-Encoding", "gzip") // set by hand, it is not undone
+		request.Header.Set("Accept-Encoding", "gzip") // set by hand, so the transport does not decompress
 		if tag != "" {
 			request.Header.Set("If-None-Match", tag)
 		}
@@ -52,7 +51,7 @@ func TestDocumentationThroughAnEdge(t *testing.T) {
 			status, header, content := do(passed.method, s.EdgeURL+path, passed.tag)
 			names := []string{"Cache-Control", "Content-Security-Policy", "Etag", "Vary", "Content-Type", "Content-Encoding", "Content-Length"}
 			if passed.status == 304 {
-				names = names[:4] // the rest is the body's
+				names = names[:4] // the rest describes the body
 			}
 			for _, name := range names {
 				if got := header.Get(name); got != direct.Get(name) {

@@ -1,4 +1,4 @@
-// Package endtoend tries the real programs together, as their users do.
+// Package e2e tests the real programs together, end to end.
 package e2e
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// client is somebody who uses the service.
+// client is an API client.
 type client struct {
 	http  *http.Client
-	base  string // of the API
+	base  string // base URL of the API
 	token string
 }
 
-// apiResponse is what the API says, as far as these tests look.
+// apiResponse is a response of the API, as far as these tests need it.
 type apiResponse struct {
 	status int
 	Code   int    `json:"code"`
@@ -40,8 +40,8 @@ type apiResponse struct {
 	} `json:"data"`
 }
 
-// send sends a request and returns the answer, which must be one of success. An
-// error is one of the connection.
+// send sends a request and returns the response, which must be a success. The error is one of the
+// connection.
 func (c *client) send(tb testing.TB, method, path, contentType string, body io.Reader) (apiResponse, error) {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), method, c.base+path, body)
@@ -68,7 +68,7 @@ func (c *client) send(tb testing.TB, method, path, contentType string, body io.R
 	return a, nil
 }
 
-// get reads a JSON answer.
+// get decodes a JSON response.
 func (c *client) get(tb testing.TB, path string, into any) {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, c.base+path, nil)
@@ -115,7 +115,7 @@ func (c *client) upload(tb testing.TB, name string, sheet *image.NRGBA) apiRespo
 	return a
 }
 
-// signUp registers, and signs in as a returning user would.
+// signUp registers and logs in.
 func signUp(tb testing.TB, base string) *client {
 	tb.Helper()
 	c := &client{http: &http.Client{}, base: base}
@@ -124,8 +124,8 @@ func signUp(tb testing.TB, base string) *client {
 	return c
 }
 
-// drawSheet draws a 64×64 sheet whose face and hat tell every texel apart. The
-// hat has opaque, half transparent and transparent texels.
+// drawSheet draws a 64×64 sheet. Its face and hat have a different color in every texel. The hat
+// has opaque, half transparent and transparent texels.
 func drawSheet(seed uint8) *image.NRGBA {
 	sheet := image.NewNRGBA(image.Rect(0, 0, 64, 64))
 	for y := range 64 {
@@ -176,8 +176,8 @@ func fetch(t *testing.T, address string) (image.Image, int) {
 	return picture, response.StatusCode
 }
 
-// difference says where a picture is not the avatar of a sheet, in the default
-// size of 96 × 96, where a texel is 12 × 12 pixels.
+// difference describes where a picture differs from the avatar of a sheet, at the default size of
+// 96 × 96, with 12 × 12 pixels a texel.
 func difference(picture image.Image, sheet *image.NRGBA) string {
 	if size := picture.Bounds().Size(); size != image.Pt(96, 96) {
 		return fmt.Sprintf("it is %v large; want 96 × 96", size)
@@ -193,7 +193,7 @@ func difference(picture image.Image, sheet *image.NRGBA) string {
 	return ""
 }
 
-// A skin goes in, its picture comes out, and another skin's within a second.
+// An uploaded skin is rendered, and after a change the new one within a second.
 func TestUploadedSkinIsRendered(t *testing.T) {
 	t.Parallel()
 
@@ -206,7 +206,7 @@ func TestUploadedSkinIsRendered(t *testing.T) {
 		textures := fmt.Sprintf("/api/players/%d/textures", pid)
 		address := images + "/avatar/player/ann_1?png"
 
-		// No skin is applied yet: the edge remembers that, and must forget it.
+		// The edge caches that the player has no skin, and must drop that.
 		if _, status := fetch(t, address); status != http.StatusNotFound {
 			t.Fatalf("avatar of a bare player: %d; want 404", status)
 		}
@@ -236,8 +236,7 @@ func TestUploadedSkinIsRendered(t *testing.T) {
 	})
 }
 
-// awaitAvatar asks again until the avatar is that of a sheet, for at most a
-// second since the change.
+// awaitAvatar polls until the avatar is that of a sheet, for at most a second after the change.
 func awaitAvatar(t *testing.T, address string, sheet *image.NRGBA, changed time.Time) {
 	t.Helper()
 	for {
@@ -257,15 +256,15 @@ func awaitAvatar(t *testing.T, address string, sheet *image.NRGBA, changed time.
 	}
 }
 
-// acknowledged is what core has answered with success.
+// acknowledged is what core has acknowledged.
 type acknowledged struct {
 	hashes []string
 	names  map[int]string // of players, by pid
 	skins  map[int]int    // skins, by pid
 }
 
-// write uploads textures, adds players and dresses them until core no longer
-// answers. It notes what was acknowledged, and tells of every such answer.
+// write uploads textures, adds players and sets their skins until core is gone. It records what was
+// acknowledged, and sends on acks each time.
 func (a *acknowledged) write(t *testing.T, c *client, round int, acks chan<- struct{}) {
 	t.Helper()
 	defer close(acks)
@@ -297,8 +296,7 @@ func (a *acknowledged) write(t *testing.T, c *client, round int, acks chan<- str
 	}
 }
 
-// What was answered with success is there after a crash, however often core is
-// killed amid uploads and changes.
+// What was acknowledged survives a crash, however often core is killed amid uploads and changes.
 func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	files := blobstoretest.Directory(t).Config
@@ -311,7 +309,7 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 
 	all := acknowledged{names: map[int]string{}, skins: map[int]int{}}
 	for round := range 6 {
-		// A connection of its own: the last life's are dead.
+		// A new connection, as those to the last process are dead.
 		writer := &client{base: base, token: ann.token, http: &http.Client{Transport: &http.Transport{}}}
 		acks := make(chan struct{})
 		go all.write(t, writer, round, acks)
@@ -362,7 +360,7 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	}
 }
 
-// Told to stop, both programs do, and say so with success.
+// On SIGTERM both programs exit with success.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	s := stack.Start(t, blobstoretest.Directory(t).Config)

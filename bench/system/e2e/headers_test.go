@@ -19,15 +19,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// Who an answer is for.
+// audience is the set of origins that may read an answer.
 type audience string
 
 const (
-	crossOrigin audience = "everybody" // pictures, which other sites show
-	sameOrigin  audience = "the asker" // all else
+	crossOrigin audience = "everybody" // pictures, which other sites embed
+	sameOrigin  audience = "the asker" // everything else
 )
 
-// wantHeaders are the headers that all answers to an audience have, once each.
+// wantHeaders are the headers of all answers to an audience, once each.
 var wantHeaders = map[audience]map[string]string{
 	crossOrigin: {
 		"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin", "Access-Control-Allow-Origin": "*",
@@ -39,12 +39,12 @@ var wantHeaders = map[audience]map[string]string{
 	},
 }
 
-// inspector sends requests to real programs and looks at the headers of what they say.
+// inspector sends requests to real programs and checks the response headers.
 type inspector struct {
 	statuses map[audience]map[int]bool // seen
 }
 
-// check checks an answer.
+// check checks a response.
 func (w inspector) check(t *testing.T, request string, to audience, status int, header http.Header) {
 	t.Helper()
 	w.statuses[to][status] = true
@@ -67,7 +67,7 @@ func (w inspector) check(t *testing.T, request string, to audience, status int, 
 	}
 }
 
-// send sends a request as the header says.
+// send sends a request.
 func (w inspector) send(t *testing.T, to audience, method, address string, header http.Header, body string) http.Header {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -81,7 +81,7 @@ func (w inspector) send(t *testing.T, to audience, method, address string, heade
 	}
 	defer func() { _ = response.Body.Close() }()
 	w.check(t, method+" "+address, to, response.StatusCode, response.Header)
-	if !strings.HasSuffix(address, edgeproto.ChangesPath) { // which is endless
+	if !strings.HasSuffix(address, edgeproto.ChangesPath) { // which never ends
 		if _, err := io.Copy(io.Discard, response.Body); err != nil {
 			t.Errorf("%s %s: %v", method, address, err)
 		}
@@ -89,7 +89,7 @@ func (w inspector) send(t *testing.T, to audience, method, address string, heade
 	return response.Header
 }
 
-// raw sends what is no request, or none that is read.
+// raw sends bytes that are no valid request, or one that is not read to its end.
 func (w inspector) raw(t *testing.T, to audience, base, sent string) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
@@ -108,7 +108,7 @@ func (w inspector) raw(t *testing.T, to audience, base, sent string) {
 	w.check(t, fmt.Sprintf("%.40q at %s", sent, base), to, response.StatusCode, response.Header)
 }
 
-// sendUnreadable sends to a listener what it reads no further than it must.
+// sendUnreadable sends malformed and oversized requests to a listener.
 func (w inspector) sendUnreadable(t *testing.T, to audience, base string) {
 	t.Helper()
 	w.raw(t, to, base, "nonsense\r\n\r\n")
@@ -116,7 +116,7 @@ func (w inspector) sendUnreadable(t *testing.T, to audience, base string) {
 	w.raw(t, sameOrigin, base, "POST /api/auth/login HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 3000000\r\n\r\n{")
 }
 
-// paths returns the paths of the document, with something in place of what is in braces.
+// paths returns the paths of the document, with values for the parameters in braces.
 func paths(t *testing.T, hash string) []string {
 	t.Helper()
 	content, err := os.ReadFile("../../../core/api/openapi.yaml")
@@ -139,8 +139,7 @@ func paths(t *testing.T, hash string) []string {
 	return all
 }
 
-// Whatever is asked of any listener, and whatever comes of it, the answer tells browsers
-// what they may make of it.
+// Every answer of every listener, errors included, has its security and caching headers.
 func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	t.Parallel()
 	core := stack.NewCore(t, blobstoretest.Directory(t).Config)

@@ -11,7 +11,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 )
 
-// A client that goes by dates has a file again after every change of it, and only then.
+// Last-Modified and If-Modified-Since: a client gets a file again after every change of it, and
+// only then.
 func TestLastModified(t *testing.T) {
 	t.Parallel()
 	s := stack.Start(t, blobstoretest.Directory(t).Config)
@@ -41,7 +42,7 @@ func TestLastModified(t *testing.T) {
 		}
 		return response.StatusCode, response.Header.Get("Last-Modified"), string(content)
 	}
-	// dated waits until a file has a date, which is in the second after its change.
+	// dated waits until a file has a Last-Modified, in the second after its change.
 	dated := func(path string) (modified, body string) {
 		t.Helper()
 		eventually(t, path+" has a date", func() string {

@@ -84,8 +84,7 @@ func dashboards(t *testing.T) map[string][]panel {
 	return all
 }
 
-// Whoever is woken is told how urgent it is, what it is, and what to do; and that the
-// alert works has been tried.
+// Every alert has a severity, a summary and a description, and a test in which it fires.
 func TestAlertsAreActionable(t *testing.T) {
 	t.Parallel()
 	tests, err := os.ReadFile(monitoring + "rules_test.yml")
@@ -105,7 +104,7 @@ func TestAlertsAreActionable(t *testing.T) {
 	}
 }
 
-// A dashboard shows figures in their units, from whatever data source it is opened with.
+// A dashboard shows figures in their units, from the data source and instances chosen.
 func TestDashboardsUseVariables(t *testing.T) {
 	t.Parallel()
 	const chosen = "${datasource}"
@@ -134,14 +133,13 @@ func TestDashboardsUseVariables(t *testing.T) {
 var (
 	// sampleLine matches the name and the labels of a line of /metrics.
 	sampleLine = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? `)
-	// selector matches a metric in a query, and the labels that it is asked for by.
+	// selector matches a metric in a query, and its label matchers.
 	selector = regexp.MustCompile(`\b((?:veneer|process|go)_\w+)(?:\{([^}]*)\})?`)
 	// label matches the name of a label in either.
 	label = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
 )
 
-// emitted returns what programs emit: the names of metrics, each with those of the
-// labels that it has in some line.
+// emitted returns the metrics of programs: their names, each with all label names.
 func emitted(t *testing.T, programs ...*stack.Process) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
@@ -164,7 +162,7 @@ func emitted(t *testing.T, programs ...*stack.Process) map[string]map[string]boo
 				t.Fatalf("%q is no sample", lines.Text())
 			}
 			if all[match[1]] == nil {
-				all[match[1]] = map[string]bool{"job": true, "instance": true} // which Prometheus adds
+				all[match[1]] = map[string]bool{"job": true, "instance": true} // added by Prometheus
 			}
 			for _, l := range label.FindAllStringSubmatch(match[2], -1) {
 				all[match[1]][l[1]] = true
@@ -178,12 +176,12 @@ func emitted(t *testing.T, programs ...*stack.Process) map[string]map[string]boo
 	return all
 }
 
-// What rules and dashboards ask for, the programs say: an alert on a metric that was
-// renamed would be silent for ever.
+// The programs emit every metric that rules and dashboards query: an alert on a renamed metric
+// would never fire.
 func TestMonitoredMetricsAreEmitted(t *testing.T) {
 	t.Parallel()
 	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
-	// Purges and e-mail are counted where there are some. Nothing answers there.
+	// Purges and e-mail are counted only if configured. Nothing listens there.
 	core.Set("CORE_PURGE_URL", "http://127.0.0.1:1/purge")
 	core.Set("CORE_PURGE_SECRET", "a secret of core and the network")
 	core.Set("CORE_SMTP_HOST", "127.0.0.1")
@@ -193,7 +191,7 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 	core.Set("CORE_MAIL_URL", "https://skins.example.org")
 	s := stack.StartWith(t, core)
 
-	// Pictures are counted once there was one.
+	// Pictures are counted from the first one on.
 	hash := signUp(t, s.CoreURL).upload(t, "first", drawSheet(10)).Data.Hash
 	if picture, status := fetch(t, s.EdgeURL+"/avatar/hash/"+hash+"?png"); picture == nil {
 		t.Fatalf("the avatar: %d", status)

@@ -21,8 +21,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 )
 
-// fakeCDN is a content delivery network that is told what to forget. Core waits
-// for its answer until the test has looked at the edges.
+// fakeCDN is a purge hook of a CDN. Core waits for its response until the test has checked the
+// edges.
 type fakeCDN struct {
 	secret string
 	purges chan purge
@@ -33,7 +33,7 @@ type purge struct {
 	release chan struct{}
 }
 
-// startFakeCDN starts a network and returns it with its URL.
+// startFakeCDN starts a fakeCDN and returns it with its URL.
 func startFakeCDN(t *testing.T) (*fakeCDN, string) {
 	t.Helper()
 	n := &fakeCDN{secret: "a secret of core and the network", purges: make(chan purge)}
@@ -62,7 +62,7 @@ func startFakeCDN(t *testing.T) (*fakeCDN, string) {
 	return n, server.URL
 }
 
-// await waits for a purge of a tag, and looks at the edges before it is answered.
+// await waits for a purge of a tag, and calls check before it responds.
 func (n *fakeCDN) await(t *testing.T, tag string, check func()) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -83,8 +83,7 @@ func (n *fakeCDN) await(t *testing.T, tag string, check func()) {
 	}
 }
 
-// delayProxy returns the address of a proxy in front of another that hands on what
-// comes from there with a delay.
+// delayProxy returns the address of a proxy that delays what the server behind it sends.
 func delayProxy(t *testing.T, address string, delay time.Duration) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -131,13 +130,13 @@ func copyDelayed(to io.Writer, from io.Reader, delay time.Duration) {
 	for p := range pieces {
 		<-time.After(time.Until(p.due))
 		if _, err := to.Write(p.bytes); err != nil {
-			for range pieces { // until the other side is over, too
+			for range pieces { // until the other direction ends, too
 			}
 		}
 	}
 }
 
-// tagsAt returns the tags of the answer at a URL.
+// tagsAt returns the cache tags of the response at a URL.
 func tagsAt(t *testing.T, address string) []string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -152,7 +151,7 @@ func tagsAt(t *testing.T, address string) []string {
 	return strings.Fields(response.Header.Get("Surrogate-Key"))
 }
 
-// twoCores returns cores of one database that have not started.
+// twoCores returns two cores of one database that have not started.
 func twoCores(t *testing.T, files blobstore.Config, settings map[string]string) (one, other *stack.Process) {
 	t.Helper()
 	one, other = stack.NewCore(t, files), stack.NewCore(t, files)
@@ -164,7 +163,7 @@ func twoCores(t *testing.T, files blobstore.Config, settings map[string]string) 
 	return one, other
 }
 
-// A core that is killed before the hook has answered leaves the purge to another.
+// If a core is killed before the hook has responded to its purge, another core sends the purge.
 func TestPurgeSurvivesCoreCrash(t *testing.T) {
 	t.Parallel()
 	cdn, hook := startFakeCDN(t)
@@ -173,8 +172,8 @@ func TestPurgeSurvivesCoreCrash(t *testing.T) {
 	})
 	core.Start(t)
 	core.AwaitReady(t)
-	// Purges begin a moment after the start, so the first change may lie before them.
-	// Once there was one, this core is the one that purges.
+	// Purges begin a moment after the start, so the first change may precede them. After the
+	// first one, this core is the one that purges.
 	ann := signUp(t, "http://"+core.Address(t, "public"))
 	for i, purged := 0, false; !purged; i++ {
 		ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Ann_", i)})
@@ -192,16 +191,15 @@ func TestPurgeSurvivesCoreCrash(t *testing.T) {
 	cdn.await(t, "name-zoe", func() {})
 }
 
-// A change is purged by the tags that answers carry, and not before every edge
-// would fill the network with the new picture: neither one that another core
-// streams to, nor one that hears of everything late.
+// A change is purged by the tags of the answers, and not before every edge would refill the CDN
+// with the new picture: neither one of another core, nor one with a slow stream.
 func TestPurgeWaitsForEveryEdge(t *testing.T) {
 	t.Parallel()
 	cdn, hook := startFakeCDN(t)
 	files := blobstoretest.Directory(t).Config
 	core, other := twoCores(t, files, map[string]string{
 		"CORE_PURGE_URL": hook, "CORE_PURGE_SECRET": cdn.secret,
-		"CORE_PURGE_TIMEOUT": "1m", // looking at the edges may take long
+		"CORE_PURGE_TIMEOUT": "1m", // checking the edges may take long
 	})
 	core.Start(t)
 	other.Start(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 )
 
-// An edge that is given another listener than it needs says which one it is, and ends
-// before it listens.
+// An edge that is configured with the wrong listener reports which one it is, and exits before it
+// listens.
 func TestEdgeReportsWrongListener(t *testing.T) {
 	t.Parallel()
 	files := blobstoretest.Directory(t).Config

@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 )
 
-// listNames returns the names of a list that a query asks for.
+// listNames returns the names in the texture list of a query.
 func (c *client) listNames(t *testing.T, query string) (code int, names []string) {
 	t.Helper()
 	var list struct {
@@ -28,7 +28,7 @@ func (c *client) listNames(t *testing.T, query string) (code int, names []string
 	return list.Code, names
 }
 
-// awaitList waits until lists have the names.
+// awaitList waits until a list has these names.
 func (c *client) awaitList(t *testing.T, query string, want ...string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -44,8 +44,8 @@ func (c *client) awaitList(t *testing.T, query string, want ...string) {
 	}
 }
 
-// Lists come from a standby, as far as it has come, and from the primary without it. All else
-// comes from the primary.
+// Lists are read from a standby as far as it has replayed, and from the primary without one. All
+// else is read from the primary.
 func TestListsFromAStandby(t *testing.T) {
 	t.Parallel()
 	primary := stack.NewPostgres(t)
@@ -65,7 +65,7 @@ func TestListsFromAStandby(t *testing.T) {
 	if _, err := onStandby.Exec(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)
 	}
-	// Replay goes on until it sees the pause.
+	// Replay continues until it notices the pause.
 	bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for paused := ""; paused != "paused"; {
@@ -84,7 +84,7 @@ func TestListsFromAStandby(t *testing.T) {
 		t.Errorf("the texture itself is %+v", texture)
 	}
 
-	// What is gone is not shown, however far the standby has come.
+	// A deleted texture is not listed, even if the standby still has it.
 	ann.call(t, http.MethodDelete, fmt.Sprint("/api/textures/", first.Data.TID), nil)
 	if _, names := ann.listNames(t, all); len(names) > 0 {
 		t.Errorf("lists show %q, which is gone", names)

@@ -16,12 +16,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
-// verifyFullURL returns the URL of a database that must prove to an authority who it is.
+// verifyFullURL returns a database URL with sslmode=verify-full.
 func verifyFullURL(p *stack.Postgres, authorities string) string {
 	return "postgres://postgres@" + p.Address + "/postgres?" + url.Values{"sslmode": {"verify-full"}, "sslrootcert": {authorities}}.Encode()
 }
 
-// serialNumber returns the number of the certificate that a listener shows.
+// serialNumber returns the serial number of a listener's certificate.
 func serialNumber(t *testing.T, address, authorities string) string {
 	t.Helper()
 	config, err := tlsreload.ClientConfig(authorities)
@@ -40,7 +40,7 @@ func serialNumber(t *testing.T, address, authorities string) string {
 	return secure.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// wantAllTLS checks that every connection to a PostgreSQL is over TLS.
+// wantAllTLS checks that every connection to a PostgreSQL uses TLS.
 func wantAllTLS(t *testing.T, postgres *stack.Postgres) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), postgres.URL(postgres.Address))
@@ -55,13 +55,13 @@ func wantAllTLS(t *testing.T, postgres *stack.Postgres) {
 		WHERE client_addr IS NOT NULL AND pid <> pg_backend_pid()`).Scan(&secure, &cleartext); err != nil {
 		t.Fatal(err)
 	}
-	if secure < 3 || cleartext > 0 { // requests, look-ups, and the one that listens
+	if secure < 3 || cleartext > 0 { // for requests, for look-ups, and the LISTEN one
 		t.Errorf("core has %d connections to PostgreSQL over TLS, and %d others", secure, cleartext)
 	}
 }
 
-// Where PostgreSQL, the texture store and core have certificates, nothing between the
-// programs is in the clear; and each believes only whom its authorities vouch for.
+// With certificates for PostgreSQL, the texture store and core, all connections between the
+// programs use TLS and verify the peer.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	authority, untrusted := tlsreloadtest.NewAuthority(t), tlsreloadtest.NewAuthority(t)
@@ -96,8 +96,7 @@ func TestTLS(t *testing.T) {
 
 	wantAllTLS(t, postgres)
 
-	// An edge for a balancer or a CDN that asks by TLS, one request after another on its
-	// connections.
+	// An edge with TLS, for a balancer or CDN with keep-alive connections.
 	secure := newEdge()
 	secure.Set("EDGE_TLS_CERT", chain)
 	secure.Set("EDGE_TLS_KEY", key)
@@ -121,7 +120,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 
-	// Strangers.
+	// Certificates of an unknown authority.
 	const unknown = "certificate signed by unknown authority"
 	for name, set := range map[string]func(*stack.Process){
 		"PostgreSQL":        func(p *stack.Process) { p.Set("CORE_DATABASE_URL", verifyFullURL(postgres, untrusted.File)) },
@@ -156,7 +155,7 @@ func TestTLS(t *testing.T) {
 		distrusting.AwaitLog(t, "route:"+route, unknown)
 	}
 
-	// A renewal.
+	// Renewal.
 	for listener, address := range map[string]string{
 		"public": core.Address(t, "public"), "edges": core.Address(t, "edges"), "edge's": secure.Address(t, "public"),
 	} {
@@ -167,7 +166,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	core.AwaitLog(t, "certificate renewed", chain)
-	// The edge has its connections still, and makes new ones.
+	// Existing connections of the edge continue, and new ones succeed.
 	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_2"})
 	ann.call(t, http.MethodPut, "/api/players/2/textures", map[string]any{"skin": tid})
 	awaitAvatar(t, images+"/avatar/player/ann_2?png", sheet, time.Now())

@@ -16,8 +16,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
 )
 
-// startLogging starts a system whose programs log every request and take us for a proxy they
-// trust, with further settings of which each program has its own.
+// startLogging starts a system with further settings, where … is the prefix of each program. Its
+// programs log every request and trust this process as a proxy.
 func startLogging(t *testing.T, settings map[string]string) *stack.System {
 	t.Helper()
 	files := blobstoretest.Directory(t).Config
@@ -38,7 +38,7 @@ func startLogging(t *testing.T, settings map[string]string) *stack.System {
 	return &stack.System{Core: core, Edge: edge, CoreURL: "http://" + core.Address(t, "public"), EdgeURL: "http://" + edge.Address(t, "public")}
 }
 
-// getOK gets something with a header, and demands success.
+// getOK sends a GET request with headers and requires 200.
 func getOK(t *testing.T, address string, header map[string]string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -59,8 +59,8 @@ func getOK(t *testing.T, address string, header map[string]string) {
 	}
 }
 
-// One id names a request in the log of the edge, and what that asks core for its sake
-// in the log of core.
+// One request ID is in the log of the edge, and in the log of core for the look-ups of that
+// request.
 func TestOneIDInAllLogs(t *testing.T) {
 	t.Parallel()
 	s := startLogging(t, nil)
@@ -78,8 +78,7 @@ func TestOneIDInAllLogs(t *testing.T) {
 	}
 }
 
-// What a picture that nobody has asked for before takes is one trace, from the edge's
-// door to the database of core.
+// A cache miss is one trace, from the edge's listener to core's database.
 func TestOneTraceThroughBothPrograms(t *testing.T) {
 	t.Parallel()
 	collector := tracingtest.Start(t)
@@ -98,7 +97,7 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 	apiHeader["Authorization"] = "Bearer " + c.token
 	getOK(t, s.EdgeURL+"/api/user", apiHeader)
 
-	// Programs that end send what they have left.
+	// Programs flush their spans when they exit.
 	for _, program := range []*stack.Process{s.Edge, s.Core} {
 		if err := program.Stop(t); err != nil {
 			t.Fatal(err)
@@ -112,7 +111,7 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 		t.Fatalf("there are the traces %q", got)
 	}
 
-	// Each span of the picture, with what it is a part of.
+	// Each span of the picture, with its parent.
 	names := map[string]string{"b7ad6b7169203331": "us"}
 	for _, span := range traces[picture] {
 		names[span.ID] = span.Program + " " + span.Name
@@ -123,12 +122,13 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 	var got []string
 	const query = "veneer-core WITH"
 	for _, span := range traces[picture] {
-		// What a new connection takes, and a statement that is new to it, is not always there.
+		// Spans of new connections, and of statements to prepare on them, are not always
+		// there.
 		if span.Name != "connect" && names[span.Parent] != query {
 			got = append(got, names[span.ID]+" < "+names[span.Parent])
 		}
 	}
-	// The edge looks again if it hears of a change meanwhile, as it may of the upload.
+	// The edge repeats a look-up if a change arrives meanwhile, such as the upload's.
 	slices.Sort(got)
 	got = slices.Compact(got)
 	const root, lookupSpan = "veneer-edge /avatar/hash/{hash}", "veneer-edge POST /edges/v1/mappings"

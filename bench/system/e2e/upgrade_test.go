@@ -24,7 +24,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// git runs git in the checkout, whoever owns it, and returns what it printed.
+// git runs git in the checkout, whatever user owns it, and returns its output.
 func git(tb testing.TB, arguments ...string) (string, error) {
 	tb.Helper()
 	command := exec.CommandContext(tb.Context(), "git", append([]string{"-c", "safe.directory=*", "-C", top}, arguments...)...)
@@ -37,10 +37,10 @@ const migrations = "core/postgres/migrations"
 // release is a commit that operators may run.
 type release struct{ commit string }
 
-// previousRelease returns the release before this one: the newest tag before the last
-// commit, or, as long as there is none, the commit before the newest migration came.
-// Where the checkout has no history the test is skipped, with TEST_NO_HISTORY=1 even if
-// every other one must run: .ci/run sets it where the history cannot be fetched.
+// previousRelease returns the release before this one: the newest tag before the last commit, or,
+// as long as there is none, the commit before the newest migration. Where the checkout has no
+// history the test is skipped, with TEST_NO_HISTORY=1 even if every other one must run: .ci/run
+// sets it where the history cannot be fetched.
 func previousRelease(tb testing.TB) release {
 	tb.Helper()
 	if shallow, err := git(tb, "rev-parse", "--is-shallow-repository"); err != nil || shallow != "false" {
@@ -64,7 +64,7 @@ func previousRelease(tb testing.TB) release {
 	return release{commit}
 }
 
-// buildMu is held while a program of a release is built: parallel tests want the same.
+// buildMu serialises builds: parallel tests need the same programs.
 var buildMu sync.Mutex
 
 // binary returns the path of one of the release's programs, built once.
@@ -80,8 +80,8 @@ func (r release) binary(tb testing.TB, program string) string {
 		return path
 	}
 	source := tb.TempDir()
-	built := fmt.Sprintf("%s.%d", path, os.Getpid()) // of this process alone
-	defer func() { _ = os.Remove(built) }()          // what failed leaves nothing
+	built := fmt.Sprintf("%s.%d", path, os.Getpid()) // of this process only
+	defer func() { _ = os.Remove(built) }()          // a failed build leaves nothing
 	archive, err := git(tb, "archive", "--output="+filepath.Join(source, "all.tar"), r.commit)
 	if err != nil {
 		tb.Fatalf("git archive: %v\n%s", err, archive)
@@ -100,15 +100,15 @@ func (r release) binary(tb testing.TB, program string) string {
 	return path
 }
 
-// Nobody changes a migration that is out with a release.
+// A released migration is never changed.
 func TestReleasedMigrationsAreUnchanged(t *testing.T) {
 	t.Parallel()
-	previousRelease(t) // or there is no history
+	previousRelease(t) // skips without history
 	tags, err := git(t, "tag", "--list", "v*", "--merged", "HEAD")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for tag := range strings.FieldsSeq(tags) { // none as long as nothing is out
+	for tag := range strings.FieldsSeq(tags) { // none before the first release
 		changed, err := git(t, "diff", "--name-status", "--no-renames", "--diff-filter=a", tag, "--", migrations)
 		if err != nil {
 			t.Fatal(err)
@@ -119,10 +119,10 @@ func TestReleasedMigrationsAreUnchanged(t *testing.T) {
 	}
 }
 
-// The cores of the release before go on while the schema is migrated under them, and
-// beside cores of this one, each seeing what the other writes. A core that meets the
-// older schema is not ready, says why, and is once it was migrated. Edges of both
-// releases hear from the newer cores, which go first, what the older ones write.
+// The cores of the previous release keep working while the schema is migrated, and beside cores of
+// this one, each seeing the other's writes. A core that meets an older schema is not ready, says
+// why, and becomes ready after the migration. Edges of both releases see the older cores' writes
+// through the newer cores, which are upgraded first.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	previous := previousRelease(t)
@@ -171,8 +171,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A registration that waits for its link while the site is upgraded is confirmed with a
-// password that is chosen then, whatever the release before was sent.
+// A registration that is pending during an upgrade is confirmed with a password that is chosen
+// then, whatever was sent to the previous release.
 func TestUpgradeOfPendingRegistration(t *testing.T) {
 	t.Parallel()
 	previous := previousRelease(t)
@@ -221,15 +221,15 @@ func TestUpgradeOfPendingRegistration(t *testing.T) {
 	}
 }
 
-// insertTextures puts textures of one user in, as all releases have them.
+// insertTextures inserts textures of one user, in columns that all releases have.
 const insertTextures = `
 	INSERT INTO textures (uploader, likes, upload_at, bytes, public, type, hash, pixels, name)
 	SELECT $1, n % 7, now(), 2000, n % 20 <> 13, CASE WHEN n % 10 < 8 THEN 'steve' ELSE 'cape' END, sha256(n::text::bytea), sha256(n::text::bytea), 'Texture ' || n
 	FROM generate_series(1::bigint, $2) AS n`
 
 // BenchmarkUpgrade measures how long core migrate takes for a million textures, or
-// UPGRADE_TEXTURES, of the release before, while a core of that release uploads, likes and
-// lists, and how long its users wait.
+// UPGRADE_TEXTURES, of the previous release, while a core of that release uploads, likes and lists,
+// and how long its users wait.
 func BenchmarkUpgrade(b *testing.B) {
 	textures, err := strconv.Atoi(cmp.Or(os.Getenv("UPGRADE_TEXTURES"), "1000000"))
 	if err != nil {
@@ -318,7 +318,7 @@ func BenchmarkUpgrade(b *testing.B) {
 	}
 }
 
-// readiness returns what a core says of whether it is ready.
+// readiness returns a core's response on /readyz.
 func readiness(t *testing.T, core *stack.Process) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+core.Address(t, "operators")+"/readyz", nil)
@@ -337,13 +337,13 @@ func readiness(t *testing.T, core *stack.Process) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-// populatedUser is somebody who has done what people do.
+// populatedUser is a user with data from all common API calls.
 type populatedUser struct {
 	*client
 	pid int
 }
 
-// populate does all of the API that people use most, as the release before has it.
+// populate makes all common API calls, as the previous release has them.
 func populate(t *testing.T, base string, n uint8) populatedUser {
 	t.Helper()
 	email := fmt.Sprintf("walker%d@example.com", n)
@@ -371,8 +371,8 @@ func populate(t *testing.T, base string, n uint8) populatedUser {
 	return w
 }
 
-// wantSameAnswers compares what the core of a walk and another one answer: what either says the
-// other says too. A newer one may say more.
+// wantSameAnswers compares the responses of two cores: one must contain all of the other's fields.
+// A newer core may have more.
 func wantSameAnswers(t *testing.T, w populatedUser, base string) {
 	t.Helper()
 	other := *w.client
@@ -390,7 +390,7 @@ func wantSameAnswers(t *testing.T, w populatedUser, base string) {
 	}
 }
 
-// isSubset reports whether all that a JSON value holds is in another one.
+// isSubset reports whether a JSON value contains all of another one.
 func isSubset(less, more any) bool {
 	switch less := less.(type) {
 	case map[string]any:

@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 )
 
-// What most closets hold is in an edge's memory before anybody asks for it.
+// The most liked textures are cached before they are requested.
 func TestWarmTheMostLiked(t *testing.T) {
 	t.Parallel()
 	s := stack.Start(t, blobstoretest.Directory(t).Config)
@@ -36,7 +36,7 @@ func TestWarmTheMostLiked(t *testing.T) {
 		}
 	}
 	warm(1, "of 5 pictures of 1 textures, 5 were loaded, 0 were cached, ")
-	// The picture is there, whatever it is asked for by, once core has said whose it is.
+	// The picture is cached under any key, once core has resolved that.
 	for range 2 {
 		if _, status := fetch(t, s.EdgeURL+"/avatar/player/Ann_1?png"); status != http.StatusOK {
 			t.Fatalf("the picture: %d", status)
@@ -49,7 +49,7 @@ func TestWarmTheMostLiked(t *testing.T) {
 	warm(10, "of 20 pictures of 4 textures, 15 were loaded, 5 were cached, ")
 }
 
-// getText returns what a URL answers with.
+// getText returns the body at a URL.
 func getText(t *testing.T, address string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
