@@ -15,8 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/baseline"
 )
 
-// startBalancer starts haproxy as docs/operations/machines.md does, but with the addresses that
-// things have here.
+// startBalancer starts haproxy as deploy/machines.md does, with the addresses of this cluster.
 func (c *Cluster) startBalancer(tb testing.TB) {
 	tb.Helper()
 	var cores, edges, forEdges, stores, nodes strings.Builder
@@ -74,9 +73,9 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 
 var addressLines = regexp.MustCompile(`(?s)  stick-table .* gt 256 \}`)
 
-// addressBound returns the lines of deploy/machines/haproxy.sed that bound the connections
-// of an address. The load of benchmarks comes from 127.0.0.1, which is let through as the
-// comment there lets a CDN through.
+// addressBound returns the lines of deploy/machines/haproxy.sed that limit the connections of an
+// address. The benchmarks' load comes from 127.0.0.1, which is exempt as the comment there exempts
+// a CDN.
 func (c *Cluster) addressBound(tb testing.TB) string {
 	tb.Helper()
 	content, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy/machines/haproxy.sed"))
@@ -90,8 +89,8 @@ func (c *Cluster) addressBound(tb testing.TB) string {
 	return strings.ReplaceAll(lines, "\\\n", "\n") + " !{ src 127.0.0.1 }"
 }
 
-// Reload has haproxy read its configuration again: another process of it takes over, and
-// the one before ends when all that it has begun is answered.
+// Reload has haproxy reload its configuration: a new process takes over, and the old one exits when
+// its requests are done.
 func (c *Cluster) Reload(tb testing.TB) {
 	tb.Helper()
 	if err := c.balancer.command.Process.Signal(syscall.SIGUSR2); err != nil {
@@ -99,8 +98,7 @@ func (c *Cluster) Reload(tb testing.TB) {
 	}
 }
 
-// adaptConfig returns a file of deploy's with something in the place of what each pattern finds,
-// which must be there once.
+// adaptConfig returns a file of deploy with each pattern replaced, which must match once.
 func (c *Cluster) adaptConfig(tb testing.TB, name string, changes map[string]string) string {
 	tb.Helper()
 	content, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy", name))
@@ -118,8 +116,8 @@ func (c *Cluster) adaptConfig(tb testing.TB, name string, changes map[string]str
 	return config
 }
 
-// balancerHealthy reports whether the balancer counts on all that it should: on everybody, but
-// on one node of the database.
+// balancerHealthy reports whether haproxy considers every server up, except that only one database
+// node is (the primary).
 func (c *Cluster) balancerHealthy(tb testing.TB) bool {
 	tb.Helper()
 	up := 0
@@ -131,8 +129,8 @@ func (c *Cluster) balancerHealthy(tb testing.TB) bool {
 	return up == 2*len(c.Cores)+2*len(c.Edges)+len(c.stores)+min(1, len(c.Nodes))
 }
 
-// RejectedConnections returns how many connections haproxy has closed because their address
-// had too many.
+// RejectedConnections returns the number of connections that haproxy has closed because of the
+// limit of an address.
 func (c *Cluster) RejectedConnections(tb testing.TB) (n int) {
 	tb.Helper()
 	for _, row := range c.balancerStats() {
@@ -147,8 +145,8 @@ func (c *Cluster) RejectedConnections(tb testing.TB) (n int) {
 	return n
 }
 
-// balancerStats returns haproxy's statistics: for each frontend, backend and server the
-// values by their names. It returns none if haproxy does not answer.
+// balancerStats returns haproxy's statistics: a row for each frontend, backend and server, with the
+// values by column. It returns none if haproxy does not respond.
 func (c *Cluster) balancerStats() (stats []map[string]string) {
 	response, err := c.client.Get("http://" + c.stats + "/;csv") //nolint:noctx // the client has a timeout
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package cluster starts a site of many machines on this one, made of the real programs
-// on loopback: cores and edges behind haproxy, PostgreSQL with standbys and Patroni, which
-// makes one of them the primary when that is gone, and a MinIO of four nodes.
+// Package cluster starts a site of many machines on this one, made of the real programs on
+// loopback: cores and edges behind haproxy, PostgreSQL with standbys and Patroni for failover, and
+// a MinIO of four nodes.
 package cluster
 
 import (
@@ -23,24 +23,24 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Options say with what a cluster is made.
+// Options configure a cluster.
 type Options struct {
-	// Etcd, MinIO and MC are paths of programs. Without Etcd there is one PostgreSQL,
-	// which nobody minds, and without MinIO files are kept in a directory.
+	// Etcd, MinIO and MC are paths of programs. Without Etcd there is one PostgreSQL without
+	// Patroni, and without MinIO files are stored in a directory.
 	Etcd, MinIO, MC string
-	// Prometheus and NodeExporter are paths of programs, too. Without them nobody watches,
-	// and there are no figures of the machine.
+	// Prometheus and NodeExporter are paths of programs, too. Without them there is no
+	// monitoring, or no metrics of the machine.
 	Prometheus, NodeExporter string
 
 	RepoRoot string // path of the repository
-	// Direct has cores find the primary themselves, among all nodes, and not through
-	// haproxy.
+	// Direct has cores connect to all database nodes and select the primary, instead of going
+	// through haproxy.
 	Direct bool
-	// Settings are those of the edges that are not the defaults, by their names.
+	// Settings override the edges' defaults, by name.
 	Settings map[string]string
 }
 
-// Cluster is a site that runs. What is in it may be killed and started again.
+// Cluster is a running site. Its components may be killed and started again.
 type Cluster struct {
 	Etcd     []Component
 	Nodes    []*Node
@@ -48,33 +48,33 @@ type Cluster struct {
 	Cores    [2]*stack.Process
 	Edges    [3]*stack.Process
 	Balancer Component
-	// Prometheus watches all of it; nil without one.
+	// Prometheus monitors the cluster; nil without one.
 	Prometheus Component
 
-	// Address is where the balancer is, which serves everything. At EdgesAddress it leads to
-	// edges only, which pass the API on to cores.
+	// Address is that of the balancer, which serves the whole site. EdgesAddress leads to edges
+	// only, which pass the API on to cores.
 	Address, EdgesAddress string
 
-	balancer   *program // which Balancer is
+	balancer   *program // the same as Balancer
 	prometheus stack.Prometheus
 	options    Options
 	directory  string
 	client     *http.Client
-	etcd       []string // addresses for clients
-	etcdOps    []string // addresses for Prometheus
-	stores     []string // addresses of the MinIO's nodes
-	primary    string   // URL that leads to the primary for whoever has time to look for it
+	etcd       []string // client addresses
+	etcdOps    []string // metrics addresses
+	stores     []string // addresses of the MinIO nodes
+	primary    string   // URL with all nodes, from which a client selects the primary
 	ports
 }
 
-// ports are where the balancer leads to whoever can serve, and tells of them.
+// ports are the addresses at which the balancer serves internal clients, and its statistics.
 type ports struct{ database, store, cores, stats string }
 
-// Start starts a cluster, whose parts end with the test, or should that be killed, with
-// its process.
+// Start starts a cluster. Its components end with the test, or with its process should that be
+// killed.
 func Start(tb testing.TB, options Options) *Cluster {
 	tb.Helper()
-	// Not the test's own directory: that is closed to others.
+	// Not the test's own directory, which other users cannot read.
 	directory, err := os.MkdirTemp("", "veneer-cluster-") //nolint:usetesting // see above
 	if err != nil {
 		tb.Fatal(err)
@@ -95,7 +95,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	}
 	for i := range c.Cores {
 		files.AccessKey, files.SecretKey = c.secret(tb, "writer_access_key"), c.secret(tb, "writer_secret_key")
-		core := stack.NewCoreAt(tb, files, c.primary) // the balancer is yet to come
+		core := stack.NewCoreAt(tb, files, c.primary) // the balancer does not run yet
 		core.Set("CORE_DATABASE_URL", database)
 		core.Set("CORE_OBJECTS_ENDPOINT", balanced)
 		core.Set("CORE_TRUSTED_PROXIES", "127.0.0.1/32")
@@ -128,7 +128,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	return c
 }
 
-// listenAt has a program listen at addresses that stay the same.
+// listenAt sets fixed listen addresses, which survive a restart.
 func listenAt(tb testing.TB, p *stack.Process, listeners ...string) {
 	tb.Helper()
 	for _, name := range listeners {
@@ -136,9 +136,8 @@ func listenAt(tb testing.TB, p *stack.Process, listeners ...string) {
 	}
 }
 
-// cleanupScript waits until whoever holds the other end of its input is gone. PostgreSQL
-// is nobody's child, so nobody else ends it then. The number in its file may be another's
-// by now.
+// cleanupScript waits until its standard input is closed. PostgreSQL is a child of no process here,
+// so it must be killed by its PID file, after a check that the PID is still its own.
 const cleanupScript = `cat >/dev/null
 for file in "$0"/*/data/postmaster.pid; do
 	read -r pid <"$file" && grep -qF "$0" "/proc/$pid/cmdline" && kill -KILL "$pid" $(pgrep -P "$pid")
@@ -146,8 +145,8 @@ done
 umount -l "$0"/*.disk
 rm -rf -- "$0"`
 
-// Directory makes a directory of the cluster's, and returns its path. Whatever is mounted
-// there if its name ends in ".disk" goes with the cluster.
+// Directory creates a directory of the cluster and returns its path. What is mounted there is
+// unmounted with the cluster if the name ends in ".disk".
 func (c *Cluster) Directory(tb testing.TB, name string) string {
 	tb.Helper()
 	path := filepath.Join(c.directory, name)
@@ -157,11 +156,11 @@ func (c *Cluster) Directory(tb testing.TB, name string) string {
 	return path
 }
 
-// startCleaner starts a process that cleans up behind this one, however it ends.
+// startCleaner starts a process that cleans up after this one, however it ends.
 func (c *Cluster) startCleaner(tb testing.TB) {
 	tb.Helper()
 	cleaner := exec.Command("sh", "-c", cleanupScript, c.directory) //nolint:noctx // ends after this process
-	cleaner.SysProcAttr = &syscall.SysProcAttr{Setsid: true}        // Ctrl-C is not for it
+	cleaner.SysProcAttr = &syscall.SysProcAttr{Setsid: true}        // ignores Ctrl-C
 	stdin, err := cleaner.StdinPipe()
 	if err == nil {
 		err = cleaner.Start()
@@ -178,7 +177,7 @@ func (c *Cluster) startCleaner(tb testing.TB) {
 	})
 }
 
-// showLogs shows the ends of all logs.
+// showLogs logs the end of each log file.
 func (c *Cluster) showLogs(tb testing.TB) {
 	tb.Helper()
 	const end = 2000
@@ -210,8 +209,8 @@ func (c *Cluster) newProgram(tb testing.TB, name, path string) *program {
 	return p
 }
 
-// startStores starts a MinIO of four nodes, which keeps each file in four parts of which
-// any two are enough, prepares it as deploy does, and returns where it is.
+// startStores starts a MinIO of four nodes with erasure coding, which needs any two of them,
+// prepares it as deploy does, and returns its configuration.
 func (c *Cluster) startStores(tb testing.TB) blobstore.Config {
 	tb.Helper()
 	if c.options.MinIO == "" {
@@ -238,8 +237,8 @@ func (c *Cluster) startStores(tb testing.TB) blobstore.Config {
 		p.arguments = append(append(p.arguments, "server", "--address", c.stores[i]), volumes...)
 		p.environ = []string{
 			"MINIO_BROWSER=off", "MINIO_UPDATE=off", "MINIO_PROMETHEUS_AUTH_TYPE=public", "MINIO_ROOT_USER=" + c.secret(tb, "access_key"), "MINIO_ROOT_PASSWORD=" + c.secret(tb, "secret_key"),
-			"MINIO_CI_CD=1",                      // or it refuses four disks that are one
-			"_MINIO_SERVER_LOCAL=" + c.stores[i], // or in a container it waits until it is not on loopback
+			"MINIO_CI_CD=1",                      // else it rejects four disks that are one
+			"_MINIO_SERVER_LOCAL=" + c.stores[i], // else, in a container, it waits until it is not on loopback
 		}
 		p.Start(tb)
 		c.Stores = append(c.Stores, p)
@@ -254,7 +253,7 @@ func (c *Cluster) startStores(tb testing.TB) blobstore.Config {
 	return blobstore.Config{URL: "s3://veneer", Endpoint: "http://" + c.stores[0]}
 }
 
-// secret returns a secret of the MinIO's, empty where there is none.
+// secret returns one of MinIO's secrets, empty without MinIO.
 func (c *Cluster) secret(tb testing.TB, name string) string {
 	tb.Helper()
 	if c.options.MinIO == "" {
@@ -267,7 +266,7 @@ func (c *Cluster) secret(tb testing.TB, name string) string {
 	return string(content)
 }
 
-// isOK reports whether a URL answers with success.
+// isOK reports whether a URL responds with 200.
 func (c *Cluster) isOK(url string) bool {
 	response, err := c.client.Get(url) //nolint:noctx // the client has a timeout
 	if err != nil {
@@ -278,8 +277,7 @@ func (c *Cluster) isOK(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// AwaitHealthy waits until everything runs that was killed or paused and has begun to run
-// again, and does its part.
+// AwaitHealthy waits until every component works again.
 func (c *Cluster) AwaitHealthy(tb testing.TB) {
 	tb.Helper()
 	for _, p := range append(c.Cores[:], c.Edges[:]...) {
@@ -297,8 +295,8 @@ func (c *Cluster) AwaitHealthy(tb testing.TB) {
 	await(tb, "the balancer knows of everybody", func() bool { return c.balancerHealthy(tb) })
 }
 
-// AwaitRedundant waits until each node of the MinIO has said for so long that it could be done
-// without, and never anything else.
+// AwaitRedundant waits until each MinIO node has reported for so long, without interruption, that
+// the others can do without it.
 func (c *Cluster) AwaitRedundant(tb testing.TB, duration time.Duration) {
 	tb.Helper()
 	since := time.Now()
@@ -313,8 +311,8 @@ func (c *Cluster) AwaitRedundant(tb testing.TB, duration time.Duration) {
 	})
 }
 
-// acceptsWrites reports whether a node of the MinIO takes a file, and forgets it. For some seconds
-// after its start one may say that it is healthy and refuse all that is to be written.
+// acceptsWrites reports whether a MinIO node stores a file, and deletes it. For some seconds after
+// its start a node may report that it is healthy and reject writes.
 func (c *Cluster) acceptsWrites(tb testing.TB, address string) bool {
 	tb.Helper()
 	node, err := blobstore.New(blobstore.Config{
@@ -328,7 +326,7 @@ func (c *Cluster) acceptsWrites(tb testing.TB, address string) bool {
 	return node.Put(tb.Context(), skin.HashOf(file), file) == nil && node.Delete(tb.Context(), skin.HashOf(file)) == nil
 }
 
-// Describe tells people where everything is.
+// Describe prints the addresses and processes of the cluster.
 func (c *Cluster) Describe(tb testing.TB, out io.Writer) {
 	tb.Helper()
 	fmt.Fprintf(out, "\nThe cluster runs. Ctrl-C stops it, and nothing of it is kept.\n\n  everything   http://%s\n  the balancer http://%s\n", c.Address, c.stats)

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// roundTripFunc answers requests in this process, so that the time between them is a test's.
+// roundTripFunc responds in this process, so that the test controls the time between requests.
 type roundTripFunc func() (status int)
 
 func (a roundTripFunc) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a(), Body: http.NoBody, Request: request}, nil
 }
 
-// A node that says in between that it cannot be done without is waited for from the
-// beginning.
+// A node that reports a lack of redundancy in between is waited for from the beginning.
 func TestAwaitRedundantNeedsConsecutiveSuccesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,17 +19,17 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// Node is a machine of the database's: PostgreSQL, and Patroni which minds it.
+// Node is a machine of the database: PostgreSQL and the Patroni that manages it.
 type Node struct {
 	*program
 
 	Name, Address  string
-	patroniAddress string // address at which Patroni tells what the node is
+	patroniAddress string // of Patroni's REST API
 	data           string
-	holdScript     string // the script that holds what is written
+	holdScript     string // path of veneer-hold
 }
 
-// startEtcd starts the store, of three, in which Patroni keeps who the primary is.
+// startEtcd starts the etcd of three members in which Patroni stores the leader lock.
 func (c *Cluster) startEtcd(tb testing.TB) {
 	tb.Helper()
 	const members = 3
@@ -50,11 +50,11 @@ func (c *Cluster) startEtcd(tb testing.TB) {
 	}
 }
 
-// etcdPath is where Patroni keeps what it knows, the name of the primary among it.
+// etcdPath is the prefix of Patroni's keys in etcd, the leader's among them.
 const etcdPath = "/v2/keys/service/veneer"
 
-// Primary returns the name of the node that has the lock; empty if none has, or if
-// nobody can tell.
+// Primary returns the name of the node with the leader lock; empty if there is none, or if etcd
+// does not respond.
 func (c *Cluster) Primary() string {
 	for _, address := range c.etcd {
 		response, err := c.client.Get("http://" + address + etcdPath + "/leader") //nolint:noctx // the client has a timeout
@@ -100,13 +100,13 @@ func (c *Cluster) newNodes(tb testing.TB) {
 	}
 }
 
-// patroniCredentials is what Patroni asks of whoever wants it to change anything, and what the others
-// and patronictl then say.
+// patroniCredentials protect Patroni's REST API from changes; the other nodes and patronictl send
+// them.
 var patroniCredentials = []string{"PATRONI_RESTAPI_USERNAME=patroni", "PATRONI_RESTAPI_PASSWORD=asked"}
 
 type object = map[string]any
 
-// patroni returns a node's settings: those of deploy/machines, with what is other here.
+// patroni returns a node's settings: those of deploy/machines with overrides for this cluster.
 func (c *Cluster) patroni(tb testing.TB, n *Node, programs string) object {
 	tb.Helper()
 	content, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy/machines/patroni.yml"))
@@ -152,8 +152,8 @@ func databaseURL(address string) string {
 	return "postgres://postgres@" + address + "/postgres?sslmode=disable"
 }
 
-// processRoots returns the processes from which all others of the node come: PostgreSQL is no
-// child of Patroni's.
+// processRoots returns the processes from which all others of the node descend: PostgreSQL is no
+// child of Patroni.
 func (n *Node) processRoots() (parents []int) {
 	select {
 	case <-n.ended:
@@ -166,7 +166,7 @@ func (n *Node) processRoots() (parents []int) {
 	return parents
 }
 
-// postmaster returns the number of PostgreSQL's first process, 0 if there is none.
+// postmaster returns the PID of PostgreSQL's first process, 0 if there is none.
 func (n *Node) postmaster() (pid int) {
 	content, err := os.ReadFile(filepath.Join(n.data, "postmaster.pid"))
 	if err != nil {
@@ -175,7 +175,7 @@ func (n *Node) postmaster() (pid int) {
 	if _, err := fmt.Sscan(string(content), &pid); err != nil {
 		return 0
 	}
-	// The file may be of one that was killed.
+	// The file may be left over from a killed process.
 	running, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || !bytes.Contains(running, []byte(n.data)) {
 		return 0
@@ -183,14 +183,14 @@ func (n *Node) postmaster() (pid int) {
 	return pid
 }
 
-// Kill ends all processes of the node at once, as if its machine were gone.
+// Kill kills all processes of the node, as if its machine had failed.
 func (n *Node) Kill(tb testing.TB) {
 	tb.Helper()
 	stack.AwaitGone(tb, stack.SignalTree(tb, syscall.SIGKILL, n.processRoots()...)...)
 	<-n.ended
 }
 
-// KillPostgres ends PostgreSQL only, and Patroni finds out.
+// KillPostgres kills PostgreSQL only; Patroni detects it.
 func (n *Node) KillPostgres(tb testing.TB) {
 	tb.Helper()
 	pid := n.postmaster()
@@ -206,19 +206,19 @@ func (n *Node) Pause(tb testing.TB) {
 	stack.SignalTree(tb, syscall.SIGSTOP, n.processRoots()...)
 }
 
-// PausePatroni stops Patroni only: PostgreSQL goes on, and nobody minds it.
+// PausePatroni stops Patroni only: PostgreSQL continues unmanaged.
 func (n *Node) PausePatroni(tb testing.TB) {
 	tb.Helper()
 	n.program.Pause(tb)
 }
 
-// Resume has them go on.
+// Resume continues them.
 func (n *Node) Resume(tb testing.TB) {
 	tb.Helper()
 	stack.SignalTree(tb, syscall.SIGCONT, n.processRoots()...)
 }
 
-// Switchover has another node become the primary, as docs/operations/upgrades.md does.
+// Switchover makes another node the primary, as upgrades.md does.
 func (n *Node) Switchover(tb testing.TB, to *Node) {
 	tb.Helper()
 	settings := n.arguments[len(n.arguments)-1]
@@ -229,7 +229,7 @@ func (n *Node) Switchover(tb testing.TB, to *Node) {
 	}
 }
 
-// holdCommand returns veneer-hold, which is at a path, with a command, for the primary at an
+// holdCommand returns a command that runs under the veneer-hold at a path, for the primary at an
 // address.
 func holdCommand(tb testing.TB, path, address string, arguments ...string) *exec.Cmd {
 	tb.Helper()
@@ -254,7 +254,7 @@ func (c *Cluster) Conn(tb testing.TB) *pgx.Conn {
 
 const countStandbys = `SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'quorum'`
 
-// Whole reports whether a primary has both of its standbys.
+// hasStandbys reports whether the primary has both of its standbys.
 func (c *Cluster) hasStandbys(tb testing.TB) bool {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), c.primary)
@@ -266,8 +266,8 @@ func (c *Cluster) hasStandbys(tb testing.TB) bool {
 	return conn.QueryRow(tb.Context(), countStandbys).Scan(&standbys) == nil && standbys == len(c.Nodes)-1
 }
 
-// startDatabase starts the nodes, the first one as the primary, and returns the URL by
-// which cores find whichever is.
+// startDatabase starts the nodes, the first one as the primary, and returns the URL by which cores
+// reach the primary.
 func (c *Cluster) startDatabase(tb testing.TB) (url string) {
 	tb.Helper()
 	if c.options.Etcd == "" {

@@ -18,15 +18,15 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// hold returns veneer-hold with a command, for a PostgreSQL.
+// hold returns a command that runs under veneer-hold, for a PostgreSQL.
 func hold(t *testing.T, p *stack.Postgres, arguments ...string) *exec.Cmd {
 	t.Helper()
 	command := holdCommand(t, "../../../deploy/machines/veneer-hold", p.Address, arguments...)
-	command.WaitDelay = time.Second // what it has started may outlive it
+	command.WaitDelay = time.Second // its children may outlive it
 	return command
 }
 
-// outputOf returns what a command says, which must not fail.
+// outputOf returns the output of a command that must not fail.
 func outputOf(t *testing.T, command *exec.Cmd) string {
 	t.Helper()
 	output, err := command.CombinedOutput()
@@ -61,7 +61,7 @@ func awaitCount(t *testing.T, conn *pgx.Conn, want int, sql string) {
 	})
 }
 
-// Whoever waits when PostgreSQL stops is told so, and has written nothing.
+// A write that is held when PostgreSQL stops fails with an error and changes nothing.
 func TestHeldWritesFailWhenPostgreSQLStops(t *testing.T) {
 	t.Parallel()
 	p := stack.NewPostgres(t)
@@ -100,7 +100,7 @@ func TestHeldWritesFailWhenPostgreSQLStops(t *testing.T) {
 		})
 	}
 	awaitCount(t, operator, writers, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT%'`)
-	fifoWriter, err := os.OpenFile(fifo, os.O_RDWR, 0) // as opening it to write only would wait for a reader
+	fifoWriter, err := os.OpenFile(fifo, os.O_RDWR, 0) // opening it write-only would block until there is a reader
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestHeldWritesFailWhenPostgreSQLStops(t *testing.T) {
 	stopping.Wait()
 }
 
-// A vacuum that nobody has asked for gives way, as it does to everybody.
+// An autovacuum yields to the lock that veneer-hold takes.
 func TestHoldIgnoresAutovacuum(t *testing.T) {
 	t.Parallel()
 	p := stack.NewPostgres(t)
@@ -128,14 +128,14 @@ func TestHoldIgnoresAutovacuum(t *testing.T) {
 	}
 }
 
-// Writes that are held for longer than people wait go on, and that is said.
+// Writes that are held for more than five seconds continue, and veneer-hold reports that.
 func TestHoldReportsExpiry(t *testing.T) {
 	t.Parallel()
 	p := stack.NewPostgres(t)
 	operator := connect(t, p)
 	run(t, operator, "CREATE TABLE numbers (n int)")
 	written := filepath.Join(t.TempDir(), "written")
-	// The command ends only when a write has, that waits for as long as it is held.
+	// The command ends only when a write has, which waits for as long as it is held.
 	command := fmt.Sprintf("psql -qc 'INSERT INTO numbers VALUES (1)' && touch %s; exit 3", written)
 	output, err := hold(t, p, "sh", "-c", command).CombinedOutput()
 	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != 3 {

@@ -12,7 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// Component is a process of the cluster, or what dies together.
+// Component is a process of the cluster, or several that fail together.
 type Component interface {
 	Start(tb testing.TB)
 	Kill(tb testing.TB)
@@ -21,12 +21,12 @@ type Component interface {
 	Resume(tb testing.TB)
 }
 
-// program is a part that others have made. It can be started again after it was killed.
+// program is a component from another project. It can be started again after it was killed.
 type program struct {
 	name      string
 	arguments []string
 	environ   []string
-	directory string // that it runs in; its log is beside it
+	directory string // its working directory; the log is beside it
 	owner     *syscall.SysProcAttr
 
 	command *exec.Cmd
@@ -57,14 +57,14 @@ func (p *program) Start(tb testing.TB) {
 	})
 }
 
-// Kill ends the program at once, as a crash would.
+// Kill kills the program, as a crash would.
 func (p *program) Kill(tb testing.TB) {
 	tb.Helper()
 	p.signal(tb, syscall.SIGKILL)
 	<-p.ended
 }
 
-// Stop asks the program to end, and waits until it has.
+// Stop sends SIGTERM and waits for the program to exit.
 func (p *program) Stop(tb testing.TB) error {
 	tb.Helper()
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
@@ -72,19 +72,19 @@ func (p *program) Stop(tb testing.TB) error {
 	}
 	select {
 	case <-p.ended:
-		return nil // what it says of itself then differs
+		return nil // exit codes differ between programs
 	case <-time.After(awaitTimeout):
 		return fmt.Errorf("%s does not stop", p.name)
 	}
 }
 
-// Pause stops the program in the middle of what it does.
+// Pause stops the program with SIGSTOP.
 func (p *program) Pause(tb testing.TB) {
 	tb.Helper()
 	p.signal(tb, syscall.SIGSTOP)
 }
 
-// Resume has it go on.
+// Resume continues it.
 func (p *program) Resume(tb testing.TB) {
 	tb.Helper()
 	p.signal(tb, syscall.SIGCONT)
@@ -93,7 +93,7 @@ func (p *program) Resume(tb testing.TB) {
 func (p *program) signal(tb testing.TB, signal syscall.Signal) {
 	tb.Helper()
 	select {
-	case <-p.ended: // its number may be another's by now
+	case <-p.ended: // its PID may be reused
 	default:
 		stack.SignalTree(tb, signal, p.command.Process.Pid)
 	}
@@ -101,10 +101,10 @@ func (p *program) signal(tb testing.TB, signal syscall.Signal) {
 
 func (p *program) log() string { return filepath.Join(filepath.Dir(p.directory), p.name+".log") }
 
-// awaitTimeout is how long a part may take until it does what it is awaited to.
+// awaitTimeout is how long a component may take until it does what is awaited.
 const awaitTimeout = 2 * time.Minute
 
-// await waits until something is so, asking ten times a second.
+// await waits for a condition, checking it ten times a second.
 func (p *program) await(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
 	await(tb, p.name+" "+what, func() bool {

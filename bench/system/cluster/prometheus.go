@@ -13,8 +13,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// startPrometheus has a Prometheus watch the cluster as docs/operations/machines.md does, but with
-// the addresses that things have here, and more often.
+// startPrometheus starts a Prometheus that monitors the cluster as deploy/machines.md does, with
+// the addresses of this cluster and a shorter interval.
 func (c *Cluster) startPrometheus(tb testing.TB) {
 	tb.Helper()
 	const interval = "2s"
@@ -58,7 +58,7 @@ func (c *Cluster) startPrometheus(tb testing.TB) {
 	c.Prometheus, c.prometheus = p, stack.Prometheus(address)
 }
 
-// scrapeTargets returns where Prometheus finds each job's metrics.
+// scrapeTargets returns the metrics addresses of each job.
 func (c *Cluster) scrapeTargets(tb testing.TB) map[string][]string {
 	tb.Helper()
 	all := map[string][]string{"haproxy": {c.stats}, "etcd": c.etcdOps, "minio": c.stores}
@@ -80,16 +80,16 @@ func (c *Cluster) scrapeTargets(tb testing.TB) map[string][]string {
 	return all
 }
 
-// foreignMetric matches the names of metrics that are not Veneer's own, of which it is tested
-// elsewhere that they exist, and whose they are.
+// foreignMetric matches the names of metrics that are not Veneer's, with their exporter. Veneer's
+// are tested elsewhere.
 var foreignMetric = regexp.MustCompile(`\b(haproxy|etcd|patroni|minio|node)_\w+`)
 
-// systemdPrefix is how the metrics of its units begin, of which there are none where it does not run.
+// systemdPrefix begins the metrics of systemd's units, which do not exist where systemd does not
+// run.
 const systemdPrefix = "node_systemd_"
 
-// CheckMonitored fails the test if Prometheus cannot watch what is there: if a program
-// gives it no metrics, an alert cannot be evaluated, or asks for a metric that nobody has
-// and so would be silent for ever.
+// CheckMonitored fails the test if a target has no metrics, an alert cannot be evaluated, or an
+// alert queries a metric that no target has, which would never fire.
 func (c *Cluster) CheckMonitored(tb testing.TB) {
 	tb.Helper()
 	targets, alerts := c.prometheus.AwaitHealthy(tb)

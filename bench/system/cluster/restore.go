@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// Backup makes a copy of the database as it is, in the place of an older one.
+// Backup makes a base backup of the database, replacing an older one.
 func (c *Cluster) Backup(tb testing.TB) {
 	tb.Helper()
 	first := c.Nodes[0]
@@ -36,9 +36,9 @@ func (c *Cluster) Backup(tb testing.TB) {
 
 func (n *Node) backup() string { return filepath.Join(n.directory, "backup") }
 
-// Restore has the first node go on from the copy, and the others follow it, as docs/operations/backup.md
-// does with Patroni; cores are stopped meanwhile. All that was written since is lost, and
-// all sessions have ended.
+// Restore restores the backup on the first node and has the others follow it, as backup.md does
+// with Patroni; cores are stopped meanwhile. All later writes are lost, and all sessions have
+// ended.
 func (c *Cluster) Restore(tb testing.TB) {
 	tb.Helper()
 	for _, core := range c.Cores {
@@ -49,7 +49,7 @@ func (c *Cluster) Restore(tb testing.TB) {
 	for _, n := range c.Nodes {
 		n.Kill(tb)
 	}
-	// Patroni is not to look for who had the lock, or knew most.
+	// Patroni must not elect the former primary, or the node with the most WAL.
 	c.clearEtcd(tb)
 	for _, n := range c.Nodes {
 		if err := os.RemoveAll(n.data); err != nil {
@@ -82,7 +82,7 @@ func (c *Cluster) Restore(tb testing.TB) {
 	}
 }
 
-// clearEtcd deletes everything that Patroni keeps in etcd, as patronictl remove does.
+// clearEtcd deletes everything that Patroni stores in etcd, as patronictl remove does.
 func (c *Cluster) clearEtcd(tb testing.TB) {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), http.MethodDelete, "http://"+c.etcd[0]+etcdPath+"?recursive=true", http.NoBody)
