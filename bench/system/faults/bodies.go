@@ -15,19 +15,19 @@ const hostileBodiesDescription = "3,100 clients of 13 addresses hold uploads: 1,
 const (
 	// memoryLimit is less than the mem_limit of core and of the edges in docker-compose.yml.
 	memoryLimit = 768 << 20
-	// hostileAddresses share the clients, so that each has fewer connections than the 256
-	// that haproxy grants to an address.
+	// hostileAddresses share the clients, so that each has fewer than the 256 connections that
+	// haproxy grants to an address.
 	hostileAddresses = 13
 )
 
-// hostileBodies has hostile clients hold uploads, one way after another.
+// hostileBodies runs slow-body attacks, over one route after another.
 func (s *harness) hostileBodies() {
 	s.Helper()
 	share, duration := 1, 10*time.Second
 	if s.Quick {
 		share, duration = 10, time.Second
 	}
-	address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, byte(n), 1}) } // each a network of its own
+	address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, byte(n), 1}) } // each in a network of its own
 	var many []netip.Addr
 	for n := range hostileAddresses {
 		many = append(many, address(1+n))
@@ -81,7 +81,7 @@ func (s *harness) hostileBodies() {
 	}
 }
 
-// peakMemory returns the highest resident memory of programs.
+// peakMemory returns the highest peak of resident memory among programs.
 func (s *harness) peakMemory(programs []*stack.Process) (bytes int64) {
 	for _, p := range programs {
 		_, most := p.Memory(s)

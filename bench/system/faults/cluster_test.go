@@ -8,8 +8,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/cluster"
 )
 
-// A cluster starts and lives through what takes seconds, so that what lets everything
-// fail does not rot. The rest of it takes PostgreSQL's and MinIO's nodes, and minutes.
+// A cluster starts and survives the quick faults, so that the harness does not rot. The full run
+// takes PostgreSQL's and MinIO's nodes, and minutes.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	rows := 0
@@ -23,7 +23,7 @@ func TestCluster(t *testing.T) {
 		}
 	})
 	const faults = 3
-	if rows != faults+1 { // and everybody, in the end
+	if rows != faults+1 { // and the final comparison
 		t.Errorf("there are %d rows; want %d", rows, faults+1)
 	}
 }

@@ -17,13 +17,13 @@ const selectStates = `
 		EXISTS (SELECT FROM sessions s WHERE s.uid = u.uid) AS live
 	FROM unnest($1::bigint[]) AS u (uid) LEFT JOIN players p USING (uid) LEFT JOIN textures t ON t.tid = p.tid_skin`
 
-// compare holds what PostgreSQL has of people against what was acknowledged to them, and
-// what every edge shows of them against what PostgreSQL has.
+// compare compares the database with what was acknowledged to users, and what every edge serves
+// with the database.
 func (s *harness) compare(users []*testUser) {
 	s.Helper()
 	uids := make([]int64, len(users))
 	var unlike atomic.Int64
-	lacking := make([]atomic.Bool, len(users)) // who lacks something that was acknowledged
+	lacking := make([]atomic.Bool, len(users)) // users that lack something acknowledged
 	for i, p := range users {
 		uids[i] = int64(p.User)
 	}
@@ -92,8 +92,7 @@ func (s *harness) compare(users []*testUser) {
 	s.row.Mismatched = int(unlike.Load())
 }
 
-// eventually tries for 5 s whether something is so: an edge has a moment to hear of what was
-// committed last.
+// eventually polls a condition for up to 5 s: an edge needs a moment to see the last commit.
 func eventually(condition func() bool) bool {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -105,14 +104,14 @@ func eventually(condition func() bool) bool {
 	return false
 }
 
-// awaitDigest returns what an address shows in the end.
+// awaitDigest returns what a path serves in the end.
 func (s *harness) awaitDigest(base, path, want string) (digest string) {
 	eventually(func() bool { digest = s.fetchDigest(base, path); return digest == want })
 	return digest
 }
 
-// sameTexture reports whether a texture's number leads where its hash does: after a restore it
-// is another texture's.
+// sameTexture reports whether a tid serves the same picture as a hash: after a restore a tid may be
+// another texture's.
 func (s *harness) sameTexture(base, byNumber, byHash string) bool {
 	return eventually(func() bool {
 		digest := s.fetchDigest(base, byHash)
@@ -120,7 +119,7 @@ func (s *harness) sameTexture(base, byNumber, byHash string) bool {
 	})
 }
 
-// fetchDigest returns what an address shows now.
+// fetchDigest returns what a path serves now: the body's SHA-256 in hex, else the status or error.
 func (s *harness) fetchDigest(base, path string) string {
 	status, body, err := call(s.writeLog.client, base, http.MethodGet, path, "", "", nil)
 	switch digest := sha256.Sum256(body); {

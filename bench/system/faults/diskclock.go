@@ -18,9 +18,8 @@ import (
 
 const createSmall = `CREATE DATABASE small`
 
-// diskFull has a site of a core and an edge, with a directory of textures on a disk of
-// its own, whose disk becomes full. The load of the cluster goes on beside it, and is
-// not what the row tells of.
+// diskFull fills the disk of a separate core and edge, which store textures in a directory. The
+// cluster's load continues meanwhile, but the row reports the traffic of the separate site.
 func (s *harness) diskFull() {
 	if os.Geteuid() != 0 {
 		s.row.Skipped = "a disk of its own takes root"
@@ -106,7 +105,7 @@ func (s *harness) diskFull() {
 	}
 	for _, hash := range hashes {
 		if digest := s.fetchDigest(site.EdgeURL, "/textures/"+hash); digest != hash {
-			s.row.Lost++ // it is one upload
+			s.row.Lost++ // one upload
 			s.logf("LOST: the file %s is shown as %s", hash, digest)
 		}
 	}
@@ -114,8 +113,8 @@ func (s *harness) diskFull() {
 	s.addNote("the figures are those of that site, which was asked 20 times a second for each; those that compare are of the cluster, which was whole meanwhile, and of that site's files")
 }
 
-// clockWrong has a core's clock be wrong by several spans in turn, and tells whose tokens
-// work where: everybody's everywhere, if the span is one that core allows for.
+// clockWrong sets a core's clock wrong by several offsets and checks which tokens work where: all
+// of them everywhere, if core allows for the offset.
 func (s *harness) clockWrong() {
 	if s.WrongClock == "" {
 		s.row.Skipped = "there is no core whose clock can be wrong"
@@ -154,7 +153,7 @@ func (s *harness) clockWrong() {
 		wrong.AwaitReady(s)
 		p := s.writeLog.take()
 		p.voided.Store(true)
-		status, good := refresh(right, p.Bearer) // as new as can be: a core that is behind takes old ones
+		status, good := refresh(right, p.Bearer) // as new as possible: a core whose clock is behind accepts old ones
 		if status != http.StatusOK {
 			s.Fatalf("a good token's refresh is answered %d", status)
 		}

@@ -1,5 +1,5 @@
-// Package faults lets everything in a cluster fail in turn while people look at pictures
-// and write, and tells what they noticed and whether anything was lost.
+// Package faults injects faults into a cluster under load, one after another, and reports failed
+// requests and lost writes.
 package faults
 
 import (
@@ -15,34 +15,34 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/cluster"
 )
 
-// Options say which faults there are.
+// Options select the faults.
 type Options struct {
 	cluster.Options
 
 	Only       string // the name of the only fault; empty for all
 	WrongClock string // path of a core whose clock the setting WRONG_CLOCK makes wrong
-	Quick      bool   // tries in seconds whether it runs, and only what takes no Patroni and no MinIO
+	Quick      bool   // a test in seconds, without Patroni and MinIO
 	Out        io.Writer
 }
 
 // The constant load, in requests a second.
 const (
-	hitRate   = 200 // pictures that every edge has in memory
-	missRate  = 8   // pictures that nobody has asked for, most of skins that an edge must fetch
+	hitRate   = 200 // pictures that every edge has cached
+	missRate  = 8   // uncached pictures, most of skins that an edge must fetch
 	readRate  = 60  // reads of the API
 	writeRate = 20
-	// writers is how many writes can be under way.
+	// writers is the maximum number of concurrent writes.
 	writers = 60
-	// seededUsers have written before: new pictures are of their skins, of which an edge
-	// has memory for a third, and those of the well-known among them are hits.
+	// seededUsers have made their writes before: cache misses are of their skins, a third of
+	// which an edge can cache, and hits are of those of hotUsers.
 	seededUsers = 192
 	hotUsers    = 64
 	userCount   = 6000
-	// margin is how long there is load before a fault, and after it.
+	// margin is the time under load before and after a fault.
 	margin = 2 * time.Second
 )
 
-// harness is a cluster with its people, under load or not.
+// harness is a cluster with its users, under load or not.
 type harness struct {
 	Options
 	*cluster.Cluster
@@ -50,50 +50,49 @@ type harness struct {
 
 	writeLog        *writeLog
 	paths           []string // of hits
-	hits, hitBodies [][]byte // requests for them, and what they show
+	hits, hitBodies [][]byte // requests for them, and the right bodies
 	misses, reads   [][]byte
 	nextMiss        int
 
-	first int  // how many people had begun to write before the fault that is under way
+	first int  // number of users with writes before the current fault
 	row   *Row // of that fault
 }
 
-// fault is something that fails.
+// fault is a failure to inject.
 type fault struct {
 	name string
 	// description says what is done.
 	description string
 	expected    expectation
-	// run lets it fail and puts it right.
+	// run injects the fault and repairs it.
 	run func(s *harness)
 }
 
 // expectation is what a fault may cost.
 type expectation struct {
-	missesFail bool // new pictures may fail
+	missesFail bool // cache misses may fail
 	writesFail bool // writes may fail all the time
 	readsFail  bool // and reads
-	// writesRefused is that some writes must fail, all of them with 503, and with all of them that
-	// there is no success for so long.
+	// writesRefused: some writes must fail, all of them with 503, and for minWriteGap none may
+	// succeed.
 	writesRefused bool
 	minWriteGap   time.Duration
-	knownIssue    bool // new pictures may fail, and writes stand still for longer, as docs/operations/faults.md says
-	// planned is what operators do on purpose, by which no read or write may fail.
+	knownIssue    bool // misses may fail, and writes pause for longer, as FAULTS.md says
+	// planned: maintenance by operators, in which no read or write may fail.
 	planned bool
 }
 
-// Run starts a cluster and lets everything in it fail, and tells what came of each fault
-// when that is over.
+// Run starts a cluster, injects every fault, and passes each result to tell.
 func Run(tb testing.TB, options Options, tell func(Row)) {
 	tb.Helper()
 	began := time.Now()
-	options.Settings = map[string]string{"EDGE_SHEET_BYTES": "1048576"} // the least
+	options.Settings = map[string]string{"EDGE_SHEET_BYTES": "1048576"} // the minimum
 	s := &harness{Options: options, TB: tb}
 	s.Cluster = cluster.Start(tb, options.Options)
 	s.logf("the cluster runs after %.0f s", time.Since(began).Seconds())
 	if s.Prometheus != nil {
 		s.CheckMonitored(tb)
-		s.Prometheus.Kill(tb) // it would take of the processors that faults are measured with
+		s.Prometheus.Kill(tb) // its CPU use would disturb the measurements
 		s.logf("Prometheus can watch all of it")
 	}
 	s.populate()
@@ -108,8 +107,8 @@ func Run(tb testing.TB, options Options, tell func(Row)) {
 	if runs == 0 {
 		tb.Fatalf("there is no fault %q", options.Only)
 	}
-	// What a later fault took of an earlier one's is found now, and files are fetched from the
-	// store, by edges that have nothing in memory.
+	// Now losses caused by a later fault are found, and edges without cached files fetch all of
+	// them from the store.
 	for _, edge := range s.Edges {
 		edge.Kill(s)
 		edge.Start(s)
@@ -126,7 +125,7 @@ func (s *harness) logf(format string, values ...any) {
 	fmt.Fprintf(s.Out, "==> "+format+"\n", values...)
 }
 
-// runFault lets one thing fail under load, and compares.
+// runFault injects one fault under load, and compares.
 func (s *harness) runFault(f fault) *Row {
 	s.Helper()
 	s.warmCaches()
@@ -147,7 +146,7 @@ func (s *harness) runFault(f fault) *Row {
 	return s.row
 }
 
-// sleep lets time pass.
+// sleep waits.
 func (s *harness) sleep(duration time.Duration) {
 	select {
 	case <-time.After(duration):
@@ -156,7 +155,7 @@ func (s *harness) sleep(duration time.Duration) {
 	}
 }
 
-// runningLoad is load that goes on until it is ended.
+// runningLoad is load that continues until end.
 type runningLoad struct {
 	hits, misses, reads *stream
 	writes              *counts
@@ -187,7 +186,7 @@ func (s *harness) startLoad() *runningLoad {
 	return r
 }
 
-// pace sends moments at the rate of writes until ctx ends.
+// pace sends ticks at writeRate until ctx ends.
 func pace(ctx context.Context, tick chan<- time.Time) {
 	clock := time.NewTicker(time.Second / writeRate)
 	defer clock.Stop()
@@ -205,7 +204,7 @@ func pace(ctx context.Context, tick chan<- time.Time) {
 	}
 }
 
-// end ends the load and notes what came of it.
+// end ends the load and records the results.
 func (r *runningLoad) end(s *harness) {
 	s.Helper()
 	r.stopWriting()
@@ -219,7 +218,7 @@ func (r *runningLoad) end(s *harness) {
 	s.row.traffic = traffic{r.hits.counts, r.misses.counts, r.reads.counts, r.writes}
 }
 
-// populate puts people and skins in, by the API.
+// populate creates users and skins through the API.
 func (s *harness) populate() {
 	s.Helper()
 	began := time.Now()
@@ -261,7 +260,7 @@ func (s *harness) populate() {
 	}
 	for size := 8; size <= 512; size += 8 {
 		for _, variant := range []string{"", "&3d", "&png", "&3d&png"} {
-			for _, p := range s.writeLog.active { // all of a size one after another
+			for _, p := range s.writeLog.active { // all textures at one size, one after another
 				s.misses = append(s.misses, ask(fmt.Sprintf("/avatar/%d?size=%d%s", p.tid, size, variant), ""))
 			}
 		}
@@ -269,7 +268,7 @@ func (s *harness) populate() {
 	s.logf("people and skins are in after %.0f s more", time.Since(began).Seconds())
 }
 
-// signIn returns people who have written nothing yet.
+// signIn returns users without writes.
 func (s *harness) signIn(n int) (all []*testUser) {
 	s.Helper()
 	for _, user := range s.Cores[0].SignIn(s, n) {
@@ -278,8 +277,8 @@ func (s *harness) signIn(n int) (all []*testUser) {
 	return all
 }
 
-// lendTextures gives each a texture for the closet of those who wrote before everything, whose
-// number is lower than any of theirs.
+// lendTextures gives each user a texture of the first users for the closet, with a lower tid than
+// any of their own.
 func (s *harness) lendTextures(all []*testUser) {
 	lenders := s.writeLog.startedAfter(0)[:hotUsers]
 	for i, p := range all {
@@ -287,7 +286,7 @@ func (s *harness) lendTextures(all []*testUser) {
 	}
 }
 
-// warmCaches has every edge have all hits in memory, and learns what they show.
+// warmCaches makes every edge cache all hits, and records the bodies.
 func (s *harness) warmCaches() {
 	s.Helper()
 	learn := s.hitBodies == nil
@@ -297,7 +296,7 @@ func (s *harness) warmCaches() {
 	for _, edge := range s.Edges {
 		atOnce(len(s.paths), func(i int) {
 			status, body, err := 0, []byte(nil), error(nil)
-			for range 10 { // a picture may have waited too long to be drawn, among so many
+			for range 10 { // a picture may time out in the render queue, among so many
 				if status, body, err = call(s.writeLog.client, "http://"+edge.Setting("EDGE_LISTEN"), http.MethodGet, s.paths[i], "", "", nil); status == http.StatusOK {
 					break
 				}
@@ -319,7 +318,7 @@ func (s *harness) warmCaches() {
 	}
 }
 
-// atOnce calls do with the numbers below n, eight at a time.
+// atOnce calls do with the numbers below n from eight goroutines.
 func atOnce(n int, do func(int)) {
 	const workers = 8
 	var all sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// What was acknowledged must be there; what was sent after that may be.
+// What was acknowledged must be there; what was sent without a response may be.
 func TestWriteLogDetectsLoss(t *testing.T) {
 	t.Parallel()
 	p := &testUser{Person: stack.Person{Token: core.Token{User: 7}}, acked: skinSet, pid: 1, tid: 20, hash: "abc", borrowed: 3}
@@ -119,7 +119,7 @@ func TestRowReportsMissedGoals(t *testing.T) {
 	}
 }
 
-// A fault that could not be tried has met no goals.
+// A skipped fault meets no goals.
 func TestTableMarksSkippedFaults(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder

@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// faults returns all, in the order in which they are tried.
+// faults returns all faults in their order.
 func (s *harness) faults() []fault {
 	kill := func(components func(*harness) []cluster.Component, duration time.Duration) func(*harness) {
 		return func(s *harness) {
@@ -82,7 +82,7 @@ func (s *harness) faults() []fault {
 	}
 }
 
-// primary returns the primary's node, and the others.
+// primary returns the primary and the standbys.
 func (s *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
 	s.Helper()
 	name := s.Primary()
@@ -99,8 +99,7 @@ func (s *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
 	return primary, standbys
 }
 
-// awaitFailover waits until another node has the lock than the one that had it, and notes how
-// long that took since the fault.
+// awaitFailover waits until another node has the leader lock, and records the time since the fault.
 func (s *harness) awaitFailover(former *cluster.Node, fault time.Time) {
 	s.Helper()
 	for name := former.Name; name == former.Name || name == ""; name = s.Primary() {
@@ -146,15 +145,15 @@ func (s *harness) patroniFrozen() {
 	primary.Resume(s)
 }
 
-// oldProcessTimeout is longer than machines/haproxy.cfg leaves to the process before.
+// oldProcessTimeout is longer than machines/haproxy.cfg gives to the old process after a reload.
 const oldProcessTimeout = 47 * time.Second
 
-// oldConnLifetime is how long a core may work by a connection that it had made before: it uses
-// each for 30 s, and works on a request for 10 s at most.
+// oldConnLifetime is how long a core may use an old connection: it uses each for 30 s, and works on
+// a request for 10 s at most.
 const oldConnLifetime = 40 * time.Second
 
-// reloadedFrozen has cores keep connections to a former primary of which nobody hangs up,
-// and looks for how long a session works that has ended.
+// reloadedFrozen leaves cores with connections to a former primary that no process closes, and
+// measures for how long an ended session still works.
 func (s *harness) reloadedFrozen() {
 	primary, _ := s.primary()
 	s.Reload(s)
@@ -165,7 +164,7 @@ func (s *harness) reloadedFrozen() {
 	s.awaitFailover(primary, began)
 	p := s.writeLog.take()
 	p.voided.Store(true)
-	for status := 0; status != http.StatusNoContent && status != http.StatusUnauthorized; { // or it had been taken before
+	for status := 0; status != http.StatusNoContent && status != http.StatusUnauthorized; { // or an earlier attempt succeeded
 		status, _, _ = s.writeLog.call(http.MethodPost, "/api/auth/logout", p.Bearer, formType, nil)
 		if s.sleep(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
 			s.Fatalf("signing out is answered %d", status)
@@ -229,7 +228,7 @@ func (s *harness) balancerReloaded() {
 	s.sleep(oldProcessTimeout)
 }
 
-// restart restarts a part as an upgrade does, and waits until all is as before.
+// restart restarts a component as an upgrade does, and waits until the cluster is healthy.
 func (s *harness) restart(p cluster.Component) {
 	if err := p.Stop(s); err != nil {
 		s.Fatal(err)
@@ -259,11 +258,11 @@ func (s *harness) etcdRestarted() {
 	for _, p := range s.Etcd {
 		s.restart(p)
 	}
-	s.sleep(3 * time.Second) // by then each Patroni has asked, as all do every two
+	s.sleep(3 * time.Second) // by then each Patroni, which polls every two, has reconnected
 }
 
-// hostileNetwork has a client network ask for more than all edges can draw: twelve
-// connections for each, from an address that is not of the load's network.
+// hostileNetwork has one client network request more than all edges can render: twelve connections
+// for each edge, from another network than the load's.
 func (s *harness) hostileNetwork() {
 	const sheets, duration = 24, 12 * time.Second
 	uploader := s.signIn(1)[0]
@@ -292,7 +291,7 @@ func (s *harness) hostileNetwork() {
 	}
 }
 
-// restored loses what was written since the backup, of which every edge has heard.
+// restored restores a backup, so that later writes are lost which every edge has seen.
 func (s *harness) restored() {
 	s.Backup(s)
 	began := time.Now()
@@ -316,7 +315,7 @@ func (s *harness) restored() {
 	s.lendTextures(newcomers)
 	s.writeLog.markRestored(s.first, newcomers)
 	s.sleep(6 * time.Second)
-	// What caches may remember of what was lost must not become something else's number.
+	// The tid of a lost texture, which caches may still have, must not be reused.
 	switch first := s.queryInt("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", maxTIDRestored); {
 	case first == 0:
 		s.addProblem("nobody has uploaded anything since")
@@ -326,7 +325,7 @@ func (s *harness) restored() {
 	s.addNote("all sessions have ended: who was signed in is answered 401")
 }
 
-// queryInt returns what the primary answers to a query.
+// queryInt returns the result of a query on the primary.
 func (s *harness) queryInt(sql string, args ...any) (n int64) {
 	s.Helper()
 	conn := s.Conn(s)
@@ -337,7 +336,7 @@ func (s *harness) queryInt(sql string, args ...any) (n int64) {
 	return n
 }
 
-// addProblem notes that a goal was missed which is the fault's own.
+// addProblem records a missed goal that is specific to the fault.
 func (s *harness) addProblem(format string, values ...any) {
 	s.row.Problems = append(s.row.Problems, fmt.Sprintf(format, values...))
 }

@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// traffic is what came of all kinds of requests.
+// traffic is the results by kind of request.
 type traffic struct{ Hits, Misses, Reads, Writes *counts }
 
-// Row is what came of a fault.
+// Row is the result of a fault.
 type Row struct {
 	Fault, Description             string
-	Skipped                        string // why it could not be tried; empty if it was
+	Skipped                        string // the reason; empty if it ran
 	Took                           time.Duration
-	Detected                       time.Duration // until another primary was chosen; 0 without a fail-over
+	Detected                       time.Duration // until another primary was elected; 0 without a failover
 	Acknowledged, Lost, Mismatched int
-	Voided                         int // acknowledged writes that the fault is to lose
+	Voided                         int // acknowledged writes that the fault loses by design
 	Notes                          []string
-	Problems                       []string // goals of this fault's own that were missed
-	Standalone                     *traffic // of a site beside the cluster; nil if it is the cluster that has failed
+	Problems                       []string // missed goals that are specific to this fault
+	Standalone                     *traffic // traffic of a separate site; nil if the fault was in the cluster
 
 	traffic
 	expected expectation
 }
 
-// The goals, in what is noticed besides the detection.
+// The goals. The detection time of a failover does not count.
 const (
 	longestGap   = 5 * time.Second
 	longestWrite = 12500 * time.Millisecond // a core takes 10 s at most, and the balancer waits for 12 s
 )
 
-// reported returns the traffic that the row tells of.
+// reported returns the traffic that the row reports.
 func (r *Row) reported() traffic {
 	if r.Standalone != nil {
 		return *r.Standalone
@@ -48,7 +48,7 @@ func (r *Row) Missed() []string {
 	return append(unknown, known...)
 }
 
-// missedGoals returns the goals that were missed, apart from those of which that is known.
+// missedGoals returns the missed goals, the known issues apart from the others.
 func (r *Row) missedGoals() (unknown, known []string) {
 	t := r.reported()
 	miss := func(missed bool, format string, values ...any) {
@@ -82,8 +82,7 @@ func (r *Row) missedGoals() (unknown, known []string) {
 	return unknown, known
 }
 
-// Verdict returns an error if a goal was missed of which that is not known, or something
-// could not be tried.
+// Verdict returns an error if a goal was missed that is no known issue, or a fault was skipped.
 func Verdict(rows []Row) error {
 	var bad []error
 	for i := range rows {
@@ -115,7 +114,7 @@ func (t *counts) String() string {
 	return fmt.Sprintf("%d sent, %s failed, gap %.1f s, slowest %.1f s", t.sent, t.failures(), t.gap.Seconds(), t.slowest.Seconds())
 }
 
-// cell returns requests sent, failed, and the longest gap.
+// cell returns the numbers of requests sent and failed, and the longest gap.
 func (t *counts) cell() string {
 	return fmt.Sprintf("%d / %s / %.1f s", t.sent, t.failures(), t.gap.Seconds())
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/load"
 )
 
-// counts counts what came of requests of one kind.
+// counts is the results of requests of one kind.
 type counts struct {
 	mu           sync.Mutex
 	sent, failed int64
-	causes       map[string]int64 // the failures
-	last         time.Time        // when there was an answer of success, or it all began
-	gap          time.Duration    // the longest time without one
-	slowest      time.Duration    // of all answers
+	causes       map[string]int64 // of failures
+	last         time.Time        // time of the last success, or of the start
+	gap          time.Duration    // longest time without a success
+	slowest      time.Duration    // of all responses
 }
 
 func newCounts() *counts { return &counts{causes: map[string]int64{}, last: time.Now()} }
@@ -44,14 +44,14 @@ func (t *counts) failure(cause string, took time.Duration) {
 	t.slowest = max(t.slowest, took)
 }
 
-// end is when no more requests are sent.
+// end is called once no more requests are sent.
 func (t *counts) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gap = max(t.gap, time.Since(t.last))
 }
 
-// failures tells how many requests failed and how.
+// failures describes the number and the causes of the failures.
 func (t *counts) failures() string {
 	if t.failed == 0 {
 		return "0"
@@ -64,17 +64,17 @@ func (t *counts) failures() string {
 	return fmt.Sprintf("%d (%s)", t.failed, strings.Join(kinds, ", "))
 }
 
-// stream is requests that change nothing, sent by package load.
+// stream is read-only requests, sent by package load.
 type stream struct {
 	*counts
 	load.Stream
 
-	nextRequest int // of Requests, the first that is sent in turn
+	nextRequest int // index into Requests, for sequential order
 	done        <-chan struct{}
-	bodies      [][]byte // the right ones; none if any is right
+	bodies      [][]byte // the right ones; nil if any is right
 }
 
-// newStream returns a stream of requests at a rate. All answers of success are looked at.
+// newStream returns a stream of requests at a rate. All successful answers are inspected.
 func newStream(done <-chan struct{}, rate float64, connections int, requests, bodies [][]byte) *stream {
 	s := &stream{counts: newCounts(), done: done, bodies: bodies}
 	s.Stream = load.Stream{Rate: rate, Connections: connections, Requests: requests, Statuses: []int{200}, InspectShare: 1, Inspect: s.check, Order: s.order}
@@ -97,7 +97,7 @@ func (s *stream) order() int {
 
 var errWrongPicture = errors.New("another picture is shown")
 
-// check notes an answer of success, and is called by the stream's only thread.
+// check counts a successful answer. It is called by the stream's only thread.
 func (s *stream) check(request, _ int, body []byte) error {
 	if s.bodies != nil && !bytes.Equal(body, s.bodies[request]) {
 		return errWrongPicture
@@ -107,7 +107,7 @@ func (s *stream) check(request, _ int, body []byte) error {
 	return nil
 }
 
-// count counts what the load says of the requests that failed.
+// count counts the failures that package load has found.
 func (s *stream) count(a load.Answers) {
 	answered, right := int64(0), int64(0)
 	for status, latencies := range a.Latencies {
@@ -128,12 +128,12 @@ func (s *stream) count(a load.Answers) {
 	s.failed = s.sent - right
 }
 
-// drainTimeout is how long answers are waited for after the last request: longer than any
-// program works on one.
+// drainTimeout is how long answers are awaited after the last request: longer than any program
+// works on one.
 const drainTimeout = 15 * time.Second
 
-// send sends streams to the balancer until they are over, and what is under way is
-// answered or late.
+// send sends streams to the balancer until they are done, and waits for open requests up to
+// drainTimeout.
 func send(ctx context.Context, address string, done <-chan struct{}, streams ...*stream) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -18,23 +18,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// testUser is a user who makes one write of each kind in a fixed order, so that what is
-// acknowledged is told by a number. Whoever gets no answer of success makes no further
-// one: the last one may be committed, or may be later.
+// testUser is a user that makes one write of each kind in a fixed order, so that a number says what
+// was acknowledged. After a write without a successful response there is no further one: that write
+// may be committed, now or later.
 type testUser struct {
 	stack.Person
 
-	acked        int         // how many writes were acknowledged
-	uncertain    bool        // there was one more
+	acked        int         // number of acknowledged writes
+	uncertain    bool        // one more was sent
 	voided       atomic.Bool // its writes are to be lost
-	sessionEnded atomic.Bool // so has the session, whether or not they signed out
-	// What the answers said.
+	sessionEnded atomic.Bool // with or without a log-out
+	// From the responses.
 	pid, tid int64
 	hash     string
-	borrowed int64 // TID of somebody else's texture for the closet
+	borrowed int64 // TID of another user's texture for the closet
 }
 
-// The writes, in their order: each is done when so many are.
+// The writes in their order. Each constant is the number of writes up to it.
 const (
 	playerAdded = iota + 1
 	skinUploaded
@@ -45,23 +45,23 @@ const (
 	signedOut
 )
 
-// formType is how fields are sent.
+// formType is the content type of the fields.
 const formType = "application/x-www-form-urlencoded"
 
-// names returns what the person's player is called at first and after it was renamed.
+// names returns the name of the user's player before and after the rename.
 func (p *testUser) names() [2]string {
 	return [2]string{fmt.Sprintf("n%da", p.User), fmt.Sprintf("n%db", p.User)}
 }
 
-// state is what PostgreSQL has of a person.
+// state is a user's state in PostgreSQL.
 type state struct {
 	UID         int64
 	Name, Wears string // of the player, and the hash of its skin
 	Closet      string // as TID=name,…
-	Live        bool   // the session
+	Live        bool   // of the session
 }
 
-// stateAfter returns the state when so many writes are committed.
+// stateAfter returns the state after so many committed writes.
 func (p *testUser) stateAfter(writes int) state {
 	s := state{UID: int64(p.User), Live: writes < signedOut && !p.sessionEnded.Load()}
 	var items []string
@@ -91,19 +91,20 @@ func itemName(writes int) string {
 	return "first"
 }
 
-// consistentWith reports whether a state has all that was acknowledged.
+// consistentWith reports whether a state contains all that was acknowledged, and nothing that was
+// not sent.
 func (p *testUser) consistentWith(s state) bool {
 	if s == p.stateAfter(p.acked) {
 		return true
 	}
 	next := p.stateAfter(p.acked + 1)
 	if p.acked+1 == skinUploaded {
-		next.Closet = s.Closet // nobody has said which texture it became
+		next.Closet = s.Closet // its TID was not returned
 	}
 	return p.uncertain && s == next
 }
 
-// nextWrite returns the person's next write.
+// nextWrite returns the user's next write.
 func (p *testUser) nextWrite() (method, path, contentType string, body []byte) {
 	player := fmt.Sprintf("/api/players/%d", p.pid)
 	fields := func(pairs ...string) []byte {
@@ -131,7 +132,7 @@ func (p *testUser) nextWrite() (method, path, contentType string, body []byte) {
 	}
 }
 
-// writeLog is what was acknowledged to whom.
+// writeLog is the users with their acknowledged writes.
 type writeLog struct {
 	client *http.Client
 	base   string
@@ -141,7 +142,7 @@ type writeLog struct {
 	active []*testUser
 }
 
-// take returns somebody who has written nothing yet; nil if nobody is left.
+// take returns a user without writes; nil if none is left.
 func (l *writeLog) take() *testUser {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,8 +154,7 @@ func (l *writeLog) take() *testUser {
 	return p
 }
 
-// bearers returns tokens of n accounts that have written nothing yet. They are the last
-// that do.
+// bearers returns tokens of n users without writes, from the end of the list.
 func (l *writeLog) bearers(n int) (tokens []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,8 +164,8 @@ func (l *writeLog) bearers(n int) (tokens []string) {
 	return tokens
 }
 
-// markRestored notes that all sessions have ended, and that what was written is lost of those
-// who had begun after so many others. From now on others write.
+// markRestored records that all sessions have ended, and that the writes of all but the first users
+// are lost. Later writes are those of other users.
 func (l *writeLog) markRestored(others int, idle []*testUser) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,14 +176,14 @@ func (l *writeLog) markRestored(others int, idle []*testUser) {
 	l.idle = idle
 }
 
-// startedAfter returns who has begun to write after so many others.
+// startedAfter returns the active users but for the first ones.
 func (l *writeLog) startedAfter(others int) []*testUser {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.active[others:]
 }
 
-// writeLoop has people make their writes, one a tick, until ctx ends.
+// writeLoop makes writes, one a tick, until ctx ends.
 func (l *writeLog) writeLoop(ctx context.Context, tick <-chan time.Time, t *counts) {
 	var p *testUser
 	for {
@@ -201,7 +201,7 @@ func (l *writeLog) writeLoop(ctx context.Context, tick <-chan time.Time, t *coun
 	}
 }
 
-// writeOnce makes a person's next write. It waits for the answer, whatever ends meanwhile.
+// writeOnce makes a user's next write. It waits for the response even if the load ends.
 func (l *writeLog) writeOnce(p *testUser, t *counts) {
 	method, path, contentType, body := p.nextWrite()
 	began := time.Now()
@@ -236,7 +236,7 @@ func (l *writeLog) writeOnce(p *testUser, t *counts) {
 	}
 }
 
-// call sends a request and returns the answer.
+// call sends a request and returns the response.
 func (l *writeLog) call(method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
 	return call(l.client, l.base, method, path, bearer, contentType, body)
 }
@@ -246,7 +246,7 @@ func call(client *http.Client, base, method, path, bearer, contentType string, b
 	if err != nil {
 		return 0, nil, err
 	}
-	request.GetBody = nil // a write that may have been taken is not sent again
+	request.GetBody = nil // a write that may have been committed is not retried
 	if bearer != "" {
 		request.Header.Set("Authorization", "Bearer "+bearer)
 	}

@@ -1,5 +1,5 @@
-// Command faults starts a cluster on this machine and keeps it until it is told to stop,
-// or lets everything in it fail and writes what came of it.
+// Command faults starts a cluster on this machine and keeps it running until it is stopped, or
+// injects faults into it and writes the results.
 package main
 
 import (
@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(verdict, rewrite(*report, table.String()))
 }
 
-// generatedMarker is the line of the page after which everything is written anew.
+// generatedMarker is the line of the page below which everything is generated.
 const generatedMarker = "<!-- make faults writes what follows -->\n"
 
 func rewrite(path, table string) error {
@@ -99,7 +99,7 @@ func rewrite(path, table string) error {
 	return os.WriteFile(path, []byte(prefix+generatedMarker+"\n"+table), 0o644)
 }
 
-// runUntilStopped keeps a cluster until ctx ends.
+// runUntilStopped runs a cluster until ctx ends.
 func runUntilStopped(ctx context.Context, options faults.Options) error {
 	err := stack.RunWithTB(ctx, func(tb testing.TB) {
 		tb.Helper()
