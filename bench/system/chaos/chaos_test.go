@@ -1,5 +1,5 @@
-// Package chaos tries whether edges show what is true while everything between
-// them and the database is killed, stopped and cut off.
+// Package chaos tests that edges never serve stale answers while the programs, the database and the
+// connections between them are killed, paused and cut.
 package chaos
 
 import (
@@ -23,20 +23,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// The size of the stage.
+// The size of the test.
 const (
 	cores   = 2
 	edges   = 3
 	users   = 1500
 	skins   = 48
 	writers = 8
-	// clientsPerEdge is how many look at each edge.
+	// clientsPerEdge is the number of clients of each edge.
 	clientsPerEdge = 4
-	// changeRate is the most changes a second.
+	// changeRate is the maximum number of changes a second.
 	changeRate = 400
 )
 
-// runConfig is what the environment says about a run.
+// runConfig is the configuration of a run, from the environment.
 type runConfig struct {
 	seed    uint64
 	changes int64
@@ -62,8 +62,7 @@ func readRunConfig(t *testing.T) runConfig {
 	return r
 }
 
-// harness is two cores over a database and three edges, with a network between them
-// that can fail.
+// harness is two cores over a database and three edges, connected through proxies that can fail.
 type harness struct {
 	database        *stack.Postgres
 	cores           [cores]*stack.Process
@@ -106,10 +105,10 @@ func startHarness(t *testing.T) *harness {
 	return s
 }
 
-// Through crashes, pauses and cuts of everything, whatever edges show without
-// saying that it may be old was true at most a second before, and so is all that
-// an edge shows that has been connected for a second. In the end every edge shows
-// what the database holds, and none had to forget everything to get there.
+// While all programs crash, pause and lose their connections, an answer that is not marked as stale
+// was true at most a second before the request, and so is every answer of an edge that has been
+// connected for a second. At the end every edge serves what the database holds, and none had to
+// flush its cache to get there.
 func TestNoStaleAnswersUnderChaos(t *testing.T) {
 	t.Parallel()
 	run := readRunConfig(t)
@@ -170,10 +169,10 @@ func TestNoStaleAnswersUnderChaos(t *testing.T) {
 	s.compare(t, w[0])
 }
 
-// logPrecision is how precisely it is told how long a part of the test took.
+// logPrecision is the precision of logged durations.
 const logPrecision = 100 * time.Millisecond
 
-// pace sends moments at the rate of changes until ctx ends.
+// pace sends ticks at changeRate until ctx ends.
 func pace(ctx context.Context, tick chan<- time.Time) {
 	for clock := time.NewTicker(time.Second / changeRate); ; {
 		select {
@@ -189,7 +188,7 @@ func pace(ctx context.Context, tick chan<- time.Time) {
 	}
 }
 
-// populate puts people and skins in, and returns who will change them.
+// populate creates users and skins, and returns the writers that will change them.
 func (s *harness) populate(t *testing.T) []*writer {
 	t.Helper()
 	all := s.cores[0].SignIn(t, users)

@@ -20,9 +20,8 @@ import (
 	"github.com/veneer-skins/veneer/edge"
 )
 
-// awaitConnected waits until all edges have been connected for as long as they may
-// believe what they remember. Whatever was committed without an answer is known to
-// them then.
+// awaitConnected waits until all edges have been connected for maxStaleness. By then they have seen
+// every change that was committed without a response.
 func (s *harness) awaitConnected(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -38,9 +37,8 @@ func (s *harness) awaitConnected(t *testing.T) {
 	}
 }
 
-// compare holds what every edge shows against the database, by every kind of
-// address: all names that players have or had, their UUIDs, all users, all textures
-// and some that never were.
+// compare compares what every edge serves with the database, by every kind of URL: all names that
+// players have or had, their UUIDs, all users, all textures, and some that never existed.
 func (s *harness) compare(t *testing.T, w *writer) {
 	t.Helper()
 	began := time.Now()
@@ -55,7 +53,7 @@ func (s *harness) compare(t *testing.T, w *writer) {
 					t.Errorf("in the end %s shows %q at %s; want %q", client.name, value, paths[i], want[paths[i]])
 				}
 			})
-			// Once it began, and never again.
+			// One flush at the start, and no other.
 			operators := &fasthttp.HostClient{Addr: client.operators}
 			if forgot := metric(operators, "veneer_edge_mapping_cache_flushes_total"); forgot != "1" {
 				t.Errorf("%s forgot everything %s times; want 1", client.name, forgot)
@@ -66,7 +64,7 @@ func (s *harness) compare(t *testing.T, w *writer) {
 	t.Logf("%d addresses on each edge, %d wrong, compared in %s", len(want), wrong.Load(), time.Since(began).Round(logPrecision))
 }
 
-// atOnce calls do with the numbers below n, eight at a time.
+// atOnce calls do with the numbers below n from eight goroutines.
 func atOnce(n int, do func(int)) {
 	const workers = 8
 	var all sync.WaitGroup
@@ -80,9 +78,9 @@ func atOnce(n int, do func(int)) {
 	all.Wait()
 }
 
-// awaitFresh returns what an address shows once the edge knows. It may not at first, if
-// it was not asked for that before it was cut off, or if its core waits for connections
-// to the database that are dead.
+// awaitFresh returns what a path serves once the answer is not stale. It may be stale at first, if
+// the path was not requested before the edge was cut off, or if its core waits for dead connections
+// to the database.
 func (s *edgeClient) awaitFresh(path string) (value string) {
 	fetch := s.fetchTag
 	if strings.HasSuffix(path, ".json") {
@@ -99,7 +97,7 @@ func (s *edgeClient) awaitFresh(path string) (value string) {
 	return value
 }
 
-// expected returns what edges are to show, by the path, says the database.
+// expected returns, by path, what edges must serve according to the database.
 func (s *harness) expected(t *testing.T, w *writer) map[string]string {
 	t.Helper()
 	conn := postgrestest.Conn(t, s.database.URL(s.database.Address))
@@ -116,7 +114,7 @@ func (s *harness) expected(t *testing.T, w *writer) map[string]string {
 		TID  int64
 		Hash string
 	}](t, conn, selectTextures)
-	// Those uploaded on the way are known by what one edge shows.
+	// Pictures of textures uploaded during the run are compared with those of one edge.
 	tags := make([]string, len(textures))
 	atOnce(len(textures), func(i int) {
 		if tags[i] = tagOf[textures[i].TID]; tags[i] == "" {
@@ -159,13 +157,13 @@ func (s *harness) expected(t *testing.T, w *writer) map[string]string {
 
 // player is a row of selectPlayers.
 type player struct {
-	Name, Other string // what it is called, and what it is not
+	Name, Other string // the current name, and the other of its two names
 	UUID        string
 	TID         int64  // of the skin; 0 for none
 	Skin, Cape  string // hashes of the files; empty for none
 }
 
-// profile returns the document that tells mods what the player wears.
+// profile returns the CustomSkinLoader profile of the player.
 func (p player) profile(t *testing.T) string {
 	t.Helper()
 	document := struct {
@@ -183,7 +181,7 @@ func (p player) profile(t *testing.T) string {
 	return string(text)
 }
 
-// fileTag returns what the address of a stored file shows.
+// fileTag returns the entity tag of a stored file, or missing without one.
 func fileTag(t *testing.T, hash string) string {
 	t.Helper()
 	if hash == "" {

@@ -8,21 +8,21 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// director lets things fail, in a random order, until all have failed that can and
-// there were enough changes.
+// director injects faults in a random order, until each has occurred once and there were enough
+// changes.
 type director struct {
 	*harness
 	outage time.Duration
 	isDone func() bool
 }
 
-// fault is something that fails, and how it is put right.
+// fault is a failure and its repair.
 type fault struct {
 	begin, end func()
 	duration   time.Duration
 }
 
-// inject lets faults happen one after another, with pauses.
+// inject runs faults one after another, with pauses.
 func (d director) inject(random *rand.Rand, faults func() []fault) {
 	for first := true; first || !d.isDone(); first = false {
 		all := faults()
@@ -39,8 +39,8 @@ func (d director) inject(random *rand.Rand, faults func() []fault) {
 	}
 }
 
-// network has connections fail: those of an edge to the cores, and those of a core
-// to the database. Each way for as long as an outage takes, and for a moment.
+// network breaks connections: those of an edge to the cores, and those of a core to the database,
+// in each mode for the length of an outage and for a moment.
 func (d director) network(random *rand.Rand) {
 	d.inject(random, func() (all []fault) {
 		for _, mode := range []stack.Mode{stack.Cut, stack.Hold, stack.Blackhole} {
@@ -54,7 +54,7 @@ func (d director) network(random *rand.Rand) {
 	})
 }
 
-// processes has programs crash and stop.
+// processes kills and pauses programs.
 func (d director) processes(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	d.inject(random, func() []fault {

@@ -15,28 +15,28 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// edgeClient is an edge as its visitors and its operators see it.
+// edgeClient is a client of an edge's public listener and of its metrics.
 type edgeClient struct {
 	name                    string
 	address, operators      string
 	client                  *fasthttp.HostClient
-	requests, stale, errors atomic.Int64 // answers: all, those that say they may be old, and errors
+	requests, stale, errors atomic.Int64 // responses: all, stale ones, and errors
 
 	mu     sync.Mutex
 	polls  []poll
-	polled chan struct{} // closed, and replaced, with every poll
+	polled chan struct{} // closed and replaced with every poll
 }
 
-// poll is what an edge says of itself at some time from one moment to another.
+// poll is the stream lag that an edge reported at some time between two moments.
 type poll struct {
 	from, to time.Time
-	lag      time.Duration // since its core last vouched for what it remembers
+	lag      time.Duration // since the last heartbeat of its core
 }
 
 // pollInterval is the time between two polls.
 const pollInterval = 100 * time.Millisecond
 
-// responseTimeout is how long an answer may take: an edge asks core for up to 5 s.
+// responseTimeout bounds a response: an edge waits for core for up to 5 s.
 const responseTimeout = 8 * time.Second
 
 func newEdgeClient(name, address, operators string) *edgeClient {
@@ -69,7 +69,7 @@ func (s *edgeClient) pollMetrics(ctx context.Context) {
 	}
 }
 
-// metric returns the value of a metric, empty if it cannot be had.
+// metric returns the value of a metric, empty on failure.
 func metric(client *fasthttp.HostClient, name string) string {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
@@ -86,9 +86,8 @@ func metric(client *fasthttp.HostClient, name string) string {
 	return ""
 }
 
-// connected reports whether the edge believed what it remembers all the time between
-// two moments, as what it says of itself proves. It waits for a poll that begins after
-// the later one.
+// connected reports whether the edge trusted its cached mappings all the time between two moments,
+// as its metrics prove. It waits for a poll that begins after the later one.
 func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 	for {
 		s.mu.Lock()
@@ -96,8 +95,8 @@ func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 		covered, sure, next := false, true, time.Time{}
 		for _, p := range slices.Backward(s.polls) {
 			covered = covered || p.from.After(to)
-			// Up to the end of the next poll no more time has passed since core vouched
-			// than between the two, and what had passed before.
+			// Until the end of the next poll, the lag is at most this one plus the time
+			// between the two.
 			sure = sure && p.lag < maxStaleness && (next.IsZero() || next.Sub(p.from)+p.lag < maxStaleness)
 			next = p.to
 			if p.to.Before(from) {
@@ -116,14 +115,13 @@ func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 	}
 }
 
-// fetchTag asks for the picture of a subject, or for a file, and returns its entity
-// tag, or missing, or faceless; stale if the answer says that it may be old, not ok
-// if it is none of these.
+// fetchTag requests a picture or a file and returns its entity tag, missing or faceless; stale if
+// the answer is marked as such, not ok if it is none of these.
 func (s *edgeClient) fetchTag(path string) (value string, stale, ok bool) {
 	return s.fetch(path, func(response *fasthttp.Response) string { return string(response.Header.Peek(fasthttp.HeaderETag)) })
 }
 
-// fetchBody asks for a document and returns it, and the rest as look does.
+// fetchBody requests a document and returns its body, otherwise as fetchTag.
 func (s *edgeClient) fetchBody(path string) (value string, stale, ok bool) {
 	return s.fetch(path, func(response *fasthttp.Response) string { return string(response.Body()) })
 }
@@ -149,15 +147,13 @@ func (s *edgeClient) fetch(path string, extract func(*fasthttp.Response) string)
 	}
 }
 
-// requestInterval is the time between two looks of a visitor.
+// requestInterval is the time between two requests of a client.
 const requestInterval = 15 * time.Millisecond
 
-// verify looks at what changed lately, again and again, and holds what the edge
-// answers against what was true.
+// verify requests recently changed resources in a loop and checks the answers.
 //
-// Whatever happens, an answer that does not say that it may be old shows what was
-// true a second before it was asked for, or later. And an edge that has been
-// connected for a second shows nothing older, whatever it says.
+// An answer that is not marked as stale shows a value that was valid at most a second before the
+// request. An edge that has been connected for a second serves nothing older even if it is marked.
 func (s *edgeClient) verify(ctx context.Context, t *testing.T, random *rand.Rand, recent *recentChanges) {
 	t.Helper()
 	for tick := time.NewTicker(requestInterval); ; {

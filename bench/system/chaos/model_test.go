@@ -7,45 +7,43 @@ import (
 	"time"
 )
 
-// maxStaleness is for how long an edge may believe what it remembers without a word
-// from core.
+// maxStaleness is how long an edge may trust cached mappings without a heartbeat of core.
 const maxStaleness = time.Second
 
-// missing is what an address shows where there is no picture.
+// missing is the value of a path without a picture.
 const missing = "404"
 
-// faceless is what an address shows that leads to a cape, of which there is no
-// avatar.
+// faceless is the value of an avatar path that resolves to a cape.
 const faceless = "422"
 
-// resource is an address of a picture with all that it was to show.
+// resource is the path of a picture with the history of its expected values.
 type resource struct {
 	path string
 
 	mu     sync.Mutex
 	writes []write
-	// uncertain is set when nobody knows whether a write was committed, or may be yet.
+	// uncertain is set once a write may or may not be committed.
 	uncertain bool
 }
 
-// write is a change of what a subject shows: to an entity tag, or to missing.
+// write is a change of a resource's value: to an entity tag, or to missing.
 type write struct {
 	value        string
-	begun, acked time.Time // acked is zero until core has said that it is committed
+	begun, acked time.Time // acked is zero until core has acknowledged the write
 }
 
 func newResource(path, value string) *resource {
 	return &resource{path: path, writes: []write{{value: value}}}
 }
 
-// begin notes that a write begins.
+// begin records that a write begins.
 func (s *resource) begin(value string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes = append(s.writes, write{value: value, begun: now})
 }
 
-// end notes that the write that was begun last is committed, or may be.
+// end records that the write that was begun last is committed, or may be.
 func (s *resource) end(committed bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +54,7 @@ func (s *resource) end(committed bool, now time.Time) {
 	}
 }
 
-// wasValid reports whether a subject may have shown this at some time from one
-// moment to another.
+// wasValid reports whether a value may have been valid at some time between two moments.
 func (s *resource) wasValid(value string, from, to time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,15 +75,14 @@ func (s *resource) wasValid(value string, from, to time.Time) bool {
 	return false
 }
 
-// recentChanges is the subjects that visitors look at, those that changed lately above all.
+// recentChanges is a ring of the most recently changed resources, which clients request.
 type recentChanges struct {
 	mu   sync.Mutex
 	ring []*resource // a ring
 	next int
 }
 
-// recentSize is how many changes it takes until visitors turn away. It is some
-// seconds' worth.
+// recentSize is the size of the ring, some seconds' worth of changes.
 const recentSize = 1000
 
 func (c *recentChanges) add(s *resource) {
@@ -100,7 +96,7 @@ func (c *recentChanges) add(s *resource) {
 	c.next++
 }
 
-// pick returns one of them; nil if there is none.
+// pick returns a random entry; nil if there is none.
 func (c *recentChanges) pick(draw func(int) int) *resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +106,7 @@ func (c *recentChanges) pick(draw func(int) int) *resource {
 	return c.ring[draw(len(c.ring))]
 }
 
-// history tells what a subject was to show of late.
+// history describes the last expected values of a resource.
 func (s *resource) history() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

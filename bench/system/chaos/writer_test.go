@@ -21,42 +21,42 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// testUser is a user with one player, whom one writer changes.
+// testUser is a user with one player, changed by one writer only.
 type testUser struct {
 	bearer      string
 	pid         int64
 	names       [2]*resource // the player has one of two names
-	nameIndex   int          // which
+	nameIndex   int          // index of the current name
 	skinIndex   int          // index of the skin; -1 for none
-	skinChanges int          // how many it has worn
+	skinChanges int          // number of skins set so far
 	user        *resource
 }
 
-// writer changes people, one change after another, over any core.
+// writer changes users, one change after another, through any core.
 type writer struct {
 	*rand.Rand
 	t         *testing.T
 	client    *http.Client
 	cores     []string // base URLs
-	coreIndex int      // which is asked, until it fails
-	bearer    string   // somebody's who is never changed
-	tids      []int64  // of the skins to wear
-	tags      []string // entity tags of their pictures
-	capes     []int64  // TIDs of the capes to wear
+	coreIndex int      // index of the core in use, until it fails
+	bearer    string   // of a user that is never changed
+	tids      []int64  // of the skins
+	tags      []string // entity tags of their avatars
+	capes     []int64  // of the capes
 	recent    *recentChanges
-	noiseSeed *atomic.Uint64 // makes every upload another
+	noiseSeed *atomic.Uint64 // makes every upload different
 
-	idle   []*testUser // who was not touched yet
+	idle   []*testUser // not changed yet
 	active []*testUser
 
 	committed *atomic.Int64
 	unknown   int
 }
 
-// activePerWriter is how many people a writer changes in turns.
+// activePerWriter is the number of users that a writer alternates between.
 const activePerWriter = 20
 
-// run makes changes, one a tick, until ctx ends.
+// run makes one change a tick until ctx ends.
 func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 	for {
 		select {
@@ -75,8 +75,8 @@ func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 		if w.change(ctx, w.active[i]) {
 			continue
 		}
-		// It may be committed, now or later: nobody knows what this person wears
-		// before all is over. Another core may do better.
+		// The change may be committed now or later, so the values of this user are unknown
+		// until the end. Another core may be reachable.
 		w.coreIndex++
 		w.unknown++
 		w.active = append(w.active[:i], w.active[i+1:]...)
@@ -84,7 +84,7 @@ func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 	}
 }
 
-// change makes a random change and reports whether it is known to be committed.
+// change makes a random change and reports whether it was acknowledged.
 func (w *writer) change(ctx context.Context, p *testUser) bool {
 	tagOf := func(index int) string {
 		if index < 0 {
@@ -93,8 +93,8 @@ func (w *writer) change(ctx context.Context, p *testUser) bool {
 		return w.tags[index]
 	}
 	player := "/api/players/" + strconv.FormatInt(p.pid, 10)
-	// Each wears every skin once before the first comes again, so that what is old
-	// is told from what is new.
+	// Each user has every skin once before the first comes again, so that old values differ
+	// from new ones.
 	next := (p.skinChanges + 1) % len(w.tids)
 	tid := strconv.FormatInt(w.tids[next], 10)
 	switch n := w.IntN(100); {
@@ -122,8 +122,7 @@ func (w *writer) change(ctx context.Context, p *testUser) bool {
 	}
 }
 
-// commit sends a change of what subjects show. What a cape changes is compared in
-// the end.
+// commit sends a change of resources' values. The effect of a cape is compared at the end only.
 func (w *writer) commit(ctx context.Context, p *testUser, method, path, form string, values map[*resource]string) bool {
 	begun := time.Now()
 	for s, values := range values {
@@ -138,18 +137,18 @@ func (w *writer) commit(ctx context.Context, p *testUser, method, path, form str
 	return committed
 }
 
-// upload adds a texture, which visitors may have missed before. What its picture
-// looks like is compared in the end.
+// upload adds a texture. Clients may have requested its URL before. Its picture is compared at
+// the end.
 func (w *writer) upload(ctx context.Context, p *testUser) bool {
 	form := stack.SheetForm("chaos", skin.Classic, paint.Noise(w.noiseSeed.Add(1), 64, 64))
 	return w.send(ctx, p.bearer, "POST", "/api/textures", stack.UploadType, form)
 }
 
-// api returns the base URL of the core that is asked.
+// api returns the base URL of the core in use.
 func (w *writer) api() string { return w.cores[w.coreIndex%len(w.cores)] }
 
-// send sends a request to one core after another until one takes it, and reports
-// whether that answered with success.
+// send tries one core after another until a connection succeeds, and reports whether the response
+// was a success.
 func (w *writer) send(ctx context.Context, bearer, method, path, contentType string, body []byte) bool {
 	for {
 		_, status, err := call(ctx, w.client, method, w.api()+path, bearer, contentType, body)
@@ -174,7 +173,7 @@ func (w *writer) send(ctx context.Context, bearer, method, path, contentType str
 	}
 }
 
-// awaitCore waits until a core answers from its database.
+// awaitCore waits until a core responds from its database.
 func (w *writer) awaitCore(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, status, err := call(ctx, w.client, "GET", w.api()+"/api/user", w.bearer, "", nil)
@@ -189,7 +188,7 @@ func (w *writer) awaitCore(ctx context.Context) {
 	}
 }
 
-// call sends a request and returns the answer's status and the TID in it.
+// call sends a request and returns the response's status and TID.
 func call(ctx context.Context, client *http.Client, method, address, bearer, contentType string, body []byte) (tid int64, status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
@@ -221,5 +220,5 @@ func call(ctx context.Context, client *http.Client, method, address, bearer, con
 	return answer.Data.TID, response.StatusCode, nil
 }
 
-// playerPath is before the name in the address of a player's picture.
+// playerPath is the prefix of the path of a player's avatar.
 const playerPath = "/avatar/player/"
