@@ -28,27 +28,26 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// server is one that a balancer sends requests to: as the balancer's file has it, and
-// where it is here.
+// server is a server behind a balancer: its address in the balancer's file, and its address here.
 type server struct {
-	host, port, checkPort string // checked is the port at which it tells whether it is ready
+	host, port, checkPort string // checkPort is the port of its readiness check
 	public, operators     string
 }
 
-// balancer is a program of operators with a file of ours.
+// balancer is a third-party program with a configuration file of this repository.
 type balancer struct {
 	program, file string
-	// foldsCase says that names in different cases are the same to it.
+	// foldsCase: it hashes names case-insensitively.
 	foldsCase bool
-	// healthChecks says that it asks servers whether they are ready. If not, it learns of one
-	// that is gone from requests.
+	// healthChecks: it checks servers' readiness. If not, it learns of a failed one from
+	// requests.
 	healthChecks bool
-	// caches says that it is a cache, too.
+	// caches: it is a cache, too.
 	caches bool
 	// environ is added to the program's environment.
 	environ []string
-	// write writes the file with the addresses of servers, to be listened for at an
-	// address, into a directory, and returns the command that reads it.
+	// write writes the file, with the addresses of servers and a listen address, into a
+	// directory, and returns the command that reads it.
 	write func(t *testing.T, content, address, work string, servers []server) []string
 }
 
@@ -60,8 +59,8 @@ var balancers = []balancer{
 
 var varnishBalancer = balancer{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, healthChecks: true, caches: true, write: varnish}
 
-// unboundedHaproxy leaves the load of an edge unbounded: a request that has not quite
-// ended counts as load, and would now and then send the next one to the other edge.
+// unboundedHaproxy leaves the load of an edge unbounded: a request that has not quite ended counts
+// as load, and would now and then send the next one to the other edge.
 func unboundedHaproxy(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()
 	return haproxy(t, replaceOnce(t, content, "hash-balance-factor 150", ""), address, work, servers)
@@ -71,7 +70,7 @@ func haproxy(t *testing.T, content, address, work string, servers []server) []st
 	t.Helper()
 	content = replaceOnce(t, content, "bind :8080", "bind "+address)
 	content = replaceOnce(t, content, "inter 1s", "inter 50ms")
-	// On a busy machine an answer may take longer than the time between two checks.
+	// On a busy machine a response may take longer than the time between two checks.
 	content = replaceOnce(t, content, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
 	for _, s := range servers {
 		_, port := hostPort(t, s.operators)
@@ -107,7 +106,7 @@ func varnish(t *testing.T, content, address, work string, servers []server) []st
 	return []string{"varnishd", "-F", "-j", "none", "-n", filepath.Join(work, "instance"), "-T", "none", "-a", address, "-f", writeConfig(t, work, content)}
 }
 
-// replaceOnce replaces what must be there once.
+// replaceOnce replaces a string that must occur once.
 func replaceOnce(t *testing.T, content, what, by string) string {
 	t.Helper()
 	if strings.Count(content, what) != 1 {
@@ -134,8 +133,7 @@ func hostPort(t *testing.T, address string) (host, port string) {
 	return host, port
 }
 
-// start starts the balancer as its file says, but for the addresses, and returns its
-// URL.
+// start starts the balancer with its file, except for the addresses, and returns its URL.
 func (b balancer) start(t *testing.T, servers []server) string {
 	t.Helper()
 	requireProgram(t, b.program)
@@ -149,7 +147,7 @@ func (b balancer) start(t *testing.T, servers []server) string {
 	return "http://" + address
 }
 
-// requireProgram skips a test for which a program is missing.
+// requireProgram skips a test if a program is missing.
 func requireProgram(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
@@ -158,7 +156,7 @@ func requireProgram(t *testing.T, program string) {
 	testenv.Skip(t, program+" is not installed, or not in PATH: deploy/dev/install "+program+" installs it")
 }
 
-// runServer runs a server until the test is over, and waits until it listens at an address.
+// runServer runs a server until the test ends, and waits until it listens at an address.
 func runServer(t *testing.T, address, work string, environ []string, command ...string) {
 	t.Helper()
 	process, err := baseline.Run(baseline.Env{WorkDir: work}, command[0], nil, environ, command...)
@@ -183,8 +181,8 @@ func runServer(t *testing.T, address, work string, environ []string, command ...
 	}
 }
 
-// All pictures of a player come from one edge. When that ends without a word, they come
-// from the other one, and nobody gets an error.
+// All pictures of a player come from one edge. When that edge crashes, they come from the other
+// one, without an error.
 func TestBalancers(t *testing.T) {
 	t.Parallel()
 	for _, b := range balancers {
@@ -245,7 +243,8 @@ func (b balancer) test(t *testing.T) {
 		testBans(t, url, core, mappings[edgeproto.NameKey("player_0")], first, second)
 	}
 	keysBefore := core.Keys.Load()
-	// request asks for something of every player, and returns how many an edge had not heard of.
+	// request requests targets of every player and returns how many keys the edges looked up at
+	// core.
 	request := func(targets ...string) int64 {
 		t.Helper()
 		for i := range players {
@@ -291,8 +290,8 @@ func (b balancer) test(t *testing.T) {
 	}
 }
 
-// The nginx of a small site sends the API to core and all else to the edge, and tells them
-// the address that it has seen.
+// The nginx of a small site sends the API to core and all else to the edge, and forwards the
+// client's address.
 func TestSmallSiteNginx(t *testing.T) {
 	t.Parallel()
 	stub := func(name string) string {
@@ -328,14 +327,14 @@ func TestSmallSiteNginx(t *testing.T) {
 	}
 }
 
-// When only one edge is ready, what it did not answer is asked of it once more: nobody
-// gets an error because there is no other one.
+// When only one edge is ready, Varnish retries a failed request there instead of returning an
+// error.
 func TestVarnishRetriesTheOnlyEdge(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	edge := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" && requests.Add(1) == 1 {
-			panic(http.ErrAbortHandler) // hangs up
+			panic(http.ErrAbortHandler) // closes the connection
 		}
 	}))
 	t.Cleanup(edge.Close)
@@ -354,8 +353,8 @@ func TestVarnishRetriesTheOnlyEdge(t *testing.T) {
 	}
 }
 
-// testBans has a cache in front of edges keep a picture after its player has undressed,
-// until it is told to forget it.
+// testBans checks that a cache in front of edges keeps a picture after its player's skin was
+// removed, until it is banned.
 func testBans(t *testing.T, url string, core *origintest.Core, initial edgeproto.Mapping, edges ...*stack.Process) {
 	t.Helper()
 	const target = "/avatar/player/changing"
@@ -397,8 +396,7 @@ func testBans(t *testing.T, url string, core *origintest.Core, initial edgeproto
 	f("texture-1", http.StatusOK, http.StatusOK)
 }
 
-// fakeReadiness is an edge's operators' port: it tells what the test wants of whether the edge
-// is ready.
+// fakeReadiness stands in for an edge's operators' listener: the test sets its readiness.
 type fakeReadiness struct {
 	address string
 	status  atomic.Int32
@@ -424,8 +422,8 @@ func startFakeReadiness(t *testing.T) *fakeReadiness {
 	return g
 }
 
-// set sets what is told, and waits until it was told as often as must be. When it is
-// asked for the fourth time it has told it twice for certain.
+// set sets the status and waits until the balancer has seen it often enough. The fourth poll proves
+// that two were answered with it.
 func (g *fakeReadiness) set(t *testing.T, status int32) {
 	t.Helper()
 	g.status.Store(status)
@@ -447,7 +445,7 @@ func startEdge(t *testing.T, files blobstore.Config, core *origintest.Core) *sta
 }
 
 // send sends a request and returns the status. Without other headers it has a forged
-// address of the client.
+// X-Forwarded-For.
 func send(t *testing.T, method, url string, header http.Header) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)

@@ -15,18 +15,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// client is somebody who uses a site, over connections of their own.
+// client is an API client of a site, with connections of its own.
 type client struct {
 	baseURL, bearer string
 	http            *http.Client
 }
 
-// requestTimeout is how long a visitor waits for an answer: longer than anybody may take.
+// requestTimeout is longer than any request may take.
 const requestTimeout = 30 * time.Second
 
 const jsonType = "application/json"
 
-// do asks once, and returns what is answered with success.
+// do sends a request and returns the body of a successful response.
 func (v client) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, v.baseURL+path, bytes.NewReader(body))
 	if err != nil {
@@ -46,18 +46,18 @@ func (v client) do(ctx context.Context, method, path, contentType string, body [
 	return answer, err
 }
 
-// get gets something.
+// get sends a GET request.
 func (v client) get(ctx context.Context, path string) ([]byte, error) {
 	return v.do(ctx, http.MethodGet, path, "", nil)
 }
 
-// texture is what the API says of one.
+// texture is the API's representation of a texture.
 type texture struct {
 	TID  int    `json:"tid"`
 	Hash string `json:"hash"`
 }
 
-// upload uploads a skin that is like no other number's.
+// upload uploads a skin that is different for each number.
 func (v client) upload(ctx context.Context, number int) (texture, error) {
 	sheet := paint.Robot()
 	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows

@@ -1,6 +1,5 @@
-// Package containers tries what containers are made and started with, as far as that
-// takes none: docker-compose.yml, the secrets that it names, the settings that any file
-// for operators gives, and the balancer.
+// Package deploytest tests the deployment files without containers: docker-compose.yml, its
+// secrets, the settings in all files for operators, and the balancers.
 package deploytest
 
 import (
@@ -22,18 +21,17 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// top is the repository's top.
+// top is the root of the repository.
 const top = "../../.."
 
-// compose reads docker-compose.yml as docker compose does, with no settings of the
-// machine's.
+// compose reads docker-compose.yml as docker compose does, without settings of the machine.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
 	return composeWith(t, nil)
 }
 
-// composeWith reads docker-compose.yml as docker compose does in a clone that has files of an
-// operator's, given as content by path, and with variables of the shell.
+// composeWith reads docker-compose.yml as docker compose does in a clone with an operator's files,
+// given as content by path, and with variables of the shell.
 func composeWith(t *testing.T, files map[string]string, shell ...string) *types.Project {
 	t.Helper()
 	clone := t.TempDir()
@@ -57,8 +55,8 @@ func composeWith(t *testing.T, files map[string]string, shell ...string) *types.
 	return project
 }
 
-// No container can do more than it must, and only the balancer, and what operators look
-// at, are reached from outside, from this machine.
+// Containers have minimal privileges, and only the balancer and the dashboards are reachable, from
+// this machine only.
 func TestContainersAreHardened(t *testing.T) {
 	t.Parallel()
 	for name, service := range compose(t).Services {
@@ -82,7 +80,7 @@ func TestContainersAreHardened(t *testing.T) {
 	}
 }
 
-// PostgreSQL has a quarter of its container's memory to itself, as docs/operations/postgresql.md has it.
+// shared_buffers is a quarter of the container's memory, as deploy/postgresql.md recommends.
 func TestPostgresHasAQuarterOfItsMemory(t *testing.T) {
 	t.Parallel()
 	postgres := compose(t).Services["postgres"]
@@ -109,9 +107,9 @@ func TestContainersHaveTheirSecrets(t *testing.T) {
 			}
 		}
 		switch name {
-		case "postgres": // a script of ours reads it
+		case "postgres": // read by a script of ours
 			named["database_password"] = true
-		case "bucket": // so it does here
+		case "bucket": // likewise
 			named = map[string]bool{
 				"s3_access_key": true, "s3_writer_access_key": true, "s3_reader_access_key": true,
 				"s3_secret_key": true, "s3_writer_secret_key": true, "s3_reader_secret_key": true,
@@ -128,7 +126,7 @@ func TestContainersHaveTheirSecrets(t *testing.T) {
 	}
 }
 
-// secretsScript is a copy of deploy/secrets in a folder of the test's own.
+// secretsScript is a copy of deploy/secrets in a directory of the test.
 type secretsScript struct{ top, folder string }
 
 func newSecretsScript(t *testing.T) secretsScript {
@@ -140,7 +138,7 @@ func newSecretsScript(t *testing.T) secretsScript {
 	return secretsScript{there, filepath.Join(there, "deploy/compose/secrets")}
 }
 
-// copyFile copies a file of the repository into a folder, below the same path.
+// copyFile copies a file of the repository into a directory, at the same relative path.
 func copyFile(t *testing.T, to, path string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(top, path))
@@ -155,7 +153,7 @@ func copyFile(t *testing.T, to, path string) {
 	}
 }
 
-// run runs the script and returns the secrets by name, and what the script has printed.
+// run runs the script and returns the secrets by name, and its output.
 func (s secretsScript) run(t *testing.T) (secrets map[string]string, printed string) {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), filepath.Join(s.top, "deploy/secrets")).CombinedOutput()
@@ -183,7 +181,7 @@ func (s secretsScript) run(t *testing.T) (secrets map[string]string, printed str
 // optional are secrets that only some sites have. Their files are empty otherwise.
 var optional = []string{"purge_secret", "smtp_password"}
 
-// The script makes every secret, and only its user can reach them.
+// The script creates every secret, readable by its user only.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	script := newSecretsScript(t)
@@ -222,8 +220,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// In a site that exists the script makes what is missing, as a secret is that a later
-// release introduces. It changes nothing else, and prints which are which.
+// In an existing site the script creates what is missing, such as a secret that a later release
+// introduces. It changes nothing else, and prints which are new.
 func TestSecretsAreAdded(t *testing.T) {
 	t.Parallel()
 	script := newSecretsScript(t)
@@ -235,7 +233,7 @@ func TestSecretsAreAdded(t *testing.T) {
 		}
 		second, printed := script.run(t)
 		switch name {
-		case "database_password", "database_url", "purge_secret", "smtp_password": // one is made of the other, or it is empty
+		case "database_password", "database_url", "purge_secret", "smtp_password": // derived from each other, or empty
 			if second[name] != first[name] {
 				t.Errorf("%s was %q, and is made anew as %q", name, first[name], second[name])
 			}
@@ -270,7 +268,7 @@ func TestSecretsAreAdded(t *testing.T) {
 	}
 }
 
-// Whatever file for operators gives a setting, the program has it.
+// Every setting in a file for operators exists.
 func TestSettingsExist(t *testing.T) {
 	t.Parallel()
 	defined := map[string]bool{}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// X-Forwarded-For is removed from what a client sends, and kept of what a trusted proxy
-// sends. The address that haproxy has seen is added to either.
+// X-Forwarded-For is removed from requests of clients, and kept in those of trusted proxies. The
+// address of the connection is appended in both cases.
 func TestHaproxyTrustsProxies(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ trusted, want string }{
@@ -43,8 +43,8 @@ func TestHaproxyTrustsProxies(t *testing.T) {
 	}
 }
 
-// What everybody asks for at once is not one edge's alone: it gets one and a half times
-// its share of all requests under way, and the other one the rest.
+// Concurrent requests for one player are not all sent to one edge: it gets one and a half times its
+// share of all open requests, and the other edge the rest.
 func TestHaproxyBoundsLoad(t *testing.T) {
 	t.Parallel()
 	const requests = 16
@@ -71,7 +71,7 @@ func TestHaproxyBoundsLoad(t *testing.T) {
 				t.Errorf("a picture: %d", status)
 			}
 		})
-		under[<-arrived]++ // one after the other, so that each is counted when the next is placed
+		under[<-arrived]++ // one after the other, so that each is counted before the next is balanced
 	}
 	close(leave)
 	all.Wait()
@@ -80,14 +80,14 @@ func TestHaproxyBoundsLoad(t *testing.T) {
 	}
 }
 
-// A client has 256 requests under way, however few connections carry them and whether it or a
-// trusted proxy connects. Others, and what the proxy itself asks for, are let through meanwhile.
+// A client may have 256 open requests, over any number of connections, whether it or a trusted
+// proxy connects. Other clients, and the proxy itself, are not limited meanwhile.
 func TestHaproxyBoundsRequestsOfAClient(t *testing.T) {
 	t.Parallel()
 	const most = 256
 	for _, test := range []struct {
 		name, trusted   string
-		client, another string // what X-Forwarded-For names
+		client, another string // values of X-Forwarded-For
 		bounded         bool
 	}{
 		{"the client connects", "10.0.0.0/8", "2001:db8:0:1::%x", "2001:db8:0:2::1", true},

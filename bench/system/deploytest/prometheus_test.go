@@ -11,8 +11,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 )
 
-// Prometheus as docker-compose.yml has it watches real programs: it understands all that
-// they say, and can evaluate every alert.
+// Prometheus with the configuration of docker-compose.yml scrapes real programs and can evaluate
+// every alert.
 func TestPrometheusScrapes(t *testing.T) {
 	t.Parallel()
 	requireProgram(t, "prometheus")

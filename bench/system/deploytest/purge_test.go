@@ -25,9 +25,8 @@ import (
 
 const purgeSecret = "a secret of core and the receiver"
 
-// Our Varnish, told by the receiver that docs/operations/cdn.md has, shows a change of what it
-// has kept, and long before that would have expired. The receiver passes nothing on
-// that core has not just signed.
+// Varnish with the receiver of deploy/cdn.md shows a change long before its cached answer would
+// expire. The receiver rejects a purge without a fresh signature of core.
 func TestPurgeReceiver(t *testing.T) {
 	t.Parallel()
 	files := blobstoretest.Directory(t).Config
@@ -68,7 +67,7 @@ func TestPurgeReceiver(t *testing.T) {
 		if _, err := v.do(t.Context(), http.MethodPut, path, jsonType, fmt.Appendf(nil, `{"skin":%d}`, expected.TID)); err != nil {
 			t.Fatal(err)
 		}
-		// Until then the file may be kept and purged once more.
+		// Until then the file may be cached and purged once more.
 		awaitPurged(t, core.Setting("CORE_DATABASE_URL"))
 		awaitCached(t, cache+"/skin/ann.png", expected.Hash)
 		if found, cached := fetchHash(t, cache+"/skin/ANN.Png"); !cached || found != expected.Hash {
@@ -82,7 +81,7 @@ func TestPurgeReceiver(t *testing.T) {
 		at     time.Time
 		secret string
 		want   int
-		cached bool // whether Varnish still has the file then
+		cached bool // whether Varnish still has the file
 	}{
 		{"by another", now, "another secret", http.StatusForbidden, true},
 		{"a long time ago", now.Add(-10 * time.Minute), purgeSecret, http.StatusForbidden, true},
@@ -97,7 +96,7 @@ func TestPurgeReceiver(t *testing.T) {
 	}
 }
 
-// startReceiver runs the receiver of docs/operations/cdn.md at an address, for the Varnish at another.
+// startReceiver runs the receiver of deploy/cdn.md at an address, for the Varnish at another.
 func startReceiver(t *testing.T, address, cache string) {
 	t.Helper()
 	requireProgram(t, "python3")
@@ -114,7 +113,7 @@ func startReceiver(t *testing.T, address, cache string) {
 	runServer(t, address, t.TempDir(), []string{"SECRET=" + purgeSecret, "VARNISHES=" + cache}, "python3", "-c", script)
 }
 
-// awaitPurged waits until core has nothing to purge any more.
+// awaitPurged waits until core has no pending purges.
 func awaitPurged(t *testing.T, database string) {
 	t.Helper()
 	conn := postgrestest.Conn(t, database)
@@ -134,7 +133,7 @@ func awaitPurged(t *testing.T, database string) {
 	}
 }
 
-// awaitCached waits until a cache has kept the file of a hash for an address.
+// awaitCached waits until a cache has the file with a hash for an address.
 func awaitCached(t *testing.T, address, hash string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -150,8 +149,7 @@ func awaitCached(t *testing.T, address, hash string) {
 	}
 }
 
-// fetchHash returns the hash of the file at an address of Varnish, and whether it had kept
-// the answer.
+// fetchHash returns the hash of the file at an address of Varnish, and whether it was a cache hit.
 func fetchHash(t *testing.T, address string) (hash string, cached bool) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -167,12 +165,11 @@ func fetchHash(t *testing.T, address string) (hash string, cached bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Varnish names two requests: this one, and the one that it kept the answer of.
+	// On a hit X-Varnish names two requests: this one, and the one that filled the cache.
 	return skin.HashOf(file).String(), len(strings.Fields(response.Header.Get("X-Varnish"))) == 2
 }
 
-// postPurge posts a purge of everything that is signed by a secret at a time, and returns
-// the status.
+// postPurge posts a purge of everything, signed with a secret at a time, and returns the status.
 func postPurge(t *testing.T, address, secret string, at time.Time) int {
 	t.Helper()
 	body, stamp := []byte(`{"epoch":"e","revision":1,"all":true}`), strconv.FormatInt(at.Unix(), 10)

@@ -24,15 +24,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// program is a core or an edge that listens at the same addresses ever after.
+// program is a core or an edge with fixed listen addresses.
 type program struct {
 	*stack.Process
 	name                     string
-	public, operators, edges string // edges is a core's only
+	public, operators, edges string // edges is of a core only
 }
 
-// behindBalancer returns a program that drains for long enough to be seen by a balancer
-// that asks many times a second.
+// behindBalancer returns a program that drains for long enough for a balancer with frequent checks.
 func behindBalancer(t *testing.T, name string, process *stack.Process) *program {
 	t.Helper()
 	p := &program{Process: process, name: name, public: stack.FreeAddress(t), operators: stack.FreeAddress(t), edges: stack.FreeAddress(t)}
@@ -51,7 +50,7 @@ func behindBalancer(t *testing.T, name string, process *stack.Process) *program 
 
 var successPattern = regexp.MustCompile(`(?m)^veneer_requests_total\{.*listener="public",.*status="2xx"\} (\S+)$`)
 
-// successCount returns how many requests of visitors the program has answered with success.
+// successCount returns the number of successful public requests of the program.
 func (p *program) successCount(t *testing.T) (total int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.operators+"/metrics", nil)
@@ -77,8 +76,7 @@ func (p *program) successCount(t *testing.T) (total int) {
 	return total
 }
 
-// awaitTraffic waits until the balancer sends visitors, as it does some time after the
-// program became ready.
+// awaitTraffic waits until the balancer sends requests, some time after the program became ready.
 func (p *program) awaitTraffic(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -90,14 +88,14 @@ func (p *program) awaitTraffic(t *testing.T) {
 	}
 }
 
-// Each of two cores and two edges is restarted in turn, as in an upgrade, while people
-// look at pictures, read, write and upload. Nobody gets an error, and nothing is lost.
+// Two cores and two edges are restarted one after the other, as in an upgrade, while clients fetch
+// pictures, read, write and upload. No request fails, and nothing is lost.
 func TestRollingRestartWithoutErrors(t *testing.T) {
 	t.Parallel()
 	files := blobstoretest.Directory(t).Config
 	core := stack.NewCore(t, files)
 	database, secret := core.Setting("CORE_DATABASE_URL"), core.Setting("CORE_EDGE_SECRETS")
-	cores := stack.FreeAddress(t) // where edges find either
+	cores := stack.FreeAddress(t) // the listener for edges of either core
 	programs := []*program{
 		behindBalancer(t, "core", core),
 		behindBalancer(t, "core-2", stack.NewCoreAt(t, files, database)),
@@ -130,11 +128,12 @@ func TestRollingRestartWithoutErrors(t *testing.T) {
 	load.end()
 	load.verify(t, baseURL, database)
 	for _, p := range programs {
-		p.Kill(t) // there is nobody left to drain for
+		p.Kill(t) // there are no clients left to drain for
 	}
 }
 
-// twoCores changes haproxy's configuration: there is another core, and edges ask either.
+// twoCores adds a second core to haproxy's configuration, and a listener through which edges use
+// either.
 func twoCores(t *testing.T, config, forEdges string, one, two *program) string {
 	t.Helper()
 	check := func(p *program) string {
@@ -147,23 +146,23 @@ func twoCores(t *testing.T, config, forEdges string, one, two *program) string {
 		"\n  server of-core " + one.edges + check(one) + "\n  server of-core-2 " + two.edges + check(two) + "\n"
 }
 
-// workload is people who do all that can be done, over and over.
+// workload is clients that use all kinds of requests in a loop.
 type workload struct {
 	stop    chan struct{}
 	once    sync.Once
 	clients sync.WaitGroup
 
 	mu       sync.Mutex
-	done     map[string]int // how often, by what
+	done     map[string]int // count by kind
 	uploaded []texture
-	skins    map[int]int // skins by pid, as answered last
+	skins    map[int]int // skins by pid, as acknowledged last
 }
 
-// startWorkload has people come, who each have a player. What they do they do many times a
-// second, so that something is under way at any moment.
+// startWorkload starts clients, each with a player. They send many requests a second, so that some
+// are open at any moment.
 func startWorkload(t *testing.T, baseURL string, people []stack.Person) *workload {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // until leave, which is later
+	ctx := context.WithoutCancel(t.Context()) // until end, which is later
 	c := &workload{stop: make(chan struct{}), done: map[string]int{}, skins: map[int]int{}}
 	t.Cleanup(c.end) // before the programs end
 	for i, person := range people {
@@ -216,7 +215,7 @@ func startWorkload(t *testing.T, baseURL string, people []stack.Person) *workloa
 		c.repeat(t, "upload, and look at it", 250*time.Millisecond, func(n int) error {
 			uploaded, err := upload(len(skins) + n)
 			if err == nil {
-				_, err = v.get(ctx, "/textures/"+uploaded.Hash) // whoever answers has to ask core
+				_, err = v.get(ctx, "/textures/"+uploaded.Hash) // answering it takes a look-up at core
 			}
 			return err
 		})
@@ -230,7 +229,7 @@ func (c *workload) locked(update func()) {
 	update()
 }
 
-// repeat does something over and over, until the crowd leaves or it fails.
+// repeat calls do in a loop, until the workload ends or it fails.
 func (c *workload) repeat(t *testing.T, what string, pause time.Duration, do func(n int) error) {
 	t.Helper()
 	c.clients.Go(func() {
@@ -251,13 +250,13 @@ func (c *workload) repeat(t *testing.T, what string, pause time.Duration, do fun
 	})
 }
 
-// end has all go.
+// end stops all clients.
 func (c *workload) end() {
 	c.once.Do(func() { close(c.stop) })
 	c.clients.Wait()
 }
 
-// verify looks whether all is there that was answered with success.
+// verify checks that everything acknowledged is there.
 func (c *workload) verify(t *testing.T, baseURL, database string) {
 	t.Helper()
 	t.Logf("%d players, %d uploads; done: %v", len(c.skins), len(c.uploaded), c.done)

@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// containersOf are those that a program runs in.
+// containersOf are the containers of each program.
 var containersOf = map[string][]string{"core": {"core", "migrate"}, "edge": {"edge-1", "edge-2"}}
 
 // wantEnv checks a variable of all containers of the program that its name begins with.
@@ -32,8 +32,8 @@ func wantEnv(t *testing.T, project *types.Project, name, value string) {
 	}
 }
 
-// A setting is what the operator's file says, and without that, for those that compose has
-// defaults of, what the shell or .env says.
+// A setting comes from the operator's file; without that, for settings with a default in
+// docker-compose.yml, from the shell or .env.
 func TestSettingsOfContainers(t *testing.T) {
 	t.Parallel()
 	none := compose(t)
@@ -66,8 +66,8 @@ func TestSettingsOfContainers(t *testing.T) {
 	wantEnv(t, file, "EDGE_CACHE_BYTES", "1048576")
 }
 
-// The examples have every setting: either as a line that can be taken in, and then has the
-// value that counts without it, or with where it is set.
+// The examples list every setting: either as a commented line, which when uncommented leaves the
+// value as it was, or with the place where it is set.
 func TestSettingsOfExamples(t *testing.T) {
 	t.Parallel()
 	line, setElsewhere := regexp.MustCompile(`(?m)^#(\w+)=`), regexp.MustCompile(`(?m)^# (\w+) is not set here: `)

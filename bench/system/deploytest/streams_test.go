@@ -18,9 +18,9 @@ import (
 // smuggledRequest is a body that must never be answered as a request.
 const smuggledRequest = "GET /api HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"
 
-// siteRequests are what streams to a whole site are made of. None needs a database or a
-// password's hash, so that thousands take seconds. None is HEAD: behind its answer one of nginx
-// to HTTP/0.9, which is a page alone, could not be told from a body.
+// siteRequests are the requests that streams are made of. None needs the database or a password
+// hash, so that thousands take seconds. None is HEAD: after its response a body could not be told
+// from nginx's response to HTTP/0.9, which has no header.
 var siteRequests = []string{
 	"GET /api HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"GET /api/user HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\nConnection: keep-alive\r\nX-Request-ID: {id}\r\n\r\n",
@@ -36,13 +36,13 @@ var siteRequests = []string{
 	"GET /api HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
 }
 
-// matchedIDHeader is a field that a balancer adds to an answer: the id of the request for which it
-// takes the answer. It differs from the id in the answer if the two disagree on where a
-// request ends.
+// matchedIDHeader is a response header added by the balancer: the id of the request to which it
+// matches the response. It differs from the id in the response if the two disagree on where a
+// request ends (request smuggling).
 const matchedIDHeader = "X-Asked"
 
-// idHeaderConfig has a balancer add that field, by what replaces lines of its file. nginx also
-// answers on a connection whose client has sent its end.
+// idHeaderConfig are the replacements in a balancer's file that add that header. They also have
+// nginx respond on a connection that the client has half-closed.
 var idHeaderConfig = map[string][][2]string{
 	"haproxy": {{"option forwardfor", "option forwardfor\n  http-request set-var(txn.asked) req.fhdr(X-Request-ID) if { req.fhdr_cnt(X-Request-ID) eq 1 } { req.fhdr(X-Request-ID) -m reg ^[-_.0-9A-Za-z]*$ }\n" +
 		"  http-response set-header " + matchedIDHeader + " %[var(txn.asked)]"}},
@@ -52,13 +52,12 @@ var idHeaderConfig = map[string][][2]string{
 	},
 }
 
-// requestIDPattern is an id that a program takes from a request.
+// requestIDPattern matches an id that a program accepts from a request.
 var requestIDPattern = regexp.MustCompile(`^[-_.0-9A-Za-z]{1,64}$`)
 
-// Through each balancer, with its file, broken requests are answered as without it, or
-// refused by one of the two; and an answer is always that to the request for which the
-// balancer takes it: none comes from the body of another request. TEST_STREAMS sends more
-// than a thousand.
+// Through each balancer, malformed requests are answered as without it, or rejected by one of the
+// two; and every response belongs to the request to which the balancer matches it, never to the
+// body of another one. TEST_STREAMS sets the number of streams.
 func TestStreamsThroughBalancers(t *testing.T) {
 	t.Parallel()
 	streams := 1000
@@ -73,7 +72,7 @@ func TestStreamsThroughBalancers(t *testing.T) {
 	s := stack.StartWith(t, core)
 	edge, api := strings.TrimPrefix(s.EdgeURL, "http://"), strings.TrimPrefix(s.CoreURL, "http://")
 	operators, edgeOperators := core.Address(t, "operators"), s.Edge.Address(t, "operators")
-	for _, b := range balancers[:2] { // Varnish would keep answers
+	for _, b := range balancers[:2] { // Varnish would cache answers
 		t.Run(b.program, func(t *testing.T) {
 			t.Parallel()
 			write := b.write
@@ -92,8 +91,7 @@ func TestStreamsThroughBalancers(t *testing.T) {
 	}
 }
 
-// compareStreams sends streams to a site directly and through something else, several at
-// once.
+// compareStreams sends streams to a site directly and through a balancer, from several workers.
 func compareStreams(t *testing.T, direct, through, name string, streams int) {
 	t.Helper()
 	var workers sync.WaitGroup
@@ -119,7 +117,7 @@ func compareStreams(t *testing.T, direct, through, name string, streams int) {
 	}
 }
 
-// compareStream returns how many answers are the same.
+// compareStream returns the number of equal responses.
 func compareStream(t *testing.T, direct, through string, s httpservertest.Stream) (same int) {
 	t.Helper()
 	want, err := httpservertest.Exchange(t.Context(), direct, s)
@@ -127,18 +125,20 @@ func compareStream(t *testing.T, direct, through string, s httpservertest.Stream
 		t.Errorf("directly: %v\n%s", err, s)
 	}
 	got, err := httpservertest.Exchange(t.Context(), through, s)
-	if err != nil && !errors.Is(err, httpservertest.ErrStatusLine) { // nginx refuses what it takes for HTTP/0.9 without one
+	if err != nil && !errors.Is(err, httpservertest.ErrStatusLine) { // nginx rejects what it takes for HTTP/0.9 without a status line
 		t.Errorf("through %s: %v\n%s", through, err, s)
 	}
 	for i, answer := range got {
 		request := answer.Header.Get(matchedIDHeader)
-		// What cannot be read has an id of its own, and what the balancer itself refuses none.
+		// The response to an unreadable request has a generated id, and one of the balancer
+		// itself none.
 		isRefused := answer.Status >= 400 && (answer.ID == "generated" || answer.ID == "")
 		if requestIDPattern.MatchString(request) && answer.ID != request && !isRefused {
 			t.Errorf("answer %d is that to %q, and was taken for that to %q:\n%s", i+1, answer.ID, request, s)
 		}
 	}
-	// From the first refusal on each side has read another stream: the stricter one closes.
+	// After the first rejection the two sides have read different streams: the stricter one
+	// closes.
 	for same < min(len(want), len(got)) {
 		a, b := want[same], got[same]
 		if a.Status >= 400 && b.Status >= 400 {
@@ -151,7 +151,7 @@ func compareStream(t *testing.T, direct, through string, s httpservertest.Stream
 		if a.Status >= 400 || b.Status >= 400 {
 			return same
 		}
-		if a.Status == 100 || b.Status == 100 { // a balancer may say so by itself
+		if a.Status == 100 || b.Status == 100 { // a balancer may send it by itself
 			return same
 		}
 		if a.Status != b.Status || a.ID != b.ID || a.Body != b.Body {
