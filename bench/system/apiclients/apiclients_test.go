@@ -19,7 +19,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// document is the API's document.
+// document is the path of the API's OpenAPI document.
 const document = "../../../core/api/openapi.yaml"
 
 // absolute returns the absolute path of a file.
@@ -32,7 +32,7 @@ func absolute(t *testing.T, path string) string {
 	return full
 }
 
-// command is a program that runs in a directory, with additions to the environment.
+// command returns a command that runs a program in a directory.
 func command(t *testing.T, directory, program string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program, arguments...)
@@ -40,7 +40,7 @@ func command(t *testing.T, directory, program string, arguments ...string) *exec
 	return c
 }
 
-// run runs a command to its end, and returns what it wrote.
+// run runs a command to its end and returns its standard output.
 func run(t *testing.T, c *exec.Cmd) string {
 	t.Helper()
 	var failure bytes.Buffer
@@ -63,7 +63,7 @@ func nodeModules(t *testing.T) string {
 	return modules
 }
 
-// node returns a command that runs one of the Node programs. None asks another host.
+// node returns a command that runs one of the Node programs, without telemetry.
 func node(t *testing.T, modules, directory, program string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	c := command(t, directory, "node", append([]string{filepath.Join(modules, ".bin", program)}, arguments...)...)
@@ -71,7 +71,7 @@ func node(t *testing.T, modules, directory, program string, arguments ...string)
 	return c
 }
 
-// project returns a directory with what lies in a folder of testdata.
+// project returns a temporary copy of a directory below testdata.
 func project(t *testing.T, name string) string {
 	t.Helper()
 	directory := t.TempDir()
@@ -81,7 +81,7 @@ func project(t *testing.T, name string) string {
 	return directory
 }
 
-// skin returns a file with a skin that no other seed has.
+// skin writes a skin that is different for each seed and returns its path.
 func skin(t *testing.T, seed uint8) string {
 	t.Helper()
 	sheet := image.NewNRGBA(image.Rect(0, 0, 64, 64))
@@ -99,7 +99,7 @@ func skin(t *testing.T, seed uint8) string {
 	return path
 }
 
-// runClient runs a client, which says what it did.
+// runClient runs a client, which must print a line that begins with "texture ".
 func runClient(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	if output := run(t, c); !strings.HasPrefix(output, "texture ") {
@@ -150,7 +150,7 @@ func TestTypeScriptClients(t *testing.T) {
 	}
 }
 
-// A warning is mended, or switched off in the linter's configuration with a reason.
+// A warning is fixed, or switched off in the linter's configuration with a reason.
 func TestLinters(t *testing.T) {
 	t.Parallel()
 
@@ -158,7 +158,7 @@ func TestLinters(t *testing.T) {
 	t.Run("redocly", func(t *testing.T) {
 		t.Parallel()
 
-		// It ends well whatever it warns of.
+		// redocly exits with 0 even if there are warnings.
 		output := run(t, node(t, modules, ".", "redocly", "lint", "--config", "redocly.yaml", "--format", "json", document))
 		var report struct {
 			Totals   struct{ Errors, Warnings, Ignored int }

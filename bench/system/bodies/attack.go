@@ -1,5 +1,5 @@
-// Package bodies has hostile clients whose uploads stall or crawl. They take what they can
-// of core and edges while others log in, upload and look at pictures.
+// Package bodies simulates slow-body attacks: hostile clients with uploads that stall or crawl. It
+// checks that core and edges keep serving log-ins, uploads and pictures meanwhile.
 package bodies
 
 import (
@@ -19,26 +19,25 @@ import (
 )
 
 const (
-	// MaxUploadLength is the length of the largest upload that core takes: 1 MiB of file and 64 KiB
-	// of form, less one byte.
+	// MaxUploadLength is the length of the largest upload that core accepts: 1 MiB of file and
+	// 64 KiB of form, less one byte.
 	MaxUploadLength = 1_114_111
-	// retryDelay is when a client whose upload was ended begins another one.
+	// retryDelay is the time between the end of a client's upload and the start of its next one.
 	retryDelay = 3 * time.Second
-	// stallTime is how long after its last byte any body counts as one that has stalled.
+	// stallTime is the time after its last byte from which a body counts as stalled.
 	stallTime = 1500 * time.Millisecond
 )
 
-// Target is what is attacked.
+// Target is the server under attack.
 type Target struct {
 	Base  string // URL without a path
 	HTTP2 bool
-	// From are the local addresses of the clients, each of which is used in turn. Without
-	// any the system chooses.
+	// From are the clients' local addresses, used round-robin. Without any the system chooses.
 	From []netip.Addr
 }
 
-// Upload is a hostile client's: after Part bytes of the body one arrives each time. If Each
-// is 0, none does.
+// Upload is one hostile upload: InitialBytes of the body at once, then a byte each Interval. If
+// Interval is 0, nothing more is sent.
 type Upload struct {
 	Path, Bearer  string
 	ContentLength int64 // Content-Length
@@ -46,7 +45,7 @@ type Upload struct {
 	Interval      time.Duration
 }
 
-// Attack is hostile clients. One whose upload was ended begins it again 3 s later.
+// Attack is a set of hostile clients. When an upload is ended, its client starts it again 3 s later.
 type Attack struct {
 	ctx     context.Context //nolint:containedctx // ends the clients
 	stop    context.CancelFunc
@@ -54,12 +53,12 @@ type Attack struct {
 	wg      sync.WaitGroup
 
 	mu            sync.Mutex
-	responses     map[int]int // answers, by status; 0 is none
-	current, peak int         // bodies that are held
+	responses     map[int]int // responses by status; 0 for none
+	current, peak int         // open bodies
 }
 
-// Start starts a client for each upload. It returns when every body has begun and those
-// that stop have stalled.
+// Start starts a client for each upload. It returns once every body has begun and those without an
+// Interval have stalled.
 func Start(ctx context.Context, target Target, uploads []Upload) *Attack {
 	ctx, stop := context.WithCancel(ctx)
 	a := &Attack{ctx: ctx, stop: stop, clients: target.clients(), responses: map[int]int{}}
@@ -70,7 +69,7 @@ func Start(ctx context.Context, target Target, uploads []Upload) *Attack {
 		a.wg.Go(func() {
 			for ctx.Err() == nil {
 				a.send(a.clients[i%len(a.clients)], target.Base, upload, once)
-				once() // also if no connection was made
+				once() // also if the connection failed
 				select {
 				case <-ctx.Done():
 				case <-time.After(retryDelay):
@@ -106,15 +105,15 @@ func (t Target) clients() (all []*http.Client) {
 }
 
 func (a *Attack) send(client *http.Client, base string, upload Upload, started func()) {
-	// haproxy refuses streams beyond those that it allows, which a client learns after its
-	// first requests. With GetBody those are sent again on another connection.
+	// haproxy rejects HTTP/2 streams beyond its limit, which a client learns only after its
+	// first requests. GetBody lets the transport resend those on another connection.
 	var sent []*body
 	getBody := func() (io.ReadCloser, error) {
 		b := &body{attack: a, initial: upload.InitialBytes, interval: upload.Interval, stalled: started, closed: make(chan struct{})}
 		sent = append(sent, b)
 		return b, nil
 	}
-	defer func() { // an answer before the end of a body does not end the read that waits for it
+	defer func() { // a response before the end of the body does not unblock Read
 		for _, b := range sent {
 			_ = b.Close()
 		}
@@ -141,7 +140,7 @@ func (a *Attack) send(client *http.Client, base string, upload Upload, started f
 	}
 }
 
-// Stop ends all clients and waits until they have.
+// Stop stops all clients and waits for them.
 func (a *Attack) Stop() {
 	a.stop()
 	a.wg.Wait()
@@ -150,8 +149,7 @@ func (a *Attack) Stop() {
 	}
 }
 
-// String tells how many uploads were held at once at most, and how many were answered with
-// each status before the end of the attack.
+// String describes the peak number of open uploads and the responses before the end of the attack.
 func (a *Attack) String() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -199,7 +197,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 }
 
-// count counts the body as one that is held.
+// count counts the body as open.
 func (b *body) count() {
 	a := b.attack
 	a.mu.Lock()

@@ -31,34 +31,34 @@ import (
 
 const (
 	// memoryLimit is less than the mem_limit of core and of the edges in docker-compose.yml,
-	// which are made for more connections. goLimit is nine tenths of it.
+	// which allow for more connections. goLimit is nine tenths of it.
 	memoryLimit = 768 << 20
 	goLimit     = "690MiB"
 
 	stalledUploads, slowUploads = 1000, 1000
-	// Of a body that stops, stalledBytes arrives, which is 122 MiB of all: twice the budget.
-	// Of one that is slow, a byte a second arrives after slowBytes.
+	// A stalled body sends stalledBytes, 122 MiB in total: twice the budget. A slow one sends
+	// slowBytes, then a byte a second.
 	stalledBytes = 128_000
 	slowBytes    = 9000
 	// honestTimeout is the longest that an honest request may take on a busy machine.
 	honestTimeout = 20 * time.Second
-	// hostileAddress is the address of hostile clients, in another network than the honest ones.
-	// haproxy takes it for a proxy's, or would refuse all but 256 of its requests.
+	// hostileAddress is the address of the hostile clients, in another network than the honest
+	// ones. haproxy trusts it as a proxy, or it would reject all but 256 of its requests.
 	hostileAddress = "127.66.0.1"
-	// trustedProxies are haproxy's and the edge's address.
+	// trustedProxies covers haproxy and the edge.
 	trustedProxies = "127.0.0.1/32"
 )
 
-// env is a core and an edge, with haproxy before either.
+// env is a core and an edge, each behind its own haproxy.
 type env struct {
 	*stack.System
 	people       []stack.Person
 	noise        *rand.Rand
-	coreProxyURL string // haproxy, with core behind /api
-	edgeProxyURL string // haproxy, with an edge behind /api
+	coreProxyURL string // URL of the haproxy with core behind /api
+	edgeProxyURL string // URL of the haproxy with an edge behind /api
 }
 
-// Hostile bodies cost neither memory nor the requests of others, whichever way they come.
+// Hostile bodies exhaust no memory and fail no honest request, over any route.
 func TestStalledAndSlowUploads(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -89,7 +89,7 @@ func TestStalledAndSlowUploads(t *testing.T) {
 	}
 	for i, program := range []*stack.Process{s.Core, s.Edge} {
 		name := []string{"core", "edge"}[i]
-		// A worker of fasthttp that has nothing to do ends after 10 s.
+		// An idle worker of fasthttp exits after 10 s.
 		awaitMetric(t, program, name, goroutines, before[i]+50)
 		_, most := program.Memory(t)
 		t.Logf("%s never takes more than %d MiB", name, most>>20)
@@ -176,8 +176,7 @@ func (s *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 	return "http://" + address
 }
 
-// attack begins uploads, each by another user, of which twice as much was sent as the budget
-// has.
+// attack starts uploads, each by another user, that send twice the memory budget.
 func (s *env) attack(t *testing.T, base string, http2 bool) *Attack {
 	t.Helper()
 	var uploads []Upload
@@ -196,13 +195,13 @@ func (s *env) attack(t *testing.T, base string, http2 bool) *Attack {
 	return a
 }
 
-// honestLoad logs in, uploads and looks at pictures, all of which must succeed, and tells how long
-// that took.
+// honestLoad logs in, uploads and fetches pictures, all of which must succeed, and describes the
+// longest durations.
 func (s *env) honestLoad(t *testing.T, base string) string {
 	t.Helper()
 	var logIns, uploads, pictures atomic.Int64
 	var all sync.WaitGroup
-	tid, images := s.upload(t, base), s.EdgeURL // of a sheet that no edge has drawn
+	tid, images := s.upload(t, base), s.EdgeURL // of a sheet that no edge has rendered
 	if base == s.edgeProxyURL {
 		images = base
 	}
@@ -242,7 +241,7 @@ func (s *env) honestLoad(t *testing.T, base string) string {
 	return fmt.Sprintf("log-ins take up to %s, uploads %s, pictures %s", longest(&logIns), longest(&uploads), longest(&pictures))
 }
 
-// upload uploads a sheet of 256 × 256 pixels of noise, and returns its tid.
+// upload uploads a sheet of 256 × 256 pixels of noise and returns its tid.
 func (s *env) upload(t *testing.T, base string) int64 {
 	t.Helper()
 	sheet := skin.Sheet{Width: 256, Height: 256, Pix: make([]byte, 4*256*256)}
@@ -292,7 +291,7 @@ func (s *env) do(t *testing.T, method, url, kind, bearer string, body []byte) (s
 	return response.StatusCode, answer
 }
 
-// metric returns a figure of a program's.
+// metric returns the value of one of a program's metrics.
 func metric(t *testing.T, p *stack.Process, name string) int {
 	t.Helper()
 	response, err := http.Get("http://" + p.Address(t, "operators") + "/metrics") //nolint:noctx // short
@@ -315,7 +314,7 @@ func metric(t *testing.T, p *stack.Process, name string) int {
 
 const goroutines, bodyBytes = "go_goroutines", `veneer_body_bytes{listener="public"}`
 
-// awaitMetric waits until a figure of a program is as low as it was before the bodies.
+// awaitMetric waits until a metric of a program is at most what it was before the attack.
 func awaitMetric(t *testing.T, p *stack.Process, name, figure string, before int) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

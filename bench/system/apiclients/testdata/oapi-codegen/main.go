@@ -1,6 +1,6 @@
-// Program client signs up at a site, uploads a texture, finds it in the closet and fetches its
-// head, with the client that oapi-codegen makes of the API's document. Its arguments are the
-// site's address and a PNG file.
+// Program client registers at a site, uploads a texture, finds it in the closet and fetches its
+// avatar, with the client that oapi-codegen generates from the API document. Its arguments are the
+// site's URL and a PNG file.
 package main
 
 import (
@@ -23,16 +23,16 @@ func main() {
 }
 
 func run(ctx context.Context, site, file string) error {
-	anyone, err := veneer.NewClientWithResponses(site)
+	anonymous, err := veneer.NewClientWithResponses(site)
 	if err != nil {
 		return err
 	}
 	const email, password = "gopher@example.com", "correct horse"
-	registered, err := anyone.RegisterWithResponse(ctx, veneer.RegisterJSONRequestBody{Email: email, Password: password, Nickname: "Gopher"})
+	registered, err := anonymous.RegisterWithResponse(ctx, veneer.RegisterJSONRequestBody{Email: email, Password: password, Nickname: "Gopher"})
 	if err != nil || registered.JSON200 == nil {
 		return fmt.Errorf("register: %v %s", err, registered.Body)
 	}
-	login, err := anyone.LoginWithResponse(ctx, veneer.LoginJSONRequestBody{Email: email, Password: password})
+	login, err := anonymous.LoginWithResponse(ctx, veneer.LoginJSONRequestBody{Email: email, Password: password})
 	if err != nil || login.JSON200 == nil {
 		return fmt.Errorf("log in: %v %s", err, login.Body)
 	}
@@ -67,7 +67,7 @@ func run(ctx context.Context, site, file string) error {
 	}
 
 	size, png := veneer.AvatarSize(64), veneer.AsPNG("1")
-	head, err := anyone.GetAvatarWithResponse(ctx, texture.Tid, &veneer.GetAvatarParams{Size: &size, Png: &png})
+	head, err := anonymous.GetAvatarWithResponse(ctx, texture.Tid, &veneer.GetAvatarParams{Size: &size, Png: &png})
 	if err != nil || head.StatusCode() != http.StatusOK || !bytes.HasPrefix(head.Body, []byte("\x89PNG")) {
 		return fmt.Errorf("fetch the head: %v %s", err, head.Body)
 	}

@@ -1,6 +1,6 @@
-// Makes types of the document in the first argument with openapi-typescript, in the file in the
-// second. Its command line has no setting for files and makes them texts; this is what its
-// documentation says to do for Blob.
+// Generates types with openapi-typescript. The arguments are the API document and the file to
+// write. The tool's command line has no option for binary files and types them as strings; its
+// documentation recommends this for Blob.
 import { writeFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import openapiTS, { astToString } from "openapi-typescript";

@@ -1,6 +1,6 @@
-// Signs up at a site, uploads a texture, finds it in the closet and fetches its head, with the
-// client that @hey-api/openapi-ts makes of the API's document. The arguments are the site's
-// address and a PNG file.
+// Registers at a site, uploads a texture, finds it in the closet and fetches its avatar, with the
+// client that @hey-api/openapi-ts generates from the API document. The arguments are the site's
+// URL and a PNG file.
 import { openAsBlob } from "node:fs";
 import { client } from "./generated/hey-api/client.gen";
 import { getAvatar, listClosetItems, login, register, uploadTexture } from "./generated/hey-api/sdk.gen";
@@ -30,9 +30,9 @@ async function main(site: string, path: string) {
   }
 
   const missing = await getAvatar({ path: { tid: 999999 } });
-  const refusal: string | undefined = missing.error?.message;
-  if (missing.response?.status !== 404 || !refusal) {
-    throw new Error(`a texture that is not there: ${JSON.stringify(missing.error)}`);
+  const message: string | undefined = missing.error?.message;
+  if (missing.response?.status !== 404 || !message) {
+    throw new Error(`a texture that does not exist: ${JSON.stringify(missing.error)}`);
   }
   console.log(`texture ${texture.tid}, a head of ${head.size} bytes`);
 }

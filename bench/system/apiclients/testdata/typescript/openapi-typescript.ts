@@ -1,5 +1,5 @@
-// The same as hey-api.ts with the types that openapi-typescript makes of the API's document, and
-// openapi-fetch, which takes them.
+// The same as hey-api.ts with the types that openapi-typescript generates from the API document,
+// and the client openapi-fetch, which is typed by them.
 import { openAsBlob } from "node:fs";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./generated/openapi-typescript";
