@@ -13,10 +13,10 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 )
 
-// galleryPath is the gallery that the README shows, from the top of the repository.
+// galleryPath is the picture in the README, relative to the root of the repository.
 const galleryPath = "docs/gallery.png"
 
-// The gallery that is shown is what would be drawn now, and light enough for a page.
+// The stored gallery is up to date, and small enough for a web page.
 func TestGalleryIsFresh(t *testing.T) {
 	t.Parallel()
 
@@ -37,7 +37,7 @@ func TestGalleryIsFresh(t *testing.T) {
 	}
 }
 
-// Every exhibit has a place of its own on the sheet, and shows something there.
+// Every item has an area of its own, and is visible in it.
 func TestItemsAreSeparateAndVisible(t *testing.T) {
 	t.Parallel()
 
@@ -101,8 +101,8 @@ func TestReadmeShowsTheGallery(t *testing.T) {
 	}
 }
 
-// start starts a renderer for a test. It stays open: once all of a process are closed,
-// no other can be started.
+// start starts a renderer for a test. It stays open: once all of a process are closed, no other can
+// be started.
 func start(t *testing.T) *render.Renderer {
 	t.Helper()
 	renderer, err := render.Start(render.Config{})

@@ -1,5 +1,5 @@
-// Command gallery draws every view that Veneer has of textures that it painted
-// itself, on one sheet, and writes it to the PNG file that its argument names.
+// Command gallery renders every kind of view, of textures painted by this project, onto one sheet,
+// and writes it to the PNG file that its argument names.
 package main
 
 import (
@@ -39,14 +39,14 @@ func run(args []string) error {
 	return os.WriteFile(args[0], file, 0o644)
 }
 
-// The sheet, in pixels. It is as wide as a page shows it without scaling, which
-// would blur what is crisp.
+// The sheet, in pixels. It is as wide as a page shows it without scaling, which would blur sharp
+// edges.
 const (
 	width, height = 880, 1088
 	margin        = 28
 )
 
-// item is a picture that is shown.
+// item is a picture on the sheet.
 type item struct {
 	sheet skin.Sheet
 	kind  skin.Type
@@ -54,17 +54,15 @@ type item struct {
 	size  int
 }
 
-// row is a row of exhibits which stand on one line, spread from a left edge to a
-// right one.
+// row is items on one baseline, spread between a left and a right edge.
 type row struct {
 	left, right, bottom int
 	items               []item
 }
 
-// rows are what is shown where: one figure that is large, heads beside it from
-// large to small, figures of all kinds, below them a slim one of a legacy sheet, a
-// fine one and one behind glass, with heads too small to be crisp; capes, and the head
-// of whoever has none.
+// rows are the layout: a large figure, heads beside it from large to small, figures of all kinds,
+// below them a slim one of a legacy sheet, a high-resolution one and one with translucent layers,
+// with heads too small to be sharp; capes, and the default skin.
 func rows() []row {
 	const middle, end = 452, width - margin
 	legacy, fine := corpusSheet("Old Plain 1"), corpusSheet("HD Smooth 1")
@@ -120,7 +118,7 @@ func corpusSheet(name string) skin.Sheet {
 	return corpus[slices.IndexFunc(corpus, func(n paint.NamedSheet) bool { return n.Name == name })].Sheet
 }
 
-// glazed returns the default skin in a jacket, sleeves and trousers of glass.
+// glazed returns the default skin with a translucent jacket, sleeves and trousers.
 func glazed() skin.Sheet {
 	sheet := paint.Default()
 	for _, part := range []skin.Part{skin.Jacket, skin.RightSleeve, skin.LeftSleeve, skin.RightPants, skin.LeftPants} {
@@ -152,8 +150,7 @@ func compose(renderer *render.Renderer) ([]byte, error) {
 	return renderer.Encode(render.Picture{Width: width, Height: height, Pix: canvas.Pix}, render.PNG)
 }
 
-// drawBackground covers the canvas with pale checks, which tell what is transparent from what
-// is white.
+// drawBackground fills the canvas with a pale checkerboard, which shows transparency.
 func drawBackground(canvas *image.NRGBA) {
 	const side = 10
 	pale, paler := color.NRGBA{R: 0xdc, G: 0xe1, B: 0xe8, A: 0xff}, color.NRGBA{R: 0xe3, G: 0xe7, B: 0xed, A: 0xff}
@@ -168,14 +165,13 @@ func drawBackground(canvas *image.NRGBA) {
 	}
 }
 
-// placed is a picture and its place on the sheet.
+// placed is a picture and its area on the sheet.
 type placed struct {
 	picture  image.Image
 	position image.Rectangle
 }
 
-// layOut draws the exhibits of a strip, each as far as there is anything to see, so
-// that what is seen stands in line.
+// layOut renders the items of a row, trimmed so that the visible parts share a baseline.
 func (s row) layOut(renderer *render.Renderer) ([]placed, error) {
 	var pictures []image.Image
 	space := s.right - s.left
@@ -203,7 +199,7 @@ func (s row) layOut(renderer *render.Renderer) ([]placed, error) {
 	return all, nil
 }
 
-// trim returns the part of a picture in which there is anything to see.
+// trim returns the bounding box of the visible part of a picture.
 func trim(picture render.Picture) image.Image {
 	img := &image.NRGBA{
 		Pix: picture.Pix, Stride: 4 * picture.Width, Rect: image.Rect(0, 0, picture.Width, picture.Height),

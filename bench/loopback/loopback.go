@@ -1,4 +1,4 @@
-// Package loopback finds addresses of this machine for servers.
+// Package loopback finds free ports of this machine for servers.
 package loopback
 
 import (
@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// reserved holds a socket for each port that was returned, which the kernel closes when the
-// process ends. A port is free until its server listens, which for PostgreSQL takes seconds,
-// and tests of other packages, each a process, look for ports at the same time.
+// reserved holds a socket for each port that was returned, which the kernel closes when the process
+// ends. A port is free until its server listens, which for PostgreSQL takes seconds, and tests of
+// other packages, each a process, look for ports at the same time.
 var reserved sync.Map
 
-// FreeAddress returns an address of loopback at which nothing listens, for a server that
-// listens later. Its port is below those that the kernel gives to clients: a client of
-// another test would else take it in between. No process gets one that another has.
+// FreeAddress returns a loopback address at which nothing listens, for a server that listens later.
+// Its port is below the kernel's ephemeral range: a client of another test could take it otherwise.
+// No two processes get the same one.
 func FreeAddress() (string, error) {
 	for {
 		port := strconv.Itoa(20000 + rand.IntN(12000))
-		name, err := net.Listen("unix", "@veneer-port-"+port) // in Linux's abstract names, so without a file
+		name, err := net.Listen("unix", "@veneer-port-"+port) // an abstract socket of Linux, so without a file
 		if err == nil {
 			reserved.Store(port, name)
 			var listener net.Listener
@@ -35,7 +35,7 @@ func FreeAddress() (string, error) {
 	}
 }
 
-// FreeAddresses returns two of them.
+// FreeAddresses returns two free addresses.
 func FreeAddresses() (first, second string, err error) {
 	if first, err = FreeAddress(); err != nil {
 		return "", "", err

@@ -7,7 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
-// A server can listen at each address, and no other process is given it.
+// A server can listen at each address, and no other process gets it.
 func TestFreeAddress(t *testing.T) {
 	t.Parallel()
 	given := map[string]bool{}

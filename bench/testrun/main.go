@@ -30,8 +30,8 @@ func main() {
 	}
 }
 
-// run runs the commands, which print events of test2json. A command that fails does not
-// keep the next ones from running.
+// run runs the commands, which print events of test2json. A command that fails does not keep the
+// next ones from running.
 func run(args []string, out io.Writer) error {
 	commands, err := split(args)
 	if err != nil {
@@ -132,7 +132,7 @@ func printFailed(out io.Writer, execution *testjson.Execution, test testjson.Tes
 	}
 }
 
-// nameOf returns a test's package, without what all of ours begin with, and its name.
+// nameOf returns a test's package, without our module prefix, and its name.
 func nameOf(test testjson.TestCase) string {
 	return strings.TrimPrefix(test.Package, "github.com/veneer-skins/veneer/") + " " + string(test.Test)
 }
@@ -156,8 +156,8 @@ const (
 	slowestFrom  = time.Second
 )
 
-// printSlowest lists the tests, but not their subtests, that took longest. The time in
-// which a parallel test waits for its turn does not count.
+// printSlowest lists the slowest tests without their subtests. The time in which a parallel test is
+// paused does not count.
 func printSlowest(out io.Writer, execution *testjson.Execution) {
 	var slow []testjson.TestCase
 	for _, name := range execution.Packages() {
