@@ -46,8 +46,8 @@ func TestItemsAreSeparateAndVisible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheet, bare := decode(t, file), image.NewNRGBA(image.Rect(0, 0, width, height))
-	drawBackground(bare)
+	sheet, background := decode(t, file), image.NewNRGBA(image.Rect(0, 0, width, height))
+	drawBackground(background)
 	var positions []image.Rectangle
 	for i, row := range rows() {
 		all, err := row.layOut(renderer)
@@ -55,12 +55,12 @@ func TestItemsAreSeparateAndVisible(t *testing.T) {
 			t.Fatal(err)
 		}
 		for j, h := range all {
-			if !h.position.In(bare.Rect.Inset(margin / 2)) {
-				t.Errorf("exhibit %d of strip %d reaches over the margin", j, i)
+			if !h.position.In(background.Rect.Inset(margin / 2)) {
+				t.Errorf("item %d of row %d reaches into the margin", j, i)
 			}
 			for _, other := range positions {
 				if h.position.Overlaps(other) {
-					t.Errorf("exhibit %d of strip %d hangs over another", j, i)
+					t.Errorf("item %d of row %d overlaps another", j, i)
 				}
 			}
 			positions = append(positions, h.position)
@@ -68,14 +68,14 @@ func TestItemsAreSeparateAndVisible(t *testing.T) {
 			covered, colours := 0, map[color.Color]bool{}
 			for y := h.position.Min.Y; y < h.position.Max.Y; y++ {
 				for x := h.position.Min.X; x < h.position.Max.X; x++ {
-					if c := sheet.At(x, y); c != bare.At(x, y) {
+					if c := sheet.At(x, y); c != background.At(x, y) {
 						covered++
 						colours[c] = true
 					}
 				}
 			}
 			if area := h.position.Dx() * h.position.Dy(); 2*covered < area || len(colours) < 8 {
-				t.Errorf("exhibit %d of strip %d shows %d colours on %d of %d pixels", j, i, len(colours), covered, area)
+				t.Errorf("item %d of row %d shows %d colours on %d of %d pixels", j, i, len(colours), covered, area)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func TestRunRequiresAFile(t *testing.T) {
 	t.Parallel()
 
 	if err := run(nil); err == nil {
-		t.Error("a gallery is drawn into no file")
+		t.Error("a gallery without a file")
 	}
 }
 

@@ -25,7 +25,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 1 {
-		return errors.New("give the file to write")
+		return errors.New("the argument must be the file to write")
 	}
 	renderer, err := render.Start(render.Config{})
 	if err != nil {
@@ -172,10 +172,10 @@ type placed struct {
 }
 
 // layOut renders the items of a row, trimmed so that the visible parts share a baseline.
-func (s row) layOut(renderer *render.Renderer) ([]placed, error) {
+func (r row) layOut(renderer *render.Renderer) ([]placed, error) {
 	var pictures []image.Image
-	space := s.right - s.left
-	for _, e := range s.items {
+	space := r.right - r.left
+	for _, e := range r.items {
 		picture, err := renderer.Draw(e.sheet, render.View{Pose: e.pose, Type: e.kind, Size: e.size, Format: render.PNG})
 		if err != nil {
 			return nil, err
@@ -184,13 +184,13 @@ func (s row) layOut(renderer *render.Renderer) ([]placed, error) {
 		space -= pictures[len(pictures)-1].Bounds().Dx()
 	}
 	if space < 0 {
-		return nil, fmt.Errorf("a strip lacks %d pixels for its %d exhibits", -space, len(pictures))
+		return nil, fmt.Errorf("a row lacks %d pixels for its %d items", -space, len(pictures))
 	}
 	var all []placed
-	left := s.left
+	left := r.left
 	for i, picture := range pictures {
 		area := picture.Bounds()
-		all = append(all, placed{picture, area.Sub(area.Min).Add(image.Pt(left, s.bottom-area.Dy()))})
+		all = append(all, placed{picture, area.Sub(area.Min).Add(image.Pt(left, r.bottom-area.Dy()))})
 		if between := len(pictures) - 1 - i; between > 0 {
 			left += area.Dx() + space/between
 			space -= space / between

@@ -13,7 +13,7 @@ import (
 // StartArgon2 starts this program again as a fasthttp server that answers with the argon2id hash of
 // each request's body, with core's parameters, and does nothing else.
 func StartArgon2(ctx context.Context, env Env) (*Server, error) {
-	return startSelf(ctx, env, "hash", argon2Program, func(address string) ([]string, error) { return []string{argon2Role, address}, nil })
+	return startSelf(ctx, env, "argon2", argon2Program, func(address string) ([]string, error) { return []string{argon2Role, address}, nil })
 }
 
 func serveArgon2(address string) error {

@@ -88,10 +88,10 @@ func (s *Server) awaitListening(ctx context.Context) (*Server, error) {
 
 // Roles of this program, as its first argument.
 const (
-	fasthttpRole = "rival-bare"
-	imagePNGRole = "rival-image-png"
-	argon2Role   = "rival-hash"
-	reencodeRole = "rival-keep"
+	fasthttpRole = "baseline-fasthttp"
+	imagePNGRole = "baseline-image-png"
+	argon2Role   = "baseline-argon2"
+	reencodeRole = "baseline-reencode"
 )
 
 // startSelf starts this program again with arguments, which are made for a listen address.

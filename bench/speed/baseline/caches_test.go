@@ -47,7 +47,7 @@ func TestCaches(t *testing.T) {
 					t.Errorf("%s: %q; want %q", target, got.Body(), body)
 				}
 				if got := origin.requests.Load() - before; got != want {
-					t.Errorf("%s with tag %s asks the edge %d times; want %d", target, tag, got, want)
+					t.Errorf("%s with tag %s: %d requests to the edge; want %d", target, tag, got, want)
 				}
 			}
 
@@ -78,11 +78,11 @@ func TestCaches(t *testing.T) {
 				t.Error(err)
 			}
 			if got := origin.requests.Load() - before; got != 1 {
-				t.Errorf("of 32 who ask at once %d reach the edge", got)
+				t.Errorf("of 32 concurrent requests %d reach the edge", got)
 			}
 			// The CPU time includes that of child processes, which do the work.
 			if after, err := s.ProcessorTime(); err != nil || after <= taken {
-				t.Errorf("it took %v before and %v after: %v", taken, after, err)
+				t.Errorf("processor time: %v before and %v after: %v", taken, after, err)
 			}
 		})
 	}

@@ -45,7 +45,7 @@ func StartFasthttp(ctx context.Context, env Env, r *Record, certificate Certific
 	err = errors.Join(gob.NewEncoder(out).Encode(r), out.Close())
 	if err != nil {
 		p.Stop()
-		return nil, fmt.Errorf("hand the record to the bare server: %w", err)
+		return nil, fmt.Errorf("send the record to the bare server: %w", err)
 	}
 	return (&Server{Name: name, Version: version, Process: p, Address: full, Conditional: unmodified, TLS: certificate.Chain != ""}).awaitListening(ctx)
 }

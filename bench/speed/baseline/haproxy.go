@@ -13,7 +13,7 @@ import (
 )
 
 var haproxyProgram = Program{
-	Name: "haproxy", ComparedFor: "nothing: it stands in front of several edges",
+	Name: "haproxy", ComparedFor: "nothing: it balances several edges",
 	Install: "apt-get install haproxy, and have /usr/sbin in PATH", version: versionFromOutput(regexp.MustCompile(`HAProxy version (\S+)`), "haproxy", "-v"),
 }
 

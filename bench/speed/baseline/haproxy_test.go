@@ -28,9 +28,9 @@ func TestHaproxy(t *testing.T) {
 		seen[string(get(t, s.Address, path, "", http.StatusOK).Body())] = true
 	}
 	if len(seen) != edges {
-		t.Errorf("%d of %d edges take part", len(seen), edges)
+		t.Errorf("%d of %d edges get requests", len(seen), edges)
 	}
 	if _, err := haproxyConfig("frontend x\n  bind :80\n", s.Address, backends); err == nil {
-		t.Error("a configuration without edges is none to take")
+		t.Error("a configuration without edges is accepted")
 	}
 }

@@ -159,7 +159,7 @@ func RaiseFileLimit() (files int, err error) {
 func Processors() (all []int, err error) {
 	var may unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil {
-		return nil, fmt.Errorf("ask for processors: %w", err)
+		return nil, fmt.Errorf("get processors: %w", err)
 	}
 	for cpu := range 64 * len(may) {
 		if may.IsSet(cpu) {

@@ -87,7 +87,7 @@ func versionFromOutput(pattern *regexp.Regexp, command ...string) func(context.C
 // moduleVersion returns the version of a linked module, and of Go.
 func moduleVersion(module string) func(context.Context, Program) (string, error) {
 	return func(context.Context, Program) (string, error) {
-		version := "of no known version"
+		version := "of an unknown version"
 		if build, ok := debug.ReadBuildInfo(); ok {
 			for _, m := range build.Deps {
 				if m.Path == module {

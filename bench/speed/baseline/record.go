@@ -228,7 +228,7 @@ func (s *Server) eachAnswer(
 					request.Header.Set(fasthttp.HeaderIfNoneMatch, tags[i])
 				}
 				if err := client.Do(&request, &response); err != nil {
-					return fmt.Errorf("ask for %s: %w", answers[i].Target, err)
+					return fmt.Errorf("request %s: %w", answers[i].Target, err)
 				}
 				if err := handle(i, &response); err != nil {
 					return err

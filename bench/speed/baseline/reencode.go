@@ -15,8 +15,8 @@ import (
 // StartReencode starts this program again as a fasthttp server that decodes the PNG file in each
 // request's body, encodes it again, writes that to a file named by its hash, and does nothing else.
 func StartReencode(ctx context.Context, env Env) (*Server, error) {
-	return startSelf(ctx, env, "keep", reencodeProgram, func(address string) ([]string, error) {
-		files, err := env.mkdir("kept")
+	return startSelf(ctx, env, "reencode", reencodeProgram, func(address string) ([]string, error) {
+		files, err := env.mkdir("reencoded")
 		return []string{reencodeRole, address, files}, err
 	})
 }

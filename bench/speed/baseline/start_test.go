@@ -154,7 +154,7 @@ func TestMinimalServers(t *testing.T) {
 		return response.StatusCode(), string(response.Body())
 	}
 
-	t.Run("hash", func(t *testing.T) {
+	t.Run("argon2", func(t *testing.T) {
 		t.Parallel()
 
 		s := start(t, StartArgon2)
@@ -169,7 +169,7 @@ func TestMinimalServers(t *testing.T) {
 			t.Errorf("hashes have no salt: %v", hashes)
 		}
 	})
-	t.Run("keep", func(t *testing.T) {
+	t.Run("reencode", func(t *testing.T) {
 		t.Parallel()
 
 		var env Env
@@ -186,7 +186,7 @@ func TestMinimalServers(t *testing.T) {
 		status, name := send(t, s, uploaded.Bytes())
 		paths, err := filepath.Glob(filepath.Join(env.WorkDir, "*", name))
 		if err != nil || len(paths) != 1 || status != fasthttp.StatusOK {
-			t.Fatalf("%d %s is kept in %v: %v", status, name, paths, err)
+			t.Fatalf("%d %s is stored in %v: %v", status, name, paths, err)
 		}
 		file, err := os.ReadFile(paths[0])
 		if err != nil {
@@ -196,7 +196,7 @@ func TestMinimalServers(t *testing.T) {
 			t.Errorf("the picture is not the same: %v, %v", stored, err)
 		}
 		if status, answer := send(t, s, []byte("no picture")); status != fasthttp.StatusBadRequest {
-			t.Errorf("what is no picture is answered %d %s", status, answer)
+			t.Errorf("an invalid picture: %d %s", status, answer)
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestPrograms(t *testing.T) {
 		case err != nil && (!ok || missing.What != p.Name || missing.Install == ""):
 			t.Errorf("%s: %v", p.Name, err)
 		case p.Name == "sharp" && err == nil:
-			t.Errorf("%s is where nobody has put it", version)
+			t.Errorf("%s is found in an empty directory", version)
 		}
 	}
 }
@@ -250,8 +250,8 @@ func TestAwaitReportsExit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	err = p.Await(t.Context(), func() error { return errors.New("nobody there") })
-	if err == nil || !strings.Contains(err.Error(), "it has ended: nobody there; it says:\nno such luck") {
+	err = p.Await(t.Context(), func() error { return errors.New("not listening") })
+	if err == nil || !strings.Contains(err.Error(), "it has ended: not listening; it says:\nno such luck") {
 		t.Errorf("Await: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func (s *env) simulateCache(ctx context.Context) (*results.Sweep, error) {
 	}
 	sweep := &results.Sweep{
 		Name: "cache", Parameter: "per cent of all views' bytes that fit",
-		Measures: fmt.Sprintf("The edge's cache of pictures alone, asked for %s views in Zipf order of an exponent; drawing is only pretended", humanize.Comma(cacheViews)),
+		Measures: fmt.Sprintf("The edge's picture cache alone, with requests for %s views in Zipf order of an exponent; rendering is simulated", humanize.Comma(cacheViews)),
 	}
 	for i, share := range cacheShares {
 		step := results.Step{At: float64(share)}

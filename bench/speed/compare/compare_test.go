@@ -38,20 +38,20 @@ func TestInterleaving(t *testing.T) {
 	got, err := s.run(t.Context(), scenario{
 		name: "work", measures: "Nothing.", unit: "ms", warmUp: 1, rounds: 3,
 		open: func(*env, context.Context) ([]subject, error) {
-			return []subject{does("a", 1), {name: "b", missing: "it is nowhere"}, does("c", 2), {name: "d", cannot: "it is a stone"}}, nil
+			return []subject{does("a", 1), {name: "b", missing: "it is not installed"}, does("c", 2), {name: "d", cannot: "it has no such function"}}, nil
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"a0", "c0", "c1", "a1", "a2", "c2", "c3", "a3"}; !slices.Equal(calls, want) {
-		t.Errorf("turns: %v; want %v", calls, want)
+		t.Errorf("order: %v; want %v", calls, want)
 	}
 	want := &results.Scenario{Name: "work", Measures: "Nothing.", Unit: "ms", WarmUp: 1, Subjects: []results.Subject{
 		{Name: "a", Rounds: []float64{2, 3, 4}, Figures: []results.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{20, 30, 40}}}},
-		{Name: "b", Missing: "it is nowhere"},
+		{Name: "b", Missing: "it is not installed"},
 		{Name: "c", Rounds: []float64{3, 4, 5}, Figures: []results.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{30, 40, 50}}}},
-		{Name: "d", Unsupported: "it is a stone"},
+		{Name: "d", Unsupported: "it has no such function"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the scenario (-want +got):\n%s", diff)
@@ -71,7 +71,7 @@ func TestOrders(t *testing.T) {
 	zipf, even := requestOrders(n, true), requestOrders(n, false)
 	first := draw(zipf(1))
 	if again, other := draw(zipf(1)), draw(zipf(2)); first != again || first == other {
-		t.Error("a round is to have an order of its own, the same for all")
+		t.Error("a round's order is not the same for all, or that of another round")
 	}
 	most, mean := slices.Max(first[:]), draws/n
 	if most < 50*mean || first[0] == most {

@@ -66,7 +66,7 @@ func (s *env) edges(ctx context.Context) (*results.Sweep, []results.Cost, error)
 	targets := make([]*target, edgesMost)
 	measured, err := s.run(ctx, scenario{
 		name: "edges", unit: "1/s", warmUp: edgesWarmUp, rounds: edgesRounds,
-		measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each may keep a third of %s views, asked for in Zipf order", humanize.Comma(int64(n))),
+		measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each may cache a third of %s views, requested in Zipf order", humanize.Comma(int64(n))),
 		open: func(s *env, ctx context.Context) (subjects []subject, err error) {
 			for i := range targets {
 				if targets[i], err = s.startBalanced(ctx, c, i+1, cache); err != nil {
@@ -166,7 +166,7 @@ func (s *env) memoryCosts(ctx context.Context, c *zipfWorkload) ([]results.Cost,
 	return []results.Cost{
 		inBytes("picture in an edge's cache", c.viewBytes, "as the edge counts it, of heads of 8 to 256 pixels"),
 		inBytes("mapping in an edge", metrics["veneer_edge_mappings_bytes"]/metrics["veneer_edge_mappings"], "as the edge counts it, of a texture by its hash"),
-		inBytes("edge, with what it keeps by then", metrics[residentMetric], fmt.Sprintf("resident; %.0f MiB of pictures in its cache", metrics["veneer_edge_picture_cache_bytes"]/(1<<20))),
-		inBytes("texture's file", bytes/files, "of the town's, which the project paints itself"),
+		inBytes("edge, with its caches at that time", metrics[residentMetric], fmt.Sprintf("resident; %.0f MiB of pictures in its cache", metrics["veneer_edge_picture_cache_bytes"]/(1<<20))),
+		inBytes("texture's file", bytes/files, "of the fixture, whose skins the project paints itself"),
 	}, nil
 }

@@ -142,14 +142,14 @@ func (s *env) openFixture(ctx context.Context) error {
 	if s.Quick { // maybe beside tests, to which the edge's render threads yield
 		settings = append(settings, renderTimeoutSetting)
 	}
-	done := s.progress("building a town and drawing %d views of it", count)
+	done := s.progress("building a fixture and rendering %d views of it", count)
 	var err error
 	if s.fixture, err = fixture.Open(ctx, s.serverEnv, s.Edge, players, settings...); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.fixture.Close)
 	s.addSetting("different views in memory", count)
-	s.addSetting("behind the edges, but for freshness", "a stand-in for core that answers at once, and files in a directory")
+	s.addSetting("behind the edges, but for freshness", "a fake core that answers immediately, and files in a directory")
 	var views []string
 	views, s.usedPlayers = s.fixture.Views(count)
 	s.record, err = baseline.RecordHits(ctx, s.fixture.Edge, slices.Concat(views, s.fixture.TextureFiles(s.usedPlayers), []string{s.fixture.AvatarByName()}))

@@ -77,8 +77,8 @@ func (s *env) growth(ctx context.Context) (*results.Sweep, error) {
 			}
 			fmt.Fprintln(s.Out)
 		}
-		interleaved("what leaves a site as large as it was", (*grownStack).measureSteady)
-		interleaved("what adds to it", (*grownStack).measureGrowing)
+		interleaved("operations that leave the size unchanged", (*grownStack).measureSteady)
+		interleaved("operations that add to it", (*grownStack).measureGrowing)
 		for _, g := range sites {
 			g.addFigure("core, resident", "MiB", float64(g.core.Resident(tb))/(1<<20))
 		}
@@ -92,7 +92,7 @@ func (s *env) growth(ctx context.Context) (*results.Sweep, error) {
 	}
 	sweep := &results.Sweep{
 		Name: "growth", Parameter: "textures and players",
-		Measures: "Cores and PostgreSQL on all processors, beside the load, as textures, players and a tenth as many users grow. The sites take turns",
+		Measures: "Cores and PostgreSQL on all processors, beside the load, as textures, players and a tenth as many users grow. Rounds of the sites alternate",
 		Plotted:  []string{"look-up p99", "worst list p99", "change heard of p99", "PostgreSQL for a name of 64", "indexes of a texture", "indexes of a player"},
 	}
 	for _, g := range sites {
@@ -139,7 +139,7 @@ type grownStack struct {
 func (s *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	tb.Helper()
 	if n < growthPeople {
-		tb.Fatalf("a site of %d is too small for %d players who are signed in", n, growthPeople)
+		tb.Fatalf("a site of %d is too small for %d signed-in players", n, growthPeople)
 	}
 	g := &grownStack{liveStack: &liveStack{}, env: s, players: n, files: blobstore.Config{URL: "file://" + tb.TempDir()}}
 	g.core = stack.NewCore(tb, g.files)
@@ -386,7 +386,7 @@ func (g *grownStack) measureLag(tb testing.TB, duration time.Duration) []time.Du
 	}
 	all.Wait()
 	if len(lags) == 0 {
-		tb.Fatal("no change was heard of")
+		tb.Fatal("no change was received")
 	}
 	g.changes += len(lags)
 	slices.Sort(lags)

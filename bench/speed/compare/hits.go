@@ -36,10 +36,10 @@ func memoryScenarios() []scenario {
 		}
 	}
 	return []scenario{
-		of("hot", "One picture that is in memory, asked for over 32 connections.", answersWarmUp, selection{
+		of("hot", "One picture that is in memory, requested over 32 connections.", answersWarmUp, selection{
 			pick: isHead,
 		}),
-		of("warm", "100,000 different pictures in Zipf order, all in memory. Caches in front may keep each for a day or longer.", viewsWarmUp, selection{pick: isView, zipf: true}),
+		of("warm", "100,000 different pictures in Zipf order, all in memory. Caches in front may store each for a day or longer.", viewsWarmUp, selection{pick: isView, zipf: true}),
 		of("revalidation", "The same pictures for clients that have them: 304.", answersWarmUp, selection{pick: isView, zipf: true, conditional: true}),
 		of("raw textures", "Texture files as they are stored, all in memory.", answersWarmUp, selection{
 			pick: isFile,
@@ -77,15 +77,15 @@ func (s *env) memorySubjects(ctx context.Context, sel selection) ([]subject, err
 			if err := baseline.WriteFiles(at.WorkDir, s.record); err != nil {
 				return nil, err
 			}
-			s.addSetting("files that nginx may keep open", open)
+			s.addSetting("files that nginx may have open", open)
 			return s.checkServer(ctx)(baseline.StartNginx(ctx, at, at.WorkDir, baseline.ByAddress, open, s.record))
 		}},
 		{"nginx's cache before Veneer", func(at baseline.Env) (*baseline.Server, error) {
-			s.addSetting("bytes that nginx's cache may take", cacheBytes)
+			s.addSetting("maximum bytes of nginx's cache", cacheBytes)
 			return s.checkServer(ctx)(baseline.StartNginxCache(ctx, at, edge.Address, cacheBytes))
 		}},
 		{"Varnish before Veneer", func(at baseline.Env) (*baseline.Server, error) {
-			s.addSetting("bytes that Varnish may take", cacheBytes)
+			s.addSetting("maximum bytes of Varnish", cacheBytes)
 			return s.checkServer(ctx)(baseline.StartVarnish(ctx, at, edge.Address, cacheBytes))
 		}},
 	} {

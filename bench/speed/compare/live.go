@@ -56,7 +56,7 @@ func liveScenarios() []scenario {
 			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).reads,
 		},
 		{
-			name: "API write", measures: "What a player wears is changed, over 32 connections, beside the bare update.", unit: "writes/s",
+			name: "API write", measures: "A player's skin is changed, over 32 connections, beside the UPDATE statement alone.", unit: "writes/s",
 			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).writes,
 		},
 		{
@@ -68,7 +68,7 @@ func liveScenarios() []scenario {
 			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).uploads,
 		},
 		{
-			name: "freshness", measures: "From the request of a change until an edge shows it, beside PostgreSQL's own NOTIFY.", unit: "ms",
+			name: "freshness", measures: "From the request of a change until an edge shows it, beside PostgreSQL's NOTIFY alone.", unit: "ms",
 			warmUp: siteWarmUp, rounds: freshnessRounds, open: (*env).freshness,
 		},
 	}

@@ -34,7 +34,7 @@ const (
 func renderScenarios() []scenario {
 	return []scenario{
 		{
-			name: "cold", measures: "Every picture is new: flat heads of 64 to 240 pixels, as PNG. Which file has the skin is known.", unit: "pictures/s", moreIsBetter: true, warmUp: coldWarmUp, rounds: coldRounds,
+			name: "cold", measures: "Every picture is new: flat heads of 64 to 240 pixels, as PNG. The skin's file is already known.", unit: "pictures/s", moreIsBetter: true, warmUp: coldWarmUp, rounds: coldRounds,
 			open: func(s *env, ctx context.Context) ([]subject, error) {
 				return s.renderSubjects(ctx, "flat", s.measureCold)
 			},
@@ -46,7 +46,7 @@ func renderScenarios() []scenario {
 			},
 		},
 		{
-			name: "stampede", measures: "500 clients ask at once for one new flat head of 256 pixels, until the last of them has it.", unit: "ms", warmUp: stampedeWarmUp, rounds: stampedeRounds,
+			name: "stampede", measures: "500 clients request one new flat head of 256 pixels at the same time, until the last of them has it.", unit: "ms", warmUp: stampedeWarmUp, rounds: stampedeRounds,
 			open: func(s *env, ctx context.Context) ([]subject, error) {
 				return s.renderSubjects(ctx, "flat", s.measureStampede)
 			},
@@ -116,7 +116,7 @@ func (s *env) warmMappings(ctx context.Context) error {
 		return nil
 	}
 	s.mappingsWarm = true
-	defer s.progress("telling the edge of those who are to be drawn")()
+	defer s.progress("filling the edge's mapping cache")()
 	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}
 	for _, hash := range s.unusedSkins() { // in a size that is not used elsewhere
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET /avatar/hash/%s?size=8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash))
@@ -169,7 +169,7 @@ func (s *env) measureCold(a *renderServer) func(context.Context, int) (outcome, 
 		}
 		after, err := a.renderCount(ctx)
 		if rendered := int(after - before); err == nil && a.rendered != nil && rendered != requested {
-			err = fmt.Errorf("%d pictures were asked for, and %d drawn", requested, rendered)
+			err = fmt.Errorf("%d pictures were requested, and %d rendered", requested, rendered)
 		}
 		return out, err
 	}

@@ -56,7 +56,7 @@ func (s *env) scale(ctx context.Context, result *results.Run) error {
 		switch {
 		case ok:
 			s.missing["haproxy"] = missing // reported by programs
-			fmt.Fprintf(s.Out, "==> edges: left out: %v\n", missing)
+			fmt.Fprintf(s.Out, "==> edges: skipped: %v\n", missing)
 		case err != nil:
 			return fmt.Errorf("edges: %w", err)
 		default:
@@ -106,7 +106,7 @@ func (s *env) wants(parts ...string) bool {
 func mixedScenario() scenario {
 	return scenario{
 		name: "mixed", unit: "answers/s", moreIsBetter: true, warmUp: zipfWarmUp, rounds: zipfRounds, open: (*env).mixedViews,
-		measures: "Two million views in Zipf order, of which a cache holds a part. Heads of 8 to 256 pixels; each cache in front has an edge of its own behind it and as many bytes as that. " +
-			"All begin with the most popular ones",
+		measures: "Two million views in Zipf order, more than fit in a cache. Heads of 8 to 256 pixels; each cache in front has an edge of its own behind it and as many bytes as that. " +
+			"All start with the most popular ones in memory",
 	}
 }

@@ -93,7 +93,7 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*result
 			for i, p := range programs {
 				usage, err := usageOf(ctx, p.operators)
 				if err != nil {
-					return fmt.Errorf("look at the %s: %w", p.name, err)
+					return fmt.Errorf("sample the %s: %w", p.name, err)
 				}
 				usage.Minutes = minutes
 				result.Soak[i].Samples = append(result.Soak[i].Samples, usage)

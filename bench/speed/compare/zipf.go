@@ -66,9 +66,9 @@ func (s *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
 	for _, hash := range t.Skins() {
 		s.zipf.skins = append(s.zipf.skins, hash.String())
 	}
-	s.addSetting("views of the crowd", skins*zipfViews)
-	s.addSetting("of the crowd's edges", renderTimeoutSetting)
-	s.addSetting("bytes that nginx's cache and Varnish may take before the crowd's edges", mixedCacheBytes)
+	s.addSetting("views in Zipf order", skins*zipfViews)
+	s.addSetting("of the edges with Zipf views", renderTimeoutSetting)
+	s.addSetting("maximum bytes of nginx's cache and Varnish before the edges with Zipf views", mixedCacheBytes)
 	runtime.GC() // rather than during a measurement
 
 	c := s.zipf
@@ -88,7 +88,7 @@ func (s *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
 	of := func(name string) float64 { return after[name] - before[name] }
 	items := of("veneer_edge_picture_cache_items")
 	if items == 0 {
-		return nil, fmt.Errorf("the edge keeps none of %d views", sample)
+		return nil, fmt.Errorf("the edge caches none of %d views", sample)
 	}
 	c.viewBytes, c.pictureSize = of("veneer_edge_picture_cache_bytes")/items, float64(got.Bytes)/float64(got.Total())
 	return c, nil
@@ -259,7 +259,7 @@ func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
 		open func(ctx context.Context, at baseline.Env, upstream string, bytes int64) (*baseline.Server, error)
 	}{{"nginx's cache before Veneer", baseline.StartNginxCache}, {"Varnish before Veneer", baseline.StartVarnish}} {
 		f := &target{name: other.name}
-		server, err := s.startServer("a crowd's "+other.name, func(at baseline.Env) (*baseline.Server, error) {
+		server, err := s.startServer("Zipf views, "+other.name, func(at baseline.Env) (*baseline.Server, error) {
 			edge, operators, err := c.StartEdge(ctx, renderTimeoutSetting)
 			if err != nil {
 				return nil, err
@@ -271,7 +271,7 @@ func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
 			return nil, err
 		}
 		if server == nil {
-			subjects = append(subjects, subject{name: other.name, missing: s.missing["a crowd's "+other.name].Error()})
+			subjects = append(subjects, subject{name: other.name, missing: s.missing["Zipf views, "+other.name].Error()})
 			continue
 		}
 		f.version, f.proxy, f.address = server.Version, server, server.Address

@@ -35,7 +35,7 @@ func TestResultsAreCached(t *testing.T) {
 	f(copied, picture, file.Len())
 	stored, err := filepath.Glob(filepath.Join(a.cache, "cp-*"))
 	if err != nil || len(stored) != 1 {
-		t.Fatalf("kept %q, %v; want one file", stored, err)
+		t.Fatalf("cached %q, %v; want one file", stored, err)
 	}
 	if err := os.WriteFile(stored[0], []byte("7"), 0o600); err != nil {
 		t.Fatal(err)

@@ -51,11 +51,11 @@ var targets = []target{
 }
 
 func run(args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("sizes", flag.ExitOnError)
-	formats := flags.String("formats", "webp,png", "formats to measure; the rivals for png take long")
+	flags := flag.NewFlagSet("encoders", flag.ExitOnError)
+	formats := flags.String("formats", "webp,png", "formats to measure; the other encoders of png take long")
 	views := flags.String("views", "flat,isometric,preview,cape", "views to measure")
 	list := flags.Bool("list", false, "also list every picture that is above its limit")
-	cache := flags.String("cache", ".dev/rivals", "folder in which the rivals' results are kept")
+	cache := flags.String("cache", ".dev/encoders", "directory in which the other encoders' results are cached")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func run(args []string, out io.Writer) error {
 	}
 	defer memo.close()
 
-	fmt.Fprintln(out, "| format | view | size | pictures | bytes | rival's | ratio | worst | limit | above |")
+	fmt.Fprintln(out, "| format | view | size | pictures | bytes | other's | ratio | worst | limit | above |")
 	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, target := range wanted {
 		for _, size := range []int{64, 128, 256, 512} {

@@ -77,7 +77,7 @@ func BenchmarkBroadcast(b *testing.B) {
 	b.ResetTimer()
 	var sending []time.Duration
 	for day := range days {
-		form := fmt.Sprintf("to=%s&title=Day+%d&content=Hear!", []string{"all", "normal"}[day%2], day)
+		form := fmt.Sprintf("to=%s&title=Day+%d&content=News", []string{"all", "normal"}[day%2], day)
 		sending = append(sending, took(people[0], fasthttp.MethodPost, "/api/admin/notifications", form))
 	}
 	exec("INSERT INTO broadcast_reads (uid, mid) SELECT uid, mid FROM users, broadcasts WHERE uid <= $1 AND mid < (SELECT max(mid) FROM broadcasts)", people[readers-1].User)

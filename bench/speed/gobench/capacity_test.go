@@ -27,7 +27,7 @@ var (
 	planValue   = regexp.MustCompile(`^[0-9.,]+`)
 )
 
-// The figures of CAPACITY.md are constants of Go, so that they can be checked: a literal must be a
+// The figures of docs/capacity.md are constants of Go, so that they can be checked: a literal must be a
 // requirement, a choice or a figure of a run that the page links, and a formula must come to the
 // value in its comment.
 func TestCapacity(t *testing.T) {

@@ -19,13 +19,13 @@ const (
 	INSERT INTO textures (uploader, likes, bytes, public, type, hash, pixels, name) VALUES ($1, $2, 2000, true, 'steve', sha256('famous'), sha256('famous'), 'Famous')
 	RETURNING tid`
 	insertWearers = `
-	WITH u AS (
+	WITH owners AS (
 		INSERT INTO users (email, email_key, nickname, password_hash, avatar)
 		SELECT 'fan' || n, 'fan' || n, 'Fan', 'none', $1 FROM generate_series(1, $2) n RETURNING uid
-	), p AS (
-		INSERT INTO players (uid, name, name_key, tid_skin) SELECT uid, 'Fan_' || uid, 'fan_' || uid, $1 FROM u
+	), worn AS (
+		INSERT INTO players (uid, name, name_key, tid_skin) SELECT uid, 'Fan_' || uid, 'fan_' || uid, $1 FROM owners
 	)
-	INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uid, $1, false, 'Famous' FROM u`
+	INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uid, $1, false, 'Famous' FROM owners`
 )
 
 // BenchmarkDeleteTexture measures DELETE /api/textures/{tid} of a texture that a million players
@@ -61,7 +61,7 @@ func BenchmarkDeleteTexture(b *testing.B) {
 	}
 	took := time.Since(began)
 	if response.StatusCode() != fasthttp.StatusOK {
-		b.Fatalf("the deletion is answered with %d %s", response.StatusCode(), response.Body())
+		b.Fatalf("delete: %d %s", response.StatusCode(), response.Body())
 	}
 	var changes, keys, left int
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -78,7 +78,7 @@ func BenchmarkDeleteTexture(b *testing.B) {
 		b.Fatal(err)
 	}
 	if want := 4*wearers + 2; keys != want || left != 0 {
-		b.Errorf("%d keys are named, and %d players and closets have it still; want %d and none", keys, left, want)
+		b.Errorf("%d keys changed, and %d players and closets still have the texture; want %d and none", keys, left, want)
 	}
 	_, most := core.Memory(b)
 	b.Logf("%d wearers: deleted within %v, %d changes of %d keys numbered within %v; core grew from %d to at most %d MiB",

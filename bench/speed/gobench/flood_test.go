@@ -101,8 +101,8 @@ func flood(b *testing.B, viewsOf func(tid int) []string) {
 		b.Logf("hits at %.0f/s, %s: medians of p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms; p99 by round %.3f",
 			hits.Rate, condition.name, median(condition.hits[0]), median(condition.hits[1]), median(condition.hits[2]), condition.hits[1])
 	}
-	b.Logf("longest that the load itself stood still in a round beside the flood: %.1f ms", late)
-	b.Logf("of %.0f cold views a second %.0f were drawn, 99 %% of them within %.2f s, and %.0f shed", views.Rate, median(drawn), median(wait), median(shed))
+	b.Logf("longest delay of the load generator in a round during the flood: %.1f ms", late)
+	b.Logf("of %.0f new views per second %.0f were rendered, 99 %% of them within %.2f s, and %.0f shed", views.Rate, median(drawn), median(wait), median(shed))
 	b.Logf("memory: %d MiB before, %d MiB after, never more than %d MiB", before>>20, after>>20, most>>20)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(alone[1]), "alone-p99-ms")

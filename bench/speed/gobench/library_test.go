@@ -131,7 +131,7 @@ func BenchmarkLibrary(b *testing.B) {
 				over++
 			}
 		}
-		b.Logf("%s pages: %d of %d lists take more than %v at their p99; the mean of all p99s is %.2f ms, and %.2f ms while textures are liked; of p50s %.2f and %.2f; PostgreSQL takes %.2f ms of a processor for one, and %.2f",
+		b.Logf("%s pages: %d of %d lists exceed %v at their p99; mean p99 %.2f ms, and %.2f ms while textures are liked; mean p50 %.2f and %.2f ms; PostgreSQL's CPU time of a list %.2f and %.2f ms",
 			name, over, number, goals[isFirst], mean(alone, isFirst, p99), mean(underLikes, isFirst, p99), mean(alone, isFirst, p50), mean(underLikes, isFirst, p50),
 			mean(alone, isFirst, postgresCPU), mean(underLikes, isFirst, postgresCPU))
 		b.ReportMetric(float64(worst.Microseconds())/1000, name+"-worst-p99-ms")

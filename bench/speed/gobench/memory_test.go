@@ -53,7 +53,7 @@ func BenchmarkMemory(b *testing.B) {
 
 	z := newPopularity(len(hashes)*viewsOfTexture, 0.8)
 	seen, total := make([]atomic.Bool, z.n()), int64(distinct)
-	var asked, remaining atomic.Int64
+	var requests, remaining atomic.Int64
 	remaining.Store(total)
 	var clients sync.WaitGroup
 	for v := range 32 {
@@ -68,7 +68,7 @@ func BenchmarkMemory(b *testing.B) {
 				if ok && !seen[view].Swap(true) {
 					remaining.Add(-1)
 				}
-				if n := asked.Add(1); n%4 == 0 {
+				if n := requests.Add(1); n%4 == 0 {
 					get(b, client, fasthttp.StatusNotFound, fmt.Sprintf("%s/avatar/player/no_%d", address, n))
 				}
 			}
@@ -82,7 +82,7 @@ func BenchmarkMemory(b *testing.B) {
 		last := len(resident) - 1
 		resident[last] = max(resident[last], edge.Resident(b))
 		if done = total - remaining.Load(); done >= total*int64(len(resident))/40 {
-			b.Logf("%8d views, %8d requests: at most %d MiB", done, asked.Load(), resident[last]>>20)
+			b.Logf("%8d views, %8d requests: at most %d MiB", done, requests.Load(), resident[last]>>20)
 			resident = append(resident, 0)
 		}
 	}
@@ -90,10 +90,10 @@ func BenchmarkMemory(b *testing.B) {
 	half := resident[len(resident)/2:]
 	third, fourth := slices.Max(half[:len(half)/2]), slices.Max(half[len(half)/2:])
 	if most := slices.Max(resident); most >= maxResident {
-		b.Errorf("the edge took %d MiB; want less than %d", most>>20, maxResident>>20)
+		b.Errorf("the edge used %d MiB; want less than %d", most>>20, maxResident>>20)
 	}
 	if float64(fourth) > 1.02*float64(third) {
-		b.Errorf("the edge took %d MiB in the last quarter, and %d in the one before; want it not to grow", fourth>>20, third>>20)
+		b.Errorf("the edge used %d MiB in the last quarter, and %d in the one before; want no growth", fourth>>20, third>>20)
 	}
 	b.ReportMetric(float64(slices.Max(resident)>>20), "MiB")
 	b.ReportMetric(0, "ns/op")

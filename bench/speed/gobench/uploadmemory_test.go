@@ -62,10 +62,10 @@ func TestMemoryOfUploads(t *testing.T) {
 				}
 			}
 			took := (most - before) / atOnce
-			t.Logf("%d files, %d of each at once: the most memory, %.1f MiB for each upload, takes %s; the longest, %v, %s",
+			t.Logf("%d files, %d concurrent uploads of each: most memory %.1f MiB per upload of %s; most CPU time %v for %s",
 				len(files), atOnce, float64(took)/(1<<20), worst, longest, slowest)
 			if took > bound {
-				t.Errorf("each of %d uploads of %s takes %d bytes; want %d at most", atOnce, worst, took, bound)
+				t.Errorf("each of %d uploads of %s uses %d bytes; want %d at most", atOnce, worst, took, bound)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("%d addresses of %d patterns and 2 residents, all of them hits", urls, fixture.Patterns()),
+		fmt.Sprintf("%d addresses of %d patterns and 2 players, all of them hits", urls, fixture.Patterns()),
 		"\nFull answers:\n", "\nNot modified:\n", "\nFull answers, TLS:\n", "\nNot modified, TLS:\n", "\n| 6 | ", "\n| median | ", "\n| of bare's | ", "of 6 ratios in their order, number 1 from either end",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -70,14 +70,14 @@ func TestCachesInFront(t *testing.T) {
 		}
 	}
 	caches := b.servers
-	for _, gone := range []bool{false, true} {
-		if gone {
+	for _, stopped := range []bool{false, true} {
+		if stopped {
 			edge.Stop()
 		}
 		for _, s := range caches {
 			s.OwnTags = true // allows additional headers
 			if _, err := s.Check(t.Context(), b.record); err != nil {
-				t.Errorf("with the edge gone %v: %v", gone, err)
+				t.Errorf("with the edge stopped %v: %v", stopped, err)
 			}
 		}
 	}

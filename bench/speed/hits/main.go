@@ -34,19 +34,19 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if asked, err := baseline.ServeRole(args); asked {
+	if isRole, err := baseline.ServeRole(args); isRole {
 		return err
 	}
 	flags := flag.NewFlagSet("hits", flag.ExitOnError)
 	binary := flags.String("edge", ".dev/bin/edge", "path of the edge's program")
-	rounds := flags.Int("rounds", 300, "how many rounds there are, each with every server")
-	seconds := flags.Float64("seconds", 0.1, "how long a server is measured in a round; in a short one all have the same share of what else the machine does")
-	urls := flags.Int("urls", 100_000, "how many addresses are asked for")
+	rounds := flags.Int("rounds", 300, "number of rounds; each measures every server")
+	seconds := flags.Float64("seconds", 0.1, "duration of a server's measurement in a round; in short rounds all get the same share of the machine's other load")
+	urls := flags.Int("urls", 100_000, "number of addresses to request")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if results.LowerRank(*rounds) < 1 || *seconds <= 0 || *urls < 1 {
-		return fmt.Errorf("there is nothing to learn from %d rounds of %v s with %d addresses; at least 6 rounds are needed", *rounds, *seconds, *urls)
+		return fmt.Errorf("%d rounds of %v s with %d addresses give no confidence interval; at least 6 rounds are needed", *rounds, *seconds, *urls)
 	}
 	processors, err := baseline.Processors()
 	if err != nil {
@@ -102,9 +102,9 @@ func (b *bench) add(s *baseline.Server, err error) error {
 
 // open starts everything, and checks that all servers give the same answers.
 func (b *bench) open(ctx context.Context, binary string, urls int) error {
-	residents := fixture.PlayersFor(urls)
+	players := fixture.PlayersFor(urls)
 	var err error
-	if b.fixture, err = fixture.Open(ctx, b.env, binary, residents); err != nil {
+	if b.fixture, err = fixture.Open(ctx, b.env, binary, players); err != nil {
 		return err
 	}
 	b.closers = append(b.closers, b.fixture.Close)
@@ -112,8 +112,8 @@ func (b *bench) open(ctx context.Context, binary string, urls int) error {
 		return err
 	}
 	total, different := sizes(b.record)
-	fmt.Fprintf(b.out, "%d addresses of %d patterns and %d residents, all of them hits; %d different bodies of %.1f MiB, %.0f bytes an answer on average.\n",
-		urls, fixture.Patterns(), residents, len(b.record.Bodies), different/(1<<20), total/float64(urls))
+	fmt.Fprintf(b.out, "%d addresses of %d patterns and %d players, all of them hits; %d different bodies of %.1f MiB, %.0f bytes an answer on average.\n",
+		urls, fixture.Patterns(), players, len(b.record.Bodies), different/(1<<20), total/float64(urls))
 
 	b.servers = append(b.servers, b.fixture.Edge)
 	if err := b.add(baseline.StartFasthttp(ctx, b.env, b.record, baseline.Certificate{})); err != nil {
@@ -182,20 +182,20 @@ func (b *bench) openNginx(ctx context.Context) error {
 	for _, layout := range []baseline.Layout{baseline.ByAddress, baseline.ByBody} {
 		err := b.add(baseline.StartNginx(ctx, b.env, b.env.WorkDir, layout, open, b.record))
 		if missing, ok := errors.AsType[*baseline.MissingError](err); ok {
-			fmt.Fprintf(b.out, "Left out: %v.\n", missing)
+			fmt.Fprintf(b.out, "Skipped: %v.\n", missing)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(b.out, "nginx may keep %d files open.\n", open)
+	fmt.Fprintf(b.out, "nginx may have %d files open.\n", open)
 	return nil
 }
 
 // run measures full answers, then those of status 304.
 func (b *bench) run(ctx context.Context) error {
-	asked := b.fixture.Lookups()
+	before := b.fixture.Lookups()
 	secure := slices.IndexFunc(b.servers, func(s *baseline.Server) bool { return s.TLS })
 	for i, servers := range [][]*baseline.Server{b.servers[:secure], b.servers[secure:]} {
 		suffix := []string{"", ", TLS"}[i]
@@ -211,8 +211,8 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if asked = b.fixture.Lookups() - asked; asked > 0 {
-		fmt.Fprintf(b.out, "\nThe edge asked core for %d mappings meanwhile, as it had not heard of it for a second, so not all answers were hits.\n", asked)
+	if lookups := b.fixture.Lookups() - before; lookups > 0 {
+		fmt.Fprintf(b.out, "\nThe edge looked up %d mappings meanwhile, after a second without a heartbeat, so not all answers were hits.\n", lookups)
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func (a *Answers) Total() (n int64) {
 func (a *Answers) Check() error {
 	switch {
 	case a.First != nil:
-		return fmt.Errorf("beside %d whole answers there are wrong ones, %v, first: %w", a.Total(), a.Wrong, a.First)
+		return fmt.Errorf("%d right answers, and wrong ones: %v, first: %w", a.Total(), a.Wrong, a.First)
 	case a.Total() == 0:
 		return errors.New("there are no answers")
 	}

@@ -176,10 +176,10 @@ func (f *faultError) Error() string { return f.err.Error() }
 
 // Responses that differ from their header.
 var (
-	errShort         = &faultError{WrongLength, errors.New("the connection ends before the body that is the answer does")}
-	errLong          = &faultError{WrongLength, errors.New("more than an answer comes")}
-	errEnded         = &faultError{Broken, errors.New("the connection is closed before there is an answer")}
-	errHeaderTooLong = &faultError{Broken, errors.New("there is no end to the header of the answer")}
+	errShort         = &faultError{WrongLength, errors.New("the connection ends before the body")}
+	errLong          = &faultError{WrongLength, errors.New("data follows the answer")}
+	errEnded         = &faultError{Broken, errors.New("the connection is closed before an answer")}
+	errHeaderTooLong = &faultError{Broken, errors.New("the answer's header is too long")}
 )
 
 // read reads available data and reports whether the response is complete, or how it fails.

@@ -75,7 +75,7 @@ func Run(ctx context.Context, address string, duration time.Duration, streams ..
 	defer runtime.UnlockOSThread()
 	// Timers may fire 50 µs late, which is longer than many answers take.
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("ask for exact timers: %w", err)
+		return nil, fmt.Errorf("set the timer slack: %w", err)
 	}
 	// Garbage collection would pause the load, too; there is hardly any garbage.
 	defer pauseGC()()
@@ -100,7 +100,7 @@ func Loopback(address string) (netip.AddrPort, error) {
 	case err != nil:
 		return netip.AddrPort{}, err
 	case !server.Addr().Unmap().IsLoopback():
-		return netip.AddrPort{}, fmt.Errorf("%s is not on loopback, and load is sent nowhere else", server.Addr())
+		return netip.AddrPort{}, fmt.Errorf("%s is not a loopback address: load is only sent there", server.Addr())
 	}
 	return netip.AddrPortFrom(server.Addr().Unmap(), server.Port()), nil
 }

@@ -112,7 +112,7 @@ func TestTLS(t *testing.T) {
 		err = answers[0].Check()
 	}
 	if err != nil || answers[0].Total() != 500 || requestedBefore.Load() != 1 {
-		t.Errorf("%d answers, %v, %d asked for before all connections were there; want 500, and none", answers[0].Total(), err, requestedBefore.Load()-1)
+		t.Errorf("%d answers, %v, %d requests before all connections were open; want 500, and none", answers[0].Total(), err, requestedBefore.Load()-1)
 	}
 }
 
@@ -143,13 +143,13 @@ func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
 		}
 		// At every whole millisecond before the end, the first at 0.
 		if n, no := answers[0].Total(), answers[1].Latencies[503].TotalCount(); n != 100 || no != 50 || answers[1].Total() != no {
-			t.Errorf("%d and %d answers came, %d of them refusals; want 100 and 50 and 50", n, answers[1].Total(), no)
+			t.Errorf("%d and %d answers, %d of them 503s; want 100 and 50 and 50", n, answers[1].Total(), no)
 		}
 		if rate := 50 / answers[1].Elapsed.Seconds(); answers[1].Rate(503) != rate || answers[1].Elapsed < 100*time.Millisecond {
-			t.Errorf("%.0f refusals a second came in %v; want %.0f", answers[1].Rate(503), answers[1].Elapsed, rate)
+			t.Errorf("%.0f 503s per second in %v; want %.0f", answers[1].Rate(503), answers[1].Elapsed, rate)
 		}
 		if answers[0].Bytes < 33<<20 {
-			t.Errorf("%d bytes came; want those of 33 large answers", answers[0].Bytes)
+			t.Errorf("%d bytes; want those of 33 large answers", answers[0].Bytes)
 		}
 	}
 	mu.Lock() // Run uses raw system calls, which the race detector does not order
@@ -169,7 +169,7 @@ func TestPhase(t *testing.T) {
 		s.Phase = phase
 		answers, err := load.Run(t.Context(), address, 36*time.Millisecond, s)
 		if err != nil || answers[0].Total() != want {
-			t.Errorf("from %v of 10 ms on, %d answers came in 36 ms, %v; want %d", phase, answers[0].Total(), err, want)
+			t.Errorf("phase %v of 10 ms: %d answers in 36 ms, %v; want %d", phase, answers[0].Total(), err, want)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func TestClosedLoopKeepsItsConnections(t *testing.T) {
 		t.Errorf("%d answers were counted over %d connections; the server gave %d, over 4", a.Total(), len(seen), sent)
 	}
 	if a.Elapsed < 50*time.Millisecond || a.Busy <= 0 || a.Busy > a.Elapsed || a.Percentile(200, 50) == 0 {
-		t.Errorf("it took %v, of which it was busy for %v; the median latency is %v", a.Elapsed, a.Busy, a.Percentile(200, 50))
+		t.Errorf("elapsed %v, busy %v; the median latency is %v", a.Elapsed, a.Busy, a.Percentile(200, 50))
 	}
 }
 
@@ -213,7 +213,7 @@ func TestShortestRun(t *testing.T) {
 	address := serve(t, func(*fasthttp.RequestCtx) {})
 	answers, err := load.Run(t.Context(), address, time.Nanosecond, stream(3, 0, "/"))
 	if err != nil || answers[0].Total() != 3 {
-		t.Errorf("%d answers came, %v; want 3", answers[0].Total(), err)
+		t.Errorf("%d answers, %v; want 3", answers[0].Total(), err)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestOpenLoopCountsQueueing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p50 := answers[0].Percentile(200, 50); p50 < stall*2/5 {
-		t.Errorf("the median of the waits is %v, though a stall of %v held all up", p50, stall)
+		t.Errorf("the median latency is %v after a stall of %v", p50, stall)
 	}
 }
 
@@ -316,7 +316,7 @@ func TestWrongAnswersAreClassified(t *testing.T) {
 	if diff := cmp.Diff(map[load.Fault]int64{load.WrongStatus: 1, load.WrongBody: 1, load.WrongLength: 1}, answers[0].Wrong); diff != "" {
 		t.Errorf("wrong answers (-want +got):\n%s", diff)
 	}
-	if err := answers[0].Check(); err == nil || !strings.Contains(err.Error(), "429, and not one of [200]") || !strings.Contains(err.Error(), "/path") {
+	if err := answers[0].Check(); err == nil || !strings.Contains(err.Error(), "status 429; want one of [200]") || !strings.Contains(err.Error(), "/path") {
 		t.Errorf("Check: %v; want what the first wrong answer was and to what", err)
 	}
 }
@@ -390,8 +390,8 @@ func TestRunEndsWith(t *testing.T) {
 		t.Parallel()
 
 		for _, address := range []string{"192.0.2.1:80", "[2001:db8::1]:80", "0.0.0.0:80", "[::ffff:192.0.2.1]:80"} {
-			if _, err := load.Run(t.Context(), address, time.Hour, stream(1, 0, "/")); err == nil || !strings.Contains(err.Error(), "not on loopback") {
-				t.Errorf("Run to %s: %v; want that it is not on loopback", address, err)
+			if _, err := load.Run(t.Context(), address, time.Hour, stream(1, 0, "/")); err == nil || !strings.Contains(err.Error(), "not a loopback address") {
+				t.Errorf("Run to %s: %v; want that it is not a loopback address", address, err)
 			}
 		}
 	})
@@ -434,7 +434,7 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if err != nil || answers[0].Total() != 2000 || len(seen) != 2000 {
-		t.Errorf("%d answers came over %d connections, %v; want 2000", answers[0].Total(), len(seen), err)
+		t.Errorf("%d answers over %d connections, %v; want 2000", answers[0].Total(), len(seen), err)
 	}
 }
 
@@ -466,10 +466,10 @@ func TestLate(t *testing.T) {
 		}
 		return nil
 	}); late < still/2 {
-		t.Errorf("after a look of %v it was late by %v", still, late)
+		t.Errorf("after an inspection of %v the load was late by %v", still, late)
 	}
 	if late := f("/slow", nil); late > 5*still {
-		t.Errorf("of a server that takes %v it was late by %v", 10*still, late)
+		t.Errorf("with a server that takes %v the load was late by %v", 10*still, late)
 	}
 }
 

@@ -33,10 +33,10 @@ func parseRespHeader(data []byte) (h respHeader, end int, err error) {
 	}
 	first, rest, _ := bytes.Cut(data[:end], lineEnd)
 	if len(first) < len(version+code) || string(first[:len(version)]) != version {
-		return respHeader{}, 0, fmt.Errorf("%.20q is the answer", first)
+		return respHeader{}, 0, fmt.Errorf("not HTTP/1.1: %.20q", first)
 	}
 	if h.status, err = strconv.Atoi(string(first[len(version):len(version+code)])); err != nil || h.status < 200 {
-		return respHeader{}, 0, fmt.Errorf("%.20q has no status of an answer", first)
+		return respHeader{}, 0, fmt.Errorf("no final status in %.20q", first)
 	}
 	h.length = -1
 	for len(rest) > 0 {
@@ -47,7 +47,7 @@ func parseRespHeader(data []byte) (h respHeader, end int, err error) {
 		switch {
 		case len(name) == len(lengthKey) && bytes.EqualFold(name, lengthKey):
 			if h.length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil || h.length < 0 {
-				return respHeader{}, 0, fmt.Errorf("%.40q is the answer's length", value)
+				return respHeader{}, 0, fmt.Errorf("invalid Content-Length %.40q", value)
 			}
 		case len(name) == len(closeKey) && bytes.EqualFold(name, closeKey):
 			h.closes = bytes.EqualFold(bytes.TrimSpace(value), closing)
@@ -57,7 +57,7 @@ func parseRespHeader(data []byte) (h respHeader, end int, err error) {
 	case h.status == 204 || h.status == 304: // may have a Content-Length without a body
 		h.length = 0
 	case h.length < 0:
-		return respHeader{}, 0, errors.New("the answer does not tell its length")
+		return respHeader{}, 0, errors.New("the answer has no Content-Length")
 	}
 	return h, end + len(headerEnd), nil
 }

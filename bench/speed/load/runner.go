@@ -140,7 +140,7 @@ func (r *runner) loop(ctx context.Context, duration time.Duration) error {
 func (r *runner) expireInFlight() {
 	for _, c := range r.conns {
 		if c.request >= 0 {
-			c.stream.addWrong(c, Unanswered, fmt.Errorf("%v after the last was sent there is no whole answer", drainTimeout))
+			c.stream.addWrong(c, Unanswered, fmt.Errorf("no complete answer %v after the last request", drainTimeout))
 		}
 	}
 }
@@ -229,7 +229,7 @@ func (r *runner) handleIdle(c *conn) error {
 // replaceFailed replaces a failed connection.
 func (r *runner) replaceFailed(c *conn) error {
 	if r.failures++; r.failures == maxFailures {
-		return fmt.Errorf("%d connections have failed since the last whole answer", maxFailures)
+		return fmt.Errorf("%d connections have failed since the last complete answer", maxFailures)
 	}
 	return r.replace(c)
 }
@@ -283,9 +283,9 @@ func (st *streamState) inspects(status int) bool {
 func (st *streamState) check(c *conn) {
 	switch h := c.header; {
 	case !st.isRight(h.status):
-		st.addWrong(c, WrongStatus, fmt.Errorf("%d, and not one of %d, is the answer", h.status, st.Statuses))
+		st.addWrong(c, WrongStatus, fmt.Errorf("status %d; want one of %d", h.status, st.Statuses))
 	case len(st.Lengths) > 0 && st.Lengths[c.request] >= 0 && h.length != st.Lengths[c.request]:
-		st.addWrong(c, WrongLength, fmt.Errorf("%d bytes, and not %d, are the answer", h.length, st.Lengths[c.request]))
+		st.addWrong(c, WrongLength, fmt.Errorf("%d bytes; want %d", h.length, st.Lengths[c.request]))
 	case c.keepBody:
 		if err := st.Inspect(c.request, h.status, c.buffer[c.bodyStart:c.buffered]); err != nil {
 			st.addWrong(c, WrongBody, err)

@@ -5,13 +5,13 @@ import "testing"
 func TestSamplesAreBounded(t *testing.T) {
 	t.Parallel()
 
-	s := New(func(int) string { return "/" }, maxBytes/10) // so each thread keeps ten bytes
+	s := New(func(int) string { return "/" }, maxBytes/10) // so each thread stores ten bytes
 	for _, body := range []string{"123456", "123456", "12345", "1234"} {
 		if err := s.Inspect(0, 200, []byte(body)); err != nil {
 			t.Error(err)
 		}
 	}
 	if len(s.pictures) != 2 || s.skipped != 1 || s.budget != 0 {
-		t.Errorf("%d bodies are kept, %d left out, with room for %d bytes; want 2, 1, 0", len(s.pictures), s.skipped, s.budget)
+		t.Errorf("%d bodies are stored, %d skipped, with %d bytes of the budget left; want 2, 1, 0", len(s.pictures), s.skipped, s.budget)
 	}
 }

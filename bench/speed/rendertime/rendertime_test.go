@@ -10,11 +10,11 @@ func TestEveryTextureIsInTheCorpus(t *testing.T) {
 
 	for _, name := range append(skins, capes...) {
 		if texture, err := findTexture(name); err != nil || texture.Name != name {
-			t.Errorf("find(%q) = %q, %v", name, texture.Name, err)
+			t.Errorf("findTexture(%q) = %q, %v", name, texture.Name, err)
 		}
 	}
-	if texture, err := findTexture("Nobody"); err == nil {
-		t.Errorf("find(Nobody) = %q", texture.Name)
+	if texture, err := findTexture("Unknown"); err == nil {
+		t.Errorf("findTexture(Unknown) = %q", texture.Name)
 	}
 }
 

@@ -70,7 +70,7 @@ func (r *Run) ratioPlot() (chart, bool) {
 	return chart{
 		name:     "ratios",
 		title:    r.title(),
-		subtitle: "How many times as good Veneer is as each other one: medians of the ratios within rounds, and their 95 % bounds",
+		subtitle: "Veneer's result relative to each other one's: medians of the ratios within rounds, and their 95 % bounds",
 		height:   height + axisSpace + legendHeight,
 		draw: func(c draw.Canvas) {
 			drawLegend(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 4}, []legendEntry{

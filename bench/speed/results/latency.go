@@ -31,8 +31,8 @@ func (r *Run) latencyPlot() (chart, bool) {
 	}
 	return chart{
 		name:     "latency",
-		title:    "How long answers take",
-		subtitle: "A mixed day at rising rates, medians of rounds in turns and the p99's 95 % bounds; each answer counts from when its request was due",
+		title:    "Latency",
+		subtitle: "A mixed day at rising rates, medians of alternating rounds and the p99's 95 % bounds; latencies count from the time at which a request was due",
 		height:   340,
 		draw:     r.drawLatency,
 	}, points > 0

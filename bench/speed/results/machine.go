@@ -35,7 +35,7 @@ func ThisMachine() (Machine, error) {
 	}
 	found := memoryPattern.FindSubmatch(memory)
 	if found == nil {
-		return Machine{}, fmt.Errorf("/proc/meminfo does not tell how much memory there is")
+		return Machine{}, fmt.Errorf("/proc/meminfo has no MemTotal")
 	}
 	kibibytes, err := strconv.ParseInt(string(found[1]), 10, 64)
 	if err != nil {

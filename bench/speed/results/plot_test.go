@@ -39,7 +39,7 @@ func TestSpan(t *testing.T) {
 		{heading: "hot"},
 		{name: "slower", ratio: Summary{Median: 40, Low: 39, High: 41}},
 		{name: "faster, in too few rounds", ratio: Summary{Median: 0.5, Low: math.Inf(-1), High: math.Inf(1)}},
-		{name: "gone", absent: "missing"},
+		{name: "not installed", absent: "missing"},
 	}}
 	least, greatest := chart.span()
 	length := math.Log(greatest / least)

@@ -196,7 +196,7 @@ func (r *Run) check() error {
 
 func (s *Scenario) check() error {
 	if len(s.Subjects) == 0 || len(s.Subjects[0].Rounds) == 0 {
-		return errors.New("there are no rounds of Veneer's, which come first")
+		return errors.New("there are no rounds of Veneer, which must be the first subject")
 	}
 	for i := range s.Subjects {
 		subject := &s.Subjects[i]

@@ -44,7 +44,7 @@ func example() *Run {
 		Programs: []Program{{"nginx", "nginx 1.22.1"}, {"Varnish", "Varnish 7.1.1"}, {"image/png", "go1.26.8"}},
 		Settings: []Setting{{"CORE_LIMIT_REQUESTS", "0 in the scenario API read, else the default"}, {"nginx's open_file_cache", "max=18976"}},
 		Scenarios: []Scenario{
-			{"hot", "One picture that is in memory, asked for over 32 connections", "answers/s", true, 5, []Subject{
+			{"hot", "One picture that is in memory, requested over 32 connections", "answers/s", true, 5, []Subject{
 				rate("Veneer", "", 77_700), rate("bare fasthttp", "1.74.0", 76_000), rate("nginx, a file", "1.22.1", 56_200), rate("Varnish before Veneer", "7.1.1", 41_000),
 			}},
 			{"revalidation", "A picture that the client has, answered 304.", "answers/s", true, 5, []Subject{
@@ -180,26 +180,26 @@ func TestWriteRejects(t *testing.T) {
 		want   string
 	}{
 		{"a run without a date", func(r *Run) { r.Date = time.Time{} }, "no date"},
-		{"a commit that leads elsewhere", func(r *Run) { r.Commit = "../x" }, "no commit"},
-		{"a scenario without Veneer", func(r *Run) { r.Scenarios[0].Subjects[0].Rounds = nil }, "scenario hot: there are no rounds of Veneer's"},
+		{"a commit that is a path", func(r *Run) { r.Commit = "../x" }, "no commit"},
+		{"a scenario without Veneer", func(r *Run) { r.Scenarios[0].Subjects[0].Rounds = nil }, "scenario hot: there are no rounds of Veneer"},
 		{"rounds without a partner", func(r *Run) { r.Scenarios[0].Subjects[1].Rounds = []float64{1} }, "bare fasthttp has 1 rounds and Veneer 15"},
 		{"a figure of nothing", func(r *Run) { r.Scenarios[0].Subjects[1].Rounds[3] = 0 }, "a round of 0 answers/s"},
-		{"a further figure that is none", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds[3] = math.NaN() }, "p99 of NaN ms"},
+		{"a further figure that is not a number", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds[3] = math.NaN() }, "p99 of NaN ms"},
 		{"a further figure of some rounds", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds = nil }, "but 0 of p99"},
-		{"rounds of one who was missing", func(r *Run) { r.Scenarios[0].Subjects[1].Missing = "gone" }, "both rounds and a reason"},
+		{"rounds of a missing subject", func(r *Run) { r.Scenarios[0].Subjects[1].Missing = "not installed" }, "both rounds and a reason"},
 		{"a latency of 0", func(r *Run) { r.Latency[0].Points[0].P50[2] = 0 }, "latency of Veneer"},
 		{"a latency of a round too few", func(r *Run) { r.Latency[0].Points[0].P50 = nil }, "not of some rounds"},
-		{"a curve that was refused most", func(r *Run) { r.Latency[0].Points[0].Refused = 8 }, "not all above 0"},
-		{"a curve that goes back", func(r *Run) { r.Latency[0].Points[1].Rate = 1 }, "out of order"},
+		{"a curve with mostly rejected requests", func(r *Run) { r.Latency[0].Points[0].Refused = 8 }, "not all above 0"},
+		{"a curve out of order", func(r *Run) { r.Latency[0].Points[1].Rate = 1 }, "out of order"},
 		{"a run with no name for a folder", func(r *Run) { r.Variant = "../x" }, "no name"},
-		{"a sweep that goes back", func(r *Run) { r.Sweeps[0].Steps[1].At = 1 }, "sweep growth: step 1 is out of order"},
+		{"a sweep out of order", func(r *Run) { r.Sweeps[0].Steps[1].At = 1 }, "sweep growth: step 1 is out of order"},
 		{"a sweep with no name for a file", func(r *Run) { r.Sweeps[0].Name = "../x" }, "no name"},
 		{"a step with fewer figures", func(r *Run) { r.Sweeps[0].Steps[1].Figures = r.Sweeps[0].Steps[1].Figures[:1] }, "has 1 figures"},
 		{"a step with other figures", func(r *Run) { r.Sweeps[0].Steps[1].Figures[1].Unit = "KiB" }, "has index in KiB"},
 		{"a step without rounds", func(r *Run) { r.Sweeps[0].Steps[1].Figures[1].Rounds = nil }, "index has no rounds"},
 		{"a plot of nothing", func(r *Run) { r.Sweeps[0].Plotted[0] = "weather" }, "no weather to plot"},
-		{"a cost that is none", func(r *Run) { r.Costs[0].Rounds[2] = math.Inf(1) }, "a hit is +Inf"},
-		{"a soak that goes back", func(r *Run) { r.Soak[1].Samples[9].Minutes = 0 }, "soak of edge"},
+		{"an infinite cost", func(r *Run) { r.Costs[0].Rounds[2] = math.Inf(1) }, "a hit is +Inf"},
+		{"a soak out of order", func(r *Run) { r.Soak[1].Samples[9].Minutes = 0 }, "soak of edge"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

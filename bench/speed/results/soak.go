@@ -49,7 +49,7 @@ func (r *Run) CheckFlat() error {
 	for i := range r.Soak {
 		series := &r.Soak[i]
 		if len(series.Samples) < minSamples {
-			return fmt.Errorf("%d looks at the %s tell nothing", len(series.Samples), series.Program)
+			return fmt.Errorf("%d samples of the %s are too few", len(series.Samples), series.Program)
 		}
 		for _, panel := range panels {
 			if before, after := series.quarterMedian(1, panel.of), series.quarterMedian(3, panel.of); after > max(maxGrowth*before, before+1) {

@@ -50,7 +50,7 @@ func TestSummarize(t *testing.T) {
 		t.Error("the rounds are not in their order any more")
 	}
 	if got := Summarize(rounds[:5]); got.Median != 5 || got.Bounded() || got.Low > -1e300 {
-		t.Errorf("five rounds come to %+v; want no bounds", got)
+		t.Errorf("five rounds: %+v; want no bounds", got)
 	}
 }
 

@@ -118,7 +118,7 @@ func (r *Run) writeCosts(b *bytes.Buffer) {
 	if len(r.Costs) == 0 {
 		return
 	}
-	rows := [][]string{{"what one takes", "median", "unit", "95 % bounds", "how it was measured"}}
+	rows := [][]string{{"cost of", "median", "unit", "95 % bounds", "how it was measured"}}
 	for _, cost := range r.Costs {
 		row := []string{cost.Name, r.median(cost.Rounds), cost.Unit, "", cost.Method}
 		if s := Summarize(cost.Rounds); s.Bounded() && !r.Quick {

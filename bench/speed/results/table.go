@@ -35,7 +35,7 @@ func (r *Run) WriteTable(out io.Writer) error {
 	r.writeSweeps(&b)
 	r.writeCosts(&b)
 	if len(r.Programs) > 0 {
-		fmt.Fprint(&b, "\nBeside it:\n\n")
+		fmt.Fprint(&b, "\nCompared with:\n\n")
 		for _, p := range r.Programs {
 			fmt.Fprintf(&b, "- %s\n", nameAndVersion(p.Name, p.Version))
 		}
@@ -67,7 +67,7 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 	if len(r.Scenarios) == 0 {
 		return
 	}
-	rows := [][]string{{"scenario", "who", "median", "unit", "Veneer is", "95 % bounds", "and"}}
+	rows := [][]string{{"scenario", "subject", "median", "unit", "Veneer is", "95 % bounds", "and"}}
 	fewest := math.MaxInt
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
@@ -83,7 +83,7 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 	b.WriteByte('\n')
 	writeRows(b, rows, "llrlrrl")
 	if !r.Quick {
-		fmt.Fprint(b, "\nRounds of all subjects take turns. \"Veneer is\" so many times as good: the median of the ratios within rounds, turned so that above 1 Veneer is better.\nThe bounds are those of that median's 95 % confidence interval, by order statistics; ")
+		fmt.Fprint(b, "\nRounds of all subjects alternate. \"Veneer is\" the median of the ratios within rounds, inverted where less is better: above 1 Veneer is better.\nThe bounds are those of that median's 95 % confidence interval, by order statistics; ")
 		fmt.Fprintf(b, "there were at least %d rounds, after some to warm up that do not count.\n", fewest)
 		r.writeDrift(b)
 	}
@@ -113,10 +113,10 @@ func (r *Run) writeDrift(b *bytes.Buffer) {
 		}
 	}
 	if len(moved) == 0 {
-		fmt.Fprint(b, "No ratio rose or fell by a tenth from the first third of its rounds to the last, and kept to it.\n")
+		fmt.Fprint(b, "No ratio changed by a tenth from the first third of its rounds to the last.\n")
 		return
 	}
-	fmt.Fprintf(b, "These ratios rose or fell from the first third of their rounds to the last, so that their bounds say less:\n\n%s", strings.Join(moved, ""))
+	fmt.Fprintf(b, "These ratios changed from the first third of their rounds to the last, so their bounds say less:\n\n%s", strings.Join(moved, ""))
 }
 
 // nameAndVersion returns a name with a version, which may begin with it, or be empty.
@@ -163,7 +163,7 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 	if len(r.Latency) == 0 || r.Quick {
 		return
 	}
-	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of rounds in turns and their 95 %% bounds, until the p99 is above %d ms:\n\n", p99Limit)
+	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of alternating rounds and their 95 %% bounds, until the p99 is above %d ms:\n\n", p99Limit)
 	for _, curve := range r.Latency {
 		if p, ok := curve.fastest(); ok {
 			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s, a p99 of %s and a p99.9 of %s.",
@@ -174,7 +174,7 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 			}
 			fmt.Fprintln(b)
 		} else {
-			fmt.Fprintf(b, "- %s: at no rate that was tried.\n", curve.Name)
+			fmt.Fprintf(b, "- %s: at none of the rates.\n", curve.Name)
 		}
 	}
 }

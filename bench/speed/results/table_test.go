@@ -24,7 +24,7 @@ func TestWriteTable(t *testing.T) {
 		"|              | sharp behind Node                 | missing |            |           |                | Node is not installed: apt-get install nodejs npm |\n",
 		"|              | nginx, a file                     |  cannot |            |           |                | it draws nothing |\n",
 		"|              | nginx with WebDAV (1.22.1)        |    6.32 | ms         |     0.73× | 0.64× to 0.88× |     |\n",
-		"at least 15 rounds, after some to warm up that do not count.\nThese ratios rose or fell from the first third of their rounds to the last, so that their bounds say less:\n\n- cold, net/http and image/png: from 6.38× to 7.06×\n\nWhat is measured",
+		"at least 15 rounds, after some to warm up that do not count.\nThese ratios changed from the first third of their rounds to the last, so their bounds say less:\n\n- cold, net/http and image/png: from 6.38× to 7.06×\n\nWhat is measured",
 		"- revalidation: A picture that the client has, answered 304. In answers/s; more is better.\n",
 		"- upload: A texture of 64 by 64, until it is stored. In ms; less is better.\n",
 		"- Veneer: up to 40,000 answers/s, with a p50 of 0.6 ms (0.54 to 0.66), a p99 of 9.1 ms (8.19 to 10) and a p99.9 of 24 ms (21.6 to 26.4).\n",
@@ -32,7 +32,7 @@ func TestWriteTable(t *testing.T) {
 		"| look-up p99, ms | 1.46 (1.41 to 1.52) | 2.5 (2.33 to 2.68) |\n",
 		"| index, bytes    |                  91 |                105 |\n",
 		"\nOver 20 minutes, medians of the quarters (see soak.svg):\n",
-		"| a row          |    210 | bytes |",
+		"| a row   |    210 | bytes |",
 		"| of a million        |\n",
 		"- Varnish 7.1.1\n- image/png (go1.26.8)\n",
 		"- nginx's open_file_cache: max=18976\n",
@@ -101,7 +101,7 @@ func TestWriteTableOfFailed(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\n**This run failed: upload: round 3: PUT / answers 500**\n",
-		"\nNo ratio rose or fell by a tenth from the first third of its rounds to the last, and kept to it.\n",
+		"\nNo ratio changed by a tenth from the first third of its rounds to the last.\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &out)
@@ -128,7 +128,7 @@ func TestWriteTableOfPartialRun(t *testing.T) {
 	if err := run.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`| Veneer \| a bar `, "| too few rounds |", "a p99 of 0.505 ms (at least 0.45)", "- nginx's cache before Veneer: at no rate that was tried.", "- none\n"} {
+	for _, want := range []string{`| Veneer \| a bar `, "| too few rounds |", "a p99 of 0.505 ms (at least 0.45)", "- nginx's cache before Veneer: at none of the rates.", "- none\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &out)
 		}
@@ -165,7 +165,7 @@ func TestIsFlat(t *testing.T) {
 	}
 	f("level", "", func(int) int64 { return 400 * mib })
 	f("filled at first", "", func(sample int) int64 { return int64(min(100+40*sample, 400)) * mib })
-	f("one look that is high", "", func(sample int) int64 { return int64(400+500*(sample/39)) * mib })
+	f("one high sample", "", func(sample int) int64 { return int64(400+500*(sample/39)) * mib })
 	f("hardly growing", "", func(sample int) int64 { return int64(400+8*(sample/30)) * mib })
 	f("one more", "", func(sample int) int64 { return int64(4+sample/30) * mib })
 	f("growing a little", "resident memory, MiB of the edge: 400 in the second quarter, and 420 in the last", func(sample int) int64 { return int64(400+20*(sample/30)) * mib })
@@ -174,7 +174,7 @@ func TestIsFlat(t *testing.T) {
 	run := soak(func(int) int64 { return 1 })
 	run.Soak[0].Samples = run.Soak[0].Samples[:7]
 	if run.CheckFlat() == nil {
-		t.Error("seven looks are flat")
+		t.Error("seven samples are flat")
 	}
 }
 

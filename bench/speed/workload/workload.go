@@ -122,14 +122,14 @@ func (p fakeOrigin) Render(sheet skin.Sheet, view render.View) ([]byte, render.T
 func (fakeOrigin) Cost(render.View, int) time.Duration { return time.Millisecond }
 
 // Revision returns a constant.
-func (fakeOrigin) Revision() string { return "pretence" }
+func (fakeOrigin) Revision() string { return "simulated" }
 
 // CanWebP returns true.
 func (fakeOrigin) CanWebP() bool { return true }
 
-// Ask fails: views need no look-up.
+// StartLookup fails: views need no lookup.
 func (fakeOrigin) StartLookup(context.Context, edgeproto.Key, func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
-	return errors.New("views need no look-up")
+	return errors.New("views need no lookup")
 }
 
 // Refusal never rejects.
@@ -191,5 +191,5 @@ func cacheBytes(pictures *edge.Pictures) (int64, error) {
 			return int64(family.GetMetric()[0].GetGauge().GetValue()), nil
 		}
 	}
-	return 0, errors.New("the metrics do not tell the bytes of the cache")
+	return 0, errors.New("there is no metric of the cache's bytes")
 }

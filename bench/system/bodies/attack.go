@@ -161,7 +161,7 @@ func (a *Attack) String() string {
 		}
 		answers = append(answers, fmt.Sprintf("%s: %d", name, a.responses[status]))
 	}
-	return fmt.Sprintf("%d uploads at once, of which ended (%s)", a.peak, strings.Join(answers, ", "))
+	return fmt.Sprintf("%d concurrent uploads, of which ended (%s)", a.peak, strings.Join(answers, ", "))
 }
 
 // body is the body of an upload.

@@ -82,7 +82,7 @@ func TestStalledAndSlowUploads(t *testing.T) {
 		for i, program := range []*stack.Process{s.Core, s.Edge} {
 			name := []string{"core", "edge"}[i]
 			if _, most := program.Memory(t); most >= memoryLimit {
-				t.Errorf("%s: %s takes %d MiB", route.name, name, most>>20)
+				t.Errorf("%s: %s uses %d MiB", route.name, name, most>>20)
 			}
 			awaitMetric(t, program, route.name+": "+name, bodyBytes, 0)
 		}
@@ -92,7 +92,7 @@ func TestStalledAndSlowUploads(t *testing.T) {
 		// An idle worker of fasthttp exits after 10 s.
 		awaitMetric(t, program, name, goroutines, before[i]+50)
 		_, most := program.Memory(t)
-		t.Logf("%s never takes more than %d MiB", name, most>>20)
+		t.Logf("%s uses %d MiB at most", name, most>>20)
 	}
 }
 
@@ -231,14 +231,14 @@ func (s *env) honestLoad(t *testing.T, base string) string {
 		for size := 8; size <= 256; size += 8 {
 			timed(&pictures, func() {
 				if status, answer := s.do(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", images, tid, size), "", "", nil); status != http.StatusOK {
-					t.Errorf("a picture is answered with %d %s", status, answer)
+					t.Errorf("picture: %d %s", status, answer)
 				}
 			})
 		}
 	})
 	all.Wait()
 	longest := func(n *atomic.Int64) time.Duration { return time.Duration(n.Load()).Round(time.Millisecond) }
-	return fmt.Sprintf("log-ins take up to %s, uploads %s, pictures %s", longest(&logIns), longest(&uploads), longest(&pictures))
+	return fmt.Sprintf("slowest log-in %s, upload %s, picture %s", longest(&logIns), longest(&uploads), longest(&pictures))
 }
 
 // upload uploads a sheet of 256 × 256 pixels of noise and returns its tid.

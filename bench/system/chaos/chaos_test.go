@@ -117,7 +117,7 @@ func TestNoStaleAnswersUnderChaos(t *testing.T) {
 	s := startHarness(t)
 	opened := time.Now()
 	w := s.populate(t)
-	t.Logf("the programs run after %s, and people and skins are in %s later", opened.Sub(began).Round(logPrecision), time.Since(opened).Round(logPrecision))
+	t.Logf("the programs run after %s, and users and skins exist %s later", opened.Sub(began).Round(logPrecision), time.Since(opened).Round(logPrecision))
 
 	var pollers, clients sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -158,10 +158,10 @@ func TestNoStaleAnswersUnderChaos(t *testing.T) {
 	for _, writer := range w {
 		unknown += writer.unknown
 	}
-	t.Logf("%d changes are committed, of %d nobody knows, in %s; all are connected %s later",
+	t.Logf("%d changes committed and %d uncertain in %s; all edges connected %s later",
 		w[0].committed.Load(), unknown, ended.Sub(began).Round(logPrecision), time.Since(ended).Round(logPrecision))
 	for _, client := range s.clients {
-		t.Logf("%s: %d looks, %d answers that may be old, %d errors", client.name, client.requests.Load(), client.stale.Load(), client.errors.Load())
+		t.Logf("%s: %d requests, %d answers marked as stale, %d errors", client.name, client.requests.Load(), client.stale.Load(), client.errors.Load())
 	}
 	if t.Failed() {
 		return

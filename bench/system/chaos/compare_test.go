@@ -50,13 +50,13 @@ func (s *harness) compare(t *testing.T, w *writer) {
 		all.Go(func() {
 			atOnce(len(paths), func(i int) {
 				if value := client.awaitFresh(paths[i]); value != want[paths[i]] && wrong.Add(1) < 20 {
-					t.Errorf("in the end %s shows %q at %s; want %q", client.name, value, paths[i], want[paths[i]])
+					t.Errorf("at the end %s serves %q at %s; want %q", client.name, value, paths[i], want[paths[i]])
 				}
 			})
 			// One flush at the start, and no other.
 			operators := &fasthttp.HostClient{Addr: client.operators}
-			if forgot := metric(operators, "veneer_edge_mapping_cache_flushes_total"); forgot != "1" {
-				t.Errorf("%s forgot everything %s times; want 1", client.name, forgot)
+			if flushes := metric(operators, "veneer_edge_mapping_cache_flushes_total"); flushes != "1" {
+				t.Errorf("%s flushed its mapping cache %s times; want 1", client.name, flushes)
 			}
 		})
 	}

@@ -175,14 +175,14 @@ func (s *edgeClient) verify(ctx context.Context, t *testing.T, random *rand.Rand
 			s.errors.Add(1)
 		case !stale:
 			if !resource.wasValid(value, sent.Add(-maxStaleness), received) {
-				t.Errorf("%s shows %s at %s, asked at %s, which was over a second before: %s",
+				t.Errorf("%s serves %s at %s, requested at %s, which was out of date for over a second: %s",
 					s.name, value, resource.path, stamp(sent), resource.history())
 			}
 		default:
 			s.stale.Add(1)
 			since := sent.Add(-maxStaleness)
 			if !resource.wasValid(value, since, received) && s.connected(ctx, since, received) {
-				t.Errorf("%s is connected, and shows %s at %s, asked at %s, which was over a second before: %s",
+				t.Errorf("%s is connected, and serves %s at %s, requested at %s, which was out of date for over a second: %s",
 					s.name, value, resource.path, stamp(sent), resource.history())
 			}
 		}

@@ -68,7 +68,7 @@ func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 			w.active, w.idle = append(w.active, w.idle[0]), w.idle[1:]
 		}
 		if len(w.active) == 0 {
-			w.t.Error("there is nobody left to change")
+			w.t.Error("there are no users left to change")
 			return
 		}
 		i := w.IntN(len(w.active))

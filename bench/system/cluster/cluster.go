@@ -284,15 +284,15 @@ func (c *Cluster) AwaitHealthy(tb testing.TB) {
 		p.AwaitReady(tb)
 	}
 	for _, address := range c.etcd {
-		await(tb, "etcd at "+address+" knows a leader", func() bool { return c.isOK("http://" + address + "/health") })
+		await(tb, "etcd at "+address+" has a leader", func() bool { return c.isOK("http://" + address + "/health") })
 	}
 	if len(c.Nodes) > 0 {
 		await(tb, "both standbys follow a primary", func() bool { return c.hasStandbys(tb) })
 	}
 	for _, address := range c.stores {
-		await(tb, "MinIO at "+address+" keeps files", func() bool { return c.acceptsWrites(tb, address) })
+		await(tb, "MinIO at "+address+" accepts writes", func() bool { return c.acceptsWrites(tb, address) })
 	}
-	await(tb, "the balancer knows of everybody", func() bool { return c.balancerHealthy(tb) })
+	await(tb, "the balancer considers all servers up", func() bool { return c.balancerHealthy(tb) })
 }
 
 // AwaitRedundant waits until each MinIO node has reported for so long, without interruption, that
@@ -300,7 +300,7 @@ func (c *Cluster) AwaitHealthy(tb testing.TB) {
 func (c *Cluster) AwaitRedundant(tb testing.TB, duration time.Duration) {
 	tb.Helper()
 	since := time.Now()
-	await(tb, "each MinIO can be done without", func() bool {
+	await(tb, "each MinIO node is redundant", func() bool {
 		for _, address := range c.stores {
 			if !c.isOK("http://" + address + "/minio/health/cluster?maintenance=true") {
 				since = time.Now()
@@ -329,7 +329,7 @@ func (c *Cluster) acceptsWrites(tb testing.TB, address string) bool {
 // Describe prints the addresses and processes of the cluster.
 func (c *Cluster) Describe(tb testing.TB, out io.Writer) {
 	tb.Helper()
-	fmt.Fprintf(out, "\nThe cluster runs. Ctrl-C stops it, and nothing of it is kept.\n\n  everything   http://%s\n  the balancer http://%s\n", c.Address, c.stats)
+	fmt.Fprintf(out, "\nThe cluster runs. Ctrl-C stops it and deletes its data.\n\n  the site     http://%s\n  the balancer http://%s\n", c.Address, c.stats)
 	for i, p := range c.Cores {
 		fmt.Fprintf(out, "  core %d       http://%s, operators http://%s, process %d\n", i+1, p.Setting("CORE_LISTEN"), p.Setting("CORE_OPS_LISTEN"), p.PID())
 	}

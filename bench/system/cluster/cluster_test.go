@@ -28,10 +28,10 @@ func TestAwaitRedundantNeedsConsecutiveSuccesses(t *testing.T) {
 		})}}
 		c.AwaitRedundant(t, 10*time.Second)
 		if took := time.Since(began); took != 17*time.Second {
-			t.Errorf("it took %s; want 10 s after the last 503, which was after 7 s", took)
+			t.Errorf("elapsed: %s; want 10 s after the last 503, which was after 7 s", took)
 		}
 		if requests < 2*10*10 {
-			t.Errorf("%d questions were asked; want ten a second of each node", requests)
+			t.Errorf("%d requests; want ten a second to each node", requests)
 		}
 	})
 }

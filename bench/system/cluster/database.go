@@ -102,7 +102,7 @@ func (c *Cluster) newNodes(tb testing.TB) {
 
 // patroniCredentials protect Patroni's REST API from changes; the other nodes and patronictl send
 // them.
-var patroniCredentials = []string{"PATRONI_RESTAPI_USERNAME=patroni", "PATRONI_RESTAPI_PASSWORD=asked"}
+var patroniCredentials = []string{"PATRONI_RESTAPI_USERNAME=patroni", "PATRONI_RESTAPI_PASSWORD=patroni"}
 
 type object = map[string]any
 

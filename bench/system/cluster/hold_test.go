@@ -142,7 +142,7 @@ func TestHoldReportsExpiry(t *testing.T) {
 		t.Errorf("it ended with %v; want the command's status 3", err)
 	}
 	if !strings.Contains(string(output), "writes continued after five seconds") {
-		t.Errorf("there is said %q; want that writes went on", output)
+		t.Errorf("output: %q; want that writes continued", output)
 	}
 	if _, err := os.Stat(written); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// startPrometheus starts a Prometheus that monitors the cluster as deploy/machines.md does, with
+// startPrometheus starts a Prometheus that monitors the cluster as docs/operations/machines.md does, with
 // the addresses of this cluster and a shorter interval.
 func (c *Cluster) startPrometheus(tb testing.TB) {
 	tb.Helper()
@@ -97,7 +97,7 @@ func (c *Cluster) CheckMonitored(tb testing.TB) {
 	for _, t := range targets {
 		watched[t.Labels["job"]] = true
 		if t.Health != "up" {
-			tb.Errorf("Prometheus cannot ask %v: %s", t.Labels, t.LastError)
+			tb.Errorf("Prometheus cannot scrape %v: %s", t.Labels, t.LastError)
 		}
 	}
 	checked := 0
@@ -110,11 +110,11 @@ func (c *Cluster) CheckMonitored(tb testing.TB) {
 				continue
 			}
 			if checked++; !c.prometheus.HasMetric(tb, named[0]) {
-				tb.Errorf("%s asks for %s, which nobody has", a.Name, named[0])
+				tb.Errorf("%s queries %s, which no target has", a.Name, named[0])
 			}
 		}
 	}
 	if checked == 0 {
-		tb.Error("no alert asks for anything of what Veneer stands on")
+		tb.Error("no alert queries a metric of a third-party program")
 	}
 }

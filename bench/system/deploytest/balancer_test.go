@@ -264,7 +264,7 @@ func (b balancer) test(t *testing.T) {
 		targets = append(targets, "/avatar/player/PNAME")
 	}
 	if n := request(targets...); n != players {
-		t.Errorf("the edges asked core for %d players; want %d, each by one of them", n, players)
+		t.Errorf("the edges looked up %d players; want %d, each by one edge", n, players)
 	}
 	isAboutHalf := func(n int64) bool { return players/4 <= n && n <= players*3/4 }
 	moved := int64(0)
@@ -345,11 +345,11 @@ func TestVarnishRetriesTheOnlyEdge(t *testing.T) {
 		{"edge-2", "8081", "9081", readiness.address, readiness.address},
 	})
 	readiness.set(t, http.StatusServiceUnavailable)
-	if status := send(t, http.MethodGet, url+"/avatar/player/anybody", nil); status != http.StatusOK {
+	if status := send(t, http.MethodGet, url+"/avatar/player/steve", nil); status != http.StatusOK {
 		t.Errorf("a picture: %d", status)
 	}
 	if n := requests.Load(); n != 2 {
-		t.Errorf("the edge that is ready was asked %d times; want 2", n)
+		t.Errorf("the ready edge got %d requests; want 2", n)
 	}
 }
 
@@ -409,7 +409,7 @@ func startFakeReadiness(t *testing.T) *fakeReadiness {
 	g.status.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {
-			t.Errorf("an edge is asked for %s", r.URL.Path)
+			t.Errorf("unexpected request to an edge: %s", r.URL.Path)
 		}
 		w.WriteHeader(int(g.status.Load()))
 		select {
@@ -431,7 +431,7 @@ func (g *fakeReadiness) set(t *testing.T, status int32) {
 		select {
 		case <-g.polled:
 		case <-time.After(30 * time.Second):
-			t.Fatal("nobody asks whether the edge is ready")
+			t.Fatal("the balancer does not check readiness")
 		}
 	}
 }

@@ -64,13 +64,13 @@ func TestContainersAreHardened(t *testing.T) {
 			t.Errorf("%s can write to its root file system", name)
 		}
 		if !slices.Equal(service.CapDrop, []string{"ALL"}) || len(service.CapAdd) > 0 || service.Privileged {
-			t.Errorf("%s has powers", name)
+			t.Errorf("%s has capabilities", name)
 		}
 		if !slices.Contains(service.SecurityOpt, "no-new-privileges:true") {
-			t.Errorf("%s can gain powers", name)
+			t.Errorf("%s can gain privileges", name)
 		}
 		if isDaemon := service.Restart != ""; isDaemon && (service.MemLimit == 0 || service.PidsLimit == 0) {
-			t.Errorf("%s may take all memory, or all processes", name)
+			t.Errorf("%s has no limit of memory or of processes", name)
 		}
 		for _, port := range service.Ports {
 			if !slices.Contains([]string{"haproxy", "prometheus", "grafana"}, name) || port.HostIP != "127.0.0.1" {
@@ -80,7 +80,7 @@ func TestContainersAreHardened(t *testing.T) {
 	}
 }
 
-// shared_buffers is a quarter of the container's memory, as deploy/postgresql.md recommends.
+// shared_buffers is a quarter of the container's memory, as docs/operations/postgresql.md recommends.
 func TestPostgresHasAQuarterOfItsMemory(t *testing.T) {
 	t.Parallel()
 	postgres := compose(t).Services["postgres"]
@@ -121,7 +121,7 @@ func TestContainersHaveTheirSecrets(t *testing.T) {
 	}
 	for name := range project.Secrets {
 		if !used[name] {
-			t.Errorf("nobody has the secret %s", name)
+			t.Errorf("no container has the secret %s", name)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestHaproxyBoundsLoad(t *testing.T) {
 	var all sync.WaitGroup
 	for range requests {
 		all.Go(func() {
-			if status := send(t, http.MethodGet, url+"/avatar/player/everybody", nil); status != http.StatusOK {
+			if status := send(t, http.MethodGet, url+"/avatar/player/steve", nil); status != http.StatusOK {
 				t.Errorf("a picture: %d", status)
 			}
 		})

@@ -25,7 +25,7 @@ import (
 
 const purgeSecret = "a secret of core and the receiver"
 
-// Varnish with the receiver of deploy/cdn.md shows a change long before its cached answer would
+// Varnish with the receiver of docs/operations/cdn.md shows a change long before its cached answer would
 // expire. The receiver rejects a purge without a fresh signature of core.
 func TestPurgeReceiver(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestPurgeReceiver(t *testing.T) {
 		awaitPurged(t, core.Setting("CORE_DATABASE_URL"))
 		awaitCached(t, cache+"/skin/ann.png", expected.Hash)
 		if found, cached := fetchHash(t, cache+"/skin/ANN.Png"); !cached || found != expected.Hash {
-			t.Errorf("in another case the file %s is found, kept: %v; want %s, kept", found, cached, expected.Hash)
+			t.Errorf("in other case: file %s, cached: %v; want %s, cached", found, cached, expected.Hash)
 		}
 	}
 
@@ -88,15 +88,15 @@ func TestPurgeReceiver(t *testing.T) {
 		{"as core does", now, purgeSecret, http.StatusNoContent, false},
 	} {
 		if got := postPurge(t, "http://"+receiver, f.secret, f.at); got != f.want {
-			t.Errorf("a purge that was signed %s: %d; want %d", f.signed, got, f.want)
+			t.Errorf("a purge signed %s: %d; want %d", f.signed, got, f.want)
 		}
 		if _, cached := fetchHash(t, cache+"/skin/ann.png"); cached != f.cached {
-			t.Errorf("after a purge that was signed %s Varnish has kept the file: %v", f.signed, cached)
+			t.Errorf("after a purge signed %s the file is cached: %v", f.signed, cached)
 		}
 	}
 }
 
-// startReceiver runs the receiver of deploy/cdn.md at an address, for the Varnish at another.
+// startReceiver runs the receiver of docs/operations/cdn.md at an address, for the Varnish at another.
 func startReceiver(t *testing.T, address, cache string) {
 	t.Helper()
 	requireProgram(t, "python3")
@@ -128,7 +128,7 @@ func awaitPurged(t *testing.T, database string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("core still has something to purge")
+			t.Fatal("core still has pending purges")
 		}
 	}
 }
@@ -144,7 +144,7 @@ func awaitCached(t *testing.T, address, hash string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("for %s Varnish has the file %s, kept: %v; want %s, kept", address, found, cached, hash)
+			t.Fatalf("for %s Varnish serves %s, cached: %v; want %s, cached", address, found, cached, hash)
 		}
 	}
 }

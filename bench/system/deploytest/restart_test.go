@@ -83,7 +83,7 @@ func (p *program) awaitTraffic(t *testing.T) {
 	defer tick.Stop()
 	for deadline := time.Now().Add(30 * time.Second); p.successCount(t) < 20 && !t.Failed(); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("the balancer does not send visitors to %s", p.name)
+			t.Fatalf("the balancer sends no requests to %s", p.name)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func startWorkload(t *testing.T, baseURL string, people []stack.Person) *workloa
 			t.Fatal(err)
 		}
 
-		c.repeat(t, "look at a player", 40*time.Millisecond, func(int) error {
+		c.repeat(t, "fetch an avatar", 40*time.Millisecond, func(int) error {
 			_, err := v.get(ctx, "/avatar/player/"+name)
 			return err
 		})
@@ -212,10 +212,10 @@ func startWorkload(t *testing.T, baseURL string, people []stack.Person) *workloa
 			return err
 		})
 		c.repeat(t, "write", 80*time.Millisecond, setSkin)
-		c.repeat(t, "upload, and look at it", 250*time.Millisecond, func(n int) error {
+		c.repeat(t, "upload and fetch", 250*time.Millisecond, func(n int) error {
 			uploaded, err := upload(len(skins) + n)
 			if err == nil {
-				_, err = v.get(ctx, "/textures/"+uploaded.Hash) // answering it takes a look-up at core
+				_, err = v.get(ctx, "/textures/"+uploaded.Hash) // a miss: the edge looks it up at core
 			}
 			return err
 		})

@@ -39,16 +39,16 @@ var siteRequests = []string{
 // matchedIDHeader is a response header added by the balancer: the id of the request to which it
 // matches the response. It differs from the id in the response if the two disagree on where a
 // request ends (request smuggling).
-const matchedIDHeader = "X-Asked"
+const matchedIDHeader = "X-Matched-ID"
 
 // idHeaderConfig are the replacements in a balancer's file that add that header. They also have
 // nginx respond on a connection that the client has half-closed.
 var idHeaderConfig = map[string][][2]string{
-	"haproxy": {{"option forwardfor", "option forwardfor\n  http-request set-var(txn.asked) req.fhdr(X-Request-ID) if { req.fhdr_cnt(X-Request-ID) eq 1 } { req.fhdr(X-Request-ID) -m reg ^[-_.0-9A-Za-z]*$ }\n" +
-		"  http-response set-header " + matchedIDHeader + " %[var(txn.asked)]"}},
+	"haproxy": {{"option forwardfor", "option forwardfor\n  http-request set-var(txn.matched_id) req.fhdr(X-Request-ID) if { req.fhdr_cnt(X-Request-ID) eq 1 } { req.fhdr(X-Request-ID) -m reg ^[-_.0-9A-Za-z]*$ }\n" +
+		"  http-response set-header " + matchedIDHeader + " %[var(txn.matched_id)]"}},
 	"nginx": {
-		{"upstream core {", "map $http_x_request_id $asked {\n  ~^[-_.0-9A-Za-z]*$ $http_x_request_id;\n}\nupstream core {"},
-		{"client_header_timeout 10s;", "client_header_timeout 10s;\n  proxy_ignore_client_abort on;\n  add_header " + matchedIDHeader + " $asked always;"},
+		{"upstream core {", "map $http_x_request_id $matched_id {\n  ~^[-_.0-9A-Za-z]*$ $http_x_request_id;\n}\nupstream core {"},
+		{"client_header_timeout 10s;", "client_header_timeout 10s;\n  proxy_ignore_client_abort on;\n  add_header " + matchedIDHeader + " $matched_id always;"},
 	},
 }
 

@@ -286,7 +286,7 @@ func restore(t *testing.T, k storeFixture) {
 	late := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Late"}).Data.PID
 	ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", late), map[string]any{"skin": second.TID})
 	for i, edge := range running {
-		eventually(t, fmt.Sprintf("edge %d shows what came after the backup", i), func() string {
+		eventually(t, fmt.Sprintf("edge %d serves the changes after the backup", i), func() string {
 			for path, answer := range fetchAll(t, edge, players) {
 				if answer == before[path] {
 					return path + " is as before"
@@ -422,7 +422,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	})
 	edge.Resume(t)
 	// A request while it is disconnected would make it look up core again.
-	eventually(t, "the edge has heard of all", func() string {
+	eventually(t, "the edge has received all changes", func() string {
 		if metrics := getText(t, "http://"+edge.Address(t, "operators")+"/metrics"); !strings.Contains(metrics, "\nveneer_edge_revision "+lastRevision+"\n") {
 			return metrics
 		}

@@ -117,7 +117,7 @@ func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 	wantConflict(c, http.MethodPost, "/api/auth/verify", map[string]any{"token": token})
 
 	// Concurrent requests.
-	wantGranted := func(want int, do func(i int) int) {
+	wantSuccesses := func(want int, do func(i int) int) {
 		t.Helper()
 		var all sync.WaitGroup
 		statuses := make([]int, 8)
@@ -125,23 +125,23 @@ func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 			all.Go(func() { statuses[i] = do(i) })
 		}
 		all.Wait()
-		granted := 0
+		successes := 0
 		for _, status := range statuses {
 			if status == http.StatusOK {
-				granted++
+				successes++
 			} else if status != http.StatusConflict {
-				t.Errorf("at once with others the status is %d", status)
+				t.Errorf("a concurrent request: %d", status)
 			}
 		}
-		if granted != want {
-			t.Errorf("%d at once are granted; want %d", granted, want)
+		if successes != want {
+			t.Errorf("%d concurrent requests succeed; want %d", successes, want)
 		}
 	}
-	wantGranted(1, func(int) int {
+	wantSuccesses(1, func(int) int {
 		status, _ := c.do(t, http.MethodPost, "/api/auth/register", register("rushed.person@example.com", ""))
 		return status
 	})
-	wantGranted(1, func(i int) int {
+	wantSuccesses(1, func(i int) int {
 		status, _ := c.do(t, http.MethodPost, "/api/auth/register", register(fmt.Sprintf("rusher%d@example.com", i), "RushedPlayer"))
 		return status
 	})
@@ -149,11 +149,11 @@ func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 	for i := range 8 {
 		players = append(players, other.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprintf("Rusher_%d", i)}).Data.PID)
 	}
-	wantGranted(1, func(i int) int {
+	wantSuccesses(1, func(i int) int {
 		status, _ := other.do(t, http.MethodPut, fmt.Sprintf("/api/players/%d/name", players[i]), map[string]any{"name": "RushedName"})
 		return status
 	})
-	wantGranted(1, func(i int) int {
+	wantSuccesses(1, func(i int) int {
 		if i%2 == 0 {
 			status, _ := other.do(t, http.MethodPost, "/api/players", map[string]any{"name": "RushedTwice"})
 			return status
@@ -164,7 +164,7 @@ func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 
 	personal := regexp.MustCompile(`(?i)person@|@example\.com|private_?player|other_?player|rushed|rusher`)
 	if match := personal.FindString(postgres.Log(t)); match != "" {
-		t.Errorf("PostgreSQL's log tells %q:\n%s", match, postgres.Log(t))
+		t.Errorf("PostgreSQL's log contains %q:\n%s", match, postgres.Log(t))
 	}
 	// The log would contain it.
 	conn, err := pgx.Connect(t.Context(), postgres.URL(postgres.Address))
@@ -173,6 +173,6 @@ func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
 	if _, err := conn.Exec(t.Context(), "UPDATE users SET email_key = $1", lower); err == nil || !personal.MatchString(postgres.Log(t)) {
-		t.Errorf("after %v PostgreSQL's log tells nothing:\n%s", err, postgres.Log(t))
+		t.Errorf("after %v PostgreSQL's log contains no personal data:\n%s", err, postgres.Log(t))
 	}
 }

@@ -99,26 +99,26 @@ func TestPodsAreHardened(t *testing.T) {
 	isOff := func(b *bool) bool { return b != nil && !*b }
 	for name, p := range all {
 		if !p.SecurityContext.NonRoot || p.SecurityContext.Seccomp.Type != "RuntimeDefault" {
-			t.Errorf("%s may run as root, or call the kernel as it likes", name)
+			t.Errorf("%s may run as root, or without seccomp's RuntimeDefault", name)
 		}
 		if !isOff(p.Token) || !isOff(p.ServiceLinks) {
-			t.Errorf("%s is given a token, or variables that are no settings", name)
+			t.Errorf("%s gets a token, or variables other than settings", name)
 		}
 		for _, c := range p.Containers {
 			if s := c.Security; !isOff(s.Escalation) || !s.ReadOnly || strings.Join(s.Capabilities.Drop, " ") != "ALL" {
 				t.Errorf("%s may gain privileges, or write to its root file system", name)
 			}
 			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
-				t.Errorf("%s does not say what it takes: %+v", name, c.Resources)
+				t.Errorf("%s lacks resource requests or limits: %+v", name, c.Resources)
 			}
 			if c.Args[0] != "serve" {
 				continue
 			}
 			if c.Readiness == nil || c.Readiness.Get.Path != "/readyz" || c.Readiness.Get.Port != "operators" {
-				t.Errorf("%s is not asked whether it is ready: %+v", name, c.Readiness)
+				t.Errorf("%s has no readiness probe: %+v", name, c.Readiness)
 			}
 			if c.Liveness == nil || c.Liveness.Get.Path != "/livez" || c.Liveness.Get.Port != "operators" {
-				t.Errorf("%s is not asked whether it lives: %+v", name, c.Liveness)
+				t.Errorf("%s has no liveness probe: %+v", name, c.Liveness)
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func TestPodsTrustNoProxy(t *testing.T) {
 			files++
 			for line := range strings.Lines(string(content)) {
 				if set := strings.TrimSpace(line); strings.Contains(set, "TRUSTED_PROXIES=") && !strings.HasPrefix(set, "#") {
-					t.Errorf("%s trusts somebody: %s", path, set)
+					t.Errorf("%s trusts a proxy: %s", path, set)
 				}
 			}
 		}

@@ -208,7 +208,7 @@ func TestUploadedSkinIsRendered(t *testing.T) {
 
 		// The edge caches that the player has no skin, and must drop that.
 		if _, status := fetch(t, address); status != http.StatusNotFound {
-			t.Fatalf("avatar of a bare player: %d; want 404", status)
+			t.Fatalf("avatar of a player without a skin: %d; want 404", status)
 		}
 
 		applied := time.Now()

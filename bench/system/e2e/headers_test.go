@@ -23,8 +23,8 @@ import (
 type audience string
 
 const (
-	crossOrigin audience = "everybody" // pictures, which other sites embed
-	sameOrigin  audience = "the asker" // everything else
+	crossOrigin audience = "cross-origin" // pictures, which other sites embed
+	sameOrigin  audience = "same-origin"  // everything else
 )
 
 // wantHeaders are the headers of all answers to an audience, once each.
@@ -45,9 +45,9 @@ type inspector struct {
 }
 
 // check checks a response.
-func (w inspector) check(t *testing.T, request string, to audience, status int, header http.Header) {
+func (i inspector) check(t *testing.T, request string, to audience, status int, header http.Header) {
 	t.Helper()
-	w.statuses[to][status] = true
+	i.statuses[to][status] = true
 	for name, want := range wantHeaders[to] {
 		if got := header.Values(name); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %d with %s %q; want %q", request, status, name, got, want)
@@ -62,13 +62,13 @@ func (w inspector) check(t *testing.T, request string, to audience, status int, 
 	}
 	for _, name := range []string{"Server", "X-Powered-By"} {
 		if got := header.Get(name); got != "" {
-			t.Errorf("%s: %d tells that %s is %s", request, status, name, got)
+			t.Errorf("%s: %d reveals that %s is %s", request, status, name, got)
 		}
 	}
 }
 
 // send sends a request.
-func (w inspector) send(t *testing.T, to audience, method, address string, header http.Header, body string) http.Header {
+func (i inspector) send(t *testing.T, to audience, method, address string, header http.Header, body string) http.Header {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
 	if err != nil {
@@ -80,7 +80,7 @@ func (w inspector) send(t *testing.T, to audience, method, address string, heade
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	w.check(t, method+" "+address, to, response.StatusCode, response.Header)
+	i.check(t, method+" "+address, to, response.StatusCode, response.Header)
 	if !strings.HasSuffix(address, edgeproto.ChangesPath) { // which never ends
 		if _, err := io.Copy(io.Discard, response.Body); err != nil {
 			t.Errorf("%s %s: %v", method, address, err)
@@ -90,7 +90,7 @@ func (w inspector) send(t *testing.T, to audience, method, address string, heade
 }
 
 // raw sends bytes that are no valid request, or one that is not read to its end.
-func (w inspector) raw(t *testing.T, to audience, base, sent string) {
+func (i inspector) raw(t *testing.T, to audience, base, sent string) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {
@@ -105,15 +105,15 @@ func (w inspector) raw(t *testing.T, to audience, base, sent string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	w.check(t, fmt.Sprintf("%.40q at %s", sent, base), to, response.StatusCode, response.Header)
+	i.check(t, fmt.Sprintf("%.40q at %s", sent, base), to, response.StatusCode, response.Header)
 }
 
 // sendUnreadable sends malformed and oversized requests to a listener.
-func (w inspector) sendUnreadable(t *testing.T, to audience, base string) {
+func (i inspector) sendUnreadable(t *testing.T, to audience, base string) {
 	t.Helper()
-	w.raw(t, to, base, "nonsense\r\n\r\n")
-	w.raw(t, to, base, "GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 20<<10)+"\r\n\r\n")
-	w.raw(t, sameOrigin, base, "POST /api/auth/login HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 3000000\r\n\r\n{")
+	i.raw(t, to, base, "nonsense\r\n\r\n")
+	i.raw(t, to, base, "GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 20<<10)+"\r\n\r\n")
+	i.raw(t, sameOrigin, base, "POST /api/auth/login HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 3000000\r\n\r\n{")
 }
 
 // paths returns the paths of the document, with values for the parameters in braces.
@@ -154,7 +154,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 
 	w := inspector{statuses: map[audience]map[int]bool{crossOrigin: {}, sameOrigin: {}}}
 	signedIn := http.Header{"Authorization": {"Bearer " + ann.token}}
-	api, others := []string{"/api"}, []string{"/api/nothing", "/nothing", "/", "/robots.txt", "/avatar/user/x", "/avatar/1?size=x", "/avatar/9", "/avatar/player/Nobody"}
+	api, others := []string{"/api"}, []string{"/api/nothing", "/nothing", "/", "/robots.txt", "/avatar/user/x", "/avatar/1?size=x", "/avatar/9", "/avatar/player/Unknown"}
 	for _, path := range paths(t, uploaded.Hash) {
 		if strings.HasPrefix(path, "/api/") {
 			api = append(api, path)

@@ -82,7 +82,7 @@ func TestLastModified(t *testing.T) {
 		}},
 	} {
 		change.do()
-		eventually(t, "the profile tells of "+change.name, func() string {
+		eventually(t, "the profile shows "+change.name, func() string {
 			status, _, profile := get(profile, modified)
 			if status != http.StatusOK || profile == beforeProfile {
 				return fmt.Sprintf("%d %s", status, profile)

@@ -123,7 +123,7 @@ func TestDashboardsUseVariables(t *testing.T) {
 			}
 			for _, target := range panel.Targets {
 				if target.Datasource.UID != chosen || !strings.Contains(target.Expr, `instance=~"$instance"`) {
-					t.Errorf("%s: %q asks for more than was chosen: %s", file, panel.Title, target.Expr)
+					t.Errorf("%s: %q ignores the chosen instances: %s", file, panel.Title, target.Expr)
 				}
 			}
 		}
@@ -231,6 +231,6 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 		}
 	}
 	if checked < 100 {
-		t.Errorf("only %d metrics were found in rules and dashboards", checked)
+		t.Errorf("rules and dashboards contain only %d metrics", checked)
 	}
 }

@@ -20,13 +20,13 @@ func TestEdgeReportsWrongListener(t *testing.T) {
 	edge.Start(t)
 	edge.AwaitReady(t)
 
-	const wantsEdges, wantsPublic = "CORE_EDGES_LISTEN names there, whose port is 9090", "CORE_LISTEN names there, whose port is 8080"
+	const mentionsEdges, mentionsPublic = "CORE_EDGES_LISTEN names there, whose port is 9090", "CORE_LISTEN names there, whose port is 8080"
 	for _, test := range []struct{ setting, value, what, want string }{
-		{"EDGE_CORE_URL", public, "core's public listener", wantsEdges},
-		{"EDGE_CORE_URL", operators, "a listener for operators", wantsEdges},
-		{"EDGE_CORE_URL", edge.BaseURL(t, "public"), "an edge's public listener", wantsEdges},
-		{"EDGE_API_UPSTREAM", edges, "a listener for edges", wantsPublic},
-		{"EDGE_API_UPSTREAM", operators, "a listener for operators", wantsPublic},
+		{"EDGE_CORE_URL", public, "core's public listener", mentionsEdges},
+		{"EDGE_CORE_URL", operators, "a listener for operators", mentionsEdges},
+		{"EDGE_CORE_URL", edge.BaseURL(t, "public"), "an edge's public listener", mentionsEdges},
+		{"EDGE_API_UPSTREAM", edges, "a listener for edges", mentionsPublic},
+		{"EDGE_API_UPSTREAM", operators, "a listener for operators", mentionsPublic},
 		{"EDGE_CORE_SECRETS", "not-the-secret-of-core", "", "CORE_EDGE_SECRETS"},
 	} {
 		t.Run(test.setting+" is "+test.what, func(t *testing.T) {

@@ -76,7 +76,7 @@ func TestListsFromAStandby(t *testing.T) {
 	second := ann.upload(t, "First again", drawSheet(2))
 	for _, query := range []string{all, search, "uploader=1&sort=likes"} {
 		if _, names := ann.listNames(t, query); !slices.Equal(names, []string{"First"}) {
-			t.Errorf("?%s lists %q though the standby has not come so far", query, names)
+			t.Errorf("?%s lists %q, which the standby has not replayed", query, names)
 		}
 	}
 	var texture struct{ Name string }
@@ -87,7 +87,7 @@ func TestListsFromAStandby(t *testing.T) {
 	// A deleted texture is not listed, even if the standby still has it.
 	ann.call(t, http.MethodDelete, fmt.Sprint("/api/textures/", first.Data.TID), nil)
 	if _, names := ann.listNames(t, all); len(names) > 0 {
-		t.Errorf("lists show %q, which is gone", names)
+		t.Errorf("lists show %q, which was deleted", names)
 	}
 
 	standby.Kill(t)

@@ -129,7 +129,7 @@ func TestTLS(t *testing.T) {
 		other := core.Clone()
 		set(other)
 		if output, err := other.Try(t, "migrate"); err == nil || !strings.Contains(output, unknown) {
-			t.Errorf("core migrate, with %s that nobody vouches for: %v, %s", name, err, output)
+			t.Errorf("core migrate, with %s of an unknown authority: %v, %s", name, err, output)
 		}
 	}
 
@@ -139,7 +139,7 @@ func TestTLS(t *testing.T) {
 	distrusting.AwaitLog(t, "stream of changes lost", unknown)
 	baseURL := "http://" + distrusting.Address(t, "public")
 	if _, status := fetch(t, baseURL+"/avatar/player/ann_1?png"); status != http.StatusServiceUnavailable {
-		t.Errorf("a picture from an edge that does not believe core: %d; want 503", status)
+		t.Errorf("a picture from an edge that does not trust core's certificate: %d; want 503", status)
 	}
 
 	distrusting = newEdge()
@@ -150,7 +150,7 @@ func TestTLS(t *testing.T) {
 	baseURL = "http://" + distrusting.Address(t, "public")
 	for path, route := range map[string]string{"/api/user": "/api", "/avatar/player/ann_1?png": "/avatar/player/{name}"} {
 		if _, status := fetch(t, baseURL+path); status != http.StatusServiceUnavailable {
-			t.Errorf("%s at an edge that does not believe who would answer: %d; want 503", path, status)
+			t.Errorf("%s at an edge that does not trust the upstream's certificate: %d; want 503", path, status)
 		}
 		distrusting.AwaitLog(t, "route:"+route, unknown)
 	}

@@ -195,9 +195,9 @@ func TestUpgradeOfPendingRegistration(t *testing.T) {
 	older.AwaitReady(t)
 	before := &client{http: &http.Client{}, base: "http://" + older.Address(t, "public")}
 	if status, body := before.do(t, http.MethodPost, "/api/auth/register", map[string]any{
-		"email": "ann@example.com", "password": "the stranger's", "nickname": "Ann", "player_name": "Ann_1",
+		"email": "ann@example.com", "password": "the registrant's", "nickname": "Ann", "player_name": "Ann_1",
 	}); status != http.StatusAccepted {
-		t.Fatalf("the registration is answered with %d %s", status, body)
+		t.Fatalf("register: %d %s", status, body)
 	}
 	token := linkToken.FindStringSubmatch(mails.Await(t, 1)[0].Text)[1]
 
@@ -206,15 +206,15 @@ func TestUpgradeOfPendingRegistration(t *testing.T) {
 	newer.AwaitReady(t)
 	after := &client{http: before.http, base: "http://" + newer.Address(t, "public")}
 	if status, body := after.do(t, http.MethodPost, "/api/auth/verify", map[string]any{"token": token}); status != http.StatusUnprocessableEntity || !strings.Contains(body, `"password"`) {
-		t.Errorf("without a password the link is answered with %d %s", status, body)
+		t.Errorf("the link without a password: %d %s", status, body)
 	}
-	after.call(t, http.MethodPost, "/api/auth/verify", map[string]any{"token": token, "password": "the owner's own"})
-	for password, want := range map[string]int{"the stranger's": http.StatusUnauthorized, "the owner's own": http.StatusOK} {
+	after.call(t, http.MethodPost, "/api/auth/verify", map[string]any{"token": token, "password": "the owner's"})
+	for password, want := range map[string]int{"the registrant's": http.StatusUnauthorized, "the owner's": http.StatusOK} {
 		if status, body := after.do(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": password}); status != want {
-			t.Errorf("%s password is answered with %d %s; want %d", password, status, body, want)
+			t.Errorf("log-in with %s password: %d %s; want %d", password, status, body, want)
 		}
 	}
-	after.token = after.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": "the owner's own"}).Token
+	after.token = after.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": "the owner's"}).Token
 	var players []struct{ Name string }
 	if after.get(t, "/api/players", &players); len(players) != 1 || players[0].Name != "Ann_1" {
 		t.Errorf("the players are %v; want the one that was registered", players)
@@ -355,9 +355,9 @@ func populate(t *testing.T, base string, n uint8) populatedUser {
 	w.call(t, http.MethodPut, "/api/user", map[string]any{"nickname": fmt.Sprint("Walker ", n)})
 	w.call(t, http.MethodPost, "/api/user/sign", nil)
 
-	keptTID, deletedTID := w.upload(t, "kept", drawSheet(n)).Data.TID, w.upload(t, "gone", drawSheet(n+50)).Data.TID
+	keptTID, deletedTID := w.upload(t, "kept", drawSheet(n)).Data.TID, w.upload(t, "deleted", drawSheet(n+50)).Data.TID
 	w.call(t, http.MethodPut, "/api/user/avatar", map[string]any{"tid": keptTID})
-	w.pid = w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Stranger_", n)}).Data.PID
+	w.pid = w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Renamed_", n)}).Data.PID
 	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/name", w.pid), map[string]any{"name": fmt.Sprint("Walker_", n)})
 	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": deletedTID})
 	w.call(t, http.MethodDelete, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": true})
@@ -366,7 +366,7 @@ func populate(t *testing.T, base string, n uint8) populatedUser {
 	w.call(t, http.MethodPost, "/api/closet", map[string]any{"tid": deletedTID, "name": "again"})
 	w.call(t, http.MethodPut, fmt.Sprintf("/api/closet/%d", deletedTID), map[string]any{"name": "renamed"})
 	w.call(t, http.MethodDelete, fmt.Sprintf("/api/textures/%d", deletedTID), nil)
-	temporary := w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Passing_", n)}).Data.PID
+	temporary := w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Temporary_", n)}).Data.PID
 	w.call(t, http.MethodDelete, fmt.Sprintf("/api/players/%d", temporary), nil)
 	return w
 }

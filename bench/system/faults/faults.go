@@ -77,7 +77,7 @@ type expectation struct {
 	// succeed.
 	writesRefused bool
 	minWriteGap   time.Duration
-	knownIssue    bool // misses may fail, and writes pause for longer, as FAULTS.md says
+	knownIssue    bool // misses may fail, and writes pause for longer, as docs/operations/faults.md says
 	// planned: maintenance by operators, in which no read or write may fail.
 	planned bool
 }

@@ -52,7 +52,7 @@ func readPaths(name string) (paths []string, err error) {
 		case path == "":
 			continue
 		case path[0] != '/' || strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
-			return nil, fmt.Errorf("line %d of %s, %.60q, is no path as /avatar/1", n, name, path)
+			return nil, fmt.Errorf("line %d of %s, %.60q, is not a path such as /avatar/1", n, name, path)
 		}
 		paths = append(paths, path)
 	}
@@ -116,7 +116,7 @@ func (l *requestList) fetchTags(ctx context.Context) error {
 					request.Header.Add(name, strings.TrimSpace(value))
 				}
 				if err := client.Do(&request, &response); err != nil {
-					return fmt.Errorf("ask for %s: %w", l.paths[i], err)
+					return fmt.Errorf("request %s: %w", l.paths[i], err)
 				}
 				tags[i] = string(response.Header.Peek(fasthttp.HeaderETag))
 				if status := response.StatusCode(); status != fasthttp.StatusOK || tags[i] == "" {

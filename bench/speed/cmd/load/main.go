@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out, stderr io.Writer) int {
 	}
 	if s.Revalidate {
 		if err := requests.fetchTags(ctx); err != nil {
-			fmt.Fprintf(stderr, "load: learn tags: %v\n", err)
+			fmt.Fprintf(stderr, "load: fetch entity tags: %v\n", err)
 			return exitFailure
 		}
 	}

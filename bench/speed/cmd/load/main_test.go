@@ -136,7 +136,7 @@ func TestOpenLoopCountsQueueing(t *testing.T) {
 	url := serve(t, func(*fasthttp.RequestCtx) { once.Do(func() { <-time.After(stall) }) })
 	s := send(t, exitOK, "-rate", "1000", "-connections", "1", "-duration", "100ms", url)
 	if s.Answers[200] != 100 || s.Latency.P50 < 40 || s.Latency.P50 > s.Latency.Max {
-		t.Errorf("%d answers of 100 came, the median after %v ms, though a stall of %v held all up", s.Answers[200], s.Latency.P50, stall)
+		t.Errorf("%d answers of 100, with a median of %v ms after a stall of %v", s.Answers[200], s.Latency.P50, stall)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestOrders(t *testing.T) {
 		counts := sendAll("-closed", "-once", "-threads", "3", "-duration", "1h")
 		for _, path := range all {
 			if counts[path] != 1 {
-				t.Errorf("%s is asked for %d times", path, counts[path])
+				t.Errorf("%d requests for %s", counts[path], path)
 			}
 		}
 	})
@@ -171,7 +171,7 @@ func TestOrders(t *testing.T) {
 		counts := sendAll("-rate", "2500", "-duration", "100ms")
 		for i, path := range all {
 			if want := int64(2 + (149-i)/100); counts[path] != want {
-				t.Errorf("%s is asked for %d times; want %d", path, counts[path], want)
+				t.Errorf("%d requests for %s; want %d", counts[path], path, want)
 			}
 		}
 	})
@@ -181,7 +181,7 @@ func TestOrders(t *testing.T) {
 		once := sendAll("-rate", "20000", "-duration", "200ms", "-zipf", "0.9")
 		again := sendAll("-rate", "20000", "-duration", "200ms", "-zipf", "0.9")
 		if diff := cmp.Diff(once, again); diff != "" {
-			t.Errorf("with the same seed others are asked for:\n%s", diff)
+			t.Errorf("the same seed gives other requests:\n%s", diff)
 		}
 		sum := 0.0
 		for k := range all {
@@ -190,7 +190,7 @@ func TestOrders(t *testing.T) {
 		for k, path := range all {
 			want := 4000 * math.Pow(float64(k+1), -0.9) / sum
 			if math.Abs(float64(once[path])-want) > 6*math.Sqrt(want) {
-				t.Errorf("%s is asked for %d times; want about %.0f", path, once[path], want)
+				t.Errorf("%d requests for %s; want about %.0f", once[path], path, want)
 			}
 		}
 	})
@@ -199,7 +199,7 @@ func TestOrders(t *testing.T) {
 
 		once := sendAll("-rate", "20000", "-duration", "50ms", "-random")
 		if other := sendAll("-rate", "20000", "-duration", "50ms", "-random", "-seed", "2"); cmp.Equal(once, other) {
-			t.Error("with another seed the same are asked for")
+			t.Error("another seed gives the same requests")
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestRevalidate(t *testing.T) {
 	file := paths(t, "/a?size=8", "/b//c?x=%2F", "/d")
 	s := send(t, exitOK, "-closed", "-revalidate", "-duration", "20ms", "-urls", file, url)
 	if unconditional.Load() != 3 || s.Answers[304] != conditional.Load() || s.Answers[304] == 0 {
-		t.Errorf("%d tags were learnt of 3; %v answers came, and %d of them were 304", unconditional.Load(), s.Answers, conditional.Load())
+		t.Errorf("%d of 3 entity tags were fetched; %v answers, %d conditional requests answered 304", unconditional.Load(), s.Answers, conditional.Load())
 	}
 }
 
@@ -294,9 +294,9 @@ func TestWrongAnswersAreReported(t *testing.T) {
 	}
 
 	f(exitOK, map[load.Fault]int64{}, "", "/png?size=64", "/webp?size=64", "/png", "/webp?3d")
-	f(exitFailure, map[load.Fault]int64{load.WrongStatus: 1}, "404, and not one of [200], is the answer", "/png", "/status", "/png")
+	f(exitFailure, map[load.Fault]int64{load.WrongStatus: 1}, "status 404; want one of [200]", "/png", "/status", "/png")
 	f(exitFailure, map[load.Fault]int64{load.WrongLength: 2}, "before the body", "/short", "/png", "/short")
-	f(exitFailure, map[load.Fault]int64{load.Broken: 1}, "before there is an answer", "/nothing")
+	f(exitFailure, map[load.Fault]int64{load.Broken: 1}, "closed before an answer", "/nothing")
 	f(exitFailure, map[load.Fault]int64{picturecheck.WrongPicture: 1}, "/broken-png", "/broken-png", "/png")
 	f(exitFailure, map[load.Fault]int64{picturecheck.WrongPicture: 1}, "/broken-webp", "/broken-webp")
 	f(exitFailure, map[load.Fault]int64{picturecheck.WrongPicture: 2}, "neither PNG nor WebP in the answer to /text", "/text", "/text")
@@ -357,28 +357,28 @@ func TestBadArguments(t *testing.T) {
 	f("-connections", "-closed", "-connections", "0", url)
 	f("-threads", "-closed", "-threads", "3", "-connections", "2", url)
 	f("-decode", "-closed", "-decode", "2", url)
-	f("finds nothing to decode", "-closed", "-decode", "1", "-revalidate", url)
-	f("-zipf: it is no number", "-closed", "-zipf", "x", url)
+	f("-decode needs", "-closed", "-decode", "1", "-revalidate", url)
+	f("-zipf: it is not a number", "-closed", "-zipf", "x", url)
 	f("-zipf must be", "-closed", "-zipf", "-1", url)
-	f("there cannot be -zipf beside it", "-closed", "-zipf", "1", "-once", url)
+	f("it cannot be combined with -zipf", "-closed", "-zipf", "1", "-once", url)
 	f("'Name: value'", "-closed", "-header", "Accept", url)
 	f("'Name: value'", "-closed", "-header", "A: b\r\nC: d", url)
-	f(`"ok" is no status`, "-closed", "-expect", "200,ok", url)
-	f("one URL must come last", "-closed")
-	f("one URL must come last", "-closed", url, "-rate", "5")
+	f(`"ok" is not a status`, "-closed", "-expect", "200,ok", url)
+	f("one URL must follow the flags", "-closed")
+	f("one URL must follow the flags", "-closed", url, "-rate", "5")
 	f("not defined: -fast", "-fast", url)
-	f("is no URL", "-closed", "127.0.0.1:8080")
-	f("is no URL", "-closed", "https://127.0.0.1:8080/")
-	f("must have none", "-closed", "-urls", paths(t, "/a"), url+"/b")
+	f("is not a URL", "-closed", "127.0.0.1:8080")
+	f("is not a URL", "-closed", "https://127.0.0.1:8080/")
+	f("must have no path", "-closed", "-urls", paths(t, "/a"), url+"/b")
 	f("no such file", "-closed", "-urls", filepath.Join(t.TempDir(), "none"), url)
 	f("no such file", "-closed", "-o", filepath.Join(t.TempDir(), "no", "summary"), url)
-	f("is no path", "-closed", "-urls", paths(t, "/a", "b"), url)
+	f("is not a path", "-closed", "-urls", paths(t, "/a", "b"), url)
 	f("line 2", "-closed", "-urls", paths(t, "/a", "/b c"), url)
 	f("there is no path", "-closed", "-urls", paths(t, ""), url)
 	f("example.com may be on another machine", "-closed", "http://example.com/")
-	f("not on loopback", "-closed", "http://192.0.2.1/")
-	f("not on loopback", "-closed", "http://[2001:db8::1]:80/")
-	f("not on loopback", "-closed", "http://0.0.0.0:80/")
+	f("not a loopback address", "-closed", "http://192.0.2.1/")
+	f("not a loopback address", "-closed", "http://[2001:db8::1]:80/")
+	f("not a loopback address", "-closed", "http://0.0.0.0:80/")
 }
 
 func TestHelp(t *testing.T) {
@@ -441,6 +441,6 @@ func TestInterrupt(t *testing.T) {
 		t.Fatalf("read the summary %q: %v", &out, err)
 	}
 	if !s.Interrupted || s.Answers[200] < enough-1 || s.Elapsed > 600 {
-		t.Errorf("%d answers came in %v s, interrupted: %v; want nearly %d", s.Answers[200], s.Elapsed, s.Interrupted, enough)
+		t.Errorf("%d answers in %v s, interrupted: %v; want nearly %d", s.Answers[200], s.Elapsed, s.Interrupted, enough)
 	}
 }

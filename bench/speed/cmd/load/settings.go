@@ -43,7 +43,7 @@ type settings struct {
 	path     string
 }
 
-// The orders in which paths are requested.
+// Orders of requests.
 const (
 	listed = "listed"
 	once   = "once"
@@ -54,9 +54,9 @@ const (
 const help = `Usage: load -closed|-rate N [flags] http://127.0.0.1:PORT/PATH
 
 Sends requests to a server on this machine over keep-alive connections, checks every
-answer, and prints one summary in JSON. With -closed each connection asks again as soon
-as it is answered, which shows how much the server can do. With -rate so many requests
-fall due in a second whatever the server does, and latencies count from then.
+answer, and prints one summary in JSON. With -closed each connection sends its next
+request as soon as it has the answer, which shows the server's highest rate. With -rate N
+requests fall due each second whatever the server does, and latencies count from then.
 
 `
 
@@ -64,26 +64,26 @@ fall due in a second whatever the server does, and latencies count from then.
 func newFlags(s *settings) (flags *flag.FlagSet, expect *string) {
 	flags = flag.NewFlagSet("load", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // errors are printed in one line
-	flags.BoolVar(&s.Closed, "closed", false, "closed loop: ask again as soon as there is an answer")
-	flags.Float64Var(&s.Rate, "rate", 0, "open loop: how many `requests` fall due in a second")
-	flags.IntVar(&s.Connections, "connections", 32, "how many `connections` there are, and so how many requests are under way at most")
-	flags.IntVar(&s.Threads, "threads", 1, "how many `threads` share connections and rate; one keeps a server busy that has one processor")
-	flags.DurationVar(&s.duration, "duration", 10*time.Second, "how `long` requests are sent")
-	flags.StringVar(&s.URLs, "urls", "", "`file` with one path a line, the most popular first, to ask for in the place of the URL's path")
-	flags.BoolFunc("once", "ask for each path once, then end", s.order(once))
-	flags.BoolFunc("random", "ask for paths at random, in the place of their order", s.order(random))
-	flags.Func("zipf", "ask for paths at random, number k of them k^`exponent` times less often than the first", func(value string) (err error) {
+	flags.BoolVar(&s.Closed, "closed", false, "closed loop: send the next request as soon as there is an answer")
+	flags.Float64Var(&s.Rate, "rate", 0, "open loop: `requests` per second")
+	flags.IntVar(&s.Connections, "connections", 32, "number of `connections`, and so of concurrent requests")
+	flags.IntVar(&s.Threads, "threads", 1, "number of `threads` that share connections and rate; one can saturate a server with one processor")
+	flags.DurationVar(&s.duration, "duration", 10*time.Second, "the `time` during which requests are sent")
+	flags.StringVar(&s.URLs, "urls", "", "`file` with one path a line, the most popular first, to request instead of the URL's path")
+	flags.BoolFunc("once", "request each path once, then end", s.order(once))
+	flags.BoolFunc("random", "request paths at random instead of in their order", s.order(random))
+	flags.Func("zipf", "request paths at random, path k k^`exponent` times less often than the first", func(value string) (err error) {
 		if s.Exponent, err = strconv.ParseFloat(value, 64); err != nil {
-			return errors.New("it is no number")
+			return errors.New("it is not a number")
 		}
 		return s.order(zipf)("true")
 	})
-	flags.Uint64Var(&s.Seed, "seed", 1, "`number` that decides the order of -random and -zipf")
-	flags.Func("header", "`line` to add to every request, as 'Accept: image/webp'; may be given again", s.addHeader)
-	expect = flags.String("expect", "", "right `statuses`, separated by commas (default 200; 304 with -revalidate)")
-	flags.BoolVar(&s.Revalidate, "revalidate", false, "ask for every path once before, and then always with the tag that it had")
+	flags.Uint64Var(&s.Seed, "seed", 1, "`number` that seeds the order of -random and -zipf")
+	flags.Func("header", "header `line` to add to every request, such as 'Accept: image/webp'; can be repeated", s.addHeader)
+	expect = flags.String("expect", "", "expected `statuses`, separated by commas (default 200; 304 with -revalidate)")
+	flags.BoolVar(&s.Revalidate, "revalidate", false, "request every path once at first, and then always with the entity tag of that answer")
 	flags.Float64Var(&s.Decode, "decode", 0, "`share` of the answers of status 200, 1 for all, to be decoded after the run as PNG or WebP; of a path with size=, the height must be that")
-	flags.StringVar(&s.output, "o", "", "`file` for the summary, in the place of the standard output")
+	flags.StringVar(&s.output, "o", "", "`file` for the summary, instead of the standard output")
 	return flags, expect
 }
 
@@ -93,7 +93,7 @@ func (s *settings) order(name string) func(string) error {
 			return err
 		}
 		if s.Order != "" && s.Order != name {
-			return fmt.Errorf("there cannot be -%s beside it", s.Order)
+			return fmt.Errorf("it cannot be combined with -%s", s.Order)
 		}
 		s.Order = name
 		return nil
@@ -130,7 +130,7 @@ func parseSettings(args []string) (*settings, error) {
 		return nil, err
 	}
 	if flags.NArg() != 1 {
-		return nil, fmt.Errorf("one URL must come last, and not %q", flags.Args())
+		return nil, fmt.Errorf("one URL must follow the flags, not %q", flags.Args())
 	}
 	if err := s.parseURL(flags.Arg(0)); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s *settings) parseExpect(statuses string) error {
 	for text := range strings.SplitSeq(statuses, ",") {
 		status, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || status < 200 || status > 599 {
-			return fmt.Errorf("-expect: %q is no status from 200 to 599", text)
+			return fmt.Errorf("-expect: %q is not a status from 200 to 599", text)
 		}
 		s.Expect = append(s.Expect, status)
 	}
@@ -159,7 +159,7 @@ func (s *settings) parseExpect(statuses string) error {
 func (s *settings) parseURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" || u.Host == "" || u.User != nil {
-		return fmt.Errorf("%q is no URL as http://127.0.0.1:8080/path", text)
+		return fmt.Errorf("%q is not a URL such as http://127.0.0.1:8080/path", text)
 	}
 	name, port := u.Hostname(), u.Port()
 	if name == "localhost" {
@@ -193,11 +193,11 @@ func (s *settings) check() error {
 	case !(s.Decode >= 0 && s.Decode <= 1):
 		return errors.New("-decode must be from 0 to 1")
 	case s.Decode > 0 && !slices.Contains(s.Expect, fasthttp.StatusOK):
-		return errors.New("-decode finds nothing to decode where 200 is not expected")
+		return errors.New("-decode needs -expect with 200")
 	case !(s.Exponent >= 0 && s.Exponent <= 100):
 		return errors.New("-zipf must be from 0 to 100")
 	case s.URLs != "" && s.path != "/":
-		return errors.New("the paths are those of -urls, so the URL must have none")
+		return errors.New("the URL must have no path beside -urls")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	measured "github.com/veneer-skins/veneer/bench/speed/results"
+	"github.com/veneer-skins/veneer/bench/speed/results"
 	"github.com/veneer-skins/veneer/bench/system/cluster"
 	"github.com/veneer-skins/veneer/bench/system/faults"
 	"github.com/veneer-skins/veneer/bench/system/stack"
@@ -37,16 +37,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&options.Etcd, "etcd", "", "path of etcd")
 	flags.StringVar(&options.MinIO, "minio", "", "path of MinIO")
 	flags.StringVar(&options.MC, "mc", "mc", "path of MinIO's client")
-	flags.StringVar(&options.Prometheus, "prometheus", "", "path of Prometheus, which watches all of it")
+	flags.StringVar(&options.Prometheus, "prometheus", "", "path of Prometheus, which monitors the cluster")
 	flags.StringVar(&options.NodeExporter, "node-exporter", "", "path of Prometheus's node exporter")
 	flags.StringVar(&options.RepoRoot, "top", ".", "path of the repository")
 	flags.BoolVar(&options.Direct, "direct", false, "have cores find the primary themselves")
 	flags.StringVar(&options.WrongClock, "wrong-clock", "", "path of a core whose clock can be wrong")
 	flags.StringVar(&options.Only, "only", "", "the name of the only fault")
-	flags.BoolVar(&options.Quick, "quick", false, "try in a minute whether it runs, with one PostgreSQL and no MinIO")
-	stay := flags.Bool("stay", false, "start the cluster and let nothing fail, until told to stop")
-	commit := flags.String("commit", "", "the commit that is tried")
-	report := flags.String("report", "", "the page whose end to write anew, when all faults were tried")
+	flags.BoolVar(&options.Quick, "quick", false, "check in a minute that it runs, with one PostgreSQL and no MinIO")
+	stay := flags.Bool("stay", false, "start the cluster without faults and run it until a signal")
+	commit := flags.String("commit", "", "the commit under test")
+	report := flags.String("report", "", "the page to end with the new table, once all faults were tried")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *stay {
 		return runUntilStopped(ctx, options)
 	}
-	machine, err := measured.ThisMachine()
+	machine, err := results.ThisMachine()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return failed
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "`make faults` at commit %s, %s, on %s. All of it took %.0f s.\n\n", *commit, began.UTC().Format("2006-01-02 15:04 UTC"), machine, time.Since(began).Seconds())
+	fmt.Fprintf(&table, "`make faults` at commit %s, %s, on %s. It took %.0f s.\n\n", *commit, began.UTC().Format("2006-01-02 15:04 UTC"), machine, time.Since(began).Seconds())
 	if err := faults.WriteTable(&table, rows); err != nil {
 		return err
 	}
