@@ -8,8 +8,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-const hostileBodiesDescription = "3,100 clients of 13 addresses hold uploads: 1,000 send a head and nothing else, 1,000 send 9,000 bytes and then one a second, " +
-	"1,000 send 128,000 bytes of 1 MiB and stop, 100 announce 1 TiB; 400 clients of one address more send a head; " +
+const hostileBodiesDescription = "3,100 clients of 13 addresses hold uploads: 1,000 send a header and nothing else, 1,000 send 9,000 bytes and then one a second, " +
+	"1,000 send 128,000 bytes of 1 MiB and stop, 100 announce 1 TiB; 400 clients of one address more send a header; " +
 	"10 s each at haproxy before cores, and before edges that pass the API on, with HTTP/1.1 and HTTP/2; an upload that is ended begins again 3 s later"
 
 const (
@@ -75,9 +75,9 @@ func (s *harness) hostileBodies() {
 		s.addNote("%s: %s; haproxy refused %d connections", route.name, attack, s.RejectedConnections(s)-refused)
 	}
 	core, edge := s.peakMemory(s.Cores[:]), s.peakMemory(s.Edges[:])
-	s.addNote("a core takes at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
+	s.addNote("a core uses at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
 	if core >= memoryLimit || edge >= memoryLimit {
-		s.addProblem("a program takes more memory than the %d MiB of docker-compose.yml", memoryLimit>>20)
+		s.addProblem("a program uses more memory than the %d MiB of docker-compose.yml", memoryLimit>>20)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const selectStates = `
-	SELECT u.uid, coalesce(p.name, '') AS name, coalesce(encode(t.hash, 'hex'), '') AS wears,
+	SELECT u.uid, coalesce(p.name, '') AS name, coalesce(encode(t.hash, 'hex'), '') AS skin,
 		coalesce((SELECT string_agg(c.tid || '=' || c.item_name, ',' ORDER BY c.tid) FROM closet_items c WHERE c.uid = u.uid), '') AS closet,
 		EXISTS (SELECT FROM sessions s WHERE s.uid = u.uid) AS live
 	FROM unnest($1::bigint[]) AS u (uid) LEFT JOIN players p USING (uid) LEFT JOIN textures t ON t.tid = p.tid_skin`
@@ -46,7 +46,7 @@ func (s *harness) compare(users []*testUser) {
 		s.row.Acknowledged += p.acked
 		if actual := states[int64(p.User)]; !p.consistentWith(actual) {
 			lacking[i].Store(true)
-			s.logf("LOST: after %d writes, loose %t, there is %+v; want %+v", p.acked, p.uncertain, actual, p.stateAfter(p.acked))
+			s.logf("LOST: after %d writes, uncertain %t, there is %+v; want %+v", p.acked, p.uncertain, actual, p.stateAfter(p.acked))
 		}
 	}
 	atOnce(len(users), func(i int) {
@@ -55,22 +55,22 @@ func (s *harness) compare(users []*testUser) {
 			base := "http://" + edge.Setting("EDGE_LISTEN")
 			for _, name := range p.names() {
 				want := "404"
-				if is := states[int64(p.User)]; is.Name == name && is.Wears != "" {
-					want = is.Wears
+				if is := states[int64(p.User)]; is.Name == name && is.Skin != "" {
+					want = is.Skin
 				}
 				if digest := s.awaitDigest(base, "/skin/"+name+".png", want); digest != want {
 					unlike.Add(1)
-					s.logf("UNLIKE: an edge shows %s for %s; want %s", digest, name, want)
+					s.logf("UNLIKE: an edge serves %s for %s; want %s", digest, name, want)
 				}
 			}
 			if p.hash != "" && !p.voided.Load() {
 				if !s.sameTexture(base, fmt.Sprint("/avatar/", p.tid), "/avatar/hash/"+p.hash) {
 					unlike.Add(1)
-					s.logf("UNLIKE: an edge shows another picture for texture %d than for its hash", p.tid)
+					s.logf("UNLIKE: an edge serves another picture for texture %d than for its hash", p.tid)
 				}
 				if digest := s.awaitDigest(base, "/textures/"+p.hash, p.hash); digest != p.hash {
 					lacking[i].Store(true)
-					s.logf("LOST: the file %s is shown as %s", p.hash, digest)
+					s.logf("LOST: the file %s is served as %s", p.hash, digest)
 				}
 			}
 		}
@@ -80,7 +80,7 @@ func (s *harness) compare(users []*testUser) {
 		for _, core := range s.Cores {
 			if status, _, err := call(s.writeLog.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil || status != http.StatusUnauthorized {
 				lacking[i].Store(true)
-				s.logf("LOST: whose session has ended is answered %d, %v", status, err)
+				s.logf("LOST: the token of an ended session is answered %d, %v", status, err)
 			}
 		}
 	})

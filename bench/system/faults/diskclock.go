@@ -22,7 +22,7 @@ const createSmall = `CREATE DATABASE small`
 // cluster's load continues meanwhile, but the row reports the traffic of the separate site.
 func (s *harness) diskFull() {
 	if os.Geteuid() != 0 {
-		s.row.Skipped = "a disk of its own takes root"
+		s.row.Skipped = "mounting a disk requires root"
 		return
 	}
 	disk := s.Directory(s, "textures.disk")
@@ -73,7 +73,7 @@ func (s *harness) diskFull() {
 		return nil
 	}
 	round := func(n int) {
-		form := stack.SheetForm("own", skin.Classic, paint.Noise(uint64(n), 64, 64))
+		form := stack.SheetForm("uploaded", skin.Classic, paint.Noise(uint64(n), 64, 64))
 		if content := request(writes, site.CoreURL, http.MethodPost, "/api/textures", stack.UploadType, form); content != nil {
 			_, after, _ := strings.Cut(string(content), `"hash":"`)
 			hashes = append(hashes, after[:64])
@@ -106,18 +106,18 @@ func (s *harness) diskFull() {
 	for _, hash := range hashes {
 		if digest := s.fetchDigest(site.EdgeURL, "/textures/"+hash); digest != hash {
 			s.row.Lost++ // one upload
-			s.logf("LOST: the file %s is shown as %s", hash, digest)
+			s.logf("LOST: the file %s is served as %s", hash, digest)
 		}
 	}
 	s.row.Standalone = &traffic{hits, misses, reads, writes}
-	s.addNote("the figures are those of that site, which was asked 20 times a second for each; those that compare are of the cluster, which was whole meanwhile, and of that site's files")
+	s.addNote("the traffic is that of the separate site, 20 requests a second of each kind; the comparison is of the cluster, which had no fault, and of the separate site's files")
 }
 
 // clockWrong sets a core's clock wrong by several offsets and checks which tokens work where: all
 // of them everywhere, if core allows for the offset.
 func (s *harness) clockWrong() {
 	if s.WrongClock == "" {
-		s.row.Skipped = "there is no core whose clock can be wrong"
+		s.row.Skipped = "there is no core with an adjustable clock"
 		return
 	}
 	wrong, right := s.Cores[0], s.Cores[1]
@@ -155,17 +155,17 @@ func (s *harness) clockWrong() {
 		p.voided.Store(true)
 		status, good := refresh(right, p.Bearer) // as new as possible: a core whose clock is behind accepts old ones
 		if status != http.StatusOK {
-			s.Fatalf("a good token's refresh is answered %d", status)
+			s.Fatalf("refreshing a valid token is answered %d", status)
 		}
 		got := []int{statusOf(wrong, good)}
 		span := fmt.Sprintf("%+.0f s", clock.offset.Seconds())
 		status, token := refresh(wrong, good)
 		if status == http.StatusOK {
 			got = append(got, statusOf(wrong, token), statusOf(right, token))
-			s.addNote("%s: a good token is answered %d there; what its refresh gives, %d there and %d elsewhere", span, got[0], got[1], got[2])
+			s.addNote("%s: a valid token is answered %d there; its refreshed token, %d there and %d elsewhere", span, got[0], got[1], got[2])
 		} else {
 			got = append(got, status)
-			s.addNote("%s: a good token is answered %d there, and its refresh %d", span, got[0], got[1])
+			s.addNote("%s: a valid token is answered %d there, and its refresh %d", span, got[0], got[1])
 		}
 		if !slices.Equal(got, clock.want) {
 			s.addProblem("at %s tokens are answered %d and not %d", span, got, clock.want)
@@ -179,7 +179,7 @@ func (s *harness) clockWrong() {
 		}
 		if status := statusOf(right, p.Bearer); status != http.StatusUnauthorized {
 			s.row.Lost++
-			s.logf("LOST: who signed out where the clock is wrong is answered %d elsewhere", status)
+			s.logf("LOST: a token signed out where the clock is wrong is answered %d elsewhere", status)
 		}
 		s.sleep(2 * time.Second)
 	}

@@ -114,10 +114,10 @@ func Run(tb testing.TB, options Options, tell func(Row)) {
 		edge.Start(s)
 	}
 	s.AwaitHealthy(s)
-	s.row = &Row{Fault: "everybody, in the end"}
+	s.row = &Row{Fault: "all users, at the end"}
 	s.compare(s.writeLog.startedAfter(0))
-	s.logf("in the end: acknowledged %d, lost %d, unlike %d", s.row.Acknowledged, s.row.Lost, s.row.Mismatched)
-	s.logf("all of it took %.0f s", time.Since(began).Seconds())
+	s.logf("at the end: acknowledged %d, lost %d, unlike %d", s.row.Acknowledged, s.row.Lost, s.row.Mismatched)
+	s.logf("the run took %.0f s", time.Since(began).Seconds())
 	tell(*s.row)
 }
 
@@ -239,7 +239,7 @@ func (s *harness) populate() {
 		s.Fatalf("in a cluster that is whole writes fail: %s", t)
 	}
 	s.lendTextures(s.writeLog.idle)
-	ask := func(path, bearer string) []byte {
+	get := func(path, bearer string) []byte {
 		header := ""
 		if bearer != "" {
 			header = "Authorization: Bearer " + bearer + "\r\n"
@@ -251,21 +251,21 @@ func (s *harness) populate() {
 		for _, path := range []string{
 			"/avatar/player/" + name, "/avatar/player/" + name + "?size=64&3d", fmt.Sprint("/preview/", p.tid), "/skin/" + name + ".png", "/avatar/hash/" + p.hash + "?png",
 		} {
-			s.hits = append(s.hits, ask(path, ""))
+			s.hits = append(s.hits, get(path, ""))
 			s.paths = append(s.paths, path)
 		}
 		for _, path := range []string{"/api/user", "/api/players", "/api/closet"} {
-			s.reads = append(s.reads, ask(path, p.Bearer))
+			s.reads = append(s.reads, get(path, p.Bearer))
 		}
 	}
 	for size := 8; size <= 512; size += 8 {
 		for _, variant := range []string{"", "&3d", "&png", "&3d&png"} {
 			for _, p := range s.writeLog.active { // all textures at one size, one after another
-				s.misses = append(s.misses, ask(fmt.Sprintf("/avatar/%d?size=%d%s", p.tid, size, variant), ""))
+				s.misses = append(s.misses, get(fmt.Sprintf("/avatar/%d?size=%d%s", p.tid, size, variant), ""))
 			}
 		}
 	}
-	s.logf("people and skins are in after %.0f s more", time.Since(began).Seconds())
+	s.logf("users and skins exist after %.0f s more", time.Since(began).Seconds())
 }
 
 // signIn returns users without writes.

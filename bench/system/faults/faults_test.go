@@ -15,9 +15,9 @@ import (
 func TestWriteLogDetectsLoss(t *testing.T) {
 	t.Parallel()
 	p := &testUser{Person: stack.Person{Token: core.Token{User: 7}}, acked: skinSet, pid: 1, tid: 20, hash: "abc", borrowed: 3}
-	whole := state{UID: 7, Name: "n7a", Wears: "abc", Closet: "20=own", Live: true}
+	whole := state{UID: 7, Name: "n7a", Skin: "abc", Closet: "20=uploaded", Live: true}
 	undressed, further, signedOut := whole, whole, whole
-	undressed.Wears, further.Closet, signedOut.Live = "", "3=first,20=own", false
+	undressed.Skin, further.Closet, signedOut.Live = "", "3=first,20=uploaded", false
 	for _, test := range []struct {
 		name  string
 		loose bool
@@ -28,12 +28,12 @@ func TestWriteLogDetectsLoss(t *testing.T) {
 		{"less", false, undressed, false},
 		{"nothing", false, state{UID: 7, Live: true}, false},
 		{"more than was sent", false, further, false},
-		{"what was sent without an answer", true, further, true},
-		{"what was never sent", true, signedOut, false},
+		{"a write without a response", true, further, true},
+		{"a write that was never sent", true, signedOut, false},
 	} {
 		p.uncertain = test.loose
 		if got := p.consistentWith(test.state); got != test.want {
-			t.Errorf("%s: kept is %t", test.name, got)
+			t.Errorf("%s: consistent is %t", test.name, got)
 		}
 	}
 }
@@ -78,12 +78,12 @@ func TestVerdict(t *testing.T) {
 	f("b: no reads for 6.0 s besides the detection", Row{Fault: "b", traffic: silent, expected: known})
 	f("b: 1 reads fail; 1 writes fail", Row{Fault: "b", traffic: refused, expected: expectation{knownIssue: true, planned: true}})
 	f("b: 1 writes fail", Row{Fault: "b", traffic: lost, expected: expectation{planned: true}})
-	f("b: all writes were taken; writes were taken within 0.0 s", Row{Fault: "b", traffic: quiet, expected: given})
-	f("b: writes are refused other than with 503", Row{Fault: "b", traffic: otherwise, expected: given})
-	f("b: writes were taken within 0.0 s", Row{Fault: "b", traffic: refused, expected: given})
-	f("b: 1 people lack what was acknowledged", Row{Fault: "b", traffic: quiet, Lost: 1, expected: known})
-	f("b: edges show 2 other things than PostgreSQL has", Row{Fault: "b", traffic: quiet, Mismatched: 2})
-	f("a: not tried: it takes root", Row{Fault: "a", Skipped: "it takes root"})
+	f("b: all writes were accepted; writes were accepted within 0.0 s", Row{Fault: "b", traffic: quiet, expected: given})
+	f("b: writes fail other than with 503", Row{Fault: "b", traffic: otherwise, expected: given})
+	f("b: writes were accepted within 0.0 s", Row{Fault: "b", traffic: refused, expected: given})
+	f("b: 1 users lack acknowledged writes", Row{Fault: "b", traffic: quiet, Lost: 1, expected: known})
+	f("b: edges differ from PostgreSQL in 2 answers", Row{Fault: "b", traffic: quiet, Mismatched: 2})
+	f("a: not tried: it requires root", Row{Fault: "a", Skipped: "it requires root"})
 }
 
 func TestRowReportsMissedGoals(t *testing.T) {
@@ -101,17 +101,17 @@ func TestRowReportsMissedGoals(t *testing.T) {
 	}{
 		{"a good fail-over", func(*Row) {}, ""},
 		{"a slow one", func(r *Row) { r.Writes.gap = 24 * time.Second }, "no writes for 6.0 s besides the detection"},
-		{"one for which writes are given up", func(r *Row) { r.Writes.gap, r.expected.writesFail = time.Minute, true }, ""},
+		{"one during which writes may fail", func(r *Row) { r.Writes.gap, r.expected.writesFail = time.Minute, true }, ""},
 		{"one in which they are refused", func(r *Row) {
 			r.Writes.gap, r.expected.writesRefused = time.Minute, true
 			r.Writes.failure("503", 0)
 		}, ""},
-		{"a loss", func(r *Row) { r.Lost = 2 }, "2 people lack what was acknowledged"},
-		{"old memories", func(r *Row) { r.Mismatched = 1 }, "edges show 1 other things than PostgreSQL has"},
+		{"a loss", func(r *Row) { r.Lost = 2 }, "2 users lack acknowledged writes"},
+		{"stale answers", func(r *Row) { r.Mismatched = 1 }, "edges differ from PostgreSQL in 1 answers"},
 		{"tokens that are refused", func(r *Row) { r.Problems = []string{"tokens are refused"} }, "tokens are refused"},
 		{"no picture", func(r *Row) { r.Hits.failure("503", 0) }, "pictures in memory fail"},
 		{"a restart that is noticed", func(r *Row) { r.Reads.failure("503", 0); r.expected.planned = true }, "1 reads fail"},
-		{"a write that hangs", func(r *Row) { r.Writes.failure("504", time.Minute) }, "a write took 60.0 s"},
+		{"a write that takes long", func(r *Row) { r.Writes.failure("504", time.Minute) }, "a write took 60.0 s"},
 	} {
 		if diff := cmp.Diff(test.want, strings.Join(row(test.change).Missed(), "; ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
@@ -123,10 +123,10 @@ func TestRowReportsMissedGoals(t *testing.T) {
 func TestTableMarksSkippedFaults(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
-	if err := WriteTable(&table, []Row{{Fault: "disk full", Description: "a disk is filled", Skipped: "it takes root"}}); err != nil {
+	if err := WriteTable(&table, []Row{{Fault: "disk full", Description: "a disk is filled", Skipped: "it requires root"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := table.String(); !strings.Contains(got, "| disk full |") || !strings.Contains(got, "| **not tried**: it takes root |") || strings.Contains(got, "met |") || strings.Contains(got, "is filled") {
+	if got := table.String(); !strings.Contains(got, "| disk full |") || !strings.Contains(got, "| **not tried**: it requires root |") || strings.Contains(got, "met |") || strings.Contains(got, "is filled") {
 		t.Errorf("the table:\n%s", got)
 	}
 }

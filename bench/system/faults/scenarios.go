@@ -60,24 +60,24 @@ func (s *harness) faults() []fault {
 		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{knownIssue: true}, freeze(stores(1), 12*time.Second)},
 		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{missesFail: true, writesRefused: true}, kill(stores(4), 10*time.Second)},
 		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{missesFail: true}, (*harness).primaryKilled},
-		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni goes on there", expectation{missesFail: true}, (*harness).postgresKilled},
-		{"primary frozen", "SIGSTOP of all processes of the primary's machine, for 8 s longer than until there is another", expectation{missesFail: true}, (*harness).primaryFrozen},
-		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, for 8 s longer than until there is another; PostgreSQL goes on there", expectation{missesFail: true}, (*harness).patroniFrozen},
-		{"primary's Patroni frozen after a reload", "haproxy is told to read its configuration again, so that the process before looks at nobody any more; then as before", expectation{missesFail: true}, (*harness).reloadedFrozen},
+		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni continues there", expectation{missesFail: true}, (*harness).postgresKilled},
+		{"primary frozen", "SIGSTOP of all processes of the primary's machine, until 8 s after there is another", expectation{missesFail: true}, (*harness).primaryFrozen},
+		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, until 8 s after there is another; PostgreSQL continues there", expectation{missesFail: true}, (*harness).patroniFrozen},
+		{"primary's Patroni frozen after a reload", "haproxy reloads its configuration, after which the old process checks no servers any more; then as before", expectation{missesFail: true}, (*harness).reloadedFrozen},
 		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*harness).standbyKilled},
 		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, (*harness).standbyFrozen},
 		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writesRefused: true, minWriteGap: 13 * time.Second}, (*harness).standbysKilled},
 		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(func(s *harness) []cluster.Component { return s.Etcd }, 25*time.Second)},
 		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(func(s *harness) []cluster.Component { return s.Etcd[:1] }, 12*time.Second)},
 		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(func(s *harness) []cluster.Component { return []cluster.Component{s.Balancer} }, 3*time.Second)},
-		{"balancer reloaded", "haproxy is told three times to read its configuration again, while the primary is not the first node that it would try", expectation{planned: true}, (*harness).balancerReloaded},
+		{"balancer reloaded", "haproxy reloads its configuration three times, while the primary is not the first node that it would try", expectation{planned: true}, (*harness).balancerReloaded},
 		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*harness).databaseRestarted},
-		{"object nodes restarted", "each of four MinIO nodes in turn is stopped and started", expectation{planned: true}, (*harness).storesRestarted},
-		{"etcd restarted", "each of three etcd members in turn is stopped and started", expectation{planned: true}, (*harness).etcdRestarted},
+		{"object nodes restarted", "four MinIO nodes are stopped and started, one after the other", expectation{planned: true}, (*harness).storesRestarted},
+		{"etcd restarted", "three etcd members are stopped and started, one after the other", expectation{planned: true}, (*harness).etcdRestarted},
 		{"hostile bodies", hostileBodiesDescription, expectation{}, (*harness).hostileBodies},
-		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{readsFail: true, writesFail: true}, (*harness).clockWrong},
+		{"clock wrong", "the clock of one of two cores is set wrong by several offsets", expectation{readsFail: true, writesFail: true}, (*harness).clockWrong},
 		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{writesRefused: true}, (*harness).diskFull},
-		{"hostile network", "36 connections of another client network ask for previews of 848 to 1,024 pixels of sheets of noise of 512 × 512 texels for 12 s", expectation{}, (*harness).hostileNetwork},
+		{"hostile network", "36 connections of another client network request previews of 848 to 1,024 pixels of sheets of noise of 512 × 512 texels for 12 s", expectation{}, (*harness).hostileNetwork},
 		{"restored", "the database is restored from a backup of 6 s before, under running edges", expectation{missesFail: true, readsFail: true, writesFail: true}, (*harness).restored},
 	}
 }
@@ -178,7 +178,7 @@ func (s *harness) reloadedFrozen() {
 				s.Fatal(err)
 			}
 			if s.sleep(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > oldConnLifetime {
-				s.addProblem("a core asks the former primary after %.1f s", time.Since(reloaded).Seconds())
+				s.addProblem("a core queries the former primary after %.1f s", time.Since(reloaded).Seconds())
 				break
 			}
 			if time.Since(ended) > time.Minute {
@@ -285,9 +285,9 @@ func (s *harness) hostileNetwork() {
 		s.Fatal(err)
 	}
 	served, refused := answers[0].Rate(http.StatusOK), answers[0].Rate(http.StatusServiceUnavailable)
-	s.addNote("the hostile network had %.1f previews a second, and %.1f were refused", served, refused)
+	s.addNote("the hostile network had %.1f previews a second, and %.1f were rejected", served, refused)
 	if served == 0 || refused == 0 {
-		s.addProblem("the edges are not kept busy")
+		s.addProblem("the edges are not saturated")
 	}
 }
 
@@ -318,11 +318,11 @@ func (s *harness) restored() {
 	// The tid of a lost texture, which caches may still have, must not be reused.
 	switch first := s.queryInt("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", maxTIDRestored); {
 	case first == 0:
-		s.addProblem("nobody has uploaded anything since")
+		s.addProblem("nothing was uploaded since")
 	case first <= maxTIDBefore:
 		s.addProblem("texture %d is another one than before", first)
 	}
-	s.addNote("all sessions have ended: who was signed in is answered 401")
+	s.addNote("all sessions have ended: their tokens are answered 401")
 }
 
 // queryInt returns the result of a query on the primary.

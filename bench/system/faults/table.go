@@ -64,8 +64,8 @@ func (r *Row) missedGoals() (unknown, known []string) {
 		miss(missed, format, values...)
 	}
 	unknown = append(unknown, r.Problems...)
-	miss(r.Lost > 0, "%d people lack what was acknowledged", r.Lost)
-	miss(r.Mismatched > 0, "edges show %d other things than PostgreSQL has", r.Mismatched)
+	miss(r.Lost > 0, "%d users lack acknowledged writes", r.Lost)
+	miss(r.Mismatched > 0, "edges differ from PostgreSQL in %d answers", r.Mismatched)
 	if t.Hits == nil { // nothing was sent
 		return unknown, known
 	}
@@ -74,9 +74,9 @@ func (r *Row) missedGoals() (unknown, known []string) {
 	miss(t.Reads.failed > 0 && r.expected.planned, "%d reads fail", t.Reads.failed)
 	miss(t.Writes.failed > 0 && r.expected.planned, "%d writes fail", t.Writes.failed)
 	miss(t.Reads.gap-r.Detected > longestGap && !r.expected.readsFail, "no reads for %.1f s besides the detection", (t.Reads.gap - r.Detected).Seconds())
-	miss(t.Writes.failed == 0 && r.expected.writesRefused, "all writes were taken")
-	miss(t.Writes.failed > t.Writes.causes["503"] && r.expected.writesRefused, "writes are refused other than with 503")
-	miss(t.Writes.gap < r.expected.minWriteGap, "writes were taken within %.1f s", t.Writes.gap.Seconds())
+	miss(t.Writes.failed == 0 && r.expected.writesRefused, "all writes were accepted")
+	miss(t.Writes.failed > t.Writes.causes["503"] && r.expected.writesRefused, "writes fail other than with 503")
+	miss(t.Writes.gap < r.expected.minWriteGap, "writes were accepted within %.1f s", t.Writes.gap.Seconds())
 	missKnown(t.Writes.gap-r.Detected > longestGap && !r.expected.writesFail && !r.expected.writesRefused, "no writes for %.1f s besides the detection", (t.Writes.gap - r.Detected).Seconds())
 	miss(t.Writes.slowest > longestWrite, "a write took %.1f s", t.Writes.slowest.Seconds())
 	return unknown, known
@@ -152,7 +152,7 @@ func WriteTable(out io.Writer, rows []Row) error {
 		}
 		fmt.Fprintf(&b, "- %s: %s; %.0f s.\n", r.Fault, r.Description, r.Took.Seconds())
 		if r.Voided > 0 {
-			fmt.Fprintf(&b, "  %d writes were acknowledged that it is to lose.\n", r.Voided)
+			fmt.Fprintf(&b, "  %d acknowledged writes are lost by design.\n", r.Voided)
 		}
 		for _, note := range r.Notes {
 			fmt.Fprintf(&b, "  %s.\n", strings.ToUpper(note[:1])+note[1:])

@@ -55,10 +55,10 @@ func (p *testUser) names() [2]string {
 
 // state is a user's state in PostgreSQL.
 type state struct {
-	UID         int64
-	Name, Wears string // of the player, and the hash of its skin
-	Closet      string // as TID=name,…
-	Live        bool   // of the session
+	UID        int64
+	Name, Skin string // of the player, and the hash of its skin
+	Closet     string // as TID=name,…
+	Live       bool   // of the session
 }
 
 // stateAfter returns the state after so many committed writes.
@@ -72,13 +72,13 @@ func (p *testUser) stateAfter(writes int) state {
 		s.Name = p.names()[1]
 	}
 	if writes >= skinSet {
-		s.Wears = p.hash
+		s.Skin = p.hash
 	}
 	if writes >= closetItemAdded { // its TID is the lower one
 		items = append(items, fmt.Sprintf("%d=%s", p.borrowed, itemName(writes)))
 	}
 	if writes >= skinUploaded {
-		items = append(items, fmt.Sprintf("%d=own", p.tid))
+		items = append(items, fmt.Sprintf("%d=uploaded", p.tid))
 	}
 	s.Closet = strings.Join(items, ",")
 	return s
@@ -118,7 +118,7 @@ func (p *testUser) nextWrite() (method, path, contentType string, body []byte) {
 	case playerAdded:
 		return http.MethodPost, "/api/players", formType, fields("name", p.names()[0])
 	case skinUploaded:
-		return http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm("own", skin.Classic, paint.Noise(uint64(p.User), 64, 64))
+		return http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm("uploaded", skin.Classic, paint.Noise(uint64(p.User), 64, 64))
 	case skinSet:
 		return http.MethodPut, player + "/textures", formType, fields("skin", fmt.Sprint(p.tid))
 	case closetItemAdded:
