@@ -137,7 +137,7 @@ func pgbenchProgram(tb testing.TB) string {
 	}
 	path, err := exec.LookPath("pgbench")
 	if err != nil {
-		tb.Fatal("pgbench is missing: install PostgreSQL's server package (on Debian: postgresql), or have PATH lead to pgbench")
+		tb.Fatal("pgbench is missing: install PostgreSQL's server package (on Debian: postgresql), or add pgbench's directory to PATH")
 	}
 	return path
 }

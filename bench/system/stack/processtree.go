@@ -25,7 +25,7 @@ func SignalTree(tb testing.TB, signal syscall.Signal, parents ...int) (reached [
 	}
 	for _, parent := range parents {
 		if parent <= 1 { // 0 and -1 are process groups, 1 is init
-			tb.Fatalf("%d is nobody to signal", parent)
+			tb.Fatalf("%d is not the PID of a child", parent)
 		}
 		send(parent, syscall.SIGSTOP)
 		awaitState(tb, parent, "T", "Z")
@@ -54,7 +54,7 @@ func awaitState(tb testing.TB, pid int, states ...string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			tb.Fatalf("process %d was signalled, and is still in state %s", pid, state)
+			tb.Fatalf("process %d is still in state %s after the signal", pid, state)
 		}
 	}
 }

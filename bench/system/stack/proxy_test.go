@@ -65,7 +65,7 @@ func (c client) expect(want string) {
 	c.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if got, err := c.lines.ReadString('\n'); err != nil || got != want+"\n" {
-		c.Errorf("heard %q, %v; want %q", got, err, want)
+		c.Errorf("received %q, %v; want %q", got, err, want)
 	}
 }
 
@@ -74,7 +74,7 @@ func (c client) expectSilence() {
 	c.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if got, err := c.lines.ReadString('\n'); got != "" || !errors.Is(err, os.ErrDeadlineExceeded) {
-		c.Errorf("heard %q, %v; want silence", got, err)
+		c.Errorf("received %q, %v; want nothing", got, err)
 	}
 }
 
@@ -83,7 +83,7 @@ func (c client) expectClosed() {
 	c.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if got, err := c.lines.ReadString('\n'); got != "" || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		c.Errorf("heard %q, %v; want the end", got, err)
+		c.Errorf("received %q, %v; want the end", got, err)
 	}
 }
 

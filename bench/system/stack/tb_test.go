@@ -38,7 +38,7 @@ func TestRunWithTBReturnsFailures(t *testing.T) {
 		tb.Cleanup(func() { cleaned = true })
 		tb.Errorf("the %s", "first")
 		tb.Fatal("the", 2)
-		t.Error("it goes on after that")
+		t.Error("the function continues after Fatal")
 	})
 	if err == nil || !strings.Contains(err.Error(), "the first\nthe 2") || !cleaned {
 		t.Errorf("Main() = %v, cleaned up: %t", err, cleaned)

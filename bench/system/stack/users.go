@@ -17,21 +17,21 @@ type Person struct {
 }
 
 const insertPeople = `
-	WITH u AS (
+	WITH new_users AS (
 		INSERT INTO users (email, email_key, nickname, password_hash, verified)
 		SELECT 'person' || n || '@example.com', 'person' || n || '@example.com', 'Person ' || n, 'none', true
-		FROM (SELECT count(*) FROM users) AS u (known), generate_series(known + 1, known + $1) AS n
+		FROM (SELECT count(*) FROM users) AS existing (total), generate_series(total + 1, total + $1) AS n
 		RETURNING uid
-	), s AS (
+	), new_sessions AS (
 		INSERT INTO sessions (sid, uid, created_at, refreshed_at)
-		SELECT gen_random_uuid(), uid, now(), now() FROM u
+		SELECT gen_random_uuid(), uid, now(), now() FROM new_users
 		RETURNING sid, uid
-	), t AS (
+	), new_tokens AS (
 		INSERT INTO session_tokens (jti, sid, issued_at)
-		SELECT gen_random_uuid(), sid, date_trunc('second', now()) FROM s
+		SELECT gen_random_uuid(), sid, date_trunc('second', now()) FROM new_sessions
 		RETURNING jti, sid, issued_at
 	)
-	SELECT s.uid AS "user", t.sid AS session, t.jti AS id, t.issued_at FROM t JOIN s USING (sid)`
+	SELECT uid AS "user", sid AS session, jti AS id, issued_at FROM new_tokens JOIN new_sessions USING (sid)`
 
 // SignIn inserts new users, each with a live session, into the database of a core: logging them in
 // one by one would take a password hash each. The tables are vacuumed and analysed afterwards, as
