@@ -114,7 +114,7 @@ func TestRunRejectsBadArguments(t *testing.T) {
 	}
 }
 
-// wantInOrder fails the test unless the parts stand in the text, one after another.
+// wantInOrder fails the test unless the text contains the parts, one after another.
 func wantInOrder(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	rest := text

@@ -64,9 +64,9 @@ func TestCaches(t *testing.T) {
 			wantRequests("/never/1", "", http.StatusOK, 1)
 
 			before := origin.requests.Load()
-			var together errgroup.Group
+			var requests errgroup.Group
 			for range 32 {
-				together.Go(func() error {
+				requests.Go(func() error {
 					_, body, err := fasthttp.Get(nil, "http://"+s.Address+"/avatar/new")
 					if err == nil && string(body) != "picture of /avatar/new" {
 						err = fmt.Errorf("it answers %q", body)
@@ -74,7 +74,7 @@ func TestCaches(t *testing.T) {
 					return err
 				})
 			}
-			if err := together.Wait(); err != nil {
+			if err := requests.Wait(); err != nil {
 				t.Error(err)
 			}
 			if got := origin.requests.Load() - before; got != 1 {

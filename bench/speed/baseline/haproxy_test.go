@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// With the shipped configuration all edges take part. That a picture always comes from the same one
-// is tested elsewhere, without haproxy's limit of their load.
+// With the shipped configuration all edges get requests. That a picture always comes from the same
+// one is tested elsewhere, without haproxy's limit of their load.
 func TestHaproxy(t *testing.T) {
 	t.Parallel()
 	const edges = 3

@@ -31,8 +31,8 @@ type Process struct {
 }
 
 // Run starts a server. Its log goes to a file of its name in the working directory. It gets nothing
-// of this program's environment but PATH, and does not outlive it. Its standard input is in, if that
-// is not nil.
+// of this program's environment but PATH, and does not outlive it. Its standard input is in, if
+// that is not nil.
 func Run(env Env, name string, in *os.File, environ []string, command ...string) (*Process, error) {
 	log := filepath.Join(env.WorkDir, name+".log")
 	out, err := os.Create(log)

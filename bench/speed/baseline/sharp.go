@@ -25,9 +25,9 @@ func sharpProgram(modules string) Program {
 		Name: "sharp", ComparedFor: "new pictures",
 		Install: "Node 20.19 or later with npm, newer than Debian 12 has, from where Node is made; then deploy/dev/node",
 		version: func(ctx context.Context, p Program) (string, error) {
-			const ask = `const s = require('sharp');
+			const script = `const s = require('sharp');
 process.stdout.write(` + "`sharp ${s.versions.sharp}, libvips ${s.versions.vips} of ${s.concurrency()} thread, Node ${process.versions.node}`" + `)`
-			command := exec.CommandContext(ctx, "node", "-e", ask)
+			command := exec.CommandContext(ctx, "node", "-e", script)
 			command.Env = sharpEnviron(modules)
 			var failure strings.Builder
 			command.Stderr = &failure

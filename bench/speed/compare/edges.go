@@ -111,7 +111,7 @@ func (s *env) answerCosts(ctx context.Context, c *zipfWorkload, balanced *target
 	for _, f := range []struct {
 		label string
 		*target
-	}{{"behind haproxy", balanced}, {"asked directly", direct}} {
+	}{{"behind haproxy", balanced}, {"direct", direct}} {
 		for _, kind := range []struct {
 			name   string
 			stream func(round int) *load.Stream
@@ -134,7 +134,7 @@ func (s *env) answerCosts(ctx context.Context, c *zipfWorkload, balanced *target
 		name, label, _ := strings.Cut(kind.Name, ", ")
 		for _, figure := range kind.Figures {
 			of := map[string]string{edgeCPUFigure: "edge", proxyCPUFigure: "haproxy", bytesFigure: "on the wire"}[figure.Name]
-			if of == "" || of == "haproxy" && label == "asked directly" {
+			if of == "" || of == "haproxy" && label == "direct" {
 				continue
 			}
 			costs = append(costs, results.Cost{Figure: results.Figure{Name: name + ": " + of, Unit: strings.TrimSuffix(figure.Unit, "/answer"), Rounds: figure.Rounds}, Method: label})

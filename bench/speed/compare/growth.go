@@ -32,8 +32,8 @@ const (
 	growthDuration    = 2 * time.Second  // of each measurement in a round
 	growthListAnswers = 200              // answers of each list in a round, of which the p99 counts
 	growthListTimeout = time.Minute      // longer than that takes
-	growthWarmUp      = 10 * time.Second // of look-ups after the start, before the rounds
-	growthBatch       = 64               // keys of a large look-up
+	growthWarmUp      = 10 * time.Second // of lookups after the start, before the rounds
+	growthBatch       = 64               // keys of a large lookup
 	growthLifetime    = time.Hour        // of cores' connections, longer than the whole run
 	growthUploads     = 3000             // prepared for a round, more than it can send
 )
@@ -45,7 +45,7 @@ var growthLists = []string{
 }
 
 // growth measures what becomes slower as a site grows, with so many textures and as many players in
-// PostgreSQL as Sizes says: look-ups of edges, lists, reads, writes, log-ins and uploads, and the
+// PostgreSQL as Sizes says: lookups of edges, lists, reads, writes, log-ins and uploads, and the
 // delay until an edge receives and serves a change; and the sizes of tables and indexes. The rows
 // are inserted by COPY, with the indexes created afterwards. All sites run beside each other and
 // are measured alternately.
@@ -61,7 +61,7 @@ func (s *env) growth(ctx context.Context) (*results.Sweep, error) {
 	var sites []*grownStack
 	if err := stack.RunWithTB(ctx, func(tb testing.TB) {
 		tb.Helper()
-		s.tellDatabase(tb)
+		s.addDatabaseSettings(tb)
 		for _, n := range s.Sizes {
 			began := time.Now()
 			fmt.Fprintf(s.Out, "==> growth, %d textures and players … ", n)
@@ -93,7 +93,7 @@ func (s *env) growth(ctx context.Context) (*results.Sweep, error) {
 	sweep := &results.Sweep{
 		Name: "growth", Parameter: "textures and players",
 		Measures: "Cores and PostgreSQL on all processors, beside the load, as textures, players and a tenth as many users grow. Rounds of the sites alternate",
-		Plotted:  []string{"look-up p99", "worst list p99", "change heard of p99", "PostgreSQL for a name of 64", "indexes of a texture", "indexes of a player"},
+		Plotted:  []string{"look-up p99", "worst list p99", "change received p99", "PostgreSQL for a name of 64", "indexes of a texture", "indexes of a player"},
 	}
 	for _, g := range sites {
 		sweep.Steps = append(sweep.Steps, results.Step{At: float64(g.players), Figures: g.figures})
@@ -105,8 +105,8 @@ const selectSettings = `
 	SELECT name, current_setting(name) AS value FROM pg_settings
 	WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_connections') ORDER BY name`
 
-// tellDatabase records the settings of PostgreSQL that its figures depend on most.
-func (s *env) tellDatabase(tb testing.TB) {
+// addDatabaseSettings records the settings of PostgreSQL that its figures depend on most.
+func (s *env) addDatabaseSettings(tb testing.TB) {
 	tb.Helper()
 	rows, _ := postgrestest.Conn(tb, postgrestest.Empty(tb)).Query(tb.Context(), selectSettings) // CollectRows reports the error
 	settings, err := pgx.CollectRows(rows, pgx.RowToStructByName[results.Setting])
@@ -167,7 +167,7 @@ func (s *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	}
 	g.addFigure("first list after the start", "s", time.Since(began).Seconds())
 
-	g.singles, g.batches = g.lookUps(tb, 1, 500), g.lookUps(tb, growthBatch, 0)
+	g.singles, g.batches = g.lookups(tb, 1, 500), g.lookups(tb, growthBatch, 0)
 	warmUp := g.runStream(tb, g.core.Address(tb, "edges"), s.duration(growthWarmUp), g.singles)
 	g.addFigure("look-up p99 in the first 10 s", "ms", milliseconds(warmUp.answers.Percentile(fasthttp.StatusOK, 99)))
 
@@ -227,8 +227,8 @@ func (g *grownStack) measureSteady(tb testing.TB, _ int) {
 	g.addFigure("worst list p99", "ms", milliseconds(worst))
 
 	lags := g.measureLag(tb, duration)
-	g.addFigure("change heard of p50", "ms", milliseconds(lags[len(lags)/2]))
-	g.addFigure("change heard of p99", "ms", milliseconds(lags[len(lags)*99/100]))
+	g.addFigure("change received p50", "ms", milliseconds(lags[len(lags)/2]))
+	g.addFigure("change received p99", "ms", milliseconds(lags[len(lags)*99/100]))
 
 	read := g.runStream(tb, g.api, duration, g.reads)
 	g.addFigure("API reads", "1/s", read.answers.Rate(fasthttp.StatusOK))
@@ -303,9 +303,9 @@ func (g *grownStack) runStream(tb testing.TB, address string, duration time.Dura
 	return took
 }
 
-// lookUps sends look-ups of so many names as edges do: at a rate a second over 16 connections, or
+// lookups sends lookups of so many names as edges do: at a rate a second over 16 connections, or
 // in a closed loop over one if the rate is 0.
-func (g *grownStack) lookUps(tb testing.TB, names int, rate float64) *load.Stream {
+func (g *grownStack) lookups(tb testing.TB, names int, rate float64) *load.Stream {
 	tb.Helper()
 	random := rand.New(rand.NewPCG(uint64(names), 7))
 	stream := &load.Stream{Connections: 16, Rate: rate, Statuses: []int{fasthttp.StatusOK}}
@@ -313,11 +313,11 @@ func (g *grownStack) lookUps(tb testing.TB, names int, rate float64) *load.Strea
 		stream.Connections = 1
 	}
 	for range 2000 {
-		question := edgeproto.LookupRequest{}
+		request := edgeproto.LookupRequest{}
 		for range names {
-			question.Keys = append(question.Keys, edgeproto.NameKey(fmt.Sprint("p", 1+random.IntN(g.players))))
+			request.Keys = append(request.Keys, edgeproto.NameKey(fmt.Sprint("p", 1+random.IntN(g.players))))
 		}
-		body, err := json.Marshal(question)
+		body, err := json.Marshal(request)
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -94,7 +94,7 @@ func (s *env) openLive() (*liveStack, error) {
 	}
 	s.addSetting("core's processor", s.serverEnv.CPUs[0])
 	s.addSetting("PostgreSQL's and pgbench's processors", "all")
-	s.tellDatabase(tb)
+	s.addDatabaseSettings(tb)
 	t.people = t.core.SignIn(tb, userCount)
 	unpin, err := load.Pin(s.serverEnv.CPUs[0]) // processes started now inherit the affinity
 	if err != nil {

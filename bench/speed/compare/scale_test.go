@@ -57,14 +57,14 @@ func TestEdges(t *testing.T) {
 		costs[cost.Name+", "+cost.Method] = results.Summarize(cost.Rounds).Median
 	}
 	for _, name := range []string{
-		"hit: edge, asked directly", "hit: haproxy, behind haproxy", "304: on the wire, behind haproxy", "new picture: edge, behind haproxy",
+		"hit: edge, direct", "hit: haproxy, behind haproxy", "304: on the wire, behind haproxy", "new picture: edge, behind haproxy",
 		"texture's file: fetched from MinIO, a MinIO of one node, over TLS", "texture's file: on MinIO's disk, a MinIO of one node, over TLS",
 	} {
 		if costs[name] <= 0 {
 			t.Errorf("%s is not among %v", name, costs)
 		}
 	}
-	if hit, newPicture := costs["hit: edge, asked directly"], costs["new picture: edge, asked directly"]; hit >= newPicture {
+	if hit, newPicture := costs["hit: edge, direct"], costs["new picture: edge, direct"]; hit >= newPicture {
 		t.Errorf("a hit takes %.1f µs, and a new picture %.1f; want more", hit, newPicture)
 	}
 	if full, short := costs["hit: on the wire, behind haproxy"], costs["304: on the wire, behind haproxy"]; full <= short {

@@ -27,9 +27,9 @@ var (
 	planValue   = regexp.MustCompile(`^[0-9.,]+`)
 )
 
-// The figures of docs/capacity.md are constants of Go, so that they can be checked: a literal must be a
-// requirement, a choice or a figure of a run that the page links, and a formula must come to the
-// value in its comment.
+// The figures of docs/capacity.md are constants of Go, so that they can be checked: a literal must
+// be a requirement, a choice or a figure of a run that the page links, and a formula must come to
+// the value in its comment.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/capacity.md")

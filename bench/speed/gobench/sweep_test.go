@@ -25,13 +25,13 @@ func BenchmarkSweep(b *testing.B) {
 	b.Run("bucket", func(b *testing.B) { benchmarkSweep(b, blobstoretest.Bucket(b)) })
 }
 
-func benchmarkSweep(b *testing.B, place blobstoretest.Backend) {
+func benchmarkSweep(b *testing.B, backend blobstoretest.Backend) {
 	b.Helper()
 	n := 100_000
 	if testing.Short() {
 		n /= 100
 	}
-	files := blobstoretest.Open(b, place.Config)
+	files := blobstoretest.Open(b, backend.Config)
 	if err := files.Init(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -158,7 +158,7 @@ func unknownNames(from, n int) (requests [][]byte) {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// meter measures the CPU use and the look-ups of a system.
+// meter measures the CPU use and the lookups of a system.
 type meter struct {
 	tb       testing.TB
 	system   *stack.System

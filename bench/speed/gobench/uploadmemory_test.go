@@ -71,14 +71,14 @@ func TestMemoryOfUploads(t *testing.T) {
 	}
 }
 
-// uploaders are several users that upload at once.
+// uploaders are users that upload concurrently.
 type uploaders struct {
 	address string
 	people  []stack.Person
 }
 
-// send has every user upload a file at once. No upload is complete before all but the last byte of
-// each was sent.
+// send has all users upload a file concurrently. No upload is complete before all but the last byte
+// of each was sent.
 func (u uploaders) send(t *testing.T, file skintest.File) {
 	t.Helper()
 	form := stack.UploadForm("N", file.Type, file.Data)

@@ -58,7 +58,7 @@ func simulateOtter(trace []uint32, cost costFunc, budget int64) (hits int, err e
 	cache, err := otter.New(&otter.Options[uint32, struct{}]{
 		MaximumWeight: uint64(budget),
 		Weigher:       func(view uint32, _ struct{}) uint32 { return uint32(cost(int(view))) },
-		Executor:      func(upkeep func()) { upkeep() },
+		Executor:      func(task func()) { task() },
 	})
 	if err != nil {
 		return 0, err

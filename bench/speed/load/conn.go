@@ -183,17 +183,17 @@ var (
 )
 
 // read reads available data and reports whether the response is complete, or how it fails.
-func (c *conn) read() (whole bool, err error) {
-	for more := true; more && !whole && err == nil; {
-		more, whole, err = c.readSome()
+func (c *conn) read() (complete bool, err error) {
+	for more := true; more && !complete && err == nil; {
+		more, complete, err = c.readSome()
 		// epoll does not report what TLS has read ahead.
 		more = more && c.tlsConn != nil
 	}
-	return whole, err
+	return complete, err
 }
 
 // readSome reads once, and reports whether there was data.
-func (c *conn) readSome() (some, whole bool, err error) {
+func (c *conn) readSome() (progress, complete bool, err error) {
 	n, err := c.receive(c.buffer[c.buffered:])
 	switch {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):

@@ -33,7 +33,8 @@ type Stream struct {
 	// Phase is when the first request falls due, as a share of the interval: so streams of
 	// several threads fall due at even intervals together.
 	Phase float64
-	// Requests are complete HTTP/1.1 requests with methods that have response bodies (not HEAD).
+	// Requests are complete HTTP/1.1 requests with methods that have response bodies (not
+	// HEAD).
 	Requests [][]byte
 	// Order returns the index in Requests of the next request; a negative number ends the
 	// stream. Without it they are sent in their order, repeatedly, and a later run continues

@@ -82,9 +82,9 @@ func TestFrom(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 
-	lender := httptest.NewTLSServer(nil) // lends its certificate
-	t.Cleanup(lender.Close)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12})
+	certified := httptest.NewTLSServer(nil) // for its certificate
+	t.Cleanup(certified.Close)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,17 +442,17 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 func TestLate(t *testing.T) {
 	t.Parallel()
 
-	const still = 20 * time.Millisecond
+	const pause = 20 * time.Millisecond
 	address := serve(t, func(rc *fasthttp.RequestCtx) {
 		if string(rc.Path()) == "/slow" {
-			<-time.After(10 * still)
+			<-time.After(10 * pause)
 		}
 	})
 	f := func(path string, inspect func(request, status int, body []byte) error) time.Duration {
 		t.Helper()
 		s := stream(1, 100, path)
 		s.InspectShare, s.Inspect = 1, inspect
-		answers, err := load.Run(t.Context(), address, 2*still, s)
+		answers, err := load.Run(t.Context(), address, 2*pause, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -462,14 +462,14 @@ func TestLate(t *testing.T) {
 	if late := f("/", func(int, int, []byte) error {
 		if !inspected {
 			inspected = true
-			<-time.After(still)
+			<-time.After(pause)
 		}
 		return nil
-	}); late < still/2 {
-		t.Errorf("after an inspection of %v the load was late by %v", still, late)
+	}); late < pause/2 {
+		t.Errorf("after an inspection of %v the load was late by %v", pause, late)
 	}
-	if late := f("/slow", nil); late > 5*still {
-		t.Errorf("with a server that takes %v the load was late by %v", 10*still, late)
+	if late := f("/slow", nil); late > 5*pause {
+		t.Errorf("with a server that takes %v the load was late by %v", 10*pause, late)
 	}
 }
 

@@ -18,7 +18,7 @@ type Machine struct {
 	Go         string `json:"go"`     // the version, as "go1.26.8"
 }
 
-// ThisMachine describes the machine that this program runs on. It knows Linux only.
+// ThisMachine describes the machine that this program runs on. It supports Linux only.
 func ThisMachine() (Machine, error) {
 	m := Machine{Processor: runtime.GOARCH, Processors: runtime.NumCPU(), Go: runtime.Version()}
 	processors, err := os.ReadFile("/proc/cpuinfo")

@@ -97,7 +97,7 @@ func (w Workload) Size(number int) int {
 	return int(least * math.Pow(most/least, random.Float64()))
 }
 
-// fakeOrigin stands in for the origin and for the renderer.
+// fakeOrigin is both the origin and the renderer of the cache.
 type fakeOrigin struct {
 	Workload
 	block []byte

@@ -22,7 +22,8 @@ const (
 	// MaxUploadLength is the length of the largest upload that core accepts: 1 MiB of file and
 	// 64 KiB of form, less one byte.
 	MaxUploadLength = 1_114_111
-	// retryDelay is the time between the end of a client's upload and the start of its next one.
+	// retryDelay is the time between the end of a client's upload and the start of its next
+	// one.
 	retryDelay = 3 * time.Second
 	// stallTime is the time after its last byte from which a body counts as stalled.
 	stallTime = 1500 * time.Millisecond
@@ -45,7 +46,8 @@ type Upload struct {
 	Interval      time.Duration
 }
 
-// Attack is a set of hostile clients. When an upload is ended, its client starts it again 3 s later.
+// Attack is a set of hostile clients. When an upload is ended, its client starts it again 3 s
+// later.
 type Attack struct {
 	ctx     context.Context //nolint:containedctx // ends the clients
 	stop    context.CancelFunc
@@ -105,7 +107,7 @@ func (t Target) clients() (all []*http.Client) {
 }
 
 func (a *Attack) send(client *http.Client, base string, upload Upload, started func()) {
-	// haproxy rejects HTTP/2 streams beyond its limit, which a client learns only after its
+	// haproxy rejects HTTP/2 streams beyond its limit, which a client detects only after its
 	// first requests. GetBody lets the transport resend those on another connection.
 	var sent []*body
 	getBody := func() (io.ReadCloser, error) {

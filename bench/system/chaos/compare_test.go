@@ -108,7 +108,7 @@ func (s *harness) expected(t *testing.T, w *writer) map[string]string {
 		tagOf[tid] = w.tags[i]
 	}
 	for _, tid := range w.capes {
-		tagOf[tid] = faceless
+		tagOf[tid] = noHeadStatus
 	}
 	textures := queryRows[struct {
 		TID  int64
@@ -124,7 +124,7 @@ func (s *harness) expected(t *testing.T, w *writer) map[string]string {
 	for i, texture := range textures {
 		want[fmt.Sprint("/avatar/", texture.TID)] = tags[i]
 		want["/avatar/hash/"+texture.Hash] = tags[i]
-		if !strings.HasPrefix(tags[i], `"`) && tags[i] != faceless {
+		if !strings.HasPrefix(tags[i], `"`) && tags[i] != noHeadStatus {
 			t.Errorf("in the end texture %d is shown as %q", texture.TID, tags[i])
 		}
 	}

@@ -92,12 +92,12 @@ func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 	for {
 		s.mu.Lock()
 		polled := s.polled
-		covered, sure, next := false, true, time.Time{}
+		covered, certain, next := false, true, time.Time{}
 		for _, p := range slices.Backward(s.polls) {
 			covered = covered || p.from.After(to)
 			// Until the end of the next poll, the lag is at most this one plus the time
 			// between the two.
-			sure = sure && p.lag < maxStaleness && (next.IsZero() || next.Sub(p.from)+p.lag < maxStaleness)
+			certain = certain && p.lag < maxStaleness && (next.IsZero() || next.Sub(p.from)+p.lag < maxStaleness)
 			next = p.to
 			if p.to.Before(from) {
 				break
@@ -105,7 +105,7 @@ func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 		}
 		s.mu.Unlock()
 		if covered {
-			return sure
+			return certain
 		}
 		select {
 		case <-polled:
@@ -115,8 +115,8 @@ func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 	}
 }
 
-// fetchTag requests a picture or a file and returns its entity tag, missing or faceless; stale if
-// the answer is marked as such, not ok if it is none of these.
+// fetchTag requests a picture or a file and returns its entity tag, missing or noHeadStatus; stale
+// if the answer is marked as such, not ok if it is none of these.
 func (s *edgeClient) fetchTag(path string) (value string, stale, ok bool) {
 	return s.fetch(path, func(response *fasthttp.Response) string { return string(response.Header.Peek(fasthttp.HeaderETag)) })
 }
@@ -141,7 +141,7 @@ func (s *edgeClient) fetch(path string, extract func(*fasthttp.Response) string)
 	case fasthttp.StatusNotFound:
 		return missing, stale, true
 	case fasthttp.StatusUnprocessableEntity:
-		return faceless, stale, true
+		return noHeadStatus, stale, true
 	default:
 		return strconv.Itoa(response.StatusCode()), stale, false
 	}

@@ -13,8 +13,8 @@ const maxStaleness = time.Second
 // missing is the value of a path without a picture.
 const missing = "404"
 
-// faceless is the value of an avatar path that resolves to a cape.
-const faceless = "422"
+// noHeadStatus is the value of an avatar path that resolves to a cape.
+const noHeadStatus = "422"
 
 // resource is the path of a picture with the history of its expected values.
 type resource struct {

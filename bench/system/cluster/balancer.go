@@ -15,7 +15,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/baseline"
 )
 
-// startBalancer starts haproxy as docs/operations/machines.md does, with the addresses of this cluster.
+// startBalancer starts haproxy as docs/operations/machines.md does, with the addresses of this
+// cluster.
 func (c *Cluster) startBalancer(tb testing.TB) {
 	tb.Helper()
 	var cores, edges, forEdges, stores, nodes strings.Builder

@@ -13,8 +13,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-// startPrometheus starts a Prometheus that monitors the cluster as docs/operations/machines.md does, with
-// the addresses of this cluster and a shorter interval.
+// startPrometheus starts a Prometheus that monitors the cluster as docs/operations/machines.md
+// does, with the addresses of this cluster and a shorter interval.
 func (c *Cluster) startPrometheus(tb testing.TB) {
 	tb.Helper()
 	const interval = "2s"
@@ -93,9 +93,9 @@ const systemdPrefix = "node_systemd_"
 func (c *Cluster) CheckMonitored(tb testing.TB) {
 	tb.Helper()
 	targets, alerts := c.prometheus.AwaitHealthy(tb)
-	watched := map[string]bool{}
+	jobs := map[string]bool{}
 	for _, t := range targets {
-		watched[t.Labels["job"]] = true
+		jobs[t.Labels["job"]] = true
 		if t.Health != "up" {
 			tb.Errorf("Prometheus cannot scrape %v: %s", t.Labels, t.LastError)
 		}
@@ -106,7 +106,7 @@ func (c *Cluster) CheckMonitored(tb testing.TB) {
 			tb.Errorf("Prometheus cannot evaluate %s: %s", a.Name, a.LastError)
 		}
 		for _, named := range foreignMetric.FindAllStringSubmatch(a.Query, -1) {
-			if !watched[named[1]] || strings.HasPrefix(named[0], systemdPrefix) {
+			if !jobs[named[1]] || strings.HasPrefix(named[0], systemdPrefix) {
 				continue
 			}
 			if checked++; !c.prometheus.HasMetric(tb, named[0]) {

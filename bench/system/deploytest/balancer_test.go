@@ -39,7 +39,7 @@ type balancer struct {
 	program, file string
 	// foldsCase: it hashes names case-insensitively.
 	foldsCase bool
-	// healthChecks: it checks servers' readiness. If not, it learns of a failed one from
+	// healthChecks: it checks servers' readiness. If not, it detects a failed one by
 	// requests.
 	healthChecks bool
 	// caches: it is a cache, too.
@@ -195,8 +195,8 @@ func TestBalancers(t *testing.T) {
 
 func (b balancer) test(t *testing.T) {
 	t.Helper()
-	core, place := origintest.Start(t), blobstoretest.Directory(t)
-	store := blobstoretest.Open(t, place.Config)
+	core, backend := origintest.Start(t), blobstoretest.Directory(t)
+	store := blobstoretest.Open(t, backend.Config)
 	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func (b balancer) test(t *testing.T) {
 		}
 	}))
 	t.Cleanup(api.Close)
-	first, second := startEdge(t, place.Config, core), startEdge(t, place.Config, core)
+	first, second := startEdge(t, backend.Config, core), startEdge(t, backend.Config, core)
 	readiness := startFakeReadiness(t)
 	upstream := api.Listener.Addr().String()
 	url := b.start(t, []server{
@@ -396,7 +396,7 @@ func testBans(t *testing.T, url string, core *origintest.Core, initial edgeproto
 	f("texture-1", http.StatusOK, http.StatusOK)
 }
 
-// fakeReadiness stands in for an edge's operators' listener: the test sets its readiness.
+// fakeReadiness is an edge's operators' listener, of which the test sets the readiness.
 type fakeReadiness struct {
 	address string
 	status  atomic.Int32

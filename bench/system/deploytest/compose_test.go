@@ -80,7 +80,8 @@ func TestContainersAreHardened(t *testing.T) {
 	}
 }
 
-// shared_buffers is a quarter of the container's memory, as docs/operations/postgresql.md recommends.
+// shared_buffers is a quarter of the container's memory, as docs/operations/postgresql.md
+// recommends.
 func TestPostgresHasAQuarterOfItsMemory(t *testing.T) {
 	t.Parallel()
 	postgres := compose(t).Services["postgres"]
@@ -131,11 +132,11 @@ type secretsScript struct{ top, folder string }
 
 func newSecretsScript(t *testing.T) secretsScript {
 	t.Helper()
-	there := t.TempDir()
+	directory := t.TempDir()
 	for _, script := range []string{"deploy/secrets", "deploy/dev/stack.sh"} {
-		copyFile(t, there, script)
+		copyFile(t, directory, script)
 	}
-	return secretsScript{there, filepath.Join(there, "deploy/compose/secrets")}
+	return secretsScript{directory, filepath.Join(directory, "deploy/compose/secrets")}
 }
 
 // copyFile copies a file of the repository into a directory, at the same relative path.

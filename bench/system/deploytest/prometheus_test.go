@@ -20,7 +20,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watched := stack.Start(t, blobstoretest.Directory(t).Config)
+	system := stack.Start(t, blobstoretest.Directory(t).Config)
 
 	work := t.TempDir()
 	rules, err := filepath.Abs(filepath.Join(top, "deploy/monitoring/rules.yml"))
@@ -30,8 +30,8 @@ func TestPrometheusScrapes(t *testing.T) {
 	config := replaceOnce(t, string(content), "scrape_interval: 15s", "scrape_interval: 200ms")
 	config = replaceOnce(t, config, "evaluation_interval: 15s", "evaluation_interval: 200ms")
 	config = replaceOnce(t, config, "[rules.yml]", "["+rules+"]")
-	config = replaceOnce(t, config, "core:9080", watched.Core.Address(t, "operators"))
-	config = replaceOnce(t, config, `"edge-1:9081", "edge-2:9081"`, `"`+watched.Edge.Address(t, "operators")+`"`)
+	config = replaceOnce(t, config, "core:9080", system.Core.Address(t, "operators"))
+	config = replaceOnce(t, config, `"edge-1:9081", "edge-2:9081"`, `"`+system.Edge.Address(t, "operators")+`"`)
 	address := stack.FreeAddress(t)
 	runServer(t, address, work, nil, "prometheus", "--config.file="+writeConfig(t, work, config),
 		"--storage.tsdb.path="+filepath.Join(work, "data"), "--web.listen-address="+address)

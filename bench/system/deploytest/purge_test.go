@@ -25,8 +25,8 @@ import (
 
 const purgeSecret = "a secret of core and the receiver"
 
-// Varnish with the receiver of docs/operations/cdn.md shows a change long before its cached answer would
-// expire. The receiver rejects a purge without a fresh signature of core.
+// Varnish with the receiver of docs/operations/cdn.md shows a change long before its cached answer
+// would expire. The receiver rejects a purge without a fresh signature of core.
 func TestPurgeReceiver(t *testing.T) {
 	t.Parallel()
 	files := blobstoretest.Directory(t).Config
@@ -40,8 +40,8 @@ func TestPurgeReceiver(t *testing.T) {
 	edge := stack.NewEdge(t, files, core)
 	edge.Start(t)
 	edge.AwaitReady(t)
-	here := server{public: edge.Address(t, "public"), operators: edge.Address(t, "operators"), port: "8081", checkPort: "9081"}
-	one, two := here, here
+	backend := server{public: edge.Address(t, "public"), operators: edge.Address(t, "operators"), port: "8081", checkPort: "9081"}
+	one, two := backend, backend
 	one.host, two.host = "edge-1", "edge-2"
 	cache := varnishBalancer.start(t, []server{{"core", "8080", "9080", public, public}, one, two})
 	startReceiver(t, receiver, strings.TrimPrefix(cache, "http://"))
@@ -96,7 +96,8 @@ func TestPurgeReceiver(t *testing.T) {
 	}
 }
 
-// startReceiver runs the receiver of docs/operations/cdn.md at an address, for the Varnish at another.
+// startReceiver runs the receiver of docs/operations/cdn.md at an address, for the Varnish at
+// another.
 func startReceiver(t *testing.T, address, cache string) {
 	t.Helper()
 	requireProgram(t, "python3")

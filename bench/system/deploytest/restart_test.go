@@ -230,7 +230,7 @@ func (c *workload) locked(update func()) {
 }
 
 // repeat calls do in a loop, until the workload ends or it fails.
-func (c *workload) repeat(t *testing.T, what string, pause time.Duration, do func(n int) error) {
+func (c *workload) repeat(t *testing.T, kind string, pause time.Duration, do func(n int) error) {
 	t.Helper()
 	c.clients.Go(func() {
 		tick := time.NewTicker(pause)
@@ -242,10 +242,10 @@ func (c *workload) repeat(t *testing.T, what string, pause time.Duration, do fun
 			case <-tick.C:
 			}
 			if err := do(n); err != nil {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("%s: %v", kind, err)
 				return
 			}
-			c.locked(func() { c.done[what]++ })
+			c.locked(func() { c.done[kind]++ })
 		}
 	})
 }
@@ -260,9 +260,9 @@ func (c *workload) end() {
 func (c *workload) verify(t *testing.T, baseURL, database string) {
 	t.Helper()
 	t.Logf("%d players, %d uploads; done: %v", len(c.skins), len(c.uploaded), c.done)
-	for what, n := range c.done {
+	for kind, n := range c.done {
 		if n < 30 {
-			t.Errorf("%s: only %d times", what, n)
+			t.Errorf("%s: only %d times", kind, n)
 		}
 	}
 	v := client{baseURL: baseURL, http: &http.Client{Timeout: requestTimeout}}

@@ -162,7 +162,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 			others = append(others, path)
 		}
 	}
-	walk := func(paths ...string) {
+	checkPaths := func(paths ...string) {
 		t.Helper()
 		for _, path := range paths {
 			isAPI := path == "/api" || strings.HasPrefix(path, "/api/")
@@ -178,7 +178,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 			w.send(t, to, "GET", s.EdgeURL+path, http.Header{"If-Match": {`"another"`}}, "")
 		}
 	}
-	walk(append(api, others...)...)
+	checkPaths(append(api, others...)...)
 	for kind, body := range map[string]string{"application/json": "{", "text/plain": "x", "application/x-www-form-urlencoded": "email=x"} {
 		w.send(t, sameOrigin, "POST", s.CoreURL+"/api/auth/login", http.Header{"Content-Type": {kind}}, body)
 	}
@@ -210,7 +210,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	}
 
 	s.Core.Kill(t)
-	walk(append(others, "/avatar/player/Unheard_of", "/api/user")...)
+	checkPaths(append(others, "/avatar/player/Unheard_of", "/api/user")...)
 
 	for to, want := range map[audience][]int{
 		crossOrigin: {200, 204, 304, 400, 404, 405, 412, 422, 431, 503},

@@ -55,7 +55,7 @@ func wantAllTLS(t *testing.T, postgres *stack.Postgres) {
 		WHERE client_addr IS NOT NULL AND pid <> pg_backend_pid()`).Scan(&secure, &cleartext); err != nil {
 		t.Fatal(err)
 	}
-	if secure < 3 || cleartext > 0 { // for requests, for look-ups, and the LISTEN one
+	if secure < 3 || cleartext > 0 { // for requests, for lookups, and the LISTEN one
 		t.Errorf("core has %d connections to PostgreSQL over TLS, and %d others", secure, cleartext)
 	}
 }

@@ -59,7 +59,7 @@ func getOK(t *testing.T, address string, header map[string]string) {
 	}
 }
 
-// One request ID is in the log of the edge, and in the log of core for the look-ups of that
+// One request ID is in the log of the edge, and in the log of core for the lookups of that
 // request.
 func TestOneIDInAllLogs(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 			got = append(got, names[span.ID]+" < "+names[span.Parent])
 		}
 	}
-	// The edge repeats a look-up if a change arrives meanwhile, such as the upload's.
+	// The edge repeats a lookup if a change arrives meanwhile, such as the upload's.
 	slices.Sort(got)
 	got = slices.Compact(got)
 	const root, lookupSpan = "veneer-edge /avatar/hash/{hash}", "veneer-edge POST /edges/v1/mappings"

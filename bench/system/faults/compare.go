@@ -22,7 +22,7 @@ const selectStates = `
 func (s *harness) compare(users []*testUser) {
 	s.Helper()
 	uids := make([]int64, len(users))
-	var unlike atomic.Int64
+	var mismatches atomic.Int64
 	lacking := make([]atomic.Bool, len(users)) // users that lack something acknowledged
 	for i, p := range users {
 		uids[i] = int64(p.User)
@@ -59,13 +59,13 @@ func (s *harness) compare(users []*testUser) {
 					want = is.Skin
 				}
 				if digest := s.awaitDigest(base, "/skin/"+name+".png", want); digest != want {
-					unlike.Add(1)
+					mismatches.Add(1)
 					s.logf("UNLIKE: an edge serves %s for %s; want %s", digest, name, want)
 				}
 			}
 			if p.hash != "" && !p.voided.Load() {
 				if !s.sameTexture(base, fmt.Sprint("/avatar/", p.tid), "/avatar/hash/"+p.hash) {
-					unlike.Add(1)
+					mismatches.Add(1)
 					s.logf("UNLIKE: an edge serves another picture for texture %d than for its hash", p.tid)
 				}
 				if digest := s.awaitDigest(base, "/textures/"+p.hash, p.hash); digest != p.hash {
@@ -89,7 +89,7 @@ func (s *harness) compare(users []*testUser) {
 			s.row.Lost++
 		}
 	}
-	s.row.Mismatched = int(unlike.Load())
+	s.row.Mismatched = int(mismatches.Load())
 }
 
 // eventually polls a condition for up to 5 s: an edge needs a moment to see the last commit.

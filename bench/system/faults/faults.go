@@ -82,8 +82,8 @@ type expectation struct {
 	planned bool
 }
 
-// Run starts a cluster, injects every fault, and passes each result to tell.
-func Run(tb testing.TB, options Options, tell func(Row)) {
+// Run starts a cluster, injects every fault, and passes each result to report.
+func Run(tb testing.TB, options Options, report func(Row)) {
 	tb.Helper()
 	began := time.Now()
 	options.Settings = map[string]string{"EDGE_SHEET_BYTES": "1048576"} // the minimum
@@ -101,7 +101,7 @@ func Run(tb testing.TB, options Options, tell func(Row)) {
 		if options.Only != "" && options.Only != f.name {
 			continue
 		}
-		tell(*s.runFault(f))
+		report(*s.runFault(f))
 		runs++
 	}
 	if runs == 0 {
@@ -118,7 +118,7 @@ func Run(tb testing.TB, options Options, tell func(Row)) {
 	s.compare(s.writeLog.startedAfter(0))
 	s.logf("at the end: acknowledged %d, lost %d, unlike %d", s.row.Acknowledged, s.row.Lost, s.row.Mismatched)
 	s.logf("the run took %.0f s", time.Since(began).Seconds())
-	tell(*s.row)
+	report(*s.row)
 }
 
 func (s *harness) logf(format string, values ...any) {
@@ -238,7 +238,7 @@ func (s *harness) populate() {
 	if t.failed > 0 {
 		s.Fatalf("in a cluster that is whole writes fail: %s", t)
 	}
-	s.lendTextures(s.writeLog.idle)
+	s.assignClosetTextures(s.writeLog.idle)
 	get := func(path, bearer string) []byte {
 		header := ""
 		if bearer != "" {
@@ -277,20 +277,20 @@ func (s *harness) signIn(n int) (all []*testUser) {
 	return all
 }
 
-// lendTextures gives each user a texture of the first users for the closet, with a lower tid than
-// any of their own.
-func (s *harness) lendTextures(all []*testUser) {
-	lenders := s.writeLog.startedAfter(0)[:hotUsers]
+// assignClosetTextures gives each user a texture of the first users for the closet, with a lower
+// tid than any of their own.
+func (s *harness) assignClosetTextures(all []*testUser) {
+	owners := s.writeLog.startedAfter(0)[:hotUsers]
 	for i, p := range all {
-		p.borrowed = lenders[i%hotUsers].tid
+		p.closetTID = owners[i%hotUsers].tid
 	}
 }
 
 // warmCaches makes every edge cache all hits, and records the bodies.
 func (s *harness) warmCaches() {
 	s.Helper()
-	learn := s.hitBodies == nil
-	if learn {
+	recordBodies := s.hitBodies == nil
+	if recordBodies {
 		s.hitBodies = make([][]byte, len(s.paths))
 	}
 	for _, edge := range s.Edges {
@@ -306,7 +306,7 @@ func (s *harness) warmCaches() {
 				s.Errorf("an edge of a cluster that is whole answers %d, %v for %s", status, err, s.paths[i])
 				return
 			}
-			if learn && s.hitBodies[i] == nil {
+			if recordBodies && s.hitBodies[i] == nil {
 				s.hitBodies[i] = body
 			} else if string(body) != string(s.hitBodies[i]) {
 				s.Errorf("edges show different pictures at %s", s.paths[i])

@@ -14,21 +14,21 @@ import (
 // What was acknowledged must be there; what was sent without a response may be.
 func TestWriteLogDetectsLoss(t *testing.T) {
 	t.Parallel()
-	p := &testUser{Person: stack.Person{Token: core.Token{User: 7}}, acked: skinSet, pid: 1, tid: 20, hash: "abc", borrowed: 3}
-	whole := state{UID: 7, Name: "n7a", Skin: "abc", Closet: "20=uploaded", Live: true}
-	undressed, further, signedOut := whole, whole, whole
-	undressed.Skin, further.Closet, signedOut.Live = "", "3=first,20=uploaded", false
+	p := &testUser{Person: stack.Person{Token: core.Token{User: 7}}, acked: skinSet, pid: 1, tid: 20, hash: "abc", closetTID: 3}
+	complete := state{UID: 7, Name: "n7a", Skin: "abc", Closet: "20=uploaded", Live: true}
+	withoutSkin, withItem, signedOut := complete, complete, complete
+	withoutSkin.Skin, withItem.Closet, signedOut.Live = "", "3=first,20=uploaded", false
 	for _, test := range []struct {
 		name  string
 		loose bool
 		state state
 		want  bool
 	}{
-		{"all of it", false, whole, true},
-		{"less", false, undressed, false},
+		{"all of it", false, complete, true},
+		{"less", false, withoutSkin, false},
 		{"nothing", false, state{UID: 7, Live: true}, false},
-		{"more than was sent", false, further, false},
-		{"a write without a response", true, further, true},
+		{"more than was sent", false, withItem, false},
+		{"a write without a response", true, withItem, true},
 		{"a write that was never sent", true, signedOut, false},
 	} {
 		p.uncertain = test.loose
@@ -40,26 +40,26 @@ func TestWriteLogDetectsLoss(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	t.Parallel()
-	quiet := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
-	broken := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
-	broken.Misses.failure("503", 0)
-	blank := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
-	blank.Hits.failure("503", 0)
-	hanging := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
-	hanging.Misses.failure("503", 0)
-	hanging.Writes.failure("504", time.Minute)
-	silent := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
-	silent.Reads.gap, silent.Writes.gap = 6*time.Second, 6*time.Second
-	refused := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
-	refused.Reads.failure("503", 0)
-	refused.Writes.failure("503", 0)
-	known, given := expectation{knownIssue: true}, expectation{writesRefused: true, minWriteGap: 5 * time.Second}
-	lost := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
-	lost.Writes.failure("503", 0)
-	otherwise := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
-	otherwise.Writes.failure("503", 0)
-	otherwise.Writes.failure("500", 0)
-	otherwise.Writes.gap = time.Minute
+	noFailures := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	missFailure := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	missFailure.Misses.failure("503", 0)
+	hitFailure := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	hitFailure.Hits.failure("503", 0)
+	slowWrite := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	slowWrite.Misses.failure("503", 0)
+	slowWrite.Writes.failure("504", time.Minute)
+	longGaps := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	longGaps.Reads.gap, longGaps.Writes.gap = 6*time.Second, 6*time.Second
+	rejected := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	rejected.Reads.failure("503", 0)
+	rejected.Writes.failure("503", 0)
+	known, rejecting := expectation{knownIssue: true}, expectation{writesRefused: true, minWriteGap: 5 * time.Second}
+	writeFailure := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	writeFailure.Writes.failure("503", 0)
+	otherStatus := traffic{newCounts(), newCounts(), newCounts(), newCounts()}
+	otherStatus.Writes.failure("503", 0)
+	otherStatus.Writes.failure("500", 0)
+	otherStatus.Writes.gap = time.Minute
 	f := func(want string, rows ...Row) {
 		t.Helper()
 		got := ""
@@ -70,19 +70,19 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("the verdict is %q; want %q", got, want)
 		}
 	}
-	f("", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken, expected: known})
-	f("b: new pictures fail", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken})
-	f("b: pictures in memory fail", Row{Fault: "b", traffic: blank, expected: known})
-	f("b: a write took 60.0 s", Row{Fault: "b", traffic: hanging, expected: known})
-	f("b: tokens are refused", Row{Fault: "b", traffic: quiet, Problems: []string{"tokens are refused"}, expected: known})
-	f("b: no reads for 6.0 s besides the detection", Row{Fault: "b", traffic: silent, expected: known})
-	f("b: 1 reads fail; 1 writes fail", Row{Fault: "b", traffic: refused, expected: expectation{knownIssue: true, planned: true}})
-	f("b: 1 writes fail", Row{Fault: "b", traffic: lost, expected: expectation{planned: true}})
-	f("b: all writes were accepted; writes were accepted within 0.0 s", Row{Fault: "b", traffic: quiet, expected: given})
-	f("b: writes fail other than with 503", Row{Fault: "b", traffic: otherwise, expected: given})
-	f("b: writes were accepted within 0.0 s", Row{Fault: "b", traffic: refused, expected: given})
-	f("b: 1 users lack acknowledged writes", Row{Fault: "b", traffic: quiet, Lost: 1, expected: known})
-	f("b: edges differ from PostgreSQL in 2 answers", Row{Fault: "b", traffic: quiet, Mismatched: 2})
+	f("", Row{Fault: "a", traffic: noFailures}, Row{Fault: "b", traffic: missFailure, expected: known})
+	f("b: new pictures fail", Row{Fault: "a", traffic: noFailures}, Row{Fault: "b", traffic: missFailure})
+	f("b: pictures in memory fail", Row{Fault: "b", traffic: hitFailure, expected: known})
+	f("b: a write took 60.0 s", Row{Fault: "b", traffic: slowWrite, expected: known})
+	f("b: tokens are refused", Row{Fault: "b", traffic: noFailures, Problems: []string{"tokens are refused"}, expected: known})
+	f("b: no reads for 6.0 s besides the detection", Row{Fault: "b", traffic: longGaps, expected: known})
+	f("b: 1 reads fail; 1 writes fail", Row{Fault: "b", traffic: rejected, expected: expectation{knownIssue: true, planned: true}})
+	f("b: 1 writes fail", Row{Fault: "b", traffic: writeFailure, expected: expectation{planned: true}})
+	f("b: all writes were accepted; writes were accepted within 0.0 s", Row{Fault: "b", traffic: noFailures, expected: rejecting})
+	f("b: writes fail other than with 503", Row{Fault: "b", traffic: otherStatus, expected: rejecting})
+	f("b: writes were accepted within 0.0 s", Row{Fault: "b", traffic: rejected, expected: rejecting})
+	f("b: 1 users lack acknowledged writes", Row{Fault: "b", traffic: noFailures, Lost: 1, expected: known})
+	f("b: edges differ from PostgreSQL in 2 answers", Row{Fault: "b", traffic: noFailures, Mismatched: 2})
 	f("a: not tried: it requires root", Row{Fault: "a", Skipped: "it requires root"})
 }
 

@@ -311,9 +311,9 @@ func (s *harness) restored() {
 	s.addNote("restoring it took %.1f s", time.Since(began).Seconds())
 	maxTIDRestored := s.queryInt("SELECT max(tid) FROM textures")
 	s.AwaitHealthy(s)
-	newcomers := s.signIn(userCount / 10)
-	s.lendTextures(newcomers)
-	s.writeLog.markRestored(s.first, newcomers)
+	newUsers := s.signIn(userCount / 10)
+	s.assignClosetTextures(newUsers)
+	s.writeLog.markRestored(s.first, newUsers)
 	s.sleep(6 * time.Second)
 	// The tid of a lost texture, which caches may still have, must not be reused.
 	switch first := s.queryInt("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", maxTIDRestored); {

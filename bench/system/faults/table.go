@@ -100,14 +100,14 @@ func Verdict(rows []Row) error {
 
 func (r *Row) String() string {
 	t := r.reported()
-	said := []string{
+	lines := []string{
 		fmt.Sprintf("%.0f s", r.Took.Seconds()), fmt.Sprint("hits   ", t.Hits), fmt.Sprint("new    ", t.Misses), fmt.Sprint("reads  ", t.Reads), fmt.Sprint("writes ", t.Writes),
 		fmt.Sprintf("detected %.1f s, acknowledged %d, lost %d, unlike %d", r.Detected.Seconds(), r.Acknowledged, r.Lost, r.Mismatched),
 	}
 	for _, goal := range r.Missed() {
-		said = append(said, "missed: "+goal)
+		lines = append(lines, "missed: "+goal)
 	}
-	return strings.Join(append(said, r.Notes...), "\n    ")
+	return strings.Join(append(lines, r.Notes...), "\n    ")
 }
 
 func (t *counts) String() string {

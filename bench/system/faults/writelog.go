@@ -29,9 +29,9 @@ type testUser struct {
 	voided       atomic.Bool // its writes are to be lost
 	sessionEnded atomic.Bool // with or without a log-out
 	// From the responses.
-	pid, tid int64
-	hash     string
-	borrowed int64 // TID of another user's texture for the closet
+	pid, tid  int64
+	hash      string
+	closetTID int64 // TID of another user's texture for the closet
 }
 
 // The writes in their order. Each constant is the number of writes up to it.
@@ -75,7 +75,7 @@ func (p *testUser) stateAfter(writes int) state {
 		s.Skin = p.hash
 	}
 	if writes >= closetItemAdded { // its TID is the lower one
-		items = append(items, fmt.Sprintf("%d=%s", p.borrowed, itemName(writes)))
+		items = append(items, fmt.Sprintf("%d=%s", p.closetTID, itemName(writes)))
 	}
 	if writes >= skinUploaded {
 		items = append(items, fmt.Sprintf("%d=uploaded", p.tid))
@@ -122,11 +122,11 @@ func (p *testUser) nextWrite() (method, path, contentType string, body []byte) {
 	case skinSet:
 		return http.MethodPut, player + "/textures", formType, fields("skin", fmt.Sprint(p.tid))
 	case closetItemAdded:
-		return http.MethodPost, "/api/closet", formType, fields("tid", fmt.Sprint(p.borrowed), "name", "first")
+		return http.MethodPost, "/api/closet", formType, fields("tid", fmt.Sprint(p.closetTID), "name", "first")
 	case playerRenamed:
 		return http.MethodPut, player + "/name", formType, fields("name", p.names()[1])
 	case closetItemRenamed:
-		return http.MethodPut, fmt.Sprintf("/api/closet/%d", p.borrowed), formType, fields("name", "second")
+		return http.MethodPut, fmt.Sprintf("/api/closet/%d", p.closetTID), formType, fields("name", "second")
 	default:
 		return http.MethodPost, "/api/auth/logout", formType, nil
 	}

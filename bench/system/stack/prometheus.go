@@ -54,17 +54,17 @@ func (p Prometheus) AwaitHealthy(tb testing.TB) (targets []Target, alerts []Aler
 // state returns the targets and the rules.
 func (p Prometheus) state(tb testing.TB) (targets []Target, alerts []Alert, err error) {
 	tb.Helper()
-	var watched struct{ ActiveTargets []Target }
+	var response struct{ ActiveTargets []Target }
 	var rules struct {
 		Groups []struct{ Rules []Alert }
 	}
-	if err := errors.Join(p.query(tb, "targets", &watched), p.query(tb, "rules", &rules)); err != nil {
+	if err := errors.Join(p.query(tb, "targets", &response), p.query(tb, "rules", &rules)); err != nil {
 		return nil, nil, err
 	}
 	for _, group := range rules.Groups {
 		alerts = append(alerts, group.Rules...)
 	}
-	return watched.ActiveTargets, alerts, nil
+	return response.ActiveTargets, alerts, nil
 }
 
 // HasMetric reports whether there are series of a metric.

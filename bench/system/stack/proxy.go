@@ -14,7 +14,7 @@ type Mode uint8
 const (
 	// Pass forwards everything.
 	Pass Mode = iota
-	// Cut closes all connections, and new ones at once.
+	// Cut closes all connections, and new ones immediately.
 	Cut
 	// Hold buffers data, and forwards it when the mode changes: like lost packets that are
 	// retransmitted.
