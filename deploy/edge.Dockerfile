@@ -39,7 +39,7 @@ ENV EDGE_LISTEN=0.0.0.0:8081 EDGE_OPS_LISTEN=0.0.0.0:9081
 #   jemalloc 5.3                196 MiB  1228 µs CPU    214 MiB  4398 µs CPU
 #
 # Means of two runs of 15,000 pictures each: resident memory at the end, and CPU time of a
-# picture; two cores, "go test -bench Allocator ./bench". Single runs differ by 15 % in
+# picture; two cores, "go test -bench Allocator ./bench/speed/gobench". Single runs differ by 15 % in
 # memory with the native encoders and with jemalloc, by 2 % otherwise.
 ENV MALLOC_ARENA_MAX=2
 EXPOSE 8081 9081

@@ -167,6 +167,6 @@ func (s *env) memoryCosts(ctx context.Context, c *zipfWorkload) ([]results.Cost,
 		inBytes("picture in an edge's cache", c.viewBytes, "as the edge counts it, of heads of 8 to 256 pixels"),
 		inBytes("mapping in an edge", metrics["veneer_edge_mappings_bytes"]/metrics["veneer_edge_mappings"], "as the edge counts it, of a texture by its hash"),
 		inBytes("edge, with its caches at that time", metrics[residentMetric], fmt.Sprintf("resident; %.0f MiB of pictures in its cache", metrics["veneer_edge_picture_cache_bytes"]/(1<<20))),
-		inBytes("texture's file", bytes/files, "of the fixture, whose skins the project paints itself"),
+		inBytes("texture's file", bytes/files, "of the fixture, with skins that the project paints itself"),
 	}, nil
 }

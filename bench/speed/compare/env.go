@@ -27,7 +27,7 @@ type env struct {
 
 	live        *liveStack
 	fixture     *fixture.Site
-	usedPlayers int // the first players of the fixture, whose views are among the addresses
+	usedPlayers int // number of players, from the first, with views among the addresses
 	zipf        *zipfWorkload
 	record      *baseline.Record
 	servers     map[string]*baseline.Server

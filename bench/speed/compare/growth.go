@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	growthPeople      = 1000 // signed-in users, whose players' skins change
+	growthPeople      = 1000 // signed-in users; their players' skins change
 	texturesPerUser   = 10   // textures and players for every other user
 	growthRate        = 200  // changes a second
 	growthRounds      = 6
@@ -416,7 +416,7 @@ func (g *grownStack) followStream(ctx context.Context, tb testing.TB) *streamEve
 		tb.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+g.core.Setting("CORE_EDGE_SECRETS"))
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // by whoever reads it
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // by the reader of the stream
 	if err != nil || response.StatusCode != http.StatusOK {
 		tb.Fatalf("follow the stream of changes: %v, %v", response, err)
 	}

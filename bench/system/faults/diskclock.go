@@ -153,7 +153,7 @@ func (s *harness) clockWrong() {
 		wrong.AwaitReady(s)
 		p := s.writeLog.take()
 		p.voided.Store(true)
-		status, good := refresh(right, p.Bearer) // as new as possible: a core whose clock is behind accepts old ones
+		status, good := refresh(right, p.Bearer) // as new as possible: a core with a slow clock accepts old ones
 		if status != http.StatusOK {
 			s.Fatalf("refreshing a valid token is answered %d", status)
 		}

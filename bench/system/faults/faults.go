@@ -20,7 +20,7 @@ type Options struct {
 	cluster.Options
 
 	Only       string // the name of the only fault; empty for all
-	WrongClock string // path of a core whose clock the setting WRONG_CLOCK makes wrong
+	WrongClock string // path of a core with an offset clock, set by WRONG_CLOCK
 	Quick      bool   // a test in seconds, without Patroni and MinIO
 	Out        io.Writer
 }

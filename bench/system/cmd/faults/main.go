@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&options.NodeExporter, "node-exporter", "", "path of Prometheus's node exporter")
 	flags.StringVar(&options.RepoRoot, "top", ".", "path of the repository")
 	flags.BoolVar(&options.Direct, "direct", false, "have cores find the primary themselves")
-	flags.StringVar(&options.WrongClock, "wrong-clock", "", "path of a core whose clock can be wrong")
+	flags.StringVar(&options.WrongClock, "wrong-clock", "", "path of a core with an adjustable clock")
 	flags.StringVar(&options.Only, "only", "", "the name of the only fault")
 	flags.BoolVar(&options.Quick, "quick", false, "check in a minute that it runs, with one PostgreSQL and no MinIO")
 	stay := flags.Bool("stay", false, "start the cluster without faults and run it until a signal")
