@@ -26,7 +26,7 @@ func TestRunWithTBCleansUp(t *testing.T) {
 		})
 	})
 	if _, missing := os.Stat(path); err != nil || !errors.Is(missing, os.ErrNotExist) || order != "first second" {
-		t.Errorf("Main() = %v, the directory: %v, cleaned up: %s", err, missing, order)
+		t.Errorf("RunWithTB: %v, the directory: %v, cleaned up: %s", err, missing, order)
 	}
 }
 
@@ -41,13 +41,13 @@ func TestRunWithTBReturnsFailures(t *testing.T) {
 		t.Error("the function continues after Fatal")
 	})
 	if err == nil || !strings.Contains(err.Error(), "the first\nthe 2") || !cleaned {
-		t.Errorf("Main() = %v, cleaned up: %t", err, cleaned)
+		t.Errorf("RunWithTB: %v, cleaned up: %t", err, cleaned)
 	}
 
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := stack.RunWithTB(cancelled, func(testing.TB) {}); !errors.Is(err, context.Canceled) {
-		t.Errorf("Main() = %v; want that it was stopped", err)
+		t.Errorf("RunWithTB: %v; want that it was stopped", err)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestRunWithTBRepanics(t *testing.T) {
 	cleaned := false
 	defer func() {
 		// With the stack of the panic.
-		if caught := fmt.Sprint(recover()); !strings.HasPrefix(caught, "oh\n") || !strings.Contains(caught, "TestMainPassesPanicsOn") || !cleaned {
+		if caught := fmt.Sprint(recover()); !strings.HasPrefix(caught, "oh\n") || !strings.Contains(caught, "TestRunWithTBRepanics") || !cleaned {
 			t.Errorf("the panic is %s, cleaned up: %t", caught, cleaned)
 		}
 	}()
