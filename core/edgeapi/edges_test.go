@@ -257,8 +257,8 @@ func (p recordedPurges) Purge(_ context.Context, purge cdnpurge.Purge) error {
 // before it has.
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
-	purger := make(recordedPurges, 10)
-	d := startServerWithHook(t, purger)
+	purges := make(recordedPurges, 10)
+	d := startServerWithHook(t, purges)
 	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
 	start := nextEvent(t, lines, isStart)
