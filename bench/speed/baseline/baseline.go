@@ -23,11 +23,11 @@ type Env struct {
 }
 
 // mkdir creates a directory for one server.
-func (p Env) mkdir(name string) (string, error) { return os.MkdirTemp(p.WorkDir, name+"-") }
+func (e Env) mkdir(name string) (string, error) { return os.MkdirTemp(e.WorkDir, name+"-") }
 
 // writeFile creates a directory for one server and a file in it. It returns the file's path.
-func (p Env) writeFile(server, name, content string) (path string, err error) {
-	directory, err := p.mkdir(server)
+func (e Env) writeFile(server, name, content string) (path string, err error) {
+	directory, err := e.mkdir(server)
 	if err != nil {
 		return "", err
 	}

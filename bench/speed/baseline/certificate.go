@@ -17,8 +17,8 @@ import (
 type Certificate struct{ Chain, Key string }
 
 // Certify creates a self-signed certificate, valid for a day.
-func (p Env) Certify() (Certificate, error) {
-	c := Certificate{filepath.Join(p.WorkDir, "chain.pem"), filepath.Join(p.WorkDir, "key.pem")}
+func (e Env) Certify() (Certificate, error) {
+	c := Certificate{filepath.Join(e.WorkDir, "chain.pem"), filepath.Join(e.WorkDir, "key.pem")}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return c, err

@@ -25,12 +25,12 @@ var (
 
 // simulateCache simulates the hit ratio of an edge's picture cache by its size, as a share of all
 // views' bytes.
-func (s *env) simulateCache(ctx context.Context) (*results.Sweep, error) {
+func (e *env) simulateCache(ctx context.Context) (*results.Sweep, error) {
 	requests, exponents := cacheViews*cacheRequests, cacheExponents
-	if s.Quick {
+	if e.Quick {
 		requests, exponents = cacheViews, cacheExponents[:1]
 	}
-	fmt.Fprint(s.Out, "==> cache … ")
+	fmt.Fprint(e.Out, "==> cache … ")
 	began := time.Now()
 	_, overhead, err := workload.New(1, 1, 1, 0).EdgeHitRatio(ctx, 1<<20, 0)
 	if err != nil {
@@ -72,6 +72,6 @@ func (s *env) simulateCache(ctx context.Context) (*results.Sweep, error) {
 	for _, figure := range sweep.Steps[0].Figures {
 		sweep.Plotted = append(sweep.Plotted, figure.Name)
 	}
-	fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
+	fmt.Fprintf(e.Out, "%.0f s\n", time.Since(began).Seconds())
 	return sweep, nil
 }

@@ -82,24 +82,24 @@ func folderPart(only string) string { return nonNamePattern.ReplaceAllString(onl
 var nonNamePattern = regexp.MustCompile(`[^0-9A-Za-z]+`)
 
 // runScenarios measures the selected scenarios, one after the other.
-func (s *env) runScenarios(ctx context.Context, result *results.Run) error {
+func (e *env) runScenarios(ctx context.Context, result *results.Run) error {
 	const day = "mixed day"
 	all := scenarios()
-	if s.Only != "" && s.Only != day && !slices.ContainsFunc(all, func(sc scenario) bool { return sc.name == s.Only }) {
-		return fmt.Errorf("there is no scenario %q", s.Only)
+	if e.Only != "" && e.Only != day && !slices.ContainsFunc(all, func(sc scenario) bool { return sc.name == e.Only }) {
+		return fmt.Errorf("there is no scenario %q", e.Only)
 	}
 	for i, next := range all {
 		// Before new pictures evict those that are a day's hits.
-		if i == len(memoryScenarios()) && s.wants(day) {
+		if i == len(memoryScenarios()) && e.wants(day) {
 			var err error
-			if result.Latency, err = s.measureDay(ctx); err != nil {
+			if result.Latency, err = e.measureDay(ctx); err != nil {
 				return fmt.Errorf("%s: %w", day, err)
 			}
 		}
-		if !s.wants(next.name) {
+		if !e.wants(next.name) {
 			continue
 		}
-		measured, err := s.run(ctx, next)
+		measured, err := e.run(ctx, next)
 		if err != nil {
 			return fmt.Errorf("%s: %w", next.name, err)
 		}
@@ -115,15 +115,15 @@ func scenarios() []scenario {
 
 // run runs one scenario: its subjects alternate, in the opposite order in every other round, with
 // some rounds to warm up.
-func (s *env) run(ctx context.Context, sc scenario) (*results.Scenario, error) {
+func (e *env) run(ctx context.Context, sc scenario) (*results.Scenario, error) {
 	began := time.Now()
-	fmt.Fprintf(s.Out, "==> %s … ", sc.name)
-	subjects, err := sc.open(s, ctx)
+	fmt.Fprintf(e.Out, "==> %s … ", sc.name)
+	subjects, err := sc.open(e, ctx)
 	if err != nil {
 		return nil, err
 	}
 	warmUp, rounds := sc.warmUp, sc.rounds
-	if s.Quick {
+	if e.Quick {
 		warmUp, rounds = 0, 1
 	}
 	measured := &results.Scenario{Name: sc.name, Measures: sc.measures, Unit: sc.unit, MoreIsBetter: sc.moreIsBetter, WarmUp: warmUp}
@@ -144,9 +144,9 @@ func (s *env) run(ctx context.Context, sc scenario) (*results.Scenario, error) {
 				appendRound(&measured.Subjects[i], out)
 			}
 		}
-		fmt.Fprintf(s.Out, "\r==> %s … %d of %d rounds", sc.name, round+1, warmUp+rounds)
+		fmt.Fprintf(e.Out, "\r==> %s … %d of %d rounds", sc.name, round+1, warmUp+rounds)
 	}
-	fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
+	fmt.Fprintf(e.Out, ", %.0f s\n", time.Since(began).Seconds())
 	return measured, nil
 }
 

@@ -59,49 +59,49 @@ var newViews = func() (all []string) {
 
 // measureDay measures latency by the rate of a mixed day: of the edge, and of caches in front of
 // it; API requests go to core beside them.
-func (s *env) measureDay(ctx context.Context) ([]results.Curve, error) {
-	fmt.Fprint(s.Out, "==> mixed day … ")
+func (e *env) measureDay(ctx context.Context) ([]results.Curve, error) {
+	fmt.Fprint(e.Out, "==> mixed day … ")
 	began := time.Now()
-	subjects, err := s.memorySubjects(ctx, selection{pick: isView})
+	subjects, err := e.memorySubjects(ctx, selection{pick: isView})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.warmMappings(ctx); err != nil {
+	if err := e.warmMappings(ctx); err != nil {
 		return nil, err
 	}
-	live, err := s.openLive()
+	live, err := e.openLive()
 	if err != nil {
 		return nil, err
 	}
 	var all []*dayServer
 	for _, subj := range subjects {
-		server := s.servers[subj.name]
+		server := e.servers[subj.name]
 		switch {
 		case subj.name == "Veneer":
-			server = s.fixture.Edge
+			server = e.fixture.Edge
 		case server == nil || server.Conditional != server.Address: // it has recorded answers only
 			continue
 		}
 		all = append(all, &dayServer{server: server, Curve: results.Curve{Name: subj.name}})
 	}
 	rates := dayRates
-	if s.Quick {
+	if e.Quick {
 		rates = []float64{rates[0] / 10}
 	}
 	for _, c := range all { // to warm up
-		if _, err := s.measureRate(ctx, live, c.server, rates[0], 0); err != nil {
+		if _, err := e.measureRate(ctx, live, c.server, rates[0], 0); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
 	for i, rate := range rates {
 		for round := range dayRounds {
-			fmt.Fprintf(s.Out, "\r==> mixed day … %.0f requests a second, %d of %d rounds", rate, round+1, dayRounds)
+			fmt.Fprintf(e.Out, "\r==> mixed day … %.0f requests a second, %d of %d rounds", rate, round+1, dayRounds)
 			for position := range all {
 				c := all[subjectInRound(position, len(all), round)]
 				if c.excluded {
 					continue
 				}
-				point, err := s.measureRate(ctx, live, c.server, rate, 1+i*dayRounds+round)
+				point, err := e.measureRate(ctx, live, c.server, rate, 1+i*dayRounds+round)
 				if err != nil {
 					return nil, fmt.Errorf("%s at %.0f/s: %w", c.Name, rate, err)
 				}
@@ -116,7 +116,7 @@ func (s *env) measureDay(ctx context.Context) ([]results.Curve, error) {
 	for _, c := range all {
 		curves = append(curves, c.Curve)
 	}
-	fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
+	fmt.Fprintf(e.Out, ", %.0f s\n", time.Since(began).Seconds())
 	return curves, nil
 }
 
@@ -130,12 +130,12 @@ type dayServer struct {
 
 // conclude adds the rounds of a rate, unless the server was excluded or had rejections in half of
 // them.
-func (c *dayServer) conclude() {
-	if c.excluded {
+func (s *dayServer) conclude() {
+	if s.excluded {
 		return
 	}
-	point := results.Point{Rate: c.rounds[0].Rate}
-	for _, p := range c.rounds {
+	point := results.Point{Rate: s.rounds[0].Rate}
+	for _, p := range s.rounds {
 		point.P50 = append(point.P50, p.P50...)
 		point.P99 = append(point.P99, p.P99...)
 		point.P999 = append(point.P999, p.P999...)
@@ -144,31 +144,31 @@ func (c *dayServer) conclude() {
 		point.Refused += p.Refused
 	}
 	p99 := point.Summarize(point.P99).Median
-	c.rounds, c.excluded = nil, p99 > float64(dayLimit)/1e6
+	s.rounds, s.excluded = nil, p99 > float64(dayLimit)/1e6
 	if !math.IsInf(p99, 1) {
-		c.Points = append(c.Points, point)
+		s.Points = append(s.Points, point)
 	}
 }
 
 // measureRate measures one round of a rate. The round decides the requests.
-func (s *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int) (results.Point, error) {
-	before, err := rendersOf(ctx, s.fixture.Operators)
+func (e *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int) (results.Point, error) {
+	before, err := rendersOf(ctx, e.fixture.Operators)
 	if err != nil {
 		return results.Point{}, err
 	}
-	firstNew := s.newPictures
-	all, err := s.runDay(ctx, t, server, rate, round, s.duration(dayEach))
+	firstNew := e.newPictures
+	all, err := e.runDay(ctx, t, server, rate, round, e.duration(dayEach))
 	if err != nil {
 		return results.Point{}, err
 	}
 	if all.Wrong[load.WrongLength]+all.Wrong[load.WrongBody] > 0 { // which no load excuses
 		return results.Point{}, all.Check()
 	}
-	after, err := rendersOf(ctx, s.fixture.Operators)
+	after, err := rendersOf(ctx, e.fixture.Operators)
 	if err != nil {
 		return results.Point{}, err
 	}
-	renders, newCount := after-before, float64(s.newPictures-firstNew)
+	renders, newCount := after-before, float64(e.newPictures-firstNew)
 	if all.Check() == nil && (renders < newCount || renders > newCount+dayForgotten*float64(all.Total())) {
 		return results.Point{}, fmt.Errorf("of %d requests %.0f were for new pictures, and %.0f were drawn", all.Total(), newCount, renders)
 	}
@@ -185,8 +185,8 @@ func (s *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Se
 }
 
 // runDay sends a mixed day at a rate: picture requests to a server, the rest to core.
-func (s *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
-	images, api := s.dayImages(server, round), s.userReads(t, round)
+func (e *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
+	images, api := e.dayImages(server, round), e.userReads(t, round)
 	images.Rate, api.Rate = rate*(1-dayAPI), rate*dayAPI
 	var got [2][]load.Answers
 	var both errgroup.Group
@@ -195,7 +195,7 @@ func (s *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server,
 		*load.Stream
 	}{{server.Address, images}, {t.api, api}} {
 		both.Go(func() error {
-			unpin, err := load.Pin(s.loadCPU)
+			unpin, err := load.Pin(e.loadCPU)
 			if err != nil {
 				return err
 			}
@@ -222,27 +222,27 @@ func (s *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server,
 // dayImages returns a day's picture requests: known answers, conditional requests, and uncached
 // pictures. The choice of the known ones is the same for all servers in a round, and differs
 // between rounds.
-func (s *env) dayImages(server *baseline.Server, round int) *load.Stream {
+func (e *env) dayImages(server *baseline.Server, round int) *load.Stream {
 	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
-	tags, n := s.tags[server], min(dayViews, len(s.record.Full))
+	tags, n := e.tags[server], min(dayViews, len(e.record.Full))
 	for _, conditional := range []bool{false, true} {
 		for i := range n {
-			condition, answer := "", &s.record.Full[i]
+			condition, answer := "", &e.record.Full[i]
 			if conditional {
-				answer = &s.record.Unmodified[i]
+				answer = &e.record.Unmodified[i]
 				condition = "If-None-Match: " + tags[i] + "\r\n"
 			}
 			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(answer), condition))
-			stream.Lengths = append(stream.Lengths, len(s.record.Body(answer)))
+			stream.Lengths = append(stream.Lengths, len(e.record.Body(answer)))
 		}
 	}
-	skins, random, views := s.unusedSkins(), rand.New(rand.NewPCG(3, uint64(round))), newPopular(n)
+	skins, random, views := e.unusedSkins(), rand.New(rand.NewPCG(3, uint64(round))), newPopular(n)
 	cold := len(stream.Requests)
 	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
 	stream.Order = func() int {
 		switch draw := random.Float64() * (1 - dayAPI); {
 		case draw < dayCold:
-			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", s.newPicture(skins)) // sent before the next one is made
+			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", e.newPicture(skins)) // sent before the next one is made
 			return cold
 		case draw < dayCold+dayUnmodified:
 			return n + views.draw(random)
@@ -256,8 +256,8 @@ func (s *env) dayImages(server *baseline.Server, round int) *load.Stream {
 // newPicture returns the next address of an uncached picture, or of one requested so long ago that
 // it was evicted: it starts again after all newViews of all skins. The order mixes sizes, so that
 // they do not grow over time.
-func (s *env) newPicture(skins []skin.Hash) string {
-	s.newPictures++
-	n := s.newPictures * viewStride % (len(skins) * len(newViews))
+func (e *env) newPicture(skins []skin.Hash) string {
+	e.newPictures++
+	n := e.newPictures * viewStride % (len(skins) * len(newViews))
 	return fmt.Sprintf(newViews[n/len(skins)], skins[n%len(skins)])
 }

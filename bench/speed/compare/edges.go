@@ -31,7 +31,7 @@ const (
 )
 
 // startBalanced starts edges behind haproxy, each with a cache of so many bytes.
-func (s *env) startBalanced(ctx context.Context, c *zipfWorkload, edges int, cache int64) (*target, error) {
+func (e *env) startBalanced(ctx context.Context, c *zipfWorkload, edges int, cache int64) (*target, error) {
 	f := &target{name: fmt.Sprintf("%d behind haproxy", edges)}
 	var balanced []baseline.Backend
 	for range edges {
@@ -43,28 +43,28 @@ func (s *env) startBalanced(ctx context.Context, c *zipfWorkload, edges int, cac
 		balanced = append(balanced, baseline.Backend{Address: edge.Address, Operators: operators})
 	}
 	var err error
-	if f.proxy, err = baseline.StartHaproxy(ctx, s.serverEnv, s.Haproxy, balanced); err != nil {
+	if f.proxy, err = baseline.StartHaproxy(ctx, e.serverEnv, e.Haproxy, balanced); err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, f.proxy.Stop)
-	s.usedPrograms[f.proxy.Version] = true
+	e.closers = append(e.closers, f.proxy.Stop)
+	e.usedPrograms[f.proxy.Version] = true
 	f.address = f.proxy.Address
 	return f, nil
 }
 
 // edges measures one and more edges behind haproxy, and the cost of an answer there.
-func (s *env) edges(ctx context.Context) (*results.Sweep, []results.Cost, error) {
-	c, err := s.openZipf(ctx)
+func (e *env) edges(ctx context.Context) (*results.Sweep, []results.Cost, error) {
+	c, err := e.openZipf(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	n := min(edgesViews, len(c.views.permutation)/2)
 	views := zipfOrder{load.NewZipf(n, popularity), c.views.permutation[:n]}
 	cache := int64(c.viewBytes * float64(n) / edgesShare)
-	s.addSetting("EDGE_CACHE_BYTES behind haproxy", cache)
-	s.addSetting("EDGE_TRUSTED_PROXIES behind haproxy", "127.0.0.1/32")
+	e.addSetting("EDGE_CACHE_BYTES behind haproxy", cache)
+	e.addSetting("EDGE_TRUSTED_PROXIES behind haproxy", "127.0.0.1/32")
 	targets := make([]*target, edgesMost)
-	measured, err := s.run(ctx, scenario{
+	measured, err := e.run(ctx, scenario{
 		name: "edges", unit: "1/s", warmUp: edgesWarmUp, rounds: edgesRounds,
 		measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each may cache a third of %s views, requested in Zipf order", humanize.Comma(int64(n))),
 		open: func(s *env, ctx context.Context) (subjects []subject, err error) {
@@ -89,12 +89,12 @@ func (s *env) edges(ctx context.Context) (*results.Sweep, []results.Cost, error)
 			At: float64(i + 1), Figures: append([]results.Figure{{Name: rateFigure, Unit: measured.Unit, Rounds: subject.Rounds}}, subject.Figures...),
 		})
 	}
-	costs, err := s.answerCosts(ctx, c, targets[0], views)
+	costs, err := e.answerCosts(ctx, c, targets[0], views)
 	return sweep, costs, err
 }
 
 // answerCosts measures the cost of each kind of answer, behind haproxy and without it.
-func (s *env) answerCosts(ctx context.Context, c *zipfWorkload, balanced *target, views zipfOrder) ([]results.Cost, error) {
+func (e *env) answerCosts(ctx context.Context, c *zipfWorkload, balanced *target, views zipfOrder) ([]results.Cost, error) {
 	hot := zipfOrder{load.NewZipf(min(costViews, len(views.permutation)), popularity), views.permutation[:min(costViews, len(views.permutation))]}
 	direct := &target{address: balanced.edges[0].Address, edges: balanced.edges, operators: balanced.operators}
 	full, unmodified := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}, &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusNotModified}}
@@ -121,11 +121,11 @@ func (s *env) answerCosts(ctx context.Context, c *zipfWorkload, balanced *target
 			{"new picture", func(int) *load.Stream { return c.newViews(costNewViews) }},
 		} {
 			kinds = append(kinds, subject{name: kind.name + ", " + f.label, measure: func(ctx context.Context, round int) (outcome, error) {
-				return s.measureThrough(ctx, f.target, s.duration(costEach), kind.stream(round))
+				return e.measureThrough(ctx, f.target, e.duration(costEach), kind.stream(round))
 			}})
 		}
 	}
-	measured, err := s.run(ctx, scenario{name: "costs", unit: "1/s", warmUp: costWarmUp, rounds: costRounds, open: func(*env, context.Context) ([]subject, error) { return kinds, nil }})
+	measured, err := e.run(ctx, scenario{name: "costs", unit: "1/s", warmUp: costWarmUp, rounds: costRounds, open: func(*env, context.Context) ([]subject, error) { return kinds, nil }})
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +144,13 @@ func (s *env) answerCosts(ctx context.Context, c *zipfWorkload, balanced *target
 }
 
 // memoryCosts returns the cost of things in memory and on disk, from the edge with its defaults.
-func (s *env) memoryCosts(ctx context.Context, c *zipfWorkload) ([]results.Cost, error) {
+func (e *env) memoryCosts(ctx context.Context, c *zipfWorkload) ([]results.Cost, error) {
 	metrics, err := metricsOf(ctx, c.Operators)
 	if err != nil {
 		return nil, err
 	}
 	files, bytes := 0.0, 0.0
-	store, err := blobstore.New(blobstore.Config{URL: "file://" + fixture.Textures(s.serverEnv), Timeout: time.Minute})
+	store, err := blobstore.New(blobstore.Config{URL: "file://" + fixture.Textures(e.serverEnv), Timeout: time.Minute})
 	if err != nil {
 		return nil, err
 	}

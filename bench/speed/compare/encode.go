@@ -33,20 +33,20 @@ func encodingScenario() scenario {
 }
 
 // encodingSubjects opens the encoders, which encode the same pixels in this program.
-func (s *env) encodingSubjects(context.Context) ([]subject, error) {
+func (e *env) encodingSubjects(context.Context) ([]subject, error) {
 	native, err := render.Start(render.Config{})
 	if err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, native.Close)
+	e.closers = append(e.closers, native.Close)
 	vips, err := render.Start(render.Config{Encoder: render.Libvips})
 	if err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, vips.Close)
-	s.usedPrograms["libwebp"], s.usedPrograms["libvips"] = true, true
-	s.addSetting("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips.go")
-	s.addSetting("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
+	e.closers = append(e.closers, vips.Close)
+	e.usedPrograms["libwebp"], e.usedPrograms["libvips"] = true, true
+	e.addSetting("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips.go")
+	e.addSetting("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
 	var pictures []render.Picture
 	for _, texture := range paint.Skins() {
 		for _, view := range []render.View{
@@ -61,25 +61,25 @@ func (s *env) encodingSubjects(context.Context) ([]subject, error) {
 		}
 	}
 	return []subject{
-		{name: "Veneer", measure: s.measureEncoding(pictures, func(p render.Picture) ([]byte, error) { return native.Encode(p, render.WebP) })},
-		{name: "libwebp", measure: s.measureEncoding(pictures, func(p render.Picture) ([]byte, error) {
+		{name: "Veneer", measure: e.measureEncoding(pictures, func(p render.Picture) ([]byte, error) { return native.Encode(p, render.WebP) })},
+		{name: "libwebp", measure: e.measureEncoding(pictures, func(p render.Picture) ([]byte, error) {
 			return libwebp.Encode(p.Pix, p.Width, p.Height, libwebpMethod, libwebpQuality)
 		})},
-		{name: "libvips", measure: s.measureEncoding(pictures, func(p render.Picture) ([]byte, error) { return vips.Encode(p, render.WebP) })},
+		{name: "libvips", measure: e.measureEncoding(pictures, func(p render.Picture) ([]byte, error) { return vips.Encode(p, render.WebP) })},
 	}, nil
 }
 
 // measureEncoding returns the measurement of an encoder's pictures a second, on the servers'
 // processor. It encodes all pictures the same number of times.
-func (s *env) measureEncoding(pictures []render.Picture, encode func(render.Picture) ([]byte, error)) func(context.Context, int) (outcome, error) {
+func (e *env) measureEncoding(pictures []render.Picture, encode func(render.Picture) ([]byte, error)) func(context.Context, int) (outcome, error) {
 	return func(ctx context.Context, _ int) (outcome, error) {
-		unpin, err := load.Pin(s.serverEnv.CPUs[0])
+		unpin, err := load.Pin(e.serverEnv.CPUs[0])
 		if err != nil {
 			return outcome{}, err
 		}
 		defer unpin()
 		began, files, bytes := time.Now(), 0, 0
-		for time.Since(began) < s.duration(encoderEach) && ctx.Err() == nil {
+		for time.Since(began) < e.duration(encoderEach) && ctx.Err() == nil {
 			for _, p := range pictures {
 				file, err := encode(p)
 				if err != nil {

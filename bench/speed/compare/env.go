@@ -58,55 +58,55 @@ func newEnv(options Options) (*env, error) {
 	return s, nil
 }
 
-func (s *env) close() {
-	for _, closer := range slices.Backward(s.closers) {
+func (e *env) close() {
+	for _, closer := range slices.Backward(e.closers) {
 		closer()
 	}
 }
 
 // addSetting records a setting.
-func (s *env) addSetting(name string, value any) {
-	s.settings = append(s.settings, results.Setting{Name: name, Value: fmt.Sprint(value)})
+func (e *env) addSetting(name string, value any) {
+	e.settings = append(e.settings, results.Setting{Name: name, Value: fmt.Sprint(value)})
 }
 
 // progress prints a slow step on a line of its own, and its duration when it is done.
-func (s *env) progress(what string, args ...any) (done func()) {
+func (e *env) progress(what string, args ...any) (done func()) {
 	began := time.Now()
-	fmt.Fprintf(s.Out, "\r    "+what+" … ", args...)
-	return func() { fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds()) }
+	fmt.Fprintf(e.Out, "\r    "+what+" … ", args...)
+	return func() { fmt.Fprintf(e.Out, "%.0f s\n", time.Since(began).Seconds()) }
 }
 
 // startServer starts a server once, by its name, and returns it; nil if it is not installed.
-func (s *env) startServer(name string, open func(dir baseline.Env) (*baseline.Server, error)) (*baseline.Server, error) {
-	if server, ok := s.servers[name]; ok {
+func (e *env) startServer(name string, open func(dir baseline.Env) (*baseline.Server, error)) (*baseline.Server, error) {
+	if server, ok := e.servers[name]; ok {
 		return server, nil
 	}
-	if _, known := s.missing[name]; known {
+	if _, known := e.missing[name]; known {
 		return nil, nil //nolint:nilnil // absent has why
 	}
-	dir, err := os.MkdirTemp(s.serverEnv.WorkDir, "")
+	dir, err := os.MkdirTemp(e.serverEnv.WorkDir, "")
 	if err != nil {
 		return nil, err
 	}
-	defer s.progress("starting %s", name)()
-	server, err := open(baseline.Env{CPUs: s.serverEnv.CPUs, WorkDir: dir})
+	defer e.progress("starting %s", name)()
+	server, err := open(baseline.Env{CPUs: e.serverEnv.CPUs, WorkDir: dir})
 	missing, ok := errors.AsType[*baseline.MissingError](err)
 	switch {
 	case ok:
-		s.missing[name] = missing
+		e.missing[name] = missing
 		return nil, nil //nolint:nilnil // as above
 	case err != nil:
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	s.closers = append(s.closers, server.Stop)
-	s.servers[name], s.usedPrograms[server.Version] = server, true
+	e.closers = append(e.closers, server.Stop)
+	e.servers[name], e.usedPrograms[server.Version] = server, true
 	return server, nil
 }
 
 // subject returns a subject with the server that startServer has returned for a name.
-func (s *env) subject(name string, server *baseline.Server, measure func(server *baseline.Server) func(context.Context, int) (outcome, error)) subject {
+func (e *env) subject(name string, server *baseline.Server, measure func(server *baseline.Server) func(context.Context, int) (outcome, error)) subject {
 	if server == nil {
-		return subject{name: name, missing: s.missing[name].Error()}
+		return subject{name: name, missing: e.missing[name].Error()}
 	}
 	return subject{name: name, version: server.Version, measure: measure(server)}
 }
@@ -126,38 +126,38 @@ const (
 
 // openFixture opens the fixture. Afterwards its edge has the views cached, the texture files of
 // their players, and one avatar by name.
-func (s *env) openFixture(ctx context.Context) error {
-	if s.fixture != nil {
+func (e *env) openFixture(ctx context.Context) error {
+	if e.fixture != nil {
 		return nil
 	}
 	count, players := knownViews, fixturePlayers
-	if s.Quick {
+	if e.Quick {
 		count, players = knownViewsQuick, fixturePlayersQuick
 	}
 	var settings []string
-	if s.Encoder != "" {
-		settings = append(settings, "EDGE_ENCODER="+s.Encoder)
-		s.addSetting("EDGE_ENCODER", s.Encoder)
+	if e.Encoder != "" {
+		settings = append(settings, "EDGE_ENCODER="+e.Encoder)
+		e.addSetting("EDGE_ENCODER", e.Encoder)
 	}
-	if s.Quick { // maybe beside tests, to which the edge's render threads yield
+	if e.Quick { // maybe beside tests, to which the edge's render threads yield
 		settings = append(settings, renderTimeoutSetting)
 	}
-	done := s.progress("building a fixture and rendering %d views of it", count)
+	done := e.progress("building a fixture and rendering %d views of it", count)
 	var err error
-	if s.fixture, err = fixture.Open(ctx, s.serverEnv, s.Edge, players, settings...); err != nil {
+	if e.fixture, err = fixture.Open(ctx, e.serverEnv, e.Edge, players, settings...); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.fixture.Close)
-	s.addSetting("different views in memory", count)
-	s.addSetting("behind the edges, but for freshness", "a fake core that answers immediately, and files in a directory")
+	e.closers = append(e.closers, e.fixture.Close)
+	e.addSetting("different views in memory", count)
+	e.addSetting("behind the edges, but for freshness", "a fake core that answers immediately, and files in a directory")
 	var views []string
-	views, s.usedPlayers = s.fixture.Views(count)
-	s.record, err = baseline.RecordHits(ctx, s.fixture.Edge, slices.Concat(views, s.fixture.TextureFiles(s.usedPlayers), []string{s.fixture.AvatarByName()}))
+	views, e.usedPlayers = e.fixture.Views(count)
+	e.record, err = baseline.RecordHits(ctx, e.fixture.Edge, slices.Concat(views, e.fixture.TextureFiles(e.usedPlayers), []string{e.fixture.AvatarByName()}))
 	if err != nil {
 		return err
 	}
 	done()
-	if different := len(s.record.Bodies) - s.usedPlayers; different < count { // besides the files
+	if different := len(e.record.Bodies) - e.usedPlayers; different < count { // besides the files
 		return fmt.Errorf("%d views are %d pictures", count, different)
 	}
 	return nil
@@ -169,24 +169,24 @@ func isFile(target string) bool { return strings.HasPrefix(target, "/textures/")
 func isHead(target string) bool { return strings.HasPrefix(target, "/avatar/player/") }
 
 // unusedSkins returns the hashes of the skins that are in none of the addresses.
-func (s *env) unusedSkins() []skin.Hash {
-	return s.fixture.Skins()[s.usedPlayers:]
+func (e *env) unusedSkins() []skin.Hash {
+	return e.fixture.Skins()[e.usedPlayers:]
 }
 
 // programs returns the versions of all baselines that took part, and the missing ones.
-func (s *env) programs(ctx context.Context) (all []results.Program, err error) {
+func (e *env) programs(ctx context.Context) (all []results.Program, err error) {
 	wanted := map[string]bool{}
-	for _, missing := range s.missing {
+	for _, missing := range e.missing {
 		wanted[missing.What] = true
 	}
-	for _, p := range baseline.Programs(s.Modules) {
+	for _, p := range baseline.Programs(e.Modules) {
 		version, err := p.Version(ctx)
 		if missing, ok := errors.AsType[*baseline.MissingError](err); ok {
 			version = missing.Error()
 		} else if err != nil {
 			return nil, err
 		}
-		if s.usedPrograms[version] || s.usedPrograms[p.Name] || wanted[p.Name] {
+		if e.usedPrograms[version] || e.usedPrograms[p.Name] || wanted[p.Name] {
 			all = append(all, results.Program{Name: p.Name, Version: version})
 		}
 	}
@@ -194,4 +194,4 @@ func (s *env) programs(ctx context.Context) (all []results.Program, err error) {
 }
 
 // textures returns the directory of the fixture's textures.
-func (s *env) textures() string { return fixture.Textures(s.serverEnv) }
+func (e *env) textures() string { return fixture.Textures(e.serverEnv) }

@@ -49,33 +49,33 @@ var growthLists = []string{
 // delay until an edge receives and serves a change; and the sizes of tables and indexes. The rows
 // are inserted by COPY, with the indexes created afterwards. All sites run beside each other and
 // are measured alternately.
-func (s *env) growth(ctx context.Context) (*results.Sweep, error) {
+func (e *env) growth(ctx context.Context) (*results.Sweep, error) {
 	for _, limit := range liftedLimits {
-		s.addSetting("CORE_LIMIT_"+limit, 0)
+		e.addSetting("CORE_LIMIT_"+limit, 0)
 	}
-	s.addSetting("of growth's cores: pool_max_conn_lifetime", growthLifetime)
+	e.addSetting("of growth's cores: pool_max_conn_lifetime", growthLifetime)
 	rounds := growthRounds
-	if s.Quick {
+	if e.Quick {
 		rounds = 1
 	}
 	var sites []*grownStack
 	if err := stack.RunWithTB(ctx, func(tb testing.TB) {
 		tb.Helper()
-		s.addDatabaseSettings(tb)
-		for _, n := range s.Sizes {
+		e.addDatabaseSettings(tb)
+		for _, n := range e.Sizes {
 			began := time.Now()
-			fmt.Fprintf(s.Out, "==> growth, %d textures and players … ", n)
-			sites = append(sites, s.newGrownStack(tb, n))
-			fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
+			fmt.Fprintf(e.Out, "==> growth, %d textures and players … ", n)
+			sites = append(sites, e.newGrownStack(tb, n))
+			fmt.Fprintf(e.Out, "%.0f s\n", time.Since(began).Seconds())
 		}
 		interleaved := func(what string, measure func(*grownStack, testing.TB, int)) {
 			for round := range rounds {
-				fmt.Fprintf(s.Out, "\r==> growth, %s … %d of %d rounds", what, round+1, rounds)
+				fmt.Fprintf(e.Out, "\r==> growth, %s … %d of %d rounds", what, round+1, rounds)
 				for _, g := range sites {
 					measure(g, tb, round)
 				}
 			}
-			fmt.Fprintln(s.Out)
+			fmt.Fprintln(e.Out)
 		}
 		interleaved("operations that leave the size unchanged", (*grownStack).measureSteady)
 		interleaved("operations that add to it", (*grownStack).measureGrowing)
@@ -106,7 +106,7 @@ const selectSettings = `
 	WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_connections') ORDER BY name`
 
 // addDatabaseSettings records the settings of PostgreSQL that its figures depend on most.
-func (s *env) addDatabaseSettings(tb testing.TB) {
+func (e *env) addDatabaseSettings(tb testing.TB) {
 	tb.Helper()
 	rows, _ := postgrestest.Conn(tb, postgrestest.Empty(tb)).Query(tb.Context(), selectSettings) // CollectRows reports the error
 	settings, err := pgx.CollectRows(rows, pgx.RowToStructByName[results.Setting])
@@ -114,7 +114,7 @@ func (s *env) addDatabaseSettings(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	for _, setting := range settings {
-		s.addSetting("PostgreSQL's "+setting.Name, setting.Value)
+		e.addSetting("PostgreSQL's "+setting.Name, setting.Value)
 	}
 }
 
@@ -136,12 +136,12 @@ type grownStack struct {
 }
 
 // newGrownStack opens a site of a size.
-func (s *env) newGrownStack(tb testing.TB, n int) *grownStack {
+func (e *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	tb.Helper()
 	if n < growthPeople {
 		tb.Fatalf("a site of %d is too small for %d signed-in players", n, growthPeople)
 	}
-	g := &grownStack{liveStack: &liveStack{}, env: s, players: n, files: blobstore.Config{URL: "file://" + tb.TempDir()}}
+	g := &grownStack{liveStack: &liveStack{}, env: e, players: n, files: blobstore.Config{URL: "file://" + tb.TempDir()}}
 	g.core = stack.NewCore(tb, g.files)
 	g.core.NameConnections(tb)
 	for _, limit := range liftedLimits {
@@ -168,7 +168,7 @@ func (s *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	g.addFigure("first list after the start", "s", time.Since(began).Seconds())
 
 	g.singles, g.batches = g.lookups(tb, 1, 500), g.lookups(tb, growthBatch, 0)
-	warmUp := g.runStream(tb, g.core.Address(tb, "edges"), s.duration(growthWarmUp), g.singles)
+	warmUp := g.runStream(tb, g.core.Address(tb, "edges"), e.duration(growthWarmUp), g.singles)
 	g.addFigure("look-up p99 in the first 10 s", "ms", milliseconds(warmUp.answers.Percentile(fasthttp.StatusOK, 99)))
 
 	g.reads = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(g.people), 0)}
@@ -399,13 +399,13 @@ type streamEvents struct {
 	keys map[edgeproto.Key]chan time.Time
 }
 
-func (h *streamEvents) of(key edgeproto.Key) chan time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.keys[key] == nil {
-		h.keys[key] = make(chan time.Time, 16)
+func (s *streamEvents) of(key edgeproto.Key) chan time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys[key] == nil {
+		s.keys[key] = make(chan time.Time, 16)
 	}
-	return h.keys[key]
+	return s.keys[key]
 }
 
 // followStream follows the stream of changes from now on until ctx ends.

@@ -55,46 +55,46 @@ type selection struct {
 }
 
 // memorySubjects opens the servers that answer from memory.
-func (s *env) memorySubjects(ctx context.Context, sel selection) ([]subject, error) {
-	if err := s.openFixture(ctx); err != nil {
+func (e *env) memorySubjects(ctx context.Context, sel selection) ([]subject, error) {
+	if err := e.openFixture(ctx); err != nil {
 		return nil, err
 	}
 	open, err := baseline.RaiseFileLimit()
 	if err != nil {
 		return nil, err
 	}
-	edge := s.fixture.Edge
-	s.tags[edge] = s.record.Tags()
-	subjects := []subject{{name: "Veneer", measure: s.measureMemory(edge, sel)}}
+	edge := e.fixture.Edge
+	e.tags[edge] = e.record.Tags()
+	subjects := []subject{{name: "Veneer", measure: e.measureMemory(edge, sel)}}
 	for _, other := range []struct {
 		name string
 		open func(at baseline.Env) (*baseline.Server, error)
 	}{
 		{"bare fasthttp", func(at baseline.Env) (*baseline.Server, error) {
-			return s.checkServer(ctx)(baseline.StartFasthttp(ctx, at, s.record, baseline.Certificate{}))
+			return e.checkServer(ctx)(baseline.StartFasthttp(ctx, at, e.record, baseline.Certificate{}))
 		}},
 		{"nginx, files", func(at baseline.Env) (*baseline.Server, error) {
-			if err := baseline.WriteFiles(at.WorkDir, s.record); err != nil {
+			if err := baseline.WriteFiles(at.WorkDir, e.record); err != nil {
 				return nil, err
 			}
-			s.addSetting("files that nginx may have open", open)
-			return s.checkServer(ctx)(baseline.StartNginx(ctx, at, at.WorkDir, baseline.ByAddress, open, s.record))
+			e.addSetting("files that nginx may have open", open)
+			return e.checkServer(ctx)(baseline.StartNginx(ctx, at, at.WorkDir, baseline.ByAddress, open, e.record))
 		}},
 		{"nginx's cache before Veneer", func(at baseline.Env) (*baseline.Server, error) {
-			s.addSetting("maximum bytes of nginx's cache", cacheBytes)
-			return s.checkServer(ctx)(baseline.StartNginxCache(ctx, at, edge.Address, cacheBytes))
+			e.addSetting("maximum bytes of nginx's cache", cacheBytes)
+			return e.checkServer(ctx)(baseline.StartNginxCache(ctx, at, edge.Address, cacheBytes))
 		}},
 		{"Varnish before Veneer", func(at baseline.Env) (*baseline.Server, error) {
-			s.addSetting("maximum bytes of Varnish", cacheBytes)
-			return s.checkServer(ctx)(baseline.StartVarnish(ctx, at, edge.Address, cacheBytes))
+			e.addSetting("maximum bytes of Varnish", cacheBytes)
+			return e.checkServer(ctx)(baseline.StartVarnish(ctx, at, edge.Address, cacheBytes))
 		}},
 	} {
-		server, err := s.startServer(other.name, other.open)
+		server, err := e.startServer(other.name, other.open)
 		if err != nil {
 			return nil, err
 		}
-		subjects = append(subjects, s.subject(other.name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
-			return s.measureMemory(server, sel)
+		subjects = append(subjects, e.subject(other.name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
+			return e.measureMemory(server, sel)
 		}))
 	}
 	return subjects, nil
@@ -102,29 +102,29 @@ func (s *env) memorySubjects(ctx context.Context, sel selection) ([]subject, err
 
 // checkServer returns a server once it has answered everything as the edge does. A cache is filled
 // then.
-func (s *env) checkServer(ctx context.Context) func(server *baseline.Server, err error) (*baseline.Server, error) {
+func (e *env) checkServer(ctx context.Context) func(server *baseline.Server, err error) (*baseline.Server, error) {
 	return func(server *baseline.Server, err error) (*baseline.Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		tags, err := server.Check(ctx, s.record)
+		tags, err := server.Check(ctx, e.record)
 		if err != nil {
 			server.Stop()
 			return nil, err
 		}
-		s.tags[server] = tags
+		e.tags[server] = tags
 		return server, nil
 	}
 }
 
 // measureMemory returns the measurement of a server that has the answers.
-func (s *env) measureMemory(server *baseline.Server, sel selection) func(context.Context, int) (outcome, error) {
-	address, all := server.Address, s.record.Full
+func (e *env) measureMemory(server *baseline.Server, sel selection) func(context.Context, int) (outcome, error) {
+	address, all := server.Address, e.record.Full
 	if sel.conditional {
-		address, all = server.Conditional, s.record.Unmodified
+		address, all = server.Conditional, e.record.Unmodified
 	}
 	stream := &load.Stream{Connections: connections, Statuses: []int{all[0].Status}}
-	tags := s.tags[server]
+	tags := e.tags[server]
 	var bodies [][]byte
 	for i := range all {
 		a := &all[i]
@@ -136,14 +136,14 @@ func (s *env) measureMemory(server *baseline.Server, sel selection) func(context
 			condition = "If-None-Match: " + tags[i] + "\r\n"
 		}
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(a), condition))
-		stream.Lengths = append(stream.Lengths, len(s.record.Body(a)))
-		bodies = append(bodies, s.record.Body(a))
+		stream.Lengths = append(stream.Lengths, len(e.record.Body(a)))
+		bodies = append(bodies, e.record.Body(a))
 	}
-	stream.InspectShare, stream.Inspect = s.compareShare(), sameBodies(bodies)
-	each, order := s.duration(answersEach), requestOrders(len(stream.Requests), sel.zipf)
+	stream.InspectShare, stream.Inspect = e.compareShare(), sameBodies(bodies)
+	each, order := e.duration(answersEach), requestOrders(len(stream.Requests), sel.zipf)
 	return func(ctx context.Context, round int) (outcome, error) {
 		stream.Order = order(round)
-		return s.measureClosed(ctx, server, address, each, stream)
+		return e.measureClosed(ctx, server, address, each, stream)
 	}
 }
 
@@ -177,16 +177,16 @@ func newPopular(n int) zipfOrder {
 }
 
 // draw returns a number.
-func (p zipfOrder) draw(random *rand.Rand) int { return p.permutation[p.ranks.Draw(random)] }
+func (o zipfOrder) draw(random *rand.Rand) int { return o.permutation[o.ranks.Draw(random)] }
 
 // order returns the numbers of a round.
-func (p zipfOrder) order(round int) func() int {
+func (o zipfOrder) order(round int) func() int {
 	random := rand.New(rand.NewPCG(2, uint64(round)))
 	// Drawn ahead: a search among a hundred thousand costs as much as an answer.
 	const ahead = 1 << 17
 	list := make([]int32, ahead)
 	for i := range list {
-		list[i] = int32(p.draw(random))
+		list[i] = int32(o.draw(random))
 	}
 	next := 0
 	return func() int {
@@ -198,12 +198,12 @@ func (p zipfOrder) order(round int) func() int {
 
 // measureClosed sends a closed loop to a server, and returns the rate, the latencies, and the
 // server's CPU time for an answer.
-func (s *env) measureClosed(ctx context.Context, server *baseline.Server, address string, each time.Duration, stream *load.Stream) (outcome, error) {
+func (e *env) measureClosed(ctx context.Context, server *baseline.Server, address string, each time.Duration, stream *load.Stream) (outcome, error) {
 	before, err := server.ProcessorTime()
 	if err != nil {
 		return outcome{}, err
 	}
-	answers, err := s.send(ctx, address, each, stream)
+	answers, err := e.send(ctx, address, each, stream)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -232,8 +232,8 @@ const inspectShare = 0.01
 
 // compareShare returns the share of known answers that are compared: all of them in a quick run,
 // which measures nothing.
-func (s *env) compareShare() float64 {
-	if s.Quick {
+func (e *env) compareShare() float64 {
+	if e.Quick {
 		return 1
 	}
 	return inspectShare
@@ -255,8 +255,8 @@ func decodeSample(stream *load.Stream, path func(request int) string, send func(
 }
 
 // send sends a stream from the load's processor. All answers must be right.
-func (s *env) send(ctx context.Context, address string, duration time.Duration, stream *load.Stream) (*load.Answers, error) {
-	unpin, err := load.Pin(s.loadCPU)
+func (e *env) send(ctx context.Context, address string, duration time.Duration, stream *load.Stream) (*load.Answers, error) {
+	unpin, err := load.Pin(e.loadCPU)
 	if err != nil {
 		return nil, err
 	}

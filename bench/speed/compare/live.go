@@ -80,23 +80,23 @@ const insertPlayers = `
 	RETURNING pid`
 
 // openLive opens the stack.
-func (s *env) openLive() (*liveStack, error) {
-	if s.live != nil {
-		return s.live, nil
+func (e *env) openLive() (*liveStack, error) {
+	if e.live != nil {
+		return e.live, nil
 	}
-	tb := s.TB
+	tb := e.TB
 	files := blobstore.Config{URL: "file://" + tb.TempDir()}
 	t := &liveStack{core: stack.NewCore(tb, files)}
 	t.core.NameConnections(tb)
 	for _, limit := range liftedLimits {
 		t.core.Set("CORE_LIMIT_"+limit, "0")
-		s.addSetting("CORE_LIMIT_"+limit, 0)
+		e.addSetting("CORE_LIMIT_"+limit, 0)
 	}
-	s.addSetting("core's processor", s.serverEnv.CPUs[0])
-	s.addSetting("PostgreSQL's and pgbench's processors", "all")
-	s.addDatabaseSettings(tb)
+	e.addSetting("core's processor", e.serverEnv.CPUs[0])
+	e.addSetting("PostgreSQL's and pgbench's processors", "all")
+	e.addDatabaseSettings(tb)
 	t.people = t.core.SignIn(tb, userCount)
-	unpin, err := load.Pin(s.serverEnv.CPUs[0]) // processes started now inherit the affinity
+	unpin, err := load.Pin(e.serverEnv.CPUs[0]) // processes started now inherit the affinity
 	if err != nil {
 		return nil, err
 	}
@@ -118,20 +118,20 @@ func (s *env) openLive() (*liveStack, error) {
 	if t.pids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 		return nil, err
 	}
-	s.live = t
+	e.live = t
 	return t, nil
 }
 
 // uploadTextures uploads the textures that all players may have.
-func (t *liveStack) uploadTextures() (err error) {
-	for i := range t.tids {
+func (s *liveStack) uploadTextures() (err error) {
+	for i := range s.tids {
 		form := stack.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))
 		var answer struct{ Data struct{ TID int64 } }
-		if err := t.call("POST", "/api/textures", stack.UploadType, t.people[0].Bearer, form, &answer); err != nil {
+		if err := s.call("POST", "/api/textures", stack.UploadType, s.people[0].Bearer, form, &answer); err != nil {
 			return err
 		}
-		t.tids[i] = answer.Data.TID
-		if t.tags[i], err = t.fetchTag(fmt.Sprint("/avatar/", t.tids[i])); err != nil {
+		s.tids[i] = answer.Data.TID
+		if s.tags[i], err = s.fetchTag(fmt.Sprint("/avatar/", s.tids[i])); err != nil {
 			return err
 		}
 	}
@@ -139,11 +139,11 @@ func (t *liveStack) uploadTextures() (err error) {
 }
 
 // call sends a request to core, which must succeed.
-func (t *liveStack) call(method, path, contentType, bearer string, body []byte, answer any) error {
+func (s *liveStack) call(method, path, contentType, bearer string, body []byte, answer any) error {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	request.SetRequestURI("http://" + t.api + path)
+	request.SetRequestURI("http://" + s.api + path)
 	request.Header.SetMethod(method)
 	request.Header.SetContentType(contentType)
 	if bearer != "" {
@@ -163,8 +163,8 @@ func (t *liveStack) call(method, path, contentType, bearer string, body []byte, 
 }
 
 // fetchTag returns the entity tag of a picture.
-func (t *liveStack) fetchTag(path string) (string, error) {
-	return fetchTagAt("http://" + t.images + path)
+func (s *liveStack) fetchTag(path string) (string, error) {
+	return fetchTagAt("http://" + s.images + path)
 }
 
 // fetchTagAt returns the entity tag of a picture at a URL.
@@ -191,10 +191,10 @@ func authorizedRequest(p stack.Person, method, path, contentType string, body []
 const urlEncoded = "application/x-www-form-urlencoded"
 
 // measureAPI returns the measurement of core in a closed loop.
-func (s *env) measureAPI(t *liveStack, stream *load.Stream) func(context.Context, int) (outcome, error) {
+func (e *env) measureAPI(t *liveStack, stream *load.Stream) func(context.Context, int) (outcome, error) {
 	return func(ctx context.Context, _ int) (outcome, error) {
-		before := t.core.CPU(s.TB)
-		answers, err := s.send(ctx, t.api, s.duration(siteEach), stream)
+		before := t.core.CPU(e.TB)
+		answers, err := e.send(ctx, t.api, e.duration(siteEach), stream)
 		if err != nil {
 			return outcome{}, err
 		}
@@ -202,43 +202,43 @@ func (s *env) measureAPI(t *liveStack, stream *load.Stream) func(context.Context
 		return outcome{total / answers.Elapsed.Seconds(), []namedFigure{
 			{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
 			{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
-			{"processor time", "µs/answer", float64((t.core.CPU(s.TB) - before).Microseconds()) / total},
+			{"processor time", "µs/answer", float64((t.core.CPU(e.TB) - before).Microseconds()) / total},
 			loadBusy(answers),
 		}}, nil
 	}
 }
 
 // duration returns the duration of a measurement.
-func (s *env) duration(full time.Duration) time.Duration {
-	if s.Quick {
+func (e *env) duration(full time.Duration) time.Duration {
+	if e.Quick {
 		return full / 10
 	}
 	return full
 }
 
 // pgbench returns pgbench as a subject. Its rounds are whole seconds.
-func (s *env) pgbench(ctx context.Context, start func() *stack.Pgbench) (subject, error) {
+func (e *env) pgbench(ctx context.Context, start func() *stack.Pgbench) (subject, error) {
 	const name = "pgbench"
 	_, err := baseline.PgbenchVersion(ctx)
 	if missing, ok := errors.AsType[*baseline.MissingError](err); ok {
-		s.missing[name] = missing
+		e.missing[name] = missing
 		return subject{name: name, missing: missing.Error()}, nil
 	}
 	if err != nil {
 		return subject{}, err
 	}
-	s.usedPrograms[name] = true
+	e.usedPrograms[name] = true
 	p := start()
 	return subject{name: name, measure: func(context.Context, int) (outcome, error) {
-		return outcome{figure: p.Rate(s.TB, max(time.Second, s.duration(siteEach)))}, nil
+		return outcome{figure: p.Rate(e.TB, max(time.Second, e.duration(siteEach)))}, nil
 	}}, nil
 }
 
 // userReads requests random users' own data. The round is the seed.
-func (s *env) userReads(t *liveStack, round int) *load.Stream {
+func (e *env) userReads(t *liveStack, round int) *load.Stream {
 	stream := &load.Stream{
 		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), uint64(round)),
-		InspectShare: s.compareShare(), Inspect: func(request, _ int, body []byte) error {
+		InspectShare: e.compareShare(), Inspect: func(request, _ int, body []byte) error {
 			var answer struct{ UID core.UserID }
 			if err := json.Unmarshal(body, &answer); err != nil {
 				return err
@@ -255,21 +255,21 @@ func (s *env) userReads(t *liveStack, round int) *load.Stream {
 	return stream
 }
 
-func (s *env) reads(ctx context.Context) ([]subject, error) {
-	t, err := s.openLive()
+func (e *env) reads(ctx context.Context) ([]subject, error) {
+	t, err := e.openLive()
 	if err != nil {
 		return nil, err
 	}
-	veneer := s.measureAPI(t, s.userReads(t, 0))
+	veneer := e.measureAPI(t, e.userReads(t, 0))
 	if _, err := veneer(ctx, 0); err != nil { // so that the database has seen the query
 		return nil, err
 	}
-	other, err := s.pgbench(ctx, func() *stack.Pgbench { return stack.NewSessionPgbench(s.TB, t.core, t.people, connections) })
+	other, err := e.pgbench(ctx, func() *stack.Pgbench { return stack.NewSessionPgbench(e.TB, t.core, t.people, connections) })
 	return []subject{{name: "Veneer", measure: veneer}, other}, err
 }
 
-func (s *env) writes(ctx context.Context) ([]subject, error) {
-	t, err := s.openLive()
+func (e *env) writes(ctx context.Context) ([]subject, error) {
+	t, err := e.openLive()
 	if err != nil {
 		return nil, err
 	}
@@ -282,36 +282,36 @@ func (s *env) writes(ctx context.Context) ([]subject, error) {
 	// It must be a change there, too, or PostgreSQL would update no index.
 	script := fmt.Sprintf("\\set n random(%d, %d)\nUPDATE players SET tid_skin = CASE tid_skin WHEN %d THEN %d ELSE %[3]d END, last_modified = now() WHERE pid = :n;\n",
 		t.pids[0], t.pids[len(t.pids)-1], t.tids[2], t.tids[3])
-	other, err := s.pgbench(ctx, func() *stack.Pgbench {
-		return stack.NewPgbench(s.TB, t.core.Setting("CORE_DATABASE_URL"), script, connections)
+	other, err := e.pgbench(ctx, func() *stack.Pgbench {
+		return stack.NewPgbench(e.TB, t.core.Setting("CORE_DATABASE_URL"), script, connections)
 	})
-	return []subject{{name: "Veneer", measure: s.measureAPI(t, stream)}, other}, err
+	return []subject{{name: "Veneer", measure: e.measureAPI(t, stream)}, other}, err
 }
 
 // logInConnections is the number of concurrent log-ins; each takes 20 ms of CPU time.
 const logInConnections = 8
 
-func (s *env) logIns(ctx context.Context) ([]subject, error) {
-	t, err := s.openLive()
+func (e *env) logIns(ctx context.Context) ([]subject, error) {
+	t, err := e.openLive()
 	if err != nil {
 		return nil, err
 	}
-	stream, err := t.allLogIn(s.TB)
+	stream, err := t.allLogIn(e.TB)
 	if err != nil {
 		return nil, err
 	}
-	other, err := s.minimalSubject(ctx, "argon2id alone", baseline.StartArgon2, [][]byte{[]byte(password)})
-	return []subject{{name: "Veneer", measure: s.measureAPI(t, stream)}, other}, err
+	other, err := e.minimalSubject(ctx, "argon2id alone", baseline.StartArgon2, [][]byte{[]byte(password)})
+	return []subject{{name: "Veneer", measure: e.measureAPI(t, stream)}, other}, err
 }
 
 // allLogIn gives all users one password, and returns their log-ins one after another.
-func (t *liveStack) allLogIn(tb testing.TB) (*load.Stream, error) {
+func (s *liveStack) allLogIn(tb testing.TB) (*load.Stream, error) {
 	tb.Helper()
 	register := fmt.Appendf(nil, "email=first@example.org&password=%s&nickname=First", password)
-	if err := t.call("POST", "/api/auth/register", urlEncoded, "", register, nil); err != nil {
+	if err := s.call("POST", "/api/auth/register", urlEncoded, "", register, nil); err != nil {
 		return nil, err
 	}
-	conn := postgrestest.Conn(tb, t.core.Setting("CORE_DATABASE_URL"))
+	conn := postgrestest.Conn(tb, s.core.Setting("CORE_DATABASE_URL"))
 	rows, _ := conn.Query(tb.Context(), `
 		UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE email = 'first@example.org')
 		WHERE email LIKE 'person%' RETURNING email`) // CollectRows reports the error
@@ -329,8 +329,8 @@ func (t *liveStack) allLogIn(tb testing.TB) (*load.Stream, error) {
 
 // minimalSubject opens a server that does only the unavoidable part of core's work on a body, at
 // the same number of connections.
-func (s *env) minimalSubject(ctx context.Context, name string, start func(context.Context, baseline.Env) (*baseline.Server, error), bodies [][]byte) (subject, error) {
-	server, err := s.startServer(name, func(at baseline.Env) (*baseline.Server, error) { return start(ctx, at) })
+func (e *env) minimalSubject(ctx context.Context, name string, start func(context.Context, baseline.Env) (*baseline.Server, error), bodies [][]byte) (subject, error) {
+	server, err := e.startServer(name, func(at baseline.Env) (*baseline.Server, error) { return start(ctx, at) })
 	if err != nil {
 		return subject{}, err
 	}
@@ -338,9 +338,9 @@ func (s *env) minimalSubject(ctx context.Context, name string, start func(contex
 	for _, body := range bodies {
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 	}
-	return s.subject(name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
+	return e.subject(name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
 		return func(ctx context.Context, _ int) (outcome, error) {
-			return s.measureClosed(ctx, server, server.Address, s.duration(siteEach), stream)
+			return e.measureClosed(ctx, server, server.Address, e.duration(siteEach), stream)
 		}
 	}), nil
 }
@@ -348,8 +348,8 @@ func (s *env) minimalSubject(ctx context.Context, name string, start func(contex
 // uploadsEach is the number of uploads prepared for a round, more than it can send.
 const uploadsEach = 1500
 
-func (s *env) uploads(ctx context.Context) ([]subject, error) {
-	t, err := s.openLive()
+func (e *env) uploads(ctx context.Context) ([]subject, error) {
+	t, err := e.openLive()
 	if err != nil {
 		return nil, err
 	}
@@ -359,12 +359,12 @@ func (s *env) uploads(ctx context.Context) ([]subject, error) {
 			return nil, err
 		}
 	}
-	other, err := s.minimalSubject(ctx, "image/png and a file", baseline.StartReencode, uploaded)
+	other, err := e.minimalSubject(ctx, "image/png and a file", baseline.StartReencode, uploaded)
 	if err != nil {
 		return nil, err
 	}
 	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
-	veneer := s.measureAPI(t, stream)
+	veneer := e.measureAPI(t, stream)
 	return []subject{{name: "Veneer", measure: func(ctx context.Context, round int) (outcome, error) {
 		stream.Requests, stream.Order = t.newUploads(len(uploaded)+round*uploadsEach, uploadsEach), once(uploadsEach)
 		return veneer(ctx, round)
@@ -382,7 +382,7 @@ func newSkin(n int) skin.Sheet {
 
 // newUploads returns requests to upload new skins, from a number on. They are made ahead, as real
 // clients make them elsewhere.
-func (t *liveStack) newUploads(first, count int) [][]byte {
+func (s *liveStack) newUploads(first, count int) [][]byte {
 	requests := make([][]byte, count)
 	var all sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -390,7 +390,7 @@ func (t *liveStack) newUploads(first, count int) [][]byte {
 		all.Go(func() {
 			for i := worker; i < count; i += workers {
 				n := first + i
-				requests[i] = authorizedRequest(t.people[n%len(t.people)], "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, newSkin(n)))
+				requests[i] = authorizedRequest(s.people[n%len(s.people)], "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, newSkin(n)))
 			}
 		})
 	}
@@ -398,13 +398,13 @@ func (t *liveStack) newUploads(first, count int) [][]byte {
 	return requests
 }
 
-func (s *env) freshness(ctx context.Context) ([]subject, error) {
-	t, err := s.openLive()
+func (e *env) freshness(ctx context.Context) ([]subject, error) {
+	t, err := e.openLive()
 	if err != nil {
 		return nil, err
 	}
 	database := t.core.Setting("CORE_DATABASE_URL")
-	writer, listener := postgrestest.Conn(s.TB, database), postgrestest.Conn(s.TB, database)
+	writer, listener := postgrestest.Conn(e.TB, database), postgrestest.Conn(e.TB, database)
 	if _, err := listener.Exec(ctx, "LISTEN bench_news"); err != nil {
 		return nil, err
 	}
@@ -430,25 +430,25 @@ func (s *env) freshness(ctx context.Context) ([]subject, error) {
 
 // awaitChange sets one of the textures as a player's skin, or the next one if that is the current
 // skin, and returns how long it took until the edge served it.
-func (t *liveStack) awaitChange(player, texture int) (time.Duration, error) {
+func (s *liveStack) awaitChange(player, texture int) (time.Duration, error) {
 	path := fmt.Sprint("/avatar/player/p", player+1)
-	current, err := t.fetchTag(path) // the edge has the mapping then
+	current, err := s.fetchTag(path) // the edge has the mapping then
 	if err != nil {
 		return 0, err
 	}
-	if current == t.tags[texture] {
-		texture = (texture + 1) % len(t.tids)
+	if current == s.tags[texture] {
+		texture = (texture + 1) % len(s.tids)
 	}
 	began := time.Now()
-	if err := t.call("PUT", fmt.Sprintf("/api/players/%d/textures", t.pids[player]), urlEncoded, t.people[player].Bearer, fmt.Appendf(nil, "skin=%d", t.tids[texture]), nil); err != nil {
+	if err := s.call("PUT", fmt.Sprintf("/api/players/%d/textures", s.pids[player]), urlEncoded, s.people[player].Bearer, fmt.Appendf(nil, "skin=%d", s.tids[texture]), nil); err != nil {
 		return 0, err
 	}
 	for time.Since(began) < 10*time.Second {
-		tag, err := t.fetchTag(path)
+		tag, err := s.fetchTag(path)
 		if err != nil {
 			return 0, err
 		}
-		if tag == t.tags[texture] {
+		if tag == s.tags[texture] {
 			return time.Since(began), nil
 		}
 	}

@@ -72,27 +72,27 @@ func edgeTarget(view baseline.View, hash skin.Hash) string {
 }
 
 // renderSubjects opens the servers that render. Each gets the same views in the same rounds.
-func (s *env) renderSubjects(ctx context.Context, pose string, measure func(*renderServer) func(context.Context, int) (outcome, error)) ([]subject, error) {
-	if err := s.openFixture(ctx); err != nil {
+func (e *env) renderSubjects(ctx context.Context, pose string, measure func(*renderServer) func(context.Context, int) (outcome, error)) ([]subject, error) {
+	if err := e.openFixture(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.warmMappings(ctx); err != nil {
+	if err := e.warmMappings(ctx); err != nil {
 		return nil, err
 	}
-	edge := &renderServer{Server: s.fixture.Edge, target: edgeTarget, pose: pose, rendered: func(ctx context.Context) (float64, error) { return rendersOf(ctx, s.fixture.Operators) }}
+	edge := &renderServer{Server: e.fixture.Edge, target: edgeTarget, pose: pose, rendered: func(ctx context.Context) (float64, error) { return rendersOf(ctx, e.fixture.Operators) }}
 	subjects := []subject{{name: "Veneer", measure: measure(edge)}}
 	for _, other := range []struct {
 		name string
 		open func(at baseline.Env) (*baseline.Server, error)
 	}{
 		{"sharp behind Node", func(at baseline.Env) (*baseline.Server, error) {
-			return baseline.StartSharp(ctx, at, s.textures(), s.Modules)
+			return baseline.StartSharp(ctx, at, e.textures(), e.Modules)
 		}},
 		{"net/http and image/png", func(at baseline.Env) (*baseline.Server, error) {
-			return baseline.StartImagePNG(ctx, at, s.textures())
+			return baseline.StartImagePNG(ctx, at, e.textures())
 		}},
 	} {
-		server, err := s.startServer(other.name, other.open)
+		server, err := e.startServer(other.name, other.open)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (s *env) renderSubjects(ctx context.Context, pose string, measure func(*ren
 				continue
 			}
 		}
-		subjects = append(subjects, s.subject(other.name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
+		subjects = append(subjects, e.subject(other.name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
 			return measure(&renderServer{Server: server, target: baseline.View.Target, pose: pose})
 		}))
 	}
@@ -111,18 +111,18 @@ func (s *env) renderSubjects(ctx context.Context, pose string, measure func(*ren
 
 // warmMappings makes the edge resolve once the hashes that will be rendered: the other servers are
 // given the file names.
-func (s *env) warmMappings(ctx context.Context) error {
-	if s.mappingsWarm {
+func (e *env) warmMappings(ctx context.Context) error {
+	if e.mappingsWarm {
 		return nil
 	}
-	s.mappingsWarm = true
-	defer s.progress("filling the edge's mapping cache")()
+	e.mappingsWarm = true
+	defer e.progress("filling the edge's mapping cache")()
 	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}
-	for _, hash := range s.unusedSkins() { // in a size that is not used elsewhere
+	for _, hash := range e.unusedSkins() { // in a size that is not used elsewhere
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET /avatar/hash/%s?size=8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash))
 	}
 	stream.Order = once(len(stream.Requests))
-	_, err := s.send(ctx, s.fixture.Edge.Address, time.Minute, stream)
+	_, err := e.send(ctx, e.fixture.Edge.Address, time.Minute, stream)
 	return err
 }
 
@@ -139,8 +139,8 @@ func once(n int) func() int {
 }
 
 // measureCold returns the measurement of a server's rate of new pictures.
-func (s *env) measureCold(a *renderServer) func(context.Context, int) (outcome, error) {
-	each, skins := s.duration(coldEach), s.unusedSkins()
+func (e *env) measureCold(a *renderServer) func(context.Context, int) (outcome, error) {
+	each, skins := e.duration(coldEach), e.unusedSkins()
 	views := len(skins) * coldSizes
 	perRound := views / (coldWarmUp + coldRounds) // no picture is requested twice
 	return func(ctx context.Context, round int) (out outcome, err error) {
@@ -162,7 +162,7 @@ func (s *env) measureCold(a *renderServer) func(context.Context, int) (outcome, 
 			return outcome{}, err
 		}
 		if err := decodeSample(stream, func(request int) string { return targets[request] }, func() (err error) {
-			out, err = s.measureClosed(ctx, a.Server, a.Address, each, stream)
+			out, err = e.measureClosed(ctx, a.Server, a.Address, each, stream)
 			return err
 		}); err != nil {
 			return outcome{}, err
@@ -175,16 +175,16 @@ func (s *env) measureCold(a *renderServer) func(context.Context, int) (outcome, 
 	}
 }
 
-func (a *renderServer) renderCount(ctx context.Context) (float64, error) {
-	if a.rendered == nil {
+func (s *renderServer) renderCount(ctx context.Context) (float64, error) {
+	if s.rendered == nil {
 		return 0, nil
 	}
-	return a.rendered(ctx)
+	return s.rendered(ctx)
 }
 
 // measureStampede returns the measurement of how long many clients wait for one new picture.
-func (s *env) measureStampede(a *renderServer) func(context.Context, int) (outcome, error) {
-	skins := s.unusedSkins()
+func (e *env) measureStampede(a *renderServer) func(context.Context, int) (outcome, error) {
+	skins := e.unusedSkins()
 	return func(ctx context.Context, round int) (outcome, error) {
 		target := a.target(baseline.View{Pose: a.pose, Size: stampedeSize, Format: "png"}, skins[round])
 		stream := &load.Stream{Connections: stampedeClients, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{
@@ -194,7 +194,7 @@ func (s *env) measureStampede(a *renderServer) func(context.Context, int) (outco
 		stream.Order = func() int { return min(next(), 0) }
 		var answers *load.Answers
 		if err := decodeSample(stream, func(int) string { return target }, func() (err error) {
-			answers, err = s.send(ctx, a.Address, 30*time.Second, stream)
+			answers, err = e.send(ctx, a.Address, 30*time.Second, stream)
 			return err
 		}); err != nil {
 			return outcome{}, err

@@ -42,49 +42,49 @@ func Scale(ctx context.Context, options Options) (*results.Run, error) {
 }
 
 // scale measures the selected parts, one after the other.
-func (s *env) scale(ctx context.Context, result *results.Run) error {
-	if s.wants("mixed") {
-		measured, err := s.run(ctx, mixedScenario())
+func (e *env) scale(ctx context.Context, result *results.Run) error {
+	if e.wants("mixed") {
+		measured, err := e.run(ctx, mixedScenario())
 		if err != nil {
 			return fmt.Errorf("mixed: %w", err)
 		}
 		result.Scenarios = append(result.Scenarios, *measured)
 	}
-	if s.wants("edges") {
-		sweep, costs, err := s.edges(ctx)
+	if e.wants("edges") {
+		sweep, costs, err := e.edges(ctx)
 		missing, ok := errors.AsType[*baseline.MissingError](err)
 		switch {
 		case ok:
-			s.missing["haproxy"] = missing // reported by programs
-			fmt.Fprintf(s.Out, "==> edges: skipped: %v\n", missing)
+			e.missing["haproxy"] = missing // reported by programs
+			fmt.Fprintf(e.Out, "==> edges: skipped: %v\n", missing)
 		case err != nil:
 			return fmt.Errorf("edges: %w", err)
 		default:
 			result.Sweeps, result.Costs = append(result.Sweeps, *sweep), costs
 		}
 	}
-	if s.zipf != nil {
-		costs, err := s.memoryCosts(ctx, s.zipf)
+	if e.zipf != nil {
+		costs, err := e.memoryCosts(ctx, e.zipf)
 		if err != nil {
 			return err
 		}
 		result.Costs = append(result.Costs, costs...)
 		if err := stack.RunWithTB(ctx, func(tb testing.TB) {
 			tb.Helper()
-			result.Costs = append(result.Costs, s.storeCosts(tb, s.zipf)...)
+			result.Costs = append(result.Costs, e.storeCosts(tb, e.zipf)...)
 		}); err != nil {
 			return fmt.Errorf("costs of files: %w", err)
 		}
 	}
-	if s.wants("cache") {
-		sweep, err := s.simulateCache(ctx)
+	if e.wants("cache") {
+		sweep, err := e.simulateCache(ctx)
 		if err != nil {
 			return fmt.Errorf("cache: %w", err)
 		}
 		result.Sweeps = append(result.Sweeps, *sweep)
 	}
-	if s.wants("growth") {
-		sweep, err := s.growth(ctx)
+	if e.wants("growth") {
+		sweep, err := e.growth(ctx)
 		if err != nil {
 			return fmt.Errorf("growth: %w", err)
 		}
@@ -94,9 +94,9 @@ func (s *env) scale(ctx context.Context, result *results.Run) error {
 }
 
 // wants reports whether one of the parts is selected.
-func (s *env) wants(parts ...string) bool {
+func (e *env) wants(parts ...string) bool {
 	for _, part := range parts {
-		if s.Only == "" || s.Only == part {
+		if e.Only == "" || e.Only == part {
 			return true
 		}
 	}

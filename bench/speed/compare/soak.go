@@ -115,13 +115,13 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*result
 
 // fillEdge makes the edge render pictures that will not be requested again, the largest first,
 // until it has to evict some.
-func (s *env) fillEdge(ctx context.Context) error {
-	unpin, err := load.Pin(s.loadCPU)
+func (e *env) fillEdge(ctx context.Context) error {
+	unpin, err := load.Pin(e.loadCPU)
 	if err != nil {
 		return err
 	}
 	defer unpin()
-	skins, renders := s.fixture.Skins(), 0
+	skins, renders := e.fixture.Skins(), 0
 	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{nil}}
 	stream.Order = func() int {
 		size := 512 - coldStep*(renders/len(skins))
@@ -133,17 +133,17 @@ func (s *env) fillEdge(ctx context.Context) error {
 		return 0
 	}
 	for {
-		metrics, err := metricsOf(ctx, s.fixture.Operators)
+		metrics, err := metricsOf(ctx, e.fixture.Operators)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.Out, "\r==> filling the edge's memory … %.0f of %.0f MiB",
+		fmt.Fprintf(e.Out, "\r==> filling the edge's memory … %.0f of %.0f MiB",
 			metrics["veneer_edge_picture_cache_bytes"]/(1<<20), metrics["veneer_edge_picture_cache_budget_bytes"]/(1<<20))
 		if metrics["veneer_edge_picture_cache_evicted_total"] > 0 {
-			fmt.Fprintln(s.Out)
+			fmt.Fprintln(e.Out)
 			return nil
 		}
-		all, err := load.Run(ctx, s.fixture.Edge.Address, time.Second, stream)
+		all, err := load.Run(ctx, e.fixture.Edge.Address, time.Second, stream)
 		if err != nil {
 			return err
 		}

@@ -26,11 +26,11 @@ const (
 
 // storeCosts measures the cost of the workload's texture files in a MinIO of one node, which shares
 // all processors with its client.
-func (s *env) storeCosts(tb testing.TB, c *zipfWorkload) []results.Cost {
+func (e *env) storeCosts(tb testing.TB, c *zipfWorkload) []results.Cost {
 	tb.Helper()
 	server := stack.NewMinIO(tb, tlsreloadtest.NewAuthority(tb))
-	s.addSetting("program of MinIO", server.Program)
-	from, to := openStore(tb, blobstore.Config{URL: "file://" + fixture.Textures(s.serverEnv), Timeout: time.Minute}), openStore(tb, server.Config)
+	e.addSetting("program of MinIO", server.Program)
+	from, to := openStore(tb, blobstore.Config{URL: "file://" + fixture.Textures(e.serverEnv), Timeout: time.Minute}), openStore(tb, server.Config)
 	if err := to.Init(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
@@ -48,12 +48,12 @@ func (s *env) storeCosts(tb testing.TB, c *zipfWorkload) []results.Cost {
 
 	var took []float64
 	rounds := storeRounds
-	if s.Quick {
+	if e.Quick {
 		rounds = 1
 	}
 	for range rounds {
 		files, cpu := 0, stack.CPU(tb, server.PID)
-		for began := time.Now(); time.Since(began) < s.duration(storeDuration); files += len(hashes) {
+		for began := time.Now(); time.Since(began) < e.duration(storeDuration); files += len(hashes) {
 			forEachHash(tb, hashes, func(hash skin.Hash) error {
 				_, err := to.Get(tb.Context(), hash)
 				return err

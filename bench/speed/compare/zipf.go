@@ -49,35 +49,35 @@ type zipfWorkload struct {
 }
 
 // openZipf opens the workload, and samples views from its edge to estimate their size.
-func (s *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
-	if s.zipf != nil {
-		return s.zipf, nil
+func (e *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
+	if e.zipf != nil {
+		return e.zipf, nil
 	}
 	skins := zipfSkins
-	if s.Quick {
+	if e.Quick {
 		skins = zipfSkinsQuick
 	}
-	t, err := fixture.Open(ctx, s.serverEnv, s.Edge, skins, renderTimeoutSetting)
+	t, err := fixture.Open(ctx, e.serverEnv, e.Edge, skins, renderTimeoutSetting)
 	if err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, t.Close)
-	s.zipf = &zipfWorkload{Site: t, views: newPopular(skins * zipfViews)}
+	e.closers = append(e.closers, t.Close)
+	e.zipf = &zipfWorkload{Site: t, views: newPopular(skins * zipfViews)}
 	for _, hash := range t.Skins() {
-		s.zipf.skins = append(s.zipf.skins, hash.String())
+		e.zipf.skins = append(e.zipf.skins, hash.String())
 	}
-	s.addSetting("views in Zipf order", skins*zipfViews)
-	s.addSetting("of the edges with Zipf views", renderTimeoutSetting)
-	s.addSetting("maximum bytes of nginx's cache and Varnish before the edges with Zipf views", mixedCacheBytes)
+	e.addSetting("views in Zipf order", skins*zipfViews)
+	e.addSetting("of the edges with Zipf views", renderTimeoutSetting)
+	e.addSetting("maximum bytes of nginx's cache and Varnish before the edges with Zipf views", mixedCacheBytes)
 	runtime.GC() // rather than during a measurement
 
-	c := s.zipf
+	c := e.zipf
 	before, err := metricsOf(ctx, t.Operators)
 	if err != nil {
 		return nil, err
 	}
 	sample := min(zipfSample, skins*zipfViews/4)
-	got, err := s.send(ctx, t.Edge.Address, fillTimeout, c.newViews(sample))
+	got, err := e.send(ctx, t.Edge.Address, fillTimeout, c.newViews(sample))
 	if err != nil {
 		return nil, err
 	}
@@ -95,24 +95,24 @@ func (s *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
 }
 
 // target returns the path of a view.
-func (c *zipfWorkload) target(view int) string {
+func (w *zipfWorkload) target(view int) string {
 	n, space := view%zipfViews, ""
 	if n&2 != 0 {
 		space = "&3d"
 	}
-	return fmt.Sprintf("/avatar/hash/%s%s?size=%d%s", c.skins[view/zipfViews], []string{".webp", ".png"}[n&1], 8*(1+n>>2), space)
+	return fmt.Sprintf("/avatar/hash/%s%s?size=%d%s", w.skins[view/zipfViews], []string{".webp", ".png"}[n&1], 8*(1+n>>2), space)
 }
 
 // streamOf returns requests for views that next returns, until that is negative. Each is sent
 // before the next one is made.
-func (c *zipfWorkload) streamOf(next func() int) *load.Stream {
+func (w *zipfWorkload) streamOf(next func() int) *load.Stream {
 	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, 1)}
 	stream.Order = func() int {
 		view := next()
 		if view < 0 {
 			return -1
 		}
-		stream.Requests[0] = fmt.Appendf(stream.Requests[0][:0], "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", c.target(view))
+		stream.Requests[0] = fmt.Appendf(stream.Requests[0][:0], "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", w.target(view))
 		return 0
 	}
 	return stream
@@ -120,25 +120,25 @@ func (c *zipfWorkload) streamOf(next func() int) *load.Stream {
 
 // newViews requests so many of the least popular views that were not requested before; all that are
 // left if there are fewer.
-func (c *zipfWorkload) newViews(most int) *load.Stream {
+func (w *zipfWorkload) newViews(most int) *load.Stream {
 	left := most
-	return c.streamOf(func() int {
-		if left == 0 || c.newViewCount == len(c.views.permutation)/2 {
+	return w.streamOf(func() int {
+		if left == 0 || w.newViewCount == len(w.views.permutation)/2 {
 			return -1
 		}
 		left--
-		c.newViewCount++
-		return c.views.permutation[len(c.views.permutation)-c.newViewCount]
+		w.newViewCount++
+		return w.views.permutation[len(w.views.permutation)-w.newViewCount]
 	})
 }
 
 // fillCaches requests so many of the most popular views from a target, each once, grouped by skin,
 // which takes less time; and then all of them as in a measurement, until the hit ratio is steady.
-func (s *env) fillCaches(ctx context.Context, c *zipfWorkload, f *target, views zipfOrder, most int) error {
-	defer s.progress("filling the caches of %s", f.name)()
+func (e *env) fillCaches(ctx context.Context, c *zipfWorkload, f *target, views zipfOrder, most int) error {
+	defer e.progress("filling the caches of %s", f.name)()
 	all := slices.Sorted(slices.Values(views.permutation[:min(most, len(views.permutation))]))
 	next := once(len(all))
-	if _, err := s.send(ctx, f.address, fillTimeout, c.streamOf(func() int {
+	if _, err := e.send(ctx, f.address, fillTimeout, c.streamOf(func() int {
 		if i := next(); i >= 0 {
 			return all[i]
 		}
@@ -148,7 +148,7 @@ func (s *env) fillCaches(ctx context.Context, c *zipfWorkload, f *target, views 
 	}
 	last := math.Inf(-1)
 	for attempt := range steadyRounds {
-		out, err := s.measureThrough(ctx, f, s.duration(steadyDuration), c.streamOf(views.order(-1-attempt))) // orders of no measured round
+		out, err := e.measureThrough(ctx, f, e.duration(steadyDuration), c.streamOf(views.order(-1-attempt))) // orders of no measured round
 		if err != nil {
 			return err
 		}
@@ -176,21 +176,21 @@ type cpuUsage struct {
 	renders      float64 // pictures
 }
 
-func (f *target) usage(ctx context.Context) (sum cpuUsage, err error) {
-	for i, edge := range f.edges {
+func (t *target) usage(ctx context.Context) (sum cpuUsage, err error) {
+	for i, edge := range t.edges {
 		took, err := edge.ProcessorTime()
 		if err != nil {
 			return sum, err
 		}
 		sum.edges += took
-		renders, err := rendersOf(ctx, f.operators[i])
+		renders, err := rendersOf(ctx, t.operators[i])
 		if err != nil {
 			return sum, err
 		}
 		sum.renders += renders
 	}
-	if f.proxy != nil {
-		sum.proxy, err = f.proxy.ProcessorTime()
+	if t.proxy != nil {
+		sum.proxy, err = t.proxy.ProcessorTime()
 	}
 	return sum, err
 }
@@ -218,7 +218,7 @@ const (
 
 // measureThrough sends a stream to a target. The hit ratio is the share of answers without a
 // render, from whatever cache.
-func (s *env) measureThrough(ctx context.Context, f *target, duration time.Duration, stream *load.Stream) (outcome, error) {
+func (e *env) measureThrough(ctx context.Context, f *target, duration time.Duration, stream *load.Stream) (outcome, error) {
 	first, err := f.usage(ctx)
 	if err != nil {
 		return outcome{}, err
@@ -226,7 +226,7 @@ func (s *env) measureThrough(ctx context.Context, f *target, duration time.Durat
 	var answers *load.Answers
 	// All requests share one index, so the requested size is unknown.
 	if err := decodeSample(stream, func(int) string { return "/" }, func() (err error) {
-		answers, err = s.send(ctx, f.address, duration, stream)
+		answers, err = e.send(ctx, f.address, duration, stream)
 		return err
 	}); err != nil {
 		return outcome{}, err
@@ -247,8 +247,8 @@ func (s *env) measureThrough(ctx context.Context, f *target, duration time.Durat
 }
 
 // mixedViews opens the edge, and caches in front of further edges, one each.
-func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
-	c, err := s.openZipf(ctx)
+func (e *env) mixedViews(ctx context.Context) ([]subject, error) {
+	c, err := e.openZipf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +259,7 @@ func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
 		open func(ctx context.Context, at baseline.Env, upstream string, bytes int64) (*baseline.Server, error)
 	}{{"nginx's cache before Veneer", baseline.StartNginxCache}, {"Varnish before Veneer", baseline.StartVarnish}} {
 		f := &target{name: other.name}
-		server, err := s.startServer("Zipf views, "+other.name, func(at baseline.Env) (*baseline.Server, error) {
+		server, err := e.startServer("Zipf views, "+other.name, func(at baseline.Env) (*baseline.Server, error) {
 			edge, operators, err := c.StartEdge(ctx, renderTimeoutSetting)
 			if err != nil {
 				return nil, err
@@ -271,16 +271,16 @@ func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
 			return nil, err
 		}
 		if server == nil {
-			subjects = append(subjects, subject{name: other.name, missing: s.missing["Zipf views, "+other.name].Error()})
+			subjects = append(subjects, subject{name: other.name, missing: e.missing["Zipf views, "+other.name].Error()})
 			continue
 		}
 		f.version, f.proxy, f.address = server.Version, server, server.Address
 		targets = append(targets, f)
-		subjects = append(subjects, subject{name: f.name, version: f.version, measure: s.measureZipf(c, f, c.views)})
+		subjects = append(subjects, subject{name: f.name, version: f.version, measure: e.measureZipf(c, f, c.views)})
 	}
-	subjects[0] = subject{name: "Veneer", measure: s.measureZipf(c, targets[0], c.views)}
+	subjects[0] = subject{name: "Veneer", measure: e.measureZipf(c, targets[0], c.views)}
 	for _, f := range targets {
-		if err := s.fillCaches(ctx, c, f, c.views, int(mixedCacheBytes/c.viewBytes)); err != nil {
+		if err := e.fillCaches(ctx, c, f, c.views, int(mixedCacheBytes/c.viewBytes)); err != nil {
 			return nil, fmt.Errorf("fill %s: %w", f.name, err)
 		}
 	}
@@ -291,8 +291,8 @@ func (s *env) mixedViews(ctx context.Context) ([]subject, error) {
 const mixedCacheBytes = 256 << 20
 
 // measureZipf returns the measurement of a target under the Zipf workload.
-func (s *env) measureZipf(c *zipfWorkload, f *target, views zipfOrder) func(context.Context, int) (outcome, error) {
+func (e *env) measureZipf(c *zipfWorkload, f *target, views zipfOrder) func(context.Context, int) (outcome, error) {
 	return func(ctx context.Context, round int) (outcome, error) {
-		return s.measureThrough(ctx, f, s.duration(zipfDuration), c.streamOf(views.order(round)))
+		return e.measureThrough(ctx, f, e.duration(zipfDuration), c.streamOf(views.order(round)))
 	}
 }

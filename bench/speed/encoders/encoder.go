@@ -50,30 +50,30 @@ func newResultCache(cache string) (*resultCache, error) {
 	return &resultCache{cache: cache, scratch: scratch}, nil
 }
 
-func (a *resultCache) close() { os.RemoveAll(a.scratch) }
+func (c *resultCache) close() { os.RemoveAll(c.scratch) }
 
 // size returns the size of an encoder's file of a picture.
-func (a *resultCache) size(ctx context.Context, t encoder, picture render.Picture) (int, error) {
-	program, err := a.program(t)
+func (c *resultCache) size(ctx context.Context, t encoder, picture render.Picture) (int, error) {
+	program, err := c.program(t)
 	if err != nil {
 		return 0, err
 	}
 	key := sha256.New()
 	fmt.Fprintf(key, "%x %q %d %d %s", program, t.args, picture.Width, picture.Height, picture.Pix)
-	file := filepath.Join(a.cache, fmt.Sprintf("%s-%x", t.name, key.Sum(nil)[:16]))
+	file := filepath.Join(c.cache, fmt.Sprintf("%s-%x", t.name, key.Sum(nil)[:16]))
 	if text, err := os.ReadFile(file); err == nil {
 		return strconv.Atoi(string(text))
 	}
-	size, err := a.run(ctx, t, picture)
+	size, err := c.run(ctx, t, picture)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", t.name, err)
 	}
-	return size, a.writeAtomic(file, strconv.Itoa(size))
+	return size, c.writeAtomic(file, strconv.Itoa(size))
 }
 
 // program returns the digest of an encoder's program: another version may write another file.
-func (a *resultCache) program(t encoder) ([sha256.Size]byte, error) {
-	if cached, ok := a.programs.Load(t.name); ok {
+func (c *resultCache) program(t encoder) ([sha256.Size]byte, error) {
+	if cached, ok := c.programs.Load(t.name); ok {
 		return cached.([sha256.Size]byte), nil //nolint:errcheck // nothing else is stored
 	}
 	path, err := exec.LookPath(t.name)
@@ -85,13 +85,13 @@ func (a *resultCache) program(t encoder) ([sha256.Size]byte, error) {
 		return [sha256.Size]byte{}, err
 	}
 	digest := sha256.Sum256(program)
-	a.programs.Store(t.name, digest)
+	c.programs.Store(t.name, digest)
 	return digest, nil
 }
 
 // run runs an encoder on a picture and returns the size of the file.
-func (a *resultCache) run(ctx context.Context, t encoder, picture render.Picture) (int, error) {
-	folder, err := os.MkdirTemp(a.scratch, "")
+func (c *resultCache) run(ctx context.Context, t encoder, picture render.Picture) (int, error) {
+	folder, err := os.MkdirTemp(c.scratch, "")
 	if err != nil {
 		return 0, err
 	}
@@ -125,8 +125,8 @@ func (a *resultCache) run(ctx context.Context, t encoder, picture render.Picture
 }
 
 // writeAtomic writes a file by way of a rename, so that it is never incomplete.
-func (a *resultCache) writeAtomic(path, text string) error {
-	file, err := os.CreateTemp(a.cache, "new-")
+func (c *resultCache) writeAtomic(path, text string) error {
+	file, err := os.CreateTemp(c.cache, "new-")
 	if err != nil {
 		return err
 	}

@@ -101,16 +101,16 @@ func run(args []string, out io.Writer) error {
 }
 
 // results measures all pictures of one size, in as many goroutines as there are cores.
-func (a target) results(ctx context.Context, renderer *render.Renderer, memo *resultCache, size int) ([]result, error) {
-	textures := a.of()
+func (t target) results(ctx context.Context, renderer *render.Renderer, memo *resultCache, size int) ([]result, error) {
+	textures := t.of()
 	results := make([]result, len(textures))
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i, texture := range textures {
 		all.Go(func() (err error) {
-			view := render.View{Pose: a.pose, Type: texture.Type, Size: size, Format: a.format}
-			if results[i], err = measure(ctx, renderer, memo, texture, view, a.encoders); err != nil {
-				return fmt.Errorf("%s, %s, size %d: %w", texture.Name, a.view, size, err)
+			view := render.View{Pose: t.pose, Type: texture.Type, Size: size, Format: t.format}
+			if results[i], err = measure(ctx, renderer, memo, texture, view, t.encoders); err != nil {
+				return fmt.Errorf("%s, %s, size %d: %w", texture.Name, t.view, size, err)
 			}
 			return nil
 		})

@@ -157,18 +157,18 @@ func newFreshEnv(b *testing.B) *freshEnv {
 }
 
 // change makes the n-th change and records how long each edge takes to serve it.
-func (s *freshEnv) change(b *testing.B, n int, delays *[freshEdges]delays) {
+func (e *freshEnv) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	b.Helper()
 	player, skin := n%freshPlayers, (n/freshPlayers+1)%freshSkins
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	api := s.apis[n%freshCores]
-	request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", api.Addr, s.pids[player]))
+	api := e.apis[n%freshCores]
+	request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", api.Addr, e.pids[player]))
 	request.Header.SetMethod(fasthttp.MethodPut)
 	request.Header.SetContentType("application/x-www-form-urlencoded")
-	request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+s.people[player].Bearer)
-	request.SetBodyString(fmt.Sprintf("skin=%d", s.tids[skin]))
+	request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+e.people[player].Bearer)
+	request.SetBodyString(fmt.Sprintf("skin=%d", e.tids[skin]))
 	requested := time.Now()
 	if err := api.Do(request, response); err != nil || response.StatusCode() != fasthttp.StatusOK {
 		b.Errorf("change %d: %d %s, %v", n, response.StatusCode(), response.Body(), err)
@@ -177,10 +177,10 @@ func (s *freshEnv) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	answered := time.Now()
 
 	var all sync.WaitGroup
-	for i, edge := range s.edges {
+	for i, edge := range e.edges {
 		all.Go(func() {
 			path := fmt.Sprint("/avatar/player/p", player+1)
-			for fetchTag(b, edge, path) != s.tags[skin] {
+			for fetchTag(b, edge, path) != e.tags[skin] {
 				if time.Since(answered) > 10*time.Second {
 					b.Errorf("edge %d does not show change %d", i+1, n)
 					return
@@ -213,10 +213,10 @@ func fetchTag(b *testing.B, edge *fasthttp.HostClient, path string) string {
 }
 
 // cpu returns the CPU time of each program.
-func (s *freshEnv) cpu(b *testing.B) map[string]time.Duration {
+func (e *freshEnv) cpu(b *testing.B) map[string]time.Duration {
 	b.Helper()
 	taken := map[string]time.Duration{}
-	for name, program := range s.programs {
+	for name, program := range e.programs {
 		taken[name] = program.CPU(b)
 	}
 	return taken

@@ -17,11 +17,11 @@ type measurement struct {
 	cpuTime time.Duration // of the server
 }
 
-func (s measurement) rate() float64 { return float64(s.Total()) / s.Elapsed.Seconds() }
+func (m measurement) rate() float64 { return float64(m.Total()) / m.Elapsed.Seconds() }
 
 // cost returns the server's CPU time for an answer in microseconds.
-func (s measurement) cost() float64 {
-	return float64(s.cpuTime.Nanoseconds()) / 1000 / float64(s.Total())
+func (m measurement) cost() float64 {
+	return float64(m.cpuTime.Nanoseconds()) / 1000 / float64(m.Total())
 }
 
 // table prints rounds as they come, and a summary at the end.

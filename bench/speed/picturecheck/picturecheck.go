@@ -130,23 +130,23 @@ var (
 )
 
 // decode decodes all of a picture, and returns what is wrong with it.
-func (s *picture) decode(height int) (load.Fault, error) {
+func (p *picture) decode(height int) (load.Fault, error) {
 	var got int
 	var err error
 	switch {
-	case bytes.HasPrefix(s.file, pngMagic):
-		img, failed := png.Decode(bytes.NewReader(s.file))
+	case bytes.HasPrefix(p.file, pngMagic):
+		img, failed := png.Decode(bytes.NewReader(p.file))
 		if err = failed; err == nil {
 			got = img.Bounds().Dy()
 		}
-	case bytes.HasPrefix(s.file, riffMagic):
-		_, _, got, err = libwebp.Decode(s.file)
+	case bytes.HasPrefix(p.file, riffMagic):
+		_, _, got, err = libwebp.Decode(p.file)
 	default:
 		err = errors.New("it is neither PNG nor WebP")
 	}
 	switch {
 	case err != nil:
-		return WrongPicture, fmt.Errorf("no picture is read from %d bytes: %w", len(s.file), err)
+		return WrongPicture, fmt.Errorf("no picture is read from %d bytes: %w", len(p.file), err)
 	case height > 0 && got != height:
 		return WrongSize, fmt.Errorf("a picture of height %d, and not %d, is", got, height)
 	}

@@ -104,7 +104,7 @@ type fakeOrigin struct {
 }
 
 // File returns a skin. Its first texel is the number of the texture.
-func (p fakeOrigin) File(_ context.Context, hash skin.Hash) ([]byte, error) {
+func (o fakeOrigin) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 	texels := image.NewNRGBA(image.Rect(0, 0, 64, 64))
 	copy(texels.Pix, hash[:4])
 	var file bytes.Buffer
@@ -113,9 +113,9 @@ func (p fakeOrigin) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 }
 
 // Render returns constant bytes of the picture's size.
-func (p fakeOrigin) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
-	size := p.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
-	return p.block[:size:size], render.Timing{}, nil
+func (o fakeOrigin) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
+	size := o.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
+	return o.block[:size:size], render.Timing{}, nil
 }
 
 // Cost returns a constant.

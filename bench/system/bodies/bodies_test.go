@@ -135,7 +135,7 @@ var (
 )
 
 // haproxy starts the balancer of docker-compose.yml with a program behind /api.
-func (s *env) haproxy(t *testing.T, api *stack.Process) (base string) {
+func (e *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 	t.Helper()
 	content, err := os.ReadFile("../../../deploy/compose/haproxy.cfg")
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 	config := strings.Replace(string(content), "bind :8080", "bind "+address, 1)
 	config = coreServer.ReplaceAllString(config, backend(api))
 	config = edgeServer.ReplaceAllString(config, "")
-	config = strings.Replace(config, "edge-1:8081 check port 9081", backend(s.Edge), 1)
+	config = strings.Replace(config, "edge-1:8081 check port 9081", backend(e.Edge), 1)
 	work := t.TempDir()
 	path := filepath.Join(work, "haproxy.cfg")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
@@ -177,10 +177,10 @@ func (s *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 }
 
 // attack starts uploads, each by another user, that send twice the memory budget.
-func (s *env) attack(t *testing.T, base string, http2 bool) *Attack {
+func (e *env) attack(t *testing.T, base string, http2 bool) *Attack {
 	t.Helper()
 	var uploads []Upload
-	for i, person := range s.people[:stalledUploads+slowUploads] {
+	for i, person := range e.people[:stalledUploads+slowUploads] {
 		u := Upload{Path: "/api/textures", Bearer: person.Bearer, ContentLength: MaxUploadLength, InitialBytes: slowBytes, Interval: time.Second}
 		if i < stalledUploads {
 			u.InitialBytes, u.Interval = stalledBytes, 0
@@ -197,12 +197,12 @@ func (s *env) attack(t *testing.T, base string, http2 bool) *Attack {
 
 // honestLoad logs in, uploads and fetches pictures, all of which must succeed, and describes the
 // longest durations.
-func (s *env) honestLoad(t *testing.T, base string) string {
+func (e *env) honestLoad(t *testing.T, base string) string {
 	t.Helper()
 	var logIns, uploads, pictures atomic.Int64
 	var all sync.WaitGroup
-	tid, images := s.upload(t, base), s.EdgeURL // of a sheet that no edge has rendered
-	if base == s.edgeProxyURL {
+	tid, images := e.upload(t, base), e.EdgeURL // of a sheet that no edge has rendered
+	if base == e.edgeProxyURL {
 		images = base
 	}
 	timed := func(longest *atomic.Int64, do func()) {
@@ -216,7 +216,7 @@ func (s *env) honestLoad(t *testing.T, base string) string {
 		body, _ := json.Marshal(credentials{Email: "honest@example.com", Password: "correct horse"})
 		for range 5 {
 			timed(&logIns, func() {
-				if status, answer := s.do(t, http.MethodPost, base+"/api/auth/login", "application/json", "", body); status != http.StatusOK {
+				if status, answer := e.do(t, http.MethodPost, base+"/api/auth/login", "application/json", "", body); status != http.StatusOK {
 					t.Errorf("a log-in is answered with %d %s", status, answer)
 				}
 			})
@@ -224,13 +224,13 @@ func (s *env) honestLoad(t *testing.T, base string) string {
 	})
 	all.Go(func() {
 		for range 3 {
-			timed(&uploads, func() { s.upload(t, base) })
+			timed(&uploads, func() { e.upload(t, base) })
 		}
 	})
 	all.Go(func() {
 		for size := 8; size <= 256; size += 8 {
 			timed(&pictures, func() {
-				if status, answer := s.do(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", images, tid, size), "", "", nil); status != http.StatusOK {
+				if status, answer := e.do(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", images, tid, size), "", "", nil); status != http.StatusOK {
 					t.Errorf("picture: %d %s", status, answer)
 				}
 			})
@@ -242,14 +242,14 @@ func (s *env) honestLoad(t *testing.T, base string) string {
 }
 
 // upload uploads a sheet of 256 × 256 pixels of noise and returns its tid.
-func (s *env) upload(t *testing.T, base string) int64 {
+func (e *env) upload(t *testing.T, base string) int64 {
 	t.Helper()
 	sheet := skin.Sheet{Width: 256, Height: 256, Pix: make([]byte, 4*256*256)}
 	for i := range sheet.Pix {
-		sheet.Pix[i] = byte(s.noise.Uint32())
+		sheet.Pix[i] = byte(e.noise.Uint32())
 	}
 	form := stack.SheetForm("Noise", skin.Classic, sheet)
-	status, answer := s.do(t, http.MethodPost, base+"/api/textures", stack.UploadType, s.people[len(s.people)-1].Bearer, form)
+	status, answer := e.do(t, http.MethodPost, base+"/api/textures", stack.UploadType, e.people[len(e.people)-1].Bearer, form)
 	var response struct {
 		Data struct {
 			TID int64 `json:"tid"`
@@ -262,7 +262,7 @@ func (s *env) upload(t *testing.T, base string) int64 {
 }
 
 // do sends a request on a connection of its own.
-func (s *env) do(t *testing.T, method, url, kind, bearer string, body []byte) (status int, answer []byte) {
+func (e *env) do(t *testing.T, method, url, kind, bearer string, body []byte) (status int, answer []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), honestTimeout)
 	defer cancel()

@@ -189,10 +189,10 @@ func pace(ctx context.Context, tick chan<- time.Time) {
 }
 
 // populate creates users and skins, and returns the writers that will change them.
-func (s *harness) populate(t *testing.T) []*writer {
+func (h *harness) populate(t *testing.T) []*writer {
 	t.Helper()
-	all := s.cores[0].SignIn(t, users)
-	conn := postgrestest.Conn(t, s.database.URL(s.database.Address))
+	all := h.cores[0].SignIn(t, users)
+	conn := postgrestest.Conn(t, h.database.URL(h.database.Address))
 	rows, _ := conn.Query(t.Context(), insertPlayers) // CollectRows reports the error
 	pids, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct{ UID, PID int64 }])
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *harness) populate(t *testing.T) []*writer {
 	slowClient := &http.Client{Timeout: responseTimeout, Transport: transport}
 	upload := func(sheet skin.Sheet, model skin.Type) int64 {
 		form := stack.SheetForm("chaos", model, sheet)
-		tid, status, err := call(t.Context(), slowClient, "POST", s.apis[0]+"/api/textures", all[0].Bearer, stack.UploadType, form)
+		tid, status, err := call(t.Context(), slowClient, "POST", h.apis[0]+"/api/textures", all[0].Bearer, stack.UploadType, form)
 		if err != nil || status != http.StatusOK {
 			t.Errorf("upload: %d, %v", status, err)
 		}
@@ -219,17 +219,17 @@ func (s *harness) populate(t *testing.T) []*writer {
 		tids[i] = upload(paint.Noise(uint64(i), 64, 64), skin.Classic)
 		capes[i] = upload(paint.Noise(uint64(i), 64, 32), skin.Cape)
 		var ok bool
-		if tags[i], _, ok = s.clients[0].fetchTag(fmt.Sprint("/avatar/", tids[i])); !ok || tags[i] == missing {
+		if tags[i], _, ok = h.clients[0].fetchTag(fmt.Sprint("/avatar/", tids[i])); !ok || tags[i] == missing {
 			t.Errorf("the edge shows %q for texture %d", tags[i], tids[i])
 		}
 	})
 	if t.Failed() {
 		t.FailNow()
 	}
-	defaultTag, _, _ := s.clients[0].fetchTag("/avatar/user/0")
+	defaultTag, _, _ := h.clients[0].fetchTag("/avatar/user/0")
 
 	shared := writer{
-		t: t, client: &http.Client{Timeout: time.Second, Transport: transport}, cores: s.apis, bearer: all[0].Bearer,
+		t: t, client: &http.Client{Timeout: time.Second, Transport: transport}, cores: h.apis, bearer: all[0].Bearer,
 		tids: tids[:], tags: tags[:], capes: capes[:],
 		recent: &recentChanges{}, noiseSeed: &atomic.Uint64{}, committed: &atomic.Int64{},
 	}

@@ -22,12 +22,12 @@ import (
 
 // awaitConnected waits until all edges have been connected for maxStaleness. By then they have seen
 // every change that was committed without a response.
-func (s *harness) awaitConnected(t *testing.T) {
+func (h *harness) awaitConnected(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	began := time.Now()
-	for _, client := range s.clients {
+	for _, client := range h.clients {
 		for !client.connected(ctx, began, began.Add(maxStaleness)) {
 			if ctx.Err() != nil {
 				t.Fatalf("%s is not connected again", client.name)
@@ -39,14 +39,14 @@ func (s *harness) awaitConnected(t *testing.T) {
 
 // compare compares what every edge serves with the database, by every kind of URL: all names that
 // players have or had, their UUIDs, all users, all textures, and some that never existed.
-func (s *harness) compare(t *testing.T, w *writer) {
+func (h *harness) compare(t *testing.T, w *writer) {
 	t.Helper()
 	began := time.Now()
-	want := s.expected(t, w)
+	want := h.expected(t, w)
 	paths := slices.Sorted(maps.Keys(want))
 	var wrong atomic.Int64
 	var all sync.WaitGroup
-	for _, client := range s.clients {
+	for _, client := range h.clients {
 		all.Go(func() {
 			atOnce(len(paths), func(i int) {
 				if value := client.awaitFresh(paths[i]); value != want[paths[i]] && wrong.Add(1) < 20 {
@@ -81,10 +81,10 @@ func atOnce(n int, do func(int)) {
 // awaitFresh returns what a path serves once the answer is not stale. It may be stale at first, if
 // the path was not requested before the edge was cut off, or if its core waits for dead connections
 // to the database.
-func (s *edgeClient) awaitFresh(path string) (value string) {
-	fetch := s.fetchTag
+func (c *edgeClient) awaitFresh(path string) (value string) {
+	fetch := c.fetchTag
 	if strings.HasSuffix(path, ".json") {
-		fetch = s.fetchBody
+		fetch = c.fetchBody
 	}
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -98,9 +98,9 @@ func (s *edgeClient) awaitFresh(path string) (value string) {
 }
 
 // expected returns, by path, what edges must serve according to the database.
-func (s *harness) expected(t *testing.T, w *writer) map[string]string {
+func (h *harness) expected(t *testing.T, w *writer) map[string]string {
 	t.Helper()
-	conn := postgrestest.Conn(t, s.database.URL(s.database.Address))
+	conn := postgrestest.Conn(t, h.database.URL(h.database.Address))
 	want := map[string]string{}
 
 	tagOf := map[int64]string{0: missing}
@@ -118,7 +118,7 @@ func (s *harness) expected(t *testing.T, w *writer) map[string]string {
 	tags := make([]string, len(textures))
 	atOnce(len(textures), func(i int) {
 		if tags[i] = tagOf[textures[i].TID]; tags[i] == "" {
-			tags[i] = s.clients[0].awaitFresh("/avatar/hash/" + textures[i].Hash)
+			tags[i] = h.clients[0].awaitFresh("/avatar/hash/" + textures[i].Hash)
 		}
 	})
 	for i, texture := range textures {
@@ -133,7 +133,7 @@ func (s *harness) expected(t *testing.T, w *writer) map[string]string {
 		want[fmt.Sprint("/avatar/", last+1+never)] = missing
 	}
 
-	defaultTag := s.clients[0].awaitFresh("/avatar/user/0")
+	defaultTag := h.clients[0].awaitFresh("/avatar/user/0")
 	for _, user := range queryRows[struct{ UID, Avatar int64 }](t, conn, "SELECT uid, avatar FROM users") {
 		tag := defaultTag
 		if user.Avatar != 0 {

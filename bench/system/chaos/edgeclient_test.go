@@ -47,8 +47,8 @@ func newEdgeClient(name, address, operators string) *edgeClient {
 }
 
 // pollMetrics polls the edge until ctx ends.
-func (s *edgeClient) pollMetrics(ctx context.Context) {
-	client := &fasthttp.HostClient{Addr: s.operators, ReadTimeout: pollInterval * 5}
+func (c *edgeClient) pollMetrics(ctx context.Context) {
+	client := &fasthttp.HostClient{Addr: c.operators, ReadTimeout: pollInterval * 5}
 	for tick := time.NewTicker(pollInterval); ; {
 		p := poll{from: time.Now()}
 		seconds, err := strconv.ParseFloat(metric(client, "veneer_edge_stream_lag_seconds"), 64)
@@ -56,11 +56,11 @@ func (s *edgeClient) pollMetrics(ctx context.Context) {
 		if err != nil {
 			p.lag = time.Hour
 		}
-		s.mu.Lock()
-		s.polls = append(s.polls, p)
-		close(s.polled)
-		s.polled = make(chan struct{})
-		s.mu.Unlock()
+		c.mu.Lock()
+		c.polls = append(c.polls, p)
+		close(c.polled)
+		c.polled = make(chan struct{})
+		c.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
@@ -88,12 +88,12 @@ func metric(client *fasthttp.HostClient, name string) string {
 
 // connected reports whether the edge trusted its cached mappings all the time between two moments,
 // as its metrics prove. It waits for a poll that begins after the later one.
-func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
+func (c *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 	for {
-		s.mu.Lock()
-		polled := s.polled
+		c.mu.Lock()
+		polled := c.polled
 		covered, certain, next := false, true, time.Time{}
-		for _, p := range slices.Backward(s.polls) {
+		for _, p := range slices.Backward(c.polls) {
 			covered = covered || p.from.After(to)
 			// Until the end of the next poll, the lag is at most this one plus the time
 			// between the two.
@@ -103,7 +103,7 @@ func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 				break
 			}
 		}
-		s.mu.Unlock()
+		c.mu.Unlock()
 		if covered {
 			return certain
 		}
@@ -117,21 +117,21 @@ func (s *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 
 // fetchTag requests a picture or a file and returns its entity tag, missing or noHeadStatus; stale
 // if the answer is marked as such, not ok if it is none of these.
-func (s *edgeClient) fetchTag(path string) (value string, stale, ok bool) {
-	return s.fetch(path, func(response *fasthttp.Response) string { return string(response.Header.Peek(fasthttp.HeaderETag)) })
+func (c *edgeClient) fetchTag(path string) (value string, stale, ok bool) {
+	return c.fetch(path, func(response *fasthttp.Response) string { return string(response.Header.Peek(fasthttp.HeaderETag)) })
 }
 
 // fetchBody requests a document and returns its body, otherwise as fetchTag.
-func (s *edgeClient) fetchBody(path string) (value string, stale, ok bool) {
-	return s.fetch(path, func(response *fasthttp.Response) string { return string(response.Body()) })
+func (c *edgeClient) fetchBody(path string) (value string, stale, ok bool) {
+	return c.fetch(path, func(response *fasthttp.Response) string { return string(response.Body()) })
 }
 
-func (s *edgeClient) fetch(path string, extract func(*fasthttp.Response) string) (value string, stale, ok bool) {
+func (c *edgeClient) fetch(path string, extract func(*fasthttp.Response) string) (value string, stale, ok bool) {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	request.SetRequestURI("http://" + s.address + path)
-	if s.client.Do(request, response) != nil {
+	request.SetRequestURI("http://" + c.address + path)
+	if c.client.Do(request, response) != nil {
 		return "", false, false
 	}
 	stale = strings.Contains(string(response.Header.Peek("Cache-Status")), "detail=stale")
@@ -154,7 +154,7 @@ const requestInterval = 15 * time.Millisecond
 //
 // An answer that is not marked as stale shows a value that was valid at most a second before the
 // request. An edge that has been connected for a second serves nothing older even if it is marked.
-func (s *edgeClient) verify(ctx context.Context, t *testing.T, random *rand.Rand, recent *recentChanges) {
+func (c *edgeClient) verify(ctx context.Context, t *testing.T, random *rand.Rand, recent *recentChanges) {
 	t.Helper()
 	for tick := time.NewTicker(requestInterval); ; {
 		select {
@@ -167,23 +167,23 @@ func (s *edgeClient) verify(ctx context.Context, t *testing.T, random *rand.Rand
 			continue
 		}
 		sent := time.Now()
-		value, stale, ok := s.fetchTag(resource.path)
+		value, stale, ok := c.fetchTag(resource.path)
 		received := time.Now()
-		s.requests.Add(1)
+		c.requests.Add(1)
 		switch {
 		case !ok:
-			s.errors.Add(1)
+			c.errors.Add(1)
 		case !stale:
 			if !resource.wasValid(value, sent.Add(-maxStaleness), received) {
 				t.Errorf("%s serves %s at %s, requested at %s, which was out of date for over a second: %s",
-					s.name, value, resource.path, stamp(sent), resource.history())
+					c.name, value, resource.path, stamp(sent), resource.history())
 			}
 		default:
-			s.stale.Add(1)
+			c.stale.Add(1)
 			since := sent.Add(-maxStaleness)
-			if !resource.wasValid(value, since, received) && s.connected(ctx, since, received) {
+			if !resource.wasValid(value, since, received) && c.connected(ctx, since, received) {
 				t.Errorf("%s is connected, and serves %s at %s, requested at %s, which was out of date for over a second: %s",
-					s.name, value, resource.path, stamp(sent), resource.history())
+					c.name, value, resource.path, stamp(sent), resource.history())
 			}
 		}
 	}

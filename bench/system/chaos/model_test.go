@@ -37,38 +37,38 @@ func newResource(path, value string) *resource {
 }
 
 // begin records that a write begins.
-func (s *resource) begin(value string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.writes = append(s.writes, write{value: value, begun: now})
+func (r *resource) begin(value string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes = append(r.writes, write{value: value, begun: now})
 }
 
 // end records that the write that was begun last is committed, or may be.
-func (s *resource) end(committed bool, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (r *resource) end(committed bool, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if committed {
-		s.writes[len(s.writes)-1].acked = now
+		r.writes[len(r.writes)-1].acked = now
 	} else {
-		s.uncertain = true
+		r.uncertain = true
 	}
 }
 
 // wasValid reports whether a value may have been valid at some time between two moments.
-func (s *resource) wasValid(value string, from, to time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.uncertain {
+func (r *resource) wasValid(value string, from, to time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.uncertain {
 		return true
 	}
-	for i, w := range s.writes {
+	for i, w := range r.writes {
 		if w.value != value || w.begun.After(to) {
 			continue
 		}
-		if i+1 == len(s.writes) {
+		if i+1 == len(r.writes) {
 			return true
 		}
-		if next := s.writes[i+1]; next.acked.IsZero() || !next.acked.Before(from) {
+		if next := r.writes[i+1]; next.acked.IsZero() || !next.acked.Before(from) {
 			return true
 		}
 	}
@@ -85,33 +85,33 @@ type recentChanges struct {
 // recentSize is the size of the ring, some seconds' worth of changes.
 const recentSize = 1000
 
-func (c *recentChanges) add(s *resource) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.ring) < recentSize {
-		c.ring = append(c.ring, s)
+func (r *recentChanges) add(s *resource) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ring) < recentSize {
+		r.ring = append(r.ring, s)
 		return
 	}
-	c.ring[c.next%recentSize] = s
-	c.next++
+	r.ring[r.next%recentSize] = s
+	r.next++
 }
 
 // pick returns a random entry; nil if there is none.
-func (c *recentChanges) pick(draw func(int) int) *resource {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.ring) == 0 {
+func (r *recentChanges) pick(draw func(int) int) *resource {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ring) == 0 {
 		return nil
 	}
-	return c.ring[draw(len(c.ring))]
+	return r.ring[draw(len(r.ring))]
 }
 
 // history describes the last expected values of a resource.
-func (s *resource) history() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (r *resource) history() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var text strings.Builder
-	for _, w := range s.writes[max(0, len(s.writes)-8):] {
+	for _, w := range r.writes[max(0, len(r.writes)-8):] {
 		acked := "not acknowledged"
 		if !w.acked.IsZero() {
 			acked = stamp(w.acked)

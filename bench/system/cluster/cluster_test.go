@@ -10,8 +10,8 @@ import (
 // roundTripFunc responds in this process, so that the test controls the time between requests.
 type roundTripFunc func() (status int)
 
-func (a roundTripFunc) RoundTrip(request *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: a(), Body: http.NoBody, Request: request}, nil
+func (f roundTripFunc) RoundTrip(request *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: f(), Body: http.NoBody, Request: request}, nil
 }
 
 // A node that reports a lack of redundancy in between is waited for from the beginning.

@@ -424,12 +424,12 @@ func startFakeReadiness(t *testing.T) *fakeReadiness {
 
 // set sets the status and waits until the balancer has seen it often enough. The fourth poll proves
 // that two were answered with it.
-func (g *fakeReadiness) set(t *testing.T, status int32) {
+func (r *fakeReadiness) set(t *testing.T, status int32) {
 	t.Helper()
-	g.status.Store(status)
+	r.status.Store(status)
 	for range 4 {
 		select {
-		case <-g.polled:
+		case <-r.polled:
 		case <-time.After(30 * time.Second):
 			t.Fatal("the balancer does not check readiness")
 		}

@@ -27,14 +27,14 @@ const requestTimeout = 30 * time.Second
 const jsonType = "application/json"
 
 // do sends a request and returns the body of a successful response.
-func (v client) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, v.baseURL+path, bytes.NewReader(body))
+func (c client) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.baseURL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", contentType)
-	request.Header.Set("Authorization", "Bearer "+v.bearer)
-	response, err := v.http.Do(request)
+	request.Header.Set("Authorization", "Bearer "+c.bearer)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +47,8 @@ func (v client) do(ctx context.Context, method, path, contentType string, body [
 }
 
 // get sends a GET request.
-func (v client) get(ctx context.Context, path string) ([]byte, error) {
-	return v.do(ctx, http.MethodGet, path, "", nil)
+func (c client) get(ctx context.Context, path string) ([]byte, error) {
+	return c.do(ctx, http.MethodGet, path, "", nil)
 }
 
 // texture is the API's representation of a texture.
@@ -58,11 +58,11 @@ type texture struct {
 }
 
 // upload uploads a skin that is different for each number.
-func (v client) upload(ctx context.Context, number int) (texture, error) {
+func (c client) upload(ctx context.Context, number int) (texture, error) {
 	sheet := paint.Robot()
 	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows
 	form := stack.SheetForm(fmt.Sprint("skin ", number), skin.Classic, sheet)
-	answer, err := v.do(ctx, http.MethodPost, "/api/textures", stack.UploadType, form)
+	answer, err := c.do(ctx, http.MethodPost, "/api/textures", stack.UploadType, form)
 	if err != nil {
 		return texture{}, err
 	}

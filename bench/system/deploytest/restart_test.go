@@ -223,21 +223,21 @@ func startWorkload(t *testing.T, baseURL string, people []stack.Person) *workloa
 	return c
 }
 
-func (c *workload) locked(update func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (w *workload) locked(update func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	update()
 }
 
 // repeat calls do in a loop, until the workload ends or it fails.
-func (c *workload) repeat(t *testing.T, kind string, pause time.Duration, do func(n int) error) {
+func (w *workload) repeat(t *testing.T, kind string, pause time.Duration, do func(n int) error) {
 	t.Helper()
-	c.clients.Go(func() {
+	w.clients.Go(func() {
 		tick := time.NewTicker(pause)
 		defer tick.Stop()
 		for n := 0; ; n++ {
 			select {
-			case <-c.stop:
+			case <-w.stop:
 				return
 			case <-tick.C:
 			}
@@ -245,28 +245,28 @@ func (c *workload) repeat(t *testing.T, kind string, pause time.Duration, do fun
 				t.Errorf("%s: %v", kind, err)
 				return
 			}
-			c.locked(func() { c.done[kind]++ })
+			w.locked(func() { w.done[kind]++ })
 		}
 	})
 }
 
 // end stops all clients.
-func (c *workload) end() {
-	c.once.Do(func() { close(c.stop) })
-	c.clients.Wait()
+func (w *workload) end() {
+	w.once.Do(func() { close(w.stop) })
+	w.clients.Wait()
 }
 
 // verify checks that everything acknowledged is there.
-func (c *workload) verify(t *testing.T, baseURL, database string) {
+func (w *workload) verify(t *testing.T, baseURL, database string) {
 	t.Helper()
-	t.Logf("%d players, %d uploads; done: %v", len(c.skins), len(c.uploaded), c.done)
-	for kind, n := range c.done {
+	t.Logf("%d players, %d uploads; done: %v", len(w.skins), len(w.uploaded), w.done)
+	for kind, n := range w.done {
 		if n < 30 {
 			t.Errorf("%s: only %d times", kind, n)
 		}
 	}
 	v := client{baseURL: baseURL, http: &http.Client{Timeout: requestTimeout}}
-	for _, uploaded := range c.uploaded {
+	for _, uploaded := range w.uploaded {
 		file, err := v.get(t.Context(), "/textures/"+uploaded.Hash)
 		if err != nil {
 			t.Error(err)
@@ -280,7 +280,7 @@ func (c *workload) verify(t *testing.T, baseURL, database string) {
 	if _, err := pgx.ForEachRow(rows, []any{&pid, &tid}, func() error { stored[pid] = tid; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(c.skins, stored); diff != "" {
+	if diff := cmp.Diff(w.skins, stored); diff != "" {
 		t.Errorf("what players wear (-answered +there):\n%s", diff)
 	}
 }

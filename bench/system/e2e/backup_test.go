@@ -117,12 +117,12 @@ type storeFixture struct {
 }
 
 // database returns the URL of core's database in a new server.
-func (k storeFixture) database(t *testing.T, p *stack.Postgres) (url string) {
+func (f storeFixture) database(t *testing.T, p *stack.Postgres) (url string) {
 	t.Helper()
-	if k.prepare == nil {
+	if f.prepare == nil {
 		return p.URL(p.Address)
 	}
-	return k.prepare(t, p)
+	return f.prepare(t, p)
 }
 
 // directoryStore returns a store in a directory.

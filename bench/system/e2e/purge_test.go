@@ -63,12 +63,12 @@ func startFakeCDN(t *testing.T) (*fakeCDN, string) {
 }
 
 // await waits for a purge of a tag, and calls check before it responds.
-func (n *fakeCDN) await(t *testing.T, tag string, check func()) {
+func (c *fakeCDN) await(t *testing.T, tag string, check func()) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
 	for {
 		select {
-		case p := <-n.purges:
+		case p := <-c.purges:
 			found := slices.Contains(p.Tags, tag)
 			if found {
 				check()

@@ -21,10 +21,10 @@ const (
 )
 
 // hostileBodies runs slow-body attacks, over one route after another.
-func (s *harness) hostileBodies() {
-	s.Helper()
+func (h *harness) hostileBodies() {
+	h.Helper()
 	share, duration := 1, 10*time.Second
-	if s.Quick {
+	if h.Quick {
 		share, duration = 10, time.Second
 	}
 	address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, byte(n), 1}) } // each in a network of its own
@@ -33,7 +33,7 @@ func (s *harness) hostileBodies() {
 		many = append(many, address(1+n))
 	}
 	one := []netip.Addr{address(100)}
-	bearers := s.writeLog.bearers(3500 / share)
+	bearers := h.writeLog.bearers(3500 / share)
 	upload := func(n int, announced int64, part int, each time.Duration) (all []bodies.Upload) {
 		for i := range n / share {
 			u := bodies.Upload{Path: "/api/textures", Bearer: bearers[0], ContentLength: announced, InitialBytes: part, Interval: each}
@@ -51,40 +51,40 @@ func (s *harness) hostileBodies() {
 	hostile = append(hostile, upload(100, 1<<40, 1<<20, 0)...)
 	more := upload(400, bodies.MaxUploadLength, 0, 0)
 
-	for _, p := range append(s.Cores[:], s.Edges[:]...) {
-		p.ResetPeak(s)
+	for _, p := range append(h.Cores[:], h.Edges[:]...) {
+		p.ResetPeak(h)
 	}
 	for _, route := range []struct {
 		name, address string
 		http2         bool
 	}{
-		{"cores, HTTP/1.1", s.Address, false},
-		{"cores, HTTP/2", s.Address, true},
-		{"edges, HTTP/1.1", s.EdgesAddress, false},
-		{"edges, HTTP/2", s.EdgesAddress, true},
+		{"cores, HTTP/1.1", h.Address, false},
+		{"cores, HTTP/2", h.Address, true},
+		{"edges, HTTP/1.1", h.EdgesAddress, false},
+		{"edges, HTTP/2", h.EdgesAddress, true},
 	} {
-		refused := s.RejectedConnections(s)
+		refused := h.RejectedConnections(h)
 		base := "http://" + route.address
-		attack := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: route.http2, From: many}, hostile)
-		s.Cleanup(attack.Stop)
-		others := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: route.http2, From: one}, more)
-		s.Cleanup(others.Stop)
-		s.sleep(duration)
+		attack := bodies.Start(h.Context(), bodies.Target{Base: base, HTTP2: route.http2, From: many}, hostile)
+		h.Cleanup(attack.Stop)
+		others := bodies.Start(h.Context(), bodies.Target{Base: base, HTTP2: route.http2, From: one}, more)
+		h.Cleanup(others.Stop)
+		h.sleep(duration)
 		attack.Stop()
 		others.Stop()
-		s.addNote("%s: %s; haproxy refused %d connections", route.name, attack, s.RejectedConnections(s)-refused)
+		h.addNote("%s: %s; haproxy refused %d connections", route.name, attack, h.RejectedConnections(h)-refused)
 	}
-	core, edge := s.peakMemory(s.Cores[:]), s.peakMemory(s.Edges[:])
-	s.addNote("a core uses at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
+	core, edge := h.peakMemory(h.Cores[:]), h.peakMemory(h.Edges[:])
+	h.addNote("a core uses at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
 	if core >= memoryLimit || edge >= memoryLimit {
-		s.addProblem("a program uses more memory than the %d MiB of docker-compose.yml", memoryLimit>>20)
+		h.addProblem("a program uses more memory than the %d MiB of docker-compose.yml", memoryLimit>>20)
 	}
 }
 
 // peakMemory returns the highest peak of resident memory among programs.
-func (s *harness) peakMemory(programs []*stack.Process) (bytes int64) {
+func (h *harness) peakMemory(programs []*stack.Process) (bytes int64) {
 	for _, p := range programs {
-		_, most := p.Memory(s)
+		_, most := p.Memory(h)
 		bytes = max(bytes, most)
 	}
 	return bytes

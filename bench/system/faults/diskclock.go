@@ -20,37 +20,37 @@ const createSmall = `CREATE DATABASE small`
 
 // diskFull fills the disk of a separate core and edge, which store textures in a directory. The
 // cluster's load continues meanwhile, but the row reports the traffic of the separate site.
-func (s *harness) diskFull() {
+func (h *harness) diskFull() {
 	if os.Geteuid() != 0 {
-		s.row.Skipped = "mounting a disk requires root"
+		h.row.Skipped = "mounting a disk requires root"
 		return
 	}
-	disk := s.Directory(s, "textures.disk")
+	disk := h.Directory(h, "textures.disk")
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m,mode=755"); err != nil {
-		s.row.Skipped = fmt.Sprintf("nothing can be mounted: %v", err)
+		h.row.Skipped = fmt.Sprintf("nothing can be mounted: %v", err)
 		return
 	}
-	s.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
-	conn := s.Conn(s)
-	_, err := conn.Exec(s.Context(), createSmall)
-	_ = conn.Close(s.Context())
+	h.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	conn := h.Conn(h)
+	_, err := conn.Exec(h.Context(), createSmall)
+	_ = conn.Close(h.Context())
 	if err != nil {
-		s.Fatal(err)
+		h.Fatal(err)
 	}
 	files := blobstore.Config{URL: "file://" + disk}
-	core := stack.NewCoreAt(s, files, strings.Replace(s.Cores[0].Setting("CORE_DATABASE_URL"), "/postgres?", "/small?", 1))
+	core := stack.NewCoreAt(h, files, strings.Replace(h.Cores[0].Setting("CORE_DATABASE_URL"), "/postgres?", "/small?", 1))
 	core.Set("CORE_LIMIT_REQUESTS", "0")
 	core.Set("CORE_LIMIT_CHANGES", "0")
 	core.Set("CORE_LIMIT_UPLOADS", "0")
-	site := stack.StartWith(s, core)
-	user := site.Core.SignIn(s, 1)[0]
+	site := stack.StartWith(h, core)
+	user := site.Core.SignIn(h, 1)[0]
 
 	ballast := filepath.Join(disk, "ballast")
 	fill := func() {
 		for size := 4 << 20; size > 0; size /= 2 { // until not even a byte fits
 			file, err := os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			if err != nil {
-				s.Fatal(err)
+				h.Fatal(err)
 			}
 			_, _ = file.Write(make([]byte, size))
 			_ = file.Close()
@@ -60,7 +60,7 @@ func (s *harness) diskFull() {
 	var hashes []string
 	request := func(t *counts, base, method, path, contentType string, body []byte) []byte {
 		began := time.Now()
-		status, content, err := call(s.writeLog.client, base, method, path, user.Bearer, contentType, body)
+		status, content, err := call(h.writeLog.client, base, method, path, user.Bearer, contentType, body)
 		switch took := time.Since(began); {
 		case err != nil:
 			t.failure("no answer", took)
@@ -101,44 +101,44 @@ func (s *harness) diskFull() {
 		t.end()
 	}
 	if time.Since(writes.last) > time.Second {
-		s.addProblem("uploads do not go on: %s", writes)
+		h.addProblem("uploads do not go on: %s", writes)
 	}
 	for _, hash := range hashes {
-		if digest := s.fetchDigest(site.EdgeURL, "/textures/"+hash); digest != hash {
-			s.row.Lost++ // one upload
-			s.logf("LOST: the file %s is served as %s", hash, digest)
+		if digest := h.fetchDigest(site.EdgeURL, "/textures/"+hash); digest != hash {
+			h.row.Lost++ // one upload
+			h.logf("LOST: the file %s is served as %s", hash, digest)
 		}
 	}
-	s.row.Standalone = &traffic{hits, misses, reads, writes}
-	s.addNote("the traffic is that of the separate site, 20 requests a second of each kind; the comparison is of the cluster, which had no fault, and of the separate site's files")
+	h.row.Standalone = &traffic{hits, misses, reads, writes}
+	h.addNote("the traffic is that of the separate site, 20 requests a second of each kind; the comparison is of the cluster, which had no fault, and of the separate site's files")
 }
 
 // clockWrong sets a core's clock wrong by several offsets and checks which tokens work where: all
 // of them everywhere, if core allows for the offset.
-func (s *harness) clockWrong() {
-	if s.WrongClock == "" {
-		s.row.Skipped = "there is no core with an adjustable clock"
+func (h *harness) clockWrong() {
+	if h.WrongClock == "" {
+		h.row.Skipped = "there is no core with an adjustable clock"
 		return
 	}
-	wrong, right := s.Cores[0], s.Cores[1]
+	wrong, right := h.Cores[0], h.Cores[1]
 	at := func(p *stack.Process) string { return "http://" + p.Setting("CORE_LISTEN") }
 	statusOf := func(p *stack.Process, bearer string) int {
-		status, _, err := call(s.writeLog.client, at(p), http.MethodGet, "/api/user", bearer, "", nil)
+		status, _, err := call(h.writeLog.client, at(p), http.MethodGet, "/api/user", bearer, "", nil)
 		if err != nil {
-			s.Fatal(err)
+			h.Fatal(err)
 		}
 		return status
 	}
 	refresh := func(p *stack.Process, bearer string) (status int, token string) {
-		status, content, err := call(s.writeLog.client, at(p), http.MethodPost, "/api/auth/refresh", bearer, "", nil)
+		status, content, err := call(h.writeLog.client, at(p), http.MethodPost, "/api/auth/refresh", bearer, "", nil)
 		if err != nil {
-			s.Fatal(err)
+			h.Fatal(err)
 		}
 		_, token, _ = strings.Cut(string(content), `"token":"`)
 		token, _, _ = strings.Cut(token, `"`)
 		return status, token
 	}
-	original := wrong.UseBinary(s.WrongClock)
+	original := wrong.UseBinary(h.WrongClock)
 	for _, clock := range []struct {
 		offset time.Duration
 		want   []int // the statuses, in the order of the note
@@ -147,43 +147,43 @@ func (s *harness) clockWrong() {
 		{10 * time.Minute, []int{200, 200, 401}},
 		{-10 * time.Minute, []int{401, 401}},
 	} {
-		wrong.Kill(s)
+		wrong.Kill(h)
 		wrong.Set("WRONG_CLOCK", clock.offset.String())
-		wrong.Start(s)
-		wrong.AwaitReady(s)
-		p := s.writeLog.take()
+		wrong.Start(h)
+		wrong.AwaitReady(h)
+		p := h.writeLog.take()
 		p.voided.Store(true)
 		status, good := refresh(right, p.Bearer) // as new as possible: a core with a slow clock accepts old ones
 		if status != http.StatusOK {
-			s.Fatalf("refreshing a valid token is answered %d", status)
+			h.Fatalf("refreshing a valid token is answered %d", status)
 		}
 		got := []int{statusOf(wrong, good)}
 		span := fmt.Sprintf("%+.0f s", clock.offset.Seconds())
 		status, token := refresh(wrong, good)
 		if status == http.StatusOK {
 			got = append(got, statusOf(wrong, token), statusOf(right, token))
-			s.addNote("%s: a valid token is answered %d there; its refreshed token, %d there and %d elsewhere", span, got[0], got[1], got[2])
+			h.addNote("%s: a valid token is answered %d there; its refreshed token, %d there and %d elsewhere", span, got[0], got[1], got[2])
 		} else {
 			got = append(got, status)
-			s.addNote("%s: a valid token is answered %d there, and its refresh %d", span, got[0], got[1])
+			h.addNote("%s: a valid token is answered %d there, and its refresh %d", span, got[0], got[1])
 		}
 		if !slices.Equal(got, clock.want) {
-			s.addProblem("at %s tokens are answered %d and not %d", span, got, clock.want)
+			h.addProblem("at %s tokens are answered %d and not %d", span, got, clock.want)
 		}
 		if status != http.StatusOK {
-			s.sleep(2 * time.Second)
+			h.sleep(2 * time.Second)
 			continue
 		}
-		if status, _, err := call(s.writeLog.client, at(wrong), http.MethodPost, "/api/auth/logout", token, "", nil); err != nil || status != http.StatusNoContent {
-			s.addProblem("at %s signing out is answered %d, %v", span, status, err)
+		if status, _, err := call(h.writeLog.client, at(wrong), http.MethodPost, "/api/auth/logout", token, "", nil); err != nil || status != http.StatusNoContent {
+			h.addProblem("at %s signing out is answered %d, %v", span, status, err)
 		}
 		if status := statusOf(right, p.Bearer); status != http.StatusUnauthorized {
-			s.row.Lost++
-			s.logf("LOST: a token signed out where the clock is wrong is answered %d elsewhere", status)
+			h.row.Lost++
+			h.logf("LOST: a token signed out where the clock is wrong is answered %d elsewhere", status)
 		}
-		s.sleep(2 * time.Second)
+		h.sleep(2 * time.Second)
 	}
-	wrong.Kill(s)
+	wrong.Kill(h)
 	wrong.UseBinary(original)
-	wrong.Start(s)
+	wrong.Start(h)
 }

@@ -121,37 +121,37 @@ func Run(tb testing.TB, options Options, report func(Row)) {
 	report(*s.row)
 }
 
-func (s *harness) logf(format string, values ...any) {
-	fmt.Fprintf(s.Out, "==> "+format+"\n", values...)
+func (h *harness) logf(format string, values ...any) {
+	fmt.Fprintf(h.Out, "==> "+format+"\n", values...)
 }
 
 // runFault injects one fault under load, and compares.
-func (s *harness) runFault(f fault) *Row {
-	s.Helper()
-	s.warmCaches()
-	s.row = &Row{Fault: f.name, Description: f.description, expected: f.expected}
-	s.writeLog.mu.Lock()
-	s.first = len(s.writeLog.active)
-	s.writeLog.mu.Unlock()
+func (h *harness) runFault(f fault) *Row {
+	h.Helper()
+	h.warmCaches()
+	h.row = &Row{Fault: f.name, Description: f.description, expected: f.expected}
+	h.writeLog.mu.Lock()
+	h.first = len(h.writeLog.active)
+	h.writeLog.mu.Unlock()
 	began := time.Now()
-	l := s.startLoad()
-	s.sleep(margin)
-	f.run(s)
-	s.AwaitHealthy(s)
-	s.sleep(margin)
-	l.end(s)
-	s.row.Took = time.Since(began)
-	s.compare(slices.Concat(s.writeLog.startedAfter(s.first), s.writeLog.startedAfter(0)[:hotUsers]))
-	s.logf("%s: %s", f.name, s.row)
-	return s.row
+	l := h.startLoad()
+	h.sleep(margin)
+	f.run(h)
+	h.AwaitHealthy(h)
+	h.sleep(margin)
+	l.end(h)
+	h.row.Took = time.Since(began)
+	h.compare(slices.Concat(h.writeLog.startedAfter(h.first), h.writeLog.startedAfter(0)[:hotUsers]))
+	h.logf("%s: %s", f.name, h.row)
+	return h.row
 }
 
 // sleep waits.
-func (s *harness) sleep(duration time.Duration) {
+func (h *harness) sleep(duration time.Duration) {
 	select {
 	case <-time.After(duration):
-	case <-s.Context().Done():
-		s.FailNow()
+	case <-h.Context().Done():
+		h.FailNow()
 	}
 }
 
@@ -165,23 +165,23 @@ type runningLoad struct {
 	err                 error
 }
 
-func (s *harness) startLoad() *runningLoad {
+func (h *harness) startLoad() *runningLoad {
 	done := make(chan struct{})
 	r := &runningLoad{
 		done:   done,
-		hits:   newStream(done, hitRate, 600, s.hits, s.hitBodies),
-		misses: newStream(done, missRate, 40, s.misses, nil),
-		reads:  newStream(done, readRate, 240, s.reads, nil),
+		hits:   newStream(done, hitRate, 600, h.hits, h.hitBodies),
+		misses: newStream(done, missRate, 40, h.misses, nil),
+		reads:  newStream(done, readRate, 240, h.reads, nil),
 		writes: newCounts(),
 	}
-	r.misses.nextRequest = s.nextMiss
-	ctx, cancel := context.WithCancel(s.Context())
+	r.misses.nextRequest = h.nextMiss
+	ctx, cancel := context.WithCancel(h.Context())
 	r.stopWriting = cancel
-	r.all.Go(func() { r.err = send(s.Context(), s.Address, done, r.hits, r.misses, r.reads) })
+	r.all.Go(func() { r.err = send(h.Context(), h.Address, done, r.hits, r.misses, r.reads) })
 	tick := make(chan time.Time)
 	r.all.Go(func() { pace(ctx, tick) })
 	for range writers {
-		r.all.Go(func() { s.writeLog.writeLoop(ctx, tick, r.writes) })
+		r.all.Go(func() { h.writeLog.writeLoop(ctx, tick, r.writes) })
 	}
 	return r
 }
@@ -219,26 +219,26 @@ func (r *runningLoad) end(s *harness) {
 }
 
 // populate creates users and skins through the API.
-func (s *harness) populate() {
-	s.Helper()
+func (h *harness) populate() {
+	h.Helper()
 	began := time.Now()
 	transport := &http.Transport{MaxIdleConnsPerHost: writers, MaxConnsPerHost: 0}
-	s.writeLog = &writeLog{client: &http.Client{Timeout: 30 * time.Second, Transport: transport}, base: "http://" + s.Address}
-	s.writeLog.idle = s.signIn(userCount)
+	h.writeLog = &writeLog{client: &http.Client{Timeout: 30 * time.Second, Transport: transport}, base: "http://" + h.Address}
+	h.writeLog.idle = h.signIn(userCount)
 	t := newCounts()
 	n := seededUsers
-	if s.Quick {
+	if h.Quick {
 		n = hotUsers
 	}
 	atOnce(n, func(int) {
-		for p := s.writeLog.take(); p.acked < skinSet && !p.uncertain; {
-			s.writeLog.writeOnce(p, t)
+		for p := h.writeLog.take(); p.acked < skinSet && !p.uncertain; {
+			h.writeLog.writeOnce(p, t)
 		}
 	})
 	if t.failed > 0 {
-		s.Fatalf("in a cluster that is whole writes fail: %s", t)
+		h.Fatalf("in a cluster that is whole writes fail: %s", t)
 	}
-	s.assignClosetTextures(s.writeLog.idle)
+	h.assignClosetTextures(h.writeLog.idle)
 	get := func(path, bearer string) []byte {
 		header := ""
 		if bearer != "" {
@@ -246,32 +246,32 @@ func (s *harness) populate() {
 		}
 		return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", path, header)
 	}
-	for _, p := range s.writeLog.active[:hotUsers] {
+	for _, p := range h.writeLog.active[:hotUsers] {
 		name := p.names()[0]
 		for _, path := range []string{
 			"/avatar/player/" + name, "/avatar/player/" + name + "?size=64&3d", fmt.Sprint("/preview/", p.tid), "/skin/" + name + ".png", "/avatar/hash/" + p.hash + "?png",
 		} {
-			s.hits = append(s.hits, get(path, ""))
-			s.paths = append(s.paths, path)
+			h.hits = append(h.hits, get(path, ""))
+			h.paths = append(h.paths, path)
 		}
 		for _, path := range []string{"/api/user", "/api/players", "/api/closet"} {
-			s.reads = append(s.reads, get(path, p.Bearer))
+			h.reads = append(h.reads, get(path, p.Bearer))
 		}
 	}
 	for size := 8; size <= 512; size += 8 {
 		for _, variant := range []string{"", "&3d", "&png", "&3d&png"} {
-			for _, p := range s.writeLog.active { // all textures at one size, one after another
-				s.misses = append(s.misses, get(fmt.Sprintf("/avatar/%d?size=%d%s", p.tid, size, variant), ""))
+			for _, p := range h.writeLog.active { // all textures at one size, one after another
+				h.misses = append(h.misses, get(fmt.Sprintf("/avatar/%d?size=%d%s", p.tid, size, variant), ""))
 			}
 		}
 	}
-	s.logf("users and skins exist after %.0f s more", time.Since(began).Seconds())
+	h.logf("users and skins exist after %.0f s more", time.Since(began).Seconds())
 }
 
 // signIn returns users without writes.
-func (s *harness) signIn(n int) (all []*testUser) {
-	s.Helper()
-	for _, user := range s.Cores[0].SignIn(s, n) {
+func (h *harness) signIn(n int) (all []*testUser) {
+	h.Helper()
+	for _, user := range h.Cores[0].SignIn(h, n) {
 		all = append(all, &testUser{Person: user})
 	}
 	return all
@@ -279,42 +279,42 @@ func (s *harness) signIn(n int) (all []*testUser) {
 
 // assignClosetTextures gives each user a texture of the first users for the closet, with a lower
 // tid than any of their own.
-func (s *harness) assignClosetTextures(all []*testUser) {
-	owners := s.writeLog.startedAfter(0)[:hotUsers]
+func (h *harness) assignClosetTextures(all []*testUser) {
+	owners := h.writeLog.startedAfter(0)[:hotUsers]
 	for i, p := range all {
 		p.closetTID = owners[i%hotUsers].tid
 	}
 }
 
 // warmCaches makes every edge cache all hits, and records the bodies.
-func (s *harness) warmCaches() {
-	s.Helper()
-	recordBodies := s.hitBodies == nil
+func (h *harness) warmCaches() {
+	h.Helper()
+	recordBodies := h.hitBodies == nil
 	if recordBodies {
-		s.hitBodies = make([][]byte, len(s.paths))
+		h.hitBodies = make([][]byte, len(h.paths))
 	}
-	for _, edge := range s.Edges {
-		atOnce(len(s.paths), func(i int) {
+	for _, edge := range h.Edges {
+		atOnce(len(h.paths), func(i int) {
 			status, body, err := 0, []byte(nil), error(nil)
 			for range 10 { // a picture may time out in the render queue, among so many
-				if status, body, err = call(s.writeLog.client, "http://"+edge.Setting("EDGE_LISTEN"), http.MethodGet, s.paths[i], "", "", nil); status == http.StatusOK {
+				if status, body, err = call(h.writeLog.client, "http://"+edge.Setting("EDGE_LISTEN"), http.MethodGet, h.paths[i], "", "", nil); status == http.StatusOK {
 					break
 				}
-				s.sleep(time.Second)
+				h.sleep(time.Second)
 			}
 			if status != http.StatusOK {
-				s.Errorf("an edge of a cluster that is whole answers %d, %v for %s", status, err, s.paths[i])
+				h.Errorf("an edge of a cluster that is whole answers %d, %v for %s", status, err, h.paths[i])
 				return
 			}
-			if recordBodies && s.hitBodies[i] == nil {
-				s.hitBodies[i] = body
-			} else if string(body) != string(s.hitBodies[i]) {
-				s.Errorf("edges show different pictures at %s", s.paths[i])
+			if recordBodies && h.hitBodies[i] == nil {
+				h.hitBodies[i] = body
+			} else if string(body) != string(h.hitBodies[i]) {
+				h.Errorf("edges show different pictures at %s", h.paths[i])
 			}
 		})
 	}
-	if s.Failed() {
-		s.FailNow()
+	if h.Failed() {
+		h.FailNow()
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // faults returns all faults in their order.
-func (s *harness) faults() []fault {
+func (h *harness) faults() []fault {
 	kill := func(components func(*harness) []cluster.Component, duration time.Duration) func(*harness) {
 		return func(s *harness) {
 			for _, p := range components(s) {
@@ -43,7 +43,7 @@ func (s *harness) faults() []fault {
 	stores := func(n int) func(s *harness) []cluster.Component {
 		return func(s *harness) []cluster.Component { return s.Stores[:n] }
 	}
-	if s.Quick {
+	if h.Quick {
 		return []fault{
 			{"edge killed", "kill -9 of one edge for a moment", expectation{}, kill(edge, time.Second)},
 			{"core killed", "kill -9 of one core for a moment", expectation{}, kill(core, time.Second)},
@@ -83,10 +83,10 @@ func (s *harness) faults() []fault {
 }
 
 // primary returns the primary and the standbys.
-func (s *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
-	s.Helper()
-	name := s.Primary()
-	for _, n := range s.Nodes {
+func (h *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
+	h.Helper()
+	name := h.Primary()
+	for _, n := range h.Nodes {
 		if n.Name == name {
 			primary = n
 		} else {
@@ -94,55 +94,55 @@ func (s *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
 		}
 	}
 	if primary == nil {
-		s.Fatal("there is no primary")
+		h.Fatal("there is no primary")
 	}
 	return primary, standbys
 }
 
 // awaitFailover waits until another node has the leader lock, and records the time since the fault.
-func (s *harness) awaitFailover(former *cluster.Node, fault time.Time) {
-	s.Helper()
-	for name := former.Name; name == former.Name || name == ""; name = s.Primary() {
-		if s.sleep(20 * time.Millisecond); time.Since(fault) > time.Minute {
-			s.Fatal("no standby becomes the primary")
+func (h *harness) awaitFailover(former *cluster.Node, fault time.Time) {
+	h.Helper()
+	for name := former.Name; name == former.Name || name == ""; name = h.Primary() {
+		if h.sleep(20 * time.Millisecond); time.Since(fault) > time.Minute {
+			h.Fatal("no standby becomes the primary")
 		}
 	}
-	s.row.Detected = time.Since(fault)
+	h.row.Detected = time.Since(fault)
 }
 
-func (s *harness) primaryKilled() {
-	primary, _ := s.primary()
+func (h *harness) primaryKilled() {
+	primary, _ := h.primary()
 	began := time.Now()
-	primary.Kill(s)
-	s.awaitFailover(primary, began)
-	s.sleep(6 * time.Second)
-	primary.Start(s)
+	primary.Kill(h)
+	h.awaitFailover(primary, began)
+	h.sleep(6 * time.Second)
+	primary.Start(h)
 }
 
-func (s *harness) postgresKilled() {
-	primary, _ := s.primary()
+func (h *harness) postgresKilled() {
+	primary, _ := h.primary()
 	began := time.Now()
-	primary.KillPostgres(s)
-	s.awaitFailover(primary, began)
-	s.sleep(6 * time.Second)
+	primary.KillPostgres(h)
+	h.awaitFailover(primary, began)
+	h.sleep(6 * time.Second)
 }
 
-func (s *harness) primaryFrozen() {
-	primary, _ := s.primary()
+func (h *harness) primaryFrozen() {
+	primary, _ := h.primary()
 	began := time.Now()
-	primary.Pause(s)
-	s.awaitFailover(primary, began)
-	s.sleep(8 * time.Second)
-	primary.Resume(s)
+	primary.Pause(h)
+	h.awaitFailover(primary, began)
+	h.sleep(8 * time.Second)
+	primary.Resume(h)
 }
 
-func (s *harness) patroniFrozen() {
-	primary, _ := s.primary()
+func (h *harness) patroniFrozen() {
+	primary, _ := h.primary()
 	began := time.Now()
-	primary.PausePatroni(s)
-	s.awaitFailover(primary, began)
-	s.sleep(8 * time.Second)
-	primary.Resume(s)
+	primary.PausePatroni(h)
+	h.awaitFailover(primary, began)
+	h.sleep(8 * time.Second)
+	primary.Resume(h)
 }
 
 // oldProcessTimeout is longer than machines/haproxy.cfg gives to the old process after a reload.
@@ -154,125 +154,125 @@ const oldConnLifetime = 40 * time.Second
 
 // reloadedFrozen leaves cores with connections to a former primary that no process closes, and
 // measures for how long an ended session still works.
-func (s *harness) reloadedFrozen() {
-	primary, _ := s.primary()
-	s.Reload(s)
+func (h *harness) reloadedFrozen() {
+	primary, _ := h.primary()
+	h.Reload(h)
 	reloaded := time.Now()
-	s.sleep(2 * time.Second)
+	h.sleep(2 * time.Second)
 	began := time.Now()
-	primary.PausePatroni(s)
-	s.awaitFailover(primary, began)
-	p := s.writeLog.take()
+	primary.PausePatroni(h)
+	h.awaitFailover(primary, began)
+	p := h.writeLog.take()
 	p.voided.Store(true)
 	for status := 0; status != http.StatusNoContent && status != http.StatusUnauthorized; { // or an earlier attempt succeeded
-		status, _, _ = s.writeLog.call(http.MethodPost, "/api/auth/logout", p.Bearer, formType, nil)
-		if s.sleep(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
-			s.Fatalf("signing out is answered %d", status)
+		status, _, _ = h.writeLog.call(http.MethodPost, "/api/auth/logout", p.Bearer, formType, nil)
+		if h.sleep(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
+			h.Fatalf("signing out is answered %d", status)
 		}
 	}
 	ended := time.Now()
-	for _, core := range s.Cores {
+	for _, core := range h.Cores {
 		for status := 0; status != http.StatusUnauthorized; {
 			var err error
-			if status, _, err = call(s.writeLog.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil {
-				s.Fatal(err)
+			if status, _, err = call(h.writeLog.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil {
+				h.Fatal(err)
 			}
-			if s.sleep(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > oldConnLifetime {
-				s.addProblem("a core queries the former primary after %.1f s", time.Since(reloaded).Seconds())
+			if h.sleep(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > oldConnLifetime {
+				h.addProblem("a core queries the former primary after %.1f s", time.Since(reloaded).Seconds())
 				break
 			}
 			if time.Since(ended) > time.Minute {
-				s.Fatalf("a session that has ended is answered %d", status)
+				h.Fatalf("a session that has ended is answered %d", status)
 			}
 		}
 	}
-	s.addNote("a session that was ended by then worked for %.1f s more", time.Since(ended).Seconds())
-	s.sleep(oldProcessTimeout - time.Since(reloaded))
-	primary.Resume(s)
+	h.addNote("a session that was ended by then worked for %.1f s more", time.Since(ended).Seconds())
+	h.sleep(oldProcessTimeout - time.Since(reloaded))
+	primary.Resume(h)
 }
 
-func (s *harness) standbyKilled() {
-	_, standbys := s.primary()
-	standbys[0].Kill(s)
-	s.sleep(8 * time.Second)
-	standbys[0].Start(s)
+func (h *harness) standbyKilled() {
+	_, standbys := h.primary()
+	standbys[0].Kill(h)
+	h.sleep(8 * time.Second)
+	standbys[0].Start(h)
 }
 
-func (s *harness) standbyFrozen() {
-	_, standbys := s.primary()
-	standbys[0].Pause(s)
-	s.sleep(12 * time.Second)
-	standbys[0].Resume(s)
+func (h *harness) standbyFrozen() {
+	_, standbys := h.primary()
+	standbys[0].Pause(h)
+	h.sleep(12 * time.Second)
+	standbys[0].Resume(h)
 }
 
-func (s *harness) standbysKilled() {
-	_, standbys := s.primary()
+func (h *harness) standbysKilled() {
+	_, standbys := h.primary()
 	for _, n := range standbys {
-		n.Kill(s)
+		n.Kill(h)
 	}
-	s.sleep(14 * time.Second)
+	h.sleep(14 * time.Second)
 	for _, n := range standbys {
-		n.Start(s)
+		n.Start(h)
 	}
 }
 
-func (s *harness) balancerReloaded() {
-	if primary, standbys := s.primary(); primary == s.Nodes[0] {
-		primary.Switchover(s, standbys[0])
-		s.AwaitHealthy(s)
+func (h *harness) balancerReloaded() {
+	if primary, standbys := h.primary(); primary == h.Nodes[0] {
+		primary.Switchover(h, standbys[0])
+		h.AwaitHealthy(h)
 	}
 	for range 3 {
-		s.Reload(s)
-		s.sleep(2 * time.Second)
+		h.Reload(h)
+		h.sleep(2 * time.Second)
 	}
-	s.sleep(oldProcessTimeout)
+	h.sleep(oldProcessTimeout)
 }
 
 // restart restarts a component as an upgrade does, and waits until the cluster is healthy.
-func (s *harness) restart(p cluster.Component) {
-	if err := p.Stop(s); err != nil {
-		s.Fatal(err)
+func (h *harness) restart(p cluster.Component) {
+	if err := p.Stop(h); err != nil {
+		h.Fatal(err)
 	}
-	p.Start(s)
-	s.AwaitHealthy(s)
+	p.Start(h)
+	h.AwaitHealthy(h)
 }
 
-func (s *harness) databaseRestarted() {
-	primary, standbys := s.primary()
+func (h *harness) databaseRestarted() {
+	primary, standbys := h.primary()
 	for _, n := range standbys {
-		s.restart(n)
+		h.restart(n)
 	}
-	primary.Switchover(s, standbys[0])
-	s.AwaitHealthy(s)
-	s.restart(primary)
+	primary.Switchover(h, standbys[0])
+	h.AwaitHealthy(h)
+	h.restart(primary)
 }
 
-func (s *harness) storesRestarted() {
-	for _, p := range s.Stores {
-		s.AwaitRedundant(s, 10*time.Second)
-		s.restart(p)
+func (h *harness) storesRestarted() {
+	for _, p := range h.Stores {
+		h.AwaitRedundant(h, 10*time.Second)
+		h.restart(p)
 	}
 }
 
-func (s *harness) etcdRestarted() {
-	for _, p := range s.Etcd {
-		s.restart(p)
+func (h *harness) etcdRestarted() {
+	for _, p := range h.Etcd {
+		h.restart(p)
 	}
-	s.sleep(3 * time.Second) // by then each Patroni, which polls every two, has reconnected
+	h.sleep(3 * time.Second) // by then each Patroni, which polls every two, has reconnected
 }
 
 // hostileNetwork has one client network request more than all edges can render: twelve connections
 // for each edge, from another network than the load's.
-func (s *harness) hostileNetwork() {
+func (h *harness) hostileNetwork() {
 	const sheets, duration = 24, 12 * time.Second
-	uploader := s.signIn(1)[0]
-	hostile := &load.Stream{Connections: 12 * len(s.Edges), From: netip.MustParseAddr("127.0.1.1")}
+	uploader := h.signIn(1)[0]
+	hostile := &load.Stream{Connections: 12 * len(h.Edges), From: netip.MustParseAddr("127.0.1.1")}
 	for n := range sheets {
 		form := stack.SheetForm("noise", skin.Classic, paint.Noise(uint64(n), 512, 512))
-		status, content, err := s.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, stack.UploadType, form)
+		status, content, err := h.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, stack.UploadType, form)
 		_, hash, ok := strings.Cut(string(content), `"hash":"`)
 		if err != nil || status != http.StatusOK || !ok {
-			s.Fatalf("an upload of a sheet of noise is answered %d, %v: %s", status, err, content)
+			h.Fatalf("an upload of a sheet of noise is answered %d, %v: %s", status, err, content)
 		}
 		for height := 1024; height > 832; height -= 16 {
 			for _, format := range []string{"", "&png"} {
@@ -280,67 +280,67 @@ func (s *harness) hostileNetwork() {
 			}
 		}
 	}
-	answers, err := load.Run(s.Context(), s.Address, duration, hostile)
+	answers, err := load.Run(h.Context(), h.Address, duration, hostile)
 	if err != nil {
-		s.Fatal(err)
+		h.Fatal(err)
 	}
 	served, refused := answers[0].Rate(http.StatusOK), answers[0].Rate(http.StatusServiceUnavailable)
-	s.addNote("the hostile network had %.1f previews a second, and %.1f were rejected", served, refused)
+	h.addNote("the hostile network had %.1f previews a second, and %.1f were rejected", served, refused)
 	if served == 0 || refused == 0 {
-		s.addProblem("the edges are not saturated")
+		h.addProblem("the edges are not saturated")
 	}
 }
 
 // restored restores a backup, so that later writes are lost which every edge has seen.
-func (s *harness) restored() {
-	s.Backup(s)
+func (h *harness) restored() {
+	h.Backup(h)
 	began := time.Now()
-	s.sleep(6 * time.Second)
-	lost := s.writeLog.startedAfter(s.first)
+	h.sleep(6 * time.Second)
+	lost := h.writeLog.startedAfter(h.first)
 	atOnce(len(lost), func(i int) {
-		for _, edge := range s.Edges {
+		for _, edge := range h.Edges {
 			for _, name := range lost[i].names() {
-				s.fetchDigest("http://"+edge.Setting("EDGE_LISTEN"), "/skin/"+name+".png")
+				h.fetchDigest("http://"+edge.Setting("EDGE_LISTEN"), "/skin/"+name+".png")
 			}
 		}
 	})
-	s.addNote("the backup is %.1f s old", time.Since(began).Seconds())
+	h.addNote("the backup is %.1f s old", time.Since(began).Seconds())
 	began = time.Now()
-	maxTIDBefore := s.queryInt("SELECT max(tid) FROM textures")
-	s.Restore(s)
-	s.addNote("restoring it took %.1f s", time.Since(began).Seconds())
-	maxTIDRestored := s.queryInt("SELECT max(tid) FROM textures")
-	s.AwaitHealthy(s)
-	newUsers := s.signIn(userCount / 10)
-	s.assignClosetTextures(newUsers)
-	s.writeLog.markRestored(s.first, newUsers)
-	s.sleep(6 * time.Second)
+	maxTIDBefore := h.queryInt("SELECT max(tid) FROM textures")
+	h.Restore(h)
+	h.addNote("restoring it took %.1f s", time.Since(began).Seconds())
+	maxTIDRestored := h.queryInt("SELECT max(tid) FROM textures")
+	h.AwaitHealthy(h)
+	newUsers := h.signIn(userCount / 10)
+	h.assignClosetTextures(newUsers)
+	h.writeLog.markRestored(h.first, newUsers)
+	h.sleep(6 * time.Second)
 	// The tid of a lost texture, which caches may still have, must not be reused.
-	switch first := s.queryInt("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", maxTIDRestored); {
+	switch first := h.queryInt("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", maxTIDRestored); {
 	case first == 0:
-		s.addProblem("nothing was uploaded since")
+		h.addProblem("nothing was uploaded since")
 	case first <= maxTIDBefore:
-		s.addProblem("texture %d is another one than before", first)
+		h.addProblem("texture %d is another one than before", first)
 	}
-	s.addNote("all sessions have ended: their tokens are answered 401")
+	h.addNote("all sessions have ended: their tokens are answered 401")
 }
 
 // queryInt returns the result of a query on the primary.
-func (s *harness) queryInt(sql string, args ...any) (n int64) {
-	s.Helper()
-	conn := s.Conn(s)
-	defer func() { _ = conn.Close(s.Context()) }()
-	if err := conn.QueryRow(s.Context(), sql, args...).Scan(&n); err != nil {
-		s.Fatal(err)
+func (h *harness) queryInt(sql string, args ...any) (n int64) {
+	h.Helper()
+	conn := h.Conn(h)
+	defer func() { _ = conn.Close(h.Context()) }()
+	if err := conn.QueryRow(h.Context(), sql, args...).Scan(&n); err != nil {
+		h.Fatal(err)
 	}
 	return n
 }
 
 // addProblem records a missed goal that is specific to the fault.
-func (s *harness) addProblem(format string, values ...any) {
-	s.row.Problems = append(s.row.Problems, fmt.Sprintf(format, values...))
+func (h *harness) addProblem(format string, values ...any) {
+	h.row.Problems = append(h.row.Problems, fmt.Sprintf(format, values...))
 }
 
-func (s *harness) addNote(format string, values ...any) {
-	s.row.Notes = append(s.row.Notes, fmt.Sprintf(format, values...))
+func (h *harness) addNote(format string, values ...any) {
+	h.row.Notes = append(h.row.Notes, fmt.Sprintf(format, values...))
 }

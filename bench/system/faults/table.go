@@ -110,13 +110,13 @@ func (r *Row) String() string {
 	return strings.Join(append(lines, r.Notes...), "\n    ")
 }
 
-func (t *counts) String() string {
-	return fmt.Sprintf("%d sent, %s failed, gap %.1f s, slowest %.1f s", t.sent, t.failures(), t.gap.Seconds(), t.slowest.Seconds())
+func (c *counts) String() string {
+	return fmt.Sprintf("%d sent, %s failed, gap %.1f s, slowest %.1f s", c.sent, c.failures(), c.gap.Seconds(), c.slowest.Seconds())
 }
 
 // cell returns the numbers of requests sent and failed, and the longest gap.
-func (t *counts) cell() string {
-	return fmt.Sprintf("%d / %s / %.1f s", t.sent, t.failures(), t.gap.Seconds())
+func (c *counts) cell() string {
+	return fmt.Sprintf("%d / %s / %.1f s", c.sent, c.failures(), c.gap.Seconds())
 }
 
 // WriteTable writes rows as Markdown.

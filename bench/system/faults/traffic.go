@@ -26,42 +26,42 @@ type counts struct {
 
 func newCounts() *counts { return &counts{causes: map[string]int64{}, last: time.Now()} }
 
-func (t *counts) success(took time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sent++
-	t.slowest = max(t.slowest, took)
-	t.gap = max(t.gap, time.Since(t.last))
-	t.last = time.Now()
+func (c *counts) success(took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent++
+	c.slowest = max(c.slowest, took)
+	c.gap = max(c.gap, time.Since(c.last))
+	c.last = time.Now()
 }
 
-func (t *counts) failure(cause string, took time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sent++
-	t.failed++
-	t.causes[cause]++
-	t.slowest = max(t.slowest, took)
+func (c *counts) failure(cause string, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent++
+	c.failed++
+	c.causes[cause]++
+	c.slowest = max(c.slowest, took)
 }
 
 // end is called once no more requests are sent.
-func (t *counts) end() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.gap = max(t.gap, time.Since(t.last))
+func (c *counts) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gap = max(c.gap, time.Since(c.last))
 }
 
 // failures describes the number and the causes of the failures.
-func (t *counts) failures() string {
-	if t.failed == 0 {
+func (c *counts) failures() string {
+	if c.failed == 0 {
 		return "0"
 	}
 	var kinds []string
-	for cause, n := range t.causes {
+	for cause, n := range c.causes {
 		kinds = append(kinds, fmt.Sprintf("%s: %d", cause, n))
 	}
 	sort.Strings(kinds)
-	return fmt.Sprintf("%d (%s)", t.failed, strings.Join(kinds, ", "))
+	return fmt.Sprintf("%d (%s)", c.failed, strings.Join(kinds, ", "))
 }
 
 // stream is read-only requests, sent by package load.

@@ -49,8 +49,8 @@ const (
 const formType = "application/x-www-form-urlencoded"
 
 // names returns the name of the user's player before and after the rename.
-func (p *testUser) names() [2]string {
-	return [2]string{fmt.Sprintf("n%da", p.User), fmt.Sprintf("n%db", p.User)}
+func (u *testUser) names() [2]string {
+	return [2]string{fmt.Sprintf("n%da", u.User), fmt.Sprintf("n%db", u.User)}
 }
 
 // state is a user's state in PostgreSQL.
@@ -62,23 +62,23 @@ type state struct {
 }
 
 // stateAfter returns the state after so many committed writes.
-func (p *testUser) stateAfter(writes int) state {
-	s := state{UID: int64(p.User), Live: writes < signedOut && !p.sessionEnded.Load()}
+func (u *testUser) stateAfter(writes int) state {
+	s := state{UID: int64(u.User), Live: writes < signedOut && !u.sessionEnded.Load()}
 	var items []string
 	if writes >= playerAdded {
-		s.Name = p.names()[0]
+		s.Name = u.names()[0]
 	}
 	if writes >= playerRenamed {
-		s.Name = p.names()[1]
+		s.Name = u.names()[1]
 	}
 	if writes >= skinSet {
-		s.Skin = p.hash
+		s.Skin = u.hash
 	}
 	if writes >= closetItemAdded { // its TID is the lower one
-		items = append(items, fmt.Sprintf("%d=%s", p.closetTID, itemName(writes)))
+		items = append(items, fmt.Sprintf("%d=%s", u.closetTID, itemName(writes)))
 	}
 	if writes >= skinUploaded {
-		items = append(items, fmt.Sprintf("%d=uploaded", p.tid))
+		items = append(items, fmt.Sprintf("%d=uploaded", u.tid))
 	}
 	s.Closet = strings.Join(items, ",")
 	return s
@@ -93,20 +93,20 @@ func itemName(writes int) string {
 
 // consistentWith reports whether a state contains all that was acknowledged, and nothing that was
 // not sent.
-func (p *testUser) consistentWith(s state) bool {
-	if s == p.stateAfter(p.acked) {
+func (u *testUser) consistentWith(s state) bool {
+	if s == u.stateAfter(u.acked) {
 		return true
 	}
-	next := p.stateAfter(p.acked + 1)
-	if p.acked+1 == skinUploaded {
+	next := u.stateAfter(u.acked + 1)
+	if u.acked+1 == skinUploaded {
 		next.Closet = s.Closet // its TID was not returned
 	}
-	return p.uncertain && s == next
+	return u.uncertain && s == next
 }
 
 // nextWrite returns the user's next write.
-func (p *testUser) nextWrite() (method, path, contentType string, body []byte) {
-	player := fmt.Sprintf("/api/players/%d", p.pid)
+func (u *testUser) nextWrite() (method, path, contentType string, body []byte) {
+	player := fmt.Sprintf("/api/players/%d", u.pid)
 	fields := func(pairs ...string) []byte {
 		values := url.Values{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -114,19 +114,19 @@ func (p *testUser) nextWrite() (method, path, contentType string, body []byte) {
 		}
 		return []byte(values.Encode())
 	}
-	switch p.acked + 1 {
+	switch u.acked + 1 {
 	case playerAdded:
-		return http.MethodPost, "/api/players", formType, fields("name", p.names()[0])
+		return http.MethodPost, "/api/players", formType, fields("name", u.names()[0])
 	case skinUploaded:
-		return http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm("uploaded", skin.Classic, paint.Noise(uint64(p.User), 64, 64))
+		return http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm("uploaded", skin.Classic, paint.Noise(uint64(u.User), 64, 64))
 	case skinSet:
-		return http.MethodPut, player + "/textures", formType, fields("skin", fmt.Sprint(p.tid))
+		return http.MethodPut, player + "/textures", formType, fields("skin", fmt.Sprint(u.tid))
 	case closetItemAdded:
-		return http.MethodPost, "/api/closet", formType, fields("tid", fmt.Sprint(p.closetTID), "name", "first")
+		return http.MethodPost, "/api/closet", formType, fields("tid", fmt.Sprint(u.closetTID), "name", "first")
 	case playerRenamed:
-		return http.MethodPut, player + "/name", formType, fields("name", p.names()[1])
+		return http.MethodPut, player + "/name", formType, fields("name", u.names()[1])
 	case closetItemRenamed:
-		return http.MethodPut, fmt.Sprintf("/api/closet/%d", p.closetTID), formType, fields("name", "second")
+		return http.MethodPut, fmt.Sprintf("/api/closet/%d", u.closetTID), formType, fields("name", "second")
 	default:
 		return http.MethodPost, "/api/auth/logout", formType, nil
 	}
@@ -143,22 +143,22 @@ type writeLog struct {
 }
 
 // take returns a user without writes; nil if none is left.
-func (l *writeLog) take() *testUser {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.idle) == 0 {
+func (w *writeLog) take() *testUser {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.idle) == 0 {
 		return nil
 	}
-	p := l.idle[0]
-	l.idle, l.active = l.idle[1:], append(l.active, p)
+	p := w.idle[0]
+	w.idle, w.active = w.idle[1:], append(w.active, p)
 	return p
 }
 
 // bearers returns tokens of n users without writes, from the end of the list.
-func (l *writeLog) bearers(n int) (tokens []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.idle[len(l.idle)-n:] {
+func (w *writeLog) bearers(n int) (tokens []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.idle[len(w.idle)-n:] {
 		tokens = append(tokens, p.Bearer)
 	}
 	return tokens
@@ -166,25 +166,25 @@ func (l *writeLog) bearers(n int) (tokens []string) {
 
 // markRestored records that all sessions have ended, and that the writes of all but the first users
 // are lost. Later writes are those of other users.
-func (l *writeLog) markRestored(others int, idle []*testUser) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, p := range l.active {
+func (w *writeLog) markRestored(others int, idle []*testUser) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, p := range w.active {
 		p.sessionEnded.Store(true)
 		p.voided.Store(p.voided.Load() || i >= others)
 	}
-	l.idle = idle
+	w.idle = idle
 }
 
 // startedAfter returns the active users but for the first ones.
-func (l *writeLog) startedAfter(others int) []*testUser {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.active[others:]
+func (w *writeLog) startedAfter(others int) []*testUser {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.active[others:]
 }
 
 // writeLoop makes writes, one a tick, until ctx ends.
-func (l *writeLog) writeLoop(ctx context.Context, tick <-chan time.Time, t *counts) {
+func (w *writeLog) writeLoop(ctx context.Context, tick <-chan time.Time, t *counts) {
 	var p *testUser
 	for {
 		select {
@@ -193,19 +193,19 @@ func (l *writeLog) writeLoop(ctx context.Context, tick <-chan time.Time, t *coun
 		case <-tick:
 		}
 		if p == nil || p.uncertain || p.sessionEnded.Load() || p.voided.Load() || p.acked == signedOut {
-			if p = l.take(); p == nil {
+			if p = w.take(); p == nil {
 				return
 			}
 		}
-		l.writeOnce(p, t)
+		w.writeOnce(p, t)
 	}
 }
 
 // writeOnce makes a user's next write. It waits for the response even if the load ends.
-func (l *writeLog) writeOnce(p *testUser, t *counts) {
+func (w *writeLog) writeOnce(p *testUser, t *counts) {
 	method, path, contentType, body := p.nextWrite()
 	began := time.Now()
-	status, content, err := l.call(method, path, p.Bearer, contentType, body)
+	status, content, err := w.call(method, path, p.Bearer, contentType, body)
 	if took := time.Since(began); err != nil {
 		t.failure("no answer", took)
 	} else if status >= http.StatusBadRequest {
@@ -237,8 +237,8 @@ func (l *writeLog) writeOnce(p *testUser, t *counts) {
 }
 
 // call sends a request and returns the response.
-func (l *writeLog) call(method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
-	return call(l.client, l.base, method, path, bearer, contentType, body)
+func (w *writeLog) call(method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
+	return call(w.client, w.base, method, path, bearer, contentType, body)
 }
 
 func call(client *http.Client, base, method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {

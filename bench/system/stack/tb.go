@@ -56,59 +56,59 @@ type mainTB struct {
 	messages []string
 }
 
-func (p *mainTB) Context() context.Context { return p.ctx }
+func (m *mainTB) Context() context.Context { return m.ctx }
 
-func (p *mainTB) Helper() {}
+func (m *mainTB) Helper() {}
 
-func (p *mainTB) Cleanup(clean func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cleanups = append(p.cleanups, clean)
+func (m *mainTB) Cleanup(clean func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cleanups = append(m.cleanups, clean)
 }
 
-func (p *mainTB) TempDir() string {
+func (m *mainTB) TempDir() string {
 	path, err := os.MkdirTemp("", "veneer-bench-")
 	if err != nil {
-		p.Fatal(err)
+		m.Fatal(err)
 	}
-	p.Cleanup(func() { _ = os.RemoveAll(path) })
+	m.Cleanup(func() { _ = os.RemoveAll(path) })
 	return path
 }
 
-func (p *mainTB) Failed() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.failed
+func (m *mainTB) Failed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed
 }
 
-func (p *mainTB) Fail() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failed = true
+func (m *mainTB) Fail() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed = true
 }
 
-func (p *mainTB) FailNow() {
-	p.Fail()
+func (m *mainTB) FailNow() {
+	m.Fail()
 	runtime.Goexit()
 }
 
-func (p *mainTB) Log(values ...any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.messages = append(p.messages, strings.TrimSuffix(fmt.Sprintln(values...), "\n"))
+func (m *mainTB) Log(values ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.messages = append(m.messages, strings.TrimSuffix(fmt.Sprintln(values...), "\n"))
 }
 
-func (p *mainTB) Logf(format string, values ...any) { p.Log(fmt.Sprintf(format, values...)) }
+func (m *mainTB) Logf(format string, values ...any) { m.Log(fmt.Sprintf(format, values...)) }
 
-func (p *mainTB) Error(values ...any) { p.Log(values...); p.Fail() }
+func (m *mainTB) Error(values ...any) { m.Log(values...); m.Fail() }
 
-func (p *mainTB) Errorf(format string, values ...any) { p.Logf(format, values...); p.Fail() }
+func (m *mainTB) Errorf(format string, values ...any) { m.Logf(format, values...); m.Fail() }
 
-func (p *mainTB) Fatal(values ...any) { p.Log(values...); p.FailNow() }
+func (m *mainTB) Fatal(values ...any) { m.Log(values...); m.FailNow() }
 
-func (p *mainTB) Fatalf(format string, values ...any) { p.Logf(format, values...); p.FailNow() }
+func (m *mainTB) Fatalf(format string, values ...any) { m.Logf(format, values...); m.FailNow() }
 
 // Skip fails: a program cannot skip its work.
-func (p *mainTB) Skip(values ...any) { p.Fatal(values...) }
+func (m *mainTB) Skip(values ...any) { m.Fatal(values...) }
 
-func (p *mainTB) Skipf(format string, values ...any) { p.Fatalf(format, values...) }
+func (m *mainTB) Skipf(format string, values ...any) { m.Fatalf(format, values...) }

@@ -66,13 +66,13 @@ func readPaths(name string) (paths []string, err error) {
 }
 
 // write builds all requests, conditional ones if there are tags.
-func (l *requestList) write(tags []string) {
-	lines := slices.Concat([]string{" HTTP/1.1", "Host: " + l.settings.host}, l.settings.Headers, []string{""})
+func (r *requestList) write(tags []string) {
+	lines := slices.Concat([]string{" HTTP/1.1", "Host: " + r.settings.host}, r.settings.Headers, []string{""})
 	rest := strings.Join(lines, "\r\n")
 	// They share one allocation, as there may be millions.
 	var all []byte
-	ends := make([]int, len(l.paths))
-	for i, path := range l.paths {
+	ends := make([]int, len(r.paths))
+	for i, path := range r.paths {
 		all = append(all, "GET "+path+rest...)
 		if tags != nil {
 			all = append(all, "If-None-Match: "+tags[i]+"\r\n"...)
@@ -80,10 +80,10 @@ func (l *requestList) write(tags []string) {
 		all = append(all, "\r\n"...)
 		ends[i] = len(all)
 	}
-	l.requests = make([][]byte, len(l.paths))
+	r.requests = make([][]byte, len(r.paths))
 	start := 0
 	for i, end := range ends {
-		l.requests[i] = all[start:end]
+		r.requests[i] = all[start:end]
 		start = end
 	}
 }
@@ -96,10 +96,10 @@ const (
 )
 
 // fetchTags requests every path once and makes all requests conditional on the entity tags.
-func (l *requestList) fetchTags(ctx context.Context) error {
-	tags := make([]string, len(l.paths))
+func (r *requestList) fetchTags(ctx context.Context) error {
+	tags := make([]string, len(r.paths))
 	client := &fasthttp.HostClient{
-		Addr: l.settings.server.String(), MaxConns: tagConnections, ReadTimeout: tagTimeout, WriteTimeout: tagTimeout,
+		Addr: r.settings.server.String(), MaxConns: tagConnections, ReadTimeout: tagTimeout, WriteTimeout: tagTimeout,
 		DisablePathNormalizing: true, // the path must be the same later
 	}
 	defer client.CloseIdleConnections()
@@ -108,19 +108,19 @@ func (l *requestList) fetchTags(ctx context.Context) error {
 		workers.Go(func() error {
 			var request fasthttp.Request
 			var response fasthttp.Response
-			for i := first; i < len(l.paths) && ctx.Err() == nil; i += tagConnections {
+			for i := first; i < len(r.paths) && ctx.Err() == nil; i += tagConnections {
 				request.Reset()
-				request.SetRequestURI("http://" + l.settings.host + l.paths[i])
-				for _, line := range l.settings.Headers {
+				request.SetRequestURI("http://" + r.settings.host + r.paths[i])
+				for _, line := range r.settings.Headers {
 					name, value, _ := strings.Cut(line, ":")
 					request.Header.Add(name, strings.TrimSpace(value))
 				}
 				if err := client.Do(&request, &response); err != nil {
-					return fmt.Errorf("request %s: %w", l.paths[i], err)
+					return fmt.Errorf("request %s: %w", r.paths[i], err)
 				}
 				tags[i] = string(response.Header.Peek(fasthttp.HeaderETag))
 				if status := response.StatusCode(); status != fasthttp.StatusOK || tags[i] == "" {
-					return fmt.Errorf("the answer to %s has status %d and tag %q", l.paths[i], status, tags[i])
+					return fmt.Errorf("the answer to %s has status %d and tag %q", r.paths[i], status, tags[i])
 				}
 			}
 			return ctx.Err()
@@ -129,6 +129,6 @@ func (l *requestList) fetchTags(ctx context.Context) error {
 	if err := workers.Wait(); err != nil {
 		return err
 	}
-	l.write(tags)
+	r.write(tags)
 	return nil
 }
