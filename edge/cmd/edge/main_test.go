@@ -197,9 +197,13 @@ func inspect(t *testing.T, encoder string) (picture string) {
 				addresses <- line.Address
 			}
 		}
+		close(addresses)
 		last <- line.Msg
 	}()
 	public, operators := <-addresses, <-addresses
+	if operators == "" {
+		t.Fatalf("edge serve ended before it listened; its last message is %q", <-last)
+	}
 
 	health := func() error { return edgeWith(t, "health", minimalSettings("EDGE_OPS_LISTEN="+operators)...).Run() }
 	if err := health(); err == nil {
