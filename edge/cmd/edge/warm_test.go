@@ -80,6 +80,7 @@ func (e warmFixture) startEdge(t *testing.T) (public, operators string) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer close(addresses)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			var line struct{ Msg, Address string }
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
@@ -94,7 +95,11 @@ func (e warmFixture) startEdge(t *testing.T) (public, operators string) {
 			t.Errorf("the edge ended with %s", command.ProcessState)
 		}
 	})
-	return <-addresses, <-addresses
+	public, operators = <-addresses, <-addresses
+	if operators == "" {
+		t.Fatal("the edge ended before it listened")
+	}
+	return public, operators
 }
 
 // warmResult is the output and the success of the command.
