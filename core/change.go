@@ -126,7 +126,7 @@ func (f *Feed) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			f.log.ErrorContext(ctx, "changes cannot be read, edges ask again for every mapping", "error", err)
+			f.log.ErrorContext(ctx, "changes cannot be read, edges look up every mapping again", "error", err)
 		case err == nil && failing:
 			f.log.InfoContext(ctx, "changes are read again")
 		}
@@ -186,7 +186,7 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 			head.Revision = events[n-1].Revision
 		}
 	} else if previous.Epoch != "" && previous.Epoch != head.Epoch {
-		f.log.WarnContext(ctx, "a new epoch begins, edges forget all mappings", "epoch", head.Epoch, "revision", head.Revision)
+		f.log.WarnContext(ctx, "a new epoch begins, edges flush their mapping caches", "epoch", head.Epoch, "revision", head.Revision)
 	}
 
 	f.mu.Lock()

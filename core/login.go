@@ -71,8 +71,8 @@ type LoginAttempt struct {
 // VerifiedCredentials is a user with the password hash that a log-in attempt has matched.
 type VerifiedCredentials struct {
 	Credentials
-	// AttemptID is the attempt, which counts until the store is told what the right password was
-	// used for.
+	// AttemptID is the attempt. It counts as a failure until the operation that takes the
+	// credentials succeeds.
 	AttemptID int64
 }
 
@@ -146,8 +146,8 @@ func (l *Logins) withCredentials(ctx context.Context, email, password string, fr
 
 // verify returns the user of an e-mail and a password, or errCredentials.
 func (l *Logins) verify(ctx context.Context, email, password string, from netip.Prefix) (VerifiedCredentials, error) {
-	// Admission comes first: a rejected caller must not count as an attempt, nor load
-	// the database as well.
+	// Admission comes first: a rejected caller must not count as an attempt, nor load the
+	// database.
 	leave, err := l.passwords.admit(ctx)
 	if err != nil {
 		return VerifiedCredentials{}, err

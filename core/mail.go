@@ -229,7 +229,7 @@ func (o *Outbox) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			o.log.ErrorContext(ctx, "e-mail cannot be sent, it waits", "error", err)
+			o.log.ErrorContext(ctx, "e-mail cannot be sent, it stays queued", "error", err)
 			failing = true
 		case err == nil && failing && sent > 0:
 			o.log.InfoContext(ctx, "e-mail is sent again")

@@ -528,7 +528,7 @@ func TestOutboxLogsServerOutage(t *testing.T) {
 			}
 		}
 	}
-	await("e-mail cannot be sent, it waits")
+	await("e-mail cannot be sent, it stays queued")
 	o.Restart(t)
 	await("e-mail is sent again")
 	o.Await(t, 1)

@@ -162,7 +162,7 @@ func (p *Purger) Run(ctx context.Context) {
 		case ctx.Err() != nil || err == nil && time.Now().Before(p.retryAt):
 			continue // ctx has ended, or the last failure is not yet retried
 		case err != nil && !failing:
-			p.log.ErrorContext(ctx, "changes cannot be purged, content delivery networks keep old answers", "error", err)
+			p.log.ErrorContext(ctx, "changes cannot be purged, CDNs keep old responses", "error", err)
 		case err == nil && failing && p.leading:
 			p.log.InfoContext(ctx, "changes are purged again")
 		}
