@@ -80,10 +80,10 @@ func TestActionAndAuditEntryAreAtomic(t *testing.T) {
 			exec("SELECT setval('tries', -4)")
 			wantKind(t, run(t.Context(), db, ann, s.user.ID), fault.Unavailable)
 			if diff := cmp.Diff(before, must(db.UserByEmail(t.Context(), "bob@example.com"))(t)); diff != "" {
-				t.Errorf("an act that is not logged changes the user (-before +after):\n%s", diff)
+				t.Errorf("an action that is not logged changes the user (-before +after):\n%s", diff)
 			}
 			if !s.isValid(t, token) {
-				t.Error("an act that is not logged ends a session")
+				t.Error("an action that is not logged ends a session")
 			}
 			exec("SELECT setval('tries', -3)")
 			if err := run(t.Context(), db, ann, s.user.ID); err != nil {

@@ -173,7 +173,7 @@ func (db *DB) QueueRegistration(ctx context.Context, user core.NewUser) error {
 	rows, err := collect[struct{ RID int64 }](ctx, db.writes, statement{insertRegistration, []any{
 		user.Email, user.EmailKey, user.Nickname, user.Player.Name, user.Player.Key,
 	}})
-	_, err = one(rows, failure("keep a registration", err), errPlayerTaken)
+	_, err = one(rows, failure("store a registration", err), errPlayerTaken)
 	return err
 }
 

@@ -84,7 +84,7 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.Verif
 		}},
 	)
 	if err != nil {
-		return core.VerifiedCredentials{}, failure("count an attempt to log in", err)
+		return core.VerifiedCredentials{}, failure("count a log-in attempt", err)
 	}
 	row := rows[0]
 	if row.Until != nil {
@@ -114,7 +114,7 @@ const failAttempt = `UPDATE login_failures SET settled = true WHERE id = $1`
 // FailAttempt marks an attempt as failed.
 func (db *DB) FailAttempt(ctx context.Context, attempt int64) error {
 	_, err := db.writes.Exec(ctx, failAttempt, attempt)
-	return failure("settle an attempt to log in", err)
+	return failure("mark a log-in attempt as failed", err)
 }
 
 const deleteAttempt = `DELETE FROM login_failures WHERE id = $1`
@@ -122,7 +122,7 @@ const deleteAttempt = `DELETE FROM login_failures WHERE id = $1`
 // CancelAttempt deletes an attempt, which then does not count.
 func (db *DB) CancelAttempt(ctx context.Context, attempt int64) error {
 	_, err := db.writes.Exec(ctx, deleteAttempt, attempt)
-	return failure("forgive an attempt to log in", err)
+	return failure("cancel a log-in attempt", err)
 }
 
 const updateHash = `UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2`
@@ -138,5 +138,5 @@ const deleteAttemptsBefore = `DELETE FROM login_failures WHERE failed_at < $1`
 // TrimAttempts deletes failed attempts from before a time, and returns how many.
 func (db *DB) TrimAttempts(ctx context.Context, before time.Time) (int, error) {
 	tag, err := db.writes.Exec(ctx, deleteAttemptsBefore, before)
-	return int(tag.RowsAffected()), failure("trim attempts to log in", err)
+	return int(tag.RowsAffected()), failure("trim log-in attempts", err)
 }

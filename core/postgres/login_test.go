@@ -177,10 +177,10 @@ func TestAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.CancelAttempt(t.Context(), known.AttemptID); err != nil {
-		t.Errorf("forgive an attempt again: %v", err)
+		t.Errorf("cancel an attempt again: %v", err)
 	}
 	if n := counted(); n != 1 {
-		t.Errorf("%d attempts count after one of two was forgiven", n)
+		t.Errorf("%d attempts count after one of two was cancelled", n)
 	}
 
 	late := attempt("bob@example.com", homeNetwork, core.LoginLimits{})

@@ -85,7 +85,7 @@ func (db *DB) PrepareMail(ctx context.Context, params core.MailParams) (core.Pre
 		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(params.EmailHash[:]))}},
 		statement{prepareMail, []any{params.Mail.ID, params.EmailHash[:], params.Token[:], params.Now, params.Expires, params.PerHour}},
 	)
-	return one(rows, failure("open a mail", err), fault.New(fault.NotFound, "This mail is void."))
+	return one(rows, failure("prepare a mail", err), fault.New(fault.NotFound, "This mail is void."))
 }
 
 const deleteMail = `DELETE FROM mails WHERE id = $1`
@@ -93,7 +93,7 @@ const deleteMail = `DELETE FROM mails WHERE id = $1`
 // DeleteMail removes a mail from the outbox.
 func (db *DB) DeleteMail(ctx context.Context, id uuid.UUID) error {
 	_, err := db.writes.Exec(ctx, deleteMail, id)
-	return failure("drop a mail", err)
+	return failure("delete a mail", err)
 }
 
 const deferMail = setDue + ` WHERE id = $1`

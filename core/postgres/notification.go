@@ -127,7 +127,7 @@ func (db *DB) Announce(ctx context.Context, admin core.Actor, to core.Recipients
 
 const selectHasNotifications = `
 	SELECT EXISTS (SELECT FROM notifications WHERE uid = $1)
-		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + inAudience + `) AS notified`
+		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + inAudience + `) AS has_notifications`
 
 // HasNotifications reports whether a user has any notification, read or not.
 func (db *DB) HasNotifications(ctx context.Context, user core.UserID) (bool, error) {

@@ -34,7 +34,7 @@ func (db *DB) ReportStreams(ctx context.Context, streams map[uuid.UUID]edgeproto
 		names, epochs, revisions = append(names, name), append(epochs, at.Epoch), append(revisions, at.Revision)
 	}
 	_, err := lookUp[struct{}](ctx, db, statement{reportStreams, []any{names, epochs, revisions}})
-	return failure("share the streams to edges", err)
+	return failure("report streams", err)
 }
 
 const registerStream = `
@@ -51,7 +51,7 @@ func (db *DB) RegisterStream(ctx context.Context, stream, former uuid.UUID) erro
 		names = append(names, former)
 	}
 	_, err := lookUp[struct{}](ctx, db, statement{registerStream, []any{stream, names}})
-	return failure("join the streams to edges", err)
+	return failure("register a stream", err)
 }
 
 const deleteStreams = `DELETE FROM edge_streams WHERE seen_at < $1`
@@ -59,7 +59,7 @@ const deleteStreams = `DELETE FROM edge_streams WHERE seen_at < $1`
 // TrimStreams deletes streams that were last seen before a time.
 func (db *DB) TrimStreams(ctx context.Context, before time.Time) (int, error) {
 	tag, err := db.writes.Exec(ctx, deleteStreams, before)
-	return int(tag.RowsAffected()), failure("trim the streams to edges", err)
+	return int(tag.RowsAffected()), failure("trim streams", err)
 }
 
 const acquirePurgeLease = `
@@ -85,7 +85,7 @@ func (db *DB) AcquirePurgeLease(ctx context.Context, holder uuid.UUID, lease tim
 		Revision, Trimmed, Acknowledged int64
 	}](ctx, db, statement{acquirePurgeLease, []any{holder, lease, core.StreamTTL}})
 	if err != nil || len(rows) == 0 {
-		return core.PurgeState{}, false, failure("hold purges", err)
+		return core.PurgeState{}, false, failure("acquire the purge lease", err)
 	}
 	row := rows[0]
 	return core.PurgeState{
@@ -109,5 +109,5 @@ const updatePurged = `UPDATE purges SET epoch = $2::uuid, revision = $3 WHERE ho
 // SetPurged records up to which cursor changes are purged.
 func (db *DB) SetPurged(ctx context.Context, holder uuid.UUID, done edgeproto.Cursor) error {
 	_, err := lookUp[struct{}](ctx, db, statement{updatePurged, []any{holder, done.Epoch, done.Revision}})
-	return failure("note what is purged", err)
+	return failure("record purged changes", err)
 }
