@@ -78,7 +78,7 @@ func (r *resource) wasValid(value string, from, to time.Time) bool {
 // recentChanges is a ring of the most recently changed resources, which clients request.
 type recentChanges struct {
 	mu   sync.Mutex
-	ring []*resource // a ring
+	ring []*resource
 	next int
 }
 
