@@ -170,7 +170,7 @@ func (e *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Se
 	}
 	renders, newCount := after-before, float64(e.newPictures-firstNew)
 	if all.Check() == nil && (renders < newCount || renders > newCount+dayForgotten*float64(all.Total())) {
-		return results.Point{}, fmt.Errorf("of %d requests %.0f were for new pictures, and %.0f were drawn", all.Total(), newCount, renders)
+		return results.Point{}, fmt.Errorf("of %d requests %.0f were for new pictures, and %.0f were rendered", all.Total(), newCount, renders)
 	}
 	point := results.Point{Rate: rate}
 	if all.Check() == nil {

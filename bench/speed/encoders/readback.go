@@ -24,7 +24,7 @@ func readBack(file []byte, format render.Format, picture render.Picture) error {
 		}
 	}
 	if read.Width != picture.Width || read.Height != picture.Height || !bytes.Equal(read.Pix, picture.Pix) {
-		return errors.New("the file shows another picture")
+		return errors.New("the file decodes to another picture")
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func userReads(address string, people []stack.Person) target {
 func expectPrefix(s *load.Stream, wants ...[]byte) {
 	s.InspectShare, s.Inspect = 1, func(request, _ int, body []byte) error {
 		if want := wants[request]; !bytes.HasPrefix(body, want) {
-			return fmt.Errorf("%.100q, and not %q, begins the answer", body, want)
+			return fmt.Errorf("the answer begins with %.100q; want %q", body, want)
 		}
 		return nil
 	}

@@ -92,10 +92,10 @@ func TestWrongAnswers(t *testing.T) {
 	}{
 		{"another status", "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nabc", load.WrongStatus, "status 404; want one of [200]", false},
 		{"another length", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd", load.WrongLength, "4 bytes; want 3", false},
-		{"less than it says", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", load.WrongLength, "ends before the body", true},
-		{"more than it says", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd", load.WrongLength, "data follows the answer", false},
+		{"a body shorter than Content-Length", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", load.WrongLength, "ends before the body", true},
+		{"a body longer than Content-Length", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd", load.WrongLength, "data follows the answer", false},
 		{"no length", "HTTP/1.1 200 OK\r\n\r\n", load.Broken, "no Content-Length", false},
-		{"a length that is none", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc", load.Broken, `Content-Length " -1"`, false},
+		{"a negative length", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc", load.Broken, `Content-Length " -1"`, false},
 		{"no HTTP", "hello\r\n\r\n", load.Broken, `not HTTP/1.1: "hello"`, false},
 		{"no answer yet", "HTTP/1.1 103 Early Hints\r\n\r\n", load.Broken, "no final status", false},
 		{"an endless header", strings.Repeat("x", 20_000), load.Broken, "header is too long", false},

@@ -379,7 +379,7 @@ func TestRunEndsWith(t *testing.T) {
 			t.Errorf("Run: %v, %v; want an error, and broken answers", answers, err)
 		}
 	})
-	t.Run("what is no address", func(t *testing.T) {
+	t.Run("an invalid address", func(t *testing.T) {
 		t.Parallel()
 
 		if _, err := load.Run(t.Context(), "localhost", time.Hour, stream(1, 0, "/")); err == nil {

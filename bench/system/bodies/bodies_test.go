@@ -217,7 +217,7 @@ func (e *env) honestLoad(t *testing.T, base string) string {
 		for range 5 {
 			timed(&logIns, func() {
 				if status, answer := e.do(t, http.MethodPost, base+"/api/auth/login", "application/json", "", body); status != http.StatusOK {
-					t.Errorf("a log-in is answered with %d %s", status, answer)
+					t.Errorf("log-in: %d %s", status, answer)
 				}
 			})
 		}
@@ -256,7 +256,7 @@ func (e *env) upload(t *testing.T, base string) int64 {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(answer, &response); err != nil || status != http.StatusOK {
-		t.Errorf("an upload of %d bytes is answered with %d %s", len(form), status, answer)
+		t.Errorf("upload of %d bytes: %d %s", len(form), status, answer)
 	}
 	return response.Data.TID
 }

@@ -124,7 +124,7 @@ func TestHoldIgnoresAutovacuum(t *testing.T) {
 		"ALTER SYSTEM SET autovacuum_naptime = '1s'", "SELECT pg_reload_conf()")
 	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'numbers'::regclass`)
 	if got := outputOf(t, hold(t, p, "echo", "it's run")); got != "it's run\n" {
-		t.Errorf("beside a vacuum there is said %q; want only what the command says", got)
+		t.Errorf("output beside a vacuum: %q; want only that of the command", got)
 	}
 }
 

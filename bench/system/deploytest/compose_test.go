@@ -236,11 +236,11 @@ func TestSecretsAreAdded(t *testing.T) {
 		switch name {
 		case "database_password", "database_url", "purge_secret", "smtp_password": // derived from each other, or empty
 			if second[name] != first[name] {
-				t.Errorf("%s was %q, and is made anew as %q", name, first[name], second[name])
+				t.Errorf("%s was %q, and is generated again as %q", name, first[name], second[name])
 			}
 		default:
 			if second[name] == first[name] || second[name] == "" {
-				t.Errorf("%s was %q, and is made anew as %q", name, first[name], second[name])
+				t.Errorf("%s was %q, and is generated again as %q", name, first[name], second[name])
 			}
 		}
 		for other := range second {
@@ -288,7 +288,7 @@ func TestSettingsExist(t *testing.T) {
 		}
 		for _, name := range settings.FindAllString(string(content), -1) {
 			if matches++; !defined[name] {
-				t.Errorf("%s names %s, which is no setting", strings.TrimPrefix(path, top+"/"), name)
+				t.Errorf("%s names %s, which is not a setting", strings.TrimPrefix(path, top+"/"), name)
 			}
 		}
 	}

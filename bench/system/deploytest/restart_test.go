@@ -281,6 +281,6 @@ func (w *workload) verify(t *testing.T, baseURL, database string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(w.skins, stored); diff != "" {
-		t.Errorf("what players wear (-answered +there):\n%s", diff)
+		t.Errorf("skins of players (-acknowledged +actual):\n%s", diff)
 	}
 }

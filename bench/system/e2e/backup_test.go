@@ -313,7 +313,7 @@ func restore(t *testing.T, k storeFixture) {
 	freshEdge.Start(t)
 	freshEdge.AwaitReady(t)
 	for i, edge := range append(running, freshEdge) {
-		eventually(t, fmt.Sprintf("edge %d shows what was restored", i), func() string { return cmp.Diff(before, fetchAll(t, edge, paths)) })
+		eventually(t, fmt.Sprintf("edge %d serves the restored data", i), func() string { return cmp.Diff(before, fetchAll(t, edge, paths)) })
 	}
 	if k.done != nil {
 		k.done(t)
@@ -433,7 +433,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 		t.Fatalf("the restored picture: %d", status)
 	}
 	if problem := difference(picture, first); problem != "" {
-		t.Errorf("the edge does not show what was restored: %s", problem)
+		t.Errorf("the edge does not serve the restored data: %s", problem)
 	}
 }
 

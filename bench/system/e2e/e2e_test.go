@@ -213,7 +213,7 @@ func TestUploadedSkinIsRendered(t *testing.T) {
 
 		applied := time.Now()
 		if got := ann.call(t, http.MethodPut, textures, map[string]any{"skin": tid}).Data.Skin; got != tid {
-			t.Fatalf("the player wears %d; want %d", got, tid)
+			t.Fatalf("the player's skin is %d; want %d", got, tid)
 		}
 		awaitAvatar(t, address, first, applied)
 
@@ -248,7 +248,7 @@ func awaitAvatar(t *testing.T, address string, sheet *image.NRGBA, changed time.
 		}
 		switch {
 		case problem == "":
-			t.Logf("the new picture is there %s after the change began", time.Since(changed).Round(time.Millisecond))
+			t.Logf("the new picture is served %s after the start of the change", time.Since(changed).Round(time.Millisecond))
 			return
 		case sent.Sub(changed) > time.Second:
 			t.Fatalf("a second after the change, the avatar is not the new skin's: %s", problem)
@@ -355,7 +355,7 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	}
 	for pid, skin := range all.skins {
 		if skins[pid] != skin {
-			t.Errorf("player %d wears %d; %d was acknowledged", pid, skins[pid], skin)
+			t.Errorf("player %d has skin %d; %d was acknowledged", pid, skins[pid], skin)
 		}
 	}
 }

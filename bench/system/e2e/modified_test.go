@@ -97,6 +97,6 @@ func TestLastModified(t *testing.T) {
 		_, beforeProfile = dated(profile)
 	}
 	if _, _, want := get("/textures/"+first.Hash, ""); file != want {
-		t.Error("the last skin is not the one that the player wears")
+		t.Error("the last skin is not the player's")
 	}
 }

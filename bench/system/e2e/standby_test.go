@@ -95,6 +95,6 @@ func TestListsFromAStandby(t *testing.T) {
 		ann.awaitList(t, query, "First again")
 	}
 	if status, body := readiness(t, core); status != http.StatusOK || !strings.Contains(body, "postgres for lists") {
-		t.Errorf("without the standby core says %d %s", status, body)
+		t.Errorf("without the standby: %d %s", status, body)
 	}
 }

@@ -162,7 +162,7 @@ func TestTLS(t *testing.T) {
 		before := serialNumber(t, address, authority.File)
 		authority.Renew(t, chain, key)
 		if serialNumber(t, address, authority.File) == before {
-			t.Errorf("the %s listener shows the certificate from before", listener)
+			t.Errorf("the %s listener still has the previous certificate", listener)
 		}
 	}
 	core.AwaitLog(t, "certificate renewed", chain)

@@ -145,7 +145,7 @@ func TestUpgrade(t *testing.T) {
 	if status, body := readiness(t, newer); strings.Contains(newer.Run(t, "migrate"), "nothing to do") {
 		t.Logf("%s has this schema", previous.commit)
 	} else if status != http.StatusServiceUnavailable || !strings.Contains(body, "run core migrate") {
-		t.Errorf("a core that meets an older schema says %d %s", status, body)
+		t.Errorf("a core with an older schema: %d %s", status, body)
 	}
 	newer.AwaitReady(t)
 

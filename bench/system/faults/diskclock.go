@@ -155,7 +155,7 @@ func (h *harness) clockWrong() {
 		p.voided.Store(true)
 		status, good := refresh(right, p.Bearer) // as new as possible: a core with a slow clock accepts old ones
 		if status != http.StatusOK {
-			h.Fatalf("refreshing a valid token is answered %d", status)
+			h.Fatalf("refresh of a valid token: %d", status)
 		}
 		got := []int{statusOf(wrong, good)}
 		span := fmt.Sprintf("%+.0f s", clock.offset.Seconds())

@@ -167,7 +167,7 @@ func (h *harness) reloadedFrozen() {
 	for status := 0; status != http.StatusNoContent && status != http.StatusUnauthorized; { // or an earlier attempt succeeded
 		status, _, _ = h.writeLog.call(http.MethodPost, "/api/auth/logout", p.Bearer, formType, nil)
 		if h.sleep(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
-			h.Fatalf("signing out is answered %d", status)
+			h.Fatalf("sign-out: %d", status)
 		}
 	}
 	ended := time.Now()
@@ -182,7 +182,7 @@ func (h *harness) reloadedFrozen() {
 				break
 			}
 			if time.Since(ended) > time.Minute {
-				h.Fatalf("a session that has ended is answered %d", status)
+				h.Fatalf("an ended session: %d", status)
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func (h *harness) hostileNetwork() {
 		status, content, err := h.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, stack.UploadType, form)
 		_, hash, ok := strings.Cut(string(content), `"hash":"`)
 		if err != nil || status != http.StatusOK || !ok {
-			h.Fatalf("an upload of a sheet of noise is answered %d, %v: %s", status, err, content)
+			h.Fatalf("upload of a sheet of noise: %d, %v: %s", status, err, content)
 		}
 		for height := 1024; height > 832; height -= 16 {
 			for _, format := range []string{"", "&png"} {
