@@ -18,97 +18,96 @@ import (
 	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
-// Outcome says how somebody came by a value.
+// Outcome says where a value came from.
 type Outcome uint8
 
 // The outcomes.
 const (
-	Hit          Outcome = iota // it was in memory
-	Coalesced                   // it was being made for somebody else
-	Miss                        // it was made for them, and kept
-	MissUncached                // it was made for them, and there is no room to keep it
+	Hit          Outcome = iota // the cache
+	Coalesced                   // a load that another caller had started
+	Miss                        // a load; the value was cached
+	MissUncached                // a load; the value was not admitted to the cache
 )
 
-// String returns hit, coalesced, rendered or unkept.
+// String returns hit, coalesced, miss or miss_uncached.
 func (o Outcome) String() string { return [...]string{"hit", "coalesced", "miss", "miss_uncached"}[o] }
 
 const (
-	// entryOverhead is what it takes to have an entry in the two maps of the store and
-	// in the ledger. Maps from which as much is deleted as comes in grow to twice of
-	// what their entries would need.
+	// entryOverhead is how many bytes an entry takes in the two maps of the store and in the
+	// policy. Maps with as many deletions as insertions grow to twice the size that their
+	// entries need.
 	entryOverhead = 288
-	// minBackoff and maxBackoff bound for how long a failure is remembered: the
-	// longer the more often it has happened in a row.
+	// minBackoff and maxBackoff bound how long a failure is remembered. The time doubles with
+	// each failure in a row.
 	minBackoff, maxBackoff = 100 * time.Millisecond, 2 * time.Second
 	// maxFailures is how many failures are remembered.
 	maxFailures = 1024
 )
 
-// transientError is a failure that says nothing about the next try.
+// transientError is a failure that is not to be remembered.
 type transientError struct{ error }
 
-func (p transientError) Unwrap() error { return p.error }
+func (t transientError) Unwrap() error { return t.error }
 
-// cache is values that never change, by a name of up to ViewKeySize, bounded in bytes. A value that is
-// not there is loaded once, however many ask for it.
+// cache holds immutable values by a key of up to ViewKeySize bytes, within a budget of bytes.
+// Concurrent callers for a value that is not cached share one load.
 //
-// The store keeps the values and the ledger decides which: the store's own policy
-// knows nothing of their size, and so would keep one large value in the place of
-// many small ones that are used as much. It is never asked, as the ledger has
-// made room before anything comes in.
+// The store holds the values and the policy decides which. The store's own policy ignores
+// sizes, so it would hold one large value in place of many small ones with as many uses. It
+// never applies, because the policy evicts values before one is added.
 type cache[V any] struct {
 	kind string
 	size func(V) int
 	seed maphash.Seed
 	now  func() time.Time
 
-	// store is never closed: it holds nothing but memory, and a load that ends
-	// late may still bring something.
+	// store is never closed: it holds only memory, and a load that ends late may still add to
+	// it.
 	store *ristretto.Cache[uint64, *entry[V]]
-	hits  [16]struct { // by the name's hash, or cores would wait for each other
+	hits  [16]struct { // by the key's hash, so that cores do not share a cache line
 		n atomic.Uint64
 		_ [56]byte // to the end of a cache line
 	}
 
-	mu                sync.Mutex // of what follows
+	mu                sync.Mutex // guards the fields below
 	loads             map[string]*load[V]
 	failures          *sieve.Cache[string, failure]
 	misses, coalesced uint64
 
-	// policyMu is held while the store is told what the ledger says, so that it hears
-	// all in the same order. It is locked after mu, if at all.
+	// policyMu serialises decisions of the policy with the writes to the store that apply
+	// them. It is locked after mu if both are.
 	policyMu                          sync.Mutex
 	policy                            *policy
 	added, evicted, rejected, dropped uint64
 }
 
-// entry is a value that may be kept.
+// entry is a loaded value.
 type entry[V any] struct {
 	policyEntry
-	keyLen uint8             // of its name
-	key    [ViewKeySize]byte // in the entry, and so no further place to wait for
+	keyLen uint8
+	key    [ViewKeySize]byte // inline, which saves a hit one cache miss
 	value  V
 }
 
-func newEntry[V any](name string, value V) *entry[V] {
+func newEntry[V any](key string, value V) *entry[V] {
 	e := &entry[V]{value: value}
-	e.keyLen = uint8(copy(e.key[:], name))
+	e.keyLen = uint8(copy(e.key[:], key))
 	return e
 }
 
-// matches reports whether an entry has a name.
-func (e *entry[V]) matches(name []byte) bool { return string(e.key[:e.keyLen]) == string(name) }
+// matches reports whether an entry has a key: two keys may have the same hash.
+func (e *entry[V]) matches(key []byte) bool { return string(e.key[:e.keyLen]) == string(key) }
 
-// load is a value on its way.
+// load is a call of a loader.
 type load[V any] struct {
-	demand   *demand       // of all who wait for it; nil if no work of a worker pool makes it
-	done     chan struct{} // closed once all else is set
+	demand   *demand       // of all callers that wait; nil if no worker pool is involved
+	done     chan struct{} // closed once the fields below are set
 	entry    *entry[V]
 	admitted bool
 	err      error
 }
 
-// succeeded reports whether the value is there, though it may not be in the store yet.
+// succeeded reports whether the value is loaded, though it may not be in the store yet.
 func (l *load[V]) succeeded() bool {
 	select {
 	case <-l.done:
@@ -118,7 +117,7 @@ func (l *load[V]) succeeded() bool {
 	}
 }
 
-// isShed reports whether the load has ended because too much was asked for.
+// isShed reports whether the load has been rejected because of too much load.
 func (l *load[V]) isShed() bool {
 	select {
 	case <-l.done:
@@ -128,15 +127,15 @@ func (l *load[V]) isShed() bool {
 	}
 }
 
-// failure is a load that came to nothing.
+// failure is a load that failed, and when to try again.
 type failure struct {
 	err   error
 	wait  time.Duration
 	until time.Time
 }
 
-// newCache returns a cache that may take so many bytes. typical is the usual size
-// of a value, and size returns that of one.
+// newCache returns a cache with a budget of bytes. typical is the expected size of a value in
+// bytes, and size returns that of one.
 func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cache[V], error) {
 	if bytes < 1<<20 {
 		return nil, fmt.Errorf("is %d, but must be at least %d", bytes, 1<<20)
@@ -163,9 +162,9 @@ func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cach
 	}, nil
 }
 
-// get returns the value if it is in memory.
-func (c *cache[V]) get(name []byte) (V, bool) {
-	if e := c.peek(name); e != nil {
+// get returns the value of a key if it is cached.
+func (c *cache[V]) get(key []byte) (V, bool) {
+	if e := c.peek(key); e != nil {
 		c.hit(e)
 		e.touch()
 		return e.value, true
@@ -177,33 +176,33 @@ func (c *cache[V]) get(name []byte) (V, bool) {
 // hit counts a hit.
 func (c *cache[V]) hit(e *entry[V]) { c.hits[e.hash%uint64(len(c.hits))].n.Add(1) }
 
-// peek returns what the store has by a name, nil if nothing.
-func (c *cache[V]) peek(name []byte) *entry[V] {
-	if e, ok := c.store.Get(maphash.Bytes(c.seed, name)); ok && e.matches(name) {
+// peek returns the entry of a key in the store, nil if there is none.
+func (c *cache[V]) peek(key []byte) *entry[V] {
+	if e, ok := c.store.Get(maphash.Bytes(c.seed, key)); ok && e.matches(key) {
 		return e
 	}
 	return nil
 }
 
-// load returns the value, from memory or from fetch, and how it came. Everybody
-// who asks while fetch runs waits for the same outcome, each as long as their own
-// ctx lets them; fetch itself gets a context of its own that outlives any of them. Their
-// demands join that of the first.
+// load returns the value of a key, from the cache or from a loader, and where it came from.
+// Concurrent callers share one call of a loader, and each waits no longer than its own ctx.
+// The loader has a context of its own, which does not end with any of theirs. The demands of
+// later callers join that of the first.
 //
-// An error is given to whoever asks in the next moments too, and after that the
-// next one tries again; unless it is passing, when they do so at once.
-func (c *cache[V]) load(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
-	value, outcome, err := c.loadOnce(ctx, name, demand, fetch)
+// A failure is remembered for minBackoff to maxBackoff and returned to all callers until
+// then, unless it is transient.
+func (c *cache[V]) load(ctx context.Context, key []byte, demand *demand, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
+	value, outcome, err := c.loadOnce(ctx, key, demand, loader)
 	if outcome == Coalesced && errors.Is(err, ErrShed) && demand.joinedLate {
-		// It was shed as the work of other networks, just before this one joined.
-		return c.loadOnce(ctx, name, demand, fetch)
+		// The load was shed for the networks that waited before this one joined.
+		return c.loadOnce(ctx, key, demand, loader)
 	}
 	return value, outcome, err
 }
 
-func (c *cache[V]) loadOnce(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
+func (c *cache[V]) loadOnce(ctx context.Context, key []byte, demand *demand, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
 	var none V
-	l, outcome, err := c.loadOrJoin(ctx, name, demand, fetch)
+	l, outcome, err := c.loadOrJoin(ctx, key, demand, loader)
 	if err != nil {
 		return none, outcome, err
 	}
@@ -223,12 +222,11 @@ func (c *cache[V]) loadOnce(ctx context.Context, name []byte, demand *demand, fe
 	return l.entry.value, outcome, nil
 }
 
-// loadOrJoin returns the load of a name that is under way, or begins one. Instead, it
-// returns the error of one that failed just now.
-func (c *cache[V]) loadOrJoin(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
+// loadOrJoin starts or joins the load of a key, or returns a remembered failure.
+func (c *cache[V]) loadOrJoin(ctx context.Context, key []byte, demand *demand, loader func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l, ok := c.loads[string(name)]; ok && !l.isShed() {
+	if l, ok := c.loads[string(key)]; ok && !l.isShed() {
 		if l.succeeded() {
 			c.hit(l.entry)
 			return l, Hit, nil
@@ -239,33 +237,33 @@ func (c *cache[V]) loadOrJoin(ctx context.Context, name []byte, demand *demand, 
 		}
 		return l, Coalesced, nil
 	}
-	// A load may have ended since the caller looked: then the store has it by now,
-	// or it is not to be kept.
-	if e := c.peek(name); e != nil {
+	// A load may have ended since the caller looked. Then the value is in the store, unless it
+	// was not admitted.
+	if e := c.peek(key); e != nil {
 		c.hit(e)
 		l := &load[V]{done: make(chan struct{}), entry: e}
 		close(l.done)
 		return l, Hit, nil
 	}
-	if f := c.failures.Get(string(name)); f != nil && c.now().Before(f.until) {
+	if f := c.failures.Get(string(key)); f != nil && c.now().Before(f.until) {
 		c.coalesced++
 		return nil, Coalesced, f.err
 	}
 	c.misses++
 	l := &load[V]{demand: demand, done: make(chan struct{})}
-	c.loads[string(name)] = l
-	go c.run(context.WithoutCancel(ctx), string(name), l, fetch)
+	c.loads[string(key)] = l
+	go c.run(context.WithoutCancel(ctx), string(key), l, loader)
 	return l, Miss, nil
 }
 
-// run loads. Whoever waits is answered before the value is in the store, and
-// whoever comes in between still finds the load.
-func (c *cache[V]) run(ctx context.Context, name string, l *load[V], fetch func(ctx context.Context) (V, error)) {
-	value, err := callLoader(ctx, fetch)
+// run calls the loader and caches the value. Waiting callers get the value before it is in the
+// store. Until it is there, later callers find the load.
+func (c *cache[V]) run(ctx context.Context, key string, l *load[V], loader func(ctx context.Context) (V, error)) {
+	value, err := callLoader(ctx, loader)
 	if err == nil {
 		cost := int64(reflect.TypeFor[entry[V]]().Size()) + entryOverhead + int64(c.size(value))
-		l.entry = newEntry(name, value)
-		l.entry.hash, l.entry.cost = maphash.String(c.seed, name), cost
+		l.entry = newEntry(key, value)
+		l.entry.hash, l.entry.cost = maphash.String(c.seed, key), cost
 		l.admitted = c.admit(l.entry)
 	}
 	l.err = err
@@ -275,15 +273,15 @@ func (c *cache[V]) run(ctx context.Context, name string, l *load[V], fetch func(
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.loads[name] == l {
-		delete(c.loads, name)
+	if c.loads[key] == l {
+		delete(c.loads, key)
 	}
-	c.recordResult(name, err)
+	c.recordResult(key, err)
 }
 
-// callLoader fetches within a time of its own. A panic is an error here: it would end the
-// program.
-func callLoader[V any](ctx context.Context, fetch func(ctx context.Context) (V, error)) (value V, err error) {
+// callLoader calls a loader, bounded by loadTimeout. It returns a panic as an error: it would
+// end the program.
+func callLoader[V any](ctx context.Context, loader func(ctx context.Context) (V, error)) (value V, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
@@ -291,10 +289,10 @@ func callLoader[V any](ctx context.Context, fetch func(ctx context.Context) (V, 
 	}()
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	return fetch(ctx)
+	return loader(ctx)
 }
 
-// admit puts an entry into the store if it is worth it, and reports whether it was.
+// admit adds an entry to the store if the policy admits it, and reports whether it did.
 func (c *cache[V]) admit(e *entry[V]) bool {
 	c.policyMu.Lock()
 	defer c.policyMu.Unlock()
@@ -307,7 +305,7 @@ func (c *cache[V]) admit(e *entry[V]) bool {
 		c.rejected++
 		return false
 	}
-	// The store takes no more when it lags very far behind.
+	// The store drops writes when its buffer is full.
 	if !c.store.Set(e.hash, e, e.cost) {
 		c.policy.undoAdmit()
 		c.dropped++
@@ -317,20 +315,20 @@ func (c *cache[V]) admit(e *entry[V]) bool {
 	return true
 }
 
-// recordResult remembers how a load ended, if that was a failure. The caller holds mu.
-func (c *cache[V]) recordResult(name string, err error) {
+// recordResult remembers a failure and forgets that of an earlier load. The caller holds mu.
+func (c *cache[V]) recordResult(key string, err error) {
 	if _, ok := errors.AsType[transientError](err); ok || errors.Is(err, ErrShed) {
 		return
 	}
 	if err == nil {
-		c.failures.Delete(name)
+		c.failures.Delete(key)
 		return
 	}
 	now, wait := c.now(), minBackoff
-	if former := c.failures.Peek(name); former != nil && now.Sub(former.until) < maxBackoff {
+	if former := c.failures.Peek(key); former != nil && now.Sub(former.until) < maxBackoff {
 		wait = min(2*former.wait, maxBackoff)
 	}
-	c.failures.Put(name, failure{err: err, wait: wait, until: now.Add(wait)}, 1)
+	c.failures.Put(key, failure{err: err, wait: wait, until: now.Add(wait)}, 1)
 }
 
 func (c *cache[V]) hitCount() (n uint64) {
@@ -340,8 +338,8 @@ func (c *cache[V]) hitCount() (n uint64) {
 	return n
 }
 
-// hitRatio returns how many of all requests so far were hits, from 0 to 1. The caller
-// holds mu.
+// hitRatio returns the share of all requests so far that were hits, 0 to 1. The caller holds
+// mu.
 func (c *cache[V]) hitRatio() float64 {
 	hits := float64(c.hitCount())
 	return hits / max(1, hits+float64(c.misses+c.coalesced))
@@ -356,19 +354,19 @@ func (c *cache[V]) expose(register promauto.Factory) {
 			return value()
 		}
 	}
-	name := func(of string) string { return fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, of) }
+	metric := func(of string) string { return fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, of) }
 	counter := func(of, help string, value func() float64) {
-		register.NewCounterFunc(prometheus.CounterOpts{Name: name(of), Help: help}, value)
+		register.NewCounterFunc(prometheus.CounterOpts{Name: metric(of), Help: help}, value)
 	}
 	counter("hits_total", "Requests whose result was in the cache.", func() float64 { return float64(c.hitCount()) })
 	counter("misses_total", "Requests that loaded their result.", of(&c.mu, func() float64 { return float64(c.misses) }))
 	counter("coalesced_total", "Requests that waited for the load of another.", of(&c.mu, func() float64 { return float64(c.coalesced) }))
 	counter("added_total", "Entries added.", of(&c.policyMu, func() float64 { return float64(c.added) }))
 	counter("evicted_total", "Entries evicted.", of(&c.policyMu, func() float64 { return float64(c.evicted) }))
-	counter("sets_rejected_total", "Entries that were not worth the place of others.", of(&c.policyMu, func() float64 { return float64(c.rejected) }))
-	counter("sets_dropped_total", "Entries that the store did not take.", of(&c.policyMu, func() float64 { return float64(c.dropped) }))
+	counter("sets_rejected_total", "Entries that the policy did not admit.", of(&c.policyMu, func() float64 { return float64(c.rejected) }))
+	counter("sets_dropped_total", "Entries that the store dropped, since its write buffer was full.", of(&c.policyMu, func() float64 { return float64(c.dropped) }))
 	gauge := func(of, help string, value func() float64) {
-		register.NewGaugeFunc(prometheus.GaugeOpts{Name: name(of), Help: help}, value)
+		register.NewGaugeFunc(prometheus.GaugeOpts{Name: metric(of), Help: help}, value)
 	}
 	gauge("hit_ratio", "Share of all requests so far that were hits.", of(&c.mu, c.hitRatio))
 	gauge("failures", "Loads that failed and are not tried again yet.", of(&c.mu, func() float64 { return float64(c.failures.Len()) }))
@@ -378,9 +376,9 @@ func (c *cache[V]) expose(register promauto.Factory) {
 }
 
 // Expose registers the metrics of the caches and of the workers.
-func (p *Pictures) Expose(registry prometheus.Registerer) {
+func (t *Pictures) Expose(registry prometheus.Registerer) {
 	register := promauto.With(registry)
-	p.pictureCache.expose(register)
-	p.textureCache.expose(register)
-	p.workers.expose(register)
+	t.pictureCache.expose(register)
+	t.textureCache.expose(register)
+	t.workers.expose(register)
 }

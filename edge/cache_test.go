@@ -16,20 +16,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// clock stands still unless it is told to go on.
+// clock is a clock that only advance moves.
 type clock struct{ time atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Unix(0, c.time.Load()) }
 func (c *clock) advance(d time.Duration) { c.time.Add(int64(d)) }
 
-// newClock makes pictures that nobody has asked for go by a clock.
+// newClock sets the clock of the caches of unused pictures.
 func newClock(p *Pictures) *clock {
 	c := &clock{}
 	p.pictureCache.now, p.textureCache.now = c.now, c.now
 	return c
 }
 
-// newTextCache returns a cache of texts of so many bytes.
+// newTextCache returns a cache of strings with a budget of bytes.
 func newTextCache(t *testing.T, bytes int64) *cache[string] {
 	t.Helper()
 	c, err := newCache("test", bytes, 1<<10, func(text string) int { return len(text) })
@@ -39,7 +39,7 @@ func newTextCache(t *testing.T, bytes int64) *cache[string] {
 	return c
 }
 
-// waitIdle waits until nothing is on its way into a cache.
+// waitIdle waits until no load of a cache is running.
 func waitIdle[V any](t *testing.T, c *cache[V]) {
 	t.Helper()
 	for {
@@ -80,7 +80,7 @@ func TestOutcomes(t *testing.T) {
 	outcomes := []string{(<-got).String(), (<-got).String()}
 	slices.Sort(outcomes)
 	waitIdle(t, c)
-	// As one who looked before the load ended.
+	// Like a caller that has missed just before the load ended.
 	value, last, err := c.load(t.Context(), []byte("name"), nil, always("third"))
 	if diff := cmp.Diff([]string{"coalesced", "miss", "hit"}, append(outcomes, last.String())); diff != "" || value != "first" || err != nil {
 		t.Errorf("load() = %q, %v; outcomes (-want +got):\n%s", value, err, diff)
@@ -89,17 +89,17 @@ func TestOutcomes(t *testing.T) {
 		t.Errorf("get() = %q, %t; want the first", value, ok)
 	}
 	if _, ok := c.get([]byte("another")); ok {
-		t.Error("get() finds what nobody loaded")
+		t.Error("get() finds a key that was not loaded")
 	}
 }
 
-// TestLoadIsFoundWhileItEnds sends crowds at values that have just been
-// loaded, while the store is busy with many others.
+// TestLoadIsFoundWhileItEnds gets values that have just been loaded by many callers, while the
+// store is busy with other values.
 func TestLoadIsFoundWhileItEnds(t *testing.T) {
 	t.Parallel()
 	c := newTextCache(t, 1<<26)
 	var loaded atomic.Int64
-	var crowd sync.WaitGroup
+	var callers sync.WaitGroup
 	const names = 200
 	for i := range names {
 		name := strconv.Itoa(i)
@@ -108,7 +108,7 @@ func TestLoadIsFoundWhileItEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 1000 {
-			crowd.Go(func() {
+			callers.Go(func() {
 				if _, ok := c.get([]byte(name)); ok {
 					return
 				}
@@ -118,7 +118,7 @@ func TestLoadIsFoundWhileItEnds(t *testing.T) {
 			})
 		}
 	}
-	crowd.Wait()
+	callers.Wait()
 	if loaded.Load() != names {
 		t.Errorf("%d loads of %d names", loaded.Load(), names)
 	}
@@ -178,16 +178,15 @@ func TestOldFailureIsForgotten(t *testing.T) {
 	}
 }
 
-// TestStoreAndPolicyAgree loads values of all sizes from many sides, into a cache
-// that is far too small, and compares what the store has with what the ledger
-// says.
+// TestStoreAndPolicyAgree loads values of all sizes concurrently into a cache that is far too
+// small, and compares the entries of the store with those of the policy.
 func TestStoreAndPolicyAgree(t *testing.T) {
 	t.Parallel()
 	const budget = 1 << 20
 	c := newTextCache(t, budget)
-	var visitors sync.WaitGroup
+	var callers sync.WaitGroup
 	for v := range 8 {
-		visitors.Go(func() {
+		callers.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(v)))
 			for range 5000 {
 				n := random.IntN(2000)
@@ -198,7 +197,7 @@ func TestStoreAndPolicyAgree(t *testing.T) {
 			}
 		})
 	}
-	visitors.Wait()
+	callers.Wait()
 	waitIdle(t, c)
 	c.store.Wait()
 
@@ -213,13 +212,13 @@ func TestStoreAndPolicyAgree(t *testing.T) {
 		listed += a.cost
 	}
 	if cost != c.policy.used || listed != cost || len(names) != len(c.policy.entries) || cost > budget {
-		t.Errorf("the store has %d values of %d bytes; the ledger %d of %d, adding up to %d", len(names), cost, len(c.policy.entries), c.policy.used, listed)
+		t.Errorf("the store has %d values of %d bytes; the policy %d of %d, adding up to %d", len(names), cost, len(c.policy.entries), c.policy.used, listed)
 	}
 	if left := c.store.RemainingCost(); left != budget-cost {
-		t.Errorf("the store has room for %d bytes more; want %d", left, budget-cost)
+		t.Errorf("%d bytes of the store are free; want %d", left, budget-cost)
 	}
 	if c.evicted == 0 || c.rejected == 0 || c.dropped != 0 || c.added-c.evicted != uint64(len(names)) {
-		t.Errorf("%d came, %d went, %d were refused, %d dropped, %d are there", c.added, c.evicted, c.rejected, c.dropped, len(names))
+		t.Errorf("%d added, %d evicted, %d rejected, %d dropped, %d in the store", c.added, c.evicted, c.rejected, c.dropped, len(names))
 	}
 }
 

@@ -1,28 +1,25 @@
-// Package edge draws pictures of textures for everybody who asks, and remembers
-// nothing that it could not fetch again.
+// Package edge renders pictures of textures and caches them. It is stateless: everything in
+// it can be fetched again.
 //
-// A request names a picture by way of something that may change: a player's
-// name, a user, a number. Mappings knows what such a key leads to. It asks core
-// once, keeps the answer, and drops it within milliseconds of a change, because
-// core streams the changes of all keys to every edge; what it may keep, and for
-// how long, is told there.
+// A request names a picture by a key, of which the meaning may change: a player's name, a
+// user, a number. Resolver maps such a key to a texture. It asks core once, caches the mapping, and
+// drops it within milliseconds of a change, because core streams the changes of all keys to
+// every edge.
 //
-// At the end of every mapping lies a texture file, named by its hash. From there
-// on nothing can change: a View is the hash together with all that decides what
-// the picture looks like, so a picture is right for ever and a View is both its
-// key in memory and, together with the renderer's revision, its entity tag.
+// A texture is a file that is named by its hash, and never changes. A View is that hash
+// together with everything else that decides what the picture looks like. So a cached
+// picture never expires, and a View is its cache key and, together with the renderer's
+// revision, its entity tag.
 //
-// Pictures answers with a finished picture from memory, or makes it: the sheet
-// comes from memory or from the object store, a worker is waited for, the renderer
-// draws. Decoding and drawing are done on threads of a lower priority, and only so many
-// pictures are in the making at once, so that they do not delay those in memory. While
-// more is wanted than can be drawn, client networks have equal shares of the workers,
-// whatever the number of their requests. However many ask for a picture at a moment, it
-// is fetched and drawn once, and nobody who gives up waiting spoils it for the others.
+// Pictures returns a picture from its cache, or loads it: get the texture from a second
+// cache or from the object store, wait for a worker, render. Concurrent requests for a
+// picture share one load, which continues when a client disconnects. Workers decode and
+// render on threads of a lower priority, and their queue is bounded, so that cache hits stay
+// fast. When more pictures are requested than can be rendered, client networks have equal
+// shares of the workers, whatever the number of their requests.
 //
-// The packages around this one are its door (api), the places that things come
-// from (origin), and the drawing itself (render). It needs of them only what the
-// small interfaces here say.
+// Package api is HTTP in and out, origin the client of core and of the object store, render
+// the renderer. This package declares what it needs of them as small interfaces.
 package edge
 
 import (
@@ -39,16 +36,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// Config bounds what pictures cost.
+// Config bounds the memory and the processor time of pictures.
 type Config struct {
-	CacheBytes           int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
+	CacheBytes           int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for cached pictures, in bytes"`
 	SheetBytes           int64         `env:"SHEET_BYTES" envDefault:"8388608" help:"memory for decoded textures, in bytes"`
-	RenderWorkers        int           `env:"RENDER_WORKERS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
-	RenderQueuePerWorker int           `env:"RENDER_QUEUE_PER_WORKER" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
-	RenderQueueTimeout   time.Duration `env:"RENDER_QUEUE_TIMEOUT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
+	RenderWorkers        int           `env:"RENDER_WORKERS" envDefault:"0" help:"most pictures that are rendered at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
+	RenderQueuePerWorker int           `env:"RENDER_QUEUE_PER_WORKER" envDefault:"64" help:"most pictures that are fetched or wait to be rendered, for each worker; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
+	RenderQueueTimeout   time.Duration `env:"RENDER_QUEUE_TIMEOUT" envDefault:"1s" help:"longest time that a picture waits to be rendered before it is answered with 503"`
 }
 
-// Workers returns how many pictures are drawn at once.
+// Workers returns how many pictures are rendered at once.
 func (c Config) Workers() int {
 	if c.RenderWorkers > 0 {
 		return c.RenderWorkers
@@ -56,11 +53,11 @@ func (c Config) Workers() int {
 	return max(1, runtime.GOMAXPROCS(0)-1)
 }
 
-// maxWorkers is the most slots that can be set. Each is a thread.
+// maxWorkers bounds RENDER_WORKERS. Each worker is a thread.
 const maxWorkers = 1024
 
-// loadTimeout bounds the making of one picture. Nobody else does: it belongs to
-// no single caller.
+// loadTimeout bounds the loading of one picture or texture, which no request's deadline
+// does: several requests may wait for it.
 const loadTimeout = 15 * time.Second
 
 // Files fetches the files of textures.
@@ -70,12 +67,12 @@ type Files interface {
 	File(ctx context.Context, hash skin.Hash) ([]byte, error)
 }
 
-// Renderer draws.
+// Renderer renders pictures.
 type Renderer interface {
-	// Render returns the encoded picture of a sheet, and how long it took. The caller
-	// bounds how many run at once.
+	// Render returns the encoded picture of a sheet, and how long that took. The caller
+	// bounds how many calls run at once.
 	Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error)
-	// Cost returns about how long Render takes for a sheet that is so many texels wide.
+	// Cost estimates how long Render takes for a sheet of a width in texels.
 	Cost(view render.View, width int) time.Duration
 	// Revision changes whenever the bytes that Render returns could.
 	Revision() string
@@ -83,8 +80,8 @@ type Renderer interface {
 	CanWebP() bool
 }
 
-// Pictures finds out what is to be seen and shows it: from memory, or fetched
-// and drawn once.
+// Pictures returns pictures and texture files: from its cache, or loaded once for all
+// concurrent requests.
 type Pictures struct {
 	resolver *Resolver
 	files    Files
@@ -92,8 +89,8 @@ type Pictures struct {
 	revision string
 	canWebP  bool
 
-	// defaultSkin is the sheet of the default avatar. It lies in no store, so the
-	// digest of its pixels stands in for the hash of a file.
+	// defaultSkin is the sheet of the default avatar. It is not in the object store, so the
+	// digest of its pixels is used in place of the hash of a file.
 	defaultSkin     skin.Sheet
 	defaultSkinHash skin.Hash
 
@@ -102,8 +99,8 @@ type Pictures struct {
 	workers      *workerPool
 }
 
-// NewPictures returns pictures of what mappings lead to. nobody is the skin of
-// the default avatar, drawn as Steve's.
+// NewPictures returns pictures of the textures that a resolver finds. defaultSkin is the
+// skin of the default avatar, a classic one. Errors begin with the name of a setting.
 func NewPictures(config Config, resolver *Resolver, files Files, renderer Renderer, defaultSkin skin.Sheet) (*Pictures, error) {
 	switch {
 	case config.RenderWorkers < 0 || config.RenderWorkers > maxWorkers:
@@ -135,40 +132,38 @@ func NewPictures(config Config, resolver *Resolver, files Files, renderer Render
 	}, nil
 }
 
-// Close waits until the pictures being drawn are finished, and lets no further
-// one begin: the renderer may be closed then.
+// Close waits until the pictures being rendered are finished, and rejects further ones. The
+// renderer may be closed then.
 func (p *Pictures) Close() { p.workers.close() }
 
 // Revision returns the revision of the renderer behind the pictures.
 func (p *Pictures) Revision() string { return p.revision }
 
-// Picture is a finished picture or a stored file. It is shared with everybody who
-// asks: send it, never change it.
+// Picture is an encoded picture or a stored file. Requests share it: it must not be
+// changed.
 type Picture struct {
 	ETag ETag
 	Body []byte
 }
 
-// Cached returns the picture of a view if it is in memory. With ViewKeySize of
-// room in scratch, which it overwrites, it allocates nothing but, for every 64 calls,
-// what the store notes them in.
+// Cached returns the picture of a view if it is cached. It overwrites scratch, which needs
+// a capacity of ViewKeySize. It allocates once in 64 calls, in the store's access log.
 func (p *Pictures) Cached(view View, scratch []byte) (Picture, bool) {
 	return p.pictureCache.get(view.appendKey(scratch[:0]))
 }
 
-// Picture returns the picture of a view and how it was come by. What has to be done for it
-// counts for the network that ctx has.
-//
-// A NotFound fault says that the texture's file is missing from the store.
+// Picture returns the picture of a view, from the cache or loaded. The cost of a load counts
+// for the client network in ctx. A NotFound fault says that the texture's file is missing
+// from the object store.
 func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, error) {
-	name := view.appendKey(nil)
-	if picture, ok := p.pictureCache.get(name); ok {
+	key := view.appendKey(nil)
+	if picture, ok := p.pictureCache.get(key); ok {
 		return picture, Hit, nil
 	}
-	// The stages are a part of what the first one who asks waits for.
+	// The spans of the stages are children of the request that starts the load.
 	ctx, span := tracing.Start(ctx, "picture")
 	demand := p.workers.demand(NetworkOf(ctx))
-	picture, outcome, err := p.pictureCache.load(ctx, name, demand, func(ctx context.Context) (Picture, error) {
+	picture, outcome, err := p.pictureCache.load(ctx, key, demand, func(ctx context.Context) (Picture, error) {
 		body, err := p.load(ctx, demand, view)
 		return Picture{ETag: p.ETag(view), Body: body}, err
 	})
@@ -177,7 +172,7 @@ func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, er
 	return picture, outcome, err
 }
 
-// load makes a picture, or fetches a file, with a permit of its own.
+// load renders a picture, or fetches a file, with a permit of its own.
 func (p *Pictures) load(ctx context.Context, demand *demand, view View) (body []byte, err error) {
 	permit, err := p.workers.admit(demand)
 	if err != nil {
@@ -186,11 +181,11 @@ func (p *Pictures) load(ctx context.Context, demand *demand, view View) (body []
 	defer permit.release()
 	if view.File {
 		file, err := p.fetch(ctx, permit, demand, view)
-		return bytes.Clone(file), err // without the room that reading it took
+		return bytes.Clone(file), err // the buffer it was read into is larger
 	}
 	texture, err := p.texture(ctx, permit, demand, view)
 	if err != nil {
-		// That is remembered with the texture. Remembered twice, it would be for longer.
+		// The cache of textures remembers the failure. The back-off of two caches would add up.
 		return nil, transientError{err}
 	}
 	cost := texture.decodeCost() + p.renderer.Cost(view.View, texture.width)
@@ -199,9 +194,9 @@ func (p *Pictures) load(ctx context.Context, demand *demand, view View) (body []
 		if err != nil {
 			return err
 		}
-		var took render.Timing
-		if body, took, err = p.renderer.Render(sheet, view.View); err == nil {
-			view.observeRender(ctx, took)
+		var timing render.Timing
+		if body, timing, err = p.renderer.Render(sheet, view.View); err == nil {
+			view.observeRender(ctx, timing)
 		}
 		return err
 	})
@@ -211,8 +206,8 @@ func (p *Pictures) load(ctx context.Context, demand *demand, view View) (body []
 	return body, err
 }
 
-// texture returns a view's texture. The file is fetched with the permit of the picture
-// that needs it first.
+// texture returns a view's texture. Its file is fetched with the permit of the first picture
+// that needs it.
 func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, view View) (*textureFile, error) {
 	hash := view.Texture
 	if hash == p.defaultSkinHash {
@@ -235,11 +230,11 @@ func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, 
 // fetch returns the file of a view's texture.
 func (p *Pictures) fetch(ctx context.Context, permit *permit, demand *demand, view View) (file []byte, err error) {
 	err = permit.fetch(ctx, demand, func() (err error) {
-		began := time.Now()
+		start := time.Now()
 		ctx, span := tracing.Start(ctx, stageNames[fetching])
 		defer tracing.End(span, &err)
 		if file, err = p.files.File(ctx, view.Texture); err == nil {
-			view.observeStage(fetching, time.Since(began))
+			view.observeStage(fetching, time.Since(start))
 		}
 		return err
 	})

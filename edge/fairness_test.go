@@ -16,20 +16,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Client networks: one that asks for much, and two that ask for little.
+// Client networks: one with many requests, and two with few.
 var (
 	busy   = netip.MustParsePrefix("192.0.2.0/24")
 	quiet  = netip.MustParsePrefix("198.51.100.0/24")
 	quiet6 = netip.MustParsePrefix("2001:db8::/56")
 )
 
-// testJob returns a job that networks want.
+// testJob returns a job of a demand of networks.
 func testJob(cost time.Duration, networks ...netip.Prefix) *job {
 	return &job{demand: &demand{networks: networks}, cost: cost, start: make(chan error, 1)}
 }
 
-// While several networks wait, each gets as much work done as any other, whatever the
-// number and the cost of its jobs.
+// While several networks wait, each gets the same share of work, whatever the number and the
+// cost of its jobs.
 func TestQueueSharesByCost(t *testing.T) {
 	t.Parallel()
 	costs := map[netip.Prefix]time.Duration{busy: 140 * time.Millisecond, quiet: 3 * time.Millisecond, quiet6: 20 * time.Millisecond}
@@ -60,8 +60,8 @@ func TestQueueSharesByCost(t *testing.T) {
 	}
 }
 
-// A network's jobs do not wait for another's that were there before, but for the one that
-// has begun.
+// The jobs of a network do not wait for earlier ones of another network, except for a job that
+// runs.
 func TestQueueServesNewNetworkNext(t *testing.T) {
 	t.Parallel()
 	var q fairQueue
@@ -94,7 +94,7 @@ func TestQueueOrderWithinANetwork(t *testing.T) {
 		t.Errorf("the order of jobs (-want +got):\n%s", diff)
 	}
 	if len(q.networks) != 0 || q.rounds.Len() != 0 {
-		t.Errorf("%d networks are kept without jobs", len(q.networks))
+		t.Errorf("%d networks without jobs are in the queue", len(q.networks))
 	}
 }
 
@@ -123,12 +123,12 @@ func TestQueueVictim(t *testing.T) {
 	f("a quiet network, if another wants the newest", old, quiet6)
 }
 
-// blockedPictures is pictures whose only worker draws one of the busy network until finish is
-// closed.
+// blockedPictures are pictures with one worker, which renders a picture of the busy network
+// until finish is closed.
 type blockedPictures struct {
 	*Pictures
 	backend *fakeBackend
-	begun   chan render.View // what is drawn next
+	begun   chan render.View // receives each view that is rendered
 	finish  chan struct{}
 }
 
@@ -142,7 +142,7 @@ func block(t *testing.T, queue int) *blockedPictures {
 	return b
 }
 
-// ask asks for a view and returns where its error will be, once it waits to be drawn.
+// ask requests a view. Once that waits to be rendered, it returns a channel for the error.
 func (b *blockedPictures) ask(t *testing.T, network netip.Prefix, view View) <-chan error {
 	t.Helper()
 	before := b.workers.state().waiting
@@ -156,8 +156,8 @@ func isRefused(err error) bool {
 	return fault.KindOf(err) == fault.Unavailable && errors.Is(err, ErrShed)
 }
 
-// A network that fills the queue keeps no other from being drawn: its own newest pictures
-// are refused.
+// A network that fills the queue does not stop other networks: its own newest pictures are
+// shed.
 func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
 	t.Parallel()
 	const queue = 5
@@ -167,14 +167,14 @@ func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
 		waiting = append(waiting, b.ask(t, busy, viewOf(0, 800+i)))
 	}
 	if _, _, err := b.Picture(WithNetwork(t.Context(), busy), viewOf(0, 900)); !isRefused(err) {
-		t.Errorf("one more of the network that has filled the queue: %v; want it refused", err)
+		t.Errorf("one more of the network that has filled the queue: %v; want it rejected", err)
 	}
 	var others []<-chan error
 	for i, network := range []netip.Prefix{quiet, quiet6} {
 		errs := make(chan error, 1)
 		go func() { _, _, err := b.Picture(WithNetwork(t.Context(), network), viewOf(0, 8+i)); errs <- err }()
 		if err := <-waiting[queue-1-i]; !isRefused(err) {
-			t.Errorf("the newest picture but %d of the network that has filled the queue: %v; want it refused", i, err)
+			t.Errorf("the newest picture but %d of the network that has filled the queue: %v; want it rejected", i, err)
 		}
 		others = append(others, errs)
 	}
@@ -194,7 +194,7 @@ func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
 	}
 }
 
-// A picture that a second network asks for is drawn as one of its own.
+// A picture that a second network requests as well counts for that network.
 func TestCoalescedPictureCountsForTheQuietestNetwork(t *testing.T) {
 	t.Parallel()
 	b := block(t, 64)
@@ -215,7 +215,7 @@ func TestCoalescedPictureCountsForTheQuietestNetwork(t *testing.T) {
 	for size := 0; size != 500; cost += time.Duration(size) * time.Millisecond {
 		size = (<-b.begun).Size
 	}
-	// Both other networks have an equal share meanwhile.
+	// Both other networks have an equal share in the meantime.
 	if cost > 500*time.Millisecond+600*time.Millisecond+600*time.Millisecond {
 		t.Errorf("it was drawn after %s of other work; want it to be one of a quiet network", cost-500*time.Millisecond)
 	}
@@ -227,8 +227,9 @@ func (b *blockedPictures) waitingOf(network netip.Prefix) time.Duration {
 	return b.workers.draws.waiting.waiting(network)
 }
 
-// hangingStore returns pictures of a store that hangs, whose places are all taken by files
-// that the busy network waits for, and where the answers to those of a network will be.
+// hangingStore returns pictures of an object store that hangs. The busy network has requested
+// as many files as fit: asked receives the hash of each that is fetched, and answer lets one
+// fetch end.
 func hangingStore(t *testing.T) (p *Pictures, asked chan skin.Hash, answer chan struct{}, errs []<-chan error) {
 	t.Helper()
 	asked, answer = make(chan skin.Hash, 64), make(chan struct{}, 64)
@@ -247,18 +248,18 @@ func hangingStore(t *testing.T) (p *Pictures, asked chan skin.Hash, answer chan 
 	return p, asked, answer, errs
 }
 
-// A network that fetches as much as can be fetched keeps no other from fetching next.
+// A network that occupies all fetches does not stop another network from fetching next.
 func TestFetchesAreSharedBetweenNetworks(t *testing.T) {
 	t.Parallel()
 	p, asked, answer, errs := hangingStore(t)
 	defer func() { close(answer) }()
 	if _, _, err := p.Picture(WithNetwork(t.Context(), busy), viewOf(9, 8)); !isRefused(err) {
-		t.Errorf("a file too many: %v; want it refused", err)
+		t.Errorf("a file too many: %v; want it rejected", err)
 	}
 	result := make(chan error, 1)
 	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet), viewOf(10, 8)); result <- err }()
 	if err := <-errs[7]; !isRefused(err) {
-		t.Errorf("the newest picture of the network that has taken all places: %v; want it refused", err)
+		t.Errorf("the newest picture of the network that occupies all fetches: %v; want it rejected", err)
 	}
 	answer <- struct{}{}
 	answer <- struct{}{}
@@ -273,20 +274,20 @@ func TestFetchesAreSharedBetweenNetworks(t *testing.T) {
 	}
 }
 
-// A texture that a second network needs, for another picture, is fetched as one of its own.
+// A texture that a second network needs for another picture counts for that network.
 func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	t.Parallel()
 	p, asked, answer, _ := hangingStore(t)
 	defer func() { close(answer) }()
 	result := make(chan error, 1)
-	// It needs the newest of the files that the busy network waits for.
+	// Its texture is the newest of the files that the busy network waits for.
 	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet), viewOf(8, 16)); result <- err }()
 	eventually(t, "the second has joined", func() bool {
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
 		return p.workers.fetches.waiting.waiting(quiet) > 0
 	})
-	// A third one joins the second's picture.
+	// A third network joins the second's picture.
 	third := make(chan error, 1)
 	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet6), viewOf(8, 16)); third <- err }()
 	eventually(t, "the third has joined the file as well", func() bool {
@@ -313,7 +314,7 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	}
 }
 
-// A load that is shed as the work of one network is begun again for another that had just
+// A load that is shed for one network is started again for another network that has just
 // joined it.
 func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	t.Parallel()
@@ -345,7 +346,7 @@ func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	eventually(t, "another network has joined", coalesced(2))
 	close(finish)
 	if a, b := <-owner, <-same; !isRefused(a.err) || !isRefused(b.err) {
-		t.Errorf("the network whose work was shed: %v, %v; want both refused", a, b)
+		t.Errorf("the network whose work was shed: %v, %v; want both rejected", a, b)
 	}
 	if got := <-other; got.value != "third" || got.outcome != Miss || got.err != nil {
 		t.Errorf("the other network: %+v; want its own load", got)

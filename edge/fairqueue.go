@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// quantum is what a network may use in a round. It is the cost of some ten usual avatars.
-// A network with one costly picture waits for several rounds of the others.
+// quantum is the cost that a network may use in a round: about ten usual avatars. A network
+// with one expensive picture waits for several rounds of the others.
 const quantum = 5 * time.Millisecond
 
-// fairQueue orders jobs by deficit round robin over networks (Shreedhar and Varghese,
-// 1995). In each round a network may use one quantum more. It saves what it does not use
-// while it has jobs. Within a network the cheapest job is first, and of equally cheap
-// ones the oldest. A network that is alone in the queue has all of what it serves.
+// fairQueue orders jobs by deficit round robin over client networks (Shreedhar and Varghese,
+// 1995). Each round adds one quantum to the deficit of a network, which it keeps while it has
+// jobs. Within a network the cheapest job is first, and the oldest of equally cheap ones. A
+// network that is alone in the queue gets all of the workers.
 type fairQueue struct {
 	networks map[netip.Prefix]*network
 	rounds   list.List // of *network, the next one first
@@ -27,31 +27,31 @@ type fairQueue struct {
 type network struct {
 	prefix  netip.Prefix
 	element *list.Element // in rounds
-	deficit time.Duration // what it may use
+	deficit time.Duration // cost that it may use now
 	cost    time.Duration // of all its jobs
 	jobs    []*job        // in the order in which they are served
 }
 
-// job is work that waits in a queue, or has left it.
+// job is work that waits in a queue, runs, or has been rejected.
 type job struct {
 	demand *demand
 	cost   time.Duration // estimated, on one core
-	start  chan error    // receives nil when the work may start, else why it never will
+	start  chan error    // receives nil when the work may start, or the fault that rejects it
 
-	work func() error // for a worker; nil: the caller does it
-	done chan error   // receives what work returned
+	work func() error // run by a worker; nil: the caller does the work
+	done chan error   // receives the result of work
 
-	queue   *fairQueue // nil: it does not wait
+	queue   *fairQueue // nil unless the job waits
 	network *network
 	order   uint64 // of arrival
 }
 
-// compareJobs compares jobs of a network by when they are served.
+// compareJobs orders the jobs of a network as they are served.
 func compareJobs(a, b *job) int {
 	return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.order, b.order))
 }
 
-// push adds a job to the network that has the least cost waiting, of those that want it.
+// push adds a job to the network of its demand that has the least cost waiting.
 func (q *fairQueue) push(j *job) {
 	q.sequence++
 	j.queue, j.order = q, q.sequence
@@ -75,7 +75,7 @@ func (q *fairQueue) insert(j *job, of netip.Prefix) {
 	n.jobs = slices.Insert(n.jobs, at, j)
 }
 
-// remove takes a job out of its network. A network without jobs loses its deficit.
+// remove removes a job from its network. A network without jobs loses its deficit.
 func (q *fairQueue) remove(j *job) {
 	n := j.network
 	at, _ := slices.BinarySearchFunc(n.jobs, j, compareJobs)
@@ -88,14 +88,14 @@ func (q *fairQueue) remove(j *job) {
 	}
 }
 
-// drop takes a job out of the queue.
+// drop removes a job from the queue.
 func (q *fairQueue) drop(j *job) {
 	q.remove(j)
 	q.count--
 	j.queue = nil
 }
 
-// pop takes out the job that is next. The queue must not be empty.
+// pop removes and returns the next job. The queue must not be empty.
 func (q *fairQueue) pop() *job {
 	for {
 		n, _ := q.rounds.Front().Value.(*network)
@@ -109,7 +109,7 @@ func (q *fairQueue) pop() *job {
 	}
 }
 
-// reassign moves a waiting job to another network that wants it, if less cost waits there.
+// reassign moves a waiting job to another network of its demand, if less cost waits there.
 func (q *fairQueue) reassign(j *job, to netip.Prefix) {
 	if q.waiting(to) < j.network.cost-j.cost {
 		q.remove(j)
@@ -130,7 +130,7 @@ func (q *fairQueue) leastLoaded(of []netip.Prefix) netip.Prefix {
 	return slices.MinFunc(of, func(a, b netip.Prefix) int { return int(q.waiting(a) - q.waiting(b)) })
 }
 
-// mostLoaded returns the network with the most cost waiting, nil if none waits.
+// mostLoaded returns the network with the most cost waiting, nil if the queue is empty.
 func (q *fairQueue) mostLoaded() (most *network) {
 	for _, n := range q.networks {
 		if most == nil || n.cost > most.cost {
@@ -140,9 +140,9 @@ func (q *fairQueue) mostLoaded() (most *network) {
 	return most
 }
 
-// victim returns the job to be shed for a new one that networks want: the newest job
-// of the busiest network. It is nil if that is the new one itself, because no network that
-// wants it is less busy, or if other networks want all of the busiest network's jobs.
+// victim returns the job to be shed for a new one: the newest job of the most loaded
+// network. It is nil if no network of the new job is less loaded, or if all jobs of the most
+// loaded network are wanted by other networks as well.
 func (q *fairQueue) victim(wantedBy []netip.Prefix) (newest *job) {
 	most := q.mostLoaded()
 	if most == nil || q.waiting(q.leastLoaded(wantedBy)) >= most.cost {

@@ -7,73 +7,73 @@ import (
 	"time"
 )
 
-// procsBoost is made for the work of slots.
+// procsBoost raises GOMAXPROCS while pictures are rendered.
 //
-// Go lets a goroutine run for 10 ms before it looks after others, which for whoever asks
-// for a picture in memory would be an age. So while slots are in use it runs as many
-// goroutines more at a time as there are slots, and the kernel gives their threads
-// precedence over those of slots at once. While none is these would only be more threads
-// than processors, which take turns of some milliseconds.
+// Go's scheduler lets a goroutine run for 10 ms before it preempts it, so a render would
+// delay cache hits by that much. With one P more for each worker there is always one for the
+// hits, and the kernel prefers their threads to those of the workers at once. While no
+// picture is rendered, the default is better: more Ps than processors are threads that the
+// kernel switches every few milliseconds.
 type procsBoost struct {
-	changed chan struct{} // somebody has come, or gone, since it was emptied
+	changed chan struct{} // receives when active has changed; of capacity 1
 
 	mu     sync.Mutex
-	active int           // how many use slots, or wait for them
-	ready  chan struct{} // closed when there is room
+	active int           // jobs that run or wait for a worker
+	ready  chan struct{} // closed while GOMAXPROCS is raised
 }
 
-// boostLinger is how long no slot must have been in use until there is no more room than
-// usual. To change that stops all goroutines for some hundredths of a millisecond, but
-// has to wait for the collector of garbage before.
+// boostLinger is how long GOMAXPROCS stays raised at least after the last job. Changing it
+// stops the world for some tens of microseconds, and before that waits for the garbage
+// collector.
 const boostLinger = 100 * time.Millisecond
 
-// newProcsBoost returns room for which nobody has to wait until it is watched.
+// newProcsBoost returns a boost that is always ready until run is called.
 func newProcsBoost() *procsBoost {
-	r := &procsBoost{changed: make(chan struct{}, 1), ready: make(chan struct{})}
-	close(r.ready)
-	return r
+	b := &procsBoost{changed: make(chan struct{}, 1), ready: make(chan struct{})}
+	close(b.ready)
+	return b
 }
 
-// acquire returns what is closed when there is room for one more, who must leave.
-func (r *procsBoost) acquire() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.active++
-	r.notify()
-	return r.ready
+// acquire counts a job, which must call release, and returns a channel that is closed when
+// the job may run.
+func (b *procsBoost) acquire() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.active++
+	b.notify()
+	return b.ready
 }
 
-func (r *procsBoost) release() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.active--
-	r.notify()
+func (b *procsBoost) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.active--
+	b.notify()
 }
 
-// notify has watch look again.
-func (r *procsBoost) notify() {
+// notify wakes run.
+func (b *procsBoost) notify() {
 	select {
-	case r.changed <- struct{}{}:
+	case b.changed <- struct{}{}:
 	default:
 	}
 }
 
-// RunProcsBoost raises GOMAXPROCS by the slots while they are in use, until ctx ends. It is
-// for the whole process, so only one at a time may be called there. Without it, whoever
-// asks for a picture in memory may have to wait for one that is drawn.
+// RunProcsBoost raises GOMAXPROCS by the number of workers while pictures are rendered, until
+// ctx ends. GOMAXPROCS is the process's, so only one call may run at a time. Without it,
+// renders delay cache hits by up to 10 ms.
 func (p *Pictures) RunProcsBoost(ctx context.Context) {
-	usual := runtime.GOMAXPROCS(0)
-	p.workers.boost.run(ctx, func() { runtime.GOMAXPROCS(usual + p.workers.n) }, func() { runtime.GOMAXPROCS(usual) })
+	procs := runtime.GOMAXPROCS(0)
+	p.workers.boost.run(ctx, func() { runtime.GOMAXPROCS(procs + p.workers.n) }, func() { runtime.GOMAXPROCS(procs) })
 }
 
-// run calls widen before a slot is used, and narrow when none has been for boostLinger,
-// or up to twice as long, as it looks no more often. Once ctx has ended nobody waits for
-// room.
-func (r *procsBoost) run(ctx context.Context, widen, narrow func()) {
+// run calls raise before a job runs, and restore when none has run for boostLinger to twice
+// that, as it checks only that often. Once ctx has ended, the boost is always ready.
+func (b *procsBoost) run(ctx context.Context, raise, restore func()) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		for r.isActive() {
+		for b.isActive() {
 			timer.Reset(boostLinger)
 			select {
 			case <-timer.C:
@@ -81,30 +81,30 @@ func (r *procsBoost) run(ctx context.Context, widen, narrow func()) {
 				return
 			}
 		}
-		narrow()
+		restore()
 		select {
-		case <-r.changed:
+		case <-b.changed:
 		case <-ctx.Done():
-			close(r.ready)
+			close(b.ready)
 			return
 		}
-		widen()
-		close(r.ready)
+		raise()
+		close(b.ready)
 	}
 }
 
-// isActive reports whether slots are in use, or have been since it was called last. If
-// not, whoever comes next waits for room.
-func (r *procsBoost) isActive() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// isActive reports whether there are jobs, or have been since the last call. If not, the
+// next job waits for run to raise GOMAXPROCS.
+func (b *procsBoost) isActive() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	select {
-	case <-r.changed:
+	case <-b.changed:
 		return true
 	default:
 	}
-	if r.active == 0 {
-		r.ready = make(chan struct{})
+	if b.active == 0 {
+		b.ready = make(chan struct{})
 	}
-	return r.active > 0
+	return b.active > 0
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// There is room before a slot is used, however long making it takes, which counts as
-// waiting, and until a while after. At the end, and before room is made at all, nobody
-// waits for it.
+// GOMAXPROCS is raised before a job runs, and until a while after it. Raising it counts as
+// waiting. Before run is called and after its context has ended, no job waits for that.
 func TestProcsBoost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +33,7 @@ func TestProcsBoost(t *testing.T) {
 				t.Error(err)
 			}
 			if permit.waited != waits {
-				t.Errorf("a turn waited for %s; want %s", permit.waited, waits)
+				t.Errorf("a job waited for %s; want %s", permit.waited, waits)
 			}
 		}
 		use(0)
@@ -54,7 +53,7 @@ func TestProcsBoost(t *testing.T) {
 		ctx = t.Context()
 		use(0)
 		if !watched {
-			t.Error("room is still made after the end")
+			t.Error("run has not returned after the end of its context")
 		}
 		want := []string{
 			"used at 0s", "narrowed at 1.11s",

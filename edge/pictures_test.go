@@ -20,8 +20,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// fakeBackend is where the pictures of a test come from: it counts, and waits where
-// the test wants it to.
+// fakeBackend is the object store and the renderer of a test. It counts calls, and calls the
+// hooks of the test.
 type fakeBackend struct {
 	fetched, drawn, drawing, mostDrawing atomic.Int64
 	fetch                                func(ctx context.Context) error
@@ -60,7 +60,7 @@ func (s *fakeBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render
 	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), render.Timing{}, nil
 }
 
-// Cost is a millisecond for every pixel of the size.
+// Cost is a millisecond per pixel of the size.
 func (s *fakeBackend) Cost(view render.View, _ int) time.Duration {
 	return time.Duration(view.Size) * time.Millisecond
 }
@@ -102,13 +102,13 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	s := &fakeBackend{fetch: func(context.Context) error { <-arrived; return nil }}
 	pictures := s.open(t, testConfig())
 
-	const visitors = 1000
+	const callers = 1000
 	type result struct {
 		file string
 		err  error
 	}
-	results := make(chan result, visitors)
-	for range visitors {
+	results := make(chan result, callers)
+	for range callers {
 		go func() {
 			picture, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
 			results <- result{string(picture.Body), err}
@@ -116,12 +116,12 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	}
 	close(arrived)
 	first := <-results
-	for range visitors - 1 {
+	for range callers - 1 {
 		if r := <-results; r != first || r.err != nil {
-			t.Fatalf("Picture() = %+v; want %+v as everybody", r, first)
+			t.Fatalf("Picture() = %+v; want %+v as the first caller", r, first)
 		}
 	}
-	// Another picture of the same texture needs no other sheet.
+	// Another picture of the same texture does not fetch the file again.
 	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Miss {
 		t.Errorf("Picture() of another size: %v, %v", outcome, err)
 	}
@@ -149,11 +149,11 @@ func TestCanceledCallerKeepsRender(t *testing.T) {
 	<-entered
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("Picture() of a visitor who left: %v", err)
+		t.Errorf("Picture() of a cancelled caller: %v", err)
 	}
 	close(arrived)
 	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
-		t.Errorf("Picture() of a visitor who stayed: %v", err)
+		t.Errorf("Picture() of another caller: %v", err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 1 {
 		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 1", s.fetched.Load(), s.drawn.Load())
@@ -190,7 +190,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 			t.Errorf("failure %s: %d tries at one moment; want 1", test.name, tries)
 		}
 		sick.Store(false)
-		// A failure is told before it is remembered, as from then.
+		// A failure is returned before it is remembered, and remembered from then on.
 		waitIdle(t, pictures.pictureCache)
 		waitIdle(t, pictures.textureCache)
 		clock.advance(minBackoff)
@@ -212,23 +212,23 @@ func TestRejectionIsNotRemembered(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 0, RenderQueueTimeout: time.Second})
-	newClock(pictures) // which stands still
+	newClock(pictures) // which is not advanced
 	done := make(chan error, 1)
 	go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); done <- err }()
 	<-drawing
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("Picture() without a free slot: %v; want it unavailable", err)
+		t.Errorf("Picture() without a free worker: %v; want it unavailable", err)
 	}
 	close(finish)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	for pictures.workers.state().admitted > 0 {
-		runtime.Gosched() // the permit is released just before the picture arrives
+		runtime.Gosched() // the permit is released just before Picture returns
 	}
 	waitIdle(t, pictures.pictureCache)
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
-		t.Errorf("Picture() with a free slot, at the same moment: %v", err)
+		t.Errorf("Picture() with a free worker, at the same time: %v", err)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestPanicWhileDrawingIsAnError(t *testing.T) {
 	t.Parallel()
 	s := &fakeBackend{draw: func() error { panic("a texel too far") }}
 	pictures := s.open(t, testConfig())
-	for i := range byte(3) { // more often than there are slots: none is lost
+	for i := range byte(3) { // more often than there are workers: none is lost
 		_, _, err := pictures.Picture(t.Context(), viewOf(i, 8))
 		if err == nil || !strings.Contains(err.Error(), "a texel too far") || fault.KindOf(err) != fault.Internal {
 			t.Errorf("Picture() = %v; want the panic as an internal fault", err)
@@ -259,7 +259,7 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	waitIdle(t, pictures.pictureCache)
 	for range 100 {
 		if _, how, err := pictures.Picture(t.Context(), viewOf(0, 8)); how != Hit || err != nil {
-			t.Fatalf("a small picture is not in memory: %v, %v", how, err)
+			t.Fatalf("a small picture is not cached: %v, %v", how, err)
 		}
 	}
 	waitIdle(t, pictures.textureCache)
@@ -332,7 +332,7 @@ func TestView(t *testing.T) {
 	t.Parallel()
 	sheet := &edgeproto.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Slim}
 	cape := &edgeproto.Texture{TID: 8, Hash: skin.Hash{8}, Type: skin.Cape}
-	nobody := skin.Hash(skin.NewSheet(64, 64).Digest())
+	defaultHash := skin.Hash(skin.NewSheet(64, 64).Digest())
 	pictures := (&fakeBackend{}).open(t, testConfig())
 
 	f := func(leads edgeproto.Mapping, key edgeproto.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
@@ -354,19 +354,19 @@ func TestView(t *testing.T) {
 		return edgeproto.Mapping{User: &edgeproto.User{Avatar: avatar, Texture: worn}}
 	}
 	f(player(sheet), "name:a", render.Flat, sheet.Hash, skin.Slim, 0)
-	f(player(nil), "name:a", render.Flat, nobody, none, fault.NotFound)
-	f(edgeproto.Mapping{}, "name:a", render.Flat, nobody, none, fault.NotFound)
+	f(player(nil), "name:a", render.Flat, defaultHash, none, fault.NotFound)
+	f(edgeproto.Mapping{}, "name:a", render.Flat, defaultHash, none, fault.NotFound)
 	f(user(7, sheet), "uid:1", render.Isometric, sheet.Hash, skin.Slim, 0)
-	f(user(0, nil), "uid:1", render.Flat, nobody, skin.Classic, 0)
-	f(user(7, nil), "uid:1", render.Flat, nobody, none, fault.NotFound)
-	f(edgeproto.Mapping{}, "uid:1", render.Flat, nobody, skin.Classic, 0)
-	f(edgeproto.Mapping{}, "", render.Flat, nobody, skin.Classic, 0)
+	f(user(0, nil), "uid:1", render.Flat, defaultHash, skin.Classic, 0)
+	f(user(7, nil), "uid:1", render.Flat, defaultHash, none, fault.NotFound)
+	f(edgeproto.Mapping{}, "uid:1", render.Flat, defaultHash, skin.Classic, 0)
+	f(edgeproto.Mapping{}, "", render.Flat, defaultHash, skin.Classic, 0)
 	f(edgeproto.Mapping{Texture: sheet}, "tid:7", render.Preview, sheet.Hash, skin.Slim, 0)
 	f(edgeproto.Mapping{Texture: cape}, "tid:8", render.Preview, cape.Hash, skin.Cape, 0)
-	f(edgeproto.Mapping{Texture: cape}, "tid:8", render.Flat, nobody, none, fault.Invalid)
-	f(edgeproto.Mapping{}, "tid:8", render.Preview, nobody, none, fault.NotFound)
+	f(edgeproto.Mapping{Texture: cape}, "tid:8", render.Flat, defaultHash, none, fault.Invalid)
+	f(edgeproto.Mapping{}, "tid:8", render.Preview, defaultHash, none, fault.NotFound)
 
-	// What is worn where, and the files themselves.
+	// Slots, and files.
 	worn := edgeproto.Mapping{Player: &edgeproto.Player{Skin: sheet, Cape: cape}}
 	for want, view := range map[*Request]View{
 		{Slot: SkinSlot, File: true}:           {Texture: sheet.Hash, File: true},

@@ -7,53 +7,54 @@ import (
 	"sync/atomic"
 )
 
-// policyEntry is what the ledger knows of a value that is kept.
+// policyEntry is what the policy knows of a cached value.
 type policyEntry struct {
 	hash uint64
 	cost int64
 	freq atomic.Uint32
 }
 
-// touch counts a use. One that is lost to another at the same moment does not
-// matter, and values in constant use are not written to at all.
-func (a *policyEntry) touch() {
-	if n := a.freq.Load(); n < math.MaxUint8 {
-		a.freq.Store(n + 1)
+// touch counts a use. Losing one to a concurrent use does not matter, and the counter is not
+// written at all once it is at its maximum.
+func (e *policyEntry) touch() {
+	if n := e.freq.Load(); n < math.MaxUint8 {
+		e.freq.Store(n + 1)
 	}
 }
 
-// density returns how much a byte of the value is used.
-func (a *policyEntry) density() float64 { return float64(a.freq.Load()) / float64(a.cost) }
+// density returns the uses per byte of the value.
+func (e *policyEntry) density() float64 { return float64(e.freq.Load()) / float64(e.cost) }
 
 const (
-	// sampleSize is how many accounts are looked at to find one that may go.
+	// sampleSize is how many entries are compared to find a victim.
 	sampleSize = 8
-	// sketchRows is how many counters a key has in the sketch.
+	// sketchRows is how many counters a hash has in the sketch.
 	sketchRows = 4
-	// An account is expected to have so many counters, and the past to count half
-	// after so many loads for each.
+	// countersPerEntry is the size of the sketch for each entry that is expected to fit.
+	// loadsPerEntry is after how many loads for each such entry all counts are halved.
 	countersPerEntry, loadsPerEntry = 16, 16
 )
 
-// policy decides which values are kept within a budget of bytes: those whose
-// bytes are used most. Large values must be used more than small ones to stay, as
-// more of the small ones could be kept in their place.
+// policy decides which values are cached within a budget of bytes: those with the most uses
+// per byte. A large value must be used more than a small one to stay, since several small
+// ones fit in its place. It is a sampled, size-aware variant of TinyLFU (Einziger, Friedman
+// and Manes, 2017).
 //
-// Uses of what is kept are counted exactly; of all else a sketch remembers about
-// how often it was loaded. Whoever is loaded comes in if it is worth more than
-// each of those that must make room, and those are the worst of small samples.
-// Every so many loads all counts are halved, so that what was popular once does
-// not stay for ever. The clock is loads, not uses: it runs fast just when what is
-// kept is no longer what is asked for.
+// Uses of cached values are counted exactly. For all other values, a count-min sketch
+// estimates how often they were loaded. A loaded value is admitted if its density is higher
+// than that of each value that must be evicted for it, and these are the least dense ones of
+// small samples. All counts are halved periodically, so that values that are no longer used
+// are evicted. The period is counted in loads and not in uses, so it is short just when the
+// cached values are not the requested ones.
 type policy struct {
 	budget, used  int64
 	entries       []*policyEntry
-	freqSketch    []uint8 // a power of two of counters
+	freqSketch    []uint8 // the length is a power of two
 	loads, period int
 }
 
-// newPolicy returns a ledger for so many bytes, its own included, in which values
-// of typical cost are to be kept.
+// newPolicy returns a policy for a budget of bytes, the sketch included. typical is the
+// expected cost of a value.
 func newPolicy(bytes, typical int64) *policy {
 	expected := int(max(bytes/typical, 64))
 	counters := 1
@@ -63,90 +64,89 @@ func newPolicy(bytes, typical int64) *policy {
 	return &policy{budget: bytes - int64(counters), freqSketch: make([]uint8, counters), period: loadsPerEntry * expected}
 }
 
-// admit counts the loading of a value and says whether it is to be kept, and
-// which others are to go for it.
-func (l *policy) admit(a *policyEntry) (victims []*policyEntry, ok bool) {
-	if l.loads++; l.loads%l.period == 0 {
-		l.age()
+// admit counts a load of a value and reports whether it is to be cached, and which others are
+// to be evicted for it.
+func (p *policy) admit(e *policyEntry) (victims []*policyEntry, ok bool) {
+	if p.loads++; p.loads%p.period == 0 {
+		p.age()
 	}
-	a.freq.Store(uint32(l.increment(a.hash)))
-	if a.cost > l.budget {
+	e.freq.Store(uint32(p.increment(e.hash)))
+	if e.cost > p.budget {
 		return nil, false
 	}
-	density, staying := a.density(), len(l.entries) // accounts[staying:] are to go
-	for free := l.budget - l.used; free < a.cost; free += l.entries[staying].cost {
-		worst := l.sampleVictim(staying)
-		if l.entries[worst].density() >= density {
+	density, staying := e.density(), len(p.entries) // entries[staying:] are victims
+	for free := p.budget - p.used; free < e.cost; free += p.entries[staying].cost {
+		worst := p.sampleVictim(staying)
+		if p.entries[worst].density() >= density {
 			return nil, false
 		}
 		staying--
-		l.entries[worst], l.entries[staying] = l.entries[staying], l.entries[worst]
+		p.entries[worst], p.entries[staying] = p.entries[staying], p.entries[worst]
 	}
-	victims = slices.Clone(l.entries[staying:])
+	victims = slices.Clone(p.entries[staying:])
 	for _, v := range victims {
-		l.used -= v.cost
-		l.bump(v.hash, uint8(v.freq.Load()))
+		p.used -= v.cost
+		p.bump(v.hash, uint8(v.freq.Load()))
 	}
-	clear(l.entries[staying:])
-	l.entries = append(l.entries[:staying], a)
-	l.used += a.cost
+	clear(p.entries[staying:])
+	p.entries = append(p.entries[:staying], e)
+	p.used += e.cost
 	return victims, true
 }
 
-// undoAdmit takes back the last admission.
-func (l *policy) undoAdmit() {
-	last := len(l.entries) - 1
-	l.used -= l.entries[last].cost
-	l.entries[last] = nil
-	l.entries = l.entries[:last]
+// undoAdmit undoes the last admission. Its victims stay evicted.
+func (p *policy) undoAdmit() {
+	last := len(p.entries) - 1
+	p.used -= p.entries[last].cost
+	p.entries[last] = nil
+	p.entries = p.entries[:last]
 }
 
-// sampleVictim returns the place of the account that is worth least among a few of the
-// first n.
-func (l *policy) sampleVictim(n int) int {
-	place, least := 0, math.Inf(1)
+// sampleVictim returns the index of the least dense entry in a sample of the first n.
+func (p *policy) sampleVictim(n int) int {
+	index, least := 0, math.Inf(1)
 	for range sampleSize {
 		i := rand.IntN(n) //nolint:gosec // nothing secret
-		if density := l.entries[i].density(); density < least {
-			place, least = i, density
+		if density := p.entries[i].density(); density < least {
+			index, least = i, density
 		}
 	}
-	return place
+	return index
 }
 
-// counterIndexes returns the places of a key's counters.
-func (l *policy) counterIndexes(key uint64) (places [sketchRows]uint64) {
-	step := key>>32 | 1
-	for i := range places {
-		places[i] = (key + uint64(i)*step) & uint64(len(l.freqSketch)-1)
+// counterIndexes returns the indexes of a hash's counters in the sketch.
+func (p *policy) counterIndexes(hash uint64) (indexes [sketchRows]uint64) {
+	step := hash>>32 | 1
+	for i := range indexes {
+		indexes[i] = (hash + uint64(i)*step) & uint64(len(p.freqSketch)-1)
 	}
-	return places
+	return indexes
 }
 
-// increment counts a load of a key and returns about how many there were.
-func (l *policy) increment(key uint64) uint8 {
-	// What others have added to some of the counters is not in all of them.
+// increment counts a load of a hash and returns an estimate of how many there were.
+func (p *policy) increment(hash uint64) uint8 {
+	// Collisions add to some of the counters, so the smallest one is the best estimate.
 	least := uint8(math.MaxUint8 - 1)
-	for _, i := range l.counterIndexes(key) {
-		least = min(least, l.freqSketch[i])
+	for _, i := range p.counterIndexes(hash) {
+		least = min(least, p.freqSketch[i])
 	}
-	l.bump(key, least+1)
+	p.bump(hash, least+1)
 	return least + 1
 }
 
-// bump makes the sketch remember at least so many loads of a key.
-func (l *policy) bump(key uint64, to uint8) {
-	for _, i := range l.counterIndexes(key) {
-		l.freqSketch[i] = max(l.freqSketch[i], to)
+// bump raises the counters of a hash to at least a number of loads.
+func (p *policy) bump(hash uint64, to uint8) {
+	for _, i := range p.counterIndexes(hash) {
+		p.freqSketch[i] = max(p.freqSketch[i], to)
 	}
 }
 
 // age halves all counts.
-func (l *policy) age() {
-	for i := range l.freqSketch {
-		l.freqSketch[i] /= 2
+func (p *policy) age() {
+	for i := range p.freqSketch {
+		p.freqSketch[i] /= 2
 	}
-	for _, a := range l.entries {
-		a.freq.Store(a.freq.Load() / 2)
+	for _, e := range p.entries {
+		e.freq.Store(e.freq.Load() / 2)
 	}
 }

@@ -4,23 +4,23 @@ import (
 	"testing"
 )
 
-// cacheSim asks a ledger for values as a cache does.
+// cacheSim calls a policy as a cache does.
 type cacheSim struct {
 	policy *policy
 	cached map[uint64]*policyEntry
 }
 
-// simBudget is what a customer's ledger may spend.
+// simBudget is the budget of the policy of a cacheSim.
 const simBudget = 1 << 20
 
 func newCacheSim() cacheSim {
 	return cacheSim{policy: newPolicy(simBudget, 1<<10), cached: map[uint64]*policyEntry{}}
 }
 
-// spread makes keys as a hash does.
+// spread hashes a key.
 func spread(key uint64) uint64 { return key * 0x9e3779b97f4a7c15 }
 
-// request uses a value of some cost and reports whether it was kept already.
+// request requests a value of a cost and reports whether it was cached.
 func (c cacheSim) request(key uint64, cost int64) bool {
 	key = spread(key)
 	if a, ok := c.cached[key]; ok {
@@ -44,7 +44,7 @@ func TestPolicyKeepsBudget(t *testing.T) {
 	for i := range uint64(100_000) {
 		c.request(i*i%7919, int64(200+i%50*i%50*10))
 		if l := c.policy; l.used+int64(len(l.freqSketch)) > simBudget {
-			t.Fatalf("%d bytes are spent and %d counters kept; want at most %d bytes", l.used, len(l.freqSketch), simBudget)
+			t.Fatalf("%d bytes are used, and %d by the sketch; want at most %d", l.used, len(l.freqSketch), simBudget)
 		}
 	}
 	sum := int64(0)
@@ -52,10 +52,10 @@ func TestPolicyKeepsBudget(t *testing.T) {
 		sum += a.cost
 	}
 	if sum != c.policy.used || len(c.cached) != len(c.policy.entries) {
-		t.Errorf("%d accounts add up to %d; %d are kept, and %d bytes are spent", len(c.policy.entries), sum, len(c.cached), c.policy.used)
+		t.Errorf("%d entries add up to %d; %d are cached, and %d bytes are used", len(c.policy.entries), sum, len(c.cached), c.policy.used)
 	}
 	if c.policy.used < c.policy.budget*9/10 {
-		t.Errorf("%d of %d bytes are spent; want most", c.policy.used, c.policy.budget)
+		t.Errorf("%d of %d bytes are used; want most", c.policy.used, c.policy.budget)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestPolicyPrefersUsesPerByte(t *testing.T) {
 	t.Parallel()
 	const small, large = 1 << 10, 16 << 10
 	c := newCacheSim()
-	// All are used alike, and only one kind fits.
+	// All values have the same uses, and only the small or the large ones fit.
 	for range 20 {
 		for i := range uint64(900) {
 			c.request(i, small)
@@ -79,14 +79,14 @@ func TestPolicyPrefersUsesPerByte(t *testing.T) {
 		}
 	}
 	if smalls < 800 {
-		t.Errorf("%d of 900 small values are kept; want nearly all, rather than large ones", smalls)
+		t.Errorf("%d of 900 small values are cached; want nearly all, rather than large ones", smalls)
 	}
-	// A large one that is used enough comes in.
+	// A large one with enough uses is admitted.
 	for range 300 {
 		c.request(2_000_000, large)
 	}
 	if !c.request(2_000_000, large) {
-		t.Error("a large value in constant use is not kept")
+		t.Error("a large value in constant use is not cached")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestPolicyAges(t *testing.T) {
 	}
 	use(0, 1000)
 	if hits := use(1_000_000, 80); hits < 800 {
-		t.Errorf("%d of 900 values in use are kept; want nearly all, whatever was used before", hits)
+		t.Errorf("%d of 900 values in use are cached; want nearly all, whatever was used before", hits)
 	}
 }
 
@@ -140,6 +140,6 @@ func TestUndoAdmit(t *testing.T) {
 	c.request(2, 2000)
 	c.policy.undoAdmit()
 	if l := c.policy; l.used != 1000 || len(l.entries) != 1 || l.entries[0].hash != spread(1) {
-		t.Errorf("%d accounts of %d bytes remain; want the first", len(l.entries), l.used)
+		t.Errorf("%d entries of %d bytes remain; want the first", len(l.entries), l.used)
 	}
 }

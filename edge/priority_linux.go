@@ -7,23 +7,22 @@ import (
 )
 
 const (
-	// niceOffset is how much nicer than the rest of the program a thread is that stands
-	// back: beside another one that is always busy it gets a tenth of a processor.
-	// Less would be none where the machine does something else as well, and then
-	// pictures that are new to an edge would never be finished.
+	// niceOffset is added to the nice value of a worker's thread. With 10, it gets a tenth of
+	// a processor beside a thread that is always busy. With more, it would get nearly nothing
+	// on a machine that does something else as well, and renders would never finish.
 	niceOffset = 10
 	maxNice    = 19
-	// timeSlice is how long such a thread runs at a time if it can, many times longer than
-	// others: the kernel (from 6.12) lets who asks for less interrupt who asks for more.
+	// timeSlice is the slice that a worker's thread requests, many times the default: from
+	// 6.12 the kernel lets threads with a shorter slice preempt those with a longer one.
 	timeSlice = 20 * time.Millisecond
 )
 
-// lowerThreadPriority lets all other threads of the program run before the calling one. Where the
-// kernel refuses that, it competes with them like any other.
+// lowerThreadPriority makes the kernel prefer all other threads of the program to the
+// calling one. If the kernel does not allow that, the priority stays as it is.
 func lowerThreadPriority() {
 	nice := niceOffset
 	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
-		nice = min(20-own+niceOffset, maxNice) // as 20 stands for 0 there, and 1 for 19
+		nice = min(20-own+niceOffset, maxNice) // the system call returns 20 for nice 0, and 1 for 19
 	}
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(nice), Runtime: uint64(timeSlice),

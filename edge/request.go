@@ -15,8 +15,7 @@ import (
 // TextureSlot is where a player wears a texture.
 type TextureSlot uint8
 
-// The slots. What is asked for by way of a player is the skin, unless it says
-// otherwise.
+// The slots. A player's key means the skin, unless a request has another slot.
 const (
 	SkinSlot TextureSlot = iota
 	CapeSlot
@@ -30,21 +29,21 @@ func (s TextureSlot) Of(player *edgeproto.Player) *edgeproto.Texture {
 	return player.Skin
 }
 
-// Request is a picture, or a file, as a visitor names it.
+// Request is a picture, or a file, as a client names it.
 type Request struct {
-	// Key leads to the texture, as a mapping.Key does. The empty key leads to
-	// nobody, whose picture is the default avatar. It is read, and never kept.
+	// Key is an edgeproto.Key. The empty key means the default avatar. It is not kept, so
+	// its bytes may be reused.
 	Key  []byte
 	Slot TextureSlot
-	// File asks for the texture's file as it is stored, and not for a picture.
+	// File requests the texture's file as it is stored, and not a picture.
 	File   bool
 	Pose   render.Pose
 	Size   int // as in render.View
 	Format render.Format
 }
 
-// TryLookup returns what a key leads to, if that is remembered and believed to be
-// right at a moment, which is now or just was. It allocates nothing.
+// TryLookup returns the mapping of a key if it is cached and valid at a time, which is now
+// or just was. It does not allocate.
 func (p *Pictures) TryLookup(key []byte, at time.Time) (edgeproto.Mapping, bool) {
 	if len(key) == 0 {
 		return edgeproto.Mapping{}, true
@@ -52,7 +51,7 @@ func (p *Pictures) TryLookup(key []byte, at time.Time) (edgeproto.Mapping, bool)
 	return p.resolver.TryLookup(key, at)
 }
 
-// Lookup returns what a key leads to, as Mappings does.
+// Lookup returns the mapping of a key, as Resolver does.
 func (p *Pictures) Lookup(ctx context.Context, key []byte) (edgeproto.Mapping, LookupResult, error) {
 	if len(key) == 0 {
 		return edgeproto.Mapping{}, LookupHit, nil
@@ -60,8 +59,8 @@ func (p *Pictures) Lookup(ctx context.Context, key []byte) (edgeproto.Mapping, L
 	return p.resolver.Lookup(ctx, edgeproto.Key(key))
 }
 
-// WouldReject returns the fault that Lookup would return at once for a key of which nothing
-// is remembered, as Mappings does.
+// WouldReject returns the fault with which Lookup would reject a key that is not cached, as
+// Resolver does.
 func (p *Pictures) WouldReject(key []byte, network netip.Prefix) error {
 	if len(key) == 0 {
 		return nil
@@ -69,47 +68,47 @@ func (p *Pictures) WouldReject(key []byte, network netip.Prefix) error {
 	return p.resolver.WouldReject(key, network)
 }
 
-// StillCurrent reports whether a key leads where a look-up just said.
-func (p *Pictures) StillCurrent(key []byte, led edgeproto.Mapping) bool {
+// StillCurrent reports whether a mapping that was just looked up is still the key's.
+func (p *Pictures) StillCurrent(key []byte, mapping edgeproto.Mapping) bool {
 	if len(key) == 0 {
-		return led == (edgeproto.Mapping{})
+		return mapping == (edgeproto.Mapping{})
 	}
-	known, age, ok := p.resolver.getCached(edgeproto.Key(key))
-	return ok && age < trustWindow && known.mapping == led
+	cached, age, ok := p.resolver.getCached(edgeproto.Key(key))
+	return ok && age < trustWindow && cached.mapping == mapping
 }
 
-// View returns the view that a Want leads to by what its key leads to. The format
-// is another one than was wanted when the renderer cannot write that. A NotFound
-// fault says that there is nothing to be seen.
-func (p *Pictures) View(want Request, led edgeproto.Mapping) (View, error) {
-	texture := led.Texture
+// View returns the view that a request means, given the mapping of its key. The format is
+// PNG if the renderer cannot write WebP. A NotFound fault says that there is no such
+// picture.
+func (p *Pictures) View(req Request, mapping edgeproto.Mapping) (View, error) {
+	texture := mapping.Texture
 	switch {
-	case led.Player != nil:
-		texture = want.Slot.Of(led.Player)
-	case led.User != nil && led.User.Avatar != 0:
-		texture = led.User.Texture
-	case len(want.Key) == 0 || bytes.HasPrefix(want.Key, []byte(edgeproto.UIDPrefix)):
-		// Whoever shows the avatars of a list of users should not have to know
-		// which of them are gone, or have none.
-		return p.view(p.defaultSkinHash, skin.Classic, want), nil
+	case mapping.Player != nil:
+		texture = req.Slot.Of(mapping.Player)
+	case mapping.User != nil && mapping.User.Avatar != 0:
+		texture = mapping.User.Texture
+	case len(req.Key) == 0 || bytes.HasPrefix(req.Key, []byte(edgeproto.UIDPrefix)):
+		// A page with the avatars of many users need not know which of them are deleted or
+		// have none.
+		return p.view(p.defaultSkinHash, skin.Classic, req), nil
 	}
 	switch {
 	case texture == nil:
 		return View{}, fault.New(fault.NotFound, "There is no such picture.")
-	case want.File:
+	case req.File:
 		return View{Texture: texture.Hash, File: true}, nil
-	case texture.Type == skin.Cape && want.Pose != render.Preview:
+	case texture.Type == skin.Cape && req.Pose != render.Preview:
 		return View{}, fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
 	}
-	return p.view(texture.Hash, texture.Type, want), nil
+	return p.view(texture.Hash, texture.Type, req), nil
 }
 
-func (p *Pictures) view(texture skin.Hash, model skin.Type, want Request) View {
-	if want.Format == render.WebP && !p.canWebP {
-		want.Format = render.PNG
+func (p *Pictures) view(texture skin.Hash, model skin.Type, req Request) View {
+	if req.Format == render.WebP && !p.canWebP {
+		req.Format = render.PNG
 	}
 	return View{
 		Texture: texture,
-		View:    render.View{Pose: want.Pose, Type: model, Size: want.Size, Format: want.Format},
+		View:    render.View{Pose: req.Pose, Type: model, Size: req.Size, Format: req.Format},
 	}
 }

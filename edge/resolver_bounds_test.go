@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// stubCore is a core that knows every key and answers at once.
+// stubCore is a core in which every key exists.
 type stubCore struct{}
 
 func (stubCore) StartLookup(_ context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
@@ -46,13 +46,13 @@ func TestResolverIsBoundedAndScanResistant(t *testing.T) {
 			return source
 		}
 		for i := range 20_000 {
-			key := edgeproto.NameKey(fmt.Sprintf("visitor%d", i))
+			key := edgeproto.NameKey(fmt.Sprintf("player%d", i))
 			look(key)
 			if source := look(hot[i%len(hot)]); i > 2*len(hot) && source != LookupHit {
-				t.Fatalf("after %d keys that nobody asks for again, a key in constant use is forgotten", i)
+				t.Fatalf("after %d keys that are requested once, a key in constant use is not cached", i)
 			}
 			if i%7 == 0 {
-				s.apply(edgeproto.Event{Cursor: at(10), Keys: []edgeproto.Key{key, edgeproto.NameKey(fmt.Sprintf("visitor%d", i/2))}})
+				s.apply(edgeproto.Event{Cursor: at(10), Keys: []edgeproto.Key{key, edgeproto.NameKey(fmt.Sprintf("player%d", i/2))}})
 			}
 			if used := m.usage(positivePart); used.bytes > budget {
 				t.Fatalf("%d mappings take %d bytes; want at most %d", used.count, used.bytes, budget)
@@ -64,16 +64,16 @@ func TestResolverIsBoundedAndScanResistant(t *testing.T) {
 
 		s.apply(edgeproto.Event{Cursor: at(11), Start: true})
 		if used := m.usage(positivePart); used.count != 0 || used.bytes != 0 {
-			t.Errorf("after all is forgotten, %d mappings take %d bytes", used.count, used.bytes)
+			t.Errorf("after a flush, %d mappings take %d bytes", used.count, used.bytes)
 		}
 	})
 }
 
-// positive and missing are the parts of a shard.
+// positivePart and negativePart are the parts of a shard.
 func positivePart(s *shard) *mappingCache { return s.positive }
 func negativePart(s *shard) *mappingCache { return s.negative }
 
-// halfCore is a core that knows every name that begins with a "y", and no other.
+// halfCore is a core in which only names with an initial "y" exist.
 type halfCore struct{}
 
 func (halfCore) StartLookup(ctx context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
@@ -120,7 +120,7 @@ func TestNegativeEntriesHaveTheirOwnBudget(t *testing.T) {
 			}
 			for i := range few {
 				if name := fmt.Sprintf("%s%d", others, i); look(name) != LookupHit {
-					t.Errorf("%s is forgotten after a flood of %s", name, flood)
+					t.Errorf("%s is not cached after a flood of %s", name, flood)
 				}
 			}
 		})
@@ -134,13 +134,13 @@ func TestNegativeEntryBecomesPositive(t *testing.T) {
 		s.answer(s.nextLookup(key), edgeproto.Mapping{}, at(10))
 		s.want(got, lookupOutcome{Result: LookupMiss})
 		if count := s.resolver.usage(negativePart).count; count != 1 {
-			s.Errorf("%d names lead nowhere; want 1", count)
+			s.Errorf("%d negative entries; want 1", count)
 		}
 		s.change(11, key)
 		s.learn(key, 1, 11)
 		absent, present := s.resolver.usage(negativePart).count, s.resolver.usage(positivePart).count
 		if absent != 0 || present != 1 {
-			s.Errorf("%d names lead nowhere and %d somewhere; want 0 and 1", absent, present)
+			s.Errorf("%d negative and %d positive entries; want 0 and 1", absent, present)
 		}
 	})
 }

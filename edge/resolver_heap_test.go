@@ -14,18 +14,17 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// heap returns how many bytes of the heap are in use once nothing is left that
-// nobody refers to.
+// heap returns how many bytes of the heap are in use after a garbage collection.
 func heap() int64 {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what finalisers and pools held
+	runtime.GC() // frees what finalisers and pools held
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
 }
 
-// TestMappingsAllocateWhatTheyCost compares what mappings are thought to take with
-// how much the heap grows, when many have come and gone. It has the heap to itself.
+// TestMappingsAllocateWhatTheyCost compares the estimated size of mappings with the growth of
+// the heap, after many have been added and evicted. No test runs in parallel.
 func TestMappingsAllocateWhatTheyCost(t *testing.T) {
 	testenv.SkipShort(t)
 	sheet := func(i int) *edgeproto.Texture { return &edgeproto.Texture{TID: int64(i), Hash: skin.Hash{byte(i)}} }

@@ -17,8 +17,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// modelCore is the truth: every key leads to a texture whose tid grows with each
-// change of the key, so that of two answers the later is known.
+// modelCore is a model of core: every key has a texture, with a tid that grows with each change
+// of the key, so that the order of two mappings is known.
 type modelCore struct {
 	mu          sync.Mutex
 	random      *rand.Rand
@@ -27,10 +27,10 @@ type modelCore struct {
 	truth       map[edgeproto.Key]int64
 	changes     []edgeproto.Event
 	unreachable bool
-	// past is what keys led to, by when that began.
+	// past is the history of each key.
 	past map[edgeproto.Key][]fact
-	// applied is what the edge cannot but know: a look-up that begins now must not
-	// lead to less.
+	// applied is the tids of the changes that the edge has applied: a look-up that starts now
+	// must not return a lower one.
 	applied map[edgeproto.Key]int64
 }
 
@@ -39,13 +39,13 @@ type fact struct {
 	tid int64
 }
 
-// set changes what a key leads to. The caller holds mu.
+// set changes the tid of a key. The caller holds mu.
 func (w *modelCore) set(key edgeproto.Key, tid int64) {
 	w.truth[key] = tid
 	w.past[key] = append(w.past[key], fact{time.Now(), tid})
 }
 
-// trueAt returns what a key led to at a moment.
+// trueAt returns the tid of a key at a time.
 func (w *modelCore) trueAt(moment time.Time, key edgeproto.Key) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,16 +65,16 @@ func (w *modelCore) intN(n int) int {
 	return w.random.IntN(n)
 }
 
-// sleep waits for a random time of the bubble.
+// sleep waits for a random time.
 func (w *modelCore) sleep(most time.Duration) { <-time.After(time.Duration(w.intN(int(most)))) }
 
-// StartLookup has look answer.
+// StartLookup starts lookup.
 func (w *modelCore) StartLookup(_ context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
 	return answerAsync(w.lookup, key, answer)
 }
 
-// lookup answers as core does: with the truth of some moment after the question
-// and before the answer. Now and then the answer is long on its way.
+// lookup returns the mapping of a key at some time during the call, as core does. Now and then
+// it takes long.
 func (w *modelCore) lookup(_ context.Context, key edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error) {
 	w.sleep(30 * time.Millisecond)
 	w.mu.Lock()
@@ -90,10 +90,10 @@ func (w *modelCore) lookup(_ context.Context, key edgeproto.Key) (edgeproto.Mapp
 	return leads, position, nil
 }
 
-// WouldReject never is one: this core is away without anybody knowing.
+// WouldReject returns nil: this core is never known to be unreachable.
 func (*modelCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
 
-// Probe is answered, or not, as a question would be.
+// Probe succeeds or fails as a look-up does.
 func (w *modelCore) Probe(done func(error)) {
 	err := w.StartLookup(context.Background(), edgeproto.UIDKey(0), func(_ edgeproto.Mapping, _ edgeproto.Cursor, err error) { done(err) })
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *modelCore) Probe(done func(error)) {
 	}
 }
 
-// step lets something happen in the world.
+// step makes a random change in core.
 func (w *modelCore) step(keys []edgeproto.Key) {
 	n, key, other := w.intN(100), keys[w.intN(len(keys))], keys[w.intN(len(keys))]
 	w.mu.Lock()
@@ -122,7 +122,7 @@ func (w *modelCore) step(keys []edgeproto.Key) {
 	}
 }
 
-// stream streams to the edge, with cuts, until ctx ends.
+// stream streams to the edge, with interruptions, until ctx ends.
 func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 	t.Helper()
 	for ctx.Err() == nil {
@@ -154,7 +154,7 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 			}
 			sent := time.Now()
 			w.sleep(20 * time.Millisecond)
-			if w.intN(100) == 0 { // held up, with all that comes after it
+			if w.intN(100) == 0 { // delayed, with everything after it
 				w.sleep(3 * time.Second)
 			}
 			if err := m.Apply(event, sent); err != nil {
@@ -170,8 +170,8 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 	}
 }
 
-// next returns the event after a position and the least that its keys lead to
-// from there on; not ok if the stream is over.
+// next returns the event after a position and the lowest tids that its keys may have from there
+// on. It is not ok if the stream has ended.
 func (w *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, leads []int64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,7 +184,7 @@ func (w *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, leads []
 	}
 	event = w.changes[i]
 	for _, key := range event.Keys {
-		// What later changes added is not to be known yet.
+		// Without the later changes, which the edge need not know yet.
 		least := w.truth[key]
 		for _, later := range w.changes[i+1:] {
 			for _, changed := range later.Keys {
@@ -198,10 +198,10 @@ func (w *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, leads []
 	return event, leads, true
 }
 
-// TestResolverAgreesWithModel lets visitors, changes, cuts, slow answers and a
-// slow stream meet at random. No look-up leads to what was known to be over when
-// it began, nor, unless it says so, to what was over a second before that. Once
-// everything is quiet all that is remembered is true.
+// TestResolverAgreesWithModel runs look-ups, changes, interruptions, slow results and a slow
+// stream at random. No look-up returns a mapping from before a change that was applied when it
+// started nor, unless the result is stale, one that was out of date a second before that. When
+// all has ended, all cached mappings are right.
 func TestResolverAgreesWithModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -232,12 +232,12 @@ func runModel(t *testing.T, seed uint64) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	var stream, visitors sync.WaitGroup
+	var stream, callers sync.WaitGroup
 	stream.Go(func() { w.stream(ctx, t, m) })
 
 	var sources [3]int
 	for range 30 {
-		visitors.Go(func() {
+		callers.Go(func() {
 			for range 400 {
 				w.sleep(50 * time.Millisecond)
 				key := keys[min(w.intN(len(keys)), w.intN(len(keys)))]
@@ -274,22 +274,22 @@ func runModel(t *testing.T, seed uint64) {
 	w.mu.Lock()
 	w.unreachable = false
 	w.mu.Unlock()
-	visitors.Wait()
-	<-time.After(time.Minute) // for the stream to catch up
+	callers.Wait()
+	<-time.After(time.Minute) // until the stream has caught up
 	stop()
 	stream.Wait()
-	<-time.After(time.Minute) // for what is still asked
+	<-time.After(time.Minute) // until all calls have ended
 	remembered := 0
 	for key, want := range w.truth {
 		if known, ok := m.shard(key).get(key); ok {
 			remembered++
 			if got := known.mapping.Texture.TID; got != want {
-				t.Errorf("in the end %s leads to %d; want %d", key, got, want)
+				t.Errorf("in the end %s has %d; want %d", key, got, want)
 			}
 		}
 	}
 	if remembered == 0 || sources[LookupHit] == 0 || sources[LookupMiss] == 0 {
-		t.Errorf("%d mappings are remembered, look-ups by source: %v; the test tests nothing", remembered, sources)
+		t.Errorf("%d mappings are cached, look-ups by result: %v; the test tests nothing", remembered, sources)
 	}
 	if got, want := m.Cursor(), w.position; got != want {
 		t.Errorf("Position() = %+v; want %+v", got, want)

@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// scriptedCore is a core whose answers the test gives, when it likes.
+// scriptedCore is a core that returns what the test tells it, when the test does.
 type scriptedCore struct {
 	lookups      chan *pendingLookup
 	rejects      map[edgeproto.Key]error
@@ -40,10 +40,10 @@ func (d scriptedCore) StartLookup(_ context.Context, key edgeproto.Key, answer f
 	return answerAsync(d.lookup, key, answer)
 }
 
-// coreTimeout is how long answers are waited for at most.
+// coreTimeout bounds a look-up.
 const coreTimeout = 5 * time.Second
 
-// answerAsync has a question answered by what may wait.
+// answerAsync calls a blocking look-up from another goroutine.
 func answerAsync(
 	look func(context.Context, edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error),
 	key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error),
@@ -73,22 +73,22 @@ func (d scriptedCore) lookup(ctx context.Context, key edgeproto.Key) (edgeproto.
 
 func (d scriptedCore) WouldReject(key edgeproto.Key, _ netip.Prefix) error { return d.rejects[key] }
 
-// Probe is answered, unless core is mute.
+// Probe succeeds unless core is unresponsive.
 func (d scriptedCore) Probe(done func(error)) {
 	if !d.unresponsive.Load() {
 		go done(nil)
 	}
 }
 
-// script is mappings in front of a desk, in a bubble where time stands still
-// until everybody waits.
+// script is a resolver with a scripted core, in a synctest bubble: time advances only while
+// all goroutines wait.
 type script struct {
 	*testing.T
 	core     scriptedCore
 	resolver *Resolver
 }
 
-// runScript runs a script that begins live, at revision 10 of epoch "a".
+// runScript runs a script with a live stream at revision 10 of epoch "a".
 func runScript(t *testing.T, scene func(s script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,14 +127,14 @@ func (s script) change(revision int64, keys ...edgeproto.Key) {
 	s.apply(edgeproto.Event{Cursor: at(revision), Keys: keys})
 }
 
-// lookupOutcome is what a look-up came to.
+// lookupOutcome is the result of a look-up.
 type lookupOutcome struct {
-	TID    int64 // 0: nothing
+	TID    int64 // 0: none
 	Result LookupResult
-	Kind   string // of the fault, if there was one
+	Kind   string // of the fault, empty if there is none
 }
 
-// lookup begins a look-up, whose outcome comes later.
+// lookup starts a look-up and returns a channel for its outcome.
 func (s script) lookup(key edgeproto.Key) <-chan lookupOutcome {
 	done := make(chan lookupOutcome, 1)
 	go func() {
@@ -152,29 +152,29 @@ func (s script) lookup(key edgeproto.Key) <-chan lookupOutcome {
 	return done
 }
 
-// nextLookup returns the question that has reached core.
+// nextLookup returns the look-up that waits in core.
 func (s script) nextLookup(key edgeproto.Key) *pendingLookup {
 	s.Helper()
 	synctest.Wait()
 	select {
 	case q := <-s.core.lookups:
 		if q.key != key {
-			s.Fatalf("core is asked for %s; want %s", q.key, key)
+			s.Fatalf("core looks up %s; want %s", q.key, key)
 		}
 		return q
 	default:
-		s.Fatalf("core is not asked for %s", key)
+		s.Fatalf("core does not look up %s", key)
 		return nil
 	}
 }
 
-// wantNoLookup demands that no question waits for core.
+// wantNoLookup checks that no look-up waits in core.
 func (s script) wantNoLookup() {
 	s.Helper()
 	synctest.Wait()
 	select {
 	case q := <-s.core.lookups:
-		s.Errorf("core is asked for %s", q.key)
+		s.Errorf("core looks up %s", q.key)
 	default:
 	}
 }
@@ -184,7 +184,7 @@ func (s script) answer(q *pendingLookup, leads edgeproto.Mapping, position edgep
 	synctest.Wait()
 }
 
-// learn makes the mappings remember a key.
+// learn makes the resolver cache a key.
 func (s script) learn(key edgeproto.Key, tid, revision int64) {
 	s.Helper()
 	got := s.lookup(key)
@@ -206,13 +206,13 @@ func (s script) want(got <-chan lookupOutcome, want lookupOutcome) {
 	}
 }
 
-// wantHit demands that a key is answered from memory.
+// wantHit checks that a key is cached and valid.
 func (s script) wantHit(key edgeproto.Key, tid int64) {
 	s.Helper()
 	s.want(s.lookup(key), lookupOutcome{TID: tid, Result: LookupHit})
 }
 
-// wantMiss demands that core is asked about a key, and fails the question.
+// wantMiss checks that core is asked about a key, and fails that look-up.
 func (s script) wantMiss(key edgeproto.Key) {
 	s.Helper()
 	got := s.lookup(key)
@@ -220,8 +220,8 @@ func (s script) wantMiss(key edgeproto.Key) {
 	s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
 }
 
-// wantStale demands that core is asked about the key, fails the question, and demands
-// that the memory of texture 1 steps in.
+// wantStale checks that core is asked about the key, fails that look-up, and checks that the
+// stale mapping of texture 1 is returned.
 func (s script) wantStale() {
 	s.Helper()
 	got := s.lookup(key)

@@ -12,70 +12,67 @@ import (
 	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
-// cachedMapping is a mapping that is remembered.
+// cachedMapping is a mapping and how old it may be.
 type cachedMapping struct {
 	mapping   edgeproto.Mapping
-	fetchedAt time.Duration // when core was asked for it, since the birth of Mappings
+	fetchedAt time.Duration // start of its look-up, since the start of the resolver
 }
 
-// call is a question that is under way to core.
+// call is a look-up that waits for core.
 type call struct {
-	revision  int64         // of the edge when the question went out
-	startedAt time.Duration // since the birth of Mappings
+	revision  int64         // of the edge when the call started
+	startedAt time.Duration // since the start of the resolver
 	done      chan struct{} // closed once mapping and err are set
 	mapping   edgeproto.Mapping
 	err       error
-	// invalidated is set by a change under the lock of the shard: the answer may be
-	// from before it.
+	// invalidated is set by a change, under the lock of the shard: the result may be from
+	// before the change.
 	invalidated bool
 }
 
-// shard is a part of all keys: what is remembered of them and which of them are
-// being asked about.
+// shard is the cache and the calls of a part of all keys.
 //
-// Keys that lead nowhere have a budget of their own, so that made-up names cannot evict
-// those that exist.
+// Negative entries have their own budget, so that made-up names cannot evict real ones.
 type shard struct {
 	mu sync.RWMutex
-	// hits is how often something was found. Whoever counts here has had to come
-	// by anyway.
+	// hits counts hits. The cache line is the shard's, which a hit has locked anyway.
 	hits atomic.Uint64
 	seed maphash.Seed
-	// calls are few, and nobody who finds what they want looks there.
+	// calls are few, and hits do not read them.
 	calls map[edgeproto.Key]*call
 
 	positive, negative *mappingCache
 }
 
-// mappingCache are what is remembered by the hash of its key, bounded in bytes.
+// mappingCache is mappings by the hash of their key, bounded in bytes.
 type mappingCache = sieve.Cache[uint64, mappingEntry]
 
 type mappingEntry struct {
 	key edgeproto.Key
-	// inlineKey is where the key stands if it fits, as most do: elsewhere it would be one
-	// more piece of memory to wait for.
+	// inlineKey holds the bytes of the key if they fit, as most do. Elsewhere they would cost
+	// a hit one more cache miss.
 	inlineKey [inlineKeySize]byte
 	cachedMapping
 }
 
-// inlineKeySize is the length of the key of a UUID. Names are shorter.
+// inlineKeySize is the length of the key of a UUID. Most names are shorter.
 const inlineKeySize = len(edgeproto.UUIDPrefix) + 36
 
-// get returns what is remembered of a key.
+// get returns the cached mapping of a key.
 func (s *shard) get(key edgeproto.Key) (cachedMapping, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.getLocked(key)
 }
 
-// getBytes is find for a key that is not yet a text.
+// getBytes is get for a key in a byte slice, which it does not keep.
 func (s *shard) getBytes(key []byte) (cachedMapping, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.getLocked(edgeproto.Key(unsafeString(key)))
 }
 
-// getLocked returns what is remembered of a key and counts a hit. The caller holds mu.
+// getLocked returns the cached mapping of a key and marks it as used. The caller holds mu.
 func (s *shard) getLocked(key edgeproto.Key) (cachedMapping, bool) {
 	hash := s.hash(key)
 	for _, in := range [...]*mappingCache{s.positive, s.negative} {
@@ -86,7 +83,7 @@ func (s *shard) getLocked(key edgeproto.Key) (cachedMapping, bool) {
 	return cachedMapping{}, false
 }
 
-// hasOrPending reports whether something is remembered of a key, or being asked.
+// hasOrPending reports whether a key is cached, or is being looked up.
 func (s *shard) hasOrPending(key edgeproto.Key) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -96,54 +93,54 @@ func (s *shard) hasOrPending(key edgeproto.Key) bool {
 
 func (s *shard) hash(key edgeproto.Key) uint64 { return maphash.String(s.seed, string(key)) }
 
-// invalidate forgets a key, and makes sure that no answer under way brings it back.
+// invalidate drops a key, and makes sure that no running call puts it back.
 func (s *shard) invalidate(key edgeproto.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(s.hash(key))
-	if f, ok := s.calls[key]; ok {
-		f.invalidated = true
-		// Whoever comes from here on must not share an answer from before.
+	if c, ok := s.calls[key]; ok {
+		c.invalidated = true
+		// Later callers must not join a call from before the change.
 		delete(s.calls, key)
 	}
 }
 
-// remove forgets a key by its hash and reports whether it was there. Should another have
-// the same hash, that is forgotten.
+// remove drops a key by its hash and reports whether it was there. If another key has the
+// same hash, that is dropped instead.
 func (s *shard) remove(hash uint64) bool { return s.positive.Delete(hash) || s.negative.Delete(hash) }
 
-// flush forgets everything, as drop does for a key.
+// flush drops all keys, as invalidate drops one.
 func (s *shard) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.calls {
-		f.invalidated = true
+	for _, c := range s.calls {
+		c.invalidated = true
 	}
 	s.calls = map[edgeproto.Key]*call{}
 	s.positive.Clear()
 	s.negative.Clear()
 }
 
-// put remembers a key. Of two keys with the same hash the later one stays. The caller
-// holds mu.
+// put caches the mapping of a key. Of two keys with the same hash, the later one stays. The
+// caller holds mu.
 func (s *shard) put(key edgeproto.Key, cached cachedMapping) {
 	into, other := s.positive, s.negative
 	if cached.mapping == (edgeproto.Mapping{}) {
 		into, other = other, into
 	}
 	hash := s.hash(key)
-	renewed := other.Delete(hash)
+	replaced := other.Delete(hash)
 	n := into.Put(hash, mappingEntry{key: key, cachedMapping: cached}, mappingSize(key, cached.mapping))
 	if n != nil && len(key) <= inlineKeySize {
 		n.key = edgeproto.Key(unsafe.String(&n.inlineKey[0], copy(n.inlineKey[:], key)))
 	}
-	if renewed {
-		into.Get(hash) // somebody wanted it, as if it had been replaced in its own cache
+	if replaced {
+		into.Get(hash) // counts as a use, as replacing it in its own cache would
 	}
 }
 
-// What things take in memory, but for the texts in them. A map has room to spare
-// for every entry, the more so when entries come and go.
+// Sizes in memory, without strings. A map has spare space for each entry, the more so when
+// entries are added and deleted: 72 bytes.
 var (
 	entryBytes   = allocSize(sieve.EntrySize[uint64, mappingEntry]()) + 72
 	playerBytes  = sizeOf[edgeproto.Player]()
@@ -155,11 +152,11 @@ var (
 
 func sizeOf[T any]() int64 { return allocSize(int(reflect.TypeFor[T]().Size())) }
 
-// allocSize returns what so many bytes take in memory: the allocator knows few
-// sizes, and small ones are multiples of 16 mostly.
+// allocSize returns how many bytes the allocator takes for an object of a size: small ones
+// have size classes that are mostly multiples of 16.
 func allocSize(bytes int) int64 { return int64(bytes+15) &^ 15 }
 
-// mappingSize returns what a memory takes.
+// mappingSize returns how many bytes a cached mapping takes, its entry included.
 func mappingSize(key edgeproto.Key, cached edgeproto.Mapping) int64 {
 	bytes := entryBytes
 	if len(key) > inlineKeySize {
@@ -191,8 +188,8 @@ func mappingSize(key edgeproto.Key, cached edgeproto.Mapping) int64 {
 	return bytes
 }
 
-// playerWithSkin and playerWithBoth are players with what they wear in one piece: finding the
-// one has brought the others near.
+// playerWithSkin and playerWithBoth are a player and its textures in one allocation, so that
+// reading them is one cache miss and not up to three.
 type (
 	playerWithSkin struct {
 		player edgeproto.Player
@@ -204,20 +201,20 @@ type (
 	}
 )
 
-// compact returns an equal mapping whose player is in one piece.
+// compact returns an equal mapping with the player and its textures in one allocation.
 func compact(cached edgeproto.Mapping) edgeproto.Mapping {
 	player := cached.Player
 	switch {
 	case player == nil || player.Skin == nil:
 		return cached
 	case player.Cape == nil:
-		made := &playerWithSkin{*player, *player.Skin}
-		made.player.Skin = &made.skin
-		cached.Player = &made.player
+		packed := &playerWithSkin{*player, *player.Skin}
+		packed.player.Skin = &packed.skin
+		cached.Player = &packed.player
 	default:
-		made := &playerWithBoth{playerWithSkin{*player, *player.Skin}, *player.Cape}
-		made.player.Skin, made.player.Cape = &made.skin, &made.cape
-		cached.Player = &made.player
+		packed := &playerWithBoth{playerWithSkin{*player, *player.Skin}, *player.Cape}
+		packed.player.Skin, packed.player.Cape = &packed.skin, &packed.cape
+		cached.Player = &packed.player
 	}
 	return cached
 }

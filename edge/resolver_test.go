@@ -37,9 +37,8 @@ func TestConcurrentLookupsShareOneCall(t *testing.T) {
 	})
 }
 
-// A question that is long under way may be answered with what was true when it
-// went out, which is too old for those who come now, and must not be kept once
-// another answer is.
+// A slow call may return the mapping of the time when it started. That is too old for later
+// callers, and must not replace the result of a later call.
 func TestOldCallIsNotJoined(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
@@ -65,9 +64,9 @@ func TestFinishedCallIsFoundInCache(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		// As one who looked before the flight landed and embarks after.
+		// Like a caller that has missed just before the call ended.
 		if known, f := s.resolver.startCall(s.Context(), key); f != nil || known.mapping.Texture.TID != 1 {
-			s.Errorf("embark() = %+v, %+v; want the memory and no flight", known, f)
+			s.Errorf("startCall() = %+v, %+v; want the cached mapping and no call", known, f)
 		}
 	})
 }
@@ -82,7 +81,7 @@ func TestCanceledCallerKeepsCall(t *testing.T) {
 		patient := s.lookup(key)
 		leave()
 		if err := <-failed; !errors.Is(err, context.Canceled) {
-			s.Errorf("the look-up of a caller who left: %v; want it cancelled", err)
+			s.Errorf("the look-up of a cancelled caller: %v; want it cancelled", err)
 		}
 		s.answer(s.nextLookup(key), texture(1), at(10))
 		s.want(patient, lookupOutcome{TID: 1, Result: LookupMiss})
@@ -97,8 +96,8 @@ func TestLateResultDoesNotUndoChange(t *testing.T) {
 		before := s.nextLookup(key)
 		s.change(11, key)
 
-		// Its revision does not give it away: the snapshot may be from after another
-		// change and yet the answer overtook this one. Only the flight knows.
+		// The revision does not show that the result is too old: the snapshot may be from
+		// after another change. Only the call shows it.
 		s.answer(before, texture(1), at(11))
 		s.want(early, lookupOutcome{TID: 1, Result: LookupMiss})
 		s.learn(key, 2, 11)
@@ -114,7 +113,7 @@ func TestInvalidatedCallIsNotJoined(t *testing.T) {
 		late := s.lookup(key)
 		after := s.nextLookup(key)
 
-		// The later question may be answered first.
+		// The later call may end first.
 		s.answer(after, texture(2), at(11))
 		s.want(late, lookupOutcome{TID: 2, Result: LookupMiss})
 		s.answer(before, texture(1), at(10))
@@ -150,7 +149,7 @@ func TestNothingIsCachedBeforeStreamStarts(t *testing.T) {
 		s := script{T: t, core: scriptedCore{lookups: make(chan *pendingLookup), rejects: map[edgeproto.Key]error{}}}
 		s.resolver, _ = NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, s.core)
 		if err := s.resolver.Check(t.Context()); err == nil {
-			t.Error("Check of mappings that heard nothing: nil")
+			t.Error("Check before the stream has started: nil")
 		}
 		got := s.lookup(key)
 		s.answer(s.nextLookup(key), texture(1), at(10))
@@ -182,7 +181,7 @@ func TestOtherHistoryFlushesCache(t *testing.T) {
 				}
 				s.wantMiss(key)
 
-				// What was under way is from the other history, whatever it claims.
+				// A running call is from the other history, whatever its cursor says.
 				late := s.lookup("tid:1")
 				s.answer(s.nextLookup("tid:1"), texture(2), test.start)
 				s.want(late, lookupOutcome{TID: 2, Result: LookupMiss})
@@ -239,7 +238,7 @@ func TestSilenceEndsTrust(t *testing.T) {
 		if err := s.resolver.Check(s.Context()); err == nil {
 			s.Error("Check after a second of silence: nil")
 		}
-		// Asked again; the answer holds for a second without a beat.
+		// The next look-up asks core. Its result is valid for a second without a heartbeat.
 		got := s.lookup(key)
 		s.answer(s.nextLookup(key), texture(1), at(10))
 		s.want(got, lookupOutcome{TID: 1, Result: LookupMiss})
@@ -251,12 +250,12 @@ func TestSilenceEndsTrust(t *testing.T) {
 		s.heartbeat(10)
 		s.wantHit(key, 1)
 		if err := s.resolver.Check(s.Context()); err != nil {
-			s.Errorf("Check after a beat: %v", err)
+			s.Errorf("Check after a heartbeat: %v", err)
 		}
 	})
 }
 
-// A beat that was long on its way says nothing about the present.
+// A heartbeat that arrives late says nothing about the present.
 func TestLateHeartbeatCountsFromItsTime(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
@@ -269,10 +268,10 @@ func TestLateHeartbeatCountsFromItsTime(t *testing.T) {
 		}
 		s.wantStale()
 		if err := s.resolver.Check(s.Context()); err == nil {
-			s.Error("Check after a beat from a second ago: nil")
+			s.Error("Check after a heartbeat from a second ago: nil")
 		}
 
-		// It counts from its moment, and takes nothing back.
+		// It counts from its own time, and an older one does not shorten the window.
 		if err := s.resolver.Apply(late, time.Now().Add(-trustWindow/2)); err != nil {
 			s.Fatal(err)
 		}
@@ -321,7 +320,7 @@ func TestMaxStale(t *testing.T) {
 		s.learn(key, 1, 10)
 		s.advance(24*time.Hour - time.Second)
 		s.wantStale()
-		// A key that is not remembered gets no picture of somebody else.
+		// A key that is not cached fails.
 		s.wantMiss("name:alex")
 		s.advance(2 * time.Second)
 		s.wantMiss(key)
@@ -331,8 +330,8 @@ func TestMaxStale(t *testing.T) {
 	})
 }
 
-// Once core has failed to answer, what is remembered is given at once, while one
-// question now and then goes on asking; the first answer ends that.
+// Once core has failed to answer, stale mappings are returned at once, while one look-up per
+// retryInterval asks core again. Its first answer ends that.
 func TestUnreachableCoreIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
@@ -355,8 +354,8 @@ func TestUnreachableCoreIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// A core that hangs holds nobody up for long who can have a memory, and the next
-// not at all.
+// A core that hangs delays the first look-up of a stale mapping by refreshTimeout, and later
+// ones not at all.
 func TestHangingCoreIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
@@ -370,7 +369,7 @@ func TestHangingCoreIsNotWaitedFor(t *testing.T) {
 		s.want(s.lookup("name:alex"), lookupOutcome{TID: 1, Result: LookupStale})
 		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
 
-		// Its answer counts when it comes.
+		// A late result is cached.
 		s.answer(q, texture(2), at(10))
 		s.wantHit(key, 2)
 		got = s.lookup("name:alex")
@@ -379,8 +378,8 @@ func TestHangingCoreIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// Of a core that has fallen silent it is known before memories are in doubt, so that not
-// even the first wait for it.
+// That a core has stopped answering is known before the trust window ends, so that not even
+// the first look-up waits for it.
 func TestSilentCoreIsProbed(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
@@ -394,7 +393,7 @@ func TestSilentCoreIsProbed(t *testing.T) {
 		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
 		s.want(s.lookup("name:alex"), lookupOutcome{TID: 1, Result: LookupStale})
 
-		// It is asked now and then, and believed again once it answers.
+		// It is asked once per retryInterval, and is reachable again once it answers.
 		s.advance(retryInterval)
 		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
 		s.answer(s.nextLookup(key), texture(2), at(10))
@@ -405,7 +404,7 @@ func TestSilentCoreIsProbed(t *testing.T) {
 	})
 }
 
-// Doubt counts from the moment of a beat, and so does the question whether core is there.
+// The trust window and the probe count from the time of a heartbeat, not from its arrival.
 func TestSilenceAfterLateHeartbeatIsProbed(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
@@ -424,7 +423,7 @@ func TestSilenceAfterLateHeartbeatIsProbed(t *testing.T) {
 	})
 }
 
-// A change shows that core is there, and makes the memory worthless.
+// A change shows that core is reachable, and drops the stale mapping.
 func TestChangeWhileCoreHangsIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
@@ -442,7 +441,7 @@ func TestChangeWhileCoreHangsIsWaitedFor(t *testing.T) {
 	})
 }
 
-// That too many others ask does not mean that core is away.
+// A look-up that is shed does not mean that core is unreachable.
 func TestBusyCoreIsNotUnreachable(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
@@ -461,7 +460,7 @@ func TestBusyCoreIsNotUnreachable(t *testing.T) {
 	})
 }
 
-// What core would refuse does not set out, but whoever can joins a flight.
+// A look-up that core would reject is not started, but may join a running call.
 func TestRejectedLookupFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {

@@ -13,13 +13,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// stage is a part of the making of a picture.
+// stage is a part of loading a picture.
 type stage uint8
 
 const (
 	fetching stage = iota // the texture's file, from the store
 	decoding
-	queueing // until there is room, and a slot
+	queueing // until GOMAXPROCS is raised and a worker is free
 	drawing
 	encoding
 	stageCount
@@ -27,7 +27,7 @@ const (
 
 var stageNames = [stageCount]string{fetching: "fetch", decoding: "decode", queueing: "queue", drawing: "draw", encoding: "encode"}
 
-// viewKind is what a picture shows, as far as that decides what it costs.
+// viewKind classifies views by what rendering them costs.
 type viewKind uint8
 
 const (
@@ -58,27 +58,28 @@ func viewKindOf(view View) viewKind {
 	}
 }
 
-// stageSeconds is how long the stages took that succeeded. What a texture takes is counted
-// for the picture that needed it first.
+// stageSeconds is how long the stages took that succeeded. Fetching and decoding a texture
+// count for the picture that needed it first.
 var stageSeconds = func() (all [viewKindCount][stageCount]prometheus.Observer) {
 	seconds := promauto.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "veneer_edge_render_seconds", Help: "Time that the stages of making a picture took, by what it shows.",
+		Name: "veneer_edge_render_seconds", Help: "Duration of the stages of loading a picture, by kind of picture.",
 		Buckets: metrics.LatencyBuckets[:],
 	}, []string{"view", "stage"})
-	for of, view := range viewKindNames {
-		for on, stage := range stageNames {
-			all[of][on] = seconds.WithLabelValues(view, stage)
+	for kind, view := range viewKindNames {
+		for s, stage := range stageNames {
+			all[kind][s] = seconds.WithLabelValues(view, stage)
 		}
 	}
 	return all
 }()
 
-// observeStage counts how long a stage of the view's making took.
-func (v View) observeStage(on stage, took time.Duration) {
-	stageSeconds[viewKindOf(v)][on].Observe(took.Seconds())
+// observeStage records how long a stage of loading the view took.
+func (v View) observeStage(s stage, took time.Duration) {
+	stageSeconds[viewKindOf(v)][s].Observe(took.Seconds())
 }
 
-// observeRender counts how long a renderer took that is done just now, and has it traced.
+// observeRender records in metrics and in the trace how long a render took that has just
+// ended.
 func (v View) observeRender(ctx context.Context, took render.Timing) {
 	v.observeStage(drawing, took.Drawing)
 	v.observeStage(encoding, took.Encoding)

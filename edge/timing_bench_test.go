@@ -7,8 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 )
 
-// BenchmarkStages is what it costs to time all stages of a picture: less than half a
-// microsecond of a processor, while the smallest pictures take some fifty.
+// BenchmarkStages measures the cost of timing all stages of a picture: less than half a
+// microsecond, while the smallest pictures take about fifty.
 func BenchmarkStages(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

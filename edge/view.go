@@ -9,16 +9,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// View says what picture of which texture: all that decides the pixels. Two
-// equal views are the same picture, today and in a year.
+// View is a texture and everything else that decides the pixels of a picture. Equal views
+// are the same picture at any time.
 type View struct {
 	Texture skin.Hash
-	// File says that the stored file itself is meant. The rest is zero then.
+	// File means the stored file and not a picture. All other fields but Texture are zero.
 	File bool
 	render.View
 }
 
-// appendKey appends the view in a form of its own, short and without ambiguity.
+// appendKey appends the cache key of the view, which no other view has.
 func (v View) appendKey(dst []byte) []byte {
 	dst = append(dst, v.Texture[:]...)
 	if v.File {
@@ -28,25 +28,25 @@ func (v View) appendKey(dst []byte) []byte {
 	return binary.BigEndian.AppendUint16(dst, uint16(v.Size))
 }
 
-// ViewKeySize is how much memory Finished needs for its use.
+// ViewKeySize is the length of the longest cache key of a view.
 const ViewKeySize = len(skin.Hash{}) + 5
 
 // ETag is a strong entity tag with its quotes.
 type ETag [24]byte
 
-// ETag returns the entity tag of a view: a digest of the view and, unless it is a
-// stored file, of the renderer's revision. Together they decide every byte.
+// ETag returns the entity tag of a view: a digest of the view and, unless it is a stored
+// file, of the renderer's revision. Together these decide every byte.
 func (p *Pictures) ETag(view View) ETag {
-	name := view.appendKey(make([]byte, 0, ViewKeySize+len(p.revision)))
+	key := view.appendKey(make([]byte, 0, ViewKeySize+len(p.revision)))
 	if !view.File {
-		name = append(name, p.revision...)
+		key = append(key, p.revision...)
 	}
-	return ETagOf(name)
+	return ETagOf(key)
 }
 
-// ETagOf returns the entity tag of what some bytes name, or are.
-func ETagOf(name []byte) ETag {
-	digest := sha256.Sum256(name)
+// ETagOf returns the entity tag of a body, or of a key that decides the body.
+func ETagOf(key []byte) ETag {
+	digest := sha256.Sum256(key)
 	tag := ETag{0: '"', len(ETag{}) - 1: '"'}
 	base64.RawURLEncoding.Encode(tag[1:], digest[:16])
 	return tag

@@ -19,76 +19,76 @@ import (
 )
 
 var (
-	rendersRunning = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_edge_renders_running", Help: "Pictures that are being drawn."})
-	rendersWaiting = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_edge_renders_waiting", Help: "Pictures that wait to be drawn."})
+	rendersRunning = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_edge_renders_running", Help: "Pictures that are being rendered."})
+	rendersWaiting = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_edge_renders_waiting", Help: "Pictures that wait to be rendered."})
 )
 
-// rejection is why a picture that is not in memory was refused.
+// rejection is why a picture that is not cached was rejected.
 type rejection uint8
 
 const (
-	queueFull rejection = iota // its own network has the most waiting
-	shed                       // it waited, and another network needed the place
+	queueFull rejection = iota // the queue is full, and its own network has the most work waiting
+	shed                       // it waited, and its place went to another network
 	timedOut                   // it waited for RENDER_QUEUE_TIMEOUT
 	closed
 	rejectionCount
 )
 
 var rendersRejected = func() (all [rejectionCount]prometheus.Counter) {
-	refused := promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "veneer_edge_renders_rejected_total", Help: "Pictures that were refused, since too many are drawn, by reason.",
+	rejected := promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_edge_renders_rejected_total", Help: "Pictures that were rejected because too many are rendered, by reason.",
 	}, []string{"reason"})
-	for why, name := range [...]string{queueFull: "queue_full", shed: "shed", timedOut: "timeout", closed: "closed"} {
-		all[why] = refused.WithLabelValues(name)
+	for reason, name := range [...]string{queueFull: "queue_full", shed: "shed", timedOut: "timeout", closed: "closed"} {
+		all[reason] = rejected.WithLabelValues(name)
 	}
 	return all
 }()
 
-// workerPool bounds what pictures cost that are not in memory. n are drawn at once, up to
-// queue more are fetched or wait, and the rest is refused at once (load shedding). What
-// waits is served and shed fairly between client networks, as fairQueue says.
+// workerPool bounds rendering: n pictures are rendered at once, up to queue more are fetched
+// or wait, and the rest is rejected at once (load shedding). Waiting jobs are served and shed
+// fairly between client networks, see fairQueue.
 //
 // Each worker is a thread with a lower priority than all other threads of the program. A
-// picture takes up to some hundred milliseconds. At the same priority, requests for
-// pictures in memory would wait that long when all cores draw.
+// render takes up to some hundred milliseconds. At the same priority, cache hits would wait
+// that long when all cores render.
 type workerPool struct {
 	n            int
 	queueTimeout time.Duration
 	boost        *procsBoost
-	jobs         chan *job // with space for n, which is as many as are started
+	jobs         chan *job // of capacity n, the most jobs that are started
 	closing      chan struct{}
 	threads      sync.WaitGroup
 
-	mu       sync.Mutex // of what follows, and of every demand and job
+	mu       sync.Mutex // guards the fields below, and every demand and job
 	isClosed bool
-	admitted int // pictures that are being made
-	capacity int // of them
+	admitted int // pictures that are being loaded
+	capacity int // the most that may be
 	fetches  limiter
 	draws    limiter
 }
 
-// limiter bounds a step of the making of pictures.
+// limiter bounds how many jobs of a kind run, and how many run or wait.
 type limiter struct {
 	running, limit int
-	capacity       int // run or wait
+	capacity       int // the most that run or wait
 	waiting        fairQueue
 	start          func(*job)
 }
 
-func newWorkerPool(n, queue int, wait time.Duration) *workerPool {
+func newWorkerPool(n, queue int, queueTimeout time.Duration) *workerPool {
 	p := &workerPool{
 		n:            n,
-		queueTimeout: wait,
+		queueTimeout: queueTimeout,
 		boost:        newProcsBoost(),
 		jobs:         make(chan *job, n),
 		closing:      make(chan struct{}),
 		capacity:     n + queue,
 	}
-	// A store that hangs must not keep pictures from being drawn whose textures are in
-	// memory, so only half of all may need a file. Of these a quarter waits, so that files
-	// are shared out fairly when the store is slow.
-	files := (p.capacity + 1) / 2
-	p.fetches = limiter{limit: files - files/4, capacity: files, start: func(*job) {}}
+	// Only half of all pictures may need a file, so that an object store that hangs does not
+	// stop pictures of cached textures. A quarter of these waits in the fair queue, so
+	// that a slow store is shared fairly.
+	maxFetches := (p.capacity + 1) / 2
+	p.fetches = limiter{limit: maxFetches - maxFetches/4, capacity: maxFetches, start: func(*job) {}}
 	p.draws = limiter{limit: n, capacity: p.capacity, start: func(j *job) { p.jobs <- j }}
 	for range n {
 		p.threads.Go(p.runWorker)
@@ -96,9 +96,10 @@ func newWorkerPool(n, queue int, wait time.Duration) *workerPool {
 	return p
 }
 
-// runWorker draws until the pool is closed.
+// runWorker runs jobs until the pool is closed.
 func (p *workerPool) runWorker() {
-	// Never unlocked: the thread ends with this goroutine, as no other should run there.
+	// Never unlocked: the thread ends with this goroutine, since no other goroutine should
+	// run at its priority.
 	runtime.LockOSThread()
 	lowerThreadPriority()
 	for j := range p.jobs {
@@ -110,7 +111,7 @@ func (p *workerPool) runWorker() {
 	}
 }
 
-// close waits for the pictures being drawn and lets no more begin.
+// close waits for the running jobs and rejects all others.
 func (p *workerPool) close() {
 	p.mu.Lock()
 	p.isClosed = true
@@ -120,7 +121,7 @@ func (p *workerPool) close() {
 	p.threads.Wait()
 }
 
-// dispatch starts what a limiter lets start. The caller holds mu.
+// dispatch starts as many waiting jobs as a limiter allows. The caller holds mu.
 func (p *workerPool) dispatch(l *limiter) {
 	for l.running < l.limit && l.waiting.count > 0 && !p.isClosed {
 		j := l.waiting.pop()
@@ -130,7 +131,7 @@ func (p *workerPool) dispatch(l *limiter) {
 	}
 }
 
-// release makes room for the next job of a limiter.
+// release ends a job of a limiter and starts the next one.
 func (p *workerPool) release(l *limiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,13 +139,13 @@ func (p *workerPool) release(l *limiter) {
 	p.dispatch(l)
 }
 
-// shed ends the wait of a job. The caller holds mu.
+// shed rejects a waiting job. The caller holds mu.
 func (p *workerPool) shed(j *job) {
 	j.queue.drop(j)
 	j.start <- reject(shed)
 }
 
-// cancel takes a job out of its queue, if it still waits.
+// cancel removes a job from its queue and reports whether it still waited there.
 func (p *workerPool) cancel(j *job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,16 +156,17 @@ func (p *workerPool) cancel(j *job) bool {
 	return true
 }
 
-// demand is the client networks that wait for a value which is being made.
+// demand is the set of client networks that wait for a value which is being loaded.
 type demand struct {
 	pool       *workerPool
 	networks   []netip.Prefix
-	job        *job    // what waits in a queue for it; nil if nothing does
-	dependency *demand // of the value that this one waits for
-	joinedLate bool    // a network of it joined work that others had begun
+	job        *job    // the waiting job that loads the value; nil if there is none
+	dependency *demand // for the value that this one is made from
+	joinedLate bool    // a network of it joined a load that another network had started
 }
 
-// maxDemandNetworks is how many networks of a demand are known. Of so many, one is quiet.
+// maxDemandNetworks bounds the networks that a demand lists. Among so many, one has little
+// work waiting.
 const maxDemandNetworks = 32
 
 // demand returns the demand of a client network for a value.
@@ -172,7 +174,8 @@ func (p *workerPool) demand(by netip.Prefix) *demand {
 	return &demand{pool: p, networks: []netip.Prefix{by}}
 }
 
-// newDependency returns the demand for a value that the demanded one is made from.
+// newDependency returns a demand of the same networks for a value that this one is made
+// from.
 func (d *demand) newDependency() *demand {
 	d.pool.mu.Lock()
 	defer d.pool.mu.Unlock()
@@ -180,8 +183,8 @@ func (d *demand) newDependency() *demand {
 	return d.dependency
 }
 
-// join adds the networks of another demand for the same value, and those that join that
-// one later. Work that waits for the value then counts for the network with the least cost
+// join adds the networks of another demand for the same value, and those that join that one
+// later. A job that waits for the value then counts for the network with the least cost
 // waiting.
 func (d *demand) join(other *demand) {
 	d.pool.mu.Lock()
@@ -192,7 +195,7 @@ func (d *demand) join(other *demand) {
 	other.dependency = d
 }
 
-// add adds a network and reports whether it is another one.
+// add adds a network and reports whether it was new.
 func (d *demand) add(network netip.Prefix) bool {
 	if slices.Contains(d.networks, network) {
 		return false
@@ -210,14 +213,14 @@ func (d *demand) add(network netip.Prefix) bool {
 	return true
 }
 
-// permit is a picture's place in the pool.
+// permit is the right of one picture to be loaded.
 type permit struct {
 	pool    *workerPool
-	maxWait time.Duration // how long it may wait
-	waited  time.Duration // how long it has
+	maxWait time.Duration // in all queues together
+	waited  time.Duration // so far
 }
 
-// admit gives a picture a place, which must be released, or refuses it.
+// admit returns a permit, which must be released, or rejects the picture.
 func (p *workerPool) admit(d *demand) (*permit, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,8 +231,8 @@ func (p *workerPool) admit(d *demand) (*permit, error) {
 	return &permit{pool: p, maxWait: p.queueTimeout}, nil
 }
 
-// shedFor sheds a job of a limiter that is full, unless it is the new one's turn to be
-// shed. The caller holds mu.
+// shedFor sheds a waiting job in favour of a new one, and reports whether it did: otherwise
+// the new one is to be rejected. The caller holds mu.
 func (p *workerPool) shedFor(l *limiter, d *demand) bool {
 	victim := l.waiting.victim(d.networks)
 	if victim == nil {
@@ -239,74 +242,67 @@ func (p *workerPool) shedFor(l *limiter, d *demand) bool {
 	return true
 }
 
-func (t *permit) release() {
-	t.pool.mu.Lock()
-	defer t.pool.mu.Unlock()
-	t.pool.admitted--
+func (p *permit) release() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	p.pool.admitted--
 }
 
-// fetch gets a file, which takes no worker. One file costs as much as another.
-func (t *permit) fetch(ctx context.Context, d *demand, get func() error) error {
-	if err := t.waitInQueue(ctx, &t.pool.fetches, &job{demand: d, cost: quantum}, closedReady); err != nil {
+// fetch calls get to fetch a file, which takes no worker. All files count the same cost.
+func (p *permit) fetch(ctx context.Context, d *demand, get func() error) error {
+	if err := p.waitInQueue(ctx, &p.pool.fetches, &job{demand: d, cost: quantum}, closedChan); err != nil {
 		return err
 	}
-	defer t.pool.release(&t.pool.fetches)
+	defer p.pool.release(&p.pool.fetches)
 	return get()
 }
 
-// draw waits for a worker and has it do work of a cost.
-func (t *permit) draw(ctx context.Context, d *demand, cost time.Duration, work func() error) error {
-	ready := t.pool.boost.acquire()
-	defer t.pool.boost.release()
+// draw waits until a worker has run a job of an estimated cost.
+func (p *permit) draw(ctx context.Context, d *demand, cost time.Duration, work func() error) error {
+	ready := p.pool.boost.acquire()
+	defer p.pool.boost.release()
 	j := &job{demand: d, cost: cost, work: work, done: make(chan error, 1)}
-	if err := t.waitInQueue(ctx, &t.pool.draws, j, ready); err != nil {
+	if err := p.waitInQueue(ctx, &p.pool.draws, j, ready); err != nil {
 		return err
 	}
 	return <-j.done
 }
 
-// closedReady is closed: a job may be queued at once.
-var closedReady = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// waitInQueue waits until ready is closed, and then for the job's turn.
-func (t *permit) waitInQueue(ctx context.Context, l *limiter, j *job, ready <-chan struct{}) (err error) {
+// waitInQueue waits until ready is closed, and then until the job is started or rejected.
+func (p *permit) waitInQueue(ctx context.Context, l *limiter, j *job, ready <-chan struct{}) (err error) {
 	_, span := tracing.Start(ctx, stageNames[queueing])
 	defer tracing.End(span, &err)
-	began := time.Now()
-	timer := time.NewTimer(t.maxWait - t.waited)
+	start := time.Now()
+	timer := time.NewTimer(p.maxWait - p.waited)
 	defer timer.Stop()
 	rendersWaiting.Inc()
 	defer rendersWaiting.Dec()
-	defer func() { t.waited += time.Since(began) }()
+	defer func() { p.waited += time.Since(start) }()
 	j.start = make(chan error, 1)
 	for {
-		var late func() error
+		var giveUp func() error
 		select {
 		case <-ready:
 			ready = nil
-			t.pool.push(l, j)
+			p.pool.push(l, j)
 			continue
 		case err := <-j.start:
 			return err
 		case <-timer.C:
-			late = func() error { return reject(timedOut) }
-		case <-t.pool.closing:
-			late = func() error { return reject(closed) }
+			giveUp = func() error { return reject(timedOut) }
+		case <-p.pool.closing:
+			giveUp = func() error { return reject(closed) }
 		case <-ctx.Done():
-			late = ctx.Err
+			giveUp = ctx.Err
 		}
-		if ready == nil && !t.pool.cancel(j) {
-			return <-j.start // it was started or shed meanwhile
+		if ready == nil && !p.pool.cancel(j) {
+			return <-j.start // started or shed in the meantime
 		}
-		return late()
+		return giveUp()
 	}
 }
 
-// push adds a job to a limiter, or refuses it.
+// push adds a job to a limiter, or rejects it.
 func (p *workerPool) push(l *limiter, j *job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +318,7 @@ func (p *workerPool) push(l *limiter, j *job) {
 	}
 }
 
-// recoverPanic makes an error of a panic, which would otherwise end the program.
+// recoverPanic returns a panic of work as an error: it would end the program.
 func recoverPanic(work func() error) (err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -332,12 +328,12 @@ func recoverPanic(work func() error) (err error) {
 	return work()
 }
 
-// ErrShed is the cause of every fault that says no because too much is asked for. It
-// says nothing about what is asked for, nor about where that would come from.
+// ErrShed is the cause of every fault that rejects a request because of too much load. It
+// says nothing about the requested value, nor about the state of core or the object store.
 var ErrShed = errors.New("shed")
 
-func reject(why rejection) error {
-	rendersRejected[why].Inc()
+func reject(reason rejection) error {
+	rendersRejected[reason].Inc()
 	return &fault.Error{
 		Kind:       fault.Unavailable,
 		Message:    "Too many pictures are being drawn at the moment. Please try again.",
@@ -346,7 +342,7 @@ func reject(why rejection) error {
 	}
 }
 
-// expose registers metrics of what waits. Networks are counted and never named.
+// expose registers metrics of the queue. They count networks and do not name them.
 func (p *workerPool) expose(register promauto.Factory) {
 	gauge := func(name, help string, value func() float64) {
 		register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_renders_waiting_" + name, Help: help}, func() float64 {
@@ -355,14 +351,14 @@ func (p *workerPool) expose(register promauto.Factory) {
 			return value()
 		})
 	}
-	gauge("networks", "Client networks with pictures that wait.", func() float64 { return float64(len(p.draws.waiting.networks)) })
-	gauge("cost_seconds", "Estimated processor time of the pictures that wait.", func() (sum float64) {
+	gauge("networks", "Client networks with waiting pictures.", func() float64 { return float64(len(p.draws.waiting.networks)) })
+	gauge("cost_seconds", "Estimated processor time of the waiting pictures.", func() (sum float64) {
 		for _, n := range p.draws.waiting.networks {
 			sum += n.cost.Seconds()
 		}
 		return sum
 	})
-	gauge("cost_seconds_busiest_network", "Estimated processor time of the pictures that wait for the network with most of it.", func() float64 {
+	gauge("cost_seconds_busiest_network", "Estimated processor time of the waiting pictures of the network with most of it.", func() float64 {
 		if n := p.draws.waiting.mostLoaded(); n != nil {
 			return n.cost.Seconds()
 		}

@@ -21,10 +21,10 @@ func TestDrawingIsBounded(t *testing.T) {
 	s := &fakeBackend{draw: func() error { <-finish; return nil }}
 	pictures := s.open(t, Config{RenderWorkers: 2, RenderQueuePerWorker: 3, RenderQueueTimeout: time.Hour})
 
-	const slots, queue, surplus = 2, 2 * 3, 5
-	errs := make(chan error, slots+queue+surplus)
-	for i := range slots + queue + surplus {
-		// Of one texture, as it is not fetching that is to be bounded here.
+	const workers, queue, surplus = 2, 2 * 3, 5
+	errs := make(chan error, workers+queue+surplus)
+	for i := range workers + queue + surplus {
+		// All of one texture, since fetching is bounded separately.
 		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8*(i+1))); errs <- err }()
 	}
 	for range surplus {
@@ -34,13 +34,13 @@ func TestDrawingIsBounded(t *testing.T) {
 		}
 	}
 	close(finish)
-	for range slots + queue {
+	for range workers + queue {
 		if err := <-errs; err != nil {
 			t.Errorf("a picture that waited: %v", err)
 		}
 	}
-	if got := s.mostDrawing.Load(); got > slots {
-		t.Errorf("%d pictures were drawn at once; want at most %d", got, slots)
+	if got := s.mostDrawing.Load(); got > workers {
+		t.Errorf("%d pictures were rendered at once; want at most %d", got, workers)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestHangingStoreLeavesCapacityForCachedTextures(t *testing.T) {
 		t.Errorf("Picture() of one more texture: %v; want it unavailable", err)
 	}
 	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil {
-		t.Errorf("Picture() of a texture in memory: %v", err)
+		t.Errorf("Picture() of a cached texture: %v", err)
 	}
 	close(stuck)
 	for range files {
@@ -132,7 +132,7 @@ func TestDecodingTakesAWorker(t *testing.T) {
 	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
 	<-drawing
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("Picture() while the only slot is taken: %v; want it unavailable", err)
+		t.Errorf("Picture() while the only worker is busy: %v; want it unavailable", err)
 	}
 	texture, ok := pictures.textureCache.get(append([]byte{2}, make([]byte, 31)...))
 	if !ok || texture.decodeCost() == 0 {
@@ -149,7 +149,7 @@ func TestInvalidFileIsAnInternalError(t *testing.T) {
 	}
 }
 
-// invalidFiles is a store of files that are no textures.
+// invalidFiles is an object store of files that are no textures.
 type invalidFiles struct{}
 
 func (invalidFiles) File(context.Context, skin.Hash) ([]byte, error) { return []byte("rubbish"), nil }
@@ -174,11 +174,11 @@ func TestQueueTimeout(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		// What it has waited for one slot it cannot wait for the next.
+		// The time-out is for all waits of a permit together.
 		late := enter()
 		occupy()
 		if err := late.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { return nil }); err != nil {
-			t.Errorf("draw() of a slot that is free after %s: %v", work, err)
+			t.Errorf("draw() with a worker that is free after %s: %v", work, err)
 		}
 		occupy()
 		start := time.Now()
@@ -214,7 +214,7 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 		go func() { s.close(); closed.Store(true) }()
 		synctest.Wait()
 		if closed.Load() {
-			t.Error("close returned while a slot was taken")
+			t.Error("close returned while a worker was busy")
 		}
 		start := time.Now()
 		if err := permit.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
@@ -223,12 +223,12 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 		close(finish)
 		synctest.Wait()
 		if !closed.Load() {
-			t.Error("close waits though every slot is free")
+			t.Error("close waits though every worker is idle")
 		}
 	})
 }
 
-// Work in a slot leaves the processors to all other threads.
+// Workers have a lower priority than all other threads.
 func TestWorkersHaveLowPriority(t *testing.T) {
 	t.Parallel()
 	s := newWorkerPool(1, 0, time.Hour)
@@ -249,11 +249,11 @@ func TestWorkersHaveLowPriority(t *testing.T) {
 		t.Fatal(err)
 	}
 	if usual := priority(); inside >= usual && usual > 1 {
-		t.Errorf("work in a slot has the priority %d; want less than %d, as all else has", inside, usual)
+		t.Errorf("a worker has the priority %d; want less than %d, that of other threads", inside, usual)
 	}
 }
 
-// poolState is what a test waits for.
+// poolState is the state of a pool that tests wait for.
 type poolState struct{ admitted, filesWaiting, waiting int }
 
 func (p *workerPool) state() poolState {
@@ -262,12 +262,12 @@ func (p *workerPool) state() poolState {
 	return poolState{p.admitted, p.fetches.waiting.count, p.draws.waiting.count}
 }
 
-// eventually waits for something that other goroutines do.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, isSo func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !isSo(); runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatalf("in vain: %s", what)
+			t.Fatalf("this never happened: %s", what)
 		}
 	}
 }
