@@ -1,6 +1,5 @@
-// Package api is the edge's door: a URL becomes a picture that is wanted, and
-// what is found becomes headers and bytes. Nothing is decided here but how to
-// say it in HTTP.
+// Package api is the public HTTP interface of the edge: it parses a URL into an edge.Request,
+// and writes an edge.Response as headers and bytes. It also forwards /api to core.
 package api
 
 import (
@@ -15,30 +14,30 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// Config says what the door tells caches and what it passes on.
+// Config configures the headers for caches and the forwarding of /api.
 type Config struct {
-	CacheTags   Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that tell CDNs what an answer depends on: off, surrogate-key, cache-tag or both"`
+	CacheTags   Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that name for CDNs what a response depends on: off, surrogate-key, cache-tag or both"`
 	SMaxage     time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
-	APIUpstream string        `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is passed on; empty: /api is not found here"`
-	APICA       string        `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the authorities that the certificate of core's public listener may come from; empty: the system's"`
+	APIUpstream string        `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is forwarded; empty: /api is not found here"`
+	APICA       string        `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
 }
 
 // Server answers the edge's public requests.
 type Server struct {
-	httpServer         httpserver.Options
+	opts               httpserver.Options
 	pictures           *edge.Pictures
 	tags               Tags
-	playerCacheControl []byte    // Cache-Control of pictures whose mapping changes often
-	upstream           *upstream // nil: none
+	playerCacheControl []byte    // Cache-Control of pictures by player and by user
+	upstream           *upstream // nil if /api is not forwarded
 	routes             *routes
 	limiter            *httpserver.AddressLimiter
 
 	startPage, notFoundPage *httpserver.Page
 }
 
-// New returns a server of pictures.
-func New(httpServer httpserver.Options, pictures *edge.Pictures, config Config) (*Server, error) {
-	upstream, err := newUpstream(config, httpServer)
+// New returns a server of pictures. Errors begin with the name of a setting.
+func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Server, error) {
+	upstream, err := newUpstream(config, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +47,13 @@ func New(httpServer httpserver.Options, pictures *edge.Pictures, config Config) 
 	case config.SMaxage%time.Second != 0:
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	}
-	httpServer.Listener, httpServer.DefaultHeaders = "public", setDefaultHeaders
+	opts.Listener, opts.DefaultHeaders = "public", setDefaultHeaders
 	var links []httpserver.Link
 	if upstream != nil {
 		links = append(links, httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
 	}
 	return &Server{
-		httpServer: httpServer, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage), upstream: upstream, routes: newRoutes(httpServer), limiter: httpServer.AddressLimiter(),
+		opts: opts, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage), upstream: upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
 		startPage: httpserver.NewPage(httpserver.PageText{
 			Title: "Veneer",
 			Paragraphs: []string{
@@ -67,17 +66,17 @@ func New(httpServer httpserver.Options, pictures *edge.Pictures, config Config) 
 	}, nil
 }
 
-// HTTP returns the server behind the public listener.
+// HTTP returns the fasthttp server of the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	return s.httpServer.NewServer(s.limiter.Handler(s.httpServer.HandleNoContext(s.handle)))
+	return s.opts.NewServer(s.limiter.Handler(s.opts.HandleNoContext(s.handle)))
 }
 
-// FastPath returns the fast path for most requests for what is in memory.
+// FastPath returns the fast path, which serves most cache hits.
 func (s *Server) FastPath() *httpserver.FastPath {
-	return s.httpServer.FastPath(s.limiter, s.serveFast)
+	return s.opts.FastPath(s.limiter, s.serveFast)
 }
 
-// handle answers a request.
+// handle serves a request.
 func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	path := unsafeString(rc.Path())
 	target, isHere := parsePath(path)
@@ -108,7 +107,7 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	}
 }
 
-// writePreflight answers a preflight (Fetch standard, section 4.8).
+// writePreflight responds to a CORS preflight (Fetch standard, section 4.8).
 func writePreflight(rc *fasthttp.RequestCtx) {
 	header := &rc.Response.Header
 	header.Set(fasthttp.HeaderAllow, methods)
@@ -119,10 +118,10 @@ func writePreflight(rc *fasthttp.RequestCtx) {
 	rc.SetStatusCode(fasthttp.StatusNoContent)
 }
 
-// isAPI reports whether a path is the API's, or below it.
+// isAPI reports whether a path is /api or below it.
 func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
-// serveNonImage answers a request for what is no picture.
+// serveNonImage serves a request for anything but a picture, a file or a profile.
 func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 	if isAPI(path) {
 		s.routes.api.AssignTo(rc)
@@ -146,7 +145,7 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 	}
 }
 
-// serveGet has a request answered whose path can only be fetched.
+// serveGet calls answer for GET and HEAD, and responds to other methods itself.
 func serveGet(rc *fasthttp.RequestCtx, answer func()) error {
 	switch {
 	case rc.IsGet() || rc.IsHead():
@@ -163,13 +162,14 @@ func serveGet(rc *fasthttp.RequestCtx, answer func()) error {
 
 const methods = "GET, HEAD, OPTIONS"
 
-// setDefaultHeaders sets what every answer has, and that memory had nothing to do with it.
+// setDefaultHeaders sets the common headers and the Cache-Status of a response without a
+// cache.
 func setDefaultHeaders(rc *fasthttp.RequestCtx) {
 	setCommonHeaders(httpserver.ResponseTo(rc))
 	rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
 }
 
-// setAPIDefaultHeaders sets what every answer in core's place has.
+// setAPIDefaultHeaders sets the headers of the edge's own responses below /api.
 func setAPIDefaultHeaders(rc *fasthttp.RequestCtx) {
 	setDefaultHeaders(rc)
 	httpserver.SetSecurityHeaders(rc)

@@ -16,8 +16,8 @@ import (
 
 const headerCacheStatus = "Cache-Status"
 
-// Headers and values of pictures, as bytes: SetCanonical is the only way to set a
-// header without work for its name.
+// Names of headers in canonical form, as bytes: SetCanonical does not normalise them, unlike
+// all other setters.
 var (
 	keyETag         = []byte("Etag")
 	keyLastModified = []byte(fasthttp.HeaderLastModified)
@@ -34,7 +34,7 @@ var contentTypes = [formatCount][]byte{
 	formatPNG: []byte("image/png"), formatWebP: []byte("image/webp"), formatJSON: []byte("application/json; charset=utf-8"),
 }
 
-// commonHeaders is what every answer has.
+// commonHeaders are the headers of every response.
 var commonHeaders = [...]struct{ key, value []byte }{
 	{[]byte(fasthttp.HeaderXContentTypeOptions), []byte("nosniff")},
 	{[]byte(fasthttp.HeaderAccessControlAllowOrigin), []byte("*")},
@@ -42,18 +42,18 @@ var commonHeaders = [...]struct{ key, value []byte }{
 	{[]byte(fasthttp.HeaderAccessControlExposeHeaders), []byte("Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID")},
 }
 
-// Cache-Control, by what may change behind an address. A file with a hash never
-// does; a tid or a hash leads elsewhere only when a texture is deleted; a name
-// whenever its player likes.
+// Values of Cache-Control, by how often the content of a URL changes. A file by hash never
+// changes. A picture by tid or by hash changes only when the texture is deleted, one by name
+// whenever the player changes the skin.
 var (
 	ccNotFound = []byte("public, max-age=15")
 	ccFile     = []byte("public, max-age=31536000, immutable")
 	ccTexture  = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
-	// Long enough for a crowd to share, too short to outlive a purge that came first.
+	// Long enough for concurrent requests to share, too short to outlive an earlier purge.
 	ccShort = []byte("public, max-age=1")
 )
 
-// setCommonHeaders sets what every answer has.
+// setCommonHeaders sets the headers of every response.
 func setCommonHeaders(to httpserver.Response) {
 	for _, line := range commonHeaders {
 		to.SetCanonical(line.key, line.value)
@@ -82,12 +82,12 @@ func (s *Server) cacheControl(res *response) []byte {
 }
 
 // The values of Cache-Status (RFC 9211).
-const cacheStatusBypass = "veneer; fwd=bypass" // memory has nothing to do with it
+const cacheStatusBypass = "veneer; fwd=bypass" // no cache is involved
 
 var (
-	cacheStatusMiss        = []byte("veneer; fwd=miss") // asked for elsewhere, and not kept, if it was there at all
+	cacheStatusMiss        = []byte("veneer; fwd=miss") // not in the cache and not stored, or not found
 	cacheStatusUnavailable = []byte("veneer; detail=unavailable")
-	// By how it was come by, and then by whether core may know better.
+	// By outcome, and then by whether the mapping is stale.
 	cacheStatuses = [...][2][]byte{
 		edge.Hit:          {[]byte("veneer; hit"), []byte("veneer; hit; detail=stale")},
 		edge.Coalesced:    {[]byte("veneer; fwd=miss; collapsed"), []byte("veneer; fwd=miss; collapsed; detail=stale")},
@@ -96,19 +96,20 @@ var (
 	}
 )
 
-// cacheStatus says whether an answer came from memory.
-func cacheStatus(source edge.LookupResult, how edge.Outcome) []byte {
+// cacheStatus returns the Cache-Status of a response with content. It is a hit only if both
+// the mapping and the picture were cached.
+func cacheStatus(lookup edge.LookupResult, cacheOutcome edge.Outcome) []byte {
 	switch {
-	case source == edge.LookupStale:
-		return cacheStatuses[how][1]
-	case source == edge.LookupMiss && how == edge.Hit:
+	case lookup == edge.LookupStale:
+		return cacheStatuses[cacheOutcome][1]
+	case lookup == edge.LookupMiss && cacheOutcome == edge.Hit:
 		return cacheStatuses[edge.Miss][0]
 	default:
-		return cacheStatuses[how][0]
+		return cacheStatuses[cacheOutcome][0]
 	}
 }
 
-// errorCacheStatus says why there is no answer from memory.
+// errorCacheStatus returns the Cache-Status of a request that failed.
 func errorCacheStatus(err error) []byte {
 	if fault.KindOf(err) == fault.Unavailable {
 		return cacheStatusUnavailable
@@ -116,11 +117,11 @@ func errorCacheStatus(err error) []byte {
 	return cacheStatusMiss
 }
 
-// Tags says in which headers answers name what they depend on, so that CDNs can
-// be told to forget it.
+// Tags is the set of headers with cache tags: the names of everything that a response depends
+// on, by which a CDN can purge it.
 type Tags uint8
 
-// The choices of Tags; TagsBoth is both bits.
+// The values of Tags, a bit set.
 const (
 	TagsOff      Tags = 0
 	SurrogateKey Tags = 1
@@ -145,8 +146,8 @@ func (t *Tags) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// setHeaders sets the headers to tags that are separated by spaces. It leaves them
-// separated by commas.
+// setHeaders sets the headers to tags that are separated by spaces. It may overwrite the
+// spaces with commas.
 func (t Tags) setHeaders(to httpserver.Response, tags []byte) {
 	if len(tags) == 0 {
 		return
@@ -164,36 +165,36 @@ func (t Tags) setHeaders(to httpserver.Response, tags []byte) {
 	}
 }
 
-// notFoundTags returns what the absence of a picture depends on.
-func notFoundTags(want edge.Request, led edgeproto.Mapping) []byte {
-	tags := appendTags(nil, want, led)
-	if key := edgeproto.Key(want.Key); strings.HasPrefix(string(key), edgeproto.NamePrefix) {
+// notFoundTags returns the tags of a response that there is no such picture.
+func notFoundTags(req edge.Request, mapping edgeproto.Mapping) []byte {
+	tags := appendTags(nil, req, mapping)
+	if key := edgeproto.Key(req.Key); strings.HasPrefix(string(key), edgeproto.NamePrefix) {
 		tags = appendTag(tags, key.Tag(), "")
 	}
 	return tags
 }
 
-// appendTags appends tags for a key and for all on the way from it to a texture.
-// Never a hash: it would give private files away.
-func appendTags(tags []byte, want edge.Request, led edgeproto.Mapping) []byte {
-	// Users and textures have tags also while they do not exist.
-	uid, isUser := strings.CutPrefix(unsafeString(want.Key), edgeproto.UIDPrefix)
-	tid, isTexture := strings.CutPrefix(unsafeString(want.Key), edgeproto.TIDPrefix)
+// appendTags appends the tags of a key, of what it maps to, and of the texture. A hash is no
+// tag, since it would reveal private files.
+func appendTags(tags []byte, req edge.Request, mapping edgeproto.Mapping) []byte {
+	// Users and textures have tags even while they do not exist.
+	uid, isUser := strings.CutPrefix(unsafeString(req.Key), edgeproto.UIDPrefix)
+	tid, isTexture := strings.CutPrefix(unsafeString(req.Key), edgeproto.TIDPrefix)
 	switch {
 	case isUser:
 		tags = appendTag(tags, "user-", uid)
-		if led.User != nil && led.User.Avatar != 0 {
-			tags = appendTagID(tags, "texture-", led.User.Avatar)
+		if mapping.User != nil && mapping.User.Avatar != 0 {
+			tags = appendTagID(tags, "texture-", mapping.User.Avatar)
 		}
 	case isTexture:
 		tags = appendTag(tags, "texture-", tid)
-	case led.Player != nil:
-		tags = appendTagID(tags, "player-", led.Player.PID)
-		if worn := want.Slot.Of(led.Player); worn != nil {
-			tags = appendTagID(tags, "texture-", worn.TID)
+	case mapping.Player != nil:
+		tags = appendTagID(tags, "player-", mapping.Player.PID)
+		if texture := req.Slot.Of(mapping.Player); texture != nil {
+			tags = appendTagID(tags, "texture-", texture.TID)
 		}
-	case led.Texture != nil:
-		tags = appendTagID(tags, "texture-", led.Texture.TID)
+	case mapping.Texture != nil:
+		tags = appendTagID(tags, "texture-", mapping.Texture.TID)
 	}
 	return tags
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Names of parameters and suffixes mean the same in any case: to the fast path, to the
-// server behind it, and to what is kept in memory.
+// Names of parameters and suffixes mean the same in any case: on the fast path, on the server
+// behind it, and in the cache.
 func TestParametersInAnyCase(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)

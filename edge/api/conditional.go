@@ -12,23 +12,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// conditions are those of a request, by RFC 9110, section 13.1.
+// conditions are the conditional headers of a request (RFC 9110, section 13.1).
 type conditions struct {
 	match, noneMatch                         etagCondition
-	modifiedSince, unmodifiedSince           time.Time // zero: none, or nothing that counts
-	modifiedSinceCount, unmodifiedSinceCount int       // of which several count as none
+	modifiedSince, unmodifiedSince           time.Time // zero: none, or invalid
+	modifiedSinceCount, unmodifiedSinceCount int       // several are ignored
 }
 
 // etagCondition is a condition on entity tags.
 type etagCondition struct{ given, holds bool }
 
-// checkConditions reports whether a client has what was found, and returns a
-// PreconditionFailed fault if it wants only something else.
+// checkConditions reports whether the response is 304 Not Modified, and returns a
+// PreconditionFailed fault if it is 412.
 //
-// It looks through the header as it came: most have no condition, and asking for each
+// It scans the raw header lines: most requests have no condition, and looking up each header
 // by its name would take longer.
 func (res *response) checkConditions(fields []byte) (bool, error) {
-	var asked conditions
+	var conds conditions
 	for len(fields) > 0 {
 		var line []byte
 		line, fields, _ = bytes.Cut(fields, []byte("\n"))
@@ -38,46 +38,46 @@ func (res *response) checkConditions(fields []byte) (bool, error) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		switch {
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfMatch)):
-			asked.match.given = true
-			asked.match.holds = asked.match.holds || httpserver.MatchETag(value, res.etag[:], false)
+			conds.match.given = true
+			conds.match.holds = conds.match.holds || httpserver.MatchETag(value, res.etag[:], false)
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfNoneMatch)):
-			asked.noneMatch.given = true
-			asked.noneMatch.holds = asked.noneMatch.holds || httpserver.MatchETag(value, res.etag[:], true)
+			conds.noneMatch.given = true
+			conds.noneMatch.holds = conds.noneMatch.holds || httpserver.MatchETag(value, res.etag[:], true)
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfModifiedSince)):
-			asked.modifiedSince = parseDate(value)
-			asked.modifiedSinceCount++
+			conds.modifiedSince = parseDate(value)
+			conds.modifiedSinceCount++
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfUnmodifiedSince)):
-			asked.unmodifiedSince = parseDate(value)
-			asked.unmodifiedSinceCount++
+			conds.unmodifiedSince = parseDate(value)
+			conds.unmodifiedSinceCount++
 		}
 	}
-	return res.evaluate(&asked)
+	return res.evaluate(&conds)
 }
 
-// evaluate evaluates conditions in the order of RFC 9110, section 13.2.2. Those on dates
-// count only where there is no condition on entity tags, and what was found has a date.
-func (res *response) evaluate(asked *conditions) (unchanged bool, err error) {
+// evaluate evaluates conditions in the order of RFC 9110, section 13.2.2. Those on dates are
+// ignored if there is one on entity tags, or if the response has no date.
+func (res *response) evaluate(conds *conditions) (unchanged bool, err error) {
 	hasDate := res.modified > 0
 	switch {
-	case asked.match.given && !asked.match.holds:
+	case conds.match.given && !conds.match.holds:
 		return false, fault.New(fault.PreconditionFailed, "This is another picture than the one that If-Match names.")
-	case asked.match.given || !hasDate || asked.unmodifiedSinceCount != 1 || asked.unmodifiedSince.IsZero():
-	case res.modified > asked.unmodifiedSince.Unix():
+	case conds.match.given || !hasDate || conds.unmodifiedSinceCount != 1 || conds.unmodifiedSince.IsZero():
+	case res.modified > conds.unmodifiedSince.Unix():
 		return false, fault.New(fault.PreconditionFailed, "This has changed since the date that If-Unmodified-Since names.")
 	}
-	if asked.noneMatch.given {
-		return asked.noneMatch.holds, nil
+	if conds.noneMatch.given {
+		return conds.noneMatch.holds, nil
 	}
-	if !hasDate || asked.modifiedSinceCount != 1 || asked.modifiedSince.IsZero() {
+	if !hasDate || conds.modifiedSinceCount != 1 || conds.modifiedSince.IsZero() {
 		return false, nil
 	}
-	// A date in the future is no date of a copy.
-	since := asked.modifiedSince.Unix()
+	// A date in the future is invalid (RFC 9110, section 13.1.3).
+	since := conds.modifiedSince.Unix()
 	return res.modified <= since && since <= res.at.Unix(), nil
 }
 
-// parseDate returns the moment that a field names in one of the three forms of HTTP, or
-// the zero Time.
+// parseDate parses a date in one of the three formats of HTTP. It returns the zero Time for an
+// invalid one.
 func parseDate(value []byte) time.Time {
 	at, err := http.ParseTime(unsafeString(bytes.TrimSpace(value)))
 	if err != nil {
@@ -86,12 +86,13 @@ func parseDate(value []byte) time.Time {
 	return at
 }
 
-// lastModified returns when what was found has changed last, in seconds since 1970, or 0 if
-// no client should rely on that.
+// lastModified returns the Last-Modified of a file or a profile, in seconds since 1970, 0 for
+// none.
 //
-// Dates are rounded up to the full second, and used from a second after it. So whatever
-// was answered in the second of a change, or before the change had arrived here, has
-// another date, or none. Nothing is known of a change that core could not tell.
+// Dates are rounded up to the full second, and not used before that second is over. So a
+// response from the second of a change, or from before the change arrived here, has another
+// date or none. A stale mapping has no date, since there may be changes that have not
+// arrived.
 func (res *response) lastModified() int64 {
 	isFile := res.want.File || res.target.route == profile
 	if !isFile || res.lookup == edge.LookupStale || res.at.Unix() <= res.mapping.Modified {

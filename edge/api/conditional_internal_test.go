@@ -8,8 +8,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// A date counts from a second after it: what was answered before that may be from before
-// a change of the same date.
+// A date is used from a second after it: a response from before that may be from before a
+// change with the same date.
 func TestDateOf(t *testing.T) {
 	t.Parallel()
 	const date = 1_800_000_000
@@ -22,11 +22,11 @@ func TestDateOf(t *testing.T) {
 		{"a file", response{want: edge.Request{File: true}}, time.Unix(date+1, 0), date},
 		{"a profile", response{target: target{route: profile}}, time.Unix(date+1, 0), date},
 		{"a file, later", response{want: edge.Request{File: true}}, time.Unix(date+1e6, 0), date},
-		{"just asked for", response{want: edge.Request{File: true}, lookup: edge.LookupMiss}, time.Unix(date+1, 0), date},
+		{"just looked up", response{want: edge.Request{File: true}, lookup: edge.LookupMiss}, time.Unix(date+1, 0), date},
 		{"before its second", response{want: edge.Request{File: true}}, time.Unix(date-1, 999_999_999), 0},
 		{"in its second", response{want: edge.Request{File: true}}, time.Unix(date, 0), 0},
 		{"at the end of its second", response{want: edge.Request{File: true}}, time.Unix(date, 999_999_999), 0},
-		{"core is away", response{want: edge.Request{File: true}, lookup: edge.LookupStale}, time.Unix(date+1e6, 0), 0},
+		{"core is unreachable", response{want: edge.Request{File: true}, lookup: edge.LookupStale}, time.Unix(date+1e6, 0), 0},
 		{"a picture", response{}, time.Unix(date+1e6, 0), 0},
 	} {
 		test.found.mapping, test.found.at = edgeproto.Mapping{Modified: date}, test.at

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The fast path answers word for word as the server behind it, and is taken for
-// everything in memory. All else it leaves to the server.
+// The fast path responds exactly as the server behind it. It serves all hits, and leaves all
+// other requests to the server.
 func TestFastPath(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
@@ -48,7 +48,7 @@ func TestFastPath(t *testing.T) {
 		t.Helper()
 		request := "GET " + target + " HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n"
 		want := long(request)
-		if want.header.Get("Cache-Status") != "veneer; hit" { // the first answer
+		if want.header.Get("Cache-Status") != "veneer; hit" { // the first response
 			eventually(t, "the picture is in its place", func() bool {
 				want = long(request)
 				return want.header.Get("Cache-Status") != "veneer; fwd=miss; stored"
@@ -65,7 +65,7 @@ func TestFastPath(t *testing.T) {
 		}
 	}
 
-	f("/", "", http.StatusOK, false) // a connection's first request is the server's
+	f("/", "", http.StatusOK, false) // the server serves the first request of a connection
 	hash := w.robot.Hash.String()
 	for _, target := range []string{
 		"/avatar/player/Steve", "/avatar/player/STEVE.png?size=64", "/avatar/player/Steve?3d&size=64&png", "/avatar/player/Steve?s%69ze=64&x",
@@ -86,27 +86,27 @@ func TestFastPath(t *testing.T) {
 		status := long("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n").status
 		f(target, "", status, isShort)
 		if status < http.StatusBadRequest {
-			t.Errorf("%s: %d; want a refusal", target, status)
+			t.Errorf("%s: %d; want an error", target, status)
 		}
 	}
 	f("/avatar/11?size=big", "", http.StatusUnprocessableEntity, false)
 	f("/avatar/player/%53teve", "", http.StatusOK, false)
 
-	// What would be refused without a try is refused on the fast path, but for the few
+	// Requests that would be rejected at once are rejected on the fast path, but for the few
 	// that are logged.
 	w.core.SetUnavailable(true)
 	const request = "GET /avatar/player/Herobrine HTTP/1.1\r\nHost: x\r\n\r\n"
 	var want reply
-	eventually(t, "core is known to be away", func() bool {
+	eventually(t, "core is known to be unreachable", func() bool {
 		want = long(request)
 		return want.status == http.StatusServiceUnavailable
 	})
-	eventually(t, "the fast path refuses", func() bool {
+	eventually(t, "the fast path rejects", func() bool {
 		before := w.handled.Load()
 		same(request, want, short(request))
 		return w.handled.Load() == before
 	})
 	if want.status != http.StatusServiceUnavailable || want.header.Get("Retry-After") != "1" {
-		t.Errorf("a player nobody remembers, of a core that is away: %v", want)
+		t.Errorf("a player that is not cached, while core is unreachable: %v", want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// What mods ask for: the files themselves, and who wears which.
+// Mods request the files themselves, by hash and by player.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
@@ -58,7 +58,7 @@ func TestFiles(t *testing.T) {
 	f("/skin/ALEX.png", ranger, byName, "player-2 texture-12")
 	f("/cape/steve.png", cape, byName, "player-1 texture-13")
 
-	// A file is fetched once, by whatever way it is asked for.
+	// A file is fetched once, whatever the routes that it is requested by.
 	if fetched := w.backend.fetched.Load(); fetched != 3 {
 		t.Errorf("%d files were fetched; want the three", fetched)
 	}

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// A client that does not read its pictures holds up nobody: a slot is for drawing,
-// and what is drawn waits without one.
+// A client that does not read its pictures delays no other client: a response that waits to be
+// written occupies no worker.
 func TestSlowClientHoldsNoWorker(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t, func(with *setup) {
-		with.pictures.RenderWorkers, with.pictures.RenderQueuePerWorker = 1, 3 // half of whom may fetch
-		with.backend.padding = make([]byte, 1<<20)                             // so that few are more than the kernel keeps
+		with.pictures.RenderWorkers, with.pictures.RenderQueuePerWorker = 1, 3 // half of these may fetch
+		with.backend.padding = make([]byte, 1<<20)                             // so that a few fill the socket buffers
 	})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)
@@ -27,7 +27,7 @@ func TestSlowClientHoldsNoWorker(t *testing.T) {
 		must(t, err)
 	}
 
-	// Others get their pictures before the server is stuck in writing and ever after.
+	// Other clients get their pictures, before and after the server blocks in writing.
 	own, drawn, stuck := int64(0), int64(0), 0
 	for ; stuck < 3; own++ {
 		if status := w.get(t, fmt.Sprintf("/avatar/12?3d&size=%d", 8*(own+1))).status; status != 200 {
@@ -40,12 +40,12 @@ func TestSlowClientHoldsNoWorker(t *testing.T) {
 		}
 	}
 	if drawn == asked {
-		t.Error("all pictures were written though nobody has read one")
+		t.Error("all pictures were written though the client has read none")
 	}
 }
 
-// A network that makes names up is refused, mostly on the fast path, while all others get
-// what they ask for, whether it exists or not.
+// A network that makes names up is rejected, mostly on the fast path. All other networks are
+// served, whether the names exist or not.
 func TestUnknownNamesOfOneNetwork(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t, func(with *setup) { with.unknown = 10 })
@@ -81,7 +81,7 @@ func TestUnknownNamesOfOneNetwork(t *testing.T) {
 		}
 	}
 	if handled := w.handled.Load() - before; handled > many/2 {
-		t.Errorf("%d of %d refusals did not take the fast path", handled, many)
+		t.Errorf("%d of %d rejections did not take the fast path", handled, many)
 	}
 	for i, target := range []string{"/avatar/player/Steve", "/skin/Alex.png", "/avatar/player/nobody", "/avatar/uuid/00000000000000000000000000000000"} {
 		if status := from(fmt.Sprintf("127.0.3.%d", i+1))(target); status != http.StatusOK && status != http.StatusNotFound {

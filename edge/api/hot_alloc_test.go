@@ -16,12 +16,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// memoryConn is a connection that a test hands one request after another.
+// memoryConn is the server side of a connection on which a test sends one request after another.
 type memoryConn struct {
 	net.Conn
 	requests chan []byte
-	idle     chan struct{} // receives when the server wants the next request
-	answer   []byte        // all that was written since
+	idle     chan struct{} // receives when the server reads the next request
+	answer   []byte        // everything written since the last request
 }
 
 func (w *memoryConn) Read(into []byte) (int, error) {
@@ -45,21 +45,21 @@ func (w *memoryConn) SetWriteDeadline(time.Time) error { return nil }
 func (w *memoryConn) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 func (w *memoryConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// ask sends a request and returns once it is answered.
+// ask sends a request and waits for the response.
 func (w *memoryConn) ask(request []byte) {
 	w.answer = w.answer[:0]
 	w.requests <- request
 	<-w.idle
 }
 
-// socketClient is a client on a socket that makes nothing new, either.
+// socketClient is a client on a socket that does not allocate.
 type socketClient struct {
 	net.Conn
 	answer []byte
 	buffer [64 << 10]byte
 }
 
-// ask sends a request and takes an answer of a length, if that is known.
+// ask sends a request and reads a response of a length, 0 if it is unknown.
 func (e *socketClient) ask(tb testing.TB, request []byte, length int) {
 	tb.Helper()
 	_, err := e.Write(request)
@@ -72,7 +72,7 @@ func (e *socketClient) ask(tb testing.TB, request []byte, length int) {
 	}
 }
 
-// mallocs returns how many allocations the process makes while it does something.
+// mallocs returns how many allocations the process makes during a call.
 func mallocs(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -81,8 +81,8 @@ func mallocs(do func()) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
-// What is in memory is answered without allocations, from the first byte that is read
-// to the last one that is written: by the fast path, and by the server behind it.
+// A hit is served without allocations, from the first byte that is read to the last one that
+// is written, on the fast path and on the server behind it.
 func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts allocations of the process
 	w := openSeeded(t)
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{
@@ -123,7 +123,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		if status := w.get(t, path).header.Get("Cache-Status"); status != "veneer; hit" {
 			t.Fatalf("%s once more: Cache-Status %s; want a hit", path, status)
 		}
-		// What was just made is a hit before it is in its place.
+		// A picture that was just rendered is a hit before it is in the store.
 		eventually(t, "the picture is in its place", func() bool {
 			request := []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")
 			return testing.AllocsPerRun(10, func() { through.ask(request) }) == 0
@@ -148,7 +148,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			if allocations != 0 {
 				t.Errorf("%s, answered %q: %v allocations; want none", path, want, allocations)
 			}
-			if strings.Contains(path, "%53") { // not for the fast path
+			if strings.Contains(path, "%53") { // which the fast path does not serve
 				continue
 			}
 			length, handled := len(through.answer), w.handled.Load()
@@ -163,12 +163,11 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		}
 	}
 
-	// These are averages without their fractions. One is known: the library that keeps
-	// the pictures notes what is asked for, and needs new memory for every 64 notes. The
-	// rest is the edge's talk with core meanwhile.
+	// Those are averages without their fractions. Ristretto's access log allocates once in 64
+	// hits. The rest is the edge's stream from core in the meantime.
 	request := []byte("GET /avatar/11 HTTP/1.1\r\nHost: x\r\n\r\n")
 	const hits = 1 << 15
-	least := uint64(math.MaxUint64) // of a few tries: on a busy machine there is more talk
+	least := uint64(math.MaxUint64) // of a few tries: a busy machine takes longer, and so receives more events
 	for range 5 {
 		least = min(least, mallocs(func() {
 			for range hits {

@@ -12,9 +12,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// BenchmarkHit answers hits over a connection without a kernel: what is left is
-// what the programs themselves cost. bare is a fasthttp handler that finds the
-// same bytes and headers in a map by the target of the request.
+// BenchmarkHit serves hits on a connection in memory, so it measures the program without the
+// kernel. bare is a fasthttp handler that looks up the same body and headers in a map by the
+// target of the request.
 func BenchmarkHit(b *testing.B) {
 	w := openSeeded(b)
 	w.set(b, map[edgeproto.Key]edgeproto.Mapping{})
@@ -61,7 +61,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// loopConn is a connection that asks the same so many times.
+// loopConn is a connection on which the same request arrives a number of times.
 type loopConn struct {
 	memoryConn
 

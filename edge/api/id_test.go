@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Every answer has an X-Request-ID, the client's own if it sent one that can be read.
+// Every response has an X-Request-ID, the client's own if it sent a valid one.
 func TestEveryResponseHasARequestID(t *testing.T) {
 	t.Parallel()
 	core := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Request-ID", "core's") }))

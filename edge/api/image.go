@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// requestScratch is the memory in which a request is understood and answered.
+// requestScratch is the reused memory of a request and its response.
 type requestScratch struct {
 	response response
 	key      [maxKey]byte
@@ -27,14 +27,14 @@ type requestScratch struct {
 	body     []byte
 }
 
-// maxKey is the length of the longest key, save for names that grow when they are
+// maxKey is the length of the longest key, save for names that grow when their case is
 // folded.
 const maxKey = len(edgeproto.HashPrefix) + maxName
 
 var scratchPool = sync.Pool{New: func() any { return new(requestScratch) }}
 
-// serveFast answers a request on the fast path, from bytes that were made before and
-// without allocations.
+// serveFast serves a request on the fast path, without allocations, and reports whether it
+// did: otherwise the server does.
 func (s *Server) serveFast(c *httpserver.FastContext) bool {
 	target, isHere := parsePath(unsafeString(c.Path))
 	if !isHere {
@@ -65,8 +65,8 @@ func (s *Server) serveFast(c *httpserver.FastContext) bool {
 	return true
 }
 
-// wouldReject returns the fault with which fetch would refuse a request without a try, as there
-// are very many when names are made up, or core is away.
+// wouldReject returns the fault with which serveMiss would reject a request at once. There are
+// very many of these when a client makes names up, or core is unreachable.
 func (s *Server) wouldReject(c *httpserver.FastContext, res *response) error {
 	if c.IsUnavailableLogged() {
 		return nil
@@ -78,7 +78,7 @@ func (s *Server) wouldReject(c *httpserver.FastContext, res *response) error {
 	return err
 }
 
-// serve answers a request for what is drawn or kept by way of textures.
+// serve serves a request for a picture, a file or a profile.
 func (s *Server) serve(rc *fasthttp.RequestCtx, target target) error {
 	scratch, _ := scratchPool.Get().(*requestScratch)
 	defer scratchPool.Put(scratch)
@@ -96,8 +96,8 @@ func (s *Server) serve(rc *fasthttp.RequestCtx, target target) error {
 	return s.serveMiss(rc, res, scratch)
 }
 
-// serveHit answers a request if all that it takes is in memory, on the fast path and on the
-// server alike, and reports whether that is so. Lines are those of the request's fields.
+// serveHit serves a request from the caches, on the fast path and on the server alike, and
+// reports whether it did. lines are the raw header lines of the request.
 func (s *Server) serveHit(to httpserver.Response, res *response, scratch *requestScratch, lines []byte) (ok bool, err error) {
 	if ok, err = s.tryGet(res, scratch); err != nil {
 		return true, s.writeNotFound(to, res, err)
@@ -110,7 +110,7 @@ func (s *Server) serveHit(to httpserver.Response, res *response, scratch *reques
 	return ok, err
 }
 
-// parse understands a request that came at a moment.
+// parse parses a request that arrived at a time.
 func (scratch *requestScratch) parse(target target, query string, at time.Time) (res *response, err error) {
 	res = &scratch.response
 	*res = response{target: target, at: at}
@@ -118,7 +118,7 @@ func (scratch *requestScratch) parse(target target, query string, at time.Time) 
 	return res, err
 }
 
-// tryGet finds what is asked for in memory, and reports whether all of it is there.
+// tryGet completes the response from the caches, and reports whether it could.
 func (s *Server) tryGet(res *response, scratch *requestScratch) (ok bool, err error) {
 	if res.mapping, ok = s.pictures.TryLookup(res.want.Key, res.at); !ok {
 		return false, nil
@@ -131,7 +131,7 @@ func (s *Server) tryGet(res *response, scratch *requestScratch) (ok bool, err er
 	return finished, nil
 }
 
-// resolve finds out which view, or which profile, is to be shown.
+// resolve sets the view or the profile that the mapping leads to.
 func (s *Server) resolve(res *response, scratch *requestScratch) (err error) {
 	res.modified = res.lastModified()
 	if res.target.route == profile {
@@ -141,16 +141,16 @@ func (s *Server) resolve(res *response, scratch *requestScratch) (err error) {
 	return err
 }
 
-// maxTries is how often an answer is looked for because another one has become
-// right meanwhile.
+// maxTries bounds how often a response is made because the mapping has changed in the
+// meantime.
 const maxTries = 3
 
-// serveMiss answers what image could not: it asks core, fetches and has drawn.
+// serveMiss serves a request that is not a hit: it looks up, fetches and renders.
 func (s *Server) serveMiss(rc *fasthttp.RequestCtx, res *response, scratch *requestScratch) error {
-	ctx, cancel := s.httpServer.RequestContext(rc)
+	ctx, cancel := s.opts.RequestContext(rc)
 	defer cancel()
 	ctx = tracing.WithRequestID(ctx, httpserver.RequestID(rc))
-	ctx = edge.WithNetwork(ctx, clientip.Network(s.httpServer.Proxies.ClientIP(rc)))
+	ctx = edge.WithNetwork(ctx, clientip.Network(s.opts.Proxies.ClientIP(rc)))
 	failed := func(err error) error {
 		rc.Response.Header.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 		return err
@@ -166,8 +166,8 @@ func (s *Server) serveMiss(rc *fasthttp.RequestCtx, res *response, scratch *requ
 				return failed(err)
 			}
 		}
-		// Caches outside may have been told of a change meanwhile, and must not be
-		// filled with what was before it.
+		// A CDN may have been purged because of a change in the meantime, and must not store
+		// the response from before it.
 		res.mayBeStale = res.lookup == edge.LookupStale || !s.pictures.StillCurrent(res.want.Key, res.mapping)
 		if !res.mayBeStale || res.lookup == edge.LookupStale || try == maxTries {
 			break
@@ -181,54 +181,54 @@ func (s *Server) serveMiss(rc *fasthttp.RequestCtx, res *response, scratch *requ
 	return nil
 }
 
-// render finds out what there is to be shown of a view.
+// render sets the entity tag and, unless the client has it, the body.
 func (s *Server) render(ctx context.Context, rc *fasthttp.RequestCtx, res *response) (err error) {
 	isProfile := res.target.route == profile
 	if !isProfile {
 		res.etag = s.pictures.ETag(res.view)
 	}
-	// Nothing needs to be fetched or drawn to know that a visitor has it.
+	// A 304 needs no fetch and no render.
 	if res.notModified, err = res.checkConditions(rc.Request.Header.RawHeaders()); err != nil || res.notModified || isProfile {
 		return err
 	}
 	picture, how, err := s.pictures.Picture(ctx, res.view)
-	// Also when its file is missing: nobody should remember that.
+	// A missing file is a NotFound fault, which must not be cached downstream.
 	res.body, res.cacheOutcome = picture.Body, how
 	return err
 }
 
-// response is what a request turned out to lead to.
+// response is a request and its response.
 type response struct {
-	at      time.Time // when the request came
+	at      time.Time // when the request arrived
 	target  target
 	want    edge.Request
 	mapping edgeproto.Mapping
 	lookup  edge.LookupResult
-	// mayBeStale says that core may know better by now, and so that nobody should
-	// keep the answer.
+	// mayBeStale says that the mapping may have changed, so that caches must not store the
+	// response.
 	mayBeStale   bool
 	view         edge.View
 	cacheOutcome edge.Outcome
 	etag         edge.ETag
-	modified     int64 // as dateOf returns it
-	// notModified says that the visitor has it. There is no body then.
+	modified     int64 // see lastModified
+	// notModified means 304, without a body.
 	notModified bool
-	body        []byte // a profile's is in scratch
+	body        []byte // of a profile: in scratch
 }
 
-// outcome returns how the request ended, as metrics tell it.
+// outcome returns the outcome for metrics.
 func (res *response) outcome() outcome {
 	switch {
 	case res.notModified:
 		return notModified
 	case res.cacheOutcome == edge.Hit && res.lookup == edge.LookupMiss:
-		return rendered
+		return miss
 	default:
 		return cacheOutcomes[res.cacheOutcome]
 	}
 }
 
-// writeResponse responds with a picture, a file or a profile, or that the visitor has it already.
+// writeResponse responds with a picture, a file, a profile or 304.
 func (s *Server) writeResponse(to httpserver.Response, res *response, scratch *requestScratch) {
 	in := res.format()
 	switch {
@@ -237,7 +237,7 @@ func (s *Server) writeResponse(to httpserver.Response, res *response, scratch *r
 	case in == formatJSON:
 		to.SetBody(res.body)
 	default:
-		// The bytes are everybody's, and never change.
+		// The body is shared and immutable.
 		to.SetBodyRaw(res.body)
 	}
 	if !res.notModified {
@@ -262,7 +262,7 @@ func (s *Server) writeResponse(to httpserver.Response, res *response, scratch *r
 	to.SetRoute(s.routes.images[res.target.route][in][res.outcome()])
 }
 
-// writeNotFound returns a fault of locate, and sets what is said where there is nothing to be seen.
+// writeNotFound returns a fault of resolve, and sets the headers of one that may be cached.
 func (s *Server) writeNotFound(to httpserver.Response, res *response, err error) error {
 	if fault.KindOf(err) != fault.NotFound {
 		return err
@@ -277,6 +277,6 @@ func (s *Server) writeNotFound(to httpserver.Response, res *response, err error)
 	return err
 }
 
-// unsafeString returns bytes as a text without copying them. Neither it nor parts of
-// it may be kept for longer than the bytes stay as they are.
+// unsafeString returns bytes as a string without copying them. Neither it nor a part of it may
+// be kept for longer than the bytes stay as they are.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

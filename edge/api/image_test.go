@@ -25,10 +25,10 @@ const (
 	byName    = "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"
 )
 
-// exposed are the fields that pages elsewhere may read.
+// exposed are the headers that pages of other origins may read.
 const exposed = "Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID"
 
-// seededServer is a site with somebody in it.
+// seededServer is a server with players, users and textures.
 type seededServer struct {
 	*testServer
 	robot, slim, cape *edgeproto.Texture
@@ -60,7 +60,7 @@ func openSeeded(tb testing.TB, changes ...func(*setup)) seededServer {
 	return w
 }
 
-// drawn returns the picture that a view is.
+// drawn returns the picture of a view.
 func drawn(t *testing.T, sheet skin.Sheet, view render.View) string {
 	t.Helper()
 	file, _, err := renderer.Render(sheet, view)
@@ -71,7 +71,7 @@ func drawn(t *testing.T, sheet skin.Sheet, view render.View) string {
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	robot, slim, cape, nobody := paint.Robot(), paint.Ranger(), paint.Sunrise(), paint.Default()
+	robot, slim, cape, defaultSkin := paint.Robot(), paint.Ranger(), paint.Sunrise(), paint.Default()
 	revision := " render-" + renderer.Revision()
 
 	for _, test := range []struct {
@@ -90,11 +90,11 @@ func TestPictures(t *testing.T) {
 		{"/avatar/player/St%65ve?png=0", robot, render.View{Type: skin.Classic, Size: 96}, byName, "player-1 texture-11"},
 		{"/avatar/user/1?png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "user-1 texture-12"},
 		{"/avatar/user/01?png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "user-1 texture-12"},
-		{"/avatar/user/2?png", nobody, render.View{Type: skin.Classic, Size: 96}, byName, "user-2"},
-		{"/avatar/user/777?png&3d", nobody, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}, byName, "user-777"},
-		{"/avatar/user/0.png", nobody, render.View{Type: skin.Classic, Size: 96}, byName, ""},
-		{"/avatar/user/-7?png", nobody, render.View{Type: skin.Classic, Size: 96}, byName, ""},
-		{"/avatar/user/99999999999999999999999?png", nobody, render.View{Type: skin.Classic, Size: 96}, byName, ""},
+		{"/avatar/user/2?png", defaultSkin, render.View{Type: skin.Classic, Size: 96}, byName, "user-2"},
+		{"/avatar/user/777?png&3d", defaultSkin, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}, byName, "user-777"},
+		{"/avatar/user/0.png", defaultSkin, render.View{Type: skin.Classic, Size: 96}, byName, ""},
+		{"/avatar/user/-7?png", defaultSkin, render.View{Type: skin.Classic, Size: 96}, byName, ""},
+		{"/avatar/user/99999999999999999999999?png", defaultSkin, render.View{Type: skin.Classic, Size: 96}, byName, ""},
 		{"/avatar/11", robot, render.View{Type: skin.Classic, Size: 96, Format: render.WebP}, byTexture, "texture-11"},
 		{"/avatar/12?3d&png", slim, render.View{Pose: render.Isometric, Type: skin.Slim, Size: 96}, byTexture, "texture-12"},
 		{"/avatar/12?3d=false&png", slim, render.View{Pose: render.Isometric, Type: skin.Slim, Size: 96}, byTexture, "texture-12"},
@@ -144,7 +144,7 @@ func TestPictures(t *testing.T) {
 			if diff := cmp.Diff(want, got.header); diff != "" {
 				t.Errorf("header (-want +got):\n%s", diff)
 			}
-			// Others show some of the same pictures at the same time.
+			// Parallel tests request some of the same pictures.
 			if status != "veneer; fwd=miss; stored" && status != "veneer; fwd=miss; collapsed" && status != "veneer; hit" {
 				t.Errorf("Cache-Status: %s", status)
 			}
@@ -159,7 +159,7 @@ func TestPictures(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	// The answer of an unknown path is one of two, by Accept.
+	// The response to an unknown path depends on Accept.
 	const briefly, unknown, never = "public, max-age=15", "public, max-age=15, by Accept", "no-store"
 	hash := w.robot.Hash.String()
 	for _, test := range []struct {
@@ -257,7 +257,7 @@ func TestErrors(t *testing.T) {
 			if test.cache == unknown {
 				want["Cache-Control"], want["Vary"] = []string{briefly}, []string{"Accept"}
 			}
-			if strings.HasPrefix(test.path, "/api") { // as core would
+			if strings.HasPrefix(test.path, "/api") { // as of core
 				want["Cross-Origin-Resource-Policy"] = []string{"same-origin"}
 				want["Content-Security-Policy"] = []string{"default-src 'none'; frame-ancestors 'none'"}
 				want["Referrer-Policy"] = []string{"no-referrer"}
@@ -342,7 +342,7 @@ func TestNotModified(t *testing.T) {
 		t.Fatalf("ETag: %s; want a strong one", etag)
 	}
 
-	// An edge that has nothing in memory need not fetch or draw.
+	// An edge with empty caches neither fetches nor renders for a 304.
 	other := openSeeded(t)
 	for _, ask := range [][]string{
 		{etag}, {"*"}, {"W/" + etag}, {`"other", ` + etag}, {`"other"`, `W/"another",` + etag}, {` "x" ,W/` + etag + ` `}, {`"a,b",,` + etag},
@@ -373,14 +373,14 @@ func TestNotModified(t *testing.T) {
 	if fetched, drawn := other.backend.fetched.Load(), other.backend.drawn.Load(); fetched != 0 || drawn != 0 {
 		t.Errorf("for 304 %d files were fetched and %d pictures drawn; want none", fetched, drawn)
 	}
-	// A condition on anything else than what is there is refused, and never cached.
+	// A 412 is not to be cached.
 	for ask, want := range map[string]int{etag: 200, "*": 200, `"other", ` + etag: 200, `"other"`: 412, "W/" + etag: 412} {
 		got := w.do(t, http.MethodGet, path, http.Header{"If-Match": {ask}}, "")
 		if got.status != want || (want == 412 && (got.header.Get("Cache-Control") != "no-store" || got.header.Get("Etag") != "" || !strings.HasPrefix(got.body, `{"code":1,`))) {
 			t.Errorf("If-Match: %s: %d %v; want %d", ask, got.status, got.header, want)
 		}
 	}
-	// Dates are no conditions where nothing has one; and the tag is asked first.
+	// A picture has no date, so conditions on dates are ignored; one on the tag comes first.
 	if got := w.do(t, http.MethodGet, path, http.Header{"If-Modified-Since": {"Sun, 01 Jan 2034 00:00:00 GMT"}}, ""); got.status != http.StatusOK {
 		t.Errorf("If-Modified-Since: %d; want 200", got.status)
 	}
@@ -392,13 +392,13 @@ func TestNotModified(t *testing.T) {
 			t.Errorf("If-None-Match: %s: %d; want 200", ask, got.status)
 		}
 	}
-	// Nothing but what would be a 200 is not modified.
+	// Only a 200 may become a 304.
 	for path, want := range map[string]int{"/avatar/14": 404, "/avatar/13": 422, "/avatar/11?size=x": 422} {
 		if got := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {"*"}}, ""); got.status != want {
 			t.Errorf("If-None-Match: * on %s: %d; want %d", path, got.status, want)
 		}
 	}
-	// What is cached outside under the tag of one picture is never taken for another.
+	// No two pictures have the same tag.
 	for _, other := range []string{"/avatar/player/Steve?size=192&3d", "/avatar/player/Steve?size=200", "/avatar/player/Steve.png?size=200&3d", "/avatar/player/Alex?size=200&3d"} {
 		if got := w.do(t, http.MethodGet, other, http.Header{"If-None-Match": {etag}}, ""); got.status != http.StatusOK {
 			t.Errorf("the tag of %s on %s: %d; want 200", path, other, got.status)
@@ -417,20 +417,20 @@ func TestChangeIsSeenAtOnce(t *testing.T) {
 		t.Errorf("after the change: %d; want 200 and the other skin", after.status)
 	}
 
-	const nobody = "/avatar/player/Newcomer?png"
-	if got := w.get(t, nobody); got.status != http.StatusNotFound {
-		t.Errorf("%s: %d; want 404", nobody, got.status)
+	const newcomer = "/avatar/player/Newcomer?png"
+	if got := w.get(t, newcomer); got.status != http.StatusNotFound {
+		t.Errorf("%s: %d; want 404", newcomer, got.status)
 	}
-	if got := w.get(t, nobody); got.header.Get("Cache-Status") != "veneer; hit" {
-		t.Errorf("a remembered 404 has the Cache-Status %s", got.header.Get("Cache-Status"))
+	if got := w.get(t, newcomer); got.header.Get("Cache-Status") != "veneer; hit" {
+		t.Errorf("a cached 404 has the Cache-Status %s", got.header.Get("Cache-Status"))
 	}
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:newcomer": {Player: &edgeproto.Player{PID: 9, Name: "Newcomer", Skin: w.robot}}})
-	if got := w.get(t, nobody); got.status != http.StatusOK {
-		t.Errorf("%s once there is one: %d; want 200", nobody, got.status)
+	if got := w.get(t, newcomer); got.status != http.StatusOK {
+		t.Errorf("%s once the player exists: %d; want 200", newcomer, got.status)
 	}
 }
 
-// A change that comes while a picture is being drawn is in the answer.
+// A change that arrives while a picture is being rendered is in the response.
 func TestChangeWhileRenderingIsServed(t *testing.T) {
 	t.Parallel()
 	drawing, finish := make(chan struct{}), make(chan struct{})
@@ -485,11 +485,11 @@ func TestTagsAndSharedAge(t *testing.T) {
 	f("cache-tag", false, true)
 	f("both", true, true)
 	if err := new(api.Tags).UnmarshalText([]byte("all")); err == nil {
-		t.Error("tags may be called all")
+		t.Error("UnmarshalText accepts all")
 	}
 }
 
-// TestOddRequests writes bytes that no client library would.
+// TestOddRequests sends requests that no client library sends.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
@@ -507,7 +507,7 @@ func TestOddRequests(t *testing.T) {
 			t.Errorf("%q: %q; want %d", line, answer[:min(len(answer), 40)], want)
 		}
 		if bytes.Contains(answer, []byte("\nSet-Cookie:")) {
-			t.Errorf("%q: a header was smuggled in: %q", line, answer)
+			t.Errorf("%q: a header was injected: %q", line, answer)
 		}
 	}
 	f("GET /avatar/11 HTTP/1.1", 200)

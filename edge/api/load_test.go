@@ -18,16 +18,16 @@ import (
 
 func TestColdPictureIsRenderedOnce(t *testing.T) {
 	t.Parallel()
-	let := make(chan struct{})
-	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { <-let } })
+	release := make(chan struct{})
+	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { <-release } })
 	lookups := w.core.Lookups.Load()
 
-	const visitors = 1000
+	const clients = 1000
 	var arrived, done sync.WaitGroup
-	arrived.Add(visitors)
+	arrived.Add(clients)
 	host := strings.TrimPrefix(w.url, "http://")
 	began := time.Now()
-	for range visitors {
+	for range clients {
 		done.Go(func() {
 			defer arrived.Done()
 			connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
@@ -52,7 +52,7 @@ func TestColdPictureIsRenderedOnce(t *testing.T) {
 	}
 	arrived.Wait()
 	eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() > 0 })
-	close(let)
+	close(release)
 	done.Wait()
 	if fetched, drawn := w.backend.fetched.Load(), w.backend.drawn.Load(); fetched != 1 || drawn != 1 {
 		t.Errorf("%d files fetched, %d pictures drawn; want 1 each", fetched, drawn)
@@ -66,8 +66,8 @@ func TestColdPictureIsRenderedOnce(t *testing.T) {
 
 func TestClientDisconnectKeepsRender(t *testing.T) {
 	t.Parallel()
-	let := make(chan struct{})
-	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { <-let } })
+	release := make(chan struct{})
+	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { <-release } })
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)
 	_, err = io.WriteString(connection, "GET /avatar/11 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -76,9 +76,9 @@ func TestClientDisconnectKeepsRender(t *testing.T) {
 	must(t, connection.Close())
 	stayed := make(chan reply, 1)
 	go func() { stayed <- w.get(t, "/avatar/11") }()
-	close(let)
+	close(release)
 	if got := <-stayed; got.status != http.StatusOK {
-		t.Errorf("the one who stayed: %d; want 200", got.status)
+		t.Errorf("the other client: %d; want 200", got.status)
 	}
 	if drawn := w.backend.drawn.Load(); drawn != 1 {
 		t.Errorf("%d pictures were drawn; want 1", drawn)
@@ -87,10 +87,10 @@ func TestClientDisconnectKeepsRender(t *testing.T) {
 
 func TestTooManyPicturesAtOnce(t *testing.T) {
 	t.Parallel()
-	let := make(chan struct{})
+	release := make(chan struct{})
 	w := openSeeded(t, func(s *setup) {
 		s.pictures.RenderWorkers, s.pictures.RenderQueuePerWorker = 1, 0
-		s.backend.onDraw = func() { <-let }
+		s.backend.onDraw = func() { <-release }
 	})
 	first := make(chan reply, 1)
 	go func() { first <- w.get(t, "/avatar/11") }()
@@ -100,9 +100,9 @@ func TestTooManyPicturesAtOnce(t *testing.T) {
 		t.Errorf("%d %s, Retry-After %q, Cache-Control %q; want 503, code 9", got.status, got.body, got.header.Get("Retry-After"), got.header.Get("Cache-Control"))
 	}
 	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" || got.header.Get("Cache-Status") != "veneer; detail=unavailable" {
-		t.Errorf("a refusal has the header of a picture: %v", got.header)
+		t.Errorf("an error has the header of a picture: %v", got.header)
 	}
-	close(let)
+	close(release)
 	if got := <-first; got.status != http.StatusOK {
 		t.Errorf("the first: %d; want 200", got.status)
 	}
@@ -111,20 +111,20 @@ func TestTooManyPicturesAtOnce(t *testing.T) {
 	}
 }
 
-// A network that asks for more than can wait is refused itself, and no other. Networks are
+// A network with more requests than can wait is rejected, and no other network. Networks are
 // those of the addresses that trusted proxies report.
 func TestRendersAreSharedBetweenNetworks(t *testing.T) {
 	t.Parallel()
-	let := make(chan struct{})
+	release := make(chan struct{})
 	w := openSeeded(t, func(s *setup) {
 		s.pictures.RenderWorkers, s.pictures.RenderQueuePerWorker = 1, 2
-		s.backend.onDraw = func() { <-let }
+		s.backend.onDraw = func() { <-release }
 		s.proxies.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	})
 	ask := func(size int, client string) int {
 		return w.do(t, http.MethodGet, fmt.Sprint("/avatar/11?size=", size), http.Header{"X-Forwarded-For": {client}}, "").status
 	}
-	const asked = 4 // one is drawn, and two wait
+	const asked = 4 // one is rendered, and two wait
 	busy := make(chan int, asked)
 	for i := range asked {
 		go func() { busy <- ask(8*(i+1), fmt.Sprint("203.0.113.", i)) }()
@@ -138,12 +138,12 @@ func TestRendersAreSharedBetweenNetworks(t *testing.T) {
 	quiet := make(chan int, 1)
 	go func() { quiet <- ask(256, "198.51.100.1") }()
 	if status := <-busy; status != http.StatusServiceUnavailable {
-		t.Errorf("a picture of the busy network when another one asks: %d; want 503", status)
+		t.Errorf("a picture of the busy network when another network requests one: %d; want 503", status)
 	}
-	close(let)
+	close(release)
 	for range asked - 2 {
 		if status := <-busy; status != http.StatusOK {
-			t.Errorf("a picture that was drawn or waited: %d; want 200", status)
+			t.Errorf("a picture that was rendered or waited: %d; want 200", status)
 		}
 	}
 	if status := <-quiet; status != http.StatusOK {
@@ -163,7 +163,7 @@ func TestMissingFile(t *testing.T) {
 		t.Errorf("a missing file has the header of a picture: %v", got.header)
 	}
 
-	// A store that cannot be trusted loses nothing: it is down.
+	// Without its marker, the object store is unavailable, and no file counts as missing.
 	w.remove(t, w.slim.Hash)
 	w.removeMarker(t)
 	got = w.get(t, "/avatar/12")
@@ -173,7 +173,7 @@ func TestMissingFile(t *testing.T) {
 
 	must(t, w.store.Init(t.Context()))
 	w.put(t, 11, paint.Robot(), skin.Classic)
-	// That it was missing is remembered for a moment.
+	// The failure is remembered for a short time.
 	eventually(t, "the picture is there once the file is back", func() bool { return w.get(t, "/avatar/11").status == http.StatusOK })
 }
 
@@ -186,34 +186,34 @@ func TestCoreAway(t *testing.T) {
 	w.get(t, file)
 	w.core.SetUnavailable(true)
 	var got reply
-	eventually(t, "the edge has doubts", func() bool {
+	eventually(t, "the mapping is stale", func() bool {
 		got = w.get(t, path)
 		return got.header.Get("Cache-Status") != "veneer; hit"
 	})
 	if got.status != http.StatusOK || got.header.Get("Cache-Status") != "veneer; hit; detail=stale" || got.body != before.body {
-		t.Errorf("a remembered player: %d, Cache-Status %q; want 200, a stale hit", got.status, got.header.Get("Cache-Status"))
+		t.Errorf("a cached player: %d, Cache-Status %q; want 200, a stale hit", got.status, got.header.Get("Cache-Status"))
 	}
-	// A purge that this edge has not heard of may be over.
+	// A CDN may have been purged because of a change that has not arrived here.
 	if cache := got.header.Get("Cache-Control"); cache != "public, max-age=1" {
-		t.Errorf("a remembered player: Cache-Control %q; want one that nobody keeps", cache)
+		t.Errorf("a cached player: Cache-Control %q; want a max-age of 1", cache)
 	}
-	// A file never changes, but the texture may be deleted by now.
-	eventually(t, "the edge has doubts about the file, which it asked about later", func() bool {
+	// A file never changes, but the texture may have been deleted.
+	eventually(t, "the mapping of the file, which was looked up later, is stale", func() bool {
 		got = w.get(t, file)
 		return got.header.Get("Cache-Status") != "veneer; hit"
 	})
 	if got.status != http.StatusOK || got.header.Get("Cache-Control") != "public, max-age=1" {
-		t.Errorf("a remembered file: %d, Cache-Control %q; want one that nobody keeps", got.status, got.header.Get("Cache-Control"))
+		t.Errorf("a cached file: %d, Cache-Control %q; want a max-age of 1", got.status, got.header.Get("Cache-Control"))
 	}
 	for _, path := range []string{"/avatar/player/Alex", "/avatar/user/2", "/avatar/user/777"} {
 		got := w.get(t, path)
 		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s, which nobody remembers: %d %s; want 503, code 9", path, got.status, got.body)
+			t.Errorf("%s, which is not cached: %d %s; want 503, code 9", path, got.status, got.body)
 		}
 		if got.header.Get("Cache-Status") != "veneer; detail=unavailable" {
 			t.Errorf("%s: Cache-Status %s", path, got.header.Get("Cache-Status"))
 		}
 	}
 	w.core.SetUnavailable(false)
-	eventually(t, "the edge is in touch again", func() bool { return w.get(t, path).header.Get("Cache-Status") == "veneer; hit" })
+	eventually(t, "the edge receives heartbeats again", func() bool { return w.get(t, path).header.Get("Cache-Status") == "veneer; hit" })
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// changed is when the player of openDated changed last.
+// changed is when the player of openDated last changed.
 var changed = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 const sameAsChanged = "Wed, 04 Mar 2026 05:06:07 GMT"
 
-// dated are the addresses of files and profiles of openDated.
+// dated returns the paths of files and profiles of openDated.
 func (w seededServer) dated() []string {
 	hash := w.robot.Hash.String()
 	return []string{
@@ -30,8 +30,8 @@ func (w seededServer) dated() []string {
 	}
 }
 
-// openDated opens a town in which core tells when Dated changed, and when the skin was
-// uploaded.
+// openDated opens a server with a core that knows when the player Dated changed, and when the
+// skin was uploaded.
 func openDated(tb testing.TB, changed time.Time) seededServer {
 	tb.Helper()
 	w := openSeeded(tb)
@@ -47,8 +47,8 @@ func (w seededServer) date(tb testing.TB, changed time.Time) {
 	})
 }
 
-// TestLastModified sends every condition to a cold edge, to the fast path and to the
-// server behind it.
+// TestLastModified sends every condition to an edge with empty caches, to the fast path and to
+// the server behind it.
 func TestLastModified(t *testing.T) {
 	t.Parallel()
 	w := openDated(t, changed)
@@ -99,7 +99,7 @@ func TestLastModified(t *testing.T) {
 		f(header{"If-Modified-Since": {"yesterday"}}, 200)
 		f(header{"If-Modified-Since": {""}}, 200)
 		f(header{"If-Modified-Since": {sameAsChanged, sameAsChanged}}, 200)
-		// The tag is more exact.
+		// A condition on the entity tag takes precedence.
 		f(header{"If-None-Match": {`"other"`}, "If-Modified-Since": {sameAsChanged}}, 200)
 		f(header{"If-None-Match": {etag}, "If-Modified-Since": {before}}, 304)
 		f(header{"If-Unmodified-Since": {sameAsChanged}}, 200)
@@ -110,7 +110,7 @@ func TestLastModified(t *testing.T) {
 	}
 }
 
-// A change, of whatever kind, is never answered 304.
+// After a change of any kind, no response is 304.
 func TestModifiedIsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	w := openDated(t, changed)
@@ -127,8 +127,8 @@ func TestModifiedIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// Nothing is dated in the second of its change, nor by a core that tells no dates, nor
-// while core is away; and pictures never are.
+// There is no Last-Modified in the second of a change, with a core that sends no dates, while
+// core is unreachable, and of pictures.
 func TestNoLastModified(t *testing.T) {
 	t.Parallel()
 	undated := func(w seededServer, path, why string) {
@@ -149,11 +149,11 @@ func TestNoLastModified(t *testing.T) {
 	}
 	w.date(t, time.Now().Add(time.Hour)) // the second never ends
 	for _, path := range w.dated() {
-		undated(w, path, "changed just now")
+		undated(w, path, "just changed")
 	}
 	w.date(t, time.Unix(0, 0))
 	for _, path := range w.dated() {
-		undated(w, path, "a core that does not tell")
+		undated(w, path, "a core without dates")
 	}
 	w.date(t, changed)
 	for _, path := range w.dated() {
@@ -161,15 +161,15 @@ func TestNoLastModified(t *testing.T) {
 	}
 	w.core.SetUnavailable(true)
 	for _, path := range w.dated() {
-		eventually(t, "core is found to be away", func() bool {
+		eventually(t, "core is found to be unreachable", func() bool {
 			return strings.Contains(w.get(t, path).header.Get("Cache-Status"), "stale")
 		})
-		undated(w, path, "core is away")
+		undated(w, path, "core is unreachable")
 	}
 }
 
-// Clients that go by the date fetch a file twice, and then a changed one. CustomSkinAPI's
-// mods send what Java's HttpURLConnection does after setIfModifiedSince.
+// Clients that use dates fetch a file, get 304 for it, and fetch it again after a change. The
+// mods of CustomSkinAPI send what Java's HttpURLConnection sends after setIfModifiedSince.
 func TestLastModifiedClients(t *testing.T) {
 	t.Parallel()
 	program := func(t *testing.T, folder string, arguments ...string) int {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Browsers get pages at / and at unknown paths, and programs the JSON of all errors.
+// Browsers get HTML pages at / and at unknown paths, all other clients JSON.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -15,7 +15,7 @@ func TestPages(t *testing.T) {
 	for _, passes := range []bool{false, true} {
 		w := openSeeded(t, func(s *setup) {
 			if passes {
-				s.api.APIUpstream = "http://127.0.0.1:1" // which nothing here is passed on to
+				s.api.APIUpstream = "http://127.0.0.1:1" // which no request here is forwarded to
 			}
 		})
 		f := func(path, accept string, status int, kind, content, cache, vary string) {
@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 			f(path, browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			f(path, "*/*", 404, data, `{"code":3,`, notFound, "Accept")
 		}
-		// A picture that does not exist is no unknown path.
+		// The path of a picture that does not exist is known, so this is JSON.
 		if got := w.do(t, http.MethodGet, "/avatar/99", http.Header{"Accept": {browser}}, ""); got.status != 404 || got.header.Get("Content-Type") != data || got.header.Get("Vary") != "" {
 			t.Errorf("/avatar/99: %d, header %v", got.status, got.header)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// route is one of the paths that are answered here.
+// route is a path pattern of a picture, a file or a profile.
 type route uint8
 
 const (
@@ -48,15 +48,15 @@ var routeNames = [routeCount]string{
 	profile:        "/csl/{name}.json",
 }
 
-// target is what a path says.
+// target is a parsed path.
 type target struct {
 	route  route
-	value  string // the name, number or hash, not yet understood
+	value  string // the name, number or hash, not yet validated
 	suffix string // .png, .webp or none, in lower case
 }
 
-// parsePath reads a path, which is decoded already. It tells only whether the
-// path has the shape of a route; whether it leads to something is for later.
+// parsePath parses a percent-decoded path and reports whether it has the shape of a route. It
+// does not validate the value.
 func parsePath(path string) (target, bool) {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	t := target{value: rest}
@@ -91,7 +91,7 @@ func parsePath(path string) (target, bool) {
 		t.route = capeFile
 	case "csl":
 		t.route = profile
-		// Mods look for the files of a profile below the place of the profile.
+		// Mods request the files of a profile relative to the URL of the profile.
 		if value, ok := strings.CutPrefix(rest, "textures/"); ok {
 			t.route, t.value = textureFile, value
 		}
@@ -102,7 +102,8 @@ func parsePath(path string) (target, bool) {
 	return t, ok && t.value != "" && !strings.Contains(t.value, "/")
 }
 
-// cutSuffix takes the suffix off the value and reports whether the route has it.
+// cutSuffix moves the suffix from the value to its own field and reports whether the route
+// allows it.
 func (t *target) cutSuffix() bool {
 	if t.route == profile {
 		value, ok := cutSuffix(t.value, ".json")
@@ -125,8 +126,8 @@ func (t *target) cutSuffix() bool {
 	}
 }
 
-// cutSuffix returns a text without a suffix that is given in lower case, and reports
-// whether the text has it in whatever case.
+// cutSuffix returns a string without a suffix of any case, and reports whether it had it. The
+// suffix is given in lower case.
 func cutSuffix(text, suffix string) (string, bool) {
 	from := len(text) - len(suffix)
 	if from < 0 || !equalASCIIFold(text[from:], suffix) {
@@ -135,8 +136,8 @@ func cutSuffix(text, suffix string) (string, bool) {
 	return text[:from], true
 }
 
-// equalASCIIFold reports whether a text is a name that is given in lower case, in whatever case
-// of ASCII.
+// equalASCIIFold reports whether a string equals a name but for the case of ASCII letters. The
+// name is given in lower case.
 func equalASCIIFold(text, name string) bool {
 	if len(text) != len(name) {
 		return false
@@ -153,80 +154,80 @@ func equalASCIIFold(text, name string) bool {
 	return true
 }
 
-// parseRequest returns what a path and a query ask for: a NotFound fault for what can
-// lead nowhere, and an Invalid one for a query that makes no sense. The key is
-// appended to scratch.
+// parseRequest returns the request that a path and a query mean. It returns a NotFound fault
+// for a value that cannot exist, and an Invalid one for an invalid query. The key is appended
+// to scratch.
 func parseRequest(t target, query string, scratch []byte) (edge.Request, error) {
 	key, ok := appendKey(scratch, t)
 	if !ok {
 		return edge.Request{}, notFound()
 	}
-	want := edge.Request{Key: key}
+	req := edge.Request{Key: key}
 	switch t.route {
 	case textureFile, skinFile, capeFile:
-		want.File = true
+		req.File = true
 		if t.route == capeFile {
-			want.Slot = edge.CapeSlot
+			req.Slot = edge.CapeSlot
 		}
-		return want, nil
+		return req, nil
 	case profile:
-		return want, nil
+		return req, nil
 	default:
 	}
 
-	asked := parseParameters(query)
-	// CDNs tell pictures apart by their suffix, so that has the last word.
-	want.Format = render.WebP
-	if t.suffix == ".png" || t.suffix == "" && asked.png {
-		want.Format = render.PNG
+	params := parseParameters(query)
+	// CDNs choose the content type by the suffix, so it overrides the query.
+	req.Format = render.WebP
+	if t.suffix == ".png" || t.suffix == "" && params.png {
+		req.Format = render.PNG
 	}
 	if t.route == previewOfTID || t.route == previewOfHash {
-		want.Pose = render.Preview
-		height, err := asked.height.intOr("height", render.DefaultHeight)
-		want.Size = render.HeightOf(height)
-		return want, err
+		req.Pose = render.Preview
+		height, err := params.height.intOr("height", render.DefaultHeight)
+		req.Size = render.HeightOf(height)
+		return req, err
 	}
-	want.Pose = render.Flat
-	if asked.isometric {
-		want.Pose = render.Isometric
+	req.Pose = render.Flat
+	if params.isometric {
+		req.Pose = render.Isometric
 	}
-	size, err := asked.size.intOr("size", render.DefaultSize)
-	want.Size = render.SizeOf(size)
-	return want, err
+	size, err := params.size.intOr("size", render.DefaultSize)
+	req.Size = render.SizeOf(size)
+	return req, err
 }
 
-// parameters are what a query says about a picture.
+// parameters are the query parameters of a picture.
 type parameters struct {
 	png, isometric bool
 	size, height   parameter
 }
 
-// parameter is the value of a parameter that may be given.
+// parameter is an optional parameter.
 type parameter struct {
 	value string
 	given bool
 }
 
-// parseParameters reads a query. Names are understood in any case. Of parameters that are
-// given several times the first counts.
+// parseParameters parses a query. Names may be in any case. The first of repeated parameters
+// counts.
 func parseParameters(query string) parameters {
-	var asked parameters
+	var params parameters
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(pair, "=")
 		switch name = unescape(name); {
 		case equalASCIIFold(name, "png"):
-			asked.png = true
+			params.png = true
 		case equalASCIIFold(name, "3d"):
-			asked.isometric = true
+			params.isometric = true
 		case equalASCIIFold(name, "size"):
-			asked.size.set(value)
+			params.size.set(value)
 		case equalASCIIFold(name, "height"):
-			asked.height.set(value)
+			params.height.set(value)
 		}
 	}
-	return asked
+	return params
 }
 
 func (p *parameter) set(value string) {
@@ -235,10 +236,10 @@ func (p *parameter) set(value string) {
 	}
 }
 
-// intOr returns the parameter as an integer, and otherwise if it is not given.
-func (p *parameter) intOr(name string, otherwise int) (int, error) {
+// intOr returns the parameter as an integer, and a default if it is not given.
+func (p *parameter) intOr(name string, def int) (int, error) {
 	if !p.given {
-		return otherwise, nil
+		return def, nil
 	}
 	n, ok := parseInteger(p.value)
 	if !ok {
@@ -247,21 +248,19 @@ func (p *parameter) intOr(name string, otherwise int) (int, error) {
 	return int(n), nil
 }
 
-// unescape returns a part of a query as it was meant. What is escaped wrongly
-// stays as it is.
+// unescape decodes a part of a query. It returns invalid encodings as they are.
 func unescape(text string) string {
 	if !strings.ContainsAny(text, "%+") {
 		return text
 	}
-	if plain, err := url.QueryUnescape(text); err == nil {
-		return plain
+	if decoded, err := url.QueryUnescape(text); err == nil {
+		return decoded
 	}
 	return text
 }
 
-// appendKey appends the key that a path leads from, and reports whether there can
-// be one. It is empty for a user who cannot exist: all those have the default
-// avatar.
+// appendKey appends the key of a path and reports whether the path is valid. The key is empty
+// for uids that cannot exist, which have the default avatar.
 func appendKey(dst []byte, t target) ([]byte, bool) {
 	switch t.route {
 	case avatarOfPlayer, skinFile, capeFile, profile:
@@ -283,8 +282,8 @@ func appendKey(dst []byte, t target) ([]byte, bool) {
 	}
 }
 
-// appendUUID appends the one form in which a UUID is looked up, hyphenated and in
-// lower case. It reads those with and without hyphens, in any case.
+// appendUUID appends the canonical form of a UUID: hyphenated and in lower case. It accepts
+// any case, with and without hyphens.
 func appendUUID(dst []byte, text string) ([]byte, bool) {
 	hyphenated := len(text) == 36
 	if !hyphenated && len(text) != 32 {
@@ -321,17 +320,17 @@ func hexDigit(c byte) (byte, bool) {
 	}
 }
 
-// maxName bounds the bytes of a name that core is asked about. Site operators
-// choose which names there are, but not such.
+// maxName bounds the bytes of a name that is looked up. Operators configure which names are
+// valid, but none of them is longer.
 const maxName = 128
 
-// isName reports whether a text could be a player's name.
+// isName reports whether a string could be a player's name.
 func isName(text string) bool {
 	return len(text) <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// parseInteger reads a decimal integer of any length. One beyond the range of
-// int64 becomes the last one within.
+// parseInteger parses a decimal integer of any length. One beyond the range of int64 is
+// clamped.
 func parseInteger(text string) (int64, bool) {
 	digits := strings.TrimLeft(text, "+-")
 	if digits == "" || len(text)-len(digits) > 1 {

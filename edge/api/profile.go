@@ -10,8 +10,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// setProfile puts together what a player wears, in the form of CustomSkinAPI: skins by
-// model and a cape, each by the hash of its file.
+// setProfile makes the profile of a player in the format of CustomSkinAPI: skins by model and
+// a cape, each by the hash of its file.
 func (res *response) setProfile(scratch *requestScratch) error {
 	player := res.mapping.Player
 	if player == nil {
@@ -27,29 +27,29 @@ func appendProfile(dst []byte, player *edgeproto.Player) []byte {
 	dst = append(dst, `{"username":`...)
 	dst = appendJSON(dst, player.Name)
 	dst = append(dst, `,"skins":{`...)
-	if worn := player.Skin; worn != nil {
+	if texture := player.Skin; texture != nil {
 		model := `"default":"`
-		if worn.Type == skin.Slim {
+		if texture.Type == skin.Slim {
 			model = `"slim":"`
 		}
 		dst = append(dst, model...)
-		dst = worn.Hash.AppendTo(dst)
+		dst = texture.Hash.AppendTo(dst)
 		dst = append(dst, '"')
 	}
 	dst = append(dst, '}')
-	if worn := player.Cape; worn != nil {
+	if texture := player.Cape; texture != nil {
 		dst = append(dst, `,"cape":"`...)
-		dst = worn.Hash.AppendTo(dst)
+		dst = texture.Hash.AppendTo(dst)
 		dst = append(dst, '"')
 	}
 	return append(dst, '}')
 }
 
-// appendJSON appends a text as JSON. Most names need no escaping.
+// appendJSON appends a string as JSON. Most names need no escaping.
 func appendJSON(dst []byte, text string) []byte {
-	isPlain := !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"\<>&`, c) })
-	if !isPlain {
-		if encoded, err := json.Marshal(text); err == nil { // which no text prevents
+	isPrintableASCII := !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"\<>&`, c) })
+	if !isPrintableASCII {
+		if encoded, err := json.Marshal(text); err == nil { // always, for a string
 			return append(dst, encoded...)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// format is what an answer is written in, as metrics tell it.
+// format is the format of a response, as a label of metrics.
 type format uint8
 
 const (
-	noFormat format = iota // nothing, or the JSON of a refusal
+	noFormat format = iota // no body, or the JSON of an error
 	formatPNG
 	formatWebP
 	formatJSON
@@ -24,7 +24,7 @@ const (
 
 var formatNames = [formatCount]string{noFormat: "none", formatPNG: "png", formatWebP: "webp", formatJSON: "json"}
 
-// format returns what is shown in.
+// format returns the format of the response.
 func (res *response) format() format {
 	switch {
 	case res.target.route == profile:
@@ -36,31 +36,31 @@ func (res *response) format() format {
 	}
 }
 
-// outcome is how a request ended, as metrics tell it.
+// outcome is how a request ended, as a label of metrics.
 type outcome uint8
 
 const (
-	hit         outcome = iota // all was in memory
-	coalesced                  // waited for what was made for another request
-	rendered                   // drawn, fetched or asked for
-	notModified                // the visitor has it
-	missing                    // there is no such thing
-	refused                    // the request makes no sense
-	shed                       // too much is being asked for
-	failed                     // a dependency is down, or we are wrong
-	preflight                  // only the methods were asked for
+	hit         outcome = iota // mapping and picture were cached
+	coalesced                  // waited for a load that another request had started
+	miss                       // looked up, fetched or rendered
+	notModified                // 304
+	missing                    // no such picture
+	refused                    // invalid request
+	shed                       // rejected because of too much load
+	failed                     // a dependency is unavailable, or an internal error
+	preflight                  // OPTIONS
 	outcomeCount
 )
 
 var outcomeNames = [outcomeCount]string{
-	hit: "hit", coalesced: "coalesced", rendered: "miss", notModified: "not-modified", missing: "not-found",
+	hit: "hit", coalesced: "coalesced", miss: "miss", notModified: "not-modified", missing: "not-found",
 	refused: "refused", shed: "shed", failed: "error", preflight: "preflight",
 }
 
-// cacheOutcomes are those of answers that show something.
-var cacheOutcomes = [...]outcome{edge.Hit: hit, edge.Coalesced: coalesced, edge.Miss: rendered, edge.MissUncached: rendered}
+// cacheOutcomes are the outcomes of responses with content.
+var cacheOutcomes = [...]outcome{edge.Hit: hit, edge.Coalesced: coalesced, edge.Miss: miss, edge.MissUncached: miss}
 
-// errorOutcome returns how a request ended that failed.
+// errorOutcome returns the outcome of a request that failed.
 func errorOutcome(err error) outcome {
 	switch f := fault.Of(err); {
 	case errors.Is(err, edge.ErrShed):
@@ -74,25 +74,25 @@ func errorOutcome(err error) outcome {
 	}
 }
 
-// routes are what the public listener counts and logs requests under.
+// routes are the routes of the public listener, in metrics and logs.
 type routes struct {
-	api          *httpserver.Route // all that is passed on
+	api          *httpserver.Route // all requests that are forwarded
 	root, robots *httpserver.Route
 	images       [routeCount][formatCount][outcomeCount]*httpserver.Route
 }
 
-func newRoutes(httpServer httpserver.Options) *routes {
-	r := &routes{api: httpServer.Route("/api"), root: httpServer.Route("/"), robots: httpServer.Route("/robots.txt")}
-	for of, name := range routeNames {
-		for in, format := range formatNames {
-			for how, outcome := range outcomeNames {
-				r.images[of][in][how] = httpServer.Route(name, httpserver.Label{Name: "format", Value: format}, httpserver.Label{Name: "outcome", Value: outcome})
+func newRoutes(opts httpserver.Options) *routes {
+	r := &routes{api: opts.Route("/api"), root: opts.Route("/"), robots: opts.Route("/robots.txt")}
+	for i, name := range routeNames {
+		for j, format := range formatNames {
+			for k, outcome := range outcomeNames {
+				r.images[i][j][k] = opts.Route(name, httpserver.Label{Name: "format", Value: format}, httpserver.Label{Name: "outcome", Value: outcome})
 			}
 		}
 	}
 	return r
 }
 
-func (r *routes) set(rc *fasthttp.RequestCtx, of route, in format, how outcome) {
-	r.images[of][in][how].AssignTo(rc)
+func (r *routes) set(rc *fasthttp.RequestCtx, route route, format format, outcome outcome) {
+	r.images[route][format][outcome].AssignTo(rc)
 }

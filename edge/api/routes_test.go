@@ -7,7 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// What a client asks for never becomes the name of a route.
+// No part of a requested path becomes the name of a route.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	s := open(t, func(s *setup) { s.sample = 1 })

@@ -31,7 +31,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// renderer is the one of the process.
+// renderer is shared by all tests of the process.
 var renderer *render.Renderer
 
 func TestMain(m *testing.M) {
@@ -45,11 +45,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testServer is a whole edge on a real socket, with a core and a store of its own.
+// testServer is a whole edge on a socket, with a core and an object store of its own.
 type testServer struct {
 	url       string
 	slowURL   string           // of a server without the fast path
-	server    *fasthttp.Server // that one
+	server    *fasthttp.Server // the one of slowURL
 	handled   atomic.Int64     // requests that did not take the fast path
 	core      *origintest.Core
 	store     *blobstore.Store
@@ -57,16 +57,16 @@ type testServer struct {
 	mappings  *edge.Resolver
 	log       *loggingtest.Buffer
 
-	backend *countingBackend // counts what is fetched and drawn
+	backend *countingBackend // counts fetches and renders
 }
 
-// countingBackend is the real store and renderer, counted, and held up where a test wants
-// it.
+// countingBackend is the real object store and renderer. It counts calls, and calls a hook of
+// the test.
 type countingBackend struct {
 	files          origin.Files
 	fetched, drawn atomic.Int64
 	onDraw         func()
-	padding        []byte // makes files larger
+	padding        []byte // makes pictures larger
 	png            bool   // pretend that WebP cannot be written
 }
 
@@ -91,18 +91,18 @@ func (s *countingBackend) Cost(view render.View, width int) time.Duration {
 func (s *countingBackend) Revision() string { return renderer.Revision() }
 func (s *countingBackend) CanWebP() bool    { return !s.png && renderer.CanWebP() }
 
-// setup is what a test may change before its site opens.
+// setup is the configuration of a server, which a test may change.
 type setup struct {
 	api      api.Config
 	proxies  clientip.Config
 	sample   float64 // share of requests that are logged
 	pictures edge.Config
 	backend  *countingBackend
-	limits   func(*httpserver.Limits) // changes them, unless nil
-	unknown  int                      // as EDGE_CORE_UNKNOWN_KEYS_PER_SECOND
+	limits   func(*httpserver.Limits) // changes the limits; nil: does not
+	unknown  int                      // EDGE_CORE_UNKNOWN_KEYS_PER_SECOND
 }
 
-// open opens a site that is in touch with its core.
+// open starts a server that receives heartbeats from its core.
 func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	tb.Helper()
 	with := setup{
@@ -130,7 +130,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	var background sync.WaitGroup
 	background.Go(func() { core.Run(ctx) })
 	background.Go(func() { core.Follow(ctx, s.mappings) })
-	limits := httpserver.Limits{ // which a busy machine keeps, too
+	limits := httpserver.Limits{ // long enough for a busy machine
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
 		WorkTimeout: time.Minute, UploadTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 4096, BodiesBytes: 64 << 20,
 	}
@@ -153,7 +153,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 		background.Wait()
 		pictures.Close()
 	})
-	eventually(tb, "the edge is in touch with core", func() bool { return s.mappings.Check(tb.Context()) == nil })
+	eventually(tb, "the edge receives heartbeats", func() bool { return s.mappings.Check(tb.Context()) == nil })
 	return s
 }
 
@@ -187,12 +187,12 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			tb.Fatalf("it never came true that %s", what)
+			tb.Fatalf("this never happened: %s", what)
 		}
 	}
 }
 
-// put stores a texture and returns what keys lead to.
+// put stores a texture and returns it for mappings.
 func (s *testServer) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.Type) *edgeproto.Texture {
 	tb.Helper()
 	file := origintest.File(tb, sheet, kind)
@@ -200,21 +200,21 @@ func (s *testServer) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.T
 	return &edgeproto.Texture{TID: tid, Hash: skin.HashOf(file), Type: kind}
 }
 
-// set changes what keys lead to and waits until the edge has heard of it.
+// set changes the mappings of keys and waits until the edge has applied the change.
 func (s *testServer) set(tb testing.TB, changes map[edgeproto.Key]edgeproto.Mapping) {
 	tb.Helper()
 	before := s.mappings.Cursor().Revision
 	s.core.Set(changes)
-	eventually(tb, "the edge hears of the change", func() bool { return s.mappings.Cursor().Revision > before })
+	eventually(tb, "the edge applies the change", func() bool { return s.mappings.Cursor().Revision > before })
 }
 
-// remove takes a texture's file out of the store.
+// remove deletes a texture's file from the object store.
 func (s *testServer) remove(tb testing.TB, hash skin.Hash) {
 	tb.Helper()
 	must(tb, os.Remove(filepath.Join(s.directory, hash.String()[:2], hash.String()+".png")))
 }
 
-// reply is an answer with its body.
+// reply is a response with its body.
 type reply struct {
 	status int
 	header http.Header
@@ -225,7 +225,7 @@ type reply struct {
 func (s *testServer) do(tb testing.TB, method, path string, header http.Header, body string) reply {
 	tb.Helper()
 	response := httpservertest.Call(tb, nil, method, s.url+path, header, body)
-	// Core sets its own on what is passed on.
+	// Responses of core have their own.
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin"} {
 		if got := response.Header.Values(name); !strings.HasPrefix(path, "/api") && (len(got) != 1 || got[0] != want) {
 			tb.Errorf("%s %s: %d with %s %q; want %q", method, path, response.Status, name, got, want)
@@ -244,8 +244,8 @@ func (s *testServer) get(tb testing.TB, path string) reply {
 	return s.do(tb, http.MethodGet, path, nil, "")
 }
 
-// removeMarker takes the marker out of the store, so that nothing in it is believed to
-// be missing.
+// removeMarker deletes the marker of the object store, without which a missing file counts as
+// an unavailable store.
 func (s *testServer) removeMarker(tb testing.TB) {
 	tb.Helper()
 	must(tb, os.Remove(filepath.Join(s.directory, ".veneer")))

@@ -15,10 +15,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 )
 
-// streams is how many streams each of these tests sends.
+// streams is how many streams each test sends.
 const streams = 1000
 
-// pictureRequests are what streams to an edge are made of.
+// pictureRequests are the requests in streams to an edge.
 var pictureRequests = []string{
 	"GET /avatar/player/Steve?size=64 HTTP/1.1\r\nHost: veneer.test\r\nX-Request-ID: {id}\r\nAccept: image/webp\r\n\r\n",
 	"GET /skin/Steve.png HTTP/1.1\r\nHost: veneer.test:8081\r\nConnection: keep-alive\r\nX-Request-ID: {id}\r\nIf-None-Match: *\r\n\r\n",
@@ -34,14 +34,14 @@ var pictureRequests = []string{
 	"GET /avatar/11 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
 }
 
-// addressOf returns where a URL leads to.
+// addressOf returns the address of a URL.
 func addressOf(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// sameOnFastPath compares what a server answers with and without the fast path. What may
-// differ is Date; ids that the servers make; Cache-Status, since the second one finds in
-// memory what the first one has made; and the sentence of a 400, its id, and whether a
-// 100 comes before it, since a bare LF is seen as it arrives, or once the head is read if its
-// beginning came with the request before.
+// sameOnFastPath compares the responses with and without the fast path. These may differ: Date;
+// ids that the servers generate; Cache-Status, since the second server finds in the cache what
+// the first one has rendered; the message and the id of a 400, and whether a 100 comes before
+// it, since a bare LF is detected as it arrives, or after the whole head if its beginning came
+// with the request before.
 func sameOnFastPath(t *testing.T, w *testServer, s httpservertest.Stream) {
 	t.Helper()
 	exchange := func(url string) []httpservertest.Answer {
@@ -68,8 +68,8 @@ func sameOnFastPath(t *testing.T, w *testServer, s httpservertest.Stream) {
 	}
 }
 
-// Streams of good and broken requests, however they are cut into segments, are answered
-// alike with the fast path and without.
+// Streams of valid and invalid requests get the same responses with and without the fast path,
+// however they are cut into segments.
 func TestStreamsOnTheFastPath(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
@@ -96,8 +96,8 @@ func FuzzStreamsOnTheFastPath(f *testing.F) {
 	})
 }
 
-// apiRequests are what streams to an edge and its upstream are made of. Ids that no other
-// request has tell which one is answered.
+// apiRequests are the requests in streams to an edge and its upstream. Their unique ids show
+// which one a response belongs to.
 var apiRequests = []string{
 	"GET /api/players?a=%20&b HTTP/1.1\r\nHost: veneer.test\r\nX-Request-ID: {id}\r\nAuthorization: Bearer x\r\n\r\n",
 	"GET /api HTTP/1.1\r\nHost: veneer.test\r\nConnection: keep-alive\r\nX-Request-ID: {id}\r\n\r\n",
@@ -111,14 +111,14 @@ var apiRequests = []string{
 	"GET http://a/api/x?y HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
 }
 
-// echoUpstream is a server as core's, which answers with what has arrived. Like an edge it
-// reads no body of a request that an edge does not pass on, so that one that is cut off has
-// an answer from both.
+// echoUpstream starts a server like core's, which responds with the request. Like an edge, it
+// reads the body only of requests that an edge forwards, so that both respond to any other one
+// with an incomplete body.
 func echoUpstream(tb testing.TB) (url string) {
 	tb.Helper()
-	httpServer := httpserver.Options{Listener: "echo", Limits: httpserver.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
-	route := httpServer.Route("echo").AcceptBody(1<<20, 0)
-	return listen(tb, httpserver.Listener{Server: httpServer.NewServer(httpServer.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+	opts := httpserver.Options{Listener: "echo", Limits: httpserver.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
+	route := opts.Route("echo").AcceptBody(1<<20, 0)
+	return listen(tb, httpserver.Listener{Server: opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		route.AssignTo(rc)
 		if api.IsForwarded(rc) {
 			if err := httpserver.ReadBody(rc); err != nil {
@@ -134,10 +134,10 @@ func echoUpstream(tb testing.TB) (url string) {
 	}))})
 }
 
-// compareForwarded compares what an upstream answers and what comes through an edge. An answer
-// that is not the upstream's is the edge's own: it refuses paths that are not the API's,
-// and spellings of those. Every other one must be word for word that of the upstream, in
-// the same place. So no request can come from the body of another one.
+// compareForwarded compares the responses of an upstream with those through an edge. The edge
+// itself responds to paths outside /api and to non-canonical ones. Every other response must
+// equal the upstream's in the same place. So no request can be smuggled in the body of another
+// one.
 func compareForwarded(t *testing.T, upstream, edge string, s httpservertest.Stream) (passed int) {
 	t.Helper()
 	exchange := func(url string) []httpservertest.Answer {
@@ -155,9 +155,9 @@ func compareForwarded(t *testing.T, upstream, edge string, s httpservertest.Stre
 		case answer.Header.Get("X-Echo") != "":
 			passed++
 		case direct[i].Header.Get("X-Echo") != "" && slices.Contains([]int{200, 204, 304, 404, 405, 422}, answer.Status):
-			through[i] = direct[i] // the edge's own
+			through[i] = direct[i] // of the edge itself
 		case answer.Status >= 400 && answer.Status == direct[i].Status:
-			// Each has fields of its own on what cannot be read.
+			// The headers of errors about invalid requests differ.
 			through[i] = direct[i]
 		}
 	}
@@ -180,7 +180,7 @@ func TestStreamsForwarded(t *testing.T) {
 		}
 	}
 	if passed < streams/2 {
-		t.Errorf("of %d streams only %d requests were passed on", streams, passed)
+		t.Errorf("of %d streams only %d requests were forwarded", streams, passed)
 	}
 }
 
@@ -191,7 +191,7 @@ func FuzzStreamsForwarded(f *testing.F) {
 	for seed := range uint64(30) {
 		f.Add(generator.Next().Sent, seed)
 	}
-	// A body that is cut off, of a path that is not the API's.
+	// An incomplete body of a request outside /api.
 	f.Add([]byte("HEAD /api/x HTTP/1.1\r\nHost: a\r\n\r\nPOST /GGapi/x HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n{"), uint64(0))
 	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) {
 		compareForwarded(t, upstream, s.slowURL, httpservertest.Cut(sent, cuts))

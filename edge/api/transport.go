@@ -12,11 +12,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// transport sends requests to core. fasthttp's own reads an answer when it has sent the whole
-// body, so an answer that core gives earlier, as that the body is too large, would be lost.
+// transport sends requests to core. fasthttp's own transport reads the response only when it
+// has sent the whole body, so it loses an earlier one, such as 413 Content Too Large.
 type transport struct{ limits httpserver.Limits }
 
-// RoundTrip sends a request. While its body arrives, it waits for the answer.
+// RoundTrip sends a request and reads the response, at the same time if the body is a stream.
 func (t transport) RoundTrip(client *fasthttp.HostClient, request *fasthttp.Request, response *fasthttp.Response) (retry bool, err error) {
 	body, ok := request.BodyStream().(*httpserver.Body)
 	if !ok {
@@ -40,8 +40,8 @@ func (t transport) RoundTrip(client *fasthttp.HostClient, request *fasthttp.Requ
 	}
 
 	type outcome struct {
-		err   error // why it could not be sent
-		fault error // the body's, if that is why
+		err   error // of sending
+		fault error // of the body, if that is the cause
 	}
 	sent := make(chan outcome, 1)
 	var interrupted atomic.Bool
@@ -49,7 +49,7 @@ func (t transport) RoundTrip(client *fasthttp.HostClient, request *fasthttp.Requ
 		o := outcome{err: t.send(client, conn, request)}
 		if o.err != nil && !interrupted.Load() {
 			if o.fault = body.Err(); o.fault != nil {
-				_ = conn.SetDeadline(time.Unix(1, 0)) // no answer will come
+				_ = conn.SetDeadline(time.Unix(1, 0)) // ends the read: no response will come
 			}
 		}
 		sent <- o
@@ -58,7 +58,7 @@ func (t transport) RoundTrip(client *fasthttp.HostClient, request *fasthttp.Requ
 	defer client.ReleaseReader(reader)
 	response.SkipBody = response.SkipBody || request.Header.IsHead()
 	err = response.ReadLimitBody(reader, client.MaxResponseBodySize)
-	if err != nil || !body.IsComplete() { // core has not waited for the rest, or is away
+	if err != nil || !body.IsComplete() { // core has responded before the end of the body, or is unreachable
 		interrupted.Store(true)
 		_ = body.Interrupt()
 		_ = conn.Close()
@@ -71,9 +71,9 @@ func (t transport) RoundTrip(client *fasthttp.HostClient, request *fasthttp.Requ
 	return false, err
 }
 
-// send sends a request, and allows core the time of its work from then on.
+// send sends a request. Core's time limit counts from the end of it.
 func (t transport) send(client *fasthttp.HostClient, conn net.Conn, request *fasthttp.Request) error {
-	// Without ReadFrom, for which the system's connection would make a buffer of 32 KiB.
+	// The struct hides ReadFrom, for which net.TCPConn would allocate a buffer of 32 KiB.
 	writer := client.AcquireWriter(struct{ net.Conn }{conn})
 	defer client.ReleaseWriter(writer)
 	if err := request.Write(writer); err != nil {

@@ -27,43 +27,42 @@ import (
 
 const (
 	headerRequestID = "X-Request-ID"
-	// maxResponseBytes bounds what an answer of core may take in memory.
+	// maxResponseBytes bounds a response of core, which is held in memory.
 	maxResponseBytes = 16 << 20
-	// maxConns is how many requests may wait for core at once, besides those whose bodies
-	// are being passed on. One client network has at most half of them, so that others have
-	// some, too.
+	// maxConns is how many requests may wait for core at once, besides those with a body that
+	// is streamed. One client network has at most half of them.
 	maxConns     = 1024
 	networkConns = maxConns / 2
-	// streamBytes is what a body takes of the budget while it is passed on: its first 8 KiB, the
-	// buffers of a connection to core, 20 KiB, and what the system holds of both connections.
+	// streamBytes is the share of a streamed body in the budget of bodies: its first 8 KiB, the
+	// buffers of a connection to core, 20 KiB, and the kernel's buffers of both connections.
 	streamBytes = 64 << 10
 )
 
-// hopByHop are the headers that concern one connection only (RFC 9110, 7.6.1),
-// beside those that a Connection header names. Expect is among them because the
-// edge has answered it by the time it passes the request on.
+// hopByHop are the headers of one connection (RFC 9110, section 7.6.1), beside those that a
+// Connection header names. Expect is among them because the edge has answered it before it
+// forwards the request.
 var hopByHop = []string{
 	fasthttp.HeaderConnection, "Keep-Alive", "Proxy-Connection", fasthttp.HeaderProxyAuthenticate, fasthttp.HeaderProxyAuthorization,
 	fasthttp.HeaderTE, fasthttp.HeaderTrailer, fasthttp.HeaderTransferEncoding, fasthttp.HeaderUpgrade, fasthttp.HeaderExpect,
 }
 
-// upstream is core's public listener, to which /api is passed on.
+// upstream is core's public listener, to which /api is forwarded.
 type upstream struct {
 	scheme, host string
 	client       *fasthttp.HostClient
 	breaker      *breaker.Breaker
-	httpServer   httpserver.Options
-	// conns and networks bound the requests whose bodies are not passed on: all of them, and
-	// those of a client network.
+	opts         httpserver.Options
+	// conns and networks bound the requests without a streamed body: all of them, and those of
+	// a client network.
 	conns    chan struct{}
 	networks *ratelimit.Semaphore[netip.Prefix]
 }
 
-// dependency is what faults and metrics call core's public listener.
+// dependency is the name of core's public listener in faults and metrics.
 const dependency = "API"
 
-// newUpstream returns the upstream that is configured, nil if none is.
-func newUpstream(cfg Config, httpServer httpserver.Options) (*upstream, error) {
+// newUpstream returns the configured upstream, nil if there is none.
+func newUpstream(cfg Config, opts httpserver.Options) (*upstream, error) {
 	if cfg.APIUpstream == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -82,31 +81,31 @@ func newUpstream(cfg Config, httpServer httpserver.Options) (*upstream, error) {
 		Dial:      (&fasthttp.TCPDialer{}).DialDualStack,
 		IsTLS:     isTLS,
 		TLSConfig: verified,
-		// Bodies that are passed on have connections of their own, one for each share.
-		MaxConns:                 maxConns + httpServer.Limits.BodiesBytes/streamBytes,
-		MaxIdleConnDuration:      30 * time.Second, // less than core keeps one open
-		MaxConnWaitTimeout:       time.Second,      // a body that was ended has one for a moment more
+		// Streamed bodies have connections of their own, as many as the budget allows.
+		MaxConns:                 maxConns + opts.Limits.BodiesBytes/streamBytes,
+		MaxIdleConnDuration:      30 * time.Second, // less than core's idle timeout
+		MaxConnWaitTimeout:       time.Second,      // an aborted body holds its connection a little longer
 		MaxResponseBodySize:      maxResponseBytes,
 		ReadBufferSize:           16 << 10,
 		NoDefaultUserAgentHeader: true,
 		DisablePathNormalizing:   true,
-		Transport:                transport{httpServer.Limits},
-		// A connection may close just as it is used again. What only reads may be
-		// sent twice; for all else the client decides.
+		Transport:                transport{opts.Limits},
+		// Core may close an idle connection just as it is used again. Only GET and HEAD are
+		// sent again; all others are for the client to repeat.
 		MaxIdemponentCallAttempts: 2,
 		RetryIfErr: func(request *fasthttp.Request, _ int, _ error) (resetTimeout, retry bool) {
 			return false, request.Header.IsGet() || request.Header.IsHead()
 		},
 	}
 	return &upstream{
-		scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), httpServer: httpServer,
+		scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), opts: opts,
 		conns: make(chan struct{}, maxConns), networks: ratelimit.NewSemaphore[netip.Prefix](networkConns),
 	}, nil
 }
 
-// forward passes a request on and its answer back, both as they are, but for what
-// concerns the connections. Bodies of more than 8 KiB are passed on while they arrive;
-// smaller ones are waited for, so that they take no connection to core meanwhile.
+// forward forwards a request and returns the response, both unchanged but for the headers of
+// the connections. Bodies of more than 8 KiB are streamed. Smaller ones are read first, so that
+// they occupy no connection to core while they arrive.
 func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 	body, err := httpserver.OpenBody(rc, 0)
 	if err == nil && body != nil {
@@ -115,17 +114,17 @@ func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 		if whole {
 			body = nil
 		} else if err == nil {
-			err = body.Stream(streamBytes, u.httpServer.Limits.UploadTimeout)
+			err = body.Stream(streamBytes, u.opts.Limits.UploadTimeout)
 		}
 	}
 	if err != nil {
 		setAPIDefaultHeaders(rc)
 		return err
 	}
-	ctx, cancel := u.httpServer.RequestContext(rc)
+	ctx, cancel := u.opts.RequestContext(rc)
 	defer cancel()
-	if body == nil { // others take no more connections than the budget has shares
-		release, err := u.acquire(ctx, clientip.Network(u.httpServer.Proxies.ClientIP(rc)))
+	if body == nil { // the budget bounds the streamed ones
+		release, err := u.acquire(ctx, clientip.Network(u.opts.Proxies.ClientIP(rc)))
 		if err != nil {
 			setAPIDefaultHeaders(rc)
 			return err
@@ -138,8 +137,8 @@ func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 	return u.exchange(ctx, rc, body)
 }
 
-// acquire waits until one more request of a client network may be sent to core, and returns
-// the function that ends it.
+// acquire waits until another request of a client network may be sent to core. The caller
+// calls release after it.
 func (u *upstream) acquire(ctx context.Context, network netip.Prefix) (release func(), err error) {
 	releaseNetwork, err := u.networks.Acquire(ctx, network)
 	if err != nil {
@@ -154,9 +153,9 @@ func (u *upstream) acquire(ctx context.Context, network netip.Prefix) (release f
 	}
 }
 
-// probe asks core for something small if the breaker is open. A body that is passed on must
-// not be what the breaker waits for: it may take UPLOAD_TIMEOUT to arrive, and others would
-// be refused meanwhile.
+// probe sends a small request if the breaker is open. A streamed body must not be the request
+// that decides whether the breaker closes: it may take UPLOAD_TIMEOUT, and all other requests
+// would be rejected for as long.
 func (u *upstream) probe(ctx context.Context) error {
 	if !u.breaker.IsOpen() {
 		return nil
@@ -170,10 +169,10 @@ func (u *upstream) probe(ctx context.Context) error {
 	})
 }
 
-// exchange sends a request to core and answers with what core answers. body is the body
-// that is yet to arrive, nil if rc has it.
+// exchange sends a request to core and responds with its response. body is the streamed body,
+// nil if rc has the body.
 func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *httpserver.Body) (err error) {
-	ctx, span := tracing.Start(ctx, "pass on", trace.WithSpanKind(trace.SpanKindClient))
+	ctx, span := tracing.Start(ctx, "forward", trace.WithSpanKind(trace.SpanKindClient))
 	defer tracing.End(span, &err)
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -190,12 +189,12 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	request.Header.SetNoDefaultContentType(true)
 	copyHeader(&request.Header, &rc.Request.Header, append(tracing.HeaderNames(), fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
 	request.Header.SetHost(u.host)
-	request.Header.Set(fasthttp.HeaderXForwardedFor, u.httpServer.Proxies.ClientIP(rc).String())
+	request.Header.Set(fasthttp.HeaderXForwardedFor, u.opts.Proxies.ClientIP(rc).String())
 	request.Header.Set(headerRequestID, id)
-	httpserver.ForwardTrace(ctx, u.httpServer.Proxies, rc, &request.Header)
+	httpserver.ForwardTrace(ctx, u.opts.Proxies, rc, &request.Header)
 	if body != nil {
 		request.SetBodyStream(body, body.Size())
-		deadline = deadline.Add(u.httpServer.Limits.UploadTimeout)
+		deadline = deadline.Add(u.opts.Limits.UploadTimeout)
 	} else {
 		request.SetBodyRaw(rc.Request.Body())
 	}
@@ -209,11 +208,11 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 		case errors.Is(err, fasthttp.ErrNoFreeConns):
 			return fault.NewUnavailable(dependency, errors.Join(err, breaker.ErrNotAttempted))
 		case errors.Is(err, fasthttp.ErrBodyTooLarge):
-			return err // an answer, though none to pass on
+			return err // core has responded, so the breaker counts no failure
 		case err != nil:
 			return fault.NewUnavailable(dependency, err)
 		default:
-			return nil // core's own refusals are answers
+			return nil // whatever the status
 		}
 	})
 	if err != nil {
@@ -221,7 +220,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 		return err
 	}
 	if body != nil && !body.IsComplete() {
-		rc.SetConnectionClose() // core has answered before it had all of the body
+		rc.SetConnectionClose() // core has responded before the end of the body
 	}
 	rc.SetStatusCode(answer.StatusCode())
 	answer.Header.SetNoDefaultContentType(true)
@@ -231,15 +230,14 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	return nil
 }
 
-// header is that of a request or of a response.
+// header is the header of a request or of a response.
 type header interface {
 	All() iter.Seq2[[]byte, []byte]
 	PeekAll(key string) [][]byte
 	AddBytesKV(key, value []byte)
 }
 
-// copyHeader copies a header in its order, but for what concerns one connection
-// only and what is omitted besides.
+// copyHeader copies a header in its order, without hop-by-hop and omitted ones.
 func copyHeader(to, from header, omitted ...string) {
 	omitted = append(omitted, hopByHop...)
 	for _, line := range from.PeekAll(fasthttp.HeaderConnection) {
@@ -254,9 +252,9 @@ func copyHeader(to, from header, omitted ...string) {
 	}
 }
 
-// CheckUpstream says whether core's public listener is where it should be, if there is an
-// upstream. The error begins with the name of a setting, and is a settings.WrongError if
-// only another one can mend it.
+// CheckUpstream checks that the upstream, if there is one, is core's public listener. The
+// error begins with the name of a setting, and is a config.SettingError if only another value
+// of it helps.
 func (s *Server) CheckUpstream(ctx context.Context) error {
 	if s.upstream == nil {
 		return nil
@@ -265,8 +263,8 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
 	base := s.upstream.scheme + "://" + s.upstream.host
-	// Only operators' listeners have this path, and only the one for edges says of none
-	// whether it has it.
+	// Only the operators' listener has this path. The listener for edges answers 401 for every
+	// path.
 	request.SetRequestURI(base + "/livez")
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -276,10 +274,10 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 		if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
 			return config.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, but the listener there has no certificate: it must begin with http://: %w", base, err)}
 		}
-		if errors.As(err, new(*tls.CertificateVerificationError)) { // core may get another one
+		if errors.As(err, new(*tls.CertificateVerificationError)) { // core's may be replaced
 			return fmt.Errorf("API_CA does not vouch for the certificate at %q: %w", base, err)
 		}
-		if errors.Is(err, fasthttp.ErrConnectionClosed) { // whose text is about the server's code
+		if errors.Is(err, fasthttp.ErrConnectionClosed) { // its text is about fasthttp's API
 			err = io.EOF
 		}
 		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer; start core, or correct the URL%s: %w", base, tlsreload.HTTPSHint(base, err), err)

@@ -8,10 +8,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// isCanonicalAPI reports whether a path that means one of /api is spelled so: it begins with
-// /api as it was sent, and has neither an empty segment nor one of dots, encoded ones
-// included. Whatever stands between the edge and core then finds the path in it that the
-// edge has found.
+// isCanonicalAPI reports whether a path below /api is sent in a form that all servers
+// interpret alike: it begins with a literal /api, and has neither empty nor dot segments,
+// percent-encoded ones included. A proxy between the edge and core then sees the same path.
 func isCanonicalAPI(uri *fasthttp.URI) bool {
 	sent, rest := uri.PathOriginal(), uri.Path()
 	if !bytes.HasPrefix(sent, []byte("/api")) {
@@ -33,7 +32,7 @@ func isCanonicalAPI(uri *fasthttp.URI) bool {
 }
 
 // originForm returns the path and query of a request as they were sent (RFC 9112, section
-// 3.2.1), without what else stands in an absolute target, as a user name.
+// 3.2.1), without the scheme, user name and host of an absolute target.
 func originForm(uri *fasthttp.URI) []byte {
 	target := slices.Clone(uri.PathOriginal())
 	if query := uri.QueryString(); len(query) > 0 {

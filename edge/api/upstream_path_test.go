@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// What is passed on is what was judged: no other spelling of a path reaches the upstream,
-// and none reaches it under another path.
+// Only the canonical form of a path is forwarded, and it reaches the upstream unchanged.
 func TestNonCanonicalPathsAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 1)

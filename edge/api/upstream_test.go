@@ -26,7 +26,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 )
 
-// openForwarding opens a site that passes /api on to a handler.
+// openForwarding opens a server that forwards /api to a handler.
 func openForwarding(t *testing.T, handler http.HandlerFunc, trusted ...string) *testServer {
 	t.Helper()
 	upstream := httptest.NewServer(handler)
@@ -73,7 +73,7 @@ func TestForwardedUnchanged(t *testing.T) {
 		}, body)
 		p := <-seen
 		if p.method != method || p.uri != "/api/closet/%E2%9C%93%2F..;x?q=a%20b&q=%2B&empty" || p.body != body {
-			t.Errorf("passed on: %s %s with %q", p.method, p.uri, p.body)
+			t.Errorf("forwarded: %s %s with %q", p.method, p.uri, p.body)
 		}
 		p.header.Del("Accept-Encoding")
 		p.header.Del("Content-Length")
@@ -81,7 +81,7 @@ func TestForwardedUnchanged(t *testing.T) {
 			"Authorization": {"Bearer token"}, "Content-Type": {"application/x-test"}, "X-Twice": {"1", "2"}, "Cookie": {"c=d"},
 			"X-Forwarded-For": {"127.0.0.1"}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
 		}, p.header); diff != "" {
-			t.Errorf("header passed on with %s (-want +got):\n%s", method, diff)
+			t.Errorf("forwarded header of %s (-want +got):\n%s", method, diff)
 		}
 		if got.status != http.StatusTeapot || got.body != "short and stout" {
 			t.Errorf("answer of %s: %d %q", method, got.status, got.body)
@@ -143,7 +143,7 @@ func TestForwardedResponses(t *testing.T) {
 	}
 }
 
-// An edge has no limit of bodies of its own, and holds none: core decides.
+// An edge does not limit the size of a body and does not buffer it: the limits are core's.
 func TestBodiesAreForwardedWhole(t *testing.T) {
 	t.Parallel()
 	s := openForwarding(t, func(w http.ResponseWriter, r *http.Request) {
@@ -167,7 +167,7 @@ func TestBodiesAreForwardedWhole(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		must(t, err)
 		_ = response.Body.Close()
-		announced := -1 // chunked, unless an edge has waited for all of it
+		announced := -1 // chunked, unless the edge has buffered it
 		if size <= 8192 {
 			announced = size
 		}
@@ -177,7 +177,7 @@ func TestBodiesAreForwardedWhole(t *testing.T) {
 	}
 }
 
-// dial sends something to a site, and returns the connection.
+// dial sends bytes to a server and returns the connection.
 func (s *testServer) dial(t *testing.T, sent string) net.Conn {
 	t.Helper()
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
@@ -188,7 +188,7 @@ func (s *testServer) dial(t *testing.T, sent string) net.Conn {
 	return connection
 }
 
-// answerOf returns the status and the body of what comes back.
+// answerOf returns the status and the body of the response.
 func answerOf(t *testing.T, connection net.Conn) (status int, body string) {
 	t.Helper()
 	must(t, connection.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -200,8 +200,8 @@ func answerOf(t *testing.T, connection net.Conn) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-// What core answers before it has all of a body reaches the client, also one that sends all
-// before it reads.
+// A response that core sends before the end of the body reaches the client, even one that sends
+// the whole body before it reads.
 func TestEarlyResponsesAreForwarded(t *testing.T) {
 	t.Parallel()
 	s := openForwarding(t, func(w http.ResponseWriter, r *http.Request) {
@@ -219,8 +219,8 @@ func TestEarlyResponsesAreForwarded(t *testing.T) {
 	}
 }
 
-// A body that does not arrive says nothing about core, and core is not asked before 8 KiB of
-// it have arrived.
+// A body that does not arrive is no failure of core, and no connection to core is used before
+// 8 KiB of it have arrived.
 func TestBodiesThatDoNotArrive(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -237,7 +237,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 		}
 	})
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
-	for range 10 { // more than open the breaker
+	for range 10 { // more than the failures that open the breaker
 		for _, part := range []int{0, 1, 8192, 50_000} {
 			if status, body := answerOf(t, s.dial(t, head+strings.Repeat("x", part))); status != http.StatusRequestTimeout || !strings.HasPrefix(body, `{"code":4`) {
 				t.Errorf("%d bytes of a body are answered with %d %s; want 408", part, status, body)
@@ -255,14 +255,14 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 }
 
-// However many bodies stall, other requests have connections to core.
+// Stalled bodies, however many, leave connections to core for other requests.
 func TestStalledBodiesLeaveConnections(t *testing.T) {
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	t.Cleanup(upstream.Close)
 	s := open(t, func(s *setup) {
 		s.api.APIUpstream = upstream.URL
-		s.limits = func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 } // 32 are passed on at a time
+		s.limits = func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 } // 32 are streamed at a time
 	})
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	var answered sync.WaitGroup
@@ -287,7 +287,7 @@ func TestStalledBodiesLeaveConnections(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no stalled body is ended for one that arrives")
+			t.Fatal("no stalled body is aborted for one that arrives")
 		}
 	}
 	for range 1000 {
@@ -297,7 +297,7 @@ func TestStalledBodiesLeaveConnections(t *testing.T) {
 	}
 }
 
-// A picture has no body: what is sent with a request for one is not waited for.
+// The body of a request for a picture is not waited for.
 func TestBodiesOfPictures(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -337,12 +337,12 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
-// A request that is passed on has one id in the logs of both programs.
+// A forwarded request has the same id in the logs of both programs.
 func TestOneIDInBothLogs(t *testing.T) {
 	t.Parallel()
 	log := &loggingtest.Buffer{}
-	httpServer := httpserver.Options{Log: slog.New(slog.NewTextHandler(log, nil)), LogSampleRate: 1, Limits: httpserver.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
-	core := listen(t, httpserver.Listener{Server: httpServer.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
+	opts := httpserver.Options{Log: slog.New(slog.NewTextHandler(log, nil)), LogSampleRate: 1, Limits: httpserver.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
+	core := listen(t, httpserver.Listener{Server: opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
 	s := open(t, func(s *setup) { s.api.APIUpstream, s.sample = core, 1 })
 
 	f := func(header http.Header) {
@@ -392,14 +392,13 @@ func TestUpstreamAway(t *testing.T) {
 	if n := asked.Load(); n != 2 {
 		t.Errorf("GET was sent %d times; want 2", n)
 	}
-	nobody := open(t, func(s *setup) { s.api.APIUpstream = "http://127.0.0.1:1" })
-	if got := nobody.get(t, "/api/players"); got.status != http.StatusServiceUnavailable {
-		t.Errorf("where nobody listens: %d; want 503", got.status)
+	unreachable := open(t, func(s *setup) { s.api.APIUpstream = "http://127.0.0.1:1" })
+	if got := unreachable.get(t, "/api/players"); got.status != http.StatusServiceUnavailable {
+		t.Errorf("without a listener: %d; want 503", got.status)
 	}
 }
 
-// An API that never answers is asked only now and then, and again as soon as it
-// does.
+// An API that does not answer gets few requests, and all of them again as soon as it answers.
 func TestUpstreamBreaker(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -407,7 +406,7 @@ func TestUpstreamBreaker(t *testing.T) {
 	s := openForwarding(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		if works.Load() {
-			w.WriteHeader(http.StatusInternalServerError) // an answer, if no good one
+			w.WriteHeader(http.StatusInternalServerError) // a response, whatever the status
 			return
 		}
 		if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
@@ -423,14 +422,14 @@ func TestUpstreamBreaker(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n < 5 || n > requests/2 {
-		t.Errorf("of %d requests %d were passed on; want 5, and then a few", requests, n)
+		t.Errorf("of %d requests %d were forwarded; want 5, and then a few", requests, n)
 	}
 	works.Store(true)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); post() != http.StatusInternalServerError; <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatal("the API answers, but is not asked")
+			t.Fatal("the API answers, but gets no requests")
 		}
 	}
 	for range requests {
@@ -440,7 +439,7 @@ func TestUpstreamBreaker(t *testing.T) {
 	}
 }
 
-// Requests of one network that the API does not answer leave connections to others.
+// Requests of one network that the API does not answer leave connections for other networks.
 func TestRequestsOfOneNetworkLeaveConnections(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
@@ -478,8 +477,7 @@ func TestRequestsOfOneNetworkLeaveConnections(t *testing.T) {
 	}
 }
 
-// Requests of several networks that wait for core leave the connections for bodies that are
-// passed on.
+// Requests of several networks that wait for core leave connections for streamed bodies.
 func TestRequestsOfManyNetworksLeaveConnectionsForBodies(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
@@ -495,7 +493,7 @@ func TestRequestsOfManyNetworksLeaveConnectionsForBodies(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	s := open(t, func(s *setup) {
 		s.api.APIUpstream = upstream.URL
-		s.limits = func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 } // 32 are passed on at a time
+		s.limits = func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 } // 32 are streamed at a time
 	})
 	const networks, each = 3, 400
 	before := s.handled.Load()
@@ -518,7 +516,7 @@ func TestRequestsOfManyNetworksLeaveConnectionsForBodies(t *testing.T) {
 	}
 }
 
-// An upload that arrives slowly is not what other requests wait for when core is back.
+// When core is back, a slow upload does not keep the breaker open for other requests.
 func TestASlowUploadIsNoProbe(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool
@@ -533,7 +531,7 @@ func TestASlowUploadIsNoProbe(t *testing.T) {
 		}
 	})
 	away.Store(true)
-	for range 5 { // as many as open the breaker
+	for range 5 { // as many failures as open the breaker
 		if got := s.do(t, http.MethodPut, "/api/user", nil, "x"); got.status != http.StatusServiceUnavailable {
 			t.Fatalf("without core a request is answered with %d %s", got.status, got.body)
 		}
