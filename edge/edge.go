@@ -29,8 +29,11 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/tracing"
@@ -94,8 +97,8 @@ type Pictures struct {
 	defaultSkin     skin.Sheet
 	defaultSkinHash skin.Hash
 
-	pictureCache *cache[Picture]
-	textureCache *cache[*textureFile]
+	pictureCache *cache.Cache[Picture]
+	textureCache *cache.Cache[*textureFile]
 	workers      *workerPool
 }
 
@@ -110,11 +113,11 @@ func NewPictures(config Config, resolver *Resolver, files Files, renderer Render
 	case config.RenderQueueTimeout <= 0:
 		return nil, fmt.Errorf("RENDER_QUEUE_TIMEOUT is %s, but must be longer than 0", config.RenderQueueTimeout)
 	}
-	pictureCache, err := newCache("picture", config.CacheBytes, 1<<10, func(picture Picture) int { return cap(picture.Body) })
+	pictureCache, err := newPictureCache(config.CacheBytes, time.Now)
 	if err != nil {
 		return nil, fmt.Errorf("CACHE_BYTES %w", err)
 	}
-	textureCache, err := newCache("sheet", config.SheetBytes, 16<<10, (*textureFile).size)
+	textureCache, err := newTextureCache(config.SheetBytes, time.Now)
 	if err != nil {
 		return nil, fmt.Errorf("SHEET_BYTES %w", err)
 	}
@@ -132,9 +135,31 @@ func NewPictures(config Config, resolver *Resolver, files Files, renderer Render
 	}, nil
 }
 
+func newPictureCache(bytes int64, now func() time.Time) (*cache.Cache[Picture], error) {
+	return cache.New(cache.Options[Picture]{
+		Name: "picture", Bytes: bytes, TypicalSize: 1 << 10, LoadTimeout: loadTimeout, Now: now,
+		Size: func(picture Picture) int { return cap(picture.Body) },
+	})
+}
+
+func newTextureCache(bytes int64, now func() time.Time) (*cache.Cache[*textureFile], error) {
+	return cache.New(cache.Options[*textureFile]{
+		Name: "sheet", Bytes: bytes, TypicalSize: 16 << 10, LoadTimeout: loadTimeout, Now: now,
+		Size: (*textureFile).size,
+	})
+}
+
 // Close waits until the pictures being rendered are finished, and rejects further ones. The
 // renderer may be closed then.
 func (p *Pictures) Close() { p.workers.close() }
+
+// Expose registers the metrics of the caches and of the workers.
+func (p *Pictures) Expose(registry prometheus.Registerer) {
+	register := promauto.With(registry)
+	p.pictureCache.Expose(register)
+	p.textureCache.Expose(register)
+	p.workers.expose(register)
+}
 
 // Revision returns the revision of the renderer behind the pictures.
 func (p *Pictures) Revision() string { return p.revision }
@@ -149,21 +174,21 @@ type Picture struct {
 // Cached returns the picture of a view if it is cached. It overwrites scratch, which needs
 // a capacity of ViewKeySize. It allocates once in 64 calls, in the store's access log.
 func (p *Pictures) Cached(view View, scratch []byte) (Picture, bool) {
-	return p.pictureCache.get(view.appendKey(scratch[:0]))
+	return p.pictureCache.TryGet(view.appendKey(scratch[:0]))
 }
 
 // Picture returns the picture of a view, from the cache or loaded. The cost of a load counts
 // for the client network in ctx. A NotFound fault says that the texture's file is missing
 // from the object store.
-func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, error) {
+func (p *Pictures) Picture(ctx context.Context, view View) (Picture, cache.Outcome, error) {
 	key := view.appendKey(nil)
-	if picture, ok := p.pictureCache.get(key); ok {
-		return picture, Hit, nil
+	if picture, ok := p.pictureCache.TryGet(key); ok {
+		return picture, cache.Hit, nil
 	}
 	// The spans of the stages are children of the request that starts the load.
 	ctx, span := tracing.Start(ctx, "picture")
 	demand := p.workers.demand(NetworkOf(ctx))
-	picture, outcome, err := p.pictureCache.load(ctx, key, demand, func(ctx context.Context) (Picture, error) {
+	picture, outcome, err := p.pictureCache.Get(ctx, key, demand, func(ctx context.Context) (Picture, error) {
 		body, err := p.load(ctx, demand, view)
 		return Picture{ETag: p.ETag(view), Body: body}, err
 	})
@@ -186,7 +211,7 @@ func (p *Pictures) load(ctx context.Context, demand *demand, view View) (body []
 	texture, err := p.texture(ctx, permit, demand, view)
 	if err != nil {
 		// The cache of textures remembers the failure. The back-off of two caches would add up.
-		return nil, transientError{err}
+		return nil, cache.Transient(err)
 	}
 	cost := texture.decodeCost() + p.renderer.Cost(view.View, texture.width)
 	err = permit.draw(ctx, demand, cost, func() error {
@@ -213,11 +238,11 @@ func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, 
 	if hash == p.defaultSkinHash {
 		return decodedTextureFile(p.defaultSkin), nil
 	}
-	if texture, ok := p.textureCache.get(hash[:]); ok {
+	if texture, ok := p.textureCache.TryGet(hash[:]); ok {
 		return texture, nil
 	}
 	part := demand.newDependency()
-	texture, _, err := p.textureCache.load(ctx, hash[:], part, func(ctx context.Context) (*textureFile, error) {
+	texture, _, err := p.textureCache.Get(ctx, hash[:], part, func(ctx context.Context) (*textureFile, error) {
 		file, err := p.fetch(ctx, permit, part, view)
 		if err != nil {
 			return nil, err

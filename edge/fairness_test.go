@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -291,13 +292,16 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	third := make(chan error, 1)
 	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet6), viewOf(8, 16)); third <- err }()
 	eventually(t, "the third has joined the file as well", func() bool {
-		p.textureCache.mu.Lock()
-		defer p.textureCache.mu.Unlock()
-		hash := viewOf(8, 16).Texture
-		l := p.textureCache.loads[string(hash[:])]
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
-		return slices.Contains(l.demand.networks, quiet6)
+		for _, n := range p.workers.fetches.waiting.networks {
+			for _, j := range n.jobs {
+				if slices.Contains(j.demand.networks, quiet6) {
+					return true
+				}
+			}
+		}
+		return false
 	})
 	answer <- struct{}{}
 	answer <- struct{}{}
@@ -318,37 +322,44 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 // joined it.
 func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	t.Parallel()
-	c, pool := newTextCache(t, 1<<20), newWorkerPool(1, 1, time.Hour)
+	c, err := cache.New(cache.Options[string]{
+		Name: "test", Bytes: 1 << 20, TypicalSize: 1 << 10, Size: func(text string) int { return len(text) },
+		LoadTimeout: time.Minute, Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := newWorkerPool(1, 1, time.Hour)
 	defer pool.close()
 	finish := make(chan struct{})
 	first := func(context.Context) (string, error) { <-finish; return "", reject(shed) }
 	type result struct {
 		value   string
-		outcome Outcome
+		outcome cache.Outcome
 		err     error
 	}
 	load := func(network netip.Prefix, fetch func(context.Context) (string, error)) <-chan result {
 		results := make(chan result, 1)
 		go func() {
-			value, outcome, err := c.load(t.Context(), []byte("name"), pool.demand(network), fetch)
+			value, outcome, err := c.Get(t.Context(), []byte("name"), pool.demand(network), fetch)
 			results <- result{value, outcome, err}
 		}()
 		return results
 	}
 	owner := load(busy, first)
 	coalesced := func(n uint64) func() bool {
-		return func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.misses == 1 && c.coalesced == n }
+		return func() bool { stats := c.Stats(); return stats.Misses == 1 && stats.Coalesced == n }
 	}
 	eventually(t, "the load has begun", coalesced(0))
-	same := load(busy, always("second"))
+	same := load(busy, func(context.Context) (string, error) { return "second", nil })
 	eventually(t, "another of the network has joined", coalesced(1))
-	other := load(quiet, always("third"))
+	other := load(quiet, func(context.Context) (string, error) { return "third", nil })
 	eventually(t, "another network has joined", coalesced(2))
 	close(finish)
 	if a, b := <-owner, <-same; !isRefused(a.err) || !isRefused(b.err) {
 		t.Errorf("the network whose work was shed: %v, %v; want both rejected", a, b)
 	}
-	if got := <-other; got.value != "third" || got.outcome != Miss || got.err != nil {
+	if got := <-other; got.value != "third" || got.outcome != cache.Miss || got.err != nil {
 		t.Errorf("the other network: %+v; want its own load", got)
 	}
 }

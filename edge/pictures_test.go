@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -92,6 +93,32 @@ func viewOf(hash byte, size int) View {
 // testNetwork is a client network.
 var testNetwork = netip.MustParsePrefix("192.0.2.0/24")
 
+// clock is a clock that only advance moves.
+type clock struct{ time atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.time.Load()) }
+func (c *clock) advance(d time.Duration) { c.time.Add(int64(d)) }
+
+// newClock replaces the caches of pictures by empty ones with a clock of the test.
+func newClock(t *testing.T, p *Pictures) *clock {
+	t.Helper()
+	c := &clock{}
+	var err error
+	if p.pictureCache, err = newPictureCache(1<<24, c.now); err != nil {
+		t.Fatal(err)
+	}
+	if p.textureCache, err = newTextureCache(1<<24, c.now); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// waitIdle waits until no load of a cache is running.
+func waitIdle[V any](t *testing.T, c *cache.Cache[V]) {
+	t.Helper()
+	eventually(t, "all loads end", func() bool { return c.Stats().Loads == 0 })
+}
+
 func testConfig() Config {
 	return Config{RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Hour}
 }
@@ -122,10 +149,10 @@ func TestPictureIsMadeOnce(t *testing.T) {
 		}
 	}
 	// Another picture of the same texture does not fetch the file again.
-	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Miss {
+	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != cache.Miss {
 		t.Errorf("Picture() of another size: %v, %v", outcome, err)
 	}
-	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Hit {
+	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != cache.Hit {
 		t.Errorf("Picture() once more: %v, %v", outcome, err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {
@@ -179,7 +206,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		{"of the renderer", &fakeBackend{draw: fail}, func(s *fakeBackend) int64 { return s.drawn.Load() }},
 	} {
 		pictures := test.studio.open(t, testConfig())
-		clock := newClock(pictures)
+		clock := newClock(t, pictures)
 		sick.Store(true)
 		for range 100 {
 			if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
@@ -193,7 +220,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		// A failure is returned before it is remembered, and remembered from then on.
 		waitIdle(t, pictures.pictureCache)
 		waitIdle(t, pictures.textureCache)
-		clock.advance(minBackoff)
+		clock.advance(2 * time.Second) // the maximum of the back-off
 		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
 			t.Errorf("after a failure %s: %v", test.name, err)
 		}
@@ -212,7 +239,7 @@ func TestRejectionIsNotRemembered(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 0, RenderQueueTimeout: time.Second})
-	newClock(pictures) // which is not advanced
+	newClock(t, pictures) // which is not advanced
 	done := make(chan error, 1)
 	go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); done <- err }()
 	<-drawing
@@ -258,12 +285,13 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	}
 	waitIdle(t, pictures.pictureCache)
 	for range 100 {
-		if _, how, err := pictures.Picture(t.Context(), viewOf(0, 8)); how != Hit || err != nil {
-			t.Fatalf("a small picture is not cached: %v, %v", how, err)
+		if _, outcome, err := pictures.Picture(t.Context(), viewOf(0, 8)); outcome != cache.Hit || err != nil {
+			t.Fatalf("a small picture is not cached: %v, %v", outcome, err)
 		}
 	}
 	waitIdle(t, pictures.textureCache)
-	if spent, evicted := pictures.textureCache.policy.used, pictures.textureCache.evicted+pictures.textureCache.rejected; spent > budget || evicted == 0 {
+	stats := pictures.textureCache.Stats()
+	if spent, evicted := stats.Bytes, stats.Evicted+stats.Rejected; spent > budget || evicted == 0 {
 		t.Errorf("sheets take %d bytes and %d had to go; want at most %d bytes", spent, evicted, budget)
 	}
 	registry := prometheus.NewRegistry()

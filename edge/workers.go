@@ -2,7 +2,6 @@ package edge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
@@ -183,10 +183,14 @@ func (d *demand) newDependency() *demand {
 	return d.dependency
 }
 
-// join adds the networks of another demand for the same value, and those that join that one
+// Join adds the networks of another demand for the same value, and those that join that one
 // later. A job that waits for the value then counts for the network with the least cost
 // waiting.
-func (d *demand) join(other *demand) {
+func (d *demand) Join(later cache.Waiter) {
+	other, ok := later.(*demand)
+	if !ok {
+		return // there are no others in this package
+	}
 	d.pool.mu.Lock()
 	defer d.pool.mu.Unlock()
 	for _, network := range other.networks {
@@ -194,6 +198,10 @@ func (d *demand) join(other *demand) {
 	}
 	other.dependency = d
 }
+
+// JoinedLate reports whether the demand has joined a load that was started for other networks
+// only. Such a load is shed as their work.
+func (d *demand) JoinedLate() bool { return d.joinedLate }
 
 // add adds a network and reports whether it was new.
 func (d *demand) add(network netip.Prefix) bool {
@@ -330,7 +338,7 @@ func recoverPanic(work func() error) (err error) {
 
 // ErrShed is the cause of every fault that rejects a request because of too much load. It
 // says nothing about the requested value, nor about the state of core or the object store.
-var ErrShed = errors.New("shed")
+var ErrShed = cache.ErrShed
 
 func reject(reason rejection) error {
 	rendersRejected[reason].Inc()

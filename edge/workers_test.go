@@ -134,7 +134,7 @@ func TestDecodingTakesAWorker(t *testing.T) {
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() while the only worker is busy: %v; want it unavailable", err)
 	}
-	texture, ok := pictures.textureCache.get(append([]byte{2}, make([]byte, 31)...))
+	texture, ok := pictures.textureCache.TryGet(append([]byte{2}, make([]byte, 31)...))
 	if !ok || texture.decodeCost() == 0 {
 		t.Errorf("the second texture was fetched: %t, and decoded; want it fetched only", ok)
 	}

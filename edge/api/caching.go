@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
@@ -89,21 +90,21 @@ var (
 	cacheStatusUnavailable = []byte("veneer; detail=unavailable")
 	// By outcome, and then by whether the mapping is stale.
 	cacheStatuses = [...][2][]byte{
-		edge.Hit:          {[]byte("veneer; hit"), []byte("veneer; hit; detail=stale")},
-		edge.Coalesced:    {[]byte("veneer; fwd=miss; collapsed"), []byte("veneer; fwd=miss; collapsed; detail=stale")},
-		edge.Miss:         {[]byte("veneer; fwd=miss; stored"), []byte("veneer; fwd=miss; stored; detail=stale")},
-		edge.MissUncached: {cacheStatusMiss, []byte("veneer; fwd=miss; detail=stale")},
+		cache.Hit:          {[]byte("veneer; hit"), []byte("veneer; hit; detail=stale")},
+		cache.Coalesced:    {[]byte("veneer; fwd=miss; collapsed"), []byte("veneer; fwd=miss; collapsed; detail=stale")},
+		cache.Miss:         {[]byte("veneer; fwd=miss; stored"), []byte("veneer; fwd=miss; stored; detail=stale")},
+		cache.MissUncached: {cacheStatusMiss, []byte("veneer; fwd=miss; detail=stale")},
 	}
 )
 
 // cacheStatus returns the Cache-Status of a response with content. It is a hit only if both
 // the mapping and the picture were cached.
-func cacheStatus(lookup edge.LookupResult, cacheOutcome edge.Outcome) []byte {
+func cacheStatus(lookup edge.LookupResult, cacheOutcome cache.Outcome) []byte {
 	switch {
 	case lookup == edge.LookupStale:
 		return cacheStatuses[cacheOutcome][1]
-	case lookup == edge.LookupMiss && cacheOutcome == edge.Hit:
-		return cacheStatuses[edge.Miss][0]
+	case lookup == edge.LookupMiss && cacheOutcome == cache.Hit:
+		return cacheStatuses[cache.Miss][0]
 	default:
 		return cacheStatuses[cacheOutcome][0]
 	}

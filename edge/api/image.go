@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
@@ -208,7 +209,7 @@ type response struct {
 	// response.
 	mayBeStale   bool
 	view         edge.View
-	cacheOutcome edge.Outcome
+	cacheOutcome cache.Outcome
 	etag         edge.ETag
 	modified     int64 // see lastModified
 	// notModified means 304, without a body.
@@ -221,7 +222,7 @@ func (res *response) outcome() outcome {
 	switch {
 	case res.notModified:
 		return notModified
-	case res.cacheOutcome == edge.Hit && res.lookup == edge.LookupMiss:
+	case res.cacheOutcome == cache.Hit && res.lookup == edge.LookupMiss:
 		return miss
 	default:
 		return cacheOutcomes[res.cacheOutcome]
@@ -272,7 +273,7 @@ func (s *Server) writeNotFound(to httpserver.Response, res *response, err error)
 		control = ccShort
 	}
 	to.SetCanonical(keyCacheControl, control)
-	to.SetCanonical(keyCacheStatus, cacheStatus(res.lookup, edge.Hit))
+	to.SetCanonical(keyCacheStatus, cacheStatus(res.lookup, cache.Hit))
 	s.tags.setHeaders(to, notFoundTags(res.want, res.mapping))
 	return err
 }

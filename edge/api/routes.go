@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
@@ -58,7 +59,7 @@ var outcomeNames = [outcomeCount]string{
 }
 
 // cacheOutcomes are the outcomes of responses with content.
-var cacheOutcomes = [...]outcome{edge.Hit: hit, edge.Coalesced: coalesced, edge.Miss: miss, edge.MissUncached: miss}
+var cacheOutcomes = [...]outcome{cache.Hit: hit, cache.Coalesced: coalesced, cache.Miss: miss, cache.MissUncached: miss}
 
 // errorOutcome returns the outcome of a request that failed.
 func errorOutcome(err error) outcome {

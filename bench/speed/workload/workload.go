@@ -19,6 +19,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -164,7 +165,7 @@ func (w Workload) EdgeHitRatio(ctx context.Context, bytes int64, from int) (perc
 			return 0, 0, err
 		case len(picture.Body) != w.Size(int(view)):
 			return 0, 0, fmt.Errorf("view %d has %d bytes", view, len(picture.Body))
-		case outcome == edge.Hit:
+		case outcome == cache.Hit:
 			if i >= from {
 				hits++
 			}

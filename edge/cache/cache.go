@@ -1,4 +1,7 @@
-package edge
+// Package cache is an in-memory cache of immutable values with a budget of bytes. Concurrent
+// callers for a value that is not cached share one load, failures are remembered with an
+// exponential back-off, and a size-aware policy decides what is admitted and evicted.
+package cache
 
 import (
 	"context"
@@ -44,22 +47,37 @@ const (
 	maxFailures = 1024
 )
 
-// transientError is a failure that is not to be remembered.
+// MaxKeySize is the length of the longest key, in bytes: a SHA-256 and five more.
+const MaxKeySize = 37
+
+// ErrShed is the cause of a load that was rejected because of too much load. It says nothing
+// about the value, so it is not remembered, and a later caller does not join such a load.
+var ErrShed = errors.New("shed")
+
+// Transient marks a failure of a loader as one that is not to be remembered.
+func Transient(err error) error { return transientError{err} }
+
 type transientError struct{ error }
 
 func (t transientError) Unwrap() error { return t.error }
 
-// cache holds immutable values by a key of up to ViewKeySize bytes, within a budget of bytes.
-// Concurrent callers for a value that is not cached share one load.
+// Waiter is what waits for a load on behalf of one caller.
+type Waiter interface {
+	// Join is called with each later waiter for the same load.
+	Join(later Waiter)
+	// JoinedLate reports, for a waiter that has joined, whether the load was started without
+	// regard to it. If such a load is shed, it is tried again.
+	JoinedLate() bool
+}
+
+// Cache holds immutable values by a key of up to MaxKeySize bytes, within a budget of bytes.
 //
 // The store holds the values and the policy decides which. The store's own policy ignores
 // sizes, so it would hold one large value in place of many small ones with as many uses. It
 // never applies, because the policy evicts values before one is added.
-type cache[V any] struct {
-	kind string
-	size func(V) int
-	seed maphash.Seed
-	now  func() time.Time
+type Cache[V any] struct {
+	options Options[V]
+	seed    maphash.Seed
 
 	// store is never closed: it holds only memory, and a load that ends late may still add to
 	// it.
@@ -85,7 +103,7 @@ type cache[V any] struct {
 type entry[V any] struct {
 	policyEntry
 	keyLen uint8
-	key    [ViewKeySize]byte // inline, which saves a hit one cache miss
+	key    [MaxKeySize]byte // inline, which saves a hit one cache miss
 	value  V
 }
 
@@ -100,7 +118,7 @@ func (e *entry[V]) matches(key []byte) bool { return string(e.key[:e.keyLen]) ==
 
 // load is a call of a loader.
 type load[V any] struct {
-	demand   *demand       // of all callers that wait; nil if no worker pool is involved
+	waiter   Waiter        // of the caller that started it; nil if it has none
 	done     chan struct{} // closed once the fields below are set
 	entry    *entry[V]
 	admitted bool
@@ -134,36 +152,44 @@ type failure struct {
 	until time.Time
 }
 
-// newCache returns a cache with a budget of bytes. typical is the expected size of a value in
-// bytes, and size returns that of one.
-func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cache[V], error) {
-	if bytes < 1<<20 {
-		return nil, fmt.Errorf("is %d, but must be at least %d", bytes, 1<<20)
+// Options configure a cache.
+type Options[V any] struct {
+	Name        string           // of the values, in the names of metrics: veneer_edge_{name}_cache_…
+	Bytes       int64            // budget, everything that an entry takes included; at least 1 MiB
+	TypicalSize int64            // expected size of a value, in bytes
+	Size        func(V) int      // returns the size of a value, in bytes
+	LoadTimeout time.Duration    // bounds a load
+	Now         func() time.Time // the clock of the back-off
+}
+
+// New returns an empty cache. Errors say what is wrong with Bytes.
+func New[V any](options Options[V]) (*Cache[V], error) {
+	if options.Bytes < 1<<20 {
+		return nil, fmt.Errorf("is %d, but must be at least %d", options.Bytes, 1<<20)
 	}
 	store, err := ristretto.NewCache(&ristretto.Config[uint64, *entry[V]]{
 		KeyToHash:          func(key uint64) (uint64, uint64) { return key, 0 },
-		MaxCost:            bytes,
+		MaxCost:            options.Bytes,
 		IgnoreInternalCost: true, // the cost is all that a value takes
 		NumCounters:        1 << 10,
 		BufferItems:        64,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the %s cache: %w", kind, err)
+		return nil, fmt.Errorf("make the %s cache: %w", options.Name, err)
 	}
-	return &cache[V]{
-		kind:     kind,
-		size:     size,
+	return &Cache[V]{
+		options:  options,
 		seed:     maphash.MakeSeed(),
-		now:      time.Now,
 		store:    store,
 		loads:    map[string]*load[V]{},
 		failures: sieve.New[string, failure](maxFailures),
-		policy:   newPolicy(bytes, typical+entryOverhead),
+		policy:   newPolicy(options.Bytes, options.TypicalSize+entryOverhead),
 	}, nil
 }
 
-// get returns the value of a key if it is cached.
-func (c *cache[V]) get(key []byte) (V, bool) {
+// TryGet returns the value of a key if it is cached. It allocates once in 64 calls, in the
+// access log of the store.
+func (c *Cache[V]) TryGet(key []byte) (V, bool) {
 	if e := c.peek(key); e != nil {
 		c.hit(e)
 		e.touch()
@@ -174,35 +200,34 @@ func (c *cache[V]) get(key []byte) (V, bool) {
 }
 
 // hit counts a hit.
-func (c *cache[V]) hit(e *entry[V]) { c.hits[e.hash%uint64(len(c.hits))].n.Add(1) }
+func (c *Cache[V]) hit(e *entry[V]) { c.hits[e.hash%uint64(len(c.hits))].n.Add(1) }
 
 // peek returns the entry of a key in the store, nil if there is none.
-func (c *cache[V]) peek(key []byte) *entry[V] {
+func (c *Cache[V]) peek(key []byte) *entry[V] {
 	if e, ok := c.store.Get(maphash.Bytes(c.seed, key)); ok && e.matches(key) {
 		return e
 	}
 	return nil
 }
 
-// load returns the value of a key, from the cache or from a loader, and where it came from.
+// Get returns the value of a key, from the cache or from a loader, and where it came from.
 // Concurrent callers share one call of a loader, and each waits no longer than its own ctx.
-// The loader has a context of its own, which does not end with any of theirs. The demands of
-// later callers join that of the first.
+// The loader has a context of its own, which does not end with any of theirs. The waiters of
+// later callers join that of the first. A waiter may be nil if those of all callers are.
 //
 // A failure is remembered for minBackoff to maxBackoff and returned to all callers until
-// then, unless it is transient.
-func (c *cache[V]) load(ctx context.Context, key []byte, demand *demand, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
-	value, outcome, err := c.loadOnce(ctx, key, demand, loader)
-	if outcome == Coalesced && errors.Is(err, ErrShed) && demand.joinedLate {
-		// The load was shed for the networks that waited before this one joined.
-		return c.loadOnce(ctx, key, demand, loader)
+// then, unless it is Transient or shed. A panic of the loader is a failure.
+func (c *Cache[V]) Get(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
+	value, outcome, err := c.getOnce(ctx, key, waiter, loader)
+	if outcome == Coalesced && errors.Is(err, ErrShed) && waiter.JoinedLate() {
+		return c.getOnce(ctx, key, waiter, loader)
 	}
 	return value, outcome, err
 }
 
-func (c *cache[V]) loadOnce(ctx context.Context, key []byte, demand *demand, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
+func (c *Cache[V]) getOnce(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
 	var none V
-	l, outcome, err := c.loadOrJoin(ctx, key, demand, loader)
+	l, outcome, err := c.loadOrJoin(ctx, key, waiter, loader)
 	if err != nil {
 		return none, outcome, err
 	}
@@ -223,7 +248,7 @@ func (c *cache[V]) loadOnce(ctx context.Context, key []byte, demand *demand, loa
 }
 
 // loadOrJoin starts or joins the load of a key, or returns a remembered failure.
-func (c *cache[V]) loadOrJoin(ctx context.Context, key []byte, demand *demand, loader func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
+func (c *Cache[V]) loadOrJoin(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l, ok := c.loads[string(key)]; ok && !l.isShed() {
@@ -232,8 +257,8 @@ func (c *cache[V]) loadOrJoin(ctx context.Context, key []byte, demand *demand, l
 			return l, Hit, nil
 		}
 		c.coalesced++
-		if demand != nil {
-			l.demand.join(demand)
+		if waiter != nil {
+			l.waiter.Join(waiter)
 		}
 		return l, Coalesced, nil
 	}
@@ -245,12 +270,12 @@ func (c *cache[V]) loadOrJoin(ctx context.Context, key []byte, demand *demand, l
 		close(l.done)
 		return l, Hit, nil
 	}
-	if f := c.failures.Get(string(key)); f != nil && c.now().Before(f.until) {
+	if f := c.failures.Get(string(key)); f != nil && c.options.Now().Before(f.until) {
 		c.coalesced++
 		return nil, Coalesced, f.err
 	}
 	c.misses++
-	l := &load[V]{demand: demand, done: make(chan struct{})}
+	l := &load[V]{waiter: waiter, done: make(chan struct{})}
 	c.loads[string(key)] = l
 	go c.run(context.WithoutCancel(ctx), string(key), l, loader)
 	return l, Miss, nil
@@ -258,10 +283,10 @@ func (c *cache[V]) loadOrJoin(ctx context.Context, key []byte, demand *demand, l
 
 // run calls the loader and caches the value. Waiting callers get the value before it is in the
 // store. Until it is there, later callers find the load.
-func (c *cache[V]) run(ctx context.Context, key string, l *load[V], loader func(ctx context.Context) (V, error)) {
-	value, err := callLoader(ctx, loader)
+func (c *Cache[V]) run(ctx context.Context, key string, l *load[V], loader func(ctx context.Context) (V, error)) {
+	value, err := callLoader(ctx, c.options.LoadTimeout, loader)
 	if err == nil {
-		cost := int64(reflect.TypeFor[entry[V]]().Size()) + entryOverhead + int64(c.size(value))
+		cost := int64(reflect.TypeFor[entry[V]]().Size()) + entryOverhead + int64(c.options.Size(value))
 		l.entry = newEntry(key, value)
 		l.entry.hash, l.entry.cost = maphash.String(c.seed, key), cost
 		l.admitted = c.admit(l.entry)
@@ -279,21 +304,21 @@ func (c *cache[V]) run(ctx context.Context, key string, l *load[V], loader func(
 	c.recordResult(key, err)
 }
 
-// callLoader calls a loader, bounded by loadTimeout. It returns a panic as an error: it would
+// callLoader calls a loader with a time-out. It returns a panic as an error: it would
 // end the program.
-func callLoader[V any](ctx context.Context, loader func(ctx context.Context) (V, error)) (value V, err error) {
+func callLoader[V any](ctx context.Context, timeout time.Duration, loader func(ctx context.Context) (V, error)) (value V, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return loader(ctx)
 }
 
 // admit adds an entry to the store if the policy admits it, and reports whether it did.
-func (c *cache[V]) admit(e *entry[V]) bool {
+func (c *Cache[V]) admit(e *entry[V]) bool {
 	c.policyMu.Lock()
 	defer c.policyMu.Unlock()
 	victims, ok := c.policy.admit(&e.policyEntry)
@@ -316,7 +341,7 @@ func (c *cache[V]) admit(e *entry[V]) bool {
 }
 
 // recordResult remembers a failure and forgets that of an earlier load. The caller holds mu.
-func (c *cache[V]) recordResult(key string, err error) {
+func (c *Cache[V]) recordResult(key string, err error) {
 	if _, ok := errors.AsType[transientError](err); ok || errors.Is(err, ErrShed) {
 		return
 	}
@@ -324,14 +349,14 @@ func (c *cache[V]) recordResult(key string, err error) {
 		c.failures.Delete(key)
 		return
 	}
-	now, wait := c.now(), minBackoff
+	now, wait := c.options.Now(), minBackoff
 	if former := c.failures.Peek(key); former != nil && now.Sub(former.until) < maxBackoff {
 		wait = min(2*former.wait, maxBackoff)
 	}
 	c.failures.Put(key, failure{err: err, wait: wait, until: now.Add(wait)}, 1)
 }
 
-func (c *cache[V]) hitCount() (n uint64) {
+func (c *Cache[V]) hitCount() (n uint64) {
 	for i := range c.hits {
 		n += c.hits[i].n.Load()
 	}
@@ -340,13 +365,34 @@ func (c *cache[V]) hitCount() (n uint64) {
 
 // hitRatio returns the share of all requests so far that were hits, 0 to 1. The caller holds
 // mu.
-func (c *cache[V]) hitRatio() float64 {
+func (c *Cache[V]) hitRatio() float64 {
 	hits := float64(c.hitCount())
 	return hits / max(1, hits+float64(c.misses+c.coalesced))
 }
 
-// expose registers the metrics of the cache.
-func (c *cache[V]) expose(register promauto.Factory) {
+// Stats are the statistics of a cache.
+type Stats struct {
+	Entries           int
+	Bytes             int64 // of the entries
+	Loads             int   // that are running
+	Misses, Coalesced uint64
+	Evicted, Rejected uint64
+}
+
+// Stats returns the current statistics.
+func (c *Cache[V]) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.policyMu.Lock()
+	defer c.policyMu.Unlock()
+	return Stats{
+		Entries: len(c.policy.entries), Bytes: c.policy.used, Loads: len(c.loads),
+		Misses: c.misses, Coalesced: c.coalesced, Evicted: c.evicted, Rejected: c.rejected,
+	}
+}
+
+// Expose registers the metrics of the cache.
+func (c *Cache[V]) Expose(register promauto.Factory) {
 	of := func(lock sync.Locker, value func() float64) func() float64 {
 		return func() float64 {
 			lock.Lock()
@@ -354,7 +400,7 @@ func (c *cache[V]) expose(register promauto.Factory) {
 			return value()
 		}
 	}
-	metric := func(of string) string { return fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, of) }
+	metric := func(of string) string { return fmt.Sprintf("veneer_edge_%s_cache_%s", c.options.Name, of) }
 	counter := func(of, help string, value func() float64) {
 		register.NewCounterFunc(prometheus.CounterOpts{Name: metric(of), Help: help}, value)
 	}
@@ -373,12 +419,4 @@ func (c *cache[V]) expose(register promauto.Factory) {
 	gauge("items", "Entries in the cache.", of(&c.policyMu, func() float64 { return float64(len(c.policy.entries)) }))
 	gauge("bytes", "Bytes that the entries take.", of(&c.policyMu, func() float64 { return float64(c.policy.used) }))
 	gauge("budget_bytes", "Bytes that the entries may take.", func() float64 { return float64(c.store.MaxCost()) })
-}
-
-// Expose registers the metrics of the caches and of the workers.
-func (t *Pictures) Expose(registry prometheus.Registerer) {
-	register := promauto.With(registry)
-	t.pictureCache.expose(register)
-	t.textureCache.expose(register)
-	t.workers.expose(register)
 }

@@ -1,4 +1,4 @@
-package edge
+package cache
 
 import (
 	"context"
@@ -22,17 +22,13 @@ type clock struct{ time atomic.Int64 }
 func (c *clock) now() time.Time          { return time.Unix(0, c.time.Load()) }
 func (c *clock) advance(d time.Duration) { c.time.Add(int64(d)) }
 
-// newClock sets the clock of the caches of unused pictures.
-func newClock(p *Pictures) *clock {
-	c := &clock{}
-	p.pictureCache.now, p.textureCache.now = c.now, c.now
-	return c
-}
-
 // newTextCache returns a cache of strings with a budget of bytes.
-func newTextCache(t *testing.T, bytes int64) *cache[string] {
+func newTextCache(t *testing.T, bytes int64) *Cache[string] {
 	t.Helper()
-	c, err := newCache("test", bytes, 1<<10, func(text string) int { return len(text) })
+	c, err := New(Options[string]{
+		Name: "test", Bytes: bytes, TypicalSize: 1 << 10, Size: func(text string) int { return len(text) },
+		LoadTimeout: time.Minute, Now: time.Now,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,15 +36,9 @@ func newTextCache(t *testing.T, bytes int64) *cache[string] {
 }
 
 // waitIdle waits until no load of a cache is running.
-func waitIdle[V any](t *testing.T, c *cache[V]) {
+func waitIdle[V any](t *testing.T, c *Cache[V]) {
 	t.Helper()
-	for {
-		c.mu.Lock()
-		n := len(c.loads)
-		c.mu.Unlock()
-		if n == 0 {
-			return
-		}
+	for c.Stats().Loads > 0 {
 		runtime.Gosched()
 	}
 }
@@ -63,33 +53,31 @@ func TestOutcomes(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	got := make(chan Outcome, 2)
 	go func() {
-		_, outcome, _ := c.load(t.Context(), []byte("name"), nil, func(context.Context) (string, error) { close(begun); <-finish; return "first", nil })
+		_, outcome, _ := c.Get(t.Context(), []byte("name"), nil, func(context.Context) (string, error) { close(begun); <-finish; return "first", nil })
 		got <- outcome
 	}()
 	<-begun
 	go func() {
-		_, outcome, _ := c.load(t.Context(), []byte("name"), nil, always("second"))
+		_, outcome, _ := c.Get(t.Context(), []byte("name"), nil, always("second"))
 		got <- outcome
 	}()
-	for coalesced := uint64(0); coalesced == 0; runtime.Gosched() {
-		c.mu.Lock()
-		coalesced = c.coalesced
-		c.mu.Unlock()
+	for c.Stats().Coalesced == 0 {
+		runtime.Gosched()
 	}
 	close(finish)
 	outcomes := []string{(<-got).String(), (<-got).String()}
 	slices.Sort(outcomes)
 	waitIdle(t, c)
 	// Like a caller that has missed just before the load ended.
-	value, last, err := c.load(t.Context(), []byte("name"), nil, always("third"))
+	value, last, err := c.Get(t.Context(), []byte("name"), nil, always("third"))
 	if diff := cmp.Diff([]string{"coalesced", "miss", "hit"}, append(outcomes, last.String())); diff != "" || value != "first" || err != nil {
-		t.Errorf("load() = %q, %v; outcomes (-want +got):\n%s", value, err, diff)
+		t.Errorf("Get() = %q, %v; outcomes (-want +got):\n%s", value, err, diff)
 	}
-	if value, ok := c.get([]byte("name")); !ok || value != "first" {
-		t.Errorf("get() = %q, %t; want the first", value, ok)
+	if value, ok := c.TryGet([]byte("name")); !ok || value != "first" {
+		t.Errorf("TryGet() = %q, %t; want the first", value, ok)
 	}
-	if _, ok := c.get([]byte("another")); ok {
-		t.Error("get() finds a key that was not loaded")
+	if _, ok := c.TryGet([]byte("another")); ok {
+		t.Error("TryGet() finds a key that was not loaded")
 	}
 }
 
@@ -104,16 +92,16 @@ func TestLoadIsFoundWhileItEnds(t *testing.T) {
 	for i := range names {
 		name := strconv.Itoa(i)
 		fetch := func(ctx context.Context) (string, error) { loaded.Add(1); return always(name)(ctx) }
-		if _, _, err := c.load(t.Context(), []byte(name), nil, fetch); err != nil {
+		if _, _, err := c.Get(t.Context(), []byte(name), nil, fetch); err != nil {
 			t.Fatal(err)
 		}
 		for range 1000 {
 			callers.Go(func() {
-				if _, ok := c.get([]byte(name)); ok {
+				if _, ok := c.TryGet([]byte(name)); ok {
 					return
 				}
-				if value, outcome, err := c.load(t.Context(), []byte(name), nil, fetch); value != name || outcome != Hit || err != nil {
-					t.Errorf("load() just after another = %q, %v, %v; want the same value, and a hit", value, outcome, err)
+				if value, outcome, err := c.Get(t.Context(), []byte(name), nil, fetch); value != name || outcome != Hit || err != nil {
+					t.Errorf("Get() just after another = %q, %v, %v; want the same value, and a hit", value, outcome, err)
 				}
 			})
 		}
@@ -127,10 +115,10 @@ func TestLoadIsFoundWhileItEnds(t *testing.T) {
 func TestBackOffGrowsWhileItFails(t *testing.T) {
 	t.Parallel()
 	c, clock := newTextCache(t, 1<<20), &clock{}
-	c.now = clock.now
+	c.options.Now = clock.now
 	trouble, tries := errors.New("trouble"), 0
 	ask := func(fail error) error {
-		_, _, err := c.load(t.Context(), []byte("name"), nil, func(context.Context) (string, error) { tries++; return "", fail })
+		_, _, err := c.Get(t.Context(), []byte("name"), nil, func(context.Context) (string, error) { tries++; return "", fail })
 		waitIdle(t, c)
 		return err
 	}
@@ -142,27 +130,27 @@ func TestBackOffGrowsWhileItFails(t *testing.T) {
 		want++
 		for range 3 {
 			if err := ask(trouble); !errors.Is(err, trouble) || tries != want {
-				t.Fatalf("load() = %v after %d tries; want the trouble after %d", err, tries, want)
+				t.Fatalf("Get() = %v after %d tries; want the trouble after %d", err, tries, want)
 			}
 		}
 		clock.advance(wait - 1)
 		if err := ask(nil); !errors.Is(err, trouble) || tries != want {
-			t.Fatalf("load() = %v after %d tries, just before %s are over", err, tries, wait)
+			t.Fatalf("Get() = %v after %d tries, just before %s are over", err, tries, wait)
 		}
 		clock.advance(1)
 	}
 	if err := ask(nil); err != nil || c.failures.Len() != 0 {
-		t.Errorf("load() = %v, and %d failures are remembered", err, c.failures.Len())
+		t.Errorf("Get() = %v, and %d failures are remembered", err, c.failures.Len())
 	}
 }
 
 func TestOldFailureIsForgotten(t *testing.T) {
 	t.Parallel()
 	c, clock := newTextCache(t, 1<<20), &clock{}
-	c.now = clock.now
+	c.options.Now = clock.now
 	fail := func(context.Context) (string, error) { return "", errors.New("trouble") }
 	for range 2 {
-		_, _, _ = c.load(t.Context(), []byte("name"), nil, fail)
+		_, _, _ = c.Get(t.Context(), []byte("name"), nil, fail)
 		waitIdle(t, c)
 		clock.advance(time.Hour)
 	}
@@ -170,7 +158,7 @@ func TestOldFailureIsForgotten(t *testing.T) {
 		t.Errorf("a failure an hour after another is remembered for %s; want %s", got, minBackoff)
 	}
 	for i := range 2 * maxFailures {
-		_, _, _ = c.load(t.Context(), []byte(strconv.Itoa(i)), nil, fail)
+		_, _, _ = c.Get(t.Context(), []byte(strconv.Itoa(i)), nil, fail)
 	}
 	waitIdle(t, c)
 	if n := c.failures.Len(); n != maxFailures {
@@ -191,8 +179,8 @@ func TestStoreAndPolicyAgree(t *testing.T) {
 			for range 5000 {
 				n := random.IntN(2000)
 				name, text := strconv.Itoa(n), string(make([]byte, 100+n*n/200))
-				if value, _, err := c.load(t.Context(), []byte(name), nil, always(text)); len(value) != len(text) || err != nil {
-					t.Errorf("load(%s) = %d bytes, %v; want %d bytes", name, len(value), err, len(text))
+				if value, _, err := c.Get(t.Context(), []byte(name), nil, always(text)); len(value) != len(text) || err != nil {
+					t.Errorf("Get(%s) = %d bytes, %v; want %d bytes", name, len(value), err, len(text))
 				}
 			}
 		})
@@ -226,9 +214,9 @@ func TestOversizedValueIsServedUncached(t *testing.T) {
 	t.Parallel()
 	c := newTextCache(t, 1<<20)
 	for range 2 {
-		text, outcome, err := c.load(t.Context(), []byte("name"), nil, always(string(make([]byte, 1<<20))))
+		text, outcome, err := c.Get(t.Context(), []byte("name"), nil, always(string(make([]byte, 1<<20))))
 		if len(text) != 1<<20 || outcome != MissUncached || err != nil {
-			t.Errorf("load() = %d bytes, %v, %v", len(text), outcome, err)
+			t.Errorf("Get() = %d bytes, %v, %v", len(text), outcome, err)
 		}
 		waitIdle(t, c)
 	}

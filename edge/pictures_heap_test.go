@@ -1,0 +1,63 @@
+//go:build !race
+
+package edge
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// TestPicturesAndSheetsAllocateWhatTheyCost compares the estimated sizes of values with the
+// growth of the heap, after many have been added and evicted. No test runs in parallel.
+func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
+	testenv.SkipShort(t)
+	for _, budget := range []int64{12 << 20, 16 << 20} {
+		for _, size := range []int{320, 2048} {
+			before := heap()
+			p := (&fakeBackend{}).open(t, Config{CacheBytes: budget, SheetBytes: 1 << 20, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
+			for i := range int(6*budget) / (size + 400) {
+				view := viewOf(byte(i), i>>16)
+				view.Texture[1] = byte(i >> 8)
+				_, _, err := p.pictureCache.Get(t.Context(), view.appendKey(nil), nil, func(context.Context) (Picture, error) { return Picture{Body: make([]byte, size)}, nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			waitIdle(t, p.pictureCache)
+			checkHeapCost(t, "pictures", p.pictureCache.Stats().Entries, heap()-before, budget)
+		}
+	}
+	const budget = 16 << 20
+	before := heap()
+	p := (&fakeBackend{}).open(t, Config{CacheBytes: 1 << 20, SheetBytes: budget, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
+	for i := range 3000 {
+		view := View{Texture: skin.Hash{byte(i), byte(i >> 8)}}
+		demand := p.workers.demand(testNetwork)
+		permit, err := p.workers.admit(demand)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texture, err := p.texture(t.Context(), permit, demand, view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := texture.decode(t.Context(), view); err != nil {
+			t.Fatal(err)
+		}
+		permit.release()
+	}
+	waitIdle(t, p.textureCache)
+	checkHeapCost(t, "sheets", p.textureCache.Stats().Entries, heap()-before, budget)
+}
+
+func checkHeapCost(t *testing.T, what string, n int, grown, estimate int64) {
+	t.Helper()
+	t.Logf("%d %s: %d bytes each, estimated as %d", n, what, grown/int64(n), estimate/int64(n))
+	if ratio := float64(grown) / float64(estimate); ratio < 0.8 || ratio > 1.1 {
+		t.Errorf("they take %.2f of the estimate; want 0.8 to 1.1", ratio)
+	}
+}
