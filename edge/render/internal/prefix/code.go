@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// MaxLength is the length of the longest code word that either format allows.
+// MaxLength is the longest code word in either format, in bits.
 const MaxLength = 15
 
-// Builder makes codes. It is scratch memory: the zero Builder is ready, and it
-// must not be used by two at once.
+// Builder builds codes. It is scratch memory: the zero Builder is ready. It is not safe for
+// concurrent use.
 type Builder struct {
 	leaves   []uint64 // count and symbol, the rarest first
 	work     []uint64
 	packages [][]uint64
 }
 
-// Lengths gives every symbol the length of its word in an optimal prefix code for
-// the counts, in which no word has more bits than limit; symbols that never occur
-// get 0. The lengths are as many as the counts, at most 65,536, and the counts add
-// up to less than 2⁴⁸. A symbol that is alone gets 1. The limit must leave room
-// for all that occur.
+// Lengths sets lengths to those of an optimal prefix code for the counts in which no word has
+// more than limit bits. Symbols that never occur get 0, a single symbol 1. Lengths and counts
+// have the same number of elements, at most 65,536; the counts add up to less than 2⁴⁸. The
+// limit must leave room for all symbols that occur.
 func (b *Builder) Lengths(lengths []uint8, counts []uint32, limit int) {
 	clear(lengths)
 	b.leaves = b.leaves[:0]
@@ -44,17 +43,15 @@ func (b *Builder) Lengths(lengths []uint8, counts []uint32, limit int) {
 	}
 }
 
-// Shorten does what Lengths does for the counts that it was called with last, to
-// words of at most another limit, which must be less than the longest word had
-// bits then. The lengths must be as many.
+// Shorten does what Lengths does, for the counts of its last call, with another limit, which
+// must be less than the longest word of then. The lengths must be as many.
 func (b *Builder) Shorten(lengths []uint8, limit int) {
 	b.limited(lengths, limit)
 }
 
-// unlimited is Huffman's algorithm on sorted leaves, in place, as Moffat and
-// Katajainen describe it ("In-Place Calculation of Minimum-Redundancy Codes",
-// 1995). It reports whether all words are within the limit; if not, the lengths
-// mean nothing.
+// unlimited is Huffman's algorithm on sorted leaves, in place, as Moffat and Katajainen
+// describe it ("In-Place Calculation of Minimum-Redundancy Codes", 1995). It reports whether
+// all words are within the limit; if not, the lengths are invalid.
 func (b *Builder) unlimited(lengths []uint8, limit int) bool {
 	n := len(b.leaves)
 	a := slices.Grow(b.work[:0], n)[:n]
@@ -63,8 +60,8 @@ func (b *Builder) unlimited(lengths []uint8, limit int) bool {
 		a[i] = leaf >> 16
 	}
 
-	// Join the two lightest, which are the next leaf or the next node; a node that
-	// was joined holds its parent from then on.
+	// Join the two lightest, each the next leaf or the next node; a joined node holds its
+	// parent from then on.
 	leaf, root := 0, 0
 	lightest := func(next int) uint64 {
 		if leaf >= n || root < next && a[root] < a[leaf] {
@@ -87,7 +84,7 @@ func (b *Builder) unlimited(lengths []uint8, limit int) bool {
 		a[i] = a[a[i]] + 1
 	}
 
-	// Depths of nodes become depths of leaves: what of a level no node takes.
+	// Depths of nodes become depths of leaves: the places of a level without a node.
 	available, depth := 1, uint64(0)
 	node, to := n-2, n-1
 	for available > 0 {
@@ -109,17 +106,16 @@ func (b *Builder) unlimited(lengths []uint8, limit int) bool {
 	return true
 }
 
-// limited is the package-merge algorithm of Larmore and Hirschberg ("A Fast
-// Algorithm for Optimal Length-Limited Huffman Codes", 1990): the leaves are
-// merged with pairs of the level below, limit times; a word is as long as the
-// number of levels at which its leaf is among what is taken.
+// limited is the package-merge algorithm of Larmore and Hirschberg ("A Fast Algorithm for
+// Optimal Length-Limited Huffman Codes", 1990): limit times, the leaves are merged with pairs
+// of the level below; the length of a word is the number of levels at which its leaf is taken.
 func (b *Builder) limited(lengths []uint8, limit int) {
 	const isPackage = 1 << 63
 	n := len(b.leaves)
 	for len(b.packages) < limit {
 		b.packages = append(b.packages, nil)
 	}
-	weights := b.work[:0] // of the level below, two and two
+	weights := b.work[:0] // of the level below, to be paired
 	for level := range limit {
 		merged := b.packages[level][:0]
 		next := weights[:0]
@@ -157,8 +153,8 @@ func (b *Builder) limited(lengths []uint8, limit int) {
 	}
 }
 
-// Codes sets the words of the canonical code with the given lengths, at most
-// MaxLength, each in the order in which Writer takes it: first bit lowest.
+// Codes sets the words of the canonical code with the given lengths, at most MaxLength, in the
+// bit order of Writer: first bit lowest.
 func Codes(codes []uint16, lengths []uint8) {
 	var next [MaxLength + 2]uint16
 	for _, length := range lengths {
@@ -176,21 +172,20 @@ func Codes(codes []uint16, lengths []uint8) {
 	}
 }
 
-// The symbols with which both formats tell the lengths of a code: 0 to MaxLength
-// are lengths, the others stand for several.
+// The symbols in which both formats describe the lengths of a code: 0 to MaxLength are lengths,
+// the others are run-lengths.
 const (
-	Repeat    = 16 // the last length that was not 0, 3 to 6 times: 2 bits tell
-	Zeros     = 17 // 3 to 10 zeros: 3 bits tell
-	ManyZeros = 18 // 11 to 138 zeros: 7 bits tell
+	Repeat    = 16 // the last length that was not 0, 3 to 6 times: 2 extra bits
+	Zeros     = 17 // 3 to 10 zeros: 3 extra bits
+	ManyZeros = 18 // 11 to 138 zeros: 7 extra bits
 
 	DescriptionSymbols = 19
 )
 
-// Token is a symbol of the description of a code, and the value of the bits that
-// follow it.
+// Token is a symbol of the description of a code, and the value of its extra bits.
 type Token struct{ Symbol, Extra uint8 }
 
-// ExtraBits returns how many bits follow a symbol of a description.
+// ExtraBits returns the number of extra bits of a symbol of a description.
 func ExtraBits(symbol uint8) uint {
 	switch symbol {
 	case Repeat:
@@ -204,9 +199,8 @@ func ExtraBits(symbol uint8) uint {
 	}
 }
 
-// Describe appends the shortest list of tokens that tells the lengths. Repeat
-// only ever follows the length it repeats, which is how both formats read it
-// alike.
+// Describe appends the shortest list of tokens that describes the lengths. Repeat only ever
+// follows the length it repeats, because only that means the same in both formats.
 func Describe(tokens []Token, lengths []uint8) []Token {
 	for i := 0; i < len(lengths); {
 		length := lengths[i]

@@ -1,6 +1,6 @@
-// Package prefix writes what DEFLATE (RFC 1951) and lossless WebP (RFC 9649) have
-// in common: bits packed from the lowest up, canonical prefix codes of limited
-// length, and the run-lengths in which the lengths of such a code are told.
+// Package prefix has what DEFLATE (RFC 1951) and lossless WebP (RFC 9649) have in common: bits
+// packed from the lowest up, canonical prefix codes of limited length, and the run-length coded
+// description of such a code.
 package prefix
 
 import "encoding/binary"
@@ -9,15 +9,14 @@ import "encoding/binary"
 // is empty and ready.
 type Writer struct {
 	bytes   []byte
-	pending uint64 // bits that fill no byte yet, and zeros above them
-	count   uint   // how many, below 8 between calls of Write
+	pending uint64 // bits of the incomplete byte, and zeros above them
+	count   uint   // number of these bits, below 8 between calls of Write
 }
 
 // Reset makes the writer append to dst from now on.
 func (w *Writer) Reset(dst []byte) { *w = Writer{bytes: dst} }
 
-// Write writes the lowest bits of value, which must have none above them. It
-// takes up to 56 bits at once.
+// Write writes the lowest bits of value, up to 56. The bits above them must be 0.
 func (w *Writer) Write(value uint64, bits uint) {
 	w.pending |= value << w.count
 	w.count += bits
@@ -28,8 +27,8 @@ func (w *Writer) Write(value uint64, bits uint) {
 	w.count %= 8
 }
 
-// Bytes fills the last byte with zeros and returns everything that was appended
-// to, and written since, Reset. The writer then goes on at a whole byte.
+// Bytes pads the last byte with zeros and returns dst of Reset with everything written since.
+// The next Write starts at a whole byte.
 func (w *Writer) Bytes() []byte {
 	if w.count > 0 {
 		w.bytes = append(w.bytes, byte(w.pending))
