@@ -2,39 +2,37 @@ package png
 
 import "github.com/veneer-skins/veneer/edge/render/internal/prefix"
 
-// How long the words of codes may be.
+// The longest code words.
 const (
 	longestWord            = 15
 	longestDescriptionWord = 7
 )
 
-// fixedLiterals is how many symbols the code has that blocks need not bring, of
-// which the last two mean nothing.
+// fixedLiterals is the number of symbols of the fixed literal code; the last two are unused.
 const fixedLiterals = literals + 2
 
-// codes are the codes of a block.
+// codes are the prefix codes of a block.
 type codes struct {
 	builder prefix.Builder
-	fixed   bool // those that need no description
+	fixed   bool // the fixed codes, which need no description
 
-	literals, distances int // symbols that are described
+	literals, distances int // number of symbols in the description
 	literalLengths      [fixedLiterals]uint8
 	literalWords        [fixedLiterals]uint16
 	distanceLengths     [distances]uint8
 	distanceWords       [distances]uint16
 
-	described    int // lengths of the description's own code that are told
+	described    int // number of code lengths of the description's own code
 	lengths      [literals + distances]uint8
 	tokens       []prefix.Token
 	tokenLengths [prefix.DescriptionSymbols]uint8
 	tokenWords   [prefix.DescriptionSymbols]uint16
 }
 
-// descriptionOrder is the order in which the lengths of the description's own code
-// are told.
+// descriptionOrder is the order of the lengths of the description's own code.
 var descriptionOrder = [prefix.DescriptionSymbols]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
-// make makes the codes for counts, and returns how many bits the block takes.
+// make builds the codes for counts, and returns the size of the block in bits.
 func (c *codes) make(counts *counts) int {
 	c.builder.Lengths(c.literalLengths[:literals], counts.literals[:], longestWord)
 	c.builder.Lengths(c.distanceLengths[:], counts.distances[:], longestWord)
@@ -64,7 +62,7 @@ func (c *codes) make(counts *counts) int {
 	return min(size, fixed) + extra
 }
 
-// describe makes the description of the codes, and returns how many bits it takes.
+// describe builds the description of the codes, and returns its size in bits.
 func (c *codes) describe() int {
 	n := copy(c.lengths[:], c.literalLengths[:c.literals])
 	n += copy(c.lengths[n:], c.distanceLengths[:c.distances])
@@ -86,7 +84,7 @@ func (c *codes) describe() int {
 	return size + 3*c.described
 }
 
-// write begins a block.
+// write writes the header of a block.
 func (c *codes) write(w *prefix.Writer, last bool) {
 	final := uint64(0)
 	if last {
@@ -118,7 +116,7 @@ func (c *codes) write(w *prefix.Writer, last bool) {
 	prefix.Codes(c.distanceWords[:], c.distanceLengths[:])
 }
 
-// writeSteps writes the steps of a block that packs bytes, and ends it.
+// writeSteps writes the literals and matches of a block that cover bytes, and ends the block.
 func (c *codes) writeSteps(w *prefix.Writer, bytes []byte, steps []match) {
 	at := 0
 	for _, m := range steps {

@@ -8,38 +8,37 @@ import (
 // maxPalette is how many colours a palette can have.
 const maxPalette = 256
 
-// form is how pixels are told.
+// form is how pixels are represented.
 type form uint8
 
 const (
-	byPalette form = iota // by a palette in the order in which colours appear
-	byColour              // by what they are
+	byPalette form = iota // indices of a palette in order of first appearance
+	byColour              // colours
 )
 
-// costlyPalette is how many colours a palette has that may take more room than it
+// costlyPalette is the number of colours from which on a palette may take more bytes than it
 // saves.
 const costlyPalette = 65
 
-// colours are the colours of a picture, as long as they fit in a palette: those
-// that are not opaque first, as only they have alpha told.
+// colours are the distinct colours of a picture, up to maxPalette: first those that are not
+// opaque, because tRNS lists alpha only up to the last of them.
 type colours struct {
-	list        []uint32 // alpha the highest byte, red the lowest
-	translucent int      // so many of them are not opaque
-	runs        int      // of one colour, in rows that are not like the one above
-	opaque      bool     // the whole picture is
+	list        []uint32 // alpha in the highest byte, red in the lowest
+	translucent int      // number of colours that are not opaque
+	runs        int      // runs of one colour, in rows that differ from the one above
+	opaque      bool     // all pixels are
 	overflow    bool     // more than fit in a palette
 
 	buckets [4 * maxPalette]bucket
 }
 
-// bucket is a place in a table with open addresses. index is 0 where it is empty.
+// bucket is a place in a hash table with open addressing. An index of 0 means empty.
 type bucket struct {
 	colour uint32
 	index  uint16 // in the list, plus one
 }
 
-// find returns the slot of a colour: the one it is in, or the empty one where it
-// belongs.
+// find returns the bucket of a colour, or the empty one for it.
 func (c *colours) find(colour uint32) *bucket {
 	for at := colour * 0x9e3779b1 >> 22; ; at++ {
 		if s := &c.buckets[at%uint32(len(c.buckets))]; s.colour == colour || s.index == 0 {
@@ -69,12 +68,12 @@ func (c *colours) count(pix []byte, stride int) {
 			c.runs++
 			c.opaque = c.opaque && isOpaque(colour)
 			if c.overflow = c.overflow || !c.add(colour); c.overflow && !c.opaque {
-				return // there is nothing left to find out
+				return // nothing else can change
 			}
 		}
 	}
 	for i, colour := range c.list {
-		c.find(colour).index = uint16(i + 1) // those before it may have come later
+		c.find(colour).index = uint16(i + 1) // add may have moved them
 	}
 }
 
@@ -100,11 +99,11 @@ func (c *colours) add(colour uint32) bool {
 
 func isOpaque(colour uint32) bool { return colour>>24 == 0xff }
 
-// ascending reports whether most runs bring a new colour. The index is then often the
-// last one plus one, in this row as in the one above, and differences are few.
+// ascending reports whether most runs bring a new colour. The index is then often the previous
+// one plus one, in this row as in the one above, so there are few distinct differences.
 func (c *colours) ascending() bool { return 3*len(c.list) > 2*c.runs }
 
-// depth returns how many bits tell one of the colours from the others.
+// depth returns the bits per index.
 func (c *colours) depth() uint8 {
 	switch n := len(c.list); {
 	case n <= 2:

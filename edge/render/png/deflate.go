@@ -10,186 +10,184 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
 )
 
-// deflater packs streams in the format of DEFLATE (RFC 1951).
+// deflater compresses streams with DEFLATE (RFC 1951).
 type deflater struct {
 	matchFinder
 	costs
 	counts counts
 	codes  codes
 
-	cost   []uint32 // of the cheapest way from the first node to each
-	choice []match  // with which it ends
-	path   []match  // the way, from its end
+	cost   []uint32 // cheapest cost from the first node to each
+	choice []match  // last step of the cheapest path
+	path   []match  // the cheapest path, in reverse
 	steps  []match  // of all blocks
 	blocks []block
 
 	w prefix.Writer
 }
 
-// block is a part of a stream with codes of its own: some nodes.
+// block is a range of nodes with codes of its own.
 type block struct {
 	from, to int
-	steps    int // where its steps end
+	steps    int // end of its steps
 }
 
-// blockNodes bounds the memory that matches take.
+// blockNodes bounds the memory for matches.
 const blockNodes = 1 << 17
 
-// parse decides how to pack a stream. It seeks the cheapest way so many times, at
-// the prices it has and then at those of the codes that fit the way before. In vast
-// streams only the first block has that; others have one pass at the prices before, and
-// no search if that has found next to nothing in the first: in noise it takes as long as
-// all the rest.
-func (p *deflater) parse(s *stream, passes int) {
-	p.start(s)
-	p.steps, p.blocks = p.steps[:0], p.blocks[:0]
+// parse decides how to compress a stream. In each pass it finds the cheapest path, at first
+// with the initial costs, then with those of the codes fitted to the previous path. In vast
+// streams only the first block has more than one pass. Their search for matches stops after the
+// first block if it gains next to nothing there: in noise it takes as long as everything else.
+func (d *deflater) parse(s *stream, passes int) {
+	d.start(s)
+	d.steps, d.blocks = d.steps[:0], d.blocks[:0]
 	for from := 0; from < len(s.nodes)-1; {
 		size := blockNodes
 		if from == 0 && s.vast() {
 			size = sampleNodes
 		}
 		to := min(from+size, len(s.nodes)-1)
-		p.find(s, from, to)
-		start := len(p.steps)
+		d.find(s, from, to)
+		start := len(d.steps)
 		for range passes {
-			p.steps = p.steps[:start]
-			p.shortestPath(s, from, to)
-			p.emit(s, s.nodes[from].at())
-			p.counts.count(s, s.nodes[from].at(), p.steps[start:])
-			p.fit(&p.counts)
+			d.steps = d.steps[:start]
+			d.shortestPath(s, from, to)
+			d.emit(s, s.nodes[from].at())
+			d.counts.count(s, s.nodes[from].at(), d.steps[start:])
+			d.fit(&d.counts)
 		}
-		p.blocks = append(p.blocks, block{from: from, to: to, steps: len(p.steps)})
+		d.blocks = append(d.blocks, block{from: from, to: to, steps: len(d.steps)})
 		if s.vast() {
 			passes = 1
-			if from == 0 && minSearchedShare*p.searchedBytes(p.steps[start:]) < s.nodes[to].at() {
-				p.maxChain = 0
+			if from == 0 && minSearchedShare*d.searchedBytes(d.steps[start:]) < s.nodes[to].at() {
+				d.maxChain = 0
 			}
 		}
 		from = to
 	}
 }
 
-// The first block of a vast stream has so many nodes, and of so many of its bytes one must
-// be in a match that was searched for.
+// The first block of a vast stream has that many nodes, and the search goes on if one in
+// minSearchedShare of its bytes is in a match that was searched for.
 const (
 	sampleNodes      = 1 << 15
 	minSearchedShare = 4
 )
 
-// searchedBytes returns how many bytes the matches have that are at other distances than those
-// that are always tried.
-func (p *deflater) searchedBytes(steps []match) (bytes int) {
+// searchedBytes returns how many bytes are in matches at other distances than the fixed ones.
+func (d *deflater) searchedBytes(steps []match) (bytes int) {
 	for _, m := range steps {
-		if m != literal && !slices.Contains(p.fixedDistances, m.distance()) {
+		if m != literal && !slices.Contains(d.fixedDistances, m.distance()) {
 			bytes += m.length()
 		}
 	}
 	return bytes
 }
 
-// size returns how many bits it takes to pack a stream as planned.
-func (p *deflater) size(s *stream) int {
+// size returns the compressed size of the parsed stream in bits.
+func (d *deflater) size(s *stream) int {
 	size, first := 0, 0
-	for _, b := range p.blocks {
+	for _, b := range d.blocks {
 		at := s.nodes[b.from].at()
-		p.counts.count(s, at, p.steps[first:b.steps])
-		size += min(p.codes.make(&p.counts), storedSize(s.nodes[b.to].at()-at))
+		d.counts.count(s, at, d.steps[first:b.steps])
+		size += min(d.codes.make(&d.counts), storedSize(s.nodes[b.to].at()-at))
 		first = b.steps
 	}
 	return size
 }
 
-// append appends what was planned to dst.
-func (p *deflater) append(dst []byte, s *stream) []byte {
-	p.w.Reset(dst)
+// append appends the compressed stream to dst.
+func (d *deflater) append(dst []byte, s *stream) []byte {
+	d.w.Reset(dst)
 	first := 0
-	for i, b := range p.blocks {
-		last := i == len(p.blocks)-1
+	for i, b := range d.blocks {
+		last := i == len(d.blocks)-1
 		at := s.nodes[b.from].at()
 		bytes := s.bytes[at:s.nodes[b.to].at()]
-		steps := p.steps[first:b.steps]
-		p.counts.count(s, at, steps)
-		if p.codes.make(&p.counts) > storedSize(len(bytes)) {
-			p.store(bytes, last)
+		steps := d.steps[first:b.steps]
+		d.counts.count(s, at, steps)
+		if d.codes.make(&d.counts) > storedSize(len(bytes)) {
+			d.store(bytes, last)
 		} else {
-			p.codes.write(&p.w, last)
-			p.codes.writeSteps(&p.w, bytes, steps)
+			d.codes.write(&d.w, last)
+			d.codes.writeSteps(&d.w, bytes, steps)
 		}
 		first = b.steps
 	}
-	return p.w.Bytes()
+	return d.w.Bytes()
 }
 
-// longestStored is how many bytes a block can have that keeps them as they are.
+// longestStored is the greatest size of a stored block in bytes.
 const longestStored = 1<<16 - 1
 
-// storedSize returns how many bits it takes, at most, to keep bytes as they are.
+// storedSize returns an upper bound of the size of stored blocks in bits.
 func storedSize(bytes int) int {
 	blocks := (bytes + longestStored - 1) / longestStored
 	return 8 * (bytes + 5*blocks + 1)
 }
 
-// store writes bytes as they are.
-func (p *deflater) store(bytes []byte, last bool) {
+// store writes stored blocks.
+func (d *deflater) store(bytes []byte, last bool) {
 	for len(bytes) > 0 {
 		n := min(len(bytes), longestStored)
 		final := uint64(0)
 		if last && n == len(bytes) {
 			final = 1
 		}
-		p.w.Write(final, 3)
-		dst := binary.LittleEndian.AppendUint16(p.w.Bytes(), uint16(n))
+		d.w.Write(final, 3)
+		dst := binary.LittleEndian.AppendUint16(d.w.Bytes(), uint16(n))
 		dst = binary.LittleEndian.AppendUint16(dst, ^uint16(n))
-		p.w.Reset(append(dst, bytes[:n]...))
+		d.w.Reset(append(dst, bytes[:n]...))
 		bytes = bytes[n:]
 	}
 }
 
-// shortestPath finds the cheapest way from node to node.
-func (p *deflater) shortestPath(s *stream, from, to int) {
+// shortestPath finds the cheapest path from node to node.
+func (d *deflater) shortestPath(s *stream, from, to int) {
 	nodes := s.nodes[from : to+1]
-	p.cost, p.choice = grow(p.cost, len(nodes)), grow(p.choice, len(nodes))
-	for i := range p.cost {
-		p.cost[i] = math.MaxUint32
+	d.cost, d.choice = grow(d.cost, len(nodes)), grow(d.choice, len(nodes))
+	for i := range d.cost {
+		d.cost[i] = math.MaxUint32
 	}
-	p.cost[0] = 0
+	d.cost[0] = 0
 	for i := range nodes[1:] {
-		p.relaxMatches(nodes, i)
-		if end := nodes[i+1].at(); end-nodes[i].at() <= nearNodes || p.cost[i+1] == math.MaxUint32 {
-			p.relaxLiterals(s.bytes[nodes[i].at():end], i)
+		d.relaxMatches(nodes, i)
+		if end := nodes[i+1].at(); end-nodes[i].at() <= nearNodes || d.cost[i+1] == math.MaxUint32 {
+			d.relaxLiterals(s.bytes[nodes[i].at():end], i)
 		}
 	}
 
-	p.path = p.path[:0]
+	d.path = d.path[:0]
 	for i := len(nodes) - 1; i > 0; {
-		m := p.choice[i]
+		m := d.choice[i]
 		if m == literal {
 			i--
 			for range nodes[i+1].at() - nodes[i].at() {
-				p.path = append(p.path, literal)
+				d.path = append(d.path, literal)
 			}
 			continue
 		}
-		p.path = append(p.path, m)
+		d.path = append(d.path, m)
 		start := nodes[i].at() - m.length()
 		for i--; nodes[i].at() > start; i-- {
 		}
 	}
 }
 
-// nearNodes is how far apart nodes are between which literals are worth a try; if
-// farther, all is as expected.
+// nearNodes is the distance up to which literals between two nodes are tried; nodes farther
+// apart have only expected pixels between them.
 const nearNodes = 8
 
-// relaxMatches goes on from a node by its matches, to all nodes that they reach.
-func (p *deflater) relaxMatches(nodes []node, i int) {
-	base, at, cost, choice := p.cost[i], nodes[i].at(), p.cost, p.choice
+// relaxMatches extends the path to a node by its matches, to all nodes that they reach.
+func (d *deflater) relaxMatches(nodes []node, i int) {
+	base, at, cost, choice := d.cost[i], nodes[i].at(), d.cost, d.choice
 	k, cheapest := i+1, uint32(math.MaxUint32)
-	for _, m := range p.matches.at(i) {
-		distance := p.distance[m.symbol()]
+	for _, m := range d.matches.at(i) {
+		distance := d.distance[m.symbol()]
 		if distance < cheapest {
 			cheapest = distance
-			k = i + 1 // else matches before, which were shorter, did that
+			k = i + 1 // otherwise the shorter matches before have covered these nodes
 		}
 		distance += base
 		last := at + m.length()
@@ -201,91 +199,90 @@ func (p *deflater) relaxMatches(nodes []node, i int) {
 			if to > last {
 				break
 			}
-			if c := distance + p.length[to-at]; c < cost[k] {
+			if c := distance + d.length[to-at]; c < cost[k] {
 				cost[k], choice[k] = c, m.cut(to-at)
 			}
 		}
 	}
 }
 
-// maxEndNodes is how many nodes a match may end at one after another before only the
-// last one counts: noise has that many, and each of them such matches.
+// maxEndNodes is how many consecutive nodes are tried as the end of a match before only the
+// last one is. Noise has that many, each with such matches.
 const maxEndNodes = 48
 
-// lastOf returns the last node up to a position, or the first.
+// lastOf returns the index of the last node up to a position, or 0.
 func lastOf(nodes []node, at int) int {
 	return max(sort.Search(min(len(nodes), maxMatch), func(k int) bool { return nodes[k].at() > at })-1, 0)
 }
 
-// relaxLiterals goes on from a node to the next by literals.
-func (p *deflater) relaxLiterals(bytes []byte, i int) {
-	cost := p.cost[i]
+// relaxLiterals extends the path to a node by literals to the next one.
+func (d *deflater) relaxLiterals(bytes []byte, i int) {
+	cost := d.cost[i]
 	for _, b := range bytes {
-		cost += p.literal[b]
+		cost += d.literal[b]
 	}
-	if cost < p.cost[i+1] {
-		p.cost[i+1], p.choice[i+1] = cost, literal
+	if cost < d.cost[i+1] {
+		d.cost[i+1], d.choice[i+1] = cost, literal
 	}
 }
 
-// emit turns the way around, and lets matches take literals beside them, which
-// may be parts of pixels where there are no nodes.
-func (p *deflater) emit(s *stream, at int) {
-	first := len(p.steps)
-	for _, m := range slices.Backward(p.path) {
-		last := len(p.steps) - 1
+// emit appends the path in order. Matches absorb adjacent literals if that is cheaper: these
+// may be parts of pixels, where there are no nodes.
+func (d *deflater) emit(s *stream, at int) {
+	first := len(d.steps)
+	for _, m := range slices.Backward(d.path) {
+		last := len(d.steps) - 1
 		if s.pixel == 1 {
-			p.steps = append(p.steps, m)
+			d.steps = append(d.steps, m)
 			continue
 		}
 		if m == literal {
-			if last >= first && p.steps[last] != literal {
-				if before := p.steps[last]; s.bytes[at] == s.bytes[at-before.distance()] && p.shouldExtend(before.length(), s.bytes[at]) {
-					p.steps[last] = before.cut(before.length() + 1)
+			if last >= first && d.steps[last] != literal {
+				if before := d.steps[last]; s.bytes[at] == s.bytes[at-before.distance()] && d.shouldExtend(before.length(), s.bytes[at]) {
+					d.steps[last] = before.cut(before.length() + 1)
 					at++
 					continue
 				}
 			}
-			p.steps = append(p.steps, literal)
+			d.steps = append(d.steps, literal)
 			at++
 			continue
 		}
 		length, start := m.length(), at
-		for last >= first && p.steps[last] == literal && start > m.distance() &&
-			s.bytes[start-1] == s.bytes[start-1-m.distance()] && p.shouldExtend(length, s.bytes[start-1]) {
+		for last >= first && d.steps[last] == literal && start > m.distance() &&
+			s.bytes[start-1] == s.bytes[start-1-m.distance()] && d.shouldExtend(length, s.bytes[start-1]) {
 			start--
 			length++
 			last--
 		}
-		p.steps = append(p.steps[:last+1], m.cut(length))
+		d.steps = append(d.steps[:last+1], m.cut(length))
 		at += m.length()
 	}
 }
 
-// shouldExtend reports whether a match may take one more byte, rather than a literal.
+// shouldExtend reports whether one more byte in a match is cheaper than a literal.
 func (p *costs) shouldExtend(length int, b byte) bool {
 	return length < maxMatch && p.length[length+1] <= p.length[length]+p.literal[b]
 }
 
-// costs says what everything costs, in parts of a bit.
+// costs is the cost of literals, lengths and distances, in units of 1/32 bit.
 type costs struct {
 	literal  [256]uint32
 	length   [maxMatch + 1]uint32
 	distance [32]uint32
 }
 
-// bit is the price of a bit.
+// bit is the cost of a bit.
 const bit = 32
 
-// What things often cost, in streams of pixels of four bytes and in others.
+// Typical costs, of streams of pixels of four bytes and of others.
 var (
 	defaultCosts     = newCosts(4, 4, 3)
 	defaultCostsRGBA = newCosts(3, 5, 6)
 )
 
-// newCosts returns prices in which a length takes so many bits besides its extra
-// ones, if it is the colour of a pixel, a pixel, or two of them, and if it is
-// another; and a distance so many.
+// newCosts returns costs in bits besides the extra ones: for lengths of the colour of a pixel,
+// a pixel, or two of them; for other lengths; and for distances.
 func newCosts(pixels, others, distance uint32) *costs {
 	p := new(costs)
 	for i := range p.literal {
@@ -307,9 +304,9 @@ func newCosts(pixels, others, distance uint32) *costs {
 	return p
 }
 
-// estimate sets prices that do for a start on a stream: those of literals from the
-// bytes that are not as expected, among which most literals are. What pixels of
-// four bytes cost varies so little that the guess does for good.
+// estimate sets initial costs for a stream: those of literals from the bytes that are not as
+// expected, which most literals are. For pixels of four bytes the real costs vary so little
+// that the estimate is not refined.
 func (p *costs) estimate(s *stream) {
 	*p = *defaultCosts
 	if s.pixel == 4 {
@@ -328,7 +325,7 @@ func (p *costs) estimate(s *stream) {
 		return
 	}
 	for i := range p.literal {
-		p.literal[i] += bit // half of what is told is matches
+		p.literal[i] += bit // half of the symbols are matches
 	}
 	for _, d := range []int{s.pixel, s.stride - s.pixel, s.stride, s.stride + s.pixel} {
 		if d <= maxDistance { // most matches are with neighbours
@@ -338,7 +335,7 @@ func (p *costs) estimate(s *stream) {
 	}
 }
 
-// fit sets the prices of codes that fit the counts.
+// fit sets the costs to those of codes for the counts.
 func (p *costs) fit(c *counts) {
 	var table [literals]uint32
 	entropy(table[:], c.literals[:])
@@ -353,8 +350,8 @@ func (p *costs) fit(c *counts) {
 	}
 }
 
-// entropy sets the price of each symbol to the bits that its share of the counts
-// is worth. One that never occurred is priced as if it had once.
+// entropy sets the cost of each symbol to its information content by its share of the counts.
+// One that never occurred counts as if it had once.
 func entropy(costs, counts []uint32) {
 	sum := uint32(0)
 	for _, c := range counts {
@@ -366,14 +363,13 @@ func entropy(costs, counts []uint32) {
 	}
 }
 
-// log2 returns the binary logarithm in parts of a bit.
+// log2 returns the binary logarithm as a cost.
 func log2(n uint32) uint32 {
 	whole := bits.Len32(n) - 1
 	return uint32(whole)*bit + uint32(fractions[n<<(31-whole)>>(31-fractionBits)&(1<<fractionBits-1)])
 }
 
-// fractions are the parts of a bit by which the logarithm of a number exceeds that
-// of the power of two below, by the bits that follow the number's first.
+// fractions is the table of log2(1+x) as a cost, indexed by the leading bits of x.
 var fractions = func() (f [1 << fractionBits]uint8) {
 	for i := range f {
 		f[i] = uint8(bit*math.Log2(1+float64(i)/float64(len(f))) + 0.5)
@@ -383,7 +379,7 @@ var fractions = func() (f [1 << fractionBits]uint8) {
 
 const fractionBits = 9
 
-// counts says how often each symbol occurs.
+// counts are the frequencies of symbols.
 type counts struct {
 	literals  [literals]uint32
 	distances [distances]uint32

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// A match is some bytes that are like those a distance before: the length in bits
-// 20 and up, the symbol of the distance in bits 15 to 19, below it the distance
-// less one.
+// A match copies bytes from a distance before: the length in bits 20 and up, the symbol of the
+// distance in bits 15 to 19, the distance less one below.
 type match uint32
 
-// literal is a byte for itself: a match of one byte.
+// literal is a single byte, represented as a match of length one.
 const literal match = 1 << 20
 
 func newMatch(length, distance int) match {
@@ -23,43 +22,43 @@ func (m match) symbol() int          { return int(m >> 15 & 31) }
 func (m match) distance() int        { return int(m&(1<<15-1)) + 1 }
 func (m match) cut(length int) match { return m&(1<<20-1) | match(length<<20) }
 
-// How far the search for matches goes, as trying on pictures of skins taught.
+// Limits of the search for matches, tuned on pictures of skins.
 const (
 	hashBits       = 13
-	neighbourRange = 3 // pixels to either side of the one above that are compared where something happens
+	neighbourRange = 3 // pixels to either side of the one above that are compared at changes
 
-	// A stream of so many bytes is searched twice as deep: distances are long in
-	// it, and so have matches to be.
+	// From this many bytes on, hash chains are followed twice as far, because matches have to
+	// be longer to pay for their long distances.
 	deepSearchBytes = 1 << 17
 
-	// A stream of so many nodes is searched less: no picture of up to 400 × 400
-	// pixels has them, and they would take longer than what is saved is worth.
+	// From this many nodes on, less is searched: no picture of up to 400 × 400 pixels has them,
+	// and the time would not be worth the bytes.
 	vastNodes = 3 << 17
 
-	// So many places are compared in a stream at most, and then none: pictures of up to
-	// 400 × 400 pixels need fewer. Textures can be made to need many times as many.
+	// Bound of the positions compared in a stream: pictures of up to 400 × 400 pixels need
+	// fewer. Textures can be made to need many times as many.
 	maxCompared = 1 << 21
 )
 
 // matchFinder finds the matches that start at nodes.
 type matchFinder struct {
-	maxChain         int // how many places of a chain are compared
-	budget           int // how many places of all chains still may be
+	maxChain         int // positions compared on one chain
+	budget           int // positions left to compare on all chains
 	short, long      hashChains
-	fixedDistances   []int      // distances that are always tried
-	fixedIfUnchanged int        // so many of them are tried where nothing happens, too
-	ends             []int      // how far the current match at each of them goes
-	searchResults    matchLists // by search, for hot nodes
-	matches          matchLists // of every node, longer ones later
+	fixedDistances   []int      // distances that are tried at every node
+	fixedIfUnchanged int        // the first so many of them are tried at nodes that are not hot, too
+	ends             []int      // end of the current match at each of them
+	searchResults    matchLists // of hot nodes
+	matches          matchLists // of all nodes, ascending by length
 }
 
-// hashChains lead from hot nodes to those before that are alike. Nodes are numbered on
-// from those of earlier streams, so that links to these need not be cleared.
+// hashChains link each hot node to the previous one with the same hash. Nodes are numbered on
+// from those of earlier streams, so that stale links need not be cleared.
 type hashChains struct {
 	first int32 // the number of the stream's first node
 	next  int32
 	head  [1 << hashBits]int32
-	prev  []int32 // the node before, or a negative number
+	prev  []int32 // the previous node, or negative
 }
 
 // reset makes room for the nodes of a stream.
@@ -78,13 +77,13 @@ func (c *hashChains) add(hash uint32, node int) {
 	c.head[hash] = int32(node) + c.first
 }
 
-// matchLists holds the matches of one node after another.
+// matchLists holds the matches of consecutive nodes.
 type matchLists struct {
 	all   []match
 	first []uint32 // of each node
 }
 
-// reset makes room for the matches of some nodes.
+// reset makes room for the matches of nodes.
 func (l *matchLists) reset(nodes int) {
 	l.all = l.all[:0]
 	l.first = grow(l.first, nodes+1)
@@ -93,7 +92,7 @@ func (l *matchLists) reset(nodes int) {
 // at returns the matches of a node.
 func (l *matchLists) at(node int) []match { return l.all[l.first[node]:l.first[node+1]] }
 
-// start makes the finder ready for a stream.
+// start prepares the finder for a stream.
 func (f *matchFinder) start(s *stream) {
 	switch {
 	case s.vast():
@@ -119,7 +118,7 @@ func (f *matchFinder) start(s *stream) {
 	f.long.reset(len(s.nodes))
 }
 
-// addFixedDistance adds a distance to those that are always tried.
+// addFixedDistance adds a distance to those that are tried at every node.
 func (f *matchFinder) addFixedDistance(s *stream, distance int) {
 	if distance >= 1 && distance < min(maxDistance+1, len(s.bytes)) && !slices.Contains(f.fixedDistances, distance) {
 		f.fixedDistances = append(f.fixedDistances, distance)
@@ -152,7 +151,7 @@ func (f *matchFinder) find(s *stream, from, to int) {
 				}
 			}
 		default:
-			// What is like an event may also be like what comes before it.
+			// What matches at a change may also match right before it.
 			i := s.nodes[n].at()
 			if before := s.nodes[hot].at() - i; before < maxMatch {
 				limit := min(end-i, maxMatch)
@@ -163,8 +162,8 @@ func (f *matchFinder) find(s *stream, from, to int) {
 	f.matches.first[to-from] = uint32(len(f.matches.all))
 }
 
-// compare appends the matches of a node at the distances that are always tried,
-// and returns the length of the longest.
+// compare appends the matches of a node at the fixed distances, and returns the greatest
+// length.
 func (f *matchFinder) compare(s *stream, n, end int) int {
 	i := s.nodes[n].at()
 	distances := f.fixedDistances
@@ -189,9 +188,8 @@ func (f *matchFinder) compare(s *stream, n, end int) int {
 	return longest
 }
 
-// follow appends matches to a list for a place some bytes before a node, from the
-// chain of that node, those that are longer than longest; and returns the length
-// of the longest then.
+// follow follows the hash chain of a node for a place some bytes before the node. It appends
+// the matches that are longer than longest to a list, and returns the greatest length.
 func (f *matchFinder) follow(l *matchLists, c *hashChains, steps int, s *stream, node, before, limit, longest int) int {
 	steps = min(steps, f.budget)
 	f.budget -= steps
@@ -218,7 +216,7 @@ func (f *matchFinder) follow(l *matchLists, c *hashChains, steps int, s *stream,
 func (f *matchFinder) search(s *stream, from, to int) {
 	f.searchResults.reset(to - from)
 	end := s.nodes[to].at()
-	event := from // the start of what happens next, after a calm
+	event := from // start of the next change
 	for n := from; n < to; n++ {
 		f.searchResults.first[n-from] = uint32(len(f.searchResults.all))
 		i := s.nodes[n].at()
@@ -240,5 +238,5 @@ func (f *matchFinder) search(s *stream, from, to int) {
 	f.searchResults.first[to-from] = uint32(len(f.searchResults.all))
 }
 
-// hash spreads a number over the heads of chains.
+// hash maps a number to a bucket of the chains.
 func hash(x uint64) uint32 { return uint32(x * 0x9e3779b185ebca87 >> (64 - hashBits)) }

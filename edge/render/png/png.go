@@ -1,10 +1,10 @@
-// Package png writes PNG files of pictures whose pixels are few colours in large
-// areas: magnified or projected textures. It looks for what such pictures repeat
-// where they repeat it, which takes less time than to search everywhere, and makes
-// files about as small as tools that do search everywhere.
+// Package png writes PNG files of pictures of few colours in large areas: magnified or
+// projected textures. Its DEFLATE encoder looks for repetitions only where such pictures have
+// them, which is faster than a full search, and the files are about as small as those of
+// optimising tools.
 //
-// The package knows nothing of what the pictures show. Any picture can be
-// written, and every file holds exactly the pixels it was given.
+// The package knows nothing of what the pictures show. Any picture can be written, and every
+// file has exactly the pixels it was given.
 package png
 
 import (
@@ -14,12 +14,12 @@ import (
 	"hash/crc32"
 )
 
-// The longest side of a picture that can be written, far beyond what is drawn: it
+// maxSide is the longest side of a picture that can be written, far beyond what is drawn. It
 // keeps all positions within 32 bits.
 const maxSide = 1 << 13
 
-// Encoder is the scratch memory of one encoding after another. The zero value is
-// ready; not for concurrent use.
+// Encoder is the scratch memory of consecutive encodings. The zero value is ready. It is not
+// safe for concurrent use.
 type Encoder struct {
 	colours  colours
 	raster   raster
@@ -27,26 +27,25 @@ type Encoder struct {
 	deflater deflater
 }
 
-// The colour types of PNG that are written.
+// The colour types of PNG in use.
 const (
 	typeRGB     = 2
 	typePalette = 3
 	typeRGBA    = 6
 )
 
-// Append appends the PNG file of width × height pixels (rows from the top, 4 bytes
-// RGBA, not premultiplied, stride 4·width) to dst. The file has no chunks but
-// those that pixels need. It is an error if a side is below 1 or above 8192 or pix
-// has another length, and dst is returned as it was.
+// Append appends the PNG file of width × height pixels to dst: rows from the top, 4 bytes RGBA,
+// not premultiplied, stride 4·width. The file has no ancillary chunks but tRNS. It is an error
+// if a side is below 1 or above 8192 or pix has another length; dst is then returned unchanged.
 func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 	if min(width, height) < 1 || max(width, height) > maxSide || len(pix) != 4*width*height {
-		return dst, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be written", width, height, len(pix))
+		return dst, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be encoded as PNG", width, height, len(pix))
 	}
 	e.colours.count(pix, 4*width)
 	e.chooseLayout(pix, width, height)
 	passes := 2
 	if e.raster.colourType == typeRGBA {
-		passes = 1 // the guess is close, and a second saves one in a hundred
+		passes = 1 // the initial costs are close, and a second pass saves 1 %
 	}
 	e.deflater.parse(&e.stream, passes)
 
@@ -67,7 +66,7 @@ func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 		}
 	}
 	dst, chunk = openChunk(dst, "IDAT")
-	dst = append(dst, 0x78, 0xda) // DEFLATE with a window of 32 KiB, made with care
+	dst = append(dst, 0x78, 0xda) // DEFLATE with a window of 32 KiB, best compression
 	dst = e.deflater.append(dst, &e.stream)
 	dst = binary.BigEndian.AppendUint32(dst, adler32.Checksum(e.stream.bytes))
 	dst = closeChunk(dst, chunk)
@@ -75,8 +74,8 @@ func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 	return closeChunk(dst, chunk), nil
 }
 
-// chooseLayout lays the picture out in a way that makes it small. The prices found on the
-// way, or a guess, are left with the packer.
+// chooseLayout chooses colour type and filters and fills the stream. It leaves initial costs
+// with the deflater.
 func (e *Encoder) chooseLayout(pix []byte, width, height int) {
 	form := byPalette
 	if e.colours.overflow {
@@ -87,7 +86,8 @@ func (e *Encoder) chooseLayout(pix []byte, width, height int) {
 	case !e.raster.magnified() && !e.colours.opaque:
 		e.layoutProjected(pix, width, height)
 	case form == byPalette && len(e.colours.list) >= costlyPalette && (e.raster.magnified() || len(e.raster.rows) <= vastNodes):
-		// In vast rows all of which are told, any palette is cheap, and attempts are not.
+		// Among that many rows without repetition any palette is cheap, and trials are
+		// expensive.
 		e.chooseForm(pix, width, height)
 	default:
 		e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), all)
@@ -95,8 +95,8 @@ func (e *Encoder) chooseLayout(pix []byte, width, height int) {
 	}
 }
 
-// chooseForm lays out a picture that has been filled in by a dear palette. Whether it
-// pays shows only when the matches are known, so both forms are tried on a sample
+// chooseForm lays out a picture with a costly palette, which has been filled in. Whether the
+// palette pays off shows only after the search for matches, so both forms are tried on a sample
 // of the rows.
 func (e *Encoder) chooseForm(pix []byte, width, height int) {
 	indexed := e.trialSize()
@@ -109,10 +109,10 @@ func (e *Encoder) chooseForm(pix []byte, width, height int) {
 	e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), all)
 }
 
-// trialSize returns how many bits of a file the picture takes as it has been filled in,
-// as far as that differs between forms.
+// trialSize returns the size in bits of the picture as it has been filled in, as far as it
+// differs between forms.
 func (e *Encoder) trialSize() int {
-	// What a copy of the rows that a sample leaves out takes, in bits.
+	// Bits per match that copies rows which are not in the sample.
 	const repeatBits = 3
 
 	omitted := e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), sample)
@@ -122,9 +122,9 @@ func (e *Encoder) trialSize() int {
 }
 
 // layoutProjected lays out a projected picture: one that is neither magnified nor opaque.
-// Attempts would take long, and a few numbers tell as much.
+// Trials would take long, and a few numbers predict as much.
 func (e *Encoder) layoutProjected(pix []byte, width, height int) {
-	// What a palette saves for each pixel that is not like the one above, in bits.
+	// Bits that a palette saves for each pixel that differs from the one above.
 	const savedPerChange = 3.3
 
 	changes := e.raster.changes()
@@ -136,7 +136,7 @@ func (e *Encoder) layoutProjected(pix []byte, width, height int) {
 	e.deflater.estimate(&e.stream)
 }
 
-// paletteSize returns how many bits of a file its palette takes.
+// paletteSize returns the size in bits of the palette in the file.
 func (e *Encoder) paletteSize() int {
 	const chunkSize = 12 // besides its data
 	if e.raster.colourType != typePalette {
@@ -149,13 +149,13 @@ func (e *Encoder) paletteSize() int {
 	return 8 * size
 }
 
-// openChunk begins a chunk and returns where.
+// openChunk begins a chunk and returns the position of its name.
 func openChunk(dst []byte, name string) ([]byte, int) {
-	dst = append(dst, 0, 0, 0, 0) // its length, which closeChunk knows
+	dst = append(dst, 0, 0, 0, 0) // its length, set by closeChunk
 	return append(dst, name...), len(dst)
 }
 
-// closeChunk ends the chunk whose name begins at the given place.
+// closeChunk ends the chunk that has its name at the given position.
 func closeChunk(dst []byte, at int) []byte {
 	binary.BigEndian.PutUint32(dst[at-4:], uint32(len(dst)-at-4))
 	return binary.BigEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[at:]))

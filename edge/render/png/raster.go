@@ -7,22 +7,22 @@ import (
 	"math/bits"
 )
 
-// raster is a picture as PNG stores it, before filters.
+// raster is a picture in the form that PNG stores, before filters.
 type raster struct {
 	colourType uint8
 	depth      uint8 // bits of a sample
 	pixel      int   // bytes of a pixel, at least 1
 	stride     int   // bytes of a row
 	rows       []byte
-	repeated   []bool // whether a row is like the one above
-	repeats    int    // how many are
-	zeros      []byte // a row of them
-	trial      []byte // a filtered row
+	repeated   []bool // whether a row equals the one above
+	repeats    int    // number of these rows
+	zeros      []byte // a row of zeros
+	trial      []byte // scratch row of bestFilter
 
 	pixels, differences distinctCounter
 }
 
-// fill takes over a picture whose colours have been counted, in a form.
+// fill sets the raster to a picture, after its colours have been counted, in a form.
 func (r *raster) fill(c *colours, pix []byte, width, height int, f form) {
 	switch {
 	case f != byColour:
@@ -90,7 +90,7 @@ func (c *colours) index(to, from []byte, depth uint8) {
 	}
 }
 
-// The filters of PNG. adaptive is not one, but to choose one for each row.
+// The filters of PNG; adaptive chooses one for each row.
 const (
 	none uint8 = iota
 	sub
@@ -100,12 +100,12 @@ const (
 	adaptive
 )
 
-// filters says how rows are filtered: fresh ones, and those like the one above.
+// filters says how rows are filtered: new rows, and those that equal the one above.
 type filters struct{ fresh, repeated uint8 }
 
-// forCrisp returns the filters for a picture that is magnified or opaque, those
-// that make most such pictures small. Repeated rows are better copied as they are,
-// but for palettes only if a copy reaches beyond them.
+// forCrisp returns the filters for a picture that is magnified or opaque, those that make most
+// such pictures small. Repeated rows compress best with filter up, except short ones of
+// palettes: one match copies more than a row of these.
 func (r *raster) forCrisp(c *colours) filters {
 	switch {
 	case r.colourType != typePalette:
@@ -121,8 +121,8 @@ func (r *raster) forCrisp(c *colours) filters {
 	}
 }
 
-// changes returns how many pixels are not like the one above, and takes a census
-// of them.
+// changes returns how many pixels differ from the one above, and counts their distinct values
+// and differences.
 func (r *raster) changes() int {
 	r.pixels.reset()
 	r.differences.reset()
@@ -144,10 +144,10 @@ func (r *raster) changes() int {
 	return changes
 }
 
-// forProjected returns the filters for a projected picture of so many changes. The
-// more there are, the better are differences from the row above than pixels, which
-// have to be copied from afar; but differences are bad if many more of them are
-// different. The numbers are those that fit the pictures of fifty skins.
+// forProjected returns the filters for a projected picture with that many changes. The more
+// changes, the better are differences from the row above (filter up) compared with pixels,
+// which match far away only; but differences are worse if many more of them are distinct. The
+// coefficients are fitted to pictures of fifty skins.
 func (r *raster) forProjected(changes int) filters {
 	logChanges := math.Log2(float64(changes + 1))
 	ascends := 0.0777*logChanges-0.0169*math.Log2(float64(len(r.rows))) > 0.608
@@ -161,8 +161,8 @@ func (r *raster) forProjected(changes int) filters {
 	return filters{none, none}
 }
 
-// value returns a pixel of a projected picture as a number: an index, or a colour
-// with alpha, as such pictures are not opaque.
+// value returns a pixel of a projected picture as a number: an index, or a colour with alpha,
+// as such pictures are not opaque.
 func (r *raster) value(row []byte, x int) uint32 {
 	if r.pixel == 1 {
 		return uint32(row[x])
@@ -176,8 +176,8 @@ func difference(a, b uint32) uint32 {
 	return ((a|odd)-b&even)&even | ((a|even)-b&odd)&odd
 }
 
-// distinctCounter estimates how many different values there are: each is marked at a random
-// place, and many places that are still free mean few values.
+// distinctCounter estimates the number of distinct values by linear counting: each value sets
+// one bit of a bitmap by its hash, and the share of zero bits gives the estimate.
 type distinctCounter struct {
 	bitmap [1 << (distinctBits - 6)]uint64
 }
@@ -191,9 +191,9 @@ func (c *distinctCounter) add(value uint32) {
 	c.bitmap[at/64] |= 1 << (at % 64)
 }
 
-// size returns the number of values added, within a few in a hundred.
+// size returns the number of distinct values added, within a few percent.
 func (c *distinctCounter) size() float64 {
-	free := 1 // of at least one more
+	free := 1 // so that it is never 0
 	for _, m := range c.bitmap {
 		free += bits.OnesCount64(^m)
 	}
@@ -201,23 +201,22 @@ func (c *distinctCounter) size() float64 {
 	return size*math.Log(size/float64(free)) + 1
 }
 
-// Which rows a layout has.
+// The rows of a layout.
 const (
 	all = iota
 	sample
 )
 
-// sampled reports whether a row is part of the sample: of magnified pictures all
-// rows but those that only repeat a repetition.
+// sampled reports whether a row is part of the sample: in magnified pictures all rows except
+// repetitions of a repetition.
 func (r *raster) sampled(y int) bool {
 	return !r.magnified() || y < 2 || !r.repeated[y] || !r.repeated[y-1]
 }
 
-// magnified reports whether the rows repeat as they do in magnified textures.
+// magnified reports whether at least half of the rows repeat, as in magnified textures.
 func (r *raster) magnified() bool { return 2*r.repeats >= len(r.repeated) }
 
-// layout filters rows into a stream, and returns how many bytes of them a sample
-// leaves out.
+// layout filters rows into a stream, and returns how many bytes a sample leaves out.
 func (r *raster) layout(s *stream, f filters, rows int) int {
 	omitted := 0
 	s.reset(r.pixel, 1+r.stride, len(r.repeated))
@@ -252,10 +251,10 @@ func (r *raster) layout(s *stream, f filters, rows int) int {
 	return omitted
 }
 
-// bestFilter returns the filter that leaves the fewest changes from pixel to pixel,
-// and the smallest numbers where it does.
+// bestFilter returns the filter of a row that leaves the fewest changes from pixel to pixel,
+// and the smallest values at these.
 func (r *raster) bestFilter(y int) uint8 {
-	const change = 4 // counts as much as a number that large
+	const change = 4 // weight of a change, in the unit of values
 	best, least := none, math.MaxInt
 	for filter := none; filter <= paeth; filter++ {
 		copy(r.trial, r.row(y))
@@ -274,7 +273,7 @@ func (r *raster) bestFilter(y int) uint8 {
 	return best
 }
 
-// filter filters a copy of row y in place.
+// filter filters row y into to, which is a copy of it.
 func (r *raster) filter(to []byte, y int, filter uint8) {
 	row, above, n := r.row(y), r.row(y-1), r.pixel
 	switch filter {
@@ -303,8 +302,8 @@ func (r *raster) filter(to []byte, y int, filter uint8) {
 	}
 }
 
-// paethPredictor returns which of its neighbours on the left, above and between a byte
-// is expected to be like: PNG's Paeth predictor.
+// paethPredictor returns the Paeth predictor of PNG: which of the neighbours on the left, above
+// and diagonally above is nearest to left + above - corner.
 func paethPredictor(left, above, corner int) byte {
 	distLeft, distAbove := above-corner, left-corner
 	distCorner := distLeft + distAbove

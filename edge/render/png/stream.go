@@ -5,38 +5,37 @@ import (
 	"math/bits"
 )
 
-// stream is what DEFLATE packs: filtered rows, each after the byte that names its
-// filter. In most of it each pixel is as expected, like the one above or zero.
-// Where matches may start and end is bound to nodes, which lie close where pixels
-// are not as expected and far apart elsewhere: it makes the search quick and hides
-// little from it.
+// stream is the input of DEFLATE: filtered rows, each after its filter byte. Most of it is as
+// expected: each pixel is like the one above, or zero after filters. Matches may start and end
+// only at nodes, which are dense where pixels are not as expected and sparse elsewhere. That
+// makes the search fast and loses little.
 type stream struct {
 	bytes  []byte
 	nodes  []node
 	pixel  int // bytes of a pixel
 	stride int // bytes of a row with its filter
 
-	// Where nothing happens, matches are as long as can be, one after another from
-	// wherever something did. So the last few places where matches may have started
-	// have nodes at that distance ever after, past rows and events.
-	series    []int // where they are next, in order from next on
-	startedAt []int // where they started
+	// Where all is as expected, matches have the greatest length, one after another from the
+	// last change. So the latest places where matches may have started each get a series of
+	// nodes at that distance, across rows and changes.
+	series    []int // next node of each, sorted from the index next on
+	startedAt []int // position where each started
 	next      int
-	unchanged bool // the last row was like the one above
+	unchanged bool // the last row equals the one above
 }
 
-// manySeriesBytes is from how many bytes on there are eight series instead of three. Heads
-// of 512 pixels become 2.5 % smaller by them, pictures half as large hardly at all,
-// and all take a fifth longer.
+// manySeriesBytes is the size from which on there are eight series instead of three. Heads of
+// 512 pixels become 2.5 % smaller by that, pictures half as large hardly at all, and all take a
+// fifth longer.
 const manySeriesBytes = 1 << 18
 
-// node is a position, doubled, plus one if what starts there is worth a search.
+// node is a position, doubled, plus one if it is hot: a place from which matches are searched.
 type node uint32
 
 func (n node) at() int   { return int(n >> 1) }
 func (n node) hot() bool { return n&1 != 0 }
 
-// reset empties the stream, to be filled with rows.
+// reset empties the stream.
 func (s *stream) reset(pixel, stride, rows int) {
 	s.bytes = grow(s.bytes, stride*rows)[:0]
 	s.nodes = s.nodes[:0]
@@ -52,10 +51,10 @@ func (s *stream) reset(pixel, stride, rows int) {
 	}
 }
 
-// markRow sets the nodes of a row that starts at a position with its filter.
+// markRow sets the nodes of a row that has its filter byte at start.
 func (s *stream) markRow(start int, row, expected []byte, filterChanged, filtered bool) {
 	if !filterChanged && start >= s.stride && same(s.bytes, s.bytes, start, start-s.stride, start+s.stride) == s.stride {
-		// All of it is like the row above, and evenly spaced nodes do.
+		// The row equals the one above, so evenly spaced nodes suffice.
 		if !s.unchanged {
 			s.unchanged = true
 			s.fill(start)
@@ -95,8 +94,8 @@ func (s *stream) markRow(start int, row, expected []byte, filterChanged, filtere
 	}
 }
 
-// markChanges sets the nodes of pixels that are not as expected, and returns where
-// they end. Those like the pixel on their left need no search.
+// markChanges sets the nodes of consecutive pixels that are not as expected, and returns where
+// they end. Those that equal the pixel on their left need no search.
 func (s *stream) markChanges(first, x int, row, expected []byte) int {
 	run := false
 	for ; x < len(row) && !s.equalPixels(row, x, expected, x); x += s.pixel {
@@ -113,14 +112,14 @@ func (s *stream) markChanges(first, x int, row, expected []byte) int {
 		s.fill(first + x)
 		s.node(first+x, true)
 		if s.pixel == 4 {
-			s.node(first+x+3, false) // alpha often goes with what follows
+			s.node(first+x+3, false) // alpha often matches together with the next pixel
 		}
 	}
 	s.fill(first + x)
 	return x
 }
 
-// equalPixels reports whether the pixel at i in a is like that at j in b.
+// equalPixels reports whether the pixel at i in a equals the one at j in b.
 func (s *stream) equalPixels(a []byte, i int, b []byte, j int) bool {
 	switch s.pixel {
 	case 1:
@@ -145,8 +144,8 @@ func (s *stream) fill(to int) {
 	}
 }
 
-// start starts a series at a position up to which all others are filled, in the
-// place of the oldest.
+// start starts a series at a position, up to which fill has been called, in place of the
+// oldest.
 func (s *stream) start(at int) {
 	// The new one is the next; those between it and the oldest move on by one.
 	oldest := 0
@@ -163,7 +162,7 @@ func (s *stream) start(at int) {
 	s.series[s.next], s.startedAt[s.next] = at, at
 }
 
-// node sets a node, unless there is one at or after the position.
+// node adds a node, unless there is one at or after the position.
 func (s *stream) node(at int, hot bool) {
 	n := node(at << 1)
 	if hot {
@@ -178,7 +177,7 @@ func (s *stream) node(at int, hot bool) {
 	s.nodes = append(s.nodes, n)
 }
 
-// end sets the last node, where the bytes end.
+// end adds the last node, where the bytes end.
 func (s *stream) end() {
 	s.fill(len(s.bytes))
 	for s.nodes[len(s.nodes)-1].at() >= len(s.bytes) {
@@ -187,11 +186,10 @@ func (s *stream) end() {
 	s.node(len(s.bytes), false)
 }
 
-// vastNodes reports whether the stream takes so long that less care is taken of it.
+// vast reports whether the stream is so large that less effort is spent on it.
 func (s *stream) vast() bool { return len(s.nodes) > vastNodes }
 
-// same returns how many bytes of a from i on are like those of b from j on, so
-// many at most that i goes up to end.
+// same returns how many bytes of a from i on equal those of b from j on, with i up to end.
 func same(a, b []byte, i, j, end int) int {
 	n := 0
 	for i+n+8 <= end {
@@ -206,8 +204,7 @@ func same(a, b []byte, i, j, end int) int {
 	return n
 }
 
-// grow returns a slice of n values, of any values, in the memory of s if that is
-// enough.
+// grow returns a slice of n arbitrary values, in the memory of s if that is large enough.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/4)

@@ -12,11 +12,11 @@ const (
 	maxDistance        = 1 << 15
 )
 
-// symbols says how lengths and distances are written.
+// symbols says how lengths and distances are coded.
 var symbols = newSymbolTables()
 
-// symbolTables has the symbols of lengths and of distances, the first value of
-// each symbol and how many bits tell which of its values is meant.
+// symbolTables has the symbols of lengths and of distances, and of each symbol the first value
+// and the number of extra bits.
 type symbolTables struct {
 	length        [maxMatch + 1]uint8 // less firstLength
 	lengthBase    [lengthSymbols]uint16
@@ -37,7 +37,7 @@ func newSymbolTables() *symbolTables {
 			length++
 		}
 	}
-	// The longest has a symbol of its own, though the one before could tell it.
+	// The longest has a symbol of its own, although the previous one could express it.
 	t.length[maxMatch] = lengthSymbols - 1
 	t.lengthBase[lengthSymbols-1] = maxMatch
 
@@ -64,8 +64,8 @@ func (t *symbolTables) distance(distance int) uint8 {
 	return t.far[(distance-1)>>7]
 }
 
-// fixedLiteral returns how many bits a literal or length takes in a block that
-// brings no codes along. A distance takes fixedDistance.
+// fixedLiteral returns the bits of a literal or length in a block of fixed codes. A distance
+// takes fixedDistance.
 func fixedLiteral(symbol int) uint8 {
 	switch {
 	case symbol < 144:
