@@ -1,6 +1,6 @@
-// Package libwebp calls libwebp itself, past libvips, for lossless WebP: one
-// call into C a picture, and nothing but pixels in the file. It is the floor that
-// speed is measured against, and the second opinion on what other writers made.
+// Package libwebp calls libwebp directly, without libvips, for lossless WebP: one cgo call a
+// picture, and nothing but pixels in the file. Benchmarks compare with it, and tests decode
+// with it.
 package libwebp
 
 /*
@@ -61,21 +61,19 @@ import (
 	"unsafe"
 )
 
-// Encode returns the WebP file of width × height pixels: rows from the top, four
-// bytes a pixel (red, green, blue, alpha; not premultiplied), the stride being
-// exactly 4 × width. Every pixel can be read back as it was, the colours of
-// transparent ones included.
+// Encode returns the WebP file of width × height pixels: rows from the top, four bytes a pixel
+// (red, green, blue, alpha; not premultiplied), the stride being exactly 4 × width. Every pixel
+// is kept, the colours of transparent ones included.
 //
-// Method is how much libwebp tries, 0 to 6, and quality how hard it tries that,
-// 0 to 100: more of either takes longer and mostly makes the file smaller. What
-// cwebp -exact calls -z 6 is method 4 and quality 75 here, and -z 9 method 6 and
-// quality 100; without -exact cwebp's files may be a little smaller, since the
-// colours of transparent pixels are then its own choice. A picture that is too large
-// (16383 pixels either way), or settings out of range, are an error.
+// Method, 0 to 6, and quality, 0 to 100, are the effort: more of either takes longer and mostly
+// makes the file smaller. Method 4 and quality 75 are what cwebp -exact -z 6 uses, method 6 and
+// quality 100 -z 9; without -exact cwebp's files may be a little smaller, because cwebp then
+// chooses the colours of transparent pixels. Sides of more than 16383 pixels, or settings out
+// of range, are an error.
 func Encode(pix []byte, width, height, method, quality int) ([]byte, error) {
 	const most = 1<<14 - 1 // pixels either way; WebP's own bound
 	if width < 1 || height < 1 || width > most || height > most || len(pix) != 4*width*height {
-		return nil, fmt.Errorf("%d × %d pixels in %d bytes are no picture for WebP", width, height, len(pix))
+		return nil, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be encoded as WebP", width, height, len(pix))
 	}
 	file := C.encode_lossless((*C.uint8_t)(&pix[0]), C.int(width), C.int(height), C.int(method), C.int(quality))
 	defer C.WebPFree(unsafe.Pointer(file.data))
@@ -85,8 +83,8 @@ func Encode(pix []byte, width, height, method, quality int) ([]byte, error) {
 	return C.GoBytes(unsafe.Pointer(file.data), C.int(file.size)), nil
 }
 
-// Decode reads a WebP file of any kind, unless it is animated. The pixels are as
-// Encode takes them.
+// Decode decodes a WebP file of any kind except animations. The pixels are as Encode takes
+// them.
 func Decode(file []byte) (pix []byte, width, height int, err error) {
 	if len(file) == 0 {
 		return nil, 0, 0, errors.New("an empty file is not WebP")
@@ -103,7 +101,7 @@ func Decode(file []byte) (pix []byte, width, height int, err error) {
 	return pix, int(w), int(h), nil
 }
 
-// Version returns the version of the libwebp that encodes, such as 1.2.4.
+// Version returns the version of libwebp's encoder, such as 1.2.4.
 func Version() string {
 	version := C.WebPGetEncoderVersion()
 	return fmt.Sprintf("%d.%d.%d", version>>16, version>>8&0xff, version&0xff)

@@ -2,9 +2,8 @@ package webp
 
 import "slices"
 
-// maxCacheBits bounds the colour cache. The format allows 11, but a picture has
-// few colours at a time, and each that is used lengthens the description of the
-// code.
+// maxCacheBits bounds the colour cache. The format allows 11, but few colours are in use at a
+// time, and each lengthens the description of the code.
 const maxCacheBits = 10
 
 func cacheSize(cacheBits uint) int {
@@ -14,20 +13,19 @@ func cacheSize(cacheBits uint) int {
 	return 1 << cacheBits
 }
 
-// cacheIndex returns where in the cache a colour is kept (RFC 9649, section
-// 3.6.2.3).
+// cacheIndex returns the index of a colour in the cache (RFC 9649, section 3.6.2.3).
 func cacheIndex(colour uint32, cacheBits uint) int {
 	return int(colour * 0x1e35a7bd >> (32 - cacheBits))
 }
 
-// cache is what a reader of the image knows of colours at each pixel.
+// cache is the colour cache of a decoder at each pixel.
 type cache struct {
 	bits    uint
 	colours []uint32
-	hits    []uint64 // a bit for each pixel: the cache holds its colour
+	hits    []uint64 // a bit for each pixel: the cache has its colour
 }
 
-// fill finds out which pixels of an image a cache of a size holds.
+// fill finds out which pixels of an image are in a cache of a size.
 func (c *cache) fill(r *raster, cacheBits uint) {
 	if c.bits = cacheBits; cacheBits == 0 {
 		return
@@ -47,7 +45,7 @@ func (c *cache) fill(r *raster, cacheBits uint) {
 	}
 }
 
-// put puts a colour into the cache and reports whether it was there already.
+// put puts a colour into the cache and reports whether it was there.
 func (c *cache) put(colour uint32) (hit bool) {
 	entry := &c.colours[cacheIndex(colour, c.bits)]
 	hit = *entry == colour
@@ -55,7 +53,7 @@ func (c *cache) put(colour uint32) (hit bool) {
 	return hit
 }
 
-// setMisses notes that nothing is known of n pixels from one on.
+// setMisses marks n pixels as not in the cache.
 func (c *cache) setMisses(from, n int) {
 	for i := from; i < from+n; {
 		if i%64 == 0 && i+64 <= from+n {
@@ -68,8 +66,8 @@ func (c *cache) setMisses(from, n int) {
 	}
 }
 
-// clear empties the cache as it is before the first pixel: every place holds
-// transparent black (RFC 9649, section 3.6.2.3).
+// clear resets the cache to its state before the first pixel: transparent black in every entry
+// (RFC 9649, section 3.6.2.3).
 func (c *cache) clear(cacheBits uint) {
 	c.bits = cacheBits
 	n := cacheSize(cacheBits)
@@ -77,5 +75,5 @@ func (c *cache) clear(cacheBits uint) {
 	clear(c.colours)
 }
 
-// holds reports whether the cache holds the colour of the pixel i.
+// holds reports whether the cache has the colour of the pixel i.
 func (c *cache) holds(i int) bool { return c.bits > 0 && c.hits[i/64]>>(i%64)&1 == 1 }

@@ -8,41 +8,39 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
 )
 
-// code is a prefix code and how the reader is told of it.
+// code is a prefix code and its description.
 type code struct {
 	lengths []uint8
 	words   []uint16
 
-	used        int // symbols that occur
-	first, last int // of them
+	used        int // number of symbols that occur
+	first, last int // the first and the last of them
 
-	// How the lengths are told, unless the code is simple: by the first listed of
-	// the tokens, with a code of these lengths.
+	// The description of the lengths, unless the code is simple: the first listed of the
+	// tokens, in a code with these lengths.
 	tokens             []prefix.Token
 	listed             int
 	descriptionLengths [prefix.DescriptionSymbols]uint8
 }
 
-// simple reports whether the code is told in the short form: one or two symbols
-// below 256.
+// simple reports whether the code is written in the short form: one or two symbols below 256.
 func (c *code) simple() bool { return c.used <= 2 && c.last < channelSymbols }
 
-// write writes a symbol. A code of one symbol has no bits.
+// write writes a symbol. A code of one symbol takes no bits.
 func (c *code) write(w *prefix.Writer, symbol int) {
 	w.Write(uint64(c.words[symbol]), uint(c.lengths[symbol]))
 }
 
-// coder makes codes. It is scratch memory.
+// coder builds codes. It is scratch memory.
 type coder struct {
 	builder            prefix.Builder
-	descriptionBuilder prefix.Builder // of the code in which a code is told
+	descriptionBuilder prefix.Builder // of the code of descriptions
 	lengths            []uint8
 	tokens             []prefix.Token
 }
 
-// fit sets a code to one for counts. A code that is optimal for them may be long
-// to tell, and pictures are small: of several codes it takes that which, told and
-// used, costs least.
+// fit sets a code to one for counts. The optimal code may have a long description, and pictures
+// are small, so of several codes it takes the one with the lowest total size.
 func (m *coder) fit(c *code, counts []uint32) {
 	c.used, c.first, c.last = 0, 0, 0
 	longest := 0
@@ -75,17 +73,17 @@ func (m *coder) fit(c *code, counts []uint32) {
 		longest = max(longest, int(length))
 	}
 	if c.used == 1 {
-		clear(c.lengths) // it is told as a word of one bit, but has none
+		clear(c.lengths) // described with one bit, but written with none
 		return
 	}
 
-	// A shorter longest word makes more words equally long.
+	// A lower limit makes more words equally long.
 	shortest := bits.Len(uint(c.used - 1))
 	if longest > shortest {
 		m.builder.Shorten(m.lengths, longest-1)
 		best = m.keepBetter(c, counts, best)
 	}
-	// All words of the span being equally long takes next to nothing to tell.
+	// Equal lengths for the whole span have the shortest description.
 	if size := bits.Len(uint(c.last - c.first)); 1<<size <= n {
 		clear(m.lengths)
 		from := min(c.first, n-1<<size)
@@ -97,8 +95,8 @@ func (m *coder) fit(c *code, counts []uint32) {
 	prefix.Codes(c.words, c.lengths)
 }
 
-// keepBetter takes the lengths over into the code if they cost less than best, in
-// bits, and returns the lower cost.
+// keepBetter copies the lengths to the code if they cost less than best, in bits, and returns
+// the lower cost.
 func (m *coder) keepBetter(c *code, counts []uint32, best uint) uint {
 	m.tokens = prefix.Describe(m.tokens[:0], m.lengths)
 	listed, outer, cost := m.describe(m.tokens)
@@ -116,8 +114,8 @@ func (m *coder) keepBetter(c *code, counts []uint32, best uint) uint {
 	return cost
 }
 
-// describe finds out how to tell tokens: how many of them, as zeros at the end need not
-// be, and with which code; and how many bits that takes.
+// describe finds the cheapest description of tokens: how many of them are listed, as zeros at
+// the end may be omitted, the lengths of their code, and the cost in bits.
 func (m *coder) describe(tokens []prefix.Token) (listed int, outer [prefix.DescriptionSymbols]uint8, cost uint) {
 	end := len(tokens)
 	for end > 2 && isZeros(tokens[end-1].Symbol) {
@@ -155,14 +153,14 @@ func isZeros(symbol uint8) bool {
 	return symbol == 0 || symbol == prefix.Zeros || symbol == prefix.ManyZeros
 }
 
-// The code that tells codes: the longest word, and the order in which the lengths
-// of its words stand (RFC 9649, section 3.7.2.1.2).
+// The code of descriptions: the longest word, and the order of the lengths (RFC 9649, section
+// 3.7.2.1.2).
 const maxDescriptionWord = 7
 
 var descriptionOrder = [prefix.DescriptionSymbols]uint8{17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// descriptionSpan returns the last place in descriptionOrder that has to be told, at least the
-// fourth, and how many symbols have words.
+// descriptionSpan returns the last index in descriptionOrder that has to be written, at least
+// the fourth, and how many symbols have words.
 func descriptionSpan(lengths *[prefix.DescriptionSymbols]uint8) (last, used int) {
 	last = 3
 	for i, symbol := range descriptionOrder {
@@ -174,10 +172,10 @@ func descriptionSpan(lengths *[prefix.DescriptionSymbols]uint8) (last, used int)
 	return last, used
 }
 
-// listedBits returns in how many bits, an even number, the count of tokens is told.
+// listedBits returns the number of bits, an even one, in which the count of tokens is written.
 func listedBits(count int) uint { return max(2, uint(bits.Len(uint(count-2))+1)&^1) }
 
-// writeDescription writes what the reader is told of the code.
+// writeDescription writes the description of the code.
 func (c *code) writeDescription(w *prefix.Writer) {
 	if c.simple() {
 		w.Write(1, 1)

@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// How many symbols the five codes have: one for green, lengths and the colour
-// cache, one each for red, blue, alpha, and distances.
+// The sizes of the alphabets of the five codes: green, lengths and the colour cache share one;
+// red, blue, alpha and distances have one each.
 const (
 	channelSymbols  = 256
 	lengthSymbols   = 24
-	cacheSymbols    = channelSymbols + lengthSymbols // the cache's are from here on
+	cacheSymbols    = channelSymbols + lengthSymbols // first symbol of the cache
 	distanceSymbols = 40
 )
 
-// histogram counts how often each symbol is written.
+// histogram is the frequencies of symbols.
 type histogram struct {
-	green            []uint32 // lengths and the cache's symbols too
+	green            []uint32 // with lengths and cache
 	red, blue, alpha [channelSymbols]uint32
 	distance         [distanceSymbols]uint32
-	extra            uint64 // bits after symbols
+	extra            uint64 // extra bits after symbols
 }
 
-// reset sets all counts to 0, with room for a cache of 1 << cacheBits colours.
+// reset clears all counts and makes room for a cache of 1 << cacheBits colours.
 func (h *histogram) reset(cacheBits uint) {
 	n := cacheSymbols + cacheSize(cacheBits)
 	h.green = slices.Grow(h.green[:0], n)[:n]
@@ -35,15 +35,14 @@ func (h *histogram) reset(cacheBits uint) {
 	h.extra = 0
 }
 
-// each calls f with the counts of each code, in the order in which the codes are
-// told.
+// each calls f with the counts of each code, in the order of the codes in the file.
 func (h *histogram) each(f func(i int, counts []uint32)) {
 	for i, counts := range [...][]uint32{h.green, h.red[:], h.blue[:], h.alpha[:], h.distance[:]} {
 		f(i, counts)
 	}
 }
 
-// count counts the symbols of a description of an image.
+// count counts the symbols of the tokens of an image.
 func (h *histogram) count(r *raster, tokens []token, cacheBits uint) {
 	h.reset(cacheBits)
 	i := 0
@@ -74,14 +73,14 @@ func (h *histogram) add(r *raster, i int, t token) {
 	}
 }
 
-// cost returns about what the symbols cost, written and told. Decisions hang on it
-// that must not be misled, so it does not overflow.
+// cost returns about what the symbols and the descriptions of their codes cost. It cannot
+// overflow, because whole ways of encoding are compared by it.
 func (h *histogram) cost() uint64 {
 	// Measured on pictures of skins.
 	const (
 		perCode   = 40 * perBit
 		perSymbol = 2*perBit + perBit/5
-		perGap    = 6 * perBit // between symbols that occur
+		perGap    = 6 * perBit // run of unused symbols
 	)
 	sum := h.extra * perBit
 	h.each(func(_ int, counts []uint32) {
@@ -107,21 +106,20 @@ func (h *histogram) cost() uint64 {
 	return sum
 }
 
-// cost is what something costs, in sixteenths of a bit. On the way through noise of
-// more than about eight million pixels it overflows and misleads: the file is then
-// larger than need be, but right.
+// cost is a size in sixteenths of a bit. On a path through noise of more than about eight
+// million pixels it overflows: the file is then correct, but larger than necessary.
 type cost = uint32
 
 const perBit = 16
 
-// costs tells what each symbol costs.
+// costs is the cost of each symbol.
 type costs struct {
 	green            []cost
 	red, blue, alpha [channelSymbols]cost
 	distance         [distanceSymbols]cost
 }
 
-// learn sets the prices to the entropy of the symbols counted.
+// learn sets the costs to the information content of the symbols counted.
 func (p *costs) learn(h *histogram) {
 	p.green = slices.Grow(p.green[:0], len(h.green))[:len(h.green)]
 	h.each(func(i int, counts []uint32) {
@@ -136,20 +134,20 @@ func (p *costs) learn(h *histogram) {
 			case total:
 				costs[symbol] = 0
 			case 0:
-				costs[symbol] = whole + 2*perBit // it would lengthen all the others
+				costs[symbol] = whole + 2*perBit // a further symbol would lengthen the others' words
 			default:
-				costs[symbol] = max(whole-log2(n), perBit) // no word is shorter
+				costs[symbol] = max(whole-log2(n), perBit) // no word is shorter than a bit
 			}
 		}
 	})
 }
 
-// pixel returns what a pixel costs by itself.
+// pixel returns the cost of a literal pixel.
 func (p *costs) pixel(v uint32) cost {
 	return p.green[v>>8&255] + p.red[v>>16&255] + p.blue[v&255] + p.alpha[v>>24]
 }
 
-// token returns what a token costs that begins at the pixel i.
+// token returns the cost of a token that begins at the pixel i.
 func (p *costs) token(r *raster, i int, t token) cost {
 	switch {
 	case t.length > 0:
@@ -161,19 +159,19 @@ func (p *costs) token(r *raster, i int, t token) cost {
 	}
 }
 
-// length returns what the length of a copy costs.
+// length returns the cost of the length of a copy.
 func (p *costs) length(n int) cost {
 	symbol, extra := symbolOf(n)
 	return p.green[channelSymbols+symbol] + cost(extra)*perBit
 }
 
-// distanceCode returns what the code of a distance costs.
+// distanceCode returns the cost of a distance code.
 func (p *costs) distanceCode(code int) cost {
 	symbol, extra := symbolOf(code)
 	return p.distance[symbol] + cost(extra)*perBit
 }
 
-// log2 returns the binary logarithm as a price, 0 for 0.
+// log2 returns the binary logarithm as a cost, and 0 for 0.
 func log2(n uint32) cost {
 	if n < uint32(len(logs)) {
 		return cost(logs[n])

@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// maxDistance is the farthest that a copy can come from, in pixels: what the last
-// of the symbols for distance codes can tell.
+// maxDistance is the greatest distance of a copy, in pixels: the last distance symbol allows no
+// more.
 const maxDistance = 1<<20 - 120
 
-// offset is a place in the neighbourhood of a pixel: so many columns to the left
-// of it and rows above it.
+// offset is a neighbour of a pixel: columns to the left of it and rows above it.
 type offset struct{ x, y int }
 
-// neighbours lists the places that have a distance code of their own, in the
-// order of the codes 1 to 120: from the nearest to the farthest (RFC 9649,
-// section 3.6.2.2). Other distances d have the code 120 + d.
+// neighbours lists the offsets that have a distance code of their own, in the order of the
+// codes 1 to 120: from the nearest to the farthest (RFC 9649, section 3.6.2.2). Any other
+// distance d has the code 120 + d.
 var neighbours = func() (all []offset) {
 	for y := range 8 {
 		for x := -7; x <= 8; x++ {
@@ -57,16 +56,14 @@ func distanceCode(distance, width int) int {
 	}
 }
 
-// prefixOf splits a length or a distance code, which start at 1, into the symbol
-// that is written as a prefix code and the bits that follow it (RFC 9649, section
-// 3.6.2.2).
+// prefixOf splits a length or a distance code, which start at 1, into its symbol and extra bits
+// (RFC 9649, section 3.6.2.2).
 func prefixOf(value int) (symbol int, extra uint, rest uint64) {
 	symbol, extra = symbolOf(value)
 	return symbol, extra, uint64(value-1) & (1<<extra - 1)
 }
 
-// symbolOf returns the symbol of a length or a distance code, and how many bits
-// follow it.
+// symbolOf returns the symbol of a length or a distance code, and the number of extra bits.
 func symbolOf(value int) (symbol int, extra uint) {
 	if value < len(symbols) {
 		s := symbols[value]

@@ -2,20 +2,20 @@ package webp
 
 import "slices"
 
-// Pictures are cut into square tiles, and each tile is described with the codes of
-// one of two groups: most of a figure has one alpha, which then costs nothing,
-// while at its outline there are many.
+// A picture is divided into square tiles, and each tile is coded with one of two groups of
+// prefix codes (RFC 9649, section 3.7.2.2): most of a figure has one alpha, which then costs
+// nothing, while its outline has many.
 const (
 	maxGroups      = 2
-	groupBits      = 3       // the side of a tile is 1 << groupBits pixels
-	minGroupPixels = 1 << 16 // pixels of the smallest picture that is worth the time
+	groupBits      = 3       // a tile has sides of 1 << groupBits pixels
+	minGroupPixels = 1 << 16 // smaller pictures are not worth the time
 )
 
-// entropyGroups tells which codes are used where.
+// entropyGroups says which codes are used where.
 type entropyGroups struct {
 	count     int
 	width     int // of the picture, in pixels
-	across    int // of it, in tiles
+	across    int // of the picture, in tiles
 	of        []uint8
 	tileCosts [][maxGroups]cost
 	tiles     raster
@@ -35,8 +35,8 @@ func (g *entropyGroups) tile(i int) int {
 	return int(y>>groupBits*uint(g.across) + x>>groupBits)
 }
 
-// image returns the image that tells a reader the group of every tile (RFC 9649,
-// section 3.7.2.2).
+// image returns the entropy image, which has the group of every tile (RFC 9649, section
+// 3.7.2.2).
 func (g *entropyGroups) image() *raster {
 	g.tiles.reset(g.across, len(g.of)/g.across)
 	for i, k := range g.of {
@@ -46,15 +46,15 @@ func (g *entropyGroups) image() *raster {
 	return &g.tiles
 }
 
-// split sorts the tiles into groups, and leaves the symbols of each counted, unless
-// it is cheaper to have one only.
+// split assigns the tiles to groups and counts the symbols of each, unless a single group is
+// cheaper.
 func (s *stream) split(r *raster, tokens []token, cacheBits uint) {
 	g := &s.groups
 	whole := s.group[0].counts.cost()
 	g.width, g.across = r.width, tilesOf(r.width, groupBits)
 	g.of = slices.Grow(g.of[:0], g.across*tilesOf(len(r.same), groupBits))[:g.across*tilesOf(len(r.same), groupBits)]
 
-	// To begin with, all tiles whose pixels have the commonest alpha are one group.
+	// At first, tiles with only the most frequent alpha are one group.
 	commonest := uint32(0)
 	for alpha, n := range s.group[0].counts.alpha {
 		if n > s.group[0].counts.alpha[commonest] {
@@ -80,12 +80,12 @@ func (s *stream) split(r *raster, tokens []token, cacheBits uint) {
 			changes++
 		}
 	}
-	const describeCost, changeCost = 60 * perBit, 4 * perBit // about
+	const describeCost, changeCost = 60 * perBit, 4 * perBit // estimates
 	split := describeCost + changes*changeCost
 	for k := range maxGroups {
 		split += s.group[k].counts.cost()
 	}
-	// A reader counts the groups by the last one that occurs.
+	// A decoder takes the number of groups from the highest one that occurs.
 	if split >= whole || !slices.Contains(g.of, 1) {
 		g.count = 1
 		s.group[0].counts.count(r, tokens, cacheBits)
@@ -104,8 +104,8 @@ func (s *stream) countGroups(r *raster, tokens []token, cacheBits uint) {
 	}
 }
 
-// regroup puts every tile into the group that makes it cheaper. Where nothing is
-// described it stays in the group of the tile before.
+// regroup moves every tile to the group in which it is cheaper. Tiles in which no token begins
+// get the group of the previous tile.
 func (s *stream) regroup(r *raster, tokens []token) {
 	g := &s.groups
 	for k := range maxGroups {
@@ -133,5 +133,5 @@ func (s *stream) regroup(r *raster, tokens []token) {
 	}
 }
 
-// tilesOf returns into how many tiles of 1 << bits pixels a side is cut.
+// tilesOf returns the number of tiles of 1 << bits pixels along a side.
 func tilesOf(side int, bits uint) int { return (side + 1<<bits - 1) >> bits }

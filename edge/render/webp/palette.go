@@ -9,10 +9,10 @@ import (
 // maxPalette is how many colours a palette can have.
 const maxPalette = 256
 
-// colours is the set of a picture's colours, as long as they are few.
+// colours is the distinct colours of a picture, up to maxPalette.
 type colours struct {
 	list     []uint32
-	index    [4 * maxPalette]uint16 // by a hash of the colour: its place in list, plus 1
+	index    [4 * maxPalette]uint16 // hash table: index in list plus 1, or 0
 	overflow bool
 }
 
@@ -23,10 +23,10 @@ func (c *colours) reset() {
 	c.list, c.overflow = c.list[:0], false
 }
 
-// fitPalette reports whether all colours fit a palette.
+// fitPalette reports whether all colours fit in a palette.
 func (c *colours) fitPalette() bool { return !c.overflow }
 
-// bucket returns where a colour is, or belongs, in index.
+// bucket returns the bucket of a colour in index, or the empty one for it.
 func (c *colours) bucket(colour uint32) *uint16 {
 	for at := colour * 0x9e3779b1 >> 22; ; at = (at + 1) % uint32(len(c.index)) {
 		if n := &c.index[at]; *n == 0 || c.list[*n-1] == colour {
@@ -47,9 +47,8 @@ func (c *colours) add(colour uint32) {
 	}
 }
 
-// sorted returns the colours in an order that makes each like the one before: by
-// red, green and blue, and the shades of an outline, which differ in alpha, side by
-// side.
+// sorted sorts and returns the colours so that neighbours are similar: by red, green and blue,
+// with the shades of an outline, which differ in alpha, side by side.
 func (c *colours) sorted() []uint32 {
 	slices.SortFunc(c.list, func(a, b uint32) int {
 		return cmp.Compare(bits.RotateLeft32(a, 8), bits.RotateLeft32(b, 8))
@@ -61,8 +60,8 @@ func (c *colours) sorted() []uint32 {
 	return c.list
 }
 
-// buildPalette sets table to the image that tells of a palette: one row, each colour
-// less the one before it (RFC 9649, section 3.5.4).
+// buildPalette sets palette to the image of a palette: one row, each colour less the previous
+// one (RFC 9649, section 3.5.4).
 func (e *Encoder) buildPalette(palette []uint32) {
 	e.palette.reset(len(palette), 1)
 	last := uint32(0)
@@ -73,9 +72,8 @@ func (e *Encoder) buildPalette(palette []uint32) {
 	e.palette.findRepeats()
 }
 
-// indexPixels sets placed to the picture as places in a palette, in the green of its
-// pixels. Of up to sixteen colours two, four or eight places share a pixel (RFC 9649,
-// section 3.5.4).
+// indexPixels sets indexed to the picture as indices of a palette, in the green of its pixels.
+// Of up to sixteen colours, two, four or eight indices share a pixel (RFC 9649, section 3.5.4).
 func (e *Encoder) indexPixels(palette []uint32) {
 	shift := uint(0)
 	switch {

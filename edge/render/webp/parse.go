@@ -6,56 +6,55 @@ import (
 	"slices"
 )
 
-// maxCopy is the longest copy that the format allows, in pixels.
+// maxCopy is the longest copy in the format, in pixels.
 const maxCopy = 4096
 
-// token is a step in the description of an image.
+// token is a copy or a single pixel.
 type token struct {
-	length uint16 // of a copy, in pixels; 0 if the token stands for one pixel
-	cached bool   // that pixel's colour is taken from the cache
-	value  uint32 // the code of the copy's distance, or the place in the cache
+	length uint16 // of a copy, in pixels; 0 for a single pixel
+	cached bool   // the single pixel's colour is in the cache
+	value  uint32 // distance code of a copy, or index in the cache
 }
 
-// pixels returns how many pixels the token describes.
+// pixels returns how many pixels the token covers.
 func (t token) pixels() int { return max(1, int(t.length)) }
 
-// nearby lists where copies are looked for everywhere. In a picture of texels the
-// pixel above or the one on the left is nearly always equal. At the slanted
-// borders of texels they fail, and others take over, as a border that descends to
-// the left moves two or three columns a row.
+// nearby lists the offsets at which copies are tried everywhere. In a picture of texels the
+// pixel above or the one on the left is nearly always equal. At the slanted borders of texels
+// the others match, as a border that descends to the left moves two or three columns a row.
 var nearby = []offset{{0, 1}, {1, 0}, {-1, 1}, {-2, 1}, {-3, 1}, {2, 1}}
 
-// copyDistance is a distance at which copies are looked for.
+// copyDistance is a distance at which copies are tried.
 type copyDistance struct {
 	distance int
 	code     uint32
 	cost     cost
 }
 
-// node is a pixel at which a token may begin: the price of the cheapest way there
-// that is known, and its last token.
+// node is a pixel at which a token may begin: the cost of the cheapest known path to it, and
+// the last token of that path.
 type node struct {
 	cost  cost
 	token token
 }
 
-// parser finds descriptions of images. It is scratch memory.
+// parser finds the tokens of images. It is scratch memory.
 type parser struct {
-	above     copyDistance // a row earlier; its distance is 0 in an image of one column
+	above     copyDistance // one row; 0 in an image of one column
 	distances []copyDistance
 	tokens    []token
 	nodes     []node
-	reached   []uint64 // a bit for each node: there is a way to it
+	reached   []uint64 // a bit for each node: a path to it is known
 
-	// The cheapest known node beyond the one that is looked at.
+	// The cheapest known node beyond the current one.
 	aheadCost cost
 	aheadAt   int
 
-	run         int // the one that the node looked at is in
-	long, tries int // as effort returns them
+	run         int // run of the current node
+	long, tries int // see effort
 }
 
-// findDistances finds out at which distances to look for copies in an image.
+// findDistances sets the distances for an image.
 func (p *parser) findDistances(r *raster) {
 	p.above = copyDistance{}
 	p.distances = p.distances[:0]
@@ -63,7 +62,7 @@ func (p *parser) findDistances(r *raster) {
 		distance := at.y*r.width + at.x
 		cached := slices.ContainsFunc(p.distances, func(s copyDistance) bool { return s.distance == distance })
 		if distance <= 0 || cached {
-			continue // the image is narrow
+			continue // narrow image
 		}
 		s := copyDistance{distance: distance, code: uint32(distanceCode(distance, r.width))}
 		if distance == r.width && distance > 1 {
@@ -74,7 +73,7 @@ func (p *parser) findDistances(r *raster) {
 	}
 }
 
-// copyFrom returns how many pixels from i on can be copied from a source.
+// copyFrom returns how many pixels from i on can be copied from that distance.
 func (s *copyDistance) copyFrom(r *raster, i int) int {
 	if j := i - s.distance; j >= 0 && r.px[j] == r.px[i] {
 		return r.match(i, j)
@@ -82,7 +81,7 @@ func (s *copyDistance) copyFrom(r *raster, i int) int {
 	return 0
 }
 
-// copyAbove returns how many pixels from i on can be copied from above.
+// copyAbove returns how many pixels from i on can be copied from the row above.
 func (p *parser) copyAbove(r *raster, i int) int {
 	if j := i - p.above.distance; j >= 0 && j < i && r.px[j] == r.px[i] {
 		return r.matchAbove(i)
@@ -90,8 +89,8 @@ func (p *parser) copyAbove(r *raster, i int) int {
 	return 0
 }
 
-// guess returns a description of an image that is found without prices: mostly
-// the longest copies. It is what the first prices are learnt from.
+// guess returns tokens of an image found without costs: mostly the longest copies. The first
+// costs are learnt from them.
 func (p *parser) guess(r *raster, k kind) []token {
 	const enough = 8
 	p.findDistances(r)
@@ -115,9 +114,8 @@ func (p *parser) guess(r *raster, k kind) []token {
 	return p.tokens
 }
 
-// parse returns the description of an image that is cheapest by the prices, or
-// close to it: the shortest path through the pixels, where every copy is as long
-// as it can be.
+// parse returns the cheapest tokens of an image, or nearly so: a shortest path through the
+// pixels, in which every copy has its greatest length.
 func (p *parser) parse(r *raster, costs *costs, c *cache) []token {
 	n := len(r.px)
 	p.nodes = slices.Grow(p.nodes[:0], n+1)[:n+1]
@@ -152,9 +150,9 @@ func (p *parser) parse(r *raster, costs *costs, c *cache) []token {
 	return p.tokens
 }
 
-// effort returns how long a copy from above is so good that nothing else is tried,
-// and how many runs alike are. Large pictures of long runs have few of them, and
-// theirs are worth more.
+// effort returns the length from which on a copy from above is good enough to try nothing else,
+// and how many earlier similar runs are tried. Large pictures of long runs have few runs, and
+// these are worth more.
 func effort(r *raster) (long, tries int) {
 	const large, perRun = 1 << 15, 8 // pixels
 	if len(r.px) >= large && len(r.px) >= perRun*len(r.runs) {
@@ -163,9 +161,9 @@ func effort(r *raster) (long, tries int) {
 	return 32, 2
 }
 
-// minTokenCost is less than what any token costs that is not the only one of its
-// kind: a node that is no cheaper than another one further on cannot be of use,
-// even if it costs that much less.
+// minTokenCost is less than the cost of any token that is not the only one of its kind. A node
+// that is not cheaper than a node further on, even by that much, cannot be on the cheapest
+// path.
 const minTokenCost = 3 * perBit
 
 // relax tries all tokens that may begin at the pixel i.
@@ -196,16 +194,17 @@ func (p *parser) relax(r *raster, i int, costs *costs, c *cache) {
 	p.tryFarCopies(r, i, at, costs)
 }
 
-// afterSingle reports whether the token before the pixel i stands for one pixel.
+// afterSingle reports whether the token before the pixel i is a single pixel.
 func (p *parser) afterSingle(i int) bool { return i > 0 && p.nodes[i].token.length == 0 }
 
-// tried reports whether a copy of the pixels from i on from those from j on has been
-// tried already, with the single pixel before i too: then it cannot be of use.
+// tried reports whether a copy of the pixels from i on from those from j on is part of a copy
+// that has been tried, with the single pixel before i included: the shorter copy is then
+// useless.
 func (p *parser) tried(r *raster, i, j int) bool {
 	return p.afterSingle(i) && j > 0 && r.px[j-1] == r.px[i-1]
 }
 
-// trySingle tries the pixel i by itself.
+// trySingle tries the pixel i as a literal or from the cache.
 func (p *parser) trySingle(r *raster, i int, costs *costs, c *cache) {
 	v := r.px[i]
 	t, cost := token{}, costs.pixel(v)
@@ -218,10 +217,10 @@ func (p *parser) trySingle(r *raster, i int, costs *costs, c *cache) {
 	p.update(i+1, p.nodes[i].cost+cost, t)
 }
 
-// tryFarCopies tries copies from far away: from runs like the one that begins at i, unless
-// they have been tried, or the next one, of which some last ones are looked at.
+// tryFarCopies tries copies from far away: from the latest runs similar to the one that begins
+// at i, unless they have been tried, and to the next one.
 func (p *parser) tryFarCopies(r *raster, i int, at cost, costs *costs) {
-	const minLength = 4 // pixels; what is shorter is found nearby, or costs too much
+	const minLength = 4 // pixels; shorter ones are found nearby, or cost too much
 	for p.run+1 < len(r.runs) && int(r.runs[p.run+1]) <= i {
 		p.run++
 	}
@@ -251,8 +250,7 @@ func (p *parser) tryFarCopies(r *raster, i int, at cost, costs *costs) {
 	}
 }
 
-// addCopy notes a copy of n pixels from the node i on, with which the next node has
-// the price at.
+// addCopy adds a copy of n pixels from the node i on; at is the cost of the path with it.
 func (p *parser) addCopy(i int, at cost, n int, code uint32) {
 	to := i + n
 	p.update(to, at, token{length: uint16(n), value: code})
@@ -261,7 +259,7 @@ func (p *parser) addCopy(i int, at cost, n int, code uint32) {
 	}
 }
 
-// update notes a way to a node.
+// update sets the path to a node if it is the cheapest known.
 func (p *parser) update(to int, at cost, last token) {
 	if word, bit := &p.reached[to/64], uint64(1)<<(to%64); *word&bit == 0 || at < p.nodes[to].cost {
 		*word |= bit

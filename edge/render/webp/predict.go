@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// The predictors that are tried, as the format numbers them (RFC 9649, section
-// 3.5.1). In pictures of texels the others are seldom better, and the more are in
-// use, the fewer differences are alike.
+// The predictors that are tried, by their numbers in the format (RFC 9649, section 3.5.1). In
+// pictures of texels the others are seldom better, and the more are in use, the more distinct
+// residuals there are.
 const (
 	fromLeft     = 1
 	fromTop      = 2
@@ -17,8 +17,8 @@ const (
 
 var predictors = [...]uint32{fromLeft, fromTop, fromNearer, fromGradient}
 
-// predicted returns what a predictor expects of a pixel, given those on its left,
-// above it, and above that on the left.
+// predicted returns the prediction for a pixel from the ones on its left, above it, and
+// diagonally above it on the left.
 func predicted(predictor, left, top, topLeft uint32) uint32 {
 	switch predictor {
 	case fromLeft:
@@ -26,7 +26,7 @@ func predicted(predictor, left, top, topLeft uint32) uint32 {
 	case fromTop:
 		return top
 	}
-	// Where two are equal both others come to the same.
+	// If two neighbours are equal, both remaining predictors return the third.
 	switch {
 	case top == topLeft:
 		return left
@@ -45,7 +45,7 @@ func predicted(predictor, left, top, topLeft uint32) uint32 {
 // alike reports whether a pixel equals all of its neighbours.
 func alike(v, left, top, topLeft uint32) bool { return (v^left)|(v^top)|(v^topLeft) == 0 }
 
-// gradient returns left + top - topLeft, each channel within its bounds.
+// gradient returns left + top - topLeft, each channel clamped.
 func gradient(left, top, topLeft uint32) (v uint32) {
 	for shift := 0; shift < 32; shift += 8 {
 		sum := int32(left>>shift&255) + int32(top>>shift&255) - int32(topLeft>>shift&255)
@@ -54,7 +54,7 @@ func gradient(left, top, topLeft uint32) (v uint32) {
 	return v
 }
 
-// distance returns the sum of the differences between the channels.
+// distance returns the sum of the absolute differences of the channels.
 func distance(a, b uint32) (sum int32) {
 	for shift := 0; shift < 32; shift += 8 {
 		d := int32(a>>shift&255) - int32(b>>shift&255)
@@ -70,7 +70,7 @@ func minus(a, b uint32) uint32 {
 	return alphaGreen&0xff00ff00 | redBlue&0x00ff00ff
 }
 
-// differences holds about what it costs to tell a difference of a channel.
+// differences is the estimated cost of the residual of a channel.
 var differences = func() (all [256]cost) {
 	for d := range all {
 		size := float64(min(d, 256-d))
@@ -80,34 +80,33 @@ var differences = func() (all [256]cost) {
 	return all
 }()
 
-// differenceCost returns about what it costs to tell a difference of a pixel.
+// differenceCost returns the estimated cost of the residual of a pixel.
 func differenceCost(d uint32) cost {
 	return differences[d&255] + differences[d>>8&255] + differences[d>>16&255] + differences[d>>24]
 }
 
-// How large the tiles of an image may be that have one predictor each: their side
-// is 1 << bits pixels.
+// The sizes of tiles with one predictor each: sides of 1 << bits pixels.
 const (
 	minTileBits = 2
 	maxTileBits = 5
 )
 
-// modeChangeCost is about what it costs that a tile has another predictor than one beside
-// it.
+// modeChangeCost is the estimated cost of a predictor that differs from the one of a
+// neighbouring tile.
 const modeChangeCost = 3 * perBit
 
-// prediction is an image in terms of what is expected of each pixel.
+// prediction is an image as residuals of predictors.
 type prediction struct {
 	tileBits uint
-	cost     uint64 // about what the differences cost
+	cost     uint64 // of the residuals, estimated
 	modes    raster // the predictor of each tile, in green
-	residual raster // by how much each pixel differs
+	residual raster // the residual of each pixel
 
 	tileCosts [maxTileBits + 1][]tileCosts
 	best      [maxTileBits + 1][]uint32
 }
 
-// tileCosts are what the differences in a tile cost with each of the predictors.
+// tileCosts is the cost of the residuals of a tile by predictor.
 type tileCosts [len(predictors)]cost
 
 // choose chooses the predictors.
@@ -127,7 +126,7 @@ func (p *prediction) choose(r *raster) {
 	p.cost = lowest
 }
 
-// predict describes an image by what is expected of its pixels.
+// predict sets the images of modes and residuals.
 func (p *prediction) predict(r *raster) {
 	width, height := r.width, len(r.same)
 	p.modes.reset(tilesOf(width, p.tileBits), tilesOf(height, p.tileBits))
@@ -138,7 +137,7 @@ func (p *prediction) predict(r *raster) {
 	p.subtract(r)
 }
 
-// evaluate finds the prices of the smallest tiles.
+// evaluate computes the costs of the smallest tiles.
 func (p *prediction) evaluate(r *raster) {
 	width, height := r.width, len(r.same)
 	across := tilesOf(width, minTileBits)
@@ -150,14 +149,14 @@ func (p *prediction) evaluate(r *raster) {
 			i := y*width + x
 			v, left, top, topLeft := r.px[i], r.px[i-1], r.px[i-width], r.px[i-width-1]
 			if alike(v, left, top, topLeft) {
-				continue // all expect it
+				continue // all predictors are right
 			}
 			sums := &row[x>>minTileBits] // in the order of predictors
 			byLeft, byTop := differenceCost(minus(v, left)), differenceCost(minus(v, top))
 			sums[0] += byLeft
 			sums[1] += byTop
 			switch {
-			case top == topLeft: // both others expect the left one
+			case top == topLeft: // both others predict the left one
 				sums[2] += byLeft
 				sums[3] += byLeft
 			case left == topLeft:
@@ -171,7 +170,7 @@ func (p *prediction) evaluate(r *raster) {
 	}
 }
 
-// merge adds up the prices of up to four tiles for each tile of twice their side.
+// merge adds up the costs of up to four tiles for each tile of twice their side.
 func (p *prediction) merge(bits uint, across, down, acrossBefore int) {
 	p.tileCosts[bits] = zeroed(p.tileCosts[bits], across*down)
 	for tile, sums := range p.tileCosts[bits-1] {
@@ -182,7 +181,7 @@ func (p *prediction) merge(bits uint, across, down, acrossBefore int) {
 	}
 }
 
-// choose finds the best predictors of tiles and about what all costs then.
+// chooseTiles chooses the predictors of tiles of a size and returns their estimated total cost.
 func (p *prediction) chooseTiles(bits uint, across int) (total uint64) {
 	best := slices.Grow(p.best[bits][:0], len(p.tileCosts[bits]))[:len(p.tileCosts[bits])]
 	p.best[bits] = best
@@ -205,9 +204,8 @@ func (p *prediction) chooseTiles(bits uint, across int) (total uint64) {
 	return total
 }
 
-// subtract sets rest. The first pixel is expected to be opaque black, the others of
-// the first row as the one on their left, those of the first column as the one
-// above.
+// subtract sets residual. The prediction for the first pixel is opaque black, for the others of
+// the first row the one on their left, for those of the first column the one above.
 func (p *prediction) subtract(r *raster) {
 	width := r.width
 	p.residual.reset(width, len(r.same))
@@ -234,7 +232,7 @@ func (p *prediction) subtract(r *raster) {
 	p.residual.findRepeats()
 }
 
-// zeroed returns n zero values in the memory of s, if they fit.
+// zeroed returns n zero values, in the memory of s if they fit.
 func zeroed[T any](s []T, n int) []T {
 	s = slices.Grow(s[:0], n)[:n]
 	clear(s)

@@ -2,26 +2,26 @@ package webp
 
 import "slices"
 
-// raster is an image to be described: width × len(px)/width pixels in rows from
-// the top, each with alpha, red, green and blue from its highest byte down.
+// raster is an image to be encoded: width × len(px)/width pixels in rows from the top, each
+// with alpha, red, green and blue from its highest byte down.
 type raster struct {
 	width int
 	px    []uint32
 
-	// same tells for each row whether it equals the one above.
+	// same says for each row whether it equals the one above.
 	same []bool
 
-	// runs holds, in ascending order, where a pixel differs from the one before
-	// it; the pixels from there to the next entry are equal. A row that equals the
-	// one above counts as one run, whatever is in it. The first entry is 0.
+	// runs holds, in ascending order, where a pixel differs from the previous one; the pixels
+	// from there to the next entry are equal. A row that equals the one above counts as one
+	// run, whatever its pixels. The first entry is 0.
 	runs []int32
 
-	// alike holds for each run the last one before it that has the same colour and
-	// length and comes after the same colour, -1 if there is none.
+	// alike holds for each run the last one before it with the same colour and length and the
+	// same colour before it, or -1.
 	alike []int32
 }
 
-// reset makes the raster ready for an image of a size.
+// reset prepares the raster for an image of a size.
 func (r *raster) reset(width, height int) {
 	r.width = width
 	r.px = slices.Grow(r.px[:0], width*height)[:width*height]
@@ -30,8 +30,8 @@ func (r *raster) reset(width, height int) {
 	r.alike = r.alike[:0]
 }
 
-// copyLayout makes the raster ready for an image whose pixels are equal to one another
-// wherever those of another raster are.
+// copyLayout prepares the raster for an image that has equal pixels wherever another raster
+// has.
 func (r *raster) copyLayout(other *raster) {
 	r.width = other.width
 	r.px = slices.Grow(r.px[:0], len(other.px))[:len(other.px)]
@@ -40,7 +40,7 @@ func (r *raster) copyLayout(other *raster) {
 	r.alike = append(r.alike[:0], other.alike...)
 }
 
-// findRepeats fills in all that the raster knows of its pixels.
+// findRepeats sets same, runs and alike.
 func (r *raster) findRepeats() {
 	for y := range r.same {
 		r.same[y] = y > 0 && slices.Equal(r.px[y*r.width:][:r.width], r.px[(y-1)*r.width:][:r.width])
@@ -49,7 +49,7 @@ func (r *raster) findRepeats() {
 	r.findAlike()
 }
 
-// findRuns fills in runs.
+// findRuns sets runs.
 func (r *raster) findRuns() {
 	r.runs = r.runs[:0]
 	last := ^r.px[0]
@@ -70,7 +70,7 @@ func (r *raster) findRuns() {
 	}
 }
 
-// findAlike fills in alike, once runs is.
+// findAlike sets alike from runs.
 func (r *raster) findAlike() {
 	const bits = 12
 	var latest [1 << bits]int32
@@ -90,8 +90,7 @@ func (r *raster) findAlike() {
 	}
 }
 
-// match returns how many pixels from i on, at most maxCopy, equal those from an
-// earlier one on.
+// match returns how many pixels from i on, at most maxCopy, equal those from an earlier one on.
 func (r *raster) match(i, earlier int) int {
 	limit := min(maxCopy, len(r.px)-i)
 	here, there := r.px[i:i+limit], r.px[earlier:]
@@ -104,8 +103,8 @@ func (r *raster) match(i, earlier int) int {
 	return len(here)
 }
 
-// matchAbove is match with the pixel above i, which must not be in the first row.
-// It skips rows that are known to be the same.
+// matchAbove is match with the pixel above i, which must not be in the first row. It skips rows
+// that are known to be equal.
 func (r *raster) matchAbove(i int) int {
 	limit := min(maxCopy, len(r.px)-i)
 	here, there := r.px[i:i+limit], r.px[i-r.width:][:limit]

@@ -17,48 +17,47 @@ type stream struct {
 	group  [maxGroups]struct {
 		counts histogram
 		costs  costs
-		codes  [5]code // in the order in which they are told
+		codes  [5]code // in the order of the file
 	}
 }
 
-// draft is a first description of an image.
+// draft is a first tokenisation of an image.
 type draft struct {
 	tokens    []token
 	cacheBits uint
-	counts    histogram // of its symbols, with that cache
-	cost      uint64    // about what it takes to write it and to tell its codes
+	counts    histogram // of the symbols, with that cache
+	cost      uint64    // of the tokens and the descriptions of the codes, estimated
 }
 
-// kind is what is known beforehand of an image.
+// kind is what is known in advance of an image.
 type kind struct {
-	minCopy   int // the shortest copies in its sketch, in pixels
-	distances int // how many near ones they come from
+	minCopy   int // shortest copy in a draft, in pixels
+	distances int // how many of the nearby distances are tried
 
-	noisy   bool // nearly all is literals
-	indices bool // in a palette, which leaves little to do for a cache
+	noisy   bool // nearly all pixels are literals
+	indices bool // pixels are indices of a palette, so a cache gains little
 }
 
 var (
 	crisp      = kind{minCopy: 1, distances: len(nearby)}    // texels are many pixels wide
 	smooth     = kind{minCopy: 2, distances: len(nearby)}    // texels are few pixels wide
-	difference = kind{minCopy: 8, distances: 3, noisy: true} // from what was expected
+	difference = kind{minCopy: 8, distances: 3, noisy: true} // residuals of predictors
 )
 
-// draft makes a first description of an image.
+// draft makes a draft of an image.
 func (s *stream) draft(to *draft, r *raster, k kind) {
 	to.tokens = append(to.tokens[:0], s.parser.guess(r, k)...)
 	s.chooseCache(to, r, k)
 }
 
-// writeAux writes an image that tells of another one.
+// writeAux writes an auxiliary image.
 func (s *stream) writeAux(w *prefix.Writer, r *raster, first *draft) {
 	tokens := s.refine(r, first)
 	s.writeCache(w, first.cacheBits)
 	s.writeTokens(w, r, tokens)
 }
 
-// writePicture writes the image that a reader turns into the picture. With the aside it
-// writes one that tells where in the picture which codes are used.
+// writePicture writes the main image. With aux it writes the entropy image, if there is one.
 func (s *stream) writePicture(w *prefix.Writer, r *raster, first *draft, aux *stream) {
 	tokens := s.refine(r, first)
 	if len(r.px) >= minGroupPixels && len(r.runs) <= maxRefinedRuns {
@@ -76,9 +75,9 @@ func (s *stream) writePicture(w *prefix.Writer, r *raster, first *draft, aux *st
 	s.writeTokens(w, r, tokens)
 }
 
-// refine returns a better description than a first one, and leaves its symbols
-// counted and priced in the first group. What one description teaches makes the
-// next one cheaper, a little; where that takes no time it does so twice.
+// refine returns better tokens than those of the draft, and leaves their symbols counted and
+// their costs in the first group. Each pass makes the next one a little cheaper; short images
+// get two.
 func (s *stream) refine(r *raster, first *draft) []token {
 	const short = 400 // tokens
 	s.groups.count = 1
@@ -100,11 +99,11 @@ func (s *stream) refine(r *raster, first *draft) []token {
 	return tokens
 }
 
-// maxRefinedRuns is how many runs an image may have whose description is improved.
+// maxRefinedRuns is the number of runs up to which the tokens of an image are refined.
 const maxRefinedRuns = 1 << 17
 
-// withCache returns the tokens of a first description, which was made without a cache, with
-// those pixels taken from one that it has.
+// withCache returns the tokens of a draft, which was made without a cache, with cached pixels
+// taken from its cache.
 func (s *stream) withCache(r *raster, first *draft) []token {
 	if first.cacheBits == 0 {
 		return first.tokens
@@ -112,7 +111,7 @@ func (s *stream) withCache(r *raster, first *draft) []token {
 	s.cache.clear(first.cacheBits)
 	i, run := 0, 0
 	for n, t := range first.tokens {
-		cached := true // within a run
+		cached := true // true within a run
 		for end := i + t.pixels(); run < len(r.runs) && int(r.runs[run]) < end; run++ {
 			cached = s.cache.put(r.px[r.runs[run]])
 		}
@@ -132,7 +131,7 @@ func (s *stream) writeCache(w *prefix.Writer, cacheBits uint) {
 	}
 }
 
-// writeTokens tells the codes of all groups and writes the tokens with them.
+// writeTokens writes the codes of all groups and the tokens.
 func (s *stream) writeTokens(w *prefix.Writer, r *raster, tokens []token) {
 	for k := range s.groups.count {
 		g := &s.group[k]
@@ -166,9 +165,8 @@ func (s *stream) writeTokens(w *prefix.Writer, r *raster, tokens []token) {
 	}
 }
 
-// chooseCache finds the size of the cache with which a description is cheapest, or
-// one close to it: it goes from the size that mostly suits up or down as long as
-// that pays.
+// chooseCache finds the cache size with which a draft is cheapest, or nearly so: from the size
+// that suits most images it goes up or down as long as that gains.
 func (s *stream) chooseCache(to *draft, r *raster, k kind) {
 	literals := 0
 	for _, t := range to.tokens {
@@ -208,9 +206,8 @@ func (s *stream) chooseCache(to *draft, r *raster, k kind) {
 	}
 }
 
-// cacheStart returns a size of the cache, in bits, that mostly suits an image of so many
-// pixels with so many literals, and in which steps to look for a better one, 0 if
-// that does not pay.
+// cacheStart returns a cache size, in bits, that suits most images of that many pixels and
+// literals, and the step in which to look for a better one, or 0 if that is not worth the time.
 func (k kind) cacheStart(literals, pixels int) (start, step uint) {
 	const few, some, many, small, large = 300, 450, 4096, 1 << 13, 1 << 18
 	size := uint(bits.Len(uint(literals)))
@@ -232,14 +229,13 @@ func (k kind) cacheStart(literals, pixels int) (start, step uint) {
 	}
 }
 
-// countWith counts the symbols of a description that was made without a cache, as
-// if it took from one what it can.
+// countWith counts the symbols of tokens made without a cache as if they used one.
 func (s *stream) countWith(h *histogram, r *raster, tokens []token, cacheBits uint) {
 	h.reset(cacheBits)
 	s.cache.clear(cacheBits)
 	i, run := 0, 0
 	for _, t := range tokens {
-		cached := true // within a run
+		cached := true // true within a run
 		for end := i + t.pixels(); run < len(r.runs) && int(r.runs[run]) < end; run++ {
 			cached = s.cache.put(r.px[r.runs[run]])
 		}

@@ -1,24 +1,23 @@
-// Package webp writes lossless WebP (VP8L; RFC 9649, section 3) of pictures that
-// are made of texels. It takes any picture, and every pixel can be read back as it
-// was, but what it tries is chosen for what skins look like:
+// Package webp writes lossless WebP (VP8L; RFC 9649, section 3) of pictures that are made of
+// texels. It takes any picture and keeps every pixel, but what it tries is tuned to pictures of
+// skins:
 //
-//   - A row mostly equals the one above, in whole or in long stretches, and a pixel
-//     the one on its left. Where neither holds, at the slanted borders of texels,
-//     the border moves two or three pixels a row, so copies are looked for at these
-//     few distances, and at places where the same change of colour was seen last.
-//   - Colours are few and come again, so the colour cache or a palette tells most
-//     pixels that are not copied. Pictures of up to 256 colours are described both
-//     as they are and by a palette, unless one of the two can hardly win.
-//   - Where texels are as small as pixels, neighbours are alike rather than equal;
-//     then what each pixel differs by from what four predictors expect is tried.
+//   - A row mostly equals the one above, in whole or in long stretches, and a pixel the one on its
+//     left. At the slanted borders of texels neither holds, but the border moves two or three pixels
+//     a row, so copies are tried at these few distances, and from the last places with the same
+//     change of colour.
+//   - Colours are few and repeat, so the colour cache or a palette covers most pixels that are not
+//     copied. Pictures of up to 256 colours are drafted both with and without a palette, unless one
+//     of the two can hardly win.
+//   - Where texels are as small as pixels, neighbours are similar rather than equal. Then the
+//     residuals of four predictors are tried.
 //
-// Of each way a quick sketch is made and priced, and only the best is refined: to
-// the cheapest tokens by the prices that the sketch taught. Prices are counted in
-// sixteenths of a bit.
+// Each way is drafted and its cost estimated; only the best draft is refined, to the cheapest
+// tokens by the costs that the draft gives. Costs are in sixteenths of a bit.
 //
-// The cross-colour transform, the other ten predictors, more than two groups of
-// codes and a search for the best copies anywhere gain next to nothing on such
-// pictures and are never used; nor is anything lossy.
+// The cross-colour transform, the other ten predictors, more than two groups of codes and a
+// full search for copies gain next to nothing on such pictures and are never used; nor is
+// anything lossy.
 package webp
 
 import (
@@ -32,35 +31,34 @@ import (
 // maxSide is the longest side of a picture that the format allows, in pixels.
 const maxSide = 1 << 14
 
-// Encoder is the memory that one encoding after another uses. The zero value is
-// ready. An Encoder must not be used by two at once.
+// Encoder is the scratch memory of consecutive encodings. The zero value is ready. It is not
+// safe for concurrent use.
 type Encoder struct {
 	w      prefix.Writer
 	stream stream
-	aux    stream // for the images that tell of others
+	aux    stream // for auxiliary images: palette, predictors, entropy groups
 
 	picture         raster
 	opaque          bool
-	novel           int // pixels that differ from the one above and from the one before
+	novel           int // pixels that differ from the one above and from the previous one
 	colours         colours
-	greenSubtracted raster     // the picture with its green taken from red and blue
-	palette         raster     // its colours
-	indexed         raster     // the picture as places in them
-	prediction      prediction // of lessGreen
+	greenSubtracted raster     // the picture after the subtract-green transform
+	palette         raster     // the palette, as an image
+	indexed         raster     // the picture as indices of the palette
+	prediction      prediction // of greenSubtracted
 
 	directDraft, paletteDraft, indexedDraft, modesDraft, residualDraft draft
 }
 
-// Append appends to dst the WebP file of width × height pixels: rows from the top,
-// four bytes a pixel (red, green, blue, alpha; not premultiplied), the stride being
-// exactly 4 × width. The colours of transparent pixels are kept. The file is a RIFF
-// header and one VP8L chunk. Either side may have 1 to 16384 pixels, of which many
-// readers take one less; any other size, or a length of pix that does not match, is
-// an error, and dst is returned as it was. Once the Encoder has written a picture
-// of the size, and if dst has room, nothing is allocated.
+// Append appends the WebP file of width × height pixels to dst: rows from the top, four bytes a
+// pixel (red, green, blue, alpha; not premultiplied), the stride being exactly 4 × width. The
+// colours of transparent pixels are kept. The file is a RIFF header and one VP8L chunk. Sides
+// of 1 to 16384 pixels are allowed, though many decoders accept one less. Any other size, or a
+// length of pix that does not match, is an error, and dst is returned unchanged. If the Encoder
+// has written a picture of that size before, and dst has room, nothing is allocated.
 func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 	if width < 1 || height < 1 || width > maxSide || height > maxSide || len(pix) != 4*width*height {
-		return dst, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be WebP", width, height, len(pix))
+		return dst, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be encoded as WebP", width, height, len(pix))
 	}
 	e.load(pix, width, height)
 
@@ -80,7 +78,7 @@ func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 	return dst, nil
 }
 
-// header writes what stands before the transforms (RFC 9649, section 3.4).
+// header writes the VP8L header (RFC 9649, section 3.4).
 func (e *Encoder) header(width, height int) {
 	e.w.Write(0x2f, 8)
 	e.w.Write(uint64(width-1), 14)
@@ -93,8 +91,7 @@ func (e *Encoder) header(width, height int) {
 	e.w.Write(0, 3) // the version
 }
 
-// load reads the pixels and finds out where they repeat and how many colours they
-// have.
+// load reads the pixels and finds where they repeat and which colours they have.
 func (e *Encoder) load(pix []byte, width, height int) {
 	r := &e.picture
 	r.reset(width, height)
@@ -119,7 +116,7 @@ func (e *Encoder) load(pix []byte, width, height int) {
 			if v != last {
 				r.runs = append(r.runs, int32(from+x))
 				if v != above[x] || y == 0 {
-					// Wherever a colour comes first, it is new.
+					// The first pixel of every colour is such a pixel.
 					e.novel++
 					e.colours.add(v)
 					all &= v
@@ -128,7 +125,7 @@ func (e *Encoder) load(pix []byte, width, height int) {
 			}
 			to[x] = v
 			x++
-			// Equal pixels are the rule: two at a time.
+			// Most pixels equal the previous one: two at a time.
 			two := uint64(binary.LittleEndian.Uint32(row[4*x-4:])) * (1<<32 + 1)
 			for x+2 <= width && binary.LittleEndian.Uint64(row[4*x:]) == two {
 				to[x], to[x+1] = v, v
@@ -140,39 +137,38 @@ func (e *Encoder) load(pix []byte, width, height int) {
 	r.findAlike()
 }
 
-// argb returns the first pixel of p as a raster holds it.
+// argb returns the first pixel of p in the format of rasters.
 func argb(p []byte) uint32 {
 	v := binary.LittleEndian.Uint32(p)
 	return v&0xff00ff00 | v>>16&255 | v&255<<16
 }
 
-// When which ways of describing a picture are tried. Its novel pixels tell how much
-// it changes, and the bounds are what pictures of skins showed: beyond them another
-// way hardly ever wins, or wins next to nothing for its time.
+// Which ways of encoding a picture are tried. Its novel pixels measure how much it changes. The
+// bounds come from pictures of skins: beyond them another way hardly ever wins, or gains next
+// to nothing for its time.
 const (
-	// Texels are as small as pixels where more than one run in two begins with a
-	// novel pixel: at the edges of larger ones most runs go on from above.
+	// Texels are as small as pixels where more than one run in two begins with a novel pixel:
+	// at the edges of larger ones most runs continue from above.
 	runsPerNovelIfNoisy = 2
 
-	// Crisp pictures change little by little where as many as one run in three does.
-	// Finding that out takes the time of a sketch, which only large ones repay.
+	// Crisp pictures change little by little where as many as one run in three does. Prediction
+	// is then drafted as well, which pays off for large pictures only.
 	runsPerNovelIfFine = 3
 	pixelsIfFine       = 1 << 16
 
-	// A palette wins where every colour comes anew twice, and so often more that what
-	// telling the palette takes is made up for.
+	// A palette wins where every colour is novel twice, plus what makes up for the size of the
+	// palette.
 	novelPerColour = 2
 	novelToRepay   = 128
 
-	// Prediction wins in noisy pictures where one pixel in four is novel: too few
-	// colours come again for a cache. Small ones vary more, and trying all ways takes
-	// them no time.
+	// Prediction wins in noisy pictures where one pixel in four is novel: too few colours
+	// repeat for a cache. Small pictures vary more, and trying all ways takes no time there.
 	pixelsPerNovel  = 4
 	pixelsToPredict = 1 << 13
 )
 
-// describe writes the picture in the way that seems to be the shortest. Ways that
-// hardly ever win are not tried.
+// describe writes the picture in the way with the lowest estimated cost. Ways that hardly ever
+// win are not tried.
 func (e *Encoder) describe() {
 	fitPalette, pixels, runs := e.colours.fitPalette(), len(e.picture.px), len(e.picture.runs)
 	noisy := runsPerNovelIfNoisy*e.novel > runs
@@ -204,8 +200,8 @@ func (e *Encoder) describe() {
 	}
 	if fine {
 		e.prediction.choose(&e.greenSubtracted)
-		// What the differences cost is overestimated, but in vast images not so much that
-		// finding out would repay its time.
+		// The estimated cost of residuals is too high, but in vast images not so much that
+		// drafting them would be worth its time.
 		fine = runs <= maxRefinedRuns || write == nil || e.prediction.cost < lowest
 	}
 	if fine {
@@ -217,13 +213,13 @@ func (e *Encoder) describe() {
 	write()
 }
 
-// draftIndexed describes the picture by a palette.
+// draftIndexed drafts the picture with a palette.
 func (e *Encoder) draftIndexed(kind kind) {
 	palette := e.colours.sorted()
 	e.buildPalette(palette)
 	e.indexPixels(palette)
 	e.aux.draft(&e.paletteDraft, &e.palette, crisp)
-	kind.indices = e.indexed.width == e.picture.width // one a pixel
+	kind.indices = e.indexed.width == e.picture.width // one index a pixel
 	e.stream.draft(&e.indexedDraft, &e.indexed, kind)
 }
 
@@ -250,15 +246,15 @@ func (e *Encoder) writePredicted() {
 	e.stream.writePicture(&e.w, &e.prediction.residual, &e.residualDraft, &e.aux)
 }
 
-// The kinds of transforms (RFC 9649, section 3.5), as they are written: after a bit
-// that says that there is one.
+// The types of transforms (RFC 9649, section 3.5), as they are written: after a bit that says
+// that there is one.
 const (
 	predictorTransform     = 0<<1 | 1
 	subtractGreenTransform = 2<<1 | 1
 	paletteTransform       = 3<<1 | 1
 )
 
-// subtractGreen sets greenSubtracted: greys then differ in green alone (RFC 9649, section
+// subtractGreen sets greenSubtracted: greys then differ in green only (RFC 9649, section
 // 3.5.3).
 func (e *Encoder) subtractGreen() {
 	r := &e.greenSubtracted
