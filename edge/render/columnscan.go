@@ -6,49 +6,50 @@ import (
 	"slices"
 )
 
-// eps is how far apart, in pixels, two places may be that count as one: rounding
-// must neither open a gap between faces that share an edge nor leave a splinter.
+// eps is how far apart, in pixels, two places may be that count as one: rounding must neither
+// open a gap between faces that share an edge nor leave a splinter.
 const eps = 1e-6
 
-// columnScan goes over a figure from top to bottom, in any column, and tells what lies
-// there: exactly, from border to border of the texels.
+// columnScan scans a figure along vertical lines and finds what each shows: exactly, from
+// border to border of the texels.
 type columnScan struct {
-	quads    []quad // as they lie from top to bottom, more or less
+	quads    []quad // sorted by sortByStart
 	blender  blender
-	maxWidth float64   // strip, in pixels
-	active   []int     // the quads that the column of pixels meets
-	breaks   []float64 // between its strips
+	maxWidth float64   // of a sub-column, in pixels
+	active   []int     // indices of the quads in the current column
+	breaks   []float64 // right edges of its sub-columns
 	columns  []subColumn
-	open     []span       // those that the sweep is in, the nearest first
-	cursors  []spanCursor // where it is in each of those that can be seen
+	open     []span       // spans at the current place, the nearest first
+	cursors  []spanCursor // positions in those of open that are visible
 	spans    []visibleSpan
 }
 
-// blender lay texels over one another. What is seen of nothing is 0.
+// blender combines texels that lie over one another. Its values are opaque to the scan, and 0
+// is nothing.
 type blender interface {
-	// over returns what is seen of a texel with something below.
+	// over returns a texel over what is below it.
 	over(top texel, below uint64) uint64
 }
 
-// scanline is an upright line through a figure.
+// scanline is a vertical line through a figure.
 type scanline struct {
 	x     float64
-	spans []span // in the order in which they begin
+	spans []span // sorted by from
 }
 
-// span is what a line has of a quad.
+// span is the part of a line within a quad.
 type span struct {
 	from, to float64
 	quad     int
 }
 
-// visibleSpan is a part of a line along which the same is seen.
+// visibleSpan is a part of a line that shows the same throughout.
 type visibleSpan struct {
 	from, to float64
 	content  uint64
 }
 
-// sortByStart orders quads for a sweep.
+// sortByStart sorts quads by where their middle columns begin, from the top.
 func sortByStart(quads []quad) []quad {
 	start := func(q quad) float64 {
 		from, _ := q.meets((q.left + q.right) / 2)
@@ -58,13 +59,14 @@ func sortByStart(quads []quad) []quad {
 	return quads
 }
 
-// begin starts a sweep over ordered quads, in strips of a width at most.
+// begin starts a scan of sorted quads, in sub-columns of at most a width.
 func (s *columnScan) begin(quads []quad, blender blender, maxWidth float64) {
 	s.quads, s.blender, s.maxWidth = quads, blender, maxWidth
 	s.cursors = slices.Grow(s.cursors[:0], len(quads))[:len(quads)]
 }
 
-// meets returns where a line that meets the quad begins and ends to do so.
+// meets returns where a line at x, between the quad's left and right, enters and leaves the
+// quad.
 func (q *quad) meets(x float64) (from, to float64) {
 	v := q.down.atTop(x)
 	from, to = (q.down.top-v)*q.down.toY, (q.down.bottom-v)*q.down.toY
@@ -75,8 +77,8 @@ func (q *quad) meets(x float64) (from, to float64) {
 	return from, to
 }
 
-// intersect puts a line at x, which lies in the column of pixels that was cut into
-// strips last.
+// intersect sets the line to x, which lies in the column of the last call of subColumns, and
+// finds its spans.
 func (s *columnScan) intersect(l *scanline, x float64) {
 	l.x, l.spans = x, l.spans[:0]
 	for _, i := range s.active {
@@ -88,7 +90,7 @@ func (s *columnScan) intersect(l *scanline, x float64) {
 		if to-from <= eps {
 			continue
 		}
-		// The order is nearly right in every column.
+		// Insertion sort: the quads are nearly sorted in every column.
 		at := len(l.spans)
 		l.spans = append(l.spans, span{})
 		for ; at > 0 && l.spans[at-1].from > from; at-- {
@@ -98,8 +100,7 @@ func (s *columnScan) intersect(l *scanline, x float64) {
 	}
 }
 
-// extent returns where the line begins and ends to meet anything. They are the same
-// if it never does.
+// extent returns where the first span begins and the last one ends; both are 0 without spans.
 func (l *scanline) extent() (from, to float64) {
 	if len(l.spans) == 0 {
 		return 0, 0
@@ -111,8 +112,8 @@ func (l *scanline) extent() (from, to float64) {
 	return from, to
 }
 
-// visible returns what is seen along a line between two places, from top to bottom;
-// where nothing is, there is no segment. The result is valid until the next call.
+// visible returns what a line shows between two places, from top to bottom. There are no spans
+// where it shows nothing. The result is valid until the next call.
 func (s *columnScan) visible(l *scanline, top, bottom float64) []visibleSpan {
 	s.spans, s.open = s.spans[:0], s.open[:0]
 	ahead := l.spans
@@ -137,7 +138,7 @@ func (s *columnScan) visible(l *scanline, top, bottom float64) []visibleSpan {
 	return s.spans
 }
 
-// enter puts a chord among those that the sweep is in, unless it ends at once.
+// enter adds a span to the open ones, unless it ends at once.
 func (s *columnScan) enter(c span, y float64) {
 	if c.to <= y+eps {
 		return
@@ -150,11 +151,10 @@ func (s *columnScan) enter(c span, y float64) {
 	s.open[at] = c
 }
 
-// hides reports whether the first of two chords is nearer where both are.
+// hides reports whether the first of two spans is nearer where both are.
 func (s *columnScan) hides(c, other span) bool { return s.quads[c.quad].hides(&s.quads[other.quad]) }
 
-// front returns the chords that the sweep is in as far as they can be seen: no
-// farther than the base.
+// front returns the open spans that may be visible: those down to the first of the opaque base.
 func (s *columnScan) front() []span {
 	for i, c := range s.open {
 		if s.quads[c.quad].base {
@@ -164,8 +164,8 @@ func (s *columnScan) front() []span {
 	return s.open
 }
 
-// endOf returns down to where the seen chords are all that is seen: one of them ends
-// there, or one ahead begins that they do not hide.
+// endOf returns the place down to which the spans in front stay the same: the end of one of
+// them, or the start of a later span that they do not hide.
 func (s *columnScan) endOf(front, ahead []span, bottom float64) float64 {
 	end := bottom
 	for _, c := range front {
@@ -183,7 +183,7 @@ func (s *columnScan) endOf(front, ahead []span, bottom float64) float64 {
 	return end
 }
 
-// appendTexels appends what is seen of chords from y to end.
+// appendTexels appends what the spans in front show from y to end.
 func (s *columnScan) appendTexels(front []span, x, y, end float64) {
 	cursors := s.cursors[:len(front)]
 	below := uint64(0)
@@ -222,7 +222,7 @@ func (s *columnScan) appendTexels(front []span, x, y, end float64) {
 	}
 }
 
-// appendSpan appends a segment.
+// appendSpan appends a visible span, or extends the last one.
 func (s *columnScan) appendSpan(from, to float64, front uint64) {
 	if n := len(s.spans); n > 0 && s.spans[n-1].content == front && s.spans[n-1].to == from {
 		s.spans[n-1].to = to
@@ -231,22 +231,22 @@ func (s *columnScan) appendSpan(from, to float64, front uint64) {
 	s.spans = append(s.spans, visibleSpan{from, to, front})
 }
 
-// spanCursor is where a sweep is in a quad.
+// spanCursor is the position of a scan within a quad.
 type spanCursor struct {
 	texel        texel
 	across, down ddaStepper
 	next         float64 // where the next texel begins
-	content      uint64  // of the texel and all behind it
+	content      uint64  // the texel over all behind it
 }
 
-// seek puts the mark at y on a line at x.
+// seek moves the cursor to y on a line at x.
 func (m *spanCursor) seek(q *quad, x, y float64) {
 	column, row := m.across.seek(&q.across, x, y, 1), m.down.seek(&q.down, x, y, q.columns)
 	m.texel = q.first + texel(row*q.columns+column)*oneTexel
 	m.advance(y)
 }
 
-// advance moves the mark on to y.
+// advance moves the cursor down to y.
 func (m *spanCursor) advance(y float64) {
 	m.texel += m.across.advance(y) + m.down.advance(y)
 	m.next = m.across.next
@@ -255,15 +255,16 @@ func (m *spanCursor) advance(y float64) {
 	}
 }
 
-// ddaStepper is what a ruler says at a place of a line.
+// ddaStepper steps through the texels along one side of a face (a digital differential
+// analyser).
 type ddaStepper struct {
-	next    float64 // where the next border between texels is
-	spacing float64 // how far they are from each other
-	step    texel   // from the texel before one to that behind it
+	next    float64 // where the next border between texels is, in pixels
+	spacing float64 // from border to border, in pixels
+	step    texel   // what to add to the texel at a border
 }
 
-// seek puts the reading at y on a line at x and returns its value. A step of the
-// ruler is so many texels of the sheet.
+// seek moves the stepper to y on a line at x and returns the index of the column or row there.
+// Texels is how far neighbours are apart on the sheet.
 func (r *ddaStepper) seek(from *gradient, x, y float64, texels int) int {
 	start := from.atTop(x)
 	value := min(max(int(start+from.perY*y), 0), from.texels-1)
@@ -278,7 +279,7 @@ func (r *ddaStepper) seek(from *gradient, x, y float64, texels int) int {
 	return value
 }
 
-// advance moves the reading on to y and returns how far that is in texels.
+// advance moves the stepper down to y and returns what that adds to the texel.
 func (r *ddaStepper) advance(y float64) texel {
 	moved := texel(0)
 	for r.next <= y+eps {

@@ -8,28 +8,28 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// scannedFigures is a smooth picture but for its sheet, and not worked out: what can be seen
-// of each figure, ordered for a sweep, and the texels that lie on it. The picture is
-// swept for every sheet.
+// scannedFigures are the figures of a smooth picture without a full sample map: their visible
+// quads, sorted for a scan, and the texels on them. The compositor scans them again for every
+// sheet.
 type scannedFigures struct {
 	figures [][]texturedQuad
 	texels  []texelRect
 }
 
-// texturedQuad is a quad and the index of its texels among the patches.
+// texturedQuad is a quad and the index of its texels.
 type texturedQuad struct {
 	quad
 	texels int
 }
 
-// texelRect is the texels of a face.
+// texelRect is the rectangle of a sheet that lies on a face.
 type texelRect struct {
 	first         texel
 	columns, rows int
-	stride        int // texels of the sheet from one row to the next
+	stride        int // texels from one row of the sheet to the next
 }
 
-// newScannedFigures returns the sketch of a scene for sheets of scale k.
+// newScannedFigures returns the figures of a scene for sheets of scale k.
 func newScannedFigures(s scene, k int) *scannedFigures {
 	var scanned scannedFigures
 	for _, f := range s.figures {
@@ -48,7 +48,7 @@ func newScannedFigures(s scene, k int) *scannedFigures {
 	return &scanned
 }
 
-// bytes returns how much memory the sketch takes.
+// bytes returns how much memory the figures take.
 func (s *scannedFigures) bytes() int {
 	bytes := int(unsafe.Sizeof(texelRect{})) * cap(s.texels)
 	for _, figure := range s.figures {
@@ -57,21 +57,21 @@ func (s *scannedFigures) bytes() int {
 	return bytes
 }
 
-// compositor paints pictures from sketches. It keeps memory from one to the next.
+// compositor paints scanned figures. Its memory is reused from picture to picture.
 type compositor struct {
 	scan    columnScan
 	line    scanline
-	colours []rgba64 // the colours of the sheet's texels, where they lie on a face
+	colours []rgba64 // of the sheet's texels, where they lie on a face
 	alphas  []alphaRange
-	quads   []quad      // of a figure
-	column  []colourSum // what is seen of each pixel of a column
+	quads   []quad      // of the current figure
+	column  []colourSum // what each pixel of the current column shows
 }
 
-// alphaRange is what of a patch can be seen: the least and the most of the alphas.
+// alphaRange is the lowest and the highest alpha of some texels.
 type alphaRange struct{ min, max uint64 }
 
-// paint paints a picture: of all strips of all columns it adds up what is
-// seen along their middle.
+// paint paints a picture: for every pixel it adds up what the centre lines of all sub-columns
+// show.
 func (m *compositor) paint(p *sampleMap, pixels []byte, sheet skin.Sheet) {
 	clear(pixels)
 	m.shade(p.scanned.texels, sheet)
@@ -95,7 +95,7 @@ func (m *compositor) paint(p *sampleMap, pixels []byte, sheet skin.Sheet) {
 	}
 }
 
-// shade works out what colours texels have, and what of each patch can be seen.
+// shade sets the colours of texels under their light, and the alphas of each rectangle.
 func (m *compositor) shade(rects []texelRect, sheet skin.Sheet) {
 	size := sheet.Width * sheet.Height
 	m.colours = slices.Grow(m.colours[:0], size)[:size]
@@ -114,8 +114,8 @@ func (m *compositor) shade(rects []texelRect, sheet skin.Sheet) {
 	}
 }
 
-// selectQuads leaves out of a figure what the sheet leaves empty, as most do much of the
-// layers. What it paints opaque hides as much as the base.
+// selectQuads leaves out quads with transparent texels only, as most of the layers are. Quads
+// with opaque texels only hide what is behind them, as the base does.
 func (m *compositor) selectQuads(figure []texturedQuad) {
 	m.quads = m.quads[:0]
 	for _, t := range figure {
@@ -126,12 +126,12 @@ func (m *compositor) selectQuads(figure []texturedQuad) {
 	}
 }
 
-// over returns a texel's colour over another.
+// over returns a texel's colour over another one.
 func (m *compositor) over(top texel, below uint64) uint64 {
 	return uint64(m.colours[top.number()].over(rgba64(below)))
 }
 
-// add adds a segment to the pixels that it touches, as wide as a strip.
+// add adds a visible span to the pixels that it touches, as wide as a sub-column.
 func (m *compositor) add(g visibleSpan, width float64) {
 	alphas, from, perPixel := rgba64(g.content), g.from, width*fullWeight
 	for y := int(from); from < g.to; y++ {
@@ -145,7 +145,7 @@ func (m *compositor) add(g visibleSpan, width float64) {
 	}
 }
 
-// writeColumn puts the column into pixels that are a stride apart, and empties it.
+// writeColumn writes the column to pixels that are a stride apart, and clears it.
 func (m *compositor) writeColumn(pixels []byte, stride int) {
 	for y := range m.column {
 		if s := &m.column[y]; *s != (colourSum{}) {

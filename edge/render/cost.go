@@ -7,8 +7,8 @@ import (
 )
 
 // maxPreviewHeight returns the height up to which previews of skins of a scale are drawn. Up to
-// there no picture takes longer than 150 ms on one core of the machine that
-// docs/benchmarks.md names, with the sheet decoded and the plan made for the first time.
+// that height no picture takes longer than 150 ms on one core of the machine that
+// docs/benchmarks.md names, with the sheet decoded and the sample map built for the first time.
 func maxPreviewHeight(scale int) int {
 	switch {
 	case scale <= 8:
@@ -22,8 +22,8 @@ func maxPreviewHeight(scale int) int {
 	}
 }
 
-// capped returns the view that is drawn for one of a sheet: a preview of a skin is no
-// higher than maxPreviewHeight.
+// capped returns the view that is drawn for a view of a sheet: a preview of a skin is at most
+// maxPreviewHeight high.
 func (v View) capped(scale int) View {
 	if v.Pose == Preview && v.Type.IsSkin() {
 		v.Size = min(v.Size, maxPreviewHeight(scale))
@@ -31,9 +31,9 @@ func (v View) capped(scale int) View {
 	return v
 }
 
-// Cost returns about how long Render takes on one core of the reference machine, for a
-// sheet that is so many texels wide. It is the time that noise takes, within a factor of
-// four (TestCost). Skins of few colours take a third to all of that.
+// Cost returns about how long Render takes on one core of the reference machine, for a sheet
+// that is width texels wide. It is the time for noise, within a factor of four (TestCost).
+// Skins of few colours take a third of it to all of it.
 func (r *Renderer) Cost(view View, width int) time.Duration {
 	scale := max(1, width/sheetColumns)
 	view = view.capped(scale)
@@ -58,9 +58,9 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 // constants here and below are fitted to measurements of the sizes and scales of TestCost.
 func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 	pixels, texels := float64(s.width*s.height)/1e6, float64(sheetColumns*sheetColumns*scale*scale)/1e6
-	borders := float64(view.Size*scale) / 1e3 // that a line from top to bottom crosses
+	borders := float64(view.Size*scale) / 1e3 // between texels on a vertical line
 	if view.Pose == Isometric {
-		const head, line = 0.16, 0.33 // of a whole figure's, drawn twice
+		const head, line = 0.16, 0.33 // shares of a whole figure's, drawn twice
 		texels *= head
 		borders *= line
 	}
@@ -84,7 +84,7 @@ type encodingCost struct {
 	format Format
 }
 
-// figure returns about how many milliseconds it takes to encode a picture in space.
+// figure returns about how many milliseconds it takes to encode an isometric head or a preview.
 func (e encodingCost) figure(crisp bool) float64 {
 	switch {
 	case e.by == Libvips:
@@ -100,7 +100,7 @@ func (e encodingCost) figure(crisp bool) float64 {
 	}
 }
 
-// flat returns about how many milliseconds a flat head takes.
+// flat returns about how many milliseconds it takes to encode a flat head.
 func (e encodingCost) flat() float64 {
 	if e.by == Libvips {
 		return e.libvips(true) / 3
@@ -108,7 +108,7 @@ func (e encodingCost) flat() float64 {
 	return e.pixels * (2 + 3.5*e.scale)
 }
 
-// cape returns about how many milliseconds a cape takes.
+// cape returns about how many milliseconds it takes to encode a cape.
 func (e encodingCost) cape(crisp bool) float64 {
 	switch {
 	case e.by == Libvips:

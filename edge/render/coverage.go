@@ -1,25 +1,25 @@
 package render
 
-// columnCoverage adds up which stacks lie in the pixels of one column, and how much of each.
+// columnCoverage adds up which texel lists the pixels of one column show, and how much of each.
 type columnCoverage struct {
-	first []int32 // of each pixel: its first share's index, counted from 1; 0 is none
+	first []int32 // of each pixel: 1 + the index of its first entry; 0 is none
 	all   []listCoverage
 }
 
-// listCoverage is how much of a pixel shows one stack.
+// listCoverage is how much of a pixel shows one texel list.
 type listCoverage struct {
-	area float64 // of 1
+	area float64 // from 0 to 1
 	list uint32
-	next int32 // of the same pixel, like first
+	next int32 // entry of the same pixel, counted like first
 }
 
-// clear empties all pixels.
+// clear removes all entries.
 func (s *columnCoverage) clear() {
 	clear(s.first)
 	s.all = s.all[:0]
 }
 
-// add adds a segment to the pixels that it touches, as wide as a strip.
+// add adds a visible span to the pixels that it touches, as wide as a sub-column.
 func (s *columnCoverage) add(g visibleSpan, width float64) {
 	y := int(g.from)
 	for from := g.from; from < g.to; y++ {
@@ -29,7 +29,7 @@ func (s *columnCoverage) add(g visibleSpan, width float64) {
 	}
 }
 
-// addTo adds to what a pixel has of a stack.
+// addTo adds an area to what a pixel shows of a texel list.
 func (s *columnCoverage) addTo(y int, list uint32, area float64) {
 	for i := s.first[y]; i > 0; i = s.all[i-1].next {
 		if s.all[i-1].list == list {

@@ -1,12 +1,11 @@
 package render
 
-// piece is a face, or what cuts have left of one. Its texels are laid out as on the
-// whole face.
+// piece is a face, or a part of one. Its texels are laid out as on the whole face.
 type piece struct {
 	face
 	extent    cuboid // flat along the face's axis
 	base      bool   // opaque, whatever the sheet says
-	drawOrder int    // in the figure
+	drawOrder int    // of two pieces in one plane the greater one is in front
 }
 
 // cuboid returns the extent of the face.
@@ -18,13 +17,11 @@ func (f face) cuboid() cuboid {
 	}
 }
 
-// geomEps is by how much, in units, rounding may let pieces overlap that only
-// touch.
+// geomEps is by how much, in units, rounding may let pieces overlap that only touch.
 const geomEps = 1e-9
 
-// cut cuts pieces until none goes through another, as a hat's sides go through the
-// shoulders: then one of two is nearer wherever they overlap. Of two that cross, the
-// first stays whole.
+// cut splits pieces until no two intersect, as a hat's sides and the shoulders do: then one of
+// two is nearer wherever they overlap. Of two that intersect, the first stays whole.
 func cut(pieces []piece) []piece {
 	for i := 0; i < len(pieces); i++ {
 		for j := range i {
@@ -49,7 +46,7 @@ func intersects(p, q *piece) bool {
 	return true
 }
 
-// split cuts a piece in two, across an axis.
+// split splits a piece in two, across an axis.
 func split(p piece, axis axis, at float64) (first, second piece) {
 	first, second = p, p
 	first.extent.to = p.extent.to.with(axis, at)

@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/webp"
 )
 
-// Encoder is who writes files.
+// Encoder is what encodes pictures.
 type Encoder uint8
 
 // The encoders.
@@ -43,9 +43,8 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Encode writes a picture in a format. Nothing but pixels goes into the file, and
-// every pixel can be read back as it was; only the colour of transparent ones,
-// which nobody sees, libvips chooses to its liking.
+// Encode encodes a picture. The file contains nothing but pixels, and every pixel can be
+// decoded unchanged; only the colour of transparent ones is up to libvips.
 func (r *Renderer) Encode(picture Picture, format Format) ([]byte, error) {
 	encode := r.encodeNative
 	if r.encoder == Libvips {
@@ -58,15 +57,16 @@ func (r *Renderer) Encode(picture Picture, format Format) ([]byte, error) {
 	return file, nil
 }
 
-// nativeEncoders are what it takes to write one file at a time: the writers with their
-// memory, and where the file comes to be before its size is known.
+// nativeEncoders is the scratch memory of encoding one file at a time: the encoders with
+// theirs, and the file while its size is unknown.
 type nativeEncoders struct {
 	png  png.Encoder
 	webp webp.Encoder
 	file []byte
 }
 
-// encodeNative writes a picture by itself. BenchmarkRender measures what that saves.
+// encodeNative encodes with the packages png and webp. BenchmarkRender compares that with
+// libvips.
 func (r *Renderer) encodeNative(picture Picture, format Format) (file []byte, err error) {
 	w, ok := r.encoderPool.Get().(*nativeEncoders)
 	if !ok {

@@ -2,34 +2,34 @@ package render
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// bodyPart is a box of the player and the layer worn over it.
+// bodyPart is a box of the player and the layer over it.
 type bodyPart struct {
 	base, layer skin.Part
 	box         cuboid
-	inflation   float64 // by how much the layer is larger, on every side
-	clip        cuboid  // ends where other limbs adjoin
+	inflation   float64 // how far the layer stands off, on every side
+	clip        cuboid  // ends where other body parts adjoin
 }
 
 // layerBox returns the box of the layer.
-func (l bodyPart) layerBox() cuboid { return l.box.grown(l.inflation) }
+func (b bodyPart) layerBox() cuboid { return b.box.grown(b.inflation) }
 
-// How far the layers stand off, as in the game.
+// Distances of the layers from the base, as in the game.
 const (
 	hatInflation   = 0.5
 	layerInflation = 0.25
 )
 
-// head is the head of a standing player, as large for both models. Nothing cuts it.
+// head is the head of a standing player, the same for both models. Nothing clips it.
 func head() bodyPart {
 	return bodyPart{skin.Head, skin.Hat, cuboid{vec{-4, 24, -4}, vec{4, 32, 4}}, hatInflation, clipBetween(-far, far, -far, far)}
 }
 
-// figure returns the limbs of a standing player, in the sizes and places of the
-// game's model: 32 units high and 16 wide, or 14 with Alex's slimmer arms.
+// figure returns the body parts of a standing player, in the sizes and places of the game's
+// model: 32 units high and 16 wide, or 14 with slim arms.
 //
-// Limbs adjoin in the planes x = -4 and x = 4 (the arms and the body), x = 0 (the
-// legs) and y = 12 (the body and the legs). There their faces end: a point of a face
-// of the base counts only if
+// Body parts adjoin in the planes x = -4 and x = 4 (the arms and the body), x = 0 (the legs)
+// and y = 12 (the body and the legs). Their faces are clipped there: a point of a face of the
+// base counts only if
 //
 //	x ≤ -4       on the right arm,
 //	x ≥ 4        on the left arm,
@@ -37,16 +37,16 @@ func head() bodyPart {
 //	x ≤ 0        on the right leg, and y ≤ 12,
 //	x ≥ 0        on the left leg, and y ≤ 12,
 //
-// and a side that lies in such a plane or beyond is left out: of the base it cannot
-// be seen, of the layers it would show through the neighbour's. A layer's face ends
-// where the base under it does for the camera, see overhang; one that is seen from
-// within, in the planes themselves. The texels lie as they do on the whole face. So
-// every point at a joint is under one layer only, its own limb's: glass has no
-// stripes there, and a jacket without sleeves leaves no gap.
+// and a side in such a plane or beyond it is left out: of the base it is never visible, of a
+// layer it would show through the neighbour's layer. A layer's face ends where the base under
+// it ends for the camera (see parallax); one seen from within ends in the planes themselves.
+// The texels lie as on the whole face. So every point at a joint is under one layer only, that
+// of its own body part: translucent layers have no stripes there, and a jacket without sleeves
+// leaves no gap.
 //
-// Layers only still overlap beside the joint of arms and legs, where both are 0.25
-// wider than the limbs. Of two layers in one plane the one later in the list lies over
-// the other: sleeves over trousers.
+// Layers overlap only beside the joint of arms and legs, where both are 0.25 wider than the
+// base. Of two layers in one plane the later one in the list is in front: sleeves over
+// trousers.
 func figure(model skin.Type) []bodyPart {
 	shoulder := 8.0
 	if model == skin.Slim {
@@ -65,15 +65,14 @@ func figure(model skin.Type) []bodyPart {
 // far is farther from the origin than anything of a figure.
 const far = 64
 
-// clipBetween returns the room between two planes across the x axis and two across the y
-// axis.
+// clipBetween returns the space between two planes across the x axis and two across the y axis.
 func clipBetween(fromX, toX, fromY, toY float64) cuboid {
 	return cuboid{vec{fromX, fromY, -far}, vec{toX, toY, far}}
 }
 
-// pieces returns the faces of the limbs that can be seen: of the opaque base only
-// those that look at the camera, of the layers also the others, from within,
-// through holes. The base comes first. None goes through another.
+// pieces returns the faces of body parts that can be visible: of the opaque base those that
+// face the camera, of the layers also the others, since their inner sides show through holes.
+// The base comes first. No two pieces intersect.
 func (c camera) pieces(parts []bodyPart, model skin.Type) []piece {
 	var all []piece
 	add := func(l bodyPart, box cuboid, part skin.Part, base bool) {
@@ -97,18 +96,17 @@ func (c camera) pieces(parts []bodyPart, model skin.Type) []piece {
 	return cut(all)
 }
 
-// parallax returns by how much, along each axis, a face that stands off by an
-// inflation covers something else than what is right behind it, as the camera sees
-// it: the way along the line of sight from the one to the other, but no more of it
-// than the face is larger.
+// parallax returns by how much, along each axis, a face that stands off by an inflation appears
+// shifted against the base behind it: the way along the line of sight from one to the other,
+// along each axis at most the inflation.
 func (c camera) parallax(f face, inflation float64) vec {
 	offset := c.towards.times(inflation * f.outwards / c.towards.along(f.axis))
 	bound := func(length float64) float64 { return min(max(length, -inflation), inflation) }
 	return vec{bound(offset.x), bound(offset.y), bound(offset.z)}
 }
 
-// centred returns the screen on which an extent, drawn to a scale, lies in the
-// middle of width × height pixels, left pixels from the picture's edge.
+// centred returns the viewport in which an extent, drawn to a scale, lies in the middle of
+// width × height pixels, left pixels from the picture's edge.
 func centred(e extent, scale float64, left, width, height int) viewport {
 	return viewport{
 		left:  float64(left) + float64(width)/2 - scale*(e.left+e.right)/2,

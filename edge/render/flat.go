@@ -15,8 +15,8 @@ func drawFlat(sheet skin.Sheet, side int, pixels []byte) Picture {
 	return picture
 }
 
-// faceWithHat returns the texels of the face with the hat laid over them. The base is
-// opaque, hence so is the result.
+// faceWithHat returns the texels of the face with the hat blended over them. They are opaque,
+// as the base is.
 func faceWithHat(sheet skin.Sheet) skin.Sheet {
 	k := sheet.Scale()
 	front, hat := skin.Faces(skin.Head, skin.Classic).Front.Scaled(k), skin.Faces(skin.Hat, skin.Classic).Front.Scaled(k)
@@ -36,12 +36,12 @@ func faceWithHat(sheet skin.Sheet) skin.Sheet {
 	return face
 }
 
-// drawScaled scales a part of a sheet, of no more than the scale skin.MaxScale, into a
-// rectangle of the picture. Every pixel is the average of what it covers, by area, and
-// each colour by its alpha as well: transparent texels have no colour to give. Where a
-// texel is a whole number of pixels wide and high, they are squares of one colour.
+// drawScaled scales a part of a sheet, of at most the scale skin.MaxScale, into a rectangle of
+// the picture. Every pixel is the average of the area it covers (a box filter), weighted by
+// alpha: transparent texels have no colour. Where texels are a whole number of pixels wide and
+// high, they become squares of one colour.
 func (p Picture) drawScaled(sheet skin.Sheet, part skin.Rect, left, top, width, height int) {
-	// No face that is placed is wider than a cape's.
+	// The widest face is a cape's.
 	columns := make([]colourSum, 10*skin.MaxScale)[:part.W]
 	down := resampler{length: height}
 	for y := top; y < top+height; y++ {
@@ -69,8 +69,8 @@ func (p Picture) row(left, y, width int) []byte {
 	return p.Pix[4*(y*p.Width+left):][:4*width]
 }
 
-// scaleRow scales columns to a row of pixels, in each of which sums of colours have so
-// much weight.
+// scaleRow scales columns to a row of pixels, in each of which the colour sums have the given
+// weight.
 func scaleRow(row []byte, columns []colourSum, weight uint64) {
 	across := resampler{length: len(row) / 4}
 	var colour nrgba
@@ -91,28 +91,27 @@ func scaleRow(row []byte, columns []colourSum, weight uint64) {
 	}
 }
 
-// addTexel adds the colour of a texel, multiplied by its alpha; and the alpha by 255,
-// as if it were a colour too.
+// addTexel adds the colour of a texel, multiplied by its alpha, and 255 times the alpha.
 func (s *colourSum) addTexel(texel []byte, weight uint64) {
 	alpha := uint64(texel[3]) * weight
 	s.redBlue += alpha * (uint64(texel[0]) | uint64(texel[2])<<32)
 	s.greenAlpha += alpha * (uint64(texel[1]) | 255<<32)
 }
 
-// resampler goes along texels that are scaled to pixels, on one axis. It measures in a
-// unit of which a texel is as long as there are pixels, and a pixel as there are
-// texels, so that all is whole.
+// resampler steps through texels that are scaled to pixels, along one axis. Lengths are
+// integers in a unit in which a texel is as long as there are pixels, and a pixel as long as
+// there are texels.
 type resampler struct {
 	length int // of a texel
-	texel  int // where it is
-	used   int // how much of that lies behind
+	texel  int // current
+	used   int // how much of the current texel is behind
 }
 
-// sameTexel reports whether a pixel lies in the same texel as all of the one before it.
+// sameTexel reports whether the next pixel lies in the same texel as all of the one before it.
 func (c *resampler) sameTexel(pixel int) bool { return c.used >= pixel && c.used+pixel <= c.length }
 
-// advance moves on by at most so much, not beyond the texel, and returns which that was
-// and how far it moved.
+// advance moves on by at most a length, not beyond the texel, and returns that texel and the
+// length moved.
 func (c *resampler) advance(most int) (texel, taken int) {
 	texel, taken = c.texel, min(most, c.length-c.used)
 	c.used += taken

@@ -6,8 +6,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// isometricPitch is the height above the horizon from which all three axes look
-// equally long: 35.264°.
+// isometricPitch is the elevation at which all three axes are equally foreshortened: 35.264°.
 var isometricPitch = math.Atan(1 / math.Sqrt2)
 
 // isometric is the head of a skin with its hat in true isometric projection: the

@@ -10,12 +10,12 @@ import (
 func (r *Renderer) Expose(registry prometheus.Registerer) {
 	register := promauto.With(registry)
 	register.NewGauge(prometheus.GaugeOpts{
-		Name: "veneer_edge_renderer_info", Help: "1; its labels tell the revision of the renderer, and what encodes.",
+		Name: "veneer_edge_renderer_info", Help: "Constant 1, with the revision of the renderer and its encoder as labels.",
 		ConstLabels: prometheus.Labels{"revision": r.revision, "encoder": r.encoder.String()},
 	}).Set(1)
-	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_libvips_bytes", Help: "Memory that libvips has for pixels."},
+	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_libvips_bytes", Help: "Memory that libvips uses for pixels."},
 		func() float64 { return float64(r.libvipsMemory().Mem) })
-	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_libvips_peak_bytes", Help: "Most memory that libvips has had for pixels."},
+	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_libvips_peak_bytes", Help: "Peak of the memory that libvips used for pixels."},
 		func() float64 { return float64(r.libvipsMemory().MemHigh) })
 }
 

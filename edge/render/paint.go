@@ -8,25 +8,25 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// rgba64 is a colour as it is mixed: red, green, blue and alpha in 16 bits each, from
-// the lowest to the highest, the colours multiplied by the alpha. Sixteen bits keep
-// the faintest texel's colour exact.
+// rgba64 is an alpha-premultiplied colour for blending: red, green, blue and alpha in 16 bits
+// each, from the lowest to the highest. With sixteen bits the colour of the faintest texel
+// stays exact.
 type rgba64 uint64
 
-// A deep value is to16Bit times one of eight bits.
+// An 8-bit value times to16Bit is the same value in 16 bits.
 const (
 	to16Bit  = 257
 	opaque16 = 255 * to16Bit
 )
 
-// alpha returns how opaque the colour is, from 0 to opaque16.
+// alpha returns the alpha, from 0 to opaque16.
 func (d rgba64) alpha() uint64 { return uint64(d >> 48) }
 
-// laneMask is two of the four values of a colour, so far apart that each can be
-// multiplied: red and blue, or green and alpha.
+// laneMask selects two of the four values of a colour, red and blue, or green and alpha after a
+// shift, with room above each for a product.
 const laneMask = 0x0000ffff_0000ffff
 
-// over returns the colour laid over another one.
+// over returns the colour blended over another one.
 func (d rgba64) over(below rgba64) rgba64 {
 	transparency := opaque16 - d.alpha()
 	switch transparency {
@@ -38,7 +38,7 @@ func (d rgba64) over(below rgba64) rgba64 {
 	return d + scaleLanes(below&laneMask, transparency) + scaleLanes(below>>16&laneMask, transparency)<<16
 }
 
-// scaleLanes multiplies a pair of values by a share of opaque16, and rounds.
+// scaleLanes multiplies the two values of a laneMask by share/opaque16, rounded.
 func scaleLanes(values rgba64, share uint64) rgba64 {
 	// With t = product + half, (t + t/2¹⁶)/2¹⁶ is the product over 2¹⁶-1, rounded, as
 	// long as that is no more than 2¹⁶.
@@ -46,15 +46,15 @@ func scaleLanes(values rgba64, share uint64) rgba64 {
 	return (t + t>>16&laneMask) >> 16 & laneMask
 }
 
-// nrgba is a colour as it stands in a picture: red, green, blue and alpha, not
-// multiplied, from the lowest byte to the highest.
+// nrgba is a colour as pictures store it: red, green, blue and alpha, not premultiplied, from
+// the lowest byte to the highest.
 type nrgba uint32
 
-// transparent is the colour of transparent pixels.
+// transparent is the colour of transparent pixels: black with alpha 0.
 const transparent nrgba = 0
 
-// newNRGBA returns the colour of which these are a multiple: red, green and blue,
-// multiplied by the alpha, and the alpha, of which 255 steps are opaque.
+// newNRGBA returns a colour from values of any range: red, green and blue, multiplied by the
+// alpha, and the alpha, of which 255 times step are opaque.
 func newNRGBA(red, green, blue, alpha, step uint64) nrgba {
 	visible := (alpha + step/2) / step
 	if visible == 0 {
@@ -64,7 +64,7 @@ func newNRGBA(red, green, blue, alpha, step uint64) nrgba {
 	return nrgba((red*255+half)/alpha | (green*255+half)/alpha<<8 | (blue*255+half)/alpha<<16 | visible<<24)
 }
 
-// nrgba returns the colour as it stands in a picture.
+// nrgba returns the colour as pictures store it.
 func (d rgba64) nrgba() nrgba {
 	red, green, blue := uint64(d)&0xffff, uint64(d>>16)&0xffff, uint64(d>>32)&0xffff
 	if d.alpha() != opaque16 {
@@ -88,24 +88,24 @@ func (t texel) colour(sheet skin.Sheet) rgba64 {
 	return multiplied(texel&0xff) | multiplied(texel>>8&0xff)<<16 | multiplied(texel>>16&0xff)<<32 | rgba64(alpha*to16Bit)<<48
 }
 
-// painter is the memory that painting uses for a while.
+// painter is the scratch memory of painting.
 type painter struct {
 	palette    palette
 	compositor compositor
 }
 
-// paint paints the picture of a sheet, which is as high as wide, into pixels: 4
-// bytes for each of the plan, all of which are written.
-func (p *sampleMap) paint(pixels []byte, sheet skin.Sheet, scratch *painter) {
-	if p.scanned != nil {
-		scratch.compositor.paint(p, pixels, sheet)
+// paint paints the picture of a square sheet into pixels: 4 bytes for each pixel of the map,
+// all of which are written.
+func (m *sampleMap) paint(pixels []byte, sheet skin.Sheet, scratch *painter) {
+	if m.scanned != nil {
+		scratch.compositor.paint(m, pixels, sheet)
 	} else {
-		scratch.palette.paint(p, pixels, sheet)
+		scratch.palette.paint(m, pixels, sheet)
 	}
 }
 
-// colourSum is colours times weights, in the halves of words: values of 16 bits times
-// weights of which a whole pixel has 2¹⁵, and rounding a little more.
+// colourSum adds up weighted colours, two values in each word: 16-bit values times weights that
+// add up to 2¹⁵ for a whole pixel, or a little more by rounding.
 type colourSum struct{ redBlue, greenAlpha uint64 }
 
 // add adds a colour.
@@ -125,14 +125,13 @@ func (s *colourSum) nrgba() nrgba {
 	return nrgba((red+half)/step | (green+half)/step<<8 | (blue+half)/step<<16 | 255<<24)
 }
 
-// palette is the colours of a plan's stacks: as they are mixed, and as they are
-// shown.
+// palette is the colours of a map's texel lists: for blending, and as pictures store them.
 type palette struct {
 	rgba64 []rgba64
 	nrgba  []nrgba
 }
 
-// fill works out the colours.
+// fill sets the colours of all lists.
 func (c *palette) fill(p *sampleMap, sheet skin.Sheet) {
 	c.rgba64 = slices.Grow(c.rgba64[:0], len(p.lists))[:len(p.lists)]
 	c.nrgba = slices.Grow(c.nrgba[:0], len(p.lists))[:len(p.lists)]
@@ -143,7 +142,7 @@ func (c *palette) fill(p *sampleMap, sheet skin.Sheet) {
 	}
 }
 
-// paint paints a picture of a full plan.
+// paint paints the picture of a full map.
 func (c *palette) paint(p *sampleMap, pixels []byte, sheet skin.Sheet) {
 	c.fill(p, sheet)
 	for y := range p.height {
@@ -164,7 +163,7 @@ func (c *palette) paint(p *sampleMap, pixels []byte, sheet skin.Sheet) {
 	}
 }
 
-// fill gives pixels one colour.
+// fill sets pixels to one colour.
 func fill(pixels []byte, colour nrgba) {
 	if colour == transparent {
 		clear(pixels)
@@ -180,8 +179,8 @@ func fill(pixels []byte, colour nrgba) {
 	}
 }
 
-// average returns the colour of a smooth pixel: each stack counts by its share and
-// its alpha.
+// average returns the colour of a mixed pixel of a smooth picture: the average by weight and
+// alpha.
 func (c *palette) average(contributions []contribution) nrgba {
 	var s colourSum
 	for _, p := range contributions {
@@ -190,19 +189,18 @@ func (c *palette) average(contributions []contribution) nrgba {
 	return s.nrgba()
 }
 
-// outlineStep is the step between the alphas of mixed pixels at the outline of a
-// crisp picture: 0, 15, … 255. No eye tells eighteen from 256 there, and they save up
-// to a quarter of the file of a picture of few colours.
+// outlineStep is the step between the alphas of mixed pixels at the outline of a crisp picture:
+// 0, 15, … 255. Eighteen steps look like 256 there, and save up to a quarter of the file of a
+// picture of few colours.
 const outlineStep = 15
 
-// minGap is the weight of a gap that would not change an alpha of eight bits.
+// minGap is the weight from which on a gap changes an alpha of eight bits.
 const minGap = fullWeight / 512
 
-// outline returns the colour of a pixel of a crisp picture that may lie at the
-// outline. If something is seen everywhere it is inside, and shows what is at its
-// middle; else it is about as opaque as all that is seen on average, never more than
-// all of it is, and its colour is the one of which most is seen, so that the outline
-// brings no colours that the inside has not.
+// outline returns the colour of a mixed pixel of a crisp picture. Without a gap the pixel lies
+// inside the outline and shows what is at its centre. Otherwise its alpha is the average, in
+// steps and never above the greatest alpha in the pixel, and its colour is the one with the
+// greatest share, so that the outline adds no colours to the picture.
 func (c *palette) outline(contributions []contribution) nrgba {
 	var covered uint32
 	var alpha uint64
@@ -225,8 +223,7 @@ func (c *palette) outline(contributions []contribution) nrgba {
 	return c.dominant(contributions) | visible<<24
 }
 
-// dominant returns the colour, whatever its alpha, of which the parts show most by
-// weight and alpha.
+// dominant returns the colour, without alpha, with the greatest share by weight and alpha.
 func (c *palette) dominant(contributions []contribution) nrgba {
 	var dominant nrgba
 	var most uint64

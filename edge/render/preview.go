@@ -6,16 +6,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// How a preview is seen: from 25° above the horizon, the front turned to the
-// viewer's left and the back turned the same way.
+// The camera of previews: 25° above the horizon, the front turned to the viewer's left and the
+// back turned the same way.
 const (
 	previewPitch = 25 * math.Pi / 180
 	frontYaw     = -45
 	backYaw      = frontYaw + 180
 )
 
-// figureGap is the room between two figures, in units. Half of it also lies at the
-// outer edges.
+// figureGap is the space between two figures, in units. Half of it also lies at the outer
+// edges.
 const figureGap = 1
 
 // preview is the whole figure twice, the front on the left and the back on the
@@ -32,7 +32,7 @@ func preview(model skin.Type, height int) scene {
 	parts := figure(model)
 	front, back := newCamera(frontYaw, previewPitch), newCamera(backYaw, previewPitch)
 
-	// A figure is as large from behind, and stands on the same ground.
+	// From behind a figure is as large, and stands on the same ground.
 	bounds := front.extentOf(boxes...)
 	scale := float64(height) / bounds.height()
 	half := int(math.Ceil(scale * (bounds.width() + figureGap)))
@@ -45,14 +45,13 @@ func preview(model skin.Type, height int) scene {
 	}
 }
 
-// drawCape draws the outer face of a cape on the left and the inner one on the
-// right, as flat as they lie on the sheet and without light. A face is 10 × 16 units;
-// each half of the picture is 11 units wide, of which there are 16 in the height. A
-// face lies in the middle of its half. If it fills at least 90 % of the height with as
-// many whole pixels for every texel as fit, it is that large; else it fills the height,
-// and every pixel is the average of what it covers.
+// drawCape draws the outer face of a cape on the left and the inner one on the right, flat, as
+// they lie on the sheet, and without light. A face is 10 × 16 units; each half of the picture
+// is 11 units wide, of which there are 16 in the height. A face lies in the middle of its half.
+// If whole pixels per texel fill at least 90 % of the height, the face is drawn at the largest
+// such size; else it fills the height, and every pixel is the average of the area it covers.
 //
-// Where both faces are transparent it is the elytra that is drawn.
+// If both faces are transparent the elytra is drawn instead.
 func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	faces := skin.CapeFaces().Scaled(sheet.Scale())
 	picture := newPicture(capeWidth(height), height, pixels)
@@ -74,9 +73,9 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	return picture
 }
 
-// drawElytra draws both wings side by side, from behind on the left and from the front
-// on the right. A wing is 10 × 20 units, so that two of them are as wide as a cape's face
-// is. The size of a texel follows the same rule, by the width.
+// drawElytra draws both wings side by side, from behind on the left and from the front on the
+// right. A wing is 10 × 20 units, so that two of them are as wide as a cape's face. The size of
+// a texel follows the same rule, by the width.
 func (p Picture) drawElytra(sheet skin.Sheet) {
 	wing := skin.ElytraFaces().Scaled(sheet.Scale())
 	half := p.Width / 2
@@ -117,12 +116,12 @@ func isBlank(sheet skin.Sheet, part skin.Rect) bool {
 	return true
 }
 
-// isCapeCrisp reports whether a cape has whole pixels for every texel.
+// isCapeCrisp reports whether a cape is drawn with whole pixels per texel.
 func isCapeCrisp(height, scale int) bool {
 	face := skin.CapeFaces().Scaled(scale).Front.H
 	return 10*(height/face*face) >= 9*height
 }
 
-// capeWidth returns how wide a picture of a cape is: whole pixels for both halves, as
+// capeWidth returns the width of the picture of a cape: whole pixels for both halves, as
 // heights are multiples of 16.
 func capeWidth(height int) int { return height / 16 * 2 * 11 }

@@ -6,9 +6,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// vec is a point or a direction in the model's space. Its unit is the side of a
-// classic texel; x grows to the player's left, y upwards, z to where the player
-// looks. The origin lies on the ground, between the feet.
+// vec is a point or a direction in the model's space, in units. A unit is the side of a classic
+// texel; x grows to the player's left, y upwards, z to the player's front. The origin lies on
+// the ground, between the feet.
 type vec struct{ x, y, z float64 }
 
 func (a vec) plus(b vec) vec          { return vec{a.x + b.x, a.y + b.y, a.z + b.z} }
@@ -22,7 +22,7 @@ func (a vec) with(axis axis, at float64) vec {
 	return a
 }
 
-// axis is one of the three directions of the model's space.
+// axis is one of the three axes of the model's space.
 type axis uint8
 
 const (
@@ -40,10 +40,10 @@ func (c cuboid) grown(by float64) cuboid {
 	return cuboid{from: c.from.plus(d.times(-1)), to: c.to.plus(d)}
 }
 
-// moved returns the box somewhere else.
+// moved returns the box shifted by a vector.
 func (c cuboid) moved(by vec) cuboid { return cuboid{from: c.from.plus(by), to: c.to.plus(by)} }
 
-// within returns what of the box lies in another one.
+// within returns the intersection with another box.
 func (c cuboid) within(other cuboid) cuboid {
 	return cuboid{
 		from: vec{max(c.from.x, other.from.x), max(c.from.y, other.from.y), max(c.from.z, other.from.z)},
@@ -70,19 +70,18 @@ func (c cuboid) corners() []vec {
 	return all
 }
 
-// face is one side of a box: a rectangle in space and the texels that lie on it.
+// face is one side of a box: a rectangle in space and the texels on it.
 type face struct {
-	origin       vec // where the top left corner of the texels lies
+	origin       vec // of the top left corner of the texels
 	across, down vec // along their first row, along their first column
 	axis         axis
-	outwards     float64 // 1 if the face looks along its axis, -1 if against it
+	outwards     float64 // 1 if the outer normal points along the axis, -1 if against it
 	light        light
 	texels       skin.Rect
 }
 
-// light is how bright a face is. It belongs to the model: it comes from above and
-// from before and behind the player, so that a skin's front is as bright in every
-// pose.
+// light is how bright a face is. It is fixed to the model: it comes from above and from before
+// and behind the player, so that a skin's front is as bright in every pose.
 type light uint8
 
 const (
@@ -92,11 +91,11 @@ const (
 	lightBeneath
 )
 
-// brightness is what a light leaves of a colour, in hundredths.
+// brightness is what a light leaves of a colour, in percent.
 var brightness = [...]uint32{lightAbove: 100, lightFront: 90, lightAside: 70, lightBeneath: 60}
 
-// facesOf returns the six sides of a box and how its texels lie on them: the way
-// the game unfolds boxes, which skin.Box describes.
+// facesOf returns the six sides of a box with their texels: as the game unfolds boxes, which
+// skin.Box describes.
 func facesOf(c cuboid, texels skin.Box) [6]face {
 	w, h, d := c.to.x-c.from.x, c.to.y-c.from.y, c.to.z-c.from.z
 	left, right := vec{w, 0, 0}, vec{-w, 0, 0} // the player's
@@ -112,14 +111,12 @@ func facesOf(c cuboid, texels skin.Box) [6]face {
 	}
 }
 
-// camera looks at the model from far away, so that parallels stay parallel. Its
-// directions are at right angles and of length one.
+// camera is an orthographic camera: parallels stay parallel. Its directions are orthonormal.
 type camera struct{ right, down, towards vec }
 
-// newCamera returns a camera. The yaw, in degrees, turns the player to the viewer's
-// right: at 0 they look straight at the viewer, at 45 their face shows on the
-// viewer's right, at 180 their back. The pitch, in radians, is how far the
-// camera stands above the horizon.
+// newCamera returns a camera. The yaw, in degrees, turns the player to the viewer's right: 0
+// shows the player from the front, 45 the face on the viewer's right, 180 the back. The pitch,
+// in radians, is the elevation of the camera above the horizon.
 func newCamera(yaw, pitch float64) camera {
 	sinYaw, cosYaw := math.Sincos(yaw * math.Pi / 180)
 	sinPitch, cosPitch := math.Sincos(pitch)
@@ -130,13 +127,13 @@ func newCamera(yaw, pitch float64) camera {
 	}
 }
 
-// facesCamera reports whether the camera looks at a face from outside its box.
+// facesCamera reports whether the camera sees a face from outside its box.
 func (c camera) facesCamera(f face) bool { return c.towards.along(f.axis)*f.outwards > 0 }
 
 // extent is a rectangle of the camera's image, in units; y grows downwards.
 type extent struct{ left, top, right, bottom float64 }
 
-// extentOf returns the smallest rectangle that holds the boxes.
+// extentOf returns the bounding rectangle of boxes.
 func (c camera) extentOf(boxes ...cuboid) extent {
 	e := extent{left: math.Inf(1), top: math.Inf(1), right: math.Inf(-1), bottom: math.Inf(-1)}
 	for _, box := range boxes {
@@ -152,11 +149,11 @@ func (c camera) extentOf(boxes ...cuboid) extent {
 func (e extent) width() float64  { return e.right - e.left }
 func (e extent) height() float64 { return e.bottom - e.top }
 
-// viewport says where in a picture the camera's image lies: the point x, y of the
-// image, in units, is the pixel left + scale·x, top + scale·y.
+// viewport maps the camera's image to the picture: the point x, y of the image, in units, is
+// the pixel left + scale·x, top + scale·y.
 type viewport struct{ left, top, scale float64 }
 
 // toPixel returns where in the picture a point of the model is.
-func (s viewport) toPixel(c camera, p vec) (x, y float64) {
-	return s.left + s.scale*p.dot(c.right), s.top + s.scale*p.dot(c.down)
+func (v viewport) toPixel(c camera, p vec) (x, y float64) {
+	return v.left + v.scale*p.dot(c.right), v.top + v.scale*p.dot(c.down)
 }

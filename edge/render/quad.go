@@ -5,27 +5,26 @@ import (
 	"slices"
 )
 
-// quad is a piece in a picture: for each point of the picture it tells which texel
+// quad is a piece of a face in the picture: for each point of the picture it tells which texel
 // lies there.
 type quad struct {
-	across, down gradient   // of its columns, of its rows
-	corners      [4]float64 // the columns of the picture at which they lie
-	left, right  float64    // the first and the last of them
+	across, down gradient   // across the face's columns, across its rows
+	corners      [4]float64 // x of the four corners
+	left, right  float64    // the least and the greatest of them
 	first        texel      // of the face
 	columns      int        // of the sheet
 	base         bool
-	axis         axis     // across which it lies
-	depth        [3]depth // along each axis of the model
-	drawOrder    int      // of two in one plane the one that the figure lists later shows
+	axis         axis     // normal to the face
+	depth        [3]depth // along each axis of the model, growing towards the viewer
+	drawOrder    int      // of two in one plane the greater one is in front
 }
 
-// depth is from where to where something reaches along an axis. It grows towards
-// the viewer.
+// depth is the range that a piece covers along an axis. It grows towards the viewer.
 type depth struct{ from, to float64 }
 
-// hides reports whether the quad is nearer than another where both are. Pieces
-// that do not go through each other have a plane across one of the axes between
-// them, and this one must be on the viewer's side of it.
+// hides reports whether the quad is nearer than another one where they overlap. Pieces that do
+// not intersect are separated by a plane across one of the axes. The quad hides the other one
+// if it lies on the viewer's side of that plane.
 func (q *quad) hides(other *quad) bool {
 	if q.axis == other.axis && math.Abs(q.depth[q.axis].from-other.depth[q.axis].from) < geomEps {
 		return q.drawOrder > other.drawOrder
@@ -38,18 +37,18 @@ func (q *quad) hides(other *quad) bool {
 	return false
 }
 
-// gradient measures a face along one of its sides, in texels. The value is even over
-// the picture. Its lines of equal value are slanted, or upright: no camera looks
-// along an axis, and all stand level.
+// gradient is the coordinate along one side of a face, in texels, as an affine function of the
+// picture: perX·x + perY·y + atZero. Its lines of equal value are slanted or vertical, since no
+// camera looks along an axis and all stand level.
 type gradient struct {
 	perX, perY, atZero float64
 	toY                float64 // 1/perY
-	top, bottom        float64 // the values at the upper and the lower end of the piece
+	top, bottom        float64 // values at the upper and the lower end of the piece
 	texels             int     // of the whole face
 }
 
-// newGradient returns the ruler that has these values, for a piece that lies between
-// two of them.
+// newGradient returns the gradient with these coefficients, for a piece between two of its
+// values.
 func newGradient(perX, perY, atZero, from, to float64, texels int) gradient {
 	r := gradient{perX: perX, perY: perY, atZero: atZero, toY: 1 / perY, top: from, bottom: to, texels: texels}
 	if perY < 0 {
@@ -58,22 +57,20 @@ func newGradient(perX, perY, atZero, from, to float64, texels int) gradient {
 	return r
 }
 
-// atTop returns the value at the upper edge of the picture, in the column x.
-func (r *gradient) atTop(x float64) float64 { return r.perX*x + r.atZero }
+// atTop returns the value at the upper edge of the picture, at x.
+func (g *gradient) atTop(x float64) float64 { return g.perX*x + g.atZero }
 
-// isUpright reports whether the lines of equal value are upright.
-func (r *gradient) isUpright() bool { return r.perY == 0 }
+// isUpright reports whether the lines of equal value are vertical.
+func (g *gradient) isUpright() bool { return g.perY == 0 }
 
-// project returns the quad that a piece is on the screen, for sheets of scale k
-// that are as high as wide.
+// project returns the quad of a piece in a viewport, for square sheets of scale k.
 func (c camera) project(p piece, view viewport, k int) quad {
 	// The corner and the two edges of the whole face in the picture.
 	x0, y0 := view.toPixel(c, p.origin)
 	ax, ay := view.scale*p.across.dot(c.right), view.scale*p.across.dot(c.down)
 	dx, dy := view.scale*p.down.dot(c.right), view.scale*p.down.dot(c.down)
 
-	// A point of the picture is corner + s·across + t·down; solved for s and t, in
-	// texels.
+	// A point of the picture is corner + s·across + t·down. Solved for s and t, in texels.
 	texels := p.texels.Scaled(k)
 	area := ax*dy - ay*dx
 	w, h := float64(texels.W)/area, float64(texels.H)/area
@@ -103,17 +100,17 @@ func (c camera) project(p piece, view viewport, k int) quad {
 // sheetColumns is how many columns a classic sheet has.
 const sheetColumns = 64
 
-// interval returns where an extent begins and ends along one side of a face, which
-// begins at the origin: 0 is one end of the side and 1 the other.
+// interval returns the range that an extent covers along one side of a face, which begins at
+// the origin: 0 is one end of the side and 1 the other.
 func interval(e cuboid, origin, side vec) (from, to float64) {
 	length := side.dot(side)
 	a, b := e.from.plus(origin.times(-1)).dot(side)/length, e.to.plus(origin.times(-1)).dot(side)/length
 	return min(a, b), max(a, b)
 }
 
-// texel names a texel of a sheet under a light: its number on the sheet, counted
-// in rows from the top, times eight; plus four if it belongs to the base, which is
-// opaque whatever the sheet says; plus the light.
+// texel is a texel of a sheet under a light: 8 times its number on the sheet, counted in rows
+// from the top, plus 4 if it belongs to the base, which is opaque whatever the sheet says, plus
+// the light.
 type texel uint32
 
 const (

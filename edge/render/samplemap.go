@@ -2,30 +2,29 @@ package render
 
 import "math"
 
-// sampleMap is all that a picture is but for its sheet: for every pixel it says which
-// texels the pixel shows, whatever colours they have. Of some smooth pictures that
-// is too much, and there is a sketch instead.
+// sampleMap is everything about a picture that does not depend on the colours of the sheet: for
+// every pixel it says which texels the pixel shows. For some smooth pictures that would take
+// too much memory; they have scannedFigures instead.
 type sampleMap struct {
 	width, height int
 	crisp         bool
-	scanned       *scannedFigures // nil if there are:
+	scanned       *scannedFigures // nil if the fields below are set
 	lists         []texelList
 	runs          []run
-	rows          []uint32 // for each row of pixels, from the top, the index of its first run; and behind the last
+	rows          []uint32 // index of the first run of each row, from the top; then len(runs)
 	contributions []contribution
 }
 
-// run is pixels beside each other that show the same stack, or one pixel that is
-// mixed.
+// run is a row's adjacent pixels that show the same texel list, or one mixed pixel.
 type run struct {
-	end   uint16 // the column behind the last pixel
-	mixed uint16 // of how many parts the pixel is mixed; 0 if it is not
-	at    uint32 // the number of the stack, or the index of the first part
+	end   uint16 // column after the last pixel
+	mixed uint16 // number of contributions of a mixed pixel; 0 for all others
+	at    uint32 // number of the texel list, or index of the first contribution
 }
 
-// contribution is a stack that a mixed pixel shows some of. What the parts of a pixel lack
-// of whole, shows nothing. In a crisp plan the stack at the pixel's middle comes
-// first, if anything is there, however little the pixel shows of it.
+// contribution is a texel list and how much of a mixed pixel shows it. What the weights of a
+// pixel lack of fullWeight is transparent. In a crisp map the list at the pixel's centre comes
+// first, if there is any, even with a weight of 0.
 type contribution struct {
 	list   uint32
 	weight uint32
@@ -34,32 +33,31 @@ type contribution struct {
 // fullWeight is the weight of a whole pixel.
 const fullWeight = 1 << 15
 
-// bytes returns how much memory the plan takes.
-func (p *sampleMap) bytes() int {
-	bytes := 8*cap(p.lists) + 8*cap(p.runs) + 4*cap(p.rows) + 8*cap(p.contributions)
-	if p.scanned != nil {
-		bytes += p.scanned.bytes()
+// bytes returns how much memory the map takes.
+func (m *sampleMap) bytes() int {
+	bytes := 8*cap(m.lists) + 8*cap(m.runs) + 4*cap(m.rows) + 8*cap(m.contributions)
+	if m.scanned != nil {
+		bytes += m.scanned.bytes()
 	}
 	return bytes
 }
 
-// maxMappedTexels is how much of a smooth picture is planned at most, in pixels times the
-// texels of a unit square: a preview of 400 pixels for sheets of scale 5. Larger plans
-// take 10 MB and more, and longer to make than many pictures take without one. So do those
-// of sheets beyond maxMappedScale at any size, as they know so many texels: one for a
-// preview of 64 pixels of scale 8 takes 140 ms to make, and the picture 10 ms with it and
-// 20 ms without.
+// maxMappedTexels bounds the sample maps of smooth pictures, in pixels times texels of a unit
+// square: a preview of 400 pixels for sheets of scale 5. Larger maps take 10 MB and more, and
+// longer to build than many pictures take without one. So do maps for sheets beyond
+// maxMappedScale at any size, because of their number of texels: for a preview of 64 pixels of
+// scale 8 a map takes 140 ms to build, and the picture 10 ms with it and 20 ms without.
 const (
 	maxMappedTexels = 1 << 22
 	maxMappedScale  = 5
 )
 
-// isCached reports whether the scene has a full plan for sheets of scale k.
+// isMapped reports whether the scene gets a full map for sheets of scale k.
 func (s scene) isMapped(k int) bool {
 	return s.crisp(k) || k <= maxMappedScale && s.width*s.height*k*k <= maxMappedTexels
 }
 
-// newSampleMap returns the plan of a scene for sheets of scale k.
+// newSampleMap returns the sample map of a scene for sheets of scale k.
 func newSampleMap(s scene, k int) *sampleMap {
 	if s.isMapped(k) {
 		return newFullMap(s, k)
@@ -67,26 +65,26 @@ func newSampleMap(s scene, k int) *sampleMap {
 	return &sampleMap{width: s.width, height: s.height, scanned: newScannedFigures(s, k)}
 }
 
-// mapBuilder makes a full plan, column by column.
+// mapBuilder builds a full map, column by column.
 type mapBuilder struct {
 	out    *sampleMap
 	lists  internTable
 	scan   columnScan
 	line   scanline
-	pixels []run // of the picture, in rows from the top: each a run of its own
+	pixels []run // one run per pixel, in rows from the top
 
-	// Of the column in the making, for each of its pixels:
-	open     []bool         // whether it may be mixed
-	coverage columnCoverage // if so, what of
+	// For each pixel of the current column:
+	open     []bool         // it may be mixed
+	coverage columnCoverage // what open pixels show
 }
 
-// newFullMap returns a plan without a sketch.
+// newFullMap returns a map that says for every pixel what it shows.
 //
-// In a crisp plan pixels are mixed only where what lies behind them may show
-// through, at the outline; all others show the one texel at their middle.
-// Otherwise a pixel is mixed wherever it shows more than one.
+// In a crisp map only the pixels at the outline are mixed, where something behind the figure
+// may show through; all others show the texel at their centre. In a smooth map every pixel is
+// mixed that shows more than one texel.
 func newFullMap(s scene, k int) *sampleMap {
-	p := mapBuilder{
+	b := mapBuilder{
 		out:      &sampleMap{width: s.width, height: s.height, crisp: s.crisp(k)},
 		lists:    newInternTable(),
 		pixels:   make([]run, s.width*s.height),
@@ -94,144 +92,144 @@ func newFullMap(s scene, k int) *sampleMap {
 		coverage: columnCoverage{first: make([]int32, s.height)},
 	}
 	for _, f := range s.figures {
-		p.scan.begin(f.quads(k), &p.lists, maxSubColumn)
+		b.scan.begin(f.quads(k), &b.lists, maxSubColumn)
 		for x := range s.width {
-			p.column(x)
+			b.column(x)
 		}
 	}
-	p.rows()
-	p.out.lists = p.lists.all
-	return p.out
+	b.rows()
+	b.out.lists = b.lists.all
+	return b.out
 }
 
-// column finds what a figure shows in the column x.
-func (p *mapBuilder) column(x int) {
-	columns := p.scan.subColumns(x)
+// column works out what a figure shows in the column x.
+func (b *mapBuilder) column(x int) {
+	columns := b.scan.subColumns(x)
 	if len(columns) == 0 {
 		return
 	}
-	if p.out.crisp {
-		p.sampleCentres(x)
+	if b.out.crisp {
+		b.sampleCentres(x)
 	}
 	for _, s := range columns {
-		p.scan.intersect(&p.line, s.middle)
-		if p.out.crisp {
-			p.openUncovered()
+		b.scan.intersect(&b.line, s.middle)
+		if b.out.crisp {
+			b.openUncovered()
 		} else {
-			p.openFrom(p.line.extent())
+			b.openFrom(b.line.extent())
 		}
 	}
 	for _, s := range columns {
-		p.scan.intersect(&p.line, s.middle)
-		p.addCoverage(s.width)
+		b.scan.intersect(&b.line, s.middle)
+		b.addCoverage(s.width)
 	}
-	for y, open := range p.open {
+	for y, open := range b.open {
 		if open {
-			p.mix(x, y)
+			b.mix(x, y)
 		}
 	}
-	clear(p.open)
-	p.coverage.clear()
+	clear(b.open)
+	b.coverage.clear()
 }
 
-// sampleCentres finds what the middles of pixels show. The line is a hair beside
-// them, as the edges of faces may run through them.
-func (p *mapBuilder) sampleCentres(x int) {
-	p.scan.intersect(&p.line, float64(x)+0.5+10*eps)
-	for _, g := range p.scan.visible(&p.line, 0, float64(p.out.height)) {
+// sampleCentres sets what the centres of pixels show. The line is a hair to the right of them,
+// because edges of faces may run exactly through centres.
+func (b *mapBuilder) sampleCentres(x int) {
+	b.scan.intersect(&b.line, float64(x)+0.5+10*eps)
+	for _, g := range b.scan.visible(&b.line, 0, float64(b.out.height)) {
 		from, to := int(math.Ceil(g.from-0.5)), int(math.Ceil(g.to-0.5))
 		for y := from; y < to; y++ {
-			p.pixels[y*p.out.width+x].at = uint32(g.content)
+			b.pixels[y*b.out.width+x].at = uint32(g.content)
 		}
 	}
 }
 
-// openUncovered opens pixels in which the line meets something, but not always the
-// base.
-func (p *mapBuilder) openUncovered() {
-	covered, end := p.line.extent() // backed up to here
-	for _, c := range p.line.spans {
-		if !p.scan.quads[c.quad].base {
+// openUncovered opens the pixels in which the line meets something, but not the opaque base
+// throughout.
+func (b *mapBuilder) openUncovered() {
+	covered, end := b.line.extent() // everything above is the base
+	for _, c := range b.line.spans {
+		if !b.scan.quads[c.quad].base {
 			continue
 		}
 		if c.from > covered+eps {
-			p.openFrom(covered, c.from)
+			b.openFrom(covered, c.from)
 		}
 		covered = max(covered, c.to)
 	}
-	p.openFrom(covered, end)
+	b.openFrom(covered, end)
 }
 
-// openFrom opens the pixels between two places.
-func (p *mapBuilder) openFrom(from, to float64) {
-	first, behind := max(0, int(math.Floor(from+eps))), min(p.out.height, int(math.Ceil(to-eps)))
+// openFrom opens the pixels between two places of the column.
+func (b *mapBuilder) openFrom(from, to float64) {
+	first, behind := max(0, int(math.Floor(from+eps))), min(b.out.height, int(math.Ceil(to-eps)))
 	for y := first; y < behind; y++ {
-		p.open[y] = true
+		b.open[y] = true
 	}
 }
 
-// addCoverage finds what the line shows of open pixels.
-func (p *mapBuilder) addCoverage(width float64) {
-	for y := 0; y < len(p.open); y++ {
-		if !p.open[y] {
+// addCoverage adds what the line shows of open pixels.
+func (b *mapBuilder) addCoverage(width float64) {
+	for y := 0; y < len(b.open); y++ {
+		if !b.open[y] {
 			continue
 		}
 		from := y
-		for y < len(p.open) && p.open[y] {
+		for y < len(b.open) && b.open[y] {
 			y++
 		}
-		for _, g := range p.scan.visible(&p.line, float64(from), float64(y)) {
-			p.coverage.add(g, width)
+		for _, g := range b.scan.visible(&b.line, float64(from), float64(y)) {
+			b.coverage.add(g, width)
 		}
 	}
 }
 
-// mix finds what an open pixel shows.
-func (p *mapBuilder) mix(x, y int) {
-	pixel := &p.pixels[y*p.out.width+x]
-	parts, middle := p.out.contributions, pixel.at
-	first := len(parts)
+// mix sets what an open pixel shows.
+func (b *mapBuilder) mix(x, y int) {
+	pixel := &b.pixels[y*b.out.width+x]
+	contributions, middle := b.out.contributions, pixel.at
+	first := len(contributions)
 	if middle != 0 {
-		parts = append(parts, contribution{list: middle})
+		contributions = append(contributions, contribution{list: middle})
 	}
 	sum, assigned := 0.0, 0
-	for i := p.coverage.first[y]; i > 0; i = p.coverage.all[i-1].next {
-		// Rounding the sums, and not each weight, makes the weights add up.
-		s := &p.coverage.all[i-1]
+	for i := b.coverage.first[y]; i > 0; i = b.coverage.all[i-1].next {
+		// Rounding the running sum instead of each weight makes the weights add up.
+		s := &b.coverage.all[i-1]
 		sum += s.area
 		total := int(math.Round(sum * fullWeight))
 		weight := uint32(total - assigned)
 		assigned = total
 		if s.list == middle {
-			parts[first].weight = weight
+			contributions[first].weight = weight
 		} else if weight > 0 {
-			parts = append(parts, contribution{s.list, weight})
+			contributions = append(contributions, contribution{s.list, weight})
 		}
 	}
-	switch mixed := parts[first:]; {
+	switch mixed := contributions[first:]; {
 	case assigned == 0:
 		pixel.at = 0
 	case assigned == fullWeight && len(mixed) == 1:
 		pixel.at = mixed[0].list
 	default:
-		p.out.contributions = parts
+		b.out.contributions = contributions
 		pixel.mixed, pixel.at = uint16(len(mixed)), uint32(first)
 	}
 }
 
-// rows joins pixels that show the same into runs.
-func (p *mapBuilder) rows() {
-	for y := range p.out.height {
-		p.out.rows = append(p.out.rows, uint32(len(p.out.runs)))
+// rows joins adjacent pixels that show the same into runs.
+func (b *mapBuilder) rows() {
+	for y := range b.out.height {
+		b.out.rows = append(b.out.rows, uint32(len(b.out.runs)))
 		var last run
-		for x, pixel := range p.pixels[y*p.out.width:][:p.out.width] {
+		for x, pixel := range b.pixels[y*b.out.width:][:b.out.width] {
 			if x > 0 && (pixel.mixed > 0 || last.mixed > 0 || pixel.at != last.at) {
-				p.out.runs = append(p.out.runs, last)
+				b.out.runs = append(b.out.runs, last)
 			}
 			pixel.end = uint16(x + 1)
 			last = pixel
 		}
-		p.out.runs = append(p.out.runs, last)
+		b.out.runs = append(b.out.runs, last)
 	}
-	p.out.rows = append(p.out.rows, uint32(len(p.out.runs)))
+	b.out.rows = append(b.out.rows, uint32(len(b.out.runs)))
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// mapCacheBytes is how much memory kept plans may take. The sizes that a site links to
-// are few, and a plan of them for classic sheets takes 0.1 to 1 MB: this holds them
-// with room for whatever else is asked for, of which the largest takes 10 MB.
+// mapCacheBytes bounds the memory of cached sample maps. A site links to few sizes, and a map
+// of one of these for classic sheets takes 0.1 to 1 MB. The rest is for other requests; the
+// largest map takes 10 MB.
 const mapCacheBytes = 64 << 20
 
-// mapKey is what a plan depends on: all of a view that is no matter of colours or
-// files, and the scale of the sheet.
+// mapKey is what a sample map depends on: the parts of a view that concern neither colours nor
+// the file, and the scale of the sheet.
 type mapKey struct {
 	pose  Pose
 	model skin.Type
@@ -21,7 +21,7 @@ type mapKey struct {
 	scale int
 }
 
-// mapKeyOf returns the key of a view's plan. The head is the same for both models.
+// mapKeyOf returns the key of a view's sample map. Both models have the same head.
 func mapKeyOf(view View, scale int) mapKey {
 	key := mapKey{view.Pose, view.Type, view.Size, scale}
 	if view.Pose == Isometric {
@@ -30,10 +30,10 @@ func mapKeyOf(view View, scale int) mapKey {
 	return key
 }
 
-// sampleMap makes the plan.
+// build builds the sample map.
 func (k mapKey) build() *sampleMap { return newSampleMap(k.scene(), k.scale) }
 
-// scene returns what the plan is of.
+// scene returns the scene of the sample map.
 func (k mapKey) scene() scene {
 	if k.pose == Isometric {
 		return isometric(k.size)
@@ -41,49 +41,49 @@ func (k mapKey) scene() scene {
 	return preview(k.model, k.size)
 }
 
-// mapCache keeps plans, bounded in bytes. It is safe for concurrent use.
+// mapCache caches sample maps, bounded in bytes. It is safe for concurrent use.
 type mapCache struct {
 	mu       sync.Mutex
 	entries  *sieve.Cache[mapKey, *sampleMap]
-	inflight map[mapKey]func() *sampleMap // the first call makes the plan, the others wait
+	inflight map[mapKey]func() *sampleMap // the first call builds the map, concurrent ones wait
 }
 
 func newMapCache(limit int) *mapCache {
 	return &mapCache{entries: sieve.New[mapKey, *sampleMap](int64(limit)), inflight: map[mapKey]func() *sampleMap{}}
 }
 
-// get returns a plan. One that is not at hand is made, once, however many ask.
-func (p *mapCache) get(key mapKey) *sampleMap {
-	p.mu.Lock()
-	if entry := p.entries.Get(key); entry != nil {
-		p.mu.Unlock()
+// get returns a sample map. Concurrent calls for one that is not cached build it once.
+func (c *mapCache) get(key mapKey) *sampleMap {
+	c.mu.Lock()
+	if entry := c.entries.Get(key); entry != nil {
+		c.mu.Unlock()
 		return *entry
 	}
-	built := p.inflight[key]
+	built := c.inflight[key]
 	if built == nil {
-		built = sync.OnceValue(func() *sampleMap { return p.build(key) })
-		p.inflight[key] = built
+		built = sync.OnceValue(func() *sampleMap { return c.build(key) })
+		c.inflight[key] = built
 	}
-	p.mu.Unlock()
+	c.mu.Unlock()
 	return built()
 }
 
-// contains reports whether a plan is finished.
-func (p *mapCache) contains(key mapKey) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.entries.Peek(key) != nil
+// contains reports whether a sample map is cached.
+func (c *mapCache) contains(key mapKey) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries.Peek(key) != nil
 }
 
-// build makes a plan and keeps it. If that panics, all callers that wait panic too, but a
-// later one has it tried again.
-func (p *mapCache) build(key mapKey) (built *sampleMap) {
+// build builds a sample map and caches it. If that panics, all waiting callers panic too, but
+// the next call tries again.
+func (c *mapCache) build(key mapKey) (built *sampleMap) {
 	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.inflight, key)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.inflight, key)
 		if built != nil {
-			p.entries.Put(key, built, int64(built.bytes()))
+			c.entries.Put(key, built, int64(built.bytes()))
 		}
 	}()
 	return key.build()

@@ -2,14 +2,14 @@ package render
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// scene is what a picture shows: figures beside each other, drawn to one scale.
+// scene is the content of a picture: figures beside each other, drawn to one scale.
 type scene struct {
 	width, height int     // of the picture, in pixels
 	scale         float64 // pixels to a unit
 	figures       []figureInstance
 }
 
-// figureInstance is limbs as a camera sees them, each figure on its own part of the picture.
+// figureInstance is body parts with the camera and the viewport that show them.
 type figureInstance struct {
 	camera   camera
 	parts    []bodyPart
@@ -17,12 +17,11 @@ type figureInstance struct {
 	viewport viewport
 }
 
-// crisp reports whether the texels of a sheet of scale k are large enough, at four
-// pixels, to be drawn with hard edges. The rows and columns of smaller ones would
-// visibly differ in size, so they are smoothed.
+// crisp reports whether the texels of a sheet of scale k are large enough, at four pixels, to
+// be drawn with hard edges. Rows and columns of smaller ones would visibly differ in size.
 func (s scene) crisp(k int) bool { return s.scale >= float64(4*k) }
 
-// quads returns what can be seen of the limbs, ordered for a sweep.
+// quads returns what can be visible of the body parts, sorted for a scan.
 func (s figureInstance) quads(k int) []quad {
 	var quads []quad
 	for _, p := range s.camera.pieces(s.parts, s.model) {

@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// subColumn is a part of a column of pixels, over its full height. A line through its
-// middle stands for all of it: no border is upright inside of a strip, and a slanted
-// one is on average where it is in the middle.
+// subColumn is a part of a column of pixels, over its full height. The line through its middle
+// stands for all of it: no border of texels is vertical inside of it, and a slanted one is on
+// average where it is in the middle.
 type subColumn struct{ middle, width float64 }
 
-// How wide a strip may be, in pixels. On average is wrong where a border passes from one
-// pixel to the next, ends or turns: by at most 0.5 % of a pixel for a plan, and 5 % for a
-// picture that is swept for every sheet. The texels of those are a few pixels wide at
-// most, and half as many strips take two thirds of the time.
+// The greatest width of sub-columns, in pixels. The average is wrong where a border passes from
+// one pixel to the next, ends or bends: by at most 0.5 % of a pixel in sample maps, and by 5 %
+// in scanned figures. The texels of those are a few pixels wide at most, and half as many
+// sub-columns take two thirds of the time.
 const (
 	maxSubColumn        = 1.0 / 4
 	maxSubColumnScanned = 1.0 / 2
 )
 
-// subColumns cuts the column of pixels x into strips, at the corners of quads and at the
-// upright borders of texels. If the figure does not reach into the column there are
-// none. The result is valid until the next call.
+// subColumns cuts the column of pixels x at the corners of quads and at vertical borders of
+// texels. It returns nil where the figure does not reach into the column. The result is valid
+// until the next call.
 func (s *columnScan) subColumns(x int) []subColumn {
 	s.active, s.breaks, s.columns = s.active[:0], s.breaks[:0], s.columns[:0]
 	left, right := float64(x), float64(x+1)
@@ -51,7 +51,7 @@ func (s *columnScan) subColumns(x int) []subColumn {
 	return s.columns
 }
 
-// appendBreaks appends where strips end between two columns.
+// appendBreaks appends the places between two x where sub-columns must end.
 func (q *quad) appendBreaks(breaks []float64, left, right float64) []float64 {
 	for _, x := range q.corners {
 		if left < x && x < right {

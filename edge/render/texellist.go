@@ -1,18 +1,18 @@
 package render
 
-// texelList is the pile of texels that a ray meets: the nearest, and the number of the
-// stack of all behind it, which is lower than its own. A stack ends at the first
-// texel of the base. The stack 0 is nothing at all.
+// texelList is the texels along a ray, as a linked list: the nearest texel, and the number of
+// the list of all behind it, which is lower than the list's own. A list ends at the first texel
+// of the opaque base. Number 0 is the empty list.
 type texelList struct {
 	top   texel
 	below uint32
 }
 
-// internTable numbers stacks, equal ones alike.
+// internTable numbers texel lists: equal lists get the same number.
 type internTable struct {
 	all     []texelList
-	buckets []uint32 // of a hash table with open addressing; 0 is a free one
-	shift   int      // what of a hash is no index in slots
+	buckets []uint32 // of a hash table with open addressing; 0 is free
+	shift   int      // bits of a hash beside the index in buckets
 }
 
 func newInternTable() internTable {
@@ -20,7 +20,7 @@ func newInternTable() internTable {
 	return internTable{all: make([]texelList, 1, 1<<(bits-1)), buckets: make([]uint32, 1<<bits), shift: 64 - bits}
 }
 
-// intern returns the number of a stack.
+// intern returns the number of a list.
 func (s *internTable) intern(top texel, below uint32) uint32 {
 	list := texelList{top, below}
 	bucket := s.bucketOf(list)
@@ -36,12 +36,13 @@ func (s *internTable) intern(top texel, below uint32) uint32 {
 	return n
 }
 
-// over numbers the stack of a texel and one below it: stacks are layers for a sweep.
+// over returns the number of the list of a texel over the list below. An internTable is the
+// blender of scans that build sample maps.
 func (s *internTable) over(top texel, below uint64) uint64 {
 	return uint64(s.intern(top, uint32(below)))
 }
 
-// bucketOf returns the slot that has the stack, or the one for it.
+// bucketOf returns the bucket that holds the list, or the free one for it.
 func (s *internTable) bucketOf(list texelList) int {
 	const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ over the golden ratio spreads neighbours far apart
 	key := uint64(list.top)<<32 | uint64(list.below)

@@ -78,9 +78,9 @@ func startLibvips(log *slog.Logger) error {
 	}
 	vips.LoggingSettings(func(domain string, level vips.LogLevel, text string) {
 		if level <= vips.LogLevelCritical {
-			log.Error("libvips complains", "domain", domain, "text", text)
+			log.Error("libvips error", "domain", domain, "text", text)
 		} else {
-			log.Warn("libvips warns", "domain", domain, "text", text)
+			log.Warn("libvips warning", "domain", domain, "text", text)
 		}
 	}, vips.LogLevelWarning)
 
