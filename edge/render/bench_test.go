@@ -7,8 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// BenchmarkRender measures each pose at the size drawn when nobody asks for one, and
-// what encoding by itself saves over libvips.
+// BenchmarkRender measures each pose at its default size, and the native encoders beside
+// libvips.
 func BenchmarkRender(b *testing.B) {
 	for _, bench := range []struct {
 		name  string

@@ -7,7 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// After cutting no face goes through another.
+// After cut no two pieces intersect.
 func TestPiecesDoNotCross(t *testing.T) {
 	t.Parallel()
 
@@ -17,7 +17,7 @@ func TestPiecesDoNotCross(t *testing.T) {
 			for i := range pieces {
 				for j := range i {
 					if intersects(&pieces[i], &pieces[j]) {
-						t.Errorf("%+v goes through %+v", pieces[i], pieces[j])
+						t.Errorf("%+v intersects %+v", pieces[i], pieces[j])
 					}
 				}
 			}
@@ -25,8 +25,7 @@ func TestPiecesDoNotCross(t *testing.T) {
 	}
 }
 
-// Of two quads that lie over one another, the one that hides the other is the
-// nearer of their planes.
+// Of two overlapping quads the nearer one hides the other.
 func TestNearerHides(t *testing.T) {
 	t.Parallel()
 
@@ -34,8 +33,8 @@ func TestNearerHides(t *testing.T) {
 		for _, f := range s.figures {
 			var scan columnScan
 			scan.begin(f.quads(1), nil, maxSubColumn)
-			// How far towards the viewer the plane of a quad is from a plane through
-			// the origin.
+			// The distance of a quad's plane towards the viewer, from a plane through the
+			// origin.
 			nearness := func(q *quad, x, y float64) float64 {
 				at := q.depth[q.axis].from
 				towards := f.camera.towards.along(q.axis)
@@ -59,11 +58,11 @@ func TestNearerHides(t *testing.T) {
 						}
 						p, q := &scan.quads[c.quad], &scan.quads[d.quad]
 						if scan.hides(c, d) == scan.hides(d, c) {
-							t.Fatalf("%+v and %+v hide each other, or none the other", p, q)
+							t.Fatalf("%+v and %+v: both hide each other, or neither does", p, q)
 						}
 						between := nearness(p, x, (from+to)/2) - nearness(q, x, (from+to)/2)
 						if math.Abs(between) > geomEps && between > 0 != scan.hides(c, d) {
-							t.Fatalf("at %.2f, %.2f %+v is nearer by %f than %+v, but drawn otherwise", x, (from+to)/2, p, between, q)
+							t.Fatalf("at %.2f, %.2f %+v is nearer by %f than %+v, but not drawn in front", x, (from+to)/2, p, between, q)
 						}
 						compared++
 					}

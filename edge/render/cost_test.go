@@ -16,10 +16,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// What pictures of noise cost is estimated within a factor of four, from 5 ms on. As
-// machines differ, it is the factor from the median of all, which is the machine's. It is
-// measured in the time of processors, of which libvips uses more than one; and as the test
-// is not parallel, nothing else uses them.
+// The estimated cost of pictures of noise is right within a factor of four, from 5 ms on. The
+// factor is relative to the median of all, because machines differ. It is measured in CPU time,
+// as libvips uses more than one processor; the test is not parallel, so that nothing else uses
+// any.
 func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	testenv.SkipShort(t)
 	const factor, least = 4, 5 * time.Millisecond
@@ -64,18 +64,18 @@ func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole pro
 		}
 		slices.SortFunc(all, func(a, b measurement) int { return cmp.Compare(a.ratio, b.ratio) })
 		median := all[len(all)/2].ratio
-		t.Logf("by %v, this machine takes %.2f times what the reference machine does", encoder, median)
+		t.Logf("by %v, this machine takes %.2f times as long as the reference machine", encoder, median)
 		for _, m := range all {
 			if m.ratio > factor*median || m.ratio < median/factor {
-				t.Errorf("%s: takes %s, and is estimated at %s", m.of, m.took, m.cost)
+				t.Errorf("%s takes %s; estimated %s", m.of, m.took, m.cost)
 			}
 		}
 	}
 }
 
-// renderTime returns the shortest of two times that a picture takes, without its plan, and of
-// more as long as it is above a time that should be enough: it is the whole process's, and may
-// have other work in it.
+// renderTime returns the shortest CPU time of rendering a picture with no cached sample map: of
+// two runs, and of up to ten as long as it is above enough, because the measured time is the
+// whole process's and may have other work in it.
 func renderTime(t *testing.T, r *Renderer, sheet skin.Sheet, view View, enough time.Duration) time.Duration {
 	t.Helper()
 	shortest := time.Hour
@@ -90,7 +90,7 @@ func renderTime(t *testing.T, r *Renderer, sheet skin.Sheet, view View, enough t
 	return shortest
 }
 
-// processorTime returns what the process has used of processors.
+// processorTime returns the CPU time of the process.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used unix.Rusage
@@ -129,7 +129,7 @@ func TestCostLimit(t *testing.T) {
 	}
 }
 
-// Previews of sheets that take long are smaller than was asked for.
+// Previews of large sheets are capped in height.
 func TestLargeSheetsHaveSmallerPreviews(t *testing.T) {
 	t.Parallel()
 	r := &Renderer{sampleMaps: newMapCache(mapCacheBytes)}

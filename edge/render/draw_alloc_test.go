@@ -10,8 +10,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// A picture costs its own memory, and a flat one that of the worn face. Legacy sheets
-// cost a square one beside.
+// Drawing allocates the picture, for a flat one the face too, and for a legacy sheet a square
+// one.
 func TestDrawAllocates(t *testing.T) {
 	f := func(sheet string, view render.View, want float64) {
 		t.Helper()
@@ -42,8 +42,7 @@ func TestDrawAllocates(t *testing.T) {
 	f("noise", render.View{Pose: render.Preview, Type: skin.Cape, Size: 112}, 1)
 }
 
-// A file costs its own memory, and what drawing its picture costs beyond the
-// picture.
+// Rendering allocates the file, and what drawing allocates besides the picture.
 func TestRenderAllocates(t *testing.T) {
 	f := func(sheet string, view render.View, want float64) {
 		t.Helper()

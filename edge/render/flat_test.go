@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// Every flat picture is what the rules say, worked out pixel by pixel.
+// Flat pictures are exactly those of a straightforward reference implementation.
 func TestFlat(t *testing.T) {
 	t.Parallel()
 
@@ -31,7 +31,7 @@ func TestFlat(t *testing.T) {
 					got := mustDraw(t, sheet, render.View{Pose: render.Flat, Type: skin.Classic, Size: side})
 					want := flat(sheet, side)
 					if !same(got, want) {
-						t.Errorf("%d pixels: another picture than the rules give", side)
+						t.Errorf("%d pixels: the picture differs from the reference", side)
 					}
 				}
 			})
@@ -39,7 +39,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// flat draws a flat avatar slowly and plainly.
+// flat draws a flat avatar, simply and slowly.
 func flat(sheet skin.Sheet, side int) render.Picture {
 	k := sheet.Width / 64
 	texel := func(x, y int) []byte { return sheet.Pix[4*(y*sheet.Width+x):][:4] }
@@ -52,7 +52,7 @@ func flat(sheet skin.Sheet, side int) render.Picture {
 			}
 		}
 	}
-	// The colour of a texel of the face, its hat on.
+	// The colour of a texel of the face with the hat over it.
 	face := func(u, v, c int) int {
 		base, hat := texel(8*k+u, 8*k+v), texel(40*k+u, 8*k+v)
 		a := int(hat[3])

@@ -10,9 +10,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-var update = flag.Bool("update", false, "accept the pictures as drawn")
+var update = flag.Bool("update", false, "accept the pictures as drawn now")
 
-// The pictures are those in testdata, drawn from the sheets there, to the bit.
+// The pictures drawn from testdata/sheets equal those in testdata, to the bit.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 
@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 				if err := os.WriteFile(artifact, rendered, 0o644); err != nil {
 					t.Fatal(err)
 				}
-				t.Errorf("the picture differs from %s; it is kept in %s (with -artifacts)", golden, artifact)
+				t.Errorf("the picture differs from %s; with -artifacts it is saved as %s", golden, artifact)
 			}
 		})
 	}

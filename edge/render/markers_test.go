@@ -10,19 +10,19 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// visibleArea is a rectangle of texels that is seen, under a light, in hundredths. Of
-// its first rows as many as hidden says may be hidden by what stands before.
+// visibleArea is a rectangle of texels that is visible under a light, in percent. Its first
+// hidden rows may be hidden by something in front.
 type visibleArea struct {
 	area
 	light, hidden int
 }
 
-// A sheet without its layers shows nothing of these.
+// layerAreas are the texels of the layers.
 var layerAreas = []area{{32, 0, 32, 16}, {0, 32, 64, 16}, {0, 48, 16, 16}, {48, 48, 16, 16}}
 
-// slimAreas returns what is seen of a slim skin where that is seen of a classic one. An
-// arm's top and front are narrower by a column; its left side lies one further to
-// the left on the sheet, and so does its back, which is narrower too.
+// slimAreas returns the visible areas of a slim skin for those of a classic one. An arm's top
+// and front are narrower by a column; its left side is one further to the left on the sheet,
+// and so is its back, which is narrower too.
 func slimAreas(classic []visibleArea) []visibleArea {
 	all := slices.Clone(classic)
 	for i := range all {
@@ -43,24 +43,23 @@ func slimAreas(classic []visibleArea) []visibleArea {
 	return all
 }
 
-// Every picture shows all the texels that it should, and nothing but them: no
-// other texel, and no colour that no texel has.
+// Every picture shows all visible texels, no other ones, and no colour that is not a texel's.
 func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 	t.Parallel()
 
-	const whole = 12 // as many hidden rows: any of the texels may be seen, or none
+	const whole = 12 // number of hidden rows for which any or none of the texels may be visible
 	flat := render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}
 	isometric := render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512}
 	classic := render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight}
 	slim := render.View{Pose: render.Preview, Type: skin.Slim, Size: previewHeight}
 	cape := render.View{Pose: render.Preview, Type: skin.Cape, Size: 512}
 
-	// What a preview shows of a classic skin, in its left half and in its right one.
+	// The visible areas of a classic skin in the left and the right half of a preview.
 	layered := []visibleArea{
 		{area{40, 0, 8, 8}, 100, 0},
 		{area{40, 8, 8, 8}, 90, 0},
 		{area{48, 8, 8, 7}, 70, 0},
-		{area{48, 15, 8, 1}, 70, whole}, // the sleeve stands before it
+		{area{48, 15, 8, 1}, 70, whole}, // behind the sleeve
 		{area{20, 36, 8, 12}, 90, 3},
 		{area{44, 36, 4, 12}, 90, 3},
 		{area{44, 32, 4, 4}, 100, whole},
@@ -119,9 +118,9 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 		name    string
 		view    render.View
 		legacy  bool
-		without []area // what of the sheet is transparent
+		without []area // transparent areas of the sheet
 		left    []visibleArea
-		right   []visibleArea // in a preview the right half, otherwise unused
+		right   []visibleArea // right half of a preview
 	}{
 		{"flat with hat", flat, false, nil, []visibleArea{{area{40, 8, 8, 8}, 100, 0}}, nil},
 		{"flat without hat", flat, false, layerAreas, []visibleArea{{area{8, 8, 8, 8}, 100, 0}}, nil},
@@ -155,7 +154,7 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 		{"classic preview without layers", classic, false, layerAreas, bare, bareBack},
 		{"slim preview with layers", slim, false, nil, slimAreas(layered), slimAreas(layeredBack)},
 		{"slim preview without layers", slim, false, layerAreas, slimAreas(bare), slimAreas(bareBack)},
-		// The left limbs show the texels of the right ones, their outer sides outside.
+		// The left body parts mirror the right ones.
 		{"preview of a legacy skin", classic, true, nil, []visibleArea{
 			{area{8, 0, 8, 8}, 100, 0},
 			{area{8, 8, 8, 8}, 90, 0},
@@ -204,8 +203,8 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 	}
 }
 
-// showsOnly looks whether the columns from x0 to x1 show what they should of a
-// sheet, and nothing else.
+// showsOnly checks that the columns from x0 to x1 show all texels of the areas and nothing
+// else.
 func showsOnly(t *testing.T, picture render.Picture, x0, x1 int, sheet skin.Sheet, areas []visibleArea) {
 	t.Helper()
 	shown := map[[3]byte]bool{}
@@ -240,12 +239,12 @@ func showsOnly(t *testing.T, picture render.Picture, x0, x1 int, sheet skin.Shee
 	for c := range shown {
 		if !expected[c] {
 			if unexpected == 0 {
-				t.Errorf("pixel %v: %v is no colour to be seen here", where[c], c)
+				t.Errorf("pixel %v: %v should not be visible here", where[c], c)
 			}
 			unexpected++
 		}
 	}
 	if unexpected > 1 {
-		t.Errorf("columns from %d on: %d colours that are not to be seen", x0, unexpected)
+		t.Errorf("columns from %d on: %d colours that should not be visible", x0, unexpected)
 	}
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// point is a place on the model: x to the player's left, y upwards, z to where
-// they look, in units from between their feet.
+// point is a point of the model: x to the player's left, y upwards, z to the player's front, in
+// units from between the feet.
 type point struct{ x, y, z float64 }
 
-// facePatch is a face of the model that should be seen: the texels from x, y on lie
-// on it from the point at on, a column further by across and a row by down.
+// facePatch is a face of the model that should be visible: the texels from x, y on lie on it
+// from the point at on, columns apart by across and rows by down.
 type facePatch struct {
 	name         string
 	x, y, w, h   int
 	at           point
 	across, down point
-	light        int // hundredths
-	skip         int // rows from the top that other limbs may hide
+	light        int // percent
+	skip         int // rows from the top that other body parts may hide
 }
 
-// expectTexels looks whether the middle of every texel of the patches is where it
-// should be. Where puts a point of the model into the picture.
+// expectTexels checks that the middle of every texel of the patches is where it should be.
+// Where maps a point of the model to the picture.
 func expectTexels(t *testing.T, picture render.Picture, sheet skin.Sheet, where func(point) (x, y float64), patches []facePatch) {
 	t.Helper()
 	for _, p := range patches {
@@ -63,7 +63,7 @@ func lit(texel []byte, light int) [4]byte {
 	return c
 }
 
-// fill gives every texel of a rectangle a colour.
+// fill sets a rectangle of texels to a colour.
 func fill(sheet skin.Sheet, x, y, w, h int, colour [4]byte) {
 	for v := range h {
 		for u := range w {
@@ -72,8 +72,8 @@ func fill(sheet skin.Sheet, x, y, w, h int, colour [4]byte) {
 	}
 }
 
-// isometric puts a point into an isometric picture: 14.697 units in the height,
-// the middle of the head in the middle.
+// isometric maps a point to an isometric picture: 14.697 units in the height, the middle of the
+// head in the middle.
 func isometric(side int) func(point) (x, y float64) {
 	scale := float64(side) / (9 * math.Sqrt(8.0/3))
 	return func(p point) (x, y float64) {
@@ -83,8 +83,8 @@ func isometric(side int) func(point) (x, y float64) {
 	}
 }
 
-// headPatches returns what is seen of a box around the head's middle, size units
-// wide, its texels unfolded from x on.
+// headPatches returns the visible faces of a box around the head's middle, size units wide,
+// with its texels unfolded from x on.
 func headPatches(name string, x int, size float64) []facePatch {
 	e, h := size/8, size/2
 	return []facePatch{
@@ -109,8 +109,8 @@ func TestIsometricShowsTheRightTexels(t *testing.T) {
 	}
 }
 
-// Through the holes of a hat the inside of its far sides shows, above and beside
-// the head.
+// Through holes of a hat the inner sides of its far faces are visible, above and beside the
+// head.
 func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 	t.Parallel()
 
@@ -124,9 +124,8 @@ func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 		facePatch{"hat left", 48, 8, 8, 1, point{4.5, 32.5, 4.5}, point{z: -e}, point{y: -e}, 70, 0},
 	))
 
-	// The bottom lies as on the sheet seen from above: its first row at the back,
-	// its first column on the player's right. Only its rim looks out from below
-	// the head.
+	// The bottom lies as on the sheet, seen from above: its first row at the back, its first
+	// column on the player's right. Only its rim is visible below the head.
 	sheet = paint.Marker(64, 64)
 	fill(sheet, 32, 8, 32, 8, [4]byte{})
 	fill(sheet, 40, 0, 8, 8, [4]byte{})
@@ -148,7 +147,7 @@ func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 	}
 }
 
-// A partly transparent texel is neither opaque nor gone.
+// A translucent texel is blended with what is behind it.
 func TestLayersBlend(t *testing.T) {
 	t.Parallel()
 
@@ -175,7 +174,7 @@ func TestLayersBlend(t *testing.T) {
 	f(point{4.4, 23.6, 4.5}, [4]byte{0, 80, 161, 92})
 }
 
-// The head is as wide on the left as on the right, and fills the height.
+// The head is symmetric and fills the height.
 func TestIsometricOutline(t *testing.T) {
 	t.Parallel()
 
@@ -183,7 +182,7 @@ func TestIsometricOutline(t *testing.T) {
 		picture := mustDraw(t, paint.Marker(64, 64), render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
 		alpha := func(x, y int) byte { return pixel(picture, x, y)[3] }
 		scale := float64(side) / (9 * math.Sqrt(8.0/3))
-		left := (float64(side) - scale*9*math.Sqrt2) / 2 // where the hat's left edge is
+		left := (float64(side) - scale*9*math.Sqrt2) / 2 // x of the hat's left edge
 		covered := 0.0
 		for y := range side {
 			for x := range side {
@@ -206,12 +205,12 @@ func TestIsometricOutline(t *testing.T) {
 	}
 }
 
-// previewHeight is the height of the preview in the tests, so large that no texel of
-// interest is at an edge.
+// previewHeight is the height of previews in the tests, large enough that no texel that is
+// checked is at an edge.
 const previewHeight = 1024
 
-// front and back put a point into a preview: both figures seen from 25° above,
-// 34.314 units in the height, each in the middle of its half.
+// front and back map a point to a preview: both figures seen from 25° above, 34.314 units in
+// the height, each in the middle of its half.
 func front(p point) (x, y float64) { return preview(p, 1) }
 func back(p point) (x, y float64)  { return preview(point{-p.x, p.y, -p.z}, 3) }
 
@@ -228,8 +227,8 @@ func preview(p point, quarters float64) (x, y float64) {
 	return quarters*half/2 + scale*x, scale * (y - top)
 }
 
-// modelLimb is a box of the model: its texels are unfolded from u, v; from and to are
-// the corners of the base.
+// modelLimb is a box of the model: its texels are unfolded from u, v; from is a corner of the
+// base.
 type modelLimb struct {
 	name    string
 	u, v    int
@@ -237,7 +236,7 @@ type modelLimb struct {
 	w, h, d int
 }
 
-// limbs lists what stands where, base and layers, right limbs first.
+// limbs lists base and layers, right limbs first.
 func limbs(arm int) (base, layers []modelLimb) {
 	a := float64(arm)
 	base = []modelLimb{
@@ -259,8 +258,8 @@ func limbs(arm int) (base, layers []modelLimb) {
 	return base, layers
 }
 
-// patches returns the upright faces of a limb that is larger than its texels by
-// grow on every side: those seen from the front, and those seen from the back.
+// patches returns the upright faces of a limb that is larger than its texels by grow on every
+// side: those visible from the front, and those visible from the back.
 func (l modelLimb) patches(grow float64) (fromFront, fromBack []facePatch) {
 	w, h, d := float64(l.w), float64(l.h), float64(l.d)
 	x0, y1, z0 := l.from.x-grow, l.from.y+h+grow, l.from.z-grow
@@ -276,7 +275,7 @@ func (l modelLimb) patches(grow float64) (fromFront, fromBack []facePatch) {
 	fromBack = []facePatch{{l.name + " back", l.u + 2*l.d + l.w, l.v + l.d, l.w, l.h, point{x1, y1, z0}, point{x: -ew}, down, 90, skip}}
 	rows := l.h
 	if l.name == "hat" {
-		rows-- // a sleeve stands before the last
+		rows-- // the last is behind a sleeve
 	}
 	if l.from.x+w > 4 || l.name == "left leg" || l.name == "left pants" || l.h == 8 {
 		fromFront = append(fromFront, facePatch{l.name + " left", l.u + l.d + l.w, l.v + l.d, l.d, rows, point{x1, y1, z1}, point{z: -ed}, down, 70, skip})
@@ -336,7 +335,7 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 				{"right arm top", 44, 16, test.arm, 4, point{float64(-4 - test.arm), 24, -2}, point{x: 1}, point{z: 1}, 100, 0},
 			})
 
-			// From hand to hand there is no gap, and nothing beyond.
+			// There is no gap from hand to hand, and nothing beyond.
 			for x := -4 - float64(test.arm) + 0.05; x < 4+float64(test.arm); x += 0.01 {
 				px, py := front(point{x, 18.3, 2})
 				if pixel(picture, int(px), int(py))[3] != 255 {
@@ -351,8 +350,8 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 	}
 }
 
-// Where the left sleeve and the left trouser leg lie in one plane, the sleeve shows,
-// as the game draws it last. From the front none of it lies there.
+// Where the left sleeve and the left trouser leg lie in one plane, the sleeve is in front, as
+// the game draws it last. From the front none of it is visible there.
 func TestSleeveShowsBeforeTrousers(t *testing.T) {
 	t.Parallel()
 
@@ -370,8 +369,8 @@ func TestSleeveShowsBeforeTrousers(t *testing.T) {
 	f("from the back", back, point{4.1, 12, -2.25}, 63, 63)
 }
 
-// Where limbs adjoin, glass of one colour has no seam: away from outlines the front
-// of body, arms and legs is one colour, and so is the back.
+// Translucent layers of one colour have no seam where body parts adjoin: away from outlines the
+// front of body, arms and legs is one colour, and so is the back.
 func TestGlassHasNoSeams(t *testing.T) {
 	t.Parallel()
 
@@ -397,7 +396,7 @@ func TestGlassHasNoSeams(t *testing.T) {
 					return pixel(picture, int(x), int(y))
 				}
 				one := seen(front, point{0, 18, 2.25})
-				// Behind the rim of the glass there is nothing, and above row 21 the head.
+				// Behind the rim of the layers there is nothing, and above row 21 the head.
 				const rim, step = 0.4, 1.0 / 32
 				for y := rim; y < 21; y += step {
 					reach := 4 - rim
@@ -418,8 +417,7 @@ func TestGlassHasNoSeams(t *testing.T) {
 	}
 }
 
-// The left limbs of a legacy skin mirror the right ones, and it has no layers
-// but the hat.
+// The left limbs of a legacy skin mirror the right ones, and its only layer is the hat.
 func TestPreviewOfLegacySkin(t *testing.T) {
 	t.Parallel()
 
@@ -446,8 +444,8 @@ func TestPreviewOfLegacySkin(t *testing.T) {
 	})
 }
 
-// HD sheets are looked up at their own scale, in every pose. They cut columns into
-// other strips, which a few pixels of the outline may notice.
+// HD sheets are drawn at their own scale, in every pose. They have other sub-columns, which may
+// change a few pixels of the outline.
 func TestHDSheetsLookLikeClassicOnes(t *testing.T) {
 	t.Parallel()
 
@@ -529,9 +527,9 @@ func TestPreviewOfCape(t *testing.T) {
 	f(1, 400, 25, 12, 0)
 	f(2, 400, 12, 17, 8)
 	f(4, 64, 1, 2, 0)
-	f(3, 160, 3, 10, 8) // just nine tenths of the height
+	f(3, 160, 3, 10, 8) // exactly nine tenths of the height
 
-	// Where there are more texels than pixels a pixel shows all it covers.
+	// With more texels than pixels, a pixel is an average.
 	sheet := skin.NewSheet(512, 256)
 	for y := range 128 {
 		for x := range 80 {
@@ -546,8 +544,8 @@ func TestPreviewOfCape(t *testing.T) {
 	}
 }
 
-// A cape of which only the elytra is painted shows both wings, the right one the mirror
-// image of the left: from behind on the left, from the front on the right.
+// A cape with nothing but elytra shows both wings, the right one the mirror image of the left:
+// from behind on the left, from the front on the right.
 func TestPreviewOfElytra(t *testing.T) {
 	t.Parallel()
 
@@ -586,7 +584,7 @@ func TestPreviewOfElytra(t *testing.T) {
 	f(2, 64, 1, 2, 12)
 	f(1, 1024, 32, 32, 192)
 
-	// Nothing of it shows beside a cape, though that has one texel only.
+	// With a single texel of the cape, no elytra is drawn.
 	sheet := skin.NewSheet(64, 32)
 	fill(sheet, 22, 0, 24, 22, [4]byte{250, 100, 30, 255})
 	fill(sheet, 21, 16, 1, 1, [4]byte{1, 2, 3, 4})

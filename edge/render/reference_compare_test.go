@@ -12,8 +12,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Each view of many random skins looks as the slow and plain way to draw it says. Flat
-// pictures are left to TestFlat, which is exact.
+// Views of many random skins agree with the reference implementation. Flat pictures are left to
+// TestFlat, which is exact.
 func TestDrawAgreesWithReference(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -56,18 +56,17 @@ func TestDrawAgreesWithReference(t *testing.T) {
 	}
 }
 
-// skinsPerView is how many skins each view is drawn of. Each shape has a run of them, long
-// enough for all kinds that randomSheet makes.
+// skinsPerView is how many skins each view is drawn of. Each shape gets a range of them that
+// has all kinds of randomSheet.
 const skinsPerView = 200
 
-// shape is the size of a picture, the scale of the sheet it shows, and of how many
-// rows one is compared.
+// shape is the size of a picture and the scale of its sheet. One in step rows is compared.
 type shape struct{ size, k, step int }
 
 // comparison counts how pixels compare.
 type comparison struct {
 	pixels, visible, wrong int
-	alpha                  int // the furthest that any pixel's is off
+	alpha                  int // greatest error of any pixel
 	errors                 [4]int
 }
 
@@ -97,8 +96,7 @@ func (a *comparison) compare(t *testing.T, reference *referenceMap, view render.
 	}
 }
 
-// count adds a pixel, and reports whether it is near one of the colours it may
-// have.
+// count adds a pixel, and reports whether it is near one of the colours it may have.
 func (a *comparison) count(got colour, list []colour) bool {
 	a.pixels++
 	if got[3] > 0 || list[0][3] > 0 {
@@ -128,12 +126,12 @@ func (a *comparison) count(got colour, list []colour) bool {
 	return true
 }
 
-// tolerance is how far a value may be off. Alphas at an outline come in steps of 15, so
-// that rounding alone moves them by 7.5; farthest adds the 2.7 % of 255 by which the
-// points of a pixel may be wrong.
+// tolerance is how far a value may be off. Alphas at an outline come in steps of 15, so that
+// rounding alone moves them by 7.5; maxAlphaError adds the 2.7 % of 255 by which the points of
+// a pixel may be wrong.
 const tolerance, maxAlphaError = 8, 16
 
-// check says what was counted, and fails if it is not good enough.
+// check logs the counts, and fails the test if too much is wrong.
 func (a *comparison) check(t *testing.T) {
 	t.Helper()
 	right := 1 - float64(a.wrong)/float64(a.visible)
@@ -153,8 +151,8 @@ func (a *comparison) check(t *testing.T) {
 	}
 }
 
-// randomSheet paints a texture: noise, or patches of few colours, with more or
-// less of it transparent. Every third skin is a legacy one.
+// randomSheet paints a texture: noise, or patches of few colours, with more or less
+// transparency. Every third skin is a legacy one.
 func randomSheet(seed uint64, as skin.Type, k int) skin.Sheet {
 	r := rand.New(rand.NewPCG(seed, 0))
 	sheet := skin.NewSheet(64*k, 64*k)

@@ -2,23 +2,23 @@ package render_test
 
 import "math"
 
-// This file says which colours a pixel may have of what the rays of reference_test.go
-// meet in it.
+// This file computes the colours that a pixel may have from what the rays of reference_test.go
+// hit in it.
 
 // colour is red, green, blue and alpha from 0 to 255, not premultiplied.
 type colour [4]uint8
 
-// blend is what a stack looks like: its colour as a picture has it, and before
-// rounding, from 0 to 255 with the colours multiplied by the alpha.
+// blend is the colour of a stack: as a picture has it, and before rounding, premultiplied, from
+// 0 to 255.
 type blend struct {
 	colour
 	exact [4]float64
 }
 
-// blends returns what each stack of a plan looks like with the texels given.
-func (p *referenceMap) blends(texels []byte) []blend {
-	all := make([]blend, len(p.stacks))
-	for i, s := range p.stacks {
+// blends returns the colour of each stack of a map for a sheet.
+func (m *referenceMap) blends(texels []byte) []blend {
+	all := make([]blend, len(m.stacks))
+	for i, s := range m.stacks {
 		b := &all[i]
 		through := 1.0
 		for _, h := range s {
@@ -35,13 +35,13 @@ func (p *referenceMap) blends(texels []byte) []blend {
 		b.exact[3] = 255 * (1 - through)
 		b.colour = shown(b.exact)
 		if through < 1 {
-			b.colour[3] = max(1, b.colour[3]) // what is seen is not nothing
+			b.colour[3] = max(1, b.colour[3]) // something is visible
 		}
 	}
 	return all
 }
 
-// shown returns a colour, multiplied by the alpha, as a picture has it.
+// shown converts a premultiplied colour to that of a picture.
 func shown(exact [4]float64) colour {
 	alpha := nearest(exact[3])
 	if alpha == 0 {
@@ -56,13 +56,12 @@ func shown(exact [4]float64) colour {
 
 func nearest(v float64) uint8 { return uint8(math.Round(v)) }
 
-// maxGapShare is how much of a pixel's area may be empty without being noticed: so much
-// the 987 points at which such a pixel is looked at can miss or make up.
+// maxGapShare is the share of a pixel's area that may be empty unnoticed: what the 987 points
+// of such a pixel can miss or invent.
 const maxGapShare = 0.01
 
-// outcomes appends to list which colours a pixel may have, stacks looking as
-// they do in blends.
-func (p *referenceMap) outcomes(list []colour, at *pixelSamples, blends []blend) []colour {
+// outcomes appends the colours that a pixel may have, given those of the stacks.
+func (m *referenceMap) outcomes(list []colour, at *pixelSamples, blends []blend) []colour {
 	if len(at.shares) == 0 {
 		for _, n := range at.middle {
 			list = append(list, blends[n].colour)
@@ -72,7 +71,7 @@ func (p *referenceMap) outcomes(list []colour, at *pixelSamples, blends []blend)
 		}
 		return list
 	}
-	if !p.crisp {
+	if !m.crisp {
 		return append(list, average(at.shares, blends))
 	}
 	gap, whole := int32(0), int32(0)
@@ -98,7 +97,7 @@ func (p *referenceMap) outcomes(list []colour, at *pixelSamples, blends []blend)
 	return list
 }
 
-// average returns the average of what a pixel shows.
+// average returns the average colour of a pixel.
 func average(shares []share, blends []blend) colour {
 	var sum [4]float64
 	whole := 0.0
@@ -115,12 +114,12 @@ func average(shares []share, blends []blend) colour {
 	return shown(sum)
 }
 
-// tieShare is by how much of an opaque pixel's area two colours must differ for one
-// to have the larger share for sure: each share may be off by half as much.
+// tieShare is by how much of a pixel's area two colours must differ for one to have the larger
+// share for sure: each share may be off by half as much.
 const tieShare = 2 * maxGapShare
 
-// silhouette appends the colour of which a pixel shows most, or those among
-// which it is a matter of how one counts, with the average alpha.
+// silhouette appends the dominant colour of a pixel with the average alpha; if several are
+// about equally frequent, all of them.
 func silhouette(list []colour, shares []share, blends []blend) []colour {
 	var colours [64]colour
 	var alphas [64]float64

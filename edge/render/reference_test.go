@@ -8,17 +8,17 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// This file draws figures and capes a second time, slowly and plainly: a ray for each
-// of many points of a pixel, against every box. It shares nothing with the
+// This file is a reference implementation that draws figures and capes simply and slowly: one
+// ray for each of many points of a pixel, against every box. It shares nothing with the
 // renderer, above all no number, so that no mistake is made twice.
 
-// vec is a point or a direction: x to the player's left, y upwards, z to where
-// they look, in units from between their feet.
+// vec is a point or a direction: x to the player's left, y upwards, z to the player's front, in
+// units from between the feet.
 type vec [3]float64
 
 func dot(a, b vec) float64 { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
 
-// The sides of a box, two an axis: side/2 is the axis, side%2 its upper end.
+// The sides of a box, two per axis: side/2 is the axis, side%2 is 1 at its upper end.
 const (
 	rightSide = iota
 	leftSide
@@ -28,18 +28,17 @@ const (
 	frontSide
 )
 
-// lights says how bright each side is, in hundredths.
+// lights is how bright each side is, in percent.
 var lights = [6]int{rightSide: 70, leftSide: 70, underside: 60, topSide: 100, backSide: 90, frontSide: 90}
 
 // area is a rectangle of texels of a classic sheet: x, y, width, height.
 type area [4]int
 
-// modelBox is a box of the model. A layer is larger than what it is worn over by
-// grow on every side, and seen from within too. Where limbs adjoin, a side is
-// open: there is nothing to see of it, and a layer ends in the plane in which the
-// limbs touch, however far its box goes beyond. Of a layer's side that looks at the
-// camera that plane is shifted, so that it seems to be where that of the base is, but
-// along each axis by no more than grow.
+// modelBox is a box of the model. A layer is larger than its base by grow on every side, and
+// its inner sides are visible too. Where limbs adjoin, a side is open: it is not visible, and a
+// layer ends in the plane in which the limbs touch, however far its box goes beyond. For a
+// layer's side that faces the camera that plane is shifted, so that it appears where that of
+// the base is, but along each axis by at most grow.
 type modelBox struct {
 	from, to vec
 	grow     float64
@@ -57,8 +56,8 @@ var (
 	}}
 )
 
-// The boxes of the figure, besides head and hat. Where two layers lie in one
-// plane, the one that stands first in trunk, arms, legs shows.
+// The boxes of the figure besides head and hat. Of two layers in one plane, the first in trunk,
+// arms, legs is in front.
 var trunk = []modelBox{
 	headBox,
 	hatBox,
@@ -115,7 +114,7 @@ var slimArms = []modelBox{
 	}},
 }
 
-// grown returns the corners of a box with its growth.
+// grown returns two corners of the box with its growth.
 func (b *modelBox) grown() (low, high vec) {
 	for i := range 3 {
 		low[i], high[i] = b.from[i]-b.grow, b.to[i]+b.grow
@@ -123,15 +122,14 @@ func (b *modelBox) grown() (low, high vec) {
 	return low, high
 }
 
-// isVisible reports whether there is anything to see of a side at a point of it, from a
-// camera in a direction.
+// isVisible reports whether a side is visible at a point of it, from a camera in a direction.
 func (b *modelBox) isVisible(side int, p, toward vec) bool {
 	across := toward[side/2]
 	if side%2 == 0 {
 		across = -across
 	}
 	if b.layer && across > 0 {
-		// Slide the point towards the base.
+		// Shift the point towards the base.
 		for axis := range 3 {
 			p[axis] -= min(max(b.grow*toward[axis]/across, -b.grow), b.grow)
 		}
@@ -145,7 +143,7 @@ func (b *modelBox) isVisible(side int, p, toward vec) bool {
 	return true
 }
 
-// texel returns which texel of a sheet of scale k lies at a point of a side.
+// texel returns the texel of a sheet of scale k at a point of a side.
 func (b *modelBox) texel(side int, p vec, k int) int32 {
 	low, high := b.grown()
 	for axis := range 3 {
@@ -171,21 +169,20 @@ func (b *modelBox) texel(side int, p vec, k int) int32 {
 	return int32((at[1]*k+v)*64*k + at[0]*k + u)
 }
 
-// hit is a texel that a ray meets, and the light on it: texel·128 + light.
+// hit is a texel that a ray hits, and its light: texel·128 + light.
 type hit int32
 
-// stack is what a ray meets, nearest first, up to what is surely opaque; 0 ends
-// it. Rays that meet the same have equal stacks.
+// stack is what a ray hits, nearest first, up to the opaque base; 0 ends it.
 type stack [12]hit
 
 // camera looks at boxes along parallel rays.
 type camera struct {
 	right, down, toward vec
-	scale               float64 // pixels a unit
-	x, y                float64 // the pixel at which the origin lies
+	scale               float64 // pixels per unit
+	x, y                float64 // pixel of the origin
 }
 
-// look returns a camera that has turned by yaw and bowed by pitch.
+// look returns a camera with a yaw and a pitch, in radians.
 func look(yaw, pitch float64) camera {
 	sinY, cosY := math.Sincos(yaw)
 	sinP, cosP := math.Sincos(pitch)
@@ -197,7 +194,7 @@ func look(yaw, pitch float64) camera {
 	}
 }
 
-// extent returns the rectangle of the picture that boxes lie in.
+// extent returns the bounding rectangle of boxes in the picture.
 func (c *camera) extent(boxes []modelBox) (x0, y0, x1, y1 float64) {
 	x0, y0, x1, y1 = math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
 	for i := range boxes {
@@ -216,15 +213,15 @@ func (c *camera) extent(boxes []modelBox) (x0, y0, x1, y1 float64) {
 	return x0, y0, x1, y1
 }
 
-// centre moves the camera so that the middle of what boxes cover is at a pixel.
+// centre moves the camera so that the middle of the boxes' extent is at a pixel.
 func (c *camera) centre(boxes []modelBox, x, y float64) {
 	x0, y0, x1, y1 := c.extent(boxes)
 	c.x += x - (x0+x1)/2
 	c.y += y - (y0+y1)/2
 }
 
-// ray returns what is met at a point of the picture, and which side of which
-// base box is the last of it: -1 if there is none.
+// ray returns what a ray through a point of the picture hits, and which side of which base box
+// it ends at, or -1.
 func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base int) {
 	var start vec
 	for axis := range 3 {
@@ -276,7 +273,7 @@ func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base in
 		}
 	}
 
-	// Nearest first; the lists are short. What lies in one plane keeps its order.
+	// Nearest first, by a stable insertion sort of short lists.
 	const same = 1e-9
 	for i := range n {
 		for j := i; j > 0 && list[j].depth < list[j-1].depth-same; j-- {
@@ -296,28 +293,27 @@ func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base in
 // share is how much of a pixel shows a stack.
 type share struct{ stack, weight int32 }
 
-// pixelSamples is what there is to see in a pixel, whatever the skin: what its middle
-// shows, or may show where a border of texels runs through it; what shows on its
-// rim; and how much of it shows what. A place without shares shows over all
-// of its square as much as in its middle: something opaque, or nothing.
+// pixelSamples is what a pixel shows, whatever the skin: at its centre, with what may be there
+// if a border of texels runs through it; on its rim; and in its area. A pixel without shares
+// shows the same everywhere: something opaque, or nothing.
 type pixelSamples struct {
 	middle, rim []int32
 	shares      []share
 }
 
-// referenceMap is the picture of all skins of one shape. Crisp pictures show what is in
-// the middle of a pixel, smooth ones the average.
+// referenceMap is the picture of all skins of one shape. Crisp pictures show what is at the
+// centre of a pixel, smooth ones the average.
 type referenceMap struct {
 	width, height int
 	crisp         bool
-	rows          []int // those that are worked out, from the top
+	rows          []int // those that are computed, from the top
 	stacks        []stack
 	pixels        []pixelSamples
 	numbers       map[stack]int32
 }
 
-// newSampleMap returns a plan of which one row in step is worked out, any of them by
-// chance, so that nothing which comes back in rows is always missed.
+// newReferenceMap returns a map in which one row in step is computed, chosen at random, so that
+// no periodic error is always missed.
 func newReferenceMap(width, height, step int) *referenceMap {
 	p := &referenceMap{width: width, height: height, pixels: make([]pixelSamples, width*height), numbers: map[stack]int32{}}
 	chance := rand.New(rand.NewPCG(uint64(width), uint64(height)))
@@ -327,44 +323,43 @@ func newReferenceMap(width, height, step int) *referenceMap {
 	return p
 }
 
-// intern returns the number of a stack, the same for equal ones.
-func (p *referenceMap) intern(s stack) int32 {
-	n, ok := p.numbers[s]
+// intern returns the number of a stack.
+func (m *referenceMap) intern(s stack) int32 {
+	n, ok := m.numbers[s]
 	if !ok {
-		n = int32(len(p.stacks))
-		p.numbers[s] = n
-		p.stacks = append(p.stacks, s)
+		n = int32(len(m.stacks))
+		m.numbers[s] = n
+		m.stacks = append(m.stacks, s)
 	}
 	return n
 }
 
-// lattices are what the points of a pixel that are looked at form: the point i of a
-// Fibonacci lattice lies at i/points across and i·turn/points down, less what is
-// whole. A regular grid of as many points would err most for borders that run along
-// rows or columns, which the edges of a head do.
+// lattices are the points at which a pixel is sampled: the point i of a Fibonacci lattice lies
+// at i/points across and i·turn/points down, modulo 1. A regular grid of as many points would
+// err most for borders along rows or columns, which the edges of a head are.
 //
-// Where a straight border runs anyhow through a pixel, 377 points tell how much lies
-// on either side to 0.2 % of the pixel on average and to 2.7 % at worst; 6765 points to
-// 0.02 % and 0.5 %. The fainter a pixel, the more that matters to its colour, so a
-// pixel is looked at on the finer ones until enough points show something.
+// For a straight border in any direction, 377 points give the area on either side to 0.2 % of
+// the pixel on average and 2.7 % at worst; 6765 points to 0.02 % and 0.5 %. The fainter a
+// pixel, the more that matters to its colour, so finer lattices are used until enough points
+// hit something.
 var lattices = []struct{ points, turn int }{{377, 233}, {987, 610}, {2584, 1597}, {6765, 4181}}
 
 const minHits = 377
 
-// texelTolerance is how far a border of texels may lie from where it should, in pixels.
+// texelTolerance is how far a border of texels may be off, in pixels.
 const texelTolerance = 1e-3
 
-// edgePoints is at how many points of each of its edges a pixel is looked at for gaps
-// that reach into it between the points of the lattice.
+// edgePoints is at how many points of each edge a pixel is sampled, for gaps that reach into it
+// between the points of the lattice.
 const edgePoints = 24
 
-// draw fills the columns from x0 to x1 with what a camera sees of boxes.
-func (p *referenceMap) draw(c camera, boxes []modelBox, x0, x1, k int) {
+// draw computes the columns from x0 to x1 of what a camera sees of boxes.
+func (m *referenceMap) draw(c camera, boxes []modelBox, x0, x1, k int) {
 	frames := make([][4]float64, len(boxes))
 	for i := range boxes {
 		frames[i][0], frames[i][1], frames[i][2], frames[i][3] = c.extent(boxes[i : i+1])
 	}
-	for _, y := range p.rows {
+	for _, y := range m.rows {
 		for x := x0; x < x1; x++ {
 			left, top := float64(x), float64(y)
 			var near []*modelBox
@@ -374,24 +369,24 @@ func (p *referenceMap) draw(c camera, boxes []modelBox, x0, x1, k int) {
 				}
 			}
 			if len(near) > 0 {
-				p.pixels[y*p.width+x] = p.sample(&c, near, left, top, k)
+				m.pixels[y*m.width+x] = m.sample(&c, near, left, top, k)
 			}
 		}
 	}
 }
 
-// pixelSamples looks at the pixel whose corner is at x, y.
-func (p *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int) pixelSamples {
+// sample samples the pixel with the top left corner x, y.
+func (m *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int) pixelSamples {
 	var at pixelSamples
-	if p.crisp {
+	if m.crisp {
 		for _, dx := range []float64{0, -texelTolerance, texelTolerance} {
 			for _, dy := range []float64{0, -texelTolerance, texelTolerance} {
 				s, _ := c.ray(boxes, x+0.5+dx, y+0.5+dy, k)
-				at.middle = p.add(at.middle, s)
+				at.middle = m.add(at.middle, s)
 			}
 		}
-		// The picture of a side is convex: if the corners of the pixel lie in it,
-		// all of the pixel does, and base boxes are opaque.
+		// The picture of a side is convex: if the corners of the pixel lie in it, all of the
+		// pixel does, and the base is opaque.
 		sides := map[int]bool{}
 		for _, dx := range []float64{-texelTolerance, 1 + texelTolerance} {
 			for _, dy := range []float64{-texelTolerance, 1 + texelTolerance} {
@@ -406,9 +401,9 @@ func (p *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int)
 			along := float64(i) / edgePoints
 			for _, across := range []float64{-texelTolerance, 1 + texelTolerance} {
 				s, _ := c.ray(boxes, x+along, y+across, k)
-				at.rim = p.add(at.rim, s)
+				at.rim = m.add(at.rim, s)
 				s, _ = c.ray(boxes, x+across, y+1-along, k)
-				at.rim = p.add(at.rim, s)
+				at.rim = m.add(at.rim, s)
 			}
 		}
 	}
@@ -418,7 +413,7 @@ func (p *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int)
 		for i := range l.points {
 			dx, dy := (float64(i)+0.5)/float64(l.points), (float64(i*l.turn%l.points)+0.5)/float64(l.points)
 			s, _ := c.ray(boxes, x+dx, y+dy, k)
-			at.share(p.intern(s), 1)
+			at.share(m.intern(s), 1)
 			if s[0] != 0 {
 				something++
 			}
@@ -430,16 +425,16 @@ func (p *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int)
 	return at
 }
 
-// add adds a stack to a set of them.
-func (p *referenceMap) add(set []int32, s stack) []int32 {
-	n := p.intern(s)
+// add adds a stack to a set.
+func (m *referenceMap) add(set []int32, s stack) []int32 {
+	n := m.intern(s)
 	if slices.Contains(set, n) {
 		return set
 	}
 	return append(set, n)
 }
 
-// share adds to what shows a stack.
+// share adds a weight to the share of a stack.
 func (at *pixelSamples) share(n, weight int32) {
 	for i := range at.shares {
 		if at.shares[i].stack == n {
@@ -450,7 +445,7 @@ func (at *pixelSamples) share(n, weight int32) {
 	at.shares = append(at.shares, share{n, weight})
 }
 
-// isometricReference is the plan of an isometric head.
+// isometricReference returns the map of an isometric head.
 func isometricReference(side, k, step int) *referenceMap {
 	boxes := []modelBox{headBox, hatBox}
 	c := look(math.Pi/4, math.Atan(1/math.Sqrt2))
@@ -464,7 +459,7 @@ func isometricReference(side, k, step int) *referenceMap {
 	return p
 }
 
-// previewReference is the plan of a figure from the front and from the back.
+// previewReference returns the map of a figure from the front and from the back.
 func previewReference(arms []modelBox, height, k, step int) *referenceMap {
 	const degree = math.Pi / 180
 	classic := slices.Concat(trunk, classicArms, legs)
@@ -486,9 +481,9 @@ func previewReference(arms []modelBox, height, k, step int) *referenceMap {
 	return p
 }
 
-// capeReference is the plan of a cape's two faces, each in the middle of its half.
-// Texels are a whole number of pixels wide where the faces then fill at least nine
-// tenths of the height; elsewhere the faces fill all of it.
+// capeReference returns the map of a cape's two faces, each in the middle of its half. Texels
+// are a whole number of pixels wide where the faces then fill at least nine tenths of the
+// height; elsewhere the faces fill all of it.
 func capeReference(height, k, step int) *referenceMap {
 	half := height * 11 / 16
 	p := newReferenceMap(2*half, height, step)
@@ -504,28 +499,28 @@ func capeReference(height, k, step int) *referenceMap {
 	return p
 }
 
-// spread lays a grid of columns × rows texels over a rectangle of the picture.
-func (p *referenceMap) spread(x0, y0, w, h, columns, rows int, texel func(u, v int) stack) {
-	for _, row := range p.rows {
+// spread maps a grid of columns × rows texels to a rectangle of the picture.
+func (m *referenceMap) spread(x0, y0, w, h, columns, rows int, texel func(u, v int) stack) {
+	for _, row := range m.rows {
 		y := row - y0
 		if y < 0 || y >= h {
 			continue
 		}
 		for x := range w {
-			at := &p.pixels[row*p.width+x0+x]
+			at := &m.pixels[row*m.width+x0+x]
 			for v := y * rows / h; v*h < (y+1)*rows; v++ {
 				for u := x * columns / w; u*w < (x+1)*columns; u++ {
 					wide := min((x+1)*columns, (u+1)*w) - max(x*columns, u*w)
 					high := min((y+1)*rows, (v+1)*h) - max(y*rows, v*h)
-					at.share(p.intern(texel(u, v)), int32(wide*high))
+					at.share(m.intern(texel(u, v)), int32(wide*high))
 				}
 			}
 		}
 	}
 }
 
-// withOpaqueBase returns the texels of a skin as the game shows them: 64k × 64k of them,
-// the base opaque.
+// withOpaqueBase returns the texels of a skin as the game shows them: 64k × 64k, the base
+// opaque.
 func withOpaqueBase(sheet skin.Sheet) []byte {
 	k := sheet.Width / 64
 	all := make([]byte, 4*64*k*64*k)

@@ -23,16 +23,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// One Renderer of each kind for all tests, as libvips starts only once in a process.
+// One Renderer of each kind for all tests, because libvips starts only once in a process.
 var renderer, vipsRenderer *render.Renderer
 
-// vipsLog is all that libvips warned of.
+// vipsLog is the log of libvips.
 var vipsLog bytes.Buffer
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-// run runs the tests, and fails the package if they leave memory or files of
-// libvips behind or made it complain.
+// run runs the tests. It fails the package if they leak memory or files of libvips or make it
+// log.
 func run(m *testing.M) int {
 	log := slog.New(slog.NewTextHandler(&vipsLog, nil))
 	for _, start := range []struct {
@@ -57,7 +57,7 @@ func run(m *testing.M) int {
 		code = 1
 	}
 	if vipsLog.Len() > 0 {
-		fmt.Fprintf(os.Stderr, "libvips said:\n%s", vipsLog.String())
+		fmt.Fprintf(os.Stderr, "libvips logged:\n%s", vipsLog.String())
 		code = 1
 	}
 	return code
@@ -69,7 +69,7 @@ func TestSizes(t *testing.T) {
 	f := func(round func(int) int, asked, want int) {
 		t.Helper()
 		if got := round(asked); got != want {
-			t.Errorf("%d asked for: %d pixels; want %d", asked, got, want)
+			t.Errorf("requested %d: %d pixels; want %d", asked, got, want)
 		}
 	}
 
@@ -125,7 +125,7 @@ func TestDrawRejectsViews(t *testing.T) {
 	}
 }
 
-// The extent of a view is known before it is drawn, and that of no other.
+// Extent agrees with Draw, and is 0 for views that cannot be drawn.
 func TestExtent(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +146,7 @@ func TestExtent(t *testing.T) {
 	}
 }
 
-// A sheet that should never have been stored is not the caller's mistake.
+// A sheet of a wrong shape is an internal error, not the caller's mistake.
 func TestDrawRejectsSheets(t *testing.T) {
 	t.Parallel()
 
@@ -182,7 +182,7 @@ func TestDrawLeavesTheSheetAlone(t *testing.T) {
 	}
 }
 
-// What is read back from either format, whoever wrote it, is what was drawn.
+// The decoded files of both encoders have the pixels that were drawn, in both formats.
 func TestFormatsKeepEveryPixel(t *testing.T) {
 	t.Parallel()
 
@@ -205,7 +205,7 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 					t.Fatal(err)
 				}
 				if bytes.Contains(file, []byte("EXIF")) || bytes.Contains(file, []byte("eXIf")) {
-					t.Errorf("%+v: the file holds more than pixels", view)
+					t.Errorf("%+v: the file contains metadata", view)
 				}
 				decode := decodePNG
 				if view.Format == render.WebP {
@@ -265,8 +265,7 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// Pictures drawn at the same time, in memory that others left behind, come out as
-// pictures drawn one by one in memory of their own.
+// Pictures drawn concurrently, in reused memory, equal those drawn one by one in new memory.
 func TestRenderConcurrently(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -282,7 +281,7 @@ func TestRenderConcurrently(t *testing.T) {
 			if i > 0 && j%2 > 0 {
 				continue // larger ones take long
 			}
-			for _, size := range []int{view.Size, view.Size + 176} { // without a plan, of the larger sheet
+			for _, size := range []int{view.Size, view.Size + 176} { // without a sample map for the larger sheet
 				view.Size = size
 				want, err := renderer.Encode(mustDraw(t, sheet, view), view.Format)
 				if err != nil {
@@ -297,7 +296,7 @@ func TestRenderConcurrently(t *testing.T) {
 	for worker := range 3 {
 		all.Go(func() {
 			for i := range len(jobs) {
-				job := jobs[(5*i+worker)%len(jobs)] // smaller after larger, and large after small
+				job := jobs[(5*i+worker)%len(jobs)] // smaller after larger, and vice versa
 				got, _, err := renderer.Render(job.sheet, job.view)
 				if err != nil || !bytes.Equal(got, job.want) {
 					t.Errorf("%+v of scale %d: another file, or %v", job.view, job.sheet.Scale(), err)
@@ -343,7 +342,7 @@ func mustRender(tb testing.TB, sheet skin.Sheet, view render.View) []byte {
 	return file
 }
 
-// decodePNG reads a file without libvips.
+// decodePNG decodes a file with the standard library.
 func decodePNG(tb testing.TB, file []byte) render.Picture {
 	tb.Helper()
 	img, err := png.Decode(bytes.NewReader(file))
@@ -370,13 +369,13 @@ func decodeWebP(tb testing.TB, file []byte) render.Picture {
 	picture := pictureOf(tb, img)
 	for i := 0; i < len(picture.Pix); i += 4 {
 		if pixel := picture.Pix[i : i+4]; pixel[3] == 0 {
-			clear(pixel) // the encoder chose its colour
+			clear(pixel) // libvips may choose its colour
 		}
 	}
 	return picture
 }
 
-// pictureOf returns the pixels of a decoded file, to the bit.
+// pictureOf returns the exact pixels of a decoded file.
 func pictureOf(tb testing.TB, img image.Image) render.Picture {
 	tb.Helper()
 	size := img.Bounds().Size()

@@ -8,25 +8,25 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// BenchmarkBuildMap measures what the first picture of a size costs beside painting,
-// and BenchmarkPaint every picture of it.
+// BenchmarkBuildMap measures what the first picture of a size costs besides painting, and
+// BenchmarkPaint what every picture of it costs.
 func BenchmarkBuildMap(b *testing.B) {
 	for _, key := range benchmarkKeys() {
 		b.Run(key.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				samples := key.build()
-				b.ReportMetric(float64(samples.bytes()), "plan-bytes")
-				b.ReportMetric(float64(len(samples.lists)), "stacks")
+				b.ReportMetric(float64(samples.bytes()), "map-bytes")
+				b.ReportMetric(float64(len(samples.lists)), "lists")
 				b.ReportMetric(float64(len(samples.runs)), "runs")
-				b.ReportMetric(float64(len(samples.contributions)), "parts")
+				b.ReportMetric(float64(len(samples.contributions)), "contributions")
 			}
 		})
 	}
 }
 
-// BenchmarkPaint measures painting noise, the worst of all sheets. Of smooth pictures
-// that is nearly all of the work, of crisp ones the smaller part.
+// BenchmarkPaint measures painting noise, the worst of all sheets. Of smooth pictures that is
+// nearly all of the work, of crisp ones the smaller part.
 func BenchmarkPaint(b *testing.B) {
 	for _, key := range benchmarkKeys() {
 		b.Run(key.String(), func(b *testing.B) {
@@ -41,7 +41,7 @@ func BenchmarkPaint(b *testing.B) {
 	}
 }
 
-// benchmarkKeys are the plans that the tests look at, and some that are larger.
+// benchmarkKeys are the keys that the tests use, and some of larger pictures.
 func benchmarkKeys() []mapKey {
 	return append(
 		mappedKeys(),
@@ -52,7 +52,7 @@ func benchmarkKeys() []mapKey {
 	)
 }
 
-// String names the plan in the way of benchmarks.
+// String returns the key in the format of benchmark names.
 func (k mapKey) String() string {
 	return fmt.Sprintf("pose=%s/size=%d/scale=%d", k.pose, k.size, k.scale)
 }

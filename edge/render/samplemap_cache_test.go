@@ -9,7 +9,7 @@ import (
 
 func head32(scale int) mapKey { return mapKey{Isometric, skin.Classic, 32, scale} }
 
-// However many ask for a plan at once, all get the same.
+// Concurrent calls for a sample map get the same one.
 func TestSampleMapsAreBuiltOnce(t *testing.T) {
 	t.Parallel()
 
@@ -27,7 +27,7 @@ func TestSampleMapsAreBuiltOnce(t *testing.T) {
 	for i := range got {
 		for j := range got[i] {
 			if got[i][j] != got[0][j] {
-				t.Fatalf("the plan for scale %d was made twice", j+1)
+				t.Fatalf("the map for scale %d was built twice", j+1)
 			}
 		}
 	}
@@ -37,11 +37,11 @@ func TestSampleMapsAreBuiltOnce(t *testing.T) {
 		bytes += p.bytes()
 	}
 	if cache.entries.Cost() != int64(bytes) || cache.entries.Len() != 4 {
-		t.Errorf("%d plans of %d bytes are kept; want 4 of %d", cache.entries.Len(), cache.entries.Cost(), bytes)
+		t.Errorf("%d maps of %d bytes are cached; want 4 of %d", cache.entries.Len(), cache.entries.Cost(), bytes)
 	}
 }
 
-// The oldest plan goes first that nothing has used again, and no more than necessary.
+// The oldest map that was not used again is evicted first, and no more than necessary.
 func TestMapCacheEvicts(t *testing.T) {
 	t.Parallel()
 
@@ -64,28 +64,28 @@ func TestMapCacheEvicts(t *testing.T) {
 	for i, key := range keys[:5] {
 		entry := cache.entries.Peek(key)
 		if cached := entry != nil; cached != (i != 1) {
-			t.Errorf("plan %d is kept: %t", i, cached)
+			t.Errorf("map %d is cached: %t", i, cached)
 		} else if cached && *entry != first[i] {
-			t.Errorf("plan %d is another", i)
+			t.Errorf("map %d is another one", i)
 		}
 	}
 	if cache.entries.Cost() > int64(limit) {
-		t.Errorf("plans of %d bytes are kept; at most %d may be", cache.entries.Cost(), limit)
+		t.Errorf("maps of %d bytes are cached; want at most %d", cache.entries.Cost(), limit)
 	}
 }
 
-// A plan that is too large to keep is made whenever it is asked for.
+// A map larger than the cache is built for every call.
 func TestLargeMapsAreNotCached(t *testing.T) {
 	t.Parallel()
 
 	cache := newMapCache(head32(1).build().bytes() - 1)
 	one, other := cache.get(head32(1)), cache.get(head32(1))
 	if one == nil || one == other || cache.entries.Len() != 0 || len(cache.inflight) != 0 {
-		t.Errorf("a large plan is kept: %d plans of %d bytes", cache.entries.Len(), cache.entries.Cost())
+		t.Errorf("a large map is cached: %d maps of %d bytes", cache.entries.Len(), cache.entries.Cost())
 	}
 }
 
-// A plan that cannot be made is no plan for those who ask later.
+// A panic while building is not cached.
 func TestPanicIsNotCached(t *testing.T) {
 	t.Parallel()
 
@@ -95,19 +95,18 @@ func TestPanicIsNotCached(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("a picture of -8 pixels has a plan")
+					t.Error("a picture of -8 pixels has a map")
 				}
 			}()
 			cache.get(broken)
 		}()
 		if cache.entries.Len() != 0 || len(cache.inflight) != 0 {
-			t.Fatalf("%d plans are kept, %d are in the making", cache.entries.Len(), len(cache.inflight))
+			t.Fatalf("%d maps are cached, %d in flight", cache.entries.Len(), len(cache.inflight))
 		}
 	}
 }
 
-// Crisp pictures are planned, and smooth ones unless a plan would be too large or take too
-// long.
+// Crisp pictures have full maps, and smooth ones unless a map would be too large or too slow.
 func TestIsMapped(t *testing.T) {
 	t.Parallel()
 
@@ -115,7 +114,7 @@ func TestIsMapped(t *testing.T) {
 		t.Helper()
 		key := mapKey{pose, skin.Classic, size, scale}
 		if p := key.build(); (p.scanned == nil) != want {
-			t.Errorf("%s is planned: %t", key, !want)
+			t.Errorf("%s is mapped: %t", key, !want)
 		}
 	}
 
@@ -129,7 +128,7 @@ func TestIsMapped(t *testing.T) {
 	f(Preview, 64, skin.MaxScale, false)
 }
 
-// Heads have one plan for both models, bodies have two.
+// Heads have one map for both models, previews have two.
 func TestMapKeyOf(t *testing.T) {
 	t.Parallel()
 

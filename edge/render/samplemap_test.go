@@ -8,8 +8,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// mappedKeys are keys of full plans of every kind: smooth and crisp, of classic and of
-// HD sheets.
+// mappedKeys are keys of full maps of every kind: smooth and crisp, of classic and of HD
+// sheets.
 func mappedKeys() []mapKey {
 	return []mapKey{
 		{Isometric, skin.Classic, 8, 1},
@@ -34,14 +34,14 @@ func TestSampleMapsAreComplete(t *testing.T) {
 
 			p := key.build()
 			if len(p.rows) != p.height+1 || int(p.rows[p.height]) != len(p.runs) {
-				t.Fatalf("%d runs, %d rows in a plan of %d: the last ends at %d", len(p.runs), len(p.rows)-1, p.height, p.rows[p.height])
+				t.Fatalf("%d runs, %d rows in a map of %d rows: the last ends at %d", len(p.runs), len(p.rows)-1, p.height, p.rows[p.height])
 			}
 			for n, s := range p.lists[1:] {
 				if int(s.below) > n {
-					t.Fatalf("below the stack %d is %d", n+1, s.below)
+					t.Fatalf("list %d continues with list %d", n+1, s.below)
 				}
 				if s.top.isBase() && s.below != 0 {
-					t.Fatalf("the stack %d goes on behind the base", n+1)
+					t.Fatalf("list %d continues behind the base", n+1)
 				}
 			}
 			parts := 0
@@ -52,9 +52,9 @@ func TestSampleMapsAreComplete(t *testing.T) {
 					case int(r.end) <= x:
 						t.Fatalf("row %d: a run from %d ends at %d", y, x, r.end)
 					case r.mixed == 0 && int(r.at) >= len(p.lists):
-						t.Fatalf("row %d, column %d: there is no stack %d", y, x, r.at)
+						t.Fatalf("row %d, column %d: there is no list %d", y, x, r.at)
 					case r.mixed == 0 && i > 0 && p.runs[int(p.rows[y])+i-1] == (run{uint16(x), 0, r.at}):
-						t.Errorf("row %d, column %d: two runs of one stack", y, x)
+						t.Errorf("row %d, column %d: two runs of one list", y, x)
 					case r.mixed > 0 && int(r.end) != x+1:
 						t.Fatalf("row %d, column %d: a mixed pixel ends at %d", y, x, r.end)
 					case r.mixed > 0:
@@ -74,8 +74,8 @@ func TestSampleMapsAreComplete(t *testing.T) {
 	}
 }
 
-// checkMixed checks that the parts of a pixel are different stacks, together no
-// more than the whole; and in a crisp plan, that something may show through.
+// checkMixed checks that the contributions of a pixel are different lists that add up to at
+// most fullWeight, and in a crisp map that something may show through.
 func checkMixed(t *testing.T, p *sampleMap, x, y int, parts []contribution) {
 	t.Helper()
 	weight, covered := uint32(0), uint32(0)
@@ -83,7 +83,7 @@ func checkMixed(t *testing.T, p *sampleMap, x, y int, parts []contribution) {
 	for i, m := range parts {
 		small := m.weight == 0 && (i > 0 || !p.crisp)
 		if small || m.list == 0 || seen[m.list] {
-			t.Errorf("pixel %d, %d: a weight of %d for stack %d", x, y, m.weight, m.list)
+			t.Errorf("pixel %d, %d: a weight of %d for list %d", x, y, m.weight, m.list)
 		}
 		seen[m.list] = true
 		weight += m.weight
@@ -95,22 +95,21 @@ func checkMixed(t *testing.T, p *sampleMap, x, y int, parts []contribution) {
 	case weight > fullWeight:
 		t.Errorf("pixel %d, %d: the weights are %d of %d", x, y, weight, fullWeight)
 	case weight == fullWeight && len(parts) == 1:
-		t.Errorf("pixel %d, %d is mixed of one stack", x, y)
+		t.Errorf("pixel %d, %d is mixed of one list", x, y)
 	case p.crisp && covered == fullWeight:
-		t.Errorf("pixel %d, %d is mixed, and inside", x, y)
+		t.Errorf("pixel %d, %d is mixed, but inside the outline", x, y)
 	}
 }
 
-// isCovered reports whether a stack ends at the base.
-func (p *sampleMap) isCovered(stack uint32) bool {
-	for stack != 0 && !p.lists[stack].top.isBase() {
-		stack = p.lists[stack].below
+// isCovered reports whether a list ends at the base.
+func (m *sampleMap) isCovered(stack uint32) bool {
+	for stack != 0 && !m.lists[stack].top.isBase() {
+		stack = m.lists[stack].below
 	}
 	return stack != 0
 }
 
-// What a smooth picture covers is as large as the hexagon that a cube is: three
-// faces, each shortened by √3.
+// A smooth picture covers the area of a cube's hexagon: three faces, each shortened by √3.
 func TestSmoothAreas(t *testing.T) {
 	t.Parallel()
 
@@ -144,8 +143,8 @@ func TestSmoothAreas(t *testing.T) {
 	}
 }
 
-// A full plan of a smooth picture paints what a sketch of it paints, but for the 5 % of a
-// pixel by which the wider strips of a sketch may be wrong.
+// A full map of a smooth picture paints what scannedFigures do, but for the 5 % of a pixel by
+// which their wider sub-columns may be wrong.
 func TestMapsAndScansAgree(t *testing.T) {
 	t.Parallel()
 
@@ -161,7 +160,7 @@ func TestMapsAndScansAgree(t *testing.T) {
 		scanned := paint(&sampleMap{width: s.width, height: s.height, scanned: newScannedFigures(s, k)})
 		for i := 3; i < len(mapped); i += 4 {
 			for c := i - 3; c <= i; c++ {
-				// The fainter a pixel is, the less its colour says.
+				// The fainter a pixel, the less its colour matters.
 				apart, weight := int(mapped[c])-int(scanned[c]), 255
 				if c < i {
 					weight = int(min(mapped[i], scanned[i]))
@@ -180,7 +179,7 @@ func TestMapsAndScansAgree(t *testing.T) {
 	f(isometric(128), skin.MaxScale)
 }
 
-// Equal stacks have one number and others another, however many there are.
+// Equal lists have one number, different ones different numbers, in a table that has grown.
 func TestTexelListsAreInterned(t *testing.T) {
 	t.Parallel()
 
@@ -199,11 +198,11 @@ func TestTexelListsAreInterned(t *testing.T) {
 		}
 	}
 	if len(numbers) != many*many || len(s.all) != many*many+1 {
-		t.Errorf("%d stacks have %d numbers, and %d are kept", many*many, len(numbers), len(s.all)-1)
+		t.Errorf("%d lists have %d numbers and %d entries", many*many, len(numbers), len(s.all)-1)
 	}
 }
 
-// At the outline alpha comes in steps, and is never more than that of what is seen.
+// At the outline alpha comes in steps, and is never above that of the visible texels.
 func TestOutline(t *testing.T) {
 	t.Parallel()
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The strips of a column fill it, and no corner and no upright border of texels is
-// inside of one.
+// The sub-columns of a column fill it, and no corner and no vertical border of texels is inside
+// of one.
 func TestSubColumns(t *testing.T) {
 	t.Parallel()
 
@@ -21,14 +21,14 @@ func TestSubColumns(t *testing.T) {
 				for _, s := range columns {
 					from, to := s.middle-s.width/2, s.middle+s.width/2
 					if math.Abs(from-at) > 2*eps || s.width <= 0 || s.width > maxSubColumn {
-						t.Fatalf("column %d: a strip from %f to %f; want one from %f", x, from, to, at)
+						t.Fatalf("column %d: a sub-column from %f to %f; want one from %f", x, from, to, at)
 					}
 					at = to
 					for i := range scan.quads {
 						q := &scan.quads[i]
 						for _, corner := range q.corners {
 							if from+2*eps < corner && corner < to-2*eps {
-								t.Fatalf("column %d: a corner at %f, inside of a strip from %f to %f", x, corner, from, to)
+								t.Fatalf("column %d: a corner at %f, inside of a sub-column from %f to %f", x, corner, from, to)
 							}
 						}
 						if !q.across.isUpright() || s.middle < q.left || s.middle > q.right {
@@ -36,7 +36,7 @@ func TestSubColumns(t *testing.T) {
 						}
 						a, b := q.across.atTop(from+2*eps), q.across.atTop(to-2*eps)
 						if math.Floor(a) != math.Floor(b) {
-							t.Fatalf("column %d: a strip from texel %f to %f", x, a, b)
+							t.Fatalf("column %d: a sub-column from texel %f to %f", x, a, b)
 						}
 					}
 				}
@@ -46,7 +46,7 @@ func TestSubColumns(t *testing.T) {
 				cut += len(columns)
 			}
 			if cut < scene.width {
-				t.Errorf("only %d strips in %d columns", cut, scene.width)
+				t.Errorf("only %d sub-columns in %d columns", cut, scene.width)
 			}
 		}
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// What is read back is what was written, under alpha 0 as well, whatever the
-// settings.
+// Decoding returns the encoded pixels, under alpha 0 too, at all settings.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -25,7 +24,7 @@ func TestRoundTrip(t *testing.T) {
 				file := encode(t, want, width, height, method, quality)
 				got, w, h, err := libwebp.Decode(file)
 				if err != nil || w != width || h != height || !bytes.Equal(got, want) {
-					t.Errorf("%d × %d pixels, method %d, quality %d: come back as %d × %d others, or %v",
+					t.Errorf("%d × %d pixels, method %d, quality %d: decoded as %d × %d other pixels, or %v",
 						width, height, method, quality, w, h, err)
 				}
 			}
@@ -33,7 +32,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A file is a header and one chunk: the pixels.
+// A file is a header and one chunk with the pixels.
 func TestFilesHoldPixelsOnly(t *testing.T) {
 	t.Parallel()
 
@@ -61,7 +60,7 @@ func TestEncodeRejects(t *testing.T) {
 	f := func(bytes, width, height, method, quality int) {
 		t.Helper()
 		if _, err := libwebp.Encode(make([]byte, bytes), width, height, method, quality); err == nil {
-			t.Errorf("Encode(%d bytes, %d, %d, %d, %d) makes a file", bytes, width, height, method, quality)
+			t.Errorf("Encode(%d bytes, %d, %d, %d, %d) returns no error", bytes, width, height, method, quality)
 		}
 	}
 
@@ -88,7 +87,7 @@ func TestDecodeRejects(t *testing.T) {
 		"a bare head": whole[:25],
 	} {
 		if _, _, _, err := libwebp.Decode(file); err == nil {
-			t.Errorf("Decode takes %s", name)
+			t.Errorf("Decode accepts %s", name)
 		}
 	}
 }
@@ -101,8 +100,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode measures the settings that speed is compared with, on the
-// sheet of a skin.
+// BenchmarkEncode measures the settings that benchmarks compare with, on the sheet of a skin.
 func BenchmarkEncode(b *testing.B) {
 	sheet := paint.Explorer()
 	b.ReportAllocs()

@@ -11,8 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// BenchmarkAppend measures each pose, of a skin of few colours and of one whose
-// texels are all different.
+// BenchmarkAppend measures each pose, of a skin of few colours and of noise.
 func BenchmarkAppend(b *testing.B) {
 	for _, texture := range []paint.NamedSheet{
 		{Name: "explorer", Type: skin.Classic, Sheet: paint.Explorer()},

@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/png"
 )
 
-// An encoder that has its memory takes no more.
+// An encoder reuses its memory.
 func TestWarmEncoderAllocatesNothing(t *testing.T) {
 	all := pictures()
 	for _, name := range []string{"64 colours magnified", "1000 colours projected", "translucent noise", "larger than a block"} {

@@ -24,8 +24,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// renderer draws what the package is made for. There is one of it a process, and
-// it starts libvips, the second opinion on files.
+// renderer draws the pictures that the package is made for.
 var renderer *render.Renderer
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -40,7 +39,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// picture is what is written and read back: see png.Encoder.Append.
+// picture is the input of png.Encoder.Append.
 type picture struct {
 	width, height int
 	pix           []byte
@@ -54,7 +53,7 @@ func newPicture(width, height int, at func(x, y int) uint32) picture {
 	return p
 }
 
-// pictures returns pictures of all the kinds that are drawn, and worse ones.
+// pictures returns pictures of all the kinds that are drawn, and adverse ones.
 func pictures() map[string]picture {
 	random := rand.New(rand.NewPCG(1, 2))
 	colours := make([]uint32, 4096)
@@ -81,8 +80,8 @@ func pictures() map[string]picture {
 		"larger than a block": newPicture(280, 250, func(int, int) uint32 { return random.Uint32() }),
 	}
 
-	// Rows of the longest side are a byte farther apart than a copy can reach, and
-	// those a pixel shorter are not. So many differences leave them unfiltered.
+	// Rows of the longest side are a byte farther apart than the greatest distance, and those a
+	// pixel shorter are not. With so many differences they are left unfiltered.
 	row := make([]uint32, 8192)
 	for i := range row {
 		row[i] = random.Uint32()
@@ -130,7 +129,7 @@ func pictures() map[string]picture {
 	return all
 }
 
-// encode writes a picture behind something else.
+// encode encodes a picture after a prefix.
 func encode(tb testing.TB, e *png.Encoder, p picture) []byte {
 	tb.Helper()
 	file, err := e.Append([]byte("before"), p.pix, p.width, p.height)
@@ -139,12 +138,12 @@ func encode(tb testing.TB, e *png.Encoder, p picture) []byte {
 	}
 	rest, ok := bytes.CutPrefix(file, []byte("before"))
 	if !ok {
-		tb.Fatal("what was there before is gone")
+		tb.Fatal("the prefix is gone")
 	}
 	return rest
 }
 
-// checkPixels makes sure that a file holds a picture, in the opinion of the standard library.
+// checkPixels checks that the standard library decodes the picture from the file.
 func checkPixels(tb testing.TB, file []byte, p picture) {
 	tb.Helper()
 	img, err := stdpng.Decode(bytes.NewReader(file))
@@ -163,8 +162,8 @@ func checkPixels(tb testing.TB, file []byte, p picture) {
 	}
 }
 
-// pixel returns a pixel as it is in the file: the conversions of image/color lose
-// the colour of transparent ones.
+// pixel returns a pixel as it is in the file: the conversions of image/color lose the colour of
+// transparent ones.
 func pixel(tb testing.TB, img image.Image, x, y int) color.NRGBA {
 	tb.Helper()
 	switch c := img.At(x, y).(type) {
@@ -249,7 +248,7 @@ func TestAppendKeepsPixelsOfAllSizes(t *testing.T) {
 	}
 }
 
-// Every level of alpha survives, whether of few colours or many.
+// Every level of alpha is kept, with few colours and with many.
 func TestAppendKeepsAlpha(t *testing.T) {
 	t.Parallel()
 
@@ -260,7 +259,7 @@ func TestAppendKeepsAlpha(t *testing.T) {
 	}
 }
 
-// checkByLibvips makes sure that a file holds a picture, in the opinion of libvips.
+// checkByLibvips checks that libvips decodes the picture from the file.
 func checkByLibvips(tb testing.TB, file []byte, p picture) {
 	tb.Helper()
 	if err := libvipsStarted(); err != nil {
@@ -289,11 +288,11 @@ func checkByLibvips(tb testing.TB, file []byte, p picture) {
 		tb.Fatalf("read: %v", err)
 	}
 	if !bytes.Equal(pix, p.pix) {
-		tb.Error("other pixels")
+		tb.Error("libvips reads other pixels")
 	}
 }
 
-// libvips reads the same pixels, which is an opinion apart from Go's.
+// libvips, which has a decoder independent of Go's, reads the same pixels.
 func TestLibvipsReadsTheSame(t *testing.T) {
 	t.Parallel()
 
@@ -306,8 +305,7 @@ func TestLibvipsReadsTheSame(t *testing.T) {
 	}
 }
 
-// A file has the chunks that pixels need, in order and with right checksums, and
-// no others.
+// A file has the required chunks only, in order and with correct checksums.
 func TestFileStructure(t *testing.T) {
 	t.Parallel()
 
@@ -363,8 +361,7 @@ func TestFileStructure(t *testing.T) {
 	}
 }
 
-// Colours that are not opaque come first in a palette, so that tRNS is as short
-// as can be.
+// Colours that are not opaque come first in a palette, so that tRNS is as short as possible.
 func TestPaletteAlphaIsShort(t *testing.T) {
 	t.Parallel()
 
@@ -384,7 +381,7 @@ func TestPaletteAlphaIsShort(t *testing.T) {
 	}
 }
 
-// What an encoder wrote before changes nothing.
+// An encoder's previous pictures do not affect a file.
 func TestSamePictureSameFile(t *testing.T) {
 	t.Parallel()
 
@@ -392,7 +389,7 @@ func TestSamePictureSameFile(t *testing.T) {
 	all := pictures()
 	for _, name := range []string{"257 colours projected", "16 colours magnified", "256 colours projected", "translucent noise", "65 colours magnified", "one pixel"} {
 		if p := all[name]; !bytes.Equal(encode(t, &used, p), encode(t, new(png.Encoder), p)) {
-			t.Errorf("%s: another file from a used encoder", name)
+			t.Errorf("%s: a used encoder writes another file", name)
 		}
 	}
 }
@@ -419,14 +416,14 @@ func TestAppendRejects(t *testing.T) {
 				t.Error("no error")
 			}
 			if got := string(dst); got != "before" {
-				t.Errorf("dst is %q after an error; want what it was", got)
+				t.Errorf("dst is %q after an error; want it unchanged", got)
 			}
 		})
 	}
 }
 
-// Crisp pictures become as small as what repeats in them, which the slow tools
-// that search everywhere show; the bounds are theirs with a margin.
+// Files of repetitive pictures are about as small as those of optimising tools; the bounds are
+// those sizes with a margin.
 func TestFilesAreSmall(t *testing.T) {
 	t.Parallel()
 
@@ -456,7 +453,7 @@ func FuzzAppend(f *testing.F) {
 	f.Add(uint16(33), uint16(90), uint8(0), uint8(0), slices.Repeat([]byte{0, 255, 3}, 40))
 	f.Add(uint16(40), uint16(20), uint8(3), uint8(1), slices.Repeat([]byte{7, 8, 9, 255, 0, 0, 0, 0}, 40))
 	f.Fuzz(func(t *testing.T, width, height uint16, cell, kind uint8, data []byte) {
-		const most = 1 << 13 // pixels: a large picture takes seconds under the fuzzer's counters
+		const most = 1 << 13 // pixels: larger pictures take seconds with the fuzzer's instrumentation
 		checkCells(t, width, height, cell, kind, data, most)
 	})
 }
@@ -470,7 +467,7 @@ func TestAppendCells(t *testing.T) {
 	checkCells(t, 511, 399, 7, 4, []byte("noise and calm take turns in blocks"), most)
 }
 
-// checkCells encodes pictures of at most so many pixels, in which each cell is of a kind.
+// checkCells checks pictures of at most so many pixels, in which each cell is of a kind.
 func checkCells(t *testing.T, width, height uint16, cell, kind uint8, data []byte, most int) {
 	t.Helper()
 	if len(data) == 0 || len(data) > 1<<12 {
@@ -504,15 +501,15 @@ func checkCells(t *testing.T, width, height uint16, cell, kind uint8, data []byt
 	checkPixels(t, file, p)
 	checkPixels(t, encode(t, &e, q), q)
 	if !bytes.Equal(encode(t, &e, p), file) {
-		t.Error("another file after another picture")
+		t.Error("the file differs after another picture")
 	}
 	if width%4 == 3 {
 		checkByLibvips(t, file, p)
 	}
 }
 
-// libvipsStarted starts libvips once. By itself it starts in the first test that uses
-// it and in all others that do so at that moment.
+// libvipsStarted starts libvips once. Started implicitly it would start in several tests at
+// once.
 var libvipsStarted = sync.OnceValue(func() error {
 	vips.LoggingSettings(nil, vips.LogLevelWarning)
 	return vips.Startup(&vips.Config{ConcurrencyLevel: 1})

@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// An Encoder that has written a picture writes it again in memory it has.
+// An Encoder that has encoded a picture encodes it again without allocating.
 func TestAppendAllocatesNothing(t *testing.T) {
 	var e webp.Encoder
 	var dst []byte

@@ -5,19 +5,19 @@ import (
 	"testing"
 )
 
-// What is said to be in the cache is what a reader has there, which puts every
-// pixel into it. Of a row that equals the one above nothing is said.
+// The cache has what a decoder's has, into which every pixel is put. For rows that equal the
+// one above it never claims a hit.
 func TestCacheMatchesReader(t *testing.T) {
 	t.Parallel()
 
 	random := rand.New(rand.NewPCG(3, 4))
 	var r raster
 	var c cache
-	repeated := 0 // pixels of repeated rows that a reader does not hold
+	repeated := 0 // pixels of repeated rows that are not in the decoder's cache
 	for range 500 {
 		width, height := 1+random.IntN(200), 1+random.IntN(12)
 		palette := make([]uint32, 1+random.IntN(40))
-		for i := range palette[1:] { // the first is what an empty cache holds
+		for i := range palette[1:] { // the first is the colour of an empty cache
 			palette[i+1] = random.Uint32()
 		}
 		r.reset(width, height)
@@ -50,6 +50,6 @@ func TestCacheMatchesReader(t *testing.T) {
 		}
 	}
 	if repeated == 0 {
-		t.Error("readers hold all pixels of repeated rows; want some that they do not")
+		t.Error("all pixels of repeated rows are in the decoder's cache; want some that are not")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
 )
 
-// Whatever symbols occur, what a code tells is what it writes with; a symbol that is
-// alone is told and takes no bits.
+// A described code reads what was written with it, whatever symbols occur; a single symbol
+// takes no bits.
 func TestCodesAreDescribed(t *testing.T) {
 	t.Parallel()
 
@@ -61,11 +61,11 @@ func TestCodesAreDescribed(t *testing.T) {
 
 	m.fit(&c, slices.Concat(make([]uint32, channelSymbols), []uint32{7}))
 	if diff := cmp.Diff(make([]uint8, channelSymbols+1), c.lengths); diff != "" {
-		t.Errorf("the words of a symbol that is alone have other lengths (-want +got):\n%s", diff)
+		t.Errorf("a single symbol has a word (-want +got):\n%s", diff)
 	}
 }
 
-// bitReader reads codes as RFC 9649, section 3.7.2.1, tells how to.
+// bitReader reads codes by RFC 9649, section 3.7.2.1.
 type bitReader struct {
 	bytes []byte
 	at    int // in bits

@@ -2,13 +2,11 @@ package webp
 
 import "testing"
 
-// What the largest picture costs, if it is noise, is known exactly enough to tell
-// it from less.
+// The cost of the largest picture of noise does not overflow.
 func TestCostDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 
-	// costOf returns the price of noise in which every value of every channel occurs
-	// so often.
+	// costOf returns the cost of noise in which every value of every channel occurs so often.
 	costOf := func(often uint32) uint64 {
 		var h histogram
 		h.reset(0)

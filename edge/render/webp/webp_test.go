@@ -22,7 +22,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// renderer draws what is encoded, and keeps libvips running.
+// renderer draws the pictures that are encoded.
 var renderer *render.Renderer
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// picture is what is encoded: four bytes a pixel.
+// picture is the input of webp.Encoder.Append.
 type picture struct {
 	name          string
 	pix           []byte
@@ -48,7 +48,7 @@ func blank(name string, width, height int) picture {
 	return picture{name, make([]byte, 4*width*height), width, height}
 }
 
-// paint gives every pixel the colour that f says, red in its highest byte.
+// paint sets every pixel to the colour that f returns, red in its highest byte.
 func (p picture) paint(f func(x, y int) uint32) picture {
 	for i := range p.width * p.height {
 		binary.BigEndian.PutUint32(p.pix[4*i:], f(i%p.width, i/p.width))
@@ -76,8 +76,8 @@ func draw(tb testing.TB, of paint.NamedSheet, view render.View) picture {
 	return picture{of.Name, p.Pix, p.Width, p.Height}
 }
 
-// checkEncoding fails the test unless the file of a picture is well-formed and
-// three decoders read back every pixel, the colours of transparent ones included.
+// checkEncoding checks that the file of a picture is well-formed and that three decoders read
+// every pixel, the colours of transparent ones included.
 func checkEncoding(tb testing.TB, e *webp.Encoder, p picture) {
 	tb.Helper()
 	file, err := e.Append(nil, p.pix, p.width, p.height)
@@ -92,7 +92,7 @@ func checkEncoding(tb testing.TB, e *webp.Encoder, p picture) {
 	}
 }
 
-// checkDecodes fails the test unless a decoder reads what was encoded.
+// checkDecodes checks that a decoder reads the picture.
 func checkDecodes(tb testing.TB, p picture, file []byte, name string, decode func([]byte) ([]byte, int, int, error)) {
 	tb.Helper()
 	pix, width, height, err := decode(file)
@@ -104,8 +104,8 @@ func checkDecodes(tb testing.TB, p picture, file []byte, name string, decode fun
 	}
 }
 
-// checkStructure fails the test unless a file is a RIFF header and one VP8L chunk,
-// padded to an even length, which says the right size and whether there is alpha.
+// checkStructure checks that a file is a RIFF header and one VP8L chunk, padded to an even
+// length, with the right size and alpha flag.
 func checkStructure(tb testing.TB, p picture, file []byte) {
 	tb.Helper()
 	if len(file) < 25 || string(file[:4]) != "RIFF" || string(file[8:16]) != "WEBPVP8L" || file[20] != 0x2f {
@@ -124,7 +124,7 @@ func checkStructure(tb testing.TB, p picture, file []byte) {
 	}
 	header := binary.LittleEndian.Uint32(file[21:])
 	if got, want := header>>28&1 == 0, opaque; got != want {
-		tb.Fatalf("%s: said to be opaque: %t; want %t", p.name, got, want)
+		tb.Fatalf("%s: the opaque flag is %t; want %t", p.name, got, want)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestExtremes(t *testing.T) {
 		blank("one colour in one row", 1<<14, 1).paint(func(int, int) uint32 { return 0x336699ff }),
 		blank("one colour in one column", 1, 1<<14).paint(func(int, int) uint32 { return 0x336699ff }),
 		blank("one colour everywhere", 1000, 1000).paint(func(int, int) uint32 { return 0x00ff0080 }),
-		blank("colours that nobody sees", 60, 60).paint(func(x, y int) uint32 { return uint32(x/2)<<24 | uint32(y/3)<<12&0xffff00 }),
+		blank("colours of transparent pixels", 60, 60).paint(func(x, y int) uint32 { return uint32(x/2)<<24 | uint32(y/3)<<12&0xffff00 }),
 		blank("all alphas of one colour", 16, 16).paint(func(x, y int) uint32 { return 0xc0804000 | uint32(16*y+x) }),
 		blank("a gradient", 256, 200).paint(func(x, y int) uint32 { return uint32(x)<<24 | uint32(y)<<16 | uint32(x+y)<<8&0xff00 | 255 }),
 		blank("a steep gradient", 99, 200).paint(func(x, y int) uint32 { return uint32(37*x+y)<<24 | uint32(91*y)<<16&0xff0000 | uint32(x*y)&0xffff }),
@@ -279,8 +279,7 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// An Encoder writes the same file whatever it wrote before, after whatever dst
-// holds.
+// A file does not depend on the Encoder's previous pictures or on the content of dst.
 func TestAppend(t *testing.T) {
 	t.Parallel()
 
@@ -300,7 +299,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// What libwebp needs far longer for is no larger here, taken over all skins.
+// The files of all skins are no larger than libwebp's at settings that take far longer.
 func TestFilesAreSmall(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
@@ -362,8 +361,8 @@ func TestAppendRejects(t *testing.T) {
 	f(0, 1<<62, 4)
 }
 
-// checkSquares encodes a picture whose pixels are drawn as squares of a size, and then,
-// with what that leaves in the Encoder, as single ones.
+// checkSquares checks a picture with pixels drawn as squares of a size, and then, with the same
+// Encoder, as single ones.
 func checkSquares(t *testing.T, width, scale uint8, pixels []byte, most int) {
 	t.Helper()
 	columns := max(int(width), 1)
@@ -387,8 +386,8 @@ func TestAppendSquares(t *testing.T) {
 	checkSquares(t, 1, 200, []byte("abcdefghabcdefgh"), 1<<18)
 }
 
-// FuzzAppend encodes small pictures: three decoders read each, and one of 2^18 pixels takes
-// seconds under the fuzzer's counters, for each attempt to shorten it too.
+// FuzzAppend encodes small pictures: each is decoded three times, and one of 2^18 pixels takes
+// seconds with the fuzzer's instrumentation, for each attempt to minimise it too.
 func FuzzAppend(f *testing.F) {
 	sheet := paint.Explorer()
 	f.Add(uint8(64), uint8(1), sheet.Pix[:64*4*16])
@@ -398,8 +397,8 @@ func FuzzAppend(f *testing.F) {
 	f.Fuzz(func(t *testing.T, width, scale uint8, pixels []byte) { checkSquares(t, width, scale, pixels, 1<<12) })
 }
 
-// BenchmarkEncode measures the writer beside the quickest setting of libwebp
-// that makes files nearly as small.
+// BenchmarkEncode compares the encoder with the fastest setting of libwebp that makes files
+// nearly as small.
 func BenchmarkEncode(b *testing.B) {
 	var e webp.Encoder
 	var dst []byte
@@ -429,8 +428,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// libvipsStarted starts libvips once. By itself it starts in the first test that uses
-// it and in all others that do so at that moment.
+// libvipsStarted starts libvips once. Started implicitly it would start in several tests at
+// once.
 var libvipsStarted = sync.OnceValue(func() error {
 	vips.LoggingSettings(nil, vips.LogLevelWarning)
 	return vips.Startup(&vips.Config{ConcurrencyLevel: 1})

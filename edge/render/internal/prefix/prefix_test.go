@@ -59,8 +59,8 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// Every code is complete and within its limit; no other one within the limit
-// costs less, which is tried out for small alphabets.
+// Every code is complete, within its limit, and optimal, which is checked by exhaustion for
+// small alphabets.
 func TestLengthsAreOptimal(t *testing.T) {
 	t.Parallel()
 
@@ -114,7 +114,7 @@ func cost(counts []uint32, lengths []uint8) (total int) {
 	return total
 }
 
-// cheapest tries all codes: the lengths in descending order of counts ascend.
+// cheapest tries all codes: lengths ascend as counts descend.
 func cheapest(counts []uint32, limit int) int {
 	sorted := slices.Sorted(slices.Values(counts))
 	slices.Reverse(sorted)
@@ -135,7 +135,7 @@ func cheapest(counts []uint32, limit int) int {
 	return best
 }
 
-// Shortened words are those that a lower limit gives from the start.
+// Shorten gives what Lengths gives with the lower limit.
 func TestShorten(t *testing.T) {
 	t.Parallel()
 
