@@ -105,11 +105,7 @@ func TestReadmeShowsTheGallery(t *testing.T) {
 // be started.
 func start(t *testing.T) *render.Renderer {
 	t.Helper()
-	renderer, err := render.Start(render.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return renderer
+	return render.New(new(render.NativeEncoder))
 }
 
 // decode returns the pixels of a PNG file.

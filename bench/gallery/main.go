@@ -27,11 +27,7 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("the argument must be the file to write")
 	}
-	renderer, err := render.Start(render.Config{})
-	if err != nil {
-		return err
-	}
-	defer renderer.Close()
+	renderer := render.New(new(render.NativeEncoder))
 	file, err := compose(renderer)
 	if err != nil {
 		return err

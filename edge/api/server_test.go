@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -31,19 +30,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// renderer is shared by all tests of the process.
-var renderer *render.Renderer
-
-func TestMain(m *testing.M) {
-	var err error
-	if renderer, err = render.Start(render.Config{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	renderer.Close()
-	os.Exit(code)
-}
+// renderer is used by all tests.
+var renderer = render.New(new(render.NativeEncoder))
 
 // testServer is a whole edge on a socket, with a core and an object store of its own.
 type testServer struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// BenchmarkRender measures each pose at its default size, and the native encoders beside
-// libvips.
+// BenchmarkRender measures each pose at its default size with the native encoders;
+// BenchmarkEncode of package vips is the counterpart.
 func BenchmarkRender(b *testing.B) {
 	for _, bench := range []struct {
 		name  string
@@ -32,22 +32,17 @@ func BenchmarkRender(b *testing.B) {
 		for _, format := range []render.Format{render.PNG, render.WebP} {
 			view := bench.view
 			view.Format = format
-			for _, by := range []struct {
-				encoder  render.Encoder
-				renderer *render.Renderer
-			}{{render.Native, renderer}, {render.Libvips, vipsRenderer}} {
-				b.Run("pose="+bench.name+"/step=encode/format="+format.String()+"/by="+by.encoder.String(), func(b *testing.B) {
-					picture := mustDraw(b, sheet, view)
-					b.ReportAllocs()
-					for b.Loop() {
-						file, err := by.renderer.Encode(picture, format)
-						if err != nil {
-							b.Fatal(err)
-						}
-						b.ReportMetric(float64(len(file)), "file-bytes")
+			b.Run("pose="+bench.name+"/step=encode/format="+format.String(), func(b *testing.B) {
+				picture := mustDraw(b, sheet, view)
+				b.ReportAllocs()
+				for b.Loop() {
+					file, err := renderer.Encode(picture, format)
+					if err != nil {
+						b.Fatal(err)
 					}
-				})
-			}
+					b.ReportMetric(float64(len(file)), "file-bytes")
+				}
+			})
 			b.Run("pose="+bench.name+"/step=render/format="+format.String(), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

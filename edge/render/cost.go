@@ -38,20 +38,20 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 	scale := max(1, width/sheetColumns)
 	view = view.capped(scale)
 	w, h := view.Extent()
-	e := encodingCost{scale: float64(scale), pixels: float64(w*h) / 1e6, by: r.encoder, format: view.Format}
+	job := EncodingJob{View: view, Scale: scale, Pixels: w * h, Crisp: true}
 	const fixed = 0.2
 	ms := fixed
 	switch {
 	case view.Pose == Flat:
-		ms += e.flat()
 	case view.Type == skin.Cape:
-		ms += e.cape(isCapeCrisp(view.Size, scale))
+		job.Crisp = isCapeCrisp(view.Size, scale)
 	default:
 		key := mapKeyOf(view, scale)
 		s := key.scene()
-		ms += drawingCost(s, view, scale, r.sampleMaps.contains(key)) + e.figure(s.crisp(scale))
+		job.Crisp = s.crisp(scale)
+		ms += drawingCost(s, view, scale, r.sampleMaps.contains(key))
 	}
-	return time.Duration(ms * float64(time.Millisecond))
+	return time.Duration(ms*float64(time.Millisecond)) + r.encoder.Cost(job)
 }
 
 // drawingCost returns about how many milliseconds it takes to draw a figure of noise. All
@@ -76,63 +76,25 @@ func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 	}
 }
 
-// encodingCost is what the time to encode a picture depends on.
-type encodingCost struct {
-	scale  float64 // of the sheet
-	pixels float64 // in millions
-	by     Encoder
-	format Format
-}
-
-// figure returns about how many milliseconds it takes to encode an isometric head or a preview.
-func (e encodingCost) figure(crisp bool) float64 {
+// Cost returns about how long Encode takes on one core of the reference machine.
+func (*NativeEncoder) Cost(job EncodingJob) time.Duration {
+	pixels, scale := float64(job.Pixels)/1e6, float64(job.Scale)
+	var ms float64
 	switch {
-	case e.by == Libvips:
-		return e.libvips(crisp)
-	case e.format == PNG && crisp:
-		return min(e.pixels*(40+6*e.scale), 10+52*e.pixels)
-	case e.format == PNG:
-		return min(150*e.pixels, 12+66*e.pixels)
-	case crisp:
-		return min(e.pixels*(20+25*e.scale), 8+e.pixels*(20+4*e.scale))
+	case job.View.Pose == Flat:
+		ms = pixels * (2 + 3.5*scale)
+	case job.View.Type == skin.Cape && job.Crisp:
+		ms = pixels * (4 + 3*scale)
+	case job.View.Type == skin.Cape:
+		ms = min(150*pixels, 20+35*pixels)
+	case job.View.Format == PNG && job.Crisp:
+		ms = min(pixels*(40+6*scale), 10+52*pixels)
+	case job.View.Format == PNG:
+		ms = min(150*pixels, 12+66*pixels)
+	case job.Crisp:
+		ms = min(pixels*(20+25*scale), 8+pixels*(20+4*scale))
 	default:
-		return min(125*e.pixels, 8+68*e.pixels)
+		ms = min(125*pixels, 8+68*pixels)
 	}
-}
-
-// flat returns about how many milliseconds it takes to encode a flat head.
-func (e encodingCost) flat() float64 {
-	if e.by == Libvips {
-		return e.libvips(true) / 3
-	}
-	return e.pixels * (2 + 3.5*e.scale)
-}
-
-// cape returns about how many milliseconds it takes to encode a cape.
-func (e encodingCost) cape(crisp bool) float64 {
-	switch {
-	case e.by == Libvips:
-		return e.libvips(crisp) / 2
-	case crisp:
-		return e.pixels * (4 + 3*e.scale)
-	default:
-		return min(150*e.pixels, 20+35*e.pixels)
-	}
-}
-
-// libvips returns about how many milliseconds libvips takes.
-func (e encodingCost) libvips(crisp bool) float64 {
-	const start = 0.3
-	switch {
-	case e.format == WebP && e.pixels*1e6 <= maxThoroughWebP:
-		return start + 300*e.pixels
-	case e.format == WebP:
-		return start + e.pixels*(30+5*min(e.scale, 8))
-	case crisp:
-		return start + e.pixels*(12+3*min(e.scale, 8))
-	case e.pixels*1e6 <= maxThoroughPNG:
-		return start + 100*e.pixels
-	default:
-		return start + 75*e.pixels
-	}
+	return time.Duration(ms * float64(time.Millisecond))
 }

@@ -12,49 +12,54 @@ import (
 
 var update = flag.Bool("update", false, "accept the pictures as drawn now")
 
+// golden is a picture in testdata and the sheet that it shows.
+type golden struct {
+	name  string
+	sheet string
+	view  render.View
+}
+
+var goldens = []golden{
+	{"classic-flat", "classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}},
+	{"classic-isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
+	{"classic-isometric-tiny", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 24}},
+	{"classic-preview", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: 256}},
+	{"classic-preview-small", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: 96}},
+	{"slim-flat", "slim", render.View{Pose: render.Flat, Type: skin.Slim, Size: 64}},
+	{"slim-isometric", "slim", render.View{Pose: render.Isometric, Type: skin.Slim, Size: 96}},
+	{"slim-preview", "slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: 256}},
+	{"legacy-flat", "legacy", render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}},
+	{"legacy-isometric", "legacy", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
+	{"legacy-preview", "legacy", render.View{Pose: render.Preview, Type: skin.Classic, Size: 256}},
+	{"legacy-slim-preview", "legacy", render.View{Pose: render.Preview, Type: skin.Slim, Size: 96}},
+	{"hd-flat-uneven", "hd", render.View{Pose: render.Flat, Type: skin.Classic, Size: 72}},
+	{"hd-isometric", "hd", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}},
+	{"hd-preview", "hd", render.View{Pose: render.Preview, Type: skin.Classic, Size: 320}},
+	{"fine-preview", "fine", render.View{Pose: render.Preview, Type: skin.Classic, Size: 112}},
+	{"hatless-isometric", "hatless", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
+	{"hatless-preview", "hatless", render.View{Pose: render.Preview, Type: skin.Classic, Size: 160}},
+	{"glass-preview", "glass", render.View{Pose: render.Preview, Type: skin.Slim, Size: 256}},
+	{"cape-preview", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
+	{"elytra-preview", "elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
+}
+
 // The pictures drawn from testdata/sheets equal those in testdata, to the bit.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 
-	for _, test := range []struct {
-		name  string
-		sheet string
-		view  render.View
-	}{
-		{"classic-flat", "classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}},
-		{"classic-isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
-		{"classic-isometric-tiny", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 24}},
-		{"classic-preview", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: 256}},
-		{"classic-preview-small", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: 96}},
-		{"slim-flat", "slim", render.View{Pose: render.Flat, Type: skin.Slim, Size: 64}},
-		{"slim-isometric", "slim", render.View{Pose: render.Isometric, Type: skin.Slim, Size: 96}},
-		{"slim-preview", "slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: 256}},
-		{"legacy-flat", "legacy", render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}},
-		{"legacy-isometric", "legacy", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
-		{"legacy-preview", "legacy", render.View{Pose: render.Preview, Type: skin.Classic, Size: 256}},
-		{"legacy-slim-preview", "legacy", render.View{Pose: render.Preview, Type: skin.Slim, Size: 96}},
-		{"hd-flat-uneven", "hd", render.View{Pose: render.Flat, Type: skin.Classic, Size: 72}},
-		{"hd-isometric", "hd", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}},
-		{"hd-preview", "hd", render.View{Pose: render.Preview, Type: skin.Classic, Size: 320}},
-		{"fine-preview", "fine", render.View{Pose: render.Preview, Type: skin.Classic, Size: 112}},
-		{"hatless-isometric", "hatless", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
-		{"hatless-preview", "hatless", render.View{Pose: render.Preview, Type: skin.Classic, Size: 160}},
-		{"glass-preview", "glass", render.View{Pose: render.Preview, Type: skin.Slim, Size: 256}},
-		{"cape-preview", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
-		{"elytra-preview", "elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
-	} {
+	for _, test := range goldens {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
 			rendered := mustRender(t, readSheet(t, test.sheet), test.view)
-			golden := filepath.Join("testdata", test.name+".png")
+			path := filepath.Join("testdata", test.name+".png")
 			if *update {
-				if err := os.WriteFile(golden, rendered, 0o644); err != nil {
+				if err := os.WriteFile(path, rendered, 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
 
-			file, err := os.ReadFile(golden)
+			file, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +68,7 @@ func TestGolden(t *testing.T) {
 				if err := os.WriteFile(artifact, rendered, 0o644); err != nil {
 					t.Fatal(err)
 				}
-				t.Errorf("the picture differs from %s; with -artifacts it is saved as %s", golden, artifact)
+				t.Errorf("the picture differs from %s; with -artifacts it is saved as %s", path, artifact)
 			}
 		})
 	}

@@ -38,9 +38,6 @@
 package render
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -202,86 +199,4 @@ func newPicture(width, height int, pixels []byte) Picture {
 		pixels = make([]byte, size)
 	}
 	return Picture{Width: width, Height: height, Pix: pixels[:size]}
-}
-
-// Draw draws a view of a sheet: a skin of 64k × 64k or 64k × 32k texels, or a cape of 64k ×
-// 32k, k being its scale, from 1 to skin.MaxScale. Skins are drawn as Sheet.Normalised says, so
-// that the base is opaque; the sheet itself is not modified. For a view that cannot be drawn
-// the error is an Invalid fault. A sheet of another shape is a plain error, as none should have
-// been stored.
-//
-// Previews of skins are drawn no higher than 720 pixels from scale 9 on, 384 from 13 on and 240
-// from 15 on, because higher ones would take too long.
-func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
-	return r.draw(sheet, view, nil)
-}
-
-// draw draws in the memory of pixels if that is large enough.
-func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, error) {
-	if err := view.Check(); err != nil {
-		return Picture{}, err
-	}
-	if err := checkSheet(sheet, view.Type); err != nil {
-		return Picture{}, fmt.Errorf("draw %s of %s: %w", view.Pose, view.Type, err)
-	}
-	if view.Type == skin.Cape {
-		return drawCape(sheet, view.Size, pixels), nil
-	}
-	if sheet.Height < sheet.Width {
-		// Square sheets would need only an opaque base, and texel.colour takes the base for
-		// opaque.
-		sheet = sheet.Normalised(view.Type)
-	}
-	if view.Pose == Flat {
-		return drawFlat(sheet, view.Size, pixels), nil
-	}
-	return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
-}
-
-// drawFigure draws the poses of the model in space.
-func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Picture {
-	samples := r.sampleMaps.get(mapKeyOf(view, sheet.Scale()))
-	scratch, ok := r.painters.Get().(*painter)
-	if !ok {
-		scratch = new(painter)
-	}
-	defer r.painters.Put(scratch)
-
-	picture := newPicture(samples.width, samples.height, pixels)
-	samples.paint(picture.Pix, sheet, scratch)
-	return picture
-}
-
-// checkSheet makes sure that every texel that drawing looks up exists.
-func checkSheet(sheet skin.Sheet, as skin.Type) error {
-	w, h := sheet.Width, sheet.Height
-	shaped := w > 0 && w <= 64*skin.MaxScale && w%64 == 0 && (2*h == w || as.IsSkin() && h == w)
-	if !shaped || len(sheet.Pix) != 4*w*h {
-		return fmt.Errorf("a sheet cannot have %d × %d texels in %d bytes", w, h, len(sheet.Pix))
-	}
-	return nil
-}
-
-// Timing is how long it took to draw a picture and to encode it.
-type Timing struct{ Drawing, Encoding time.Duration }
-
-// Render draws a view of a sheet and encodes it in the view's format. It fails as Draw and
-// Encode do.
-func (r *Renderer) Render(sheet skin.Sheet, view View) (file []byte, timing Timing, err error) {
-	// Only the file is returned, so the next picture can be drawn in the same memory.
-	pixels, ok := r.pixels.Get().(*[]byte)
-	if !ok {
-		pixels = new([]byte)
-	}
-	defer r.pixels.Put(pixels)
-
-	began := time.Now()
-	picture, err := r.draw(sheet, view, *pixels)
-	if err != nil {
-		return nil, timing, err
-	}
-	*pixels = picture.Pix
-	drawn := time.Now()
-	file, err = r.Encode(picture, view.Format)
-	return file, Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
 }

@@ -59,10 +59,7 @@ func TestFlat(t *testing.T) {
 
 	skins := paint.Corpus()
 	directory, hashes := storeSkins(t, skins)
-	renderer, err := render.Start(render.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	renderer := render.New(new(render.NativeEncoder))
 
 	f := func(name string, run func(ctx context.Context, env Env) (*Server, error)) {
 		t.Run(name, func(t *testing.T) {

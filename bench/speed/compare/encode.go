@@ -7,7 +7,8 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/edge/render/vips"
+	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
@@ -34,18 +35,14 @@ func encodingScenario() scenario {
 
 // encodingSubjects opens the encoders, which encode the same pixels in this program.
 func (e *env) encodingSubjects(context.Context) ([]subject, error) {
-	native, err := render.Start(render.Config{})
+	libvips, err := vips.Start(nil)
 	if err != nil {
 		return nil, err
 	}
-	e.closers = append(e.closers, native.Close)
-	vips, err := render.Start(render.Config{Encoder: render.Libvips})
-	if err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, vips.Close)
-	e.usedPrograms["libwebp"], e.usedPrograms["libvips"] = true, true
-	e.addSetting("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips.go")
+	e.closers = append(e.closers, libvips.Close)
+	native, byLibvips := render.New(new(render.NativeEncoder)), render.New(libvips)
+	e.usedPrograms["libwebp"], s.usedPrograms["libvips"] = true, true
+	e.addSetting("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips")
 	e.addSetting("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
 	var pictures []render.Picture
 	for _, texture := range paint.Skins() {
@@ -65,7 +62,7 @@ func (e *env) encodingSubjects(context.Context) ([]subject, error) {
 		{name: "libwebp", measure: e.measureEncoding(pictures, func(p render.Picture) ([]byte, error) {
 			return libwebp.Encode(p.Pix, p.Width, p.Height, libwebpMethod, libwebpQuality)
 		})},
-		{name: "libvips", measure: e.measureEncoding(pictures, func(p render.Picture) ([]byte, error) { return vips.Encode(p, render.WebP) })},
+		{name: "libvips", measure: e.measureEncoding(pictures, func(p render.Picture) ([]byte, error) { return byLibvips.Encode(p, render.WebP) })},
 	}, nil
 }
 

@@ -66,11 +66,7 @@ func run(args []string, out io.Writer) error {
 	if len(wanted) == 0 {
 		return fmt.Errorf("there is nothing to measure of formats %q and views %q", *formats, *views)
 	}
-	renderer, err := render.Start(render.Config{})
-	if err != nil {
-		return err
-	}
-	defer renderer.Close()
+	renderer := render.New(new(render.NativeEncoder))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	memo, err := newResultCache(*cache)

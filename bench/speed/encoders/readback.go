@@ -8,7 +8,7 @@ import (
 	"image/png"
 
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
 )
 
 // readBack checks that a file decodes to the picture. Colours under alpha 0, which are invisible,

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
-	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
 )
 
 // The faults of pictures.

@@ -22,7 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/edge/render/vips"
+	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -42,16 +43,12 @@ func main() {
 }
 
 func run(out io.Writer) error {
-	native, err := render.Start(render.Config{})
+	libvips, err := vips.Start(nil)
 	if err != nil {
 		return err
 	}
-	defer native.Close()
-	byLibvips, err := render.Start(render.Config{Encoder: render.Libvips})
-	if err != nil {
-		return err
-	}
-	defer byLibvips.Close()
+	defer libvips.Close()
+	native, byLibvips := render.New(new(render.NativeEncoder)), render.New(libvips)
 
 	fmt.Fprintln(out, "| view | texture | floor ms | WebP ms | ratio | PNG ms | ratio | WebP allocations | PNG allocations | libvips WebP ms | PNG ms |")
 	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")

@@ -4,7 +4,6 @@ import (
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/origin"
-	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
@@ -25,7 +24,7 @@ type settings struct {
 	API      api.Config
 	FastPath bool `env:"FAST_PATH" envDefault:"true" help:"answer most cache hits in the connection's read loop, before the HTTP server; false to measure the difference"`
 	Pictures edge.Config
-	Encoder  render.Encoder `env:"ENCODER" envDefault:"native" help:"image encoder: native, or libvips, which is slower and writes larger files"`
+	Encoder  encoder `env:"ENCODER" envDefault:"native" help:"image encoder: native, or libvips, which is slower and writes larger files"`
 	Mappings edge.ResolverConfig
 
 	Limits  httpserver.Limits

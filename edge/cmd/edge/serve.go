@@ -11,7 +11,6 @@ import (
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/origin"
-	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/config"
@@ -58,7 +57,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return settingError("", err)
 	}
-	renderer, err := render.Start(render.Config{Encoder: cfg.Encoder, Log: log})
+	renderer, err := startRenderer(cfg.Encoder, log)
 	if err != nil {
 		return err
 	}

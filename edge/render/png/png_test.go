@@ -11,12 +11,9 @@ import (
 	"image/color"
 	stdpng "image/png"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"sync"
 	"testing"
 
-	"github.com/davidbyttow/govips/v2/vips"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/edge/render"
@@ -25,19 +22,7 @@ import (
 )
 
 // renderer draws the pictures that the package is made for.
-var renderer *render.Renderer
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	var err error
-	if renderer, err = render.Start(render.Config{}); err != nil {
-		fmt.Fprintln(os.Stderr, "start renderer:", err)
-		return 1
-	}
-	defer renderer.Close()
-	return m.Run()
-}
+var renderer = render.New(new(render.NativeEncoder))
 
 // picture is the input of png.Encoder.Append.
 type picture struct {
@@ -259,52 +244,6 @@ func TestAppendKeepsAlpha(t *testing.T) {
 	}
 }
 
-// checkByLibvips checks that libvips decodes the picture from the file.
-func checkByLibvips(tb testing.TB, file []byte, p picture) {
-	tb.Helper()
-	if err := libvipsStarted(); err != nil {
-		tb.Fatal(err)
-	}
-	img, err := vips.NewImageFromBuffer(file)
-	if err != nil {
-		tb.Fatalf("load: %v", err)
-	}
-	defer img.Close()
-	if img.Width() != p.width || img.Height() != p.height {
-		tb.Fatalf("%d × %d pixels; want %d × %d", img.Width(), img.Height(), p.width, p.height)
-	}
-	if img.Bands() == 1 || img.Bands() == 2 {
-		if err := img.ToColorSpace(vips.InterpretationSRGB); err != nil {
-			tb.Fatalf("to sRGB: %v", err)
-		}
-	}
-	if img.Bands() == 3 {
-		if err := img.AddAlpha(); err != nil {
-			tb.Fatalf("add alpha: %v", err)
-		}
-	}
-	pix, err := img.ToBytes()
-	if err != nil {
-		tb.Fatalf("read: %v", err)
-	}
-	if !bytes.Equal(pix, p.pix) {
-		tb.Error("libvips reads other pixels")
-	}
-}
-
-// libvips, which has a decoder independent of Go's, reads the same pixels.
-func TestLibvipsReadsTheSame(t *testing.T) {
-	t.Parallel()
-
-	for name, p := range pictures() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			checkByLibvips(t, encode(t, new(png.Encoder), p), p)
-		})
-	}
-}
-
 // A file has the required chunks only, in order and with correct checksums.
 func TestFileStructure(t *testing.T) {
 	t.Parallel()
@@ -507,10 +446,3 @@ func checkCells(t *testing.T, width, height uint16, cell, kind uint8, data []byt
 		checkByLibvips(t, file, p)
 	}
 }
-
-// libvipsStarted starts libvips once. Started implicitly it would start in several tests at
-// once.
-var libvipsStarted = sync.OnceValue(func() error {
-	vips.LoggingSettings(nil, vips.LogLevelWarning)
-	return vips.Startup(&vips.Config{ConcurrencyLevel: 1})
-})

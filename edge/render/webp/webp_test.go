@@ -8,33 +8,17 @@ import (
 	"fmt"
 	"image"
 	"math/rand/v2"
-	"os"
-	"sync"
 	"testing"
 
-	"github.com/davidbyttow/govips/v2/vips"
 	reader "golang.org/x/image/webp"
 
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/edge/render/libwebp"
 	"github.com/veneer-skins/veneer/edge/render/webp"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
-	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // renderer draws the pictures that are encoded.
-var renderer *render.Renderer
-
-func TestMain(m *testing.M) {
-	var err error
-	if renderer, err = render.Start(render.Config{}); err != nil {
-		fmt.Fprintln(os.Stderr, "start renderer:", err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	renderer.Close()
-	os.Exit(code)
-}
+var renderer = render.New(new(render.NativeEncoder))
 
 // picture is the input of webp.Encoder.Append.
 type picture struct {
@@ -85,11 +69,8 @@ func checkEncoding(tb testing.TB, e *webp.Encoder, p picture) {
 		tb.Fatalf("%s: %v", p.name, err)
 	}
 	checkStructure(tb, p, file)
-	checkDecodes(tb, p, file, "libwebp", libwebp.Decode)
 	checkDecodes(tb, p, file, "golang.org/x/image", decodeInGo)
-	if max(p.width, p.height) < 1<<14 { // a pixel less than the format allows
-		checkDecodes(tb, p, file, "libvips", decodeWithVIPS)
-	}
+	checkByLibraries(tb, p, file)
 }
 
 // checkDecodes checks that a decoder reads the picture.
@@ -138,28 +119,6 @@ func decodeInGo(file []byte) (pix []byte, width, height int, err error) {
 		return nil, 0, 0, fmt.Errorf("an image of type %T", img)
 	}
 	return nrgba.Pix, nrgba.Rect.Dx(), nrgba.Rect.Dy(), nil
-}
-
-func decodeWithVIPS(file []byte) (pix []byte, width, height int, err error) {
-	if err := libvipsStarted(); err != nil {
-		return nil, 0, 0, err
-	}
-	ref, err := vips.NewImageFromBuffer(file)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	defer ref.Close()
-	if pix, err = ref.ToBytes(); err != nil {
-		return nil, 0, 0, err
-	}
-	if ref.Bands() == 3 { // opaque
-		var all []byte
-		for i := 0; i < len(pix); i += 3 {
-			all = append(all, pix[i], pix[i+1], pix[i+2], 255)
-		}
-		pix = all
-	}
-	return pix, ref.Width(), ref.Height(), nil
 }
 
 func TestPicturesOfSkins(t *testing.T) {
@@ -299,44 +258,6 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// The files of all skins are no larger than libwebp's at settings that take far longer.
-func TestFilesAreSmall(t *testing.T) {
-	t.Parallel()
-	testenv.SkipShort(t)
-
-	for _, test := range []struct {
-		view            int
-		method, quality int
-		percent         int
-	}{
-		{0, 6, 100, 102},
-		{1, 4, 75, 100},
-		{2, 4, 75, 100},
-	} {
-		own, libwebpSize := 0, 0
-		var e webp.Encoder
-		for i, of := range paint.Corpus() {
-			if i%5 > 0 {
-				continue
-			}
-			p := draw(t, of, views[test.view].view)
-			file, err := e.Append(nil, p.pix, p.width, p.height)
-			if err != nil {
-				t.Fatal(err)
-			}
-			reference, err := libwebp.Encode(p.pix, p.width, p.height, test.method, test.quality)
-			if err != nil {
-				t.Fatal(err)
-			}
-			own += len(file)
-			libwebpSize += len(reference)
-		}
-		if 100*own > test.percent*libwebpSize {
-			t.Errorf("%s: %d bytes; libwebp takes %d", views[test.view].name, own, libwebpSize)
-		}
-	}
-}
-
 func TestAppendRejects(t *testing.T) {
 	t.Parallel()
 
@@ -396,41 +317,3 @@ func FuzzAppend(f *testing.F) {
 	f.Add(uint8(1), uint8(20), []byte("abcdefghabcdefgh"))
 	f.Fuzz(func(t *testing.T, width, scale uint8, pixels []byte) { checkSquares(t, width, scale, pixels, 1<<12) })
 }
-
-// BenchmarkEncode compares the encoder with the fastest setting of libwebp that makes files
-// nearly as small.
-func BenchmarkEncode(b *testing.B) {
-	var e webp.Encoder
-	var dst []byte
-	for _, view := range views {
-		for _, of := range paint.Corpus() {
-			switch of.Name {
-			case "Explorer", "Plain 1", "Noise", "HD Detail 1":
-			default:
-				continue
-			}
-			p := draw(b, of, view.view)
-			b.Run("view="+view.name+"/skin="+of.Name+"/writer=webp", func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					dst, _ = e.Append(dst[:0], p.pix, p.width, p.height)
-				}
-				b.ReportMetric(float64(len(dst)), "file-bytes")
-			})
-			b.Run("view="+view.name+"/skin="+of.Name+"/writer=libwebp", func(b *testing.B) {
-				var file []byte
-				for b.Loop() {
-					file, _ = libwebp.Encode(p.pix, p.width, p.height, 1, 20)
-				}
-				b.ReportMetric(float64(len(file)), "file-bytes")
-			})
-		}
-	}
-}
-
-// libvipsStarted starts libvips once. Started implicitly it would start in several tests at
-// once.
-var libvipsStarted = sync.OnceValue(func() error {
-	vips.LoggingSettings(nil, vips.LogLevelWarning)
-	return vips.Startup(&vips.Config{ConcurrencyLevel: 1})
-})

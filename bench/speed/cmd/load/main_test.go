@@ -24,7 +24,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
 	"github.com/veneer-skins/veneer/bench/speed/picturecheck"
-	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
 )
 
 // asProgram is the environment variable that makes the test binary run as the load generator.

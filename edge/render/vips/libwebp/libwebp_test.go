@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )

@@ -1,0 +1,119 @@
+// Package costtest tests the estimated cost of rendering with an encoder.
+package costtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// Accuracy checks that the estimated cost of pictures of noise is right within a factor of four,
+// from 5 ms on. The factor is relative to the median of all, because machines differ. It is measured
+// in CPU time of the process, as libvips uses more than one processor, so that nothing else should
+// run in it.
+func Accuracy(t *testing.T, encoder render.Encoder) {
+	t.Helper()
+	const factor, least = 4, 5 * time.Millisecond
+	type measurement struct {
+		of         string
+		cost, took time.Duration
+		ratio      float64
+	}
+	var all []measurement
+	for _, scale := range []int{1, 4, 8, 12, 16} {
+		for _, view := range []render.View{
+			{Pose: render.Flat, Type: skin.Classic, Size: 512},
+			{Pose: render.Isometric, Type: skin.Classic, Size: 512},
+			{Pose: render.Preview, Type: skin.Slim, Size: 64},
+			{Pose: render.Preview, Type: skin.Classic, Size: 400},
+			{Pose: render.Preview, Type: skin.Classic, Size: 1024},
+			{Pose: render.Preview, Type: skin.Cape, Size: 1024},
+		} {
+			height := 64 * scale
+			if view.Type == skin.Cape {
+				height = 32 * scale
+			}
+			sheet := paint.Noise(4, 64*scale, height)
+			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
+				cost := render.New(encoder).Cost(view, sheet.Width)
+				if took := renderTime(t, encoder, sheet, view, 3*cost); max(cost, took) >= least {
+					of := fmt.Sprintf("%v %v of scale %d at %d as %v", view.Pose, view.Type, scale, view.Size, view.Format)
+					all = append(all, measurement{of, cost, took, float64(took) / float64(cost)})
+				}
+			}
+		}
+	}
+	if len(all) < 30 {
+		t.Fatalf("only %d pictures took long enough to be measured", len(all))
+	}
+	slices.SortFunc(all, func(a, b measurement) int { return cmp.Compare(a.ratio, b.ratio) })
+	median := all[len(all)/2].ratio
+	t.Logf("this machine takes %.2f times as long as the reference machine", median)
+	for _, m := range all {
+		if m.ratio > factor*median || m.ratio < median/factor {
+			t.Errorf("%s takes %s; estimated %s", m.of, m.took, m.cost)
+		}
+	}
+}
+
+// renderTime returns the shortest CPU time of rendering a picture with no cached sample map: of two
+// runs, and of up to ten as long as it is above enough, because the measured time is the whole
+// process's and may have other work in it.
+func renderTime(t *testing.T, encoder render.Encoder, sheet skin.Sheet, view render.View, enough time.Duration) time.Duration {
+	t.Helper()
+	shortest := time.Hour
+	for n := 0; n < 2 || n < 10 && shortest > enough; n++ {
+		r := render.New(encoder)
+		before := processorTime(t)
+		if _, _, err := r.Render(sheet, view); err != nil {
+			t.Fatal(err)
+		}
+		shortest = min(shortest, processorTime(t)-before)
+	}
+	return shortest
+}
+
+// processorTime returns the CPU time of the process.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// Limit checks that no picture is estimated at more than 150 ms, whatever its size and its sheet's.
+func Limit(t *testing.T, encoder render.Encoder) {
+	t.Helper()
+	const limit = 150 * time.Millisecond
+	const decoding = 33 * time.Nanosecond // of a texel
+	r := render.New(encoder)
+	var most time.Duration
+	for scale := 1; scale <= skin.MaxScale; scale++ {
+		cost := func(view render.View) {
+			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
+				most = max(most, r.Cost(view, 64*scale)+time.Duration(64*64*scale*scale)*decoding)
+			}
+		}
+		for height := 64; height <= 1024; height += 16 {
+			cost(render.View{Pose: render.Preview, Type: skin.Classic, Size: height})
+			cost(render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
+		}
+		for side := 8; side <= 512; side += 8 {
+			cost(render.View{Pose: render.Flat, Type: skin.Classic, Size: side})
+			cost(render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
+		}
+	}
+	if most > limit || most < limit/2 {
+		t.Errorf("the most expensive picture is estimated at %s; want at most %s and at least half of that", most, limit)
+	}
+}

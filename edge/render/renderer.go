@@ -1,0 +1,130 @@
+package render
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Renderer draws and encodes pictures. It is safe for concurrent use. New returns one; the zero
+// Renderer is not ready.
+type Renderer struct {
+	encoder    Encoder
+	revision   string
+	sampleMaps *mapCache
+	painters   sync.Pool // of *painter
+	pixels     sync.Pool // of *[]byte, the memory of pictures that only become files
+}
+
+// New returns a Renderer that encodes with an encoder.
+func New(encoder Encoder) *Renderer {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", revision, platform, encoder.Revision()))
+	return &Renderer{
+		encoder:    encoder,
+		revision:   fmt.Sprintf("%x", sum[:6]),
+		sampleMaps: newMapCache(mapCacheBytes),
+	}
+}
+
+// Revision returns a token of 12 lower-case hexadecimal digits. It differs whenever the same view
+// of the same texture could be another file: with the constant revision, the processor
+// architecture, and the encoder's revision.
+func (r *Renderer) Revision() string { return r.revision }
+
+// CanWebP reports whether pictures can be encoded as WebP.
+func (r *Renderer) CanWebP() bool { return r.encoder.Supports(WebP) }
+
+// Draw draws a view of a sheet: a skin of 64k × 64k or 64k × 32k texels, or a cape of 64k ×
+// 32k, k being its scale, from 1 to skin.MaxScale. Skins are drawn as Sheet.Normalised says, so
+// that the base is opaque; the sheet itself is not modified. For a view that cannot be drawn
+// the error is an Invalid fault. A sheet of another shape is a plain error, as none should have
+// been stored.
+//
+// Previews of skins are drawn no higher than 720 pixels from scale 9 on, 384 from 13 on and 240
+// from 15 on, because higher ones would take too long.
+func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
+	return r.draw(sheet, view, nil)
+}
+
+// draw draws in the memory of pixels if that is large enough.
+func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, error) {
+	if err := view.Check(); err != nil {
+		return Picture{}, err
+	}
+	if err := checkSheet(sheet, view.Type); err != nil {
+		return Picture{}, fmt.Errorf("draw %s of %s: %w", view.Pose, view.Type, err)
+	}
+	if view.Type == skin.Cape {
+		return drawCape(sheet, view.Size, pixels), nil
+	}
+	if sheet.Height < sheet.Width {
+		// Of all that Normalised does, square sheets need only an opaque base, and both
+		// texel.colour and faceWithHat take the base for opaque.
+		sheet = sheet.Normalised(view.Type)
+	}
+	if view.Pose == Flat {
+		return drawFlat(sheet, view.Size, pixels), nil
+	}
+	return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
+}
+
+// drawFigure draws the poses of the model in space.
+func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Picture {
+	samples := r.sampleMaps.get(mapKeyOf(view, sheet.Scale()))
+	scratch, ok := r.painters.Get().(*painter)
+	if !ok {
+		scratch = new(painter)
+	}
+	defer r.painters.Put(scratch)
+
+	picture := newPicture(samples.width, samples.height, pixels)
+	samples.paint(picture.Pix, sheet, scratch)
+	return picture
+}
+
+// checkSheet makes sure that every texel that drawing looks up exists.
+func checkSheet(sheet skin.Sheet, as skin.Type) error {
+	w, h := sheet.Width, sheet.Height
+	shaped := w > 0 && w <= 64*skin.MaxScale && w%64 == 0 && (2*h == w || as.IsSkin() && h == w)
+	if !shaped || len(sheet.Pix) != 4*w*h {
+		return fmt.Errorf("a sheet cannot have %d × %d texels in %d bytes", w, h, len(sheet.Pix))
+	}
+	return nil
+}
+
+// Timing is how long it took to draw a picture and to encode it.
+type Timing struct{ Drawing, Encoding time.Duration }
+
+// Render draws a view of a sheet and encodes it in the view's format. It fails as Draw and
+// Encode do.
+func (r *Renderer) Render(sheet skin.Sheet, view View) (file []byte, timing Timing, err error) {
+	// Only the file is returned, so the next picture can be drawn in the same memory.
+	pixels, ok := r.pixels.Get().(*[]byte)
+	if !ok {
+		pixels = new([]byte)
+	}
+	defer r.pixels.Put(pixels)
+
+	began := time.Now()
+	picture, err := r.draw(sheet, view, *pixels)
+	if err != nil {
+		return nil, timing, err
+	}
+	*pixels = picture.Pix
+	drawn := time.Now()
+	file, err = r.Encode(picture, view.Format)
+	return file, Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
+}
+
+// Encode encodes a picture. The file contains nothing but pixels, and every pixel can be decoded
+// unchanged, except for the colour of transparent ones.
+func (r *Renderer) Encode(picture Picture, format Format) ([]byte, error) {
+	file, err := r.encoder.Encode(picture, format)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", format, err)
+	}
+	return file, nil
+}
