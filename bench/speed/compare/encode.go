@@ -41,7 +41,7 @@ func (e *env) encodingSubjects(context.Context) ([]subject, error) {
 	}
 	e.closers = append(e.closers, libvips.Close)
 	native, byLibvips := render.New(new(render.NativeEncoder)), render.New(libvips)
-	e.usedPrograms["libwebp"], s.usedPrograms["libvips"] = true, true
+	e.usedPrograms["libwebp"], e.usedPrograms["libvips"] = true, true
 	e.addSetting("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips")
 	e.addSetting("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
 	var pictures []render.Picture
