@@ -1,0 +1,7 @@
+package render
+
+// For tests.
+const (
+	CurrentRevision = revision
+	ExactPlatform   = platform == "amd64"
+)
