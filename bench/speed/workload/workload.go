@@ -133,7 +133,7 @@ func (fakeOrigin) StartLookup(context.Context, edgeproto.Key, func(edgeproto.Map
 	return errors.New("views need no lookup")
 }
 
-// Refusal never rejects.
+// WouldReject returns no error.
 func (fakeOrigin) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
 
 // Probe always succeeds.
