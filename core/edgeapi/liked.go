@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// liked handles GET mapping.LikedPath.
+// liked handles GET edgeproto.LikedPath.
 func (s *Server) liked(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if !rc.IsGet() {
 		rc.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodGet)

@@ -1,5 +1,5 @@
-// Package smtp takes a site's e-mail to a mail server, which sends it on: the
-// operator's own, or a provider's.
+// Package mail delivers e-mails to a mail server by SMTP, with STARTTLS or TLS. The mail server
+// is the operator's or a provider's.
 package mail
 
 import (
@@ -15,44 +15,44 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wneessen/go-mail"
+	gomail "github.com/wneessen/go-mail"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 )
 
-// Config says where the mail server is. Without a host no e-mail is sent.
+// Config has the settings of the mail server. Without a host no e-mail is sent.
 type Config struct {
 	Host     string        `env:"HOST" example:"smtp.example.org" needs:"FROM" help:"mail server that sends the site's e-mail, as in smtp.example.org; the same at every core; empty: no e-mail is sent"`
-	Port     int           `env:"PORT" envDefault:"0" example:"587" help:"its port; 0 for the usual one: 587 with starttls, 465 with tls, 25 with none"`
-	TLS      string        `env:"TLS" envDefault:"starttls" help:"how it is spoken to: starttls or tls, both only with a valid certificate, or none, which sends all in the clear"`
-	CA       string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"HOST" help:"path of a PEM file with the authorities that its certificate may come from; empty: the system's"`
+	Port     int           `env:"PORT" envDefault:"0" example:"587" help:"port of the mail server; 0 for the usual one: 587 with starttls, 465 with tls, 25 with none"`
+	TLS      string        `env:"TLS" envDefault:"starttls" help:"encryption: starttls or tls, both with a valid certificate only, or none, which sends everything in the clear"`
+	CA       string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"HOST" help:"PEM file of the certificate authorities that verify the mail server; empty: the system's"`
 	User     string        `env:"USER" example:"veneer" needs:"HOST,PASSWORD" help:"user name at the mail server; empty: no authentication"`
-	Password string        `env:"PASSWORD" example:"the-password-of-that-user" needs:"USER" help:"that user's password"`
+	Password string        `env:"PASSWORD" example:"the-password-of-that-user" needs:"USER" help:"password of that user"`
 	From     string        `env:"FROM" example:"Skins <noreply@example.org>" needs:"HOST" help:"sender of the site's e-mail, as in Skins <noreply@example.org>; required with a host"`
-	Timeout  time.Duration `env:"TIMEOUT" envDefault:"30s" help:"longest time that sending one e-mail may take"`
+	Timeout  time.Duration `env:"TIMEOUT" envDefault:"30s" help:"timeout of the delivery of an e-mail"`
 }
 
-// ports are the usual ones by how a server is spoken to.
+// ports are the usual ports by the setting TLS.
 var ports = map[string]int{"starttls": 587, "tls": 465, "none": 25}
 
-// auths are the ways to sign in, the best first. A password in the clear goes only
-// over TLS.
-var auths = []mail.SMTPAuthType{mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthPlain, mail.SMTPAuthLogin, mail.SMTPAuthCramMD5}
+// auths are the authentication mechanisms, the best first. Those that send the password are
+// used with TLS only.
+var auths = []gomail.SMTPAuthType{gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5}
 
-// Client takes e-mails to a mail server.
+// Client is an SMTP client of one mail server.
 type Client struct {
 	host, address string
 	from          *netmail.Address
-	domain        string // of from: how we call ourselves
+	domain        string // of from; the name in EHLO
 	tls           *tls.Config
 	implicitTLS   bool // TLS from the first byte
 	timeout       time.Duration
-	options       []mail.Option
+	options       []gomail.Option
 }
 
-// Check returns an error that names a setting which makes no sense. That there is no host
-// makes sense where no e-mail is sent.
+// Check validates the settings. Its error begins with the name of a setting. Without a host
+// they are valid.
 func (c Config) Check() error {
 	_, ok := ports[c.TLS]
 	_, err := netmail.ParseAddress(c.From)
@@ -74,7 +74,7 @@ func (c Config) Check() error {
 	}
 }
 
-// New returns a client of a mail server, which must have a host. It does not connect yet.
+// New returns a client of a mail server. It does not connect yet.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -97,19 +97,20 @@ func New(cfg Config) (*Client, error) {
 		domain: from.Address[strings.LastIndexByte(from.Address, '@')+1:],
 		tls:    tlsConfig, implicitTLS: cfg.TLS == "tls", timeout: cfg.Timeout,
 	}
-	policy := mail.NoTLS
+	policy := gomail.NoTLS
 	if cfg.TLS == "starttls" {
-		policy = mail.TLSMandatory
+		policy = gomail.TLSMandatory
 	}
-	c.options = []mail.Option{mail.WithTLSPolicy(policy), mail.WithTLSConfig(c.tls), mail.WithTimeout(c.timeout), mail.WithHELO(c.domain), mail.WithoutNoop(), mail.WithoutRset()}
+	c.options = []gomail.Option{gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(c.tls), gomail.WithTimeout(c.timeout), gomail.WithHELO(c.domain), gomail.WithoutNoop(), gomail.WithoutRset()}
 	if cfg.User != "" {
-		c.options = append(c.options, mail.WithOpportunisticSMTPAuth(auths...), mail.WithUsername(cfg.User), mail.WithPassword(cfg.Password))
+		c.options = append(c.options, gomail.WithOpportunisticSMTPAuth(auths...), gomail.WithUsername(cfg.User), gomail.WithPassword(cfg.Password))
 	}
 	return c, nil
 }
 
-// Deliver takes a letter to the mail server, on a connection of its own. The
-// context bounds how long that may take.
+// Deliver sends an e-mail to the mail server, on a new connection. It returns an Unavailable
+// fault if the server accepts no e-mail, a Refused fault if it rejects this one permanently,
+// and another error if it may accept it later.
 func (c *Client) Deliver(ctx context.Context, email Message) error {
 	message, err := c.newMessage(email)
 	if err != nil {
@@ -117,12 +118,12 @@ func (c *Client) Deliver(ctx context.Context, email Message) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	client, err := mail.NewClient(c.host, append(slices.Clip(c.options),
-		mail.WithDialContextFunc(func(dialCtx context.Context, network, _ string) (net.Conn, error) {
+	client, err := gomail.NewClient(c.host, append(slices.Clip(c.options),
+		gomail.WithDialContextFunc(func(dialCtx context.Context, network, _ string) (net.Conn, error) {
 			conn, err := c.dial(dialCtx, network)
 			if err == nil {
-				// Once it is connected the library looks at no context, and it leaves the
-				// connection open when something fails.
+				// Once connected, the library ignores the context, and it does not close
+				// the connection on errors.
 				context.AfterFunc(ctx, func() { _ = conn.Close() })
 			}
 			return conn, err
@@ -136,7 +137,7 @@ func (c *Client) Deliver(ctx context.Context, email Message) error {
 	}
 	err = client.SendWithSMTPClient(session, message)
 	if message.IsDelivered() {
-		_, _ = session.Text.Cmd("QUIT") // for politeness; nobody waits for an answer
+		_, _ = session.Text.Cmd("QUIT") // without waiting for its reply
 		return nil
 	}
 	return deliveryError(err)
@@ -152,50 +153,50 @@ func (c *Client) dial(ctx context.Context, network string) (net.Conn, error) {
 	return dialer.DialContext(ctx, network, c.address)
 }
 
-// newMessage returns an e-mail as it is sent.
-func (c *Client) newMessage(email Message) (*mail.Msg, error) {
+// newMessage encodes an e-mail.
+func (c *Client) newMessage(email Message) (*gomail.Msg, error) {
 	to, err := netmail.ParseAddress(email.To)
 	if err != nil || to.Name != "" || strings.ContainsAny(email.To+email.Subject, "\r\n") {
-		return nil, fault.New(fault.Refused, "The letter's address or subject is none.")
+		return nil, fault.New(fault.Refused, "The address or the subject of the e-mail is not valid.")
 	}
-	m := mail.NewMsg(mail.WithNoDefaultUserAgent())
+	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	m.FromMailAddress(c.from)
 	m.ToMailAddress(to)
 	m.Subject(email.Subject)
 	m.SetDate()
 	m.SetMessageIDWithValue(email.ID.String() + "@" + c.domain)
-	// Nobody's out-of-office note is to answer (RFC 3834).
+	// Prevents automatic replies, such as out-of-office notes (RFC 3834).
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
-	m.SetGenHeader(mail.HeaderXAutoResponseSuppress, "All")
-	m.SetBodyString(mail.TypeTextPlain, email.Text)
+	m.SetGenHeader(gomail.HeaderXAutoResponseSuppress, "All")
+	m.SetBodyString(gomail.TypeTextPlain, email.Text)
 	return m, nil
 }
 
-// unavailable returns the fault of a server that takes nothing from us. What it said may
-// hold an address, so only its number is told.
+// unavailable returns the fault of a server that accepts no e-mail. It has the reply code only,
+// as the text of a reply may contain an address.
 func unavailable(err error) error {
 	if protocolErr, ok := errors.AsType[*textproto.Error](err); ok {
-		err = fmt.Errorf("it answers %d before any e-mail", protocolErr.Code)
+		err = fmt.Errorf("it replies %d before any e-mail", protocolErr.Code)
 	}
 	return fault.NewUnavailable("mail server", err)
 }
 
-// deliveryError returns why a letter was not taken. A server that finds fault with
-// the sender finds it with all letters, and the operator can mend it.
+// deliveryError returns the error of an e-mail that was not accepted. A rejected sender makes the
+// server unavailable: it would be rejected for every e-mail, and the operator can correct it.
 func deliveryError(err error) error {
-	sendErr, ok := errors.AsType[*mail.SendError](err)
+	sendErr, ok := errors.AsType[*gomail.SendError](err)
 	if !ok {
-		return fault.NewUnavailable("mail server", errors.New("it broke off"))
+		return fault.NewUnavailable("mail server", errors.New("the connection failed"))
 	}
 	reason, code := sendErr.Reason, sendErr.ErrorCode()
-	cause := fmt.Errorf("%s: it answers %d %s", reason, code, sendErr.EnhancedStatusCode())
+	cause := fmt.Errorf("%s: it replies %d %s", reason, code, sendErr.EnhancedStatusCode())
 	switch {
 	case code == 0:
-		return fault.NewUnavailable("mail server", fmt.Errorf("%s: it broke off", reason))
-	case reason != mail.ErrSMTPRcptTo && reason != mail.ErrSMTPData && reason != mail.ErrSMTPDataClose || code == 421:
+		return fault.NewUnavailable("mail server", fmt.Errorf("%s: the connection failed", reason))
+	case reason != gomail.ErrSMTPRcptTo && reason != gomail.ErrSMTPData && reason != gomail.ErrSMTPDataClose || code == 421:
 		return fault.NewUnavailable("mail server", cause)
 	case code >= 500:
-		return &fault.Error{Kind: fault.Refused, Message: "The mail server does not take this e-mail.", Cause: cause}
+		return &fault.Error{Kind: fault.Refused, Message: "The mail server rejects this e-mail.", Cause: cause}
 	default:
 		return cause
 	}

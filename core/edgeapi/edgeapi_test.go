@@ -36,7 +36,7 @@ const (
 	secondSecret = "another-secret-of-the-ring"
 )
 
-// testServer is the edges' listener of a core on a real socket.
+// testServer is the edge API of a core on a real socket.
 type testServer struct {
 	db      *postgres.DB
 	conn    *pgx.Conn // to the same database
@@ -44,13 +44,13 @@ type testServer struct {
 	stop    context.CancelFunc // ends the streams
 }
 
-// startServer opens a door of a core without a hook.
+// startServer starts the edge API of a core without a webhook.
 func startServer(t *testing.T) testServer {
 	t.Helper()
 	return startServerWithHook(t, nil)
 }
 
-// startServerWithHook opens a door of a core that purges by a hook, unless that is nil.
+// startServerWithHook starts the edge API of a core with a webhook, unless that is nil.
 func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -64,7 +64,7 @@ func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
 	background.Go(func() { feed.Run(run) })
 	var purges edgeapi.Purges
 	if hook != nil {
-		// The first to hold purges decides from where on there are any.
+		// Purges start after the revision at which the lease was first acquired.
 		if _, err := db.NumberChanges(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
 		background.Wait()
 	})
 	address := listen(t, server.HTTP())
-	t.Cleanup(stop) // first of all: streams never end by themselves
+	t.Cleanup(stop) // runs first: streams do not end by themselves
 	return testServer{db: db, conn: postgrestest.Conn(t, database), address: address, stop: stop}
 }
 
@@ -110,7 +110,7 @@ func listen(t *testing.T, server *fasthttp.Server) string {
 	return "http://" + listener.Addr().String()
 }
 
-// request sends a request and returns the answer's status and body.
+// request sends a request and returns the response's status and body.
 func (d testServer) request(t *testing.T, method, path, secret, body string) (int, io.Reader) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, d.address+path, strings.NewReader(body))
@@ -186,14 +186,14 @@ func TestShortSecretsAreRefused(t *testing.T) {
 	}
 }
 
-// An edge hears of a change on its stream and finds it in the answers.
+// A change is on the stream and in look-ups.
 func TestLookupAndChanges(t *testing.T) {
 	t.Parallel()
 	d := startServer(t)
 	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
 	if start := nextEvent(t, lines, isStart); start.Stream != "" {
-		t.Errorf("the stream is named %q, but nobody waits for acknowledgements", start.Stream)
+		t.Errorf("the stream has the name %q, but acknowledgements are not needed", start.Stream)
 	}
 
 	user, err := d.db.CreateUser(t.Context(), core.NewUser{
@@ -214,10 +214,10 @@ func TestLookupAndChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if answer.Cursor != change.Cursor || answer.Mappings[0].Player == nil || answer.Mappings[1].User == nil {
-		t.Errorf("answer %s; want the player and the user at %+v", body, change.Cursor)
+		t.Errorf("response %s; want the player and the user at %+v", body, change.Cursor)
 	}
 	if bytes.Contains(body, []byte("@")) || bytes.Contains(body, []byte("hash\":\"secret")) || bytes.Contains(body, []byte("score")) {
-		t.Errorf("answer %s holds what edges must not know", body)
+		t.Errorf("response %s has data that edges must not get", body)
 	}
 
 	d.stop()
@@ -229,7 +229,7 @@ func isStart(e edgeproto.Event) bool { return e.Start }
 
 func isChange(e edgeproto.Event) bool { return len(e.Keys) > 0 }
 
-// nextEvent returns the next event of a stream that is wanted.
+// nextEvent returns the next matching event of a stream.
 func nextEvent(t *testing.T, lines *bufio.Scanner, wanted func(edgeproto.Event) bool) edgeproto.Event {
 	t.Helper()
 	for lines.Scan() {
@@ -245,7 +245,7 @@ func nextEvent(t *testing.T, lines *bufio.Scanner, wanted func(edgeproto.Event) 
 	return edgeproto.Event{}
 }
 
-// recordedPurges is a hook that hands purges on.
+// recordedPurges is a webhook that records purges.
 type recordedPurges chan cdnpurge.Purge
 
 func (p recordedPurges) Purge(_ context.Context, purge cdnpurge.Purge) error {
@@ -253,8 +253,7 @@ func (p recordedPurges) Purge(_ context.Context, purge cdnpurge.Purge) error {
 	return nil
 }
 
-// A stream has a name by which its edge acknowledges, and a change is not purged
-// before it has.
+// A change is purged only after the edge has acknowledged it with the name of its stream.
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	purges := make(recordedPurges, 10)
@@ -270,7 +269,7 @@ func TestAcknowledge(t *testing.T) {
 		}
 		if status, answer := d.request(t, "POST", edgeproto.AcknowledgePath, secret, string(body)); status != 200 {
 			text, _ := io.ReadAll(answer)
-			t.Fatalf("an acknowledgement is answered with %d %s", status, text)
+			t.Fatalf("an acknowledgement: %d %s", status, text)
 		}
 	}
 	acknowledge(start.Cursor)
@@ -281,10 +280,10 @@ func TestAcknowledge(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := nextEvent(t, lines, isChange)
-	for range 2 { // by then a core that waits for nobody has purged
+	for range 2 { // time enough for a purge without acknowledgements
 		nextEvent(t, lines, edgeproto.Event.IsHeartbeat)
 	}
-	if len(purges) > 0 && time.Since(began) < 2*time.Second { // it waits no longer for anybody
+	if len(purges) > 0 && time.Since(began) < 2*time.Second { // the longest wait for acknowledgements
 		t.Fatalf("%v is purged, but the edge has not acknowledged it", <-purges)
 	}
 	acknowledge(change.Cursor)
@@ -294,8 +293,8 @@ func TestAcknowledge(t *testing.T) {
 	}
 }
 
-// An edge that comes back says which stream it had, and nobody waits for that one
-// any more, though it may still be open. Nonsense is nobody's stream.
+// An edge that reconnects names its previous stream, which then needs no acknowledgements,
+// though it may still be open. An invalid name is ignored.
 func TestPreviousStream(t *testing.T) {
 	t.Parallel()
 	d := startServerWithHook(t, make(recordedPurges, 10))
@@ -303,7 +302,7 @@ func TestPreviousStream(t *testing.T) {
 		t.Helper()
 		status, stream := d.request(t, "GET", edgeproto.ChangesPath+query, secret, "")
 		if status != 200 {
-			t.Fatalf("a stream with %q is answered with %d", query, status)
+			t.Fatalf("a stream with %q: %d", query, status)
 		}
 		return nextEvent(t, bufio.NewScanner(stream), isStart).Stream
 	}
@@ -322,12 +321,11 @@ func TestPreviousStream(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(waited)
 	if diff := cmp.Diff(want, waited); diff != "" {
-		t.Errorf("streams that are waited for (-want +got):\n%s", diff)
+		t.Errorf("streams that must acknowledge (-want +got):\n%s", diff)
 	}
 }
 
-// What a beat says of time counts from the request, however long the stream takes
-// to begin.
+// The time of a heartbeat counts from the request, however long the stream takes to start.
 func TestHeartbeatsCountFromRequest(t *testing.T) {
 	t.Parallel()
 	const held = 300 * time.Millisecond
@@ -342,7 +340,7 @@ func TestHeartbeatsCountFromRequest(t *testing.T) {
 	var letting sync.WaitGroup
 	defer letting.Wait()
 	letting.Go(func() {
-		for waits := false; !waits; { // until the request waits to be written down
+		for waits := false; !waits; { // until the request waits for the lock
 			const query = "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'edge_streams'::regclass AND NOT granted"
 			if err := tx.QueryRow(t.Context(), query).Scan(&waits); err != nil {
 				t.Error(err)
@@ -356,7 +354,7 @@ func TestHeartbeatsCountFromRequest(t *testing.T) {
 	})
 	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	if heartbeat := nextEvent(t, bufio.NewScanner(stream), edgeproto.Event.IsHeartbeat); heartbeat.AsOf < held {
-		t.Errorf("the first beat is of %s after the request; want %s or more", heartbeat.AsOf, held)
+		t.Errorf("the first heartbeat is of %s after the request; want %s or more", heartbeat.AsOf, held)
 	}
 }
 
@@ -376,7 +374,7 @@ func TestLiked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("what is liked (-want +got):\n%s", diff)
+			t.Errorf("liked textures (-want +got):\n%s", diff)
 		}
 	}
 	liked()
@@ -390,11 +388,11 @@ func TestLiked(t *testing.T) {
 	liked()
 }
 
-// What panics in the middle of an answer ends that answer only.
+// A panic in a stream ends only that stream.
 func TestPanicEndsOnlyItsStream(t *testing.T) {
 	t.Parallel()
 	limits := httpserver.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
-	// Without a feed there is nothing to follow.
+	// Without a feed, following it panics.
 	server, err := edgeapi.New(t.Context(), httpserver.Options{Log: slog.New(slog.DiscardHandler), Limits: limits}, nil, nil, nil, []string{secret})
 	if err != nil {
 		t.Fatal(err)
@@ -408,7 +406,7 @@ func TestPanicEndsOnlyItsStream(t *testing.T) {
 	}
 }
 
-// A reader that hangs up ends its stream.
+// A disconnect of the edge ends its stream.
 func TestDisconnectEndsStream(t *testing.T) {
 	t.Parallel()
 	d := startServer(t)
@@ -429,5 +427,5 @@ func TestDisconnectEndsStream(t *testing.T) {
 		cancel()
 		_ = response.Body.Close()
 	}
-	// The server's shutdown, in the clean-up, waits for every stream.
+	// The shutdown in the cleanup waits for every stream.
 }

@@ -1,5 +1,6 @@
-// Package edges is core's door for edges only: it answers what keys lead to and what
-// is liked, and streams changes, as package mapping describes.
+// Package edgeapi is core's HTTP API for edges, with the protocol of package edgeproto:
+// look-ups of keys, the stream of changes with its acknowledgements, and the most liked
+// textures. Requests must carry a secret shared with the edges.
 package edgeapi
 
 import (
@@ -24,10 +25,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// streamWriteTimeout is how long a reader may take nothing of its stream.
+// streamWriteTimeout is the write timeout of each batch of events.
 const streamWriteTimeout = 5 * time.Second
 
-// maxBodyBytes bounds a question's body: its keys are short.
+// maxBodyBytes bounds request bodies: keys are short.
 const maxBodyBytes = 256 << 10
 
 // Purges waits for edges before it purges a CDN. A stream is named by its id.
@@ -41,20 +42,20 @@ type Purges interface {
 	Acknowledge(stream uuid.UUID, applied edgeproto.Cursor)
 }
 
-// Server answers edges.
+// Server handles requests of edges.
 type Server struct {
 	mappings *core.Mappings
 	feed     *core.Feed
-	purges   Purges // nil on a site without a CDN
+	purges   Purges // nil: acknowledgements are not needed
 	secrets  [][sha256.Size]byte
 	http     httpserver.Options
-	ctx      context.Context //nolint:containedctx // ends the endless answers
+	ctx      context.Context //nolint:containedctx // its end is the end of all streams
 }
 
-// New returns a door for edges that know one of the secrets. Its streams end
-// with ctx. Edges are asked to acknowledge changes if purges are not nil.
+// New returns a server for edges that send one of the secrets. Its streams end with ctx. Edges
+// are asked for acknowledgements if purges is not nil.
 func New(ctx context.Context, options httpserver.Options, mappings *core.Mappings, feed *core.Feed, purges Purges, secrets []string) (*Server, error) {
-	// Edges choose what is traced.
+	// Requests of edges have a trace context, which decides what is traced.
 	options.Listener, options.Tracer, options.DefaultHeaders = "edges", options.Tracer.Follower(), httpserver.SetSecurityHeaders
 	s := &Server{mappings: mappings, feed: feed, purges: purges, http: options, ctx: ctx}
 	valid, err := edgeproto.Secrets(secrets)
@@ -67,11 +68,10 @@ func New(ctx context.Context, options httpserver.Options, mappings *core.Mapping
 	return s, nil
 }
 
-// HTTP returns the server behind the edges' listener.
+// HTTP returns the HTTP server for the edges' listener.
 func (s *Server) HTTP() *fasthttp.Server {
 	lookups, changes := s.http.Route("POST "+edgeproto.LookupPath).AcceptBody(maxBodyBytes, 0), s.http.Route("GET "+edgeproto.ChangesPath)
 	acknowledgements := s.http.Route("POST "+edgeproto.AcknowledgePath).AcceptBody(maxBodyBytes, 0)
-
 	liked := s.http.Route("GET " + edgeproto.LikedPath)
 	server := s.http.NewServer(s.http.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		httpserver.SetSecurityHeaders(rc)
@@ -91,7 +91,6 @@ func (s *Server) HTTP() *fasthttp.Server {
 		case edgeproto.AcknowledgePath:
 			acknowledgements.AssignTo(rc)
 			return s.acknowledge(rc)
-
 		case edgeproto.LikedPath:
 			liked.AssignTo(rc)
 			ctx, cancel := s.http.RequestContext(rc)
@@ -101,12 +100,12 @@ func (s *Server) HTTP() *fasthttp.Server {
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}
 	}))
-	server.WriteTimeout = 0 // a stream is one endless answer: all answers set deadlines of their own
+	server.WriteTimeout = 0 // streams do not end, so every response sets its own deadline
 	return server
 }
 
-// authenticated reports whether a request carries one of the secrets. It compares
-// digests with all of them, so that the time tells nothing.
+// authenticated reports whether a request carries one of the secrets. It compares digests, in
+// constant time, with all of them.
 func (s *Server) authenticated(rc *fasthttp.RequestCtx) bool {
 	secret, _ := strings.CutPrefix(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), "Bearer ")
 	digest := sha256.Sum256([]byte(secret))
@@ -117,7 +116,7 @@ func (s *Server) authenticated(rc *fasthttp.RequestCtx) bool {
 	return matches == 1
 }
 
-// lookup handles POST mapping.LookupPath.
+// lookup handles POST edgeproto.LookupPath.
 func (s *Server) lookup(rc *fasthttp.RequestCtx) error {
 	if err := mustPost(rc); err != nil {
 		return err
@@ -129,9 +128,9 @@ func (s *Server) lookup(rc *fasthttp.RequestCtx) error {
 	defer cancel()
 	var lookup edgeproto.LookupRequest
 	if err := json.Unmarshal(rc.PostBody(), &lookup); err != nil {
-		return fault.New(fault.Malformed, "The body is no question.")
+		return fault.New(fault.Malformed, "The body is no look-up request.")
 	}
-	if len(lookup.Requests) > 1 { // one is that of the header
+	if len(lookup.Requests) > 1 { // a single one equals the header
 		httpserver.AddLogAttr(rc, slog.Any("request_ids", lookup.Requests))
 	}
 	response, err := s.mappings.Resolve(ctx, lookup)
@@ -149,8 +148,8 @@ func mustPost(rc *fasthttp.RequestCtx) error {
 	return fault.New(fault.MethodNotAllowed, "Use POST.")
 }
 
-// acknowledge handles POST mapping.AcknowledgePath. A core without a hook hears
-// of streams of those that have one, while a site gives them one after another.
+// acknowledge handles POST edgeproto.AcknowledgePath. While a site configures the webhook core
+// by core, a core without one may get acknowledgements for streams of another core.
 func (s *Server) acknowledge(rc *fasthttp.RequestCtx) error {
 	if err := mustPost(rc); err != nil {
 		return err
@@ -172,7 +171,7 @@ func (s *Server) acknowledge(rc *fasthttp.RequestCtx) error {
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, struct{}{})
 }
 
-// changes handles GET mapping.ChangesPath.
+// changes handles GET edgeproto.ChangesPath.
 func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 	if !rc.IsGet() {
 		rc.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodGet)
@@ -185,14 +184,14 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 	from := edgeproto.Cursor{Epoch: string(rc.QueryArgs().Peek("epoch")), Revision: int64(max(0, revision))}
 	previous, err := uuid.ParseBytes(rc.QueryArgs().Peek("former"))
 	if err != nil {
-		previous = uuid.Nil // whatever is no name of ours is nobody's former stream
+		previous = uuid.Nil // not the name of a stream
 	}
 	receivedAt, conn, peer := rc.Time(), rc.Conn(), rc.RemoteAddr().String()
-	rc.SetConnectionClose() // the stream's deadlines are not for what would come after it
+	rc.SetConnectionClose() // a later request must not inherit the stream's deadline
 
 	rc.SetContentType("application/x-ndjson")
 	rc.SetBodyStreamWriter(func(w *bufio.Writer) {
-		// The server recovers what panics before it has the answer. This comes after.
+		// The server's own recovery does not cover the body writer.
 		defer func() {
 			if panicked := recover(); panicked != nil {
 				s.http.Log.Error("stream panicked", "peer", peer, "error", fmt.Sprintf("panic: %v\n%s", panicked, debug.Stack()))
@@ -201,8 +200,8 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 		s.http.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
 		lines := json.NewEncoder(w)
 		err := s.follow(from, previous, receivedAt, func(events ...edgeproto.Event) error {
-			// A reader that takes nothing must not keep the stream, nor our shutdown,
-			// waiting. The deadline is for all that is sent from now on.
+			// An edge that stops reading must not block the stream or the shutdown. The
+			// deadline applies to all following writes.
 			if err := conn.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
 				return err
 			}
@@ -218,9 +217,9 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// follow sends a stream to its end, under a name if its edge is to acknowledge
-// it. Purges know of the stream before the edge hears anything that it could
-// believe its memories by.
+// follow sends a stream to its end. If acknowledgements are needed, the stream has a name. It is
+// registered with the purger before the first heartbeat, which makes the edge trust its cached
+// mappings.
 func (s *Server) follow(from edgeproto.Cursor, previous uuid.UUID, receivedAt time.Time, send func(...edgeproto.Event) error) error {
 	if s.purges == nil {
 		return s.feed.Follow(s.ctx, from, receivedAt, send)

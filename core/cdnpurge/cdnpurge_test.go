@@ -19,17 +19,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-const secret = "a secret that nobody would guess"
+const secret = "a secret that cannot be guessed!"
 
-// post is what a receiver got.
+// post is a request to the receiver.
 type post struct {
 	method, path string
 	header       http.Header
 	body         string
 }
 
-// startReceiver starts a receiver that answers with a status and returns the hook to
-// it, and what it gets.
+// startReceiver starts a receiver with a handler. It returns the webhook and the requests.
 func startReceiver(t *testing.T, answer http.HandlerFunc) (*cdnpurge.Webhook, <-chan post) {
 	t.Helper()
 	posts := make(chan post, 10)
@@ -86,8 +85,7 @@ func TestPost(t *testing.T) {
 	f(cdnpurge.Purge{Cursor: position, All: true}, `{"epoch":"e","revision":7,"all":true}`)
 }
 
-// Whatever is no success is a failure, and no error tells the URL, which may
-// hold a token.
+// Every status but 2xx is an error, without the URL, which may contain a token.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -95,13 +93,13 @@ func TestFailures(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		{"a refusal", status(http.StatusForbidden), "the hook answers 403"},
-		{"too many posts", status(http.StatusTooManyRequests), "the hook answers 429"},
-		{"a broken receiver", status(http.StatusInternalServerError), "the hook answers 500"},
+		{"a rejection", status(http.StatusForbidden), "the webhook returned 403"},
+		{"too many posts", status(http.StatusTooManyRequests), "the webhook returned 429"},
+		{"a broken receiver", status(http.StatusInternalServerError), "the webhook returned 500"},
 		{"a redirect, which is not followed", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-		}, "the hook answers 307"},
-		{"a cut connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		}, "the webhook returned 307"},
+		{"a closed connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 		{"a receiver that hangs", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

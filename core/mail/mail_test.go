@@ -16,13 +16,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// email is what the tests send.
+// email is the e-mail that the tests send.
 var email = mail.Message{
 	ID: uuid.MustParse("1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"), To: "Zoe+Skins@example.com", Subject: "Skins & More – Grüße: a subject that is too long for one line of a header",
 	Text: "A line.\n.\n.hidden\n\nhttps://skins.example.org/reset#token=" + strings.Repeat("0123456789", 10) + "\nGrüße\n",
 }
 
-// config leads to a server.
+// config returns the settings for a test server.
 func config(s *mailtest.Server, tls string) mail.Config {
 	return mail.Config{Host: s.Host, Port: s.Port, TLS: tls, CA: s.CA, From: "Skïns <noreply@skins.example.org>", Timeout: 10 * time.Second}
 }
@@ -36,16 +36,16 @@ func newClient(t *testing.T, c mail.Config) *mail.Client {
 	return client
 }
 
-// wantKind checks the kind of an error, which must tell nothing of the letter.
+// wantKind checks the kind of an error, which must contain nothing of the e-mail.
 func wantKind(t *testing.T, what string, err error, want fault.Kind) {
 	t.Helper()
 	if err == nil || fault.KindOf(err) != want {
 		t.Errorf("%s: %v; want a %s fault", what, err, want)
 		return
 	}
-	for _, tlsOnly := range []string{"oe+", "example.com", "token", "0123456789", "hunter2", "operator"} {
-		if strings.Contains(err.Error(), tlsOnly) {
-			t.Errorf("%s: the error tells %q: %v", what, tlsOnly, err)
+	for _, secret := range []string{"oe+", "example.com", "token", "0123456789", "hunter2", "operator"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error contains %q: %v", what, secret, err)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestDeliver(t *testing.T) {
 			t.Errorf("%s: from %s to %s: %q", name, got.From, got.To, got.Text)
 		}
 		if want := mode != "none"; got.Secure != want {
-			t.Errorf("%s: it came over TLS: %t; want %t", name, got.Secure, want)
+			t.Errorf("%s: over TLS: %t; want %t", name, got.Secure, want)
 		}
 		if from, err := got.Header.AddressList("From"); err != nil || from[0].Name != "Skïns" {
 			t.Errorf("%s: it is from %v, %v", name, from, err)
@@ -92,7 +92,7 @@ func TestDeliver(t *testing.T) {
 			t.Errorf("%s: the other headers (-want +got):\n%s", name, diff)
 		}
 		if greeting := s.Commands()[0]; greeting != "EHLO skins.example.org" {
-			t.Errorf("%s: it is greeted with %q", name, greeting)
+			t.Errorf("%s: the greeting is %q", name, greeting)
 		}
 	}
 
@@ -103,8 +103,8 @@ func TestDeliver(t *testing.T) {
 	f("TLS and a log-in", "tls", mailtest.Options{ImplicitTLS: true, User: "operator", Password: "hunter2", Auth: "LOGIN"})
 }
 
-// A server that demands TLS gets no mail without, and one that has none, or cannot
-// prove who it is, gets neither a mail nor a password.
+// Without TLS, a server that requires it gets no e-mail. A server without TLS or with an invalid
+// certificate gets neither an e-mail nor a password.
 func TestNothingIsSentInTheClear(t *testing.T) {
 	t.Parallel()
 
@@ -124,7 +124,7 @@ func TestNothingIsSentInTheClear(t *testing.T) {
 		}
 		for _, command := range s.Commands() {
 			if strings.HasPrefix(command, "AUTH") || strings.HasPrefix(command, "RCPT") {
-				t.Errorf("%s: the server is told %s", name, command)
+				t.Errorf("%s: the server got %s", name, command)
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func TestServerErrors(t *testing.T) {
 		t.Errorf("%d mails have arrived", n)
 	}
 
-	// What fails once it is taken is no failure.
+	// An error after the e-mail was accepted is ignored.
 	for _, command := range []string{"QUIT", "RSET"} {
 		s.SetReply(func(received string) string {
 			if received == command {
@@ -189,8 +189,7 @@ func TestServerErrors(t *testing.T) {
 	wantKind(t, "no password", newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
 }
 
-// Whoever hangs, wherever, is left after a while, and a server that is gone is
-// noticed.
+// A server that hangs at any command, or is down, makes the delivery fail in time.
 func TestSlowAndAbsentServers(t *testing.T) {
 	t.Parallel()
 
@@ -221,10 +220,10 @@ func TestSlowAndAbsentServers(t *testing.T) {
 		<-hanging
 		cancel()
 	}()
-	wantKind(t, "we are in a hurry", newClient(t, c).Deliver(ctx, email), fault.Unavailable)
+	wantKind(t, "the context ends", newClient(t, c).Deliver(ctx, email), fault.Unavailable)
 
 	tlsOnly := mailtest.Start(t, mailtest.Options{ImplicitTLS: true})
-	slow := config(tlsOnly, "none") // both wait for the other to speak first
+	slow := config(tlsOnly, "none") // client and server wait for each other
 	slow.Timeout = 200 * time.Millisecond
 	wantKind(t, "TLS is not expected", newClient(t, slow).Deliver(t.Context(), email), fault.Unavailable)
 
@@ -237,7 +236,7 @@ func TestSlowAndAbsentServers(t *testing.T) {
 	}
 }
 
-// What would end a header, or a command, never comes to the server.
+// Line breaks in addresses and subjects are rejected before anything is sent.
 func TestHeadersCannotBeInjected(t *testing.T) {
 	t.Parallel()
 
@@ -250,16 +249,16 @@ func TestHeadersCannotBeInjected(t *testing.T) {
 		injected := email
 		injected.To = address
 		if err := client.Deliver(t.Context(), injected); fault.KindOf(err) != fault.Refused {
-			t.Errorf("to %q: %v; want a refusal", address, err)
+			t.Errorf("to %q: %v; want a Refused fault", address, err)
 		}
 	}
 	injected := email
 	injected.Subject = "A\r\nBcc: b@example.com"
 	if err := client.Deliver(t.Context(), injected); fault.KindOf(err) != fault.Refused {
-		t.Errorf("an odd subject: %v; want a refusal", err)
+		t.Errorf("a subject with a line break: %v; want a Refused fault", err)
 	}
 	if commands := s.Commands(); len(commands) > 0 {
-		t.Errorf("the server is told %q", commands)
+		t.Errorf("the server got %q", commands)
 	}
 }
 
@@ -288,7 +287,7 @@ func TestNewNamesTheSetting(t *testing.T) {
 	f("PORT", func(c *mail.Config) { c.Port = 65536 })
 	f("PORT", func(c *mail.Config) { c.Port = -1 })
 	f("FROM", func(c *mail.Config) { c.From = "" })
-	f("FROM", func(c *mail.Config) { c.From = "nobody" })
+	f("FROM", func(c *mail.Config) { c.From = "noreply" })
 	f("FROM", func(c *mail.Config) { c.From = "a@example.org\r\nBcc: b@example.org" })
 	f("HOST", func(c *mail.Config) { c.Host = "" })
 	f("TLS", func(c *mail.Config) { c.User, c.Password, c.TLS = "operator", "hunter2", "none" })

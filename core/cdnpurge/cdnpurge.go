@@ -1,20 +1,18 @@
-// Package hook posts purges to whatever tells a site's content delivery networks
-// what to forget: a small program of the operator's, or a function in the cloud.
+// Package cdnpurge posts purges to a webhook, which purges a site's content delivery networks:
+// a small program of the operator, or a cloud function.
 //
-// A post is JSON: the position up to which changes are purged, and their tags, or
-// all set to true when everything must be forgotten:
+// The body is JSON: the position in the stream of changes up to which it purges, and the tags
+// to purge, or all set to true when everything must be purged:
 //
 //	{"epoch":"8f9c…","revision":1042,"tags":["player-5","name-steve","texture-12"]}
 //	{"epoch":"0b3e…","revision":1100,"all":true}
 //
-// Any answer of the class 2xx says that the purge is in good hands; after any
-// other, or none, the post comes again. It may also come again after a 2xx,
-// when core dies at that moment. Purging twice does no harm.
+// A status 2xx acknowledges a purge; after any other, or an error, it is posted again. It may
+// also be posted again after a 2xx, when core crashes at that time: delivery is at least once.
 //
-// Two headers prove where a post comes from. X-Veneer-Timestamp is the time in
-// Unix seconds; a receiver refuses what is a few minutes old. X-Veneer-Signature
-// is "sha256=" and the hexadecimal HMAC-SHA256, by the shared secret, of the
-// timestamp, a full stop and the body.
+// Two headers authenticate a post. X-Veneer-Timestamp is the time in Unix seconds; a receiver
+// should reject one that is some minutes old. X-Veneer-Signature is "sha256=" and the
+// hexadecimal HMAC-SHA256, with the shared secret, of the timestamp, a full stop and the body.
 package cdnpurge
 
 import (
@@ -36,27 +34,27 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
-// The headers of a post that say when and by whom it was sent.
+// Headers that authenticate a post.
 const (
 	HeaderTimestamp = "X-Veneer-Timestamp"
 	HeaderSignature = "X-Veneer-Signature"
 )
 
-// Config says where purges go. Without a URL there are none.
+// Config has the settings of the webhook. Without a URL there are no purges.
 type Config struct {
-	URL     string        `env:"URL" example:"https://hooks.example.org/purge" needs:"SECRET" help:"where tags are posted that content delivery networks must forget, as in https://hooks.example.org/purge; the same at every core; empty: nowhere"`
-	Secret  string        `env:"SECRET" random:"true" example:"$(head -c 32 /dev/urandom | base64)" needs:"URL" help:"secret of at least 32 bytes that signs those posts"`
-	Timeout time.Duration `env:"TIMEOUT" envDefault:"5s" help:"longest time that one such post may take"`
+	URL     string        `env:"URL" example:"https://hooks.example.org/purge" needs:"SECRET" help:"webhook that gets the tags to purge from content delivery networks, as in https://hooks.example.org/purge; the same at every core; empty: no purges"`
+	Secret  string        `env:"SECRET" random:"true" example:"$(head -c 32 /dev/urandom | base64)" needs:"URL" help:"secret of at least 32 bytes that signs requests to the webhook"`
+	Timeout time.Duration `env:"TIMEOUT" envDefault:"5s" help:"timeout of a request to the webhook"`
 }
 
-// minSecret is as long as the digest that it is mixed into.
+// minSecret is the length of the digest, as RFC 2104 recommends for keys.
 const minSecret = sha256.Size
 
-// maxResponseBytes is how much of an answer is read, so that its connection can be used
-// again. Nothing in it matters.
+// maxResponseBytes bounds how much of a response is read for its connection to be reused. The
+// content is ignored.
 const maxResponseBytes = 64 << 10
 
-// Webhook is where purges are posted.
+// Webhook posts purges to a URL.
 type Webhook struct {
 	url    string
 	secret []byte
@@ -65,13 +63,13 @@ type Webhook struct {
 
 var _ CDN = (*Webhook)(nil)
 
-// Check returns an error that names a setting which makes no sense. That there is no URL
-// makes sense where nothing is purged.
+// Check validates the settings. Its error begins with the name of a setting. Without a URL they
+// are valid.
 func (c Config) Check() error {
 	_, ok := config.ParseURL(c.URL)
 	switch {
 	case c.URL != "" && !ok:
-		return errors.New("URL must look like http://host/path or https://host/path") // it may hold a token, and is not shown
+		return errors.New("URL must look like http://host/path or https://host/path") // without the value, which may contain a token
 	case c.URL != "" && len(c.Secret) < minSecret:
 		return fmt.Errorf("SECRET has %d bytes, but must have at least %d", len(c.Secret), minSecret)
 	case c.Timeout <= 0:
@@ -81,7 +79,7 @@ func (c Config) Check() error {
 	}
 }
 
-// New returns the hook at a URL. It reaches nothing yet.
+// New returns the webhook at a URL. It does not connect yet.
 func New(cfg Config) (*Webhook, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -100,13 +98,13 @@ func New(cfg Config) (*Webhook, error) {
 				MaxConnsPerHost:   1, // one purge at a time
 				IdleConnTimeout:   30 * time.Second,
 			},
-			// What is signed for one receiver goes to nobody that it may name.
+			// Redirects are not followed: a post is signed for one receiver.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
-// Purge posts a purge. The context bounds how long that may take.
+// Purge posts a purge. The context bounds the request.
 func (h *Webhook) Purge(ctx context.Context, purge Purge) error {
 	body, err := json.Marshal(struct {
 		Epoch    string   `json:"epoch"`
@@ -115,11 +113,11 @@ func (h *Webhook) Purge(ctx context.Context, purge Purge) error {
 		Tags     []string `json:"tags,omitempty"`
 	}{purge.Epoch, purge.Revision, purge.All, purge.Tags})
 	if err != nil {
-		return fmt.Errorf("write the body: %w", err)
+		return fmt.Errorf("encode the body: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("make the request: %w", err)
+		return fmt.Errorf("create the request: %w", err)
 	}
 	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header.Set("Content-Type", "application/json")
@@ -128,21 +126,21 @@ func (h *Webhook) Purge(ctx context.Context, purge Purge) error {
 	request.Header.Set(HeaderSignature, h.sign(timestamp, body))
 	response, err := h.client.Do(request)
 	if err != nil {
-		// The error around it quotes the URL, which may hold a token.
+		// url.Error contains the URL, which may contain a token.
 		if outer, ok := errors.AsType[*url.Error](err); ok {
 			err = outer.Err
 		}
-		return fmt.Errorf("post to the hook: %w", err)
+		return fmt.Errorf("post to the webhook: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, response.Body, maxResponseBytes)
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("the hook answers %d", response.StatusCode)
+		return fmt.Errorf("the webhook returned %d", response.StatusCode)
 	}
 	return nil
 }
 
-// sign returns the value of the signature's header.
+// sign returns the value of HeaderSignature.
 func (h *Webhook) sign(timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, h.secret)
 	mac.Write([]byte(timestamp + "."))

@@ -1,5 +1,5 @@
-// Package smtptest is a mail server for tests: it speaks SMTP on a real socket,
-// with TLS and log-ins, keeps what it is sent, and fails as it is told.
+// Package mailtest is a mail server for tests: it implements SMTP on a real socket, with TLS and
+// authentication, records e-mails, and can be made to fail.
 package mailtest
 
 import (
@@ -27,7 +27,7 @@ import (
 type Server struct {
 	Host string
 	Port int
-	CA   string // the file with who vouches for it
+	CA   string // file of the authority that signed its certificate
 
 	options Options
 	tls     *tls.Config
@@ -38,19 +38,19 @@ type Server struct {
 	reply    func(command string) string
 	mails    []Mail
 	commands []string
-	arrived  chan struct{} // closed, and made anew, with every mail
+	arrived  chan struct{} // closed and replaced at every e-mail
 }
 
-// Options are what a server offers and demands.
+// Options are the features that a server offers and requires.
 type Options struct {
 	ImplicitTLS bool // TLS from the first byte
-	StartTLS    bool // offers it, and takes no mail without
+	StartTLS    bool // offered and required
 	User        string
-	Password    string // if there is a user, mail is taken only from them
-	Auth        string // the ways to sign in; PLAIN if empty, LOGIN
+	Password    string // required if there is a user
+	Auth        string // PLAIN, the default, or LOGIN
 }
 
-// Mail is what a server was sent.
+// Mail is an e-mail that a server has received.
 type Mail struct {
 	From, To string // of the envelope
 	Header   mail.Header
@@ -59,7 +59,7 @@ type Mail struct {
 	Secure   bool // came over TLS
 }
 
-// Start starts a server, which ends with the test.
+// Start starts a server, which is stopped when the test ends.
 func Start(tb testing.TB, options Options) *Server {
 	tb.Helper()
 	s := &Server{options: options, conns: map[net.Conn]bool{}, arrived: make(chan struct{})}
@@ -114,39 +114,39 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart has a server that was stopped listen where it did.
+// Restart starts a stopped server at the same address.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	s.listen(tb, net.JoinHostPort(s.Host, fmt.Sprint(s.Port)))
 }
 
-// SetReply has the server answer a command as a function says: with nothing, as
-// usual; with Hang, not at all; else with those lines. A command is its whole line,
-// and "." for the end of a mail, and "" for a connection.
+// SetReply sets a function that returns the reply to a command: "" for the usual reply, Hang for
+// none, or other lines. A command is its whole line, "." for the end of an e-mail, or "" for a
+// new connection.
 func (s *Server) SetReply(reply func(command string) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reply = reply
 }
 
-// Hang is the reply of a server that says nothing any more.
+// Hang makes the server not reply any more.
 const Hang = "hang"
 
-// Mails returns what has arrived.
+// Mails returns the received e-mails.
 func (s *Server) Mails() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.mails)
 }
 
-// Commands returns what was said to the server, but for mails and log-ins.
+// Commands returns the received commands, without e-mails and credentials.
 func (s *Server) Commands() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.commands)
 }
 
-// Await waits for so many mails to have arrived, and returns them.
+// Await waits until a number of e-mails has arrived, and returns them.
 func (s *Server) Await(tb testing.TB, count int) []Mail {
 	tb.Helper()
 	deadline := time.After(20 * time.Second)
@@ -203,13 +203,13 @@ func (s *Server) serve(conn net.Conn) {
 	}
 }
 
-// sendReply answers a command, as usual unless told otherwise, and reports whether the
-// connection goes on as usual.
+// sendReply sends the scripted or the usual reply to a command, and reports whether it was the
+// usual one.
 func (c *session) sendReply(command, usual string) bool {
 	return c.respond(c.scriptedReply(command), usual)
 }
 
-// scriptedReply returns what the server was told to answer to a command.
+// scriptedReply returns the reply of the function of SetReply.
 func (c *session) scriptedReply(command string) string {
 	c.mu.Lock()
 	reply := c.reply
@@ -225,7 +225,7 @@ func (c *session) respond(scripted, usual string) bool {
 	case "":
 		return c.text.PrintfLine("%s", usual) == nil
 	case Hang:
-		_, _ = io.Copy(io.Discard, c.conn) // until the client has enough
+		_, _ = io.Copy(io.Discard, c.conn) // until the client disconnects
 		return false
 	default:
 		_ = c.text.PrintfLine("%s", scripted)
@@ -233,7 +233,7 @@ func (c *session) respond(scripted, usual string) bool {
 	}
 }
 
-// execute does what a command asks for, and reports whether the connection goes on.
+// execute executes a command, and reports whether the connection stays open.
 func (c *session) execute(line string) bool {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb = strings.ToUpper(verb); {
@@ -317,7 +317,7 @@ func (c *session) authenticate(line, rest string) bool {
 	return true
 }
 
-// data takes a mail.
+// data receives an e-mail.
 func (c *session) data(line string) bool {
 	if !c.sendReply(line, "354 go ahead") {
 		return true
@@ -332,7 +332,7 @@ func (c *session) data(line string) bool {
 	}
 	m.From, m.To, m.Secure = c.from, c.to, c.secure
 	scripted := c.scriptedReply(".")
-	if scripted == "" { // it is there before anybody hears that it is
+	if scripted == "" { // before the client gets the reply
 		c.mu.Lock()
 		c.mails = append(c.mails, m)
 		close(c.arrived)
@@ -350,7 +350,7 @@ func envelope(argument string) string {
 	return address
 }
 
-// parse reads a mail.
+// parse parses an e-mail.
 func parse(raw []byte) (Mail, error) {
 	message, err := mail.ReadMessage(bufio.NewReader(bytes.NewReader(raw)))
 	if err != nil {
@@ -363,7 +363,7 @@ func parse(raw []byte) (Mail, error) {
 	return Mail{Header: message.Header, Text: string(text), Raw: string(raw)}, err
 }
 
-// Subject returns a mail's subject.
+// Subject returns the decoded subject.
 func (m Mail) Subject(tb testing.TB) string {
 	tb.Helper()
 	subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
