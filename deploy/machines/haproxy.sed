@@ -1,4 +1,4 @@
-# Turns compose/haproxy.cfg into the public part of the configuration of a balancer on many
+# Converts compose/haproxy.cfg to the public part of the configuration of a balancer on many
 # machines; the command is in docs/operations/machines.md, and so is the table of addresses.
 
 1,/^$/c\

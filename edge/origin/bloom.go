@@ -11,8 +11,8 @@ import (
 // bloomFilter is a Bloom filter of keys that are known to exist, since a look-up has found
 // them or core has named them in a change.
 //
-// It has two generations. When the current one is full, it becomes the previous one, whose
-// keys are dropped unless they were added again. So it holds at least the last
+// It has two generations. When the current one is full, it becomes the previous one, and the
+// keys of the latter are dropped unless they were added again. So it holds at least the last
 // bloomGenerationKeys keys. At most one absent key in four hundred is a false positive: a bit
 // of a full generation is set with the probability
 // 1-exp(-bloomBitsPerKey*bloomGenerationKeys/bloomBits).

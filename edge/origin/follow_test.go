@@ -208,7 +208,7 @@ func TestHeartbeatTimes(t *testing.T) {
 	}
 }
 
-// A stream whose heartbeats are more than a second old is reopened.
+// A stream with heartbeats that are more than a second old is reopened.
 func TestLateStreamIsReopened(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64

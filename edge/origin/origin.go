@@ -1,8 +1,8 @@
 // Package origin is an edge's client of core and of the texture store.
 //
 // Core looks up keys (names and IDs) and returns their mappings: batched, with a circuit
-// breaker, and with separate queues for keys that are known to exist and for others, whose
-// rate is limited. Follow keeps cached mappings fresh by core's stream of changes. Files
+// breaker, and with separate queues for keys that are known to exist and for others, which
+// have a limited rate. Follow keeps cached mappings fresh by core's stream of changes. Files
 // fetches texture files.
 package origin
 
@@ -36,7 +36,7 @@ type Config struct {
 	Secrets              []string      `env:"SECRETS,required,notEmpty" random:"true" example:"one-of-CORE_EDGE_SECRETS" help:"secrets shared with core, separated by commas; the first is sent"`
 	CA                   string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"PEM file of the certificate authorities that verify core's certificate; empty: the system's"`
 	Queue                int           `env:"QUEUE" envDefault:"8192" help:"maximum number of look-ups that wait to be sent to core; more get 503"`
-	UnknownKeysPerSecond int           `env:"UNKNOWN_KEYS_PER_SECOND" envDefault:"1000" help:"maximum number of look-ups a second of names and IDs that turn out not to exist, with bursts of ten times as many; beyond that, keys not known to exist get 503; one client network gets at most a tenth of it while others need it; 0: no limit"`
+	UnknownKeysPerSecond int           `env:"UNKNOWN_KEYS_PER_SECOND" envDefault:"1000" help:"maximum number of look-ups a second of names and IDs that do not exist, with bursts of ten times as many; beyond that, keys not known to exist get 503; one client network gets at most a tenth of it while others need it; 0: no limit"`
 	Timeout              time.Duration `env:"TIMEOUT" envDefault:"2s" help:"timeout of requests to core"`
 }
 
@@ -50,7 +50,7 @@ const (
 	// unknownInFlight is how many of them are for keys that are not known to exist, and
 	// unknownPause the pause after each. A client can make up any number of such keys; the
 	// pause makes larger batches of them, which are cheaper for core. As a new edge knows
-	// no keys at all, a key that turns out to exist is not charged to the limit.
+	// no keys at all, a key that exists is not charged to the limit.
 	unknownInFlight = 2
 	unknownPause    = 10 * time.Millisecond
 	// retryPause is the mean delay of a retry.
@@ -197,7 +197,7 @@ func (c *Core) identifyListener(ctx context.Context) (listener string, known boo
 	}
 }
 
-// send sends a request and returns core's response, whose body the caller must close. Every
+// send sends a request and returns core's response; the caller must close its body. Every
 // status except 200 is an Unavailable fault.
 func (c *Core) send(request *http.Request) (*http.Response, error) {
 	request.Header.Set("Authorization", "Bearer "+c.secret)

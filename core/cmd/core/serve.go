@@ -188,8 +188,8 @@ func dependencies(db *postgres.DB, files *blobstore.Store) []httpserver.Check {
 	return append(checks, httpserver.Check{Name: "postgres for LISTEN", Probe: settingProbe("", db.CheckListen)})
 }
 
-// settingProbe returns a probe whose errors begin with the full name of a setting and end with
-// an example of its value.
+// settingProbe returns a probe with errors that begin with the full name of a setting and end
+// with an example of its value.
 func settingProbe(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {

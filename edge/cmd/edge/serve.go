@@ -162,8 +162,8 @@ func dependencies(core *origin.Core, files *blobstore.Store, public *api.Server)
 	}
 }
 
-// settingProbe returns a probe whose errors begin with the full name of a setting and end with
-// an example of its value.
+// settingProbe returns a probe with errors that begin with the full name of a setting and end
+// with an example of its value.
 func settingProbe(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {
