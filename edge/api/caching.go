@@ -83,7 +83,7 @@ func (s *Server) cacheControl(res *response) []byte {
 }
 
 // The values of Cache-Status (RFC 9211).
-const cacheStatusBypass = "veneer; fwd=bypass" // no cache is involved
+const cacheStatusBypass = "veneer; fwd=bypass" //nolint:gosec // no credential: no cache is involved
 
 var (
 	cacheStatusMiss        = []byte("veneer; fwd=miss") // not in the cache and not stored, or not found

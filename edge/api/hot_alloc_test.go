@@ -43,7 +43,8 @@ func (w *memoryConn) SetDeadline(time.Time) error      { return nil }
 func (w *memoryConn) SetReadDeadline(time.Time) error  { return nil }
 func (w *memoryConn) SetWriteDeadline(time.Time) error { return nil }
 func (w *memoryConn) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
-func (w *memoryConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+func (w *memoryConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 // ask sends a request and waits for the response.
 func (w *memoryConn) ask(request []byte) {

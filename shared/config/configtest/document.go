@@ -32,7 +32,7 @@ func Document[T any](t *testing.T, path, program, prefix string) {
 	}
 	want.WriteString("\n")
 	if *update {
-		if err := os.WriteFile(path, []byte(before+begin+want.String()+end+after), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(before+begin+want.String()+end+after), 0o600); err != nil { //nolint:gosec // the path is the test's
 			t.Fatal(err)
 		}
 		return
