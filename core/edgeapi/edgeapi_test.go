@@ -111,9 +111,9 @@ func listen(t *testing.T, server *fasthttp.Server) string {
 }
 
 // request sends a request and returns the response's status and body.
-func (d testServer) request(t *testing.T, method, path, secret, body string) (int, io.Reader) {
+func (s testServer) request(t *testing.T, method, path, secret, body string) (int, io.Reader) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, d.address+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, s.address+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,11 +137,11 @@ func (d testServer) request(t *testing.T, method, path, secret, body string) (in
 
 func TestSecretIsRequired(t *testing.T) {
 	t.Parallel()
-	d := startServer(t)
+	s := startServer(t)
 
 	f := func(method, path, secret, body string, want int) {
 		t.Helper()
-		if status, _ := d.request(t, method, path, secret, body); status != want {
+		if status, _ := s.request(t, method, path, secret, body); status != want {
 			t.Errorf("%s %s with %q: %d; want %d", method, path, secret, status, want)
 		}
 	}
@@ -189,14 +189,14 @@ func TestShortSecretsAreRefused(t *testing.T) {
 // A change is on the stream and in look-ups.
 func TestLookupAndChanges(t *testing.T) {
 	t.Parallel()
-	d := startServer(t)
-	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
+	s := startServer(t)
+	_, stream := s.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
 	if start := nextEvent(t, lines, isStart); start.Stream != "" {
 		t.Errorf("the stream has the name %q, but acknowledgements are not needed", start.Stream)
 	}
 
-	user, err := d.db.CreateUser(t.Context(), core.NewUser{
+	user, err := s.db.CreateUser(t.Context(), core.NewUser{
 		Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash", Player: core.NewPlayer{Name: "Ann", Key: "ann"},
 	})
 	if err != nil {
@@ -204,7 +204,7 @@ func TestLookupAndChanges(t *testing.T) {
 	}
 	change := nextEvent(t, lines, isChange)
 
-	_, answered := d.request(t, "POST", edgeproto.LookupPath, secret, `{"keys":["name:ann","`+string(edgeproto.UIDKey(int64(user.ID)))+`"]}`)
+	_, answered := s.request(t, "POST", edgeproto.LookupPath, secret, `{"keys":["name:ann","`+string(edgeproto.UIDKey(int64(user.ID)))+`"]}`)
 	body, err := io.ReadAll(answered)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestLookupAndChanges(t *testing.T) {
 		t.Errorf("response %s has data that edges must not get", body)
 	}
 
-	d.stop()
+	s.stop()
 	for lines.Scan() { // ends, since the server is stopping
 	}
 }
@@ -257,8 +257,8 @@ func (p recordedPurges) Purge(_ context.Context, purge cdnpurge.Purge) error {
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	purges := make(recordedPurges, 10)
-	d := startServerWithHook(t, purges)
-	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
+	s := startServerWithHook(t, purges)
+	_, stream := s.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
 	start := nextEvent(t, lines, isStart)
 	acknowledge := func(at edgeproto.Cursor) {
@@ -267,7 +267,7 @@ func TestAcknowledge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, answer := d.request(t, "POST", edgeproto.AcknowledgePath, secret, string(body)); status != 200 {
+		if status, answer := s.request(t, "POST", edgeproto.AcknowledgePath, secret, string(body)); status != 200 {
 			text, _ := io.ReadAll(answer)
 			t.Fatalf("an acknowledgement: %d %s", status, text)
 		}
@@ -275,7 +275,7 @@ func TestAcknowledge(t *testing.T) {
 	acknowledge(start.Cursor)
 
 	began := time.Now()
-	user, err := d.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "x"})
+	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,10 +297,10 @@ func TestAcknowledge(t *testing.T) {
 // though it may still be open. An invalid name is ignored.
 func TestPreviousStream(t *testing.T) {
 	t.Parallel()
-	d := startServerWithHook(t, make(recordedPurges, 10))
+	s := startServerWithHook(t, make(recordedPurges, 10))
 	begin := func(query string) (name string) {
 		t.Helper()
-		status, stream := d.request(t, "GET", edgeproto.ChangesPath+query, secret, "")
+		status, stream := s.request(t, "GET", edgeproto.ChangesPath+query, secret, "")
 		if status != 200 {
 			t.Fatalf("a stream with %q: %d", query, status)
 		}
@@ -309,7 +309,7 @@ func TestPreviousStream(t *testing.T) {
 	first := begin("")
 	second := begin("?former=" + first)
 	third := begin("?former=" + second[:35] + "x")
-	rows, err := d.conn.Query(t.Context(), "SELECT stream::text FROM edge_streams WHERE NOT replaced")
+	rows, err := s.conn.Query(t.Context(), "SELECT stream::text FROM edge_streams WHERE NOT replaced")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,8 +329,8 @@ func TestPreviousStream(t *testing.T) {
 func TestHeartbeatsCountFromRequest(t *testing.T) {
 	t.Parallel()
 	const held = 300 * time.Millisecond
-	d := startServerWithHook(t, make(recordedPurges, 10))
-	tx, err := d.conn.Begin(t.Context())
+	s := startServerWithHook(t, make(recordedPurges, 10))
+	tx, err := s.conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestHeartbeatsCountFromRequest(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	_, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
+	_, stream := s.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	if heartbeat := nextEvent(t, bufio.NewScanner(stream), edgeproto.Event.IsHeartbeat); heartbeat.AsOf < held {
 		t.Errorf("the first heartbeat is of %s after the request; want %s or more", heartbeat.AsOf, held)
 	}
@@ -360,15 +360,15 @@ func TestHeartbeatsCountFromRequest(t *testing.T) {
 
 func TestLiked(t *testing.T) {
 	t.Parallel()
-	d := startServer(t)
-	user, err := d.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash"})
+	s := startServer(t)
+	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := edgeproto.LikedTextures{Hashes: []skin.Hash{}}
 	liked := func() {
 		t.Helper()
-		_, body := d.request(t, "GET", edgeproto.LikedPath+"?limit=2", secret, "")
+		_, body := s.request(t, "GET", edgeproto.LikedPath+"?limit=2", secret, "")
 		var got edgeproto.LikedTextures
 		if err := json.NewDecoder(body).Decode(&got); err != nil {
 			t.Fatal(err)
@@ -380,7 +380,7 @@ func TestLiked(t *testing.T) {
 	liked()
 	for n := range byte(3) {
 		texture := core.NewTexture{Name: "N", Type: skin.Classic, Hash: skin.Hash{n}, Pixels: skin.Hash{n}, Bytes: 1, Uploader: user.ID, Public: true}
-		if _, err := d.db.AddTexture(t.Context(), texture, core.Pricing{}, func(context.Context) error { return nil }); err != nil {
+		if _, err := s.db.AddTexture(t.Context(), texture, core.Pricing{}, func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -397,9 +397,9 @@ func TestPanicEndsOnlyItsStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := testServer{address: listen(t, server.HTTP())}
+	s := testServer{address: listen(t, server.HTTP())}
 	for range 2 {
-		status, stream := d.request(t, "GET", edgeproto.ChangesPath, secret, "")
+		status, stream := s.request(t, "GET", edgeproto.ChangesPath, secret, "")
 		if rest, err := io.ReadAll(stream); status != 200 || err != nil || len(rest) > 0 {
 			t.Errorf("the stream is %d %q, %v; want it to end at once", status, rest, err)
 		}
@@ -409,10 +409,10 @@ func TestPanicEndsOnlyItsStream(t *testing.T) {
 // A disconnect of the edge ends its stream.
 func TestDisconnectEndsStream(t *testing.T) {
 	t.Parallel()
-	d := startServer(t)
+	s := startServer(t)
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
-		request, err := http.NewRequestWithContext(ctx, "GET", d.address+edgeproto.ChangesPath, nil)
+		request, err := http.NewRequestWithContext(ctx, "GET", s.address+edgeproto.ChangesPath, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,9 +129,9 @@ type probingFollower struct {
 	rejections chan error
 }
 
-func (a *probingFollower) Apply(event edgeproto.Event, asOf time.Time) error {
-	a.rejections <- a.core.WouldReject(edgeproto.UIDKey(1), netip.Prefix{})
-	return a.recorder.Apply(event, asOf)
+func (f *probingFollower) Apply(event edgeproto.Event, asOf time.Time) error {
+	f.rejections <- f.core.WouldReject(edgeproto.UIDKey(1), netip.Prefix{})
+	return f.recorder.Apply(event, asOf)
 }
 
 // A stream closes the circuit breaker before its first line is applied, as that may flush all

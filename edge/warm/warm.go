@@ -166,8 +166,8 @@ func (c *client) getWithRetry(ctx context.Context, path string, r *Report) error
 	deadline := time.Now().Add(c.job.RetryFor)
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		err := c.get(ctx, path, r)
-		busy, isBusy := errors.AsType[*busyError](err)
-		if !isBusy {
+		busy, ok := errors.AsType[*busyError](err)
+		if !ok {
 			return err
 		}
 		// Jitter spreads requests that were rejected together.

@@ -75,21 +75,21 @@ type fakeEdge struct {
 	inFlight, maxInFlight int
 }
 
-func (w *fakeEdge) RoundTrip(request *http.Request) (*http.Response, error) {
+func (e *fakeEdge) RoundTrip(request *http.Request) (*http.Response, error) {
 	path := request.URL.RequestURI()
-	w.mu.Lock()
-	if w.requests == nil {
-		w.requests = map[string][]time.Time{}
+	e.mu.Lock()
+	if e.requests == nil {
+		e.requests = map[string][]time.Time{}
 	}
-	nth := len(w.requests[path])
-	w.requests[path] = append(w.requests[path], time.Now())
-	w.inFlight++
-	w.maxInFlight = max(w.maxInFlight, w.inFlight)
-	w.mu.Unlock()
-	defer func() { w.mu.Lock(); w.inFlight--; w.mu.Unlock() }()
+	nth := len(e.requests[path])
+	e.requests[path] = append(e.requests[path], time.Now())
+	e.inFlight++
+	e.maxInFlight = max(e.maxInFlight, e.inFlight)
+	e.mu.Unlock()
+	defer func() { e.mu.Lock(); e.inFlight--; e.mu.Unlock() }()
 
 	<-time.After(time.Millisecond)
-	if response := w.respond(path, nth); response != nil {
+	if response := e.respond(path, nth); response != nil {
 		return response, nil
 	}
 	return nil, errors.New("connection refused")
@@ -108,19 +108,19 @@ func hit() *http.Response  { return response(200, "Cache-Status", "veneer; hit")
 func shed() *http.Response { return response(503, "Retry-After", "2") }
 
 func newJob(textures, parallel int, views ...string) Job {
-	o := Job{Views: views, Parallel: parallel, RetryFor: 30 * time.Second}
+	job := Job{Views: views, Parallel: parallel, RetryFor: 30 * time.Second}
 	for i := range textures {
-		o.Hashes = append(o.Hashes, skin.Hash{byte(i), byte(i >> 8)})
+		job.Hashes = append(job.Hashes, skin.Hash{byte(i), byte(i >> 8)})
 	}
-	return o
+	return job
 }
 
 // checkRun runs a job in a synctest bubble and checks its report, in which the first error
 // must contain a text.
-func checkRun(t *testing.T, w *fakeEdge, o Job, want Report, failure string) {
+func checkRun(t *testing.T, e *fakeEdge, job Job, want Report, failure string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		got := run(t.Context(), "http://edge", o, w)
+		got := run(t.Context(), "http://edge", job, e)
 		switch {
 		case failure == "" && got.FirstError != nil:
 			t.Errorf("the first error: %v; want none", got.FirstError)
@@ -180,10 +180,10 @@ func TestNoViewFound(t *testing.T) {
 
 func TestParallelism(t *testing.T) {
 	t.Parallel()
-	w := &fakeEdge{respond: func(string, int) *http.Response { return miss() }}
-	checkRun(t, w, newJob(50, 3, "/a/{hash}", "/b/{hash}"), Report{Loaded: 100}, "")
-	if w.maxInFlight != 3 || len(w.requests) != 100 {
-		t.Errorf("%d pictures were requested, at most %d at once; want 100 and 3", len(w.requests), w.maxInFlight)
+	e := &fakeEdge{respond: func(string, int) *http.Response { return miss() }}
+	checkRun(t, e, newJob(50, 3, "/a/{hash}", "/b/{hash}"), Report{Loaded: 100}, "")
+	if e.maxInFlight != 3 || len(e.requests) != 100 {
+		t.Errorf("%d pictures were requested, at most %d at once; want 100 and 3", len(e.requests), e.maxInFlight)
 	}
 }
 
@@ -200,14 +200,14 @@ func TestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const times = 4
-			w := &fakeEdge{respond: func(_ string, nth int) *http.Response {
+			e := &fakeEdge{respond: func(_ string, nth int) *http.Response {
 				if nth < times {
 					return busy()
 				}
 				return hit()
 			}}
-			checkRun(t, w, newJob(1, 1, "/{hash}"), Report{Cached: 1}, "")
-			asked := w.requests["/"+(skin.Hash{}).String()]
+			checkRun(t, e, newJob(1, 1, "/{hash}"), Report{Cached: 1}, "")
+			asked := e.requests["/"+(skin.Hash{}).String()]
 			if len(asked) != times+1 {
 				t.Fatalf("%d requests; want %d", len(asked), times+1)
 			}
@@ -228,14 +228,14 @@ func TestRetries(t *testing.T) {
 func TestRetriesEnd(t *testing.T) {
 	t.Parallel()
 	lost := "/" + (skin.Hash{3}).String()
-	w := &fakeEdge{respond: func(path string, _ int) *http.Response {
+	e := &fakeEdge{respond: func(path string, _ int) *http.Response {
 		if path == lost {
 			return shed()
 		}
 		return miss()
 	}}
-	checkRun(t, w, newJob(20, 2, "/{hash}"), Report{Loaded: 19, Failed: 1}, lost+": Service Unavailable")
-	asked := w.requests[lost]
+	checkRun(t, e, newJob(20, 2, "/{hash}"), Report{Loaded: 19, Failed: 1}, lost+": Service Unavailable")
+	asked := e.requests[lost]
 	if tried := asked[len(asked)-1].Sub(asked[0]); tried > 30*time.Second || tried < 15*time.Second {
 		t.Errorf("it was retried for %s; want up to 30s", tried)
 	}
@@ -244,10 +244,10 @@ func TestRetriesEnd(t *testing.T) {
 // A job is abandoned when an edge rejects everything.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
-	w := &fakeEdge{respond: func(string, int) *http.Response { return shed() }}
-	checkRun(t, w, newJob(1000, 2, "/a/{hash}", "/b/{hash}"), Report{Failed: 2000}, "Service Unavailable")
-	if len(w.requests) < maxFailedTextures || len(w.requests) > maxFailedTextures+2 {
-		t.Errorf("%d pictures were requested; want %d", len(w.requests), maxFailedTextures)
+	e := &fakeEdge{respond: func(string, int) *http.Response { return shed() }}
+	checkRun(t, e, newJob(1000, 2, "/a/{hash}", "/b/{hash}"), Report{Failed: 2000}, "Service Unavailable")
+	if len(e.requests) < maxFailedTextures || len(e.requests) > maxFailedTextures+2 {
+		t.Errorf("%d pictures were requested; want %d", len(e.requests), maxFailedTextures)
 	}
 }
 
@@ -255,9 +255,9 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		w := &fakeEdge{respond: func(_ string, _ int) *http.Response { stop(); return shed() }}
+		e := &fakeEdge{respond: func(_ string, _ int) *http.Response { stop(); return shed() }}
 		began := time.Now()
-		got := run(ctx, "http://edge", newJob(10, 2, "/{hash}"), w)
+		got := run(ctx, "http://edge", newJob(10, 2, "/{hash}"), e)
 		if got.Failed != 10 || !errors.Is(got.FirstError, context.Canceled) || time.Since(began) > time.Second {
 			t.Errorf("the report is %+v after %s; want everything to be cancelled at once", got, time.Since(began))
 		}
