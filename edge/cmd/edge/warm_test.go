@@ -230,7 +230,7 @@ func TestWarmRefuses(t *testing.T) {
 		{"-retry-for is -1s, ", "", nil, []string{"-retry-for", "-1s", hash}},
 		{`-views: "/avatar" is not a path`, "", nil, []string{"-views", "/avatar", hash}},
 		{`invalid value "edge" for flag -to: "edge" does not look like http`, "", nil, []string{"-to", "edge", hash}},
-		{"EDGE_TLS_CERT is set, so -to must say ", "", []string{"EDGE_TLS_CERT=cert.pem", "EDGE_TLS_KEY=key.pem"}, []string{hash}},
+		{"EDGE_TLS_CERT is set, so -to must have ", "", []string{"EDGE_TLS_CERT=cert.pem", "EDGE_TLS_KEY=key.pem"}, []string{hash}},
 		{"EDGE_CORE_URL must be set", "", nil, []string{"-liked", "5"}},
 		{`EDGE_CORE_URL is "core", but must look like`, "", core("core"), []string{"-liked", "5"}},
 		{"core is older than this edge, ", "", core(old.URL), []string{"-liked", "5"}},
