@@ -2,31 +2,35 @@
 // it can be fetched again.
 //
 // A request names a picture by a key, of which the meaning may change: a player's name, a
-// user, a number. Resolver maps such a key to a texture. It asks core once, caches the mapping, and
-// drops it within milliseconds of a change, because core streams the changes of all keys to
-// every edge.
+// user, a number. Resolver maps such a key to a texture. It asks core once, caches the
+// mapping, and drops it within milliseconds of a change, because core streams the changes of
+// all keys to every edge.
 //
 // A texture is a file that is named by its hash, and never changes. A View is that hash
 // together with everything else that decides what the picture looks like. So a cached
 // picture never expires, and a View is its cache key and, together with the renderer's
 // revision, its entity tag.
 //
-// Pictures returns a picture from its cache, or loads it: get the texture from a second
-// cache or from the object store, wait for a worker, render. Concurrent requests for a
-// picture share one load, which continues when a client disconnects. Workers decode and
-// render on threads of a lower priority, and their queue is bounded, so that cache hits stay
-// fast. When more pictures are requested than can be rendered, client networks have equal
-// shares of the workers, whatever the number of their requests.
+// Pictures.TryGet responds from the caches alone, and Pictures.Get does everything else: look
+// the key up, get the texture from a second cache or from the object store, wait for a worker,
+// render. Concurrent requests for a picture share one load, which continues when a client
+// disconnects. Workers decode and render on threads of a lower priority, and their queue is
+// bounded, so that cache hits stay fast. When more pictures are requested than can be
+// rendered, client networks have equal shares of the workers, whatever the number of their
+// requests.
 //
-// Package api is HTTP in and out, origin the client of core and of the object store, render
-// the renderer. This package declares what it needs of them as small interfaces.
+// Package api is HTTP in and out, cache the byte-bounded cache, origin the client of core and
+// of the object store, render the renderer. This package declares what it needs of origin and
+// render as small interfaces.
 package edge
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/netip"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +39,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
@@ -97,7 +102,7 @@ type Pictures struct {
 	defaultSkin     skin.Sheet
 	defaultSkinHash skin.Hash
 
-	pictureCache *cache.Cache[Picture]
+	pictureCache *cache.Cache[picture]
 	textureCache *cache.Cache[*textureFile]
 	workers      *workerPool
 }
@@ -135,10 +140,10 @@ func NewPictures(config Config, resolver *Resolver, files Files, renderer Render
 	}, nil
 }
 
-func newPictureCache(bytes int64, now func() time.Time) (*cache.Cache[Picture], error) {
-	return cache.New(cache.Options[Picture]{
+func newPictureCache(bytes int64, now func() time.Time) (*cache.Cache[picture], error) {
+	return cache.New(cache.Options[picture]{
 		Name: "picture", Bytes: bytes, TypicalSize: 1 << 10, LoadTimeout: loadTimeout, Now: now,
-		Size: func(picture Picture) int { return cap(picture.Body) },
+		Size: func(picture picture) int { return cap(picture.body) },
 	})
 }
 
@@ -164,37 +169,109 @@ func (p *Pictures) Expose(registry prometheus.Registerer) {
 // Revision returns the revision of the renderer behind the pictures.
 func (p *Pictures) Revision() string { return p.revision }
 
-// Picture is an encoded picture or a stored file. Requests share it: it must not be
-// changed.
-type Picture struct {
-	ETag ETag
-	Body []byte
+// TryGet returns the response to a request if the mapping is cached and valid at a time, which
+// is now or just was, and the picture is cached. It does not keep the request's key. It
+// allocates once in 64 calls, in the access log of the cache.
+func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
+	if req.Key != "" {
+		if res.Mapping, ok = p.resolver.TryLookup(req.Key, at); !ok {
+			return res, false
+		}
+	}
+	if res.View, res.Err = p.view(req, res.Mapping); res.Err != nil || req.Kind == KindProfile {
+		return res, true
+	}
+	var key [viewKeySize]byte
+	cached, ok := p.pictureCache.TryGet(res.View.appendKey(key[:0]))
+	res.ETag, res.Body = cached.etag, cached.body
+	return res, ok
 }
 
-// Cached returns the picture of a view if it is cached. It overwrites scratch, which needs
-// a capacity of ViewKeySize. It allocates once in 64 calls, in the store's access log.
-func (p *Pictures) Cached(view View, scratch []byte) (Picture, bool) {
-	return p.pictureCache.TryGet(view.appendKey(scratch[:0]))
+// Precondition evaluates the conditions of a request on a response without its body, and
+// reports whether the body is needed. An error ends the request.
+type Precondition func(res *Response) (needsBody bool, err error)
+
+// maxTries bounds how often a response is made because the mapping has changed in the
+// meantime.
+const maxTries = 3
+
+// Get returns the response to a request: it looks up, fetches and renders what is not cached.
+// The cost counts for the client network in ctx. The body is not loaded unless the
+// precondition needs it.
+//
+// An Unavailable fault says that core or the object store is unreachable, or that there is too
+// much load. A NotFound fault says that a texture's file is missing from the object store.
+func (p *Pictures) Get(ctx context.Context, req Request, precondition Precondition) (Response, error) {
+	req.Key = edgeproto.Key(strings.Clone(string(req.Key))) // the resolver keeps it
+	var res Response
+	for try := 1; ; try++ {
+		if err := p.get(ctx, req, precondition, &res); err != nil {
+			return Response{}, err
+		}
+		// A CDN may have been purged because of a change in the meantime, and must not store
+		// the response from before it.
+		res.MayBeStale = res.Lookup == LookupStale || req.Key != "" && !p.resolver.IsCurrent(req.Key, res.Mapping)
+		if !res.MayBeStale || res.Lookup == LookupStale || try == maxTries {
+			return res, nil
+		}
+	}
 }
 
-// Picture returns the picture of a view, from the cache or loaded. The cost of a load counts
-// for the client network in ctx. A NotFound fault says that the texture's file is missing
-// from the object store.
-func (p *Pictures) Picture(ctx context.Context, view View) (Picture, cache.Outcome, error) {
+// get makes a response by the current mapping of its key.
+func (p *Pictures) get(ctx context.Context, req Request, precondition Precondition, res *Response) (err error) {
+	if req.Key != "" {
+		if res.Mapping, res.Lookup, err = p.resolver.Lookup(ctx, req.Key); err != nil {
+			return err
+		}
+	}
+	if res.View, res.Err = p.view(req, res.Mapping); res.Err != nil {
+		return nil //nolint:nilerr // it is part of the response
+	}
+	if req.Kind != KindProfile {
+		res.ETag = p.etag(res.View)
+	}
+	needsBody, err := precondition(res)
+	if err != nil || !needsBody || req.Kind == KindProfile {
+		return err
+	}
+	var loaded picture
+	loaded, res.Outcome, err = p.picture(ctx, res.View)
+	res.Body = loaded.body
+	return err
+}
+
+// WouldReject returns the fault with which Get would reject a request at once if the mapping
+// of its key is not cached, nil if none. The network is that of the client, the zero Prefix if
+// it is unknown.
+func (p *Pictures) WouldReject(req Request, network netip.Prefix) error {
+	if req.Key == "" {
+		return nil
+	}
+	return p.resolver.WouldReject(req.Key, network)
+}
+
+// picture is an encoded picture or a stored file. Requests share it: it must not be changed.
+type picture struct {
+	etag ETag
+	body []byte
+}
+
+// picture returns the picture of a view, from the cache or loaded.
+func (p *Pictures) picture(ctx context.Context, view View) (picture, cache.Outcome, error) {
 	key := view.appendKey(nil)
-	if picture, ok := p.pictureCache.TryGet(key); ok {
-		return picture, cache.Hit, nil
+	if cached, ok := p.pictureCache.TryGet(key); ok {
+		return cached, cache.Hit, nil
 	}
 	// The spans of the stages are children of the request that starts the load.
 	ctx, span := tracing.Start(ctx, "picture")
 	demand := p.workers.demand(NetworkOf(ctx))
-	picture, outcome, err := p.pictureCache.Get(ctx, key, demand, func(ctx context.Context) (Picture, error) {
+	loaded, outcome, err := p.pictureCache.Get(ctx, key, demand, func(ctx context.Context) (picture, error) {
 		body, err := p.load(ctx, demand, view)
-		return Picture{ETag: p.ETag(view), Body: body}, err
+		return picture{etag: p.etag(view), body: body}, err
 	})
 	span.SetAttributes(attribute.Stringer("outcome", outcome))
 	tracing.End(span, &err)
-	return picture, outcome, err
+	return loaded, outcome, err
 }
 
 // load renders a picture, or fetches a file, with a permit of its own.

@@ -138,7 +138,7 @@ func block(t *testing.T, queue int) *blockedPictures {
 	b := &blockedPictures{backend: new(fakeBackend), begun: make(chan render.View, 200), finish: make(chan struct{})}
 	b.backend.drawView = func(view render.View) { b.begun <- view; <-b.finish }
 	b.Pictures = b.backend.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: queue, RenderQueueTimeout: time.Hour})
-	go func() { _, _, _ = b.Picture(WithNetwork(t.Context(), busy), viewOf(0, 1000)) }()
+	go func() { _, _, _ = b.picture(WithNetwork(t.Context(), busy), viewOf(0, 1000)) }()
 	<-b.begun
 	return b
 }
@@ -148,7 +148,7 @@ func (b *blockedPictures) ask(t *testing.T, network netip.Prefix, view View) <-c
 	t.Helper()
 	before := b.workers.state().waiting
 	errs := make(chan error, 1)
-	go func() { _, _, err := b.Picture(WithNetwork(t.Context(), network), view); errs <- err }()
+	go func() { _, _, err := b.picture(WithNetwork(t.Context(), network), view); errs <- err }()
 	eventually(t, "the picture waits", func() bool { return b.workers.state().waiting > before })
 	return errs
 }
@@ -167,13 +167,13 @@ func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
 	for i := range queue {
 		waiting = append(waiting, b.ask(t, busy, viewOf(0, 800+i)))
 	}
-	if _, _, err := b.Picture(WithNetwork(t.Context(), busy), viewOf(0, 900)); !isRefused(err) {
+	if _, _, err := b.picture(WithNetwork(t.Context(), busy), viewOf(0, 900)); !isRefused(err) {
 		t.Errorf("one more of the network that has filled the queue: %v; want it rejected", err)
 	}
 	var others []<-chan error
 	for i, network := range []netip.Prefix{quiet, quiet6} {
 		errs := make(chan error, 1)
-		go func() { _, _, err := b.Picture(WithNetwork(t.Context(), network), viewOf(0, 8+i)); errs <- err }()
+		go func() { _, _, err := b.picture(WithNetwork(t.Context(), network), viewOf(0, 8+i)); errs <- err }()
 		if err := <-waiting[queue-1-i]; !isRefused(err) {
 			t.Errorf("the newest picture but %d of the network that has filled the queue: %v; want it rejected", i, err)
 		}
@@ -205,7 +205,7 @@ func TestCoalescedPictureCountsForTheQuietestNetwork(t *testing.T) {
 	shared := viewOf(0, 500)
 	first := b.ask(t, busy, shared)
 	second := make(chan error, 1)
-	go func() { _, _, err := b.Picture(WithNetwork(t.Context(), quiet), shared); second <- err }()
+	go func() { _, _, err := b.picture(WithNetwork(t.Context(), quiet), shared); second <- err }()
 	eventually(t, "the second has joined", func() bool { return b.waitingOf(quiet) > 0 })
 	b.ask(t, quiet6, viewOf(0, 600))
 	close(b.finish)
@@ -238,7 +238,7 @@ func hangingStore(t *testing.T) (p *Pictures, asked chan skin.Hash, answer chan 
 	p = s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 15, RenderQueueTimeout: time.Hour}) // 8 files, of which 6 at once
 	for i := range byte(8) {
 		result := make(chan error, 1)
-		go func() { _, _, err := p.Picture(WithNetwork(t.Context(), busy), viewOf(i+1, 8)); result <- err }()
+		go func() { _, _, err := p.picture(WithNetwork(t.Context(), busy), viewOf(i+1, 8)); result <- err }()
 		errs = append(errs, result)
 		if i < 6 {
 			<-asked
@@ -254,11 +254,11 @@ func TestFetchesAreSharedBetweenNetworks(t *testing.T) {
 	t.Parallel()
 	p, asked, answer, errs := hangingStore(t)
 	defer func() { close(answer) }()
-	if _, _, err := p.Picture(WithNetwork(t.Context(), busy), viewOf(9, 8)); !isRefused(err) {
+	if _, _, err := p.picture(WithNetwork(t.Context(), busy), viewOf(9, 8)); !isRefused(err) {
 		t.Errorf("a file too many: %v; want it rejected", err)
 	}
 	result := make(chan error, 1)
-	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet), viewOf(10, 8)); result <- err }()
+	go func() { _, _, err := p.picture(WithNetwork(t.Context(), quiet), viewOf(10, 8)); result <- err }()
 	if err := <-errs[7]; !isRefused(err) {
 		t.Errorf("the newest picture of the network that occupies all fetches: %v; want it rejected", err)
 	}
@@ -271,7 +271,7 @@ func TestFetchesAreSharedBetweenNetworks(t *testing.T) {
 		answer <- struct{}{}
 	}
 	if err := <-result; err != nil {
-		t.Errorf("Picture() for another network: %v", err)
+		t.Errorf("picture() for another network: %v", err)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	defer func() { close(answer) }()
 	result := make(chan error, 1)
 	// Its texture is the newest of the files that the busy network waits for.
-	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet), viewOf(8, 16)); result <- err }()
+	go func() { _, _, err := p.picture(WithNetwork(t.Context(), quiet), viewOf(8, 16)); result <- err }()
 	eventually(t, "the second has joined", func() bool {
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
@@ -290,7 +290,7 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	})
 	// A third network joins the second's picture.
 	third := make(chan error, 1)
-	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet6), viewOf(8, 16)); third <- err }()
+	go func() { _, _, err := p.picture(WithNetwork(t.Context(), quiet6), viewOf(8, 16)); third <- err }()
 	eventually(t, "the third has joined the file as well", func() bool {
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
@@ -313,7 +313,7 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	}
 	for _, result := range []chan error{result, third} {
 		if err := <-result; err != nil {
-			t.Errorf("Picture() for another network: %v", err)
+			t.Errorf("picture() for another network: %v", err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 			for i := range int(6*budget) / (size + 400) {
 				view := viewOf(byte(i), i>>16)
 				view.Texture[1] = byte(i >> 8)
-				_, _, err := p.pictureCache.Get(t.Context(), view.appendKey(nil), nil, func(context.Context) (Picture, error) { return Picture{Body: make([]byte, size)}, nil })
+				_, _, err := p.pictureCache.Get(t.Context(), view.appendKey(nil), nil, func(context.Context) (picture, error) { return picture{body: make([]byte, size)}, nil })
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -137,23 +137,23 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	results := make(chan result, callers)
 	for range callers {
 		go func() {
-			picture, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
-			results <- result{string(picture.Body), err}
+			got, _, err := pictures.picture(t.Context(), viewOf(1, 8))
+			results <- result{string(got.body), err}
 		}()
 	}
 	close(arrived)
 	first := <-results
 	for range callers - 1 {
 		if r := <-results; r != first || r.err != nil {
-			t.Fatalf("Picture() = %+v; want %+v as the first caller", r, first)
+			t.Fatalf("picture() = %+v; want %+v as the first caller", r, first)
 		}
 	}
 	// Another picture of the same texture does not fetch the file again.
-	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != cache.Miss {
-		t.Errorf("Picture() of another size: %v, %v", outcome, err)
+	if _, outcome, err := pictures.picture(t.Context(), viewOf(1, 16)); err != nil || outcome != cache.Miss {
+		t.Errorf("picture() of another size: %v, %v", outcome, err)
 	}
-	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != cache.Hit {
-		t.Errorf("Picture() once more: %v, %v", outcome, err)
+	if _, outcome, err := pictures.picture(t.Context(), viewOf(1, 16)); err != nil || outcome != cache.Hit {
+		t.Errorf("picture() once more: %v, %v", outcome, err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {
 		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 2", s.fetched.Load(), s.drawn.Load())
@@ -172,15 +172,15 @@ func TestCanceledCallerKeepsRender(t *testing.T) {
 
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() { _, _, err := pictures.Picture(ctx, viewOf(1, 8)); left <- err }()
+	go func() { _, _, err := pictures.picture(ctx, viewOf(1, 8)); left <- err }()
 	<-entered
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("Picture() of a cancelled caller: %v", err)
+		t.Errorf("picture() of a cancelled caller: %v", err)
 	}
 	close(arrived)
-	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
-		t.Errorf("Picture() of another caller: %v", err)
+	if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); err != nil {
+		t.Errorf("picture() of another caller: %v", err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 1 {
 		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 1", s.fetched.Load(), s.drawn.Load())
@@ -209,7 +209,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		clock := newClock(t, pictures)
 		sick.Store(true)
 		for range 100 {
-			if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
+			if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
 				t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
 			}
 		}
@@ -221,7 +221,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		waitIdle(t, pictures.pictureCache)
 		waitIdle(t, pictures.textureCache)
 		clock.advance(2 * time.Second) // the maximum of the back-off
-		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
+		if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); err != nil {
 			t.Errorf("after a failure %s: %v", test.name, err)
 		}
 	}
@@ -241,21 +241,21 @@ func TestRejectionIsNotRemembered(t *testing.T) {
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 0, RenderQueueTimeout: time.Second})
 	newClock(t, pictures) // which is not advanced
 	done := make(chan error, 1)
-	go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); done <- err }()
+	go func() { _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); done <- err }()
 	<-drawing
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("Picture() without a free worker: %v; want it unavailable", err)
+	if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("picture() without a free worker: %v; want it unavailable", err)
 	}
 	close(finish)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	for pictures.workers.state().admitted > 0 {
-		runtime.Gosched() // the permit is released just before Picture returns
+		runtime.Gosched() // the permit is released just before picture returns
 	}
 	waitIdle(t, pictures.pictureCache)
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
-		t.Errorf("Picture() with a free worker, at the same time: %v", err)
+	if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); err != nil {
+		t.Errorf("picture() with a free worker, at the same time: %v", err)
 	}
 }
 
@@ -264,9 +264,9 @@ func TestPanicWhileDrawingIsAnError(t *testing.T) {
 	s := &fakeBackend{draw: func() error { panic("a texel too far") }}
 	pictures := s.open(t, testConfig())
 	for i := range byte(3) { // more often than there are workers: none is lost
-		_, _, err := pictures.Picture(t.Context(), viewOf(i, 8))
+		_, _, err := pictures.picture(t.Context(), viewOf(i, 8))
 		if err == nil || !strings.Contains(err.Error(), "a texel too far") || fault.KindOf(err) != fault.Internal {
-			t.Errorf("Picture() = %v; want the panic as an internal fault", err)
+			t.Errorf("picture() = %v; want the panic as an internal fault", err)
 		}
 	}
 }
@@ -279,13 +279,13 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	for i := range 400 {
 		view := viewOf(byte(i), 8)
 		view.Texture[1] = byte(i >> 8)
-		if _, _, err := pictures.Picture(t.Context(), view); err != nil {
+		if _, _, err := pictures.picture(t.Context(), view); err != nil {
 			t.Fatal(err)
 		}
 	}
 	waitIdle(t, pictures.pictureCache)
 	for range 100 {
-		if _, outcome, err := pictures.Picture(t.Context(), viewOf(0, 8)); outcome != cache.Hit || err != nil {
+		if _, outcome, err := pictures.picture(t.Context(), viewOf(0, 8)); outcome != cache.Hit || err != nil {
 			t.Fatalf("a small picture is not cached: %v, %v", outcome, err)
 		}
 	}
@@ -319,22 +319,22 @@ func TestETagNamesTheContent(t *testing.T) {
 	} {
 		view := base
 		change(&view)
-		tag := pictures.ETag(view)
+		tag := pictures.etag(view)
 		if other, ok := seen[tag]; ok {
 			t.Errorf("%+v and %+v share the entity tag %s", view, other, tag)
 		}
 		seen[tag] = view
-		if tag != pictures.ETag(view) || len(tag) != 24 || tag[0] != '"' || tag[23] != '"' {
-			t.Errorf("ETag(%+v) = %s; want the same 22 characters in quotes each time", view, tag)
+		if tag != pictures.etag(view) || len(tag) != 24 || tag[0] != '"' || tag[23] != '"' {
+			t.Errorf("etag(%+v) = %s; want the same 22 characters in quotes each time", view, tag)
 		}
 	}
 	file := View{Texture: base.Texture, File: true}
-	before, stored := pictures.ETag(base), pictures.ETag(file)
+	before, stored := pictures.etag(base), pictures.etag(file)
 	pictures.revision = "r2"
-	if pictures.ETag(base) == before {
+	if pictures.etag(base) == before {
 		t.Error("another revision of the renderer has the same entity tags")
 	}
-	if pictures.ETag(file) != stored {
+	if pictures.etag(file) != stored {
 		t.Error("the renderer's revision changes the entity tag of a file, which it does not draw")
 	}
 }
@@ -365,13 +365,13 @@ func TestView(t *testing.T) {
 
 	f := func(leads edgeproto.Mapping, key edgeproto.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
-		view, err := pictures.View(Request{Key: []byte(key), Pose: pose, Size: 64, Format: render.WebP}, leads)
+		view, err := pictures.view(Request{Key: key, Pose: pose, Size: 64, Format: render.WebP}, leads)
 		want := View{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
 		switch {
 		case wantType == 0 && fault.KindOf(err) != wantKind:
-			t.Errorf("View(%s) = %v; want a fault %v", key, err, wantKind)
+			t.Errorf("view(%s) = %v; want a fault %v", key, err, wantKind)
 		case wantType != 0 && (err != nil || view != want):
-			t.Errorf("View(%s) = %+v, %v; want %+v", key, view, err, want)
+			t.Errorf("view(%s) = %+v, %v; want %+v", key, view, err, want)
 		}
 	}
 	const none = skin.Type(0)
@@ -397,13 +397,13 @@ func TestView(t *testing.T) {
 	// Slots, and files.
 	worn := edgeproto.Mapping{Player: &edgeproto.Player{Skin: sheet, Cape: cape}}
 	for want, view := range map[*Request]View{
-		{Slot: SkinSlot, File: true}:           {Texture: sheet.Hash, File: true},
-		{Slot: CapeSlot, File: true}:           {Texture: cape.Hash, File: true},
+		{Slot: SkinSlot, Kind: KindFile}:       {Texture: sheet.Hash, File: true},
+		{Slot: CapeSlot, Kind: KindFile}:       {Texture: cape.Hash, File: true},
 		{Slot: CapeSlot, Pose: render.Preview}: {Texture: cape.Hash, View: render.View{Pose: render.Preview, Type: skin.Cape}},
 	} {
-		want.Key = []byte("name:a")
-		if got, err := pictures.View(*want, worn); got != view || err != nil {
-			t.Errorf("View(%+v) = %+v, %v; want %+v", want, got, err, view)
+		want.Key = "name:a"
+		if got, err := pictures.view(*want, worn); got != view || err != nil {
+			t.Errorf("view(%+v) = %+v, %v; want %+v", want, got, err, view)
 		}
 	}
 }

@@ -1,11 +1,9 @@
 package edge
 
 import (
-	"bytes"
-	"context"
-	"net/netip"
-	"time"
+	"strings"
 
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -29,81 +27,78 @@ func (s TextureSlot) Of(player *edgeproto.Player) *edgeproto.Texture {
 	return player.Skin
 }
 
-// Request is a picture, or a file, as a client names it.
+// Kind is what a request is for.
+type Kind uint8
+
+// The kinds of requests.
+const (
+	KindPicture Kind = iota // a picture of a texture
+	KindFile                // the texture's file as it is stored
+	KindProfile             // a player and its textures
+)
+
+// Request is a picture, a file or a profile, as a client names it. It is comparable.
 type Request struct {
-	// Key is an edgeproto.Key. The empty key means the default avatar. It is not kept, so
-	// its bytes may be reused.
-	Key  []byte
-	Slot TextureSlot
-	// File requests the texture's file as it is stored, and not a picture.
-	File   bool
+	// Key maps to a texture. The empty key means the default avatar.
+	Key  edgeproto.Key
+	Kind Kind
+	Slot TextureSlot // of a player's texture
+
+	// The view of a picture, see render.View. Other kinds have none.
 	Pose   render.Pose
-	Size   int // as in render.View
+	Size   int
 	Format render.Format
 }
 
-// TryLookup returns the mapping of a key if it is cached and valid at a time, which is now
-// or just was. It does not allocate.
-func (p *Pictures) TryLookup(key []byte, at time.Time) (edgeproto.Mapping, bool) {
-	if len(key) == 0 {
-		return edgeproto.Mapping{}, true
-	}
-	return p.resolver.TryLookup(key, at)
+// Response is the response to a request.
+type Response struct {
+	Mapping edgeproto.Mapping // of the key; its contents must not be changed
+	Lookup  LookupResult      // where the mapping came from
+	// MayBeStale says that the mapping may have changed, so that caches must not store the
+	// response.
+	MayBeStale bool
+	// Err says that there is no such picture, as far as the mapping tells: a NotFound fault, or
+	// an Invalid one for the avatar of a cape. All fields below are zero then.
+	Err error
+
+	// Of a picture or a file. A profile consists of the mapping's player.
+	View    View
+	ETag    ETag
+	Outcome cache.Outcome // where the body came from
+	Body    []byte        // must not be changed
 }
 
-// Lookup returns the mapping of a key, as Resolver does.
-func (p *Pictures) Lookup(ctx context.Context, key []byte) (edgeproto.Mapping, LookupResult, error) {
-	if len(key) == 0 {
-		return edgeproto.Mapping{}, LookupHit, nil
-	}
-	return p.resolver.Lookup(ctx, edgeproto.Key(key))
-}
-
-// WouldReject returns the fault with which Lookup would reject a key that is not cached, as
-// Resolver does.
-func (p *Pictures) WouldReject(key []byte, network netip.Prefix) error {
-	if len(key) == 0 {
-		return nil
-	}
-	return p.resolver.WouldReject(key, network)
-}
-
-// StillCurrent reports whether a mapping that was just looked up is still the key's.
-func (p *Pictures) StillCurrent(key []byte, mapping edgeproto.Mapping) bool {
-	if len(key) == 0 {
-		return mapping == (edgeproto.Mapping{})
-	}
-	cached, age, ok := p.resolver.getCached(edgeproto.Key(key))
-	return ok && age < trustWindow && cached.mapping == mapping
-}
-
-// View returns the view that a request means, given the mapping of its key. The format is
-// PNG if the renderer cannot write WebP. A NotFound fault says that there is no such
-// picture.
-func (p *Pictures) View(req Request, mapping edgeproto.Mapping) (View, error) {
+// view returns the view that a request means, given the mapping of its key. The format is
+// PNG if the renderer cannot write WebP. The errors are those of Response.Err.
+func (p *Pictures) view(req Request, mapping edgeproto.Mapping) (View, error) {
 	texture := mapping.Texture
 	switch {
+	case req.Kind == KindProfile:
+		if mapping.Player == nil {
+			return View{}, fault.New(fault.NotFound, "There is no such player.")
+		}
+		return View{}, nil
 	case mapping.Player != nil:
 		texture = req.Slot.Of(mapping.Player)
 	case mapping.User != nil && mapping.User.Avatar != 0:
 		texture = mapping.User.Texture
-	case len(req.Key) == 0 || bytes.HasPrefix(req.Key, []byte(edgeproto.UIDPrefix)):
+	case req.Key == "" || strings.HasPrefix(string(req.Key), edgeproto.UIDPrefix):
 		// A page with the avatars of many users need not know which of them are deleted or
 		// have none.
-		return p.view(p.defaultSkinHash, skin.Classic, req), nil
+		return p.pictureView(p.defaultSkinHash, skin.Classic, req), nil
 	}
 	switch {
 	case texture == nil:
 		return View{}, fault.New(fault.NotFound, "There is no such picture.")
-	case req.File:
+	case req.Kind == KindFile:
 		return View{Texture: texture.Hash, File: true}, nil
 	case texture.Type == skin.Cape && req.Pose != render.Preview:
 		return View{}, fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
 	}
-	return p.view(texture.Hash, texture.Type, req), nil
+	return p.pictureView(texture.Hash, texture.Type, req), nil
 }
 
-func (p *Pictures) view(texture skin.Hash, model skin.Type, req Request) View {
+func (p *Pictures) pictureView(texture skin.Hash, model skin.Type, req Request) View {
 	if req.Format == render.WebP && !p.canWebP {
 		req.Format = render.PNG
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -154,11 +153,11 @@ func NewResolver(config ResolverConfig, core Core) (*Resolver, error) {
 }
 
 // TryLookup returns the mapping of a key if it is cached and valid at a time, which is now
-// or just was. It does not ask core and does not allocate.
-func (r *Resolver) TryLookup(key []byte, at time.Time) (edgeproto.Mapping, bool) {
-	s := &r.shards[maphash.Bytes(r.seed, key)%shardCount]
+// or just was. It does not ask core, does not keep the key and does not allocate.
+func (r *Resolver) TryLookup(key edgeproto.Key, at time.Time) (edgeproto.Mapping, bool) {
+	s := r.shard(key)
 	validAsOf := r.validAsOf.Load() // before the cached mapping, as in getCached
-	cached, ok := s.getBytes(key)
+	cached, ok := s.get(key)
 	if !ok || at.Sub(r.start)-cached.lastValid(validAsOf) >= trustWindow {
 		return edgeproto.Mapping{}, false
 	}
@@ -203,11 +202,11 @@ func (r *Resolver) Lookup(ctx context.Context, key edgeproto.Key) (edgeproto.Map
 
 // WouldReject returns the fault with which Lookup would reject a key that is not cached at
 // once, nil if none. The network is that of the client, the zero Prefix if it is unknown.
-func (r *Resolver) WouldReject(key []byte, network netip.Prefix) error {
-	if r.shard(edgeproto.Key(unsafeString(key))).hasOrPending(edgeproto.Key(unsafeString(key))) {
+func (r *Resolver) WouldReject(key edgeproto.Key, network netip.Prefix) error {
+	if r.shard(key).hasOrPending(key) {
 		return nil
 	}
-	err := r.core.WouldReject(edgeproto.Key(unsafeString(key)), network)
+	err := r.core.WouldReject(key, network)
 	if err != nil {
 		r.observeResult(err)
 		lookupsFailed.Inc()
@@ -215,8 +214,11 @@ func (r *Resolver) WouldReject(key []byte, network netip.Prefix) error {
 	return err
 }
 
-// unsafeString returns a key as a string without copying it. It must not be kept.
-func unsafeString(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
+// IsCurrent reports whether a mapping that was just looked up is still the key's.
+func (r *Resolver) IsCurrent(key edgeproto.Key, mapping edgeproto.Mapping) bool {
+	cached, age, ok := r.getCached(key)
+	return ok && age < trustWindow && cached.mapping == mapping
+}
 
 // refresh looks a key up again, since the cached mapping is no longer valid, and returns the
 // cached one if core does not answer within refreshTimeout.

@@ -65,13 +65,6 @@ func (s *shard) get(key edgeproto.Key) (cachedMapping, bool) {
 	return s.getLocked(key)
 }
 
-// getBytes is get for a key in a byte slice, which it does not keep.
-func (s *shard) getBytes(key []byte) (cachedMapping, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.getLocked(edgeproto.Key(unsafeString(key)))
-}
-
 // getLocked returns the cached mapping of a key and marks it as used. The caller holds mu.
 func (s *shard) getLocked(key edgeproto.Key) (cachedMapping, bool) {
 	hash := s.hash(key)

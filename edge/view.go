@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 
+	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -28,16 +29,16 @@ func (v View) appendKey(dst []byte) []byte {
 	return binary.BigEndian.AppendUint16(dst, uint16(v.Size))
 }
 
-// ViewKeySize is the length of the longest cache key of a view.
-const ViewKeySize = len(skin.Hash{}) + 5
+// viewKeySize is the length of the longest cache key of a view.
+const viewKeySize = cache.MaxKeySize
 
 // ETag is a strong entity tag with its quotes.
 type ETag [24]byte
 
-// ETag returns the entity tag of a view: a digest of the view and, unless it is a stored
+// etag returns the entity tag of a view: a digest of the view and, unless it is a stored
 // file, of the renderer's revision. Together these decide every byte.
-func (p *Pictures) ETag(view View) ETag {
-	key := view.appendKey(make([]byte, 0, ViewKeySize+len(p.revision)))
+func (p *Pictures) etag(view View) ETag {
+	key := view.appendKey(make([]byte, 0, viewKeySize+len(p.revision)))
 	if !view.File {
 		key = append(key, p.revision...)
 	}

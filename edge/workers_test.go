@@ -25,7 +25,7 @@ func TestDrawingIsBounded(t *testing.T) {
 	errs := make(chan error, workers+queue+surplus)
 	for i := range workers + queue + surplus {
 		// All of one texture, since fetching is bounded separately.
-		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8*(i+1))); errs <- err }()
+		go func() { _, _, err := pictures.picture(t.Context(), viewOf(1, 8*(i+1))); errs <- err }()
 	}
 	for range surplus {
 		f := fault.Of(<-errs)
@@ -50,10 +50,10 @@ func TestRejectedPictureIsNotFetched(t *testing.T) {
 	defer close(finish)
 	s := &fakeBackend{draw: func() error { close(drawing); <-finish; return nil }}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueueTimeout: time.Hour})
-	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8)) }()
 	<-drawing
 	for range 3 {
-		if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+		if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("a picture too many: %v; want it unavailable", err)
 		}
 	}
@@ -76,10 +76,10 @@ func TestFetchingTakesNoWorker(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 3, RenderQueueTimeout: time.Hour})
-	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8)) }()
 	<-entered
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
-		t.Errorf("Picture() while another is fetched: %v", err)
+	if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); err != nil {
+		t.Errorf("picture() while another is fetched: %v", err)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestHangingStoreLeavesCapacityForCachedTextures(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 9, RenderQueueTimeout: time.Hour})
-	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
+	if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -103,22 +103,22 @@ func TestHangingStoreLeavesCapacityForCachedTextures(t *testing.T) {
 	const files, atOnce = (1 + 9) / 2, 4
 	errs := make(chan error, files)
 	for i := range files {
-		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(byte(i+2), 8)); errs <- err }()
+		go func() { _, _, err := pictures.picture(t.Context(), viewOf(byte(i+2), 8)); errs <- err }()
 	}
 	for range atOnce {
 		<-entered
 	}
 	eventually(t, "the other files are waited for", func() bool { return pictures.workers.state().filesWaiting == files-atOnce })
-	if _, _, err := pictures.Picture(t.Context(), viewOf(99, 8)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("Picture() of one more texture: %v; want it unavailable", err)
+	if _, _, err := pictures.picture(t.Context(), viewOf(99, 8)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("picture() of one more texture: %v; want it unavailable", err)
 	}
-	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil {
-		t.Errorf("Picture() of a cached texture: %v", err)
+	if _, _, err := pictures.picture(t.Context(), viewOf(1, 16)); err != nil {
+		t.Errorf("picture() of a cached texture: %v", err)
 	}
 	close(stuck)
 	for range files {
 		if err := <-errs; err != nil {
-			t.Errorf("Picture() of a texture that came late: %v", err)
+			t.Errorf("picture() of a texture that came late: %v", err)
 		}
 	}
 }
@@ -129,10 +129,10 @@ func TestDecodingTakesAWorker(t *testing.T) {
 	defer close(finish)
 	s := &fakeBackend{draw: func() error { close(drawing); <-finish; return nil }}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Second})
-	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8)) }()
 	<-drawing
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("Picture() while the only worker is busy: %v; want it unavailable", err)
+	if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("picture() while the only worker is busy: %v; want it unavailable", err)
 	}
 	texture, ok := pictures.textureCache.TryGet(append([]byte{2}, make([]byte, 31)...))
 	if !ok || texture.decodeCost() == 0 {
@@ -144,8 +144,8 @@ func TestInvalidFileIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	pictures := (&fakeBackend{}).open(t, testConfig())
 	pictures.files = invalidFiles{}
-	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
-		t.Errorf("Picture() of what is no texture: %v; want it internal", err)
+	if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
+		t.Errorf("picture() of what is no texture: %v; want it internal", err)
 	}
 }
 

@@ -90,19 +90,19 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 		if err != nil {
 			s.routes.set(rc, target.route, noFormat, errorOutcome(err))
 			if len(rc.Response.Header.PeekBytes(keyCacheStatus)) == 0 {
-				rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
+				rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 			}
 		}
 		return err
 	case rc.IsOptions():
 		s.routes.set(rc, target.route, noFormat, preflight)
-		rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
+		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 		writePreflight(rc)
 		return nil
 	default:
 		s.routes.set(rc, target.route, noFormat, refused)
 		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
-		rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
+		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 		return fault.New(fault.MethodNotAllowed, "A picture can only be fetched.")
 	}
 }
@@ -166,7 +166,7 @@ const methods = "GET, HEAD, OPTIONS"
 // cache.
 func setDefaultHeaders(rc *fasthttp.RequestCtx) {
 	setCommonHeaders(httpserver.ResponseTo(rc))
-	rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
+	rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 }
 
 // setAPIDefaultHeaders sets the headers of the edge's own responses below /api.

@@ -69,9 +69,9 @@ func newPlayerCacheControl(shared time.Duration) []byte {
 	return []byte("public, max-age=60" + sMaxage + ", stale-while-revalidate=600, stale-if-error=86400")
 }
 
-func (s *Server) cacheControl(res *response) []byte {
-	switch route := res.target.route; {
-	case res.mayBeStale:
+func (s *Server) cacheControl(x *exchange) []byte {
+	switch route := x.route; {
+	case x.response.MayBeStale:
 		return ccShort
 	case route == textureFile:
 		return ccFile
@@ -83,7 +83,7 @@ func (s *Server) cacheControl(res *response) []byte {
 }
 
 // The values of Cache-Status (RFC 9211).
-const cacheStatusBypass = "veneer; fwd=bypass" //nolint:gosec // no credential: no cache is involved
+const cacheStatusNoCache = "veneer; fwd=bypass" // no cache is involved
 
 var (
 	cacheStatusMiss        = []byte("veneer; fwd=miss") // not in the cache and not stored, or not found
@@ -167,20 +167,20 @@ func (t Tags) setHeaders(to httpserver.Response, tags []byte) {
 }
 
 // notFoundTags returns the tags of a response that there is no such picture.
-func notFoundTags(req edge.Request, mapping edgeproto.Mapping) []byte {
+func notFoundTags(req *edge.Request, mapping edgeproto.Mapping) []byte {
 	tags := appendTags(nil, req, mapping)
-	if key := edgeproto.Key(req.Key); strings.HasPrefix(string(key), edgeproto.NamePrefix) {
-		tags = appendTag(tags, key.Tag(), "")
+	if strings.HasPrefix(string(req.Key), edgeproto.NamePrefix) {
+		tags = appendTag(tags, req.Key.Tag(), "")
 	}
 	return tags
 }
 
 // appendTags appends the tags of a key, of what it maps to, and of the texture. A hash is no
 // tag, since it would reveal private files.
-func appendTags(tags []byte, req edge.Request, mapping edgeproto.Mapping) []byte {
+func appendTags(tags []byte, req *edge.Request, mapping edgeproto.Mapping) []byte {
 	// Users and textures have tags even while they do not exist.
-	uid, isUser := strings.CutPrefix(unsafeString(req.Key), edgeproto.UIDPrefix)
-	tid, isTexture := strings.CutPrefix(unsafeString(req.Key), edgeproto.TIDPrefix)
+	uid, isUser := strings.CutPrefix(string(req.Key), edgeproto.UIDPrefix)
+	tid, isTexture := strings.CutPrefix(string(req.Key), edgeproto.TIDPrefix)
 	switch {
 	case isUser:
 		tags = appendTag(tags, "user-", uid)

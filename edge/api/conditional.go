@@ -22,12 +22,18 @@ type conditions struct {
 // etagCondition is a condition on entity tags.
 type etagCondition struct{ given, holds bool }
 
-// checkConditions reports whether the response is 304 Not Modified, and returns a
-// PreconditionFailed fault if it is 412.
+// checkConditions completes the validators of a response, which Last-Modified and a profile's
+// ETag are, and decides whether it is 304 Not Modified. It returns a PreconditionFailed fault
+// if it is 412.
 //
 // It scans the raw header lines: most requests have no condition, and looking up each header
 // by its name would take longer.
-func (res *response) checkConditions(fields []byte) (bool, error) {
+func (x *exchange) checkConditions(fields []byte) (err error) {
+	x.modified = x.lastModified()
+	if x.request.Kind == edge.KindProfile {
+		x.setProfile()
+	}
+	etag := x.response.ETag[:]
 	var conds conditions
 	for len(fields) > 0 {
 		var line []byte
@@ -39,10 +45,10 @@ func (res *response) checkConditions(fields []byte) (bool, error) {
 		switch {
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfMatch)):
 			conds.match.given = true
-			conds.match.holds = conds.match.holds || httpserver.MatchETag(value, res.etag[:], false)
+			conds.match.holds = conds.match.holds || httpserver.MatchETag(value, etag, false)
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfNoneMatch)):
 			conds.noneMatch.given = true
-			conds.noneMatch.holds = conds.noneMatch.holds || httpserver.MatchETag(value, res.etag[:], true)
+			conds.noneMatch.holds = conds.noneMatch.holds || httpserver.MatchETag(value, etag, true)
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfModifiedSince)):
 			conds.modifiedSince = parseDate(value)
 			conds.modifiedSinceCount++
@@ -51,18 +57,19 @@ func (res *response) checkConditions(fields []byte) (bool, error) {
 			conds.unmodifiedSinceCount++
 		}
 	}
-	return res.evaluate(&conds)
+	x.notModified, err = x.evaluate(&conds)
+	return err
 }
 
 // evaluate evaluates conditions in the order of RFC 9110, section 13.2.2. Those on dates are
 // ignored if there is one on entity tags, or if the response has no date.
-func (res *response) evaluate(conds *conditions) (unchanged bool, err error) {
-	hasDate := res.modified > 0
+func (x *exchange) evaluate(conds *conditions) (unchanged bool, err error) {
+	hasDate := x.modified > 0
 	switch {
 	case conds.match.given && !conds.match.holds:
 		return false, fault.New(fault.PreconditionFailed, "This is another picture than the one that If-Match names.")
 	case conds.match.given || !hasDate || conds.unmodifiedSinceCount != 1 || conds.unmodifiedSince.IsZero():
-	case res.modified > conds.unmodifiedSince.Unix():
+	case x.modified > conds.unmodifiedSince.Unix():
 		return false, fault.New(fault.PreconditionFailed, "This has changed since the date that If-Unmodified-Since names.")
 	}
 	if conds.noneMatch.given {
@@ -73,7 +80,7 @@ func (res *response) evaluate(conds *conditions) (unchanged bool, err error) {
 	}
 	// A date in the future is invalid (RFC 9110, section 13.1.3).
 	since := conds.modifiedSince.Unix()
-	return res.modified <= since && since <= res.at.Unix(), nil
+	return x.modified <= since && since <= x.at.Unix(), nil
 }
 
 // parseDate parses a date in one of the three formats of HTTP. It returns the zero Time for an
@@ -93,10 +100,10 @@ func parseDate(value []byte) time.Time {
 // response from the second of a change, or from before the change arrived here, has another
 // date or none. A stale mapping has no date, since there may be changes that have not
 // arrived.
-func (res *response) lastModified() int64 {
-	isFile := res.want.File || res.target.route == profile
-	if !isFile || res.lookup == edge.LookupStale || res.at.Unix() <= res.mapping.Modified {
+func (x *exchange) lastModified() int64 {
+	res := &x.response
+	if x.request.Kind == edge.KindPicture || res.Lookup == edge.LookupStale || x.at.Unix() <= res.Mapping.Modified {
 		return 0
 	}
-	return res.mapping.Modified
+	return res.Mapping.Modified
 }

@@ -10,27 +10,29 @@ import (
 
 // A date is used from a second after it: a response from before that may be from before a
 // change with the same date.
-func TestDateOf(t *testing.T) {
+func TestLastModifiedOf(t *testing.T) {
 	t.Parallel()
 	const date = 1_800_000_000
 	for _, test := range []struct {
-		name  string
-		found response
-		at    time.Time
-		want  int64
+		name   string
+		kind   edge.Kind
+		lookup edge.LookupResult
+		at     time.Time
+		want   int64
 	}{
-		{"a file", response{want: edge.Request{File: true}}, time.Unix(date+1, 0), date},
-		{"a profile", response{target: target{route: profile}}, time.Unix(date+1, 0), date},
-		{"a file, later", response{want: edge.Request{File: true}}, time.Unix(date+1e6, 0), date},
-		{"just looked up", response{want: edge.Request{File: true}, lookup: edge.LookupMiss}, time.Unix(date+1, 0), date},
-		{"before its second", response{want: edge.Request{File: true}}, time.Unix(date-1, 999_999_999), 0},
-		{"in its second", response{want: edge.Request{File: true}}, time.Unix(date, 0), 0},
-		{"at the end of its second", response{want: edge.Request{File: true}}, time.Unix(date, 999_999_999), 0},
-		{"core is unreachable", response{want: edge.Request{File: true}, lookup: edge.LookupStale}, time.Unix(date+1e6, 0), 0},
-		{"a picture", response{}, time.Unix(date+1e6, 0), 0},
+		{"a file", edge.KindFile, edge.LookupHit, time.Unix(date+1, 0), date},
+		{"a profile", edge.KindProfile, edge.LookupHit, time.Unix(date+1, 0), date},
+		{"a file, later", edge.KindFile, edge.LookupHit, time.Unix(date+1e6, 0), date},
+		{"just looked up", edge.KindFile, edge.LookupMiss, time.Unix(date+1, 0), date},
+		{"before its second", edge.KindFile, edge.LookupHit, time.Unix(date-1, 999_999_999), 0},
+		{"in its second", edge.KindFile, edge.LookupHit, time.Unix(date, 0), 0},
+		{"at the end of its second", edge.KindFile, edge.LookupHit, time.Unix(date, 999_999_999), 0},
+		{"core is unreachable", edge.KindFile, edge.LookupStale, time.Unix(date+1e6, 0), 0},
+		{"a picture", edge.KindPicture, edge.LookupHit, time.Unix(date+1e6, 0), 0},
 	} {
-		test.found.mapping, test.found.at = edgeproto.Mapping{Modified: date}, test.at
-		if got := test.found.lastModified(); got != test.want {
+		x := exchange{at: test.at, request: edge.Request{Kind: test.kind}}
+		x.response = edge.Response{Lookup: test.lookup, Mapping: edgeproto.Mapping{Modified: date}}
+		if got := x.lastModified(); got != test.want {
 			t.Errorf("%s: %d; want %d", test.name, got, test.want)
 		}
 	}

@@ -156,21 +156,22 @@ func equalASCIIFold(text, name string) bool {
 
 // parseRequest returns the request that a path and a query mean. It returns a NotFound fault
 // for a value that cannot exist, and an Invalid one for an invalid query. The key is appended
-// to scratch.
+// to scratch, and valid as long as that is not overwritten.
 func parseRequest(t target, query string, scratch []byte) (edge.Request, error) {
 	key, ok := appendKey(scratch, t)
 	if !ok {
 		return edge.Request{}, notFound()
 	}
-	req := edge.Request{Key: key}
+	req := edge.Request{Key: edgeproto.Key(unsafeString(key))}
 	switch t.route {
 	case textureFile, skinFile, capeFile:
-		req.File = true
+		req.Kind = edge.KindFile
 		if t.route == capeFile {
 			req.Slot = edge.CapeSlot
 		}
 		return req, nil
 	case profile:
+		req.Kind = edge.KindProfile
 		return req, nil
 	default:
 	}

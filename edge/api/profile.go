@@ -6,23 +6,17 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
-	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// setProfile makes the profile of a player in the format of CustomSkinAPI: skins by model and
-// a cape, each by the hash of its file.
-func (res *response) setProfile(scratch *requestScratch) error {
-	player := res.mapping.Player
-	if player == nil {
-		return fault.New(fault.NotFound, "There is no such player.")
-	}
-	scratch.body = appendProfile(scratch.body[:0], player)
-	res.body, res.etag = scratch.body, edge.ETagOf(scratch.body)
-	return nil
+// setProfile sets the body and the entity tag of a profile.
+func (x *exchange) setProfile() {
+	x.body = appendProfile(x.body[:0], x.response.Mapping.Player)
+	x.response.Body, x.response.ETag = x.body, edge.ETagOf(x.body)
 }
 
-// appendProfile appends the JSON of a profile.
+// appendProfile appends the JSON of a profile in the format of CustomSkinAPI: skins by model
+// and a cape, each by the hash of its file.
 func appendProfile(dst []byte, player *edgeproto.Player) []byte {
 	dst = append(dst, `{"username":`...)
 	dst = appendJSON(dst, player.Name)

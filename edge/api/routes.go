@@ -26,11 +26,11 @@ const (
 var formatNames = [formatCount]string{noFormat: "none", formatPNG: "png", formatWebP: "webp", formatJSON: "json"}
 
 // format returns the format of the response.
-func (res *response) format() format {
+func (x *exchange) format() format {
 	switch {
-	case res.target.route == profile:
+	case x.request.Kind == edge.KindProfile:
 		return formatJSON
-	case res.view.Format == render.WebP:
+	case x.response.View.Format == render.WebP:
 		return formatWebP
 	default:
 		return formatPNG

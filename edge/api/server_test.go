@@ -42,7 +42,7 @@ type testServer struct {
 	core      *origintest.Core
 	store     *blobstore.Store
 	directory string
-	mappings  *edge.Resolver
+	resolver  *edge.Resolver
 	log       *loggingtest.Buffer
 
 	backend *countingBackend // counts fetches and renders
@@ -110,14 +110,14 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	s.store, s.backend.files = store, origin.NewFiles(store)
 	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, UnknownKeysPerSecond: with.unknown, Timeout: 2 * time.Second}, log)
 	must(tb, err)
-	s.mappings, err = edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
+	s.resolver, err = edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
 	must(tb, err)
-	pictures, err := edge.NewPictures(with.pictures, s.mappings, s.backend, s.backend, paint.Default())
+	pictures, err := edge.NewPictures(with.pictures, s.resolver, s.backend, s.backend, paint.Default())
 	must(tb, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var background sync.WaitGroup
 	background.Go(func() { core.Run(ctx) })
-	background.Go(func() { core.Follow(ctx, s.mappings) })
+	background.Go(func() { core.Follow(ctx, s.resolver) })
 	limits := httpserver.Limits{ // long enough for a busy machine
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
 		WorkTimeout: time.Minute, UploadTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 4096, BodiesBytes: 64 << 20,
@@ -141,7 +141,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 		background.Wait()
 		pictures.Close()
 	})
-	eventually(tb, "the edge receives heartbeats", func() bool { return s.mappings.Check(tb.Context()) == nil })
+	eventually(tb, "the edge receives heartbeats", func() bool { return s.resolver.Check(tb.Context()) == nil })
 	return s
 }
 
@@ -191,9 +191,9 @@ func (s *testServer) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.T
 // set changes the mappings of keys and waits until the edge has applied the change.
 func (s *testServer) set(tb testing.TB, changes map[edgeproto.Key]edgeproto.Mapping) {
 	tb.Helper()
-	before := s.mappings.Cursor().Revision
+	before := s.resolver.Cursor().Revision
 	s.core.Set(changes)
-	eventually(tb, "the edge applies the change", func() bool { return s.mappings.Cursor().Revision > before })
+	eventually(tb, "the edge applies the change", func() bool { return s.resolver.Cursor().Revision > before })
 }
 
 // remove deletes a texture's file from the object store.

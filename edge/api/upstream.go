@@ -225,7 +225,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	rc.SetStatusCode(answer.StatusCode())
 	answer.Header.SetNoDefaultContentType(true)
 	copyHeader(&rc.Response.Header, &answer.Header, headerRequestID)
-	rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
+	rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 	rc.Response.SwapBody(answer.SwapBody(nil))
 	return nil
 }

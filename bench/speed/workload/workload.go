@@ -13,6 +13,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,27 +67,27 @@ const (
 	headsEach = 12
 )
 
-// view returns a view by its number.
-func (w Workload) view(number int) edge.View {
-	var view edge.View
-	binary.LittleEndian.PutUint32(view.Texture[:], uint32(number/viewsEach))
-	view.Type, view.Size, view.Format = skin.Classic, number%viewsEach, render.WebP
+// request returns the request for a view by its number.
+func (w Workload) request(number int) edge.Request {
+	var hash skin.Hash
+	binary.LittleEndian.PutUint32(hash[:], uint32(number/viewsEach))
+	req := edge.Request{Key: edgeproto.HashKey(hash), Size: number % viewsEach, Format: render.WebP}
 	switch {
-	case view.Size < flatEach:
-		view.Pose = render.Flat
-	case view.Size < flatEach+headsEach:
-		view.Pose = render.Isometric
+	case req.Size < flatEach:
+		req.Pose = render.Flat
+	case req.Size < flatEach+headsEach:
+		req.Pose = render.Isometric
 	default:
-		view.Pose = render.Preview
+		req.Pose = render.Preview
 	}
-	return view
+	return req
 }
 
 // Size returns the size of a view's picture in bytes: like real ones from 64 to 512 pixels, which
 // is from 0.3 to 14 KiB.
 func (w Workload) Size(number int) int {
 	var least, most float64
-	switch w.view(number).Pose {
+	switch w.request(number).Pose {
 	case render.Flat:
 		least, most = 250, 400
 	case render.Isometric:
@@ -128,9 +129,14 @@ func (fakeOrigin) Revision() string { return "simulated" }
 // CanWebP returns true.
 func (fakeOrigin) CanWebP() bool { return true }
 
-// StartLookup fails: views need no lookup.
-func (fakeOrigin) StartLookup(context.Context, edgeproto.Key, func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
-	return errors.New("views need no lookup")
+// StartLookup returns the texture with the hash in the key.
+func (fakeOrigin) StartLookup(_ context.Context, key edgeproto.Key, done func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
+	hash, err := skin.ParseHash(strings.TrimPrefix(string(key), edgeproto.HashPrefix))
+	if err != nil {
+		return err
+	}
+	go done(edgeproto.Mapping{Texture: &edgeproto.Texture{Hash: hash, Type: skin.Classic}}, edgeproto.Cursor{}, nil)
+	return nil
 }
 
 // WouldReject returns no error.
@@ -159,13 +165,13 @@ func (w Workload) EdgeHitRatio(ctx context.Context, bytes int64, from int) (perc
 	}
 	hits := 0
 	for i, view := range w.Trace {
-		picture, outcome, err := pictures.Picture(ctx, w.view(int(view)))
+		picture, err := pictures.Get(ctx, w.request(int(view)), func(*edge.Response) (bool, error) { return true, nil })
 		switch {
 		case err != nil:
 			return 0, 0, err
 		case len(picture.Body) != w.Size(int(view)):
 			return 0, 0, fmt.Errorf("view %d has %d bytes", view, len(picture.Body))
-		case outcome == cache.Hit:
+		case picture.Outcome == cache.Hit:
 			if i >= from {
 				hits++
 			}
