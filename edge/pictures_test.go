@@ -198,14 +198,14 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		return nil
 	}
 	for _, test := range []struct {
-		name   string
-		studio *fakeBackend
-		tries  func(s *fakeBackend) int64
+		name    string
+		backend *fakeBackend
+		tries   func(s *fakeBackend) int64
 	}{
 		{"of the store", &fakeBackend{fetch: func(context.Context) error { return fail() }}, func(s *fakeBackend) int64 { return s.fetched.Load() }},
 		{"of the renderer", &fakeBackend{draw: fail}, func(s *fakeBackend) int64 { return s.drawn.Load() }},
 	} {
-		pictures := test.studio.open(t, testConfig())
+		pictures := test.backend.open(t, testConfig())
 		clock := newClock(t, pictures)
 		sick.Store(true)
 		for range 100 {
@@ -213,7 +213,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 				t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
 			}
 		}
-		if tries := test.tries(test.studio); tries != 1 {
+		if tries := test.tries(test.backend); tries != 1 {
 			t.Errorf("failure %s: %d tries at one moment; want 1", test.name, tries)
 		}
 		sick.Store(false)
@@ -363,9 +363,9 @@ func TestView(t *testing.T) {
 	defaultHash := skin.Hash(skin.NewSheet(64, 64).Digest())
 	pictures := (&fakeBackend{}).open(t, testConfig())
 
-	f := func(leads edgeproto.Mapping, key edgeproto.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
+	f := func(mapping edgeproto.Mapping, key edgeproto.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
-		view, err := pictures.view(Request{Key: key, Pose: pose, Size: 64, Format: render.WebP}, leads)
+		view, err := pictures.view(Request{Key: key, Pose: pose, Size: 64, Format: render.WebP}, mapping)
 		want := View{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
 		switch {
 		case wantType == 0 && fault.KindOf(err) != wantKind:

@@ -115,7 +115,7 @@ type Resolver struct {
 	// start or end, which hold it for reading. It is locked before the lock of a shard. Hits
 	// need only the lock of the shard.
 	mu         sync.RWMutex
-	position   edgeproto.Cursor
+	cursor     edgeproto.Cursor
 	probeTimer *time.Timer // runs probe when no heartbeat comes; nil before the first one
 	probing    atomic.Bool // whether a probe is running
 
@@ -280,11 +280,11 @@ func (r *Resolver) probe() {
 	})
 }
 
-// Cursor returns the position of the last event that was applied.
+// Cursor returns the cursor of the last event that was applied.
 func (r *Resolver) Cursor() edgeproto.Cursor {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.position
+	return r.cursor
 }
 
 // Check returns an error unless the stream of changes is alive and complete.
@@ -308,23 +308,23 @@ func (r *Resolver) Apply(event edgeproto.Event, asOf time.Time) error {
 	defer r.mu.Unlock()
 
 	if event.Start {
-		if event.Cursor != r.position {
+		if event.Cursor != r.cursor {
 			cacheFlushes.Inc()
 			for i := range r.shards {
 				r.shards[i].flush()
 			}
-			r.position = event.Cursor
+			r.cursor = event.Cursor
 		}
 		return nil
 	}
-	if event.Epoch != r.position.Epoch || event.Revision < r.position.Revision {
+	if event.Epoch != r.cursor.Epoch || event.Revision < r.cursor.Revision {
 		return fmt.Errorf("an event of epoch %q, revision %d cannot follow epoch %q, revision %d",
-			event.Epoch, event.Revision, r.position.Epoch, r.position.Revision)
+			event.Epoch, event.Revision, r.cursor.Epoch, r.cursor.Revision)
 	}
 	for _, key := range event.Keys {
 		r.shard(key).invalidate(key)
 	}
-	r.position = event.Cursor
+	r.cursor = event.Cursor
 	if event.IsHeartbeat() {
 		heartbeatsReceived.Inc()
 		// A former stream may have had a later heartbeat, which still holds.
@@ -374,9 +374,9 @@ func (r *Resolver) startCall(ctx context.Context, key edgeproto.Key) (cachedMapp
 		// Its result may be older than the trust window.
 		c.invalidated = true
 	}
-	c := &call{revision: r.position.Revision, startedAt: r.now(), done: make(chan struct{})}
-	err := r.core.StartLookup(ctx, key, func(mapping edgeproto.Mapping, position edgeproto.Cursor, err error) {
-		r.finishCall(key, c, mapping, position, err)
+	c := &call{revision: r.cursor.Revision, startedAt: r.now(), done: make(chan struct{})}
+	err := r.core.StartLookup(ctx, key, func(mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) {
+		r.finishCall(key, c, mapping, cursor, err)
 	})
 	if err != nil {
 		r.observeResult(err)
@@ -387,7 +387,7 @@ func (r *Resolver) startCall(ctx context.Context, key edgeproto.Key) (cachedMapp
 }
 
 // finishCall hands the result of a call to all waiting callers, and caches it.
-func (r *Resolver) finishCall(key edgeproto.Key, c *call, mapping edgeproto.Mapping, position edgeproto.Cursor, err error) {
+func (r *Resolver) finishCall(key edgeproto.Key, c *call, mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) {
 	r.observeResult(err)
 
 	r.mu.RLock()
@@ -402,7 +402,7 @@ func (r *Resolver) finishCall(key edgeproto.Key, c *call, mapping edgeproto.Mapp
 	close(c.done)
 	switch {
 	case err != nil:
-	case c.invalidated || position.Epoch != r.position.Epoch || position.Revision < c.revision:
+	case c.invalidated || cursor.Epoch != r.cursor.Epoch || cursor.Revision < c.revision:
 		lookupsDiscarded.Inc()
 	default:
 		// Core may have read the mapping as early as the call was started.

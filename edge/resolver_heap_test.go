@@ -29,8 +29,8 @@ func TestMappingsAllocateWhatTheyCost(t *testing.T) {
 	testenv.SkipShort(t)
 	sheet := func(i int) *edgeproto.Texture { return &edgeproto.Texture{TID: int64(i), Hash: skin.Hash{byte(i)}} }
 	for name, test := range map[string]struct {
-		key   func(i int) edgeproto.Key
-		leads func(i int) edgeproto.Mapping
+		key     func(i int) edgeproto.Key
+		mapping func(i int) edgeproto.Mapping
 	}{
 		"players": {
 			func(i int) edgeproto.Key { return edgeproto.NameKey(fmt.Sprintf("player_%d", i)) },
@@ -62,7 +62,7 @@ func TestMappingsAllocateWhatTheyCost(t *testing.T) {
 			before := heap()
 			for i := range 300_000 {
 				key := test.key(i)
-				m.shard(key).put(key, cachedMapping{mapping: test.leads(i)})
+				m.shard(key).put(key, cachedMapping{mapping: test.mapping(i)})
 			}
 			grown := heap() - before
 			used := m.usage(positivePart)

@@ -78,16 +78,16 @@ func (w *modelCore) StartLookup(_ context.Context, key edgeproto.Key, answer fun
 func (w *modelCore) lookup(_ context.Context, key edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error) {
 	w.sleep(30 * time.Millisecond)
 	w.mu.Lock()
-	away, leads, position := w.unreachable, texture(w.truth[key]), w.position
+	unreachable, mapping, position := w.unreachable, texture(w.truth[key]), w.position
 	w.mu.Unlock()
 	w.sleep(60 * time.Millisecond)
 	if w.intN(50) == 0 {
 		w.sleep(3 * time.Second)
 	}
-	if away {
+	if unreachable {
 		return edgeproto.Mapping{}, edgeproto.Cursor{}, fault.NewUnavailable("core", errors.New("away"))
 	}
-	return leads, position, nil
+	return mapping, position, nil
 }
 
 // WouldReject returns nil: this core is never known to be unreachable.
@@ -128,27 +128,27 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 	for ctx.Err() == nil {
 		from := m.Cursor()
 		w.mu.Lock()
-		away := w.unreachable
+		unreachable := w.unreachable
 		if from.Epoch != w.position.Epoch || from.Revision < w.oldest || from.Revision > w.position.Revision {
 			from = w.position
 		}
 		start, then := edgeproto.Event{Cursor: from, Start: true}, maps.Clone(w.truth)
 		w.mu.Unlock()
-		if away {
+		if unreachable {
 			w.sleep(100 * time.Millisecond)
 			continue
 		}
-		forgot := from != m.Cursor()
+		flushed := from != m.Cursor()
 		if err := m.Apply(start, time.Now()); err != nil {
 			t.Errorf("Apply(%+v): %v", start, err)
 		}
-		if forgot {
+		if flushed {
 			w.mu.Lock()
 			maps.Copy(w.applied, then)
 			w.mu.Unlock()
 		}
 		for ctx.Err() == nil && w.intN(200) != 0 {
-			event, leads, ok := w.next(from)
+			event, tids, ok := w.next(from)
 			if !ok {
 				break
 			}
@@ -163,7 +163,7 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 			from = event.Cursor
 			w.mu.Lock()
 			for i, key := range event.Keys {
-				w.applied[key] = max(w.applied[key], leads[i])
+				w.applied[key] = max(w.applied[key], tids[i])
 			}
 			w.mu.Unlock()
 		}
@@ -172,7 +172,7 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 
 // next returns the event after a position and the lowest tids that its keys may have from there
 // on. It is not ok if the stream has ended.
-func (w *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, leads []int64, ok bool) {
+func (w *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, tids []int64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unreachable || from.Epoch != w.position.Epoch || from.Revision < w.oldest {
@@ -193,9 +193,9 @@ func (w *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, leads []
 				}
 			}
 		}
-		leads = append(leads, least)
+		tids = append(tids, least)
 	}
-	return event, leads, true
+	return event, tids, true
 }
 
 // TestResolverAgreesWithModel runs look-ups, changes, interruptions, slow results and a slow
@@ -235,7 +235,7 @@ func runModel(t *testing.T, seed uint64) {
 	var stream, callers sync.WaitGroup
 	stream.Go(func() { w.stream(ctx, t, m) })
 
-	var sources [3]int
+	var results [3]int
 	for range 30 {
 		callers.Go(func() {
 			for range 400 {
@@ -245,8 +245,8 @@ func runModel(t *testing.T, seed uint64) {
 				least := w.applied[key]
 				w.mu.Unlock()
 				asked := time.Now()
-				leads, source, err := m.Lookup(ctx, key)
-				if source != LookupStale {
+				mapping, result, err := m.Lookup(ctx, key)
+				if result != LookupStale {
 					least = max(least, w.trueAt(asked.Add(-trustWindow), key))
 				}
 				w.mu.Lock()
@@ -258,11 +258,11 @@ func runModel(t *testing.T, seed uint64) {
 					}
 					continue
 				}
-				if tid := leads.Texture.TID; tid < least || tid > most {
-					t.Errorf("Lookup(%s) = %d from source %d; want %d to %d", key, tid, source, least, most)
+				if tid := mapping.Texture.TID; tid < least || tid > most {
+					t.Errorf("Lookup(%s) = %d from result %d; want %d to %d", key, tid, result, least, most)
 				}
 				w.mu.Lock()
-				sources[source]++
+				results[result]++
 				w.mu.Unlock()
 			}
 		})
@@ -279,17 +279,17 @@ func runModel(t *testing.T, seed uint64) {
 	stop()
 	stream.Wait()
 	<-time.After(time.Minute) // until all calls have ended
-	remembered := 0
+	cachedCount := 0
 	for key, want := range w.truth {
-		if known, ok := m.shard(key).get(key); ok {
-			remembered++
-			if got := known.mapping.Texture.TID; got != want {
+		if cached, ok := m.shard(key).get(key); ok {
+			cachedCount++
+			if got := cached.mapping.Texture.TID; got != want {
 				t.Errorf("in the end %s has %d; want %d", key, got, want)
 			}
 		}
 	}
-	if remembered == 0 || sources[LookupHit] == 0 || sources[LookupMiss] == 0 {
-		t.Errorf("%d mappings are cached, look-ups by result: %v; the test tests nothing", remembered, sources)
+	if cachedCount == 0 || results[LookupHit] == 0 || results[LookupMiss] == 0 {
+		t.Errorf("%d mappings are cached, look-ups by result: %v; the test tests nothing", cachedCount, results)
 	}
 	if got, want := m.Cursor(), w.position; got != want {
 		t.Errorf("Position() = %+v; want %+v", got, want)

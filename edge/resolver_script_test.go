@@ -138,13 +138,13 @@ type lookupOutcome struct {
 func (s script) lookup(key edgeproto.Key) <-chan lookupOutcome {
 	done := make(chan lookupOutcome, 1)
 	go func() {
-		leads, source, err := s.resolver.Lookup(s.Context(), key)
+		mapping, source, err := s.resolver.Lookup(s.Context(), key)
 		o := lookupOutcome{Result: source}
 		if err != nil {
 			o.Kind = fault.KindOf(err).String()
 		}
-		if leads.Texture != nil {
-			o.TID = leads.Texture.TID
+		if mapping.Texture != nil {
+			o.TID = mapping.Texture.TID
 		}
 		done <- o
 	}()
@@ -179,8 +179,8 @@ func (s script) wantNoLookup() {
 	}
 }
 
-func (s script) answer(q *pendingLookup, leads edgeproto.Mapping, position edgeproto.Cursor) {
-	q.answer <- lookupReply{mapping: leads, position: position}
+func (s script) answer(q *pendingLookup, mapping edgeproto.Mapping, position edgeproto.Cursor) {
+	q.answer <- lookupReply{mapping: mapping, position: position}
 	synctest.Wait()
 }
 

@@ -65,8 +65,8 @@ func TestFinishedCallIsFoundInCache(t *testing.T) {
 	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		// Like a caller that has missed just before the call ended.
-		if known, f := s.resolver.startCall(s.Context(), key); f != nil || known.mapping.Texture.TID != 1 {
-			s.Errorf("startCall() = %+v, %+v; want the cached mapping and no call", known, f)
+		if cached, c := s.resolver.startCall(s.Context(), key); c != nil || cached.mapping.Texture.TID != 1 {
+			s.Errorf("startCall() = %+v, %+v; want the cached mapping and no call", cached, c)
 		}
 	})
 }
@@ -522,7 +522,7 @@ func TestApplyRejectsEventsOutOfOrder(t *testing.T) {
 		name  string
 		event edgeproto.Event
 	}{
-		{"a beat of another epoch", edgeproto.Event{Cursor: edgeproto.Cursor{Epoch: "b", Revision: 10}}},
+		{"a heartbeat of another epoch", edgeproto.Event{Cursor: edgeproto.Cursor{Epoch: "b", Revision: 10}}},
 		{"a change from before", edgeproto.Event{Cursor: at(9), Keys: []edgeproto.Key{key}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -28,20 +28,20 @@ func BenchmarkHit(b *testing.B) {
 		header []line
 		body   []byte
 	}
-	known := map[string]*answer{}
-	kept := &answer{body: []byte(got.body)}
+	answers := map[string]*answer{}
+	want := &answer{body: []byte(got.body)}
 	for name, values := range got.header {
 		if name != "Date" && name != "Content-Length" {
-			kept.header = append(kept.header, line{[]byte(name), []byte(values[0])})
+			want.header = append(want.header, line{[]byte(name), []byte(values[0])})
 		}
 	}
-	known[target] = kept
+	answers[target] = want
 	bare := &fasthttp.Server{NoDefaultServerHeader: true, NoDefaultContentType: true, Handler: func(rc *fasthttp.RequestCtx) {
-		found := known[string(rc.RequestURI())]
-		for _, line := range found.header {
+		got := answers[string(rc.RequestURI())]
+		for _, line := range got.header {
 			rc.Response.Header.SetCanonical(line.key, line.value)
 		}
-		rc.Response.SetBodyRaw(found.body)
+		rc.Response.SetBodyRaw(got.body)
 	}}
 
 	for _, of := range []struct {
