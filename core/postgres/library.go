@@ -128,7 +128,7 @@ type listResult struct {
 	SiteTextures float64          // estimate of PostgreSQL; -1 if it has none
 }
 
-// add records the page and the total, if the result has them. A result that is cut has the
+// add records the page and the total, if the result has them. A truncated result has the
 // first matches only if it is ordered as the list.
 func (l *list) add(a listResult, ordered bool) {
 	if !l.hasTotal && (!a.Truncated || a.Matched >= l.maxCounted) {
@@ -191,7 +191,7 @@ func (l *list) furtherRows(result, siteResult listResult) int {
 	}
 }
 
-// matchShare returns the share of textures that were found among those that were looked at.
+// matchShare returns the share of scanned rows that match.
 func matchShare(a listResult) float64 { return float64(a.Matched) / float64(max(a.Scanned, 1)) }
 
 // visibleSet is a set of textures that the user may see, which one index has in order.
@@ -282,7 +282,8 @@ func (l *list) sample() listQuery {
 	return all.walk(l.limits.all)
 }
 
-// walk scans up to so many rows in the order of the list. The result is cut if it has as many.
+// walk scans up to so many rows in the order of the list. The result is truncated if it has
+// as many.
 func (l *list) walk(rows int) listQuery {
 	var f filter
 	o, limit, condition := l.order(), f.argument(rows), "true"
