@@ -131,8 +131,8 @@ const selectHasNotifications = `
 
 // HasNotifications reports whether a user has any notification, read or not.
 func (db *DB) HasNotifications(ctx context.Context, user core.UserID) (bool, error) {
-	rows, err := collect[struct{ Notified bool }](ctx, db.reads, statement{selectHasNotifications, []any{user}})
-	return len(rows) > 0 && rows[0].Notified, failure("look for notifications", err)
+	rows, err := collect[struct{ HasNotifications bool }](ctx, db.reads, statement{selectHasNotifications, []any{user}})
+	return len(rows) > 0 && rows[0].HasNotifications, failure("look for notifications", err)
 }
 
 const deleteMessagesBefore = `DELETE FROM messages WHERE sent_at < $1`
