@@ -25,15 +25,15 @@ func TestCostLimit(t *testing.T) {
 // Previews of large sheets are capped in height.
 func TestLargeSheetsHaveSmallerPreviews(t *testing.T) {
 	t.Parallel()
-	f := func(kind skin.Type, scale, asked, want int) {
+	f := func(kind skin.Type, scale, requested, want int) {
 		t.Helper()
 		height := 64 * scale
 		if kind == skin.Cape {
 			height = 32 * scale
 		}
-		picture, err := renderer.Draw(paint.Noise(1, 64*scale, height), render.View{Pose: render.Preview, Type: kind, Size: asked})
+		picture, err := renderer.Draw(paint.Noise(1, 64*scale, height), render.View{Pose: render.Preview, Type: kind, Size: requested})
 		if err != nil || picture.Height != want {
-			t.Errorf("a preview of %v of scale %d at %d is %d pixels high, %v; want %d", kind, scale, asked, picture.Height, err, want)
+			t.Errorf("a preview of %v of scale %d at %d is %d pixels high, %v; want %d", kind, scale, requested, picture.Height, err, want)
 		}
 	}
 	f(skin.Classic, 8, 1024, 1024)

@@ -21,10 +21,10 @@ func TestDrawAgreesWithReference(t *testing.T) {
 	classic := func(height, k, step int) *referenceMap { return previewReference(classicArms, height, k, step) }
 	slim := func(height, k, step int) *referenceMap { return previewReference(slimArms, height, k, step) }
 	for _, test := range []struct {
-		name   string
-		view   render.View
-		plan   func(size, k, step int) *referenceMap
-		shapes []shape
+		name      string
+		view      render.View
+		reference func(size, k, step int) *referenceMap
+		shapes    []shape
 	}{
 		{"isometric", render.View{Pose: render.Isometric, Type: skin.Classic}, isometricReference, []shape{
 			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 2}, {128, 1, 3}, {512, 1, 24}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {128, 3, 4}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32}, {512, 8, 32},
@@ -45,7 +45,7 @@ func TestDrawAgreesWithReference(t *testing.T) {
 
 				view := test.view
 				view.Size = s.size
-				reference := test.plan(s.size, s.k, s.step)
+				reference := test.reference(s.size, s.k, s.step)
 				var all comparison
 				for seed := i * skinsPerView / len(test.shapes); seed < (i+1)*skinsPerView/len(test.shapes); seed++ {
 					all.compare(t, reference, view, uint64(seed), s.k)

@@ -26,10 +26,10 @@ var renderer = render.New(new(render.NativeEncoder))
 func TestSizes(t *testing.T) {
 	t.Parallel()
 
-	f := func(round func(int) int, asked, want int) {
+	f := func(round func(int) int, requested, want int) {
 		t.Helper()
-		if got := round(asked); got != want {
-			t.Errorf("requested %d: %d pixels; want %d", asked, got, want)
+		if got := round(requested); got != want {
+			t.Errorf("requested %d: %d pixels; want %d", requested, got, want)
 		}
 	}
 
