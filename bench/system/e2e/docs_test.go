@@ -20,7 +20,7 @@ var (
 	notAnchored = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	codeBlock   = regexp.MustCompile("(?ms)^```.*?^```$")
 	target      = regexp.MustCompile(`\bmake ([a-z-]+)`)
-	// notRun is the line of a page whose commands no test runs.
+	// notRun is the line that marks a page with commands that no test runs.
 	notRun = regexp.MustCompile(`(?m)^\*No test runs the commands of this page: .+\.\*$`)
 )
 
