@@ -44,7 +44,7 @@ func (r Report) Notice() (title, content string) {
 		content += "It is deleted."
 	case ReportBanned:
 		content += "Its uploader is banned."
-	default:
+	case ReportRejected, ReportOpen:
 		content += "We looked at it, and it stays."
 	}
 	return "Your report", content

@@ -62,7 +62,7 @@ func (l *linkTest) mail(t *testing.T, purpose core.Purpose, name string) core.Li
 		}
 	case core.ForAddress:
 		l.requestAddress(t, name)
-	default:
+	case core.ForVerification, core.ForReset, core.ForChange, core.ForPassword, core.ForOwner:
 		l.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, $2)", purpose, email)
 	}
 	queued := l.claim(t)

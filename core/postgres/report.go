@@ -193,14 +193,16 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 		}
 		details := userDetails{Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: after.Permission, Report: report.ID}
 		return writeAudit(ctx, tx, admin, "user.permission", userSubject(uploader.ID), details)
-	default: // rejected
+	case core.ReportRejected:
 		// Administrators cannot reject reports about themselves. Super administrators can,
 		// since there is no higher permission.
 		if uploader.ID == 0 || admin.Permission >= core.SuperAdministrator {
 			return nil
 		}
 		return admin.CanModerate(uploader)
+	case core.ReportOpen:
 	}
+	return fmt.Errorf("a report cannot be settled as %s", state)
 }
 
 // settleReportsAbout settles an open report about a texture, or, for a deletion, all open ones,

@@ -180,7 +180,7 @@ func (c *conn) setState(state fasthttp.ConnState) {
 		c.writeDeadline.markDue() // crypto/tls answers a KeyUpdate while it reads
 		c.startHead()
 		c.lingerOnClose.Store(false)
-	default:
+	case fasthttp.StateNew, fasthttp.StateHijacked, fasthttp.StateClosed:
 	}
 }
 

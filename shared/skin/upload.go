@@ -160,7 +160,7 @@ func storedSize(kind Type, w, h, scale int) (width, height int, err error) {
 			return w, h, nil
 		}
 		sizes = "a skin with slim arms has 64 × 64"
-	default: // Cape
+	case Cape:
 		// Two old formats of capes are the top left corner of a sheet, cut to the part that
 		// programs of their time read.
 		for _, corner := range []struct{ w, h int }{{64, 32}, {22, 17}, {46, 22}} {

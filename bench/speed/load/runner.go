@@ -309,12 +309,11 @@ func wait(epoll int, events []unix.EpollEvent, pause time.Duration) (int, error)
 	timeout := unix.NsecToTimespec(int64(pause))
 	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
 		uintptr(unsafe.Pointer(&timeout)), 0, 0)
-	switch errno {
-	case 0:
+	if errno == 0 {
 		return int(n), nil
-	case unix.EINTR:
-		return 0, nil
-	default:
-		return 0, errno
 	}
+	if errno == unix.EINTR {
+		return 0, nil
+	}
+	return 0, errno
 }
