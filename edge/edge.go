@@ -6,9 +6,9 @@
 // mapping, and drops it within milliseconds of a change, because core streams the changes of
 // all keys to every edge.
 //
-// A texture is a file that is named by its hash, and never changes. A View is that hash
+// A texture is a file that is named by its hash, and never changes. A Variant is that hash
 // together with everything else that decides what the picture looks like. So a cached
-// picture never expires, and a View is its cache key and, together with the renderer's
+// picture never expires, and a Variant is its cache key and, together with the renderer's
 // revision, its entity tag.
 //
 // Pictures.TryGet responds from the caches alone, and Pictures.Get does everything else: look
@@ -178,11 +178,11 @@ func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
 			return res, false
 		}
 	}
-	if res.View, res.Err = p.view(req, res.Mapping); res.Err != nil || req.Kind == KindProfile {
+	if res.Variant, res.Err = p.variant(req, res.Mapping); res.Err != nil || req.Kind == KindProfile {
 		return res, true
 	}
-	var key [viewKeySize]byte
-	cached, ok := p.pictureCache.TryGet(res.View.appendKey(key[:0]))
+	var key [variantKeySize]byte
+	cached, ok := p.pictureCache.TryGet(res.Variant.appendKey(key[:0]))
 	res.ETag, res.Body = cached.etag, cached.body
 	return res, ok
 }
@@ -224,18 +224,18 @@ func (p *Pictures) get(ctx context.Context, req Request, precondition Preconditi
 			return err
 		}
 	}
-	if res.View, res.Err = p.view(req, res.Mapping); res.Err != nil {
+	if res.Variant, res.Err = p.variant(req, res.Mapping); res.Err != nil {
 		return nil //nolint:nilerr // it is part of the response
 	}
 	if req.Kind != KindProfile {
-		res.ETag = p.etag(res.View)
+		res.ETag = p.etag(res.Variant)
 	}
 	needsBody, err := precondition(res)
 	if err != nil || !needsBody || req.Kind == KindProfile {
 		return err
 	}
 	var loaded picture
-	loaded, res.Outcome, err = p.picture(ctx, res.View)
+	loaded, res.Outcome, err = p.picture(ctx, res.Variant)
 	res.Body = loaded.body
 	return err
 }
@@ -257,8 +257,8 @@ type picture struct {
 }
 
 // picture returns the picture of a view, from the cache or loaded.
-func (p *Pictures) picture(ctx context.Context, view View) (picture, cache.Outcome, error) {
-	key := view.appendKey(nil)
+func (p *Pictures) picture(ctx context.Context, variant Variant) (picture, cache.Outcome, error) {
+	key := variant.appendKey(nil)
 	if cached, ok := p.pictureCache.TryGet(key); ok {
 		return cached, cache.Hit, nil
 	}
@@ -266,8 +266,8 @@ func (p *Pictures) picture(ctx context.Context, view View) (picture, cache.Outco
 	ctx, span := tracing.Start(ctx, "picture")
 	demand := p.workers.demand(NetworkOf(ctx))
 	loaded, outcome, err := p.pictureCache.Get(ctx, key, demand, func(ctx context.Context) (picture, error) {
-		body, err := p.load(ctx, demand, view)
-		return picture{etag: p.etag(view), body: body}, err
+		body, err := p.load(ctx, demand, variant)
+		return picture{etag: p.etag(variant), body: body}, err
 	})
 	span.SetAttributes(attribute.Stringer("outcome", outcome))
 	tracing.End(span, &err)
@@ -275,43 +275,43 @@ func (p *Pictures) picture(ctx context.Context, view View) (picture, cache.Outco
 }
 
 // load renders a picture, or fetches a file, with a permit of its own.
-func (p *Pictures) load(ctx context.Context, demand *demand, view View) (body []byte, err error) {
+func (p *Pictures) load(ctx context.Context, demand *demand, variant Variant) (body []byte, err error) {
 	permit, err := p.workers.admit(demand)
 	if err != nil {
 		return nil, err
 	}
 	defer permit.release()
-	if view.File {
-		file, err := p.fetch(ctx, permit, demand, view)
+	if variant.File {
+		file, err := p.fetch(ctx, permit, demand, variant)
 		return bytes.Clone(file), err // the buffer it was read into is larger
 	}
-	texture, err := p.texture(ctx, permit, demand, view)
+	texture, err := p.texture(ctx, permit, demand, variant)
 	if err != nil {
 		// The cache of textures remembers the failure. The back-off of two caches would add up.
 		return nil, cache.Transient(err)
 	}
-	cost := texture.decodeCost() + p.renderer.Cost(view.View, texture.width)
+	cost := texture.decodeCost() + p.renderer.Cost(variant.View, texture.width)
 	err = permit.draw(ctx, demand, cost, func() error {
-		sheet, err := texture.decode(ctx, view)
+		sheet, err := texture.decode(ctx, variant)
 		if err != nil {
 			return err
 		}
 		var timing render.Timing
-		if body, timing, err = p.renderer.Render(sheet, view.View); err == nil {
-			view.observeRender(ctx, timing)
+		if body, timing, err = p.renderer.Render(sheet, variant.View); err == nil {
+			variant.observeRender(ctx, timing)
 		}
 		return err
 	})
 	if err == nil {
-		view.observeStage(queueing, permit.waited)
+		variant.observeStage(queueing, permit.waited)
 	}
 	return body, err
 }
 
-// texture returns a view's texture. Its file is fetched with the permit of the first picture
+// texture returns a variant's texture. Its file is fetched with the permit of the first picture
 // that needs it.
-func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, view View) (*textureFile, error) {
-	hash := view.Texture
+func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, variant Variant) (*textureFile, error) {
+	hash := variant.Texture
 	if hash == p.defaultSkinHash {
 		return decodedTextureFile(p.defaultSkin), nil
 	}
@@ -320,7 +320,7 @@ func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, 
 	}
 	part := demand.newDependency()
 	texture, _, err := p.textureCache.Get(ctx, hash[:], part, func(ctx context.Context) (*textureFile, error) {
-		file, err := p.fetch(ctx, permit, part, view)
+		file, err := p.fetch(ctx, permit, part, variant)
 		if err != nil {
 			return nil, err
 		}
@@ -329,14 +329,14 @@ func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, 
 	return texture, err
 }
 
-// fetch returns the file of a view's texture.
-func (p *Pictures) fetch(ctx context.Context, permit *permit, demand *demand, view View) (file []byte, err error) {
+// fetch returns the file of a variant's texture.
+func (p *Pictures) fetch(ctx context.Context, permit *permit, demand *demand, variant Variant) (file []byte, err error) {
 	err = permit.fetch(ctx, demand, func() (err error) {
 		start := time.Now()
 		ctx, span := tracing.Start(ctx, stageNames[fetching])
 		defer tracing.End(span, &err)
-		if file, err = p.files.File(ctx, view.Texture); err == nil {
-			view.observeStage(fetching, time.Since(start))
+		if file, err = p.files.File(ctx, variant.Texture); err == nil {
+			variant.observeStage(fetching, time.Since(start))
 		}
 		return err
 	})

@@ -144,11 +144,11 @@ func block(t *testing.T, queue int) *blockedPictures {
 }
 
 // ask requests a view. Once that waits to be rendered, it returns a channel for the error.
-func (b *blockedPictures) ask(t *testing.T, network netip.Prefix, view View) <-chan error {
+func (b *blockedPictures) ask(t *testing.T, network netip.Prefix, variant Variant) <-chan error {
 	t.Helper()
 	before := b.workers.state().waiting
 	errs := make(chan error, 1)
-	go func() { _, _, err := b.picture(WithNetwork(t.Context(), network), view); errs <- err }()
+	go func() { _, _, err := b.picture(WithNetwork(t.Context(), network), variant); errs <- err }()
 	eventually(t, "the picture waits", func() bool { return b.workers.state().waiting > before })
 	return errs
 }

@@ -20,9 +20,9 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 			before := heap()
 			p := (&fakeBackend{}).open(t, Config{CacheBytes: budget, SheetBytes: 1 << 20, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
 			for i := range int(6*budget) / (size + 400) {
-				view := viewOf(byte(i), i>>16)
-				view.Texture[1] = byte(i >> 8)
-				_, _, err := p.pictureCache.Get(t.Context(), view.appendKey(nil), nil, func(context.Context) (picture, error) { return picture{body: make([]byte, size)}, nil })
+				variant := viewOf(byte(i), i>>16)
+				variant.Texture[1] = byte(i >> 8)
+				_, _, err := p.pictureCache.Get(t.Context(), variant.appendKey(nil), nil, func(context.Context) (picture, error) { return picture{body: make([]byte, size)}, nil })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -35,17 +35,17 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 	before := heap()
 	p := (&fakeBackend{}).open(t, Config{CacheBytes: 1 << 20, SheetBytes: budget, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
 	for i := range 3000 {
-		view := View{Texture: skin.Hash{byte(i), byte(i >> 8)}}
+		variant := Variant{Texture: skin.Hash{byte(i), byte(i >> 8)}}
 		demand := p.workers.demand(testNetwork)
 		permit, err := p.workers.admit(demand)
 		if err != nil {
 			t.Fatal(err)
 		}
-		texture, err := p.texture(t.Context(), permit, demand, view)
+		texture, err := p.texture(t.Context(), permit, demand, variant)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := texture.decode(t.Context(), view); err != nil {
+		if _, err := texture.decode(t.Context(), variant); err != nil {
 			t.Fatal(err)
 		}
 		permit.release()

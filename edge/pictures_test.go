@@ -86,8 +86,8 @@ func (s *fakeBackend) open(t *testing.T, config Config) *Pictures {
 	return pictures
 }
 
-func viewOf(hash byte, size int) View {
-	return View{Texture: skin.Hash{hash}, View: render.View{Type: skin.Classic, Size: size}}
+func viewOf(hash byte, size int) Variant {
+	return Variant{Texture: skin.Hash{hash}, View: render.View{Type: skin.Classic, Size: size}}
 }
 
 // testNetwork is a client network.
@@ -277,9 +277,9 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	const budget = 1 << 20
 	pictures := s.open(t, Config{CacheBytes: budget, SheetBytes: budget, RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Second})
 	for i := range 400 {
-		view := viewOf(byte(i), 8)
-		view.Texture[1] = byte(i >> 8)
-		if _, _, err := pictures.picture(t.Context(), view); err != nil {
+		variant := viewOf(byte(i), 8)
+		variant.Texture[1] = byte(i >> 8)
+		if _, _, err := pictures.picture(t.Context(), variant); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -307,28 +307,28 @@ func TestETagNamesTheContent(t *testing.T) {
 	t.Parallel()
 	pictures := (&fakeBackend{}).open(t, testConfig())
 	base := viewOf(1, 8)
-	seen := map[ETag]View{}
-	for _, change := range []func(*View){
-		func(*View) {},
-		func(v *View) { v.Texture[31] = 1 },
-		func(v *View) { v.Pose = render.Isometric },
-		func(v *View) { v.Type = skin.Slim },
-		func(v *View) { v.Size = 512 },
-		func(v *View) { v.Format = render.WebP },
-		func(v *View) { *v = View{Texture: v.Texture, File: true} },
+	seen := map[ETag]Variant{}
+	for _, change := range []func(*Variant){
+		func(*Variant) {},
+		func(v *Variant) { v.Texture[31] = 1 },
+		func(v *Variant) { v.Pose = render.Isometric },
+		func(v *Variant) { v.Type = skin.Slim },
+		func(v *Variant) { v.Size = 512 },
+		func(v *Variant) { v.Format = render.WebP },
+		func(v *Variant) { *v = Variant{Texture: v.Texture, File: true} },
 	} {
-		view := base
-		change(&view)
-		tag := pictures.etag(view)
+		variant := base
+		change(&variant)
+		tag := pictures.etag(variant)
 		if other, ok := seen[tag]; ok {
-			t.Errorf("%+v and %+v share the entity tag %s", view, other, tag)
+			t.Errorf("%+v and %+v share the entity tag %s", variant, other, tag)
 		}
-		seen[tag] = view
-		if tag != pictures.etag(view) || len(tag) != 24 || tag[0] != '"' || tag[23] != '"' {
-			t.Errorf("etag(%+v) = %s; want the same 22 characters in quotes each time", view, tag)
+		seen[tag] = variant
+		if tag != pictures.etag(variant) || len(tag) != 24 || tag[0] != '"' || tag[23] != '"' {
+			t.Errorf("etag(%+v) = %s; want the same 22 characters in quotes each time", variant, tag)
 		}
 	}
-	file := View{Texture: base.Texture, File: true}
+	file := Variant{Texture: base.Texture, File: true}
 	before, stored := pictures.etag(base), pictures.etag(file)
 	pictures.revision = "r2"
 	if pictures.etag(base) == before {
@@ -365,13 +365,13 @@ func TestView(t *testing.T) {
 
 	f := func(mapping edgeproto.Mapping, key edgeproto.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
-		view, err := pictures.view(Request{Key: key, Pose: pose, Size: 64, Format: render.WebP}, mapping)
-		want := View{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
+		variant, err := pictures.variant(Request{Key: key, Pose: pose, Size: 64, Format: render.WebP}, mapping)
+		want := Variant{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
 		switch {
 		case wantType == 0 && fault.KindOf(err) != wantKind:
 			t.Errorf("view(%s) = %v; want a fault %v", key, err, wantKind)
-		case wantType != 0 && (err != nil || view != want):
-			t.Errorf("view(%s) = %+v, %v; want %+v", key, view, err, want)
+		case wantType != 0 && (err != nil || variant != want):
+			t.Errorf("view(%s) = %+v, %v; want %+v", key, variant, err, want)
 		}
 	}
 	const none = skin.Type(0)
@@ -396,14 +396,14 @@ func TestView(t *testing.T) {
 
 	// Slots, and files.
 	worn := edgeproto.Mapping{Player: &edgeproto.Player{Skin: sheet, Cape: cape}}
-	for want, view := range map[*Request]View{
+	for want, variant := range map[*Request]Variant{
 		{Slot: SkinSlot, Kind: KindFile}:       {Texture: sheet.Hash, File: true},
 		{Slot: CapeSlot, Kind: KindFile}:       {Texture: cape.Hash, File: true},
 		{Slot: CapeSlot, Pose: render.Preview}: {Texture: cape.Hash, View: render.View{Pose: render.Preview, Type: skin.Cape}},
 	} {
 		want.Key = "name:a"
-		if got, err := pictures.view(*want, worn); got != view || err != nil {
-			t.Errorf("view(%+v) = %+v, %v; want %+v", want, got, err, view)
+		if got, err := pictures.variant(*want, worn); got != variant || err != nil {
+			t.Errorf("view(%+v) = %+v, %v; want %+v", want, got, err, variant)
 		}
 	}
 }

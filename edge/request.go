@@ -62,22 +62,22 @@ type Response struct {
 	Err error
 
 	// Of a picture or a file. A profile consists of the mapping's player.
-	View    View
+	Variant Variant
 	ETag    ETag
 	Outcome cache.Outcome // where the body came from
 	Body    []byte        // must not be changed
 }
 
-// view returns the view that a request means, given the mapping of its key. The format is
+// variant returns the variant that a request means, given the mapping of its key. The format is
 // PNG if the renderer cannot write WebP. The errors are those of Response.Err.
-func (p *Pictures) view(req Request, mapping edgeproto.Mapping) (View, error) {
+func (p *Pictures) variant(req Request, mapping edgeproto.Mapping) (Variant, error) {
 	texture := mapping.Texture
 	switch {
 	case req.Kind == KindProfile:
 		if mapping.Player == nil {
-			return View{}, fault.New(fault.NotFound, "There is no such player.")
+			return Variant{}, fault.New(fault.NotFound, "There is no such player.")
 		}
-		return View{}, nil
+		return Variant{}, nil
 	case mapping.Player != nil:
 		texture = req.Slot.Of(mapping.Player)
 	case mapping.User != nil && mapping.User.Avatar != 0:
@@ -85,24 +85,24 @@ func (p *Pictures) view(req Request, mapping edgeproto.Mapping) (View, error) {
 	case req.Key == "" || strings.HasPrefix(string(req.Key), edgeproto.UIDPrefix):
 		// A page with the avatars of many users need not know which of them are deleted or
 		// have none.
-		return p.pictureView(p.defaultSkinHash, skin.Classic, req), nil
+		return p.pictureVariant(p.defaultSkinHash, skin.Classic, req), nil
 	}
 	switch {
 	case texture == nil:
-		return View{}, fault.New(fault.NotFound, "There is no such picture.")
+		return Variant{}, fault.New(fault.NotFound, "There is no such picture.")
 	case req.Kind == KindFile:
-		return View{Texture: texture.Hash, File: true}, nil
-	case texture.Type == skin.Cape && req.Pose != render.Preview:
-		return View{}, fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
+		return Variant{Texture: texture.Hash, File: true}, nil
+	case texture.Type == skin.Cape && !req.Pose.ShowsCapes():
+		return Variant{}, fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
 	}
-	return p.pictureView(texture.Hash, texture.Type, req), nil
+	return p.pictureVariant(texture.Hash, texture.Type, req), nil
 }
 
-func (p *Pictures) pictureView(texture skin.Hash, model skin.Type, req Request) View {
+func (p *Pictures) pictureVariant(texture skin.Hash, model skin.Type, req Request) Variant {
 	if req.Format == render.WebP && !p.canWebP {
 		req.Format = render.PNG
 	}
-	return View{
+	return Variant{
 		Texture: texture,
 		View:    render.View{Pose: req.Pose, Type: model, Size: req.Size, Format: req.Format},
 	}

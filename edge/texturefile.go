@@ -53,7 +53,7 @@ func (t *textureFile) decodeCost() time.Duration {
 }
 
 // decode returns the sheet. The time that decoding takes counts for a view.
-func (t *textureFile) decode(ctx context.Context, view View) (sheet skin.Sheet, err error) {
+func (t *textureFile) decode(ctx context.Context, variant Variant) (sheet skin.Sheet, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.file == nil {
@@ -64,9 +64,9 @@ func (t *textureFile) decode(ctx context.Context, view View) (sheet skin.Sheet, 
 	defer tracing.End(span, &err)
 	if t.sheet, err = skin.Decode(t.file); err != nil {
 		// The hash of the file is right, so core has stored a broken one: an internal error.
-		t.err = fmt.Errorf("texture %s: %w", view.Texture, err)
+		t.err = fmt.Errorf("texture %s: %w", variant.Texture, err)
 	} else {
-		view.observeStage(decoding, time.Since(start))
+		variant.observeStage(decoding, time.Since(start))
 	}
 	t.file = nil
 	return t.sheet, t.err

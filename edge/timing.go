@@ -27,60 +27,51 @@ const (
 
 var stageNames = [stageCount]string{fetching: "fetch", decoding: "decode", queueing: "queue", drawing: "draw", encoding: "encode"}
 
-// viewKind classifies views by what rendering them costs.
-type viewKind uint8
-
-const (
-	flat viewKind = iota
-	isometric
-	skinPreview
-	capePreview
-	storedFile
-	viewKindCount
-)
-
-var viewKindNames = [viewKindCount]string{
-	flat: "flat", isometric: "isometric", skinPreview: "preview-skin", capePreview: "preview-cape", storedFile: "file",
-}
-
-func viewKindOf(view View) viewKind {
-	switch {
-	case view.File:
-		return storedFile
-	case view.Pose == render.Flat:
-		return flat
-	case view.Pose == render.Isometric:
-		return isometric
-	case view.Type == skin.Cape:
-		return capePreview
-	default:
-		return skinPreview
-	}
-}
+// stageTimes observes in seconds how long each stage took.
+type stageTimes [stageCount]prometheus.Observer
 
 // stageSeconds is how long the stages took that succeeded. Fetching and decoding a texture
 // count for the picture that needed it first.
-var stageSeconds = func() (all [viewKindCount][stageCount]prometheus.Observer) {
+var stageSeconds = func() (all struct {
+	file     stageTimes
+	pictures [render.PoseCount][2]stageTimes // by pose, and by whether it is of a cape
+},
+) {
 	seconds := promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "veneer_edge_render_seconds", Help: "Duration of the stages of loading a picture, by kind of picture.",
 		Buckets: metrics.LatencyBuckets[:],
 	}, []string{"view", "stage"})
-	for kind, view := range viewKindNames {
+	times := func(view string) (times stageTimes) {
 		for s, stage := range stageNames {
-			all[kind][s] = seconds.WithLabelValues(view, stage)
+			times[s] = seconds.WithLabelValues(view, stage)
+		}
+		return times
+	}
+	all.file = times("file")
+	for pose := range render.Pose(render.PoseCount) {
+		all.pictures[pose][0] = times(pose.String())
+		if pose.ShowsCapes() {
+			all.pictures[pose][1] = times(pose.String() + "-cape")
 		}
 	}
 	return all
 }()
 
-// observeStage records how long a stage of loading the view took.
-func (v View) observeStage(s stage, took time.Duration) {
-	stageSeconds[viewKindOf(v)][s].Observe(took.Seconds())
+// observeStage records how long a stage of loading the variant took.
+func (v Variant) observeStage(s stage, took time.Duration) {
+	times := &stageSeconds.file
+	if !v.File {
+		times = &stageSeconds.pictures[v.Pose][0]
+		if v.Type == skin.Cape {
+			times = &stageSeconds.pictures[v.Pose][1]
+		}
+	}
+	times[s].Observe(took.Seconds())
 }
 
 // observeRender records in metrics and in the trace how long a render took that has just
 // ended.
-func (v View) observeRender(ctx context.Context, took render.Timing) {
+func (v Variant) observeRender(ctx context.Context, took render.Timing) {
 	v.observeStage(drawing, took.Drawing)
 	v.observeStage(encoding, took.Encoding)
 	ended := time.Now()

@@ -12,15 +12,15 @@ import (
 func BenchmarkStages(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		view := View{View: render.View{Pose: render.Flat}}
+		variant := Variant{View: render.View{Pose: render.Flat}}
 		for pb.Next() {
 			for _, on := range []stage{fetching, decoding, queueing} {
 				began := time.Now()
-				view.observeStage(on, time.Since(began))
+				variant.observeStage(on, time.Since(began))
 			}
 			began := time.Now()
 			drawn := time.Now()
-			view.observeRender(b.Context(), render.Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)})
+			variant.observeRender(b.Context(), render.Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)})
 		}
 	})
 }

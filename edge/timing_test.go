@@ -2,20 +2,49 @@ package edge
 
 import (
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-func TestViewKinds(t *testing.T) {
+// The stages of what is loaded are counted by pose, and apart for capes and files.
+func TestStagesByView(t *testing.T) {
 	t.Parallel()
-	view := func(pose render.Pose, kind skin.Type) View { return View{View: render.View{Pose: pose, Type: kind}} }
-	for want, v := range map[string]View{
-		"flat": view(render.Flat, skin.Slim), "isometric": view(render.Isometric, skin.Classic),
-		"preview-skin": view(render.Preview, skin.Classic), "preview-cape": view(render.Preview, skin.Cape), "file": {File: true},
+	variant := func(pose render.Pose, kind skin.Type) Variant {
+		return Variant{View: render.View{Pose: pose, Type: kind}}
+	}
+	for want, v := range map[string]Variant{
+		"flat": variant(render.Flat, skin.Slim), "isometric": variant(render.Isometric, skin.Classic),
+		"preview": variant(render.Preview, skin.Classic), "preview-cape": variant(render.Preview, skin.Cape), "file": {File: true},
 	} {
-		if got := viewKindNames[viewKindOf(v)]; got != want {
-			t.Errorf("what is shown is counted as %s; want %s", got, want)
+		before := stageSum(t, want)
+		v.observeStage(encoding, 1000*time.Hour)
+		if got := stageSum(t, want) - before; got < 3_600_000 {
+			t.Errorf("1000 hours of %+v added %.0f seconds to %s", v, got, want)
 		}
 	}
+}
+
+// stageSum returns the seconds of encoding that a view has been observed with.
+func stageSum(t *testing.T, view string) float64 {
+	t.Helper()
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "veneer_edge_render_seconds" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			if labels := metric.GetLabel(); labels[0].GetValue() == stageNames[encoding] && labels[1].GetValue() == view {
+				return metric.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	t.Fatalf("there are no stages of %s", view)
+	return 0
 }

@@ -43,9 +43,7 @@ var commonHeaders = [...]struct{ key, value []byte }{
 	{[]byte(fasthttp.HeaderAccessControlExposeHeaders), []byte("Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID")},
 }
 
-// Values of Cache-Control, by how often the content of a URL changes. A file by hash never
-// changes. A picture by tid or by hash changes only when the texture is deleted, one by name
-// whenever the player changes the skin.
+// Values of Cache-Control, see edge.CacheClass.
 var (
 	ccNotFound = []byte("public, max-age=15")
 	ccFile     = []byte("public, max-age=31536000, immutable")
@@ -69,17 +67,19 @@ func newPlayerCacheControl(shared time.Duration) []byte {
 	return []byte("public, max-age=60" + sMaxage + ", stale-while-revalidate=600, stale-if-error=86400")
 }
 
+// cacheControl returns the Cache-Control of a response with content.
 func (s *Server) cacheControl(x *exchange) []byte {
-	switch route := x.route; {
-	case x.response.MayBeStale:
+	if x.response.MayBeStale {
 		return ccShort
-	case route == textureFile:
-		return ccFile
-	case route == avatarOfTID || route == avatarOfHash || route == previewOfTID || route == previewOfHash:
-		return ccTexture
-	default:
-		return s.playerCacheControl
 	}
+	switch x.route.CacheClass {
+	case edge.CacheImmutable:
+		return ccFile
+	case edge.CacheTexture:
+		return ccTexture
+	case edge.CachePlayer:
+	}
+	return s.playerCacheControl
 }
 
 // The values of Cache-Status (RFC 9211).

@@ -21,7 +21,7 @@ import (
 // reused.
 type exchange struct {
 	at       time.Time // when the request arrived
-	route    route
+	route    *route
 	request  edge.Request  // its key is in key
 	response edge.Response // with ETag and Body of a profile as well
 	modified int64         // see lastModified
@@ -76,7 +76,7 @@ func (s *Server) serveFast(c *httpserver.FastContext) bool {
 		return false
 	}
 	c.WriteError(err)
-	c.SetRoute(s.routes.images[x.route][noFormat][errorOutcome(err)])
+	c.SetRoute(s.routes.views[x.route.number][noFormat][errorOutcome(err)])
 	return true
 }
 
@@ -170,7 +170,7 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 	case edge.KindFile:
 	}
 	s.tags.setHeaders(to, x.tags)
-	to.SetRoute(s.routes.images[x.route][format][x.outcome()])
+	to.SetRoute(s.routes.views[x.route.number][format][x.outcome()])
 	return nil
 }
 

@@ -181,7 +181,7 @@ func TestErrors(t *testing.T) {
 		{"/preview/player/Steve", 404, 3, unknown, ""},
 		{"/preview/user/1", 404, 3, unknown, ""},
 		{"/textures", 404, 3, unknown, ""},
-		{"/textures/" + hash + ".webp", 404, 3, unknown, ""},
+		{"/textures/" + hash + ".webp", 404, 3, briefly, ""},
 		{"/textures/" + strings.ToUpper(hash), 404, 3, briefly, ""},
 		{"/textures/" + strings.Repeat("0", 64), 404, 3, briefly, ""},
 		{"/skin/Steve", 404, 3, unknown, ""},

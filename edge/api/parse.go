@@ -15,115 +15,45 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// route is a path pattern of a picture, a file or a profile.
-type route uint8
-
-const (
-	avatarOfPlayer route = iota
-	avatarOfUUID
-	avatarOfUser
-	avatarOfTID
-	avatarOfHash
-	previewOfTID
-	previewOfHash
-	textureFile
-	skinFile
-	capeFile
-	profile
-	routeCount
-)
-
-// routeNames are the names of the routes in metrics and logs.
-var routeNames = [routeCount]string{
-	avatarOfPlayer: "/avatar/player/{name}",
-	avatarOfUUID:   "/avatar/uuid/{uuid}",
-	avatarOfUser:   "/avatar/user/{uid}",
-	avatarOfTID:    "/avatar/{tid}",
-	avatarOfHash:   "/avatar/hash/{hash}",
-	previewOfTID:   "/preview/{tid}",
-	previewOfHash:  "/preview/hash/{hash}",
-	textureFile:    "/textures/{hash}",
-	skinFile:       "/skin/{name}.png",
-	capeFile:       "/cape/{name}.png",
-	profile:        "/csl/{name}.json",
+// route is a route of a view.
+type route struct {
+	edge.Route
+	view   *edge.View
+	number int // among all routes
 }
+
+// routeTable are the routes of all views by their prefix.
+var routeTable = func() map[string]*route {
+	table := map[string]*route{}
+	for _, view := range edge.Views {
+		for _, r := range view.Routes {
+			table[r.Prefix] = &route{Route: r, view: view, number: len(table)}
+		}
+	}
+	return table
+}()
 
 // target is a parsed path.
 type target struct {
-	route  route
+	route  *route
 	value  string // the name, number or hash, not yet validated
-	suffix string // .png, .webp or none, in lower case
+	suffix string // as in the view, without regard to case
 }
 
 // parsePath parses a percent-decoded path and reports whether it has the shape of a route. It
 // does not validate the value.
 func parsePath(path string) (target, bool) {
-	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	t := target{value: rest}
-	switch first {
-	case "avatar":
-		t.route = avatarOfTID
-		if kind, value, ok := strings.Cut(rest, "/"); ok {
-			t.value = value
-			switch kind {
-			case "player":
-				t.route = avatarOfPlayer
-			case "uuid":
-				t.route = avatarOfUUID
-			case "user":
-				t.route = avatarOfUser
-			case "hash":
-				t.route = avatarOfHash
-			default:
-				return target{}, false
-			}
-		}
-	case "preview":
-		t.route = previewOfTID
-		if value, ok := strings.CutPrefix(rest, "hash/"); ok {
-			t.route, t.value = previewOfHash, value
-		}
-	case "textures":
-		t.route = textureFile
-	case "skin":
-		t.route = skinFile
-	case "cape":
-		t.route = capeFile
-	case "csl":
-		t.route = profile
-		// Mods request the files of a profile relative to the URL of the profile.
-		if value, ok := strings.CutPrefix(rest, "textures/"); ok {
-			t.route, t.value = textureFile, value
-		}
-	default:
+	after := strings.LastIndexByte(path, '/') + 1
+	route := routeTable[path[:after]]
+	if route == nil {
 		return target{}, false
 	}
-	ok := t.cutSuffix()
-	return t, ok && t.value != "" && !strings.Contains(t.value, "/")
-}
-
-// cutSuffix moves the suffix from the value to its own field and reports whether the route
-// allows it.
-func (t *target) cutSuffix() bool {
-	if t.route == profile {
-		value, ok := cutSuffix(t.value, ".json")
-		t.value = value
-		return ok
-	}
-	for _, suffix := range [...]string{".png", ".webp"} {
-		if value, ok := cutSuffix(t.value, suffix); ok {
-			t.value, t.suffix = value, suffix
-			break
+	for _, suffix := range route.view.Suffixes {
+		if value, ok := cutSuffix(path[after:], suffix); ok {
+			return target{route: route, value: value, suffix: suffix}, value != ""
 		}
 	}
-	switch t.route {
-	case textureFile:
-		return t.suffix != ".webp" // files are stored as PNG
-	case skinFile, capeFile:
-		return t.suffix == ".png"
-	default:
-		return true
-	}
+	return target{}, false
 }
 
 // cutSuffix returns a string without a suffix of any case, and reports whether it had it. The
@@ -162,45 +92,30 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 	if !ok {
 		return edge.Request{}, notFound()
 	}
-	req := edge.Request{Key: edgeproto.Key(unsafeString(key))}
-	switch t.route {
-	case textureFile, skinFile, capeFile:
-		req.Kind = edge.KindFile
-		if t.route == capeFile {
-			req.Slot = edge.CapeSlot
-		}
+	view := t.route.view
+	req := edge.Request{Key: edgeproto.Key(unsafeString(key)), Kind: view.Kind, Slot: view.Slot}
+	if view.Picture == nil {
 		return req, nil
-	case profile:
-		req.Kind = edge.KindProfile
-		return req, nil
-	default:
 	}
-
-	params := parseParameters(query)
+	params := parseParameters(query, view.Picture.SizeParameter)
+	req.Pose = view.Picture.Pose
+	if params.is3D {
+		req.Pose = view.Picture.Pose3D
+	}
 	// CDNs choose the content type by the suffix, so it overrides the query.
 	req.Format = render.WebP
 	if t.suffix == ".png" || t.suffix == "" && params.png {
 		req.Format = render.PNG
 	}
-	if t.route == previewOfTID || t.route == previewOfHash {
-		req.Pose = render.Preview
-		height, err := params.height.intOr("height", render.DefaultHeight)
-		req.Size = render.HeightOf(height)
-		return req, err
-	}
-	req.Pose = render.Flat
-	if params.isometric {
-		req.Pose = render.Isometric
-	}
-	size, err := params.size.intOr("size", render.DefaultSize)
-	req.Size = render.SizeOf(size)
+	size, err := params.size.intOr(view.Picture.SizeParameter, view.Picture.DefaultSize)
+	req.Size = req.Pose.SizeOf(size)
 	return req, err
 }
 
 // parameters are the query parameters of a picture.
 type parameters struct {
-	png, isometric bool
-	size, height   parameter
+	png, is3D bool
+	size      parameter
 }
 
 // parameter is an optional parameter.
@@ -209,9 +124,9 @@ type parameter struct {
 	given bool
 }
 
-// parseParameters parses a query. Names may be in any case. The first of repeated parameters
-// counts.
-func parseParameters(query string) parameters {
+// parseParameters parses a query, in which the size has a name. Names may be in any case. The
+// first of repeated parameters counts.
+func parseParameters(query, sizeName string) parameters {
 	var params parameters
 	for query != "" {
 		var pair string
@@ -221,11 +136,9 @@ func parseParameters(query string) parameters {
 		case equalASCIIFold(name, "png"):
 			params.png = true
 		case equalASCIIFold(name, "3d"):
-			params.isometric = true
-		case equalASCIIFold(name, "size"):
+			params.is3D = true
+		case equalASCIIFold(name, sizeName):
 			params.size.set(value)
-		case equalASCIIFold(name, "height"):
-			params.height.set(value)
 		}
 	}
 	return params
@@ -263,24 +176,25 @@ func unescape(text string) string {
 // appendKey appends the key of a path and reports whether the path is valid. The key is empty
 // for uids that cannot exist, which have the default avatar.
 func appendKey(dst []byte, t target) ([]byte, bool) {
-	switch t.route {
-	case avatarOfPlayer, skinFile, capeFile, profile:
+	switch t.route.Subject {
+	case edge.ByName:
 		return edgeproto.AppendNameKey(dst, t.value), isName(t.value)
-	case avatarOfUUID:
+	case edge.ByUUID:
 		return appendUUID(append(dst, edgeproto.UUIDPrefix...), t.value)
-	case avatarOfUser:
+	case edge.ByUID:
 		uid, ok := parseInteger(t.value)
 		if uid <= 0 || uid == math.MaxInt64 {
 			return dst, ok
 		}
 		return strconv.AppendInt(append(dst, edgeproto.UIDPrefix...), uid, 10), ok
-	case avatarOfTID, previewOfTID:
+	case edge.ByTID:
 		tid, ok := parseInteger(t.value)
 		return strconv.AppendInt(append(dst, edgeproto.TIDPrefix...), tid, 10), ok && 0 < tid && tid < math.MaxInt64
-	default:
+	case edge.ByHash:
 		_, err := skin.ParseHash(t.value)
 		return append(append(dst, edgeproto.HashPrefix...), t.value...), err == nil
 	}
+	return dst, false
 }
 
 // appendUUID appends the canonical form of a UUID: hyphenated and in lower case. It accepts

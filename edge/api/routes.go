@@ -30,7 +30,7 @@ func (x *exchange) format() format {
 	switch {
 	case x.request.Kind == edge.KindProfile:
 		return formatJSON
-	case x.response.View.Format == render.WebP:
+	case x.response.Variant.Format == render.WebP:
 		return formatWebP
 	default:
 		return formatPNG
@@ -79,21 +79,25 @@ func errorOutcome(err error) outcome {
 type routes struct {
 	api          *httpserver.Route // all requests that are forwarded
 	root, robots *httpserver.Route
-	images       [routeCount][formatCount][outcomeCount]*httpserver.Route
+	views        [][formatCount][outcomeCount]*httpserver.Route // by the number of the route
 }
 
 func newRoutes(opts httpserver.Options) *routes {
-	r := &routes{api: opts.Route("/api"), root: opts.Route("/"), robots: opts.Route("/robots.txt")}
-	for i, name := range routeNames {
-		for j, format := range formatNames {
-			for k, outcome := range outcomeNames {
-				r.images[i][j][k] = opts.Route(name, httpserver.Label{Name: "format", Value: format}, httpserver.Label{Name: "outcome", Value: outcome})
+	r := &routes{
+		api: opts.Route("/api"), root: opts.Route("/"), robots: opts.Route("/robots.txt"),
+		views: make([][formatCount][outcomeCount]*httpserver.Route, len(routeTable)),
+	}
+	for _, route := range routeTable {
+		name := route.view.Pattern(route.Route)
+		for i, format := range formatNames {
+			for j, outcome := range outcomeNames {
+				r.views[route.number][i][j] = opts.Route(name, httpserver.Label{Name: "format", Value: format}, httpserver.Label{Name: "outcome", Value: outcome})
 			}
 		}
 	}
 	return r
 }
 
-func (r *routes) set(rc *fasthttp.RequestCtx, route route, format format, outcome outcome) {
-	r.images[route][format][outcome].AssignTo(rc)
+func (r *routes) set(rc *fasthttp.RequestCtx, route *route, format format, outcome outcome) {
+	r.views[route.number][format][outcome].AssignTo(rc)
 }

@@ -12,7 +12,7 @@ import (
 func maxPreviewHeight(scale int) int {
 	switch {
 	case scale <= 8:
-		return maxHeight
+		return Preview.sizes().max
 	case scale <= 12:
 		return 720
 	case scale <= 14:
@@ -25,8 +25,13 @@ func maxPreviewHeight(scale int) int {
 // capped returns the view that is drawn for a view of a sheet: a preview of a skin is at most
 // maxPreviewHeight high.
 func (v View) capped(scale int) View {
-	if v.Pose == Preview && v.Type.IsSkin() {
+	if !v.Type.IsSkin() {
+		return v
+	}
+	switch v.Pose {
+	case Preview:
 		v.Size = min(v.Size, maxPreviewHeight(scale))
+	case Flat, Isometric:
 	}
 	return v
 }
@@ -42,10 +47,9 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 	const fixed = 0.2
 	ms := fixed
 	switch {
-	case view.Pose == Flat:
 	case view.Type == skin.Cape:
 		job.Crisp = isCapeCrisp(view.Size, scale)
-	default:
+	case view.Pose.InSpace():
 		key := mapKeyOf(view, scale)
 		s := key.scene()
 		job.Crisp = s.crisp(scale)
@@ -59,10 +63,12 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 	pixels, texels := float64(s.width*s.height)/1e6, float64(sheetColumns*sheetColumns*scale*scale)/1e6
 	borders := float64(view.Size*scale) / 1e3 // between texels on a vertical line
-	if view.Pose == Isometric {
+	switch view.Pose {
+	case Isometric:
 		const head, line = 0.16, 0.33 // shares of a whole figure's, drawn twice
 		texels *= head
 		borders *= line
+	case Preview, Flat:
 	}
 	switch {
 	case !s.isMapped(scale):
@@ -81,12 +87,12 @@ func (*NativeEncoder) Cost(job EncodingJob) time.Duration {
 	pixels, scale := float64(job.Pixels)/1e6, float64(job.Scale)
 	var ms float64
 	switch {
-	case job.View.Pose == Flat:
-		ms = pixels * (2 + 3.5*scale)
 	case job.View.Type == skin.Cape && job.Crisp:
 		ms = pixels * (4 + 3*scale)
 	case job.View.Type == skin.Cape:
 		ms = min(150*pixels, 20+35*pixels)
+	case !job.View.Pose.InSpace():
+		ms = pixels * (2 + 3.5*scale)
 	case job.View.Format == PNG && job.Crisp:
 		ms = min(pixels*(40+6*scale), 10+52*pixels)
 	case job.View.Format == PNG:

@@ -42,45 +42,6 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Pose is the part of a texture that a picture shows, and from where.
-type Pose uint8
-
-// The poses.
-const (
-	// Flat is the front of the head with the hat blended over it: square, opaque and without
-	// light. Where the side is a multiple of the face's texels they are squares of one colour;
-	// elsewhere every pixel is the average of the area it covers.
-	Flat Pose = iota
-
-	// Isometric is the head with its hat in true isometric projection, from above and with the
-	// face on the viewer's right, square. The hat's box fills the height.
-	Isometric
-
-	// Preview is, for a skin, the whole figure in parallel projection from 25° above: from the
-	// front on the left and from the back on the right, both turned by 45° so that the player's
-	// left side shows in front. Both models are drawn to one scale. For a cape it is the outer
-	// face on the left and the inner one on the right, each flat, without light, in the middle
-	// of a half that is 11/16 as wide as high. The faces are 10/16 as wide as high and fill the
-	// height, or at least 90 % of it if whole pixels per texel do. A cape with two transparent
-	// faces shows its elytra: both wings, from behind on the left and from the front on the
-	// right.
-	Preview
-)
-
-// String returns flat, isometric or preview.
-func (p Pose) String() string {
-	switch p {
-	case Flat:
-		return "flat"
-	case Isometric:
-		return "isometric"
-	case Preview:
-		return "preview"
-	default:
-		return "unknown"
-	}
-}
-
 // Format is a file format. Both keep every pixel.
 type Format uint8
 
@@ -108,36 +69,12 @@ const (
 	DefaultHeight = 400
 )
 
-// The sizes that are drawn, in pixels. The side of a head is a multiple of sizeStep, because a
-// face is eight texels wide. The height of a preview is one of heightStep, because a cape is
-// sixteen texels high.
-const (
-	minSize, maxSize, sizeStep       = 8, 512, 8
-	minHeight, maxHeight, heightStep = 64, 1024, 16
-)
-
-// SizeOf returns the side of the head that is drawn for a requested size: the next multiple of
-// 8, from 8 to 512. At these a flat head shows all texels of a classic face equally large.
-func SizeOf(requested int) int { return roundUp(requested, minSize, maxSize, sizeStep) }
-
-// HeightOf returns the height of the preview that is drawn for a requested height: the next
-// multiple of 16, from 64 to 1024. At these a classic cape fills the height.
-func HeightOf(requested int) int { return roundUp(requested, minHeight, maxHeight, heightStep) }
-
-// roundUp clamps a length and rounds it up to a multiple of step.
-func roundUp(requested, lower, upper, step int) int {
-	requested = min(max(requested, lower), upper)
-	return (requested + step - 1) / step * step
-}
-
 // View is which picture of a texture is meant. Views are comparable: the same View of the same
 // texture is the same file, as long as the renderer's revision is the same.
 type View struct {
-	Pose Pose
-	Type skin.Type
-	// Size is the side of a head, a value of SizeOf, or the height of a preview,
-	// a value of HeightOf, in pixels.
-	Size   int
+	Pose   Pose
+	Type   skin.Type
+	Size   int // in pixels, a value of Pose.SizeOf
 	Format Format
 }
 
@@ -149,20 +86,14 @@ func (v View) Check() error {
 	if v.Format > WebP {
 		return fault.New(fault.Invalid, "Pictures are PNG or WebP.")
 	}
-	switch v.Pose {
-	case Flat, Isometric:
-		if v.Type == skin.Cape {
-			return fault.New(fault.Invalid, "A cape has no face.")
-		}
-		if v.Size != SizeOf(v.Size) {
-			return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", sizeStep, minSize, maxSize)
-		}
-	case Preview:
-		if v.Size != HeightOf(v.Size) {
-			return fault.Field("height", "The height is a multiple of %d from %d to %d pixels.", heightStep, minHeight, maxHeight)
-		}
-	default:
+	if v.Pose >= PoseCount {
 		return fault.New(fault.Invalid, "A texture has no such pose.")
+	}
+	if v.Type == skin.Cape && !v.Pose.ShowsCapes() {
+		return fault.New(fault.Invalid, "A cape has no face.")
+	}
+	if r := v.Pose.sizes(); v.Size != r.round(v.Size) {
+		return fault.Field(r.name, "The %s is a multiple of %d from %d to %d pixels.", r.name, r.step, r.min, r.max)
 	}
 	return nil
 }
@@ -170,17 +101,10 @@ func (v View) Check() error {
 // Extent returns the width and height in pixels of the picture that Draw draws of the view, or
 // 0, 0 if Check returns a fault.
 func (v View) Extent() (width, height int) {
-	switch {
-	case v.Check() != nil:
+	if v.Check() != nil {
 		return 0, 0
-	case v.Pose != Preview:
-		return v.Size, v.Size
-	case v.Type == skin.Cape:
-		return capeWidth(v.Size), v.Size
-	default:
-		s := preview(v.Type, v.Size)
-		return s.width, s.height
 	}
+	return v.Pose.extent(v.Type, v.Size)
 }
 
 // Picture is a drawn picture: Width × Height pixels in rows from the top, four bytes a pixel

@@ -33,20 +33,20 @@ func TestSizes(t *testing.T) {
 		}
 	}
 
-	f(render.SizeOf, -1<<63, 8)
-	f(render.SizeOf, 0, 8)
-	f(render.SizeOf, 8, 8)
-	f(render.SizeOf, 9, 16)
-	f(render.SizeOf, 96, 96)
-	f(render.SizeOf, 100, 104)
-	f(render.SizeOf, 511, 512)
-	f(render.SizeOf, 1<<63-1, 512)
-	f(render.SizeOf, render.DefaultSize, render.DefaultSize)
-	f(render.HeightOf, 0, 64)
-	f(render.HeightOf, 65, 80)
-	f(render.HeightOf, 1009, 1024)
-	f(render.HeightOf, 1<<63-1, 1024)
-	f(render.HeightOf, render.DefaultHeight, render.DefaultHeight)
+	f(render.Flat.SizeOf, -1<<63, 8)
+	f(render.Flat.SizeOf, 0, 8)
+	f(render.Flat.SizeOf, 8, 8)
+	f(render.Flat.SizeOf, 9, 16)
+	f(render.Flat.SizeOf, 96, 96)
+	f(render.Flat.SizeOf, 100, 104)
+	f(render.Flat.SizeOf, 511, 512)
+	f(render.Flat.SizeOf, 1<<63-1, 512)
+	f(render.Flat.SizeOf, render.DefaultSize, render.DefaultSize)
+	f(render.Preview.SizeOf, 0, 64)
+	f(render.Preview.SizeOf, 65, 80)
+	f(render.Preview.SizeOf, 1009, 1024)
+	f(render.Preview.SizeOf, 1<<63-1, 1024)
+	f(render.Preview.SizeOf, render.DefaultHeight, render.DefaultHeight)
 }
 
 func TestDrawRejectsViews(t *testing.T) {

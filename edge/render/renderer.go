@@ -65,10 +65,10 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 		// texel.colour and faceWithHat take the base for opaque.
 		sheet = sheet.Normalised(view.Type)
 	}
-	if view.Pose == Flat {
-		return drawFlat(sheet, view.Size, pixels), nil
+	if view.Pose.InSpace() {
+		return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
 	}
-	return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
+	return drawFlat(sheet, view.Size, pixels), nil
 }
 
 // drawFigure draws the poses of the model in space.

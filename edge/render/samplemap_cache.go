@@ -21,11 +21,13 @@ type mapKey struct {
 	scale int
 }
 
-// mapKeyOf returns the key of a view's sample map. Both models have the same head.
+// mapKeyOf returns the key of a view's sample map.
 func mapKeyOf(view View, scale int) mapKey {
 	key := mapKey{view.Pose, view.Type, view.Size, scale}
-	if view.Pose == Isometric {
-		key.model = skin.Classic
+	switch view.Pose {
+	case Isometric:
+		key.model = skin.Classic // both models have the same head
+	case Flat, Preview:
 	}
 	return key
 }
@@ -34,12 +36,7 @@ func mapKeyOf(view View, scale int) mapKey {
 func (k mapKey) build() *sampleMap { return newSampleMap(k.scene(), k.scale) }
 
 // scene returns the scene of the sample map.
-func (k mapKey) scene() scene {
-	if k.pose == Isometric {
-		return isometric(k.size)
-	}
-	return preview(k.model, k.size)
-}
+func (k mapKey) scene() scene { return k.pose.scene(k.model, k.size) }
 
 // mapCache caches sample maps, bounded in bytes. It is safe for concurrent use.
 type mapCache struct {

@@ -18,9 +18,6 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// CommonViews are the views that are requested most, in the syntax of ParseViews.
-const CommonViews = "/textures/{hash},/avatar/hash/{hash},/avatar/hash/{hash}?png,/avatar/hash/{hash}?3d,/preview/hash/{hash}"
-
 // placeholder stands for the hash of a texture in a view.
 const placeholder = "{hash}"
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/warm"
 	"github.com/veneer-skins/veneer/shared/cli"
@@ -38,8 +39,7 @@ func warmCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	})
 	liked := flags.Int("liked", 0, fmt.Sprintf("warm this number of the most liked textures, at most %d, instead of HASH; they are read from core at EDGE_CORE_URL", edgeproto.MaxLiked))
-	views := flags.String("views", warm.CommonViews, "`paths` to request, separated by commas, with {hash} for the hash of a texture; the default has the usual views:\n"+
-		"the file, which games load, the flat avatar in both formats, the isometric one, and the preview")
+	views := flags.String("views", strings.Join(edge.WarmPaths(), ","), "`paths` to request, separated by commas, with {hash} for the hash of a texture; the default has the usual responses of each view")
 	job := warm.Job{}
 	flags.IntVar(&job.Parallel, "parallel", 2, "concurrent requests to each edge; each may occupy a render worker that clients need")
 	flags.DurationVar(&job.RetryFor, "retry-for", 30*time.Second, "how long to retry a picture, with a growing backoff, while an edge is overloaded")

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
-	"github.com/veneer-skins/veneer/edge/warm"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
@@ -195,7 +194,7 @@ func TestWarmPartly(t *testing.T) {
 		t.Errorf("stdout %q; want %q, and failure", got.out, want)
 	}
 	for _, want := range []string{
-		"edge: 5 of 15 pictures could not be loaded at http://" + public + ": /textures/" + gone + ": 404 Not Found; 15 of 15 pictures could not be loaded at http://127.0.0.1:1: ",
+		"edge: 5 of 15 pictures could not be loaded at http://" + public + ": /avatar/hash/" + gone + ": 404 Not Found; 15 of 15 pictures could not be loaded at http://127.0.0.1:1: ",
 		"connection refused\n",
 	} {
 		if !strings.Contains(got.err, want) || strings.Count(got.err, "\n") != 1 {
@@ -235,7 +234,7 @@ func TestWarmRefuses(t *testing.T) {
 		{`EDGE_CORE_URL is "core", but must look like`, "", core("core"), []string{"-liked", "5"}},
 		{"core is older than this edge, ", "", core(old.URL), []string{"-liked", "5"}},
 		{"The core cannot be reached ", "", core("http://127.0.0.1:1"), []string{"-liked", "5"}},
-		{"5 of 5 pictures could not be loaded at " + website.URL + ": /textures/" + hash + ": 404 Not Found", "", nil, []string{"-to", website.URL, hash}},
+		{"5 of 5 pictures could not be loaded at " + website.URL + ": /avatar/hash/" + hash + ": 404 Not Found", "", nil, []string{"-to", website.URL, hash}},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			t.Parallel()
@@ -250,7 +249,7 @@ func TestWarmRefuses(t *testing.T) {
 func TestWarmHelp(t *testing.T) {
 	t.Parallel()
 	got := runWarm(t, "", nil, "-h")
-	for _, want := range []string{"edge warm [flags] [HASH ... | -]\n", "-liked", "-parallel", "-retry-for", "-to URL", "-views paths", warm.CommonViews} {
+	for _, want := range []string{"edge warm [flags] [HASH ... | -]\n", "-liked", "-parallel", "-retry-for", "-to URL", "-views paths", "/avatar/hash/{hash}?3d,/preview/hash/{hash},/textures/{hash}"} {
 		if !strings.Contains(got.out, want) || !got.ok {
 			t.Errorf("the help lacks %q: %s", want, got.out)
 		}

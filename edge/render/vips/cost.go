@@ -12,10 +12,10 @@ import (
 func (*Encoder) Cost(job render.EncodingJob) time.Duration {
 	ms := cost(job)
 	switch {
-	case job.View.Pose == render.Flat:
-		ms /= 3
 	case job.View.Type == skin.Cape:
 		ms /= 2
+	case !job.View.Pose.InSpace():
+		ms /= 3
 	}
 	return time.Duration(ms * float64(time.Millisecond))
 }

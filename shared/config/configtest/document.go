@@ -11,34 +11,41 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 )
 
-// Document tests that the page at path has a table of all settings of T between the lines
-// "<!-- program -->" and "<!-- end of program -->", or writes it with -update.
+// Document tests that the page at path has a table of all settings of T in the section of a
+// program, see Section.
 func Document[T any](t *testing.T, path, program, prefix string) {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := "<!-- "+program+" -->\n", "<!-- end of "+program+" -->\n"
-	before, rest, hasBegin := strings.Cut(string(content), begin)
-	got, after, hasEnd := strings.Cut(rest, end)
-	if !hasBegin || !hasEnd {
-		t.Fatalf("%s lacks the lines %q and %q", path, begin, end)
-	}
 	var want strings.Builder
 	want.WriteString("\n| setting | default | meaning |\n|---|---|---|\n")
 	for _, s := range config.List[T](prefix) {
 		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", s.Name, defaultOf(s), strings.ReplaceAll(s.Help, "|", `\|`))
 	}
 	want.WriteString("\n")
+	Section(t, path, program, want.String())
+}
+
+// Section tests that the page at path has a text between the lines "<!-- name -->" and
+// "<!-- end of name -->", or writes it with -update.
+func Section(t *testing.T, path, name, want string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
+	before, rest, hasBegin := strings.Cut(string(content), begin)
+	got, after, hasEnd := strings.Cut(rest, end)
+	if !hasBegin || !hasEnd {
+		t.Fatalf("%s lacks the lines %q and %q", path, begin, end)
+	}
 	if *update {
-		if err := os.WriteFile(path, []byte(before+begin+want.String()+end+after), 0o600); err != nil { //nolint:gosec // the path is the test's
+		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o600); err != nil { //nolint:gosec // the path is the test's
 			t.Fatal(err)
 		}
 		return
 	}
-	if diff := cmp.Diff(want.String(), got); diff != "" {
-		t.Errorf("%s is not what the settings of %s are now; -update writes it anew (-want +got):\n%s", path, program, diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s is not what the program's %s are now; -update writes it anew (-want +got):\n%s", path, name, diff)
 	}
 }
 

@@ -1,0 +1,120 @@
+package render
+
+import "github.com/veneer-skins/veneer/shared/skin"
+
+// Pose is the part of a texture that a picture shows, and from where.
+type Pose uint8
+
+// The poses.
+const (
+	// Flat is the front of the head with the hat blended over it: square, opaque and without
+	// light. Where the side is a multiple of the face's texels they are squares of one colour;
+	// elsewhere every pixel is the average of the area it covers.
+	Flat Pose = iota
+
+	// Isometric is the head with its hat in true isometric projection, from above and with the
+	// face on the viewer's right, square. The hat's box fills the height.
+	Isometric
+
+	// Preview is, for a skin, the whole figure in parallel projection from 25° above: from the
+	// front on the left and from the back on the right, both turned by 45° so that the player's
+	// left side shows in front. Both models are drawn to one scale. For a cape it is the outer
+	// face on the left and the inner one on the right, each flat, without light, in the middle
+	// of a half that is 11/16 as wide as high. The faces are 10/16 as wide as high and fill the
+	// height, or at least 90 % of it if whole pixels per texel do. A cape with two transparent
+	// faces shows its elytra: both wings, from behind on the left and from the front on the
+	// right.
+	Preview
+
+	// PoseCount is the number of poses.
+	PoseCount = iota
+)
+
+// String returns flat, isometric or preview.
+func (p Pose) String() string {
+	switch p {
+	case Flat:
+		return "flat"
+	case Isometric:
+		return "isometric"
+	case Preview:
+		return "preview"
+	}
+	return "unknown"
+}
+
+// ShowsCapes reports whether the pose shows capes as well as skins.
+func (p Pose) ShowsCapes() bool {
+	switch p {
+	case Preview:
+		return true
+	case Flat, Isometric:
+	}
+	return false
+}
+
+// InSpace reports whether the pose shows skins as the model in space, and not as flat areas of
+// the sheet.
+func (p Pose) InSpace() bool {
+	switch p {
+	case Isometric, Preview:
+		return true
+	case Flat:
+	}
+	return false
+}
+
+// SizeOf returns the size that is drawn for a requested one, in pixels. For a head it is the
+// side, and the next multiple of 8, from 8 to 512: at these a flat head shows all texels of a
+// classic face equally large. For a preview it is the height, and the next multiple of 16, from
+// 64 to 1024: at these a classic cape fills the height.
+func (p Pose) SizeOf(requested int) int { return p.sizes().round(requested) }
+
+// sizes are the sizes that are drawn in a pose, in pixels.
+type sizes struct {
+	name           string // of the query parameter
+	min, max, step int
+}
+
+func (p Pose) sizes() sizes {
+	switch p {
+	case Flat, Isometric:
+		return sizes{"size", 8, 512, 8} // a face is eight texels wide
+	case Preview:
+		return sizes{"height", 64, 1024, 16} // a cape is sixteen texels high
+	}
+	return sizes{}
+}
+
+// round clamps a size and rounds it up to a multiple of the step.
+func (s sizes) round(requested int) int {
+	size := min(max(requested, s.min), s.max)
+	return (size + s.step - 1) / s.step * s.step
+}
+
+// scene returns the figures of a pose in space.
+func (p Pose) scene(model skin.Type, size int) scene {
+	switch p {
+	case Isometric:
+		return isometric(size)
+	case Preview:
+		return preview(model, size)
+	case Flat:
+	}
+	return scene{}
+}
+
+// extent returns the width and height in pixels of the picture of a skin or cape.
+func (p Pose) extent(of skin.Type, size int) (width, height int) {
+	switch p {
+	case Flat, Isometric:
+		return size, size
+	case Preview:
+		if of == skin.Cape {
+			return capeWidth(size), size
+		}
+		s := p.scene(of, size)
+		return s.width, s.height
+	}
+	return 0, 0
+}

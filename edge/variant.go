@@ -1,0 +1,54 @@
+package edge
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/veneer-skins/veneer/edge/cache"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Variant is a texture and everything else that decides the pixels of a picture. Equal variants
+// are the same picture at any time.
+type Variant struct {
+	Texture skin.Hash
+	// File means the stored file and not a picture. All other fields but Texture are zero.
+	File bool
+	render.View
+}
+
+// appendKey appends the cache key of the variant, which no other variant has.
+func (v Variant) appendKey(dst []byte) []byte {
+	dst = append(dst, v.Texture[:]...)
+	if v.File {
+		return dst
+	}
+	dst = append(dst, byte(v.Pose), byte(v.Type), byte(v.Format))
+	return binary.BigEndian.AppendUint16(dst, uint16(v.Size))
+}
+
+// variantKeySize is the length of the longest cache key of a variant.
+const variantKeySize = cache.MaxKeySize
+
+// ETag is a strong entity tag with its quotes.
+type ETag [24]byte
+
+// etag returns the entity tag of a variant: a digest of the variant and, unless it is a stored
+// file, of the renderer's revision. Together these decide every byte.
+func (p *Pictures) etag(variant Variant) ETag {
+	key := variant.appendKey(make([]byte, 0, variantKeySize+len(p.revision)))
+	if !variant.File {
+		key = append(key, p.revision...)
+	}
+	return ETagOf(key)
+}
+
+// ETagOf returns the entity tag of a body, or of a key that decides the body.
+func ETagOf(key []byte) ETag {
+	digest := sha256.Sum256(key)
+	tag := ETag{0: '"', len(ETag{}) - 1: '"'}
+	base64.RawURLEncoding.Encode(tag[1:], digest[:16])
+	return tag
+}

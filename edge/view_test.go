@@ -1,0 +1,86 @@
+package edge_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/config/configtest"
+)
+
+func TestViews(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../core/api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefixes := map[string]bool{}
+	for _, view := range edge.Views {
+		for _, route := range view.Routes {
+			name := view.Pattern(route)
+			if prefixes[route.Prefix] {
+				t.Errorf("%s: two routes have its prefix", name)
+			}
+			prefixes[route.Prefix] = true
+			if !strings.Contains(string(document), name) {
+				t.Errorf("%s: core/api/openapi.yaml lacks it", name)
+			}
+			if !strings.HasPrefix(route.Prefix, "/") || !strings.HasSuffix(route.Prefix, "/") || route.Help == "" {
+				t.Errorf("%s: its prefix has no slash at one end, or it has no description", name)
+			}
+		}
+		if (view.Kind == edge.KindPicture) != (view.Picture != nil) {
+			t.Errorf("%s: only pictures show something in a pose", view.Routes[0].Prefix)
+		}
+		if at := slices.Index(view.Suffixes, ""); at >= 0 && at < len(view.Suffixes)-1 {
+			t.Errorf("%s: the suffixes after the empty one are never found", view.Routes[0].Prefix)
+		}
+		if size := view.Picture; size != nil && (size.Pose.SizeOf(size.DefaultSize) != size.DefaultSize || size.Pose3D.SizeOf(size.DefaultSize) != size.DefaultSize) {
+			t.Errorf("%s: the default size is not one that is drawn", view.Routes[0].Prefix)
+		}
+		if len(view.Warm) > 0 && !slices.ContainsFunc(view.Routes, func(r edge.Route) bool { return r.Subject == edge.ByHash }) {
+			t.Errorf("%s: edge warm has only hashes", view.Routes[0].Prefix)
+		}
+	}
+}
+
+// What edge warm requests by default, by the hash of a texture.
+func TestWarmPaths(t *testing.T) {
+	t.Parallel()
+	want := []string{"/avatar/hash/{hash}", "/avatar/hash/{hash}?png", "/avatar/hash/{hash}?3d", "/preview/hash/{hash}", "/textures/{hash}"}
+	if diff := cmp.Diff(want, edge.WarmPaths()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The table of docs/pictures.md has all routes. Those that respond with the same share a row.
+func TestPicturesPage(t *testing.T) {
+	t.Parallel()
+	var page strings.Builder
+	page.WriteString("\n| address | response | parameters |\n|---|---|---|\n")
+	for _, view := range edge.Views {
+		parameters := ""
+		if names := view.Parameters(); names != nil {
+			parameters = "`" + strings.Join(names, "`, `") + "` "
+		}
+		for routes := view.Routes; len(routes) > 0; {
+			row := routes
+			if end := slices.IndexFunc(routes, func(r edge.Route) bool { return r.Help != routes[0].Help }); end > 0 {
+				row = routes[:end]
+			}
+			addresses := make([]string, len(row))
+			for i, route := range row {
+				addresses[i] = "`" + view.Pattern(route) + "`"
+			}
+			fmt.Fprintf(&page, "| %s | %s | %s|\n", strings.Join(addresses, ", "), row[0].Help, parameters)
+			routes = routes[len(row):]
+		}
+	}
+	page.WriteString("\n")
+	configtest.Section(t, "../docs/pictures.md", "views", page.String())
+}
