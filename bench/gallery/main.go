@@ -13,7 +13,8 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 func main() {
@@ -61,62 +62,62 @@ type row struct {
 // with heads too small to be sharp; capes, and the default skin.
 func rows() []row {
 	const middle, end = 452, width - margin
-	legacy, fine := corpusSheet("Old Plain 1"), corpusSheet("HD Smooth 1")
+	legacy, fine := randomSkin("Old Plain 1"), randomSkin("HD Smooth 1")
 	return []row{
 		{margin, middle - margin, 428, []item{
-			{paint.Explorer(), skin.Classic, render.Preview, 400},
+			{artwork.Explorer(), skin.Classic, render.Preview, 400},
 		}},
 		{middle, end, 220, []item{
-			{paint.Robot(), skin.Classic, render.Isometric, 192},
-			{paint.Frog(), skin.Slim, render.Isometric, 192},
+			{artwork.Robot(), skin.Classic, render.Isometric, 192},
+			{artwork.FrogHoodie(), skin.Slim, render.Isometric, 192},
 		}},
 		{middle, end, 340, []item{
-			{paint.Diver(), skin.Slim, render.Isometric, 96},
-			{paint.Gardener(), skin.Classic, render.Isometric, 96},
-			{paint.Mage(), skin.Classic, render.Isometric, 96},
-			{paint.Fox(), skin.Classic, render.Isometric, 96},
+			{artwork.Diver(), skin.Slim, render.Isometric, 96},
+			{artwork.Gardener(), skin.Classic, render.Isometric, 96},
+			{artwork.Mage(), skin.Classic, render.Isometric, 96},
+			{artwork.Fox(), skin.Classic, render.Isometric, 96},
 		}},
 		{middle, end, 428, []item{
-			{paint.Explorer(), skin.Classic, render.Flat, 56},
-			{paint.Ranger(), skin.Slim, render.Flat, 56},
-			{paint.Robot(), skin.Classic, render.Flat, 56},
-			{paint.Knight(), skin.Classic, render.Flat, 56},
-			{paint.Penguin(), skin.Classic, render.Flat, 56},
-			{paint.Astronaut(), skin.Classic, render.Flat, 56},
+			{artwork.Explorer(), skin.Classic, render.Flat, 56},
+			{artwork.Ranger(), skin.Slim, render.Flat, 56},
+			{artwork.Robot(), skin.Classic, render.Flat, 56},
+			{artwork.Knight(), skin.Classic, render.Flat, 56},
+			{artwork.Penguin(), skin.Classic, render.Flat, 56},
+			{artwork.Astronaut(), skin.Classic, render.Flat, 56},
 		}},
 		{margin, end, 660, []item{
-			{paint.Ranger(), skin.Slim, render.Preview, 208},
-			{paint.Knight(), skin.Classic, render.Preview, 208},
-			{paint.Gardener(), skin.Classic, render.Preview, 208},
-			{paint.Diver(), skin.Slim, render.Preview, 208},
+			{artwork.Ranger(), skin.Slim, render.Preview, 208},
+			{artwork.Knight(), skin.Classic, render.Preview, 208},
+			{artwork.Gardener(), skin.Classic, render.Preview, 208},
+			{artwork.Diver(), skin.Slim, render.Preview, 208},
 		}},
 		{margin, end, 908, []item{
 			{legacy, skin.Slim, render.Preview, 208},
 			{fine, skin.Classic, render.Preview, 208},
 			{glazed(), skin.Classic, render.Preview, 208},
-			{paint.Robot(), skin.Classic, render.Isometric, 48},
+			{artwork.Robot(), skin.Classic, render.Isometric, 48},
 			{fine, skin.Classic, render.Isometric, 48},
 		}},
 		{margin, end, height - margin, []item{
-			{paint.Sunrise(), skin.Cape, render.Preview, 128},
-			{paint.Evergreen(), skin.Cape, render.Preview, 128},
-			{paint.NightSky(), skin.Cape, render.Preview, 128},
-			{paint.Default(), skin.Classic, render.Isometric, 128},
-			{paint.Default(), skin.Classic, render.Isometric, 64},
-			{paint.Default(), skin.Classic, render.Flat, 32},
+			{artwork.Sunrise(), skin.Cape, render.Preview, 128},
+			{artwork.Evergreen(), skin.Cape, render.Preview, 128},
+			{artwork.NightSky(), skin.Cape, render.Preview, 128},
+			{artwork.Default(), skin.Classic, render.Isometric, 128},
+			{artwork.Default(), skin.Classic, render.Isometric, 64},
+			{artwork.Default(), skin.Classic, render.Flat, 32},
 		}},
 	}
 }
 
-// corpusSheet returns a sheet of the corpus.
-func corpusSheet(name string) skin.Sheet {
-	corpus := paint.Corpus()
-	return corpus[slices.IndexFunc(corpus, func(n paint.NamedSheet) bool { return n.Name == name })].Sheet
+// randomSkin returns a skin of skintest.
+func randomSkin(name string) skin.Sheet {
+	skins := skintest.Skins()
+	return skins[slices.IndexFunc(skins, func(n artwork.NamedSheet) bool { return n.Name == name })].Sheet
 }
 
 // glazed returns the default skin with a translucent jacket, sleeves and trousers.
 func glazed() skin.Sheet {
-	sheet := paint.Default()
+	sheet := artwork.Default()
 	for _, part := range []skin.Part{skin.Jacket, skin.RightSleeve, skin.LeftSleeve, skin.RightPants, skin.LeftPants} {
 		box := skin.Faces(part, skin.Classic)
 		for _, face := range []skin.Rect{box.Top, box.Bottom, box.Right, box.Front, box.Left, box.Back} {

@@ -26,7 +26,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // testConfig has the settings of the program core that tests set.
@@ -203,13 +203,13 @@ func listen(t *testing.T, environ ...string) client {
 // skinFile returns the PNG of a skin with classic arms; each variant has different pixels.
 func skinFile(t *testing.T, variant byte) []byte {
 	t.Helper()
-	return fileOf(t, paint.Explorer(), variant)
+	return fileOf(t, artwork.Explorer(), variant)
 }
 
 // capeFile returns the PNG of a cape.
 func capeFile(t *testing.T) []byte {
 	t.Helper()
-	return fileOf(t, paint.Sunrise(), 1)
+	return fileOf(t, artwork.Sunrise(), 1)
 }
 
 func fileOf(t *testing.T, sheet skin.Sheet, variant byte) []byte {

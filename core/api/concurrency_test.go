@@ -10,14 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // numberedSkin returns the PNG of a skin with different pixels for every number.
 func numberedSkin(t *testing.T, n int) []byte {
 	t.Helper()
-	sheet := paint.Explorer()
+	sheet := artwork.Explorer()
 	sheet.Pix[1], sheet.Pix[2] = byte(n>>8), byte(n)
 	return fileOf(t, sheet, 1)
 }
@@ -161,7 +161,7 @@ func TestTextureChangesAreAtomic(t *testing.T) {
 	steve := c.player(t, "Steve")
 	var pairs []outfit
 	for i := range 6 {
-		cape := paint.Sunrise()
+		cape := artwork.Sunrise()
 		cape.Pix[1] = byte(i)
 		pairs = append(pairs, outfit{c.texture(t, "name=N&type=steve", numberedSkin(t, i)), c.texture(t, "name=N&type=cape", fileOf(t, cape, 1))})
 	}
@@ -208,8 +208,8 @@ func TestConcurrentSlotChanges(t *testing.T) {
 	otherServer := servers[1].as(c.token)
 	steve := c.player(t, "Steve")
 	outfits := [2]outfit{
-		{c.texture(t, "name=N&type=steve", numberedSkin(t, 0)), c.texture(t, "name=N&type=cape", fileOf(t, paint.Sunrise(), 0))},
-		{c.texture(t, "name=N&type=steve", numberedSkin(t, 1)), c.texture(t, "name=N&type=cape", fileOf(t, paint.Sunrise(), 1))},
+		{c.texture(t, "name=N&type=steve", numberedSkin(t, 0)), c.texture(t, "name=N&type=cape", fileOf(t, artwork.Sunrise(), 0))},
+		{c.texture(t, "name=N&type=steve", numberedSkin(t, 1)), c.texture(t, "name=N&type=cape", fileOf(t, artwork.Sunrise(), 1))},
 	}
 	for round := range 200 {
 		next := outfits[round%2]

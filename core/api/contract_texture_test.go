@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // recordAdminTextures records the responses to administrators' changes of textures.
@@ -13,8 +13,8 @@ func recordAdminTextures(t *testing.T, s *testSite, seen seenResponses) {
 	c := s.serve(t)
 	normal, admin, user := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUp(t)
 	skin := user.texture(t, "name=A&type=skin", skinFile(t, 41))
-	cape := user.texture(t, "name=A&type=cape", fileOf(t, paint.Sunrise(), 41))
-	flat := user.texture(t, "name=A&type=steve", fileOf(t, paint.Sunrise(), 42))
+	cape := user.texture(t, "name=A&type=cape", fileOf(t, artwork.Sunrise(), 41))
+	flat := user.texture(t, "name=A&type=steve", fileOf(t, artwork.Sunrise(), 42))
 	user.texture(t, "name=A&type=alex", skinFile(t, 41))
 	const textures, missing = "/api/admin/textures", "999999"
 	change := func(by client, tid, object string) response {

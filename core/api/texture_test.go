@@ -13,7 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // upload uploads a texture; form has the other fields as a query.
@@ -50,7 +50,7 @@ func TestUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := paint.Explorer(); !bytes.Equal(sheet.Pix[4:], want.Pix[4:]) || sheet.Pix[0] != 1 {
+	if want := artwork.Explorer(); !bytes.Equal(sheet.Pix[4:], want.Pix[4:]) || sheet.Pix[0] != 1 {
 		t.Error("the pixels are not the ones uploaded")
 	}
 	if bytes.Contains(stored, []byte("trailing")) {
@@ -80,7 +80,7 @@ func TestUploadTypes(t *testing.T) {
 	f("alex", skinFile(t, 2), "alex")
 	f("cape", capeFile(t), "cape")
 	f("skin", skinFile(t, 3), "steve")
-	f("skin", fileOf(t, paint.Ranger(), 1), "alex")
+	f("skin", fileOf(t, artwork.Ranger(), 1), "alex")
 	f(" skin ", skinFile(t, 4), "steve") // text is trimmed
 	f("alex", skinFile(t, 1), "alex")    // the same pixels with another type are another texture
 }
@@ -134,7 +134,7 @@ func TestUploadDuplicates(t *testing.T) {
 	f(otherUser, "&public=false", skinFile(t, 1), public)
 
 	// The pixels are compared, not the files.
-	sheet := paint.Explorer()
+	sheet := artwork.Explorer()
 	sheet.Pix[0] = 1
 	var trick bytes.Buffer
 	trick.Write(encodePNG(t, opaque{&image.NRGBA{Pix: sheet.Pix, Stride: 256, Rect: image.Rect(0, 0, 64, 64)}}))

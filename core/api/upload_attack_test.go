@@ -18,7 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -118,7 +118,7 @@ func (s *testSite) storedSheet(t *testing.T, a response) skin.Sheet {
 
 // firstSkin returns the pixels of the first variant of skinFile.
 func firstSkin() skin.Sheet {
-	sheet := paint.Explorer()
+	sheet := artwork.Explorer()
 	sheet.Pix[0] = 1
 	return sheet
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // Mods request the files themselves, by hash and by player.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	robot := string(origintest.File(t, paint.Robot(), skin.Classic))
-	ranger := string(origintest.File(t, paint.Ranger(), skin.Slim))
-	cape := string(origintest.File(t, paint.Sunrise(), skin.Cape))
+	robot := string(origintest.File(t, artwork.Robot(), skin.Classic))
+	ranger := string(origintest.File(t, artwork.Ranger(), skin.Slim))
+	cape := string(origintest.File(t, artwork.Sunrise(), skin.Cape))
 	const forEver = "public, max-age=31536000, immutable"
 
 	f := func(path, want, cache, tags string) {

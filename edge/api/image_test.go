@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 const (
@@ -39,9 +39,9 @@ func openSeeded(tb testing.TB, changes ...func(*setup)) seededServer {
 	s := open(tb, changes...)
 	w := seededServer{
 		testServer: s,
-		robot:      s.put(tb, 11, paint.Robot(), skin.Classic),
-		slim:       s.put(tb, 12, paint.Ranger(), skin.Slim),
-		cape:       s.put(tb, 13, paint.Sunrise(), skin.Cape),
+		robot:      s.put(tb, 11, artwork.Robot(), skin.Classic),
+		slim:       s.put(tb, 12, artwork.Ranger(), skin.Slim),
+		cape:       s.put(tb, 13, artwork.Sunrise(), skin.Cape),
 	}
 	s.set(tb, map[edgeproto.Key]edgeproto.Mapping{
 		"name:steve":                    {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
@@ -71,7 +71,7 @@ func drawn(t *testing.T, sheet skin.Sheet, view render.View) string {
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	robot, slim, cape, defaultSkin := paint.Robot(), paint.Ranger(), paint.Sunrise(), paint.Default()
+	robot, slim, cape, defaultSkin := artwork.Robot(), artwork.Ranger(), artwork.Sunrise(), artwork.Default()
 	revision := " render-" + renderer.Revision()
 
 	for _, test := range []struct {
@@ -413,7 +413,7 @@ func TestChangeIsSeenAtOnce(t *testing.T) {
 	before := w.get(t, path)
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
 	after := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {before.header.Get("Etag")}}, "")
-	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Slim, Size: 96}); after.status != http.StatusOK || after.body != want {
+	if want := drawn(t, artwork.Ranger(), render.View{Type: skin.Slim, Size: 96}); after.status != http.StatusOK || after.body != want {
 		t.Errorf("after the change: %d; want 200 and the other skin", after.status)
 	}
 
@@ -442,7 +442,7 @@ func TestChangeWhileRenderingIsServed(t *testing.T) {
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
 	close(finish)
 	got := <-asked
-	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Slim, Size: 96}); got.status != http.StatusOK || got.body != want {
+	if want := drawn(t, artwork.Ranger(), render.View{Type: skin.Slim, Size: 96}); got.status != http.StatusOK || got.body != want {
 		t.Errorf("%d, %d bytes; want 200 and the skin that is worn since", got.status, len(got.body))
 	}
 	if tags := got.header.Get("Surrogate-Key"); !strings.Contains(tags, "texture-12") {

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 func TestColdPictureIsRenderedOnce(t *testing.T) {
@@ -171,7 +171,7 @@ func TestMissingFile(t *testing.T) {
 	}
 
 	must(t, w.store.Init(t.Context()))
-	w.put(t, 11, paint.Robot(), skin.Classic)
+	w.put(t, 11, artwork.Robot(), skin.Classic)
 	// The failure is remembered for a short time.
 	eventually(t, "the picture is there once the file is back", func() bool { return w.get(t, "/avatar/11").status == http.StatusOK })
 }

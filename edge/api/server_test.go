@@ -27,7 +27,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // renderer is used by all tests.
@@ -112,7 +112,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	must(tb, err)
 	s.resolver, err = edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
 	must(tb, err)
-	pictures, err := edge.NewPictures(with.pictures, s.resolver, s.backend, s.backend, paint.Default())
+	pictures, err := edge.NewPictures(with.pictures, s.resolver, s.backend, s.backend, artwork.Default())
 	must(tb, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var background sync.WaitGroup

@@ -30,7 +30,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 var _ origin.Follower = (*edge.Resolver)(nil)
@@ -443,7 +443,7 @@ func TestFile(t *testing.T) {
 	}
 	missing(fault.NotFound)
 
-	file := origintest.File(t, paint.Robot(), skin.Classic)
+	file := origintest.File(t, artwork.Robot(), skin.Classic)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}
@@ -489,7 +489,7 @@ func TestMissingFileIsRechecked(t *testing.T) {
 	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	file := origintest.File(t, paint.Robot(), skin.Classic)
+	file := origintest.File(t, artwork.Robot(), skin.Classic)
 	ctx, leave := context.WithCancel(t.Context())
 	for _, test := range []struct {
 		name  string

@@ -7,7 +7,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 func TestPreviewOfCape(t *testing.T) {
@@ -15,7 +15,7 @@ func TestPreviewOfCape(t *testing.T) {
 
 	f := func(k, height, texel, left, top int) {
 		t.Helper()
-		sheet := paint.Marker(64*k, 32*k)
+		sheet := skintest.Marker(64*k, 32*k)
 		picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
 		half := picture.Width / 2
 		for y := range height {
@@ -65,7 +65,7 @@ func TestPreviewOfElytra(t *testing.T) {
 
 	f := func(k, height, texel, left, top int) {
 		t.Helper()
-		sheet := paint.Marker(64*k, 32*k)
+		sheet := skintest.Marker(64*k, 32*k)
 		fill(sheet, k, k, 21*k, 16*k, [4]byte{9, 9, 9, 0}) // the cape, without a texel of its edge at 11, 1
 		picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
 		half := picture.Width / 2

@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/internal/costtest"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -31,7 +31,7 @@ func TestLargeSheetsHaveSmallerPreviews(t *testing.T) {
 		if kind == skin.Cape {
 			height = 32 * scale
 		}
-		picture, err := renderer.Draw(paint.Noise(1, 64*scale, height), render.View{Pose: render.Preview, Type: kind, Size: requested})
+		picture, err := renderer.Draw(skintest.Noise(1, 64*scale, height), render.View{Pose: render.Preview, Type: kind, Size: requested})
 		if err != nil || picture.Height != want {
 			t.Errorf("a preview of %v of scale %d at %d is %d pixels high, %v; want %d", kind, scale, requested, picture.Height, err, want)
 		}

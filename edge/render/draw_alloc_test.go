@@ -7,7 +7,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // Drawing allocates the picture, for a flat one the face too, and for a legacy sheet a square
@@ -15,12 +15,12 @@ import (
 func TestDrawAllocates(t *testing.T) {
 	f := func(sheet string, view render.View, want float64) {
 		t.Helper()
-		texels := paint.Noise(1, 512, 512)
+		texels := skintest.Noise(1, 512, 512)
 		switch {
 		case sheet != "noise":
 			texels = readSheet(t, sheet)
 		case view.Type == skin.Cape:
-			texels = paint.Noise(1, 512, 256)
+			texels = skintest.Noise(1, 512, 256)
 		}
 		got := testing.AllocsPerRun(100, func() { mustDraw(t, texels, view) })
 		if got > want {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // Flat pictures are exactly those of a straightforward reference implementation.
@@ -18,9 +18,9 @@ func TestFlat(t *testing.T) {
 			t.Run(fmt.Sprintf("%s sheet of scale %d", shape, k), func(t *testing.T) {
 				t.Parallel()
 
-				sheet := paint.Noise(uint64(k), 64*k, 64*k)
+				sheet := skintest.Noise(uint64(k), 64*k, 64*k)
 				if shape != "square" {
-					sheet = paint.Noise(uint64(k), 64*k, 32*k)
+					sheet = skintest.Noise(uint64(k), 64*k, 32*k)
 				}
 				if shape == "legacy without transparency" {
 					for i := 3; i < len(sheet.Pix); i += 4 {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // visibleArea is a rectangle of texels that is visible under a light, in percent. Its first
@@ -187,7 +187,7 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 				if test.legacy {
 					height = 32 * k
 				}
-				sheet := paint.Marker(64*k, height)
+				sheet := skintest.Marker(64*k, height)
 				for _, a := range test.without {
 					fill(sheet, a[0]*k, a[1]*k, a[2]*k, a[3]*k, [4]byte{})
 				}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // point is a point of the model: x to the player's left, y upwards, z to the player's front, in
@@ -97,10 +97,10 @@ func TestIsometricShowsTheRightTexels(t *testing.T) {
 	for _, side := range []int{96, 512} {
 		view := render.View{Pose: render.Isometric, Type: skin.Classic, Size: side}
 
-		covered := paint.Marker(64, 64)
+		covered := skintest.Marker(64, 64)
 		expectTexels(t, mustDraw(t, covered, view), covered, isometric(side), headPatches("hat", 32, 9))
 
-		bare := paint.Marker(64, 64)
+		bare := skintest.Marker(64, 64)
 		fill(bare, 32, 0, 32, 16, [4]byte{})
 		expectTexels(t, mustDraw(t, bare, view), bare, isometric(side), headPatches("head", 0, 8))
 	}
@@ -111,7 +111,7 @@ func TestIsometricShowsTheRightTexels(t *testing.T) {
 func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 	t.Parallel()
 
-	sheet := paint.Marker(64, 64)
+	sheet := skintest.Marker(64, 64)
 	fill(sheet, 32, 0, 32, 8, [4]byte{}) // top and bottom
 	fill(sheet, 32, 8, 16, 8, [4]byte{}) // right and front
 	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512})
@@ -123,7 +123,7 @@ func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 
 	// The bottom lies as on the sheet, seen from above: its first row at the back, its first
 	// column on the player's right. Only its rim is visible below the head.
-	sheet = paint.Marker(64, 64)
+	sheet = skintest.Marker(64, 64)
 	fill(sheet, 32, 8, 32, 8, [4]byte{})
 	fill(sheet, 40, 0, 8, 8, [4]byte{})
 	picture = mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512})
@@ -176,7 +176,7 @@ func TestIsometricOutline(t *testing.T) {
 	t.Parallel()
 
 	for _, side := range []int{8, 64, 96, 200, 512} {
-		picture := mustDraw(t, paint.Marker(64, 64), render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
+		picture := mustDraw(t, skintest.Marker(64, 64), render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
 		alpha := func(x, y int) byte { return pixel(picture, x, y)[3] }
 		scale := float64(side) / (9 * math.Sqrt(8.0/3))
 		left := (float64(side) - scale*9*math.Sqrt2) / 2 // x of the hat's left edge

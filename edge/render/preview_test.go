@@ -9,7 +9,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // previewHeight is the height of previews in the tests, large enough that no texel that is
@@ -110,7 +110,7 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 			base, layers := limbs(test.arm)
 			view := render.View{Pose: render.Preview, Type: test.as, Size: previewHeight}
 
-			covered := paint.Marker(64, 64)
+			covered := skintest.Marker(64, 64)
 			picture := mustDraw(t, covered, view)
 			for _, l := range layers {
 				grow := 0.25
@@ -122,7 +122,7 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 				expectTexels(t, picture, covered, back, fromBack)
 			}
 
-			bare := paint.Marker(64, 64)
+			bare := skintest.Marker(64, 64)
 			fill(bare, 32, 0, 32, 16, [4]byte{})
 			fill(bare, 0, 32, 64, 16, [4]byte{})
 			fill(bare, 0, 48, 16, 16, [4]byte{})
@@ -162,7 +162,7 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 func TestSleeveShowsBeforeTrousers(t *testing.T) {
 	t.Parallel()
 
-	sheet := paint.Marker(64, 64)
+	sheet := skintest.Marker(64, 64)
 	fill(sheet, 16, 32, 24, 16, [4]byte{}) // the jacket
 	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight})
 	f := func(name string, where func(point) (x, y float64), at point, u, v int) {
@@ -228,7 +228,7 @@ func TestGlassHasNoSeams(t *testing.T) {
 func TestPreviewOfLegacySkin(t *testing.T) {
 	t.Parallel()
 
-	legacy := paint.Marker(64, 32)
+	legacy := skintest.Marker(64, 32)
 	fill(legacy, 32, 0, 32, 16, [4]byte{})
 	picture := mustDraw(t, legacy, render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight})
 
@@ -256,7 +256,7 @@ func TestPreviewOfLegacySkin(t *testing.T) {
 func TestHDSheetsLookLikeClassicOnes(t *testing.T) {
 	t.Parallel()
 
-	classic := paint.Noise(3, 64, 64)
+	classic := skintest.Noise(3, 64, 64)
 	for _, k := range []int{2, 3} {
 		hd := skin.NewSheet(64*k, 64*k)
 		for y := range hd.Height {

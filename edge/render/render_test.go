@@ -16,7 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -90,7 +90,7 @@ func TestExtent(t *testing.T) {
 	t.Parallel()
 
 	for _, view := range views() {
-		picture := mustDraw(t, paint.Noise(1, 64, 32), view)
+		picture := mustDraw(t, skintest.Noise(1, 64, 32), view)
 		if width, height := view.Extent(); width != picture.Width || height != picture.Height {
 			t.Errorf("%+v: %d × %d pixels; want %d × %d", view, width, height, picture.Width, picture.Height)
 		}
@@ -133,7 +133,7 @@ func TestDrawLeavesTheSheetAlone(t *testing.T) {
 	t.Parallel()
 
 	for _, view := range views() {
-		sheet := paint.Noise(1, 64, 32)
+		sheet := skintest.Noise(1, 64, 32)
 		before := slices.Clone(sheet.Pix)
 		mustDraw(t, sheet, view)
 		if !bytes.Equal(sheet.Pix, before) {
@@ -148,7 +148,7 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 
 	for _, view := range views() {
 		for seed := range uint64(3) {
-			sheet := paint.Noise(seed, 64, 32)
+			sheet := skintest.Noise(seed, 64, 32)
 			picture := mustDraw(t, sheet, view)
 			for i := 0; i < len(picture.Pix); i += 4 {
 				if [4]byte(picture.Pix[i:]) != [4]byte{} && picture.Pix[i+3] == 0 {
@@ -219,7 +219,7 @@ func TestRenderConcurrently(t *testing.T) {
 		want  []byte
 	}
 	var jobs []job
-	for i, sheet := range []skin.Sheet{paint.Noise(7, 64, 32), paint.Noise(8, 512, 256)} {
+	for i, sheet := range []skin.Sheet{skintest.Noise(7, 64, 32), skintest.Noise(8, 512, 256)} {
 		for j, view := range views() {
 			if i > 0 && j%2 > 0 {
 				continue // larger ones take long

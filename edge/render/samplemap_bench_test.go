@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // BenchmarkBuildMap measures what the first picture of a size costs besides painting, and
@@ -31,7 +31,7 @@ func BenchmarkPaint(b *testing.B) {
 	for _, key := range benchmarkKeys() {
 		b.Run(key.String(), func(b *testing.B) {
 			samples, scratch := key.build(), new(painter)
-			sheet := paint.Noise(1, 64*key.scale, 64*key.scale).Normalised(skin.Classic)
+			sheet := skintest.Noise(1, 64*key.scale, 64*key.scale).Normalised(skin.Classic)
 			pixels := make([]byte, 4*samples.width*samples.height)
 			b.ReportAllocs()
 			for b.Loop() {

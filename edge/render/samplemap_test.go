@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // mappedKeys are keys of full maps of every kind: smooth and crisp, of classic and of HD
@@ -150,7 +150,7 @@ func TestMapsAndScansAgree(t *testing.T) {
 
 	f := func(s scene, k int) {
 		t.Helper()
-		sheet := paint.Noise(1, 64*k, 64*k).Normalised(skin.Classic)
+		sheet := skintest.Noise(1, 64*k, 64*k).Normalised(skin.Classic)
 		paint := func(p *sampleMap) []byte {
 			pixels := make([]byte, 4*p.width*p.height)
 			p.paint(pixels, sheet, new(painter))

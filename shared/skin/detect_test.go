@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // Colours of texels: red, green, blue, alpha.
@@ -243,11 +244,12 @@ type painting struct {
 func TestDetectModel(t *testing.T) {
 	t.Parallel()
 
+	figures := skintest.Skins()
 	for i, p := range paintings() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			p := paintings()[i] // with a random source of its own
-			for _, figure := range paint.Corpus() {
+			for _, figure := range figures {
 				if figure.Sheet.Height < figure.Sheet.Width || strings.Contains(figure.Name, "Noise") {
 					continue
 				}
@@ -267,9 +269,9 @@ func TestDetectModel(t *testing.T) {
 func TestDetectModelScales(t *testing.T) {
 	t.Parallel()
 
-	for _, figure := range []paint.NamedSheet{
-		{Name: "Explorer", Type: skin.Classic, Sheet: paint.Explorer()},
-		{Name: "Ranger", Type: skin.Slim, Sheet: paint.Ranger()},
+	for _, figure := range []artwork.NamedSheet{
+		{Name: "Explorer", Type: skin.Classic, Sheet: artwork.Explorer()},
+		{Name: "Ranger", Type: skin.Slim, Sheet: artwork.Ranger()},
 	} {
 		for _, p := range paintings() {
 			sheet := copied(figure.Sheet)
@@ -303,12 +305,12 @@ func TestDetectModelDefault(t *testing.T) {
 		paintRect(sheet, skin.Rect{W: 64, H: 64}, texel)
 		f(fmt.Sprintf("nothing but %v", texel), sheet)
 	}
-	f("every texel of another colour", paint.Marker(64, 64))
-	layersOnly := copied(paint.Ranger())
+	f("every texel of another colour", skintest.Marker(64, 64))
+	layersOnly := artwork.Ranger()
 	fill(none, append(slices.Clone(bases), armLayers...)...)(layersOnly, skin.Slim)
 	f("layers without sleeves", layersOnly)
 
-	for _, figure := range paint.Corpus() {
+	for _, figure := range skintest.Skins() {
 		if figure.Sheet.Height < figure.Sheet.Width {
 			f("legacy "+figure.Name, figure.Sheet)
 			square := skin.NewSheet(figure.Sheet.Width, figure.Sheet.Width)
@@ -329,9 +331,10 @@ func TestDetectModelDefault(t *testing.T) {
 func TestDetectModelForgottenTexel(t *testing.T) {
 	t.Parallel()
 
+	explorer := artwork.Explorer()
 	for _, strip := range wideOnly {
 		for i := range strip.W * strip.H {
-			sheet := copied(paint.Explorer())
+			sheet := copied(explorer)
 			paintRect(sheet, skin.Rect{X: strip.X + i%strip.W, Y: strip.Y + i/strip.W, W: 1, H: 1}, none)
 			if got := skin.DetectModel(sheet); got != skin.Classic {
 				t.Errorf("texel %d of the strip at %d, %d: detected as %s", i, strip.X, strip.Y, got)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -90,7 +90,7 @@ func cpuTime(t *testing.T) time.Duration {
 func TestParseUploadTruncated(t *testing.T) {
 	t.Parallel()
 
-	whole := skintest.FromSheet(paint.Explorer()).File()
+	whole := skintest.FromSheet(artwork.Explorer()).File()
 	for n := range whole {
 		_, err := skin.ParseUpload(whole[:n], "steve", skin.DefaultLimits())
 		checkRefusal(t, "a file cut off", err, "it ")
@@ -102,7 +102,7 @@ func TestParseUploadTruncated(t *testing.T) {
 func FuzzParseUpload(f *testing.F) {
 	// A few of each: other tests parse all of them, and here they come before the first new
 	// input.
-	for _, painting := range append(paint.Skins()[:2], paint.Capes()[:1]...) {
+	for _, painting := range append(artwork.Skins()[:2], artwork.Capes()[:1]...) {
 		f.Add(skintest.FromSheet(painting.Sheet).File(), painting.Type.String(), true)
 	}
 	for _, file := range skintest.Corpus() {

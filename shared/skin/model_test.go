@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // paintRect fills a rectangle in classic units with one colour.
@@ -44,7 +44,7 @@ func TestNormalisedLegacyLimbs(t *testing.T) {
 		{52, 20, 4, 12, 44, 52},
 	}
 	for _, k := range []int{1, 2, 8} {
-		legacy := paint.Marker(64*k, 32*k)
+		legacy := skintest.Marker(64*k, 32*k)
 		out := legacy.Normalised(skin.Classic)
 		if out.Width != 64*k || out.Height != 64*k {
 			t.Fatalf("scale %d: the sheet has %d × %d texels", k, out.Width, out.Height)
@@ -74,7 +74,7 @@ func TestNormalisedAlpha(t *testing.T) {
 		if legacy {
 			height = 32
 		}
-		sheet := paint.Noise(rapid.Uint64().Draw(t, "seed"), 64*k, height*k)
+		sheet := skintest.Noise(rapid.Uint64().Draw(t, "seed"), 64*k, height*k)
 		hatless := legacy && rapid.Bool().Draw(t, "opaque right half")
 		if hatless {
 			// 128 is the lowest alpha that counts as opaque.
@@ -118,7 +118,7 @@ func TestNormalisedKeepsLegacyHat(t *testing.T) {
 	t.Parallel()
 
 	for _, spot := range []skin.Rect{{X: 32, Y: 0, W: 1, H: 1}, {X: 63, Y: 31, W: 1, H: 1}, {X: 34, Y: 25, W: 1, H: 1}} {
-		sheet := paint.Marker(64, 32)
+		sheet := skintest.Marker(64, 32)
 		paintRect(sheet, spot, [4]byte{1, 2, 3, 127})
 		out := sheet.Normalised(skin.Classic)
 		if alpha := out.Pix[out.At(44, 12)+3]; alpha != 255 {
@@ -130,7 +130,7 @@ func TestNormalisedKeepsLegacyHat(t *testing.T) {
 func TestNormalisedCape(t *testing.T) {
 	t.Parallel()
 
-	cape := paint.Noise(3, 64, 32)
+	cape := skintest.Noise(3, 64, 32)
 	if !same(cape, cape.Normalised(skin.Cape)) {
 		t.Error("a cape changes")
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
@@ -52,7 +52,7 @@ func TestParseUploadSizes(t *testing.T) {
 func TestParseUploadDetectsSlimArms(t *testing.T) {
 	t.Parallel()
 
-	for _, painting := range paint.Skins() {
+	for _, painting := range artwork.Skins() {
 		texture, err := skin.ParseUpload(skintest.FromSheet(painting.Sheet).File(), "skin", skin.DefaultLimits())
 		if err != nil || texture.Type != painting.Type {
 			t.Errorf("%s: %s, %v; want %s", painting.Name, texture.Type, err, painting.Type)
@@ -64,7 +64,7 @@ func TestParseUploadPadsOldCapes(t *testing.T) {
 	t.Parallel()
 
 	for _, size := range [][2]int{{22, 17}, {46, 22}, {44, 34}, {92, 44}} {
-		cape := paint.Noise(5, size[0], size[1])
+		cape := skintest.Noise(5, size[0], size[1])
 		texture, err := skin.ParseUpload(skintest.FromSheet(cape).File(), "cape", skin.DefaultLimits())
 		if err != nil {
 			t.Errorf("%v: %v", size, err)
@@ -124,7 +124,7 @@ func TestParseUploadWrongTypes(t *testing.T) {
 	t.Parallel()
 
 	for _, as := range []string{"", "Steve", "elytra", "skin "} {
-		_, err := skin.ParseUpload(skintest.FromSheet(paint.Marker(64, 64)).File(), as, skin.DefaultLimits())
+		_, err := skin.ParseUpload(skintest.FromSheet(skintest.Marker(64, 64)).File(), as, skin.DefaultLimits())
 		if refusal := fault.Of(err); refusal.Kind != fault.Invalid || len(refusal.Fields["type"]) != 1 {
 			t.Errorf("type %q: %v; want an Invalid fault about the type", as, err)
 		}
@@ -134,7 +134,7 @@ func TestParseUploadWrongTypes(t *testing.T) {
 func TestParseUploadLimits(t *testing.T) {
 	t.Parallel()
 
-	classic := skintest.FromSheet(paint.Marker(64, 64)).File()
+	classic := skintest.FromSheet(skintest.Marker(64, 64)).File()
 	f := func(file []byte, limits skin.Limits, want fault.Kind) {
 		t.Helper()
 		_, err := skin.ParseUpload(file, "steve", limits)
@@ -167,7 +167,7 @@ func TestParseUploadKeepsPixels(t *testing.T) {
 		if as == "cape" || as != "alex" && rapid.Bool().Draw(r, "legacy") {
 			height = 32
 		}
-		sheet := paint.Noise(rapid.Uint64().Draw(r, "seed"), 64, height)
+		sheet := skintest.Noise(rapid.Uint64().Draw(r, "seed"), 64, height)
 		if rapid.Bool().Draw(r, "opaque") {
 			for i := 3; i < len(sheet.Pix); i += 4 {
 				sheet.Pix[i] = 255
@@ -225,7 +225,7 @@ func TestDigest(t *testing.T) {
 	}
 
 	rapid.Check(t, func(t *rapid.T) {
-		sheet := paint.Noise(rapid.Uint64().Draw(t, "seed"), 64, 32)
+		sheet := skintest.Noise(rapid.Uint64().Draw(t, "seed"), 64, 32)
 		before := sheet.Digest()
 		at := rapid.IntRange(0, len(sheet.Pix)-1).Draw(t, "byte")
 		sheet.Pix[at] ^= rapid.ByteRange(1, 255).Draw(t, "change")
@@ -239,7 +239,7 @@ func TestDecode(t *testing.T) {
 	t.Parallel()
 
 	for _, size := range [][2]int{{64, 64}, {64, 32}, {128, 128}} {
-		sheet := paint.Noise(9, size[0], size[1])
+		sheet := skintest.Noise(9, size[0], size[1])
 		if got, err := skin.Decode(skintest.FromSheet(sheet).File()); err != nil || !same(got, sheet) {
 			t.Errorf("%v: another sheet, or %v", size, err)
 		}
@@ -255,7 +255,7 @@ func TestDecode(t *testing.T) {
 		"nothing":              nil,
 		"the size of a corner": skintest.Blank(22, 17),
 		"beyond any scale":     skintest.Blank(most+64, most+64),
-		"cut off":              skintest.FromSheet(paint.Marker(64, 64)).File()[:500],
+		"cut off":              skintest.FromSheet(skintest.Marker(64, 64)).File()[:500],
 	} {
 		_, err := skin.Decode(file)
 		if fault.KindOf(err) != fault.Internal || !strings.HasPrefix(errors.Unwrap(fault.Of(err)).Error(), "decode texture: ") {
@@ -300,8 +300,8 @@ type benchmark struct {
 
 func benchmarks() []benchmark {
 	return []benchmark{
-		{"classic", skintest.FromSheet(paint.Explorer()).File()},
-		{"hd", skintest.FromSheet(paint.Robot()).File()},
-		{"noise512", skintest.FromSheet(paint.Noise(1, 512, 512)).File()},
+		{"classic", skintest.FromSheet(artwork.Explorer()).File()},
+		{"hd", skintest.FromSheet(artwork.Robot()).File()},
+		{"noise512", skintest.FromSheet(skintest.Noise(1, 512, 512)).File()},
 	}
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // storeSkins writes skins to a directory and returns it with their hashes.
-func storeSkins(t *testing.T, skins []paint.NamedSheet) (directory string, hashes []skin.Hash) {
+func storeSkins(t *testing.T, skins []artwork.NamedSheet) (directory string, hashes []skin.Hash) {
 	t.Helper()
 	directory = t.TempDir()
 	store, err := blobstore.New(blobstore.Config{URL: "file://" + directory, Timeout: startTimeout})
@@ -57,7 +58,7 @@ const modules = "../../../.dev/node/sharp"
 func TestFlat(t *testing.T) {
 	t.Parallel()
 
-	skins := paint.Corpus()
+	skins := skintest.Skins()
 	directory, hashes := storeSkins(t, skins)
 	renderer := render.New(new(render.NativeEncoder))
 

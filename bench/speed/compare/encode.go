@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/vips"
 	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // The rounds of the encoders.
@@ -45,7 +45,7 @@ func (e *env) encodingSubjects(context.Context) ([]subject, error) {
 	e.addSetting("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips")
 	e.addSetting("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
 	var pictures []render.Picture
-	for _, texture := range paint.Skins() {
+	for _, texture := range artwork.Skins() {
 		for _, view := range []render.View{
 			{Pose: render.Flat, Size: 64}, {Pose: render.Flat, Size: 128}, {Pose: render.Isometric, Size: 128}, {Pose: render.Preview, Size: 400},
 		} {

@@ -21,7 +21,8 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 const (
@@ -125,7 +126,7 @@ func (e *env) openLive() (*liveStack, error) {
 // uploadTextures uploads the textures that all players may have.
 func (s *liveStack) uploadTextures() (err error) {
 	for i := range s.tids {
-		form := stack.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))
+		form := stack.SheetForm("bench", skin.Classic, skintest.Noise(uint64(i), 64, 64))
 		var answer struct{ Data struct{ TID int64 } }
 		if err := s.call("POST", "/api/textures", stack.UploadType, s.people[0].Bearer, form, &answer); err != nil {
 			return err
@@ -373,7 +374,7 @@ func (e *env) uploads(ctx context.Context) ([]subject, error) {
 
 // newSkin returns a typical skin, with a few texels that differ for each number.
 func newSkin(n int) skin.Sheet {
-	robot := paint.Robot()
+	robot := artwork.Robot()
 	for i := range 8 {
 		robot.Pix[4*(64*20+20+i)] = byte(n >> (8 * i))
 	}

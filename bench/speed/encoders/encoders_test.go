@@ -11,7 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // The size of an encoder's file is cached, by encoder and picture.
@@ -110,6 +110,6 @@ func newTestCache(t *testing.T) *resultCache {
 }
 
 func noise(seed uint64) render.Picture {
-	sheet := paint.Noise(seed, 24, 16)
+	sheet := skintest.Noise(seed, 24, 16)
 	return render.Picture{Width: sheet.Width, Height: sheet.Height, Pix: sheet.Pix}
 }

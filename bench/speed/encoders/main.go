@@ -1,4 +1,4 @@
-// Command encoders compares the sizes of the corpus's pictures with those of the best tools for the
+// Command encoders compares the sizes of pictures of textures with those of the best tools for the
 // same pixels: cwebp for WebP, optipng and zopflipng for PNG. It also decodes every file, since a
 // small file of other pixels is worth nothing.
 package main
@@ -18,7 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 func main() {
@@ -34,20 +35,20 @@ type target struct {
 	format   render.Format
 	view     string
 	pose     render.Pose
-	of       func() []paint.NamedSheet
+	of       func() []artwork.NamedSheet
 	limit    float64
 	encoders []encoder
 }
 
 var targets = []target{
-	{render.WebP, "flat", render.Flat, paint.Corpus, 1.02, []encoder{cwebp("9")}},
-	{render.WebP, "isometric", render.Isometric, paint.Corpus, 1, []encoder{cwebp("6")}},
-	{render.WebP, "preview", render.Preview, paint.Corpus, 1, []encoder{cwebp("6")}},
-	{render.WebP, "cape", render.Preview, paint.CorpusCapes, 1, []encoder{cwebp("6")}},
-	{render.PNG, "flat", render.Flat, paint.Corpus, 1.05, []encoder{optipng, zopflipng}},
-	{render.PNG, "isometric", render.Isometric, paint.Corpus, 1.15, []encoder{optipng, zopflipng}},
-	{render.PNG, "preview", render.Preview, paint.Corpus, 1.15, []encoder{optipng, zopflipng}},
-	{render.PNG, "cape", render.Preview, paint.CorpusCapes, 1.15, []encoder{optipng, zopflipng}},
+	{render.WebP, "flat", render.Flat, skintest.Skins, 1.02, []encoder{cwebp("9")}},
+	{render.WebP, "isometric", render.Isometric, skintest.Skins, 1, []encoder{cwebp("6")}},
+	{render.WebP, "preview", render.Preview, skintest.Skins, 1, []encoder{cwebp("6")}},
+	{render.WebP, "cape", render.Preview, skintest.Capes, 1, []encoder{cwebp("6")}},
+	{render.PNG, "flat", render.Flat, skintest.Skins, 1.05, []encoder{optipng, zopflipng}},
+	{render.PNG, "isometric", render.Isometric, skintest.Skins, 1.15, []encoder{optipng, zopflipng}},
+	{render.PNG, "preview", render.Preview, skintest.Skins, 1.15, []encoder{optipng, zopflipng}},
+	{render.PNG, "cape", render.Preview, skintest.Capes, 1.15, []encoder{optipng, zopflipng}},
 }
 
 func run(args []string, out io.Writer) error {
@@ -143,7 +144,7 @@ func sum(results []result, limit float64) (t total) {
 
 // measure renders and encodes a picture, checks that it decodes to the same pixels, and has the
 // encoders encode them.
-func measure(ctx context.Context, renderer *render.Renderer, memo *resultCache, texture paint.NamedSheet, view render.View, encoders []encoder) (result, error) {
+func measure(ctx context.Context, renderer *render.Renderer, memo *resultCache, texture artwork.NamedSheet, view render.View, encoders []encoder) (result, error) {
 	picture, err := renderer.Draw(texture.Sheet, view)
 	if err != nil {
 		return result{}, err

@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // Parameters of the fairness benchmark.
@@ -105,7 +105,7 @@ func storeSheets(b *testing.B, files blobstore.Config) map[edgeproto.Key]edgepro
 		if n < costlySheets {
 			side = 512
 		}
-		file := origintest.File(b, paint.Noise(uint64(n), side, side), skin.Classic)
+		file := origintest.File(b, skintest.Noise(uint64(n), side, side), skin.Classic)
 		if err := store.Put(b.Context(), skin.HashOf(file), file); err != nil {
 			b.Fatal(err)
 		}

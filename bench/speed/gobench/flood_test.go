@@ -20,7 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // Parameters of the flood benchmark.
@@ -242,9 +242,9 @@ func storeTextures(b *testing.B, files blobstore.Config) map[edgeproto.Key]edgep
 		b.Fatal(err)
 	}
 	mappings := map[edgeproto.Key]edgeproto.Mapping{}
-	corpus := paint.Corpus()
+	skins := skintest.Skins()
 	for i := range floodTextures {
-		like := corpus[i%len(corpus)]
+		like := skins[i%len(skins)]
 		sheet := skin.Sheet{Width: like.Sheet.Width, Height: like.Sheet.Height, Pix: slices.Clone(like.Sheet.Pix)}
 		// A texel of the face, so that every picture is different, too.
 		texel := sheet.Pix[sheet.At(9*sheet.Scale(), 9*sheet.Scale()):]

@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // Parameters of BenchmarkFreshness.
@@ -127,7 +127,7 @@ func newFreshEnv(b *testing.B) *freshEnv {
 	s.people = first.SignIn(b, freshPlayers)
 	uploader := &apiClient{api: "http://" + s.apis[0].Addr, token: s.people[0].Bearer}
 	for i := range s.tids {
-		s.tids[i] = uploader.call(b, "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))).TID
+		s.tids[i] = uploader.call(b, "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, skintest.Noise(uint64(i), 64, 64))).TID
 	}
 	uids := make([]int64, len(s.people))
 	for i, p := range s.people {

@@ -22,7 +22,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 const (
@@ -114,7 +114,7 @@ func putTextures(b *testing.B, files blobstore.Config, core *origintest.Core, n 
 	var workers sync.WaitGroup
 	for range 8 * runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			sheet := paint.Default()
+			sheet := artwork.Default()
 			sheet.Pix = slices.Clone(sheet.Pix)
 			picture := &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}
 			encoder := png.Encoder{CompressionLevel: png.BestSpeed}

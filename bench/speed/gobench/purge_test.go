@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // BenchmarkPurge measures how long after its response to a change of skin core posts the purge of
@@ -46,7 +46,7 @@ func BenchmarkPurge(b *testing.B) {
 		[]byte("email=ann@example.com&password=correct+horse&nickname=Ann&player_name=Ann")).Token
 	<-posted
 	skins := [2]string{}
-	for i, sheet := range []skin.Sheet{paint.Marker(64, 64), paint.Noise(1, 64, 64)} {
+	for i, sheet := range []skin.Sheet{skintest.Marker(64, 64), skintest.Noise(1, 64, 64)} {
 		skins[i] = fmt.Sprintf("skin=%d", ann.call(b, "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, sheet)).TID)
 	}
 

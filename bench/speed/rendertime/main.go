@@ -25,7 +25,8 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/vips"
 	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // How long each picture is measured: long enough for hundreds of rounds of most, and never fewer
@@ -93,20 +94,20 @@ func run(out io.Writer) error {
 	return nil
 }
 
-// The textures that are measured, by their names in the corpus: a usual skin, one with gradients,
+// The textures that are measured, by their names in skintest: a usual skin, one with gradients,
 // one of few colours, nothing but noise, high-resolution ones of scale 4 and 8, and a cape.
 var (
 	skins = []string{"Explorer", "Smooth 1", "Plain 1", "Noise", "HD Detail 1", "HD Fine 1"}
 	capes = []string{"Sunrise"}
 )
 
-func findTexture(name string) (paint.NamedSheet, error) {
-	corpus := append(paint.Corpus(), paint.CorpusCapes()...)
-	at := slices.IndexFunc(corpus, func(texture paint.NamedSheet) bool { return texture.Name == name })
+func findTexture(name string) (artwork.NamedSheet, error) {
+	textures := append(skintest.Skins(), skintest.Capes()...)
+	at := slices.IndexFunc(textures, func(texture artwork.NamedSheet) bool { return texture.Name == name })
 	if at < 0 {
-		return paint.NamedSheet{}, fmt.Errorf("there is no %s in the corpus", name)
+		return artwork.NamedSheet{}, fmt.Errorf("there is no texture %s", name)
 	}
-	return corpus[at], nil
+	return textures[at], nil
 }
 
 // cost is the cost of a file: the median of its CPU times, and its heap use.
@@ -120,7 +121,7 @@ func (c cost) ms() float64 { return float64(c.time) / float64(time.Millisecond) 
 // measure returns the costs of the floor, of WebP and of PNG, measured alternately on one core, and
 // then of both written by libvips. Libvips is not measured alternately with the others: its use of
 // the processor's caches would slow them down by a third.
-func measure(native, byLibvips *render.Renderer, texture paint.NamedSheet, view render.View) ([]cost, error) {
+func measure(native, byLibvips *render.Renderer, texture artwork.NamedSheet, view render.View) ([]cost, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -147,7 +148,7 @@ func measure(native, byLibvips *render.Renderer, texture paint.NamedSheet, view 
 }
 
 // renderFunc returns a function that renders and encodes a view.
-func renderFunc(by *render.Renderer, texture paint.NamedSheet, view render.View) func() ([]byte, error) {
+func renderFunc(by *render.Renderer, texture artwork.NamedSheet, view render.View) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		file, _, err := by.Render(texture.Sheet, view)
 		return file, err
@@ -254,7 +255,7 @@ type job struct {
 }
 
 func skinJobs(format render.Format) (jobs []job) {
-	for _, texture := range paint.Skins() {
+	for _, texture := range artwork.Skins() {
 		for _, view := range []render.View{
 			{Pose: render.Preview, Size: 400},
 			{Pose: render.Isometric, Size: 128},

@@ -20,7 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // The size of the test.
@@ -216,8 +216,8 @@ func (h *harness) populate(t *testing.T) []*writer {
 	var tids, capes [skins]int64
 	var tags [skins]string
 	atOnce(skins, func(i int) {
-		tids[i] = upload(paint.Noise(uint64(i), 64, 64), skin.Classic)
-		capes[i] = upload(paint.Noise(uint64(i), 64, 32), skin.Cape)
+		tids[i] = upload(skintest.Noise(uint64(i), 64, 64), skin.Classic)
+		capes[i] = upload(skintest.Noise(uint64(i), 64, 32), skin.Cape)
 		var ok bool
 		if tags[i], _, ok = h.clients[0].fetchTag(fmt.Sprint("/avatar/", tids[i])); !ok || tags[i] == missing {
 			t.Errorf("the edge shows %q for texture %d", tags[i], tids[i])

@@ -18,7 +18,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // testUser is a user with one player, changed by one writer only.
@@ -140,7 +140,7 @@ func (w *writer) commit(ctx context.Context, p *testUser, method, path, form str
 // upload adds a texture. Clients may have requested its URL before. Its picture is compared at
 // the end.
 func (w *writer) upload(ctx context.Context, p *testUser) bool {
-	form := stack.SheetForm("chaos", skin.Classic, paint.Noise(w.noiseSeed.Add(1), 64, 64))
+	form := stack.SheetForm("chaos", skin.Classic, skintest.Noise(w.noiseSeed.Add(1), 64, 64))
 	return w.send(ctx, p.bearer, "POST", "/api/textures", stack.UploadType, form)
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -201,7 +201,7 @@ func (b balancer) test(t *testing.T) {
 		t.Fatal(err)
 	}
 	const players = 100
-	mappings, file := map[edgeproto.Key]edgeproto.Mapping{}, origintest.File(t, paint.Robot(), skin.Classic)
+	mappings, file := map[edgeproto.Key]edgeproto.Mapping{}, origintest.File(t, artwork.Robot(), skin.Classic)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}

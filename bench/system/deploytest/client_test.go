@@ -12,7 +12,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // client is an API client of a site, with connections of its own.
@@ -59,7 +59,7 @@ type texture struct {
 
 // upload uploads a skin that is different for each number.
 func (c client) upload(ctx context.Context, number int) (texture, error) {
-	sheet := paint.Robot()
+	sheet := artwork.Robot()
 	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows
 	form := stack.SheetForm(fmt.Sprint("skin ", number), skin.Classic, sheet)
 	answer, err := c.do(ctx, http.MethodPost, "/api/textures", stack.UploadType, form)

@@ -13,7 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 const createSmall = `CREATE DATABASE small`
@@ -73,7 +73,7 @@ func (h *harness) diskFull() {
 		return nil
 	}
 	round := func(n int) {
-		form := stack.SheetForm("uploaded", skin.Classic, paint.Noise(uint64(n), 64, 64))
+		form := stack.SheetForm("uploaded", skin.Classic, skintest.Noise(uint64(n), 64, 64))
 		if content := request(writes, site.CoreURL, http.MethodPost, "/api/textures", stack.UploadType, form); content != nil {
 			_, after, _ := strings.Cut(string(content), `"hash":"`)
 			hashes = append(hashes, after[:64])

@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/cluster"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // faults returns all faults in their order.
@@ -268,7 +268,7 @@ func (h *harness) hostileNetwork() {
 	uploader := h.signIn(1)[0]
 	hostile := &load.Stream{Connections: 12 * len(h.Edges), From: netip.MustParseAddr("127.0.1.1")}
 	for n := range sheets {
-		form := stack.SheetForm("noise", skin.Classic, paint.Noise(uint64(n), 512, 512))
+		form := stack.SheetForm("noise", skin.Classic, skintest.Noise(uint64(n), 512, 512))
 		status, content, err := h.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, stack.UploadType, form)
 		_, hash, ok := strings.Cut(string(content), `"hash":"`)
 		if err != nil || status != http.StatusOK || !ok {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // testUser is a user that makes one write of each kind in a fixed order, so that a number says what
@@ -118,7 +118,7 @@ func (u *testUser) nextWrite() (method, path, contentType string, body []byte) {
 	case playerAdded:
 		return http.MethodPost, "/api/players", formType, fields("name", u.names()[0])
 	case skinUploaded:
-		return http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm("uploaded", skin.Classic, paint.Noise(uint64(u.User), 64, 64))
+		return http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm("uploaded", skin.Classic, skintest.Noise(uint64(u.User), 64, 64))
 	case skinSet:
 		return http.MethodPut, player + "/textures", formType, fields("skin", fmt.Sprint(u.tid))
 	case closetItemAdded:

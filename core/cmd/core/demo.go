@@ -13,7 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // Credentials of the demo user.
@@ -62,7 +62,7 @@ func addDemoData(ctx context.Context, services api.Services, mappings *core.Mapp
 	}
 
 	first := map[skin.Type]core.TextureID{}
-	for _, painting := range slices.Concat(paint.Skins(), paint.Capes()) {
+	for _, painting := range slices.Concat(artwork.Skins(), artwork.Capes()) {
 		tid, err := demoTexture(ctx, services.Textures, caller.ID, painting)
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func demoUser(ctx context.Context, services api.Services) (core.Caller, error) {
 }
 
 // demoTexture returns the texture of a painting, which it uploads if necessary.
-func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID, painting paint.NamedSheet) (core.TextureID, error) {
+func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID, painting artwork.NamedSheet) (core.TextureID, error) {
 	file, err := painting.Sheet.PNG()
 	if err != nil {
 		return 0, fmt.Errorf("demo texture %s: %w", painting.Name, err)

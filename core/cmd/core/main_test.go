@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 const edgeSecret = "a-secret-of-the-edges"
@@ -278,7 +278,7 @@ func TestMigrateRejectsEmptyStore(t *testing.T) {
 	environ := environment(t, postgrestest.Empty(t))
 	succeed(t, environ, "", "migrate")
 	succeed(t, environ, "correct horse", "user", "add", "ann@example.com")
-	succeed(t, environ, "", "texture", "add", "-uploader", "ann@example.com", paintedFile(t, "Explorer.png", paint.Explorer()))
+	succeed(t, environ, "", "texture", "add", "-uploader", "ann@example.com", paintedFile(t, "Explorer.png", artwork.Explorer()))
 	succeed(t, environ, "", "migrate")
 
 	elsewhere := withSetting(environ, "CORE_OBJECTS_URL", "file://"+t.TempDir())
@@ -500,7 +500,7 @@ func TestTextureAdd(t *testing.T) {
 
 	database := postgrestest.URL(t)
 	environ, conn := environment(t, database), postgrestest.Conn(t, database)
-	slim := paintedFile(t, "Slim Ranger.png", paint.Ranger())
+	slim := paintedFile(t, "Slim Ranger.png", artwork.Ranger())
 	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
 	fails(t, "texture store", environ, "", "texture", "add", "-uploader", "steve@example.com", slim) // not prepared
 	succeed(t, environ, "", "migrate")
@@ -523,7 +523,7 @@ func TestTextureAdd(t *testing.T) {
 	}
 
 	succeed(t, environ, "", "texture", "add", "-uploader", "steve@example.com", "-name", "Dawn", "-type", "cape", "-private",
-		paintedFile(t, "cape.png", paint.Sunrise()))
+		paintedFile(t, "cape.png", artwork.Sunrise()))
 	queryRow(t, conn, added, &title, &kind, &public, &hash, &item)
 	if title != "Dawn" || kind != "cape" || public {
 		t.Errorf("the texture is %s, type %s, public %t", title, kind, public)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 func TestSweep(t *testing.T) {
@@ -33,7 +33,7 @@ func TestSweep(t *testing.T) {
 
 	succeed(t, environ, "", "migrate")
 	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
-	sheet := paint.Explorer()
+	sheet := artwork.Explorer()
 	copy(sheet.Pix, uuid.NewString()) // tests share the locks on hashes
 	succeed(t, environ, "", "texture", "add", "-uploader", "steve@example.com", paintedFile(t, "Skin.png", sheet))
 	var hash string

@@ -23,7 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // asProgram is an environment variable that makes the test binary run the program: libvips
@@ -164,7 +164,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	t.Helper()
 	core := origintest.Start(t)
 	directory, store := preparedStore(t)
-	file := origintest.File(t, paint.Robot(), skin.Classic)
+	file := origintest.File(t, artwork.Robot(), skin.Classic)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}

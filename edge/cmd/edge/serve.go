@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/logging"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
@@ -62,7 +62,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	defer renderer.Close()
-	pictures, err := edge.NewPictures(cfg.Pictures, resolver, origin.NewFiles(files), renderer, paint.Default())
+	pictures, err := edge.NewPictures(cfg.Pictures, resolver, origin.NewFiles(files), renderer, artwork.Default())
 	if err != nil {
 		return settingError("", err)
 	}

@@ -26,7 +26,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -285,7 +286,7 @@ func TestCoreUnavailable(t *testing.T) {
 			if err := store.Init(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())
+			worn, after := put(t, store, artwork.Robot()), put(t, store, artwork.Default())
 			core.Set(map[edgeproto.Key]edgeproto.Mapping{
 				"name:known": player(1, worn), "name:unknown": player(2, worn),
 				"uid:1": {User: &edgeproto.User{UID: 1, Avatar: 1, Texture: player(1, worn).Player.Skin}},
@@ -338,7 +339,7 @@ func TestStaleMappingsExpire(t *testing.T) {
 	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, paint.Robot()))})
+	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, artwork.Robot()))})
 	proxy := newFaultProxy(t, core.URL)
 	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_MAX_STALE=1200ms")
 	cached := r.picture("/avatar/player/known")
@@ -362,9 +363,9 @@ func TestStoreUnavailable(t *testing.T) {
 			if err := store.Init(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			mappings := map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, paint.Robot()))}
+			mappings := map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, artwork.Robot()))}
 			for i := range int64(10) { // a failed fetch is not retried for a moment
-				mappings[edgeproto.NameKey(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, paint.Noise(uint64(i), 64, 64)))
+				mappings[edgeproto.NameKey(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, skintest.Noise(uint64(i), 64, 64)))
 			}
 			core.Set(mappings)
 			proxy := newFaultProxy(t, place.Config.Endpoint)
@@ -405,7 +406,7 @@ func TestChangeDuringLookup(t *testing.T) {
 	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())
+	worn, after := put(t, store, artwork.Robot()), put(t, store, artwork.Default())
 	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, worn), "name:twin": player(2, worn)})
 	proxy := newFaultProxy(t, core.URL)
 	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_S_MAXAGE=24h")

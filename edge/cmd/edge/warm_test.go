@@ -21,7 +21,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // warmFixture is a core with textures, for which edges can be started.
@@ -50,13 +51,13 @@ func newWarmFixture(t *testing.T, skins int) warmFixture {
 		return texture
 	}
 	for n := range skins {
-		texture := put(paint.Noise(uint64(n), 64, 64), skin.Classic)
+		texture := put(skintest.Noise(uint64(n), 64, 64), skin.Classic)
 		e.skins = append(e.skins, texture.Hash)
 		if n == 0 {
 			mappings[edgeproto.NameKey("Steve")] = edgeproto.Mapping{Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: texture}}
 		}
 	}
-	e.cape = put(paint.Sunrise(), skin.Cape).Hash
+	e.cape = put(artwork.Sunrise(), skin.Cape).Hash
 	e.core.Set(mappings)
 	return e
 }

@@ -8,14 +8,15 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/png"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // BenchmarkAppend measures each pose, of a skin of few colours and of noise.
 func BenchmarkAppend(b *testing.B) {
-	for _, texture := range []paint.NamedSheet{
-		{Name: "explorer", Type: skin.Classic, Sheet: paint.Explorer()},
-		{Name: "noise", Type: skin.Classic, Sheet: paint.Noise(1, 64, 64)},
+	for _, texture := range []artwork.NamedSheet{
+		{Name: "explorer", Type: skin.Classic, Sheet: artwork.Explorer()},
+		{Name: "noise", Type: skin.Classic, Sheet: skintest.Noise(1, 64, 64)},
 	} {
 		for _, view := range []render.View{
 			{Pose: render.Flat, Type: texture.Type, Size: 128},

@@ -18,7 +18,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/png"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // renderer draws the pictures that the package is made for.
@@ -178,7 +178,7 @@ func TestAppendKeepsPixels(t *testing.T) {
 func drawn(tb testing.TB) map[string]picture {
 	tb.Helper()
 	all := make(map[string]picture)
-	for _, texture := range append(paint.Skins(), paint.Capes()...) {
+	for _, texture := range append(artwork.Skins(), artwork.Capes()...) {
 		for _, view := range []render.View{
 			{Pose: render.Flat, Size: 48},
 			{Pose: render.Flat, Size: 128},

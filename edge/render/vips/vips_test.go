@@ -17,7 +17,8 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/vips"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // One Encoder for all tests, because libvips starts only once in a process.
@@ -60,7 +61,7 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 		t.Fatal("this libvips cannot write WebP")
 	}
 	renderer := render.New(encoder)
-	sheet := paint.Noise(1, 64, 32)
+	sheet := skintest.Noise(1, 64, 32)
 	for _, view := range []render.View{
 		{Pose: render.Flat, Type: skin.Classic, Size: 96},
 		{Pose: render.Isometric, Type: skin.Classic, Size: 96},
@@ -161,7 +162,7 @@ func BenchmarkEncode(b *testing.B) {
 		{Pose: render.Isometric, Type: skin.Classic, Size: render.DefaultSize},
 		{Pose: render.Preview, Type: skin.Classic, Size: render.DefaultHeight},
 	} {
-		picture, err := renderer.Draw(paint.Explorer(), view)
+		picture, err := renderer.Draw(artwork.Explorer(), view)
 		if err != nil {
 			b.Fatal(err)
 		}

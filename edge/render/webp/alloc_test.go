@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/render/webp"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // An Encoder that has encoded a picture encodes it again without allocating.
@@ -14,7 +14,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	var e webp.Encoder
 	var dst []byte
 	for _, view := range views {
-		for i, of := range paint.Corpus() {
+		for i, of := range skintest.Skins() {
 			if i%7 > 0 {
 				continue
 			}

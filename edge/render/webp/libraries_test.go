@@ -10,7 +10,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
 	"github.com/veneer-skins/veneer/edge/render/webp"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -61,7 +61,7 @@ func TestFilesAreSmall(t *testing.T) {
 	} {
 		own, libwebpSize := 0, 0
 		var e webp.Encoder
-		for i, of := range paint.Corpus() {
+		for i, of := range skintest.Skins() {
 			if i%5 > 0 {
 				continue
 			}
@@ -89,7 +89,7 @@ func BenchmarkEncode(b *testing.B) {
 	var e webp.Encoder
 	var dst []byte
 	for _, view := range views {
-		for _, of := range paint.Corpus() {
+		for _, of := range skintest.Skins() {
 			switch of.Name {
 			case "Explorer", "Plain 1", "Noise", "HD Detail 1":
 			default:

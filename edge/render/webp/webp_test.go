@@ -14,7 +14,8 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/webp"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // renderer draws the pictures that are encoded.
@@ -50,7 +51,7 @@ var views = []struct {
 	{"preview", render.View{Pose: render.Preview, Size: render.DefaultHeight}},
 }
 
-func draw(tb testing.TB, of paint.NamedSheet, view render.View) picture {
+func draw(tb testing.TB, of artwork.NamedSheet, view render.View) picture {
 	tb.Helper()
 	view.Type = of.Type
 	p, err := renderer.Draw(of.Sheet, view)
@@ -124,6 +125,7 @@ func decodeInGo(file []byte) (pix []byte, width, height int, err error) {
 func TestPicturesOfSkins(t *testing.T) {
 	t.Parallel()
 
+	skins := skintest.Skins()
 	for _, view := range []render.View{
 		{Pose: render.Flat, Size: 8},
 		{Pose: render.Flat, Size: 64},
@@ -137,7 +139,7 @@ func TestPicturesOfSkins(t *testing.T) {
 			t.Parallel()
 
 			var e webp.Encoder
-			for _, of := range paint.Corpus() {
+			for _, of := range skins {
 				checkEncoding(t, &e, draw(t, of, view))
 			}
 		})
@@ -146,13 +148,13 @@ func TestPicturesOfSkins(t *testing.T) {
 		t.Parallel()
 
 		var e webp.Encoder
-		for i, of := range paint.Corpus() {
+		for i, of := range skins {
 			if i%4 == 0 {
 				checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Isometric, Size: 512}))
 				checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Preview, Size: render.DefaultHeight}))
 			}
 		}
-		for _, of := range paint.CorpusCapes() {
+		for _, of := range skintest.Capes() {
 			checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Preview, Size: render.DefaultHeight}))
 		}
 	})
@@ -244,7 +246,7 @@ func TestAppend(t *testing.T) {
 
 	var used webp.Encoder
 	for _, view := range views {
-		for _, of := range paint.Skins() {
+		for _, of := range artwork.Skins() {
 			p := draw(t, of, view.view)
 			want, err := new(webp.Encoder).Append(nil, p.pix, p.width, p.height)
 			if err != nil {
@@ -301,7 +303,7 @@ func checkSquares(t *testing.T, width, scale uint8, pixels []byte, most int) {
 
 func TestAppendSquares(t *testing.T) {
 	t.Parallel()
-	sheet := paint.Explorer()
+	sheet := artwork.Explorer()
 	checkSquares(t, 64, 1, sheet.Pix, 1<<18)
 	checkSquares(t, 64, 6, sheet.Pix, 1<<18) // large enough for two groups of codes
 	checkSquares(t, 1, 200, []byte("abcdefghabcdefgh"), 1<<18)
@@ -310,7 +312,7 @@ func TestAppendSquares(t *testing.T) {
 // FuzzAppend encodes small pictures: each is decoded three times, and one of 2^18 pixels takes
 // seconds with the fuzzer's instrumentation, for each attempt to minimise it too.
 func FuzzAppend(f *testing.F) {
-	sheet := paint.Explorer()
+	sheet := artwork.Explorer()
 	f.Add(uint8(64), uint8(1), sheet.Pix[:64*4*16])
 	f.Add(uint8(8), uint8(8), sheet.Pix[:256])
 	f.Add(uint8(5), uint8(3), bytes.Repeat([]byte{0, 1, 2, 255}, 33))

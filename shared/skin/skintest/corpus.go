@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // File is an upload, and its expected result.
@@ -33,7 +33,7 @@ func Corpus() []File {
 }
 
 // sample is the sheet of most files.
-func sample() skin.Sheet { return paint.Explorer() }
+func sample() skin.Sheet { return artwork.Explorer() }
 
 // rejected returns a skin that must be rejected.
 func rejected(name, refusal string, data []byte) File {
@@ -58,7 +58,7 @@ func sheetOf(width, height int, texel func(x, y int) [4]byte) skin.Sheet {
 }
 
 // noise is the source of colours that do not matter.
-var noise = paint.Noise(11, 64, 64).Pix
+var noise = Noise(11, 64, 64).Pix
 
 // notPNGs are files in other formats.
 func notPNGs() []File {

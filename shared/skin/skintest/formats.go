@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-
-	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
 // format is a pixel format of PNG.
@@ -37,7 +35,7 @@ func formats() []File {
 		}
 	}
 	// In the smallest picture, some passes of an interlaced raster are narrow.
-	cape := paint.Noise(5, 22, 17)
+	cape := Noise(5, 22, 17)
 	p := FromSheet(cape)
 	p.Interlaced = true
 	return append(files, File{Name: "an interlaced cape of the old size", Type: "cape", Data: p.File(), Sheet: sheetOf(64, 32, func(x, y int) [4]byte {
@@ -306,10 +304,10 @@ func dimensions() []File {
 		files = append(files, rejected(fmt.Sprintf("%d × %d pixels", size[0], size[1]), fmt.Sprintf("it is %d × %d pixels; a skin has", size[0], size[1]), data))
 	}
 	// The size is valid, but not that of the raster.
-	small, large := FromSheet(sample()), FromSheet(paint.Noise(1, 64, 32))
+	small, large := FromSheet(sample()), FromSheet(Noise(1, 64, 32))
 	small.Height, large.Height = 32, 64
 	return append(files,
 		rejected("a raster of twice the rows", "too much pixel data", small.with(Chunk("IDAT", Deflate(FromSheet(sample()).Raster())))),
-		rejected("a raster of half the rows", "not enough pixel data", large.with(Chunk("IDAT", Deflate(FromSheet(paint.Noise(1, 64, 32)).Raster())))),
+		rejected("a raster of half the rows", "not enough pixel data", large.with(Chunk("IDAT", Deflate(FromSheet(Noise(1, 64, 32)).Raster())))),
 	)
 }

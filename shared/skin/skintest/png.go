@@ -1,5 +1,5 @@
-// Package skintest makes valid and hostile PNG files for tests, and reads stored textures
-// independently of the decoder under test.
+// Package skintest makes sheets, and valid and hostile PNG files, for tests and benchmarks. It
+// reads stored textures independently of the decoder under test.
 package skintest
 
 import (

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
 // streams are invalid zlib streams.
@@ -233,7 +232,7 @@ func slowFiles() []File {
 		{"the largest sheet of rows that hardly differ", nearlyEqualRows(512)},
 	}
 	var files []File
-	large := paint.Noise(3, 512, 512)
+	large := Noise(3, 512, 512)
 	for _, s := range sheets {
 		p := FromSheet(s.sheet)
 		files = append(files, File{Name: s.name, Type: "steve", Data: p.File(), Sheet: s.sheet})
@@ -254,7 +253,7 @@ func slowFiles() []File {
 // halfNoise returns a square sheet with as much noise as fits into an accepted file: blue and
 // alpha are constant.
 func halfNoise(side int) skin.Sheet {
-	sheet := paint.Noise(3, side, side)
+	sheet := Noise(3, side, side)
 	for i := range side * side {
 		sheet.Pix[4*i+2], sheet.Pix[4*i+3] = 0, 255
 	}
@@ -266,7 +265,7 @@ func halfNoise(side int) skin.Sheet {
 // compression.
 func nearlyEqualRows(side int) skin.Sheet {
 	sheet := skin.NewSheet(side, side)
-	random, row := paint.Noise(7, side, side).Pix, 4*side
+	random, row := Noise(7, side, side).Pix, 4*side
 	for i := range sheet.Pix {
 		if sheet.Pix[i] = random[i] & 1; i >= row {
 			sheet.Pix[i] += sheet.Pix[i-row]

@@ -12,7 +12,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 // Accuracy checks that the estimated cost of pictures of noise is right within a factor of four,
@@ -41,7 +41,7 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 			if view.Type == skin.Cape {
 				height = 32 * scale
 			}
-			sheet := paint.Noise(4, 64*scale, height)
+			sheet := skintest.Noise(4, 64*scale, height)
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
 				cost := render.New(encoder).Cost(view, sheet.Width)
 				if took := renderTime(t, encoder, sheet, view, 3*cost); max(cost, took) >= least {

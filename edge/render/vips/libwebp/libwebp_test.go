@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -18,7 +19,7 @@ func TestRoundTrip(t *testing.T) {
 
 	for _, size := range [][2]int{{1, 1}, {1, 40}, {40, 1}, {7, 13}, {64, 64}, {129, 33}} {
 		width, height := size[0], size[1]
-		want := paint.Noise(uint64(width), width, height).Pix
+		want := skintest.Noise(uint64(width), width, height).Pix
 		for method := range 7 {
 			for _, quality := range []int{0, 20, 75, 100} {
 				file := encode(t, want, width, height, method, quality)
@@ -36,7 +37,7 @@ func TestRoundTrip(t *testing.T) {
 func TestFilesHoldPixelsOnly(t *testing.T) {
 	t.Parallel()
 
-	file := encode(t, paint.Noise(1, 9, 9).Pix, 9, 9, 1, 20)
+	file := encode(t, skintest.Noise(1, 9, 9).Pix, 9, 9, 1, 20)
 	length := int(binary.LittleEndian.Uint32(file[16:]))
 	if string(file[:4]) != "RIFF" || string(file[8:16]) != "WEBPVP8L" || len(file) != 20+length+length%2 {
 		t.Errorf("a file of %d bytes begins with %q; want one VP8L chunk", len(file), file[:20])
@@ -46,7 +47,7 @@ func TestFilesHoldPixelsOnly(t *testing.T) {
 func TestMoreEffortIsSmaller(t *testing.T) {
 	t.Parallel()
 
-	face := paint.Explorer()
+	face := artwork.Explorer()
 	quick := encode(t, face.Pix, face.Width, face.Height, 0, 0)
 	thorough := encode(t, face.Pix, face.Width, face.Height, 6, 100)
 	if len(thorough) >= len(quick) {
@@ -79,7 +80,7 @@ func TestEncodeRejects(t *testing.T) {
 func TestDecodeRejects(t *testing.T) {
 	t.Parallel()
 
-	whole := encode(t, paint.Noise(1, 16, 16).Pix, 16, 16, 1, 20)
+	whole := encode(t, skintest.Noise(1, 16, 16).Pix, 16, 16, 1, 20)
 	for name, file := range map[string][]byte{
 		"nothing":     nil,
 		"text":        []byte("a picture of a cat"),
@@ -102,7 +103,7 @@ func TestVersion(t *testing.T) {
 
 // BenchmarkEncode measures the settings that benchmarks compare with, on the sheet of a skin.
 func BenchmarkEncode(b *testing.B) {
-	sheet := paint.Explorer()
+	sheet := artwork.Explorer()
 	b.ReportAllocs()
 	for b.Loop() {
 		encode(b, sheet.Pix, sheet.Width, sheet.Height, 1, 20)

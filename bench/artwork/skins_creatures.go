@@ -1,9 +1,9 @@
-package paint
+package main
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// Default returns the default skin of players without one: a doll of light wood.
-func Default() skin.Sheet {
+// woodenDoll returns the default skin of players without one: a doll of light wood.
+func woodenDoll() skin.Sheet {
 	const wood, joint = 0xdbb484ff, 0xad8154ff
 	colours := palette{'g': 0xc99e6bff, 'd': joint, 'e': 0x4a3423ff, 'h': 0xf3dfbdff, 'p': 0xdd9c74ff}
 	c := newCanvas(skin.Classic, 64, 64)
@@ -51,8 +51,8 @@ func Default() skin.Sheet {
 	return c.Sheet
 }
 
-// Robot returns an HD sheet, 128 texels wide, with a screen for a face.
-func Robot() skin.Sheet {
+// robot returns an HD sheet, 128 texels wide, with a screen for a face.
+func robot() skin.Sheet {
 	const steel, dark, cyan, amber = 0xa9b8c6ff, 0x4c5965ff, 0x6ff2ffff, 0xf2a93bff
 	colours := palette{
 		'b': 0x16202aff, 'd': dark, 'c': cyan, 'l': 0xdcfcffff, 'k': 0x1f3f50ff, 'p': 0xff8fb0ff, 'a': amber,
@@ -162,8 +162,8 @@ func Robot() skin.Sheet {
 	return c.Sheet
 }
 
-// Fox returns a classic sheet: a fox with a scarf.
-func Fox() skin.Sheet {
+// fox returns a classic sheet: a fox with a scarf.
+func fox() skin.Sheet {
 	const fur, cream, dark, scarf = 0xe07b35ff, 0xfbeedbff, 0x3d2a22ff, 0x2f8f87ff
 	colours := palette{
 		'o': fur, 'c': cream, 'd': dark, 'n': 0x221815ff, 'e': 0x2b1c17ff, 'h': 0xffffffff,
@@ -248,8 +248,8 @@ func Fox() skin.Sheet {
 	return c.Sheet
 }
 
-// Frog returns a slim sheet: a hoodie with the eyes of a frog.
-func Frog() skin.Sheet {
+// frog returns a slim sheet: a hoodie with the eyes of a frog.
+func frog() skin.Sheet {
 	const tone, hair, green, shade, cream = 0xf0c09aff, 0x53372aff, 0x74b84bff, 0x569637ff, 0xf3edcfff
 	colours := palette{
 		'g': green, 'd': shade, 'w': 0xffffffff, 'k': 0x20251cff, 'c': cream, 'h': hair,
@@ -311,8 +311,8 @@ func Frog() skin.Sheet {
 	return c.Sheet
 }
 
-// Penguin returns a classic sheet: a penguin with a bow tie.
-func Penguin() skin.Sheet {
+// penguin returns a classic sheet: a penguin with a bow tie.
+func penguin() skin.Sheet {
 	const night, white, orange, red = 0x2d3547ff, 0xf4f6faff, 0xf29b38ff, 0xd6455bff
 	colours := palette{
 		'w': white, 'e': 0x161a24ff, 'h': 0xffffffff, 'o': orange, 'd': 0xcf7b22ff, 'p': 0xf7b5b0ff, 'r': red,

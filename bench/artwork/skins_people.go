@@ -1,10 +1,10 @@
-package paint
+package main
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// Explorer returns a classic sheet with translucent goggles, an open coat and dust on its
+// explorer returns a classic sheet with translucent goggles, an open coat and dust on its
 // sleeves.
-func Explorer() skin.Sheet {
+func explorer() skin.Sheet {
 	const tan, hair, coat, seam, leather = 0xe3a878ff, 0x5b3a21ff, 0x5d7048ff, 0x46563aff, 0x6e4a2cff
 	c := newCanvas(skin.Classic, 64, 64)
 	c.paintBase(figureColours{
@@ -51,8 +51,8 @@ func Explorer() skin.Sheet {
 	return c.Sheet
 }
 
-// Ranger returns a slim sheet: long red hair, a moss green tunic and a lowered hood.
-func Ranger() skin.Sheet {
+// ranger returns a slim sheet: long red hair, a moss green tunic and a lowered hood.
+func ranger() skin.Sheet {
 	const pale, hair, dark, moss, bark = 0xf3c9a5ff, 0xb4482aff, 0x8f3520ff, 0x6d8a45ff, 0x5a4030ff
 	c := newCanvas(skin.Slim, 64, 64)
 	c.paintBase(figureColours{
@@ -128,8 +128,8 @@ func Ranger() skin.Sheet {
 	return c.Sheet
 }
 
-// Astronaut returns a classic sheet with a helmet and a translucent visor.
-func Astronaut() skin.Sheet {
+// astronaut returns a classic sheet with a helmet and a translucent visor.
+func astronaut() skin.Sheet {
 	const brown, suit, grey, orange = 0xb07a50ff, 0xe9ecf0ff, 0xaab2bdff, 0xf08a3cff
 	c := newCanvas(skin.Classic, 64, 64)
 	c.paintBase(figureColours{
@@ -180,8 +180,8 @@ func Astronaut() skin.Sheet {
 	return c.Sheet
 }
 
-// Mage returns a classic sheet: a long robe with stars, a white beard and a hat.
-func Mage() skin.Sheet {
+// mage returns a classic sheet: a long robe with stars, a white beard and a hat.
+func mage() skin.Sheet {
 	const pale, beard, robe, dusk, gold = 0xecc3a0ff, 0xeeeef2ff, 0x5b3f96ff, 0x432d75ff, 0xf3cf63ff
 	c := newCanvas(skin.Classic, 64, 64)
 	c.paintBase(figureColours{
@@ -245,9 +245,9 @@ func Mage() skin.Sheet {
 	return c.Sheet
 }
 
-// Knight returns a classic sheet: plate armour, a visor with eyes behind it, and a tabard
+// knight returns a classic sheet: plate armour, a visor with eyes behind it, and a tabard
 // with a star.
-func Knight() skin.Sheet {
+func knight() skin.Sheet {
 	const steel, plate, dark, red, gold = 0xb3bcc6ff, 0xc4cdd6ff, 0x5d6873ff, 0xb23a3aff, 0xe7bd55ff
 	c := newCanvas(skin.Classic, 64, 64)
 	c.paintBase(figureColours{
@@ -328,8 +328,8 @@ func Knight() skin.Sheet {
 	return c.Sheet
 }
 
-// Gardener returns a legacy sheet, half as high as wide, with a straw hat.
-func Gardener() skin.Sheet {
+// gardener returns a legacy sheet, half as high as wide, with a straw hat.
+func gardener() skin.Sheet {
 	const tan, hair, straw, denim, plaid = 0xc98e63ff, 0x3c2a20ff, 0xe6c56fff, 0x456a9cff, 0xc9574eff
 	c := newCanvas(skin.Classic, 64, 32)
 	c.paintBase(figureColours{
@@ -390,8 +390,8 @@ func Gardener() skin.Sheet {
 	return c.Sheet
 }
 
-// Diver returns a slim sheet: a wet suit, and a mask with translucent glass.
-func Diver() skin.Sheet {
+// diver returns a slim sheet: a wet suit, and a mask with translucent glass.
+func diver() skin.Sheet {
 	const deep, suit, teal, yellow = 0x8f5a3cff, 0x22333fff, 0x2fa6a0ff, 0xf5c542ff
 	c := newCanvas(skin.Slim, 64, 64)
 	c.paintBase(figureColours{

@@ -1,15 +1,6 @@
-package paint
+package main
 
 import "github.com/veneer-skins/veneer/shared/skin"
-
-// Capes returns three capes, each a sheet of 64 × 32 texels.
-func Capes() []NamedSheet {
-	return []NamedSheet{
-		{Name: "Sunrise", Type: skin.Cape, Sheet: Sunrise()},
-		{Name: "Evergreen", Type: skin.Cape, Sheet: Evergreen()},
-		{Name: "Night Sky", Type: skin.Cape, Sheet: NightSky()},
-	}
-}
 
 // newCape returns the canvas of a classic cape.
 func newCape(outside, lining rgba) canvas {
@@ -27,8 +18,8 @@ func (c canvas) paintCape(outside, lining rgba) {
 	c.fill(box.Back, lining)
 }
 
-// Sunrise returns a cape with a sunrise over the sea.
-func Sunrise() skin.Sheet {
+// sunrise returns a cape with a sunrise over the sea.
+func sunrise() skin.Sheet {
 	c := newCape(0xe4684fff, 0x7a2f3fff)
 	c.draw(skin.CapeFaces().Front, palette{
 		'1': 0x503a78ff, '2': 0x8f4a80ff, '3': 0xd2626fff, '4': 0xf08c5cff, '5': 0xf8b760ff,
@@ -54,8 +45,8 @@ func Sunrise() skin.Sheet {
 	return c.Sheet
 }
 
-// Evergreen returns a cape with a fir tree and a golden hem.
-func Evergreen() skin.Sheet {
+// evergreen returns a cape with a fir tree and a golden hem.
+func evergreen() skin.Sheet {
 	c := newCape(0x2f6b4fff, 0x1f4636ff)
 	c.draw(skin.CapeFaces().Front, palette{'g': 0xe8c766ff, 'l': 0x8fce84ff, 'd': 0x5fa765ff, 't': 0x7b5636ff},
 		"gggggggggg",
@@ -78,8 +69,8 @@ func Evergreen() skin.Sheet {
 	return c.Sheet
 }
 
-// NightSky returns a cape with the moon and stars.
-func NightSky() skin.Sheet {
+// nightSky returns a cape with the moon and stars.
+func nightSky() skin.Sheet {
 	c := newCape(0x232a55ff, 0x151a38ff)
 	c.draw(skin.CapeFaces().Front, palette{'m': 0xf7efc8ff, 'n': 0xdccf9cff, 's': 0xffffffff, 'd': 0x8f9be0ff, 'h': 0x3c478cff},
 		"          ",
@@ -99,45 +90,5 @@ func NightSky() skin.Sheet {
 		"   d      ",
 		"hhhhhhhhhh",
 	)
-	return c.Sheet
-}
-
-// Wings returns a sheet of 64 × 32 texels with the elytra only: wings of copper feathers,
-// dark inside.
-func Wings() skin.Sheet {
-	c := newCanvas(skin.Cape, 64, 32)
-	outside := palette{'g': 0xf0c860ff, 'd': 0x5a2a24ff, 'm': 0xa8503aff, 'l': 0xe08a54ff}
-	inside := palette{}
-	for letter, colour := range outside {
-		inside[letter] = colour.lighten(-40)
-	}
-	wing := []string{
-		"gggggggggg",
-		"gmmmmmmmmg",
-		"gmllllmmmg",
-		"gmlmmllmmg",
-		"dmlmmmllmd",
-		"dmllmmmlmd",
-		"dmmllmmmmd",
-		"dmmmllmmmd",
-		"dmlmmllmmd",
-		"dmllmmllmd",
-		"dmmllmmmd ",
-		"dmmmllmmd ",
-		"dmlmmlmmd ",
-		"dmllmmmd  ",
-		"dmmllmmd  ",
-		" dmmlmmd  ",
-		" dmmmmd   ",
-		"  dmmmd   ",
-		"   dmd    ",
-		"    d     ",
-	}
-	box := skin.ElytraFaces()
-	c.draw(box.Back, outside, wing...)
-	c.draw(box.Front, inside, mirrored(wing)...)
-	c.fill(box.Top, outside['g'])
-	c.fill(skin.Rect{X: box.Right.X, Y: box.Right.Y, W: 2, H: 15}, outside['d'])
-	c.fill(skin.Rect{X: box.Left.X, Y: box.Left.Y, W: 2, H: 10}, outside['d'])
 	return c.Sheet
 }

@@ -1,4 +1,4 @@
-package paint
+package main
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
@@ -64,4 +64,11 @@ func enlarged(k int, coarse, fine shader) shader {
 // hashN returns a number below n, always the same for the same arguments.
 func hashN(seed uint64, x, y, n int) int {
 	return int(mix64(mix64(seed)^uint64(y)<<32^uint64(x)) % uint64(n))
+}
+
+// mix64 hashes a number (the finalizer of SplitMix64).
+func mix64(bits uint64) uint64 {
+	bits = (bits ^ bits>>30) * 0xbf58476d1ce4e5b9
+	bits = (bits ^ bits>>27) * 0x94d049bb133111eb
+	return bits ^ bits>>31
 }

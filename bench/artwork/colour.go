@@ -1,4 +1,4 @@
-package paint
+package main
 
 // rgba is a colour: red, green, blue and alpha, in big-endian order.
 type rgba uint32

@@ -1,38 +1,10 @@
-// Package paint draws original textures for demonstrations, default avatars, tests and
-// benchmarks, so that no third-party artwork is needed. The same call always draws the same
-// sheet.
-package paint
+package main
 
 import (
 	"slices"
 
 	"github.com/veneer-skins/veneer/shared/skin"
 )
-
-// NamedSheet is a texture with the name of its subject.
-type NamedSheet struct {
-	Name  string
-	Type  skin.Type
-	Sheet skin.Sheet
-}
-
-// Skins returns all skins: classic and slim ones, among them a legacy sheet and an HD one.
-func Skins() []NamedSheet {
-	return []NamedSheet{
-		{Name: "Explorer", Type: skin.Classic, Sheet: Explorer()},
-		{Name: "Ranger", Type: skin.Slim, Sheet: Ranger()},
-		{Name: "Astronaut", Type: skin.Classic, Sheet: Astronaut()},
-		{Name: "Robot", Type: skin.Classic, Sheet: Robot()},
-		{Name: "Fox", Type: skin.Classic, Sheet: Fox()},
-		{Name: "Frog Hoodie", Type: skin.Slim, Sheet: Frog()},
-		{Name: "Mage", Type: skin.Classic, Sheet: Mage()},
-		{Name: "Knight", Type: skin.Classic, Sheet: Knight()},
-		{Name: "Gardener", Type: skin.Classic, Sheet: Gardener()},
-		{Name: "Penguin", Type: skin.Classic, Sheet: Penguin()},
-		{Name: "Diver", Type: skin.Slim, Sheet: Diver()},
-		{Name: "Wooden Doll", Type: skin.Classic, Sheet: Default()},
-	}
-}
 
 // palette maps the letters of a drawing to colours.
 type palette map[byte]rgba

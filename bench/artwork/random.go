@@ -1,4 +1,4 @@
-package paint
+package main
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
