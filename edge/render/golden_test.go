@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/render"
@@ -41,6 +42,19 @@ var goldens = []golden{
 	{"glass-preview", "glass", render.View{Pose: render.Preview, Type: skin.Slim, Size: 256}},
 	{"cape-preview", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
 	{"elytra-preview", "elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
+}
+
+// Every pose has a golden picture of a skin, and of a cape if it shows capes.
+func TestEveryPoseHasGolden(t *testing.T) {
+	t.Parallel()
+	for pose := range render.Pose(render.PoseCount) {
+		has := func(isCape bool) bool {
+			return slices.ContainsFunc(goldens, func(g golden) bool { return g.view.Pose == pose && (g.view.Type == skin.Cape) == isCape })
+		}
+		if !has(false) || pose.ShowsCapes() && !has(true) {
+			t.Errorf("%s has no golden picture", pose)
+		}
+	}
 }
 
 // The pictures drawn from testdata/sheets equal those in testdata, to the bit.

@@ -13,6 +13,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,43 +61,39 @@ func (w Workload) Seen() (n int) {
 	return n
 }
 
-// Every texture has forty views. Six in ten are flat heads, three isometric heads and one a figure.
-const (
-	viewsEach = 40
-	flatEach  = 24
-	headsEach = 12
-)
+// class is a kind of picture, with the number of views that each texture has of it, and the
+// least and greatest size of a file in bytes: like real ones from 64 to 512 pixels.
+type class struct {
+	pose        render.Pose
+	views       int
+	least, most float64
+}
+
+// classes are six flat heads in ten, three isometric heads and one figure.
+var classes = []class{{render.Flat, 24, 250, 400}, {render.Isometric, 12, 1200, 5000}, {render.Preview, 4, 4600, 14_000}}
+
+// viewsEach is the number of views of a texture.
+const viewsEach = 40
+
+// classOf returns the class of a view by its number.
+func classOf(number int) class {
+	rest := number % viewsEach
+	at := slices.IndexFunc(classes, func(c class) bool { rest -= c.views; return rest < 0 })
+	return classes[at]
+}
 
 // request returns the request for a view by its number.
 func (w Workload) request(number int) edge.Request {
 	var hash skin.Hash
 	binary.LittleEndian.PutUint32(hash[:], uint32(number/viewsEach))
-	req := edge.Request{Key: edgeproto.HashKey(hash), Size: number % viewsEach, Format: render.WebP}
-	switch {
-	case req.Size < flatEach:
-		req.Pose = render.Flat
-	case req.Size < flatEach+headsEach:
-		req.Pose = render.Isometric
-	default:
-		req.Pose = render.Preview
-	}
-	return req
+	return edge.Request{Key: edgeproto.HashKey(hash), Pose: classOf(number).pose, Size: number % viewsEach, Format: render.WebP}
 }
 
-// Size returns the size of a view's picture in bytes: like real ones from 64 to 512 pixels, which
-// is from 0.3 to 14 KiB.
+// Size returns the size of a view's picture in bytes.
 func (w Workload) Size(number int) int {
-	var least, most float64
-	switch w.request(number).Pose {
-	case render.Flat:
-		least, most = 250, 400
-	case render.Isometric:
-		least, most = 1200, 5000
-	case render.Preview:
-		least, most = 4600, 14_000
-	}
+	c := classOf(number)
 	random := rand.New(rand.NewPCG(uint64(number), 3))
-	return int(least * math.Pow(most/least, random.Float64()))
+	return int(c.least * math.Pow(c.most/c.least, random.Float64()))
 }
 
 // fakeOrigin is both the origin and the renderer of the cache.
