@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
@@ -37,8 +36,6 @@ type sweepEnv struct {
 	backend  blobstoretest.Backend
 	files    *blobstore.Store
 	uploader core.UserID
-	// salt makes the files unique to this test: tests share the locks on hashes.
-	salt string
 }
 
 // backends are the backends of the file store.
@@ -46,7 +43,7 @@ var backends = map[string]func(testing.TB) blobstoretest.Backend{"directory": bl
 
 func newSweepEnv(t *testing.T, backend blobstoretest.Backend) *sweepEnv {
 	t.Helper()
-	s := &sweepEnv{address: postgrestest.URL(t), backend: backend, files: blobstoretest.Open(t, backend.Config), salt: uuid.NewString()}
+	s := &sweepEnv{address: postgrestest.URL(t), backend: backend, files: blobstoretest.Open(t, backend.Config)}
 	s.db, s.conn = postgrestest.Connect(t, s.address), postgrestest.Conn(t, s.address)
 	if err := s.files.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -59,17 +56,17 @@ func newSweepEnv(t *testing.T, backend blobstoretest.Backend) *sweepEnv {
 	return s
 }
 
-// file returns a file of this test and its hash.
-func (s *sweepEnv) file(content string) ([]byte, skin.Hash) {
-	file := []byte(s.salt + content)
+// file returns a file and its hash.
+func file(content string) ([]byte, skin.Hash) {
+	file := []byte(content)
 	return file, skin.HashOf(file)
 }
 
 // put stores a file without a texture.
 func (s *sweepEnv) put(t *testing.T, content string) skin.Hash {
 	t.Helper()
-	file, hash := s.file(content)
-	if err := s.files.Put(t.Context(), hash, file); err != nil {
+	data, hash := file(content)
+	if err := s.files.Put(t.Context(), hash, data); err != nil {
 		t.Fatal(err)
 	}
 	return hash
@@ -77,12 +74,12 @@ func (s *sweepEnv) put(t *testing.T, content string) skin.Hash {
 
 // upload stores a file and adds its texture, as an upload does.
 func (s *sweepEnv) upload(ctx context.Context, db *postgres.DB, content string, between func()) (core.TextureID, error) {
-	file, hash := s.file(content)
+	data, hash := file(content)
 	texture, err := db.AddTexture(ctx, core.NewTexture{
-		Name: content, Type: skin.Classic, Hash: hash, Pixels: hash, Bytes: len(file), Uploader: s.uploader, Public: true,
+		Name: content, Type: skin.Classic, Hash: hash, Pixels: hash, Bytes: len(data), Uploader: s.uploader, Public: true,
 	}, core.Pricing{}, func(ctx context.Context) error {
 		defer between()
-		return s.files.Put(ctx, hash, file)
+		return s.files.Put(ctx, hash, data)
 	})
 	return texture.ID, err
 }
@@ -98,7 +95,7 @@ func (s *sweepEnv) mustUpload(t *testing.T, content string) core.TextureID {
 
 // remove deletes the textures with a file.
 func (s *sweepEnv) remove(ctx context.Context, conn *pgx.Conn, content string) error {
-	_, hash := s.file(content)
+	_, hash := file(content)
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, "SELECT tid FROM textures WHERE hash = $1 FOR UPDATE", hash[:]) // CollectRows reports the error
 		tids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -147,14 +144,14 @@ func TestSweep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSweepEnv(t, backend(t))
-			_, kept := s.file("kept")
+			_, kept := file("kept")
 			s.mustUpload(t, "kept")
 			s.mustUpload(t, "deleted")
 			if err := s.remove(t.Context(), s.conn, "deleted"); err != nil {
 				t.Fatal(err)
 			}
-			orphan, size := s.put(t, "orphan"), int64(len(s.salt)+len("orphan"))
-			_, deleted := s.file("deleted")
+			orphan, size := s.put(t, "orphan"), int64(len("orphan"))
+			_, deleted := file("deleted")
 			s.backend.Write(t, "notes.txt", []byte("foreign"))
 			s.backend.Write(t, deleted.String()[:2]+"/"+deleted.String()+".png.bak", []byte("foreign"))
 
@@ -198,7 +195,7 @@ func TestSweepFindsMissingFiles(t *testing.T) {
 			want, there := map[core.TextureID]skin.Hash{}, []string{"a", "b", "c", "d", "e", "f"}
 			for i, content := range there {
 				tid := s.mustUpload(t, content)
-				if _, hash := s.file(content); i%3 == 0 {
+				if _, hash := file(content); i%3 == 0 {
 					want[tid] = hash
 					if err := s.files.Delete(t.Context(), hash); err != nil {
 						t.Fatal(err)
@@ -233,7 +230,7 @@ func TestSweepRefusesTheWrongDatabase(t *testing.T) {
 	t.Parallel()
 	ours := newSweepEnv(t, blobstoretest.Directory(t))
 	ours.mustUpload(t, "ours")
-	_, hash := ours.file("ours")
+	_, hash := file("ours")
 	f := func(other *sweepEnv, want string) {
 		t.Helper()
 		opts := sweepOptions(t)
@@ -296,7 +293,7 @@ func TestSweepDuringAnUpload(t *testing.T) {
 			if want := (core.SweepReport{Files: 2, Locked: 1}); r != want {
 				t.Errorf("report %+v; want %+v", r, want)
 			}
-			if _, hash := s.file("new"); !s.has(t, hash) {
+			if _, hash := file("new"); !s.has(t, hash) {
 				t.Error("the sweep removed a file that was being uploaded")
 			}
 			if r := s.sweep(t, s.files, sweepOptions(t)); r.Files != 2 || r.Orphans != 0 {
@@ -487,7 +484,7 @@ func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 // read checks that a file exists if it has the same texture before and after.
 func (s *sweepEnv) read(t *testing.T, conn *pgx.Conn, content string) error {
 	t.Helper()
-	_, hash := s.file(content)
+	_, hash := file(content)
 	tid := func() (tid core.TextureID, err error) {
 		err = conn.QueryRow(t.Context(), "SELECT coalesce(min(tid), 0) FROM textures WHERE hash = $1", hash[:]).Scan(&tid)
 		return tid, err

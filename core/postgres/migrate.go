@@ -15,20 +15,25 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// Migrations returns the files of the migrations, each named by its number.
+func Migrations() fs.FS {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic("BUG: the folder of migrations is malformed")
+	}
+	return files
+}
+
 // versionTable holds the number of the last applied migration. The search path finds it like
 // all tables.
 const versionTable = "schema_version"
 
 func migrator(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("find migrations: %w", err)
-	}
 	m, err := migrate.NewMigrator(ctx, conn, versionTable)
 	if err != nil {
 		return nil, fmt.Errorf("read the schema's version: %w", err)
 	}
-	if err := m.LoadMigrations(files); err != nil {
+	if err := m.LoadMigrations(Migrations()); err != nil {
 		return nil, fmt.Errorf("load migrations: %w", err)
 	}
 	return m, nil
@@ -102,7 +107,7 @@ func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, report
 
 // requiredVersion is the schema version that this program needs.
 var requiredVersion = func() int32 {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
+	files, err := fs.Glob(Migrations(), "*.sql")
 	if err != nil {
 		panic("BUG: the pattern of migrations is malformed")
 	}

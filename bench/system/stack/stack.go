@@ -66,7 +66,7 @@ func StartWith(tb testing.TB, core *Process) *System {
 // NewCore returns a core that has not started, with a new migrated schema.
 func NewCore(tb testing.TB, files blobstore.Config) *Process {
 	tb.Helper()
-	return NewCoreAt(tb, files, postgrestest.Empty(tb))
+	return NewCoreAt(tb, files, postgrestest.URL(tb))
 }
 
 // NewCoreAt returns a core that has not started, with the database at a URL, which is migrated. It

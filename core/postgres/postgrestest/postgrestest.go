@@ -1,66 +1,50 @@
-// Package postgrestest gives each test its own schema in a real PostgreSQL.
+// Package postgrestest gives each test its own database in a real PostgreSQL.
 package postgrestest
 
 import (
 	"context"
 	"crypto/rand"
-	"net/url"
-	"os"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// variable is the environment variable with the URL of the test database.
+// variable is the environment variable with the URL of a database on the test server, whose role may
+// create others.
 const variable = "TEST_DATABASE_URL"
 
-// Empty returns the URL of a new, empty schema, which is dropped when the test ends. Without a
-// database the test is skipped.
+// Empty returns the URL of a new database with an empty schema, the first in the search path. The
+// database is dropped when the test ends. It has the name of the schema, which no other has. Without a
+// server the test is skipped.
 func Empty(tb testing.TB) string {
 	tb.Helper()
-	server := os.Getenv(variable)
-	if server == "" {
-		testenv.Skip(tb, variable+" is not set; make test sets it")
-	}
-	schema := "test_" + strings.ToLower(rand.Text()[:16])
-	execute(tb, server, "CREATE SCHEMA "+schema)
-	tb.Cleanup(func() { execute(tb, server, "DROP SCHEMA "+schema+" CASCADE") })
-
-	parsed, err := url.Parse(server)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	query := parsed.Query()
-	query.Set("search_path", schema)
-	parsed.RawQuery = query.Encode()
-	return parsed.String()
+	return create(tb, openServer(tb), "template1", "CREATE SCHEMA %s")
 }
 
-func execute(tb testing.TB, server, sql string) {
-	tb.Helper()
-	ctx := context.Background() //nolint:usetesting // runs in cleanups too
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, sql); err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// URL returns the URL of a new, migrated schema.
+// URL returns the URL of a new database, as Empty, with a migrated schema.
 func URL(tb testing.TB) string {
 	tb.Helper()
-	address := Empty(tb)
-	db := Connect(tb, address)
-	if _, _, err := db.Migrate(tb.Context(), func(string) {}); err != nil {
-		tb.Fatal(err)
-	}
+	s := openServer(tb)
+	return create(tb, s, s.template(tb), "ALTER SCHEMA "+templateSchema+" RENAME TO %s")
+}
+
+// create creates a database from a template, names its schema with a statement, and returns its
+// URL.
+func create(tb testing.TB, s *server, template, nameSchema string) string {
+	tb.Helper()
+	name := "test_" + strings.ToLower(rand.Text()[:16])
+	s.create(tb, name, template)
+	tb.Cleanup(func() {
+		// The option FORCE would fail if autovacuum is in the database.
+		s.execute(tb, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"' AND usename = current_user")
+		s.execute(tb, "DROP DATABASE "+name)
+	})
+	address := s.address(name, name)
+	execute(tb, address, fmt.Sprintf(nameSchema, name))
 	return address
 }
 
@@ -75,7 +59,7 @@ func Connect(tb testing.TB, address string) *postgres.DB {
 	return db
 }
 
-// Open returns a database with a new, migrated schema.
+// Open returns a new database with a migrated schema.
 func Open(tb testing.TB) *postgres.DB {
 	tb.Helper()
 	return Connect(tb, URL(tb))
