@@ -27,6 +27,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -215,12 +216,16 @@ func Explain[T any](prefix string, err error) error {
 	}
 	text := err.Error()
 	name, _, _ := strings.Cut(text, " ")
-	name, inFile := strings.CutSuffix(strings.TrimRight(name, ":,"), FileSuffix)
+	name = strings.TrimRight(name, ":,")
 	if !strings.HasPrefix(name, prefix) {
 		name, text = prefix+name, prefix+text
 	}
+	settings, inFile := List[T](prefix), false
+	if !slices.ContainsFunc(settings, func(s Setting) bool { return s.Name == name }) {
+		name, inFile = strings.CutSuffix(name, FileSuffix)
+	}
 	withExample, _ := errors.AsType[ExampleError](err)
-	for _, s := range List[T](prefix) {
+	for _, s := range settings {
 		example := s.Name + "=" + cmp.Or(withExample.Example, s.Example)
 		if inFile {
 			example = s.Name + FileSuffix + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))

@@ -112,6 +112,15 @@ func TestExplain(t *testing.T) {
 	if err := config.Explain[testConfig]("X_", nil); err != nil {
 		t.Error(err)
 	}
+
+	// A setting may itself be the path of a file.
+	type withFile struct {
+		Path string `env:"PEM_FILE" example:"/etc/x/key.pem"`
+	}
+	got := config.Explain[withFile]("X_", errors.New("PEM_FILE cannot be read"))
+	if want := "X_PEM_FILE cannot be read; for example X_PEM_FILE=/etc/x/key.pem"; got.Error() != want {
+		t.Errorf("%q; want %q", got, want)
+	}
 }
 
 func TestQuoteRedacted(t *testing.T) {
