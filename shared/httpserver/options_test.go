@@ -110,6 +110,32 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 200 ", `"well"`)
 }
 
+// A handler can set the format of its errors, that of a panic too. The next request on the
+// connection has the standard format again.
+func TestErrorFormat(t *testing.T) {
+	t.Parallel()
+
+	opts := httpserver.Options{Log: silent(), Limits: limits()}
+	listener := start(t, opts.NewServer(opts.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+		if string(rc.Path()) != "/standard" {
+			httpserver.SetErrorFormat(rc, func(f *fault.Error) (int, any) {
+				return 400 + httpserver.StatusOf(f)%100, map[string]string{"error": f.Message}
+			})
+		}
+		if string(rc.Path()) == "/panic" {
+			panic("the secret is out")
+		}
+		return fault.New(fault.Unauthenticated, "No.")
+	})))
+
+	const head = " HTTP/1.1\r\nHost: veneer.test\r\n"
+	answer := exchangeRaw(t, listener, "GET /own"+head+"\r\nGET /standard"+head+"Connection: close\r\n\r\n")
+	own, standard, _ := strings.Cut(answer, `{"error":"No."}`)
+	expect(t, own, "HTTP/1.1 401 ", "Cache-Control: no-store\r\n", "application/json")
+	expect(t, standard, "HTTP/1.1 401 ", `{"code":5,"message":"No."}`)
+	expect(t, getPath(t, listener, "/panic", ""), "HTTP/1.1 400 ", `{"error":"Something went wrong on our side."}`)
+}
+
 func TestBadRequestResponses(t *testing.T) {
 	t.Parallel()
 

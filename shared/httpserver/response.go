@@ -88,14 +88,37 @@ func encodeJSON(body any) ([]byte, error) {
 func WriteError(rc *fasthttp.RequestCtx, err error) {
 	noStore := len(rc.Response.Header.Peek(fasthttp.HeaderCacheControl)) == 0
 	status, body, err := prepareError(ResponseTo(rc), noStore, err)
-	rc.SetStatusCode(status)
-	rc.SetBody(body)
-	if kind := fault.KindOf(err); kind == fault.Internal || kind == fault.Unavailable {
-		if r := stateOf(rc); r != nil {
-			r.cause = err
+	r := stateOf(rc)
+	if r != nil && r.errorFormat != nil {
+		var content any
+		status, content = r.errorFormat(fault.Of(err))
+		if formatted, encodeErr := encodeJSON(content); encodeErr == nil {
+			body = formatted
+		}
+		if status != fasthttp.StatusUnauthorized {
+			rc.Response.Header.Del(fasthttp.HeaderWWWAuthenticate)
 		}
 	}
+	rc.SetStatusCode(status)
+	rc.SetBody(body)
+	if kind := fault.KindOf(err); r != nil && (kind == fault.Internal || kind == fault.Unavailable) {
+		r.cause = err
+	}
 }
+
+// ErrorFormat returns the status and the JSON body of an error response, for an API with error
+// bodies of its own.
+type ErrorFormat func(f *fault.Error) (status int, body any)
+
+// SetErrorFormat sets the format of the error response to a request.
+func SetErrorFormat(rc *fasthttp.RequestCtx, format ErrorFormat) {
+	if r := stateOf(rc); r != nil {
+		r.errorFormat = format
+	}
+}
+
+// StatusOf returns the status of the response to a fault.
+func StatusOf(f *fault.Error) int { return responseByKind[f.Kind].status }
 
 // Response is the response of the server or of the fast path.
 type Response interface {
