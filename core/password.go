@@ -7,18 +7,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/netip"
 	"runtime"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
 
 // Bounds of a password's length, in characters.
@@ -63,101 +59,25 @@ var verifiers = []struct {
 
 // Passwords hashes and verifies passwords, at most GOMAXPROCS at a time: a hash takes 19 MiB and a
 // processor for a while, so more at a time would only take memory.
-type Passwords struct {
-	sem   chan struct{} // a token for each hash being computed
-	queue hashQueue
-	// perNetwork bounds how many callers of one network compute a hash or wait for sem, which all
-	// networks share: the other callers of a busy network wait here instead.
-	perNetwork *ratelimit.Semaphore[netip.Prefix]
-}
-
-// hashQueue counts the callers that compute a hash or wait for one. One network gets at most half
-// of it: otherwise a network that guesses passwords would keep all others from signing in.
-type hashQueue struct {
-	capacity int
-
-	mu        sync.Mutex
-	size      int
-	byNetwork map[netip.Prefix]int
-}
-
-// admit counts a caller of a network, and reports false if the queue is full for it.
-func (q *hashQueue) admit(network netip.Prefix) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.size >= q.capacity || q.byNetwork[network] >= q.capacity/2 {
-		return false
-	}
-	q.size++
-	q.byNetwork[network]++
-	return true
-}
-
-func (q *hashQueue) release(network netip.Prefix) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.size--
-	if q.byNetwork[network]--; q.byNetwork[network] == 0 {
-		delete(q.byNetwork, network)
-	}
-}
+type Passwords struct{ *workers }
 
 // waitersPerWorker is how many callers may wait for each processor: about a second's work.
 const waitersPerWorker = 32
 
 // NewPasswords returns a hasher.
 func NewPasswords() *Passwords {
-	workers := runtime.GOMAXPROCS(0)
-	return &Passwords{
-		sem:        make(chan struct{}, workers),
-		perNetwork: ratelimit.NewSemaphore[netip.Prefix](workers),
-		queue:      hashQueue{capacity: workers * (1 + waitersPerWorker), byNetwork: map[netip.Prefix]int{}},
-	}
-}
-
-// admit counts a caller of the context's network until leave is called. It returns an Unavailable
-// fault when the queue is full for the network.
-func (p *Passwords) admit(ctx context.Context) (leave func(), err error) {
-	network := ClientOf(ctx).Network
-	if !p.queue.admit(network) {
-		return nil, &fault.Error{Kind: fault.Unavailable, Message: "Too many people are signing in at the moment. Please try again.", RetryAfter: time.Second}
-	}
-	return func() { p.queue.release(network) }, nil
-}
-
-// acquire waits until a hash may be computed, and returns a function that ends that. The caller
-// must have been admitted.
-func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
-	leave, err := p.perNetwork.Acquire(ctx, ClientOf(ctx).Network)
-	if err != nil {
-		return nil, fmt.Errorf("wait to hash a password: %w", err)
-	}
-	select {
-	case p.sem <- struct{}{}:
-		return func() { <-p.sem; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
-	}
+	return &Passwords{newWorkers(runtime.GOMAXPROCS(0), waitersPerWorker, "Too many people are signing in at the moment. Please try again.")}
 }
 
 // Hash returns the hash of a password in PHC string format. It returns an Unavailable fault at once
 // when the queue is full.
-func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
-	leave, err := p.admit(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	release, err := p.acquire(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer release()
-
-	salt := make([]byte, argonSalt)
-	_, _ = rand.Read(salt) // never fails
-	return encodeArgon2id(password, salt), nil
+func (p *Passwords) Hash(ctx context.Context, password string) (hash string, err error) {
+	err = p.do(ctx, func() {
+		salt := make([]byte, argonSalt)
+		_, _ = rand.Read(salt) // never fails
+		hash = encodeArgon2id(password, salt)
+	})
+	return hash, err
 }
 
 // Verify reports whether a password matches a hash, and returns a new hash if the stored one has an
