@@ -65,12 +65,12 @@ func (s *Server) handleLogout(ctx context.Context, rc *fasthttp.RequestCtx, call
 // count.
 func (s *Server) limitRegistrations(rc *fasthttp.RequestCtx, do func() error) error {
 	key := s.addressKey(rc)
-	if err := s.registrations.take(rc, key); err != nil {
+	if err := s.limiters.Registrations.Take(rc, key); err != nil {
 		return err
 	}
 	err := do()
 	if fault.KindOf(err) == fault.Invalid {
-		s.registrations.refund(key)
+		s.limiters.Registrations.Refund(key)
 	}
 	return err
 }

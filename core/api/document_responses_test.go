@@ -23,6 +23,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -209,7 +210,7 @@ func recordCommonErrors(t *testing.T, s *testSite, seen seenResponses) {
 	}
 	serveListener(t, c.server, listener)
 
-	s.setup.API.Limits = api.Limits{Requests: 1, RequestsBurst: 1}
+	s.setup.API.Limits = public.Limits{Requests: 1, RequestsBurst: 1}
 	limited := s.serve(t).as(c.token)
 	limited.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"1", "0", "1", ""})
 	limited.as("").get(t, "/api/docs")
@@ -221,7 +222,7 @@ func recordCommonErrors(t *testing.T, s *testSite, seen seenResponses) {
 	clock := func() time.Time { panic("BUG: the clock has stopped") }
 	log := slog.New(slog.DiscardHandler)
 	broken, err := api.New(httpserver.Options{Log: log, Limits: s.setup.Limits, Proxies: clientip.New(s.setup.Proxies, log)},
-		api.Services{}, api.Config{Registration: "open", CORSOrigins: []string{"*"}, Limits: api.Limits{Requests: 1, RequestsBurst: 1}}, 0, clock)
+		api.Services{}, api.Config{Registration: "open", CORSOrigins: []string{"*"}, Limits: public.Limits{Requests: 1, RequestsBurst: 1}}, 0, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,22 +4,18 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/big"
-	"mime"
-	"mime/multipart"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -69,17 +65,10 @@ func (v field) first() string {
 	return v.values[0]
 }
 
-// Media types of bodies.
-const (
-	typeJSON      = "application/json"
-	typeForm      = "application/x-www-form-urlencoded"
-	typeMultipart = "multipart/form-data"
-)
-
 // parseForm parses the request's fields.
 func parseForm(rc *fasthttp.RequestCtx) (*form, error) {
 	f := new(form)
-	err := f.readBody(rc, typeJSON, typeForm, typeMultipart)
+	err := f.readBody(rc, public.TypeJSON, public.TypeForm, public.TypeMultipart)
 	if err == nil && rc.IsDelete() {
 		f.addMissing(f.collect(argEntries(rc.QueryArgs())))
 	}
@@ -90,7 +79,7 @@ func parseForm(rc *fasthttp.RequestCtx) (*form, error) {
 // large, and other types would need more memory.
 func parseUpload(rc *fasthttp.RequestCtx) (*form, error) {
 	f := new(form)
-	return f, f.readBody(rc, typeMultipart)
+	return f, f.readBody(rc, public.TypeMultipart)
 }
 
 // parseQuery parses the request's query.
@@ -100,57 +89,20 @@ func parseQuery(rc *fasthttp.RequestCtx) *form {
 	return f
 }
 
-// byteOrderMark is written by some programs before UTF-8.
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
 // readBody parses a body of one of the accepted media types.
 func (f *form) readBody(rc *fasthttp.RequestCtx, accepted ...string) error {
-	body := bytes.TrimPrefix(rc.PostBody(), byteOrderMark)
-	if len(body) == 0 {
-		return nil
+	body, err := public.ReadContent(rc, accepted...)
+	if err != nil || len(body.Bytes) == 0 {
+		return err
 	}
-	mediaType, parameters := parseMedia(string(rc.Request.Header.ContentType()))
-	if !slices.Contains(accepted, mediaType) {
-		return fault.New(fault.UnsupportedMedia, "The body must be %s.", joinOr(accepted))
-	}
-	if !isUTF8(parameters) {
-		return errNotUTF8
-	}
-	switch mediaType {
-	case typeJSON:
-		return f.readJSON(body)
-	case typeForm:
-		return f.readURLEncoded(body)
+	switch body.MediaType {
+	case public.TypeJSON:
+		return f.readJSON(body.Bytes)
+	case public.TypeForm:
+		return f.readURLEncoded(body.Bytes)
 	default:
-		return f.readMultipart(body, parameters["boundary"])
+		return f.readMultipart(body)
 	}
-}
-
-var errNotUTF8 = fault.New(fault.UnsupportedMedia, "The body must be UTF-8.")
-
-// joinOr lists media types as in a sentence: "a, b or c".
-func joinOr(accepted []string) string {
-	last := len(accepted) - 1
-	if last == 0 {
-		return accepted[0]
-	}
-	return strings.Join(accepted[:last], ", ") + " or " + accepted[last]
-}
-
-// parseMedia returns a media type in lower case, and its parameters; no parameters if they are
-// malformed, since they rarely matter.
-func parseMedia(text string) (mediaType string, parameters map[string]string) {
-	mediaType, parameters, err := mime.ParseMediaType(text)
-	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return "", nil
-	}
-	return mediaType, parameters
-}
-
-// isUTF8 reports whether a media type has no charset but UTF-8.
-func isUTF8(parameters map[string]string) bool {
-	charset, ok := parameters["charset"]
-	return !ok || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
 }
 
 // addMissing adds the fields that are absent or null so far.
@@ -166,87 +118,20 @@ func (f *form) addMissing(others map[string]field) {
 	}
 }
 
-// maxDepth is the maximum nesting of a JSON body; the body itself is level 1.
-const maxDepth = 32
-
 func (f *form) readJSON(body []byte) error {
-	// Package json replaces invalid UTF-8 with U+FFFD instead of rejecting it.
-	if err := json.Unmarshal(body, &f.byName); err != nil || f.byName == nil || !utf8.Valid(body) {
-		return fault.New(fault.Malformed, "The body is no JSON object.")
+	if err := public.DecodeJSON(body, &f.byName); err != nil || f.byName == nil {
+		return cmp.Or(err, error(fault.New(fault.Malformed, "The body is no JSON object.")))
 	}
-	if isDeeper(body, maxDepth) {
-		return fault.New(fault.Malformed, "The body nests deeper than %d levels.", maxDepth)
-	}
-	if hasLoneSurrogate(body) {
+	if public.HasLoneSurrogate(body) {
 		// Package json has replaced it with U+FFFD, in a name too.
 		for name, value := range f.byName {
-			if hasLoneSurrogate(value.raw) || strings.ContainsRune(name, utf8.RuneError) {
+			if public.HasLoneSurrogate(value.raw) || strings.ContainsRune(name, utf8.RuneError) {
 				f.addError(name, "The field %s has half of a surrogate pair, which is no character.", name)
 			}
 		}
 	}
 	return nil
 }
-
-// isDeeper reports whether valid JSON nests deeper than limit levels.
-func isDeeper(text []byte, limit int) bool {
-	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= limit {
-		return false // nearly always
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	for depth := 0; depth <= limit; {
-		token, err := decoder.Token()
-		switch {
-		case err != nil:
-			return false // end of the text
-		case token == json.Delim('{') || token == json.Delim('['):
-			depth++
-		case token == json.Delim('}') || token == json.Delim(']'):
-			depth--
-		}
-	}
-	return true
-}
-
-// hasLoneSurrogate reports whether a string in valid JSON has an escaped surrogate that is not one
-// of a pair (RFC 8259, section 8.2).
-func hasLoneSurrogate(text []byte) bool {
-	for {
-		at := bytes.IndexByte(text, '\\')
-		if at < 0 {
-			return false
-		}
-		unit := utf16Escape(text[at:])
-		switch {
-		case !utf16.IsSurrogate(unit):
-			text = text[at+2:] // the escaped character may be a backslash
-		case utf16.DecodeRune(unit, utf16Escape(text[at+6:])) == utf8.RuneError:
-			return true
-		default:
-			text = text[at+12:]
-		}
-	}
-}
-
-// utf16Escape returns the UTF-16 code unit of an escape \uXXXX at the start of a text; 0 if there
-// is none.
-func utf16Escape(text []byte) rune {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0
-	}
-	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	if err != nil {
-		return 0
-	}
-	return rune(unit)
-}
-
-// maxFields is the maximum number of fields of a form: each takes many times its size in the body.
-// A query is bounded by the header block.
-const maxFields = 64
-
-var errTooManyFields = fault.New(fault.Malformed, "The body has more than %d fields.", maxFields)
 
 // entry is one key and value of a form.
 type entry struct {
@@ -299,52 +184,30 @@ func (f *form) collect(entries []entry) map[string]field {
 func (f *form) readURLEncoded(body []byte) error {
 	var args fasthttp.Args
 	args.ParseBytes(body)
-	if args.Len() > maxFields {
-		return errTooManyFields
+	if args.Len() > public.MaxFields {
+		return public.ErrTooManyFields
 	}
 	f.byName = f.collect(argEntries(&args))
 	return nil
 }
 
-func (f *form) readMultipart(body []byte, boundary string) error {
-	malformed := fault.New(fault.Malformed, "The body is no well-formed multipart/form-data.")
-	if boundary == "" {
-		return malformed
-	}
+func (f *form) readMultipart(body public.Content) error {
 	var entries []entry
-	parts := multipart.NewReader(bytes.NewReader(body), boundary)
-	for range maxFields + 1 {
-		part, err := parts.NextPart()
-		if err == io.EOF { //nolint:errorlint // a wrapped EOF means that the last boundary is missing
-			f.byName = f.collect(entries)
-			return nil
-		}
-		if err != nil {
-			return malformed
-		}
-		content, err := io.ReadAll(part) // bounded by the body
-		if err != nil {
-			return malformed
-		}
-		e := newEntry(part.FormName(), "")
+	err := body.EachPart(func(part public.Part) {
+		e := newEntry(part.Name, "")
 		if e.name == "file" {
 			if f.file == nil {
-				f.file = content
+				f.file = part.Content
 			}
-			continue
+			return
 		}
-		// Apache HttpClient declares ISO-8859-1 by default, also for ASCII.
-		if _, parameters := parseMedia(part.Header.Get("Content-Type")); !isUTF8(parameters) && !isASCII(content) {
-			return errNotUTF8
-		}
-		e.text = string(content)
+		e.text = string(part.Content)
 		entries = append(entries, e)
+	})
+	if err == nil {
+		f.byName = f.collect(entries)
 	}
-	return errTooManyFields
-}
-
-func isASCII(text []byte) bool {
-	return !slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf })
+	return err
 }
 
 // addError records an error of a field.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -72,7 +73,7 @@ func FuzzReadUpload(f *testing.F) {
 			f.optionalStr(name, "")
 			f.optionalBool(name, true)
 		}
-		if size > len(body) || values > maxFields {
+		if size > len(body) || values > public.MaxFields {
 			t.Errorf("of %d bytes %d become %d fields", len(body), size, values)
 		}
 	})

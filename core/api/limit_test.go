@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -260,7 +261,7 @@ func TestNoLimits(t *testing.T) {
 func TestLimitsAreChecked(t *testing.T) {
 	t.Parallel()
 
-	f := func(limits api.Limits, want string) {
+	f := func(limits public.Limits, want string) {
 		t.Helper()
 		_, err := api.New(httpserver.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{},
 			api.Config{Registration: "open", BodyBytes: 65536, Limits: limits}, 0, time.Now)
@@ -272,15 +273,15 @@ func TestLimitsAreChecked(t *testing.T) {
 		}
 	}
 
-	f(api.Limits{}, "")
-	f(api.Limits{Requests: 1, RequestsBurst: 1}, "")
-	f(api.Limits{Requests: 1_000_000, RequestsBurst: 1_000_000, Registrations: 1_000_000, Uploads: 1_000_000}, "")
-	f(api.Limits{Requests: 1}, "LIMIT_REQUESTS_BURST")
-	f(api.Limits{Requests: -1, RequestsBurst: 1}, "LIMIT_REQUESTS")
-	f(api.Limits{Requests: 2_000_000_000, RequestsBurst: 1}, "LIMIT_REQUESTS")
-	f(api.Limits{Requests: 1, RequestsBurst: -1}, "LIMIT_REQUESTS_BURST")
-	f(api.Limits{Requests: 1, RequestsBurst: 1 << 40}, "LIMIT_REQUESTS_BURST")
-	f(api.Limits{Registrations: -1}, "LIMIT_REGISTRATIONS")
-	f(api.Limits{Uploads: -1}, "LIMIT_UPLOADS")
-	f(api.Limits{Changes: -1}, "LIMIT_CHANGES")
+	f(public.Limits{}, "")
+	f(public.Limits{Requests: 1, RequestsBurst: 1}, "")
+	f(public.Limits{Requests: 1_000_000, RequestsBurst: 1_000_000, Registrations: 1_000_000, Uploads: 1_000_000}, "")
+	f(public.Limits{Requests: 1}, "LIMIT_REQUESTS_BURST")
+	f(public.Limits{Requests: -1, RequestsBurst: 1}, "LIMIT_REQUESTS")
+	f(public.Limits{Requests: 2_000_000_000, RequestsBurst: 1}, "LIMIT_REQUESTS")
+	f(public.Limits{Requests: 1, RequestsBurst: -1}, "LIMIT_REQUESTS_BURST")
+	f(public.Limits{Requests: 1, RequestsBurst: 1 << 40}, "LIMIT_REQUESTS_BURST")
+	f(public.Limits{Registrations: -1}, "LIMIT_REGISTRATIONS")
+	f(public.Limits{Uploads: -1}, "LIMIT_UPLOADS")
+	f(public.Limits{Changes: -1}, "LIMIT_CHANGES")
 }

@@ -55,7 +55,7 @@ func (s *Server) handleRequestPasswordReset(ctx context.Context, rc *fasthttp.Re
 	if err := f.err(); err != nil {
 		return err
 	}
-	if err := s.resets.take(rc, s.addressKey(rc)); err != nil {
+	if err := s.limiters.Resets.Take(rc, s.addressKey(rc)); err != nil {
 		return err
 	}
 	if err := s.Links.RequestReset(ctx, email); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -31,12 +32,12 @@ func toReportJSON(r core.Report) reportJSON {
 
 // handleReportTexture handles POST /api/reports.
 func (s *Server) handleReportTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	network := limitKey{network: core.ClientOf(ctx).Network}
-	if err := s.networkReports.take(rc, network); err != nil {
+	network := public.Key{Network: core.ClientOf(ctx).Network}
+	if err := s.limiters.NetworkReports.Take(rc, network); err != nil {
 		return err
 	}
-	if err := s.reports.take(rc, limitKey{user: caller.ID}); err != nil {
-		s.networkReports.refund(network)
+	if err := s.limiters.Reports.Take(rc, public.Key{User: caller.ID}); err != nil {
+		s.limiters.NetworkReports.Refund(network)
 		return err
 	}
 	f, err := parseForm(rc)

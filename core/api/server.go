@@ -4,7 +4,7 @@
 // The handlers are in a file for each noun, as in package core, and openapi.yaml documents them.
 // routes lists all of them with the middleware that authenticates: public, withToken, requireUser,
 // optionalUser, requireAdmin. form parses bodies and queries, and collects the errors of all
-// fields. limiter counts requests per user, network or token. /api/docs serves the document with
+// fields. public.Limiters count requests per user, network or token. /api/docs serves the document with
 // Swagger UI.
 package api
 
@@ -26,6 +26,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
@@ -34,10 +35,10 @@ import (
 
 // Config has the settings of the API.
 type Config struct {
-	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" example:"https://skins.example.org" help:"origins whose pages may call /api, comma-separated; * for all"`
-	Registration string   `env:"REGISTRATION" envDefault:"open" help:"registration: open, confirm (by a link sent by e-mail), or closed"`
-	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for as many as BODIES_BYTES; uploads may carry a texture file besides"`
-	Limits       Limits   `envPrefix:"LIMIT_"`
+	CORSOrigins  []string      `env:"CORS_ORIGINS" envDefault:"*" example:"https://skins.example.org" help:"origins whose pages may call /api, comma-separated; * for all"`
+	Registration string        `env:"REGISTRATION" envDefault:"open" help:"registration: open, confirm (by a link sent by e-mail), or closed"`
+	BodyBytes    int           `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for as many as BODIES_BYTES; uploads may carry a texture file besides"`
+	Limits       public.Limits `envPrefix:"LIMIT_"`
 }
 
 // Services is the domain behind the API.
@@ -65,23 +66,29 @@ type Server struct {
 	opts      httpserver.Options
 	fileBytes int
 
-	requests, registrations, uploads *limiter
-	// changes limits what is written to the change stream of the edges.
-	changes *limiter
-	// Reports are limited by user and by client network.
-	reports, networkReports *limiter
-	// endedTokens limits requests with tokens of ended sessions.
-	endedTokens *limiter
-	// resets limits requests for a link that resets a password.
-	resets *limiter
-
-	database healthCheck
+	limiters  public.Limiters
+	database  healthCheck
+	launchers *Mount // nil for none
 }
+
+// Mount is another API on the public listener. The responses to its requests have the default
+// headers, and preflights are answered for it.
+type Mount struct {
+	Root string // path of the API, without a slash at the end
+	// Handler returns the handler of the paths under Root. It counts requests by limiter.
+	Handler func(limiter *httpserver.AddressLimiter) fasthttp.RequestHandler
+}
+
+// MountLaunchers adds the API of launchers. Responses of the server then say where it is.
+func (s *Server) MountLaunchers(mount Mount) { s.launchers = &mount }
+
+// Limiters returns the rate limits of clients, which other APIs share.
+func (s *Server) Limiters() public.Limiters { return s.limiters }
 
 // New returns a server of the API. fileBytes is the size of the largest texture file that the
 // domain accepts.
 func New(opts httpserver.Options, services Services, config Config, fileBytes int, now core.Clock) (*Server, error) {
-	if err := config.Limits.check(); err != nil {
+	if err := config.Limits.Check(); err != nil {
 		return nil, err
 	}
 	switch {
@@ -102,19 +109,8 @@ func New(opts httpserver.Options, services Services, config Config, fileBytes in
 	}
 	config.CORSOrigins = origins
 	opts.Listener = "public"
-	limits := config.Limits
 	return &Server{
-		Services: services, config: config, opts: opts, fileBytes: fileBytes,
-		requests:      newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
-		endedTokens:   newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
-		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
-		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
-		changes:       newLimiter("changes", limits.Changes, time.Minute, limits.Changes, now),
-		reports:       newLimiter("reports", limits.Reports, time.Hour, limits.Reports, now),
-
-		networkReports: newLimiter("reports from your network", reportsPerNetworkFactor*limits.Reports, time.Hour, reportsPerNetworkFactor*limits.Reports, now),
-
-		resets:   newLimiter("requests for a new password", limits.Resets, time.Hour, limits.Resets, now),
+		Services: services, config: config, opts: opts, fileBytes: fileBytes, limiters: config.Limits.Limiters(now),
 		database: healthCheck{check: services.Check, now: now},
 	}, nil
 }
@@ -140,8 +136,23 @@ const uploadPath = "/api/textures"
 func (s *Server) HTTP() *fasthttp.Server {
 	opts := s.opts
 	opts.DefaultHeaders = s.setDefaultHeaders
-	return opts.NewServer(opts.AddressLimiter().Handler(s.withDefaults(s.routes().Handler)))
+	limiter := opts.AddressLimiter()
+	handler := limiter.Handler(s.withDefaults(s.routes().Handler))
+	if s.launchers == nil {
+		return opts.NewServer(handler)
+	}
+	launchers := s.withDefaults(s.launchers.Handler(limiter))
+	return opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		if rest, ok := bytes.CutPrefix(rc.Path(), []byte(s.launchers.Root)); ok && (len(rest) == 0 || rest[0] == '/') {
+			launchers(rc)
+		} else {
+			handler(rc)
+		}
+	})
 }
+
+// headerLaunchers tells launchers where their API is, relative to the URL of the response.
+const headerLaunchers = "X-Authlib-Injector-API-Location"
 
 // maxCharacterBytes is the maximum size of a character in a body: an emoji as two escaped
 // surrogates in JSON, or as %XX for each of its four bytes in a form.
@@ -332,6 +343,9 @@ func requestedHeaders(header *fasthttp.RequestHeader) string {
 func (s *Server) setDefaultHeaders(rc *fasthttp.RequestCtx) {
 	httpserver.SetSecurityHeaders(rc)
 	s.allowOrigin(rc)
+	if s.launchers != nil {
+		rc.Response.Header.Set(headerLaunchers, s.launchers.Root+"/")
+	}
 }
 
 // allowOrigin sets the CORS headers. Credentials are never allowed: pages set the bearer token
@@ -356,7 +370,7 @@ func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 // public wraps a handler that needs no token. Requests count for the client's network.
 func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
-		if err := s.requests.take(rc, s.addressKey(rc)); err != nil {
+		if err := s.limiters.Requests.Take(rc, s.addressKey(rc)); err != nil {
 			return err
 		}
 		return s.readAndServe(rc, 0, h)
@@ -367,7 +381,7 @@ func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 // body has arrived, and nothing is held for it before.
 func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h httpserver.Handler) error {
 	if rc.IsPost() && string(rc.Path()) == uploadPath { // counted by the handler, once the session is verified
-		if err := s.uploads.peek(rc, limitKey{user: user}); err != nil {
+		if err := s.limiters.Uploads.Peek(rc, public.Key{User: user}); err != nil {
 			return err
 		}
 	}
@@ -388,22 +402,22 @@ func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.Ve
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		verified, err := s.verifyToken(rc)
 		if err != nil {
-			return cmp.Or(s.requests.take(rc, s.addressKey(rc)), err)
+			return cmp.Or(s.limiters.Requests.Take(rc, s.addressKey(rc)), err)
 		}
 		httpserver.AddLogAttr(rc, slog.Int64("uid", int64(verified.Token.User)))
-		user, token := limitKey{user: verified.Token.User}, limitKey{token: verified.Token.ID}
-		if err := s.endedTokens.peek(rc, token); err != nil {
+		user, token := public.Key{User: verified.Token.User}, public.Key{Token: verified.Token.ID}
+		if err := s.limiters.EndedTokens.Peek(rc, token); err != nil {
 			return err
 		}
-		if err := s.requests.take(rc, user); err != nil {
+		if err := s.limiters.Requests.Take(rc, user); err != nil {
 			return err
 		}
 		err = s.readAndServe(rc, verified.Token.User, func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, verified) })
 		if errors.Is(err, core.ErrSignedOut) {
 			// A revoked token must not use up the user's limit. Its request counts for the token,
 			// since it took a look-up, and for the address.
-			s.requests.refund(user)
-			return cmp.Or(s.endedTokens.take(rc, token), s.requests.take(rc, s.addressKey(rc)), err)
+			s.limiters.Requests.Refund(user)
+			return cmp.Or(s.limiters.EndedTokens.Take(rc, token), s.limiters.Requests.Take(rc, s.addressKey(rc)), err)
 		}
 		return err
 	})
@@ -424,7 +438,7 @@ func (s *Server) requireUser(h func(context.Context, *fasthttp.RequestCtx, core.
 // is kept for a day, and sent to every edge and to the CDN.
 func (s *Server) limitChanges(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) func(context.Context, *fasthttp.RequestCtx, core.Caller) error {
 	return func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-		if err := s.changes.take(rc, limitKey{user: caller.ID}); err != nil {
+		if err := s.limiters.Changes.Take(rc, public.Key{User: caller.ID}); err != nil {
 			return err
 		}
 		return h(ctx, rc, caller)
@@ -462,8 +476,8 @@ func (s *Server) withClient(ctx context.Context, rc *fasthttp.RequestCtx, user c
 }
 
 // addressKey returns the rate limit key of the client's network.
-func (s *Server) addressKey(rc *fasthttp.RequestCtx) limitKey {
-	return limitKey{network: s.network(rc)}
+func (s *Server) addressKey(rc *fasthttp.RequestCtx) public.Key {
+	return public.Key{Network: s.network(rc)}
 }
 
 func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -33,7 +34,7 @@ func toTextureJSON(t core.Texture) textureJSON {
 
 // handleUploadTexture handles POST /api/textures.
 func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	if err := s.uploads.take(rc, limitKey{user: caller.ID}); err != nil {
+	if err := s.limiters.Uploads.Take(rc, public.Key{User: caller.ID}); err != nil {
 		return err
 	}
 	f, err := parseUpload(rc)

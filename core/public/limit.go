@@ -1,4 +1,6 @@
-package api
+// Package public has what the adapters on core's public listener share: the rate limits of clients,
+// and the parsing of request bodies.
+package public
 
 import (
 	"fmt"
@@ -33,7 +35,8 @@ const reportsPerNetworkFactor = 5
 // nothing.
 const maxLimit = 1_000_000
 
-func (l Limits) check() error {
+// Check returns an error that names an invalid limit.
+func (l Limits) Check() error {
 	for name, value := range map[string]int{
 		"LIMIT_REQUESTS": l.Requests, "LIMIT_REQUESTS_BURST": l.RequestsBurst, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
 		"LIMIT_CHANGES": l.Changes,
@@ -49,12 +52,40 @@ func (l Limits) check() error {
 	return nil
 }
 
-// limitKey is the subject of a rate limit: a user, the network of a client that is not signed in,
-// or a token that is no longer valid.
-type limitKey struct {
-	user    core.UserID
-	network netip.Prefix
-	token   uuid.UUID
+// Key is the subject of a rate limit: a user, the network of a client that is not signed in, or a
+// token that is no longer valid.
+type Key struct {
+	User    core.UserID
+	Network netip.Prefix
+	Token   uuid.UUID
+}
+
+// Limiters are the rate limits of one core. All its adapters share them. A nil Limiter limits
+// nothing.
+type Limiters struct {
+	Requests, Registrations, Uploads *Limiter
+	// Changes limits what is written to the change stream of the edges.
+	Changes *Limiter
+	// Reports are limited by user and by client network.
+	Reports, NetworkReports *Limiter
+	// EndedTokens limits requests with tokens of ended sessions.
+	EndedTokens *Limiter
+	// Resets limits requests for a link that resets a password.
+	Resets *Limiter
+}
+
+// Limiters returns the rate limits of the settings.
+func (l Limits) Limiters(now core.Clock) Limiters {
+	return Limiters{
+		Requests:       newLimiter("requests", l.Requests, time.Second, l.RequestsBurst, now),
+		EndedTokens:    newLimiter("requests", l.Requests, time.Second, l.RequestsBurst, now),
+		Registrations:  newLimiter("registrations", l.Registrations, time.Hour, l.Registrations, now),
+		Uploads:        newLimiter("uploads", l.Uploads, time.Minute, l.Uploads, now),
+		Changes:        newLimiter("changes", l.Changes, time.Minute, l.Changes, now),
+		Reports:        newLimiter("reports", l.Reports, time.Hour, l.Reports, now),
+		NetworkReports: newLimiter("reports from your network", reportsPerNetworkFactor*l.Reports, time.Hour, reportsPerNetworkFactor*l.Reports, now),
+		Resets:         newLimiter("requests for a new password", l.Resets, time.Hour, l.Resets, now),
+	}
 }
 
 // Rate limit headers of every response, in the canonical form of fasthttp.
@@ -64,54 +95,54 @@ var (
 	headerReset     = []byte("Ratelimit-Reset")
 )
 
-// limiter is a rate limit that is reported in response headers.
-type limiter struct {
-	noun  string // as in "too many requests"
-	limit []byte // the burst, in decimal
-	now   core.Clock
-	*ratelimit.Limiter[limitKey]
+// Limiter is a rate limit that is reported in response headers.
+type Limiter struct {
+	noun    string // as in "too many requests"
+	limit   []byte // the burst, in decimal
+	now     core.Clock
+	clients *ratelimit.Limiter[Key]
 }
 
 // newLimiter returns a limiter of so many requests in a period, and of burst at once; nil if times
 // is 0, for no limit.
-func newLimiter(noun string, times int, period time.Duration, burst int, now core.Clock) *limiter {
+func newLimiter(noun string, times int, period time.Duration, burst int, now core.Clock) *Limiter {
 	if times == 0 {
 		return nil
 	}
-	return &limiter{noun: noun, limit: strconv.AppendInt(nil, int64(burst), 10), now: now, Limiter: ratelimit.New[limitKey](times, period, burst)}
+	return &Limiter{noun: noun, limit: strconv.AppendInt(nil, int64(burst), 10), now: now, clients: ratelimit.New[Key](times, period, burst)}
 }
 
-// take counts a request and sets the headers. When the limit is reached it returns a TooMany fault
+// Take counts a request and sets the headers. When the limit is reached it returns a TooMany fault
 // and does not count.
-func (l *limiter) take(rc *fasthttp.RequestCtx, key limitKey) error {
+func (l *Limiter) Take(rc *fasthttp.RequestCtx, key Key) error {
 	if l == nil {
 		return nil
 	}
-	state := l.Take(key, l.now())
+	state := l.clients.Take(key, l.now())
 	l.setHeaders(rc, state)
 	return l.tooMany(state)
 }
 
-// peek returns what take would return, without counting.
-func (l *limiter) peek(rc *fasthttp.RequestCtx, key limitKey) error {
+// Peek returns what Take would return, without counting.
+func (l *Limiter) Peek(rc *fasthttp.RequestCtx, key Key) error {
 	if l == nil {
 		return nil
 	}
-	state := l.Peek(key, l.now())
+	state := l.clients.Peek(key, l.now())
 	if state.Wait > 0 {
 		l.setHeaders(rc, state)
 	}
 	return l.tooMany(state)
 }
 
-// refund undoes one take.
-func (l *limiter) refund(key limitKey) {
+// Refund undoes one Take.
+func (l *Limiter) Refund(key Key) {
 	if l != nil {
-		l.Refund(key)
+		l.clients.Refund(key)
 	}
 }
 
-func (l *limiter) tooMany(state ratelimit.State) error {
+func (l *Limiter) tooMany(state ratelimit.State) error {
 	if state.Wait == 0 {
 		return nil
 	}
@@ -119,7 +150,7 @@ func (l *limiter) tooMany(state ratelimit.State) error {
 }
 
 // setHeaders reports the burst, what is left of it, and the seconds until it is full again.
-func (l *limiter) setHeaders(rc *fasthttp.RequestCtx, state ratelimit.State) {
+func (l *Limiter) setHeaders(rc *fasthttp.RequestCtx, state ratelimit.State) {
 	var digits [20]byte
 	header := &rc.Response.Header
 	header.SetCanonical(headerLimit, l.limit)
