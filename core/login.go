@@ -58,6 +58,9 @@ type LoginAttempt struct {
 	Now     time.Time
 
 	Limits LoginLimits
+	// Spacing is the shortest time since the last spaced attempt on the account from the network; 0
+	// does not space attempts.
+	Spacing time.Duration
 	// PairWindow is how long failures count per network, with one e-mail or with any; AccountWindow
 	// how long per e-mail, from any network.
 	PairWindow, AccountWindow time.Duration
@@ -103,12 +106,20 @@ type Logins struct {
 	store     LoginStore
 	passwords *Passwords
 	limits    LoginLimits
+	spacing   time.Duration // LoginAttempt.Spacing
 	now       Clock
 }
 
 // NewLogins returns a verifier of passwords.
 func NewLogins(store LoginStore, passwords *Passwords, limits LoginLimits, now Clock) *Logins {
 	return &Logins{store: store, passwords: passwords, limits: limits, now: now}
+}
+
+// spaced returns the same verifier with attempts that are spaced.
+func (l *Logins) spaced(spacing time.Duration) *Logins {
+	copied := *l
+	copied.spacing = spacing
+	return &copied
 }
 
 // errCredentials is the fault of a log-in with an unknown e-mail or a wrong password: it does not
@@ -129,8 +140,9 @@ var (
 // and a wrong password return errCredentials after the same computation, and count as failures; an
 // error of work does not count.
 func (l *Logins) withCredentials(ctx context.Context, email, password string, from netip.Prefix, work func(VerifiedCredentials) error) error {
-	for retried := false; ; retried = true {
-		credentials, err := l.verify(ctx, email, password, from)
+	spacing := l.spacing
+	for retried := false; ; retried, spacing = true, 0 {
+		credentials, err := l.verify(ctx, email, password, from, spacing)
 		if err != nil {
 			return err
 		}
@@ -145,7 +157,7 @@ func (l *Logins) withCredentials(ctx context.Context, email, password string, fr
 }
 
 // verify returns the user of an e-mail and a password, or errCredentials.
-func (l *Logins) verify(ctx context.Context, email, password string, from netip.Prefix) (VerifiedCredentials, error) {
+func (l *Logins) verify(ctx context.Context, email, password string, from netip.Prefix, spacing time.Duration) (VerifiedCredentials, error) {
 	// Admission comes first: a rejected caller must not count as an attempt, nor load the
 	// database.
 	leave, err := l.passwords.admit(ctx)
@@ -156,7 +168,7 @@ func (l *Logins) verify(ctx context.Context, email, password string, from netip.
 	key := casefold.Key(strings.TrimSpace(email))
 	credentials, err := l.store.BeginAttempt(ctx, LoginAttempt{
 		EmailKey: key, EmailHash: sha256.Sum256([]byte(key)), Network: from, Now: l.now(),
-		Limits: l.limits, PairWindow: pairWindow, AccountWindow: accountWindow, MaxDelay: maxLoginDelay, MaxDuration: maxAttemptDuration,
+		Limits: l.limits, Spacing: spacing, PairWindow: pairWindow, AccountWindow: accountWindow, MaxDelay: maxLoginDelay, MaxDuration: maxAttemptDuration,
 	})
 	if err != nil {
 		if fault.KindOf(err) == fault.TooMany {

@@ -318,6 +318,16 @@ func ErrDuplicateTexture(tid TextureID) error {
 	}
 }
 
+// duplicateTexture returns the existing texture of ErrDuplicateTexture.
+func duplicateTexture(err error) (tid TextureID, ok bool) {
+	if err == nil || fault.KindOf(err) != fault.Duplicate {
+		return 0, false
+	}
+	data, _ := fault.Of(err).Data.(map[string]TextureID)
+	tid, ok = data["tid"]
+	return tid, ok
+}
+
 // ErrDuplicateChange returns the Duplicate fault, with a field, of a change that would make a
 // texture the same as another.
 func ErrDuplicateChange(field string, tid TextureID) error {

@@ -181,11 +181,13 @@ const updatePassword = `
 		RETURNING uid, email, email_key
 	), deleted_sessions AS (
 		DELETE FROM sessions s USING updated_user c WHERE s.uid = c.uid AND s.sid <> $4
+	), revoked_tokens AS (
+		DELETE FROM launcher_tokens t USING updated_user c WHERE t.uid = c.uid
 	), queued_mail AS (` + insertChangeNotice + ` FROM updated_user WHERE $5
 	)
 	SELECT uid FROM updated_user`
 
-// SetPassword replaces a password hash and ends the user's sessions.
+// SetPassword replaces a password hash, ends the user's sessions, and revokes the tokens of launchers.
 func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
 	return setPassword(ctx, db.writes, c)
 }

@@ -112,6 +112,8 @@ const (
 	), queued_mail AS (` + insertChangeNotice + ` FROM link
 	), deleted_sessions AS (
 		DELETE FROM sessions s USING link g WHERE s.uid = g.uid
+	), revoked_tokens AS (
+		DELETE FROM launcher_tokens t USING link g WHERE t.uid = g.uid
 	), known_address AS (
 		INSERT INTO login_addresses (uid, address, signed_in, reset_at) SELECT uid, $5, $3, $3 FROM link
 		ON CONFLICT (uid, address) DO UPDATE SET signed_in = excluded.signed_in, reset_at = excluded.reset_at

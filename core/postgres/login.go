@@ -23,7 +23,8 @@ const lockAttempts = `
 // until is when the last of the exhausted limits allows an attempt again. After a reset of the
 // password by mail, failures from that address with other e-mail addresses do not count, for as
 // long as any from before the reset would. An attempt that exceeds a limit only by attempts
-// still in progress may be repeated after a second, since those may succeed.
+// still in progress may be repeated after a second, since those may succeed. Spaced attempts are
+// timed by the clock of the server, since the clocks of cores may differ by more than the spacing.
 const insertAttempt = `
 	WITH owner AS (
 		SELECT * FROM users WHERE email_key = $1
@@ -56,14 +57,21 @@ const insertAttempt = `
 		(SELECT $4 + interval '1 second' FROM recent, unknown_network
 			WHERE same_account AND failed_at > $4 - $6
 			HAVING count(*) >= nullif($9, 0) AND NOT bool_and(settled))
+		UNION ALL
+		(SELECT $4 + (attempted_at + $12::interval - clock_timestamp()) FROM launcher_attempts
+			WHERE $12 > interval '0' AND account = $2 AND address = $3 AND attempted_at > clock_timestamp() - $12)
 	), retry AS (
 		SELECT max(until) AS until FROM exhausted WHERE until > $4
 	), inserted AS (
 		INSERT INTO login_failures (failed_at, account, address) SELECT $4, $2, $3 FROM retry WHERE until IS NULL
 		RETURNING id
+	), spaced AS (
+		INSERT INTO launcher_attempts (account, address, attempted_at)
+		SELECT $2, $3, clock_timestamp() FROM inserted WHERE $12 > interval '0'
+		ON CONFLICT (account, address) DO UPDATE SET attempted_at = excluded.attempted_at
 	)
 	SELECT v.until, coalesce(c.id, 0) AS attempt, coalesce(u.uid, 0) AS id, coalesce(u.email, '') AS email,
-		coalesce(u.permission, 0) AS permission, coalesce(u.password_hash, '') AS password_hash
+		coalesce(u.permission, 0) AS permission, coalesce(u.verified, false) AS verified, coalesce(u.password_hash, '') AS password_hash
 	FROM retry v LEFT JOIN inserted c ON true LEFT JOIN owner u ON true`
 
 // BeginAttempt counts an attempt, and returns its user. The fault is TooMany, with RetryAfter,
@@ -75,12 +83,13 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.Verif
 		ID           core.UserID
 		Email        string
 		Permission   core.Permission
+		Verified     bool
 		PasswordHash string
 	}](ctx, db.writes,
 		statement{lockAttempts, []any{int32(binary.BigEndian.Uint32(a.EmailHash[:])), networkLock(a.Network)}},
 		statement{insertAttempt, []any{
 			a.EmailKey, a.EmailHash[:], a.Network, a.Now, a.PairWindow, a.AccountWindow,
-			a.Limits.PerPair, a.Limits.PerAddress, a.Limits.PerAccount, a.MaxDelay, a.MaxDuration,
+			a.Limits.PerPair, a.Limits.PerAddress, a.Limits.PerAccount, a.MaxDelay, a.MaxDuration, a.Spacing,
 		}},
 	)
 	if err != nil {
@@ -94,7 +103,7 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.Verif
 		}
 	}
 	return core.VerifiedCredentials{
-		Credentials: core.Credentials{User: core.User{ID: row.ID, Email: row.Email, Permission: row.Permission}, PasswordHash: row.PasswordHash},
+		Credentials: core.Credentials{User: core.User{ID: row.ID, Email: row.Email, Permission: row.Permission, Verified: row.Verified}, PasswordHash: row.PasswordHash},
 		AttemptID:   row.Attempt,
 	}, nil
 }
@@ -133,10 +142,17 @@ func (db *DB) Rehash(ctx context.Context, user core.UserID, oldHash, newHash str
 	return failure("replace a password hash", err)
 }
 
-const deleteAttemptsBefore = `DELETE FROM login_failures WHERE failed_at < $1`
+const (
+	deleteAttemptsBefore = `DELETE FROM login_failures WHERE failed_at < $1`
+
+	deleteSpacedAttempts = `DELETE FROM launcher_attempts WHERE attempted_at < $1`
+)
 
 // TrimAttempts deletes failed attempts from before a time, and returns how many.
 func (db *DB) TrimAttempts(ctx context.Context, before time.Time) (int, error) {
+	if _, err := db.writes.Exec(ctx, deleteSpacedAttempts, before); err != nil {
+		return 0, failure("trim log-in attempts of launchers", err)
+	}
 	tag, err := db.writes.Exec(ctx, deleteAttemptsBefore, before)
 	return int(tag.RowsAffected()), failure("trim log-in attempts", err)
 }

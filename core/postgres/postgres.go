@@ -55,6 +55,7 @@ type DB struct {
 	feed           *pgxpool.Pool
 
 	sessionBatcher *batcher[core.User]
+	profileBatcher *batcher[profileRow]
 	lists          listLimits
 	rowLimits      rowLimits
 
@@ -148,7 +149,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		}
 		db.library.clientLimits, db.lists = newClientLimits(db.library.Pool, 0), newListLimits(int(forReads)-1) // one is for CheckLibrary
 	}
-	db.sessionBatcher = &batcher[core.User]{pool: db.reads}
+	db.sessionBatcher, db.profileBatcher = &batcher[core.User]{pool: db.reads}, &batcher[profileRow]{pool: db.reads}
 	return db, nil
 }
 

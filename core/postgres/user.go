@@ -104,12 +104,15 @@ func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credential
 }
 
 // updatePermission ends the sessions of a banned user when it lifts the ban. During a ban they
-// only serve to report it, which a token without a session could not.
+// only serve to report it, which a token without a session could not. Tokens of launchers end with
+// the ban, and those that a core of the release before has left, when the ban is lifted.
 const updatePermission = `
 	WITH unbanned AS (
 		SELECT uid FROM users WHERE uid = $1 AND permission = -1 AND $2 <> -1
 	), deleted_sessions AS (
 		DELETE FROM sessions s USING unbanned b WHERE s.uid = b.uid
+	), revoked_tokens AS (
+		DELETE FROM launcher_tokens t USING users u WHERE t.uid = $1 AND u.uid = $1 AND (u.permission = -1) <> ($2 = -1)
 	)
 	UPDATE users u SET permission = $2 WHERE uid = $1
 	RETURNING ` + userColumns

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp/syntax"
+	"strings"
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
@@ -12,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/logging"
@@ -28,6 +30,8 @@ type settings struct {
 	TLSKey      string             `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"PEM file of that certificate's key"`
 	EdgesListen httpserver.Address `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
 	OpsListener
+	PublicURL   string `env:"PUBLIC_URL" example:"https://skins.example.org" help:"address at which the API is reached from outside, without a path; needed by YGGDRASIL"`
+	TexturesURL string `env:"TEXTURES_URL" example:"https://skins.example.org" help:"address at which the edges are reached from outside; empty: PUBLIC_URL"`
 
 	postgres.Config
 	Objects blobstore.Config `envPrefix:"OBJECTS_"`
@@ -41,6 +45,9 @@ type settings struct {
 	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
 	Scores   core.Scores        `envPrefix:"SCORE_"`
 	API      api.Config
+
+	Launchers string         `env:"YGGDRASIL" envDefault:"on" help:"API of launchers and game servers under /api/yggdrasil: on, which takes PUBLIC_URL and YGGDRASIL_KEY_FILE, or off"`
+	Yggdrasil launcherConfig `envPrefix:"YGGDRASIL_"`
 
 	NotificationRetention time.Duration `env:"NOTIFICATION_RETENTION" envDefault:"8760h" help:"how long notifications are stored; 0s: for ever"`
 
@@ -74,6 +81,14 @@ func (c settings) check() error {
 	if c.API.Registration == "confirm" && !c.sendsMail() {
 		return fmt.Errorf("%sSMTP_HOST must be set too, since %sREGISTRATION is confirm: it sends e-mail", prefix, prefix)
 	}
+	for name, value := range map[string]string{"PUBLIC_URL": c.PublicURL, "TEXTURES_URL": c.TexturesURL} {
+		if parsed, ok := config.ParseURL(value); value != "" && (!ok || strings.TrimRight(parsed.String(), "/") != parsed.Scheme+"://"+parsed.Host) {
+			return fmt.Errorf("%s%s is %s, but must be an address as in https://skins.example.org, without a path", prefix, name, config.QuoteRedacted(value))
+		}
+	}
+	if c.Launchers != "on" && c.Launchers != "off" {
+		return fmt.Errorf("%sYGGDRASIL is %q, but must be on or off", prefix, c.Launchers)
+	}
 	switch from, to := prefix+"SMTP_HOST", prefix+"MAIL_URL"; {
 	case c.sendsMail() && c.Mail.URL == "":
 		return fmt.Errorf("%s must be set too, since %s is", to, from)
@@ -97,6 +112,7 @@ func (c settings) check() error {
 		{"PURGE_", c.Purge.Check()},
 		{"SMTP_", c.SMTP.Check()},
 		{"MAIL_", c.Mail.Check()},
+		{"YGGDRASIL_", c.Yggdrasil.Check()},
 	} {
 		if part.err != nil {
 			return settingError(part.prefix, part.err)

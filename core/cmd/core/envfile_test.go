@@ -38,6 +38,7 @@ func TestEnvFile(t *testing.T) {
 		"CORE_OBJECTS_CA":           mounted,
 		"CORE_TOKEN_KEYS":           secret + "token_keys.",
 		"CORE_EDGE_SECRETS":         secret + "edge_secrets.",
+		"CORE_YGGDRASIL_KEY_FILE":   secret + "yggdrasil_key.",
 		"CORE_PURGE_SECRET":         secret + "purge_secret.",
 		"CORE_SMTP_PASSWORD":        secret + "smtp_password.",
 		"CORE_SMTP_CA":              mounted,

@@ -22,6 +22,7 @@ func program() cli.Program {
 		cli.Command{Name: "texture add", ArgsUsage: "FILE", Help: "add a texture to a user's closet", Settings: config.Help[textureAddConfig], Run: textureAddCommand},
 		cli.Command{Name: "notify", ArgsUsage: "TITLE", Help: "send a notification, whose Markdown is read from standard input", Settings: config.Help[postgres.Config], Run: notifyCommand},
 		cli.Command{Name: "sweep", Help: "remove texture files that no texture references, and list textures without a file", Settings: config.Help[sweepConfig], Run: sweepCommand},
+		cli.Command{Name: "keys yggdrasil", Help: "print a new key for CORE_YGGDRASIL_KEY_FILE, once for all cores", Run: keysYggdrasilCommand},
 		cli.Command{Name: "health", Help: "check whether the running core is ready", Settings: config.Help[OpsListener], Run: healthCommand},
 	)
 }

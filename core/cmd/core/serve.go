@@ -106,6 +106,10 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return settingError("", err)
 	}
+	launchers, err := addLaunchers(ctx, cfg, db, services, logins, public, options)
+	if err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
 	db.Expose(registry)
 	if purger != nil {
@@ -140,6 +144,9 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		trimmer(log, "notifications", services.Notifications.Trim),
 		trimmer(log, "score changes", services.Ledger.Trim),
 		trimmer(log, "texture changes", db.TrimTextureChanges),
+	}
+	if launchers != nil {
+		tasks = append(tasks, trimmer(log, "launchers' tokens", launchers.tokens.Trim), trimmer(log, "joins of game servers", launchers.joins.Trim))
 	}
 	if purger != nil {
 		tasks = append(tasks, purger.Run, trimmer(log, "streams to edges", purger.Trim))

@@ -1,0 +1,84 @@
+package core
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// LauncherUpload is a texture that a launcher sends for a player.
+type LauncherUpload struct {
+	Player Player
+	Cape   bool   // a cape instead of a skin
+	Slim   bool   // whether a skin has slim arms
+	File   []byte // PNG
+	Name   string // of the file; any text
+}
+
+// LauncherUploads applies textures that launchers send.
+type LauncherUploads struct {
+	textures *Textures
+	closets  *Closets
+	players  *Players
+}
+
+// NewLauncherUploads returns uploads into closets, for players.
+func NewLauncherUploads(textures *Textures, closets *Closets, players *Players) *LauncherUploads {
+	return &LauncherUploads{textures: textures, closets: closets, players: players}
+}
+
+// Apply uploads a private texture into the user's closet, and applies it to the player. Pixels that
+// the user has uploaded already are that texture. Those of another user's public texture are that
+// one, which is added to the closet. Faults are those of Textures.Upload, Closets.Add and
+// Players.SetTextures.
+func (u *LauncherUploads) Apply(ctx context.Context, user User, upload LauncherUpload) error {
+	caller, name := Caller{User: user}, upload.itemName()
+	tid, err := u.upload(ctx, caller, upload, name)
+	if err != nil {
+		return err
+	}
+	slots := TextureSlots{Skin: &tid}
+	if upload.Cape {
+		slots = TextureSlots{Cape: &tid}
+	}
+	_, err = u.players.SetTextures(ctx, caller, upload.Player.ID, slots)
+	return err
+}
+
+// upload returns the texture with the pixels of an upload.
+func (u *LauncherUploads) upload(ctx context.Context, caller Caller, upload LauncherUpload, name string) (TextureID, error) {
+	kind := "steve"
+	switch {
+	case upload.Cape:
+		kind = "cape"
+	case upload.Slim:
+		kind = "alex"
+	}
+	texture, err := u.textures.Upload(ctx, caller.ID, Upload{File: upload.File, Name: name, Type: kind})
+	existing, isDuplicate := duplicateTexture(err)
+	if !isDuplicate {
+		return texture.ID, err
+	}
+	if texture, err = u.textures.Find(ctx, caller.User, existing); err != nil {
+		return 0, err
+	}
+	if texture.Uploader != caller.ID {
+		if err := u.closets.Add(ctx, caller, existing, name); err != nil && fault.KindOf(err) != fault.Duplicate {
+			return 0, err
+		}
+	}
+	return existing, nil
+}
+
+// itemName returns the name of the file without its suffix, or that of the player if it is not fit
+// for an item of a closet.
+func (u LauncherUpload) itemName() string {
+	name := path.Base(strings.ReplaceAll(u.Name, "\\", "/"))
+	name, err := validateName("name", strings.TrimSuffix(name, path.Ext(name)))
+	if err != nil {
+		return u.Player.Name
+	}
+	return name
+}

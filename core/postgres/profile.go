@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+var _ core.ProfileStore = (*DB)(nil)
+
+// profileColumns are the columns of a profileRow, from the table players as p and from
+// profileTextures.
+const (
+	profileColumns  = `p.uuid, p.name, s.hash AS skin, coalesce(s.type = 'alex', false) AS slim, c.hash AS cape`
+	profileTextures = `LEFT JOIN textures s ON s.tid = p.tid_skin LEFT JOIN textures c ON c.tid = p.tid_cape`
+)
+
+type profileRow struct {
+	UUID       [16]byte
+	Name       string
+	Skin, Cape []byte
+	Slim       bool
+}
+
+const selectProfile = `SELECT ` + profileColumns + ` FROM players p ` + profileTextures + ` WHERE p.uuid = $1`
+
+// Profile returns the profile of a player.
+func (db *DB) Profile(ctx context.Context, player uuid.UUID) (core.Profile, error) {
+	return db.profile(ctx, statement{selectProfile, []any{[16]byte(player)}})
+}
+
+// profile returns the profile that a query selects. Game servers ask for one with each player that
+// joins, so concurrent queries share round trips.
+func (db *DB) profile(ctx context.Context, query statement) (core.Profile, error) {
+	rows, err := db.profileBatcher.query(ctx, query)
+	row, err := one(rows, failure("read a profile", err), errNoPlayer)
+	if err != nil {
+		return core.Profile{}, err
+	}
+	profile := core.Profile{NamedPlayer: core.NamedPlayer{UUID: row.UUID, Name: row.Name}, Slim: row.Slim}
+	if row.Skin != nil {
+		profile.Skin = skin.Hash(row.Skin)
+	}
+	if row.Cape != nil {
+		profile.Cape = skin.Hash(row.Cape)
+	}
+	return profile, nil
+}
+
+const selectPlayersNamed = `SELECT uuid, name FROM players WHERE name_key = ANY ($1::text[])`
+
+// PlayersNamed returns the players with search keys.
+func (db *DB) PlayersNamed(ctx context.Context, keys []string) ([]core.NamedPlayer, error) {
+	players, err := collect[core.NamedPlayer](ctx, db.reads, statement{selectPlayersNamed, []any{keys}})
+	return players, failure("look up names of players", err)
+}

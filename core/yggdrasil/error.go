@@ -1,0 +1,54 @@
+package yggdrasil
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// errorJSON is the body of an error.
+type errorJSON struct {
+	Error        string `json:"error"`
+	ErrorMessage string `json:"errorMessage"`
+}
+
+// The names of errors that launchers act on. Others have the reason phrase of their status.
+const (
+	forbiddenOperation = "ForbiddenOperationException"
+	illegalArgument    = "IllegalArgumentException"
+)
+
+// Formats of errors. A launcher asks for the password again after ForbiddenOperationException and
+// nothing else, so authserver has that also for a token that is wrong, and for too many requests.
+var (
+	authErrors    = errorFormat(fasthttp.StatusForbidden, fasthttp.StatusForbidden)
+	joinErrors    = errorFormat(fasthttp.StatusForbidden, fasthttp.StatusTooManyRequests)
+	serviceErrors = errorFormat(fasthttp.StatusUnauthorized, fasthttp.StatusTooManyRequests)
+)
+
+// errorFormat returns the format of errors with the given statuses of a wrong token and of too many
+// requests.
+func errorFormat(unauthenticated, tooMany int) httpserver.ErrorFormat {
+	return func(f *fault.Error) (int, any) {
+		status := httpserver.StatusOf(f)
+		switch f.Kind {
+		case fault.Unauthenticated:
+			status = unauthenticated
+		case fault.TooMany:
+			status = tooMany
+		case fault.Invalid, fault.Duplicate:
+			status = fasthttp.StatusBadRequest
+		default:
+		}
+		name := fasthttp.StatusMessage(status)
+		switch {
+		case status == fasthttp.StatusForbidden:
+			name = forbiddenOperation
+		case f == core.ErrProfileAssigned || f == core.ErrNoProfile:
+			name = illegalArgument
+		}
+		return status, errorJSON{name, f.Message}
+	}
+}

@@ -1,0 +1,151 @@
+package yggdrasil
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// profileJSON is a player with properties.
+type profileJSON struct {
+	playerJSON
+	Properties []core.Property `json:"properties"`
+}
+
+// writeProfile writes a profile, with signatures or without.
+func (s *Server) writeProfile(ctx context.Context, rc *fasthttp.RequestCtx, profile core.Profile, signed bool) error {
+	properties, err := s.properties(ctx, profile, signed)
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, profileJSON{toPlayerJSON(profile.NamedPlayer), properties})
+}
+
+func (s *Server) properties(ctx context.Context, profile core.Profile, signed bool) ([]core.Property, error) {
+	if signed {
+		return s.Profiles.SignedProperties(ctx, profile)
+	}
+	return s.Profiles.Properties(profile)
+}
+
+// findProfile returns the profile of the player in the path; a NotFound fault if there is none.
+func (s *Server) findProfile(ctx context.Context, rc *fasthttp.RequestCtx) (core.Profile, error) {
+	id, _ := parseID(pathText(rc, "uuid")) // no player has the zero UUID
+	return s.Profiles.Find(ctx, id)
+}
+
+// absentIsNoContent writes status 204 for a NotFound fault: in the game authlib-injector turns a 404
+// into a 500.
+func absentIsNoContent(rc *fasthttp.RequestCtx, err error) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return writeNoContent(rc)
+	}
+	return err
+}
+
+// handleProfile handles GET /sessionserver/session/minecraft/profile/{uuid}.
+func (s *Server) handleProfile(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	profile, err := s.findProfile(ctx, rc)
+	if err != nil {
+		return absentIsNoContent(rc, err)
+	}
+	return s.writeProfile(ctx, rc, profile, string(rc.QueryArgs().Peek("unsigned")) == "false")
+}
+
+// handlePlayerByUUID handles GET /minecraftservices/minecraft/profile/lookup/{uuid}.
+func (s *Server) handlePlayerByUUID(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	profile, err := s.findProfile(ctx, rc)
+	if err != nil {
+		return absentIsNoContent(rc, err)
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPlayerJSON(profile.NamedPlayer))
+}
+
+// handlePlayerNamed handles GET /api/users/profiles/minecraft/{name}.
+func (s *Server) handlePlayerNamed(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	players, err := s.Profiles.Named(ctx, []string{pathText(rc, "name")})
+	switch {
+	case err != nil:
+		return err
+	case len(players) == 0:
+		return writeNoContent(rc)
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPlayerJSON(players[0]))
+}
+
+// handlePlayersNamed handles POST /api/profiles/minecraft.
+func (s *Server) handlePlayersNamed(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	var names []string
+	if err := readJSON(rc, &names); err != nil {
+		return err
+	}
+	players, err := s.Profiles.Named(ctx, names)
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPlayersJSON(players))
+}
+
+// wornJSON is a texture of the user's own profile.
+type wornJSON struct {
+	ID      string `json:"id"`
+	State   string `json:"state"`
+	URL     string `json:"url"`
+	Variant string `json:"variant,omitempty"` // of a skin
+	Alias   string `json:"alias,omitempty"`   // of a cape
+}
+
+// handleOwnProfile handles GET /minecraftservices/minecraft/profile.
+func (s *Server) handleOwnProfile(ctx context.Context, rc *fasthttp.RequestCtx, user core.LauncherUser) error {
+	if user.Player == nil {
+		return fault.New(fault.NotFound, "The token has no profile. Choose one, and refresh the token.")
+	}
+	profile, err := s.Profiles.Find(ctx, user.Player.UUID)
+	if err != nil {
+		return err
+	}
+	response := struct {
+		playerJSON
+		Skins []wornJSON `json:"skins"`
+		Capes []wornJSON `json:"capes"`
+	}{toPlayerJSON(profile.NamedPlayer), []wornJSON{}, []wornJSON{}}
+	if profile.Skin != (skin.Hash{}) {
+		variant := "CLASSIC"
+		if profile.Slim {
+			variant = "SLIM"
+		}
+		response.Skins = []wornJSON{{ID: textureID(profile.Skin), State: "ACTIVE", URL: s.Profiles.TextureURL(profile.Skin), Variant: variant}}
+	}
+	if profile.Cape != (skin.Hash{}) {
+		response.Capes = []wornJSON{{ID: textureID(profile.Cape), State: "ACTIVE", URL: s.Profiles.TextureURL(profile.Cape), Alias: "Cape"}}
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, response)
+}
+
+// textureID returns a UUID that stands for a texture's file.
+func textureID(hash skin.Hash) string {
+	return toID(uuid.NewHash(sha256.New(), uuid.Nil, hash[:], 5))
+}
+
+// redirectToTexture returns a handler of GET /skins/MinecraftSkins/{name}.png and of
+// GET /skins/MinecraftCloaks/{name}.png: games before 1.7.6 ask for pictures by name.
+func (s *Server) redirectToTexture(path string) httpserver.Handler {
+	return func(_ context.Context, rc *fasthttp.RequestCtx) error {
+		file := pathText(rc, "file")
+		if !strings.HasSuffix(file, ".png") {
+			return fault.New(fault.NotFound, "There is nothing at this path.")
+		}
+		rc.Response.Header.Set(fasthttp.HeaderLocation, s.Profiles.TexturesURL()+path+url.PathEscape(file))
+		rc.SetStatusCode(fasthttp.StatusFound)
+		return nil
+	}
+}

@@ -1,0 +1,286 @@
+// Package yggdrasil is core's API for launchers and game servers: the protocol Yggdrasil, as
+// authlib-injector describes it. A handler parses the request, calls the domain once, and writes the
+// response; it decides nothing itself.
+//
+// The handlers are in a file for each noun, as in package core, and openapi.yaml documents them.
+// routes lists all of them. Errors have the protocol's own bodies, which launchers act on: see
+// errorFormat.
+//
+// Server is no HTTP server of its own: package api mounts it on the public listener.
+package yggdrasil
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+
+	"github.com/fasthttp/router"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+)
+
+// Root is the path of the API.
+const Root = "/api/yggdrasil"
+
+// Config has the settings of the API.
+type Config struct {
+	ProfileKeys bool     `env:"PROFILE_KEYS" envDefault:"false" help:"sign the keys of players for signed chat; game servers without authlib-injector then reject these players"`
+	SkinDomains []string `env:"SKIN_DOMAINS" example:".cdn.example.org" help:"further hosts that games load textures from, comma-separated, with a dot in front for all below it; that of TEXTURES_URL needs no entry"`
+}
+
+// Check returns an error that names an invalid setting.
+func (c Config) Check() error {
+	for _, domain := range c.SkinDomains {
+		if domain == "" || strings.ContainsAny(domain, "/:* \t") {
+			return fmt.Errorf("SKIN_DOMAINS has %q, but must be hosts without a scheme and a port, as in cdn.example.org or .example.org", domain)
+		}
+	}
+	return nil
+}
+
+// Site describes the site to launchers.
+type Site struct {
+	Name         string
+	Homepage     string // URL of the site's pages
+	TexturesHost string // that of textures, without a port
+}
+
+// Services is the domain behind the API.
+type Services struct {
+	Tokens       *core.LauncherTokens
+	Joins        *core.JoinServer
+	Profiles     *core.Profiles
+	Certificates *core.PlayerCertificates
+	Players      *core.Players
+	Uploads      *core.LauncherUploads
+}
+
+// Server serves the API.
+type Server struct {
+	Services
+	opts      httpserver.Options
+	limiters  public.Limiters
+	fileBytes int
+	metadata  []byte
+	keys      []byte // response of handlePublicKeys
+}
+
+// New returns a server of the API. fileBytes is the size of the largest texture file that the domain
+// accepts.
+func New(opts httpserver.Options, services Services, config Config, site Site, limiters public.Limiters, fileBytes int) (*Server, error) {
+	opts.Listener = "public"
+	s := &Server{Services: services, opts: opts, limiters: limiters, fileBytes: fileBytes}
+	var err error
+	if s.metadata, err = newMetadata(config, site, services.Profiles.Key()); err != nil {
+		return nil, err
+	}
+	s.keys, err = newPublicKeys(services.Profiles.Key())
+	return s, err
+}
+
+// maxBody is the limit of a body without a file. Launchers send less than a kilobyte, and game
+// servers up to 100 names.
+const maxBody = 64 << 10
+
+// uploadLimit returns the limit of an upload's body; 0 for no limit.
+func (s *Server) uploadLimit() int {
+	if s.fileBytes == 0 {
+		return 0
+	}
+	return s.fileBytes + maxBody
+}
+
+// Handler returns the handler of the paths under Root. Requests are counted by limiter, except those
+// of game servers, which ask for all their players from one address.
+func (s *Server) Handler(limiter *httpserver.AddressLimiter) fasthttp.RequestHandler {
+	return s.routes(limiter).Handler
+}
+
+// routes returns the route table.
+func (s *Server) routes(limiter *httpserver.AddressLimiter) *router.Router {
+	r := router.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
+	r.HandleOPTIONS = false // package api handles preflights
+	unlimited := func(h httpserver.Handler) fasthttp.RequestHandler { return withFormat(serviceErrors, s.open(h)) }
+	r.NotFound = unlimited(func(context.Context, *fasthttp.RequestCtx) error {
+		return fault.New(fault.NotFound, "There is nothing at this path.")
+	})
+	r.MethodNotAllowed = unlimited(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
+	})
+
+	handle := func(method, path string, h fasthttp.RequestHandler) *httpserver.Route {
+		route := s.opts.Route(method + " " + Root + path)
+		withRoute := func(rc *fasthttp.RequestCtx) {
+			route.AssignTo(rc)
+			h(rc)
+		}
+		r.Handle(method, Root+path, withRoute)
+		if method == fasthttp.MethodGet { // HEAD is GET without the body, which fasthttp leaves out
+			r.Handle(fasthttp.MethodHead, Root+path, withRoute)
+		} else {
+			route.AcceptBody(maxBody, 0)
+		}
+		return route
+	}
+	limited := func(format httpserver.ErrorFormat, h fasthttp.RequestHandler) fasthttp.RequestHandler {
+		return withFormat(format, limiter.Handler(h))
+	}
+	launcher := func(h httpserver.Handler) fasthttp.RequestHandler { return limited(authErrors, s.public(h)) }
+	bearer := func(h func(context.Context, *fasthttp.RequestCtx, core.LauncherUser) error) fasthttp.RequestHandler {
+		return limited(serviceErrors, s.withToken(h))
+	}
+
+	handle(fasthttp.MethodGet, "", unlimited(s.handleMetadata))
+
+	handle(fasthttp.MethodPost, "/authserver/authenticate", launcher(s.handleAuthenticate))
+	handle(fasthttp.MethodPost, "/authserver/refresh", launcher(s.handleRefresh))
+	handle(fasthttp.MethodPost, "/authserver/validate", launcher(s.handleValidate))
+	handle(fasthttp.MethodPost, "/authserver/invalidate", launcher(s.handleInvalidate))
+	handle(fasthttp.MethodPost, "/authserver/signout", launcher(s.handleSignOut))
+
+	handle(fasthttp.MethodPost, "/sessionserver/session/minecraft/join", limited(joinErrors, s.public(s.handleJoin)))
+	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/hasJoined", unlimited(s.handleHasJoined))
+	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/profile/{uuid}", unlimited(s.handleProfile))
+
+	for _, path := range []string{"/api/profiles/minecraft", "/minecraftservices/minecraft/profile/lookup/bulk/byname", "/api/minecraft/profile/lookup/bulk/byname"} {
+		handle(fasthttp.MethodPost, path, unlimited(s.handlePlayersNamed))
+	}
+	for _, path := range []string{"/api/users/profiles/minecraft", "/minecraftservices/minecraft/profile/lookup/name", "/api/minecraft/profile/lookup/name"} {
+		handle(fasthttp.MethodGet, path+"/{name}", unlimited(s.handlePlayerNamed))
+	}
+	for _, path := range []string{"/minecraftservices/minecraft/profile/lookup", "/api/minecraft/profile/lookup"} {
+		handle(fasthttp.MethodGet, path+"/{uuid}", unlimited(s.handlePlayerByUUID))
+	}
+
+	handle(fasthttp.MethodPut, "/api/user/profile/{uuid}/{slot}", bearer(s.handleUploadTexture)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
+	handle(fasthttp.MethodDelete, "/api/user/profile/{uuid}/{slot}", bearer(s.handleClearTexture))
+
+	handle(fasthttp.MethodGet, "/minecraftservices/minecraft/profile", bearer(s.handleOwnProfile))
+	handle(fasthttp.MethodPost, "/minecraftservices/player/certificates", bearer(s.handleCertificates))
+	handle(fasthttp.MethodGet, "/minecraftservices/player/attributes", unlimited(s.handleAttributes))
+	handle(fasthttp.MethodGet, "/minecraftservices/privileges", unlimited(s.handlePrivileges))
+	handle(fasthttp.MethodGet, "/minecraftservices/privacy/blocklist", unlimited(s.handleBlockList))
+	handle(fasthttp.MethodGet, "/minecraftservices/publickeys", unlimited(s.handlePublicKeys))
+
+	handle(fasthttp.MethodGet, "/skins/MinecraftSkins/{file}", unlimited(s.redirectToTexture("/legacy/")))
+	handle(fasthttp.MethodGet, "/skins/MinecraftCloaks/{file}", unlimited(s.redirectToTexture("/cape/")))
+	return r
+}
+
+// withFormat wraps a handler with errors in a format.
+func withFormat(format httpserver.ErrorFormat, h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(rc *fasthttp.RequestCtx) {
+		httpserver.SetErrorFormat(rc, format)
+		h(rc)
+	}
+}
+
+// open wraps a handler that needs no token and has no limit.
+func (s *Server) open(h httpserver.Handler) fasthttp.RequestHandler {
+	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error { return s.readAndServe(rc, 0, h) })
+}
+
+// public wraps a handler without a token in a header. Requests count for the client's network.
+func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
+	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		if err := s.limiters.Requests.Take(rc, s.addressKey(rc)); err != nil {
+			return err
+		}
+		return s.readAndServe(rc, 0, h)
+	})
+}
+
+// withToken wraps a handler that takes a launcher's token in the Authorization header. The token is
+// checked before the body is read. Requests count for the user, and for the client's network if the
+// token is wrong.
+func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.LauncherUser) error) fasthttp.RequestHandler {
+	return s.opts.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		scheme, token, _ := strings.Cut(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return cmp.Or(s.limiters.Requests.Take(rc, s.addressKey(rc)), error(core.ErrLauncherToken))
+		}
+		user, err := s.Tokens.Validate(core.WithClient(ctx, core.Client{Network: s.clientNetwork(rc)}), strings.TrimSpace(token), nil)
+		if err != nil {
+			return cmp.Or(s.limiters.Requests.Take(rc, s.addressKey(rc)), err)
+		}
+		httpserver.AddLogAttr(rc, slog.Int64("uid", int64(user.ID)))
+		key := public.Key{User: user.ID}
+		if err := s.limiters.Requests.Take(rc, key); err != nil {
+			return err
+		}
+		if rc.IsPut() { // an upload, counted by the handler
+			if err := s.limiters.Uploads.Peek(rc, key); err != nil {
+				return err
+			}
+		}
+		return s.readAndServe(rc, user.ID, func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, user) })
+	})
+}
+
+// readAndServe reads the body and calls h; user is 0 for none. The timeout of h begins after the
+// body has arrived.
+func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h httpserver.Handler) error {
+	if err := httpserver.ReadBody(rc); err != nil {
+		return err
+	}
+	ctx, cancel := s.opts.RequestContext(rc)
+	defer cancel()
+	return h(core.WithClient(ctx, core.Client{Network: s.clientNetwork(rc), User: user}), rc)
+}
+
+// clientNetwork returns the network that resources are shared by.
+func (s *Server) clientNetwork(rc *fasthttp.RequestCtx) netip.Prefix {
+	return clientip.Network(s.opts.Proxies.ClientIP(rc))
+}
+
+// network returns the network that log-ins and joins are counted by.
+func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
+	return clientip.Prefix(s.opts.Proxies.ClientIP(rc))
+}
+
+func (s *Server) addressKey(rc *fasthttp.RequestCtx) public.Key {
+	return public.Key{Network: s.network(rc)}
+}
+
+// readJSON decodes a JSON body; an absent one is an empty object.
+func readJSON(rc *fasthttp.RequestCtx, into any) error {
+	body, err := public.ReadContent(rc, public.TypeJSON)
+	if err != nil || len(body.Bytes) == 0 {
+		return err
+	}
+	if public.HasLoneSurrogate(body.Bytes) {
+		return fault.New(fault.Malformed, "The body has half of a surrogate pair, which is no character.")
+	}
+	return public.DecodeJSON(body.Bytes, into)
+}
+
+// writeNoContent writes status 204.
+func writeNoContent(rc *fasthttp.RequestCtx) error {
+	rc.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
+
+// parseID parses a UUID without or with hyphens.
+func parseID(text string) (uuid.UUID, bool) {
+	if len(text) != 32 && len(text) != 36 {
+		return uuid.UUID{}, false
+	}
+	id, err := uuid.Parse(text)
+	return id, err == nil
+}
+
+// pathText returns a segment of the path.
+func pathText(rc *fasthttp.RequestCtx, name string) string {
+	text, _ := rc.UserValue(name).(string)
+	return text
+}
