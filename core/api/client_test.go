@@ -159,7 +159,7 @@ func (c client) send(t *testing.T, method, path string, body body, headers ...st
 		t.Fatal(err)
 	}
 	got.check(t)
-	if err := mustLoadContract(t).check(newExchange(method, path, body, got)); err != nil {
+	if err := mustLoadContract(t).Check(newExchange(method, path, body, got)); err != nil {
 		t.Errorf("%s: %v", got.request, err)
 	}
 	return got

@@ -5,17 +5,19 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/veneer-skins/veneer/core/public/openapitest"
 )
 
 // validExchanges returns exchanges that the document allows, by name.
-func validExchanges() map[string]exchange {
-	respond := func(status int, answer string) exchange {
-		return exchange{status: status, responseBody: []byte(answer), header: http.Header{
+func validExchanges() map[string]openapitest.Exchange {
+	respond := func(status int, answer string) openapitest.Exchange {
+		return openapitest.Exchange{Status: status, ResponseBody: []byte(answer), Header: http.Header{
 			"Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {"abc-123"},
 		}}
 	}
-	toRequest := func(x exchange, method, target string, body body) exchange {
-		x.method, x.target, x.body = method, target, body
+	toRequest := func(x openapitest.Exchange, method, target string, body body) openapitest.Exchange {
+		x.Method, x.Target, x.Body = method, target, sentBody(body)
 		return x
 	}
 	const player = `{"pid":3,"uid":7,"uuid":"6a0c1d2e-93b4-4f5a-8c7d-1e2f3a4b5c6d","name":"Demo","tid_skin":1,"tid_cape":0,"last_modified":"2031-02-03 04:05:06"}`
@@ -24,15 +26,15 @@ func validExchanges() map[string]exchange {
 	dressed := respond(200, `{"code":0,"message":"Done.","data":`+player+`}`)
 
 	signedOut := respond(401, `{"code":5,"message":"No."}`)
-	signedOut.header.Set("WWW-Authenticate", "Bearer")
+	signedOut.Header.Set("WWW-Authenticate", "Bearer")
 	limited := respond(429, `{"code":8,"message":"No."}`)
-	limited.header.Set("Retry-After", "30")
+	limited.Header.Set("Retry-After", "30")
 	wrongMethod := respond(405, `{"code":3,"message":"No."}`)
-	wrongMethod.header.Set("Allow", "GET, OPTIONS")
+	wrongMethod.Header.Set("Allow", "GET, OPTIONS")
 	ended := respond(204, "")
-	ended.header.Del("Content-Type")
+	ended.Header.Del("Content-Type")
 
-	return map[string]exchange{
+	return map[string]openapitest.Exchange{
 		"user":                toRequest(respond(200, user), "GET", "/api/user", body{}),
 		"players":             toRequest(respond(200, `[`+player+`]`), "GET", "/api/players", body{}),
 		"dress":               toRequest(dressed, "PUT", "/api/players/3/textures", encodeJSON(`{"skin":1,"cape":null,"unknown":[]}`)),
@@ -60,7 +62,7 @@ func TestContractAcceptsDocumented(t *testing.T) {
 	t.Parallel()
 
 	for name, x := range validExchanges() {
-		if err := mustLoadContract(t).check(x); err != nil {
+		if err := mustLoadContract(t).Check(x); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -72,21 +74,21 @@ func TestContractRejectsUndocumented(t *testing.T) {
 	t.Parallel()
 
 	document := mustLoadContract(t)
-	rejects := func(name, what string, change func(*exchange), want string) {
+	rejects := func(name, what string, change func(*openapitest.Exchange), want string) {
 		t.Helper()
 		x := validExchanges()[name]
 		change(&x)
-		if err := document.check(x); err == nil || !strings.Contains(err.Error(), want) {
+		if err := document.Check(x); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s with %s: the complaint is %v; want one with %q", name, what, err, want)
 		}
 	}
 	f := func(name, old, replacement, want string) {
 		t.Helper()
-		rejects(name, replacement, func(x *exchange) {
-			if !bytes.Contains(x.responseBody, []byte(old)) {
+		rejects(name, replacement, func(x *openapitest.Exchange) {
+			if !bytes.Contains(x.ResponseBody, []byte(old)) {
 				t.Errorf("the answer to %s lacks %s", name, old)
 			}
-			x.responseBody = bytes.Replace(x.responseBody, []byte(old), []byte(replacement), 1)
+			x.ResponseBody = bytes.Replace(x.ResponseBody, []byte(old), []byte(replacement), 1)
 		}, want)
 	}
 
@@ -132,34 +134,34 @@ func TestContractRejectsUndocumented(t *testing.T) {
 	f("user", `}`, ``, "unexpected EOF")
 
 	// Undocumented operations, statuses, types and headers.
-	rejects("user", "another path", func(x *exchange) { x.target = "/api/users" }, "path is not documented")
-	rejects("user", "another method", func(x *exchange) { x.method = "PATCH" }, "method is not documented")
-	rejects("user", "another status", func(x *exchange) { x.status = 201 }, "is not documented")
-	rejects("user", "an error of others", func(x *exchange) { x.status = 409 }, "is not documented")
-	rejects("user", "another type", func(x *exchange) { x.header.Set("Content-Type", "text/html") }, "body of type")
-	rejects("user", "no type", func(x *exchange) { x.header.Del("Content-Type") }, "body of type")
-	rejects("user", "no request id", func(x *exchange) { x.header.Del("X-Request-Id") }, "X-Request-ID is missing")
-	rejects("user", "an odd limit", func(x *exchange) { x.header.Set("RateLimit-Remaining", "-1") }, "RateLimit-Remaining")
-	rejects("signed out", "no way to sign in", func(x *exchange) { x.header.Del("WWW-Authenticate") }, "WWW-Authenticate is missing")
-	rejects("user", "a hint that others have", func(x *exchange) { x.header.Set("Retry-After", "1") }, "header Retry-After is not documented")
-	rejects("too many", "no hint", func(x *exchange) { x.header.Del("Retry-After") }, "Retry-After is missing")
-	rejects("too many", "an odd hint", func(x *exchange) { x.header.Set("Retry-After", "soon") }, "Retry-After")
-	rejects("not allowed", "no methods", func(x *exchange) { x.header.Del("Allow") }, "Allow is missing")
-	rejects("sign out", "a type", func(x *exchange) { x.header.Set("Content-Type", "text/plain") }, "no body")
-	rejects("sign out", "a body", func(x *exchange) { x.responseBody = []byte("{}") }, "no body")
-	rejects("preflight", "a body", func(x *exchange) { x.responseBody = []byte("{}") }, "preflight")
-	rejects("preflight", "another status", func(x *exchange) { x.status = 200 }, "preflight")
+	rejects("user", "another path", func(x *openapitest.Exchange) { x.Target = "/api/users" }, "path is not documented")
+	rejects("user", "another method", func(x *openapitest.Exchange) { x.Method = "PATCH" }, "method is not documented")
+	rejects("user", "another status", func(x *openapitest.Exchange) { x.Status = 201 }, "is not documented")
+	rejects("user", "an error of others", func(x *openapitest.Exchange) { x.Status = 409 }, "is not documented")
+	rejects("user", "another type", func(x *openapitest.Exchange) { x.Header.Set("Content-Type", "text/html") }, "body of type")
+	rejects("user", "no type", func(x *openapitest.Exchange) { x.Header.Del("Content-Type") }, "body of type")
+	rejects("user", "no request id", func(x *openapitest.Exchange) { x.Header.Del("X-Request-Id") }, "X-Request-ID is missing")
+	rejects("user", "an odd limit", func(x *openapitest.Exchange) { x.Header.Set("RateLimit-Remaining", "-1") }, "RateLimit-Remaining")
+	rejects("signed out", "no way to sign in", func(x *openapitest.Exchange) { x.Header.Del("WWW-Authenticate") }, "WWW-Authenticate is missing")
+	rejects("user", "a hint that others have", func(x *openapitest.Exchange) { x.Header.Set("Retry-After", "1") }, "header Retry-After is not documented")
+	rejects("too many", "no hint", func(x *openapitest.Exchange) { x.Header.Del("Retry-After") }, "Retry-After is missing")
+	rejects("too many", "an odd hint", func(x *openapitest.Exchange) { x.Header.Set("Retry-After", "soon") }, "Retry-After")
+	rejects("not allowed", "no methods", func(x *openapitest.Exchange) { x.Header.Del("Allow") }, "Allow is missing")
+	rejects("sign out", "a type", func(x *openapitest.Exchange) { x.Header.Set("Content-Type", "text/plain") }, "no body")
+	rejects("sign out", "a body", func(x *openapitest.Exchange) { x.ResponseBody = []byte("{}") }, "no body")
+	rejects("preflight", "a body", func(x *openapitest.Exchange) { x.ResponseBody = []byte("{}") }, "preflight")
+	rejects("preflight", "another status", func(x *openapitest.Exchange) { x.Status = 200 }, "preflight")
 
 	// Requests that succeed although the document does not allow them.
-	rejects("dress", "an unfit body", func(x *exchange) { x.body = encodeJSON(`{"skin":"one"}`) }, "got string, want")
-	rejects("dress", "a body without fields", func(x *exchange) { x.body = encodeJSON(`{"hat":1}`) }, "missing property 'skin'")
-	rejects("dress", "no body", func(x *exchange) { x.body = body{} }, "required")
-	rejects("dress", "a body of another type", func(x *exchange) { x.body.contentType = "text/plain" }, "not documented")
-	rejects("dress", "another path", func(x *exchange) { x.target = "/api/players/Demo/textures" }, "the parameter pid")
-	rejects("dress form", "an unfit field", func(x *exchange) { x.body = encodeForm("skin=one") }, "got string, want")
-	rejects("rename", "an odd name", func(x *exchange) { x.body = encodeJSON(`{"name":"De mo"}`) }, "does not match pattern")
-	rejects("undress", "an odd query", func(x *exchange) { x.target = "/api/players/3/textures?type=hat" }, "the parameter type")
-	rejects("undress form", "three slots", func(x *exchange) { x.body = encodeForm("type=skin&type=cape&type=skin") }, "maxItems")
-	rejects("closet page", "an odd page", func(x *exchange) { x.target = "/api/closet?page=0" }, "the parameter page")
-	rejects("closet page", "an odd category", func(x *exchange) { x.target = "/api/closet?category=hat" }, "the parameter category")
+	rejects("dress", "an unfit body", func(x *openapitest.Exchange) { x.Body = sentBody(encodeJSON(`{"skin":"one"}`)) }, "got string, want")
+	rejects("dress", "a body without fields", func(x *openapitest.Exchange) { x.Body = sentBody(encodeJSON(`{"hat":1}`)) }, "missing property 'skin'")
+	rejects("dress", "no body", func(x *openapitest.Exchange) { x.Body = sentBody(body{}) }, "required")
+	rejects("dress", "a body of another type", func(x *openapitest.Exchange) { x.Body.ContentType = "text/plain" }, "not documented")
+	rejects("dress", "another path", func(x *openapitest.Exchange) { x.Target = "/api/players/Demo/textures" }, "the parameter pid")
+	rejects("dress form", "an unfit field", func(x *openapitest.Exchange) { x.Body = sentBody(encodeForm("skin=one")) }, "got string, want")
+	rejects("rename", "an odd name", func(x *openapitest.Exchange) { x.Body = sentBody(encodeJSON(`{"name":"De mo"}`)) }, "does not match pattern")
+	rejects("undress", "an odd query", func(x *openapitest.Exchange) { x.Target = "/api/players/3/textures?type=hat" }, "the parameter type")
+	rejects("undress form", "three slots", func(x *openapitest.Exchange) { x.Body = sentBody(encodeForm("type=skin&type=cape&type=skin")) }, "maxItems")
+	rejects("closet page", "an odd page", func(x *openapitest.Exchange) { x.Target = "/api/closet?page=0" }, "the parameter page")
+	rejects("closet page", "an odd category", func(x *openapitest.Exchange) { x.Target = "/api/closet?category=hat" }, "the parameter category")
 }

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/public/openapitest"
 )
 
 // undocumentedErrors are the messages of a 422 to a request that its schema allows: they depend on
@@ -110,7 +111,7 @@ func (e endpoint) validate(path string, sent body) error {
 	if e.RequestBody != nil && len(sent.content) > 0 {
 		contentType, _, _ := strings.Cut(sent.contentType, ";")
 		_, boundary, _ := strings.Cut(sent.contentType, "boundary=")
-		fields, err := decodeFields(e.RequestBody.Value.Content.Get(contentType).Schema.Value, contentType, boundary, sent.content)
+		fields, err := openapitest.DecodeFields(e.RequestBody.Value.Content.Get(contentType).Schema.Value, contentType, boundary, sent.content)
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (e endpoint) validate(path string, sent body) error {
 		}
 		inQuery = append(inQuery, p)
 	}
-	return checkRequest(inQuery, nil, target.Query(), e.RequestBody, sent)
+	return openapitest.CheckRequest(inQuery, nil, target.Query(), e.RequestBody, sentBody(sent))
 }
 
 // checkText checks text by the rules of the introduction.

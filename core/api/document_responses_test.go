@@ -24,6 +24,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/public/openapitest"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -89,7 +90,7 @@ func (s seenResponses) record(t *testing.T, answers ...response) {
 	for _, a := range answers {
 		method, target, _ := strings.Cut(a.request, " ")
 		path, _, _ := strings.Cut(target, "?")
-		item, _ := mustLoadContract(t).find(path)
+		item, _ := mustLoadContract(t).Find(path)
 		if item == nil || item.Operations()[method] == nil {
 			t.Fatalf("%s is not documented", a.request)
 		}
@@ -147,7 +148,7 @@ func sendTooLarge(t *testing.T, address, token, method, path string) response {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mustLoadContract(t).check(exchange{method: method, target: path, status: resp.StatusCode, header: resp.Header, responseBody: content}); err != nil {
+	if err := mustLoadContract(t).Check(openapitest.Exchange{Method: method, Target: path, Status: resp.StatusCode, Header: resp.Header, ResponseBody: content}); err != nil {
 		t.Errorf("%s %s: %v", method, path, err)
 	}
 	return response{request: method + " " + path, status: resp.StatusCode, body: content}
@@ -478,7 +479,7 @@ func TestOtherDocumentedErrorsAreInSources(t *testing.T) {
 	}
 	document := mustLoadContract(t)
 	for _, status := range []int{405, 408, 431} { // the other statuses are documented at operations, too
-		f(strconv.Itoa(status), document.Components.Responses[commonResponses[status]])
+		f(strconv.Itoa(status), document.Components.Responses[openapitest.CommonResponses[status]])
 	}
 	for path, item := range document.Paths.Map() {
 		if isEdgePath(path) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/public/openapitest"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -35,7 +36,7 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 	if err := mustLoadContract(t).WalkSchemas(func(at string, ref *openapi3.SchemaRef) error {
 		for _, example := range ref.Value.Examples {
-			if err := validate(ref.Value, example); err != nil {
+			if err := openapitest.Validate(ref.Value, example); err != nil {
 				t.Errorf("%s: the example %v: %v", at, example, err)
 			}
 		}

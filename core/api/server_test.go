@@ -424,7 +424,7 @@ func TestRawRequests(t *testing.T) {
 				t.Errorf("the answer to %.40q lacks %q:\n%s", sent, want, got)
 			}
 		}
-		if err := mustLoadContract(t).checkRaw(got); err != nil {
+		if err := mustLoadContract(t).CheckRaw(got); err != nil {
 			t.Errorf("the answer to %.40q: %v", sent, err)
 		}
 	}
