@@ -88,6 +88,9 @@ func (s *Server) handlePlayersNamed(ctx context.Context, rc *fasthttp.RequestCtx
 	if err := readJSON(rc, &names); err != nil {
 		return err
 	}
+	if names == nil {
+		return fault.New(fault.Malformed, "The body must be an array of names.")
+	}
 	players, err := s.Profiles.Named(ctx, names)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/fasthttp/router"
@@ -141,6 +142,7 @@ func (s *Server) routes(limiter *httpserver.AddressLimiter) *router.Router {
 	}
 
 	handle(fasthttp.MethodGet, "", unlimited(s.handleMetadata))
+	handle(fasthttp.MethodGet, "/openapi.yaml", unlimited(s.handleDocument))
 
 	handle(fasthttp.MethodPost, "/authserver/authenticate", launcher(s.handleAuthenticate))
 	handle(fasthttp.MethodPost, "/authserver/refresh", launcher(s.handleRefresh))
@@ -279,8 +281,12 @@ func parseID(text string) (uuid.UUID, bool) {
 	return id, err == nil
 }
 
-// pathText returns a segment of the path.
+// pathText returns a segment of the path; empty if it is malformed.
 func pathText(rc *fasthttp.RequestCtx, name string) string {
-	text, _ := rc.UserValue(name).(string)
+	escaped, _ := rc.UserValue(name).(string) // the router matches the path as it was sent
+	text, err := url.PathUnescape(escaped)
+	if err != nil {
+		return ""
+	}
 	return text
 }

@@ -180,7 +180,7 @@ func (s *testSite) serve(t *testing.T) client {
 		t.Fatal(err)
 	}
 	public.MountLaunchers(api.Mount{Root: yggdrasil.Root, Handler: server.Handler})
-	return client{site: s, db: db, services: domain, server: public.HTTP()}.from(t, "192.0.2.1")
+	return client{site: s, db: db, services: domain, server: public.HTTP(), ygg: server}.from(t, "192.0.2.1")
 }
 
 // start starts a server on a new site.
@@ -195,6 +195,7 @@ type client struct {
 	db       *postgres.DB
 	services services
 	server   *fasthttp.Server
+	ygg      *yggdrasil.Server
 	http     *fasthttp.HostClient
 	bearer   string // sent in the Authorization header unless empty
 }
@@ -266,17 +267,25 @@ func (c client) send(t *testing.T, method, path string, body body) response {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := checkDocument(t, method, path, body, got); err != nil {
+		t.Errorf("%s: %v", got.request, err)
+	}
 	return got
 }
 
-// exchange sends a request and returns the response unchecked.
+// exchange sends a request to a path under the root, and returns the response unchecked.
 func (c client) exchange(method, path string, body body) (response, error) {
+	return c.exchangeAt(method, yggdrasil.Root+path, body)
+}
+
+// exchangeAt sends a request to any path.
+func (c client) exchangeAt(method, path string, body body) (response, error) {
 	request, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(resp)
 	request.Header.SetNoDefaultContentType(true)
 	request.Header.SetMethod(method)
-	request.SetRequestURI("http://veneer.test" + yggdrasil.Root + path)
+	request.SetRequestURI("http://veneer.test" + path)
 	if c.bearer != "" {
 		request.Header.Set("Authorization", "Bearer "+c.bearer)
 	}
@@ -293,6 +302,29 @@ func (c client) exchange(method, path string, body body) (response, error) {
 	resp.Header.CopyTo(got.header)
 	got.header.SetNoDefaultContentType(true)
 	return got, nil
+}
+
+// homeNetwork is the client network of test users' log-ins.
+var homeNetwork = netip.MustParsePrefix("192.0.2.1/32")
+
+// atOnce posts n bodies at once, and returns how many responses have each status.
+func (c client) atOnce(t *testing.T, n int, path string, of func(i int) body) map[int]int {
+	t.Helper()
+	responses, errs := make([]response, n), make([]error, n)
+	var requests sync.WaitGroup
+	for i := range n {
+		sent := of(i)
+		requests.Go(func() { responses[i], errs[i] = c.exchange("POST", path, sent) })
+	}
+	requests.Wait()
+	statuses := map[int]int{}
+	for i, got := range responses {
+		if errs[i] != nil {
+			t.Fatal(errs[i])
+		}
+		statuses[got.status]++
+	}
+	return statuses
 }
 
 func (c client) get(t *testing.T, path string) response {
