@@ -10,16 +10,18 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // Config configures the headers for caches and the forwarding of /api.
 type Config struct {
-	CacheTags   Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that name for CDNs what a response depends on: off, surrogate-key, cache-tag or both"`
-	SMaxage     time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
-	APIUpstream string        `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is forwarded; empty: /api is not found here"`
-	APICA       string        `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
+	CacheTags    Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that name for CDNs what a response depends on: off, surrogate-key, cache-tag or both"`
+	SMaxage      time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
+	APIUpstream  string        `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is forwarded; empty: /api is not found here"`
+	APICA        string        `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
+	LaunchersURL string        `env:"YGGDRASIL_URL" example:"/api/yggdrasil/" help:"core's API of launchers, which they are told at /: /api/yggdrasil/ if API_UPSTREAM forwards it, else its address; empty: they are told nothing"`
 }
 
 // Server answers the edge's public requests.
@@ -33,6 +35,7 @@ type Server struct {
 	limiter            *httpserver.AddressLimiter
 
 	startPage, notFoundPage *httpserver.Page
+	launchersURL            string // empty for none
 }
 
 // New returns a server of pictures. Errors begin with the name of a setting.
@@ -47,13 +50,16 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 	case config.SMaxage%time.Second != 0:
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	}
+	if err := checkLaunchersURL(config.LaunchersURL); err != nil {
+		return nil, err
+	}
 	opts.Listener, opts.DefaultHeaders = "public", setDefaultHeaders
 	var links []httpserver.Link
 	if upstream != nil {
 		links = append(links, httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
 	}
 	return &Server{
-		opts: opts, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage), upstream: upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
+		opts: opts, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage), upstream: upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(), launchersURL: config.LaunchersURL,
 		startPage: httpserver.NewPage(httpserver.PageText{
 			Title: "Veneer",
 			Paragraphs: []string{
@@ -64,6 +70,14 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 		}),
 		notFoundPage: httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, links...)...),
 	}, nil
+}
+
+// checkLaunchersURL checks the setting YGGDRASIL_URL.
+func checkLaunchersURL(text string) error {
+	if _, isAddress := config.ParseURL(text); text == "" || isAddress || isAPI(text) {
+		return nil
+	}
+	return fmt.Errorf("YGGDRASIL_URL is %s, but must be /api/yggdrasil/ or an address as in https://skins.example.org/api/yggdrasil/", config.QuoteRedacted(text))
 }
 
 // HTTP returns the fasthttp server of the public listener.
@@ -118,6 +132,9 @@ func writePreflight(rc *fasthttp.RequestCtx) {
 	rc.SetStatusCode(fasthttp.StatusNoContent)
 }
 
+// headerLaunchers tells launchers where their API is.
+const headerLaunchers = "X-Authlib-Injector-API-Location"
+
 // isAPI reports whether a path is /api or below it.
 func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
@@ -135,6 +152,9 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 	switch path {
 	case "/":
 		s.routes.root.AssignTo(rc)
+		if s.launchersURL != "" {
+			rc.Response.Header.Set(headerLaunchers, s.launchersURL)
+		}
 		return serveGet(rc, func() { s.startPage.Write(rc, fasthttp.StatusOK) })
 	case "/robots.txt":
 		s.routes.robots.AssignTo(rc)

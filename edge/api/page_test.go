@@ -64,3 +64,17 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+
+// Launchers are told at / where core's API is, and nowhere else.
+func TestLaunchersURL(t *testing.T) {
+	t.Parallel()
+	const header = "X-Authlib-Injector-Api-Location"
+	for _, location := range []string{"", "/api/yggdrasil/", "https://api.example.org/api/yggdrasil/"} {
+		w := openSeeded(t, func(s *setup) { s.api.LaunchersURL = location })
+		for path, want := range map[string]string{"/": location, "/avatar/1": "", "/nothing": ""} {
+			if got := w.do(t, http.MethodGet, path, nil, "").header.Get(header); got != want {
+				t.Errorf("%q: %s has the header %q; want %q", location, path, got, want)
+			}
+		}
+	}
+}

@@ -17,6 +17,7 @@ func TestEnvFile(t *testing.T) {
 		secret  = "its value is the file deploy/compose/secrets/"
 	)
 	configtest.EnvFile[settings](t, "../../../deploy/compose/core.env.example", prefix, map[string]string{
+		"CORE_PUBLIC_URL":       "http://127.0.0.1:8081",
 		"CORE_OBJECTS_URL":      "s3://veneer",
 		"CORE_OBJECTS_ENDPOINT": "http://minio:9000",
 		"CORE_TRUSTED_PROXIES":  "172.30.213.0/24",

@@ -24,6 +24,7 @@ func TestEnvFile(t *testing.T) {
 		"EDGE_MAX_CONNECTIONS":  "4096",
 		"EDGE_RENDER_WORKERS":   "2",
 		"EDGE_DRAIN_WAIT":       "4s",
+		"EDGE_YGGDRASIL_URL":    "/api/yggdrasil/",
 	}, map[string]string{
 		"EDGE_LISTEN":             inImage,
 		"EDGE_OPS_LISTEN":         inImage,
