@@ -269,18 +269,36 @@ func TestLinkToAnotherAddress(t *testing.T) {
 	wantKind(t, l.QueueEmail(t.Context(), credentialsOf(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
 }
 
-// A reset ends all sessions of the user, and no others.
+// A reset ends all sessions and launchers' tokens of the user, and no others.
 func TestResetEndsSessions(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
+	tokens := func() (n int) {
+		t.Helper()
+		if err := l.conn.QueryRow(t.Context(), "SELECT count(*) FROM launcher_tokens").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
 	s := &sessionTest{db: l.DB, user: addUser(t, l.DB, "ann"), now: time.Now().UTC().Truncate(time.Second)}
 	other := &sessionTest{db: l.DB, user: addUser(t, l.DB, "ben"), now: s.now}
 	first, second, theirs := s.open(t), s.open(t), other.open(t)
+	for i, user := range []core.User{s.user, other.user} {
+		must(l.IssueLauncherToken(t.Context(), core.NewLauncherToken{
+			Hash: core.LauncherHash{byte(i)}, Credentials: credentialsOf(user), Network: homeNetwork,
+		}))(t)
+	}
+	if n := tokens(); n != 2 {
+		t.Fatalf("there are %d tokens; want 2", n)
+	}
 	if err := l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "fresh", homeNetwork, l.now); err != nil {
 		t.Fatal(err)
 	}
 	if s.isValid(t, first) || s.isValid(t, second) || !other.isValid(t, theirs) {
 		t.Errorf("sessions of the user live: %t, %t; of another: %t", s.isValid(t, first), s.isValid(t, second), other.isValid(t, theirs))
+	}
+	if n := tokens(); n != 1 {
+		t.Errorf("there are %d tokens after the reset; want that of the other user", n)
 	}
 	ann := must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
 	if ann.PasswordHash != "fresh" || !ann.Verified {

@@ -17,7 +17,7 @@ func TestJoin(t *testing.T) {
 	c := start(t)
 	again := c.site.serve(t)
 	u := c.signUp(t, "Ann_1", "Other")
-	s := c.authenticate(t, "Ann_1")
+	s := c.issue(t, u, "Ann_1")
 	for _, id := range []string{hexID(u.players[0].UUID), u.players[0].UUID.String()} {
 		c.join(t, s.AccessToken, id, "server").isEmpty(t)
 	}
@@ -50,7 +50,7 @@ func TestJoinWithWrongProfile(t *testing.T) {
 
 	c := start(t)
 	u, other := c.signUp(t, "First", "Second"), c.signUp(t, "Foreign")
-	unbound, bound := c.authenticate(t, u.email), c.authenticate(t, "First")
+	unbound, bound := c.issue(t, u), c.issue(t, u, "First")
 	f := func(token, profile string) {
 		t.Helper()
 		c.join(t, token, profile, "server").isError(t, 403, forbidden, badToken)
@@ -75,7 +75,7 @@ func TestServerIDs(t *testing.T) {
 
 	c := start(t)
 	u := c.signUp(t, "Ann_1")
-	s := c.authenticate(t, u.email)
+	s := c.issue(t, u)
 	ids := []string{"", "0", "-7c9d5b0044c130109a5d7b5fb5c317c02b4e28c1", "4ed1f46bbe04bc756bcb17c0c7ce3e4632f06a48", "a\x00b", "a b&c=d%20", "皮肤\U0001f600", strings.Repeat("f", 10000)}
 	for i, id := range ids {
 		c.join(t, s.AccessToken, hexID(u.players[0].UUID), id).isEmpty(t)
@@ -96,7 +96,7 @@ func TestJoinAddresses(t *testing.T) {
 		t.Helper()
 		c := start(t, "YGGDRASIL_CHECK_IP="+check).from(t, from)
 		u := c.signUp(t, "Ann_1")
-		c.join(t, c.authenticate(t, u.email).AccessToken, hexID(u.players[0].UUID), "s").isEmpty(t)
+		c.join(t, c.issue(t, u).AccessToken, hexID(u.players[0].UUID), "s").isEmpty(t)
 		for address, status := range want {
 			if got := c.hasJoined(t, "Ann_1", "s", "&ip="+address); got.status != status {
 				t.Errorf("check %s, joined from %s, asked with %s: %d; want %d", check, from, address, got.status, status)
@@ -114,7 +114,7 @@ func TestJoinsAtOnce(t *testing.T) {
 
 	c := start(t)
 	u := c.signUp(t, "Ann_1")
-	s, id := c.authenticate(t, u.email), hexID(u.players[0].UUID)
+	s, id := c.issue(t, u), hexID(u.players[0].UUID)
 	joins := func(of func(i int) string) {
 		t.Helper()
 		got := c.atOnce(t, 50, "/sessionserver/session/minecraft/join", func(i int) body {
@@ -164,7 +164,7 @@ func TestJoinEnds(t *testing.T) {
 		},
 	} {
 		u := c.signUp(t, name)
-		c.join(t, c.authenticate(t, u.email).AccessToken, hexID(u.players[0].UUID), "s").isEmpty(t)
+		c.join(t, c.issue(t, u).AccessToken, hexID(u.players[0].UUID), "s").isEmpty(t)
 		decode[signedProfile](t, c.hasJoined(t, name, "s"))
 		if err := change(u); err != nil {
 			t.Fatal(err)

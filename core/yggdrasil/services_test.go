@@ -31,7 +31,7 @@ func TestCertificates(t *testing.T) {
 		t.Errorf("the metadata is %s", meta)
 	}
 	u := c.signUp(t, "First", "Second")
-	first := c.as(c.authenticate(t, "First").AccessToken)
+	first := c.as(c.issue(t, u, "First").AccessToken)
 	issue := func() certificate {
 		t.Helper()
 		return decode[certificate](t, first.send(t, "POST", "/minecraftservices/player/certificates", body{}))
@@ -79,7 +79,7 @@ func TestCertificates(t *testing.T) {
 	if diff := cmp.Diff(got, issue()); diff != "" {
 		t.Errorf("the next answer differs:\n%s", diff)
 	}
-	second := c.as(c.authenticate(t, "Second").AccessToken)
+	second := c.as(c.issue(t, u, "Second").AccessToken)
 	if other := decode[certificate](t, second.send(t, "POST", "/minecraftservices/player/certificates", body{})); other.KeyPair == got.KeyPair {
 		t.Error("two players have one key")
 	}
@@ -89,7 +89,7 @@ func TestCertificates(t *testing.T) {
 	}
 
 	c.as("x").send(t, "POST", "/minecraftservices/player/certificates", body{}).isError(t, 401, "Unauthorized", badToken)
-	c.as(c.authenticate(t, u.email).AccessToken).send(t, "POST", "/minecraftservices/player/certificates", body{}).isError(t, 403, forbidden, "")
+	c.as(c.issue(t, u).AccessToken).send(t, "POST", "/minecraftservices/player/certificates", body{}).isError(t, 403, forbidden, "")
 }
 
 // Without the setting there are keys, but no signatures.
@@ -98,7 +98,7 @@ func TestUnsignedCertificates(t *testing.T) {
 
 	c := start(t)
 	u := c.signUp(t, "Ann_1")
-	c = c.as(c.authenticate(t, u.email).AccessToken)
+	c = c.as(c.issue(t, u).AccessToken)
 	got := decode[certificate](t, c.send(t, "POST", "/minecraftservices/player/certificates", body{"application/json", []byte("{}")}))
 	if got.PublicKeySignature != "" || got.PublicKeySignatureV2 != "" || got.KeyPair.PrivateKey == "" {
 		t.Errorf("%+v", got)

@@ -57,7 +57,7 @@ func TestUpload(t *testing.T) {
 	c := start(t)
 	u := c.signUp(t, "Ann_1")
 	player := u.players[0]
-	c = c.as(c.authenticate(t, u.email).AccessToken)
+	c = c.as(c.issue(t, u).AccessToken)
 	c.upload(t, player, "skin", "", skinFile(t, 1)).isEmpty(t)
 	if got := c.worn(t, player).Textures["SKIN"]; got.URL == "" || got.Metadata != nil {
 		t.Errorf("the skin is %+v", got)
@@ -108,7 +108,7 @@ func TestUploadOfKnownPixels(t *testing.T) {
 	c := start(t)
 	u, other := c.signUp(t, "Ann_1"), c.signUp(t, "Ben_1")
 	public, _ := c.dress(t, other.players[0], skinFile(t, 1), nil, "steve")
-	c = c.as(c.authenticate(t, u.email).AccessToken)
+	c = c.as(c.issue(t, u).AccessToken)
 	items := func() int {
 		t.Helper()
 		return c.site.count(t, "SELECT count(*) FROM closet_items WHERE uid = $1", u.ID)
@@ -133,7 +133,7 @@ func TestUploadOfKnownPixels(t *testing.T) {
 	}
 
 	// Another user's private texture is not revealed.
-	ben := c.as(c.authenticate(t, other.email).AccessToken)
+	ben := c.as(c.issue(t, other).AccessToken)
 	ben.upload(t, other.players[0], "skin", "", skinFile(t, 2)).isEmpty(t)
 	if n := c.site.count(t, "SELECT count(*) FROM textures"); n != 3 {
 		t.Errorf("there are %d textures; want 3", n)
@@ -146,7 +146,7 @@ func TestUploadNames(t *testing.T) {
 
 	c := start(t)
 	u := c.signUp(t, "Ann_1")
-	c = c.as(c.authenticate(t, u.email).AccessToken)
+	c = c.as(c.issue(t, u).AccessToken)
 	variant := byte(0)
 	for name, want := range map[string]string{
 		"a.png": "a", "": "Ann_1", `C:\skins\b.PNG`: "b", "../../c.tar.gz": "c.tar", strings.Repeat("x", 65) + ".png": "Ann_1", "\u202e.png": "Ann_1", "皮肤.png": "皮肤", ".png": "Ann_1",
@@ -165,7 +165,7 @@ func TestUploadIsForbidden(t *testing.T) {
 
 	c := start(t)
 	u, other := c.signUp(t, "First", "Second"), c.signUp(t, "Foreign")
-	first, unbound := c.authenticate(t, "First"), c.authenticate(t, u.email)
+	first, unbound := c.issue(t, u, "First"), c.issue(t, u)
 	f := func(c client, p core.Player, status int, name string) {
 		t.Helper()
 		c.upload(t, p, "skin", "", skinFile(t, 1)).isError(t, status, name, "")
@@ -194,7 +194,7 @@ func TestUploadIsRejected(t *testing.T) {
 	c := start(t, "QUOTA_TEXTURES=1")
 	u := c.signUp(t, "Ann_1")
 	player := u.players[0]
-	c = c.as(c.authenticate(t, u.email).AccessToken)
+	c = c.as(c.issue(t, u).AccessToken)
 	blank := func(width, height int) []byte {
 		var file bytes.Buffer
 		if err := png.Encode(&file, image.NewNRGBA(image.Rect(0, 0, width, height))); err != nil {
@@ -231,7 +231,7 @@ func TestUploadsAreLimited(t *testing.T) {
 
 	c := start(t, "LIMIT_UPLOADS=2", "LIMIT_CHANGES=3")
 	u := c.signUp(t, "Ann_1")
-	c = c.as(c.authenticate(t, u.email).AccessToken)
+	c = c.as(c.issue(t, u).AccessToken)
 	for range 2 {
 		c.upload(t, u.players[0], "skin", "", skinFile(t, 1)).isEmpty(t)
 	}
@@ -251,7 +251,7 @@ func TestOwnProfile(t *testing.T) {
 		named
 		Skins, Capes []struct{ ID, State, URL, Variant, Alias string }
 	}
-	first := c.as(c.authenticate(t, "First").AccessToken)
+	first := c.as(c.issue(t, u, "First").AccessToken)
 	got := decode[own](t, first.get(t, "/minecraftservices/minecraft/profile"))
 	if got.named != toNamed(u.players[0]) || len(got.Skins)+len(got.Capes) != 0 {
 		t.Errorf("%+v", got)
@@ -261,5 +261,5 @@ func TestOwnProfile(t *testing.T) {
 	if len(got.Skins) != 1 || len(got.Capes) != 1 || got.Skins[0].Variant != "SLIM" || got.Skins[0].URL != c.worn(t, u.players[0]).Textures["SKIN"].URL {
 		t.Errorf("%+v", got)
 	}
-	c.as(c.authenticate(t, u.email).AccessToken).get(t, "/minecraftservices/minecraft/profile").isError(t, 404, "Not Found", "")
+	c.as(c.issue(t, u).AccessToken).get(t, "/minecraftservices/minecraft/profile").isError(t, 404, "Not Found", "")
 }

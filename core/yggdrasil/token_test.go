@@ -14,7 +14,7 @@ func TestRefresh(t *testing.T) {
 
 	c := start(t)
 	u := c.signUp(t, "Ann_1")
-	s := c.authenticate(t, u.email)
+	s := c.issue(t, u)
 	c.post(t, "/authserver/refresh", map[string]string{"accessToken": s.AccessToken, "clientToken": "other"}).isError(t, 403, forbidden, badToken)
 	c.isValid(t, s.AccessToken)
 	for range 3 {
@@ -38,7 +38,7 @@ func TestSelectProfile(t *testing.T) {
 		t.Helper()
 		return c.post(t, "/authserver/refresh", map[string]any{"accessToken": token, "selectedProfile": profile})
 	}
-	s := c.authenticate(t, u.email)
+	s := c.issue(t, u)
 	s = decode[session](t, refresh(s.AccessToken, nil))
 	if s.SelectedProfile != nil || len(s.AvailableProfiles) != 2 {
 		t.Errorf("without a selection: %+v", s)
@@ -74,7 +74,7 @@ func TestRefreshAtOnce(t *testing.T) {
 	c := start(t)
 	u := c.signUp(t, "Ann_1")
 	for range 5 {
-		s := c.authenticate(t, u.email)
+		s := c.issue(t, u)
 		got := c.atOnce(t, 2, "/authserver/refresh", func(int) body { return jsonBody(t, map[string]string{"accessToken": s.AccessToken}) })
 		if got[200] != 1 || got[403] != 1 {
 			t.Errorf("the statuses are %v", got)
@@ -93,7 +93,7 @@ func TestTokenLifetimes(t *testing.T) {
 	c := start(t)
 	u := c.signUp(t, "Ann_1")
 	id := hexID(u.players[0].UUID)
-	s := c.authenticate(t, u.email)
+	s := c.issue(t, u)
 	age := func(interval string) {
 		t.Helper()
 		c.site.exec(t, "UPDATE launcher_tokens SET issued_at = issued_at - $1::interval", interval)
@@ -121,7 +121,7 @@ func TestRename(t *testing.T) {
 
 	c := start(t)
 	u := c.signUp(t, "Before")
-	s := c.authenticate(t, u.email)
+	s := c.issue(t, u)
 	for _, name := range []string{"After", "AFTER"} { // a change of case is one, too
 		if _, err := c.services.Players.Rename(t.Context(), core.Caller{User: u.User}, u.players[0].ID, name); err != nil {
 			t.Fatal(err)
@@ -143,13 +143,13 @@ func TestInvalidate(t *testing.T) {
 
 	c := start(t)
 	u := c.signUp(t)
-	kept := c.authenticate(t, u.email)
+	kept := c.issue(t, u)
 	invalidate := func(body any) {
 		t.Helper()
 		c.post(t, "/authserver/invalidate", body).isEmpty(t)
 	}
 	for _, clientToken := range []any{nil, "other", ""} {
-		s := c.authenticate(t, u.email)
+		s := c.issue(t, u)
 		invalidate(map[string]any{"accessToken": s.AccessToken, "clientToken": clientToken})
 		c.isRevoked(t, s.AccessToken)
 		invalidate(map[string]any{"accessToken": s.AccessToken})
@@ -169,7 +169,7 @@ func TestRevocation(t *testing.T) {
 	f := func(what string, change func(u user)) {
 		t.Helper()
 		u, other := c.signUp(t, "A"+what), c.signUp(t, "B"+what)
-		s, others := c.authenticate(t, u.email), c.authenticate(t, other.email)
+		s, others := c.issue(t, u), c.issue(t, other)
 		again.isValid(t, s.AccessToken)
 		change(u)
 		for _, c := range []client{c, again} {
@@ -228,7 +228,7 @@ func TestRefreshBesideNewPassword(t *testing.T) {
 	c := start(t, "LIMIT_REQUESTS=0")
 	for range 10 {
 		u := c.signUp(t)
-		s := c.authenticate(t, u.email)
+		s := c.issue(t, u)
 		changed := make(chan error, 1)
 		go func() {
 			_, err := c.services.accounts.ResetPasswordBy(t.Context(), core.CLIActor, u.ID, "another password")
@@ -259,7 +259,7 @@ func TestTokensAreOpaque(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	s := c.authenticate(t, c.signUp(t, "Ann_1").email)
+	s := c.issue(t, c.signUp(t, "Ann_1"))
 	if n := c.site.count(t, "SELECT count(*) FROM launcher_tokens WHERE token = sha256(convert_to($1, 'UTF8'))", s.AccessToken); n != 1 {
 		t.Errorf("%d tokens are stored under their SHA-256", n)
 	}

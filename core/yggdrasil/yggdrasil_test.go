@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
@@ -509,6 +510,38 @@ type session struct {
 func (c client) authenticate(t *testing.T, username string) session {
 	t.Helper()
 	return decode[session](t, c.post(t, "/authserver/authenticate", credentials(username, password)))
+}
+
+// issue returns a session as authenticate does, but without hashing a password, which takes time. It
+// is bound to the player of a name, if one is given.
+func (c client) issue(t *testing.T, u user, name ...string) session {
+	t.Helper()
+	hash, err := passwordHash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bound core.PlayerID
+	for _, p := range u.players {
+		if len(name) > 0 && p.Name == name[0] {
+			bound = p.ID
+		}
+	}
+	token := hexID(uuid.New()) + hexID(uuid.New())
+	issued, err := c.db.IssueLauncherToken(t.Context(), core.NewLauncherToken{
+		Hash: sha256.Sum256([]byte(token)), Credentials: core.VerifiedCredentials{Credentials: core.Credentials{User: u.User, PasswordHash: hash}},
+		Network: homeNetwork, ClientToken: hexID(uuid.New()), Player: bound, PerUser: c.site.setup.Yggdrasil.Tokens,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := session{AccessToken: token, ClientToken: issued.ClientToken}
+	for _, p := range issued.Players {
+		s.AvailableProfiles = append(s.AvailableProfiles, named{hexID(p.UUID), p.Name})
+	}
+	if issued.Selected != nil {
+		s.SelectedProfile = &named{hexID(issued.Selected.UUID), issued.Selected.Name}
+	}
+	return s
 }
 
 func credentials(username, password string) map[string]any {
