@@ -31,7 +31,7 @@ func (v View) capped(scale int) View {
 	switch v.Pose {
 	case Preview:
 		v.Size = min(v.Size, maxPreviewHeight(scale))
-	case Flat, Isometric:
+	case Flat, Isometric, LegacySheet:
 	}
 	return v
 }
@@ -49,6 +49,10 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 	switch {
 	case view.Type == skin.Cape:
 		job.Crisp = isCapeCrisp(view.Size, scale)
+	case view.Pose == LegacySheet:
+		const blending = 11e-6 // of a texel, in milliseconds
+		ms += blending * float64(w*h*scale*scale)
+		job.Scale = 1
 	case view.Pose.InSpace():
 		key := mapKeyOf(view, scale)
 		s := key.scene()
@@ -68,7 +72,7 @@ func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 		const head, line = 0.16, 0.33 // shares of a whole figure's, drawn twice
 		texels *= head
 		borders *= line
-	case Preview, Flat:
+	case Preview, Flat, LegacySheet:
 	}
 	switch {
 	case !s.isMapped(scale):

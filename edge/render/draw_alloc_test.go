@@ -35,6 +35,7 @@ func TestDrawAllocates(t *testing.T) {
 	f("hd", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 32}, 1)
 	f("slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: 400}, 1)
 	f("legacy", render.View{Pose: render.Preview, Type: skin.Classic, Size: 400}, 2)
+	f("slim", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}, 1)
 	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
 	f("elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
 	f("noise", render.View{Pose: render.Flat, Type: skin.Classic, Size: 72}, 2)

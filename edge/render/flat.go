@@ -26,14 +26,21 @@ func faceWithHat(sheet skin.Sheet) skin.Sheet {
 		copy(texels, sheet.Pix[sheet.At(front.X, front.Y+v):])
 		over := sheet.Pix[sheet.At(hat.X, hat.Y+v):][:4*face.Width]
 		for i := 0; i < len(texels); i += 4 {
-			alpha := int(over[i+3])
-			for c := i; c < i+3; c++ {
-				texels[c] = byte((int(over[c])*alpha + int(texels[c])*(255-alpha) + 127) / 255)
-			}
-			texels[i+3] = 255
+			blended := blendOver([4]byte(texels[i:]), over[i:])
+			copy(texels[i:], blended[:])
 		}
 	}
 	return face
+}
+
+// blendOver returns a texel of the base, which is opaque, with a texel of a layer over it.
+func blendOver(base [4]byte, layer []byte) [4]byte {
+	alpha := int(layer[3])
+	for c := range 3 {
+		base[c] = byte((int(layer[c])*alpha + int(base[c])*(255-alpha) + 127) / 255)
+	}
+	base[3] = 255
+	return base
 }
 
 // drawScaled scales a part of a sheet, of at most the scale skin.MaxScale, into a rectangle of
@@ -85,7 +92,7 @@ func scaleRow(row []byte, columns []colourSum, weight uint64) {
 				s.redBlue += columns[u].redBlue * uint64(part)
 				s.greenAlpha += columns[u].greenAlpha * uint64(part)
 			}
-			colour = newNRGBA(s.redBlue&math.MaxUint32, s.greenAlpha&math.MaxUint32, s.redBlue>>32, s.greenAlpha>>32, 255*weight)
+			colour = s.average(weight)
 		}
 		binary.LittleEndian.PutUint32(row[i:], uint32(colour))
 	}
@@ -96,6 +103,11 @@ func (s *colourSum) addTexel(texel []byte, weight uint64) {
 	alpha := uint64(texel[3]) * weight
 	s.redBlue += alpha * (uint64(texel[0]) | uint64(texel[2])<<32)
 	s.greenAlpha += alpha * (uint64(texel[1]) | 255<<32)
+}
+
+// average returns the average of texels that were added with weights of that sum.
+func (s *colourSum) average(weight uint64) nrgba {
+	return newNRGBA(s.redBlue&math.MaxUint32, s.greenAlpha&math.MaxUint32, s.redBlue>>32, s.greenAlpha>>32, 255*weight)
 }
 
 // resampler steps through texels that are scaled to pixels, along one axis. Lengths are

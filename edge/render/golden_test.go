@@ -40,6 +40,12 @@ var goldens = []golden{
 	{"hatless-isometric", "hatless", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
 	{"hatless-preview", "hatless", render.View{Pose: render.Preview, Type: skin.Classic, Size: 160}},
 	{"glass-preview", "glass", render.View{Pose: render.Preview, Type: skin.Slim, Size: 256}},
+	{"classic-legacy", "classic", render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}},
+	{"slim-legacy", "slim", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}},
+	{"hd-legacy", "hd", render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}},
+	{"legacy-legacy", "legacy", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}},
+	{"hatless-legacy", "hatless", render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}},
+	{"glass-legacy", "glass", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}},
 	{"cape-preview", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
 	{"elytra-preview", "elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
 }

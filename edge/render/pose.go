@@ -26,11 +26,16 @@ const (
 	// right.
 	Preview
 
+	// LegacySheet is the skin as the sheet of 64 × 32 texels that games before 1.8 know, which
+	// ignore all else. Layers are blended over the body, the arms and the legs. The arms and legs
+	// are the right ones. Slim arms are widened, and larger sheets reduced.
+	LegacySheet
+
 	// PoseCount is the number of poses.
 	PoseCount = iota
 )
 
-// String returns flat, isometric or preview.
+// String returns flat, isometric, preview or legacy.
 func (p Pose) String() string {
 	switch p {
 	case Flat:
@@ -39,6 +44,8 @@ func (p Pose) String() string {
 		return "isometric"
 	case Preview:
 		return "preview"
+	case LegacySheet:
+		return "legacy"
 	}
 	return "unknown"
 }
@@ -48,7 +55,18 @@ func (p Pose) ShowsCapes() bool {
 	switch p {
 	case Preview:
 		return true
-	case Flat, Isometric:
+	case Flat, Isometric, LegacySheet:
+	}
+	return false
+}
+
+// IsSheet reports whether the picture is a sheet for games. Its pixels depend on nothing but the
+// texture.
+func (p Pose) IsSheet() bool {
+	switch p {
+	case LegacySheet:
+		return true
+	case Flat, Isometric, Preview:
 	}
 	return false
 }
@@ -59,7 +77,7 @@ func (p Pose) InSpace() bool {
 	switch p {
 	case Isometric, Preview:
 		return true
-	case Flat:
+	case Flat, LegacySheet:
 	}
 	return false
 }
@@ -67,7 +85,7 @@ func (p Pose) InSpace() bool {
 // SizeOf returns the size that is drawn for a requested one, in pixels. For a head it is the
 // side, and the next multiple of 8, from 8 to 512: at these a flat head shows all texels of a
 // classic face equally large. For a preview it is the height, and the next multiple of 16, from
-// 64 to 1024: at these a classic cape fills the height.
+// 64 to 1024: at these a classic cape fills the height. A legacy sheet has one size, its height.
 func (p Pose) SizeOf(requested int) int { return p.sizes().round(requested) }
 
 // sizes are the sizes that are drawn in a pose, in pixels.
@@ -82,6 +100,8 @@ func (p Pose) sizes() sizes {
 		return sizes{"size", 8, 512, 8} // a face is eight texels wide
 	case Preview:
 		return sizes{"height", 64, 1024, 16} // a cape is sixteen texels high
+	case LegacySheet:
+		return sizes{"height", legacyHeight, legacyHeight, legacyHeight}
 	}
 	return sizes{}
 }
@@ -99,7 +119,7 @@ func (p Pose) scene(model skin.Type, size int) scene {
 		return isometric(size)
 	case Preview:
 		return preview(model, size)
-	case Flat:
+	case Flat, LegacySheet:
 	}
 	return scene{}
 }
@@ -115,6 +135,8 @@ func (p Pose) extent(of skin.Type, size int) (width, height int) {
 		}
 		s := p.scene(of, size)
 		return s.width, s.height
+	case LegacySheet:
+		return legacyWidth, legacyHeight
 	}
 	return 0, 0
 }

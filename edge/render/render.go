@@ -8,7 +8,7 @@
 // lies behind holes and translucent texels shows through, including the inner sides of layers.
 // In the isometric and the preview pose the light is fixed to the model: it leaves 100 % of a
 // colour on top, 90 % in front and behind, 70 % at the sides and 60 % beneath, on inner sides
-// too. Flat poses have the colours of the sheet.
+// too. Flat poses and the legacy sheet have the colours of the sheet.
 //
 // Rasterisation. Figures are scanned along vertical lines, on which every border between texels
 // is found exactly (columnScan). What depends only on the geometry of a pose, a size and the

@@ -60,13 +60,19 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 	if view.Type == skin.Cape {
 		return drawCape(sheet, view.Size, pixels), nil
 	}
+	model := view.Type
 	if sheet.Height < sheet.Width {
-		// Of all that Normalised does, square sheets need only an opaque base, and both
-		// texel.colour and faceWithHat take the base for opaque.
+		model = skin.Classic // the only one for which such sheets are made
+		// Of all that Normalised does, square sheets need only an opaque base, and all
+		// of texel.colour, faceWithHat and drawLegacy take the base for opaque.
 		sheet = sheet.Normalised(view.Type)
 	}
-	if view.Pose.InSpace() {
+	switch view.Pose {
+	case Isometric, Preview:
 		return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
+	case LegacySheet:
+		return drawLegacy(sheet, model, pixels), nil
+	case Flat:
 	}
 	return drawFlat(sheet, view.Size, pixels), nil
 }

@@ -27,7 +27,7 @@ func mapKeyOf(view View, scale int) mapKey {
 	switch view.Pose {
 	case Isometric:
 		key.model = skin.Classic // both models have the same head
-	case Flat, Preview:
+	case Flat, Preview, LegacySheet:
 	}
 	return key
 }

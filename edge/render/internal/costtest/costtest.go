@@ -36,6 +36,7 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 			{Pose: render.Preview, Type: skin.Classic, Size: 400},
 			{Pose: render.Preview, Type: skin.Classic, Size: 1024},
 			{Pose: render.Preview, Type: skin.Cape, Size: 1024},
+			{Pose: render.LegacySheet, Type: skin.Slim, Size: 32},
 		} {
 			height := 64 * scale
 			if view.Type == skin.Cape {
@@ -108,6 +109,7 @@ func Limit(t *testing.T, encoder render.Encoder) {
 			cost(render.View{Pose: render.Preview, Type: skin.Classic, Size: height})
 			cost(render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
 		}
+		cost(render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32})
 		for side := 8; side <= 512; side += 8 {
 			cost(render.View{Pose: render.Flat, Type: skin.Classic, Size: side})
 			cost(render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
