@@ -50,6 +50,10 @@ type Request struct {
 	Format render.Format
 }
 
+// IsForGames reports whether games and mods request the response, and not pages: a file, a
+// profile, or a sheet that is drawn for them.
+func (r *Request) IsForGames() bool { return r.Kind != KindPicture || r.Pose.IsSheet() }
+
 // Response is the response to a request.
 type Response struct {
 	Mapping edgeproto.Mapping // of the key; its contents must not be changed

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // View is a kind of response at the edge: where it is, what it shows, and which parameters it
@@ -16,10 +17,12 @@ type View struct {
 	// Routes are the addresses.
 	Routes []Route
 	// Suffixes are the ends that a path may have, in lower case. A path in any case matches.
-	// The empty suffix, if it is among them, comes last.
+	// The last one is the shortest, and may be empty.
 	Suffixes []string
 	// Picture is what a picture shows, nil for other kinds.
 	Picture *PictureView
+	// Profile is the format of a profile.
+	Profile ProfileFormat
 	// Warm are the queries of the responses that edge warm loads by default.
 	Warm []string
 }
@@ -28,15 +31,29 @@ type View struct {
 type PictureView struct {
 	Pose   render.Pose
 	Pose3D render.Pose // with the parameter 3d; equals Pose if the view does not use it
-	// SizeParameter is the name of the parameter that Pose.SizeOf rounds.
+	// SizeParameter is the name of the parameter that Pose.SizeOf rounds. A sheet has one size
+	// only, and no parameters.
 	SizeParameter string
 	DefaultSize   int // in pixels
 }
 
+// ProfileFormat is what mods expect of a profile.
+type ProfileFormat uint8
+
+// The formats of profiles.
+const (
+	// CustomSkinAPI is of the mod CustomSkinLoader and many others. A profile has what revision 1
+	// of it reads (skins, cape) and what revision 2 reads (textures).
+	CustomSkinAPI ProfileFormat = iota
+	// UniSkinAPI is of the mod UniSkinMod.
+	UniSkinAPI
+)
+
 // Route is an address of a view: a prefix of the path, with a slash at its end, and after it
-// the value that names the subject.
+// the value that names the subject. Routes of several views may have one prefix if their
+// suffixes differ.
 type Route struct {
-	Prefix     string
+	Prefix     string // the whole path if the value is a parameter
 	Subject    Subject
 	CacheClass CacheClass
 	Help       string // what the response is, for documents
@@ -47,12 +64,24 @@ type Subject uint8
 
 // The subjects.
 const (
-	ByName Subject = iota // a player's name
-	ByUUID                // a player's UUID
-	ByUID                 // a user's number
-	ByTID                 // a texture's number
-	ByHash                // the hash of a texture's file
+	ByName          Subject = iota // a player's name
+	ByNameParameter                // the same, in the parameter name
+	ByNameAndUUID                  // a player's name, after which there may be a full stop and a UUID
+	ByUUID                         // a player's UUID
+	ByUID                          // a user's number
+	ByTID                          // a texture's number
+	ByHash                         // the hash of a texture's file
 )
+
+// IsName reports whether the value has a player's name.
+func (s Subject) IsName() bool {
+	switch s {
+	case ByName, ByNameParameter, ByNameAndUUID:
+		return true
+	case ByUUID, ByUID, ByTID, ByHash:
+	}
+	return false
+}
 
 // CacheClass says how long caches may keep the responses of a route.
 type CacheClass uint8
@@ -67,8 +96,24 @@ const (
 // pictureSuffixes choose the format.
 var pictureSuffixes = []string{".png", ".webp", ""}
 
-// Views are all views.
-var Views = []*View{&avatar, &preview, &storedFile, &skinFile, &capeFile, &profile}
+// optionalPNG are the suffixes of files of which mods may leave out the end.
+var optionalPNG = []string{".png", ""}
+
+// legacySuffix is the end of the name of a texture as the sheet of games before 1.8. Mods take
+// it for the name of a file of its own.
+const legacySuffix = "-legacy"
+
+// LegacyTexture appends the name below a route of a texture by hash that stands for its legacy
+// sheet.
+func LegacyTexture(dst []byte, hash skin.Hash) []byte {
+	return append(hash.AppendTo(dst), legacySuffix...)
+}
+
+// Views are all views. Of those with a route in common, the one with the longer suffixes comes
+// first.
+var Views = []*View{
+	&avatar, &preview, &legacyTexture, &storedFile, &skinFile, &capeFile, &skinFileForMods, &capeFileForMods, &legacySheet, &profile, &uniSkinProfile,
+}
 
 var avatar = View{
 	Kind: KindPicture, Slot: SkinSlot, Suffixes: pictureSuffixes,
@@ -94,11 +139,13 @@ var preview = View{
 }
 
 var storedFile = View{
-	Kind: KindFile, Slot: SkinSlot, Suffixes: []string{".png", ""},
+	Kind: KindFile, Slot: SkinSlot, Suffixes: optionalPNG,
 	Routes: []Route{
 		{"/textures/", ByHash, CacheImmutable, "the stored file"},
 		// Mods request the files of a profile relative to the URL of the profile.
 		{"/csl/textures/", ByHash, CacheImmutable, "the stored file"},
+		{"/usm/textures/", ByHash, CacheImmutable, "the stored file"},
+		{"/raw/", ByTID, CacheTexture, "the stored file"},
 	},
 	Picture: nil,
 	Warm:    []string{""},
@@ -106,28 +153,103 @@ var storedFile = View{
 
 var skinFile = View{
 	Kind: KindFile, Slot: SkinSlot, Suffixes: []string{".png"},
-	Routes:  []Route{{"/skin/", ByName, CachePlayer, "the file of the skin that a player wears"}},
+	Routes:  []Route{{"/skin/", ByName, CachePlayer, skinFileHelp}},
 	Picture: nil,
 	Warm:    nil,
 }
 
 var capeFile = View{
 	Kind: KindFile, Slot: CapeSlot, Suffixes: []string{".png"},
-	Routes:  []Route{{"/cape/", ByName, CachePlayer, "the file of the cape that a player wears"}},
+	Routes:  []Route{{"/cape/", ByName, CachePlayer, capeFileHelp}},
 	Picture: nil,
 	Warm:    nil,
 }
+
+// The addresses of Mojang's old servers and those of chrly (Ely.by), of which mods and servers
+// are set to another host.
+var skinFileForMods = View{
+	Kind: KindFile, Slot: SkinSlot, Suffixes: optionalPNG,
+	Routes: []Route{
+		{"/skins/", ByName, CachePlayer, skinFileHelp},
+		{"/skins", ByNameParameter, CachePlayer, skinFileHelp},
+		{"/MinecraftSkins/", ByName, CachePlayer, skinFileHelp},
+	},
+	Picture: nil,
+	Warm:    nil,
+}
+
+var capeFileForMods = View{
+	Kind: KindFile, Slot: CapeSlot, Suffixes: optionalPNG,
+	Routes: []Route{
+		{"/cloaks/", ByName, CachePlayer, capeFileHelp},
+		{"/cloaks", ByNameParameter, CachePlayer, capeFileHelp},
+		{"/MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
+		{"/usm/MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
+		{yggdrasilSkins + "MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
+	},
+	Picture: nil,
+	Warm:    nil,
+}
+
+// yggdrasilSkins is where authlib-injector sends what games before 1.7.6 request from
+// skins.minecraft.net. All else below the root of the Yggdrasil API is core's.
+const yggdrasilSkins = "/api/yggdrasil/skins/"
+
+var legacySheet = View{
+	Kind: KindPicture, Slot: SkinSlot, Suffixes: []string{".png"},
+	Routes: []Route{
+		{"/legacy/", ByName, CachePlayer, legacySheetHelp},
+		{"/usm/MinecraftSkins/", ByName, CachePlayer, legacySheetHelp},
+		{yggdrasilSkins + "MinecraftSkins/", ByName, CachePlayer, legacySheetHelp},
+	},
+	Picture: &legacySheetPicture,
+	Warm:    nil,
+}
+
+// Profiles name it beside the file of a slim skin, for games and mods without that model.
+var legacyTexture = View{
+	Kind: KindPicture, Slot: SkinSlot, Suffixes: []string{legacySuffix + ".png", legacySuffix},
+	Routes: []Route{
+		{"/textures/", ByHash, CacheTexture, legacyTextureHelp},
+		{"/csl/textures/", ByHash, CacheTexture, legacyTextureHelp},
+		{"/usm/textures/", ByHash, CacheTexture, legacyTextureHelp},
+	},
+	Picture: &legacySheetPicture,
+	Warm:    nil,
+}
+
+var legacySheetPicture = PictureView{Pose: render.LegacySheet, Pose3D: render.LegacySheet, SizeParameter: "", DefaultSize: render.LegacySheet.SizeOf(0)}
 
 var profile = View{
 	Kind: KindProfile, Slot: SkinSlot, Suffixes: []string{".json"},
-	Routes:  []Route{{"/csl/", ByName, CachePlayer, "what a player wears, as CustomSkinAPI describes it; the root for the mod is `/csl/`"}},
+	Routes: []Route{
+		{"/csl/", ByName, CachePlayer, profileHelp},
+		{"/", ByName, CachePlayer, profileHelp},
+	},
 	Picture: nil,
 	Warm:    nil,
+	Profile: CustomSkinAPI,
 }
+
+var uniSkinProfile = View{
+	Kind: KindProfile, Slot: SkinSlot, Suffixes: []string{".json"},
+	Routes:  []Route{{"/usm/", ByNameAndUUID, CachePlayer, "the same, as UniSkinAPI describes it"}},
+	Picture: nil,
+	Warm:    nil,
+	Profile: UniSkinAPI,
+}
+
+const (
+	skinFileHelp      = "the file of the skin that a player wears"
+	capeFileHelp      = "the file of the cape that a player wears"
+	legacySheetHelp   = "the skin that a player wears, as that sheet"
+	legacyTextureHelp = "a skin as the sheet of 64 × 32 pixels that games before 1.8 need"
+	profileHelp       = "what a player wears, as CustomSkinAPI describes it"
+)
 
 // Parameters returns the names of the query parameters that the view uses.
 func (v *View) Parameters() []string {
-	if v.Picture == nil {
+	if v.Picture == nil || v.Picture.Pose.IsSheet() {
 		return nil
 	}
 	names := []string{v.Picture.SizeParameter}
@@ -140,11 +262,7 @@ func (v *View) Parameters() []string {
 // Pattern returns the path of a route of the view, with a placeholder for the value. It is
 // the name of the route in metrics and documents.
 func (v *View) Pattern(route Route) string {
-	suffix := ""
-	if !slices.Contains(v.Suffixes, "") {
-		suffix = v.Suffixes[0]
-	}
-	return route.Prefix + route.Subject.placeholder() + suffix
+	return route.Prefix + route.Subject.placeholder() + v.Suffixes[len(v.Suffixes)-1]
 }
 
 // WarmPaths returns the paths and queries that edge warm requests by default, with {hash} for
@@ -161,8 +279,10 @@ func WarmPaths() (paths []string) {
 
 func (s Subject) placeholder() string {
 	switch s {
-	case ByName:
+	case ByName, ByNameAndUUID:
 		return "{name}"
+	case ByNameParameter:
+		return "?name={name}"
 	case ByUUID:
 		return "{uuid}"
 	case ByUID:

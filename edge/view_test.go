@@ -19,26 +19,33 @@ func TestViews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prefixes := map[string]bool{}
+	suffixes := map[string]bool{} // with the prefix
 	for _, view := range edge.Views {
 		for _, route := range view.Routes {
 			name := view.Pattern(route)
-			if prefixes[route.Prefix] {
-				t.Errorf("%s: two routes have its prefix", name)
+			for _, suffix := range view.Suffixes {
+				if suffixes[route.Prefix+"*"+suffix] {
+					t.Errorf("%s: two routes have its prefix and suffix", name)
+				}
+				suffixes[route.Prefix+"*"+suffix] = true
+				if suffix != "" && suffixes[route.Prefix+"*"] {
+					t.Errorf("%s: a route before it has all that it could", name)
+				}
 			}
-			prefixes[route.Prefix] = true
 			if !strings.Contains(string(document), name) {
 				t.Errorf("%s: core/api/openapi.yaml lacks it", name)
 			}
-			if !strings.HasPrefix(route.Prefix, "/") || !strings.HasSuffix(route.Prefix, "/") || route.Help == "" {
+			if !strings.HasPrefix(route.Prefix, "/") || strings.HasSuffix(route.Prefix, "/") == (route.Subject == edge.ByNameParameter) || route.Help == "" {
 				t.Errorf("%s: its prefix has no slash at one end, or it has no description", name)
 			}
 		}
 		if (view.Kind == edge.KindPicture) != (view.Picture != nil) {
 			t.Errorf("%s: only pictures show something in a pose", view.Routes[0].Prefix)
 		}
-		if at := slices.Index(view.Suffixes, ""); at >= 0 && at < len(view.Suffixes)-1 {
-			t.Errorf("%s: the suffixes after the empty one are never found", view.Routes[0].Prefix)
+		for i, suffix := range view.Suffixes {
+			if slices.ContainsFunc(view.Suffixes[:i], func(before string) bool { return strings.HasSuffix(suffix, before) }) {
+				t.Errorf("%s: the suffix %q is never found", view.Routes[0].Prefix, suffix)
+			}
 		}
 		if size := view.Picture; size != nil && (size.Pose.SizeOf(size.DefaultSize) != size.DefaultSize || size.Pose3D.SizeOf(size.DefaultSize) != size.DefaultSize) {
 			t.Errorf("%s: the default size is not one that is drawn", view.Routes[0].Prefix)

@@ -83,12 +83,20 @@ func TestDocumentHasExamples(t *testing.T) {
 	}
 }
 
-// The paths of core are /api and those under it; edge serves those of pictures.
-func isCorePath(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
+// The paths of core are /api and those under it; edge serves those of pictures and files, also
+// below the root of the Yggdrasil API.
+func isCorePath(path string) bool {
+	return (path == "/api" || strings.HasPrefix(path, "/api/")) && !isEdgePath(path)
+}
 
 func isEdgePath(path string) bool {
+	if strings.HasPrefix(path, "/api/yggdrasil/skins/") {
+		return true
+	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return slices.Contains([]string{"avatar", "preview", "textures", "skin", "cape", "csl"}, first)
+	return slices.Contains([]string{
+		"avatar", "preview", "textures", "raw", "skin", "skins", "MinecraftSkins", "cape", "cloaks", "MinecraftCloaks", "legacy", "csl", "usm", "{name}.json",
+	}, first)
 }
 
 // The route table and the document name the same operations.

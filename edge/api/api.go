@@ -17,11 +17,13 @@ import (
 
 // Config configures the headers for caches and the forwarding of /api.
 type Config struct {
-	CacheTags    Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that name for CDNs what a response depends on: off, surrogate-key, cache-tag or both"`
-	SMaxage      time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
-	APIUpstream  string        `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is forwarded; empty: /api is not found here"`
-	APICA        string        `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
-	LaunchersURL string        `env:"YGGDRASIL_URL" example:"/api/yggdrasil/" help:"core's API of launchers, which they are told at /: /api/yggdrasil/ if API_UPSTREAM forwards it, else its address; empty: they are told nothing"`
+	CacheTags Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that name for CDNs what a response depends on: off, surrogate-key, cache-tag or both"`
+	SMaxage   time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
+	// UnknownPlayerStatus is 404 or 204.
+	UnknownPlayerStatus int    `env:"UNKNOWN_PLAYER_STATUS" envDefault:"404" help:"status of a profile or file that a game requests by a player's name, when there is no such player or it wears no such texture: 404, or 204, which CustomSkinLoader remembers for a minute; it requests a 404 again each time"`
+	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is forwarded; empty: /api is not found here"`
+	APICA               string `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
+	LaunchersURL        string `env:"YGGDRASIL_URL" example:"/api/yggdrasil/" help:"core's API of launchers, which they are told at /: /api/yggdrasil/ if API_UPSTREAM forwards it, else its address; empty: they are told nothing"`
 }
 
 // Server answers the edge's public requests.
@@ -30,6 +32,7 @@ type Server struct {
 	pictures           *edge.Pictures
 	tags               Tags
 	playerCacheControl []byte    // Cache-Control of pictures by player and by user
+	noContent          bool      // 204 for players that do not exist
 	upstream           *upstream // nil if /api is not forwarded
 	routes             *routes
 	limiter            *httpserver.AddressLimiter
@@ -49,6 +52,8 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must not be negative", config.SMaxage)
 	case config.SMaxage%time.Second != 0:
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
+	case config.UnknownPlayerStatus != fasthttp.StatusNotFound && config.UnknownPlayerStatus != fasthttp.StatusNoContent:
+		return nil, fmt.Errorf("UNKNOWN_PLAYER_STATUS is %d, but must be 404 or 204", config.UnknownPlayerStatus)
 	}
 	if err := checkLaunchersURL(config.LaunchersURL); err != nil {
 		return nil, err
@@ -59,7 +64,10 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 		links = append(links, httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
 	}
 	return &Server{
-		opts: opts, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage), upstream: upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(), launchersURL: config.LaunchersURL,
+		opts: opts, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage),
+		noContent: config.UnknownPlayerStatus == fasthttp.StatusNoContent,
+		upstream:  upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
+		launchersURL: config.LaunchersURL,
 		startPage: httpserver.NewPage(httpserver.PageText{
 			Title: "Veneer",
 			Paragraphs: []string{
@@ -93,7 +101,7 @@ func (s *Server) FastPath() *httpserver.FastPath {
 // handle serves a request.
 func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	path := unsafeString(rc.Path())
-	target, isHere := parsePath(path)
+	target, isHere := parsePath(path, unsafeString(rc.URI().QueryString()))
 	if !isHere {
 		return s.serveNonImage(rc, path)
 	}

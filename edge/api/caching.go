@@ -46,8 +46,10 @@ var commonHeaders = [...]struct{ key, value []byte }{
 // Values of Cache-Control, see edge.CacheClass.
 var (
 	ccNotFound = []byte("public, max-age=15")
-	ccFile     = []byte("public, max-age=31536000, immutable")
-	ccTexture  = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
+	// Mods keep a 204 for an hour unless max-age is shorter, and do not keep a 404 at all.
+	ccNoContent = []byte("public, max-age=60")
+	ccFile      = []byte("public, max-age=31536000, immutable")
+	ccTexture   = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
 	// Long enough for concurrent requests to share, too short to outlive an earlier purge.
 	ccShort = []byte("public, max-age=1")
 )

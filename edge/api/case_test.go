@@ -43,7 +43,11 @@ func TestParametersInAnyCase(t *testing.T) {
 	f("/textures/"+hash, "/textures/"+hash+".PNG", "/csl/textures/"+hash+".Png")
 	f("/skin/Steve.png", "/skin/Steve.PNG", "/skin/steve.Png")
 	f("/cape/Steve.png", "/cape/Steve.PNG")
-	f("/csl/Steve.json", "/csl/Steve.JSON", "/csl/STEVE.Json")
+	f("/csl/Steve.json", "/csl/Steve.JSON", "/csl/STEVE.Json", "/Steve.json", "/STEVE.JSON")
+	f("/usm/Steve.json", "/usm/STEVE.Json", "/usm/steve.7D4448409DC011D1B2455FFDCE74FAD2.JSON")
+	f("/skins/Steve", "/skins/STEVE.PNG", "/skins?name=steve", "/skins?NAME=STEVE.Png", "/MinecraftSkins/steve.PNG", "/skin/Steve.png")
+	f("/cloaks/Steve", "/cloaks/steve.Png", "/cloaks?Name=Steve", "/MinecraftCloaks/STEVE", "/cape/Steve.png")
+	f("/legacy/Steve.png", "/legacy/STEVE.PNG", "/textures/"+hash+"-legacy", "/textures/"+hash+"-Legacy.PNG")
 
 	for path, want := range map[string]int{
 		"/textures/" + hash + ".WEBP":      http.StatusNotFound,

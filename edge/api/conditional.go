@@ -93,8 +93,8 @@ func parseDate(value []byte) time.Time {
 	return at
 }
 
-// lastModified returns the Last-Modified of a file or a profile, in seconds since 1970, 0 for
-// none.
+// lastModified returns the Last-Modified of a file, a profile or a sheet, in seconds since 1970,
+// 0 for none. Other pictures also change with the renderer's revision, which has no date.
 //
 // Dates are rounded up to the full second, and not used before that second is over. So a
 // response from the second of a change, or from before the change arrived here, has another
@@ -102,7 +102,7 @@ func parseDate(value []byte) time.Time {
 // arrived.
 func (x *exchange) lastModified() int64 {
 	res := &x.response
-	if x.request.Kind == edge.KindPicture || res.Lookup == edge.LookupStale || x.at.Unix() <= res.Mapping.Modified {
+	if !x.request.IsForGames() || res.Lookup == edge.LookupStale || x.at.Unix() <= res.Mapping.Modified {
 		return 0
 	}
 	return res.Mapping.Modified

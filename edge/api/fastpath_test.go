@@ -72,6 +72,8 @@ func TestFastPath(t *testing.T) {
 		"/avatar/user/1?3d", "/avatar/user/2", "/avatar/user/777.png?size=512", "/avatar/user/0", "/avatar/11", "/avatar/12.webp?3d&png",
 		"/avatar/hash/" + hash + "?size=128", "/preview/12", "/preview/13.png", "/preview/hash/" + hash + "?height=1000&png",
 		"/textures/" + hash, "/textures/" + hash + ".png", "/csl/textures/" + hash, "/skin/Steve.png", "/cape/steve.png", "/csl/Steve.json", "/csl/Naked.json",
+		"/Steve.json", "/usm/Alex.json", "/raw/11", "/skins?name=Steve", "/cloaks/Steve", "/MinecraftSkins/Alex.png", "/legacy/Alex.png", "/textures/" + hash + "-legacy",
+		"/api/yggdrasil/skins/MinecraftSkins/Alex.png", "/api/yggdrasil/skins/MinecraftCloaks/Steve.png",
 	} {
 		f(target, "", http.StatusOK, true)
 		f(target, "Accept: image/webp,*/*\r\nConnection: keep-alive\r\nIf-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\n", http.StatusOK, true)
@@ -81,6 +83,7 @@ func TestFastPath(t *testing.T) {
 	}
 	for target, isShort := range map[string]bool{
 		"/avatar/player/Naked": true, "/avatar/player/Nobody": true, "/avatar/user/3": true, "/avatar/99": true, "/cape/Alex.png": true, "/csl/Nobody.json": true,
+		"/Nobody.json": true, "/skins?name=Naked": true, "/legacy/Naked.png": true, "/skins": false, "/api/yggdrasil/skins/MinecraftCloaks/Alex.png": true,
 		"/avatar/13": false, "/skin/Steve": false, "/nothing": false, "/api/players/1": false, "/avatar/11/12": false,
 	} {
 		status := long("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n").status

@@ -115,6 +115,10 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		"/preview/12", "/preview/13.png", "/preview/hash/" + hash + "?height=200&png",
 		"/textures/" + hash, "/textures/" + hash + ".png", "/csl/textures/" + hash,
 		"/skin/Steve.png", "/cape/steve.png", "/csl/Steve.json",
+		"/Steve.json", "/usm/Alex.json", "/usm/Steve.7d444840-9dc0-11d1-b245-5ffdce74fad2.json", "/raw/11", "/usm/textures/" + hash, "/textures/" + hash + "-legacy",
+		"/skins/Steve", "/skins?name=Steve.png", "/MinecraftSkins/Steve.png", "/cloaks/Steve", "/cloaks?x&name=Steve", "/MinecraftCloaks/Steve.png",
+		"/legacy/Alex.png", "/usm/MinecraftSkins/Alex.png", "/usm/MinecraftCloaks/Steve.png",
+		"/api/yggdrasil/skins/MinecraftSkins/Alex.png", "/api/yggdrasil/skins/MinecraftCloaks/Steve.png",
 		"/skin/Dated.png", "/csl/Dated.JSON", "/avatar/player/Steve.WebP?SIZE=64&3D",
 	} {
 		first := w.get(t, path)

@@ -50,7 +50,7 @@ func (x *exchange) parse(target target, query string, at time.Time) (err error) 
 // serveFast serves a request on the fast path, without allocations, and reports whether it
 // did: otherwise the server does.
 func (s *Server) serveFast(c *httpserver.FastContext) bool {
-	target, ok := parsePath(unsafeString(c.Path))
+	target, ok := parsePath(unsafeString(c.Path), unsafeString(c.Query))
 	if !ok {
 		return false
 	}
@@ -134,8 +134,7 @@ func (s *Server) get(rc *fasthttp.RequestCtx, x *exchange) (err error) {
 func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byte) error {
 	res := &x.response
 	if res.Err != nil {
-		s.setNotFoundHeaders(to, x)
-		return res.Err
+		return s.writeNotFound(to, x)
 	}
 	if err := x.checkConditions(fields); err != nil {
 		return err
@@ -174,20 +173,31 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 	return nil
 }
 
-// setNotFoundHeaders sets the headers of a NotFound fault that says that there is no such
-// picture. It may be cached, unlike all other faults.
-func (s *Server) setNotFoundHeaders(to httpserver.Response, x *exchange) {
+// writeNotFound returns the fault of a response without content. If that says that there is no
+// such picture, it sets the headers, since this may be cached, unlike all other faults; or it
+// writes the response 204 for games, where these are configured.
+func (s *Server) writeNotFound(to httpserver.Response, x *exchange) error {
 	res := &x.response
 	if fault.KindOf(res.Err) != fault.NotFound {
-		return
+		return res.Err
 	}
+	isEmpty := s.noContent && x.route.Subject.IsName() && x.request.IsForGames()
 	control := ccNotFound
-	if res.MayBeStale {
+	switch {
+	case res.MayBeStale:
 		control = ccShort
+	case isEmpty:
+		control = ccNoContent
 	}
 	to.SetCanonical(keyCacheControl, control)
 	to.SetCanonical(keyCacheStatus, cacheStatus(res.Lookup, cache.Hit))
 	s.tags.setHeaders(to, notFoundTags(&x.request, res.Mapping))
+	if !isEmpty {
+		return res.Err
+	}
+	to.SetStatusCode(fasthttp.StatusNoContent)
+	to.SetRoute(s.routes.views[x.route.number][noFormat][missing])
+	return nil
 }
 
 // outcome returns the outcome of a response with content, for metrics.

@@ -118,6 +118,13 @@ func TestPictures(t *testing.T) {
 		{"/preview/11.png?height=1", robot, render.View{Pose: render.Preview, Type: skin.Classic, Size: 64}, byTexture, "texture-11"},
 		{"/preview/11.png?height=129", robot, render.View{Pose: render.Preview, Type: skin.Classic, Size: 144}, byTexture, "texture-11"},
 		{"/preview/11.png?height=5000", robot, render.View{Pose: render.Preview, Type: skin.Classic, Size: 1024}, byTexture, "texture-11"},
+		{"/legacy/steve.PNG", robot, render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}, byName, "player-1 texture-11"},
+		{"/legacy/Alex.png?size=banana&3d&png", slim, render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}, byName, "player-2 texture-12"},
+		{"/usm/MinecraftSkins/Alex.png", slim, render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}, byName, "player-2 texture-12"},
+		{"/api/yggdrasil/skins/MinecraftSkins/Alex.png", slim, render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}, byName, "player-2 texture-12"},
+		{"/textures/" + w.robot.Hash.String() + "-legacy", robot, render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}, byTexture, "texture-11"},
+		{"/csl/textures/" + w.robot.Hash.String() + "-legacy.png", robot, render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}, byTexture, "texture-11"},
+		{"/usm/textures/" + w.robot.Hash.String() + "-LEGACY", robot, render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}, byTexture, "texture-11"},
 	} {
 		t.Run(test.path, func(t *testing.T) {
 			t.Parallel()
@@ -194,6 +201,43 @@ func TestErrors(t *testing.T) {
 		{"/csl/Steve.png", 404, 3, unknown, ""},
 		{"/csl/.json", 404, 3, unknown, ""},
 		{"/csl/Nobody_1.json", 404, 3, briefly, "name-nobody_1"},
+		{"/Nobody_1.json", 404, 3, briefly, "name-nobody_1"},
+		{"/.json", 404, 3, unknown, ""},
+		{"/Steve", 404, 3, unknown, ""},
+		{"/robots.json", 404, 3, briefly, "name-robots"},
+		{"/" + strings.Repeat("x", 129) + ".json", 404, 3, briefly, ""},
+		{"/usm/Nobody_1.json", 404, 3, briefly, "name-nobody_1"},
+		{"/usm/Nobody_1.7d444840-9dc0-11d1-b245-5ffdce74fad2.json", 404, 3, briefly, "name-nobody_1"},
+		{"/usm/.7d444840-9dc0-11d1-b245-5ffdce74fad2.json", 404, 3, briefly, "name-.7d444840-9dc0-11d1-b245-5ffdce74fad2"},
+		{"/usm/Steve.7d444840.json", 404, 3, briefly, "name-steve.7d444840"},
+		{"/usm/Steve.png", 404, 3, unknown, ""},
+		{"/skins/Naked", 404, 3, briefly, "player-3 name-naked"},
+		{"/skins/Nobody_1.png", 404, 3, briefly, "name-nobody_1"},
+		{"/skins/", 404, 3, unknown, ""},
+		{"/skins/.png", 404, 3, unknown, ""},
+		{"/skins", 422, 4, never, ""},
+		{"/skins?name=", 422, 4, never, ""},
+		{"/cloaks?name=.png", 422, 4, never, ""},
+		{"/skins?name=Nobody_1", 404, 3, briefly, "name-nobody_1"},
+		{"/skins?name=a%0D%0Ab", 404, 3, briefly, ""},
+		{"/cloaks?name=Alex", 404, 3, briefly, "player-2 name-alex"},
+		{"/cloaks/Alex.png", 404, 3, briefly, "player-2 name-alex"},
+		{"/MinecraftSkins/Naked.png", 404, 3, briefly, "player-3 name-naked"},
+		{"/minecraftskins/Steve.png", 404, 3, unknown, ""},
+		{"/MinecraftCloaks/Alex.png", 404, 3, briefly, "player-2 name-alex"},
+		{"/legacy/Naked.png", 404, 3, briefly, "player-3 name-naked"},
+		{"/legacy/Nobody_1.png", 404, 3, briefly, "name-nobody_1"},
+		{"/legacy/Steve", 404, 3, unknown, ""},
+		{"/legacy/Steve.webp", 404, 3, unknown, ""},
+		{"/api/yggdrasil/skins/MinecraftSkins/Nobody_1.png", 404, 3, briefly, "name-nobody_1"},
+		{"/api/yggdrasil/skins/MinecraftCloaks/Alex.png", 404, 3, briefly, "player-2 name-alex"},
+		{"/api/yggdrasil/skins/Steve.png", 404, 3, never, ""},
+		{"/raw/99", 404, 3, briefly, "texture-99"},
+		{"/raw/0", 404, 3, briefly, ""},
+		{"/raw/11.webp", 404, 3, briefly, ""},
+		{"/textures/" + strings.Repeat("0", 64) + "-legacy", 404, 3, briefly, ""},
+		{"/textures/" + hash[1:] + "-legacy", 404, 3, briefly, ""},
+		{"/textures/" + w.cape.Hash.String() + "-legacy", 422, 4, never, ""},
 		{"/avatar/uuid/7d444840-9dc0-11d1-b245-5ffdce74fad", 404, 3, briefly, ""},
 		{"/avatar/uuid/7d444840-9dc0-11d1-b245-5ffdce74fad2-", 404, 3, briefly, ""},
 		{"/avatar/uuid/7d4448409-dc0-11d1-b245-5ffdce74fad2", 404, 3, briefly, ""},
@@ -257,7 +301,7 @@ func TestErrors(t *testing.T) {
 			if test.cache == unknown {
 				want["Cache-Control"], want["Vary"] = []string{briefly}, []string{"Accept"}
 			}
-			if strings.HasPrefix(test.path, "/api") { // as of core
+			if strings.HasPrefix(test.path, "/api") && test.cache == never { // as of core
 				want["Cross-Origin-Resource-Policy"] = []string{"same-origin"}
 				want["Content-Security-Policy"] = []string{"default-src 'none'; frame-ancestors 'none'"}
 				want["Referrer-Policy"] = []string{"no-referrer"}
@@ -289,7 +333,7 @@ func TestWrongSizeNamesItsField(t *testing.T) {
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	for _, path := range []string{"/avatar/11?png", "/avatar/14", "/avatar/13"} {
+	for _, path := range []string{"/avatar/11?png", "/avatar/14", "/avatar/13", "/Steve.json", "/legacy/Alex.png", "/skins?name=Steve", "/skins"} {
 		get, head := w.get(t, path), w.do(t, http.MethodHead, path, nil, "")
 		get.header.Del("Date")
 		head.header.Del("Date")

@@ -26,7 +26,10 @@ func (w seededServer) dated() []string {
 	hash := w.robot.Hash.String()
 	return []string{
 		"/skin/Dated.png", "/skin/dated.PNG", "/cape/Dated.png", "/csl/Dated.json", "/csl/dated.JSON",
+		"/Dated.json", "/usm/Dated.json", "/legacy/Dated.png", "/skins?name=Dated", "/MinecraftCloaks/Dated.png",
+		"/api/yggdrasil/skins/MinecraftSkins/Dated.png", "/api/yggdrasil/skins/MinecraftCloaks/Dated.png",
 		"/textures/" + hash, "/textures/" + hash + ".png", "/csl/textures/" + hash,
+		"/usm/textures/" + hash, "/textures/" + hash + "-legacy", "/raw/11",
 	}
 }
 
@@ -44,6 +47,7 @@ func (w seededServer) date(tb testing.TB, changed time.Time) {
 	w.set(tb, map[edgeproto.Key]edgeproto.Mapping{
 		"name:dated":                    {Player: &edgeproto.Player{PID: 9, Name: "Dated", Skin: w.robot, Cape: w.cape}, Modified: changed.Unix()},
 		edgeproto.HashKey(w.robot.Hash): {Texture: w.robot, Modified: changed.Unix()},
+		"tid:11":                        {Texture: w.robot, Modified: changed.Unix()},
 	})
 }
 
@@ -114,7 +118,7 @@ func TestLastModified(t *testing.T) {
 func TestModifiedIsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	w := openDated(t, changed)
-	for _, path := range w.dated()[:5] {
+	for _, path := range w.dated()[:12] {
 		w.date(t, changed)
 		last := w.get(t, path).header.Get("Last-Modified")
 		w.set(t, map[edgeproto.Key]edgeproto.Mapping{

@@ -22,13 +22,21 @@ type route struct {
 	number int // among all routes
 }
 
-// routeTable are the routes of all views by their prefix.
-var routeTable = func() map[string]*route {
-	table := map[string]*route{}
+// allRoutes are the routes of all views by their number.
+var allRoutes = func() (all []*route) {
 	for _, view := range edge.Views {
 		for _, r := range view.Routes {
-			table[r.Prefix] = &route{Route: r, view: view, number: len(table)}
+			all = append(all, &route{Route: r, view: view, number: len(all)})
 		}
+	}
+	return all
+}()
+
+// routeTable are the routes by their prefix, those of one prefix in the order of the views.
+var routeTable = func() map[string][]*route {
+	table := map[string][]*route{}
+	for _, route := range allRoutes {
+		table[route.Prefix] = append(table[route.Prefix], route)
 	}
 	return table
 }()
@@ -40,20 +48,36 @@ type target struct {
 	suffix string // as in the view, without regard to case
 }
 
-// parsePath parses a percent-decoded path and reports whether it has the shape of a route. It
-// does not validate the value.
-func parsePath(path string) (target, bool) {
+// parsePath parses a percent-decoded path, and a query as far as it has the value, and reports
+// whether they have the shape of a route. It does not validate the value.
+func parsePath(path, query string) (target, bool) {
 	after := strings.LastIndexByte(path, '/') + 1
-	route := routeTable[path[:after]]
-	if route == nil {
-		return target{}, false
+	routes, value := routeTable[path[:after]], path[after:]
+	if after == 1 && value != "" { // fixed paths win over the names of players
+		if fixed := routeTable[path]; fixed != nil {
+			routes, value = fixed, parameterOf(query, "name").value
+		}
 	}
-	for _, suffix := range route.view.Suffixes {
-		if value, ok := cutSuffix(path[after:], suffix); ok {
-			return target{route: route, value: value, suffix: suffix}, value != ""
+	for _, route := range routes {
+		for _, suffix := range route.view.Suffixes {
+			if value, ok := cutSuffix(value, suffix); ok {
+				return target{route: route, value: value, suffix: suffix}, value != "" || route.Subject == edge.ByNameParameter
+			}
 		}
 	}
 	return target{}, false
+}
+
+// parameterOf returns the first parameter of a name in a query. The name may be in any case.
+func parameterOf(query, name string) (first parameter) {
+	for query != "" && !first.given {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if key, value, _ := strings.Cut(pair, "="); equalASCIIFold(unescape(key), name) {
+			first.set(value)
+		}
+	}
+	return first
 }
 
 // cutSuffix returns a string without a suffix of any case, and reports whether it had it. The
@@ -88,6 +112,9 @@ func equalASCIIFold(text, name string) bool {
 // for a value that cannot exist, and an Invalid one for an invalid query. The key is appended
 // to scratch, and valid as long as that is not overwritten.
 func parseRequest(t target, query string, scratch []byte) (edge.Request, error) {
+	if t.route.Subject == edge.ByNameParameter && t.value == "" {
+		return edge.Request{}, fault.Field("name", "The parameter name must have the name of a player.")
+	}
 	key, ok := appendKey(scratch, t)
 	if !ok {
 		return edge.Request{}, notFound()
@@ -95,6 +122,10 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 	view := t.route.view
 	req := edge.Request{Key: edgeproto.Key(unsafeString(key)), Kind: view.Kind, Slot: view.Slot}
 	if view.Picture == nil {
+		return req, nil
+	}
+	if view.Picture.Pose.IsSheet() {
+		req.Pose, req.Size, req.Format = view.Picture.Pose, view.Picture.DefaultSize, render.PNG
 		return req, nil
 	}
 	params := parseParameters(query, view.Picture.SizeParameter)
@@ -177,8 +208,11 @@ func unescape(text string) string {
 // for uids that cannot exist, which have the default avatar.
 func appendKey(dst []byte, t target) ([]byte, bool) {
 	switch t.route.Subject {
-	case edge.ByName:
+	case edge.ByName, edge.ByNameParameter:
 		return edgeproto.AppendNameKey(dst, t.value), isName(t.value)
+	case edge.ByNameAndUUID:
+		name := cutUUID(t.value)
+		return edgeproto.AppendNameKey(dst, name), isName(name)
 	case edge.ByUUID:
 		return appendUUID(append(dst, edgeproto.UUIDPrefix...), t.value)
 	case edge.ByUID:
@@ -195,6 +229,17 @@ func appendKey(dst []byte, t target) ([]byte, bool) {
 		return append(append(dst, edgeproto.HashPrefix...), t.value...), err == nil
 	}
 	return dst, false
+}
+
+// cutUUID returns a name without a full stop and a UUID after it. Clients know players by UUIDs
+// of other servers, or by ones that they make from the name, so the UUID decides nothing.
+func cutUUID(text string) string {
+	var scratch [36]byte
+	dot := strings.LastIndexByte(text, '.')
+	if _, ok := appendUUID(scratch[:0], text[dot+1:]); dot <= 0 || !ok {
+		return text
+	}
+	return text[:dot]
 }
 
 // appendUUID appends the canonical form of a UUID: hyphenated and in lower case. It accepts

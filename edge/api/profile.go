@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/veneer-skins/veneer/edge"
@@ -11,32 +12,80 @@ import (
 
 // setProfile sets the body and the entity tag of a profile.
 func (x *exchange) setProfile() {
-	x.body = appendProfile(x.body[:0], x.response.Mapping.Player)
+	mapping := &x.response.Mapping
+	switch x.route.view.Profile {
+	case edge.CustomSkinAPI:
+		x.body = appendCustomSkinProfile(x.body[:0], mapping.Player)
+	case edge.UniSkinAPI:
+		x.body = appendUniSkinProfile(x.body[:0], mapping.Player, mapping.Modified)
+	}
 	x.response.Body, x.response.ETag = x.body, edge.ETagOf(x.body)
 }
 
-// appendProfile appends the JSON of a profile in the format of CustomSkinAPI: skins by model
-// and a cape, each by the hash of its file.
-func appendProfile(dst []byte, player *edgeproto.Player) []byte {
+// appendCustomSkinProfile appends the JSON of a profile in the format of CustomSkinAPI, with the
+// fields of both revisions: skins and cape of revision 1, textures of revision 2.
+func appendCustomSkinProfile(dst []byte, player *edgeproto.Player) []byte {
 	dst = append(dst, `{"username":`...)
 	dst = appendJSON(dst, player.Name)
 	dst = append(dst, `,"skins":{`...)
-	if texture := player.Skin; texture != nil {
-		model := `"default":"`
-		if texture.Type == skin.Slim {
-			model = `"slim":"`
-		}
-		dst = append(dst, model...)
-		dst = texture.Hash.AppendTo(dst)
-		dst = append(dst, '"')
-	}
+	dst = appendSkins(dst, player.Skin)
 	dst = append(dst, '}')
-	if texture := player.Cape; texture != nil {
-		dst = append(dst, `,"cape":"`...)
-		dst = texture.Hash.AppendTo(dst)
-		dst = append(dst, '"')
+	if player.Cape != nil {
+		dst = appendCape(append(dst, ','), player.Cape)
+	}
+	dst = append(dst, `,"textures":{`...)
+	dst = appendSkins(dst, player.Skin)
+	if player.Cape != nil {
+		if player.Skin != nil {
+			dst = append(dst, ',')
+		}
+		dst = appendCape(dst, player.Cape)
+	}
+	return append(dst, "}}"...)
+}
+
+// appendUniSkinProfile appends the JSON of a profile in the format of UniSkinAPI. Its mod fails
+// without an array and an object, so these may be empty.
+func appendUniSkinProfile(dst []byte, player *edgeproto.Player, modified int64) []byte {
+	dst = append(dst, `{"player_name":`...)
+	dst = appendJSON(dst, player.Name)
+	dst = strconv.AppendInt(append(dst, `,"last_update":`...), modified, 10)
+	switch {
+	case player.Skin == nil:
+		dst = append(dst, `,"model_preference":[]`...)
+	case player.Skin.Type == skin.Slim:
+		dst = append(dst, `,"model_preference":["slim","default"]`...)
+	default:
+		dst = append(dst, `,"model_preference":["default"]`...)
+	}
+	dst = append(dst, `,"skins":{`...)
+	dst = appendSkins(dst, player.Skin)
+	dst = append(dst, '}')
+	if player.Cape != nil {
+		dst = appendCape(append(dst, ','), player.Cape)
 	}
 	return append(dst, '}')
+}
+
+// appendSkins appends the names of the files of a skin by model, the preferred one first. Games
+// without the slim model would draw the arms of a slim skin wrong, so they get a legacy sheet
+// for the default model.
+func appendSkins(dst []byte, texture *edgeproto.Texture) []byte {
+	switch {
+	case texture == nil:
+		return dst
+	case texture.Type == skin.Slim:
+		dst = texture.Hash.AppendTo(append(dst, `"slim":"`...))
+		dst = edge.LegacyTexture(append(dst, `","default":"`...), texture.Hash)
+	default:
+		dst = texture.Hash.AppendTo(append(dst, `"default":"`...))
+	}
+	return append(dst, '"')
+}
+
+// appendCape appends the name of the file of a cape.
+func appendCape(dst []byte, texture *edgeproto.Texture) []byte {
+	return append(texture.Hash.AppendTo(append(dst, `"cape":"`...)), '"')
 }
 
 // appendJSON appends a string as JSON. Most names need no escaping.

@@ -85,9 +85,9 @@ type routes struct {
 func newRoutes(opts httpserver.Options) *routes {
 	r := &routes{
 		api: opts.Route("/api"), root: opts.Route("/"), robots: opts.Route("/robots.txt"),
-		views: make([][formatCount][outcomeCount]*httpserver.Route, len(routeTable)),
+		views: make([][formatCount][outcomeCount]*httpserver.Route, len(allRoutes)),
 	}
-	for _, route := range routeTable {
+	for _, route := range allRoutes {
 		name := route.view.Pattern(route.Route)
 		for i, format := range formatNames {
 			for j, outcome := range outcomeNames {

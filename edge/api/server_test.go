@@ -94,7 +94,7 @@ type setup struct {
 func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	tb.Helper()
 	with := setup{
-		api:      api.Config{CacheTags: api.TagsBoth},
+		api:      api.Config{CacheTags: api.TagsBoth, UnknownPlayerStatus: http.StatusNotFound},
 		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderWorkers: 2, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Minute},
 		backend:  &countingBackend{},
 	}

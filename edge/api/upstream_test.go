@@ -574,4 +574,5 @@ func TestNewRejects(t *testing.T) {
 	f("API_CA", api.Config{APIUpstream: "https://core", APICA: "/nowhere/ca.pem"})
 	f("S_MAXAGE", api.Config{SMaxage: -1})
 	f("S_MAXAGE", api.Config{SMaxage: 1})
+	f("UNKNOWN_PLAYER_STATUS", api.Config{UnknownPlayerStatus: http.StatusOK})
 }

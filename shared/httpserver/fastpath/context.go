@@ -20,7 +20,7 @@ type Context struct {
 	Traced     bool      // whether the client's traceparent has the sampled flag
 	At         time.Time // when the request was read, then when its response was ready
 
-	Status int    // of a response with a body, or 304
+	Status int    // of a response with a body, 204 or 304
 	Body   []byte // must not change until the next request; never, if it is larger than bufferSize
 
 	UserData any // the Handler's, kept from one request to the next
@@ -66,7 +66,7 @@ func (c *Context) appendHead(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, "HTTP/1.1 "...), int64(c.Status), 10)
 	dst = append(append(dst, ' '), fasthttp.StatusMessage(c.Status)...)
 	dst = append(append(dst, "\r\nDate: "...), c.date...)
-	if c.Status != fasthttp.StatusNotModified {
+	if c.Status != fasthttp.StatusNotModified && c.Status != fasthttp.StatusNoContent {
 		dst = strconv.AppendInt(append(dst, "\r\nContent-Length: "...), int64(len(c.Body)), 10)
 	}
 	dst = append(append(dst, "\r\n"...), c.header...)
