@@ -332,7 +332,7 @@ func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	pool := newWorkerPool(1, 1, time.Hour)
 	defer pool.close()
 	finish := make(chan struct{})
-	first := func(context.Context) (string, error) { <-finish; return "", reject(shed) }
+	first := func(context.Context) (string, error) { <-finish; return "", reject(displaced) }
 	type result struct {
 		value   string
 		outcome cache.Outcome

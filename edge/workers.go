@@ -28,7 +28,7 @@ type rejection uint8
 
 const (
 	queueFull rejection = iota // the queue is full, and its own network has the most work waiting
-	shed                       // it waited, and its place went to another network
+	displaced                  // it waited, and its place went to another network
 	timedOut                   // it waited for RENDER_QUEUE_TIMEOUT
 	closed
 	rejectionCount
@@ -38,7 +38,7 @@ var rendersRejected = func() (all [rejectionCount]prometheus.Counter) {
 	rejected := promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "veneer_edge_renders_rejected_total", Help: "Pictures that were rejected because too many are rendered, by reason.",
 	}, []string{"reason"})
-	for reason, name := range [...]string{queueFull: "queue_full", shed: "shed", timedOut: "timeout", closed: "closed"} {
+	for reason, name := range [...]string{queueFull: "queue_full", displaced: "displaced", timedOut: "timeout", closed: "closed"} {
 		all[reason] = rejected.WithLabelValues(name)
 	}
 	return all
@@ -139,10 +139,10 @@ func (p *workerPool) release(l *limiter) {
 	p.dispatch(l)
 }
 
-// shed rejects a waiting job. The caller holds mu.
-func (p *workerPool) shed(j *job) {
+// displace rejects a waiting job. The caller holds mu.
+func (p *workerPool) displace(j *job) {
 	j.queue.drop(j)
-	j.start <- reject(shed)
+	j.start <- reject(displaced)
 }
 
 // cancel removes a job from its queue and reports whether it still waited there.
@@ -246,7 +246,7 @@ func (p *workerPool) shedFor(l *limiter, d *demand) bool {
 	if victim == nil {
 		return false
 	}
-	p.shed(victim)
+	p.displace(victim)
 	return true
 }
 

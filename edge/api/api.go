@@ -117,12 +117,12 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 		}
 		return err
 	case rc.IsOptions():
-		s.routes.set(rc, target.route, noFormat, preflight)
+		s.routes.set(rc, target.route, noFormat, outcomePreflight)
 		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 		writePreflight(rc)
 		return nil
 	default:
-		s.routes.set(rc, target.route, noFormat, refused)
+		s.routes.set(rc, target.route, noFormat, outcomeInvalid)
 		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
 		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 		return fault.New(fault.MethodNotAllowed, "A picture can only be fetched.")

@@ -25,7 +25,7 @@ type exchange struct {
 	request  edge.Request  // its key is in key
 	response edge.Response // with ETag and Body of a profile as well
 	modified int64         // see lastModified
-	// notModified means 304, without a body.
+	// outcomeNotModified means 304, without a body.
 	notModified bool
 
 	key  [maxKey]byte
@@ -196,7 +196,7 @@ func (s *Server) writeNotFound(to httpserver.Response, x *exchange) error {
 		return res.Err
 	}
 	to.SetStatusCode(fasthttp.StatusNoContent)
-	to.SetRoute(s.routes.views[x.route.number][noFormat][missing])
+	to.SetRoute(s.routes.views[x.route.number][noFormat][outcomeNotFound])
 	return nil
 }
 
@@ -204,9 +204,9 @@ func (s *Server) writeNotFound(to httpserver.Response, x *exchange) error {
 func (x *exchange) outcome() outcome {
 	switch {
 	case x.notModified:
-		return notModified
+		return outcomeNotModified
 	case x.response.Outcome == cache.Hit && x.response.Lookup == edge.LookupMiss:
-		return miss
+		return outcomeMiss
 	default:
 		return cacheOutcomes[x.response.Outcome]
 	}

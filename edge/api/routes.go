@@ -41,37 +41,37 @@ func (x *exchange) format() format {
 type outcome uint8
 
 const (
-	hit         outcome = iota // mapping and picture were cached
-	coalesced                  // waited for a load that another request had started
-	miss                       // looked up, fetched or rendered
-	notModified                // 304
-	missing                    // no such picture
-	refused                    // invalid request
-	shed                       // rejected because of too much load
-	failed                     // a dependency is unavailable, or an internal error
-	preflight                  // OPTIONS
+	outcomeHit         outcome = iota // mapping and picture were cached
+	outcomeCoalesced                  // waited for a load that another request had started
+	outcomeMiss                       // looked up, fetched or rendered
+	outcomeNotModified                // 304
+	outcomeNotFound                   // no such picture
+	outcomeInvalid                    // invalid request
+	outcomeShed                       // rejected because of too much load
+	outcomeError                      // a dependency is unavailable, or an internal error
+	outcomePreflight                  // OPTIONS
 	outcomeCount
 )
 
 var outcomeNames = [outcomeCount]string{
-	hit: "hit", coalesced: "coalesced", miss: "miss", notModified: "not-modified", missing: "not-found",
-	refused: "refused", shed: "shed", failed: "error", preflight: "preflight",
+	outcomeHit: "hit", outcomeCoalesced: "coalesced", outcomeMiss: "miss", outcomeNotModified: "not_modified", outcomeNotFound: "not_found",
+	outcomeInvalid: "invalid", outcomeShed: "shed", outcomeError: "error", outcomePreflight: "preflight",
 }
 
 // cacheOutcomes are the outcomes of responses with content.
-var cacheOutcomes = [...]outcome{cache.Hit: hit, cache.Coalesced: coalesced, cache.Miss: miss, cache.MissUncached: miss}
+var cacheOutcomes = [...]outcome{cache.Hit: outcomeHit, cache.Coalesced: outcomeCoalesced, cache.Miss: outcomeMiss, cache.MissUncached: outcomeMiss}
 
 // errorOutcome returns the outcome of a request that failed.
 func errorOutcome(err error) outcome {
 	switch f := fault.Of(err); {
 	case errors.Is(err, edge.ErrShed):
-		return shed
+		return outcomeShed
 	case f.Kind == fault.NotFound:
-		return missing
+		return outcomeNotFound
 	case f.Kind == fault.Invalid || f.Kind == fault.MethodNotAllowed || f.Kind == fault.PreconditionFailed:
-		return refused
+		return outcomeInvalid
 	default:
-		return failed
+		return outcomeError
 	}
 }
 

@@ -89,19 +89,16 @@ func (p Pose) InSpace() bool {
 func (p Pose) SizeOf(requested int) int { return p.sizes().round(requested) }
 
 // sizes are the sizes that are drawn in a pose, in pixels.
-type sizes struct {
-	name           string // of the query parameter
-	min, max, step int
-}
+type sizes struct{ min, max, step int }
 
 func (p Pose) sizes() sizes {
 	switch p {
 	case Flat, Isometric:
-		return sizes{"size", 8, 512, 8} // a face is eight texels wide
+		return sizes{8, 512, 8} // a face is eight texels wide
 	case Preview:
-		return sizes{"height", 64, 1024, 16} // a cape is sixteen texels high
+		return sizes{64, 1024, 16} // a cape is sixteen texels high
 	case LegacySheet:
-		return sizes{"height", legacyHeight, legacyHeight, legacyHeight}
+		return sizes{legacyHeight, legacyHeight, legacyHeight}
 	}
 	return sizes{}
 }

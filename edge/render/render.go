@@ -93,7 +93,7 @@ func (v View) Check() error {
 		return fault.New(fault.Invalid, "A cape has no face.")
 	}
 	if r := v.Pose.sizes(); v.Size != r.round(v.Size) {
-		return fault.Field(r.name, "The %s is a multiple of %d from %d to %d pixels.", r.name, r.step, r.min, r.max)
+		return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", r.step, r.min, r.max)
 	}
 	return nil
 }

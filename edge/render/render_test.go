@@ -67,8 +67,8 @@ func TestDrawRejectsViews(t *testing.T) {
 		{"no size", skinSheet, render.View{Type: skin.Classic}, "The size is a multiple of 8 from 8 to 512 pixels."},
 		{"an odd size", skinSheet, render.View{Type: skin.Classic, Size: 65}, "The size is a multiple of 8 from 8 to 512 pixels."},
 		{"a huge head", skinSheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 520}, "The size is a multiple of 8 from 8 to 512 pixels."},
-		{"a tiny preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Slim, Size: 48}, "The height is a multiple of 16 from 64 to 1024 pixels."},
-		{"a preview of odd height", capeSheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 72}, "The height is a multiple of 16 from 64 to 1024 pixels."},
+		{"a tiny preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Slim, Size: 48}, "The size is a multiple of 16 from 64 to 1024 pixels."},
+		{"a preview of odd height", capeSheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 72}, "The size is a multiple of 16 from 64 to 1024 pixels."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
