@@ -21,7 +21,7 @@ type View struct {
 	Suffixes []string
 	// Picture is what a picture shows, nil for other kinds.
 	Picture *PictureView
-	// Profile is the format of a profile.
+	// Profile is the format of a profile, NoProfile for other kinds.
 	Profile ProfileFormat
 	// Warm are the queries of the responses that edge warm loads by default.
 	Warm []string
@@ -42,9 +42,11 @@ type ProfileFormat uint8
 
 // The formats of profiles.
 const (
+	// NoProfile is of views of other kinds.
+	NoProfile ProfileFormat = iota
 	// CustomSkinAPI is of the mod CustomSkinLoader and many others. A profile has what revision 1
 	// of it reads (skins, cape) and what revision 2 reads (textures).
-	CustomSkinAPI ProfileFormat = iota
+	CustomSkinAPI
 	// UniSkinAPI is of the mod UniSkinMod.
 	UniSkinAPI
 )
@@ -125,6 +127,7 @@ var avatar = View{
 		{"/avatar/hash/", ByHash, CacheTexture, "head of a texture"},
 	},
 	Picture: &PictureView{Pose: render.Flat, Pose3D: render.Isometric, SizeParameter: "size", DefaultSize: render.DefaultSize},
+	Profile: NoProfile,
 	Warm:    []string{"", "?png", "?3d"},
 }
 
@@ -135,6 +138,7 @@ var preview = View{
 		{"/preview/hash/", ByHash, CacheTexture, "whole figure or cape, front and back"},
 	},
 	Picture: &PictureView{Pose: render.Preview, Pose3D: render.Preview, SizeParameter: "height", DefaultSize: render.DefaultHeight},
+	Profile: NoProfile,
 	Warm:    []string{""},
 }
 
@@ -148,6 +152,7 @@ var storedFile = View{
 		{"/raw/", ByTID, CacheTexture, "the stored file"},
 	},
 	Picture: nil,
+	Profile: NoProfile,
 	Warm:    []string{""},
 }
 
@@ -155,6 +160,7 @@ var skinFile = View{
 	Kind: KindFile, Slot: SkinSlot, Suffixes: []string{".png"},
 	Routes:  []Route{{"/skin/", ByName, CachePlayer, skinFileHelp}},
 	Picture: nil,
+	Profile: NoProfile,
 	Warm:    nil,
 }
 
@@ -162,6 +168,7 @@ var capeFile = View{
 	Kind: KindFile, Slot: CapeSlot, Suffixes: []string{".png"},
 	Routes:  []Route{{"/cape/", ByName, CachePlayer, capeFileHelp}},
 	Picture: nil,
+	Profile: NoProfile,
 	Warm:    nil,
 }
 
@@ -175,6 +182,7 @@ var skinFileForMods = View{
 		{"/MinecraftSkins/", ByName, CachePlayer, skinFileHelp},
 	},
 	Picture: nil,
+	Profile: NoProfile,
 	Warm:    nil,
 }
 
@@ -188,6 +196,7 @@ var capeFileForMods = View{
 		{yggdrasilSkins + "MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
 	},
 	Picture: nil,
+	Profile: NoProfile,
 	Warm:    nil,
 }
 
@@ -203,6 +212,7 @@ var legacySheet = View{
 		{yggdrasilSkins + "MinecraftSkins/", ByName, CachePlayer, legacySheetHelp},
 	},
 	Picture: &legacySheetPicture,
+	Profile: NoProfile,
 	Warm:    nil,
 }
 
@@ -215,6 +225,7 @@ var legacyTexture = View{
 		{"/usm/textures/", ByHash, CacheTexture, legacyTextureHelp},
 	},
 	Picture: &legacySheetPicture,
+	Profile: NoProfile,
 	Warm:    nil,
 }
 

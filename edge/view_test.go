@@ -42,6 +42,9 @@ func TestViews(t *testing.T) {
 		if (view.Kind == edge.KindPicture) != (view.Picture != nil) {
 			t.Errorf("%s: only pictures show something in a pose", view.Routes[0].Prefix)
 		}
+		if (view.Kind == edge.KindProfile) != (view.Profile != edge.NoProfile) {
+			t.Errorf("%s: only profiles have a format", view.Routes[0].Prefix)
+		}
 		for i, suffix := range view.Suffixes {
 			if slices.ContainsFunc(view.Suffixes[:i], func(before string) bool { return strings.HasSuffix(suffix, before) }) {
 				t.Errorf("%s: the suffix %q is never found", view.Routes[0].Prefix, suffix)

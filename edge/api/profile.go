@@ -18,6 +18,7 @@ func (x *exchange) setProfile() {
 		x.body = appendCustomSkinProfile(x.body[:0], mapping.Player)
 	case edge.UniSkinAPI:
 		x.body = appendUniSkinProfile(x.body[:0], mapping.Player, mapping.Modified)
+	case edge.NoProfile: // of no view of this kind
 	}
 	x.response.Body, x.response.ETag = x.body, edge.ETagOf(x.body)
 }
