@@ -59,7 +59,8 @@ sub vcl_recv {
   unset req.http.traceparent;
   unset req.http.tracestate;
 
-  if (req.url ~ "^/api([/?]|$)") {
+  # Below /api/yggdrasil/skins/ are files for games, which edges have.
+  if (req.url ~ "^/api([/?]|$)" && req.url !~ "^/api/yggdrasil/skins/") {
     set req.backend_hint = core;
     return (pass);
   }
@@ -72,19 +73,20 @@ sub vcl_recv {
     return (pass);
   }
   # Edges accept names of players, suffixes and parameters in any case, so only the lower
-  # case form is cached. It is also what the edge is sent: for paths that exist in lower
-  # case only, an error for another case must not be cached under the lower case path.
-  if (std.tolower(req.url) ~ "^/(avatar|preview|textures|skin|cape|csl)/") {
-    set req.url = std.tolower(req.url);
-  }
+  # case form is cached. They accept all before a name in its own case only.
+  set req.url = regsub(req.url, "^([^?]*/)?.*$", "\1") + std.tolower(regsub(req.url, "^([^?]*/)?", ""));
 }
 
 sub vcl_backend_fetch {
   if (bereq.backend != core) {
     # All pictures of a player or texture come from the same edge, so that each is
     # rendered and cached once. The subject of a path is its last segment without a
-    # suffix: a name, in any case, a number or a hash.
+    # suffix: a name, in any case, a number or a hash. Two paths have the name as a
+    # parameter.
     set bereq.http.X-Shard = std.tolower(regsub(bereq.url, "^[^?]*/([^/?.]*).*$", "\1"));
+    if (bereq.url ~ "^/(skins|cloaks)[?](.*&)?name=") {
+      set bereq.http.X-Shard = regsub(bereq.url, "^[^?]*[?](?:.*&)?name=([^&.]*).*$", "\1");
+    }
     set bereq.backend = edges.backend(by=KEY, alt=bereq.retries, healthy=ALL, key=edges.key(bereq.http.X-Shard));
     # With only one edge ready there is no alternative; the edge that has just failed may
     # not be ready any more.

@@ -233,6 +233,9 @@ func (b balancer) test(t *testing.T) {
 	send(t, http.MethodPut, url+"/api/user?a=%2F", nil)
 	send(t, http.MethodGet, url+"/api", nil)
 	send(t, http.MethodGet, url+"/apis", nil)
+	if status := send(t, http.MethodGet, url+"/api/yggdrasil/skins/MinecraftCloaks/unknown.png", nil); status != http.StatusNotFound {
+		t.Errorf("a cape for authlib-injector: %d; want 404, from an edge", status)
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	if diff := cmp.Diff([]string{"PUT /api/user?a=%2F for 127.0.0.1", "GET /api for 127.0.0.1"}, forwarded); diff != "" {
@@ -259,9 +262,13 @@ func (b balancer) test(t *testing.T) {
 		keysBefore = core.Keys.Load()
 		return keysBefore - before
 	}
-	targets := []string{"/avatar/player/pNAME?size=16", "/avatar/player/pNAME.png?size=32", "/skin/pNAME.png", "/csl/pNAME.json"}
+	targets := []string{
+		"/avatar/player/pNAME?size=16", "/avatar/player/pNAME.png?size=32", "/skin/pNAME.png", "/csl/pNAME.json",
+		"/pNAME.json", "/usm/pNAME.json", "/usm/pNAME.7d4448409dc011d1b2455ffdce74fad2.json", "/skins/pNAME", "/skins?name=pNAME", "/MinecraftSkins/pNAME.png",
+		"/legacy/pNAME.png", "/api/yggdrasil/skins/MinecraftSkins/pNAME.png",
+	}
 	if b.foldsCase {
-		targets = append(targets, "/avatar/player/PNAME")
+		targets = append(targets, "/avatar/player/PNAME", "/PNAME.json", "/MinecraftSkins/PNAME.PNG", "/skins?x=y&name=PNAME.png")
 	}
 	if n := request(targets...); n != players {
 		t.Errorf("the edges looked up %d players; want %d, each by one edge", n, players)
@@ -309,7 +316,7 @@ func TestSmallSiteNginx(t *testing.T) {
 		return nginx(t, content, address, work, servers)
 	}}
 	url := b.start(t, []server{{host: "127.0.0.1", port: "8080", public: core}, {host: "127.0.0.1", port: "8081", public: edge}})
-	for path, want := range map[string]string{"/api": "core", "/api/user?a=%2F": "core", "/apis": "edge", "/avatar/player/steve": "edge"} {
+	for path, want := range map[string]string{"/api": "core", "/api/user?a=%2F": "core", "/apis": "edge", "/avatar/player/steve": "edge", "/api/yggdrasil/skins/MinecraftSkins/steve.png": "edge", "/api/yggdrasil": "core"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
 		if err != nil {
 			t.Fatal(err)
