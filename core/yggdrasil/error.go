@@ -31,16 +31,13 @@ var (
 // errorFormat returns the format of errors with the given statuses of a wrong token and of too many
 // requests.
 func errorFormat(unauthenticated, tooMany int) httpserver.ErrorFormat {
+	statuses := map[fault.Kind]int{
+		fault.Unauthenticated: unauthenticated, fault.TooMany: tooMany, fault.Invalid: fasthttp.StatusBadRequest, fault.Duplicate: fasthttp.StatusBadRequest,
+	}
 	return func(f *fault.Error) (int, any) {
-		status := httpserver.StatusOf(f)
-		switch f.Kind {
-		case fault.Unauthenticated:
-			status = unauthenticated
-		case fault.TooMany:
-			status = tooMany
-		case fault.Invalid, fault.Duplicate:
-			status = fasthttp.StatusBadRequest
-		default:
+		status, ok := statuses[f.Kind]
+		if !ok {
+			status = httpserver.StatusOf(f)
 		}
 		name := fasthttp.StatusMessage(status)
 		switch {

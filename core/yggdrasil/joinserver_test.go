@@ -36,9 +36,9 @@ func TestJoin(t *testing.T) {
 		c.get(t, "/sessionserver/session/minecraft/hasJoined"+query).isEmpty(t)
 	}
 
-	c.site.exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '29 seconds'")
+	c.site.exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '10 seconds'")
 	decode[signedProfile](t, c.hasJoined(t, "Ann_1", "server"))
-	c.site.exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '1 second'")
+	c.site.exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '20 seconds'")
 	c.hasJoined(t, "Ann_1", "server").isEmpty(t)
 	c.join(t, s.AccessToken, hexID(u.players[0].UUID), "server").isEmpty(t)
 	decode[signedProfile](t, c.hasJoined(t, "Ann_1", "server"))

@@ -203,7 +203,7 @@ func TestUploadIsRejected(t *testing.T) {
 		return file.Bytes()
 	}
 	for slot, files := range map[string][][]byte{
-		"skin": {{}, []byte("GIF89a"), blank(64, 16), blank(63, 64), blank(1, 1), blank(4096, 4096), capeFile(t)[:100]},
+		"skin": {{}, []byte("GIF89a"), blank(64, 16), blank(63, 64), blank(1, 1), blank(1024, 1024), capeFile(t)[:100]},
 		"cape": {{}, []byte("x"), blank(64, 64), blank(63, 32)},
 	} {
 		for _, file := range files {

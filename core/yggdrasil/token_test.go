@@ -226,7 +226,7 @@ func TestRefreshBesideNewPassword(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0")
-	for range 10 {
+	for range 4 {
 		u := c.signUp(t)
 		s := c.issue(t, u)
 		changed := make(chan error, 1)

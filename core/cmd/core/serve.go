@@ -106,7 +106,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return settingError("", err)
 	}
-	launchers, err := addLaunchers(ctx, cfg, db, services, logins, public, options)
+	launchers, err := addLaunchers(cfg, db, services, logins, public, options)
 	if err != nil {
 		return err
 	}
@@ -129,6 +129,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	defer listeners.Close()
+	launchers.logMissing(ctx, log)
 	if err := addDemo(ctx, cfg, db, files, passwords, logins, log); err != nil {
 		return err
 	}
@@ -145,9 +146,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		trimmer(log, "score changes", services.Ledger.Trim),
 		trimmer(log, "texture changes", db.TrimTextureChanges),
 	}
-	if launchers != nil {
-		tasks = append(tasks, trimmer(log, "launchers' tokens", launchers.tokens.Trim), trimmer(log, "joins of game servers", launchers.joins.Trim))
-	}
+	tasks = append(tasks, launchers.tasks(log)...)
 	if purger != nil {
 		tasks = append(tasks, purger.Run, trimmer(log, "streams to edges", purger.Trim))
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"time"
@@ -29,37 +30,55 @@ type launcherConfig struct {
 // Check returns an error that names an invalid setting.
 func (c launcherConfig) Check() error { return cmp.Or(c.LauncherLimits.Check(), c.Config.Check()) }
 
-// launchers is the API of launchers, which a site may not have.
+// launchers is the API of launchers. tokens and joins are nil on a site without it.
 type launchers struct {
 	tokens *core.LauncherTokens
 	joins  *core.JoinServer
+	// missing is the setting for want of which there is none; empty if it is switched off.
+	missing string
 }
 
-// addLaunchers mounts the API of launchers on the public API, and returns nil if the site has none.
+// tasks returns what runs in the background.
+func (l launchers) tasks(log *slog.Logger) []func(context.Context) {
+	if l.tokens == nil {
+		return nil
+	}
+	return []func(context.Context){trimmer(log, "launchers' tokens", l.tokens.Trim), trimmer(log, "joins of game servers", l.joins.Trim)}
+}
+
+// logMissing logs why launchers are not served, if that may not be meant.
+func (l launchers) logMissing(ctx context.Context, log *slog.Logger) {
+	if l.missing != "" {
+		log.InfoContext(ctx, "launchers and game servers are not served", "missing", l.missing)
+	}
+}
+
+// addLaunchers mounts the API of launchers on the public API, if the site has it.
 func addLaunchers(
-	ctx context.Context, cfg settings, db *postgres.DB, services api.Services, logins *core.Logins, to *api.Server, options httpserver.Options,
-) (*launchers, error) {
+	cfg settings, db *postgres.DB, services api.Services, logins *core.Logins, to *api.Server, options httpserver.Options,
+) (launchers, error) {
 	if cfg.Launchers == "off" {
-		return nil, nil //nolint:nilnil // nil: no launchers
+		return launchers{}, nil
 	}
 	key, err := readProfileKey(cfg.Yggdrasil.KeyFile)
-	if err != nil {
-		return nil, settingError("YGGDRASIL_", err)
-	}
-	if key == nil || cfg.PublicURL == "" {
-		options.Log.InfoContext(ctx, "launchers and game servers are not served", "missing", cmp.Or(missingSetting(cfg.PublicURL == "", "PUBLIC_URL"), prefix+"YGGDRASIL_KEY_FILE"))
-		return nil, nil //nolint:nilnil // nil: no launchers
+	switch {
+	case err != nil:
+		return launchers{}, settingError("YGGDRASIL_", err)
+	case cfg.PublicURL == "":
+		return launchers{missing: prefix + "PUBLIC_URL"}, nil
+	case key == nil:
+		return launchers{missing: prefix + "YGGDRASIL_KEY_FILE"}, nil
 	}
 	texturesURL := cmp.Or(cfg.TexturesURL, cfg.PublicURL)
 	parsed, err := url.Parse(texturesURL)
 	if err != nil {
-		return nil, settingError("TEXTURES_URL ", err)
+		return launchers{}, settingError("TEXTURES_URL ", err)
 	}
 	profiles, err := core.NewProfiles(db, key, texturesURL, time.Now)
 	if err != nil {
-		return nil, settingError("YGGDRASIL_", fmt.Errorf("KEY_FILE cannot be used: %w", err))
+		return launchers{}, settingError("YGGDRASIL_", fmt.Errorf("KEY_FILE cannot be used: %w", err))
 	}
-	l := &launchers{tokens: core.NewLauncherTokens(db, logins, cfg.Yggdrasil.LauncherLimits)}
+	l := launchers{tokens: core.NewLauncherTokens(db, logins, cfg.Yggdrasil.LauncherLimits)}
 	l.joins = core.NewJoinServer(db, l.tokens, cfg.Yggdrasil.CheckIP)
 	server, err := yggdrasil.New(options, yggdrasil.Services{
 		Tokens: l.tokens, Joins: l.joins, Profiles: profiles,
@@ -70,18 +89,10 @@ func addLaunchers(
 		Name: cfg.Mail.Site, Homepage: cmp.Or(cfg.Mail.URL, cfg.PublicURL), TexturesHost: parsed.Hostname(),
 	}, to.Limiters(), cmp.Or(cfg.Textures.Bytes, blobstore.MaxSize))
 	if err != nil {
-		return nil, settingError("YGGDRASIL_", err)
+		return launchers{}, settingError("YGGDRASIL_", err)
 	}
 	to.MountLaunchers(api.Mount{Root: yggdrasil.Root, Handler: server.Handler})
 	return l, nil
-}
-
-// missingSetting returns the full name of a setting if it is missing.
-func missingSetting(isMissing bool, name string) string {
-	if isMissing {
-		return prefix + name
-	}
-	return ""
 }
 
 // readProfileKey returns the key in a file, nil without a file or with an empty one: scripts make
