@@ -1,0 +1,7 @@
+// Package launchers tests the API of launchers and game servers with other projects' programs, on a
+// site of real ones.
+//
+// Its tests run minecraft-protocol, as a game and as a game server, in a version of each era of the
+// game's protocol. It is a Node program, looked up in .dev/node/launchers of the repository;
+// package.json beside this file pins it.
+package launchers
