@@ -1,6 +1,6 @@
 # Targets of more than one command are scripts in deploy/dev; this file lists them.
 
-.PHONY: help run cluster faults test lint fuzz build bench bench-bodies bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery images reset clean clean-all
+.PHONY: help run cluster faults launchers test lint fuzz build bench bench-bodies bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery images reset clean clean-all
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -14,6 +14,9 @@ cluster: ## Run a whole cluster here until Ctrl-C: failover, four object store n
 
 faults: ## Inject every fault into a cluster under load, and write docs/operations/faults.md; ARGS="-only 'core killed'"
 	@deploy/dev/faults $(ARGS)
+
+launchers: ## Test the API of launchers with programs from elsewhere; ARGS='-suite yggdrasil-mock/test -agent authlib-injector.jar'
+	@deploy/dev/launchers $(ARGS)
 
 test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run Closet ./core/...' for some
 	@deploy/dev/test $(ARGS)

@@ -4,4 +4,7 @@
 // Its tests run minecraft-protocol, as a game and as a game server, in a version of each era of the
 // game's protocol. It is a Node program, looked up in .dev/node/launchers of the repository;
 // package.json beside this file pins it.
+//
+// make launchers runs RunSuite and CheckAgent, which take programs whose licences do not allow copies
+// of them here.
 package launchers

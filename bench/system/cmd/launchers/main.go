@@ -1,0 +1,71 @@
+// Command launchers tests the API of launchers and game servers with programs that are not part of
+// the repository: yggdrasil-mock's tests, and authlib-injector.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"github.com/veneer-skins/veneer/bench/system/launchers"
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "launchers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("launchers", flag.ContinueOnError)
+	suite := flags.String("suite", "", "path of the directory test of yggdrasil-mock, in which npm ci has run")
+	agent := flags.String("agent", "", "path of the JAR of authlib-injector")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *suite == "" && *agent == "" {
+		return errors.New("there is nothing to run: give -suite, -agent or both")
+	}
+	var failed error
+	if *agent != "" {
+		failed = runOnSite(ctx, func(tb testing.TB, site *launchers.Site) {
+			tb.Helper()
+			launchers.CheckAgent(tb, site, *agent, "bench/system/launchers")
+		})
+		if failed == nil {
+			fmt.Fprintln(out, "authlib-injector: passed")
+		}
+	}
+	if *suite != "" {
+		failed = errors.Join(failed, runOnSite(ctx, func(tb testing.TB, site *launchers.Site) {
+			tb.Helper()
+			result := launchers.RunSuite(tb, site, *suite)
+			fmt.Fprintf(out, "yggdrasil-mock: %d passed, %d failed; with other addresses of textures, %d passed, %d failed\n",
+				len(result.Passed), len(result.Failed), len(result.PassedByAlias), len(result.FailedByAlias))
+			for _, failure := range append(result.Failed, result.FailedByAlias...) {
+				tb.Error("failed:", failure)
+			}
+		}))
+	}
+	return failed
+}
+
+// runOnSite runs tests on a site of their own.
+func runOnSite(ctx context.Context, work func(tb testing.TB, site *launchers.Site)) error {
+	return stack.RunWithTB(ctx, func(tb testing.TB) {
+		tb.Helper()
+		work(tb, launchers.Start(tb, blobstore.Config{URL: "file://" + tb.TempDir()}))
+	})
+}
