@@ -71,8 +71,9 @@ func TestWarmPaths(t *testing.T) {
 // The table of docs/pictures.md has all routes. Those that respond with the same share a row.
 func TestPicturesPage(t *testing.T) {
 	t.Parallel()
+	lifetimes := map[edge.CacheClass]string{edge.CacheImmutable: "a year", edge.CacheTexture: "a day", edge.CachePlayer: "a minute"}
 	var page strings.Builder
-	page.WriteString("\n| address | response | parameters |\n|---|---|---|\n")
+	page.WriteString("\n| address | response | parameters | kept by caches for |\n|---|---|---|---|\n")
 	for _, view := range edge.Views {
 		parameters := ""
 		if names := view.Parameters(); names != nil {
@@ -80,14 +81,14 @@ func TestPicturesPage(t *testing.T) {
 		}
 		for routes := view.Routes; len(routes) > 0; {
 			row := routes
-			if end := slices.IndexFunc(routes, func(r edge.Route) bool { return r.Help != routes[0].Help }); end > 0 {
+			if end := slices.IndexFunc(routes, func(r edge.Route) bool { return r.Help != routes[0].Help || r.CacheClass != routes[0].CacheClass }); end > 0 {
 				row = routes[:end]
 			}
 			addresses := make([]string, len(row))
 			for i, route := range row {
 				addresses[i] = "`" + view.Pattern(route) + "`"
 			}
-			fmt.Fprintf(&page, "| %s | %s | %s|\n", strings.Join(addresses, ", "), row[0].Help, parameters)
+			fmt.Fprintf(&page, "| %s | %s | %s| %s |\n", strings.Join(addresses, ", "), row[0].Help, parameters, lifetimes[row[0].CacheClass])
 			routes = routes[len(row):]
 		}
 	}
