@@ -16,7 +16,7 @@ func TestCluster(t *testing.T) {
 	Run(t, Options{Options: cluster.Options{RepoRoot: "../../..", Prometheus: "prometheus"}, Quick: true, Out: t.Output()}, func(row Row) {
 		rows++
 		if row.Acknowledged == 0 || row.Lost+row.Mismatched > 0 {
-			t.Errorf("%s: %d writes acknowledged, %d lost, %d unlike", row.Fault, row.Acknowledged, row.Lost, row.Mismatched)
+			t.Errorf("%s: %d writes acknowledged, %d lost, %d mismatched", row.Fault, row.Acknowledged, row.Lost, row.Mismatched)
 		}
 		if row.Hits != nil && row.Hits.failed > 0 {
 			t.Errorf("%s: pictures in memory fail: %s", row.Fault, row.Hits)

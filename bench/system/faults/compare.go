@@ -60,13 +60,13 @@ func (h *harness) compare(users []*testUser) {
 				}
 				if digest := h.awaitDigest(base, "/skin/"+name+".png", want); digest != want {
 					mismatches.Add(1)
-					h.logf("UNLIKE: an edge serves %s for %s; want %s", digest, name, want)
+					h.logf("MISMATCHED: an edge serves %s for %s; want %s", digest, name, want)
 				}
 			}
 			if p.hash != "" && !p.voided.Load() {
 				if !h.sameTexture(base, fmt.Sprint("/avatar/", p.tid), "/avatar/hash/"+p.hash) {
 					mismatches.Add(1)
-					h.logf("UNLIKE: an edge serves another picture for texture %d than for its hash", p.tid)
+					h.logf("MISMATCHED: an edge serves another picture for texture %d than for its hash", p.tid)
 				}
 				if digest := h.awaitDigest(base, "/textures/"+p.hash, p.hash); digest != p.hash {
 					lacking[i].Store(true)

@@ -116,7 +116,7 @@ func Run(tb testing.TB, options Options, report func(Row)) {
 	s.AwaitHealthy(s)
 	s.row = &Row{Fault: "all users, at the end"}
 	s.compare(s.writeLog.startedAfter(0))
-	s.logf("at the end: acknowledged %d, lost %d, unlike %d", s.row.Acknowledged, s.row.Lost, s.row.Mismatched)
+	s.logf("at the end: acknowledged %d, lost %d, mismatched %d", s.row.Acknowledged, s.row.Lost, s.row.Mismatched)
 	s.logf("the run took %.0f s", time.Since(began).Seconds())
 	report(*s.row)
 }

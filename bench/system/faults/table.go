@@ -102,7 +102,7 @@ func (r *Row) String() string {
 	t := r.reported()
 	lines := []string{
 		fmt.Sprintf("%.0f s", r.Took.Seconds()), fmt.Sprint("hits   ", t.Hits), fmt.Sprint("new    ", t.Misses), fmt.Sprint("reads  ", t.Reads), fmt.Sprint("writes ", t.Writes),
-		fmt.Sprintf("detected %.1f s, acknowledged %d, lost %d, unlike %d", r.Detected.Seconds(), r.Acknowledged, r.Lost, r.Mismatched),
+		fmt.Sprintf("detected %.1f s, acknowledged %d, lost %d, mismatched %d", r.Detected.Seconds(), r.Acknowledged, r.Lost, r.Mismatched),
 	}
 	for _, goal := range r.Missed() {
 		lines = append(lines, "missed: "+goal)
@@ -123,7 +123,7 @@ func (c *counts) cell() string {
 func WriteTable(out io.Writer, rows []Row) error {
 	var b strings.Builder
 	line := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	head := []string{"fault", "pictures in memory", "new pictures", "reads", "writes", "slowest write", "detection", "acknowledged", "lost", "unlike", "goals"}
+	head := []string{"fault", "pictures in memory", "new pictures", "reads", "writes", "slowest write", "detection", "acknowledged", "lost", "mismatched", "goals"}
 	line(head...)
 	line(slices.Repeat([]string{"---"}, len(head))...)
 	for _, r := range rows {
