@@ -35,6 +35,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -52,7 +53,7 @@ type Clock func() time.Time
 
 // maxName is the most characters of a nickname and of the names of players, textures and closet
 // items.
-const maxName = 64
+const maxName = edgeproto.MaxNameChars
 
 // validateLine trims a line of text, and checks that it has 1 to 64 characters and no control
 // characters.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -66,6 +67,23 @@ func TestPlayerNamesBySetting(t *testing.T) {
 	f("Al3x", false)
 	// No pattern allows control characters.
 	f("A\u0085B", false)
+}
+
+// Edges look up no name with more bytes. Most Han letters have three, rare ones four.
+func TestLongestPlayerName(t *testing.T) {
+	t.Parallel()
+
+	names, err := NewPlayerNames(PlayerLimits{NamePattern: `\p{Han}+`, NameMin: 1, NameMax: maxName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := strings.Repeat("𠮷", maxName)
+	if got, err := names.check("name", longest); err != nil || got.Name != longest || len(got.Key) != edgeproto.MaxNameBytes {
+		t.Errorf("check(%s) = %q, %v; want it allowed, with a key of %d bytes", longest, got, err, edgeproto.MaxNameBytes)
+	}
+	if _, err := NewPlayerNames(PlayerLimits{NamePattern: ".+", NameMin: 1, NameMax: maxName + 1}); err == nil {
+		t.Errorf("NAME_MAX of %d is accepted", maxName+1)
+	}
 }
 
 // Whatever the pattern, player names are legible and edges can be asked for them.

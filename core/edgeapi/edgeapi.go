@@ -28,8 +28,9 @@ import (
 // streamWriteTimeout is the write timeout of each batch of events.
 const streamWriteTimeout = 5 * time.Second
 
-// maxBodyBytes bounds request bodies: keys are short.
-const maxBodyBytes = 256 << 10
+// maxBodyBytes bounds request bodies. edgeproto.MaxKeys names of edgeproto.MaxNameBytes take 384 KiB
+// as JSON if each byte is escaped (\u003c), and the ids of their requests 17 KiB.
+const maxBodyBytes = 512 << 10
 
 // Purges waits for edges before it purges a CDN. A stream is named by its id.
 type Purges interface {

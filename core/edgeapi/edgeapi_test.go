@@ -171,12 +171,20 @@ func TestSecretIsRequired(t *testing.T) {
 	f("GET", edgeproto.LikedPath+"?limit=0", secret, "", 422)
 	f("GET", fmt.Sprintf("%s?limit=%d", edgeproto.LikedPath, edgeproto.MaxLiked+1), secret, "", 422)
 
-	keys := make([]edgeproto.Key, edgeproto.MaxKeys+1)
-	tooMany, err := json.Marshal(edgeproto.LookupRequest{Keys: keys})
+	// JSON has six bytes for each of a name of this character.
+	longest, id := edgeproto.NameKey(strings.Repeat("<", edgeproto.MaxNameBytes)), strings.Repeat("a", 64)
+	full := edgeproto.LookupRequest{Keys: slices.Repeat([]edgeproto.Key{longest}, edgeproto.MaxKeys), Requests: slices.Repeat([]string{id}, edgeproto.MaxKeys)}
+	f("POST", edgeproto.LookupPath, secret, marshal(t, full), 200)
+	f("POST", edgeproto.LookupPath, secret, marshal(t, edgeproto.LookupRequest{Keys: append(full.Keys, longest)}), 422)
+}
+
+func marshal(t *testing.T, request edgeproto.LookupRequest) string {
+	t.Helper()
+	text, err := json.Marshal(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f("POST", edgeproto.LookupPath, secret, string(tooMany), 422)
+	return string(text)
 }
 
 func TestShortSecretsAreRefused(t *testing.T) {

@@ -36,7 +36,7 @@ type exchange struct {
 
 // maxKey is the length of the longest key, save for names that grow when their case is
 // folded.
-const maxKey = len(edgeproto.HashPrefix) + maxName
+const maxKey = len(edgeproto.NamePrefix) + edgeproto.MaxNameBytes
 
 var exchangePool = sync.Pool{New: func() any { return new(exchange) }}
 

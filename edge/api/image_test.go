@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,9 @@ const (
 // exposed are the headers that pages of other origins may read.
 const exposed = "Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID"
 
+// longestName is the longest name of a player that core accepts.
+var longestName = strings.Repeat("𠮷", edgeproto.MaxNameChars)
+
 // seededServer is a server with players, users and textures.
 type seededServer struct {
 	*testServer
@@ -48,6 +52,7 @@ func openSeeded(tb testing.TB, changes ...func(*setup)) seededServer {
 		"name:alex":                     {Player: &edgeproto.Player{PID: 2, Name: "Alex", Skin: w.slim}},
 		"name:naked":                    {Player: &edgeproto.Player{PID: 3, Name: "Naked"}},
 		"name:élan":                     {Player: &edgeproto.Player{PID: 4, Name: "Élan", Skin: w.slim}},
+		edgeproto.NameKey(longestName):  {Player: &edgeproto.Player{PID: 5, Name: longestName, Skin: w.slim}},
 		"uid:1":                         {User: &edgeproto.User{UID: 1, Avatar: 12, Texture: w.slim}},
 		"uid:2":                         {User: &edgeproto.User{UID: 2}},
 		"uid:3":                         {User: &edgeproto.User{UID: 3, Avatar: 99}},
@@ -85,6 +90,7 @@ func TestPictures(t *testing.T) {
 		{"/avatar/player/sTEVE", robot, render.View{Type: skin.Classic, Size: 96, Format: render.WebP}, byName, "player-1 texture-11"},
 		{"/avatar/player/Alex?png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "player-2 texture-12"},
 		{"/avatar/player/%C3%89LAN?png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "player-4 texture-12"},
+		{"/avatar/player/" + url.PathEscape(longestName) + ".png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "player-5 texture-12"},
 		{"/avatar/player/Alex.png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "player-2 texture-12"},
 		{"/avatar/player/Alex.webp?png=1", slim, render.View{Type: skin.Slim, Size: 96, Format: render.WebP}, byName, "player-2 texture-12"},
 		{"/avatar/player/St%65ve?png=0", robot, render.View{Type: skin.Classic, Size: 96}, byName, "player-1 texture-11"},
@@ -251,7 +257,7 @@ func TestErrors(t *testing.T) {
 		{"/avatar/player/Steve.png.webp", 404, 3, briefly, "name-steve.png"},
 		{"/avatar/player/a%0D%0Ab", 404, 3, briefly, ""},
 		{"/avatar/player/%FF%FE", 404, 3, briefly, ""},
-		{"/avatar/player/" + strings.Repeat("x", 129), 404, 3, briefly, ""},
+		{"/avatar/player/" + strings.Repeat("x", edgeproto.MaxNameBytes+1), 404, 3, briefly, ""},
 		{"/avatar/player/a%2Fb", 404, 3, unknown, ""},
 		{"/avatar/user/3", 404, 3, briefly, "user-3 texture-99"},
 		{"/avatar/user/me", 404, 3, briefly, ""},

@@ -280,13 +280,10 @@ func hexDigit(c byte) (byte, bool) {
 	}
 }
 
-// maxName bounds the bytes of a name that is looked up. Operators configure which names are
-// valid, but none of them is longer.
-const maxName = 128
-
-// isName reports whether a string could be a player's name.
+// isName reports whether a string could be a player's name. Operators configure which names are
+// valid.
 func isName(text string) bool {
-	return len(text) <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+	return len(text) <= edgeproto.MaxNameBytes && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // parseInteger parses a decimal integer of any length. One beyond the range of int64 is

@@ -1,0 +1,9 @@
+package edgeproto
+
+import "unicode/utf8"
+
+// The greatest length of a player's name. Core accepts no longer one, and edges look none up.
+const (
+	MaxNameChars = 64
+	MaxNameBytes = MaxNameChars * utf8.UTFMax // in UTF-8
+)
