@@ -50,6 +50,6 @@ type PurgeStore interface {
 }
 
 // StreamTTL is how long a stream to an edge counts as connected without a report, as when its core
-// has died: the second that its edge uses cached mappings after the last heartbeat, and an interval
-// between heartbeats, rounded up.
-const StreamTTL = 2 * time.Second
+// has died: the time that its edge uses cached mappings after the last heartbeat, and an interval
+// between heartbeats, rounded up to a second.
+const StreamTTL = edgeproto.TrustWindow + time.Second

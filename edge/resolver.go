@@ -30,7 +30,7 @@ type ResolverConfig struct {
 
 const (
 	// trustWindow is how long cached mappings stay valid after the last heartbeat.
-	trustWindow = time.Second
+	trustWindow = edgeproto.TrustWindow
 	// probeAfter is how long after the time of a heartbeat core is probed, so that its answer
 	// is there before the trust window ends.
 	probeAfter = trustWindow / 2

@@ -39,7 +39,7 @@ type CDN interface {
 // A purge must not overtake the edges: an edge that still has the old mapping would fill the CDN
 // with the old picture again. So edges acknowledge the changes they have applied, to any core, and
 // a change is purged when all connected edges have acknowledged it, or after ackTimeout. A broken
-// stream counts as connected for edgeTrustWindow, since its edge goes on using its cached mappings
+// stream counts as connected for edgeproto.TrustWindow, since its edge goes on using its cached mappings
 // that long, unless the edge has reconnected.
 //
 // The feed itself is the outbox: a row holds the position up to which it is purged, and advances
@@ -76,8 +76,6 @@ const (
 	// purgeInterval is the time between two runs when there is no work. Streams count as connected
 	// for core.StreamTTL after a run.
 	purgeInterval = 500 * time.Millisecond
-	// edgeTrustWindow is how long an edge uses cached mappings after the last heartbeat.
-	edgeTrustWindow = time.Second
 	// streamRetention is how long streams that have ended are stored.
 	streamRetention = time.Hour
 	// changesPerPage is how many changes are read from the store at a time.
@@ -235,7 +233,7 @@ func (p *Purger) acquireLease(ctx context.Context) (core.PurgeState, bool, error
 	streams := p.acknowledged
 	p.acknowledged = map[uuid.UUID]edgeproto.Cursor{}
 	for stream, ended := range p.streams {
-		if !ended.IsZero() && p.lastRun.Sub(ended) > edgeTrustWindow {
+		if !ended.IsZero() && p.lastRun.Sub(ended) > edgeproto.TrustWindow {
 			delete(p.streams, stream)
 		} else if _, ok := streams[stream]; !ok {
 			streams[stream] = edgeproto.Cursor{} // alive, but nothing new acknowledged

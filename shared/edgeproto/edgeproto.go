@@ -39,6 +39,9 @@ const MaxKeys = 256
 // MaxLiked is the most hashes in LikedTextures.
 const MaxLiked = 100_000
 
+// TrustWindow is how long edges use cached mappings after the time of the last heartbeat.
+const TrustWindow = time.Second
+
 // Key is what a mapping is looked up by: "name:steve", "uid:7", "uuid:…", "tid:12" or
 // "hash:…". The change of a player also has its "pid:5". That key has no mapping; it is
 // needed for its Tag.
