@@ -39,8 +39,8 @@ type CDN interface {
 // A purge must not overtake the edges: an edge that still has the old mapping would fill the CDN
 // with the old picture again. So edges acknowledge the changes they have applied, to any core, and
 // a change is purged when all connected edges have acknowledged it, or after ackTimeout. A broken
-// stream counts as connected for edgeproto.TrustWindow, since its edge goes on using its cached mappings
-// that long, unless the edge has reconnected.
+// stream counts as connected for edgeproto.TrustWindow, since its edge goes on using its cached
+// mappings that long, unless the edge has reconnected.
 //
 // The feed itself is the outbox: a row holds the position up to which it is purged, and advances
 // only when the CDN has accepted a purge. If changes were lost, because they were trimmed or the

@@ -185,30 +185,30 @@ func appendTags(tags []byte, req *edge.Request, mapping edgeproto.Mapping) []byt
 	tid, isTexture := strings.CutPrefix(string(req.Key), edgeproto.TIDPrefix)
 	switch {
 	case isUser:
-		tags = appendTag(tags, "user-", uid)
+		tags = appendTag(tags, edgeproto.UserTagPrefix, uid)
 		if mapping.User != nil && mapping.User.Avatar != 0 {
-			tags = appendTagID(tags, "texture-", mapping.User.Avatar)
+			tags = appendTagID(tags, edgeproto.TextureTagPrefix, mapping.User.Avatar)
 		}
 	case isTexture:
-		tags = appendTag(tags, "texture-", tid)
+		tags = appendTag(tags, edgeproto.TextureTagPrefix, tid)
 	case mapping.Player != nil:
-		tags = appendTagID(tags, "player-", mapping.Player.PID)
+		tags = appendTagID(tags, edgeproto.PlayerTagPrefix, mapping.Player.PID)
 		if texture := req.Slot.Of(mapping.Player); texture != nil {
-			tags = appendTagID(tags, "texture-", texture.TID)
+			tags = appendTagID(tags, edgeproto.TextureTagPrefix, texture.TID)
 		}
 	case mapping.Texture != nil:
-		tags = appendTagID(tags, "texture-", mapping.Texture.TID)
+		tags = appendTagID(tags, edgeproto.TextureTagPrefix, mapping.Texture.TID)
 	}
 	return tags
 }
 
-func appendTag(tags []byte, kind, value string) []byte {
+func appendTag(tags []byte, prefix, value string) []byte {
 	if len(tags) > 0 {
 		tags = append(tags, ' ')
 	}
-	return append(append(tags, kind...), value...)
+	return append(append(tags, prefix...), value...)
 }
 
-func appendTagID(tags []byte, kind string, id int64) []byte {
-	return strconv.AppendInt(appendTag(tags, kind, ""), id, 10)
+func appendTagID(tags []byte, prefix string, id int64) []byte {
+	return strconv.AppendInt(appendTag(tags, prefix, ""), id, 10)
 }
