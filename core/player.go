@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/shared/casefold"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -124,7 +125,7 @@ func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	case !legible(name):
 		return NewPlayer{}, fault.Field(field, "A player name has a visible character, and no invisible ones and controls of direction.")
 	case !addressable(name):
-		return NewPlayer{}, fault.Field(field, "A player name has none of / ? # %%, does not begin with a dot, and does not end in %s.", strings.Join(suffixes, ", "))
+		return NewPlayer{}, fault.Field(field, "A player name has none of / ? # %%, does not begin with a dot, and does not end in %s.", strings.Join(edgeproto.Suffixes(), ", "))
 	default:
 		return NewPlayer{Name: name, Key: casefold.Key(name)}, nil
 	}
@@ -138,15 +139,11 @@ func (n *PlayerNames) optional(field, name string) (NewPlayer, error) {
 	return n.check(field, name)
 }
 
-// suffixes are those that edges strip from a path before they look up a player
-// (edge/api/parse.go).
-var suffixes = []string{".png", ".webp", ".json"}
-
 // addressable reports whether the path of a URL, such as /skin/{name}.png, can hold a player name.
 func addressable(name string) bool {
 	lower := strings.ToLower(name)
 	return !strings.ContainsAny(name, "/?#%") && !strings.HasPrefix(name, ".") &&
-		!slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(lower, suffix) })
+		!slices.ContainsFunc(edgeproto.Suffixes(), func(suffix string) bool { return strings.HasSuffix(lower, suffix) })
 }
 
 // playerStore is the store that Players needs.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/config/configtest"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
 func TestViews(t *testing.T) {
@@ -48,6 +49,11 @@ func TestViews(t *testing.T) {
 		for i, suffix := range view.Suffixes {
 			if slices.ContainsFunc(view.Suffixes[:i], func(before string) bool { return strings.HasSuffix(suffix, before) }) {
 				t.Errorf("%s: the suffix %q is never found", view.Routes[0].Prefix, suffix)
+			}
+		}
+		for _, suffix := range view.Suffixes {
+			if suffix != "" && !slices.Contains(edgeproto.Suffixes(), suffix) {
+				t.Errorf("%s: core accepts names of players that end in %s: edgeproto.Suffixes lacks it", view.Routes[0].Prefix, suffix)
 			}
 		}
 		if size := view.Picture; size != nil && (size.Pose.SizeOf(size.DefaultSize) != size.DefaultSize || size.Pose3D.SizeOf(size.DefaultSize) != size.DefaultSize) {

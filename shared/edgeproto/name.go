@@ -7,3 +7,7 @@ const (
 	MaxNameChars = 64
 	MaxNameBytes = MaxNameChars * utf8.UTFMax // in UTF-8
 )
+
+// Suffixes returns what edges cut from the end of a path, in any case, before they look a player
+// up. No name ends so.
+func Suffixes() []string { return []string{".png", ".webp", ".json"} }
