@@ -1,12 +1,10 @@
-package config_test
+package configtest
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/veneer-skins/veneer/shared/config"
 )
 
 type envFileConfig struct {
@@ -17,11 +15,11 @@ type envFileConfig struct {
 	From    string `env:"FROM" help:"from where"`
 }
 
-func TestEnvFile(t *testing.T) {
+func TestWriteEnvFile(t *testing.T) {
 	t.Parallel()
 
 	var file strings.Builder
-	if err := config.EnvFile[envFileConfig](&file, "X_", map[string]string{"X_WAIT": "4s"}, map[string]string{"X_SECRET": "a file has it"}); err != nil {
+	if err := writeEnvFile[envFileConfig](&file, "X_", map[string]string{"X_WAIT": "4s"}, map[string]string{"X_SECRET": "a file has it"}); err != nil {
 		t.Fatal(err)
 	}
 	want := `# Settings of x for docker-compose.yml. Copy this file to x.env beside it, and take the #
@@ -49,12 +47,12 @@ func TestEnvFile(t *testing.T) {
 	}
 }
 
-func TestEnvFileNamesInvalidSetting(t *testing.T) {
+func TestWriteEnvFileNamesInvalidSetting(t *testing.T) {
 	t.Parallel()
 
 	f := func(want string, defaults, external map[string]string) {
 		t.Helper()
-		if err := config.EnvFile[envFileConfig](&strings.Builder{}, "X_", defaults, external); err == nil || !strings.Contains(err.Error(), want) {
+		if err := writeEnvFile[envFileConfig](&strings.Builder{}, "X_", defaults, external); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error with %q", err, want)
 		}
 	}
