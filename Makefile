@@ -24,7 +24,7 @@ test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run C
 lint: ## Run the linters; ARGS=--fix applies automatic fixes
 	@deploy/dev/lint $(ARGS)
 
-fuzz: ## Run every fuzz target for its share of two minutes; ARGS='-fuzztime 1h -run serve' for longer, and some
+fuzz: ## Run every fuzz target for its share of two minutes; ARGS='-fuzztime 1h -run fastpath' for longer, and some
 	@deploy/dev/fuzz $(ARGS)
 
 build: ## Build core and edge into .dev/bin
