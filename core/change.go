@@ -20,7 +20,7 @@ type FeedHead struct {
 	Trimmed int64 // the highest deleted revision
 }
 
-// Covers reports whether every change after a position is stored.
+// Covers reports whether every change after a cursor is stored.
 func (h FeedHead) Covers(from edgeproto.Cursor) bool {
 	return from.Epoch == h.Epoch && h.Trimmed <= from.Revision && from.Revision <= h.Revision
 }
@@ -32,7 +32,7 @@ type ChangeStore interface {
 	// nothing to number. If the database was promoted or restored since, it begins a new epoch.
 	NumberChanges(ctx context.Context) (FeedHead, error)
 
-	// RenewEpoch begins a new epoch if the feed is still in the epoch of a position and behind its
+	// RenewEpoch begins a new epoch if the feed is still in the epoch of a cursor and behind its
 	// revision: a core or an edge has seen changes that the database lost.
 	RenewEpoch(ctx context.Context, seen edgeproto.Cursor) error
 
@@ -203,7 +203,7 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 	return nil
 }
 
-// restartEpoch begins a new epoch, since the store has lost changes up to a position that was seen:
+// restartEpoch begins a new epoch, since the store has lost changes up to a cursor that was seen:
 // it was restored in place. The next poll reads the epoch.
 func (f *Feed) restartEpoch(ctx context.Context, seen edgeproto.Cursor) error {
 	if err := f.store.RenewEpoch(ctx, seen); err != nil {
@@ -239,7 +239,7 @@ func (f *Feed) tailAfter(revision int64) feedTail {
 	return feedTail{head: f.head, asOf: f.asOf, changes: changes, complete: complete, next: f.polled}
 }
 
-// Follow sends the stream of an edge at a position, in order: where the stream starts, every change
+// Follow sends the stream of an edge at a cursor, in order: where the stream starts, every change
 // since, and heartbeats that say it is complete. It returns the error of ctx when ctx ends, or that
 // of send. Heartbeats carry the time since the edge's request arrived.
 func (f *Feed) Follow(ctx context.Context, from edgeproto.Cursor, arrived time.Time, send func(...edgeproto.Event) error) error {
@@ -280,7 +280,7 @@ func awaitPoll(ctx context.Context, poll <-chan struct{}, timeout <-chan time.Ti
 
 // waitNextPoll waits for the end of a poll that began after the call. Another core may have
 // numbered more than this one has read, and an edge that was connected there must not be told that
-// its position does not exist.
+// its cursor does not exist.
 func (f *Feed) waitNextPoll(ctx context.Context) error {
 	f.mu.Lock()
 	started := f.pollsStarted

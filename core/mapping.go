@@ -11,7 +11,7 @@ import (
 
 // MappingStore resolves keys.
 type MappingStore interface {
-	// Mappings returns the mappings of keys, in order, all read in one snapshot, with the position
+	// Mappings returns the mappings of keys, in order, all read in one snapshot, with the cursor
 	// of that snapshot. A malformed key resolves to nothing.
 	Mappings(ctx context.Context, keys []edgeproto.Key) (edgeproto.LookupResponse, error)
 

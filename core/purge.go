@@ -23,13 +23,15 @@ type NumberedChange struct {
 	Age      time.Duration // since it was numbered
 }
 
-// PurgeStore holds the state of purges, shared by all cores. Package cdnpurge uses it.
+// PurgeStore holds the state of purges, shared by all cores. Package cdnpurge uses it. It is
+// declared here with its types, since package postgres implements it and adapters do not import
+// each other.
 type PurgeStore interface {
 	// RegisterStream adds a stream to an edge, which has acknowledged nothing, and stops purges
 	// from waiting for the edge's former stream; uuid.Nil is for none.
 	RegisterStream(ctx context.Context, stream, former uuid.UUID) error
 
-	// ReportStreams reports the streams that are alive and the positions that they acknowledged;
+	// ReportStreams reports the streams that are alive and the cursors that they acknowledged;
 	// the zero Cursor acknowledges nothing new.
 	ReportStreams(ctx context.Context, streams map[uuid.UUID]edgeproto.Cursor) error
 
@@ -44,7 +46,7 @@ type PurgeStore interface {
 	// ChangesToPurge returns changes after a revision in order, at most limit.
 	ChangesToPurge(ctx context.Context, revision int64, limit int) ([]NumberedChange, error)
 
-	// SetPurged records that all changes up to a position are purged, if the core still has the
+	// SetPurged records that all changes up to a cursor are purged, if the core still has the
 	// lease.
 	SetPurged(ctx context.Context, core uuid.UUID, done edgeproto.Cursor) error
 }

@@ -1,7 +1,7 @@
 // Package cdnpurge posts purges to a webhook, which purges a site's content delivery networks:
 // a small program of the operator, or a cloud function.
 //
-// The body is JSON: the position in the stream of changes up to which it purges, and the tags
+// The body is JSON: the cursor in the stream of changes up to which it purges, and the tags
 // to purge, or all set to true when everything must be purged:
 //
 //	{"epoch":"8f9c…","revision":1042,"tags":["player-5","name-steve","texture-12"]}

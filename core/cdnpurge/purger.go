@@ -42,7 +42,7 @@ type CDN interface {
 // stream counts as connected for edgeproto.TrustWindow, since its edge goes on using its cached
 // mappings that long, unless the edge has reconnected.
 //
-// The feed itself is the outbox: a row holds the position up to which it is purged, and advances
+// The feed itself is the outbox: a row holds the cursor up to which it is purged, and advances
 // only when the CDN has accepted a purge. If changes were lost, because they were trimmed or the
 // database was restored, everything is purged.
 type Purger struct {
@@ -132,7 +132,7 @@ func (p *Purger) Unregister(stream uuid.UUID) {
 	p.streams[stream] = time.Now()
 }
 
-// Acknowledge records that an edge has applied all changes up to a position. The stream may belong
+// Acknowledge records that an edge has applied all changes up to a cursor. The stream may belong
 // to another core, since a load balancer may send the request to any.
 func (p *Purger) Acknowledge(stream uuid.UUID, applied edgeproto.Cursor) {
 	p.mu.Lock()
@@ -247,7 +247,7 @@ func (p *Purger) acquireLease(ctx context.Context) (core.PurgeState, bool, error
 	return p.store.AcquirePurgeLease(ctx, p.core, p.timeout+leaseMargin)
 }
 
-// nextPurge returns the next purge; one at the position of state.Done stands for none.
+// nextPurge returns the next purge; one at the cursor of state.Done stands for none.
 func (p *Purger) nextPurge(ctx context.Context, state core.PurgeState) (Purge, error) {
 	purge := Purge{Cursor: state.Done}
 	if state.Done == state.Head.Cursor {

@@ -39,7 +39,7 @@ type Purges interface {
 	Register(ctx context.Context, former uuid.UUID) (stream uuid.UUID, err error)
 	// Unregister records that a stream has ended.
 	Unregister(stream uuid.UUID)
-	// Acknowledge records that an edge has applied all changes up to a position.
+	// Acknowledge records that an edge has applied all changes up to a cursor.
 	Acknowledge(stream uuid.UUID, applied edgeproto.Cursor)
 }
 
