@@ -1,5 +1,5 @@
 // Package cache is an in-memory cache of immutable values with a budget of bytes. Concurrent
-// callers for a value that is not cached share one load, failures are remembered with an
+// callers for a value that is not cached share one load, failures are cached with an
 // exponential back-off, and a size-aware policy decides what is admitted and evicted.
 package cache
 
@@ -40,10 +40,10 @@ const (
 	// policy. Maps with as many deletions as insertions grow to twice the size that their
 	// entries need.
 	entryOverhead = 288
-	// minBackoff and maxBackoff bound how long a failure is remembered. The time doubles with
+	// minBackoff and maxBackoff bound how long a failure is cached. The time doubles with
 	// each failure in a row.
 	minBackoff, maxBackoff = 100 * time.Millisecond, 2 * time.Second
-	// maxFailures is how many failures are remembered.
+	// maxFailures is the most failures that are cached.
 	maxFailures = 1024
 )
 
@@ -51,10 +51,10 @@ const (
 const MaxKeySize = 37
 
 // ErrShed is the cause of a load that was rejected because of too much load. It says nothing
-// about the value, so it is not remembered, and a later caller does not join such a load.
+// about the value, so it is not cached, and a later caller does not join such a load.
 var ErrShed = errors.New("shed")
 
-// Transient marks a failure of a loader as one that is not to be remembered.
+// Transient marks a failure of a loader as one that is not to be cached.
 func Transient(err error) error { return transientError{err} }
 
 type transientError struct{ error }
@@ -215,7 +215,7 @@ func (c *Cache[V]) peek(key []byte) *entry[V] {
 // The loader has a context of its own, which does not end with any of theirs. The waiters of
 // later callers join that of the first. A waiter may be nil if those of all callers are.
 //
-// A failure is remembered for minBackoff to maxBackoff and returned to all callers until
+// A failure is cached for minBackoff to maxBackoff and returned to all callers until
 // then, unless it is Transient or shed. A panic of the loader is a failure.
 func (c *Cache[V]) Get(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
 	value, outcome, err := c.getOnce(ctx, key, waiter, loader)
@@ -247,7 +247,7 @@ func (c *Cache[V]) getOnce(ctx context.Context, key []byte, waiter Waiter, loade
 	return l.entry.value, outcome, nil
 }
 
-// loadOrJoin starts or joins the load of a key, or returns a remembered failure.
+// loadOrJoin starts or joins the load of a key, or returns a cached failure.
 func (c *Cache[V]) loadOrJoin(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -340,7 +340,7 @@ func (c *Cache[V]) admit(e *entry[V]) bool {
 	return true
 }
 
-// recordResult remembers a failure and forgets that of an earlier load. The caller holds mu.
+// recordResult caches a failure and deletes that of an earlier load. The caller holds mu.
 func (c *Cache[V]) recordResult(key string, err error) {
 	if _, ok := errors.AsType[transientError](err); ok || errors.Is(err, ErrShed) {
 		return

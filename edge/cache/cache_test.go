@@ -140,7 +140,7 @@ func TestBackOffGrowsWhileItFails(t *testing.T) {
 		clock.advance(1)
 	}
 	if err := ask(nil); err != nil || c.failures.Len() != 0 {
-		t.Errorf("Get() = %v, and %d failures are remembered", err, c.failures.Len())
+		t.Errorf("Get() = %v, and %d failures are cached", err, c.failures.Len())
 	}
 }
 
@@ -155,14 +155,14 @@ func TestOldFailureIsForgotten(t *testing.T) {
 		clock.advance(time.Hour)
 	}
 	if got := c.failures.Peek("name").wait; got != minBackoff {
-		t.Errorf("a failure an hour after another is remembered for %s; want %s", got, minBackoff)
+		t.Errorf("a failure an hour after another is cached for %s; want %s", got, minBackoff)
 	}
 	for i := range 2 * maxFailures {
 		_, _, _ = c.Get(t.Context(), []byte(strconv.Itoa(i)), nil, fail)
 	}
 	waitIdle(t, c)
 	if n := c.failures.Len(); n != maxFailures {
-		t.Errorf("%d failures are remembered; want %d", n, maxFailures)
+		t.Errorf("%d failures are cached; want %d", n, maxFailures)
 	}
 }
 

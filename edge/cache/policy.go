@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// policyEntry is what the policy knows of a cached value.
+// policyEntry is a cached value in the policy.
 type policyEntry struct {
 	hash uint64
 	cost int64

@@ -181,13 +181,13 @@ func (c *Core) openStream(ctx context.Context, from edgeproto.Cursor) (response 
 // heartbeatTime returns the time of a heartbeat by the edge's clock, or an earlier time:
 // core counts AsOf from the receipt of the request, which was not before sentAt.
 func heartbeatTime(heartbeat edgeproto.Event, sentAt, now time.Time) (time.Time, error) {
-	moment := sentAt.Add(heartbeat.AsOf)
-	switch ahead := moment.Sub(now); {
+	asOf := sentAt.Add(heartbeat.AsOf)
+	switch ahead := asOf.Sub(now); {
 	case ahead > maxClockSkew:
 		return time.Time{}, fmt.Errorf("%w: by %s", errFutureHeartbeat, ahead)
 	case ahead > 0:
 		return now, nil // core's clock runs faster
 	default:
-		return moment, nil
+		return asOf, nil
 	}
 }

@@ -171,17 +171,17 @@ func TestHeartbeatTimes(t *testing.T) {
 		opened := time.Now()
 		cursor := edgeproto.Cursor{Epoch: "e", Revision: 1}
 		_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: cursor, Start: true})
-		send := func(moment time.Time) {
+		send := func(asOf time.Time) {
 			select {
-			case sent <- moment:
+			case sent <- asOf:
 			case <-r.Context().Done():
 			}
-			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: cursor, AsOf: moment.Sub(opened)})
+			_ = json.NewEncoder(w).Encode(edgeproto.Event{Cursor: cursor, AsOf: asOf.Sub(opened)})
 			_ = http.NewResponseController(w).Flush()
 		}
-		moment := time.Now()
+		asOf := time.Now()
 		<-time.After(late)
-		send(moment)
+		send(asOf)
 		send(time.Now().Add(50 * time.Millisecond))
 		send(time.Now().Add(time.Minute))
 		<-r.Context().Done()
@@ -191,10 +191,10 @@ func TestHeartbeatTimes(t *testing.T) {
 	sentAt := time.Now()
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
-	moment := <-sent
+	asOf := <-sent
 	eventually(t, "the heartbeat arrives", r.holds(func() bool { return r.heartbeats == 1 }))
-	if got := r.asOf[0]; got.Before(sentAt) || got.After(moment) {
-		t.Errorf("the heartbeat of %v has the time %v; want it between %v and that", moment, got, sentAt)
+	if got := r.asOf[0]; got.Before(sentAt) || got.After(asOf) {
+		t.Errorf("the heartbeat of %v has the time %v; want it between %v and that", asOf, got, sentAt)
 	}
 	<-sent
 	eventually(t, "the next heartbeat arrives", r.holds(func() bool { return r.heartbeats == 2 }))

@@ -120,7 +120,7 @@ func (s *columnScan) visible(l *scanline, top, bottom float64) []visibleSpan {
 	for y := top; y < bottom; {
 		s.open = slices.DeleteFunc(s.open, func(c span) bool { return c.to <= y+eps })
 		for len(ahead) > 0 && ahead[0].from <= y+eps {
-			s.enter(ahead[0], y)
+			s.openSpan(ahead[0], y)
 			ahead = ahead[1:]
 		}
 		if len(s.open) == 0 {
@@ -138,8 +138,8 @@ func (s *columnScan) visible(l *scanline, top, bottom float64) []visibleSpan {
 	return s.spans
 }
 
-// enter adds a span to the open ones, unless it ends at once.
-func (s *columnScan) enter(c span, y float64) {
+// openSpan adds a span to the open ones, unless it ends at once.
+func (s *columnScan) openSpan(c span, y float64) {
 	if c.to <= y+eps {
 		return
 	}

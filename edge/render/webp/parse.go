@@ -92,7 +92,7 @@ func (p *parser) copyAbove(r *raster, i int) int {
 // guess returns tokens of an image found without costs: mostly the longest copies. The first
 // costs are learnt from them.
 func (p *parser) guess(r *raster, k kind) []token {
-	const enough = 8
+	const niceLength = 8
 	p.findDistances(r)
 	distances := p.distances[:min(k.distances, len(p.distances))]
 	p.tokens = p.tokens[:0]
@@ -101,7 +101,7 @@ func (p *parser) guess(r *raster, k kind) []token {
 		if n := p.copyAbove(r, i); n >= k.minCopy {
 			best = token{length: uint16(n), value: p.above.code}
 		}
-		if best.length <= enough {
+		if best.length <= niceLength {
 			for rank := range distances {
 				if n := distances[rank].copyFrom(r, i); n > max(int(best.length), k.minCopy-1) {
 					best = token{length: uint16(n), value: distances[rank].code}
