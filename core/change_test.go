@@ -111,8 +111,8 @@ func TestFollow(t *testing.T) {
 	if start.Epoch == "" {
 		t.Fatalf("the stream starts at %+v", start)
 	}
-	if beat := next(t, events, func(edgeproto.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != start.Cursor {
-		t.Errorf("after the start comes %+v; want a heartbeat at its position", beat)
+	if heartbeat := next(t, events, func(edgeproto.Event) bool { return true }); !heartbeat.IsHeartbeat() || heartbeat.Cursor != start.Cursor {
+		t.Errorf("after the start comes %+v; want a heartbeat at its position", heartbeat)
 	}
 
 	at := start.Cursor
@@ -123,8 +123,8 @@ func TestFollow(t *testing.T) {
 		if e.Cursor != at || !slices.Equal(e.Keys, []edgeproto.Key{edgeproto.UIDKey(int64(user.ID))}) {
 			t.Fatalf("change %+v; want uid %d at %+v", e, user.ID, at)
 		}
-		if beat := next(t, events, func(edgeproto.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != at {
-			t.Errorf("after the change comes %+v; want a heartbeat at %+v", beat, at)
+		if heartbeat := next(t, events, func(edgeproto.Event) bool { return true }); !heartbeat.IsHeartbeat() || heartbeat.Cursor != at {
+			t.Errorf("after the change comes %+v; want a heartbeat at %+v", heartbeat, at)
 		}
 	}
 }
@@ -402,9 +402,9 @@ func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 
 	before := time.Now()
 	events := n.follow(t, edgeproto.Cursor{})
-	beat := next(t, events, edgeproto.Event.IsHeartbeat)
-	if least, most := time.Duration(0), time.Since(before); beat.AsOf <= least || beat.AsOf >= most {
-		t.Errorf("the first heartbeat is as of %v after the request; want between %v and %v", beat.AsOf, least, most)
+	heartbeat := next(t, events, edgeproto.Event.IsHeartbeat)
+	if least, most := time.Duration(0), time.Since(before); heartbeat.AsOf <= least || heartbeat.AsOf >= most {
+		t.Errorf("the first heartbeat is as of %v after the request; want between %v and %v", heartbeat.AsOf, least, most)
 	}
 
 	held := make(chan struct{})
@@ -421,8 +421,8 @@ func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	}
 	store.block <- make(chan struct{}) // or the next poll might send the first event
 	close(held)
-	if beat := next(t, events, edgeproto.Event.IsHeartbeat); beat.AsOf >= read {
-		t.Errorf("a heartbeat is as of %v after the request, though its poll had read the database by %v", beat.AsOf, read)
+	if heartbeat := next(t, events, edgeproto.Event.IsHeartbeat); heartbeat.AsOf >= read {
+		t.Errorf("a heartbeat is as of %v after the request, though its poll had read the database by %v", heartbeat.AsOf, read)
 	}
 }
 

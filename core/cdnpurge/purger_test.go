@@ -53,9 +53,9 @@ func (n *fakeCDN) setError(err error) {
 func (n *fakeCDN) take() []cdnpurge.Purge {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	told := n.purges
+	purges := n.purges
 	n.purges = nil
-	return told
+	return purges
 }
 
 // purgeEnv is a database and a CDN, shared by several cores.
@@ -454,8 +454,8 @@ func TestPurgesBackOff(t *testing.T) {
 		<-time.After(time.Minute + time.Second)
 		lag(0, 0)
 
-		if told := n.take(); len(told) != 1 {
-			t.Errorf("purged %v once the hook is up; want one purge", told)
+		if purges := n.take(); len(purges) != 1 {
+			t.Errorf("purged %v once the hook is up; want one purge", purges)
 		}
 		if calls := len(n.calls); calls > 30 {
 			t.Errorf("the hook was called %d times in ten minutes", calls)
@@ -485,8 +485,8 @@ func TestIdlePurgerPollsTwiceASecond(t *testing.T) {
 			s.head++
 		})
 		<-time.After(300 * time.Millisecond) // the feed polls, then the purger ticks
-		if told := n.take(); len(told) != 1 {
-			t.Errorf("purged %v; want the change at once", told)
+		if purges := n.take(); len(purges) != 1 {
+			t.Errorf("purged %v; want the change at once", purges)
 		}
 	})
 }
@@ -521,9 +521,9 @@ func TestPurgeAllWaitsForEdges(t *testing.T) {
 		_, stop := s.run(n)
 		defer stop()
 		<-time.After(10 * time.Second)
-		told := n.take()
-		if len(told) != 1 || !told[0].All || told[0].Revision != 10 {
-			t.Fatalf("purged %v; want everything, once", told)
+		purges := n.take()
+		if len(purges) != 1 || !purges[0].All || purges[0].Revision != 10 {
+			t.Fatalf("purged %v; want everything, once", purges)
 		}
 		if waited := n.calls[0].Sub(began); waited < 2*time.Second || waited > 2200*time.Millisecond {
 			t.Errorf("purged after %s; want 2 s", waited)

@@ -556,8 +556,8 @@ func TestRechecksAreBounded(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if believed, asked := atOnce.Load(), store.calls.Load(); believed != 6 || asked != 14 {
-			t.Errorf("%d of %d are reported at once, after %d calls; want 6 and 14", believed, several, asked)
+		if reported, asked := atOnce.Load(), store.calls.Load(); reported != 6 || asked != 14 {
+			t.Errorf("%d of %d are reported at once, after %d calls; want 6 and 14", reported, several, asked)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	defer cancel()
 	lookUp := func(from, to int) {
 		for i := from; i < to; i++ {
-			unknownLookups.Go(func() { _, _, _ = core.Lookup(ctx, edgeproto.NameKey(fmt.Sprintf("stranger%d", i))) })
+			unknownLookups.Go(func() { _, _, _ = core.Lookup(ctx, edgeproto.NameKey(fmt.Sprintf("unknown%d", i))) })
 		}
 	}
 	lookUp(0, 1)
@@ -61,7 +61,7 @@ func TestUnknownKeysAreLimited(t *testing.T) {
 	const rate = 10
 	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: rate}, nil)
 	lookUpUnknown := func(i int) error {
-		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("stranger%d", i)))
+		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("unknown%d", i)))
 		return err
 	}
 	began, lookups := time.Now(), 0
@@ -93,7 +93,7 @@ func TestUnknownKeysAreLimitedByNetwork(t *testing.T) {
 	lookups := 0
 	from := func(network string) error {
 		lookups++
-		_, _, err := core.Lookup(edge.WithNetwork(t.Context(), netip.MustParsePrefix(network)), edgeproto.NameKey(fmt.Sprintf("stranger%d", lookups)))
+		_, _, err := core.Lookup(edge.WithNetwork(t.Context(), netip.MustParsePrefix(network)), edgeproto.NameKey(fmt.Sprintf("unknown%d", lookups)))
 		return err
 	}
 	const flooding = "203.0.113.0/24"
@@ -164,7 +164,7 @@ func TestKeysOfChangesAreNotCounted(t *testing.T) {
 func exhaustUnknownLimit(t *testing.T, core *origin.Core) (lookups int) {
 	t.Helper()
 	for {
-		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("stranger%d", lookups)))
+		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey(fmt.Sprintf("unknown%d", lookups)))
 		if errors.Is(err, edge.ErrShed) {
 			return lookups
 		}

@@ -172,11 +172,11 @@ func enlarged(sheet skin.Sheet, k int) skin.Sheet {
 
 // paintings returns ways to paint and to save a skin.
 func paintings() []painting {
-	dice := rand.New(rand.NewPCG(1, 2))
-	noise := alpha(func() byte { return byte(128 + dice.IntN(128)) })
+	random := rand.New(rand.NewPCG(1, 2))
+	noise := alpha(func() byte { return byte(128 + random.IntN(128)) })
 	grain := func(texel []byte) {
 		for i := range 3 {
-			texel[i] = byte(min(max(int(texel[i])+dice.IntN(25)-12, 0), 255))
+			texel[i] = byte(min(max(int(texel[i])+random.IntN(25)-12, 0), 255))
 		}
 	}
 	var encoded []skin.Rect // the texels that the game makes opaque
