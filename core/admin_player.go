@@ -23,7 +23,7 @@ type PlayerAdminStore interface {
 
 	// SetPlayerTexturesBy applies textures as SetPlayerTextures does: the rights of the owner
 	// count.
-	SetPlayerTexturesBy(ctx context.Context, by Actor, player PlayerID, slots TextureSlots) (Player, error)
+	SetPlayerTexturesBy(ctx context.Context, by Actor, player PlayerID, selection TextureSelection) (Player, error)
 
 	// ClearPlayerTexturesBy takes textures off.
 	ClearPlayerTexturesBy(ctx context.Context, by Actor, player PlayerID, skin, cape bool) (Player, error)
@@ -69,11 +69,11 @@ func (p *Players) MoveBy(ctx context.Context, by Actor, player PlayerID, owner U
 }
 
 // SetTexturesBy applies textures to a player, all or none, for an administrator.
-func (p *Players) SetTexturesBy(ctx context.Context, by Actor, player PlayerID, slots TextureSlots) (Player, error) {
-	if err := slots.check(); err != nil {
+func (p *Players) SetTexturesBy(ctx context.Context, by Actor, player PlayerID, selection TextureSelection) (Player, error) {
+	if err := selection.check(); err != nil {
 		return Player{}, err
 	}
-	return p.store.SetPlayerTexturesBy(ctx, by, player, slots)
+	return p.store.SetPlayerTexturesBy(ctx, by, player, selection)
 }
 
 // ClearTexturesBy takes textures off a player, for an administrator.

@@ -33,8 +33,8 @@ type NewPlayer struct {
 	Name, Key string
 }
 
-// TextureSlots are textures to apply; a nil slot stays as it is.
-type TextureSlots struct {
+// TextureSelection is which textures to apply; nil leaves that one as it is.
+type TextureSelection struct {
 	Skin, Cape *TextureID
 }
 
@@ -58,7 +58,7 @@ type PlayerStore interface {
 	// SetPlayerTextures applies all given textures or none. Each must exist (NotFound), have a type
 	// that fits the slot (Invalid, with its field), and be public, uploaded by the owner or in the
 	// owner's closet (Forbidden).
-	SetPlayerTextures(ctx context.Context, owner UserID, player PlayerID, slots TextureSlots) (Player, error)
+	SetPlayerTextures(ctx context.Context, owner UserID, player PlayerID, selection TextureSelection) (Player, error)
 
 	// ClearPlayerTextures takes textures off.
 	ClearPlayerTextures(ctx context.Context, owner UserID, player PlayerID, skin, cape bool) (Player, error)
@@ -193,15 +193,15 @@ func (p *Players) Rename(ctx context.Context, caller Caller, player PlayerID, na
 }
 
 // SetTextures applies textures to a player of the caller: all that are given, or none.
-func (p *Players) SetTextures(ctx context.Context, caller Caller, player PlayerID, slots TextureSlots) (Player, error) {
-	if err := slots.check(); err != nil {
+func (p *Players) SetTextures(ctx context.Context, caller Caller, player PlayerID, selection TextureSelection) (Player, error) {
+	if err := selection.check(); err != nil {
 		return Player{}, err
 	}
-	return p.store.SetPlayerTextures(ctx, caller.ID, player, slots)
+	return p.store.SetPlayerTextures(ctx, caller.ID, player, selection)
 }
 
 // check returns a fault unless there is something to apply.
-func (s TextureSlots) check() error {
+func (s TextureSelection) check() error {
 	if s.Skin == nil && s.Cape == nil {
 		return &fault.Error{Kind: fault.Invalid, Message: "Give a skin, a cape, or both.", Fields: map[string][]string{
 			"skin": {"Give a skin, a cape, or both."}, "cape": {"Give a skin, a cape, or both."},

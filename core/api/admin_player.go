@@ -62,11 +62,11 @@ func (s *Server) setPlayerOwner(ctx context.Context, f *form, by core.Actor, pla
 
 // applyTexturesAsAdmin handles PUT /api/admin/players/{pid}/textures.
 func (s *Server) applyTexturesAsAdmin(ctx context.Context, f *form, by core.Actor, player core.PlayerID) (core.Player, error) {
-	slots := f.textureSlots()
+	selection := f.textureSelection()
 	if err := f.err(); err != nil {
 		return core.Player{}, err
 	}
-	return s.Players.SetTexturesBy(ctx, by, player, slots)
+	return s.Players.SetTexturesBy(ctx, by, player, selection)
 }
 
 // removeTexturesAsAdmin handles DELETE /api/admin/players/{pid}/textures.

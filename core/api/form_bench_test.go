@@ -16,7 +16,7 @@ func BenchmarkFields(b *testing.B) {
 			f.str("email")
 			f.str("password")
 		}},
-		{"JSON integers", "application/json", `{"skin":62,"cape":7}`, func(f *form) { f.textureSlots() }},
+		{"JSON integers", "application/json", `{"skin":62,"cape":7}`, func(f *form) { f.textureSelection() }},
 		{"JSON escapes", "application/json", `{"name":"Zo\u00eb \ud83d\ude00"}`, func(f *form) { f.str("name") }},
 		{"form", "application/x-www-form-urlencoded", "email=zoe%40example.com&password=correct+horse", func(f *form) {
 			f.str("email")

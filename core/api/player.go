@@ -94,7 +94,7 @@ func (s *Server) handleApplyTextures(ctx context.Context, rc *fasthttp.RequestCt
 	if err != nil {
 		return err
 	}
-	slots := f.textureSlots()
+	slots := f.textureSelection()
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func (s *Server) handleApplyTextures(ctx context.Context, rc *fasthttp.RequestCt
 	return writeOK(rc, "The player is dressed.", toPlayerJSON(player))
 }
 
-// textureSlots returns the textures to set, nil for a slot that stays.
-func (f *form) textureSlots() core.TextureSlots {
-	return core.TextureSlots{Skin: (*core.TextureID)(f.optionalInteger("skin")), Cape: (*core.TextureID)(f.optionalInteger("cape"))}
+// textureSelection returns the textures to set, nil for a slot that stays.
+func (f *form) textureSelection() core.TextureSelection {
+	return core.TextureSelection{Skin: (*core.TextureID)(f.optionalInteger("skin")), Cape: (*core.TextureID)(f.optionalInteger("cape"))}
 }
 
 // slotsToClear returns which slots to empty: the elements of type, or else the presence of the

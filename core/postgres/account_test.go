@@ -162,16 +162,16 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, outfit := range []struct {
-		player core.Player
-		slots  core.TextureSlots
+	for _, update := range []struct {
+		player    core.Player
+		selection core.TextureSelection
 	}{
-		{skinned, core.TextureSlots{Skin: &private.ID}},
-		{caped, core.TextureSlots{Skin: &public.ID, Cape: &cape.ID}},
-		{both, core.TextureSlots{Skin: &private.ID, Cape: &cape.ID}},
-		{bare, core.TextureSlots{Skin: &bobs.ID}},
+		{skinned, core.TextureSelection{Skin: &private.ID}},
+		{caped, core.TextureSelection{Skin: &public.ID, Cape: &cape.ID}},
+		{both, core.TextureSelection{Skin: &private.ID, Cape: &cape.ID}},
+		{bare, core.TextureSelection{Skin: &bobs.ID}},
 	} {
-		must(db.SetPlayerTextures(t.Context(), bob.ID, outfit.player.ID, outfit.slots))(t)
+		must(db.SetPlayerTextures(t.Context(), bob.ID, update.player.ID, update.selection))(t)
 	}
 	must(db.SetAvatar(t.Context(), ann.ID, private.ID))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private.ID))(t)
@@ -197,18 +197,18 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	wantKind(t, db.DeleteUser(t.Context(), credentialsOf(ann)), fault.Unauthenticated)
 
 	// After the changes, edges read the new state.
-	answer := must(db.Mappings(t.Context(), []edgeproto.Key{
+	response := must(db.Mappings(t.Context(), []edgeproto.Key{
 		edgeproto.UIDKey(int64(ann.ID)), edgeproto.NameKey("own"), edgeproto.TIDKey(int64(private.ID)), edgeproto.HashKey(private.Hash), edgeproto.TIDKey(int64(public.ID)), edgeproto.NameKey("caped"),
 	}))(t)
-	for i, m := range answer.Mappings[:4] {
+	for i, m := range response.Mappings[:4] {
 		if m != (edgeproto.Mapping{}) {
 			t.Errorf("key %d of what is deleted is mapped to %+v", i, m)
 		}
 	}
-	if got := answer.Mappings[4].Texture; got == nil || got.TID != int64(public.ID) {
+	if got := response.Mappings[4].Texture; got == nil || got.TID != int64(public.ID) {
 		t.Errorf("the public texture is %+v", got)
 	}
-	if got := answer.Mappings[5].Player; got.Skin == nil || got.Skin.TID != int64(public.ID) || got.Cape != nil {
+	if got := response.Mappings[5].Player; got.Skin == nil || got.Skin.TID != int64(public.ID) || got.Cape != nil {
 		t.Errorf("the player that wore a private cape wears %+v and %+v", got.Skin, got.Cape)
 	}
 }

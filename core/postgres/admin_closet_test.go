@@ -77,8 +77,8 @@ func TestAdminRemovalClearsPlayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKeys("the removal", playerKeys(wearer)...)
-	answer := must(r.db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("wearer")}))(t)
-	if got := answer.Mappings[0].Player.Skin; got != nil {
+	response := must(r.db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("wearer")}))(t)
+	if got := response.Mappings[0].Player.Skin; got != nil {
 		t.Errorf("the mapping has the skin %+v", got)
 	}
 }

@@ -23,24 +23,24 @@ type playerDetails struct {
 	To   any         `json:"to,omitempty"`
 }
 
-// outfit is what a player wears, for the audit log. UID is the owner, where the action changes
-// it.
-type outfit struct {
+// playerTextures are the textures of a player, for the audit log. UID is the owner, where the
+// action changes it.
+type playerTextures struct {
 	UID  core.UserID    `json:"uid,omitempty"`
 	Skin core.TextureID `json:"skin"`
 	Cape core.TextureID `json:"cape"`
 }
 
-// outfitOf returns what a player wears.
-func outfitOf(p core.Player) any { return outfit{Skin: p.Skin, Cape: p.Cape} }
+// playerTexturesOf returns the textures of a player.
+func playerTexturesOf(p core.Player) any { return playerTextures{Skin: p.Skin, Cape: p.Cape} }
 
 // playerAction is an administrator's action on a player.
 type playerAction struct {
 	action string
 	// newOwner is the user that receives the player; 0 if the owner stays.
 	newOwner core.UserID
-	// slots are the textures to apply.
-	slots core.TextureSlots
+	// selection has the textures to apply.
+	selection core.TextureSelection
 	// loggedValue returns the value that the action changes; nil if there is none to log.
 	loggedValue func(core.Player) any
 	do          func(tx pgx.Tx, before core.Player) (core.Player, error)
@@ -51,7 +51,7 @@ const (
 
 	selectAndLockPlayer = selectPlayer + ` FOR UPDATE`
 
-	lockOutfit = `SELECT tid FROM textures WHERE tid = ANY ($1) ORDER BY tid FOR SHARE`
+	lockPlayerTextures = `SELECT tid FROM textures WHERE tid = ANY ($1) ORDER BY tid FOR SHARE`
 )
 
 // errConcurrentChange is the fault of an action if the player changed between being read and
@@ -75,7 +75,7 @@ func (db *DB) runPlayerAction(ctx context.Context, admin core.Actor, player core
 			return err
 		}
 		players, err = collect[core.Player](ctx, tx,
-			statement{lockOutfit, []any{[]*core.TextureID{&seen.Skin, &seen.Cape, a.slots.Skin, a.slots.Cape}}},
+			statement{lockPlayerTextures, []any{[]*core.TextureID{&seen.Skin, &seen.Cape, a.selection.Skin, a.selection.Cape}}},
 			statement{selectAndLockPlayer, []any{player}},
 		)
 		before, err := one(players, err, errNoPlayer)
@@ -164,7 +164,7 @@ func (db *DB) MovePlayerBy(ctx context.Context, admin core.Actor, player core.Pl
 	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:      "player.move",
 		newOwner:    owner,
-		loggedValue: func(p core.Player) any { return outfit{p.Owner, p.Skin, p.Cape} },
+		loggedValue: func(p core.Player) any { return playerTextures{p.Owner, p.Skin, p.Cape} },
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
 			rows, err := collect[struct {
 				core.Player
@@ -180,13 +180,13 @@ func (db *DB) MovePlayerBy(ctx context.Context, admin core.Actor, player core.Pl
 }
 
 // SetPlayerTexturesBy applies textures.
-func (db *DB) SetPlayerTexturesBy(ctx context.Context, admin core.Actor, player core.PlayerID, slots core.TextureSlots) (core.Player, error) {
+func (db *DB) SetPlayerTexturesBy(ctx context.Context, admin core.Actor, player core.PlayerID, selection core.TextureSelection) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:      "player.dress",
-		slots:       slots,
-		loggedValue: outfitOf,
+		selection:   selection,
+		loggedValue: playerTexturesOf,
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
-			return applyTextures(ctx, tx, before.Owner, player, slots, "the owner's closet")
+			return applyTextures(ctx, tx, before.Owner, player, selection, "the owner's closet")
 		},
 	})
 }
@@ -195,7 +195,7 @@ func (db *DB) SetPlayerTexturesBy(ctx context.Context, admin core.Actor, player 
 func (db *DB) ClearPlayerTexturesBy(ctx context.Context, admin core.Actor, player core.PlayerID, skin, cape bool) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:      "player.undress",
-		loggedValue: outfitOf,
+		loggedValue: playerTexturesOf,
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
 			return changePlayer(ctx, tx, "clear the textures of a player", clearPlayerTextures, before.Owner, player, skin, cape)
 		},

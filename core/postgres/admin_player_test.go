@@ -37,10 +37,10 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	wantKeys("a rename", append(playerKeys(renamed), edgeproto.NameKey("Steve"))...)
 	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
 	wantKeys("a rename to the same name")
-	_, err := db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSlots{Skin: &bobs.ID})
+	_, err := db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSelection{Skin: &bobs.ID})
 	wantKind(t, err, fault.Forbidden)
 	wantKeys("an outfit that is refused")
-	must(db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSlots{Skin: &public.ID, Cape: &cape.ID}))(t)
+	must(db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSelection{Skin: &public.ID, Cape: &cape.ID}))(t)
 	wantKeys("an outfit", playerKeys(renamed)...)
 
 	moved := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t)
@@ -81,7 +81,7 @@ func TestMovedPlayerKeepsAllowedTextures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &gift.ID, Cape: &bobs.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &gift.ID, Cape: &bobs.ID}))(t)
 	if got := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t); got.Skin != gift.ID || got.Cape != bobs.ID {
 		t.Errorf("the player wears %d and %d; want %d and %d", got.Skin, got.Cape, gift.ID, bobs.ID)
 	}
@@ -162,11 +162,11 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 			return err
 		},
 		func(_ core.UserID, admin core.Actor, pid core.PlayerID, tid core.TextureID) error {
-			_, err := db.SetPlayerTexturesBy(ctx, admin, pid, core.TextureSlots{Skin: &tid})
+			_, err := db.SetPlayerTexturesBy(ctx, admin, pid, core.TextureSelection{Skin: &tid})
 			return err
 		},
 		func(owner core.UserID, _ core.Actor, pid core.PlayerID, tid core.TextureID) error {
-			_, err := db.SetPlayerTextures(ctx, owner, pid, core.TextureSlots{Skin: &tid})
+			_, err := db.SetPlayerTextures(ctx, owner, pid, core.TextureSelection{Skin: &tid})
 			return err
 		},
 		func(owner core.UserID, _ core.Actor, _ core.PlayerID, tid core.TextureID) error {

@@ -64,11 +64,11 @@ func (db *DB) ChangeTextureBy(
 		if err != nil {
 			return err
 		}
-		prices := core.Scores{}
+		pricing := core.Scores{}
 		if texture.Uploader == admin.ID {
-			prices = scores
+			pricing = scores
 		}
-		before, after, err := changeTexture(ctx, tx, tid, change, prices)
+		before, after, err := changeTexture(ctx, tx, tid, change, pricing)
 		if err != nil {
 			return err
 		}

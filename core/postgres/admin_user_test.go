@@ -113,7 +113,7 @@ func TestAdminDeletionNamesItsKeys(t *testing.T) {
 	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
-	must(db.SetPlayerTextures(t.Context(), ann.ID, anns.ID, core.TextureSlots{Skin: &private.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, anns.ID, core.TextureSelection{Skin: &private.ID}))(t)
 	calls := 0
 	db.OnChange(func() { calls++ })
 	wantKeys := watchChanges(t, db)

@@ -72,9 +72,9 @@ func TestWritesNameTheirKeys(t *testing.T) {
 
 	a := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
 	expect("an upload", edgeproto.TIDKey(int64(a.ID)), edgeproto.HashKey(a.Hash))
-	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &a.ID}))(t)
 	expect("applied textures", pid, edgeproto.NameKey("Alex"), uuid)
-	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &a.ID}))(t)
 	expect("the same textures again")
 	if _, err := db.ClearPlayerTextures(t.Context(), bob.ID, steve.ID, true, true); err == nil {
 		t.Fatal("another user's player is changed")
@@ -240,7 +240,7 @@ func TestMappings(t *testing.T) {
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "c", true))
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	bare := addPlayer(t, db, ann.ID, "Bare")
-	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID, Cape: &cape.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &a.ID, Cape: &cape.ID}))(t)
 	conn := postgrestest.Conn(t, address)
 	if _, err := conn.Exec(t.Context(), "UPDATE users SET avatar = CASE uid WHEN $1 THEN $2 ELSE 12345 END", ann.ID, b.ID); err != nil {
 		t.Fatal(err)

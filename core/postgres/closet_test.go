@@ -24,7 +24,7 @@ func TestClosetChangesNameClearedPlayers(t *testing.T) {
 	private := addTexture(t, db, texture(bob.ID, skin.Classic, "private", false)).ID
 	first, second, bare := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second"), addPlayer(t, db, ann.ID, "Bare")
 	bobs := addPlayer(t, db, bob.ID, "Bobs")
-	must(db.SetPlayerTextures(t.Context(), bob.ID, bobs.ID, core.TextureSlots{Skin: &private}))(t)
+	must(db.SetPlayerTextures(t.Context(), bob.ID, bobs.ID, core.TextureSelection{Skin: &private}))(t)
 	wantKeys := watchChanges(t, db)
 	do := func(err error) {
 		t.Helper()
@@ -38,9 +38,9 @@ func TestClosetChangesNameClearedPlayers(t *testing.T) {
 	do(db.RenameClosetItem(t.Context(), ann.ID, private, "M"))
 	wantKeys("what happens in a closet")
 
-	must(db.SetPlayerTextures(t.Context(), ann.ID, first.ID, core.TextureSlots{Skin: &private}))(t)
-	must(db.SetPlayerTextures(t.Context(), ann.ID, second.ID, core.TextureSlots{Skin: &private}))(t)
-	must(db.SetPlayerTextures(t.Context(), ann.ID, bare.ID, core.TextureSlots{Skin: &public}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, first.ID, core.TextureSelection{Skin: &private}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, second.ID, core.TextureSelection{Skin: &private}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, bare.ID, core.TextureSelection{Skin: &public}))(t)
 	wantKeys("applied textures", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
 	must(db.SetAvatar(t.Context(), ann.ID, public))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private))(t)
@@ -62,11 +62,11 @@ func TestClosetChangesNameClearedPlayers(t *testing.T) {
 	wantKind(t, db.RemoveClosetItem(t.Context(), ann.ID, private), fault.NotFound)
 	wantKeys("a removal of what is not there")
 
-	answer := must(db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("first"), edgeproto.NameKey("bobs")}))(t)
-	if got := answer.Mappings[0].Player.Skin; got != nil {
+	response := must(db.Mappings(t.Context(), []edgeproto.Key{edgeproto.NameKey("first"), edgeproto.NameKey("bobs")}))(t)
+	if got := response.Mappings[0].Player.Skin; got != nil {
 		t.Errorf("the mapping has the skin %+v", got)
 	}
-	if got := answer.Mappings[1].Player.Skin; got == nil || got.TID != int64(private) {
+	if got := response.Mappings[1].Player.Skin; got == nil || got.TID != int64(private) {
 		t.Errorf("the uploader's player wears %+v", got)
 	}
 }
@@ -89,7 +89,7 @@ func TestRemoveItemWaitsForSetTextures(t *testing.T) {
 
 	applied, removed := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &private})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &private})
 		applied <- err
 	}()
 	other.waitBlocked(t, 1)
@@ -120,7 +120,7 @@ func TestRemoveLocksPlayersInOrder(t *testing.T) {
 	}
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
 	for _, player := range []core.PlayerID{second.ID, first.ID} { // which sets their physical order
-		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &private}))(t)
+		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSelection{Skin: &private}))(t)
 	}
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)

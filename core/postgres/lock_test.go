@@ -138,7 +138,7 @@ func TestSetTexturesAfterWaitingChecksAgain(t *testing.T) {
 	other.exec(t, "DELETE FROM closet_items WHERE uid = $1", ann.ID)
 	applied := make(chan error, 1)
 	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &gift})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &gift})
 		applied <- err
 	}()
 	other.commitOnceBlocked(t, 1)
@@ -158,7 +158,7 @@ func TestSetTexturesAfterWaitingKeepsOtherSlot(t *testing.T) {
 
 	applied := make(chan error, 1)
 	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &tid})
 		applied <- err
 	}()
 	other.commitOnceBlocked(t, 1)
@@ -183,7 +183,7 @@ func TestSetTexturesLocksTextures(t *testing.T) {
 	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // which blocks the request
 	applied := make(chan error, 1)
 	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &tid})
 		applied <- err
 	}()
 	other.waitBlocked(t, 1)

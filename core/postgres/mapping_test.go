@@ -56,7 +56,7 @@ func TestMappingsModified(t *testing.T) {
 		}
 	}
 	changes("textures applied", func() error {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &own.ID, Cape: &target.ID})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &own.ID, Cape: &target.ID})
 		return err
 	})
 	changes("renamed", func() error {
@@ -74,7 +74,7 @@ func TestMappingsModified(t *testing.T) {
 		return err
 	})
 	changes("another's texture applied", func() error {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &lent.ID})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &lent.ID})
 		return err
 	})
 	changes("that made private", func() error {

@@ -254,8 +254,8 @@ const setPlayerTextures = withTarget + `requested AS (
 	SELECT result.*, skin_violation, cape_violation FROM result, validation`
 
 // SetPlayerTextures applies textures to a player.
-func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.TextureSlots) (core.Player, error) {
-	changed, err := applyTextures(ctx, db.writes, owner, player, slots, "your closet")
+func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, selection core.TextureSelection) (core.Player, error) {
+	changed, err := applyTextures(ctx, db.writes, owner, player, selection, "your closet")
 	if err == nil {
 		db.onChange()
 	}
@@ -264,14 +264,14 @@ func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player c
 
 // applyTextures puts textures into a player's slots. closet is what error messages call the
 // owner's closet.
-func applyTextures(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, slots core.TextureSlots, closet string) (core.Player, error) {
+func applyTextures(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, selection core.TextureSelection, closet string) (core.Player, error) {
 	rows, err := collect[struct {
 		core.Player
 		SkinViolation, CapeViolation string
 	}](ctx, q,
-		statement{lockTextures, []any{slots.Skin, slots.Cape}},
+		statement{lockTextures, []any{selection.Skin, selection.Cape}},
 		statement{lockPlayer, []any{player}},
-		statement{setPlayerTextures, []any{owner, player, slots.Skin, slots.Cape}},
+		statement{setPlayerTextures, []any{owner, player, selection.Skin, selection.Cape}},
 	)
 	if err != nil {
 		return core.Player{}, failure("apply textures", err)
@@ -283,10 +283,10 @@ func applyTextures(ctx context.Context, q querier, owner core.UserID, player cor
 	if err := checkOwner(players, owner); err != nil {
 		return core.Player{}, err
 	}
-	if err := violationError("skin", rows[0].SkinViolation, slots.Skin, "a skin, of type steve or alex", closet); err != nil {
+	if err := violationError("skin", rows[0].SkinViolation, selection.Skin, "a skin, of type steve or alex", closet); err != nil {
 		return core.Player{}, err
 	}
-	if err := violationError("cape", rows[0].CapeViolation, slots.Cape, "a cape", closet); err != nil {
+	if err := violationError("cape", rows[0].CapeViolation, selection.Cape, "a cape", closet); err != nil {
 		return core.Player{}, err
 	}
 	return players[0], nil

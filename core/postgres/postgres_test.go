@@ -261,31 +261,31 @@ func TestSetPlayerTextures(t *testing.T) {
 	own := addTexture(t, db, texture(ann.ID, skin.Classic, "own", false)).ID
 	none := core.TextureID(1 << 40)
 
-	wantRejected := func(owner core.UserID, player core.PlayerID, want fault.Kind, slots core.TextureSlots) {
+	wantRejected := func(owner core.UserID, player core.PlayerID, want fault.Kind, selection core.TextureSelection) {
 		t.Helper()
-		_, err := db.SetPlayerTextures(t.Context(), owner, player, slots)
+		_, err := db.SetPlayerTextures(t.Context(), owner, player, selection)
 		wantKind(t, err, want)
 	}
-	wantRejected(bob.ID, steve.ID, fault.Forbidden, core.TextureSlots{Skin: &public})
-	wantRejected(ann.ID, steve.ID+100, fault.NotFound, core.TextureSlots{Skin: &public})
-	wantRejected(ann.ID, steve.ID, fault.NotFound, core.TextureSlots{Skin: &none})
-	wantRejected(ann.ID, steve.ID, fault.Invalid, core.TextureSlots{Skin: &cape})
-	wantRejected(ann.ID, steve.ID, fault.Invalid, core.TextureSlots{Cape: &public})
-	wantRejected(ann.ID, steve.ID, fault.Forbidden, core.TextureSlots{Skin: &bobs})
-	wantRejected(ann.ID, steve.ID, fault.NotFound, core.TextureSlots{Skin: &public, Cape: &none}) // all or nothing
+	wantRejected(bob.ID, steve.ID, fault.Forbidden, core.TextureSelection{Skin: &public})
+	wantRejected(ann.ID, steve.ID+100, fault.NotFound, core.TextureSelection{Skin: &public})
+	wantRejected(ann.ID, steve.ID, fault.NotFound, core.TextureSelection{Skin: &none})
+	wantRejected(ann.ID, steve.ID, fault.Invalid, core.TextureSelection{Skin: &cape})
+	wantRejected(ann.ID, steve.ID, fault.Invalid, core.TextureSelection{Cape: &public})
+	wantRejected(ann.ID, steve.ID, fault.Forbidden, core.TextureSelection{Skin: &bobs})
+	wantRejected(ann.ID, steve.ID, fault.NotFound, core.TextureSelection{Skin: &public, Cape: &none}) // all or nothing
 	if got := playersOf(t, db, ann.ID)[0]; got != steve {
 		t.Fatalf("after refusals: %+v; want %+v", got, steve)
 	}
 
-	changed := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &public, Cape: &cape}))(t)
+	changed := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &public, Cape: &cape}))(t)
 	if changed.Skin != public || changed.Cape != cape || !changed.LastModified.After(steve.LastModified) {
 		t.Errorf("with textures: %+v; want skin %d and cape %d", changed, public, cape)
 	}
-	if again := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &public}))(t); again != changed {
+	if again := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &public}))(t); again != changed {
 		t.Errorf("with the same textures: %+v; want nothing changed from %+v", again, changed)
 	}
 	for _, tid := range []core.TextureID{alex, own} {
-		if got := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid}))(t); got.Skin != tid || got.Cape != cape {
+		if got := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &tid}))(t); got.Skin != tid || got.Cape != cape {
 			t.Errorf("with texture %d: %+v; want the cape untouched", tid, got)
 		}
 	}
@@ -314,7 +314,7 @@ func TestSetPlayerTexturesFromCloset(t *testing.T) {
 		"INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, bobs); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &bobs}))(t); got.Skin != bobs {
+	if got := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &bobs}))(t); got.Skin != bobs {
 		t.Errorf("with a texture of the closet: %+v", got)
 	}
 }

@@ -28,7 +28,7 @@ func addToCloset(t *testing.T, db *postgres.DB, user core.User, tid core.Texture
 // addWearingPlayer adds a player that wears a skin.
 func addWearingPlayer(t *testing.T, db *postgres.DB, owner core.User, name string, tid core.TextureID) core.Player {
 	t.Helper()
-	return must(db.SetPlayerTextures(t.Context(), owner.ID, addPlayer(t, db, owner.ID, name).ID, core.TextureSlots{Skin: &tid}))(t)
+	return must(db.SetPlayerTextures(t.Context(), owner.ID, addPlayer(t, db, owner.ID, name).ID, core.TextureSelection{Skin: &tid}))(t)
 }
 
 // closetOwners returns the users with a texture in their closet.
@@ -72,23 +72,23 @@ func TestDeleteTexture(t *testing.T) {
 	wantKind(t, db.DeleteTexture(t.Context(), target.ID), fault.NotFound)
 	wantKeys("a deletion of nothing")
 
-	answer := must(db.Mappings(t.Context(), []edgeproto.Key{
+	response := must(db.Mappings(t.Context(), []edgeproto.Key{
 		edgeproto.TIDKey(int64(target.ID)), edgeproto.NameKey("first"), edgeproto.NameKey("second"), edgeproto.NameKey("other"), edgeproto.HashKey(target.Hash), edgeproto.UIDKey(int64(bob.ID)),
 	}))(t)
-	if got := answer.Mappings[0]; got != (edgeproto.Mapping{}) {
+	if got := response.Mappings[0]; got != (edgeproto.Mapping{}) {
 		t.Errorf("the TID is mapped to %+v", got)
 	}
-	for _, m := range answer.Mappings[1:3] {
+	for _, m := range response.Mappings[1:3] {
 		if m.Player.Skin != nil {
 			t.Errorf("%s wears %+v", m.Player.Name, m.Player.Skin)
 		}
 	}
-	for _, got := range []*edgeproto.Texture{answer.Mappings[3].Player.Skin, answer.Mappings[4].Texture} {
+	for _, got := range []*edgeproto.Texture{response.Mappings[3].Player.Skin, response.Mappings[4].Texture} {
 		if got == nil || got.TID != int64(twin.ID) {
 			t.Errorf("the other texture of this file is %+v; want %d", got, twin.ID)
 		}
 	}
-	if got := answer.Mappings[5].User; got.Avatar != int64(target.ID) || got.Texture != nil {
+	if got := response.Mappings[5].User; got.Avatar != int64(target.ID) || got.Texture != nil {
 		t.Errorf("the user's avatar is %d, of texture %+v; want the number, and none", got.Avatar, got.Texture)
 	}
 }
@@ -210,7 +210,7 @@ func TestDeleteTextureWaitsForSetTextures(t *testing.T) {
 
 	applied, deleted := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), bob.ID, alex.ID, core.TextureSlots{Skin: &target.ID})
+		_, err := db.SetPlayerTextures(t.Context(), bob.ID, alex.ID, core.TextureSelection{Skin: &target.ID})
 		applied <- err
 	}()
 	other.waitBlocked(t, 1)
@@ -259,7 +259,7 @@ func TestDeleteTextureLocksPlayersInOrder(t *testing.T) {
 	target := addTexture(t, db, texture(ann.ID, skin.Classic, "target", true)).ID
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
 	for _, player := range []core.PlayerID{second.ID, first.ID} { // which sets their physical order
-		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &target}))(t)
+		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSelection{Skin: &target}))(t)
 	}
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
@@ -335,7 +335,7 @@ func TestTexturesAtOnce(t *testing.T) {
 		group.Go(func() {
 			for _, tid := range tids {
 				allow(db.AddClosetItem(t.Context(), user.ID, tid, "N", core.Pricing{}))
-				_, err := db.SetPlayerTextures(t.Context(), user.ID, players[i].ID, core.TextureSlots{Skin: &tid})
+				_, err := db.SetPlayerTextures(t.Context(), user.ID, players[i].ID, core.TextureSelection{Skin: &tid})
 				allow(err)
 			}
 		})

@@ -74,10 +74,10 @@ func addDemoData(ctx context.Context, services api.Services, mappings *core.Mapp
 	steve, alex, cape := first[skin.Classic], first[skin.Slim], first[skin.Cape]
 	for _, p := range []struct {
 		name  string
-		slots core.TextureSlots
+		slots core.TextureSelection
 	}{
-		{"Demo", core.TextureSlots{Skin: &steve, Cape: &cape}},
-		{"Slim", core.TextureSlots{Skin: &alex}},
+		{"Demo", core.TextureSelection{Skin: &steve, Cape: &cape}},
+		{"Slim", core.TextureSelection{Skin: &alex}},
 	} {
 		err := demoPlayer(ctx, services.Players, mappings, caller, p.name, p.slots)
 		if fault.KindOf(err) == fault.Forbidden {
@@ -124,7 +124,7 @@ func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID,
 
 // demoPlayer sets the textures of a player, which it adds if necessary. It returns a Forbidden
 // fault if another user has the name.
-func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mappings, caller core.Caller, name string, slots core.TextureSlots) error {
+func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mappings, caller core.Caller, name string, slots core.TextureSelection) error {
 	player, err := store.Create(ctx, caller, name)
 	if fault.KindOf(err) == fault.Duplicate {
 		player.ID, err = playerNamed(ctx, mappings, name)
