@@ -72,12 +72,12 @@ func (g *grownStack) fill(tb testing.TB) {
 	}
 	copyIn("players", n, []string{"uid", "name", "name_key", "tid_skin"}, func(i int) []any {
 		name, uid, skinTID := fmt.Sprint("p", i+1), user(i), new(lastTexture-random.Int64N(int64(n)))
-		if i < len(g.people) {
-			uid, skinTID = int64(g.people[i].User), nil // so that any skin set later is a change
+		if i < len(g.users) {
+			uid, skinTID = int64(g.users[i].User), nil // so that any skin set later is a change
 		}
 		return []any{uid, name, name, skinTID}
 	})
-	rows, _ := conn.Query(tb.Context(), "SELECT pid FROM players ORDER BY pid LIMIT $1", len(g.people)) // CollectRows reports the error
+	rows, _ := conn.Query(tb.Context(), "SELECT pid FROM players ORDER BY pid LIMIT $1", len(g.users)) // CollectRows reports the error
 	var err error
 	if g.pids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 		tb.Fatal(err)

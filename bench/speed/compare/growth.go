@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	growthPeople      = 1000 // signed-in users; their players' skins change
+	growthUsers       = 1000 // signed-in users; their players' skins change
 	texturesPerUser   = 10   // textures and players for every other user
 	growthRate        = 200  // changes a second
 	growthRounds      = 6
@@ -138,8 +138,8 @@ type grownStack struct {
 // newGrownStack opens a site of a size.
 func (e *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	tb.Helper()
-	if n < growthPeople {
-		tb.Fatalf("a site of %d is too small for %d signed-in players", n, growthPeople)
+	if n < growthUsers {
+		tb.Fatalf("a site of %d is too small for %d signed-in players", n, growthUsers)
 	}
 	g := &grownStack{liveStack: &liveStack{}, env: e, players: n, files: blobstore.Config{URL: "file://" + tb.TempDir()}}
 	g.core = stack.NewCore(tb, g.files)
@@ -147,7 +147,7 @@ func (e *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	for _, limit := range liftedLimits {
 		g.core.Set("CORE_LIMIT_"+limit, "0")
 	}
-	g.people = g.core.SignIn(tb, growthPeople)
+	g.users = g.core.SignIn(tb, growthUsers)
 	g.fill(tb)
 	g.sizes(tb, func(table string, row, indexes float64) {
 		one := strings.TrimSuffix(table, "s")
@@ -171,13 +171,13 @@ func (e *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	warmUp := g.runStream(tb, g.core.Address(tb, "edges"), e.duration(growthWarmUp), g.singles)
 	g.addFigure("look-up p99 in the first 10 s", "ms", milliseconds(warmUp.answers.Percentile(fasthttp.StatusOK, 99)))
 
-	g.reads = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(g.people), 0)}
+	g.reads = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(g.users), 0)}
 	g.writes = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
-	for _, p := range g.people {
+	for _, p := range g.users {
 		g.reads.Requests = append(g.reads.Requests, authorizedRequest(p, "GET", "/api/user", "", nil))
 	}
 	for texture := range 2 {
-		for i := range g.people {
+		for i := range g.users {
 			g.writes.Requests = append(g.writes.Requests, g.setSkinRequest(i, texture))
 		}
 	}
@@ -338,7 +338,7 @@ func listStream(query string, times int) *load.Stream {
 
 // setSkinRequest returns the request that sets one of the textures as a player's skin.
 func (g *grownStack) setSkinRequest(player, texture int) []byte {
-	return authorizedRequest(g.people[player], "PUT", fmt.Sprintf("/api/players/%d/textures", g.pids[player]), urlEncoded, fmt.Appendf(nil, "skin=%d", g.textures[texture]))
+	return authorizedRequest(g.users[player], "PUT", fmt.Sprintf("/api/players/%d/textures", g.pids[player]), urlEncoded, fmt.Appendf(nil, "skin=%d", g.textures[texture]))
 }
 
 // measureLag changes skins at a constant rate, and returns the sorted delays from core's response
@@ -359,15 +359,15 @@ func (g *grownStack) measureLag(tb testing.TB, duration time.Duration) []time.Du
 		<-clock.C
 		all.Go(func() {
 			// Each player changes once or twice, seconds apart.
-			player := n % len(g.people)
+			player := n % len(g.users)
 			request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 			defer fasthttp.ReleaseRequest(request)
 			defer fasthttp.ReleaseResponse(response)
 			request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", client.Addr, g.pids[player]))
 			request.Header.SetMethod(fasthttp.MethodPut)
 			request.Header.SetContentType("application/x-www-form-urlencoded")
-			request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+g.people[player].Bearer)
-			request.SetBodyString(fmt.Sprintf("skin=%d", g.textures[2+n/len(g.people)%2]))
+			request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+g.users[player].Bearer)
+			request.SetBodyString(fmt.Sprintf("skin=%d", g.textures[2+n/len(g.users)%2]))
 			if err := client.Do(request, response); err != nil || response.StatusCode() != fasthttp.StatusOK {
 				tb.Errorf("change %d: %d %s, %v", n, response.StatusCode(), response.Body(), err)
 				return

@@ -40,7 +40,7 @@ const (
 type liveStack struct {
 	core, edge  *stack.Process
 	api, images string // addresses
-	people      []stack.Person
+	users       []stack.SignedInUser
 	pids        []int64
 	tids        [4]int64
 	tags        [4]string // of the avatars of those textures
@@ -96,7 +96,7 @@ func (e *env) openLive() (*liveStack, error) {
 	e.addSetting("core's processor", e.serverEnv.CPUs[0])
 	e.addSetting("PostgreSQL's and pgbench's processors", "all")
 	e.addDatabaseSettings(tb)
-	t.people = t.core.SignIn(tb, userCount)
+	t.users = t.core.SignIn(tb, userCount)
 	unpin, err := load.Pin(e.serverEnv.CPUs[0]) // processes started now inherit the affinity
 	if err != nil {
 		return nil, err
@@ -111,8 +111,8 @@ func (e *env) openLive() (*liveStack, error) {
 	if err := t.uploadTextures(); err != nil {
 		return nil, err
 	}
-	uids := make([]int64, len(t.people))
-	for i, p := range t.people {
+	uids := make([]int64, len(t.users))
+	for i, p := range t.users {
 		uids[i] = int64(p.User)
 	}
 	rows, _ := postgrestest.Conn(tb, t.core.Setting("CORE_DATABASE_URL")).Query(tb.Context(), insertPlayers, uids, t.tids[0]) // CollectRows reports the error
@@ -128,7 +128,7 @@ func (s *liveStack) uploadTextures() (err error) {
 	for i := range s.tids {
 		form := stack.SheetForm("bench", skin.Classic, skintest.Noise(uint64(i), 64, 64))
 		var answer struct{ Data struct{ TID int64 } }
-		if err := s.call("POST", "/api/textures", stack.UploadType, s.people[0].Bearer, form, &answer); err != nil {
+		if err := s.call("POST", "/api/textures", stack.UploadType, s.users[0].Bearer, form, &answer); err != nil {
 			return err
 		}
 		s.tids[i] = answer.Data.TID
@@ -184,7 +184,7 @@ func fetchTagAt(url string) (string, error) {
 }
 
 // authorizedRequest returns a user's request with the token.
-func authorizedRequest(p stack.Person, method, path, contentType string, body []byte) []byte {
+func authorizedRequest(p stack.SignedInUser, method, path, contentType string, body []byte) []byte {
 	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
 		method, path, p.Bearer, contentType, len(body), body)
 }
@@ -238,19 +238,19 @@ func (e *env) pgbench(ctx context.Context, start func() *stack.Pgbench) (subject
 // userReads requests random users' own data. The round is the seed.
 func (e *env) userReads(t *liveStack, round int) *load.Stream {
 	stream := &load.Stream{
-		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), uint64(round)),
+		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.users), uint64(round)),
 		InspectShare: e.compareShare(), Inspect: func(request, _ int, body []byte) error {
 			var answer struct{ UID core.UserID }
 			if err := json.Unmarshal(body, &answer); err != nil {
 				return err
 			}
-			if want := t.people[request].User; answer.UID != want {
+			if want := t.users[request].User; answer.UID != want {
 				return fmt.Errorf("user %d was answered with %d", want, answer.UID)
 			}
 			return nil
 		},
 	}
-	for _, p := range t.people {
+	for _, p := range t.users {
 		stream.Requests = append(stream.Requests, authorizedRequest(p, "GET", "/api/user", "", nil))
 	}
 	return stream
@@ -265,7 +265,7 @@ func (e *env) reads(ctx context.Context) ([]subject, error) {
 	if _, err := veneer(ctx, 0); err != nil { // so that the database has seen the query
 		return nil, err
 	}
-	other, err := e.pgbench(ctx, func() *stack.Pgbench { return stack.NewSessionPgbench(e.TB, t.core, t.people, connections) })
+	other, err := e.pgbench(ctx, func() *stack.Pgbench { return stack.NewSessionPgbench(e.TB, t.core, t.users, connections) })
 	return []subject{{name: "Veneer", measure: veneer}, other}, err
 }
 
@@ -277,7 +277,7 @@ func (e *env) writes(ctx context.Context) ([]subject, error) {
 	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
 	for _, tid := range []int64{t.tids[1], t.tids[2]} {
 		for i, pid := range t.pids {
-			stream.Requests = append(stream.Requests, authorizedRequest(t.people[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
+			stream.Requests = append(stream.Requests, authorizedRequest(t.users[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
 		}
 	}
 	// It must be a change there, too, or PostgreSQL would update no index.
@@ -391,7 +391,7 @@ func (s *liveStack) newUploads(first, count int) [][]byte {
 		all.Go(func() {
 			for i := worker; i < count; i += workers {
 				n := first + i
-				requests[i] = authorizedRequest(s.people[n%len(s.people)], "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, newSkin(n)))
+				requests[i] = authorizedRequest(s.users[n%len(s.users)], "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, newSkin(n)))
 			}
 		})
 	}
@@ -441,7 +441,7 @@ func (s *liveStack) awaitChange(player, texture int) (time.Duration, error) {
 		texture = (texture + 1) % len(s.tids)
 	}
 	began := time.Now()
-	if err := s.call("PUT", fmt.Sprintf("/api/players/%d/textures", s.pids[player]), urlEncoded, s.people[player].Bearer, fmt.Appendf(nil, "skin=%d", s.tids[texture]), nil); err != nil {
+	if err := s.call("PUT", fmt.Sprintf("/api/players/%d/textures", s.pids[player]), urlEncoded, s.users[player].Bearer, fmt.Appendf(nil, "skin=%d", s.tids[texture]), nil); err != nil {
 		return 0, err
 	}
 	for time.Since(began) < 10*time.Second {

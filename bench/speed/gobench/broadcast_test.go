@@ -18,13 +18,13 @@ import (
 // one unread notification. Then all users read one, which is trimmed. With -short there are a
 // hundred times fewer users, which says little.
 func BenchmarkBroadcast(b *testing.B) {
-	users, days, readers := 1_000_000, 365, 500
+	total, days, readers := 1_000_000, 365, 500
 	if testing.Short() {
-		users /= 100
+		total /= 100
 	}
 	core := stack.NewCore(b, blobstore.Config{URL: "file://" + b.TempDir()})
 	core.Set("CORE_LIMIT_REQUESTS", "0")
-	people := core.SignIn(b, readers)
+	users := core.SignIn(b, readers)
 	conn := postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL"))
 	exec := func(sql string, args ...any) {
 		b.Helper()
@@ -34,8 +34,8 @@ func BenchmarkBroadcast(b *testing.B) {
 	}
 	exec(`
 		INSERT INTO users (email, email_key, nickname, password_hash)
-		SELECT 'user' || n || '@example.com', 'user' || n || '@example.com', 'User ' || n, 'none' FROM generate_series(1, $1::int) n`, users-readers)
-	exec("UPDATE users SET permission = 2 WHERE uid = $1", people[0].User)
+		SELECT 'user' || n || '@example.com', 'user' || n || '@example.com', 'User ' || n, 'none' FROM generate_series(1, $1::int) n`, total-readers)
+	exec("UPDATE users SET permission = 2 WHERE uid = $1", users[0].User)
 	exec("VACUUM ANALYZE users")
 	core.Start(b)
 	core.AwaitReady(b)
@@ -43,7 +43,7 @@ func BenchmarkBroadcast(b *testing.B) {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	took := func(user stack.Person, method, path, form string) time.Duration {
+	took := func(user stack.SignedInUser, method, path, form string) time.Duration {
 		b.Helper()
 		request.Reset()
 		request.SetRequestURI(api + path)
@@ -66,8 +66,8 @@ func BenchmarkBroadcast(b *testing.B) {
 	}
 	lists := func() (durations []time.Duration) {
 		for range 4 {
-			for _, person := range people {
-				durations = append(durations, took(person, fasthttp.MethodGet, "/api/user/notifications", ""))
+			for _, user := range users {
+				durations = append(durations, took(user, fasthttp.MethodGet, "/api/user/notifications", ""))
 			}
 		}
 		return durations
@@ -78,9 +78,9 @@ func BenchmarkBroadcast(b *testing.B) {
 	var sending []time.Duration
 	for day := range days {
 		form := fmt.Sprintf("to=%s&title=Day+%d&content=News", []string{"all", "normal"}[day%2], day)
-		sending = append(sending, took(people[0], fasthttp.MethodPost, "/api/admin/notifications", form))
+		sending = append(sending, took(users[0], fasthttp.MethodPost, "/api/admin/notifications", form))
 	}
-	exec("INSERT INTO broadcast_reads (uid, mid) SELECT uid, mid FROM users, broadcasts WHERE uid <= $1 AND mid < (SELECT max(mid) FROM broadcasts)", people[readers-1].User)
+	exec("INSERT INTO broadcast_reads (uid, mid) SELECT uid, mid FROM users, broadcasts WHERE uid <= $1 AND mid < (SELECT max(mid) FROM broadcasts)", users[readers-1].User)
 	exec("VACUUM ANALYZE broadcasts, broadcast_reads, messages")
 	full := lists()
 	_, most := core.Memory(b)

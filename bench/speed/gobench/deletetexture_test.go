@@ -10,15 +10,15 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// wearers is the number of players with the deleted texture, each of another user with it in the
+// playerCount is how many players have the deleted texture, each of another user with it in the
 // closet and as avatar.
-const wearers = 1_000_000
+const playerCount = 1_000_000
 
 const (
 	insertFamous = `
 	INSERT INTO textures (uploader, likes, bytes, public, type, hash, pixels, name) VALUES ($1, $2, 2000, true, 'steve', sha256('famous'), sha256('famous'), 'Famous')
 	RETURNING tid`
-	insertWearers = `
+	insertPlayers = `
 	WITH owners AS (
 		INSERT INTO users (email, email_key, nickname, password_hash, avatar)
 		SELECT 'fan' || n, 'fan' || n, 'Fan', 'none', $1 FROM generate_series(1, $2) n RETURNING uid
@@ -36,10 +36,10 @@ func BenchmarkDeleteTexture(b *testing.B) {
 	uploader := core.SignIn(b, 1)[0]
 	conn := postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL"))
 	var tid int64
-	if err := conn.QueryRow(b.Context(), insertFamous, int64(uploader.User), wearers).Scan(&tid); err != nil {
+	if err := conn.QueryRow(b.Context(), insertFamous, int64(uploader.User), playerCount).Scan(&tid); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := conn.Exec(b.Context(), insertWearers, tid, wearers); err != nil {
+	if _, err := conn.Exec(b.Context(), insertPlayers, tid, playerCount); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
@@ -77,12 +77,12 @@ func BenchmarkDeleteTexture(b *testing.B) {
 	).Scan(&changes, &keys, &left); err != nil {
 		b.Fatal(err)
 	}
-	if want := 4*wearers + 2; keys != want || left != 0 {
+	if want := 4*playerCount + 2; keys != want || left != 0 {
 		b.Errorf("%d keys changed, and %d players and closets still have the texture; want %d and none", keys, left, want)
 	}
 	_, most := core.Memory(b)
-	b.Logf("%d wearers: deleted within %v, %d changes of %d keys numbered within %v; core grew from %d to at most %d MiB",
-		wearers, took, changes, keys, numbered, before>>20, most>>20)
+	b.Logf("%d players: deleted within %v, %d changes of %d keys numbered within %v; core grew from %d to at most %d MiB",
+		playerCount, took, changes, keys, numbered, before>>20, most>>20)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(took.Seconds(), "s-to-delete")
 	b.ReportMetric(numbered.Seconds(), "s-to-number")

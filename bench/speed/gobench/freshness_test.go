@@ -89,7 +89,7 @@ type freshEnv struct {
 	programs map[string]*stack.Process
 	apis     []*fasthttp.HostClient
 	edges    []*fasthttp.HostClient
-	people   []stack.Person
+	users    []stack.SignedInUser
 	pids     []int64
 	tids     [freshSkins]int
 	tags     [freshSkins]string // entity tags of their avatars
@@ -124,13 +124,13 @@ func newFreshEnv(b *testing.B) *freshEnv {
 		program.AwaitReady(b)
 	}
 
-	s.people = first.SignIn(b, freshPlayers)
-	uploader := &apiClient{api: "http://" + s.apis[0].Addr, token: s.people[0].Bearer}
+	s.users = first.SignIn(b, freshPlayers)
+	uploader := &apiClient{api: "http://" + s.apis[0].Addr, token: s.users[0].Bearer}
 	for i := range s.tids {
 		s.tids[i] = uploader.call(b, "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, skintest.Noise(uint64(i), 64, 64))).TID
 	}
-	uids := make([]int64, len(s.people))
-	for i, p := range s.people {
+	uids := make([]int64, len(s.users))
+	for i, p := range s.users {
 		uids[i] = int64(p.User)
 	}
 	rows, _ := postgrestest.Conn(b, database).Query(b.Context(), insertFreshPlayers, uids, s.tids[0]) // CollectRows reports the error
@@ -147,7 +147,7 @@ func newFreshEnv(b *testing.B) *freshEnv {
 				b.Fatalf("there is no picture of texture %d", tid)
 			}
 		}
-		for n := range s.people {
+		for n := range s.users {
 			if tag := fetchTag(b, edge, fmt.Sprint("/avatar/player/p", n+1)); tag != s.tags[0] {
 				b.Fatalf("player %d is shown as %q; want %q", n+1, tag, s.tags[0])
 			}
@@ -167,7 +167,7 @@ func (e *freshEnv) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", api.Addr, e.pids[player]))
 	request.Header.SetMethod(fasthttp.MethodPut)
 	request.Header.SetContentType("application/x-www-form-urlencoded")
-	request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+e.people[player].Bearer)
+	request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+e.users[player].Bearer)
 	request.SetBodyString(fmt.Sprintf("skin=%d", e.tids[skin]))
 	requested := time.Now()
 	if err := api.Do(request, response); err != nil || response.StatusCode() != fasthttp.StatusOK {

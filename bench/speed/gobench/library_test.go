@@ -86,9 +86,9 @@ func BenchmarkLibrary(b *testing.B) {
 	textures := libraryTextures(b)
 	core := newCore(b)
 	core.Set("CORE_LIMIT_REQUESTS", "0")
-	people := core.SignIn(b, users)
-	slices.SortFunc(people, func(x, y stack.Person) int { return cmp.Compare(x.User, y.User) })
-	uploader, administrator, user := people[0], people[1], people[2]
+	users := core.SignIn(b, userCount)
+	slices.SortFunc(users, func(x, y stack.SignedInUser) int { return cmp.Compare(x.User, y.User) })
+	uploader, administrator, user := users[0], users[1], users[2]
 	database := core.Setting("CORE_DATABASE_URL")
 	core.Set("CORE_DATABASE_URL", database+"&pool_max_conn_lifetime=1h") // the CPU time of a backend process is lost when it ends
 	fillLibrary(b, database, int64(uploader.User), textures)
@@ -159,7 +159,7 @@ func fillLibrary(b *testing.B, database string, uploader, textures int64) {
 	exec("SET maintenance_work_mem = '1GB'")
 	exec("ALTER TABLE textures DISABLE TRIGGER USER") // faster
 	exec(withoutIndexes)
-	exec(insertLibrary, uploader, int64(users), textures, postgres.NameKey(" -!%"))
+	exec(insertLibrary, uploader, int64(userCount), textures, postgres.NameKey(" -!%"))
 	exec("INSERT INTO texture_likes SELECT tid, coalesce(uploader, 0), likes, public, type, name_key FROM textures")
 	exec(withIndexes)
 	exec("ALTER TABLE textures ENABLE TRIGGER USER")

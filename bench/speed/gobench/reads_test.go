@@ -19,10 +19,10 @@ import (
 // The size of the comparison.
 const (
 	connections = 32
-	// users is so many that none of them comes near the rate limit, however fast the machine.
-	users  = 2000
-	rounds = 11
-	round  = 2 * time.Second
+	// userCount is so many that none of them comes near the rate limit, however fast the machine.
+	userCount = 2000
+	rounds    = 11
+	round     = 2 * time.Second
 	// openLoopDuration is how long the open loop runs, openLoopShare its rate as a share of
 	// that of the closed loop.
 	openLoopDuration = 10 * time.Second
@@ -35,11 +35,11 @@ const (
 // limits.
 func BenchmarkReads(b *testing.B) {
 	core := newCore(b)
-	people := core.SignIn(b, users)
+	users := core.SignIn(b, userCount)
 	core.Start(b)
-	reads := userReads(core.Address(b, "public"), people)
+	reads := userReads(core.Address(b, "public"), users)
 	send(b, reads, round) // warms up, and shows the database the query
-	pgbench := stack.NewSessionPgbench(b, core, people, connections)
+	pgbench := stack.NewSessionPgbench(b, core, users, connections)
 
 	b.ResetTimer()
 	var ours, theirs []float64
@@ -60,7 +60,7 @@ func BenchmarkReads(b *testing.B) {
 	ratio, p50, p99 := median(ours)/median(theirs), waited(50), waited(99)
 	b.Logf("GET /api/user, rounds: %.0f", ours)
 	b.Logf("pgbench, rounds:       %.0f", theirs)
-	b.Logf("medians: GET /api/user %.0f/s, pgbench %.0f/s, ratio %.3f; %d users, %d connections, no limit raised", median(ours), median(theirs), ratio, users, connections)
+	b.Logf("medians: GET /api/user %.0f/s, pgbench %.0f/s, ratio %.3f; %d users, %d connections, no limit raised", median(ours), median(theirs), ratio, userCount, connections)
 	b.Logf("open loop at %.0f/s: p50 %v, p90 %v, p99 %v, longest %v; p99 is %.1f medians", waits.Rate(fasthttp.StatusOK),
 		p50, waited(90), p99, waited(100), float64(p99)/float64(p50))
 	b.ReportMetric(0, "ns/op")
@@ -87,9 +87,9 @@ func BenchmarkLimits(b *testing.B) {
 		for _, setting := range settings {
 			core.Set(setting, "0")
 		}
-		people := core.SignIn(b, users)
+		users := core.SignIn(b, userCount)
 		core.Start(b)
-		s := &side{core: core, reads: userReads(core.Address(b, "public"), people)}
+		s := &side{core: core, reads: userReads(core.Address(b, "public"), users)}
 		send(b, s.reads, round)
 		return s
 	}
@@ -138,10 +138,10 @@ type target struct {
 }
 
 // userReads requests each of the users at random, and checks the uid of the answers.
-func userReads(address string, people []stack.Person) target {
-	reads := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(people), 0)}
+func userReads(address string, users []stack.SignedInUser) target {
+	reads := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(users), 0)}
 	var wants [][]byte
-	for _, p := range people {
+	for _, p := range users {
 		reads.Requests = append(reads.Requests, fmt.Appendf(nil, "GET /api/user HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", address, p.Bearer))
 		wants = append(wants, fmt.Appendf(nil, `{"uid":%d,`, p.User))
 	}

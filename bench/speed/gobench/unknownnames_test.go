@@ -40,14 +40,14 @@ func BenchmarkUnknownNames(b *testing.B) {
 		pinProcess(b, os.Getpid(), 1) // processes started from here on inherit the affinity
 	}
 	core := newCore(b)
-	people := core.SignIn(b, users)
+	users := core.SignIn(b, userCount)
 	s := stack.StartWith(b, core)
 	images, api := strings.TrimPrefix(s.EdgeURL, "http://"), strings.TrimPrefix(s.CoreURL, "http://")
 	hits, reads := &load.Stream{Connections: 16, Rate: hitRate}, &load.Stream{Connections: 16, Rate: apiRate}
-	for _, p := range people[:100] {
+	for _, p := range users[:100] {
 		hits.Requests = append(hits.Requests, fmt.Appendf(nil, "GET /avatar/user/%d HTTP/1.1\r\nHost: bench\r\n\r\n", p.User))
 	}
-	signedIn := userReads(api, people)
+	signedIn := userReads(api, users)
 	reads.Requests = signedIn.Requests
 	send(b, signedIn, round)
 	_ = runPrioritized(b, images, hits)

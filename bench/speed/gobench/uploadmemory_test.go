@@ -44,7 +44,7 @@ func TestMemoryOfUploads(t *testing.T) {
 				core.Set("CORE_"+limit, "0")
 			}
 			core.Start(t)
-			u := uploaders{address: core.Address(t, "public"), people: core.SignIn(t, atOnce)}
+			u := uploaders{address: core.Address(t, "public"), users: core.SignIn(t, atOnce)}
 			core.AwaitReady(t)
 			// What the program allocates for its first uploads, it allocates once.
 			u.send(t, files[0])
@@ -74,7 +74,7 @@ func TestMemoryOfUploads(t *testing.T) {
 // uploaders are users that upload concurrently.
 type uploaders struct {
 	address string
-	people  []stack.Person
+	users   []stack.SignedInUser
 }
 
 // send has all users upload a file concurrently. No upload is complete before all but the last byte
@@ -83,10 +83,10 @@ func (u uploaders) send(t *testing.T, file skintest.File) {
 	t.Helper()
 	form := stack.UploadForm("N", file.Type, file.Data)
 	var begun, ended sync.WaitGroup
-	begun.Add(len(u.people))
-	for _, person := range u.people {
+	begun.Add(len(u.users))
+	for _, user := range u.users {
 		ended.Go(func() {
-			status, body, err := u.exchange(person, form, begun.Done, begun.Wait)
+			status, body, err := u.exchange(user, form, begun.Done, begun.Wait)
 			want := []int{fasthttp.StatusUnprocessableEntity}
 			if file.WantError == "" {
 				want = []int{fasthttp.StatusOK, fasthttp.StatusConflict} // several files have the same pixels
@@ -100,7 +100,7 @@ func (u uploaders) send(t *testing.T, file skintest.File) {
 }
 
 // exchange sends a form, its last byte only when all have begun.
-func (u uploaders) exchange(person stack.Person, form []byte, begun, allBegun func()) (status int, body []byte, err error) {
+func (u uploaders) exchange(user stack.SignedInUser, form []byte, begun, allBegun func()) (status int, body []byte, err error) {
 	begin := sync.OnceFunc(begun)
 	defer begin() // the others must not wait for a failed one
 	conn, err := net.Dial("tcp", u.address)
@@ -109,7 +109,7 @@ func (u uploaders) exchange(person stack.Person, form []byte, begun, allBegun fu
 	}
 	defer func() { _ = conn.Close() }()
 	header := fmt.Sprintf("POST /api/textures HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
-		person.Bearer, stack.UploadType, len(form))
+		user.Bearer, stack.UploadType, len(form))
 	last := len(form) - 1
 	if _, err := conn.Write(slices.Concat([]byte(header), form[:last])); err != nil {
 		return 0, nil, err

@@ -52,7 +52,7 @@ const (
 // env is a core and an edge, each behind its own haproxy.
 type env struct {
 	*stack.System
-	people       []stack.Person
+	users        []stack.SignedInUser
 	noise        *rand.Rand
 	coreProxyURL string // URL of the haproxy with core behind /api
 	edgeProxyURL string // URL of the haproxy with an edge behind /api
@@ -110,7 +110,7 @@ func start(t *testing.T) *env {
 	edge.AwaitReady(t)
 	s := &env{
 		System: &stack.System{Core: core, Edge: edge, CoreURL: "http://" + core.Address(t, "public"), EdgeURL: "http://" + edge.Address(t, "public")},
-		noise:  rand.New(rand.NewPCG(1, 2)), people: core.SignIn(t, stalledUploads+slowUploads+1),
+		noise:  rand.New(rand.NewPCG(1, 2)), users: core.SignIn(t, stalledUploads+slowUploads+1),
 	}
 	body, err := json.Marshal(credentials{Email: "honest@example.com", Password: "correct horse", Nickname: "Honest"})
 	if err != nil {
@@ -180,8 +180,8 @@ func (e *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 func (e *env) attack(t *testing.T, base string, http2 bool) *Attack {
 	t.Helper()
 	var uploads []Upload
-	for i, person := range e.people[:stalledUploads+slowUploads] {
-		u := Upload{Path: "/api/textures", Bearer: person.Bearer, ContentLength: MaxUploadLength, InitialBytes: slowBytes, Interval: time.Second}
+	for i, user := range e.users[:stalledUploads+slowUploads] {
+		u := Upload{Path: "/api/textures", Bearer: user.Bearer, ContentLength: MaxUploadLength, InitialBytes: slowBytes, Interval: time.Second}
 		if i < stalledUploads {
 			u.InitialBytes, u.Interval = stalledBytes, 0
 		}
@@ -249,7 +249,7 @@ func (e *env) upload(t *testing.T, base string) int64 {
 		sheet.Pix[i] = byte(e.noise.Uint32())
 	}
 	form := stack.SheetForm("Noise", skin.Classic, sheet)
-	status, answer := e.do(t, http.MethodPost, base+"/api/textures", stack.UploadType, e.people[len(e.people)-1].Bearer, form)
+	status, answer := e.do(t, http.MethodPost, base+"/api/textures", stack.UploadType, e.users[len(e.users)-1].Bearer, form)
 	var response struct {
 		Data struct {
 			TID int64 `json:"tid"`

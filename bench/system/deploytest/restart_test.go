@@ -160,13 +160,13 @@ type workload struct {
 
 // startWorkload starts clients, each with a player. They send many requests a second, so that some
 // are open at any moment.
-func startWorkload(t *testing.T, baseURL string, people []stack.Person) *workload {
+func startWorkload(t *testing.T, baseURL string, users []stack.SignedInUser) *workload {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // until end, which is later
 	c := &workload{stop: make(chan struct{}), done: map[string]int{}, skins: map[int]int{}}
 	t.Cleanup(c.end) // before the programs end
-	for i, person := range people {
-		v := client{baseURL, person.Bearer, &http.Client{Transport: &http.Transport{}, Timeout: requestTimeout}}
+	for i, user := range users {
+		v := client{baseURL, user.Bearer, &http.Client{Transport: &http.Transport{}, Timeout: requestTimeout}}
 		number := i << 16
 		upload := func(n int) (uploaded texture, err error) {
 			if uploaded, err = v.upload(ctx, number+n); err == nil {

@@ -140,7 +140,7 @@ func (h *harness) runFault(f fault) *Row {
 	h.AwaitHealthy(h)
 	h.sleep(margin)
 	l.end(h)
-	h.row.Took = time.Since(began)
+	h.row.Duration = time.Since(began)
 	h.compare(slices.Concat(h.writeLog.startedAfter(h.first), h.writeLog.startedAfter(0)[:hotUsers]))
 	h.logf("%s: %s", f.name, h.row)
 	return h.row
@@ -272,7 +272,7 @@ func (h *harness) populate() {
 func (h *harness) signIn(n int) (all []*testUser) {
 	h.Helper()
 	for _, user := range h.Cores[0].SignIn(h, n) {
-		all = append(all, &testUser{Person: user})
+		all = append(all, &testUser{SignedInUser: user})
 	}
 	return all
 }

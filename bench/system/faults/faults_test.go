@@ -14,7 +14,7 @@ import (
 // What was acknowledged must be there; what was sent without a response may be.
 func TestWriteLogDetectsLoss(t *testing.T) {
 	t.Parallel()
-	p := &testUser{Person: stack.Person{Token: core.Token{User: 7}}, acked: skinSet, pid: 1, tid: 20, hash: "abc", closetTID: 3}
+	p := &testUser{SignedInUser: stack.SignedInUser{Token: core.Token{User: 7}}, acked: skinSet, pid: 1, tid: 20, hash: "abc", closetTID: 3}
 	complete := state{UID: 7, Name: "n7a", Skin: "abc", Closet: "20=uploaded", Live: true}
 	withoutSkin, withItem, signedOut := complete, complete, complete
 	withoutSkin.Skin, withItem.Closet, signedOut.Live = "", "3=first,20=uploaded", false

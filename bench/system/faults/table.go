@@ -16,7 +16,7 @@ type traffic struct{ Hits, Misses, Reads, Writes *counts }
 type Row struct {
 	Fault, Description             string
 	Skipped                        string // the reason; empty if it ran
-	Took                           time.Duration
+	Duration                       time.Duration
 	Detected                       time.Duration // until another primary was elected; 0 without a failover
 	Acknowledged, Lost, Mismatched int
 	Voided                         int // acknowledged writes that the fault loses by design
@@ -101,7 +101,7 @@ func Verdict(rows []Row) error {
 func (r *Row) String() string {
 	t := r.reported()
 	lines := []string{
-		fmt.Sprintf("%.0f s", r.Took.Seconds()), fmt.Sprint("hits   ", t.Hits), fmt.Sprint("new    ", t.Misses), fmt.Sprint("reads  ", t.Reads), fmt.Sprint("writes ", t.Writes),
+		fmt.Sprintf("%.0f s", r.Duration.Seconds()), fmt.Sprint("hits   ", t.Hits), fmt.Sprint("new    ", t.Misses), fmt.Sprint("reads  ", t.Reads), fmt.Sprint("writes ", t.Writes),
 		fmt.Sprintf("detected %.1f s, acknowledged %d, lost %d, mismatched %d", r.Detected.Seconds(), r.Acknowledged, r.Lost, r.Mismatched),
 	}
 	for _, goal := range r.Missed() {
@@ -150,7 +150,7 @@ func WriteTable(out io.Writer, rows []Row) error {
 		if r.Description == "" || r.Skipped != "" {
 			continue
 		}
-		fmt.Fprintf(&b, "- %s: %s; %.0f s.\n", r.Fault, r.Description, r.Took.Seconds())
+		fmt.Fprintf(&b, "- %s: %s; %.0f s.\n", r.Fault, r.Description, r.Duration.Seconds())
 		if r.Voided > 0 {
 			fmt.Fprintf(&b, "  %d acknowledged writes are lost by design.\n", r.Voided)
 		}

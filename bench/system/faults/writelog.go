@@ -22,7 +22,7 @@ import (
 // was acknowledged. After a write without a successful response there is no further one: that write
 // may be committed, now or later.
 type testUser struct {
-	stack.Person
+	stack.SignedInUser
 
 	acked        int         // number of acknowledged writes
 	uncertain    bool        // one more was sent

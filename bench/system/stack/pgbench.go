@@ -41,15 +41,15 @@ const (
 // NewSessionPgbench returns a pgbench that runs the query with which core looks up a session, for
 // random users. Core must have run no other query last, and its connections must have an
 // application_name.
-func NewSessionPgbench(tb testing.TB, core *Process, people []Person, connections int) *Pgbench {
+func NewSessionPgbench(tb testing.TB, core *Process, users []SignedInUser, connections int) *Pgbench {
 	tb.Helper()
 	database := core.Setting("CORE_DATABASE_URL")
 	conn := postgrestest.Conn(tb, database)
 	if _, err := conn.Exec(tb.Context(), createParameters); err != nil {
 		tb.Fatal(err)
 	}
-	rows := pgx.CopyFromSlice(len(people), func(i int) ([]any, error) {
-		return []any{i, people[i].Session, people[i].ID, people[i].User}, nil
+	rows := pgx.CopyFromSlice(len(users), func(i int) ([]any, error) {
+		return []any{i, users[i].Session, users[i].ID, users[i].User}, nil
 	})
 	if _, err := conn.CopyFrom(tb.Context(), pgx.Identifier{"bench_parameters"}, []string{"n", "sid", "jti", "uid"}, rows); err != nil {
 		tb.Fatal(err)
@@ -70,7 +70,7 @@ func NewSessionPgbench(tb testing.TB, core *Process, people []Person, connection
 		return ":" + queryParameters[n-1]
 	})
 	p := newPgbench(tb, conn)
-	now, first := time.Now(), people[0]
+	now, first := time.Now(), users[0]
 	for name, value := range map[string]any{
 		"sid": first.Session, "jti": first.ID, "uid": first.User,
 		"refreshed_after": now.Add(-14 * 24 * time.Hour).Format(time.RFC3339), "created_after": now.Add(-90 * 24 * time.Hour).Format(time.RFC3339),
@@ -80,7 +80,7 @@ func NewSessionPgbench(tb testing.TB, core *Process, people []Person, connection
 	}
 
 	// \gset fails unless there is exactly one row: so the parameters are right.
-	directory, script := tb.TempDir(), fmt.Sprintf(pickScript, len(people)-1)
+	directory, script := tb.TempDir(), fmt.Sprintf(pickScript, len(users)-1)
 	p.run(tb, "-c", "1", "-t", "100", "-f", writeScript(tb, directory, "try.sql", script+read+" \\gset found_\n"))
 
 	p.options = append(p.options, "-c", strconv.Itoa(connections),

@@ -10,13 +10,13 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// Person is a user with a live session.
-type Person struct {
+// SignedInUser is a user with a live session.
+type SignedInUser struct {
 	core.Token
 	Bearer string // the signed token
 }
 
-const insertPeople = `
+const insertUsers = `
 	WITH new_users AS (
 		INSERT INTO users (email, email_key, nickname, password_hash, verified)
 		SELECT 'person' || n || '@example.com', 'person' || n || '@example.com', 'Person ' || n, 'none', true
@@ -36,7 +36,7 @@ const insertPeople = `
 // SignIn inserts new users, each with a live session, into the database of a core: logging them in
 // one by one would take a password hash each. The tables are vacuumed and analysed afterwards, as
 // in normal operation.
-func (p *Process) SignIn(tb testing.TB, users int) []Person {
+func (p *Process) SignIn(tb testing.TB, count int) []SignedInUser {
 	tb.Helper()
 	var ring core.KeyRing
 	if err := ring.UnmarshalText([]byte(p.Setting("CORE_TOKEN_KEYS"))); err != nil {
@@ -45,7 +45,7 @@ func (p *Process) SignIn(tb testing.TB, users int) []Person {
 	signer := core.NewTokens(ring, "veneer", time.Hour, time.Now)
 
 	conn := postgrestest.Conn(tb, p.Setting("CORE_DATABASE_URL"))
-	rows, _ := conn.Query(tb.Context(), insertPeople, users) // CollectRows reports the error
+	rows, _ := conn.Query(tb.Context(), insertUsers, count) // CollectRows reports the error
 	tokens, err := pgx.CollectRows(rows, pgx.RowToStructByName[core.Token])
 	if err != nil {
 		tb.Fatal(err)
@@ -53,12 +53,12 @@ func (p *Process) SignIn(tb testing.TB, users int) []Person {
 	if _, err := conn.Exec(tb.Context(), "VACUUM ANALYZE users, sessions, session_tokens"); err != nil {
 		tb.Fatal(err)
 	}
-	people := make([]Person, len(tokens))
+	users := make([]SignedInUser, len(tokens))
 	for i, token := range tokens {
-		people[i].Token = token
-		if people[i].Bearer, err = signer.Sign(token); err != nil {
+		users[i].Token = token
+		if users[i].Bearer, err = signer.Sign(token); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	return people
+	return users
 }
