@@ -49,15 +49,15 @@ func TestConcurrentPlayersOfOneName(t *testing.T) {
 	for i := range 5 {
 		users = append(users, servers[i%2].signUp(t))
 	}
-	answers := make(chan response, 50)
-	for i := range cap(answers) {
+	responses := make(chan response, 50)
+	for i := range cap(responses) {
 		go func() {
-			answers <- users[i%5].post(t, "/api/players", `{"name":"`+[]string{"Steve", "STEVE"}[i/5%2]+`"}`)
+			responses <- users[i%5].post(t, "/api/players", `{"name":"`+[]string{"Steve", "STEVE"}[i/5%2]+`"}`)
 		}()
 	}
 	made := 0
-	for range cap(answers) {
-		if a := <-answers; a.status == 200 {
+	for range cap(responses) {
+		if a := <-responses; a.status == 200 {
 			made++
 		} else {
 			a.isError(t, 409, 2, "name")
@@ -76,11 +76,11 @@ func TestConcurrentUploadsOfSamePixels(t *testing.T) {
 	first, second := servers[0].signUp(t), servers[1].signUp(t)
 	f := func(round int, form string, a, b client) {
 		t.Helper()
-		answers := make(chan response, 2)
+		responses := make(chan response, 2)
 		for _, c := range []client{a, b} {
-			go func() { answers <- c.upload(t, "name=N&type=steve"+form, numberedSkin(t, round)) }()
+			go func() { responses <- c.upload(t, "name=N&type=steve"+form, numberedSkin(t, round)) }()
 		}
-		won, lost := <-answers, <-answers
+		won, lost := <-responses, <-responses
 		if won.status != 200 {
 			won, lost = lost, won
 		}
@@ -111,11 +111,11 @@ func TestLikesCountClosets(t *testing.T) {
 		tids = append(tids, uploader.texture(t, "name=N&type=steve", numberedSkin(t, i)))
 	}
 	work := func(worker int, c client, statuses ...int) {
-		dice := rand.New(rand.NewPCG(1, uint64(worker)))
+		random := rand.New(rand.NewPCG(1, uint64(worker)))
 		for step := range 25 {
-			tid := tids[dice.IntN(len(tids))]
+			tid := tids[random.IntN(len(tids))]
 			var a response
-			switch dice.IntN(5) {
+			switch random.IntN(5) {
 			case 0, 1:
 				a = c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
 			case 2, 3:

@@ -54,16 +54,16 @@ func TestConcurrentLoginsBoundMemory(t *testing.T) {
 			}
 		}
 	}()
-	answers := make([]response, clients)
+	responses := make([]response, clients)
 	var group sync.WaitGroup
-	for i := range answers {
-		group.Go(func() { answers[i] = c.logIn(t, knownEmail, rightPassword) })
+	for i := range responses {
+		group.Go(func() { responses[i] = c.logIn(t, knownEmail, rightPassword) })
 	}
 	group.Wait()
 	close(ended)
 
 	statuses := map[int]int{}
-	for _, a := range answers {
+	for _, a := range responses {
 		switch statuses[a.status]++; a.status {
 		case 200:
 			a.isToken(t)

@@ -326,13 +326,13 @@ func TestConcurrentGuesses(t *testing.T) {
 
 	c := newUser(t)
 	servers := []client{c, c.site.serve(t)}
-	answers := make(chan response, 50)
-	for i := range cap(answers) {
-		go func() { answers <- servers[i%2].logIn(t, knownEmail, wrongPassword) }()
+	responses := make(chan response, 50)
+	for i := range cap(responses) {
+		go func() { responses <- servers[i%2].logIn(t, knownEmail, wrongPassword) }()
 	}
 	statuses := map[int]int{}
-	for range cap(answers) {
-		statuses[(<-answers).status]++
+	for range cap(responses) {
+		statuses[(<-responses).status]++
 	}
 	if statuses[401] != 10 || statuses[429] != 40 {
 		t.Errorf("the answers by status: %v; want 401 ten times, and 429 else", statuses)
@@ -348,13 +348,13 @@ func TestConcurrentLogins(t *testing.T) {
 	testenv.SkipShort(t)
 
 	c := newUser(t)
-	answers := make(chan response, 30)
-	for range cap(answers) {
-		go func() { answers <- c.logIn(t, knownEmail, rightPassword) }()
+	responses := make(chan response, 30)
+	for range cap(responses) {
+		go func() { responses <- c.logIn(t, knownEmail, rightPassword) }()
 	}
 	welcome := 0
-	for range cap(answers) {
-		if a := <-answers; a.status == 200 {
+	for range cap(responses) {
+		if a := <-responses; a.status == 200 {
 			a.isToken(t)
 			welcome++
 		} else {
@@ -362,7 +362,7 @@ func TestConcurrentLogins(t *testing.T) {
 		}
 	}
 	if welcome < 10 {
-		t.Errorf("%d of %d log-ins succeed; want at least as many as may fail", welcome, cap(answers))
+		t.Errorf("%d of %d log-ins succeed; want at least as many as may fail", welcome, cap(responses))
 	}
 	if n := c.site.failures(t); n != 0 {
 		t.Errorf("%d log-ins count as failed; want none", n)
@@ -393,14 +393,14 @@ func TestConcurrentPasswordChangesRehash(t *testing.T) {
 	}
 	for range 3 {
 		c.site.exec(t, "UPDATE users SET password_hash = $2 WHERE uid = $1", c.uid, string(old))
-		answers := make(chan response, 4)
-		for range cap(answers) {
+		responses := make(chan response, 4)
+		for range cap(responses) {
 			go func() {
-				answers <- c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+rightPassword+`"}`)
+				responses <- c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+rightPassword+`"}`)
 			}()
 		}
-		for range cap(answers) {
-			if a := <-answers; a.status != 200 {
+		for range cap(responses) {
+			if a := <-responses; a.status != 200 {
 				t.Errorf("%s is answered with %d %s", a.request, a.status, a.body)
 			}
 		}

@@ -217,11 +217,11 @@ func TestLookupAndChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var answer edgeproto.LookupResponse
-	if err := json.Unmarshal(body, &answer); err != nil {
+	var response edgeproto.LookupResponse
+	if err := json.Unmarshal(body, &response); err != nil {
 		t.Fatal(err)
 	}
-	if answer.Cursor != change.Cursor || answer.Mappings[0].Player == nil || answer.Mappings[1].User == nil {
+	if response.Cursor != change.Cursor || response.Mappings[0].Player == nil || response.Mappings[1].User == nil {
 		t.Errorf("response %s; want the player and the user at %+v", body, change.Cursor)
 	}
 	if bytes.Contains(body, []byte("@")) || bytes.Contains(body, []byte("hash\":\"secret")) || bytes.Contains(body, []byte("score")) {
@@ -275,8 +275,8 @@ func TestAcknowledge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, answer := s.request(t, "POST", edgeproto.AcknowledgePath, secret, string(body)); status != 200 {
-			text, _ := io.ReadAll(answer)
+		if status, response := s.request(t, "POST", edgeproto.AcknowledgePath, secret, string(body)); status != 200 {
+			text, _ := io.ReadAll(response)
 			t.Fatalf("an acknowledgement: %d %s", status, text)
 		}
 	}

@@ -44,24 +44,24 @@ func addressOf(url string) string { return strings.TrimPrefix(url, "http://") }
 // with the request before.
 func sameOnFastPath(t *testing.T, w *testServer, s httpservertest.Stream) {
 	t.Helper()
-	exchange := func(url string) []httpservertest.Answer {
-		answers, err := httpservertest.Exchange(t.Context(), addressOf(url), s)
+	exchange := func(url string) []httpservertest.StreamResponse {
+		responses, err := httpservertest.Exchange(t.Context(), addressOf(url), s)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", url, err, s)
 		}
-		for i, answer := range answers {
-			delete(answer.Header, "Cache-Status")
-			if answer.Status == fasthttp.StatusBadRequest {
-				delete(answer.Header, "Content-Length")
-				answers[i].Body, answers[i].ID = "", ""
+		for i, response := range responses {
+			delete(response.Header, "Cache-Status")
+			if response.Status == fasthttp.StatusBadRequest {
+				delete(response.Header, "Content-Length")
+				responses[i].Body, responses[i].ID = "", ""
 			}
 		}
-		for i := len(answers) - 2; i >= 0; i-- {
-			if answers[i].Status == fasthttp.StatusContinue && answers[i+1].Status == fasthttp.StatusBadRequest {
-				answers = slices.Delete(answers, i, i+1)
+		for i := len(responses) - 2; i >= 0; i-- {
+			if responses[i].Status == fasthttp.StatusContinue && responses[i+1].Status == fasthttp.StatusBadRequest {
+				responses = slices.Delete(responses, i, i+1)
 			}
 		}
-		return answers
+		return responses
 	}
 	if diff := cmp.Diff(exchange(w.slowURL), exchange(w.url)); diff != "" {
 		t.Errorf("answered differently (-server +fast path):\n%s%s", s, diff)
@@ -140,23 +140,23 @@ func echoUpstream(tb testing.TB) (url string) {
 // one.
 func compareForwarded(t *testing.T, upstream, edge string, s httpservertest.Stream) (passed int) {
 	t.Helper()
-	exchange := func(url string) []httpservertest.Answer {
-		answers, err := httpservertest.Exchange(t.Context(), addressOf(url), s)
+	exchange := func(url string) []httpservertest.StreamResponse {
+		responses, err := httpservertest.Exchange(t.Context(), addressOf(url), s)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", url, err, s)
 		}
-		return answers
+		return responses
 	}
 	direct, through := exchange(upstream), exchange(edge)
-	for i, answer := range through {
-		delete(answer.Header, "Cache-Status")
+	for i, response := range through {
+		delete(response.Header, "Cache-Status")
 		switch {
 		case i >= len(direct):
-		case answer.Header.Get("X-Echo") != "":
+		case response.Header.Get("X-Echo") != "":
 			passed++
-		case direct[i].Header.Get("X-Echo") != "" && slices.Contains([]int{200, 204, 304, 404, 405, 422}, answer.Status):
+		case direct[i].Header.Get("X-Echo") != "" && slices.Contains([]int{200, 204, 304, 404, 405, 422}, response.Status):
 			through[i] = direct[i] // of the edge itself
-		case answer.Status >= 400 && answer.Status == direct[i].Status:
+		case response.Status >= 400 && response.Status == direct[i].Status:
 			// The headers of errors about invalid requests differ.
 			through[i] = direct[i]
 		}

@@ -199,10 +199,10 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 		request.SetBodyRaw(rc.Request.Body())
 	}
 
-	answer := fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseResponse(answer)
+	response := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(response)
 	err = u.breaker.Call(func() error {
-		switch err := u.client.DoDeadline(request, answer, deadline); {
+		switch err := u.client.DoDeadline(request, response, deadline); {
 		case errors.Is(err, breaker.ErrNotAttempted):
 			return err
 		case errors.Is(err, fasthttp.ErrNoFreeConns):
@@ -222,11 +222,11 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	if body != nil && !body.IsComplete() {
 		rc.SetConnectionClose() // core has responded before the end of the body
 	}
-	rc.SetStatusCode(answer.StatusCode())
-	answer.Header.SetNoDefaultContentType(true)
-	copyHeader(&rc.Response.Header, &answer.Header, headerRequestID)
+	rc.SetStatusCode(response.StatusCode())
+	response.Header.SetNoDefaultContentType(true)
+	copyHeader(&rc.Response.Header, &response.Header, headerRequestID)
 	rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
-	rc.Response.SwapBody(answer.SwapBody(nil))
+	rc.Response.SwapBody(response.SwapBody(nil))
 	return nil
 }
 

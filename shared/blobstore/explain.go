@@ -73,14 +73,14 @@ func explainDirError(url string, err error) error {
 // explain returns a SettingError for errors about the request, and none for errors about the
 // state of the store.
 func (b *s3Backend) explain(url string, err error) error {
-	answer, answered := errors.AsType[minio.ErrorResponse](err)
-	if !answered || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
+	response, answered := errors.AsType[minio.ErrorResponse](err)
+	if !answered || response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
 		return fmt.Errorf("ENDPOINT is %q, where the store does not answer; start it, or correct the address: %w", b.client.EndpointURL(), err)
 	}
 	settingError := func(format string, args ...any) error {
 		return config.SettingError{Cause: fmt.Errorf(format, args...)}
 	}
-	switch answer.Code {
+	switch response.Code {
 	case minio.NoSuchBucket:
 		return withBucketExample(fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which creates it, or choose another: %w", url, ErrNotInitialized))
 	case "InvalidAccessKeyId":

@@ -91,8 +91,8 @@ func (b *s3Backend) read(ctx context.Context, name string) ([]byte, error) {
 // isNotS3 reports whether a 404 has none of the fields of an S3 error. The client turns such
 // a response into NoSuchKey or NoSuchBucket.
 func isNotS3(err error) bool {
-	answer, ok := errors.AsType[minio.ErrorResponse](err)
-	return ok && answer.StatusCode == http.StatusNotFound && answer.RequestID == "" && answer.HostID == "" && answer.Resource == ""
+	response, ok := errors.AsType[minio.ErrorResponse](err)
+	return ok && response.StatusCode == http.StatusNotFound && response.RequestID == "" && response.HostID == "" && response.Resource == ""
 }
 
 // write sends the digest, so that the store rejects what is damaged on the way. S3 responds

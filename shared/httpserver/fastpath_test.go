@@ -436,7 +436,7 @@ func TestFastPathAddressLimit(t *testing.T) {
 				if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a\r\n%s\r\n", target, client); err != nil {
 					t.Fatal(err)
 				}
-				switch status, _ := readAnswer(t, conn, reader); status {
+				switch status, _ := readResponse(t, conn, reader); status {
 				case http.StatusOK:
 					passed++
 				case http.StatusTooManyRequests:
@@ -470,7 +470,7 @@ func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 		if _, err := io.WriteString(conn, get); err != nil {
 			t.Fatal(err)
 		}
-		readAnswer(t, conn, reader)
+		readResponse(t, conn, reader)
 	}
 	before := e.fastCount.Load()
 	if _, err := io.WriteString(conn.NetConn(), get); err != nil {

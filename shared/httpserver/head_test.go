@@ -41,7 +41,7 @@ func exchangeAs(t *testing.T, address, request, before string, byByte bool) (ans
 	reader := bufio.NewReader(conn)
 	if before == "answered" {
 		_, _ = io.WriteString(conn, get)
-		readAnswer(t, conn, reader)
+		readResponse(t, conn, reader)
 	}
 	size := len(request)
 	if byByte {
@@ -53,15 +53,15 @@ func exchangeAs(t *testing.T, address, request, before string, byByte bool) (ans
 		}
 	}
 	if before == "together" {
-		readAnswer(t, conn, reader)
+		readResponse(t, conn, reader)
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	got, err := io.ReadAll(reader)
 	return string(got), !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// readAnswer reads a response, and returns its status and whether it closes the connection.
-func readAnswer(t *testing.T, conn net.Conn, reader *bufio.Reader) (status int, last bool) {
+// readResponse reads a response, and returns its status and whether it closes the connection.
+func readResponse(t *testing.T, conn net.Conn, reader *bufio.Reader) (status int, last bool) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	response, err := http.ReadResponse(reader, nil)
@@ -201,14 +201,14 @@ func TestExpect(t *testing.T) {
 					conn := send(t, address, before)
 					reader := bufio.NewReader(conn)
 					if before != "" {
-						readAnswer(t, conn, reader)
+						readResponse(t, conn, reader)
 					}
 					_, _ = io.WriteString(conn, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"+fields+"\r\n")
-					if got, _ := readAnswer(t, conn, reader); got != http.StatusContinue {
+					if got, _ := readResponse(t, conn, reader); got != http.StatusContinue {
 						t.Fatalf("the first answer is %d; want 100", got)
 					}
 					_, _ = io.WriteString(conn, "hello")
-					if got, _ := readAnswer(t, conn, reader); got != http.StatusOK {
+					if got, _ := readResponse(t, conn, reader); got != http.StatusOK {
 						t.Errorf("the answer is %d; want 200", got)
 					}
 				})
@@ -233,10 +233,10 @@ func TestConnectionClose(t *testing.T) {
 					conn := send(t, address, before)
 					reader := bufio.NewReader(conn)
 					if before != "" {
-						readAnswer(t, conn, reader)
+						readResponse(t, conn, reader)
 					}
 					_, _ = io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n")
-					if got, last := readAnswer(t, conn, reader); got != http.StatusOK || last != want {
+					if got, last := readResponse(t, conn, reader); got != http.StatusOK || last != want {
 						t.Errorf("the answer is %d and says that the connection closes: %t; want %t", got, last, want)
 					}
 					_, _ = io.WriteString(conn, get)

@@ -1,5 +1,5 @@
 // Package baseline starts the usual alternatives, so that Veneer is compared with them on the same
-// machine in the same run: servers with the same answers, caches in front of the edge, and typical
+// machine in the same run: servers with the same responses, caches in front of the edge, and typical
 // hand-written avatar servers. Each is installed the way its users do it and runs as they would run
 // it, on loopback, with its log in a file. What is not installed is a MissingError, which says how
 // to install it.
@@ -48,12 +48,12 @@ type Server struct {
 	OwnTags bool
 	*Process
 
-	target      func(*Answer) string
+	target      func(*Response) string
 	unsupported func(View) string
 }
 
-// Target returns the server's request target for an answer.
-func (s *Server) Target(a *Answer) string {
+// Target returns the server's request target for a response.
+func (s *Server) Target(a *Response) string {
 	if s.target == nil {
 		return a.Target
 	}

@@ -37,7 +37,7 @@ func TestCaches(t *testing.T) {
 			t.Parallel()
 
 			var origin upstream
-			address := serveAnswers(t, origin.handle)
+			address := serveHandler(t, origin.handle)
 			s := start(t, func(ctx context.Context, env Env) (*Server, error) { return run(ctx, env, address, 64<<20) })
 			wantRequests := func(target, tag string, status int, want int64) {
 				t.Helper()

@@ -16,7 +16,7 @@ import (
 )
 
 // StartFasthttp starts this program again as a fasthttp server that does nothing but send recorded
-// answers: the upper limit for a server written in Go. It uses TLS if a certificate is given.
+// responses: the upper limit for a server written in Go. It uses TLS if a certificate is given.
 func StartFasthttp(ctx context.Context, env Env, r *Record, certificate Certificate) (*Server, error) {
 	version, err := fasthttpProgram.Version(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func StartFasthttp(ctx context.Context, env Env, r *Record, certificate Certific
 	return (&Server{Name: name, Version: version, Process: p, Address: full, Conditional: unmodified, TLS: certificate.Chain != ""}).awaitListening(ctx)
 }
 
-// serveFasthttp reads a record and serves it as fast as fasthttp can: full answers at the first
+// serveFasthttp reads a record and serves it as fast as fasthttp can: full responses at the first
 // address, those of 304 at the second.
 func serveFasthttp(in io.Reader, full, unmodified, chain, key string) error {
 	var r Record
@@ -58,12 +58,12 @@ func serveFasthttp(in io.Reader, full, unmodified, chain, key string) error {
 		return fmt.Errorf("read the record: %w", err)
 	}
 	var servers errgroup.Group
-	for address, answers := range map[string][]Answer{full: r.Full, unmodified: r.Unmodified} {
+	for address, responses := range map[string][]Response{full: r.Full, unmodified: r.Unmodified} {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			return err
 		}
-		server := &fasthttp.Server{Handler: r.handler(answers), NoDefaultServerHeader: true, NoDefaultContentType: true}
+		server := &fasthttp.Server{Handler: r.handler(responses), NoDefaultServerHeader: true, NoDefaultContentType: true}
 		servers.Go(func() error {
 			if chain != "" {
 				return server.ServeTLS(listener, chain, key)
@@ -75,15 +75,15 @@ func serveFasthttp(in io.Reader, full, unmodified, chain, key string) error {
 }
 
 // handler returns a handler that does nothing but look up a request's target and send a prepared
-// answer.
-func (r *Record) handler(answers []Answer) fasthttp.RequestHandler {
+// response.
+func (r *Record) handler(responses []Response) fasthttp.RequestHandler {
 	type pair struct{ name, value []byte }
 	type ready struct {
 		status  int
 		headers []pair
 		body    []byte
 	}
-	// Most values occur in many answers. They are stored once, as in the edge.
+	// Most values occur in many responses. They are stored once, as in the edge.
 	interned := map[string][]byte{}
 	intern := func(text string) []byte {
 		if interned[text] == nil {
@@ -91,9 +91,9 @@ func (r *Record) handler(answers []Answer) fasthttp.RequestHandler {
 		}
 		return interned[text]
 	}
-	byTarget := make(map[string]*ready, len(answers))
-	for i := range answers {
-		a := &answers[i]
+	byTarget := make(map[string]*ready, len(responses))
+	for i := range responses {
+		a := &responses[i]
 		prepared := &ready{status: a.Status, body: r.Body(a)}
 		for _, h := range a.Headers {
 			prepared.headers = append(prepared.headers, pair{intern(h.Name), intern(h.Value)})

@@ -12,7 +12,7 @@ import (
 func TestFasthttpAllocatesNothing(t *testing.T) {
 	r := Record{
 		Bodies: [][]byte{[]byte("picture")},
-		Full:   []Answer{{Target: "/a?3d&size=8", Status: 200, Headers: []Header{{"Content-Type", "image/png"}, {"Cache-Status", "veneer; hit"}}}},
+		Full:   []Response{{Target: "/a?3d&size=8", Status: 200, Headers: []Header{{"Content-Type", "image/png"}, {"Cache-Status", "veneer; hit"}}}},
 	}
 	handler := r.handler(r.Full)
 	var rc fasthttp.RequestCtx
@@ -25,6 +25,6 @@ func TestFasthttpAllocatesNothing(t *testing.T) {
 		rc.Response.Header.Reset()
 		handler(&rc)
 	}); n != 0 {
-		t.Errorf("an answer allocates %v times", n)
+		t.Errorf("a response allocates %v times", n)
 	}
 }

@@ -16,7 +16,7 @@ func TestHaproxy(t *testing.T) {
 	const edges = 3
 	var backends []Backend
 	for i := range edges {
-		address := serveAnswers(t, func(rc *fasthttp.RequestCtx) { rc.SetBodyString(fmt.Sprint("edge ", i)) })
+		address := serveHandler(t, func(rc *fasthttp.RequestCtx) { rc.SetBodyString(fmt.Sprint("edge ", i)) })
 		backends = append(backends, Backend{Address: address, Operators: address})
 	}
 	s := start(t, func(ctx context.Context, env Env) (*Server, error) {

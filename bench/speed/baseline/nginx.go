@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
-// Layout is how answers are stored as files.
+// Layout is how responses are stored as files.
 type Layout string
 
 // The layouts.
@@ -23,17 +23,17 @@ const (
 	ByBody    Layout = "by body"    // a file for every distinct body
 )
 
-// addressFile returns the path of an answer's file by address. It is as long as the address.
-func addressFile(a *Answer) string { return strings.ReplaceAll(a.Target, "?", ",") }
+// addressFile returns the path of a response's file by address. It is as long as the address.
+func addressFile(a *Response) string { return strings.ReplaceAll(a.Target, "?", ",") }
 
-// bodyFile returns the path of an answer's file by body, followed by a query that nginx ignores: so
+// bodyFile returns the path of a response's file by body, followed by a query that nginx ignores: so
 // the request is as long as that for the address.
-func bodyFile(a *Answer) string {
+func bodyFile(a *Response) string {
 	file := fmt.Sprintf("/%05d?", a.Body)
 	return file + a.Target[min(len(file), len(a.Target)):]
 }
 
-// WriteFiles writes all answers into a directory for StartNginx, in both layouts. Equal bodies are
+// WriteFiles writes all responses into a directory for StartNginx, in both layouts. Equal bodies are
 // hard links to one file in both.
 func WriteFiles(directory string, r *Record) error {
 	body := func(number int) string { return filepath.Join(directory, string(ByBody), fmt.Sprintf("%05d", number)) }
@@ -59,7 +59,7 @@ func WriteFiles(directory string, r *Record) error {
 
 // StartNginx starts nginx with the files that WriteFiles has written into a directory, in one of
 // the layouts. It keeps up to open files open, see RaiseFileLimit, and sends the headers of one
-// typical answer with all of them.
+// typical response with all of them.
 func StartNginx(ctx context.Context, env Env, directory string, layout Layout, open int, r *Record) (*Server, error) {
 	version, err := nginxProgram.Version(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func StartNginx(ctx context.Context, env Env, directory string, layout Layout, o
 	}
 	config := filepath.Join(work, "nginx.conf")
 	root := filepath.Join(directory, string(layout))
-	if err := os.WriteFile(config, []byte(nginxConfig(full, unmodified, work, root, open, typicalAnswer(r.Full).Headers)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(nginxConfig(full, unmodified, work, root, open, typicalResponse(r.Full).Headers)), 0o600); err != nil {
 		return nil, err
 	}
 	name := "nginx, " + string(layout)

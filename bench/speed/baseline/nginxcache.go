@@ -15,7 +15,7 @@ import (
 var nginxCacheConf string
 
 // StartNginxCache starts nginx as a cache in front of the server at an address, with up to so many
-// bytes of answers in files.
+// bytes of responses in files.
 func StartNginxCache(ctx context.Context, env Env, upstream string, bytes int64) (*Server, error) {
 	version, err := nginxProgram.Version(ctx)
 	if err != nil {

@@ -15,41 +15,41 @@ import (
 // Header names as fasthttp writes them.
 const (
 	etag = "Etag"
-	// requestID differs in every answer.
+	// requestID differs in every response.
 	requestID = "X-Request-Id"
 )
 
-// Record is the edge's answers to a list of addresses.
+// Record is the edge's responses to a list of addresses.
 type Record struct {
 	// Bodies are the distinct bodies.
 	Bodies [][]byte
-	// Full are the answers to unconditional requests, Unmodified those to requests with
+	// Full are the responses to unconditional requests, Unmodified those to requests with
 	// If-None-Match.
-	Full, Unmodified []Answer
+	Full, Unmodified []Response
 }
 
-// Body returns the body of one of the answers.
-func (r *Record) Body(a *Answer) []byte {
+// Body returns the body of one of the responses.
+func (r *Record) Body(a *Response) []byte {
 	if a.Status == fasthttp.StatusNotModified {
 		return nil
 	}
 	return r.Bodies[a.Body]
 }
 
-// Answer is a server's answer to one request.
-type Answer struct {
+// Response is a server's response to one request.
+type Response struct {
 	Target string
 	Status int
-	// Headers leaves out those that a server generates for every answer.
+	// Headers leaves out those that a server generates for every response.
 	Headers []Header
 	Body    int // index in Bodies; also for a 304
 }
 
-// Header is one header line of an answer.
+// Header is one header line of a response.
 type Header struct{ Name, Value string }
 
 // Value returns the value of a header; empty if there is none.
-func (a *Answer) Value(name string) string {
+func (a *Response) Value(name string) string {
 	for _, h := range a.Headers {
 		if h.Name == name {
 			return h.Value
@@ -58,9 +58,9 @@ func (a *Answer) Value(name string) string {
 	return ""
 }
 
-// RecordHits requests every address from the edge until all are hits, and returns the answers.
+// RecordHits requests every address from the edge until all are hits, and returns the responses.
 func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record, error) {
-	r := &Record{Full: make([]Answer, len(addresses)), Unmodified: make([]Answer, len(addresses))}
+	r := &Record{Full: make([]Response, len(addresses)), Unmodified: make([]Response, len(addresses))}
 	for i, address := range addresses {
 		r.Full[i].Target = address
 	}
@@ -76,8 +76,8 @@ func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record,
 			return nil, err
 		}
 	}
-	return r, edge.eachAnswer(ctx, edge.Conditional, r.Full, r.Tags(), func(i int, got *fasthttp.Response) error {
-		r.Unmodified[i] = Answer{Target: r.Full[i].Target, Body: r.Full[i].Body}
+	return r, edge.eachResponse(ctx, edge.Conditional, r.Full, r.Tags(), func(i int, got *fasthttp.Response) error {
+		r.Unmodified[i] = Response{Target: r.Full[i].Target, Body: r.Full[i].Body}
 		r.Unmodified[i].set(got)
 		if got.StatusCode() != fasthttp.StatusNotModified {
 			return fmt.Errorf("the edge answers %d to %s with its tag", got.StatusCode(), r.Full[i].Target)
@@ -86,12 +86,12 @@ func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record,
 	})
 }
 
-// recordPass records the edge's answers and returns the number of misses.
+// recordPass records the edge's responses and returns the number of misses.
 func (r *Record) recordPass(ctx context.Context, edge *Server) (misses int, err error) {
 	var mu sync.Mutex
 	r.Bodies = nil
 	bodyIndex := map[string]int{}
-	err = edge.eachAnswer(ctx, edge.Address, r.Full, nil, func(i int, got *fasthttp.Response) error {
+	err = edge.eachResponse(ctx, edge.Address, r.Full, nil, func(i int, got *fasthttp.Response) error {
 		mu.Lock()
 		defer mu.Unlock()
 		a := &r.Full[i]
@@ -115,7 +115,7 @@ func (r *Record) recordPass(ctx context.Context, edge *Server) (misses int, err 
 }
 
 // set sets the status and the headers.
-func (a *Answer) set(got *fasthttp.Response) {
+func (a *Response) set(got *fasthttp.Response) {
 	a.Status, a.Headers = got.StatusCode(), nil
 	got.Header.SetNoDefaultContentType(true) // which the client would add
 	for name, value := range got.Header.All() {
@@ -127,7 +127,7 @@ func (a *Answer) set(got *fasthttp.Response) {
 	}
 }
 
-// Tags returns the entity tags of all answers.
+// Tags returns the entity tags of all responses.
 func (r *Record) Tags() []string {
 	tags := make([]string, len(r.Full))
 	for i := range r.Full {
@@ -136,27 +136,27 @@ func (r *Record) Tags() []string {
 	return tags
 }
 
-// typicalAnswer returns the answer with the header length nearest to the average.
-func typicalAnswer(answers []Answer) *Answer {
-	length := func(a *Answer) (n int) {
+// typicalResponse returns the response with the header length nearest to the average.
+func typicalResponse(responses []Response) *Response {
+	length := func(a *Response) (n int) {
 		for _, h := range a.Headers {
 			n += len(h.Name) + len(h.Value)
 		}
 		return n
 	}
-	lengths := make([]int, len(answers))
+	lengths := make([]int, len(responses))
 	sum := 0
-	for i := range answers {
-		lengths[i] = length(&answers[i])
+	for i := range responses {
+		lengths[i] = length(&responses[i])
 		sum += lengths[i]
 	}
 	nearest := 0
-	for i := range answers {
-		if absDiff(lengths[i], sum/len(answers)) < absDiff(lengths[nearest], sum/len(answers)) {
+	for i := range responses {
+		if absDiff(lengths[i], sum/len(responses)) < absDiff(lengths[nearest], sum/len(responses)) {
 			nearest = i
 		}
 	}
-	return &answers[nearest]
+	return &responses[nearest]
 }
 
 func absDiff(a, b int) int { return max(a-b, b-a) }
@@ -166,7 +166,7 @@ func absDiff(a, b int) int { return max(a-b, b-a) }
 func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error) {
 	tags = r.Tags()
 	if s.OwnTags {
-		if err := s.eachAnswer(ctx, s.Conditional, r.Full, nil, func(i int, got *fasthttp.Response) error {
+		if err := s.eachResponse(ctx, s.Conditional, r.Full, nil, func(i int, got *fasthttp.Response) error {
 			tags[i] = string(got.Header.Peek(etag))
 			return nil
 		}); err != nil {
@@ -174,13 +174,13 @@ func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error
 		}
 	}
 	for _, pass := range []struct {
-		address string
-		answers []Answer
-		tags    []string
+		address   string
+		responses []Response
+		tags      []string
 	}{{s.Address, r.Full, nil}, {s.Conditional, r.Unmodified, tags}} {
-		if err := s.eachAnswer(ctx, pass.address, pass.answers, pass.tags, func(i int, got *fasthttp.Response) error {
-			want := &pass.answers[i]
-			var a Answer
+		if err := s.eachResponse(ctx, pass.address, pass.responses, pass.tags, func(i int, got *fasthttp.Response) error {
+			want := &pass.responses[i]
+			var a Response
 			a.set(got)
 			body := r.Body(want)
 			switch {
@@ -205,10 +205,10 @@ func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error
 	return tags, nil
 }
 
-// eachAnswer requests everything at one of a server's addresses, over a few connections, and calls
-// handle with each answer.
-func (s *Server) eachAnswer(
-	ctx context.Context, address string, answers []Answer, tags []string, handle func(i int, got *fasthttp.Response) error,
+// eachResponse requests everything at one of a server's addresses, over a few connections, and calls
+// handle with each response.
+func (s *Server) eachResponse(
+	ctx context.Context, address string, responses []Response, tags []string, handle func(i int, got *fasthttp.Response) error,
 ) error {
 	const connections = 8
 	client := &fasthttp.HostClient{Addr: address, MaxConns: connections, ReadTimeout: startTimeout, IsTLS: s.TLS}
@@ -222,13 +222,13 @@ func (s *Server) eachAnswer(
 		all.Go(func() error {
 			var request fasthttp.Request
 			var response fasthttp.Response
-			for i := start; i < len(answers) && ctx.Err() == nil; i += connections {
-				request.SetRequestURI(scheme + address + s.Target(&answers[i]))
+			for i := start; i < len(responses) && ctx.Err() == nil; i += connections {
+				request.SetRequestURI(scheme + address + s.Target(&responses[i]))
 				if tags != nil {
 					request.Header.Set(fasthttp.HeaderIfNoneMatch, tags[i])
 				}
 				if err := client.Do(&request, &response); err != nil {
-					return fmt.Errorf("request %s: %w", answers[i].Target, err)
+					return fmt.Errorf("request %s: %w", responses[i].Target, err)
 				}
 				if err := handle(i, &response); err != nil {
 					return err

@@ -13,11 +13,11 @@ import (
 func TestTypical(t *testing.T) {
 	t.Parallel()
 
-	answers := make([]Answer, 4)
+	responses := make([]Response, 4)
 	for i, length := range []int{1, 100, 30, 2} { // 33 on average
-		answers[i] = Answer{Target: fmt.Sprint(length), Headers: []Header{{"", strings.Repeat("x", length)}}}
+		responses[i] = Response{Target: fmt.Sprint(length), Headers: []Header{{"", strings.Repeat("x", length)}}}
 	}
-	if got := typicalAnswer(answers).Target; got != "30" {
+	if got := typicalResponse(responses).Target; got != "30" {
 		t.Errorf("the one with %s bytes is typical; want 30", got)
 	}
 }
@@ -41,21 +41,21 @@ func TestNginxConfig(t *testing.T) {
 	}
 }
 
-// Check detects every difference to the edge's answers.
+// Check detects every difference to the edge's responses.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 
 	recorded := Record{
 		Bodies:     [][]byte{[]byte("picture")},
-		Full:       []Answer{{Target: "/a?b", Status: 200, Headers: []Header{{"Content-Type", "image/png"}, {"Etag", `"1"`}}}},
-		Unmodified: []Answer{{Target: "/a?b", Status: 304, Headers: []Header{{"Etag", `"1"`}}}},
+		Full:       []Response{{Target: "/a?b", Status: 200, Headers: []Header{{"Content-Type", "image/png"}, {"Etag", `"1"`}}}},
+		Unmodified: []Response{{Target: "/a?b", Status: 304, Headers: []Header{{"Etag", `"1"`}}}},
 	}
 	f := func(ownTags bool, change func(*Record), want string) {
 		t.Helper()
-		served := Record{Bodies: recorded.Bodies, Full: cloneAnswers(recorded.Full), Unmodified: cloneAnswers(recorded.Unmodified)}
+		served := Record{Bodies: recorded.Bodies, Full: cloneResponses(recorded.Full), Unmodified: cloneResponses(recorded.Unmodified)}
 		change(&served)
 		s := &Server{
-			Name: "it", Address: serveAnswers(t, served.handler(served.Full)), Conditional: serveAnswers(t, served.handler(served.Unmodified)),
+			Name: "it", Address: serveHandler(t, served.handler(served.Full)), Conditional: serveHandler(t, served.handler(served.Unmodified)),
 			OwnTags: ownTags,
 		}
 		tags, err := s.Check(t.Context(), &recorded)
@@ -78,17 +78,17 @@ func TestCheck(t *testing.T) {
 	f(true, func(r *Record) { r.Full[0].Headers = r.Full[0].Headers[:1] }, "it answers no Etag to /a?b")
 }
 
-// cloneAnswers returns a copy that can be changed.
-func cloneAnswers(answers []Answer) []Answer {
-	own := append([]Answer(nil), answers...)
+// cloneResponses returns a copy that can be changed.
+func cloneResponses(responses []Response) []Response {
+	own := append([]Response(nil), responses...)
 	for i := range own {
 		own[i].Headers = append([]Header(nil), own[i].Headers...)
 	}
 	return own
 }
 
-// serveAnswers serves a handler on loopback and returns its address.
-func serveAnswers(t *testing.T, handler fasthttp.RequestHandler) string {
+// serveHandler serves a handler on loopback and returns its address.
+func serveHandler(t *testing.T, handler fasthttp.RequestHandler) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

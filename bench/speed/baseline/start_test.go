@@ -93,13 +93,13 @@ func get(t *testing.T, address, target, tag string, status int) *fasthttp.Respon
 	return response
 }
 
-// The servers of recorded answers serve just those.
+// The servers of recorded responses serve just those.
 func TestRecorded(t *testing.T) {
 	t.Parallel()
 
 	r := &Record{Bodies: [][]byte{[]byte("first"), []byte("other")}}
 	for i, target := range []string{"/avatar/1?size=64", "/avatar/2?size=64", "/preview/3"} {
-		a := Answer{Target: target, Status: http.StatusOK, Body: i % 2, Headers: []Header{
+		a := Response{Target: target, Status: http.StatusOK, Body: i % 2, Headers: []Header{
 			{"Content-Type", "image/png"}, {etag, `"tag"`}, {"Cache-Control", "public, max-age=60"},
 		}}
 		r.Full = append(r.Full, a)

@@ -22,7 +22,7 @@ const varnishSilence = "-Begin,-End,-Link,-SessOpen,-SessClose,-Timestamp,-Hit,-
 	"-BereqMethod,-BereqURL,-BereqProtocol,-BereqHeader,-BereqUnset,-BereqAcct,-BerespProtocol,-BerespStatus,-BerespReason,-BerespHeader,-BerespUnset"
 
 // StartVarnish starts Varnish as a cache in front of the server at an address, with up to so many
-// bytes of answers in memory.
+// bytes of responses in memory.
 func StartVarnish(ctx context.Context, env Env, upstream string, bytes int64) (*Server, error) {
 	version, err := varnishProgram.Version(ctx)
 	if err != nil {

@@ -219,7 +219,7 @@ func (e *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server,
 	return &all, nil
 }
 
-// dayImages returns a day's picture requests: known answers, conditional requests, and uncached
+// dayImages returns a day's picture requests: known responses, conditional requests, and uncached
 // pictures. The choice of the known ones is the same for all servers in a round, and differs
 // between rounds.
 func (e *env) dayImages(server *baseline.Server, round int) *load.Stream {
@@ -227,13 +227,13 @@ func (e *env) dayImages(server *baseline.Server, round int) *load.Stream {
 	tags, n := e.tags[server], min(dayViews, len(e.record.Full))
 	for _, conditional := range []bool{false, true} {
 		for i := range n {
-			condition, answer := "", &e.record.Full[i]
+			condition, response := "", &e.record.Full[i]
 			if conditional {
-				answer = &e.record.Unmodified[i]
+				response = &e.record.Unmodified[i]
 				condition = "If-None-Match: " + tags[i] + "\r\n"
 			}
-			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(answer), condition))
-			stream.Lengths = append(stream.Lengths, len(e.record.Body(answer)))
+			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(response), condition))
+			stream.Lengths = append(stream.Lengths, len(e.record.Body(response)))
 		}
 	}
 	skins, random, views := e.unusedSkins(), rand.New(rand.NewPCG(3, uint64(round))), newPopular(n)

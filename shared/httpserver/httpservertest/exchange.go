@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Answer is a response as the client sees it.
-type Answer struct {
+// StreamResponse is a response of Exchange, in the form in which two servers are compared.
+type StreamResponse struct {
 	Status int
 	ID     string // X-Request-ID, "generated" if it is not the request's
 	Header http.Header
@@ -25,7 +25,7 @@ type Answer struct {
 }
 
 // IsLast reports whether the response has Connection: close.
-func (a Answer) IsLast() bool {
+func (a StreamResponse) IsLast() bool {
 	return strings.Contains(strings.ToLower(strings.Join(a.Header["Connection"], ",")), "close")
 }
 
@@ -38,7 +38,7 @@ const exchangeTimeout = 20 * time.Second
 // Exchange sends a stream and its end on a new connection. It returns the responses until the
 // server closes the connection. The error says that the server did not close it, or sent
 // invalid HTTP.
-func Exchange(ctx context.Context, address string, s Stream) ([]Answer, error) {
+func Exchange(ctx context.Context, address string, s Stream) ([]StreamResponse, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", address, err)
@@ -47,31 +47,31 @@ func Exchange(ctx context.Context, address string, s Stream) ([]Answer, error) {
 	if err := conn.SetDeadline(time.Now().Add(exchangeTimeout)); err != nil {
 		return nil, fmt.Errorf("set a deadline: %w", err)
 	}
-	var answers []Answer
+	var responses []StreamResponse
 	reader := bufio.NewReader(conn)
 	if s.Opened {
 		if _, err := io.WriteString(conn, opening); err != nil {
 			return nil, fmt.Errorf("send the opening: %w", err)
 		}
-		answer, err := read(reader)
+		response, err := read(reader)
 		if err != nil {
 			return nil, fmt.Errorf("the opening: %w", err)
 		}
-		answers = append(answers, answer)
+		responses = append(responses, response)
 	}
 	go s.send(conn)
 	for {
 		if _, err := reader.Peek(1); err != nil {
 			if timeout, ok := err.(net.Error); ok && timeout.Timeout() { //nolint:errorlint // it comes from the connection
-				return answers, fmt.Errorf("after %d answers the connection is still open: %w", len(answers), err)
+				return responses, fmt.Errorf("after %d responses the connection is still open: %w", len(responses), err)
 			}
-			return answers, nil // EOF, or a reset since not all was read
+			return responses, nil // EOF, or a reset since not all was read
 		}
-		answer, err := read(reader)
+		response, err := read(reader)
 		if err != nil {
-			return answers, fmt.Errorf("answer %d: %w", len(answers)+1, err)
+			return responses, fmt.Errorf("response %d: %w", len(responses)+1, err)
 		}
-		answers = append(answers, answer)
+		responses = append(responses, response)
 	}
 }
 
@@ -98,23 +98,23 @@ var generatedID = regexp.MustCompile("^[0-9a-f]{16}$")
 
 // read reads one response. No body in these tests begins like a response, so if the next
 // bytes do, this is the response to a HEAD request.
-func read(reader *bufio.Reader) (Answer, error) {
+func read(reader *bufio.Reader) (StreamResponse, error) {
 	text := textproto.NewReader(reader)
 	line, err := text.ReadLine()
 	if err != nil {
-		return Answer{}, fmt.Errorf("read the status line: %w", err)
+		return StreamResponse{}, fmt.Errorf("read the status line: %w", err)
 	}
 	version, rest, _ := strings.Cut(line, " ")
 	code, _, _ := strings.Cut(rest, " ")
 	status, err := strconv.Atoi(code)
 	if err != nil || version != "HTTP/1.1" && version != "HTTP/1.0" {
-		return Answer{}, fmt.Errorf("%w: %q", ErrStatusLine, line)
+		return StreamResponse{}, fmt.Errorf("%w: %q", ErrStatusLine, line)
 	}
 	fields, err := text.ReadMIMEHeader()
 	if err != nil {
-		return Answer{}, fmt.Errorf("read the header after %q: %w", line, err)
+		return StreamResponse{}, fmt.Errorf("read the header after %q: %w", line, err)
 	}
-	a := Answer{Status: status, ID: fields.Get("X-Request-Id"), Header: http.Header(fields)}
+	a := StreamResponse{Status: status, ID: fields.Get("X-Request-Id"), Header: http.Header(fields)}
 	body := io.Reader(reader)
 	length, lengthErr := strconv.ParseInt(fields.Get("Content-Length"), 10, 64)
 	switch {
