@@ -39,11 +39,11 @@ func (u *LauncherUploads) Apply(ctx context.Context, user User, upload LauncherU
 	if err != nil {
 		return err
 	}
-	slots := TextureSlots{Skin: &tid}
+	selection := TextureSelection{Skin: &tid}
 	if upload.Cape {
-		slots = TextureSlots{Cape: &tid}
+		selection = TextureSelection{Cape: &tid}
 	}
-	_, err = u.players.SetTextures(ctx, caller, upload.Player.ID, slots)
+	_, err = u.players.SetTextures(ctx, caller, upload.Player.ID, selection)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -27,6 +28,63 @@ func toUserJSON(u core.User) userJSON {
 		UID: u.ID, Email: u.Email, Nickname: u.Nickname, Avatar: u.Avatar, Score: u.Score, Permission: u.Permission,
 		LastSignAt: timestamp(u.LastSignAt), RegisterAt: timestamp(u.RegisterAt), Verified: u.Verified,
 	}
+}
+
+// limitRegistrations calls do, which reveals whether an e-mail address is registered, within the
+// limit of registrations of the client address. An Invalid fault reveals nothing and does not
+// count.
+func (s *Server) limitRegistrations(rc *fasthttp.RequestCtx, do func() error) error {
+	key := s.addressKey(rc)
+	if err := s.limiters.Registrations.Take(rc, key); err != nil {
+		return err
+	}
+	err := do()
+	if fault.KindOf(err) == fault.Invalid {
+		s.limiters.Registrations.Refund(key)
+	}
+	return err
+}
+
+// handleRegister handles POST /api/auth/register: it adds a user and opens a session. Where
+// registrations must be confirmed, the password is set by the confirmation.
+func (s *Server) handleRegister(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	if s.config.Registration == "closed" {
+		return fault.New(fault.Refused, "Registration is closed.")
+	}
+	f, err := parseForm(rc)
+	if err != nil {
+		return err
+	}
+	confirm := s.config.Registration == "confirm"
+	registration := core.Registration{Email: f.str("email"), Nickname: f.str("nickname"), PlayerName: f.optionalStr("player_name", "")}
+	if !confirm {
+		registration.Password = f.str("password")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	if confirm {
+		return s.requestRegistration(ctx, rc, registration)
+	}
+	var user core.Credentials
+	err = s.limitRegistrations(rc, func() (err error) {
+		user, err = s.Users.Register(ctx, registration)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.startSession(ctx, rc, user)
+}
+
+// requestRegistration sends the link that confirms a registration. The response is the same whether
+// or not there is an account with the address.
+func (s *Server) requestRegistration(ctx context.Context, rc *fasthttp.RequestCtx, registration core.Registration) error {
+	err := s.limitRegistrations(rc, func() error { return s.Users.RequestRegistration(ctx, registration) })
+	if err != nil {
+		return err
+	}
+	return writeAccepted(rc, "An e-mail with a link is on its way to you. Open it, and choose a password, to make the account.")
 }
 
 // handleGetUser handles GET /api/user.

@@ -8,6 +8,101 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
+func TestRegister(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	a := c.post(t, "/api/auth/register", `{"email":" Steve@Example.com ","password":" correct horse ","nickname":"\tZoë 🦊 ","player_name":" Steve_99 "}`)
+	a.is(t, 200, `{"code":0,"message":"<text>","data":{"token":"<jwt>","token_type":"Bearer","expires_in":3600,"user":{
+		"uid":"<integer>","email":"Steve@Example.com","nickname":"Zoë 🦊","avatar":0,"score":0,"permission":0,
+		"last_sign_at":"<time>","register_at":"<time>","verified":false}}}`)
+	uid := a.field(t, "data", "user", "uid")
+
+	c = c.as(a.field(t, "data", "token"))
+	if got := c.get(t, "/api/user").field(t, "uid"); got != uid {
+		t.Errorf("the token is of user %s; want %s", got, uid)
+	}
+	c.get(t, "/api/players").is(t, 200, `[{"pid":"<integer>","uid":`+uid+`,"uuid":"<uuid>","name":"Steve_99",
+		"tid_skin":0,"tid_cape":0,"last_modified":"<time>"}]`)
+
+	// The password is not trimmed, the e-mail is, and its case does not matter.
+	c = c.as("")
+	c.post(t, "/api/auth/login", `{"email":"steve@example.com","password":"correct horse"}`).isError(t, 401, 5)
+	c.post(t, "/api/auth/login", `{"email":" STEVE@example.COM\n","password":" correct horse "}`).
+		is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+}
+
+func TestRegisterWithoutPlayer(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	for i, player := range []string{``, `,"player_name":null`, `,"player_name":" "`} {
+		object := fmt.Sprintf(`{"email":"a%d@example.com","password":"correct horse","nickname":"A"%s}`, i, player)
+		if a := c.post(t, "/api/auth/register", object); a.status != 200 {
+			t.Errorf("%s is answered with %d %s", object, a.status, a.body)
+		}
+	}
+	if n := c.site.count(t, "SELECT count(*) FROM players"); n != 0 {
+		t.Errorf("there are %d players", n)
+	}
+}
+
+// All errors are reported at once, and no user is added.
+func TestRegisterRefuses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	f := func(object string, fields ...string) {
+		t.Helper()
+		c.post(t, "/api/auth/register", object).isError(t, 422, 4, fields...)
+	}
+
+	f(`{}`, "email", "nickname", "password")
+	f(`{"email":null,"password":null,"nickname":null}`, "email", "nickname", "password")
+	f(`{"email":"","password":"","nickname":""}`, "email", "nickname", "password")
+	f(`{"email":"steve","password":"1234567","nickname":" ","player_name":"a b c"}`, "email", "nickname", "password", "player_name")
+	f(`{"email":1,"password":12345678,"nickname":true,"player_name":["Steve"]}`, "email", "nickname", "password", "player_name")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"`+strings.Repeat("x", 65)+`"}`, "nickname")
+	f(`{"email":"a@example.com","password":"`+strings.Repeat("x", 129)+`","nickname":"A"}`, "password")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"ab"}`, "player_name")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"abcdefghijklmnopq"}`, "player_name")
+	// Control characters.
+	f(`{"email":"a\u0000@example.com","password":"correct horse","nickname":"A\u0000"}`, "email", "nickname")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"A\nB","player_name":"Ste\u0007ve"}`, "nickname", "player_name")
+
+	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 0 {
+		t.Errorf("there are %d users", n)
+	}
+}
+
+func TestRegisterDuplicate(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.player(t, "Steve")
+	c.post(t, "/api/auth/register", `{"email":"USER1@example.com","password":"correct horse","nickname":"A"}`).isError(t, 409, 2, "email")
+	c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"STEVE"}`).
+		isError(t, 409, 2, "player_name")
+	// No user and no player was added.
+	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 1 {
+		t.Errorf("there are %d users; want 1", n)
+	}
+	if n := c.site.count(t, "SELECT count(*) FROM players"); n != 1 {
+		t.Errorf("there are %d players; want 1", n)
+	}
+	c.post(t, "/api/auth/login", `{"email":"a@example.com","password":"correct horse"}`).isError(t, 401, 5)
+}
+
+func TestRegisterClosed(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "REGISTRATION=closed")
+	c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).isError(t, 403, 1)
+	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 0 {
+		t.Errorf("there are %d users", n)
+	}
+}
+
 func TestUser(t *testing.T) {
 	t.Parallel()
 

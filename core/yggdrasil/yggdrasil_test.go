@@ -443,7 +443,7 @@ func (c client) dress(t *testing.T, p core.Player, skinFile, capeFile []byte, mo
 		}
 		return texture.ID, texture.Hash
 	}
-	var slots core.TextureSlots
+	var slots core.TextureSelection
 	skinID, skinHash := upload(skinFile, model)
 	capeID, capeHash := upload(capeFile, "cape")
 	if skinID != 0 {

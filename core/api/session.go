@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// tokenJSON is a bearer token in a response.
+type tokenJSON struct {
+	Token     string `json:"token"`
+	TokenType string `json:"token_type"`
+	ExpiresIn int    `json:"expires_in"` // seconds
+}
+
+func toTokenJSON(b core.SignedToken) tokenJSON {
+	return tokenJSON{Token: b.Token, TokenType: "Bearer", ExpiresIn: int(b.ExpiresIn.Seconds())}
+}
+
+// handleLogin handles POST /api/auth/login.
+func (s *Server) handleLogin(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	f, err := parseForm(rc)
+	if err != nil {
+		return err
+	}
+	email, password := f.str("email"), f.str("password")
+	if err := f.err(); err != nil {
+		return err
+	}
+	token, err := s.Sessions.Login(ctx, email, password, s.network(rc))
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toTokenJSON(token))
+}
+
+// handleRefreshToken handles POST /api/auth/refresh.
+func (s *Server) handleRefreshToken(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	current, err := bearerToken(rc)
+	if err != nil {
+		return err
+	}
+	successor, err := s.Sessions.Refresh(ctx, current)
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toTokenJSON(successor))
+}
+
+// handleLogout handles POST /api/auth/logout.
+func (s *Server) handleLogout(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	if err := s.Sessions.Logout(ctx, caller); err != nil {
+		return err
+	}
+	rc.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
+
+// startSession opens a session of a new user and responds with the token and the user.
+func (s *Server) startSession(ctx context.Context, rc *fasthttp.RequestCtx, user core.Credentials) error {
+	token, err := s.Sessions.Open(ctx, core.VerifiedCredentials{Credentials: user}, s.network(rc))
+	if err != nil {
+		return err
+	}
+	return writeOK(rc, "Welcome.", struct {
+		tokenJSON
+		User userJSON `json:"user"`
+	}{toTokenJSON(token), toUserJSON(user.User)})
+}
