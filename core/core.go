@@ -9,7 +9,8 @@
 // A store method is one unit of work: it makes all the changes that its comment lists, or none.
 // Transactions never leave the store. A rule that depends on the current content of a row is
 // checked by the statement that changes the row, and the comment of the interface states it. All
-// other rules are checked here.
+// other rules are checked here. A method without such a rule only calls the store: the interfaces
+// over HTTP do not see stores.
 //
 // # Textures
 //
