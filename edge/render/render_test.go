@@ -63,6 +63,7 @@ func TestDrawRejectsViews(t *testing.T) {
 		{"the head of a cape", capeSheet, render.View{Pose: render.Isometric, Type: skin.Cape, Size: 64}, "A cape has no face."},
 		{"no type", skinSheet, render.View{Pose: render.Flat, Size: 64}, "A texture of no known type cannot be drawn."},
 		{"an unknown pose", skinSheet, render.View{Pose: render.PoseCount, Type: skin.Classic, Size: 64}, "A texture has no such pose."},
+		{"the legacy sheet of a cape", capeSheet, render.View{Pose: render.LegacySheet, Type: skin.Cape, Size: 32}, "A cape has no face."},
 		{"an unknown format", skinSheet, render.View{Type: skin.Classic, Size: 64, Format: render.WebP + 1}, "Pictures are PNG or WebP."},
 		{"no size", skinSheet, render.View{Type: skin.Classic}, "The size is a multiple of 8 from 8 to 512 pixels."},
 		{"an odd size", skinSheet, render.View{Type: skin.Classic, Size: 65}, "The size is a multiple of 8 from 8 to 512 pixels."},
