@@ -38,7 +38,7 @@ type JoinStore interface {
 	// ErrBanned for a banned user.
 	JoinGame(ctx context.Context, join GameJoin) error
 
-	// JoinedProfile returns the profile of a player who joined within JoinTTL; a NotFound fault if
+	// JoinedProfile returns the profile of a player that joined within JoinTTL; a NotFound fault if
 	// there is none, or the user was banned since.
 	JoinedProfile(ctx context.Context, joined JoinedPlayer) (Profile, error)
 
@@ -68,7 +68,7 @@ func (j *JoinServer) Join(ctx context.Context, token string, player uuid.UUID, s
 	})
 }
 
-// HasJoined returns the profile of a player who has joined a server within 30 seconds, also
+// HasJoined returns the profile of a player that has joined a server within 30 seconds, also
 // repeatedly; otherwise a NotFound fault. The zero Prefix stands for a client from anywhere.
 func (j *JoinServer) HasJoined(ctx context.Context, name string, server []byte, from netip.Prefix) (Profile, error) {
 	if !isPrintable(name) {

@@ -195,7 +195,7 @@ func (t *LauncherTokens) Authenticate(ctx context.Context, username, password st
 	return session, err
 }
 
-// SignOut ends all tokens of a user, whose password it verifies as Authenticate does.
+// SignOut ends all tokens of a user. It verifies the password as Authenticate does.
 func (t *LauncherTokens) SignOut(ctx context.Context, username, password string, from netip.Prefix) error {
 	return t.withCredentials(ctx, username, password, from, func(credentials VerifiedCredentials, _ PlayerID) error {
 		return t.store.RevokeLauncherTokens(ctx, credentials)

@@ -136,7 +136,7 @@ func (c *PlayerCertificates) sign(certificate *PlayerCertificate, player uuid.UU
 // pemLine is the length of a line of base64 in the PEM of games; package encoding/pem has 64.
 const pemLine = 76
 
-// gamePEM returns a key in the PEM of games, whose types do not fit the formats of the keys: PKCS #8
+// gamePEM returns a key in the PEM of games. Its types do not fit the formats of the keys, PKCS #8
 // and SubjectPublicKeyInfo.
 func gamePEM(kind string, der []byte) string {
 	var text strings.Builder

@@ -23,7 +23,7 @@ var legacyParts = [...]struct{ part, layer skin.Part }{
 }
 
 // drawLegacy draws the legacy sheet of a square skin. What no face shows is transparent, also
-// beside the hat: the game removes a hat in whose half of the sheet nothing is.
+// beside the hat: the game removes a hat if its half of the sheet is opaque.
 func drawLegacy(sheet skin.Sheet, model skin.Type, pixels []byte) Picture {
 	picture := newPicture(legacyWidth, legacyHeight, pixels)
 	clear(picture.Pix)

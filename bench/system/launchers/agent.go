@@ -20,8 +20,8 @@ import (
 // agentSources is the game that the agent is loaded into.
 const agentSources = "testdata/agent"
 
-// CheckAgent runs a game with authlib-injector, whose JAR and the directory of this package are
-// given, against a new site. Only the address of the site's homepage is configured. It needs a JDK of
+// CheckAgent runs a game with authlib-injector against a new site. The JAR of authlib-injector and
+// the directory of this package are given. Only the address of the site's homepage is configured. It needs a JDK of
 // version 9 or later.
 func CheckAgent(tb testing.TB, site *Site, jar, directory string) {
 	tb.Helper()
@@ -155,7 +155,7 @@ func (g agentGame) run(tb testing.TB, command ...string) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// request sends a request, with a body unless that is nil, whose response must have a status. It
+// request sends a request, with a body unless that is nil. The response must have a status. It
 // decodes the body into into unless that is nil.
 func (g agentGame) request(tb testing.TB, status int, into any, service, path, token string, body any) []byte {
 	tb.Helper()

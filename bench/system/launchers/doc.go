@@ -5,6 +5,6 @@
 // game's protocol. It is a Node program, looked up in .dev/node/launchers of the repository;
 // package.json beside this file pins it.
 //
-// make launchers runs RunSuite and CheckAgent, which take programs whose licences do not allow copies
-// of them here.
+// make launchers runs RunSuite and CheckAgent, which take programs that must not be copied
+// here, by their licences.
 package launchers

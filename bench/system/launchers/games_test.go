@@ -105,7 +105,7 @@ type texture struct {
 	Metadata struct{ Model string }
 }
 
-// readTextures returns the textures of a profile, whose properties must have signatures of a key.
+// readTextures returns the textures of a profile. Its properties must have signatures of a key.
 func readTextures(t *testing.T, o outcome, key *rsa.PublicKey) map[string]texture {
 	t.Helper()
 	if o.Profile == nil {
@@ -217,7 +217,7 @@ func TestGamesWithPlayerKeys(t *testing.T) {
 	}
 }
 
-// quick is the version whose game starts fastest.
+// quick is the version of the game that starts fastest.
 const quick = "1.7.10"
 
 // A launcher that kept a session starts the game without a password. After a rename of the player
@@ -250,7 +250,7 @@ func testKeptSession(t *testing.T, site *Site, key *rsa.PublicKey) {
 	}
 }
 
-// A game server lets no game in under the name of a player whose user has not signed in.
+// A game server lets no game in under the name of a player unless its user has signed in.
 func testImpostor(t *testing.T, site *Site) {
 	t.Helper()
 	site.AddUser(t, "bob@example.com", Player{Name: "Bob"})

@@ -13,7 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres"
 )
 
-// variable is the environment variable with the URL of a database on the test server, whose role may
+// variable is the environment variable with the URL of a database on the test server. Its role may
 // create others.
 const variable = "TEST_DATABASE_URL"
 
