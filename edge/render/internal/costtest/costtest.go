@@ -66,12 +66,12 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 }
 
 // renderTime returns the shortest CPU time of rendering a picture with no cached sample map: of two
-// runs, and of up to ten as long as it is above enough, because the measured time is the whole
+// runs, and of up to thirty as long as it is above enough, because the measured time is the whole
 // process's and may have other work in it.
 func renderTime(t *testing.T, encoder render.Encoder, sheet skin.Sheet, view render.View, enough time.Duration) time.Duration {
 	t.Helper()
 	shortest := time.Hour
-	for n := 0; n < 2 || n < 10 && shortest > enough; n++ {
+	for n := 0; n < 2 || n < 30 && shortest > enough; n++ {
 		r := render.New(encoder)
 		before := processorTime(t)
 		if _, _, err := r.Render(sheet, view); err != nil {
