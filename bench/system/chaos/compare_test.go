@@ -166,15 +166,16 @@ type player struct {
 // profile returns the CustomSkinLoader profile of the player.
 func (p player) profile(t *testing.T) string {
 	t.Helper()
-	document := struct {
-		Username string            `json:"username"`
-		Skins    map[string]string `json:"skins"`
-		Cape     string            `json:"cape,omitempty"`
-	}{p.Name, map[string]string{}, p.Cape}
-	if p.Skin != "" {
-		document.Skins["default"] = p.Skin
+	type textures struct {
+		Default string `json:"default,omitempty"`
+		Cape    string `json:"cape,omitempty"`
 	}
-	text, err := json.Marshal(document)
+	text, err := json.Marshal(struct {
+		Username string   `json:"username"`
+		Skins    textures `json:"skins"`
+		Cape     string   `json:"cape,omitempty"`
+		Textures textures `json:"textures"`
+	}{p.Name, textures{Default: p.Skin}, p.Cape, textures{p.Skin, p.Cape}})
 	if err != nil {
 		t.Fatal(err)
 	}
