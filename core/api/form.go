@@ -119,7 +119,7 @@ func (f *form) addMissing(others map[string]field) {
 }
 
 func (f *form) readJSON(body []byte) error {
-	if err := public.DecodeJSON(body, &f.byName); err != nil || f.byName == nil {
+	if err := public.DecodeJSON(body, &f.byName, "object"); err != nil || f.byName == nil {
 		return cmp.Or(err, error(fault.New(fault.Malformed, "The body is no JSON object.")))
 	}
 	if public.HasLoneSurrogate(body) {

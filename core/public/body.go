@@ -82,11 +82,12 @@ func isUTF8(parameters map[string]string) bool {
 // maxDepth is the maximum nesting of a JSON body; the body itself is level 1.
 const maxDepth = 32
 
-// DecodeJSON decodes a JSON body into the value that a pointer leads to. The fault is Malformed.
-func DecodeJSON(body []byte, into any) error {
+// DecodeJSON decodes a JSON body into the value that a pointer leads to. The fault is Malformed, and
+// says what the body should be, as in "object".
+func DecodeJSON(body []byte, into any, what string) error {
 	// Package json replaces invalid UTF-8 with U+FFFD instead of rejecting it.
 	if err := json.Unmarshal(body, into); err != nil || !utf8.Valid(body) {
-		return fault.New(fault.Malformed, "The body is no JSON of the documented form.")
+		return fault.New(fault.Malformed, "The body is no JSON %s.", what)
 	}
 	if isDeeper(body, maxDepth) {
 		return fault.New(fault.Malformed, "The body nests deeper than %d levels.", maxDepth)

@@ -263,7 +263,7 @@ func readJSON(rc *fasthttp.RequestCtx, into any) error {
 	if public.HasLoneSurrogate(body.Bytes) {
 		return fault.New(fault.Malformed, "The body has half of a surrogate pair, which is no character.")
 	}
-	return public.DecodeJSON(body.Bytes, into)
+	return public.DecodeJSON(body.Bytes, into, "of the documented form")
 }
 
 // writeNoContent writes status 204.

@@ -187,12 +187,14 @@ func (d Document) Find(requested string) (path *openapi3.PathItem, parameters ma
 	for template, path := range d.Paths.Map() {
 		parameters := map[string]string{}
 		fits := slices.EqualFunc(strings.Split(template, "/"), segments, func(want, got string) bool {
-			if !strings.HasPrefix(want, "{") {
+			name, suffix, isParameter := strings.Cut(strings.TrimPrefix(want, "{"), "}")
+			if !isParameter {
 				return want == got
 			}
+			got, hasSuffix := strings.CutSuffix(got, suffix)
 			value, err := url.PathUnescape(got)
-			parameters[strings.Trim(want, "{}")] = value
-			return err == nil && got != ""
+			parameters[name] = value
+			return hasSuffix && err == nil && got != ""
 		})
 		if fits {
 			return path, parameters
