@@ -51,8 +51,9 @@ func TestViews(t *testing.T) {
 				t.Errorf("%s: the suffix %q is never found", view.Routes[0].Prefix, suffix)
 			}
 		}
+		hasNames := slices.ContainsFunc(view.Routes, func(r edge.Route) bool { return r.Subject.IsName() })
 		for _, suffix := range view.Suffixes {
-			if suffix != "" && !slices.Contains(edgeproto.Suffixes(), suffix) {
+			if hasNames && suffix != "" && !slices.Contains(edgeproto.Suffixes(), suffix) {
 				t.Errorf("%s: core accepts names of players that end in %s: edgeproto.Suffixes lacks it", view.Routes[0].Prefix, suffix)
 			}
 		}

@@ -52,6 +52,7 @@ func BenchmarkLaunchers(b *testing.B) {
 }
 
 func benchmarkGameServers(b *testing.B, count int) {
+	b.Helper()
 	core := newLauncherCore(b)
 	users := core.SignIn(b, userCount)
 	conn := postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL"))
