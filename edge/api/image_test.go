@@ -211,7 +211,7 @@ func TestErrors(t *testing.T) {
 		{"/.json", 404, 3, unknown, ""},
 		{"/Steve", 404, 3, unknown, ""},
 		{"/robots.json", 404, 3, briefly, "name-robots"},
-		{"/" + strings.Repeat("x", 129) + ".json", 404, 3, briefly, ""},
+		{"/" + strings.Repeat("x", edgeproto.MaxNameBytes+1) + ".json", 404, 3, briefly, ""},
 		{"/usm/Nobody_1.json", 404, 3, briefly, "name-nobody_1"},
 		{"/usm/Nobody_1.7d444840-9dc0-11d1-b245-5ffdce74fad2.json", 404, 3, briefly, "name-nobody_1"},
 		{"/usm/.7d444840-9dc0-11d1-b245-5ffdce74fad2.json", 404, 3, briefly, "name-.7d444840-9dc0-11d1-b245-5ffdce74fad2"},
