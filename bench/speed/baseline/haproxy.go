@@ -57,14 +57,15 @@ func StartHaproxy(ctx context.Context, env Env, file string, edges []Backend) (*
 var (
 	haproxyBind = regexp.MustCompile(`(?m)^( *bind) .*$`)
 	haproxyAPI  = regexp.MustCompile(`(?m)^ *server core .*\n`)
+	haproxyTime = regexp.MustCompile(`(?m)^( *timeout) connect .*$`)
 	haproxyEdge = regexp.MustCompile(`(?m)^ *server edge-\d+ .*\n`)
 )
 
 // haproxyConfig replaces the address and the edges of a configuration.
 func haproxyConfig(config, address string, edges []Backend) (string, error) {
 	first := haproxyEdge.FindStringIndex(config)
-	if first == nil || !haproxyBind.MatchString(config) {
-		return "", errors.New("it has no edges or binds nothing")
+	if first == nil || !haproxyBind.MatchString(config) || !haproxyTime.MatchString(config) {
+		return "", errors.New("it has no edges, no timeouts or binds nothing")
 	}
 	var servers strings.Builder
 	for i, edge := range edges {
@@ -76,5 +77,8 @@ func haproxyConfig(config, address string, edges []Backend) (string, error) {
 	}
 	config = config[:first[0]] + servers.String() + haproxyEdge.ReplaceAllString(config[first[0]:], "")
 	config = haproxyBind.ReplaceAllString(config, "${1} "+address)
+	// Without this a check has the second between two of them. Edges share the machine with the load,
+	// so that a busy one would be down, and answered for with 503.
+	config = haproxyTime.ReplaceAllString(config, "$0\n$1 check 10s")
 	return haproxyAPI.ReplaceAllString(config, ""), nil
 }

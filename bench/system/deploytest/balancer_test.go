@@ -102,7 +102,7 @@ func varnish(t *testing.T, content, address, work string, servers []server) []st
 			content = replaceOnce(t, content, at(s.host, s.checkPort), at(hostPort(t, s.operators)))
 		}
 	}
-	content = replaceOnce(t, content, ".interval = 1s", ".interval = 0.05s")
+	content = replaceOnce(t, content, ".interval = 1s; .timeout = 1s;", ".interval = 0.05s; .timeout = 5s;")
 	return []string{"varnishd", "-F", "-j", "none", "-n", filepath.Join(work, "instance"), "-T", "none", "-a", address, "-f", writeConfig(t, work, content)}
 }
 
@@ -195,7 +195,7 @@ func TestBalancers(t *testing.T) {
 
 func (b balancer) test(t *testing.T) {
 	t.Helper()
-	core, backend := origintest.Start(t), blobstoretest.Directory(t)
+	backend := blobstoretest.Directory(t)
 	store := blobstoretest.Open(t, backend.Config)
 	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -210,9 +210,23 @@ func (b balancer) test(t *testing.T) {
 		name := fmt.Sprintf("player_%d", i)
 		mappings[edgeproto.NameKey(name)] = edgeproto.Mapping{Player: &edgeproto.Player{PID: int64(i + 1), Name: name, Skin: texture}}
 	}
-	core.Set(mappings)
 	var mu sync.Mutex
 	var forwarded []string
+	lookedUp := map[edgeproto.Key]map[int]bool{} // the edges that looked up a key
+	cores := []*origintest.Core{origintest.Start(t), origintest.Start(t)}
+	for edge, core := range cores {
+		core.Set(mappings)
+		core.SetOnLookup(func(keys []edgeproto.Key) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, key := range keys {
+				if lookedUp[key] == nil {
+					lookedUp[key] = map[int]bool{}
+				}
+				lookedUp[key][edge] = true
+			}
+		})
+	}
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {
 			mu.Lock()
@@ -221,7 +235,7 @@ func (b balancer) test(t *testing.T) {
 		}
 	}))
 	t.Cleanup(api.Close)
-	first, second := startEdge(t, backend.Config, core), startEdge(t, backend.Config, core)
+	first, second := startEdge(t, backend.Config, cores[0]), startEdge(t, backend.Config, cores[1])
 	readiness := startFakeReadiness(t)
 	upstream := api.Listener.Addr().String()
 	url := b.start(t, []server{
@@ -237,19 +251,27 @@ func (b balancer) test(t *testing.T) {
 		t.Errorf("a cape for authlib-injector: %d; want 404, from an edge", status)
 	}
 	mu.Lock()
-	defer mu.Unlock()
 	if diff := cmp.Diff([]string{"PUT /api/user?a=%2F for 127.0.0.1", "GET /api for 127.0.0.1"}, forwarded); diff != "" {
 		t.Errorf("requests to core (-want +got):\n%s", diff)
 	}
+	mu.Unlock()
 
 	if b.caches {
-		testBans(t, url, core, mappings[edgeproto.NameKey("player_0")], first, second)
+		testBans(t, url, mappings[edgeproto.NameKey("player_0")], cores, first, second)
 	}
-	keysBefore := core.Keys.Load()
-	// request requests targets of every player and returns how many keys the edges looked up at
-	// core.
-	request := func(targets ...string) int64 {
+	// request requests targets of every player and returns how many times an edge looked up a player
+	// for the first time. An edge looks a player up again when a heartbeat of core was late.
+	request := func(targets ...string) int {
 		t.Helper()
+		count := func() (sum int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, edges := range lookedUp {
+				sum += len(edges)
+			}
+			return sum
+		}
+		before := count()
 		for i := range players {
 			for _, target := range targets {
 				target = strings.ReplaceAll(target, "NAME", fmt.Sprintf("layer_%d", i))
@@ -258,9 +280,7 @@ func (b balancer) test(t *testing.T) {
 				}
 			}
 		}
-		before := keysBefore
-		keysBefore = core.Keys.Load()
-		return keysBefore - before
+		return count() - before
 	}
 	targets := []string{
 		"/avatar/player/pNAME?size=16", "/avatar/player/pNAME.png?size=32", "/skin/pNAME.png", "/csl/pNAME.json",
@@ -273,8 +293,8 @@ func (b balancer) test(t *testing.T) {
 	if n := request(targets...); n != players {
 		t.Errorf("the edges looked up %d players; want %d, each by one edge", n, players)
 	}
-	isAboutHalf := func(n int64) bool { return players/4 <= n && n <= players*3/4 }
-	moved := int64(0)
+	isAboutHalf := func(n int) bool { return players/4 <= n && n <= players*3/4 }
+	moved := 0
 	if b.healthChecks {
 		readiness.set(t, http.StatusServiceUnavailable)
 		if moved = request("/avatar/player/pNAME?size=48"); !isAboutHalf(moved) {
@@ -362,12 +382,14 @@ func TestVarnishRetriesTheOnlyEdge(t *testing.T) {
 
 // testBans checks that a cache in front of edges keeps a picture after its player's skin was
 // removed, until it is banned.
-func testBans(t *testing.T, url string, core *origintest.Core, initial edgeproto.Mapping, edges ...*stack.Process) {
+func testBans(t *testing.T, url string, initial edgeproto.Mapping, cores []*origintest.Core, edges ...*stack.Process) {
 	t.Helper()
 	const target = "/avatar/player/changing"
 	setSkin := func(texture *edgeproto.Texture, status int) {
 		t.Helper()
-		core.Set(map[edgeproto.Key]edgeproto.Mapping{edgeproto.NameKey("changing"): {Player: &edgeproto.Player{PID: 1000, Name: "changing", Skin: texture}}})
+		for _, core := range cores {
+			core.Set(map[edgeproto.Key]edgeproto.Mapping{edgeproto.NameKey("changing"): {Player: &edgeproto.Player{PID: 1000, Name: "changing", Skin: texture}}})
+		}
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for _, edge := range edges {
