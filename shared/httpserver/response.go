@@ -92,6 +92,7 @@ func WriteError(rc *fasthttp.RequestCtx, err error) {
 	if r != nil && r.errorFormat != nil {
 		var content any
 		status, content = r.errorFormat(fault.Of(err))
+		// Without it the body is the standard one.
 		if formatted, encodeErr := encodeJSON(content); encodeErr == nil {
 			body = formatted
 		}

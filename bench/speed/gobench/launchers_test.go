@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -187,6 +186,5 @@ func ratioOf(values, to []float64) float64 {
 	for i := range values {
 		ratios[i] = values[i] / to[i]
 	}
-	slices.Sort(ratios)
 	return median(ratios)
 }

@@ -21,8 +21,8 @@ import (
 const agentSources = "testdata/agent"
 
 // CheckAgent runs a game with authlib-injector against a new site. The JAR of authlib-injector and
-// the directory of this package are given. Only the address of the site's homepage is configured. It needs a JDK of
-// version 9 or later.
+// the directory of this package are given. Only the address of the site's homepage is configured.
+// It needs a JDK of version 9 or later.
 func CheckAgent(tb testing.TB, site *Site, jar, directory string) {
 	tb.Helper()
 	const email, name = "agent@example.com", "Agent_0"

@@ -54,6 +54,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			result := launchers.RunSuite(tb, site, *suite)
 			fmt.Fprintf(out, "yggdrasil-mock: %d passed, %d failed; with other addresses of textures, %d passed, %d failed\n",
 				len(result.Passed), len(result.Failed), len(result.PassedByAlias), len(result.FailedByAlias))
+			if len(result.Passed) == 0 || len(result.PassedByAlias) == 0 {
+				tb.Error("the suite ran no test")
+			}
 			for _, failure := range append(result.Failed, result.FailedByAlias...) {
 				tb.Error("failed:", failure)
 			}
