@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"encoding/json"
 	"image/png"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/veneer-skins/veneer/bench/system/launchers"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 var (
@@ -30,6 +35,7 @@ var ran = map[string]map[string]string{
 	"docs/contributing.md":              {"make": "TestMakeTargets"},
 	"docs/operations/administration.md": {"": "TestDemoCommands"},
 	"docs/operations/backup.md":         {"*": "TestRestore"},
+	"docs/operations/launchers.md":      {"join": "TestJoinCommands"},
 }
 
 // pages returns the documents that people read, from the top.
@@ -180,8 +186,42 @@ func TestDemoCommands(t *testing.T) {
 	}
 }
 
-// runDemo runs a page's blocks of a label in one shell, and returns what they print.
-func runDemo(t *testing.T, directory, edge, page, label string) string {
+// The page on launchers brings the demo's player onto a game server, where it wears its textures.
+func TestJoinCommands(t *testing.T) {
+	t.Parallel()
+	modules, err := filepath.Abs(filepath.Join(top, ".dev/node/launchers/node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, missing := os.Stat(modules)
+	if _, err := exec.LookPath("node"); err != nil || missing != nil {
+		testenv.Skip(t, "minecraft-protocol is not in .dev/node/launchers: install Node 20.19 or later with npm, then run deploy/dev/node")
+	}
+	site := launchers.Start(t, blobstoretest.Directory(t).Config, "CORE_DEMO=1")
+	_, port, err := net.SplitHostPort(stack.FreeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locked struct{ Version string }
+	if err := json.Unmarshal([]byte(read(t, ".dev/node/launchers/node_modules/minecraft-protocol/package.json")), &locked); err != nil {
+		t.Fatal(err)
+	}
+	output := runDemo(t, t.TempDir(), site.URL, "docs/operations/launchers.md", "join",
+		"npm install minecraft-protocol@"+locked.Version, "ln -s '"+modules+"' node_modules", "25565", port)
+	urls := regexp.MustCompile(`(SKIN|CAPE): {\s+url: '(.+)'`).FindAllStringSubmatch(output, -1)
+	if !strings.HasPrefix(output, "Demo is on the server in {") || len(urls) != 2 {
+		t.Fatalf("the commands print %s", output)
+	}
+	for _, url := range urls {
+		if _, status := fetch(t, url[2]); status != http.StatusOK {
+			t.Errorf("%s: %d", url[2], status)
+		}
+	}
+}
+
+// runDemo runs a page's blocks of a label in one shell, with replacements, and returns what they
+// print.
+func runDemo(t *testing.T, directory, edge, page, label string, replaced ...string) string {
 	t.Helper()
 	script := "set -euo pipefail\n"
 	for _, b := range blocksOf(t, page) {
@@ -189,7 +229,7 @@ func runDemo(t *testing.T, directory, edge, page, label string) string {
 			script += b.commands
 		}
 	}
-	script = strings.NewReplacer("http://127.0.0.1:8081", edge, "/tmp/", directory+"/").Replace(script)
+	script = strings.NewReplacer(append(replaced, "http://127.0.0.1:8081", edge, "/tmp/", directory+"/")...).Replace(script)
 	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
 	shell.Dir = directory
 	output, err := shell.CombinedOutput()
