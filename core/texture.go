@@ -22,6 +22,8 @@ type Texture struct {
 	Public   bool
 	UploadAt time.Time
 	Likes    int64 // closets that it is in
+
+	UploaderNickname string // empty when the uploader is deleted
 }
 
 // KiB returns the size of the stored file in KiB, rounded up.

@@ -57,7 +57,7 @@ func TestCloset(t *testing.T) {
 	c.post(t, "/api/closet", `{"tid":`+cape+`,"name":"My <cape>"}`).is(t, 200, `{"code":0,"message":"<text>"}`)
 
 	const page = `{"per_page":6,"from":1,"to":1,"total":1,"current_page":1,"last_page":1,"data":[{"tid":%s,"name":"%s","type":"%s","hash":"<hash>",
-		"size":"<integer>","uploader":%d,"public":%t,"upload_at":"<time>","likes":%d,"pivot":{"item_name":"%s"}}]}`
+		"size":"<integer>","uploader":%d,"uploader_nickname":"Somebody","public":%t,"upload_at":"<time>","likes":%d,"pivot":{"item_name":"%s"}}]}`
 	for _, query := range []string{"", "?category=skin", "?category=+skin+&page=1&perPage=6&q="} {
 		c.get(t, "/api/closet"+query).is(t, 200, fmt.Sprintf(page, slim, "Slim", "alex", c.uid, false, 1, "Slim"))
 	}

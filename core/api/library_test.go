@@ -52,7 +52,7 @@ func TestLibrary(t *testing.T) {
 	ann, bob := c.signUp(t), c.signUp(t)
 	tid := ann.texture(t, "name=Steve&type=steve", skinFile(t, 1))
 	c.get(t, "/api/textures").is(t, 200, fmt.Sprintf(`{"per_page":6,"from":1,"to":1,"total":1,"total_is_lower_bound":false,"current_page":1,"last_page":1,
-		"data":[{"tid":%s,"name":"Steve","type":"steve","hash":"<hash>","size":"<integer>","uploader":%d,"public":true,"upload_at":"<time>","likes":1}]}`, tid, ann.uid))
+		"data":[{"tid":%s,"name":"Steve","type":"steve","hash":"<hash>","size":"<integer>","uploader":%d,"uploader_nickname":"Somebody","public":true,"upload_at":"<time>","likes":1}]}`, tid, ann.uid))
 
 	// Every core lists a change at once, also one made by another core.
 	other := c.site.serve(t)
@@ -200,7 +200,7 @@ func TestTexture(t *testing.T) {
 	public := ann.texture(t, "name=A&type=steve", skinFile(t, 1))
 	private := ann.texture(t, "name=B&type=cape&public=false", capeFile(t))
 	want := func(tid, name, kind string, public bool) string {
-		return fmt.Sprintf(`{"tid":%s,"name":%q,"type":%q,"hash":"<hash>","size":"<integer>","uploader":%d,"public":%t,"upload_at":"<time>","likes":1}`,
+		return fmt.Sprintf(`{"tid":%s,"name":%q,"type":%q,"hash":"<hash>","size":"<integer>","uploader":%d,"uploader_nickname":"Somebody","public":%t,"upload_at":"<time>","likes":1}`,
 			tid, name, kind, ann.uid, public)
 	}
 
@@ -252,6 +252,40 @@ func TestTexture(t *testing.T) {
 	ann.get(t, "/api/textures/"+private).isError(t, 404, 3)
 }
 
+// Textures have the current nickname of their uploader, and none once the account is deleted.
+func TestUploaderNickname(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	ann, admin := c.signUp(t), c.signUpAs(t, core.Administrator)
+	tid := ann.texture(t, "name=A&type=steve", skinFile(t, 1))
+	admin.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
+	f := func(want any) {
+		t.Helper()
+		var texture map[string]any
+		admin.get(t, "/api/textures/"+tid).decode(t, &texture)
+		if got := texture["uploader_nickname"]; got != want {
+			t.Errorf("the uploader's nickname is %v; want %v", got, want)
+		}
+		for _, path := range []string{"/api/textures", "/api/admin/textures", "/api/closet", admin.user() + "/closet"} {
+			var page struct{ Data []map[string]any }
+			admin.get(t, path).decode(t, &page)
+			if len(page.Data) != 1 || page.Data[0]["uploader_nickname"] != want {
+				t.Errorf("%s lists %v; want the nickname %v", path, page.Data, want)
+			}
+		}
+	}
+
+	f("Somebody")
+	ann.put(t, "/api/user", `{"nickname":"Änn <b>"}`)
+	f("Änn <b>")
+	if got := ann.put(t, "/api/textures/"+tid, `{"name":"B"}`).field(t, "data", "uploader_nickname"); got != "Änn <b>" {
+		t.Errorf("the changed texture has the nickname %q", got)
+	}
+	c.site.exec(t, "DELETE FROM users WHERE uid = $1", ann.uid)
+	f(nil)
+}
+
 // The deletion of a texture leaves its file, which the sweep deletes later.
 func TestDeleteTextureKeepsFile(t *testing.T) {
 	t.Parallel()
@@ -284,6 +318,6 @@ func TestChangeTypeNeedsFile(t *testing.T) {
 	services.Textures = core.NewTextures(db, empty, s.setup.Textures, s.setup.Quotas, s.setup.Scores)
 	emptyStore := client{site: s, db: db, services: services, server: s.httpServer(t, services)}.from(t, "0.0.0.0").as(c.token)
 	emptyStore.put(t, "/api/textures/"+slim, `{"type":"steve"}`).is(t, 200, done(`{"tid":"<integer>","name":"A","type":"steve","hash":"<hash>","size":"<integer>",
-		"uploader":"<integer>","public":true,"upload_at":"<time>","likes":1}`)) // a slim skin is always square
+		"uploader":"<integer>","uploader_nickname":"Somebody","public":true,"upload_at":"<time>","likes":1}`)) // a slim skin is always square
 	emptyStore.put(t, "/api/textures/"+classic, `{"type":"alex"}`).isError(t, 503, 9)
 }

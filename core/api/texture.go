@@ -23,12 +23,14 @@ type textureJSON struct {
 	Public   bool           `json:"public"`
 	UploadAt timestamp      `json:"upload_at"`
 	Likes    int64          `json:"likes"`
+
+	UploaderNickname string `json:"uploader_nickname,omitempty"`
 }
 
 func toTextureJSON(t core.Texture) textureJSON {
 	return textureJSON{
 		TID: t.ID, Name: t.Name, Type: t.Type, Hash: t.Hash, Size: t.KiB(), Uploader: t.Uploader, Public: t.Public,
-		UploadAt: timestamp(t.UploadAt), Likes: t.Likes,
+		UploadAt: timestamp(t.UploadAt), Likes: t.Likes, UploaderNickname: t.UploaderNickname,
 	}
 }
 

@@ -29,7 +29,7 @@ func TestUpload(t *testing.T) {
 	uploaded := skinFile(t, 1)
 	a := c.upload(t, "name="+url.QueryEscape(" Zoë's <skin> ")+"&type=steve", append(bytes.Clone(uploaded), "trailing bytes"...))
 	a.is(t, 200, done(fmt.Sprintf(`{"tid":"<integer>","name":"Zoë's <skin>","type":"steve","hash":"<hash>","size":"<integer>",
-		"uploader":%d,"public":true,"upload_at":"<time>","likes":1}`, c.uid)))
+		"uploader":%d,"uploader_nickname":"Somebody","public":true,"upload_at":"<time>","likes":1}`, c.uid)))
 
 	// The hash is that of the stored file, and the size its KiB.
 	hash, err := skin.ParseHash(a.field(t, "data", "hash"))

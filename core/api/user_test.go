@@ -401,11 +401,12 @@ func TestDeleteUserConsequences(t *testing.T) {
 	if n := c.site.count(t, "SELECT count(*) FROM textures WHERE name IN ('Private', 'Cape')"); n != 0 {
 		t.Errorf("%d private textures of the deleted user are kept", n)
 	}
-	const item = `{"tid":%s,"name":"%s","type":"steve","hash":"<hash>","size":"<integer>","uploader":%d,"public":%t,"upload_at":"<time>",` +
+	const nickname = `"uploader_nickname":"Somebody",`
+	const item = `{"tid":%s,"name":"%s","type":"steve","hash":"<hash>","size":"<integer>","uploader":%d,%s"public":%t,"upload_at":"<time>",` +
 		`"likes":1,"pivot":{"item_name":"%s"}}`
 	fan.get(t, "/api/closet").is(t, 200, `{"per_page":6,"from":1,"to":3,"total":3,"current_page":1,"last_page":1,"data":[`+
-		fmt.Sprintf(item, public, "Public", 0, true, "Fan")+`,`+fmt.Sprintf(item, hidden, "Hidden", fan.uid, false, "Hidden")+`,`+
-		fmt.Sprintf(item, theirs, "Theirs", fan.uid, true, "Theirs")+`]}`)
+		fmt.Sprintf(item, public, "Public", 0, "", true, "Fan")+`,`+fmt.Sprintf(item, hidden, "Hidden", fan.uid, nickname, false, "Hidden")+`,`+
+		fmt.Sprintf(item, theirs, "Theirs", fan.uid, nickname, true, "Theirs")+`]}`)
 	if n := c.site.count(t, "SELECT count(*) FROM textures WHERE name = 'Unkept' AND uploader IS NULL AND likes = 0"); n != 1 {
 		t.Error("the public texture in no closet is gone")
 	}

@@ -28,7 +28,7 @@ const selectCloset = `
 	), totals AS (
 		SELECT count(*) AS total` + closetItems + `
 	)
-	SELECT c.total, $3 <> '' AND EXISTS (SELECT FROM closet_items WHERE uid = $1 AND item_key IS NULL) AS unkeyed, t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes, p.item_name
+	SELECT c.total, $3 <> '' AND EXISTS (SELECT FROM closet_items WHERE uid = $1 AND item_key IS NULL) AS unkeyed, ` + textureColumns + `, p.item_name
 	FROM totals c LEFT JOIN page p ON true LEFT JOIN textures t USING (tid)
 	ORDER BY p.added_at DESC, p.tid DESC`
 
@@ -45,6 +45,8 @@ type closetRow struct {
 	UploadAt *time.Time
 	Likes    *int64
 	ItemName *string
+
+	UploaderNickname string
 }
 
 // Closet lists items of a closet.
@@ -87,7 +89,7 @@ func toClosetPage(rows []closetRow) (core.ClosetPage, error) {
 		page.Items = append(page.Items, core.ClosetItem{
 			Texture: core.Texture{
 				ID: *row.TID, Name: *row.Name, Type: kind, Hash: skin.Hash(row.Hash), Bytes: *row.Bytes, Uploader: row.Uploader,
-				Public: *row.Public, UploadAt: *row.UploadAt, Likes: *row.Likes,
+				Public: *row.Public, UploadAt: *row.UploadAt, Likes: *row.Likes, UploaderNickname: row.UploaderNickname,
 			},
 			ItemName: *row.ItemName,
 		})

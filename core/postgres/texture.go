@@ -32,7 +32,7 @@ const selectDuplicate = `
 
 // selectQuota returns why a user cannot add a texture; an empty violation if they can.
 const selectQuota = `
-	SELECT u.uid, CASE
+	SELECT u.uid, u.nickname, CASE
 		WHEN u.score < $3 THEN 'score'
 		WHEN $4 > 0 AND t.number >= $4 OR $5 > 0 AND t.bytes + $2 > $5 THEN 'textures'
 		WHEN $6 > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= $6 THEN 'closet'
@@ -85,6 +85,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing c
 		var duplicates []struct{ TID core.TextureID }
 		var before []struct {
 			UID       core.UserID
+			Nickname  string
 			Violation string
 		}
 		var batch pgx.Batch
@@ -143,7 +144,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing c
 		case after[0].TID == nil:
 			return errConflictGone
 		}
-		added.ID, added.UploadAt = *after[0].TID, *after[0].UploadAt
+		added.ID, added.UploadAt, added.UploaderNickname = *after[0].TID, *after[0].UploadAt, before[0].Nickname
 		return nil
 	}
 	if err := db.writes.run(ctx, func() error { return db.withConn(ctx, record) }); err != nil {
@@ -187,8 +188,11 @@ func quotaError(violation string, pricing core.Pricing) error {
 	}
 }
 
-// textureColumns are the columns of a textureRow, from the table textures as t.
-const textureColumns = `t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes`
+// textureColumns are the columns of a textureRow, from the table textures as t. The nickname is a
+// subquery and no join, so that it is looked up for the rows of the result only, and by the primary
+// key.
+const textureColumns = `t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes,
+	coalesce((SELECT nickname FROM users WHERE uid = t.uploader), '') AS uploader_nickname`
 
 type textureRow struct {
 	TID      core.TextureID
@@ -200,6 +204,8 @@ type textureRow struct {
 	Public   bool
 	UploadAt time.Time
 	Likes    int64
+
+	UploaderNickname string
 }
 
 func (r textureRow) texture() (core.Texture, error) {
@@ -209,7 +215,7 @@ func (r textureRow) texture() (core.Texture, error) {
 	}
 	return core.Texture{
 		ID: r.TID, Name: r.Name, Type: kind, Hash: skin.Hash(r.Hash), Bytes: r.Bytes, Uploader: r.Uploader,
-		Public: r.Public, UploadAt: r.UploadAt, Likes: r.Likes,
+		Public: r.Public, UploadAt: r.UploadAt, Likes: r.Likes, UploaderNickname: r.UploaderNickname,
 	}, nil
 }
 
