@@ -61,10 +61,11 @@ func (u *LauncherUploads) upload(ctx context.Context, caller Caller, upload Laun
 	if !isDuplicate {
 		return texture.ID, err
 	}
-	if texture, err = u.textures.Find(ctx, caller.User, existing); err != nil {
+	found, err := u.textures.Find(ctx, caller.User, existing)
+	if err != nil {
 		return 0, err
 	}
-	if texture.Uploader != caller.ID {
+	if found.Uploader != caller.ID {
 		if err := u.closets.Add(ctx, caller, existing, name); err != nil && fault.KindOf(err) != fault.Duplicate {
 			return 0, err
 		}

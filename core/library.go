@@ -21,11 +21,17 @@ type LibraryQuery struct {
 	PerPage  int
 }
 
+// LibraryTexture is a texture as a user sees it.
+type LibraryTexture struct {
+	Texture
+	InCloset bool // whether it is in the user's closet; false without a user
+}
+
 // LibraryStore finds textures.
 type LibraryStore interface {
 	// FindTextures returns a page of the textures that a user may see; the zero User stands for a
 	// request without a token. Total is exact up to at least 1,000.
-	FindTextures(ctx context.Context, user User, query LibraryQuery) (Page[Texture], error)
+	FindTextures(ctx context.Context, user User, query LibraryQuery) (Page[LibraryTexture], error)
 }
 
 // Library lists textures.
@@ -36,7 +42,7 @@ func NewLibrary(store LibraryStore) *Library { return &Library{store} }
 
 // List returns a page of the textures that a user may see; the zero User is not signed in. A page
 // past the end is empty.
-func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Page[Texture], error) {
+func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Page[LibraryTexture], error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, MaxCounted/min(max(query.PerPage, 1), maxPerPage))
 	if query.Uploader != nil && *query.Uploader < 0 {
@@ -45,7 +51,7 @@ func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Page
 	query.Name = strings.TrimSpace(query.Name)
 	wrong.add(checkSearch(query.Name))
 	if err := wrong.fault(); err != nil {
-		return Page[Texture]{}, err
+		return Page[LibraryTexture]{}, err
 	}
 	return l.store.FindTextures(ctx, user, query)
 }

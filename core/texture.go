@@ -57,6 +57,9 @@ type TextureStore interface {
 	// Texture returns a texture, or a NotFound fault.
 	Texture(ctx context.Context, texture TextureID) (Texture, error)
 
+	// LibraryTexture returns a texture as a user sees it, 0 for none, or a NotFound fault.
+	LibraryTexture(ctx context.Context, user UserID, texture TextureID) (LibraryTexture, error)
+
 	// ChangeTexture changes a texture. An unknown texture is a NotFound fault. Another texture with
 	// the same pixels and the new type is a Duplicate fault with the data tid. A texture that
 	// becomes private is removed from all closets but its uploader's, from the players of other
@@ -197,13 +200,13 @@ func (t Texture) canEdit(user User) bool {
 
 // Find returns a texture that a user may see; the zero User is not signed in. An unknown texture is
 // a NotFound fault, a private one of another user a Forbidden one.
-func (t *Textures) Find(ctx context.Context, user User, tid TextureID) (Texture, error) {
-	texture, err := t.store.Texture(ctx, tid)
+func (t *Textures) Find(ctx context.Context, user User, tid TextureID) (LibraryTexture, error) {
+	texture, err := t.store.LibraryTexture(ctx, user.ID, tid)
 	switch {
 	case err != nil:
-		return Texture{}, err
+		return LibraryTexture{}, err
 	case !texture.visibleTo(user):
-		return Texture{}, fault.New(fault.Forbidden, "Texture %d is private.", tid)
+		return LibraryTexture{}, fault.New(fault.Forbidden, "Texture %d is private.", tid)
 	default:
 		return texture, nil
 	}

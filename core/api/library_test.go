@@ -204,13 +204,20 @@ func TestTexture(t *testing.T) {
 			tid, name, kind, ann.uid, public)
 	}
 
+	seen := func(reader client, tid, name, kind string, public bool) string {
+		texture := want(tid, name, kind, public)
+		if reader.token != "" {
+			texture = fmt.Sprintf(`%s,"in_closet":%t}`, strings.TrimSuffix(texture, "}"), reader.uid == ann.uid)
+		}
+		return texture
+	}
 	for _, reader := range []client{c, ann, bob, admin} {
-		reader.get(t, "/api/textures/"+public).is(t, 200, want(public, "A", "steve", true))
+		reader.get(t, "/api/textures/"+public).is(t, 200, seen(reader, public, "A", "steve", true))
 		reader.get(t, "/api/textures/999999").isError(t, 404, 3)
 		reader.get(t, "/api/textures/x").isError(t, 404, 3)
 	}
 	for _, reader := range []client{ann, admin} {
-		reader.get(t, "/api/textures/"+private).is(t, 200, want(private, "B", "cape", false))
+		reader.get(t, "/api/textures/"+private).is(t, 200, seen(reader, private, "B", "cape", false))
 	}
 	for _, reader := range []client{c, bob} {
 		reader.get(t, "/api/textures/"+private).isError(t, 403, 6)
@@ -250,6 +257,41 @@ func TestTexture(t *testing.T) {
 	ann.delete(t, "/api/textures/"+public).isError(t, 404, 3)
 	ann.delete(t, "/api/textures/"+private).is(t, 200, `{"code":0,"message":"<text>"}`)
 	ann.get(t, "/api/textures/"+private).isError(t, 404, 3)
+}
+
+// Textures say whether they are in the closet of the request's user, and nothing without one.
+func TestInCloset(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	ann, bob := c.signUp(t), c.signUpAs(t, core.Administrator)
+	first, second := ann.texture(t, "name=A&type=steve", skinFile(t, 1)), ann.texture(t, "name=B&type=steve", skinFile(t, 2))
+	bob.post(t, "/api/closet", `{"tid":`+second+`,"name":"N"}`)
+	ann.delete(t, "/api/closet/"+second)
+	f := func(reader client, path string, inFirst, inSecond any) {
+		t.Helper()
+		var page struct{ Data []map[string]any }
+		reader.get(t, path).decode(t, &page)
+		if len(page.Data) != 2 || page.Data[0]["in_closet"] != inSecond || page.Data[1]["in_closet"] != inFirst {
+			t.Errorf("%s lists %v; want in_closet %v and %v", path, page.Data, inSecond, inFirst)
+		}
+		for tid, want := range map[string]any{first: inFirst, second: inSecond} {
+			var texture map[string]any
+			reader.get(t, "/api/textures/"+tid).decode(t, &texture)
+			if got := texture["in_closet"]; got != want {
+				t.Errorf("texture %s has in_closet %v; want %v", tid, got, want)
+			}
+		}
+	}
+
+	for _, query := range []string{"", "?sort=likes&perPage=100&page=1", fmt.Sprintf("?uploader=%d", ann.uid)} {
+		f(c, "/api/textures"+query, nil, nil)
+	}
+	f(ann, "/api/textures", true, false)
+	f(bob, "/api/textures", false, true)
+	f(bob, "/api/admin/textures", false, true)
+	bob.delete(t, "/api/closet/"+second)
+	f(bob, "/api/textures", false, false)
 }
 
 // Textures have the current nickname of their uploader, and none once the account is deleted.

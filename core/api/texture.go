@@ -34,6 +34,24 @@ func toTextureJSON(t core.Texture) textureJSON {
 	}
 }
 
+// libraryTextureJSON is a texture in a response to a user who may have it in the closet.
+type libraryTextureJSON struct {
+	textureJSON
+	InCloset *bool `json:"in_closet,omitempty"` // nil without a user
+}
+
+// libraryTextureFor returns a function that makes the texture in a response to a user; the zero User
+// is not signed in.
+func libraryTextureFor(user core.User) func(core.LibraryTexture) libraryTextureJSON {
+	return func(t core.LibraryTexture) libraryTextureJSON {
+		body := libraryTextureJSON{textureJSON: toTextureJSON(t.Texture)}
+		if user.ID != 0 {
+			body.InCloset = &t.InCloset
+		}
+		return body
+	}
+}
+
 // handleUploadTexture handles POST /api/textures.
 func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	if err := s.limiters.Uploads.Take(rc, public.Key{User: caller.ID}); err != nil {
@@ -67,7 +85,7 @@ func (s *Server) handleGetTexture(ctx context.Context, rc *fasthttp.RequestCtx, 
 	if err != nil {
 		return err
 	}
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toTextureJSON(texture))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, libraryTextureFor(user)(texture))
 }
 
 // parseTextureChange parses the change of a texture.

@@ -57,8 +57,8 @@ func (db *DB) newList(user core.User, query core.LibraryQuery) *list {
 // known, or a limit of rows is reached. Then it scans on, or searches the index of names,
 // whichever should cost less by the share of rows that matched. The planner does not choose: it
 // has no usable statistics of words, of one uploader's textures, or of both together.
-func (db *DB) FindTextures(ctx context.Context, user core.User, query core.LibraryQuery) (core.Page[core.Texture], error) {
-	var page core.Page[core.Texture]
+func (db *DB) FindTextures(ctx context.Context, user core.User, query core.LibraryQuery) (core.Page[core.LibraryTexture], error) {
+	var page core.Page[core.LibraryTexture]
 	err := db.lists.do(ctx, func() (err error) {
 		page, err = db.findTextures(ctx, db.newList(user, query))
 		return err
@@ -66,7 +66,7 @@ func (db *DB) FindTextures(ctx context.Context, user core.User, query core.Libra
 	return page, failure("list textures", err)
 }
 
-func (db *DB) findTextures(ctx context.Context, l *list) (page core.Page[core.Texture], err error) {
+func (db *DB) findTextures(ctx context.Context, l *list) (page core.Page[core.LibraryTexture], err error) {
 	if l.key != "" {
 		if err := db.fillForSearch(ctx, textureKeys); err != nil {
 			return page, err
@@ -334,20 +334,20 @@ func (l *list) search() listQuery {
 // was read a texture may have been deleted or made private, of which a standby may not know
 // yet.
 const selectTextures = `
-	SELECT ` + textureColumns + `
+	SELECT ` + textureColumns + `, ` + inCloset + `
 	FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (tid, n) CROSS JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = requested.tid OFFSET 0) t
 	WHERE t.public OR t.uploader = $2 OR $3
 	ORDER BY requested.n`
 
 // visibleTextures returns those of the textures that exist and that the user may see.
-func (db *DB) visibleTextures(ctx context.Context, user core.User, tids []core.TextureID) ([]core.Texture, error) {
-	rows, err := collect[textureRow](ctx, db.reads, statement{selectTextures, []any{tids, user.ID, user.Permission >= core.Administrator}})
+func (db *DB) visibleTextures(ctx context.Context, user core.User, tids []core.TextureID) ([]core.LibraryTexture, error) {
+	rows, err := collect[libraryRow](ctx, db.reads, statement{selectTextures, []any{tids, user.ID, user.Permission >= core.Administrator}})
 	if err != nil {
 		return nil, err
 	}
-	textures := make([]core.Texture, len(rows))
+	textures := make([]core.LibraryTexture, len(rows))
 	for i, row := range rows {
-		if textures[i], err = row.texture(); err != nil {
+		if textures[i], err = row.libraryTexture(); err != nil {
 			return nil, err
 		}
 	}

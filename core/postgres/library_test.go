@@ -36,10 +36,14 @@ func expectedList(all []core.Texture, user core.User, query core.LibraryQuery) [
 		}
 		return cmp.Compare(b.ID, a.ID)
 	})
-	return tidsOf(result)
+	tids := []core.TextureID{}
+	for _, x := range result {
+		tids = append(tids, x.ID)
+	}
+	return tids
 }
 
-func tidsOf(textures []core.Texture) []core.TextureID {
+func tidsOf(textures []core.LibraryTexture) []core.TextureID {
 	tids := []core.TextureID{}
 	for _, x := range textures {
 		tids = append(tids, x.ID)
@@ -159,7 +163,7 @@ func TestFindTextures(t *testing.T) {
 	ann := addUser(t, db, "ann")
 	want := addTexture(t, db, texture(ann.ID, skin.Slim, "Ann's", true))
 	result := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Page: 1, PerPage: 10}))(t)
-	if diff := gocmp.Diff(core.Page[core.Texture]{Items: []core.Texture{want}, Total: 1}, result); diff != "" {
+	if diff := gocmp.Diff(core.Page[core.LibraryTexture]{Items: []core.LibraryTexture{{Texture: want}}, Total: 1}, result); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -236,6 +236,31 @@ func (db *DB) Texture(ctx context.Context, tid core.TextureID) (core.Texture, er
 	return oneTexture(tid, rows, failure("read a texture", err))
 }
 
+// inCloset tells whether a texture, from the table textures as t, is in the closet of user $2.
+const inCloset = `EXISTS (SELECT FROM closet_items c WHERE c.uid = $2 AND c.tid = t.tid) AS in_closet`
+
+type libraryRow struct {
+	textureRow
+	InCloset bool
+}
+
+func (r libraryRow) libraryTexture() (core.LibraryTexture, error) {
+	texture, err := r.texture()
+	return core.LibraryTexture{Texture: texture, InCloset: r.InCloset}, err
+}
+
+const selectLibraryTexture = `SELECT ` + textureColumns + `, ` + inCloset + ` FROM textures t WHERE tid = $1`
+
+// LibraryTexture returns a texture as a user sees it.
+func (db *DB) LibraryTexture(ctx context.Context, user core.UserID, tid core.TextureID) (core.LibraryTexture, error) {
+	rows, err := collect[libraryRow](ctx, db.reads, statement{selectLibraryTexture, []any{tid, user}})
+	row, err := one(rows, failure("read a texture", err), noTexture(tid))
+	if err != nil {
+		return core.LibraryTexture{}, err
+	}
+	return row.libraryTexture()
+}
+
 const selectAnyTexture = `SELECT EXISTS (SELECT FROM textures) AS found`
 
 // HasTextures reports whether there is any texture.
