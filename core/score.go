@@ -60,6 +60,11 @@ func (s Scores) TextureRate(public bool) int64 {
 	return s.PrivateTextureKiB
 }
 
+// textureCost returns the cost of a texture with a file of so many bytes.
+func (s Scores) textureCost(bytes int, public bool) int64 {
+	return s.TextureRate(public) * int64(kib(bytes))
+}
+
 // Pricing is what adding one thing requires and changes: the quotas must leave room for it, the
 // score must cover the cost, which is charged, and a reward may be paid.
 type Pricing struct {

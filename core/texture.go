@@ -54,6 +54,9 @@ type TextureStore interface {
 	// called.
 	AddTexture(ctx context.Context, texture NewTexture, pricing Pricing, put func(context.Context) error) (Texture, error)
 
+	// CheckTexture returns the fault that AddTexture would return before it calls put; nil for none.
+	CheckTexture(ctx context.Context, texture NewTexture, pricing Pricing) error
+
 	// Texture returns a texture, or a NotFound fault.
 	Texture(ctx context.Context, texture TextureID) (Texture, error)
 
@@ -142,30 +145,68 @@ type Upload struct {
 // Upload validates a file, stores its pixels and adds the texture. Pixels of a texture that the
 // uploader may see are a Duplicate fault with the data tid.
 func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (Texture, error) {
+	var added Texture
+	err := t.parse(ctx, uploader, upload, func(texture NewTexture, file []byte) (err error) {
+		added, err = t.store.AddTexture(ctx, texture, t.uploadPricing(texture), func(ctx context.Context) error {
+			if err := t.files.Put(ctx, texture.Hash, file); err != nil {
+				return fmt.Errorf("store texture file %s: %w", texture.Hash, err)
+			}
+			return nil
+		})
+		return err
+	})
+	return added, err
+}
+
+// UploadPrice is what an upload would add and cost.
+type UploadPrice struct {
+	Type      skin.Type
+	Bytes     int       // size of the file that would be stored
+	Public    int64     // cost as a public texture
+	Private   int64     // cost as a private texture
+	Duplicate TextureID // texture with the same pixels that the uploader may see; 0 for none
+}
+
+// KiB returns the size of the file in KiB, rounded up.
+func (p UploadPrice) KiB() int { return kib(p.Bytes) }
+
+// Price returns what an upload would add and cost, and stores nothing. It returns the same faults as
+// Upload, except for a duplicate, whose upload costs nothing.
+func (t *Textures) Price(ctx context.Context, uploader UserID, upload Upload) (UploadPrice, error) {
+	var price UploadPrice
+	err := t.parse(ctx, uploader, upload, func(texture NewTexture, _ []byte) error {
+		price = UploadPrice{Type: texture.Type, Bytes: texture.Bytes}
+		err := t.store.CheckTexture(ctx, texture, t.uploadPricing(texture))
+		if duplicate, ok := duplicateTexture(err); ok {
+			price.Duplicate = duplicate
+			return nil
+		}
+		price.Public, price.Private = t.scores.textureCost(texture.Bytes, true), t.scores.textureCost(texture.Bytes, false)
+		return err
+	})
+	return price, err
+}
+
+// parse validates an upload, and calls do with the texture to add and its file. Only so many run at
+// once: a slow file store must not occupy all database connections.
+func (t *Textures) parse(ctx context.Context, uploader UserID, upload Upload, do func(texture NewTexture, file []byte) error) error {
 	var wrong fieldFaults
 	title, err := validateName("name", upload.Name)
 	wrong.add(err)
 
-	// A slow file store must not occupy all database connections.
 	release, err := t.acquire(ctx)
 	if err != nil {
-		return Texture{}, err
+		return err
 	}
 	defer release()
 	parsed, err := skin.ParseUpload(upload.File, upload.Type, t.limits)
 	wrong.add(err)
 	if err := wrong.fault(); err != nil {
-		return Texture{}, err
+		return err
 	}
-
-	return t.store.AddTexture(ctx, NewTexture{
+	return do(NewTexture{
 		Name: title, Type: parsed.Type, Hash: parsed.Hash, Pixels: parsed.Pixels, Bytes: len(parsed.File), Uploader: uploader, Public: upload.Public,
-	}, t.uploadPricing(len(parsed.File), upload.Public), func(ctx context.Context) error {
-		if err := t.files.Put(ctx, parsed.Hash, parsed.File); err != nil {
-			return fmt.Errorf("store texture file %s: %w", parsed.Hash, err)
-		}
-		return nil
-	})
+	}, parsed.File)
 }
 
 // acquire waits until a file may be processed, and returns a function that ends that.
@@ -184,9 +225,9 @@ func (t *Textures) acquire(ctx context.Context) (release func(), err error) {
 }
 
 // uploadPricing returns the pricing of an upload.
-func (t *Textures) uploadPricing(bytes int, public bool) Pricing {
+func (t *Textures) uploadPricing(texture NewTexture) Pricing {
 	return Pricing{
-		Quotas: t.quotas, Cost: t.scores.TextureRate(public) * int64(kib(bytes)), Refund: t.scores.RefundTexture, Reward: t.scores.UploadReward,
+		Quotas: t.quotas, Cost: t.scores.textureCost(texture.Bytes, texture.Public), Refund: t.scores.RefundTexture, Reward: t.scores.UploadReward,
 	}
 }
 

@@ -158,7 +158,7 @@ func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3
 			if media.Schema.Value.Properties["file"] != nil {
 				form := url.Values{"name": {"A"}, "type": {"skin"}}
 				form.Set(name, fmt.Sprint(probe.value))
-				c.upload(t, form.Encode(), skinFile(t, 1)).checkField(t, name, probe.value, probe.valid)
+				c.send(t, e.method, path, encodeMultipart(t, form.Encode(), skinFile(t, 1))).checkField(t, name, probe.value, probe.valid)
 				continue
 			}
 			fields, ok := e.exampleFields().(map[string]any)

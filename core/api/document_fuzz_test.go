@@ -34,6 +34,7 @@ var undocumentedErrors = map[string]*regexp.Regexp{
 	"changeTexture":                 regexp.MustCompile(`cannot become`),
 	"changeTextureAsAdministrator":  regexp.MustCompile(`cannot become`),
 	"uploadTexture":                 regexp.MustCompile(`"file":`),
+	"priceUpload":                   regexp.MustCompile(`"file":`),
 	"listTextures":                  regexp.MustCompile(`Look for at least 3 characters|The page must be at least 1, and no more than`),
 	"listTexturesAsAdministrator":   regexp.MustCompile(`Look for at least 3 characters|The page must be at least 1, and no more than`),
 	"sendNotification":              regexp.MustCompile(`Say whom it is for`),

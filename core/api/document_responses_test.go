@@ -358,12 +358,11 @@ func recordOthers(t *testing.T, s *testSite, seen seenResponses) {
 	const missing = "999999"
 	uploaded := c.upload(t, "name=C&type=cape", capeFile(t))
 	cape := uploaded.field(t, "data", "tid")
-	seen.record(t,
-		uploaded,
-		c.upload(t, "name=C&type=cape", capeFile(t)),
-		c.upload(t, "name=C&type=cape", []byte("no PNG")),
-		c.upload(t, "name=C&type=cape", make([]byte, 1<<20+1)),
-	)
+	seen.record(t, uploaded, c.upload(t, "name=C&type=cape", capeFile(t)))
+	for _, send := range []func(*testing.T, string, []byte) response{c.upload, c.price} {
+		seen.record(t, send(t, "name=C&type=cape", []byte("no PNG")), send(t, "name=C&type=cape", make([]byte, 1<<20+1)))
+	}
+	seen.record(t, c.price(t, "name=C&type=cape", capeFile(t)))
 
 	addItem := func(c client, tid string) response { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"D"}`) }
 	seen.record(t,
@@ -418,12 +417,14 @@ func recordOthers(t *testing.T, s *testSite, seen seenResponses) {
 	full := s.serve(t).as(c.token)
 	seen.record(t, add(full, "Ender"), addItem(full, classic))
 	c.delete(t, "/api/closet/"+cape) // else the closet would be full first
-	seen.record(t, full.upload(t, "name=F&type=skin", skinFile(t, 3)), full.upload(t, "name=F&type=skin", skinFile(t, 3)))
+	seen.record(t, full.upload(t, "name=F&type=skin", skinFile(t, 3)), full.price(t, "name=F&type=skin", skinFile(t, 3)))
+	fullToo := s.serve(t).as(c.token)
+	seen.record(t, fullToo.price(t, "name=F&type=skin", skinFile(t, 3)), fullToo.upload(t, "name=F&type=skin", skinFile(t, 3)))
 	s.setup = configured
 
 	s.setup.Scores.Player, s.setup.Scores.ClosetItem, s.setup.Scores.TextureKiB = 5, 5, 5
 	poor := s.serve(t).as(c.token)
-	seen.record(t, add(poor, "Ender"), addItem(poor, classic), poor.upload(t, "name=F&type=skin", skinFile(t, 3)))
+	seen.record(t, add(poor, "Ender"), addItem(poor, classic), poor.upload(t, "name=F&type=skin", skinFile(t, 3)), poor.price(t, "name=F&type=skin", skinFile(t, 3)))
 	s.setup = configured
 
 	for _, e := range mustLoadContract(t).endpoints() {

@@ -184,13 +184,15 @@ func TestUploadsAreLimited(t *testing.T) {
 	upload(c).hasRateLimit(t, 200, rateLimit{"30", "29", "2", ""})
 	c.send(t, "POST", "/api/textures", body{"text/plain", []byte("x")}).hasRateLimit(t, 415, rateLimit{"30", "28", "4", ""})
 	c.send(t, "POST", "/api/textures", body{}).hasRateLimit(t, 422, rateLimit{"30", "27", "6", ""})
-	for range 26 {
+	c.price(t, "name=A&type=skin", skinFile(t, 1)).hasRateLimit(t, 200, rateLimit{"30", "26", "8", ""})
+	for range 25 {
 		if a := upload(c); a.status != 409 {
 			t.Fatalf("%s is answered with %d %s", a.request, a.status, a.body)
 		}
 	}
 	upload(c.from(t, "203.0.113.7")).hasRateLimit(t, 409, rateLimit{"30", "0", "60", ""})
 	upload(c).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
+	c.price(t, "name=A&type=skin", skinFile(t, 1)).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
 	// An upload beyond the limit is rejected before its body has arrived.
 	conn, err := c.http.Dial("")
 	if err != nil {

@@ -175,6 +175,8 @@ func TestRoundTrips(t *testing.T) {
 		tids[i] = a.field(t, "data", "tid")
 		return a
 	})
+	f("pricing an upload", 2, func(int) response { return c.price(t, "name=A&type=skin", skinFile(t, 3)) })
+	f("reading a texture", 2, get("/api/textures/"+tids[0]))
 	f("adding to the closet", 2, func(i int) response { return c.post(t, "/api/closet", `{"tid":`+tids[i]+`,"name":"B"}`) })
 	f("listing the closet", 1, get("/api/closet"))
 	f("renaming in the closet", 2, func(i int) response { return c.put(t, "/api/closet/"+tids[i], `{"name":"C"}`) })

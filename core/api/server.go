@@ -130,7 +130,17 @@ func parseOrigins(values []string) ([]string, error) {
 	return origins, nil
 }
 
-const uploadPath = "/api/textures"
+// Paths of requests with a texture file.
+const (
+	uploadPath = "/api/textures"
+	pricePath  = "/api/price"
+)
+
+// isUpload reports whether a request carries a texture file.
+func isUpload(rc *fasthttp.RequestCtx) bool {
+	path := string(rc.Path())
+	return rc.IsPost() && (path == uploadPath || path == pricePath)
+}
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
@@ -251,6 +261,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.requireUser(s.handleRemoveClosetItem))
 
 	handle(fasthttp.MethodPost, uploadPath, s.requireUser(s.handleUploadTexture)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
+	handle(fasthttp.MethodPost, pricePath, s.requireUser(s.handlePriceUpload)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
 	handle(fasthttp.MethodGet, "/api/textures", s.optionalUser(s.handleListTextures))
 	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.optionalUser(s.handleGetTexture))
 	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.requireUser(s.limitChanges(s.handleChangeTexture)))
@@ -380,13 +391,13 @@ func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 // readAndServe reads the body and calls h; user is 0 for none. The timeout of h begins after the
 // body has arrived, and nothing is held for it before.
 func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h httpserver.Handler) error {
-	if rc.IsPost() && string(rc.Path()) == uploadPath { // counted by the handler, once the session is verified
+	if isUpload(rc) { // counted by the handler, once the session is verified
 		if err := s.limiters.Uploads.Peek(rc, public.Key{User: user}); err != nil {
 			return err
 		}
 	}
 	if err := httpserver.ReadBody(rc); err != nil {
-		if fault.KindOf(err) == fault.TooLarge && string(rc.Path()) == uploadPath && s.fileBytes > 0 {
+		if fault.KindOf(err) == fault.TooLarge && isUpload(rc) && s.fileBytes > 0 {
 			return skin.FileTooLarge(s.fileBytes)
 		}
 		return err

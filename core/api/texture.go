@@ -52,20 +52,26 @@ func libraryTextureFor(user core.User) func(core.LibraryTexture) libraryTextureJ
 	}
 }
 
-// handleUploadTexture handles POST /api/textures.
-func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+// readUpload counts an upload for the limit, and parses it.
+func (s *Server) readUpload(rc *fasthttp.RequestCtx, caller core.Caller) (core.Upload, error) {
 	if err := s.limiters.Uploads.Take(rc, public.Key{User: caller.ID}); err != nil {
-		return err
+		return core.Upload{}, err
 	}
 	f, err := parseUpload(rc)
 	if err != nil {
-		return err
+		return core.Upload{}, err
 	}
 	upload := core.Upload{File: f.file, Name: f.str("name"), Type: strings.TrimSpace(f.str("type")), Public: f.optionalBool("public", true)}
 	if f.file == nil {
 		f.addError("file", "Send the PNG file as the field file of a multipart/form-data body.")
 	}
-	if err := f.err(); err != nil {
+	return upload, f.err()
+}
+
+// handleUploadTexture handles POST /api/textures.
+func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	upload, err := s.readUpload(rc, caller)
+	if err != nil {
 		return err
 	}
 	texture, err := s.Textures.Upload(ctx, caller.ID, upload)
@@ -73,6 +79,30 @@ func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCt
 		return err
 	}
 	return writeOK(rc, "The texture is uploaded.", toTextureJSON(texture))
+}
+
+// uploadPriceJSON is what an upload would add and cost.
+type uploadPriceJSON struct {
+	Type         skin.Type      `json:"type"`
+	Size         int            `json:"size"` // KiB
+	PublicPrice  int64          `json:"public_price"`
+	PrivatePrice int64          `json:"private_price"`
+	Duplicate    core.TextureID `json:"duplicate"` // 0 for none
+}
+
+// handlePriceUpload handles POST /api/price.
+func (s *Server) handlePriceUpload(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	upload, err := s.readUpload(rc, caller)
+	if err != nil {
+		return err
+	}
+	price, err := s.Textures.Price(ctx, caller.ID, upload)
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, uploadPriceJSON{
+		Type: price.Type, Size: price.KiB(), PublicPrice: price.Public, PrivatePrice: price.Private, Duplicate: price.Duplicate,
+	})
 }
 
 // handleGetTexture handles GET /api/textures/{tid}.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,12 @@ import (
 func (c client) upload(t *testing.T, form string, file []byte) response {
 	t.Helper()
 	return c.send(t, "POST", "/api/textures", encodeMultipart(t, form, file))
+}
+
+// price asks for the price of an upload.
+func (c client) price(t *testing.T, form string, file []byte) response {
+	t.Helper()
+	return c.send(t, "POST", "/api/price", encodeMultipart(t, form, file))
 }
 
 func TestUpload(t *testing.T) {
@@ -258,4 +265,85 @@ func TestUploadWhileStoreIsDown(t *testing.T) {
 	if n := s.count(t, "SELECT count(*) FROM textures"); n != 0 {
 		t.Errorf("there are %d textures", n)
 	}
+}
+
+// The price of an upload is what the upload then costs, and asking for it stores nothing.
+func TestUploadPrice(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "SCORE_TEXTURE_KIB=2", "SCORE_PRIVATE_TEXTURE_KIB=3", "SCORE_UPLOAD_REWARD=1").signUp(t)
+	f := func(form string, file []byte, kind string, rate int) {
+		t.Helper()
+		c.site.exec(t, "UPDATE users SET score = 1000 WHERE uid = $1", c.uid)
+		before := c.site.totals(t)
+		a := c.price(t, form, file)
+		if after := c.site.totals(t); after != before {
+			t.Errorf("%s: players, textures, items, likes, score and files were %v, and are %v after the price", form, before, after)
+		}
+		uploaded := c.upload(t, form, file)
+		size, err := strconv.Atoi(uploaded.field(t, "data", "size"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.is(t, 200, fmt.Sprintf(`{"type":%q,"size":%d,"public_price":%d,"private_price":%d,"duplicate":0}`, kind, size, 2*size, 3*size))
+		if got, want := c.score(t), 1000-rate*size+1; got != want || uploaded.field(t, "data", "type") != kind {
+			t.Errorf("%s: after the upload of %s the score is %d; want %d", form, uploaded.body, got, want)
+		}
+		before = c.site.totals(t)
+		c.price(t, form, file).is(t, 200, fmt.Sprintf(`{"type":%q,"size":%d,"public_price":0,"private_price":0,"duplicate":%s}`,
+			kind, size, uploaded.field(t, "data", "tid")))
+		if after := c.site.totals(t); after != before {
+			t.Errorf("%s: the totals were %v, and are %v after the price of a duplicate", form, before, after)
+		}
+	}
+
+	f("name=N&type=skin", skinFile(t, 1), "steve", 2)
+	f("name=N&type=skin&public=false", fileOf(t, artwork.Ranger(), 1), "alex", 3)
+	f("name=N&type=alex&public=false", skinFile(t, 1), "alex", 3) // the same pixels as another type
+	f("name=N&type=cape", capeFile(t), "cape", 2)
+
+	// Private textures of other users are no duplicates.
+	other := c.signUp(t)
+	c.site.exec(t, "UPDATE users SET score = 1000")
+	if got := other.price(t, "name=N&type=alex", skinFile(t, 1)).field(t, "duplicate"); got != "0" {
+		t.Errorf("the duplicate is %s; want none", got)
+	}
+}
+
+// The price of an upload is refused as the upload is.
+func TestUploadPriceRefuses(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, "SCORE_TEXTURE_KIB=1", "SCORE_PRIVATE_TEXTURE_KIB=1000", "LIMIT_UPLOADS=0")
+	c := s.serve(t).signUp(t)
+	s.exec(t, "UPDATE users SET score = 999 WHERE uid = $1", c.uid)
+	f := func(c client, form string, file []byte, status, code int, fields ...string) {
+		t.Helper()
+		before := s.totals(t)
+		a := c.price(t, form, file)
+		a.isError(t, status, code, fields...)
+		if want := c.upload(t, form, file); string(want.body) != string(a.body) {
+			t.Errorf("the price of %q is refused with %s, and the upload with %s", form, a.body, want.body)
+		}
+		if after := s.totals(t); after != before {
+			t.Errorf("%q: the totals were %v, and are %v", form, before, after)
+		}
+	}
+
+	file := skinFile(t, 1)
+	f(c, "", nil, 422, 4, "file", "name", "type")
+	f(c, "name=+&type=steve", []byte("no PNG"), 422, 4, "file", "name")
+	f(c, "name=N&type=hat", file, 422, 4, "type")
+	f(c, "name=N&type=cape", file, 422, 4, "file")
+	f(c, "name=N&type=steve&public=maybe", file, 422, 4, "public")
+	f(c, "name=N&type=steve", append(file, make([]byte, 1<<20)...), 413, 4, "file")
+	f(c, "name=N&type=steve&public=false", file, 403, 7)
+	f(c.as(""), "name=N&type=steve", file, 401, 5)
+	c.send(t, "POST", "/api/price", encodeJSON(`{"name":"N","type":"steve"}`)).isError(t, 415, 4)
+
+	c.texture(t, "name=N&type=steve", file)
+	s.setup.Quotas.Textures = 1
+	f(s.serve(t).as(c.token), "name=N&type=steve", skinFile(t, 2), 403, 1)
+	s.setup.Quotas.Textures, s.setup.Quotas.ClosetItems = 0, 1
+	f(s.serve(t).as(c.token), "name=N&type=steve", skinFile(t, 2), 403, 1)
 }

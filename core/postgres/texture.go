@@ -72,37 +72,80 @@ const (
 	FROM (SELECT count(*) AS number FROM textures WHERE uploader = $1) t WHERE uid = $1 AND rewarded_textures < t.number`
 )
 
+// uploadCheck is what is checked before an upload's file is stored.
+type uploadCheck struct {
+	texture    core.NewTexture
+	pricing    core.Pricing
+	duplicates []struct{ TID core.TextureID }
+	quotas     []struct {
+		UID       core.UserID
+		Nickname  string
+		Violation string
+	}
+}
+
+func (c *uploadCheck) duplicate() statement {
+	return statement{selectDuplicate, []any{c.texture.Pixels[:], c.texture.Type.String(), c.texture.Uploader}}
+}
+
+// quotaArgs are the arguments of selectQuota.
+func (c *uploadCheck) quotaArgs() []any {
+	quotas := c.pricing.Quotas
+	return []any{c.texture.Uploader, c.texture.Bytes, c.pricing.Cost, quotas.Textures, quotas.TextureBytes, quotas.ClosetItems}
+}
+
+// queue adds the statements of the check to a batch.
+func (c *uploadCheck) queue(batch *pgx.Batch) {
+	c.duplicate().queue(batch).Query(collectInto(&c.duplicates))
+	statement{selectQuota, c.quotaArgs()}.queue(batch).Query(collectInto(&c.quotas))
+}
+
+// fault returns why the texture cannot be added; nil if it can.
+func (c *uploadCheck) fault() error {
+	switch {
+	case len(c.duplicates) > 0:
+		return core.ErrDuplicateTexture(c.duplicates[0].TID)
+	case len(c.quotas) == 0:
+		return core.ErrSignedOut
+	case c.quotas[0].Violation != "":
+		return quotaError(c.quotas[0].Violation, c.pricing)
+	default:
+		return nil
+	}
+}
+
+// CheckTexture returns why a texture cannot be added; nil if it can.
+func (db *DB) CheckTexture(ctx context.Context, texture core.NewTexture, pricing core.Pricing) error {
+	check := uploadCheck{texture: texture, pricing: pricing}
+	err := db.reads.run(ctx, func() error {
+		var batch pgx.Batch
+		check.queue(&batch)
+		return db.reads.SendBatch(ctx, &batch).Close()
+	})
+	if err != nil {
+		return failure("check an upload", err)
+	}
+	return check.fault()
+}
+
 // AddTexture calls put to store a texture's file, and records the texture. It takes two round
 // trips, one before put and one after, in one transaction.
 func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing core.Pricing, put func(context.Context) error) (core.Texture, error) {
-	duplicate := statement{selectDuplicate, []any{texture.Pixels[:], texture.Type.String(), texture.Uploader}}
-	quotaArgs := []any{texture.Uploader, texture.Bytes, pricing.Cost, pricing.Quotas.Textures, pricing.Quotas.TextureBytes, pricing.Quotas.ClosetItems}
 	added := core.Texture{
 		Name: texture.Name, Type: texture.Type, Hash: texture.Hash, Bytes: texture.Bytes, Uploader: texture.Uploader, Public: texture.Public, Likes: 1,
 	}
 
 	record := func(conn *pgxpool.Conn) error {
-		var duplicates []struct{ TID core.TextureID }
-		var before []struct {
-			UID       core.UserID
-			Nickname  string
-			Violation string
-		}
+		check := uploadCheck{texture: texture, pricing: pricing}
 		var batch pgx.Batch
 		batch.Queue("BEGIN")
 		batch.Queue(lockHash, hashLock(texture.Hash))
-		duplicate.queue(&batch).Query(collectInto(&duplicates))
-		statement{selectQuota, quotaArgs}.queue(&batch).Query(collectInto(&before))
+		check.queue(&batch)
 		if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
 			return fmt.Errorf("look for the same pixels: %w", err)
 		}
-		switch {
-		case len(duplicates) > 0:
-			return core.ErrDuplicateTexture(duplicates[0].TID)
-		case len(before) == 0:
-			return core.ErrSignedOut
-		case before[0].Violation != "":
-			return quotaError(before[0].Violation, pricing)
+		if err := check.fault(); err != nil {
+			return err
 		}
 		if err := put(ctx); err != nil {
 			return err
@@ -116,7 +159,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing c
 		var winners []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
 		batch.Queue(lockUser, texture.Uploader)
-		args := slices.Concat(quotaArgs, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, pricing.Refund, NameKey(texture.Name), casefold.Key(texture.Name)})
+		args := slices.Concat(check.quotaArgs(), []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, pricing.Refund, NameKey(texture.Name), casefold.Key(texture.Name)})
 		if pricing.Free() {
 			batch.Queue(insertTexture+selectInsertedTexture, args...).Query(collectInto(&after))
 		} else {
@@ -125,7 +168,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing c
 		if pricing.Reward > 0 {
 			batch.Queue(updateRewardedTextures, texture.Uploader)
 		}
-		duplicate.queue(&batch).Query(collectInto(&winners))
+		check.duplicate().queue(&batch).Query(collectInto(&winners))
 		committed := false
 		batch.Queue("COMMIT").Exec(func(pgconn.CommandTag) error {
 			committed = true
@@ -144,7 +187,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing c
 		case after[0].TID == nil:
 			return errConflictGone
 		}
-		added.ID, added.UploadAt, added.UploaderNickname = *after[0].TID, *after[0].UploadAt, before[0].Nickname
+		added.ID, added.UploadAt, added.UploaderNickname = *after[0].TID, *after[0].UploadAt, check.quotas[0].Nickname
 		return nil
 	}
 	if err := db.writes.run(ctx, func() error { return db.withConn(ctx, record) }); err != nil {
