@@ -64,7 +64,7 @@ func NewJoinServer(store JoinStore, tokens *LauncherTokens, checkIP bool) *JoinS
 // ErrLauncherToken, or ErrBanned for a banned user.
 func (j *JoinServer) Join(ctx context.Context, token string, player uuid.UUID, server []byte, from netip.Prefix) error {
 	return j.store.JoinGame(ctx, GameJoin{
-		Token: hashLauncherToken(token), Player: player, Server: sha256.Sum256(server), From: from, Window: j.tokens.window(),
+		Token: hashLauncherToken(token), Player: player, Server: sha256.Sum256(server), From: from, Window: j.tokens.limits.window(),
 	})
 }
 

@@ -233,7 +233,7 @@ func (t *LauncherTokens) withCredentials(ctx context.Context, username, password
 func (t *LauncherTokens) Refresh(ctx context.Context, token string, clientToken *string, selected *uuid.UUID) (LauncherSession, error) {
 	next, hash := newLauncherToken()
 	session, err := t.store.RefreshLauncherToken(ctx, LauncherRefresh{
-		Old: hashLauncherToken(token), New: hash, ClientToken: clientToken, Selected: selected, Window: t.window(),
+		Old: hashLauncherToken(token), New: hash, ClientToken: clientToken, Selected: selected, Window: t.limits.window(),
 	})
 	session.Token = next
 	return session, err
@@ -241,7 +241,7 @@ func (t *LauncherTokens) Refresh(ctx context.Context, token string, clientToken 
 
 // Validate returns the user of a valid token. clientToken, unless nil, must be that of the token.
 func (t *LauncherTokens) Validate(ctx context.Context, token string, clientToken *string) (LauncherUser, error) {
-	return t.store.LauncherTokenUser(ctx, hashLauncherToken(token), clientToken, t.window())
+	return t.store.LauncherTokenUser(ctx, hashLauncherToken(token), clientToken, t.limits.window())
 }
 
 // Invalidate ends a token if it exists.
@@ -251,11 +251,11 @@ func (t *LauncherTokens) Invalidate(ctx context.Context, token string) error {
 
 // Trim deletes tokens that are no longer live and returns how many.
 func (t *LauncherTokens) Trim(ctx context.Context) (int, error) {
-	return t.store.TrimLauncherTokens(ctx, t.window())
+	return t.store.TrimLauncherTokens(ctx, t.limits.window())
 }
 
-func (t *LauncherTokens) window() LauncherTokenWindow {
-	return LauncherTokenWindow{Valid: t.limits.TokenTTL, Refreshable: t.limits.TokenTTL + t.limits.TokenRefresh}
+func (l LauncherLimits) window() LauncherTokenWindow {
+	return LauncherTokenWindow{Valid: l.TokenTTL, Refreshable: l.TokenTTL + l.TokenRefresh}
 }
 
 // newLauncherToken returns a random token of 256 bits and its hash. It has hexadecimal digits only,

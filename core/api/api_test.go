@@ -33,15 +33,16 @@ import (
 type testConfig struct {
 	API api.Config
 	core.SessionLimits
-	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
-	Textures core.TextureLimits `envPrefix:"UPLOAD_"`
-	Quotas   core.Quotas        `envPrefix:"QUOTA_"`
-	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
-	Scores   core.Scores        `envPrefix:"SCORE_"`
-	Limits   httpserver.Limits
-	Proxies  clientip.Config
-	SMTP     mail.Config     `envPrefix:"SMTP_"`
-	Mail     core.MailConfig `envPrefix:"MAIL_"`
+	Players   core.PlayerLimits   `envPrefix:"PLAYER_"`
+	Textures  core.TextureLimits  `envPrefix:"UPLOAD_"`
+	Quotas    core.Quotas         `envPrefix:"QUOTA_"`
+	Logins    core.LoginLimits    `envPrefix:"LIMIT_"`
+	Scores    core.Scores         `envPrefix:"SCORE_"`
+	Launchers core.LauncherLimits `envPrefix:"YGGDRASIL_"`
+	Limits    httpserver.Limits
+	Proxies   clientip.Config
+	SMTP      mail.Config     `envPrefix:"SMTP_"`
+	Mail      core.MailConfig `envPrefix:"MAIL_"`
 }
 
 // testSite is a database, an object store and a clock, shared by the servers of a test.
@@ -135,6 +136,7 @@ func (s *testSite) services(t *testing.T) (*postgres.DB, api.Services) {
 		Users:         core.NewUsers(db, passwords, names, s.setup.Scores, mails),
 		Accounts:      core.NewAccounts(db, logins, passwords, mails),
 		Sessions:      core.NewSessions(db, logins, core.NewTokens(keys, "veneer", s.setup.TokenTTL, s.clock), s.setup.SessionLimits, s.clock),
+		UserSessions:  core.NewUserSessions(db, s.setup.Launchers),
 		Players:       core.NewPlayers(db, names, s.setup.Quotas, s.setup.Scores),
 		Closets:       core.NewClosets(db, s.setup.Quotas, s.setup.Scores),
 		Textures:      core.NewTextures(db, s.files, s.setup.Textures, s.setup.Quotas, s.setup.Scores),

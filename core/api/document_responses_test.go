@@ -328,6 +328,10 @@ func recordAccounts(t *testing.T, s *testSite, seen seenResponses) {
 	seen.record(t, register(s.serve(t), `"password":"correct horse"`))
 	s.setup = configured
 
+	seen.record(t, c.get(t, "/api/user/sessions"), c.delete(t, "/api/user/sessions"))
+	c.launcher(t, "launcher", 0)
+	ended := "/api/user/sessions/" + c.signIns(t).Launchers[0].ID
+	seen.record(t, c.delete(t, ended), c.delete(t, ended))
 	again := c.as(c.logIn(t, email, rightPassword).field(t, "token"))
 	seen.record(t,
 		c.send(t, "POST", "/api/auth/refresh", body{}),

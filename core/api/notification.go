@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -39,10 +38,9 @@ func (s *Server) handleListNotifications(ctx context.Context, rc *fasthttp.Reque
 
 // handleReadNotification handles POST /api/user/notifications/{id}.
 func (s *Server) handleReadNotification(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	text, _ := rc.UserValue("id").(string)
-	id, err := uuid.Parse(text)
-	if err != nil || !strings.EqualFold(id.String(), text) { // uuid.Parse accepts other forms
-		return notFound()
+	id, err := pathUUID(rc, "id")
+	if err != nil {
+		return err
 	}
 	notification, err := s.Notifications.Read(ctx, caller, id)
 	if err != nil {

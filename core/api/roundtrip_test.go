@@ -157,6 +157,7 @@ func TestRoundTrips(t *testing.T) {
 	f("listing players", 1, get("/api/players"))
 	f("listing an empty closet", 1, get("/api/closet"))
 	f("listing notifications", 1, get("/api/user/notifications"))
+	f("listing sessions", 1, get("/api/user/sessions"))
 
 	f("reading a notification", 2, func(i int) response { return c.post(t, "/api/user/notifications/"+notifications[i].ID, "") })
 	f("renaming the user", 2, func(i int) response { return c.put(t, "/api/user", fmt.Sprintf(`{"nickname":"Ann %d"}`, i)) })
@@ -193,6 +194,7 @@ func TestRoundTrips(t *testing.T) {
 	f("refreshing", 1, func(int) response { return c.send(t, "POST", "/api/auth/refresh", body{}) })
 	leaving := [2]client{c.signInWith(t, rightPassword), c.signInWith(t, rightPassword)}
 	f("logging out", 2, func(i int) response { return leaving[i].send(t, "POST", "/api/auth/logout", body{}) })
+	f("ending other sessions", 2, func(int) response { return c.delete(t, "/api/user/sessions") })
 
 	f("changing the e-mail address", 3, func(int) response {
 		return c.put(t, "/api/user/email", `{"email":"`+knownEmail+`","password":"`+rightPassword+`"}`)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/fasthttp/router"
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/net/http/httpguts"
 
@@ -46,6 +47,7 @@ type Services struct {
 	Users         *core.Users
 	Accounts      *core.Accounts
 	Sessions      *core.Sessions
+	UserSessions  *core.UserSessions
 	Players       *core.Players
 	Closets       *core.Closets
 	Textures      *core.Textures
@@ -242,6 +244,9 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/user/email", s.requireUser(s.handleChangeEmail))
 	handle(fasthttp.MethodPut, "/api/user/password", s.requireUser(s.handleChangePassword))
 	handle(fasthttp.MethodPost, "/api/user/verification", s.requireUser(s.handleRequestVerification))
+	handle(fasthttp.MethodGet, "/api/user/sessions", s.withToken(s.handleListSessions))
+	handle(fasthttp.MethodDelete, "/api/user/sessions", s.requireUser(s.handleEndOtherSessions))
+	handle(fasthttp.MethodDelete, "/api/user/sessions/{id}", s.requireUser(s.handleEndSession))
 	handle(fasthttp.MethodGet, "/api/user/notifications", s.withToken(s.handleListNotifications))
 	handle(fasthttp.MethodPost, "/api/user/notifications/{id}", s.requireUser(s.handleReadNotification))
 
@@ -517,6 +522,16 @@ func pathInteger(rc *fasthttp.RequestCtx, name string) (int64, error) {
 		return 0, notFound()
 	}
 	return n, nil
+}
+
+// pathUUID returns a UUID of the path; anything else is not found.
+func pathUUID(rc *fasthttp.RequestCtx, name string) (uuid.UUID, error) {
+	text, _ := rc.UserValue(name).(string)
+	id, err := uuid.Parse(text)
+	if err != nil || !strings.EqualFold(id.String(), text) { // uuid.Parse accepts other forms
+		return uuid.UUID{}, notFound()
+	}
+	return id, nil
 }
 
 // envelope is the body of most successful responses.

@@ -108,13 +108,19 @@ func (db *DB) IssueLauncherToken(ctx context.Context, t core.NewLauncherToken) (
 	return launcherSession(rows), nil
 }
 
-// presentedLauncher selects a live token with its user and its player. $1 is its hash, $2 the client
-// token or NULL, $3 how long it is valid and $4 how long it is live.
+// Whether a token is valid, and whether it is live. t is launcher_tokens, and p the user's player that
+// it is bound to. $1 is how long it is valid and $2 how long it is live.
+const (
+	launcherIsValid = `(t.issued_at > now() - $1::interval AND (t.pid IS NULL OR p.name = t.player_name))`
+	launcherIsLive  = `(t.issued_at > now() - $2::interval AND (t.pid IS NULL OR p.pid IS NOT NULL))`
+)
+
+// presentedLauncher selects a live token with its user and its player. $3 is its hash, and $4 the
+// client token or NULL.
 const presentedLauncher = `
-	SELECT t.token, t.client_token, t.pid, u.uid, u.account_uuid, u.permission,
-		t.issued_at > now() - $3::interval AND (t.pid IS NULL OR p.name = t.player_name) AS valid
+	SELECT t.token, t.client_token, t.pid, u.uid, u.account_uuid, u.permission, ` + launcherIsValid + ` AS valid
 	FROM launcher_tokens t JOIN users u USING (uid) LEFT JOIN players p ON p.pid = t.pid AND p.uid = t.uid
-	WHERE t.token = $1 AND t.client_token = coalesce($2::bytea, t.client_token) AND t.issued_at > now() - $4::interval AND (t.pid IS NULL OR p.pid IS NOT NULL)`
+	WHERE t.token = $3 AND t.client_token = coalesce($4::bytea, t.client_token) AND ` + launcherIsLive
 
 // presentedArgs returns the arguments of presentedLauncher.
 func presentedArgs(token core.LauncherHash, clientToken *string, window core.LauncherTokenWindow, others ...any) []any {
@@ -122,7 +128,7 @@ func presentedArgs(token core.LauncherHash, clientToken *string, window core.Lau
 	if clientToken != nil {
 		client = append([]byte{}, *clientToken...)
 	}
-	return append([]any{token[:], client, window.Valid, window.Refreshable}, others...)
+	return append([]any{window.Valid, window.Refreshable, token[:], client}, others...)
 }
 
 const (

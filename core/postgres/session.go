@@ -115,18 +115,24 @@ func (db *DB) SessionUser(ctx context.Context, verified core.VerifiedToken) (cor
 	return checkSessionUser(db.sessionBatcher.query(ctx, sessionLookup(verified)))
 }
 
-// readWithSession runs a query for the user of a token, in the round trip of the session
-// look-up.
-func readWithSession[T any](ctx context.Context, db *DB, verified core.VerifiedToken, query statement) ([]T, error) {
+// withSession runs the queries that queue adds to a batch for the user of a token, in the round trip
+// of the session look-up. Their rows are void if it returns an error.
+func withSession(ctx context.Context, db *DB, verified core.VerifiedToken, queue func(*pgx.Batch)) error {
 	var users []core.User
-	var rows []T
 	err := db.reads.run(ctx, func() error {
 		var batch pgx.Batch
 		sessionLookup(verified).queue(&batch).Query(collectInto(&users))
-		query.queue(&batch).Query(collectInto(&rows))
+		queue(&batch)
 		return db.reads.SendBatch(ctx, &batch).Close()
 	})
-	if _, err := checkSessionUser(users, err); err != nil {
+	_, err = checkSessionUser(users, err)
+	return err
+}
+
+// readWithSession runs a query as withSession does, and returns its rows.
+func readWithSession[T any](ctx context.Context, db *DB, verified core.VerifiedToken, query statement) (rows []T, err error) {
+	err = withSession(ctx, db, verified, func(batch *pgx.Batch) { query.queue(batch).Query(collectInto(&rows)) })
+	if err != nil {
 		return nil, err
 	}
 	return rows, nil

@@ -232,6 +232,7 @@ func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, password
 		Users:         core.NewUsers(db, passwords, names, cfg.Scores, cfg.sendsMail()),
 		Accounts:      core.NewAccounts(db, logins, passwords, cfg.sendsMail()),
 		Sessions:      core.NewSessions(db, logins, tokens, cfg.SessionLimits, time.Now),
+		UserSessions:  core.NewUserSessions(db, cfg.Yggdrasil.LauncherLimits),
 		Players:       core.NewPlayers(db, names, cfg.Quotas, cfg.Scores),
 		Closets:       core.NewClosets(db, cfg.Quotas, cfg.Scores),
 		Textures:      core.NewTextures(db, files, cfg.Textures, cfg.Quotas, cfg.Scores),
