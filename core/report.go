@@ -73,6 +73,9 @@ type ReportStore interface {
 	// Reports lists reports, the latest first.
 	Reports(ctx context.Context, query ReportQuery) (ReportPage, error)
 
+	// ReportsByUser lists reports of the token's user, the latest first.
+	ReportsByUser(ctx context.Context, token VerifiedToken, query ReportQuery) (ReportPage, error)
+
 	// SettleReport settles a report as one act of an administrator. ReportDeleted also deletes the
 	// texture, if it still exists, which settles all open reports about it. ReportBanned also bans
 	// the uploader. Both require that the actor may moderate them (Forbidden). The reporters are
@@ -106,19 +109,33 @@ func (r *Reports) Add(ctx context.Context, caller Caller, texture TextureID, rea
 	return r.store.AddReport(ctx, caller.ID, texture, reason)
 }
 
-// List returns a page of reports, the latest first. A page past the end is empty.
-func (r *Reports) List(ctx context.Context, query ReportQuery) (ReportPage, error) {
+// check returns an Invalid fault for a malformed query.
+func (q ReportQuery) check() error {
 	var wrong fieldFaults
-	wrong.addPage(query.Page, query.PerPage, maxPage)
-	switch query.State {
+	wrong.addPage(q.Page, q.PerPage, maxPage)
+	switch q.State {
 	case "", ReportOpen, ReportRejected, ReportDeleted, ReportBanned:
 	default:
 		wrong.add(fault.Field("state", "The state must be open, rejected, deleted or banned."))
 	}
-	if err := wrong.fault(); err != nil {
+	return wrong.fault()
+}
+
+// List returns a page of reports, the latest first. A page past the end is empty.
+func (r *Reports) List(ctx context.Context, query ReportQuery) (ReportPage, error) {
+	if err := query.check(); err != nil {
 		return ReportPage{}, err
 	}
 	return r.store.Reports(ctx, query)
+}
+
+// ListByUser returns a page of the reports of the token's user, the latest first. A page past the end
+// is empty.
+func (r *Reports) ListByUser(ctx context.Context, token VerifiedToken, query ReportQuery) (ReportPage, error) {
+	if err := query.check(); err != nil {
+		return ReportPage{}, err
+	}
+	return r.store.ReportsByUser(ctx, token, query)
 }
 
 // actionStates maps the action of an administrator to the state of the settled report.

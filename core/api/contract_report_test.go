@@ -18,7 +18,7 @@ func recordReports(t *testing.T, s *testSite, seen seenResponses) {
 
 	seen.record(t,
 		normal.report(t, public), normal.report(t, public), normal.report(t, private), normal.report(t, missing),
-		normal.post(t, "/api/reports", `{"tid":1}`),
+		normal.post(t, "/api/reports", `{"tid":1}`), normal.get(t, "/api/reports"), normal.get(t, "/api/reports?state=x"),
 		normal.get(t, "/api/admin/reports"), admin.get(t, "/api/admin/reports"), admin.get(t, "/api/admin/reports?state=x"),
 	)
 	rid := c.latestReport(t)

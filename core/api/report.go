@@ -11,23 +11,40 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// reportJSON is a report in a response.
-type reportJSON struct {
+// ownReportJSON is a report in a response to its reporter.
+type ownReportJSON struct {
 	RID        core.ReportID    `json:"rid"`
 	TID        core.TextureID   `json:"tid"`
-	Uploader   core.UserID      `json:"uploader"`
-	Reporter   core.UserID      `json:"reporter"`
 	State      core.ReportState `json:"state"`
 	Reason     string           `json:"reason"`
 	ReportedAt timestamp        `json:"reported_at"`
 	SettledAt  *timestamp       `json:"settled_at,omitempty"`
 }
 
-func toReportJSON(r core.Report) reportJSON {
-	return reportJSON{
-		RID: r.ID, TID: r.Texture, Uploader: r.Uploader, Reporter: r.Reporter, State: r.State, Reason: r.Reason,
-		ReportedAt: timestamp(r.ReportedAt), SettledAt: (*timestamp)(r.SettledAt),
+func toOwnReportJSON(r core.Report) ownReportJSON {
+	return ownReportJSON{
+		RID: r.ID, TID: r.Texture, State: r.State, Reason: r.Reason, ReportedAt: timestamp(r.ReportedAt), SettledAt: (*timestamp)(r.SettledAt),
 	}
+}
+
+// reportJSON is a report in a response to an administrator.
+type reportJSON struct {
+	ownReportJSON
+	Uploader core.UserID `json:"uploader"`
+	Reporter core.UserID `json:"reporter"`
+}
+
+func toReportJSON(r core.Report) reportJSON {
+	return reportJSON{toOwnReportJSON(r), r.Uploader, r.Reporter}
+}
+
+// toReportPageJSON converts a page of reports.
+func toReportPageJSON[T any](query core.ReportQuery, page core.ReportPage, toJSON func(core.Report) T) pageJSON[T] {
+	bodies := make([]T, len(page.Reports))
+	for i, r := range page.Reports {
+		bodies[i] = toJSON(r)
+	}
+	return toPageJSON(query.Page, query.PerPage, page.Total, bodies)
 }
 
 // handleReportTexture handles POST /api/reports.
@@ -54,8 +71,34 @@ func (s *Server) handleReportTexture(ctx context.Context, rc *fasthttp.RequestCt
 	return writeOK(rc, "Thank you. An administrator will look at the texture.", nil)
 }
 
+// handleListOwnReports handles GET /api/reports.
+func (s *Server) handleListOwnReports(ctx context.Context, rc *fasthttp.RequestCtx, token core.VerifiedToken) error {
+	query, err := parseReportQuery(rc)
+	if err != nil {
+		return err
+	}
+	page, err := s.Reports.ListByUser(ctx, token, query)
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toReportPageJSON(query, page, toOwnReportJSON))
+}
+
 // handleListReports handles GET /api/admin/reports.
 func (s *Server) handleListReports(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
+	query, err := parseReportQuery(rc)
+	if err != nil {
+		return err
+	}
+	page, err := s.Reports.List(ctx, query)
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toReportPageJSON(query, page, toReportJSON))
+}
+
+// parseReportQuery parses the parameters of a list of reports.
+func parseReportQuery(rc *fasthttp.RequestCtx) (core.ReportQuery, error) {
 	f := parseQuery(rc)
 	query := core.ReportQuery{
 		State: core.ReportState(strings.TrimSpace(f.optionalStr("state", ""))),
@@ -64,18 +107,7 @@ func (s *Server) handleListReports(ctx context.Context, rc *fasthttp.RequestCtx,
 	if !f.isAbsent("state") && query.State == "" {
 		f.addError("state", "The state must not be empty.")
 	}
-	if err := f.err(); err != nil {
-		return err
-	}
-	page, err := s.Reports.List(ctx, query)
-	if err != nil {
-		return err
-	}
-	bodies := make([]reportJSON, len(page.Reports))
-	for i, r := range page.Reports {
-		bodies[i] = toReportJSON(r)
-	}
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
+	return query, f.err()
 }
 
 // defaultReportsPerPage is the number of reports on a page.

@@ -30,6 +30,44 @@ func (c client) latestReport(t *testing.T) string {
 	return fmt.Sprint(c.site.count(t, "SELECT max(rid) FROM reports"))
 }
 
+// Users list their own reports, without the uploaders, and no reports of others.
+func TestOwnReports(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin, ann, bob := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
+	first, second := ann.texture(t, "name=A&type=steve", skinFile(t, 1)), ann.texture(t, "name=B&type=steve", skinFile(t, 2))
+	page := func(perPage, from, to, total, page, last int, reports ...string) string {
+		return fmt.Sprintf(`{"per_page":%d,"from":%d,"to":%d,"total":%d,"current_page":%d,"last_page":%d,"data":[%s]}`,
+			perPage, from, to, total, page, last, strings.Join(reports, ","))
+	}
+	report := func(rid, tid, state, settled string) string {
+		return fmt.Sprintf(`{"rid":%s,"tid":%s,"state":%q,"reason":"It is mine.","reported_at":"<time>"%s}`, rid, tid, state, settled)
+	}
+
+	bob.get(t, "/api/reports").is(t, 200, page(50, 0, 0, 0, 1, 1))
+	bob.report(t, first)
+	bobsFirst := c.latestReport(t)
+	ann.report(t, first)
+	bob.report(t, second)
+	bobsSecond := c.latestReport(t)
+	bob.get(t, "/api/reports").is(t, 200, page(50, 1, 2, 2, 1, 1, report(bobsSecond, second, "open", ""), report(bobsFirst, first, "open", "")))
+	bob.get(t, "/api/reports?perPage=1&page=2").is(t, 200, page(1, 2, 2, 2, 2, 2, report(bobsFirst, first, "open", "")))
+	bob.get(t, "/api/reports?page=2").is(t, 200, page(50, 0, 0, 2, 2, 1))
+
+	// What came of a report is told, also when the texture and its uploader are gone.
+	admin.settleReport(t, bobsFirst, "delete")
+	c.site.exec(t, "DELETE FROM users WHERE uid = $1", ann.uid)
+	deleted := report(bobsFirst, first, "deleted", `,"settled_at":"<time>"`)
+	bob.get(t, "/api/reports").is(t, 200, page(50, 1, 2, 2, 1, 1, report(bobsSecond, second, "open", ""), deleted))
+	bob.get(t, "/api/reports?state=deleted").is(t, 200, page(50, 1, 1, 1, 1, 1, deleted))
+	admin.get(t, "/api/reports").is(t, 200, page(50, 0, 0, 0, 1, 1))
+	for query, field := range map[string]string{"state=x": "state", "state=": "state", "page=0": "page", "perPage=101": "perPage"} {
+		bob.get(t, "/api/reports?"+query).isError(t, 422, 4, field)
+	}
+	c.get(t, "/api/reports").isError(t, 401, 5)
+}
+
 func TestReports(t *testing.T) {
 	t.Parallel()
 

@@ -157,6 +157,7 @@ func TestRoundTrips(t *testing.T) {
 	f("listing players", 1, get("/api/players"))
 	f("listing an empty closet", 1, get("/api/closet"))
 	f("listing notifications", 1, get("/api/user/notifications"))
+	f("listing own reports", 1, get("/api/reports"))
 	f("listing sessions", 1, get("/api/user/sessions"))
 
 	f("reading a notification", 2, func(i int) response { return c.post(t, "/api/user/notifications/"+notifications[i].ID, "") })

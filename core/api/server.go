@@ -271,6 +271,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.optionalUser(s.handleGetTexture))
 	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.requireUser(s.limitChanges(s.handleChangeTexture)))
 	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.requireUser(s.limitChanges(s.handleDeleteTexture)))
+	handle(fasthttp.MethodGet, "/api/reports", s.withToken(s.handleListOwnReports))
 	handle(fasthttp.MethodPost, "/api/reports", s.requireUser(s.handleReportTexture))
 
 	handle(fasthttp.MethodGet, "/api/admin/users", s.requireAdmin(s.handleFindUsers))

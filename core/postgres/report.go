@@ -67,23 +67,56 @@ func (db *DB) Reports(ctx context.Context, query core.ReportQuery) (core.ReportP
 	if query.State != "" {
 		f.add("state = $%d", query.State)
 	}
-	where := f.where()
-	count := statement{`SELECT count(*) AS total FROM reports` + where, f.args}
-	list := `SELECT ` + reportColumns + ` FROM reports` + where + ` ORDER BY rid DESC LIMIT ` + f.argument(query.PerPage) +
-		` OFFSET ` + f.argument((query.Page-1)*query.PerPage)
-	var counts []struct{ Total int }
-	var page core.ReportPage
+	list := newReportList(`reports`+f.where(), f, query)
 	err := db.reads.run(ctx, func() error {
 		var batch pgx.Batch
-		count.queue(&batch).Query(collectInto(&counts))
-		statement{list, f.args}.queue(&batch).Query(collectInto(&page.Reports))
+		list.queue(&batch)
 		return db.reads.SendBatch(ctx, &batch).Close()
 	})
 	if err != nil {
 		return core.ReportPage{}, failure("list reports", err)
 	}
-	page.Total = counts[0].Total
-	return page, nil
+	return list.page(), nil
+}
+
+// ReportsByUser lists reports of a token's user. With the OFFSET they are read by the index of the
+// reporter: the planner would read the latest reports of all users where it expects enough of this
+// one's among them.
+func (db *DB) ReportsByUser(ctx context.Context, token core.VerifiedToken, query core.ReportQuery) (core.ReportPage, error) {
+	var f filter
+	f.add("reporter = $%d", token.Token.User)
+	if query.State != "" {
+		f.add("state = $%d", query.State)
+	}
+	list := newReportList(`(SELECT * FROM reports`+f.where()+` OFFSET 0) own`, f, query)
+	if err := withSession(ctx, db, token, list.queue); err != nil {
+		return core.ReportPage{}, err
+	}
+	return list.page(), nil
+}
+
+// reportList reads a page of reports, and counts those of all pages.
+type reportList struct {
+	count, list statement
+	counts      []struct{ Total int }
+	reports     []core.Report
+}
+
+// newReportList returns a list of the rows of a table, the latest first. f has the table's arguments.
+func newReportList(table string, f filter, query core.ReportQuery) *reportList {
+	count := statement{`SELECT count(*) AS total FROM ` + table, f.args}
+	list := `SELECT ` + reportColumns + ` FROM ` + table + ` ORDER BY rid DESC LIMIT ` + f.argument(query.PerPage) +
+		` OFFSET ` + f.argument((query.Page-1)*query.PerPage)
+	return &reportList{count: count, list: statement{list, f.args}}
+}
+
+func (l *reportList) queue(batch *pgx.Batch) {
+	l.count.queue(batch).Query(collectInto(&l.counts))
+	l.list.queue(batch).Query(collectInto(&l.reports))
+}
+
+func (l *reportList) page() core.ReportPage {
+	return core.ReportPage{Reports: l.reports, Total: l.counts[0].Total}
 }
 
 const selectReport = `SELECT ` + reportColumns + ` FROM reports WHERE rid = $1`
