@@ -44,7 +44,7 @@ type PlayerQuery struct {
 func (p *Players) Find(ctx context.Context, query PlayerQuery) (Page[Player], error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
-	wrong.addPart("name", &query.Name, maxName)
+	wrong.addPart("name", &query.Name, MaxName)
 	if err := wrong.fault(); err != nil {
 		return Page[Player]{}, err
 	}

@@ -53,7 +53,7 @@ func (a *Accounts) Find(ctx context.Context, query UserQuery) (Page[User], error
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
 	wrong.addPart("email", &query.Email, maxEmail)
-	wrong.addPart("nickname", &query.Nickname, maxName)
+	wrong.addPart("nickname", &query.Nickname, MaxName)
 	if err := wrong.fault(); err != nil {
 		return Page[User]{}, err
 	}

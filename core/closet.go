@@ -68,7 +68,7 @@ func NewClosets(store closetStore, quotas Quotas, scores Scores) *Closets {
 func (q *ClosetQuery) check() error {
 	var wrong fieldFaults
 	wrong.addPage(q.Page, q.PerPage, maxPage)
-	wrong.addPart("q", &q.Name, maxName)
+	wrong.addPart("q", &q.Name, MaxName)
 	return wrong.fault()
 }
 

@@ -52,16 +52,16 @@ type TextureID int64
 // Clock returns the current time.
 type Clock func() time.Time
 
-// maxName is the most characters of a nickname and of the names of players, textures and closet
+// MaxName is the most characters of a nickname and of the names of players, textures and closet
 // items.
-const maxName = edgeproto.MaxNameChars
+const MaxName = edgeproto.MaxNameChars
 
 // validateLine trims a line of text, and checks that it has 1 to 64 characters and no control
 // characters.
 func validateLine(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); !isPrintable(text) || n == 0 || n > maxName {
-		return "", fault.Field(field, "A %s has 1 to %d characters, without line breaks and other control characters.", field, maxName)
+	if n := utf8.RuneCountInString(text); !isPrintable(text) || n == 0 || n > MaxName {
+		return "", fault.Field(field, "A %s has 1 to %d characters, without line breaks and other control characters.", field, MaxName)
 	}
 	return text, nil
 }

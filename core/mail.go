@@ -39,8 +39,8 @@ func (c MailConfig) Check() error {
 	switch {
 	case c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !isPrintable(c.URL) || strings.Contains(c.URL, " ")):
 		return fmt.Errorf("URL is %s, but must look like https://skins.example.org", config.QuoteRedacted(c.URL))
-	case c.Site == "" || !isPrintable(c.Site) || utf8.RuneCountInString(c.Site) > maxName:
-		return fmt.Errorf("SITE is %q, but must have 1 to %d characters, and no control characters", c.Site, maxName)
+	case c.Site == "" || !isPrintable(c.Site) || utf8.RuneCountInString(c.Site) > MaxName:
+		return fmt.Errorf("SITE is %q, but must have 1 to %d characters, and no control characters", c.Site, MaxName)
 	case c.Verification < time.Minute:
 		return fmt.Errorf("VERIFICATION_TTL is %s, but must be at least 1m", c.Verification)
 	case c.Reset < time.Minute:

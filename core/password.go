@@ -19,16 +19,16 @@ import (
 
 // Bounds of a password's length, in characters.
 const (
-	minPassword = 8
-	maxPassword = 128
+	MinPassword = 8
+	MaxPassword = 128
 )
 
 func checkPassword(field, password string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case !utf8.ValidString(password):
 		return fault.Field(field, "The password must be valid UTF-8.")
-	case n < minPassword || n > maxPassword:
-		return fault.Field(field, "The password has %d characters, but must have %d to %d.", n, minPassword, maxPassword)
+	case n < MinPassword || n > MaxPassword:
+		return fault.Field(field, "The password has %d characters, but must have %d to %d.", n, MinPassword, MaxPassword)
 	default:
 		return nil
 	}

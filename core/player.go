@@ -78,8 +78,8 @@ const (
 	defaultAllowed = "letters A to Z, digits and underscores"
 )
 
-// rule returns the sentence that tells users which names are allowed.
-func (l PlayerLimits) rule() string {
+// Rule returns the sentence that tells users which names are allowed.
+func (l PlayerLimits) Rule() string {
 	length := fmt.Sprintf("%d to %d characters", l.NameMin, l.NameMax)
 	if l.NameMin == l.NameMax {
 		length = fmt.Sprintf("exactly %d characters", l.NameMax)
@@ -110,10 +110,10 @@ func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 	switch {
 	case limits.NameMin < 1 || limits.NameMax < limits.NameMin:
 		return nil, fmt.Errorf("PLAYER_NAME_MIN is %d, but must be at least 1 and no more than PLAYER_NAME_MAX, %d", limits.NameMin, limits.NameMax)
-	case limits.NameMax > maxName:
-		return nil, fmt.Errorf("PLAYER_NAME_MAX is %d, but must be at most %d", limits.NameMax, maxName)
+	case limits.NameMax > MaxName:
+		return nil, fmt.Errorf("PLAYER_NAME_MAX is %d, but must be at most %d", limits.NameMax, MaxName)
 	}
-	return &PlayerNames{pattern: pattern, min: limits.NameMin, max: limits.NameMax, rule: limits.rule()}, nil
+	return &PlayerNames{pattern: pattern, min: limits.NameMin, max: limits.NameMax, rule: limits.Rule()}, nil
 }
 
 // check validates a player name that was sent in a field, and returns it trimmed.

@@ -73,16 +73,16 @@ func TestPlayerNamesBySetting(t *testing.T) {
 func TestLongestPlayerName(t *testing.T) {
 	t.Parallel()
 
-	names, err := NewPlayerNames(PlayerLimits{NamePattern: `\p{Han}+`, NameMin: 1, NameMax: maxName})
+	names, err := NewPlayerNames(PlayerLimits{NamePattern: `\p{Han}+`, NameMin: 1, NameMax: MaxName})
 	if err != nil {
 		t.Fatal(err)
 	}
-	longest := strings.Repeat("𠮷", maxName)
+	longest := strings.Repeat("𠮷", MaxName)
 	if got, err := names.check("name", longest); err != nil || got.Name != longest || len(got.Key) != edgeproto.MaxNameBytes {
 		t.Errorf("check(%s) = %q, %v; want it allowed, with a key of %d bytes", longest, got, err, edgeproto.MaxNameBytes)
 	}
-	if _, err := NewPlayerNames(PlayerLimits{NamePattern: ".+", NameMin: 1, NameMax: maxName + 1}); err == nil {
-		t.Errorf("NAME_MAX of %d is accepted", maxName+1)
+	if _, err := NewPlayerNames(PlayerLimits{NamePattern: ".+", NameMin: 1, NameMax: MaxName + 1}); err == nil {
+		t.Errorf("NAME_MAX of %d is accepted", MaxName+1)
 	}
 }
 

@@ -92,8 +92,8 @@ type Reports struct {
 // NewReports returns the reports of a store.
 func NewReports(store ReportStore) *Reports { return &Reports{store: store} }
 
-// maxReason is the most characters in the reason of a report.
-const maxReason = 1000
+// MaxReason is the most characters in the reason of a report.
+const MaxReason = 1000
 
 // Add reports a texture that the caller may see. A caller has at most one open report about it.
 func (r *Reports) Add(ctx context.Context, caller Caller, texture TextureID, reason string) error {
@@ -101,7 +101,7 @@ func (r *Reports) Add(ctx context.Context, caller Caller, texture TextureID, rea
 	if texture < 1 {
 		wrong.add(fault.Field("tid", "A TID is at least 1."))
 	}
-	reason, err := validateText("reason", strings.TrimSpace(reason), maxReason)
+	reason, err := validateText("reason", strings.TrimSpace(reason), MaxReason)
 	wrong.add(err)
 	if err := wrong.fault(); err != nil {
 		return err

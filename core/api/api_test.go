@@ -133,6 +133,7 @@ func (s *testSite) services(t *testing.T) (*postgres.DB, api.Services) {
 	}
 	return db, api.Services{
 		Links:         links,
+		Site:          core.Site{Players: s.setup.Players, Textures: s.setup.Textures.Limits, Quotas: s.setup.Quotas, Scores: s.setup.Scores},
 		Users:         core.NewUsers(db, passwords, names, s.setup.Scores, mails),
 		Accounts:      core.NewAccounts(db, logins, passwords, mails),
 		Sessions:      core.NewSessions(db, logins, core.NewTokens(keys, "veneer", s.setup.TokenTTL, s.clock), s.setup.SessionLimits, s.clock),

@@ -30,6 +30,7 @@ const (
 	typeStylesheet = "text/css; charset=utf-8"
 	typeScript     = "text/javascript; charset=utf-8"
 	typeText       = "text/plain; charset=utf-8"
+	typeJSON       = "application/json; charset=utf-8"
 )
 
 // pageFiles are the embedded files of the page. Each is served at /api/docs/{digest}/{name}, where

@@ -57,6 +57,7 @@ type Services struct {
 	Reports       *core.Reports
 	Audit         *core.Audit
 	Links         *core.Links // nil if the site sends no e-mail
+	Site          core.Site
 	// Check returns an error unless the database answers.
 	Check func(context.Context) error
 }
@@ -228,6 +229,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/", s.public(s.handleRoot))
 	handle(fasthttp.MethodGet, "/robots.txt", s.public(s.handleRobots))
 	handle(fasthttp.MethodGet, "/api", s.public(s.handleIndex))
+	handle(fasthttp.MethodGet, "/api/site", s.public(s.handleSite))
 
 	handle(fasthttp.MethodPost, "/api/auth/login", s.public(s.handleLogin))
 	handle(fasthttp.MethodPost, "/api/auth/logout", s.requireUser(s.handleLogout))

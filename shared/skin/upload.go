@@ -33,8 +33,8 @@ func (l Limits) Check() error {
 // DefaultLimits returns the default limits.
 func DefaultLimits() Limits { return Limits{Bytes: 1 << 20, Scale: 8} }
 
-// scale returns the largest scale that both the limits and MaxScale allow.
-func (l Limits) scale() int {
+// LargestScale returns the largest scale that both the limits and MaxScale allow.
+func (l Limits) LargestScale() int {
 	if l.Scale < 1 {
 		return MaxScale
 	}
@@ -95,7 +95,7 @@ func ParseUpload(file []byte, as string, limits Limits) (Texture, error) {
 
 	var width, height int
 	sheet, err := decode(file, func(w, h int) (err error) {
-		width, height, err = storedSize(kind, w, h, limits.scale())
+		width, height, err = storedSize(kind, w, h, limits.LargestScale())
 		return err
 	})
 	if err != nil {
@@ -146,30 +146,31 @@ func checkStoredSize(w, h int) error {
 	return nil
 }
 
+// UploadSize is a size of pictures that ParseUpload accepts for a type, and so are its multiples.
+type UploadSize struct {
+	Type          Type
+	Width, Height int // in pixels, at scale 1
+}
+
+// UploadSizes returns the sizes that ParseUpload accepts. Two old formats of capes are the top left
+// corner of a sheet, cut to the part that programs of their time read.
+func UploadSizes() []UploadSize {
+	return []UploadSize{{Classic, 64, 64}, {Classic, 64, 32}, {Slim, 64, 64}, {Cape, 64, 32}, {Cape, 22, 17}, {Cape, 46, 22}}
+}
+
 // storedSize returns the size of the sheet in which a picture of w × h pixels is stored.
 func storedSize(kind Type, w, h, scale int) (width, height int, err error) {
-	var sizes string
-	switch kind {
-	case Classic:
-		if isSheet(w, h, scale) || isSheet(w, 2*h, scale) {
-			return w, h, nil
-		}
-		sizes = "a skin has 64 × 64 or 64 × 32"
-	case Slim:
-		if isSheet(w, h, scale) {
-			return w, h, nil
-		}
-		sizes = "a skin with slim arms has 64 × 64"
-	case Cape:
-		// Two old formats of capes are the top left corner of a sheet, cut to the part that
-		// programs of their time read.
-		for _, corner := range []struct{ w, h int }{{64, 32}, {22, 17}, {46, 22}} {
-			if k := w / corner.w; k >= 1 && k <= scale && w == k*corner.w && h == k*corner.h {
+	for _, size := range UploadSizes() {
+		if k := w / size.Width; size.Type == kind && k >= 1 && k <= scale && w == k*size.Width && h == k*size.Height {
+			if kind == Cape {
 				return 64 * k, 32 * k, nil
 			}
+			return w, h, nil
 		}
-		sizes = "a cape has 64 × 32, 22 × 17 or 46 × 22"
 	}
+	sizes := map[Type]string{
+		Classic: "a skin has 64 × 64 or 64 × 32", Slim: "a skin with slim arms has 64 × 64", Cape: "a cape has 64 × 32, 22 × 17 or 46 × 22",
+	}[kind]
 	if scale > 1 {
 		sizes += fmt.Sprintf(", or a multiple of that up to %d times", scale)
 	}

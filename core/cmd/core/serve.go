@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -228,7 +229,10 @@ func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, password
 		links = core.NewLinks(db, passwords, names, cfg.Mail, cfg.Scores, time.Now)
 	}
 	return api.Services{
-		Links:         links,
+		Links: links,
+		Site: core.Site{
+			Players: cfg.Players, Textures: cfg.Textures.Limits, Quotas: cfg.Quotas, Scores: cfg.Scores, TexturesURL: strings.TrimRight(cfg.TexturesURL, "/"),
+		},
 		Users:         core.NewUsers(db, passwords, names, cfg.Scores, cfg.sendsMail()),
 		Accounts:      core.NewAccounts(db, logins, passwords, cfg.sendsMail()),
 		Sessions:      core.NewSessions(db, logins, tokens, cfg.SessionLimits, time.Now),

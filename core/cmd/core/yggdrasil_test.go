@@ -5,9 +5,11 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,16 +65,24 @@ func TestServeLaunchers(t *testing.T) {
 
 	environ := environment(t, postgrestest.URL(t))
 	succeed(t, environ, "", "migrate")
+	const textures = "CORE_TEXTURES_URL=https://textures.example.org/"
 	f := func(status int, logged string, settings ...string) {
 		t.Helper()
 		s := startServe(t, append(environ, settings...))
-		for _, path := range []string{"/api/yggdrasil/", "/api"} {
+		for _, path := range []string{"/api/yggdrasil/", "/api/site"} {
 			resp, err := http.Get("http://" + s.public + path)
 			if err != nil {
 				t.Fatal(err)
 			}
+			body, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
-			if path != "/api" && resp.StatusCode != status {
+			if path == "/api/site" && (err != nil || strings.Contains(string(body), `"launchers":"/api/yggdrasil"`) != (status == 200)) {
+				t.Errorf("%v: the site is %s, %v", settings, body, err)
+			}
+			if path == "/api/site" && strings.Contains(string(body), `"textures_url":"https://textures.example.org"`) != slices.Contains(settings, textures) {
+				t.Errorf("%v: the site is %s", settings, body)
+			}
+			if path != "/api/site" && resp.StatusCode != status {
 				t.Errorf("%v: %s: %d; want %d", settings, path, resp.StatusCode, status)
 			}
 			if location := resp.Header.Get("X-Authlib-Injector-API-Location"); (location == "/api/yggdrasil/") != (status == 200) {
@@ -92,6 +102,7 @@ func TestServeLaunchers(t *testing.T) {
 	f(404, `"missing":"CORE_YGGDRASIL_KEY_FILE"`, public, "CORE_YGGDRASIL_KEY_FILE="+writeFile(t, "\n"))
 	f(404, "", public, key, "CORE_YGGDRASIL=off")
 	f(200, "", public, key)
+	f(200, "", public, key, textures)
 }
 
 // A wrong key stops core with a line that reveals nothing of it.

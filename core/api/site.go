@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// siteJSON is what clients must know of a site before they send something.
+type siteJSON struct {
+	Registration string         `json:"registration"`
+	Mail         bool           `json:"mail"`
+	Launchers    string         `json:"launchers,omitempty"` // path of their API; empty for none
+	TexturesURL  string         `json:"textures_url,omitempty"`
+	PlayerName   playerNameJSON `json:"player_name"`
+	Nickname     boundsJSON     `json:"nickname"`
+	TextureName  boundsJSON     `json:"texture_name"`
+	Password     boundsJSON     `json:"password"`
+	ReportReason boundsJSON     `json:"report_reason"`
+	Upload       uploadJSON     `json:"upload"`
+	Costs        costsJSON      `json:"costs"`
+	Rewards      rewardsJSON    `json:"rewards"`
+	Quotas       quotasJSON     `json:"quotas"`
+}
+
+// boundsJSON are the least and the most characters of a text.
+type boundsJSON struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}
+
+type playerNameJSON struct {
+	boundsJSON
+	Pattern string `json:"pattern"`
+	Rule    string `json:"rule"`
+}
+
+type uploadJSON struct {
+	MaxBytes int        `json:"max_bytes"` // 0 for any number
+	MaxScale int        `json:"max_scale"`
+	Sizes    []sizeJSON `json:"sizes"`
+}
+
+type sizeJSON struct {
+	Type   skin.Type `json:"type"`
+	Width  int       `json:"width"`
+	Height int       `json:"height"`
+}
+
+type costsJSON struct {
+	Player            int64 `json:"player"`
+	ClosetItem        int64 `json:"closet_item"`
+	TextureKiB        int64 `json:"texture_kib"`
+	PrivateTextureKiB int64 `json:"private_texture_kib"`
+}
+
+type rewardsJSON struct {
+	Registration int64 `json:"registration"`
+	Upload       int64 `json:"upload"`
+	Like         int64 `json:"like"`
+	SignIn       int64 `json:"sign_in"`
+}
+
+// quotasJSON are quotas of a user, 0 for any number.
+type quotasJSON struct {
+	Players      int   `json:"players"`
+	ClosetItems  int   `json:"closet_items"`
+	Textures     int   `json:"textures"`
+	TextureBytes int64 `json:"texture_bytes"`
+}
+
+// site returns what the site says of itself.
+func (s *Server) site() siteJSON {
+	site := s.Site
+	name := boundsJSON{1, core.MaxName}
+	body := siteJSON{
+		Registration: s.config.Registration, Mail: s.Links != nil, TexturesURL: site.TexturesURL,
+		PlayerName: playerNameJSON{boundsJSON{site.Players.NameMin, site.Players.NameMax}, site.Players.NamePattern, site.Players.Rule()},
+		Nickname:   name, TextureName: name,
+		Password:     boundsJSON{core.MinPassword, core.MaxPassword},
+		ReportReason: boundsJSON{1, core.MaxReason},
+		Upload:       uploadJSON{MaxBytes: s.fileBytes, MaxScale: site.Textures.LargestScale()},
+		Costs:        costsJSON{site.Scores.Player, site.Scores.ClosetItem, site.Scores.TextureKiB, site.Scores.PrivateTextureKiB},
+		Rewards:      rewardsJSON{site.Scores.Registration, site.Scores.UploadReward, site.Scores.LikeReward, site.Scores.SignReward},
+		Quotas:       quotasJSON(site.Quotas),
+	}
+	for _, size := range skin.UploadSizes() {
+		body.Upload.Sizes = append(body.Upload.Sizes, sizeJSON(size))
+	}
+	if s.launchers != nil {
+		body.Launchers = s.launchers.Root
+	}
+	return body
+}
+
+// handleSite handles GET /api/site. The response changes with a restart of core only, so it has an
+// entity tag.
+func (s *Server) handleSite(_ context.Context, rc *fasthttp.RequestCtx) error {
+	body, err := json.Marshal(s.site())
+	if err != nil {
+		return err
+	}
+	header, etag := &rc.Response.Header, `"`+digest(body)+`"`
+	header.Set(fasthttp.HeaderETag, etag)
+	if httpserver.MatchETag(rc.Request.Header.Peek(fasthttp.HeaderIfNoneMatch), []byte(etag), true) {
+		rc.SetStatusCode(fasthttp.StatusNotModified)
+		return nil
+	}
+	header.SetContentType(typeJSON)
+	rc.SetBody(body)
+	return nil
+}

@@ -1,0 +1,13 @@
+package core
+
+import "github.com/veneer-skins/veneer/shared/skin"
+
+// Site is what a site accepts, bounds, charges and rewards, for clients.
+type Site struct {
+	Players  PlayerLimits
+	Textures skin.Limits
+	Quotas   Quotas
+	Scores   Scores
+	// TexturesURL is the address of the edges, without a slash at the end; empty for that of the API.
+	TexturesURL string
+}
