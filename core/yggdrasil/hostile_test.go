@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core/yggdrasil"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // Bodies that are no JSON of the documented form get the protocol's error, and never a 500.
@@ -44,8 +46,43 @@ func TestMalformedBodies(t *testing.T) {
 	}
 }
 
-// sendHead sends the head of a request and no body, and returns the response.
+// A request that does not arrive, and one that is refused before it has a route, get the protocol's
+// error.
+func TestRejectedRequests(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "READ_TIMEOUT=200ms")
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // connections in memory have other timeouts
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.server.Serve(httpserver.Listener{Server: c.server}.Wrap(listener)) }()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	c.http = &fasthttp.HostClient{Dial: func(string) (net.Conn, error) { return net.Dial("tcp", listener.Addr().String()) }}
+	const path = "/authserver/authenticate"
+	c.exchangeHead(t, "POST", path, "Content-Type: application/json\r\nContent-Length: 100\r\n").isError(t, 408, "Request Timeout", "")
+	c.exchangeHead(t, "POST", path, "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n").isError(t, 400, "Bad Request", "")
+}
+
+// sendHead sends the head of a request and the first byte of its body, and checks the response
+// against the OpenAPI document.
 func (c client) sendHead(t *testing.T, method, path, lines string) response {
+	t.Helper()
+	got := c.exchangeHead(t, method, path, lines)
+	if err := checkDocument(t, method, path, body{}, got); err != nil {
+		t.Errorf("%s: %v", got.request, err)
+	}
+	return got
+}
+
+// exchangeHead does so, and returns the response unchecked.
+func (c client) exchangeHead(t *testing.T, method, path, lines string) response {
 	t.Helper()
 	conn, err := c.http.Dial("")
 	if err != nil {
@@ -66,9 +103,6 @@ func (c client) sendHead(t *testing.T, method, path, lines string) response {
 	}
 	got := response{method + " " + path, resp.StatusCode(), new(fasthttp.ResponseHeader), bytes.Clone(resp.Body())}
 	resp.Header.CopyTo(got.header)
-	if err := checkDocument(t, method, path, body{}, got); err != nil {
-		t.Errorf("%s: %v", got.request, err)
-	}
 	return got
 }
 

@@ -4,7 +4,7 @@
 //
 // The handlers are in a file for each noun, as in package core, and openapi.yaml documents them.
 // routes lists all of them. Errors have the protocol's own bodies, which launchers act on: see
-// errorFormat.
+// FormatError.
 //
 // Server is no HTTP server of its own: package api mounts it on the public listener.
 package yggdrasil
@@ -27,10 +27,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
 // Root is the path of the API.
-const Root = "/api/yggdrasil"
+const Root = yggproto.Root
 
 // Config has the settings of the API.
 type Config struct {
@@ -100,22 +101,20 @@ func (s *Server) uploadLimit() int {
 	return s.fileBytes + maxBody
 }
 
-// Handler returns the handler of the paths under Root. Requests are counted by limiter, except those
-// of game servers, which ask for all their players from one address.
+// Handler returns the handler of the paths under Root. Requests are counted by limiter.
 func (s *Server) Handler(limiter *httpserver.AddressLimiter) fasthttp.RequestHandler {
-	return s.routes(limiter).Handler
+	return limiter.Handler(s.routes().Handler)
 }
 
 // routes returns the route table.
-func (s *Server) routes(limiter *httpserver.AddressLimiter) *router.Router {
+func (s *Server) routes() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS = false // package api handles preflights
-	unlimited := func(h httpserver.Handler) fasthttp.RequestHandler { return withFormat(serviceErrors, s.open(h)) }
-	r.NotFound = unlimited(func(context.Context, *fasthttp.RequestCtx) error {
+	r.NotFound = s.open(func(context.Context, *fasthttp.RequestCtx) error {
 		return fault.New(fault.NotFound, "There is nothing at this path.")
 	})
-	r.MethodNotAllowed = unlimited(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+	r.MethodNotAllowed = s.open(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
 	})
 
@@ -133,61 +132,46 @@ func (s *Server) routes(limiter *httpserver.AddressLimiter) *router.Router {
 		}
 		return route
 	}
-	limited := func(format httpserver.ErrorFormat, h fasthttp.RequestHandler) fasthttp.RequestHandler {
-		return withFormat(format, limiter.Handler(h))
-	}
-	launcher := func(h httpserver.Handler) fasthttp.RequestHandler { return limited(authErrors, s.public(h)) }
-	bearer := func(h func(context.Context, *fasthttp.RequestCtx, core.LauncherUser) error) fasthttp.RequestHandler {
-		return limited(serviceErrors, s.withToken(h))
-	}
 
-	handle(fasthttp.MethodGet, "", unlimited(s.handleMetadata))
-	handle(fasthttp.MethodGet, "/openapi.yaml", unlimited(s.handleDocument))
+	handle(fasthttp.MethodGet, "", s.open(s.handleMetadata))
+	handle(fasthttp.MethodGet, "/openapi.yaml", s.open(s.handleDocument))
 
-	handle(fasthttp.MethodPost, "/authserver/authenticate", launcher(s.handleAuthenticate))
-	handle(fasthttp.MethodPost, "/authserver/refresh", launcher(s.handleRefresh))
-	handle(fasthttp.MethodPost, "/authserver/validate", launcher(s.handleValidate))
-	handle(fasthttp.MethodPost, "/authserver/invalidate", launcher(s.handleInvalidate))
-	handle(fasthttp.MethodPost, "/authserver/signout", launcher(s.handleSignOut))
+	handle(fasthttp.MethodPost, "/authserver/authenticate", s.public(s.handleAuthenticate))
+	handle(fasthttp.MethodPost, "/authserver/refresh", s.public(s.handleRefresh))
+	handle(fasthttp.MethodPost, "/authserver/validate", s.public(s.handleValidate))
+	handle(fasthttp.MethodPost, "/authserver/invalidate", s.public(s.handleInvalidate))
+	handle(fasthttp.MethodPost, "/authserver/signout", s.public(s.handleSignOut))
 
-	handle(fasthttp.MethodPost, "/sessionserver/session/minecraft/join", limited(joinErrors, s.public(s.handleJoin)))
-	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/hasJoined", unlimited(s.handleHasJoined))
-	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/profile/{uuid}", unlimited(s.handleProfile))
+	handle(fasthttp.MethodPost, "/sessionserver/session/minecraft/join", s.public(s.handleJoin))
+	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/hasJoined", s.open(s.handleHasJoined))
+	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/profile/{uuid}", s.open(s.handleProfile))
 
 	for _, path := range []string{"/api/profiles/minecraft", "/minecraftservices/minecraft/profile/lookup/bulk/byname", "/api/minecraft/profile/lookup/bulk/byname"} {
-		handle(fasthttp.MethodPost, path, unlimited(s.handlePlayersNamed))
+		handle(fasthttp.MethodPost, path, s.open(s.handlePlayersNamed))
 	}
 	for _, path := range []string{"/api/users/profiles/minecraft", "/minecraftservices/minecraft/profile/lookup/name", "/api/minecraft/profile/lookup/name"} {
-		handle(fasthttp.MethodGet, path+"/{name}", unlimited(s.handlePlayerNamed))
+		handle(fasthttp.MethodGet, path+"/{name}", s.open(s.handlePlayerNamed))
 	}
 	for _, path := range []string{"/minecraftservices/minecraft/profile/lookup", "/api/minecraft/profile/lookup"} {
-		handle(fasthttp.MethodGet, path+"/{uuid}", unlimited(s.handlePlayerByUUID))
+		handle(fasthttp.MethodGet, path+"/{uuid}", s.open(s.handlePlayerByUUID))
 	}
 
-	handle(fasthttp.MethodPut, "/api/user/profile/{uuid}/{slot}", bearer(s.handleUploadTexture)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
-	handle(fasthttp.MethodDelete, "/api/user/profile/{uuid}/{slot}", bearer(s.handleClearTexture))
+	handle(fasthttp.MethodPut, "/api/user/profile/{uuid}/{slot}", s.withToken(s.handleUploadTexture)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
+	handle(fasthttp.MethodDelete, "/api/user/profile/{uuid}/{slot}", s.withToken(s.handleClearTexture))
 
-	handle(fasthttp.MethodGet, "/minecraftservices/minecraft/profile", bearer(s.handleOwnProfile))
-	handle(fasthttp.MethodPost, "/minecraftservices/player/certificates", bearer(s.handleCertificates))
-	handle(fasthttp.MethodGet, "/minecraftservices/player/attributes", unlimited(s.handleAttributes))
-	handle(fasthttp.MethodGet, "/minecraftservices/privileges", unlimited(s.handlePrivileges))
-	handle(fasthttp.MethodGet, "/minecraftservices/privacy/blocklist", unlimited(s.handleBlockList))
-	handle(fasthttp.MethodGet, "/minecraftservices/publickeys", unlimited(s.handlePublicKeys))
+	handle(fasthttp.MethodGet, "/minecraftservices/minecraft/profile", s.withToken(s.handleOwnProfile))
+	handle(fasthttp.MethodPost, "/minecraftservices/player/certificates", s.withToken(s.handleCertificates))
+	handle(fasthttp.MethodGet, "/minecraftservices/player/attributes", s.open(s.handleAttributes))
+	handle(fasthttp.MethodGet, "/minecraftservices/privileges", s.open(s.handlePrivileges))
+	handle(fasthttp.MethodGet, "/minecraftservices/privacy/blocklist", s.open(s.handleBlockList))
+	handle(fasthttp.MethodGet, "/minecraftservices/publickeys", s.open(s.handlePublicKeys))
 
-	handle(fasthttp.MethodGet, "/skins/MinecraftSkins/{file}", unlimited(s.redirectToTexture("/legacy/")))
-	handle(fasthttp.MethodGet, "/skins/MinecraftCloaks/{file}", unlimited(s.redirectToTexture("/cape/")))
+	handle(fasthttp.MethodGet, "/skins/MinecraftSkins/{file}", s.open(s.redirectToTexture("/legacy/")))
+	handle(fasthttp.MethodGet, "/skins/MinecraftCloaks/{file}", s.open(s.redirectToTexture("/cape/")))
 	return r
 }
 
-// withFormat wraps a handler with errors in a format.
-func withFormat(format httpserver.ErrorFormat, h fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(rc *fasthttp.RequestCtx) {
-		httpserver.SetErrorFormat(rc, format)
-		h(rc)
-	}
-}
-
-// open wraps a handler that needs no token and has no limit.
+// open wraps a handler that needs no token and has no limit but that of an address.
 func (s *Server) open(h httpserver.Handler) fasthttp.RequestHandler {
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error { return s.readAndServe(rc, 0, h) })
 }

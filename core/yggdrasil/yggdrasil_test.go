@@ -38,6 +38,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
 // testConfig has the settings of the program core that tests set.
@@ -167,7 +168,9 @@ func (s *testSite) serve(t *testing.T) client {
 		accounts: core.NewAccounts(db, logins, passwords, false),
 	}
 	log := slog.New(slog.DiscardHandler)
-	options := httpserver.Options{Log: log, Limits: s.setup.Limits, Proxies: clientip.New(s.setup.Proxies, log)}
+	options := httpserver.Options{
+		Log: log, Limits: s.setup.Limits, Proxies: clientip.New(s.setup.Proxies, log), ErrorFormat: yggdrasil.FormatError, IsUnlimited: yggproto.IsGameServer,
+	}
 	public, err := api.New(options, api.Services{
 		Sessions: domain.sessions, Accounts: domain.accounts, Players: players, Closets: closets, Textures: textures, Check: db.Check,
 	}, s.setup.API, s.setup.Textures.Bytes, s.clock)

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
 // Config configures the headers for caches and the forwarding of /api.
@@ -59,6 +61,7 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 		return nil, err
 	}
 	opts.Listener, opts.DefaultHeaders = "public", setDefaultHeaders
+	opts.ErrorFormat, opts.IsUnlimited = formatError, yggproto.IsGameServer
 	var links []httpserver.Link
 	if upstream != nil {
 		links = append(links, httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
@@ -78,6 +81,15 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 		}),
 		notFoundPage: httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, links...)...),
 	}, nil
+}
+
+// formatError is the format of errors. Files of games below the API of launchers have the errors of
+// all other files, which the fast path writes.
+func formatError(path []byte, f *fault.Error) (status int, body any) {
+	if bytes.HasPrefix(path, []byte(yggproto.Root+"/skins/")) {
+		return 0, nil
+	}
+	return yggproto.FormatError(path, f)
 }
 
 // checkLaunchersURL checks the setting YGGDRASIL_URL.

@@ -24,8 +24,6 @@ type requestState struct {
 	id       []byte      // request id
 	span     trace.Span  // nil if nothing is traced
 
-	errorFormat ErrorFormat // nil: the format of WriteError
-
 	instr *instrumentation // of the listener
 	body  Body
 }
@@ -107,7 +105,7 @@ func (in *instrumentation) serve(rc *fasthttp.RequestCtx, arrived time.Time, rou
 	r.body.release()
 	clear(r.logAttrs)
 	r.instr = nil
-	r.route, r.cause, r.logAttrs, r.span, r.errorFormat = nil, nil, r.logAttrs[:0], nil, nil
+	r.route, r.cause, r.logAttrs, r.span = nil, nil, r.logAttrs[:0], nil
 	requestStates.Put(r)
 }
 

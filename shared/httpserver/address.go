@@ -33,6 +33,10 @@ func (l *AddressLimiter) Handler(h fasthttp.RequestHandler) fasthttp.RequestHand
 		return h
 	}
 	return func(rc *fasthttp.RequestCtx) {
+		if l.opts.IsUnlimited != nil && l.opts.IsUnlimited(rc.Path()) {
+			h(rc)
+			return
+		}
 		state := l.limiter.Take(clientip.Prefix(l.opts.Proxies.ClientIP(rc)), rc.Time())
 		if state.Wait == 0 {
 			h(rc)

@@ -124,6 +124,31 @@ func TestAddressRequestLimit(t *testing.T) {
 	f(204, "2001:db8:0:1::1")
 }
 
+// Requests for paths without a limit are answered and do not count.
+func TestUnlimitedPaths(t *testing.T) {
+	t.Parallel()
+
+	bounds := limits()
+	bounds.AddressRequests, bounds.AddressBurst = 1, 1
+	opts := httpserver.Options{Log: silent(), Limits: bounds, IsUnlimited: func(path []byte) bool { return string(path) == "/unlimited" }}
+	handler := opts.AddressLimiter().Handler(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNoContent) })
+	f := func(want int, path string) {
+		t.Helper()
+		rc := from("203.0.113.9")
+		rc.Request.SetRequestURI(path)
+		handler(rc)
+		if got := rc.Response.StatusCode(); got != want {
+			t.Errorf("%s: %d; want %d", path, got, want)
+		}
+	}
+	for range 3 {
+		f(204, "/unlimited")
+	}
+	f(204, "/limited")
+	f(429, "/limited")
+	f(204, "/unlimited")
+}
+
 // The limiter refills with time.
 func TestAddressRequestLimitRefills(t *testing.T) {
 	t.Parallel()

@@ -103,6 +103,12 @@ type Options struct {
 	// DefaultHeaders, unless nil, sets the headers of all responses on those that no handler
 	// writes.
 	DefaultHeaders func(*fasthttp.RequestCtx)
+	// ErrorFormat, unless nil, is the format of errors of the server. The fast path has the
+	// standard one.
+	ErrorFormat ErrorFormat
+	// IsUnlimited, unless nil, reports whether the AddressLimiter does not count requests for a
+	// path. It counts those that the fast path answers.
+	IsUnlimited func(path []byte) bool
 
 	unavailableLog *ratelimit.Limiter[struct{}] // bounds the log lines about 503s; each server has its own
 }

@@ -1,6 +1,7 @@
 package httpserver_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -110,18 +111,19 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 200 ", `"well"`)
 }
 
-// A handler can set the format of its errors, that of a panic too. The next request on the
-// connection has the standard format again.
+// A listener can have its own format of errors for some paths: also for a panic, and for what the
+// server rejects, if the path is known by then.
 func TestErrorFormat(t *testing.T) {
 	t.Parallel()
 
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
-	listener := start(t, opts.NewServer(opts.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
-		if string(rc.Path()) != "/standard" {
-			httpserver.SetErrorFormat(rc, func(f *fault.Error) (int, any) {
-				return 400 + httpserver.StatusOf(f)%100, map[string]string{"error": f.Message}
-			})
+	opts.ErrorFormat = func(path []byte, f *fault.Error) (int, any) {
+		if bytes.HasPrefix(path, []byte("/standard")) {
+			return 0, nil
 		}
+		return 400 + httpserver.StatusOf(f)%100, map[string]string{"error": f.Message}
+	}
+	listener := start(t, opts.NewServer(opts.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		if string(rc.Path()) == "/panic" {
 			panic("the secret is out")
 		}
@@ -134,6 +136,10 @@ func TestErrorFormat(t *testing.T) {
 	expect(t, own, "HTTP/1.1 401 ", "Cache-Control: no-store\r\n", "application/json")
 	expect(t, standard, "HTTP/1.1 401 ", `{"code":5,"message":"No."}`)
 	expect(t, getPath(t, listener, "/panic", ""), "HTTP/1.1 400 ", `{"error":"Something went wrong on our side."}`)
+
+	const rejected = head + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+	expect(t, exchangeRaw(t, listener, "POST /own"+rejected), "HTTP/1.1 400 ", `{"error":"`)
+	expect(t, exchangeRaw(t, listener, "POST /standard"+rejected), "HTTP/1.1 400 ", `{"code":4,`)
 }
 
 func TestBadRequestResponses(t *testing.T) {

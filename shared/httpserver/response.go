@@ -89,15 +89,16 @@ func WriteError(rc *fasthttp.RequestCtx, err error) {
 	noStore := len(rc.Response.Header.Peek(fasthttp.HeaderCacheControl)) == 0
 	status, body, err := prepareError(ResponseTo(rc), noStore, err)
 	r := stateOf(rc)
-	if r != nil && r.errorFormat != nil {
-		var content any
-		status, content = r.errorFormat(fault.Of(err))
-		// Without it the body is the standard one.
-		if formatted, encodeErr := encodeJSON(content); encodeErr == nil {
-			body = formatted
-		}
-		if status != fasthttp.StatusUnauthorized {
-			rc.Response.Header.Del(fasthttp.HeaderWWWAuthenticate)
+	if r != nil && r.instr.ErrorFormat != nil {
+		if ownStatus, content := r.instr.ErrorFormat(rc.Path(), fault.Of(err)); content != nil {
+			status = ownStatus
+			// Without it the body is the standard one.
+			if formatted, encodeErr := encodeJSON(content); encodeErr == nil {
+				body = formatted
+			}
+			if status != fasthttp.StatusUnauthorized {
+				rc.Response.Header.Del(fasthttp.HeaderWWWAuthenticate)
+			}
 		}
 	}
 	rc.SetStatusCode(status)
@@ -107,16 +108,10 @@ func WriteError(rc *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// ErrorFormat returns the status and the JSON body of an error response, for an API with error
-// bodies of its own.
-type ErrorFormat func(f *fault.Error) (status int, body any)
-
-// SetErrorFormat sets the format of the error response to a request.
-func SetErrorFormat(rc *fasthttp.RequestCtx, format ErrorFormat) {
-	if r := stateOf(rc); r != nil {
-		r.errorFormat = format
-	}
-}
+// ErrorFormat returns the status and the JSON body of the error response to a request for a path,
+// for an API with error bodies of its own. A nil body stands for the standard response. The path is
+// that of RequestCtx.Path, and "/" if the head of the request could not be read.
+type ErrorFormat func(path []byte, f *fault.Error) (status int, body any)
 
 // StatusOf returns the status of the response to a fault.
 func StatusOf(f *fault.Error) int { return responseByKind[f.Kind].status }

@@ -18,6 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/core/edgeapi"
 	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/yggdrasil"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/config"
@@ -26,6 +27,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tracing"
+	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
 // serveCommand opens the parts of core from the bottom up, serves until ctx ends, and closes
@@ -93,7 +95,9 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	options := httpserver.Options{Log: log, LogSampleRate: cfg.Log.SampleRate, Limits: cfg.Limits, Proxies: clientip.New(cfg.Proxies, log), Tracer: traces}
-	public, err := api.New(options, services, cfg.API, cmp.Or(cfg.Textures.Bytes, blobstore.MaxSize), time.Now)
+	publicOptions := options
+	publicOptions.ErrorFormat, publicOptions.IsUnlimited = yggdrasil.FormatError, yggproto.IsGameServer
+	public, err := api.New(publicOptions, services, cfg.API, cmp.Or(cfg.Textures.Bytes, blobstore.MaxSize), time.Now)
 	if err != nil {
 		return settingError("", err)
 	}
