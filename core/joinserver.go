@@ -69,14 +69,18 @@ func (j *JoinServer) Join(ctx context.Context, token string, player uuid.UUID, s
 }
 
 // HasJoined returns the profile of a player that has joined a server within 30 seconds, also
-// repeatedly; otherwise a NotFound fault. The zero Prefix stands for a client from anywhere.
-func (j *JoinServer) HasJoined(ctx context.Context, name string, server []byte, from netip.Prefix) (Profile, error) {
+// repeatedly; otherwise a NotFound fault. from is where the server says that its client is: nil if it
+// does not say it, the zero Prefix for an address of no client.
+func (j *JoinServer) HasJoined(ctx context.Context, name string, server []byte, from *netip.Prefix) (Profile, error) {
 	if !isPrintable(name) {
 		return Profile{}, errNoPlayer
 	}
 	joined := JoinedPlayer{Server: sha256.Sum256(server), Name: NewPlayer{Name: name, Key: casefold.Key(name)}}
-	if j.checkIP {
-		joined.From = from
+	if j.checkIP && from != nil {
+		if !from.IsValid() {
+			return Profile{}, errNoPlayer
+		}
+		joined.From = *from
 	}
 	return j.store.JoinedProfile(ctx, joined)
 }

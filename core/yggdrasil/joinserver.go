@@ -37,13 +37,12 @@ func (s *Server) handleJoin(ctx context.Context, rc *fasthttp.RequestCtx) error 
 // handleHasJoined handles GET /sessionserver/session/minecraft/hasJoined.
 func (s *Server) handleHasJoined(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	query := rc.QueryArgs()
-	var from netip.Prefix // zero if the server does not give one
+	var from *netip.Prefix
 	if text := string(query.Peek("ip")); text != "" {
-		address, err := netip.ParseAddr(text)
-		if err != nil {
-			return writeNoContent(rc) // no player has joined from there
+		from = new(netip.Prefix) // what is no address is that of no client
+		if address, err := netip.ParseAddr(text); err == nil {
+			*from = clientip.Prefix(address.Unmap().WithZone(""))
 		}
-		from = clientip.Prefix(address.Unmap().WithZone(""))
 	}
 	if !query.Has("username") || !query.Has("serverId") {
 		return writeNoContent(rc)
