@@ -22,8 +22,11 @@ type metadataJSON struct {
 // newMetadata returns the body of the response to GET Root.
 func newMetadata(config Config, site Site, key *core.ProfileKey) ([]byte, error) {
 	domains := []string{site.TexturesHost}
-	if _, err := netip.ParseAddr(site.TexturesHost); err != nil {
+	switch address, err := netip.ParseAddr(site.TexturesHost); {
+	case err != nil:
 		domains = append(domains, "."+site.TexturesHost) // a suffix does not match the host itself
+	case address.Is6():
+		domains = append(domains, "["+site.TexturesHost+"]") // Java's URL.getHost has the brackets
 	}
 	domains = append(domains, config.SkinDomains...)
 	return encode(metadataJSON{

@@ -3,12 +3,17 @@ package yggdrasil_test
 import (
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/yggdrasil"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // The root has exactly three keys, with a slash at the end and without.
@@ -46,6 +51,31 @@ func TestMetadata(t *testing.T) {
 	}
 	if got := c.send(t, "HEAD", "", body{}); got.status != 200 || len(got.body) != 0 {
 		t.Errorf("HEAD: %d %q", got.status, got.body)
+	}
+}
+
+// Hosts of textures are listed as clients write them: a name also with all below it, an address of
+// IPv6 also in brackets.
+func TestSkinDomains(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	for host, want := range map[string][]string{
+		"skins.example.org": {"skins.example.org", ".skins.example.org"},
+		"192.0.2.1":         {"192.0.2.1"},
+		"2001:db8::1":       {"2001:db8::1", "[2001:db8::1]"},
+	} {
+		server, err := yggdrasil.New(httpserver.Options{}, c.services.Services, yggdrasil.Config{}, yggdrasil.Site{TexturesHost: host}, public.Limiters{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ SkinDomains []string }
+		if err := json.Unmarshal(server.Metadata(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.SkinDomains); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", host, diff)
+		}
 	}
 }
 
