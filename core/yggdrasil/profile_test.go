@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -239,15 +240,8 @@ func TestPlayersNamed(t *testing.T) {
 		f := func(names any, want ...named) {
 			t.Helper()
 			got := c.post(t, path, names)
-			found := map[named]bool{}
-			for _, player := range decode[[]named](t, got) {
-				found[player] = true
-			}
-			wanted := map[named]bool{}
-			for _, player := range want {
-				wanted[player] = true
-			}
-			if diff := cmp.Diff(wanted, found); diff != "" || got.body[0] != '[' {
+			byName := func(a, b named) int { return strings.Compare(a.Name, b.Name) }
+			if diff := cmp.Diff(slices.SortedFunc(slices.Values(want), byName), slices.SortedFunc(slices.Values(decode[[]named](t, got)), byName)); diff != "" || got.body[0] != '[' {
 				t.Errorf("%s of %v (-want +got):\n%s", path, names, diff)
 			}
 		}

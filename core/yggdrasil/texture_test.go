@@ -2,10 +2,14 @@ package yggdrasil_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"image"
+	"image/draw"
 	"image/png"
 	"mime/multipart"
 	"net/textproto"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,20 +78,6 @@ func TestUpload(t *testing.T) {
 		t.Errorf("the closet has %d private textures; want 3", n)
 	}
 
-	// The file is the site's own, without what else was in the sent one.
-	got := c.worn(t, player).Textures["SKIN"].URL
-	hash, err := skin.ParseHash(got[strings.LastIndexByte(got, '/')+1:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := c.site.files.Get(t.Context(), hash)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if skin.HashOf(stored) != hash {
-		t.Errorf("the address ends in %s, which is not the hash of the file", hash)
-	}
-
 	// Deleting takes off, also twice.
 	for range 2 {
 		c.send(t, "DELETE", "/api/user/profile/"+player.UUID.String()+"/skin", body{}).isEmpty(t)
@@ -98,6 +88,120 @@ func TestUpload(t *testing.T) {
 	c.send(t, "DELETE", "/api/user/profile/"+hexID(player.UUID)+"/cape", body{}).isEmpty(t)
 	if got := c.worn(t, player).Textures; len(got) != 0 {
 		t.Errorf("without any the textures are %+v", got)
+	}
+}
+
+// wornFile returns the stored file of what the player wears, SKIN or CAPE. Its hash ends the URL.
+func (c client) wornFile(t *testing.T, p core.Player, kind string) []byte {
+	t.Helper()
+	url := c.worn(t, p).Textures[kind].URL
+	hash, err := skin.ParseHash(url[strings.LastIndexByte(url, '/')+1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := c.site.files.Get(t.Context(), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if skin.HashOf(stored) != hash {
+		t.Errorf("the URL ends in %s, which is not the hash of the file", hash)
+	}
+	return stored
+}
+
+// chunk returns a chunk of a PNG.
+func chunk(kind, data string) []byte {
+	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+	chunk = append(chunk, kind+data...)
+	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
+}
+
+// headerEnd is where the IHDR chunk of a PNG ends: after the signature and 13 bytes of data.
+const headerEnd = 8 + 4 + 4 + 13 + 4
+
+// The stored file is the site's own, without what else was in the sent one, and a cape has the size
+// that games expect.
+func TestUploadedFilesAreWrittenAnew(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	u := c.signUp(t, "Ann_1")
+	c = c.as(c.issue(t, u).AccessToken)
+	clean := skinFile(t, 1)
+	sent := slices.Concat(clean[:headerEnd], chunk("tEXt", "Comment\x00smuggled"), clean[headerEnd:], []byte("appended"))
+	c.upload(t, u.players[0], "skin", "slim", sent).isEmpty(t)
+	stored := c.wornFile(t, u.players[0], "SKIN")
+	for _, text := range []string{"tEXt", "smuggled", "appended"} {
+		if bytes.Contains(stored, []byte(text)) {
+			t.Errorf("the stored file has %q", text)
+		}
+	}
+	pixels := func(file []byte) []byte {
+		t.Helper()
+		decoded, err := png.Decode(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flat := image.NewNRGBA(decoded.Bounds())
+		draw.Draw(flat, flat.Rect, decoded, image.Point{}, draw.Src)
+		return flat.Pix
+	}
+	if !bytes.Equal(pixels(stored), pixels(clean)) {
+		t.Error("the stored skin has other pixels")
+	}
+	if got := c.worn(t, u.players[0]).Textures["SKIN"].Metadata["model"]; got != "slim" {
+		t.Errorf("the model is %q", got)
+	}
+
+	small := image.NewNRGBA(image.Rect(0, 0, 22, 17))
+	for i := range small.Pix {
+		small.Pix[i] = 200
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, small); err != nil {
+		t.Fatal(err)
+	}
+	c.upload(t, u.players[0], "cape", "", file.Bytes()).isEmpty(t)
+	got, err := png.DecodeConfig(bytes.NewReader(c.wornFile(t, u.players[0], "CAPE")))
+	if err != nil || got.Width != 64 || got.Height != 32 {
+		t.Errorf("the stored cape has %d × %d pixels, %v; want 64 × 32", got.Width, got.Height, err)
+	}
+}
+
+// The size of a picture is refused before its pixels are decoded, which would take 3.6 GB and find
+// that there are none.
+func TestHugePicturesAreRejected(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	u := c.signUp(t, "Ann_1")
+	c = c.as(c.issue(t, u).AccessToken)
+	const side = "\x00\x00\x75\x30" // 30000
+	file := slices.Concat([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", side+side+"\x08\x06\x00\x00\x00"), chunk("IDAT", "\x78\x9c"), chunk("IEND", ""))
+	for _, slot := range []string{"skin", "cape"} {
+		got := c.upload(t, u.players[0], slot, "", file)
+		got.isError(t, 400, "Bad Request", "")
+		if !strings.Contains(string(got.body), "30000 × 30000 pixels") {
+			t.Errorf("%s: %s; want the size as the reason", slot, got.body)
+		}
+	}
+}
+
+// A user who cannot pay is told so, and the player wears what it wore.
+func TestUploadCosts(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "SCORE_PRIVATE_TEXTURE_KIB=5")
+	u := c.signUp(t, "Ann_1")
+	c = c.as(c.issue(t, u).AccessToken)
+	c.upload(t, u.players[0], "skin", "", skinFile(t, 1)).isError(t, 403, forbidden, "")
+	if got := c.worn(t, u.players[0]).Textures; len(got) != 0 {
+		t.Errorf("the textures are %+v", got)
+	}
+	c.site.exec(t, "UPDATE users SET score = 1000 WHERE uid = $1", u.ID)
+	c.upload(t, u.players[0], "skin", "", skinFile(t, 1)).isEmpty(t)
+	if got := c.site.count(t, "SELECT score FROM users WHERE uid = $1", u.ID); got >= 1000 {
+		t.Errorf("the score is %d", got)
 	}
 }
 
