@@ -3,6 +3,16 @@
 -- The backup revives sessions that were ended after it.
 DELETE FROM sessions;
 
+-- So it is with tokens of launchers, and with joins of game servers. A backup of before there
+-- were any has no such tables.
+DO $$
+BEGIN
+  DELETE FROM launcher_tokens;
+  DELETE FROM game_joins;
+EXCEPTION WHEN undefined_table THEN NULL;
+END
+$$;
+
 -- IDs that were assigned after the backup would be assigned again, while caches still
 -- have the old rows of those IDs.
 SELECT setval(counter, nextval(counter) + 1000000) FROM (VALUES

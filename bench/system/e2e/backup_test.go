@@ -253,6 +253,7 @@ func restore(t *testing.T, k storeFixture) {
 	oldURL, newURL := k.database(t, lost), k.database(t, empty)
 	core := stack.NewCoreAt(t, k.files, oldURL)
 	core.Set("CORE_DEMO", "1")
+	serveLaunchers(t, core)
 	core.Start(t)
 	core.FixAddresses(t)
 	base := "http://" + core.Address(t, "public")
@@ -276,11 +277,20 @@ func restore(t *testing.T, k storeFixture) {
 		}
 	}
 	before := fetchAll(t, running[0], paths)
+	game := launcher{http: &http.Client{}, root: base + "/api/yggdrasil", email: "ann@example.com"}
+	revoked, err := game.authenticate(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	game.validate(t, revoked.AccessToken, http.StatusNoContent)
 
 	backup := t.TempDir()
 	openBackup(t, core, lost, k, backup).run(t, k.backup...)
 
 	// Changes after the backup.
+	if err := game.post(t, "/authserver/invalidate", map[string]any{"accessToken": revoked.AccessToken}, http.StatusNoContent, nil); err != nil {
+		t.Fatal(err)
+	}
 	second := ann.upload(t, "second", drawSheet(200)).Data
 	ann.call(t, http.MethodPut, texturesPath, map[string]any{"skin": second.TID})
 	late := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Late"}).Data.PID
@@ -321,6 +331,8 @@ func restore(t *testing.T, k storeFixture) {
 	if status := statusFor(t, ann, "/api/user"); status != http.StatusUnauthorized {
 		t.Errorf("with a token from before: %d; want 401", status)
 	}
+	game.http = &http.Client{Transport: &http.Transport{}} // connections to the last process are dead
+	game.validate(t, revoked.AccessToken, http.StatusForbidden)
 	for email, password := range map[string]string{"ann@example.com": "correct horse", "demo@example.com": "demo-password"} {
 		returned := &client{http: &http.Client{}, base: base}
 		returned.token = returned.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": email, "password": password}).Token
