@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,16 +44,22 @@ type ChangeStore interface {
 	TrimChanges(ctx context.Context, before time.Time) (int, error)
 }
 
-// Feed numbers changes and streams them to edges. One runs in every core.
+// Feed numbers changes and streams them to edges, and to caches of this core. One runs in every
+// core.
 //
 // A core that commits a change notifies its feed, and a core that numbers changes notifies all
 // others. A poll covers for a core that dies between its commit and its notification. Each poll
 // that reached the store ends with a heartbeat on every stream, so heartbeats stop when this core
 // no longer knows whether its streams are complete.
 type Feed struct {
-	store ChangeStore
-	log   *slog.Logger
-	wake  chan struct{}
+	store   ChangeStore
+	log     *slog.Logger
+	wake    chan struct{}
+	start   time.Time
+	applies []func(polledChanges)
+
+	// validAsOf is asOf since start, and committedAt when this core last committed a change.
+	validAsOf, committedAt atomic.Int64
 
 	mu           sync.Mutex
 	head         FeedHead
@@ -61,6 +68,14 @@ type Feed struct {
 	pollsStarted int
 	lastPoll     int           // number of the last poll that succeeded
 	polled       chan struct{} // closed and replaced when a poll succeeds
+}
+
+// polledChanges are what a poll has found.
+type polledChanges struct {
+	head     FeedHead
+	asOf     time.Time         // everything committed by then is numbered up to head
+	changes  []edgeproto.Event // since the poll before, in order
+	complete bool              // no change since the poll before is missing
 }
 
 // Sizes and times of the feed.
@@ -103,7 +118,27 @@ var (
 
 // NewFeed returns a feed that does nothing until Run.
 func NewFeed(store ChangeStore, log *slog.Logger) *Feed {
-	return &Feed{store: store, log: log, wake: make(chan struct{}, 1), polled: make(chan struct{})}
+	return &Feed{store: store, log: log, wake: make(chan struct{}, 1), start: time.Now(), polled: make(chan struct{})}
+}
+
+// subscribe has apply called with what each poll finds, before that counts as known. It is called
+// before Run, and apply by one goroutine.
+func (f *Feed) subscribe(apply func(polledChanges)) { f.applies = append(f.applies, apply) }
+
+// isCurrent reports whether subscribers have applied all changes that were committed a second ago,
+// and all that this core has committed. Callers ask before they read what apply changes.
+func (f *Feed) isCurrent() bool {
+	asOf := f.validAsOf.Load()
+	return asOf > f.committedAt.Load() && time.Since(f.start)-time.Duration(asOf) < edgeproto.TrustWindow
+}
+
+// Committed records that this core has committed a change, and makes the feed poll. It never waits
+// for a poll.
+func (f *Feed) Committed() {
+	f.mu.Lock()
+	f.committedAt.Store(int64(time.Since(f.start))) // under the lock, so that it never decreases
+	f.mu.Unlock()
+	f.Notify()
 }
 
 // Notify makes the feed poll for changes. It never blocks.
@@ -189,18 +224,31 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 		f.log.WarnContext(ctx, "a new epoch begins, edges flush their mapping caches", "epoch", head.Epoch, "revision", head.Revision)
 	}
 
+	f.publish(number, polledChanges{
+		head: head, asOf: began, changes: events,
+		complete: head.Cursor == previous.Cursor || (len(events) > 0 && events[0].Revision == previous.Revision+1),
+	})
+	return nil
+}
+
+// publish applies what a poll with a number has found, and wakes the streams.
+func (f *Feed) publish(number int, polled polledChanges) {
+	for _, apply := range f.applies {
+		apply(polled)
+	}
+	f.validAsOf.Store(int64(polled.asOf.Sub(f.start)))
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if head.Cursor != f.head.Cursor && (len(events) == 0 || events[0].Revision != f.head.Revision+1) {
+	if !polled.complete {
 		f.recent = nil // the new changes do not continue it
 	}
-	f.recent = append(f.recent, events...)
+	f.recent = append(f.recent, polled.changes...)
 	f.recent = slices.Delete(f.recent, 0, max(0, len(f.recent)-maxRecent))
-	f.head, f.asOf, f.lastPoll = head, began, number
-	feedRevision.Set(float64(head.Revision))
+	f.head, f.asOf, f.lastPoll = polled.head, polled.asOf, number
+	feedRevision.Set(float64(polled.head.Revision))
 	close(f.polled)
 	f.polled = make(chan struct{})
-	return nil
 }
 
 // restartEpoch begins a new epoch, since the store has lost changes up to a cursor that was seen:

@@ -31,7 +31,7 @@ func startNode(t *testing.T, address string) testCore {
 	t.Helper()
 	db := postgrestest.Connect(t, address)
 	n := testCore{Feed: core.NewFeed(db, discardLog), db: db}
-	db.OnChange(n.Notify)
+	db.OnChange(n.Committed)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{}, 2)
 	go func() { n.Run(ctx); done <- struct{}{} }()

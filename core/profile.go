@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/shared/casefold"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/sieve"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -28,8 +28,9 @@ type Profile struct {
 
 // ProfileStore finds players for games.
 type ProfileStore interface {
-	// Profile returns the profile of a player, or a NotFound fault.
-	Profile(ctx context.Context, player uuid.UUID) (Profile, error)
+	// Profile returns the profile of a player, and the cursor of the snapshot in which it was read;
+	// or a NotFound fault.
+	Profile(ctx context.Context, player uuid.UUID) (Profile, edgeproto.Cursor, error)
 
 	// PlayersNamed returns the players with comparison keys, in any order. Unknown keys are left out.
 	PlayersNamed(ctx context.Context, keys []string) ([]NamedPlayer, error)
@@ -49,12 +50,28 @@ type Property struct {
 	Signature string `json:"signature,omitempty"`
 }
 
+// ProfileLimits bounds the memory for profiles.
+type ProfileLimits struct {
+	Bytes int64 `env:"PROFILE_BYTES" envDefault:"33554432" help:"memory for profiles of players and their signatures, in bytes: about 800 a player; one that does not fit costs a query and 5 ms of a processor for a new signature"`
+}
+
+// minProfileBytes holds some eighty profiles.
+const minProfileBytes = 1 << 16
+
+// Check returns an error that names an invalid limit.
+func (l ProfileLimits) Check() error {
+	if l.Bytes < minProfileBytes {
+		return fmt.Errorf("PROFILE_BYTES is %d, but must be at least %d", l.Bytes, minProfileBytes)
+	}
+	return nil
+}
+
 // Profiles tells games what players wear.
 //
 // Games accept textures of a profile only with a signature over its property. Signing takes 5.3 ms
-// of a processor with a key of 4096 bits, so signed properties are cached by all that is in them: a
-// change of the player is another entry.
+// of a processor with a key of 4096 bits, so signatures are cached with the profiles.
 type Profiles struct {
+	cache       *profileCache
 	store       ProfileStore
 	key         *ProfileKey
 	texturesURL string // without a slash at the end
@@ -62,32 +79,29 @@ type Profiles struct {
 	uploadable  Property
 	workers     *workers
 
-	mu      sync.RWMutex
-	signed  *sieve.Cache[Profile, Property]
-	signing map[Profile]*signature
+	mu      sync.Mutex
+	signing map[Profile]*signing
 }
 
-// signature is a property that is being signed. property and err are valid once done is closed.
-type signature struct {
+// signing is a profile that is being signed. property and err are valid once done is closed.
+type signing struct {
 	done     chan struct{}
 	property Property
 	err      error
 }
 
-const (
-	// maxSignedProfiles bounds the cache to about 40 MiB: an entry of a key of 4096 bits takes 2.4 KB.
-	maxSignedProfiles = 1 << 14
-	// signersPerWorker is how many signatures may wait for each processor: a few seconds' work. A game
-	// server that restarts asks for all its players at once.
-	signersPerWorker = 512
-)
+// signersPerWorker is how many signatures may wait for each processor: a few seconds' work. A game
+// server that restarts asks for all its players at once.
+const signersPerWorker = 512
 
-// NewProfiles returns the profiles of a store. Textures are at texturesURL, under /textures/.
-func NewProfiles(store ProfileStore, key *ProfileKey, texturesURL string, now Clock) (*Profiles, error) {
+// NewProfiles returns the profiles of a store, whose changes are in a feed that does not run yet.
+// Textures are at texturesURL, under /textures/.
+func NewProfiles(store ProfileStore, feed *Feed, key *ProfileKey, limits ProfileLimits, texturesURL string, now Clock) (*Profiles, error) {
 	p := &Profiles{
+		cache: newProfileCache(store, feed, limits.Bytes, key.private.Size()),
 		store: store, key: key, texturesURL: strings.TrimRight(texturesURL, "/"), now: now,
-		workers: newWorkers(max(1, runtime.GOMAXPROCS(0)-1), signersPerWorker, "Too many profiles are being signed at the moment. Please try again."),
-		signed:  sieve.New[Profile, Property](maxSignedProfiles), signing: map[Profile]*signature{},
+		workers:    newWorkers(max(1, runtime.GOMAXPROCS(0)-1), signersPerWorker, "Too many profiles are being signed at the moment. Please try again."),
+		signing:    map[Profile]*signing{},
 		uploadable: Property{Name: "uploadableTextures", Value: "skin,cape"},
 	}
 	var err error
@@ -100,7 +114,7 @@ func (p *Profiles) Key() *ProfileKey { return p.key }
 
 // Find returns the profile of a player, or a NotFound fault.
 func (p *Profiles) Find(ctx context.Context, player uuid.UUID) (Profile, error) {
-	return p.store.Profile(ctx, player)
+	return p.cache.find(ctx, player)
 }
 
 // Named returns the players with names, compared without case, in any order. Unknown names are left
@@ -123,7 +137,7 @@ func (p *Profiles) Named(ctx context.Context, names []string) ([]NamedPlayer, er
 
 // Properties returns the properties of a profile, unsigned.
 func (p *Profiles) Properties(profile Profile) ([]Property, error) {
-	textures, err := p.textures(profile)
+	textures, err := p.textures(profile, p.now().UnixMilli())
 	return []Property{textures, {Name: p.uploadable.Name, Value: p.uploadable.Value}}, err
 }
 
@@ -144,31 +158,36 @@ func (p *Profiles) TextureURL(hash skin.Hash) string {
 
 // texturesPayload is the value of the property textures.
 type texturesPayload struct {
-	Timestamp   int64                     `json:"timestamp"` // of the value, in milliseconds
-	ProfileID   string                    `json:"profileId"`
-	ProfileName string                    `json:"profileName"`
-	Textures    map[string]texturePayload `json:"textures"`
+	Timestamp   int64  `json:"timestamp"` // of the value, in milliseconds
+	ProfileID   string `json:"profileId"`
+	ProfileName string `json:"profileName"`
+	Textures    struct {
+		Skin *texturePayload `json:"SKIN,omitempty"`
+		Cape *texturePayload `json:"CAPE,omitempty"`
+	} `json:"textures"`
 }
 
 type texturePayload struct {
-	URL      string            `json:"url"`
-	Metadata map[string]string `json:"metadata,omitempty"`
+	URL      string           `json:"url"`
+	Metadata *textureMetadata `json:"metadata,omitempty"`
 }
 
-// textures returns the property with the textures of a profile, unsigned.
-func (p *Profiles) textures(profile Profile) (Property, error) {
-	payload := texturesPayload{
-		Timestamp: p.now().UnixMilli(), ProfileID: hex.EncodeToString(profile.UUID[:]), ProfileName: profile.Name, Textures: map[string]texturePayload{},
-	}
+type textureMetadata struct {
+	Model string `json:"model"`
+}
+
+// textures returns the property with the textures of a profile as of a time in milliseconds,
+// unsigned. The same profile and time give the same property.
+func (p *Profiles) textures(profile Profile, at int64) (Property, error) {
+	payload := texturesPayload{Timestamp: at, ProfileID: hex.EncodeToString(profile.UUID[:]), ProfileName: profile.Name}
 	if profile.Skin != (skin.Hash{}) {
-		texture := texturePayload{URL: p.TextureURL(profile.Skin)}
+		payload.Textures.Skin = &texturePayload{URL: p.TextureURL(profile.Skin)}
 		if profile.Slim {
-			texture.Metadata = map[string]string{"model": "slim"}
+			payload.Textures.Skin.Metadata = &textureMetadata{Model: "slim"}
 		}
-		payload.Textures["SKIN"] = texture
 	}
 	if profile.Cape != (skin.Hash{}) {
-		payload.Textures["CAPE"] = texturePayload{URL: p.TextureURL(profile.Cape)}
+		payload.Textures.Cape = &texturePayload{URL: p.TextureURL(profile.Cape)}
 	}
 	encoded, err := json.Marshal(payload)
 	if err != nil {
@@ -181,11 +200,8 @@ func (p *Profiles) textures(profile Profile) (Property, error) {
 // profile share a signature.
 func (p *Profiles) signedTextures(ctx context.Context, profile Profile) (Property, error) {
 	for {
-		p.mu.RLock()
-		cached := p.signed.Get(profile)
-		p.mu.RUnlock()
-		if cached != nil {
-			return *cached, nil
+		if property, ok, err := p.cachedTextures(profile); ok {
+			return property, err
 		}
 		s, isFirst := p.beginSigning(profile)
 		if isFirst {
@@ -204,39 +220,54 @@ func (p *Profiles) signedTextures(ctx context.Context, profile Profile) (Propert
 	}
 }
 
-// beginSigning returns the signature of a profile that is being made, and whether the caller has to
-// make it.
-func (p *Profiles) beginSigning(profile Profile) (s *signature, isFirst bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if cached := p.signed.Get(profile); cached != nil {
-		s := &signature{done: make(chan struct{}), property: *cached}
-		close(s.done)
-		return s, false
+// cachedTextures returns the property with the textures of a profile if its signature is cached.
+func (p *Profiles) cachedTextures(profile Profile) (property Property, ok bool, err error) {
+	signature, signedAt := p.cache.signature(profile)
+	if signature == nil {
+		return Property{}, false, nil
 	}
-	s = p.signing[profile]
-	if s == nil {
-		s, isFirst = &signature{done: make(chan struct{})}, true
-		p.signing[profile] = s
-	}
-	return s, isFirst
+	property, err = p.textures(profile, signedAt)
+	property.Signature = base64.StdEncoding.EncodeToString(signature)
+	return property, true, err
 }
 
-// sign makes a signature, and caches it.
-func (p *Profiles) sign(ctx context.Context, profile Profile, s *signature) {
+// beginSigning returns the signing of a profile that is under way, and whether the caller has to do
+// it.
+func (p *Profiles) beginSigning(profile Profile) (s *signing, isFirst bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s = p.signing[profile]; s != nil {
+		return s, false
+	}
+	s = &signing{done: make(chan struct{})}
+	p.signing[profile] = s
+	return s, true
+}
+
+// sign signs a profile, and caches the signature.
+func (p *Profiles) sign(ctx context.Context, profile Profile, s *signing) {
 	err := p.workers.do(ctx, func() {
-		if s.property, s.err = p.textures(profile); s.err == nil {
-			s.property.Signature, s.err = p.key.sign(s.property.Value)
+		var ok bool
+		// Another caller may have ended since this one looked.
+		if s.property, ok, s.err = p.cachedTextures(profile); ok {
+			return
 		}
+		at := p.now().UnixMilli()
+		if s.property, s.err = p.textures(profile, at); s.err != nil {
+			return
+		}
+		var signature []byte
+		if signature, s.err = p.key.signRaw(s.property.Value); s.err != nil {
+			return
+		}
+		s.property.Signature = base64.StdEncoding.EncodeToString(signature)
+		p.cache.addSignature(profile, signature, at)
 	})
 	if err != nil {
 		s.err = err
 	}
 	p.mu.Lock()
 	delete(p.signing, profile)
-	if s.err == nil {
-		p.signed.Put(profile, s.property, 1)
-	}
 	p.mu.Unlock()
 	close(s.done)
 }

@@ -68,12 +68,18 @@ func (k *ProfileKey) PublicPEM() string {
 // PublicBase64 returns the public key as SubjectPublicKeyInfo in base64.
 func (k *ProfileKey) PublicBase64() string { return base64.StdEncoding.EncodeToString(k.publicDER) }
 
-// sign returns the base64 of a signature over text: SHA1withRSA, PKCS #1 v1.5.
+// sign returns the base64 of a signature over text.
 func (k *ProfileKey) sign(text string) (string, error) {
+	signature, err := k.signRaw(text)
+	return base64.StdEncoding.EncodeToString(signature), err
+}
+
+// signRaw returns a signature over text: SHA1withRSA, PKCS #1 v1.5.
+func (k *ProfileKey) signRaw(text string) ([]byte, error) {
 	digest := sha1.Sum([]byte(text)) //nolint:gosec // see the import
-	signed, err := rsa.SignPKCS1v15(nil, k.private, crypto.SHA1, digest[:])
+	signature, err := rsa.SignPKCS1v15(nil, k.private, crypto.SHA1, digest[:])
 	if err != nil {
-		return "", fmt.Errorf("sign a profile: %w", err)
+		return nil, fmt.Errorf("sign a profile: %w", err)
 	}
-	return base64.StdEncoding.EncodeToString(signed), nil
+	return signature, nil
 }

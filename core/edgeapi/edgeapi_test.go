@@ -57,7 +57,7 @@ func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
 	database := postgrestest.URL(t)
 	db := postgrestest.Connect(t, database)
 	feed := core.NewFeed(db, log)
-	db.OnChange(feed.Notify)
+	db.OnChange(feed.Committed)
 	ctx, stop := context.WithCancel(t.Context())
 	run, endRun := context.WithCancel(t.Context())
 	var background sync.WaitGroup

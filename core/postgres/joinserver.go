@@ -40,7 +40,7 @@ func (db *DB) JoinGame(ctx context.Context, join core.GameJoin) error {
 }
 
 const selectJoinedProfile = `
-	SELECT ` + profileColumns + `
+	SELECT ` + profileColumns + `, '' AS epoch, 0::bigint AS revision
 	FROM players p JOIN game_joins j ON j.pid = p.pid AND j.server = $1 JOIN users u ON u.uid = p.uid ` + profileTextures + `
 	WHERE p.name_key = $2 AND p.name = $3 AND u.permission <> -1 AND j.joined_at > clock_timestamp() - $5::interval
 		AND ($4::inet IS NULL OR family(j.address) <> family($4) OR j.address = $4)`
@@ -51,7 +51,8 @@ func (db *DB) JoinedProfile(ctx context.Context, joined core.JoinedPlayer) (core
 	if joined.From.IsValid() {
 		from = &joined.From
 	}
-	return db.profile(ctx, statement{selectJoinedProfile, []any{joined.Server[:], joined.Name.Key, joined.Name.Name, from, core.JoinTTL}})
+	profile, _, err := db.profile(ctx, statement{selectJoinedProfile, []any{joined.Server[:], joined.Name.Key, joined.Name.Name, from, core.JoinTTL}})
+	return profile, err
 }
 
 const deleteOldJoins = `DELETE FROM game_joins WHERE joined_at <= clock_timestamp() - $1::interval`

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -23,22 +24,28 @@ type profileRow struct {
 	Name       string
 	Skin, Cape []byte
 	Slim       bool
+	Epoch      string
+	Revision   int64
 }
 
-const selectProfile = `SELECT ` + profileColumns + ` FROM players p ` + profileTextures + ` WHERE p.uuid = $1`
+// selectProfile is one statement, so that cursor and profile come from one snapshot.
+const selectProfile = `
+	SELECT ` + profileColumns + `, feed.epoch::text, feed.revision
+	FROM players p CROSS JOIN feed ` + profileTextures + `
+	WHERE p.uuid = $1`
 
 // Profile returns the profile of a player.
-func (db *DB) Profile(ctx context.Context, player uuid.UUID) (core.Profile, error) {
+func (db *DB) Profile(ctx context.Context, player uuid.UUID) (core.Profile, edgeproto.Cursor, error) {
 	return db.profile(ctx, statement{selectProfile, []any{[16]byte(player)}})
 }
 
 // profile returns the profile that a query selects. Game servers ask for one with each player that
 // joins, so concurrent queries share round trips.
-func (db *DB) profile(ctx context.Context, query statement) (core.Profile, error) {
+func (db *DB) profile(ctx context.Context, query statement) (core.Profile, edgeproto.Cursor, error) {
 	rows, err := db.profileBatcher.query(ctx, query)
 	row, err := one(rows, failure("read a profile", err), errNoPlayer)
 	if err != nil {
-		return core.Profile{}, err
+		return core.Profile{}, edgeproto.Cursor{}, err
 	}
 	profile := core.Profile{NamedPlayer: core.NamedPlayer{UUID: row.UUID, Name: row.Name}, Slim: row.Slim}
 	if row.Skin != nil {
@@ -47,7 +54,7 @@ func (db *DB) profile(ctx context.Context, query statement) (core.Profile, error
 	if row.Cape != nil {
 		profile.Cape = skin.Hash(row.Cape)
 	}
-	return profile, nil
+	return profile, edgeproto.Cursor{Epoch: row.Epoch, Revision: row.Revision}, nil
 }
 
 const selectPlayersNamed = `SELECT uuid, name FROM players WHERE name_key = ANY ($1::text[])`

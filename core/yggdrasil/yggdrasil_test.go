@@ -54,6 +54,7 @@ type testConfig struct {
 	Proxies   clientip.Config
 	Yggdrasil struct {
 		core.LauncherLimits
+		core.ProfileLimits
 		CheckIP bool `env:"CHECK_IP"`
 		yggdrasil.Config
 	} `envPrefix:"YGGDRASIL_"`
@@ -150,7 +151,9 @@ func (s *testSite) serve(t *testing.T) client {
 	}
 	db, passwords := postgrestest.Connect(t, s.url), core.NewPasswords()
 	logins := core.NewLogins(db, passwords, s.setup.Logins, s.clock)
-	profiles, err := core.NewProfiles(db, key, texturesURL+"/", s.clock)
+	feed := core.NewFeed(db, slog.New(slog.DiscardHandler))
+	db.OnChange(feed.Committed)
+	profiles, err := core.NewProfiles(db, feed, key, s.setup.Yggdrasil.ProfileLimits, texturesURL+"/", s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +187,7 @@ func (s *testSite) serve(t *testing.T) client {
 		t.Fatal(err)
 	}
 	public.MountLaunchers(api.Mount{Root: yggdrasil.Root, Handler: server.Handler})
-	return client{site: s, db: db, services: domain, server: public.HTTP(), ygg: server}.from(t, "192.0.2.1")
+	return client{site: s, db: db, feed: feed, services: domain, server: public.HTTP(), ygg: server}.from(t, "192.0.2.1")
 }
 
 // start starts a server on a new site.
@@ -197,6 +200,7 @@ func start(t *testing.T, environ ...string) client {
 type client struct {
 	site     *testSite
 	db       *postgres.DB
+	feed     *core.Feed // does not run
 	services services
 	server   *fasthttp.Server
 	ygg      *yggdrasil.Server

@@ -79,7 +79,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	feed := core.NewFeed(db, log)
-	db.OnChange(feed.Notify)
+	db.OnChange(feed.Committed)
 	purger, err := newCDNPurger(cfg, db, feed, log)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return settingError("", err)
 	}
-	launchers, err := addLaunchers(cfg, db, services, logins, public, options)
+	launchers, err := addLaunchers(cfg, db, feed, services, logins, public, options)
 	if err != nil {
 		return err
 	}

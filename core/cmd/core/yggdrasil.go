@@ -23,12 +23,15 @@ import (
 type launcherConfig struct {
 	KeyFile string `env:"KEY_FILE" example:"/etc/veneer/yggdrasil.pem" help:"PEM file of the RSA key that signs what players wear, as core keys yggdrasil makes it; the same at every core"`
 	core.LauncherLimits
+	core.ProfileLimits
 	CheckIP bool `env:"CHECK_IP" envDefault:"false" help:"tell a game server that sends the address of its client only of players that joined from there; this fails with VPNs and in local networks"`
 	yggdrasil.Config
 }
 
 // Check returns an error that names an invalid setting.
-func (c launcherConfig) Check() error { return cmp.Or(c.LauncherLimits.Check(), c.Config.Check()) }
+func (c launcherConfig) Check() error {
+	return cmp.Or(c.LauncherLimits.Check(), c.ProfileLimits.Check(), c.Config.Check())
+}
 
 // launchers is the API of launchers. tokens and joins are nil on a site without it.
 type launchers struct {
@@ -55,7 +58,7 @@ func (l launchers) logMissing(ctx context.Context, log *slog.Logger) {
 
 // addLaunchers mounts the API of launchers on the public API, if the site has it.
 func addLaunchers(
-	cfg settings, db *postgres.DB, services api.Services, logins *core.Logins, to *api.Server, options httpserver.Options,
+	cfg settings, db *postgres.DB, feed *core.Feed, services api.Services, logins *core.Logins, to *api.Server, options httpserver.Options,
 ) (launchers, error) {
 	if cfg.Launchers == "off" {
 		return launchers{}, nil
@@ -74,7 +77,7 @@ func addLaunchers(
 	if err != nil {
 		return launchers{}, settingError("TEXTURES_URL ", err)
 	}
-	profiles, err := core.NewProfiles(db, key, texturesURL, time.Now)
+	profiles, err := core.NewProfiles(db, feed, key, cfg.Yggdrasil.ProfileLimits, texturesURL, time.Now)
 	if err != nil {
 		return launchers{}, settingError("YGGDRASIL_", fmt.Errorf("KEY_FILE cannot be used: %w", err))
 	}
