@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -134,5 +135,51 @@ func TestCORS(t *testing.T) {
 		if cache := string(got.header.Peek("Cache-Control")); cache != "no-store" {
 			t.Errorf("%s: Cache-Control is %q", got.request, cache)
 		}
+	}
+}
+
+// The rows that launchers add to the database stay few for each user, and are trimmed.
+func TestRowsOfLaunchersAreBounded(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "YGGDRASIL_TOKENS=2", "YGGDRASIL_LOGIN_INTERVAL=1s", "LIMIT_REQUESTS=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=3")
+	u := c.signUp(t, "Ann_1")
+	f := func(table string, want int) {
+		t.Helper()
+		if n := c.site.count(t, "SELECT count(*) FROM "+table); n != want {
+			t.Errorf("%s has %d rows; want %d", table, n, want)
+		}
+	}
+	token := c.issue(t, u).AccessToken
+	for range 3 {
+		c.issue(t, u)
+		token = decode[session](t, c.post(t, "/authserver/refresh", map[string]string{"accessToken": token})).AccessToken
+	}
+	f("launcher_tokens", 2)
+
+	for i := range 20 {
+		c.join(t, token, hexID(u.players[0].UUID), fmt.Sprint("server ", i)).isEmpty(t)
+	}
+	f("game_joins", 20)
+	c.site.exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '31 seconds'")
+	c.join(t, token, hexID(u.players[0].UUID), "another server").isEmpty(t)
+	f("game_joins", 1)
+	c.site.exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '31 seconds'")
+	if n, err := c.services.Joins.Trim(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d joins were trimmed, %v; want 1", n, err)
+	}
+	f("game_joins", 0)
+
+	for i := range 5 {
+		c.post(t, "/authserver/authenticate", credentials(fmt.Sprintf("nobody%d@example.com", i), password))
+	}
+	f("launcher_attempts", 3)
+	if _, err := c.db.TrimAttempts(t.Context(), time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	f("launcher_attempts", 0)
+	c.site.exec(t, "UPDATE launcher_tokens SET issued_at = issued_at - interval '46 days'")
+	if n, err := c.services.Tokens.Trim(t.Context()); n != 2 || err != nil {
+		t.Errorf("%d tokens were trimmed, %v; want 2", n, err)
 	}
 }
