@@ -2,16 +2,14 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/core/public"
 )
 
 // embedded holds the document and the page that shows it, with the licences of
@@ -51,39 +49,8 @@ var pageFiles = []struct{ name, source, contentType string }{
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// cacheForever is the Cache-Control of files that are addressed by their digest.
-const cacheForever = "public, max-age=31536000, immutable"
-
-// asset is a file in both content codings.
-type asset struct {
-	contentType, cacheControl string // cacheControl is empty for no-store
-	identity, gzip            coding
-}
-
-// coding is a file in one content coding. Each coding has its own entity tag, since the bytes
-// differ (RFC 9110, section 8.8.3.3).
-type coding struct {
-	body []byte
-	etag string // with quotes
-}
-
-func newAsset(content []byte, contentType, cacheControl string) asset {
-	tag := digest(content)
-	return asset{
-		contentType, cacheControl,
-		coding{content, `"` + tag + `"`},
-		coding{fasthttp.AppendGzipBytesLevel(nil, content, fasthttp.CompressBestCompression), `"` + tag + `-gzip"`},
-	}
-}
-
-// digest returns the first 64 bits of the SHA-256 as 16 hexadecimal digits.
-func digest(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:8])
-}
-
-// assets returns the served files by path. They are compressed once, at the first request.
-var assets = sync.OnceValue(func() map[string]asset {
+// assets returns the served files by path.
+var assets = sync.OnceValue(func() map[string]*public.Asset {
 	read := func(source string) []byte {
 		content, err := embedded.ReadFile(source)
 		if err != nil {
@@ -91,16 +58,16 @@ var assets = sync.OnceValue(func() map[string]asset {
 		}
 		return content
 	}
-	all := make(map[string]asset, len(pageFiles)+2)
+	all := make(map[string]*public.Asset, len(pageFiles)+2)
 	page := string(read("docs/index.html"))
 	for _, file := range pageFiles {
 		content := read(file.source)
-		path := pagePath + "/" + digest(content) + "/" + file.name
-		all[path] = newAsset(content, file.contentType, cacheForever)
+		path := pagePath + "/" + public.Digest(content) + "/" + file.name
+		all[path] = public.NewAsset(content, file.contentType, public.CacheForever)
 		page = strings.ReplaceAll(page, `"`+pagePath+"/"+file.name+`"`, `"`+path+`"`)
 	}
-	all[pagePath] = newAsset([]byte(page), typeHTML, "")
-	all[documentPath] = newAsset(read("openapi.yaml"), typeYAML, "")
+	all[pagePath] = public.NewAsset([]byte(page), typeHTML, "")
+	all[documentPath] = public.NewAsset(read("openapi.yaml"), typeYAML, "")
 	return all
 })
 
@@ -111,26 +78,7 @@ func (s *Server) handleDocs(_ context.Context, rc *fasthttp.RequestCtx) error {
 	if !ok {
 		return notFound()
 	}
-	header := &rc.Response.Header
-	coding := asset.identity
-	acceptsGzip := rc.Request.Header.HasAcceptEncoding("gzip")
-	if acceptsGzip {
-		coding = asset.gzip
-	}
-	header.Set(fasthttp.HeaderContentSecurityPolicy, pagePolicy)
-	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
-	header.Set(fasthttp.HeaderETag, coding.etag)
-	if asset.cacheControl != "" {
-		header.Set(fasthttp.HeaderCacheControl, asset.cacheControl)
-	}
-	if httpserver.MatchETag(rc.Request.Header.Peek(fasthttp.HeaderIfNoneMatch), []byte(coding.etag), true) {
-		rc.SetStatusCode(fasthttp.StatusNotModified)
-		return nil
-	}
-	header.SetContentType(asset.contentType)
-	if acceptsGzip {
-		header.SetContentEncoding("gzip")
-	}
-	rc.Response.SetBodyRaw(coding.body) // the bytes are shared and never change
+	rc.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, pagePolicy)
+	asset.Serve(rc)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -105,7 +106,7 @@ func (s *Server) handleSite(_ context.Context, rc *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	header, etag := &rc.Response.Header, `"`+digest(body)+`"`
+	header, etag := &rc.Response.Header, `"`+public.Digest(body)+`"`
 	header.Set(fasthttp.HeaderETag, etag)
 	if httpserver.MatchETag(rc.Request.Header.Peek(fasthttp.HeaderIfNoneMatch), []byte(etag), true) {
 		rc.SetStatusCode(fasthttp.StatusNotModified)
