@@ -73,6 +73,13 @@ func parseMedia(text string) (mediaType string, parameters map[string]string) {
 	return mediaType, parameters
 }
 
+// IsJSON reports whether a request says that its body is JSON. Pages of other sites cannot say so
+// without a preflight (Fetch standard, section 4.8), while forms and plain text need none.
+func IsJSON(rc *fasthttp.RequestCtx) bool {
+	mediaType, parameters := parseMedia(string(rc.Request.Header.ContentType()))
+	return mediaType == TypeJSON && isUTF8(parameters)
+}
+
 // isUTF8 reports whether a media type has no charset but UTF-8.
 func isUTF8(parameters map[string]string) bool {
 	charset, ok := parameters["charset"]
@@ -93,6 +100,19 @@ func DecodeJSON(body []byte, into any, what string) error {
 		return fault.New(fault.Malformed, "The body nests deeper than %d levels.", maxDepth)
 	}
 	return nil
+}
+
+// ReadJSON decodes the request's JSON body into the value that a pointer leads to; an absent one is
+// an empty object. The fault is Malformed or UnsupportedMedia.
+func ReadJSON(rc *fasthttp.RequestCtx, into any) error {
+	body, err := ReadContent(rc, TypeJSON)
+	if err != nil || len(body.Bytes) == 0 {
+		return err
+	}
+	if HasLoneSurrogate(body.Bytes) {
+		return fault.New(fault.Malformed, "The body has half of a surrogate pair, which is no character.")
+	}
+	return DecodeJSON(body.Bytes, into, "of the documented form")
 }
 
 // isDeeper reports whether valid JSON nests deeper than limit levels.

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 )
@@ -18,7 +19,7 @@ func (s *Server) handleJoin(ctx context.Context, rc *fasthttp.RequestCtx) error 
 		SelectedProfile string  `json:"selectedProfile"`
 		ServerID        *string `json:"serverId"`
 	}
-	if err := readJSON(rc, &request); err != nil {
+	if err := public.ReadJSON(rc, &request); err != nil {
 		return err
 	}
 	if request.ServerID == nil {

@@ -238,18 +238,6 @@ func (s *Server) addressKey(rc *fasthttp.RequestCtx) public.Key {
 	return public.Key{Network: s.network(rc)}
 }
 
-// readJSON decodes a JSON body; an absent one is an empty object.
-func readJSON(rc *fasthttp.RequestCtx, into any) error {
-	body, err := public.ReadContent(rc, public.TypeJSON)
-	if err != nil || len(body.Bytes) == 0 {
-		return err
-	}
-	if public.HasLoneSurrogate(body.Bytes) {
-		return fault.New(fault.Malformed, "The body has half of a surrogate pair, which is no character.")
-	}
-	return public.DecodeJSON(body.Bytes, into, "of the documented form")
-}
-
 // writeNoContent writes status 204.
 func writeNoContent(rc *fasthttp.RequestCtx) error {
 	rc.SetStatusCode(fasthttp.StatusNoContent)
