@@ -199,6 +199,10 @@ func (s *Sessions) Refresh(ctx context.Context, compact string) (SignedToken, er
 	if err != nil {
 		return SignedToken{}, err
 	}
+	return s.refresh(ctx, token)
+}
+
+func (s *Sessions) refresh(ctx context.Context, token VerifiedToken) (SignedToken, error) {
 	successor, permission, err := s.store.RefreshSession(ctx, token, s.newToken(token.Token.User, token.Token.Session))
 	if err != nil {
 		return SignedToken{}, err
@@ -207,6 +211,41 @@ func (s *Sessions) Refresh(ctx context.Context, compact string) (SignedToken, er
 		return SignedToken{}, ErrBanned
 	}
 	return s.sign(successor)
+}
+
+// maxResumeMargin bounds the remaining lifetime at which Resume replaces a token: 10 minutes of the
+// default hour, so that pages of a browser ask about once an hour and never hold an expired one.
+const maxResumeMargin = 10 * time.Minute
+
+// Resume returns the token of a live session itself while it works for more than 10 minutes, or for
+// more than a sixth of a lifetime that is shorter than an hour. Otherwise it returns the successor,
+// as Refresh does.
+func (s *Sessions) Resume(ctx context.Context, compact string) (SignedToken, error) {
+	token, err := s.verifyToken(compact, true)
+	if err != nil {
+		return SignedToken{}, err
+	}
+	left := token.Token.IssuedAt.Add(s.limits.TokenTTL).Sub(s.now())
+	if left <= min(maxResumeMargin, s.limits.TokenTTL/6) {
+		return s.refresh(ctx, token)
+	}
+	if _, err := s.Authenticate(ctx, token); err != nil {
+		return SignedToken{}, err
+	}
+	return SignedToken{Token: compact, ExpiresIn: left}, nil
+}
+
+// Idle returns the time after its last refresh at which a session ends.
+func (s *Sessions) Idle() time.Duration { return s.limits.Idle }
+
+// End ends the session of a token, which may have expired. An invalid token is an Unauthenticated
+// fault.
+func (s *Sessions) End(ctx context.Context, compact string) error {
+	token, err := s.verifyToken(compact, true)
+	if err != nil {
+		return err
+	}
+	return s.store.EndSession(ctx, token.Token.Session)
 }
 
 // Logout ends the caller's session.

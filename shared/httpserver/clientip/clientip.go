@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -101,6 +102,23 @@ func (p *Proxies) clientFromHeader(header int, peer netip.Addr, lines [][]byte) 
 		}
 	}
 	return client, found
+}
+
+// HeaderForwardedHost has the host of the client's request, which a proxy sends to a server by
+// another name.
+const HeaderForwardedHost = "X-Forwarded-Host"
+
+// RequestedHost returns the host that the client requested, with the port if it is not the scheme's
+// own: that of the Host header, or, if the peer is a trusted proxy, the first in X-Forwarded-Host.
+// Unlike the address of the client, a proxy may forward it as the client sent it.
+func (p *Proxies) RequestedHost(rc *fasthttp.RequestCtx) string {
+	if p.Trusts(PeerIP(rc.RemoteAddr())) {
+		first, _, _ := strings.Cut(string(rc.Request.Header.Peek(HeaderForwardedHost)), ",")
+		if first = strings.TrimSpace(first); first != "" {
+			return first
+		}
+	}
+	return string(rc.Request.Header.Host())
 }
 
 // Trusts reports whether an address is that of a trusted proxy.

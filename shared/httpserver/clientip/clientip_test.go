@@ -161,6 +161,28 @@ func TestClientIPByForwarded(t *testing.T) {
 	}
 }
 
+// The host comes from X-Forwarded-Host of trusted proxies only.
+func TestRequestedHost(t *testing.T) {
+	t.Parallel()
+
+	proxies := newProxies(silent(), "10.0.0.0/8")
+	f := func(want, peer string, lines ...string) {
+		t.Helper()
+		rc := withLines(peer, "X-Forwarded-Host", lines...)
+		rc.Request.Header.SetHost("core.test:8080")
+		if got := proxies.RequestedHost(rc); got != want {
+			t.Errorf("of %s with X-Forwarded-Host %q the host is %s; want %s", peer, lines, got, want)
+		}
+	}
+
+	f("core.test:8080", "203.0.113.9")
+	f("core.test:8080", "203.0.113.9", "skins.test")
+	f("core.test:8080", "10.0.0.1")
+	f("core.test:8080", "10.0.0.1", "")
+	f("skins.test", "10.0.0.1", "skins.test")
+	f("skins.test:8443", "10.0.0.1", " skins.test:8443 , edge.test")
+}
+
 func TestClientIPWithoutProxies(t *testing.T) {
 	t.Parallel()
 
