@@ -27,14 +27,6 @@ var pageLinks = []httpserver.Link{
 	{Path: "/api/openapi.yaml", Text: "OpenAPI document"},
 }
 
-var startPage = httpserver.NewPage(httpserver.PageText{
-	Title: "Veneer",
-	Paragraphs: []string{
-		"This server answers the API of a site for skins and capes.",
-	},
-	Links: pageLinks,
-})
-
 var notFoundPage = httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, pageLinks...)...)
 
 // handleIndex handles GET /api.
@@ -48,13 +40,14 @@ func (s *Server) handleIndex(ctx context.Context, rc *fasthttp.RequestCtx) error
 	})
 }
 
-// handleRoot handles GET /: browsers get a page, other clients the index.
+// handleRoot handles GET /: it leads to the console if there is one.
 func (s *Server) handleRoot(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	if httpserver.PrefersHTML(rc) {
-		startPage.Write(rc, fasthttp.StatusOK)
-		return nil
+	if s.console == nil {
+		return s.handleIndex(ctx, rc)
 	}
-	return s.handleIndex(ctx, rc)
+	rc.Response.Header.Set(fasthttp.HeaderLocation, s.console.Root+"/")
+	rc.SetStatusCode(fasthttp.StatusFound)
+	return nil
 }
 
 // handleRobots handles GET /robots.txt.

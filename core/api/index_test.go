@@ -76,8 +76,7 @@ func TestPages(t *testing.T) {
 	}
 
 	const page, data = "text/html; charset=utf-8", "application/json; charset=utf-8"
-	f("/", browser, 200, page, `<a href="/api/docs">`, true)
-	f("/", "*/*", 200, data, `"docs":"/api/docs"`, true)
+	f("/", browser, 200, data, `"docs":"/api/docs"`, false)
 	for _, path := range []string{"/nothing", "/apiary", "/avatar/1", "/favicon.ico"} {
 		f(path, browser, 404, page, `<a href="/">Start page</a>`, true)
 		f(path, "application/json, text/html", 404, data, `{"code":3,`, true)

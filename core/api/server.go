@@ -72,18 +72,40 @@ type Server struct {
 	limiters  public.Limiters
 	database  healthCheck
 	launchers *Mount // nil for none
+	console   *Mount // nil for none
 }
 
-// Mount is another API on the public listener. The responses to its requests have the default
-// headers, and preflights are answered for it.
+// Mount is another adapter on the public listener.
 type Mount struct {
-	Root string // path of the API, without a slash at the end
+	Root string // path of the adapter, without a slash at the end
 	// Handler returns the handler of the paths under Root. It counts requests by limiter.
 	Handler func(limiter *httpserver.AddressLimiter) fasthttp.RequestHandler
 }
 
-// MountLaunchers adds the API of launchers. Responses of the server then say where it is.
+// has reports whether a path is the root of a mount, or below it. A nil mount has none.
+func (m *Mount) has(path []byte) bool {
+	if m == nil {
+		return false
+	}
+	rest, ok := bytes.CutPrefix(path, []byte(m.Root))
+	return ok && (len(rest) == 0 || rest[0] == '/')
+}
+
+// MountLaunchers adds the API of launchers. Responses of the server then say where it is. Those of
+// the mount have the server's headers, and preflights are answered for it.
 func (s *Server) MountLaunchers(mount Mount) { s.launchers = &mount }
+
+// LaunchersPath returns the path of the API of launchers, with a slash at the end; empty without one.
+func (s *Server) LaunchersPath() string {
+	if s.launchers == nil {
+		return ""
+	}
+	return s.launchers.Root + "/"
+}
+
+// MountConsole adds the web console, to which / then leads. Its responses have no headers of the
+// server: pages of other sites must not use it.
+func (s *Server) MountConsole(mount Mount) { s.console = &mount }
 
 // Limiters returns the rate limits of clients, which other APIs share.
 func (s *Server) Limiters() public.Limiters { return s.limiters }
@@ -151,21 +173,24 @@ func (s *Server) HTTP() *fasthttp.Server {
 	opts.DefaultHeaders = s.setDefaultHeaders
 	limiter := opts.AddressLimiter()
 	handler := limiter.Handler(s.withDefaults(s.routes().Handler))
-	if s.launchers == nil {
-		return opts.NewServer(handler)
+	var launchers, console fasthttp.RequestHandler
+	if s.launchers != nil {
+		launchers = s.withDefaults(s.launchers.Handler(limiter))
 	}
-	launchers := s.withDefaults(s.launchers.Handler(limiter))
+	if s.console != nil {
+		console = s.console.Handler(limiter)
+	}
 	return opts.NewServer(func(rc *fasthttp.RequestCtx) {
-		if rest, ok := bytes.CutPrefix(rc.Path(), []byte(s.launchers.Root)); ok && (len(rest) == 0 || rest[0] == '/') {
+		switch path := rc.Path(); {
+		case s.launchers.has(path):
 			launchers(rc)
-		} else {
+		case s.console.has(path):
+			console(rc)
+		default:
 			handler(rc)
 		}
 	})
 }
-
-// headerLaunchers tells launchers where their API is, relative to the URL of the response.
-const headerLaunchers = "X-Authlib-Injector-API-Location"
 
 // maxCharacterBytes is the maximum size of a character in a body: an emoji as two escaped
 // surrogates in JSON, or as %XX for each of its four bytes in a form.
@@ -362,8 +387,8 @@ func requestedHeaders(header *fasthttp.RequestHeader) string {
 func (s *Server) setDefaultHeaders(rc *fasthttp.RequestCtx) {
 	httpserver.SetSecurityHeaders(rc)
 	s.allowOrigin(rc)
-	if s.launchers != nil {
-		rc.Response.Header.Set(headerLaunchers, s.launchers.Root+"/")
+	if path := s.LaunchersPath(); path != "" {
+		rc.Response.Header.Set(public.HeaderLaunchers, path)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package public has what the adapters on core's public listener share: the rate limits of clients,
-// and the parsing of request bodies.
+// the parsing of request bodies, and files of pages.
 package public
 
 import (
@@ -15,6 +15,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/ratelimit"
 )
+
+// HeaderLaunchers tells launchers where their API is, relative to the URL of the response.
+const HeaderLaunchers = "X-Authlib-Injector-API-Location"
 
 // Limits are the rate limits of a client. Each core counts by itself. 0 is no limit.
 type Limits struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/cdnpurge"
+	"github.com/veneer-skins/veneer/core/console"
 	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/blobstore"
@@ -46,6 +47,7 @@ type settings struct {
 	Scores   core.Scores        `envPrefix:"SCORE_"`
 	API      api.Config
 
+	Console   string         `env:"CONSOLE" envDefault:"on" help:"web console under /console/, to which / leads: on or off"`
 	Launchers string         `env:"YGGDRASIL" envDefault:"on" help:"API of launchers and game servers under /api/yggdrasil: on, which takes PUBLIC_URL and YGGDRASIL_KEY_FILE, or off"`
 	Yggdrasil launcherConfig `envPrefix:"YGGDRASIL_"`
 
@@ -86,11 +88,8 @@ func (c settings) check() error {
 			return fmt.Errorf("%s%s is %s, but must be an address as in https://skins.example.org, without a path", prefix, name, config.QuoteRedacted(value))
 		}
 	}
-	if c.Launchers != "on" && c.Launchers != "off" {
-		return fmt.Errorf("%sYGGDRASIL is %q, but must be on or off", prefix, c.Launchers)
-	}
 	switch from, to := prefix+"SMTP_HOST", prefix+"MAIL_URL"; {
-	case c.sendsMail() && c.Mail.URL == "":
+	case c.sendsMail() && c.mailURL() == "":
 		return fmt.Errorf("%s must be set too, since %s is", to, from)
 	case !c.sendsMail() && c.Mail.URL != "":
 		return fmt.Errorf("%s must be set too, since %s is", from, to)
@@ -102,6 +101,8 @@ func (c settings) check() error {
 		prefix string
 		err    error
 	}{
+		{"", checkSwitch("CONSOLE", c.Console)},
+		{"", checkSwitch("YGGDRASIL", c.Launchers)},
 		{"", c.Limits.Check()},
 		{"", c.Check()},
 		{"UPLOAD_", c.Textures.Check()},
@@ -138,6 +139,22 @@ func playerNames(c core.PlayerLimits) (*core.PlayerNames, error) {
 		return nil, settingError("", err)
 	}
 	return names, nil
+}
+
+// checkSwitch checks a setting that is on or off.
+func checkSwitch(name, value string) error {
+	if value != "on" && value != "off" {
+		return fmt.Errorf("%s is %q, but must be on or off", name, value)
+	}
+	return nil
+}
+
+// mailURL returns the address of the site's pages in e-mail: the console, unless it is set.
+func (c settings) mailURL() string {
+	if c.Mail.URL != "" || !c.sendsMail() || c.Console == "off" || c.PublicURL == "" {
+		return c.Mail.URL
+	}
+	return strings.TrimRight(c.PublicURL, "/") + console.Root
 }
 
 // sendsMail reports whether a mail server is configured.

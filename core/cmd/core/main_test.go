@@ -182,6 +182,7 @@ func TestSettingsAreNamed(t *testing.T) {
 		fails(t, name, withSetting(mail, name, value), "", "serve")
 	}
 	fails(t, "CORE_MAIL_URL", withSetting(mail, "CORE_MAIL_URL", ""), "", "serve")
+	fails(t, "CORE_MAIL_URL", append(withSetting(mail, "CORE_MAIL_URL", ""), "CORE_PUBLIC_URL=https://skins.example.org", "CORE_CONSOLE=off"), "", "serve")
 	f("CORE_REGISTRATION", "confirm", "serve")
 	f("CORE_LIMIT_RESETS", "-1", "serve")
 

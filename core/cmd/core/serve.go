@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/cdnpurge"
+	"github.com/veneer-skins/veneer/core/console"
 	"github.com/veneer-skins/veneer/core/edgeapi"
 	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/postgres"
@@ -49,6 +51,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
+	cfg.Mail.URL = cfg.mailURL()
 	log, err := logging.New(i.Stdout, cfg.Log)
 	if err != nil {
 		return settingError("", err)
@@ -113,6 +116,9 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	}
 	launchers, err := addLaunchers(cfg, db, feed, services, logins, public, options)
 	if err != nil {
+		return err
+	}
+	if err := addConsole(cfg, services.Sessions, public, options); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -219,6 +225,23 @@ func loadCertificates(cfg settings, log *slog.Logger) (public, edges *tlsreload.
 		return nil, nil, settingError("EDGES_TLS_", err)
 	}
 	return public, edges, nil
+}
+
+// addConsole mounts the web console on the public listener, if the site has it.
+func addConsole(cfg settings, sessions *core.Sessions, to *api.Server, options httpserver.Options) error {
+	if cfg.Console == "off" {
+		return nil
+	}
+	site := console.Site{LaunchersPath: to.LaunchersPath()}
+	if origin := strings.TrimRight(cfg.TexturesURL, "/"); origin != strings.TrimRight(cfg.PublicURL, "/") {
+		site.PicturesURL = origin
+	}
+	server, err := console.New(options, sessions, site, to.Limiters())
+	if err != nil {
+		return fmt.Errorf("BUG: the console cannot be served: %w", err)
+	}
+	to.MountConsole(api.Mount{Root: console.Root, Handler: server.Handler})
+	return nil
 }
 
 // newServices returns the services behind the public API.

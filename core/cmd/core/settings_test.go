@@ -82,6 +82,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_LIMIT_CHANGES":                    {Value: "-1"},
 	"CORE_LIMIT_REPORTS":                    {Value: "-1"},
 	"CORE_LIMIT_RESETS":                     {Value: "-1"},
+	"CORE_CONSOLE":                          {Value: "hidden"},
 	"CORE_YGGDRASIL":                        {Value: "yes"},
 	"CORE_YGGDRASIL_KEY_FILE":               {Value: "/nowhere/yggdrasil.pem"},
 	"CORE_YGGDRASIL_TOKENS":                 {Value: "-1"},

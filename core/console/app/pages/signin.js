@@ -1,0 +1,23 @@
+import { html, Form } from "../parts/basics.js";
+import { href, navigate, place } from "../router.js";
+import { signIn } from "../session.js";
+import { t } from "../words.js";
+
+/** Signs a user in, and shows the page from which the user came. */
+export default function SignIn() {
+  return html`<section class="narrow">
+    <h1 tabindex="-1">${t("signin.title")}</h1>
+    <${Form} action=${t("signin.action")} onSubmit=${async (/** @type {any} */ values) => {
+      const next = place.value.query.get("next");
+      await signIn({ email: values.email, password: values.password });
+      navigate(next?.startsWith("/") ? next : "/", { replace: true });
+    }} fields=${[
+      { name: "email", label: t("field.email"), type: "email", autocomplete: "username", required: true },
+      { name: "password", label: t("field.password"), type: "password", autocomplete: "current-password", required: true },
+    ]} />
+    <p class="links">
+      <a href=${href("/register")}>${t("signin.register")}</a>
+      <a href=${href("/reset")}>${t("signin.forgotten")}</a>
+    </p>
+  </section>`;
+}

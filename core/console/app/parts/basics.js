@@ -1,0 +1,117 @@
+// What every page is made of: html, fields and buttons, pictures, notices.
+import { h } from "preact";
+import { signal, useSignal } from "@preact/signals";
+import htm from "htm";
+import { APIError } from "../session.js";
+import { t } from "../words.js";
+
+/** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
+export const html = htm.bind(h);
+
+/** @typedef {{id: number, text: string, kind: "done" | "failed"}} Notice */
+
+const notices = signal(/** @type {Notice[]} */ ([]));
+let lastNotice = 0;
+
+/**
+ * Shows a sentence at the edge of the page.
+ * @param {string} text
+ * @param {"done" | "failed"} [kind]
+ */
+export function notify(text, kind = "done") {
+  const notice = { id: ++lastNotice, text, kind };
+  notices.value = [...notices.value.slice(-2), notice];
+  // A failure stays until it is dismissed.
+  if (kind === "done") setTimeout(dismiss, 6000, notice.id);
+}
+
+/** @param {number} id */
+function dismiss(id) {
+  notices.value = notices.value.filter((notice) => notice.id !== id);
+}
+
+/** The sentences that notify has shown. */
+export function Notices() {
+  return html`<div class="notices" role="status" aria-live="polite">
+    ${notices.value.map((notice) => html`<p key=${notice.id} class=${"notice " + notice.kind}>
+      <span>${notice.text}</span>
+      <button type="button" class="plain" aria-label=${t("notice.close")} onClick=${() => dismiss(notice.id)}>×</button>
+    </p>`)}
+  </div>`;
+}
+
+/**
+ * Returns what went wrong, as a sentence for people.
+ * @param {unknown} error
+ */
+export function sentence(error) {
+  if (!(error instanceof APIError)) return t("error.unknown");
+  if (error.status === 0) return t("error.offline");
+  if (error.status === 429) return t("error.tooMany", { n: error.retryAfter || 1 });
+  if (error.status >= 502) return t("error.unavailable");
+  const fields = Object.values(error.fields).flat();
+  return error.message || fields[0] || t("error.unknown");
+}
+
+/**
+ * A labelled field with its errors.
+ * @param {{name: string, label: string, hint?: string, errors?: string[]} & Record<string, any>} props
+ */
+export function Field({ name, label, hint, errors = [], ...input }) {
+  const described = [hint && name + "-hint", errors.length && name + "-errors"].filter(Boolean).join(" ");
+  return html`<div class="field">
+    <label for=${name}>${label}</label>
+    ${hint && html`<p class="hint" id=${name + "-hint"}>${hint}</p>`}
+    <input id=${name} name=${name} aria-invalid=${errors.length ? "true" : undefined} aria-describedby=${described || undefined} ...${input} />
+    ${errors.length > 0 && html`<p class="wrong" id=${name + "-errors"}>${errors.join(" ")}</p>`}
+  </div>`;
+}
+
+/**
+ * A form that shows the errors of its fields where they belong, and others above the button.
+ * @param {{fields: ({name: string} & Record<string, any>)[], action: string, onSubmit: (values: Record<string, string>) => Promise<void>, children?: any}} props
+ */
+export function Form({ fields, action, onSubmit, children }) {
+  const errors = useSignal(/** @type {Record<string, string[]>} */ ({}));
+  const failure = useSignal("");
+  const busy = useSignal(false);
+
+  /** @param {SubmitEvent} event */
+  async function submit(event) {
+    event.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+    if (busy.value) return;
+    busy.value = true;
+    errors.value = {};
+    failure.value = "";
+    try {
+      await onSubmit(/** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form))));
+    } catch (error) {
+      const known = error instanceof APIError ? Object.fromEntries(Object.entries(error.fields).filter(([name]) => fields.some((f) => f.name === name))) : {};
+      errors.value = known;
+      const [first] = Object.keys(known);
+      if (!first) failure.value = sentence(error);
+      else form.querySelector(`[name="${first}"]`)?.focus?.();
+    } finally {
+      busy.value = false;
+    }
+  }
+
+  return html`<form onSubmit=${submit} novalidate>
+    ${fields.map((field) => html`<${Field} key=${field.name} ...${field} errors=${errors.value[field.name]} />`)}
+    ${children}
+    <p class="wrong" role="alert">${failure.value}</p>
+    <button class="main" aria-disabled=${busy.value ? "true" : undefined}>${action}</button>
+  </form>`;
+}
+
+const pictures = document.querySelector('meta[name="pictures"]')?.getAttribute("content") ?? "";
+
+/**
+ * A picture of a texture, in the resolution of the screen. The box has the size before it arrives.
+ * @param {{path: string, parameter: "size" | "height", size: number, width: number, alt: string}} props
+ */
+export function Picture({ path, parameter, size, width, alt }) {
+  const at = (/** @type {number} */ factor) => `${pictures}${path}?${parameter}=${size * factor}`;
+  return html`<img src=${at(1)} srcset=${`${at(1)} 1x, ${at(2)} 2x`} width=${width} height=${size} alt=${alt} loading="lazy" decoding="async" />`;
+}

@@ -1,0 +1,40 @@
+import { useEffect, useRef } from "preact/hooks";
+import { t } from "../words.js";
+import { html } from "./basics.js";
+
+/**
+ * A dialog over the page. The browser keeps the focus within it, returns it, and closes it by Escape.
+ * @param {{title: string, onClose: () => void, children?: any}} props
+ */
+export function Dialog({ title, onClose, children }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onCancel=${(/** @type {Event} */ event) => {
+    event.preventDefault(); // it closes by being removed
+    onClose();
+  }}>
+    <div class="title">
+      <h2 id="dialog-title">${title}</h2>
+      <button type="button" class="plain" aria-label=${t("dialog.close")} onClick=${onClose}>×</button>
+    </div>
+    ${children}
+  </dialog>`;
+}
+
+/**
+ * Asks before what cannot be undone.
+ * @param {{title: string, text: string, action: string, onConfirm: () => void, onClose: () => void}} props
+ */
+export function Confirm({ title, text, action, onConfirm, onClose }) {
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <p>${text}</p>
+    <div class="buttons">
+      <button type="button" onClick=${onClose}>${t("dialog.cancel")}</button>
+      <button type="button" class="danger" onClick=${onConfirm}>${action}</button>
+    </div>
+  </${Dialog}>`;
+}

@@ -1,0 +1,220 @@
+// Requests to the API. The bearer token lies in this module's memory only; an HttpOnly cookie, which
+// the routes under /console/session get and set, brings it back after a reload.
+import { signal } from "@preact/signals";
+
+const sessionURL = "/console/session";
+
+/**
+ * @typedef {object} User
+ * @property {number} uid
+ * @property {string} email
+ * @property {string} nickname
+ * @property {number} avatar
+ * @property {number} score
+ * @property {number} permission
+ * @property {string} last_sign_at
+ * @property {boolean} verified
+ */
+
+/** The user who is signed in; null for nobody, undefined as long as it is not known. */
+export const user = signal(/** @type {User | null | undefined} */ (undefined));
+
+/** A request that failed. */
+export class APIError extends Error {
+  /**
+   * @param {number} status 0 without a response
+   * @param {{code?: number, message?: string, errors?: Record<string, string[]>, data?: any}} body
+   * @param {number} [retryAfter] seconds, 0 for none
+   */
+  constructor(status, body, retryAfter = 0) {
+    super(body.message || "");
+    this.status = status;
+    this.code = body.code ?? 0;
+    this.fields = body.errors ?? {};
+    this.data = body.data;
+    this.retryAfter = retryAfter;
+  }
+}
+
+let token = "";
+let expiresAt = 0; // in milliseconds, as Date.now
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+/** @type {Promise<boolean> | undefined} */
+let renewing;
+
+// The server replaces a token that has less than 10 minutes left.
+const renewBefore = 5 * 60_000;
+
+/** @param {{token: string, expires_in: number}} answer */
+function keep(answer) {
+  token = answer.token;
+  expiresAt = Date.now() + answer.expires_in * 1000;
+  clearTimeout(timer);
+  timer = setTimeout(wake, Math.max(answer.expires_in * 1000 - renewBefore, 30_000));
+}
+
+function forget() {
+  token = "";
+  expiresAt = 0;
+  clearTimeout(timer);
+  user.value = null;
+}
+
+// Timers do not run while a machine sleeps.
+function wake() {
+  if (token && document.visibilityState === "visible" && expiresAt - Date.now() <= renewBefore) renew().catch(() => {});
+}
+document.addEventListener("visibilitychange", wake);
+addEventListener("pageshow", wake);
+addEventListener("online", wake);
+
+// Other tabs follow when one of them signs in or out.
+const tabs = new BroadcastChannel("veneer");
+tabs.onmessage = ({ data }) => {
+  if (data === "out") forget();
+  if (data === "in" && !token) start();
+};
+
+/** @param {number} milliseconds */
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+// A request is sent again if it changes nothing, or nothing more than it did.
+const attempts = 4;
+
+/**
+ * Sends a request once, or several times while there is no answer or the server asks to wait.
+ * @param {string} url
+ * @param {RequestInit} init
+ * @param {boolean} repeatable
+ * @returns {Promise<any>} the decoded body, null for none
+ */
+async function send(url, init, repeatable) {
+  for (let attempt = 1; ; attempt++) {
+    /** @type {APIError} */
+    let failure;
+    try {
+      const response = await fetch(url, init);
+      const isJSON = response.headers.get("Content-Type")?.startsWith("application/json");
+      const body = isJSON ? await response.json() : null;
+      if (response.ok) return body;
+      failure = new APIError(response.status, body ?? {}, Number(response.headers.get("Retry-After")) || 0);
+    } catch (error) {
+      if (init.signal?.aborted) throw error;
+      failure = new APIError(0, {});
+    }
+    const isTemporary = failure.status === 0 || failure.status === 502 || failure.status === 503 || failure.status === 504;
+    if (!repeatable || !isTemporary || attempt === attempts) throw failure;
+    await pause(1000 * Math.min(failure.retryAfter || 2 ** (attempt - 1), 30));
+  }
+}
+
+/**
+ * @param {string} method
+ * @param {object} [body]
+ * @returns {RequestInit}
+ */
+function jsonRequest(method, body) {
+  return { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body ?? {}) };
+}
+
+/**
+ * Gets the session's current token. It reports whether there is a session.
+ * @returns {Promise<boolean>}
+ */
+function renew() {
+  renewing ??= send(sessionURL + "/token", jsonRequest("POST"), true)
+    .then((answer) => {
+      if (answer) keep(answer);
+      else forget();
+      return Boolean(answer);
+    }, (error) => {
+      if (!(error instanceof APIError) || error.status !== 401) throw error;
+      forget();
+      return false;
+    })
+    .finally(() => {
+      renewing = undefined;
+    });
+  return renewing;
+}
+
+/** Continues the session of this browser, if there is one. */
+export async function start() {
+  if (await renew()) user.value = await request("GET", "/api/user");
+}
+
+/**
+ * Signs in, by e-mail address and password or by the token of a new session.
+ * @param {{email: string, password: string} | {token: string}} proof
+ */
+export async function signIn(proof) {
+  keep(await send(sessionURL, jsonRequest("POST", proof), false));
+  user.value = await request("GET", "/api/user");
+  tabs.postMessage("in");
+}
+
+/** Ends the session. */
+export async function signOut() {
+  await send(sessionURL, jsonRequest("DELETE"), true);
+  forget();
+  tabs.postMessage("out");
+}
+
+/** Reads the user anew, after a change of the score for example. */
+export async function refreshUser() {
+  user.value = await request("GET", "/api/user");
+}
+
+/**
+ * Sends a request to the API, with the token if the user is signed in.
+ * @param {string} method
+ * @param {string} path
+ * @param {object | FormData} [body] fields, which are sent as JSON, or a form
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>} the decoded body
+ */
+export async function request(method, path, body, signal) {
+  const isForm = body instanceof FormData;
+  for (let isSecond = false; ; isSecond = true) {
+    if (token && expiresAt - Date.now() < 5000) await renew();
+    const sent = token;
+    /** @type {Record<string, string>} */
+    const headers = {};
+    if (sent) headers.Authorization = "Bearer " + sent;
+    if (body && !isForm) headers["Content-Type"] = "application/json";
+    try {
+      const content = isForm ? body : body && JSON.stringify(body);
+      return await send(path, { method, headers, body: content, signal }, method === "GET");
+    } catch (error) {
+      if (!(error instanceof APIError) || error.status !== 401 || !sent) throw error;
+      // Another tab may have replaced the token.
+      const isNew = token !== sent || ((await renew()) && token !== sent);
+      if (isSecond || !isNew) {
+        forget();
+        throw error;
+      }
+    }
+  }
+}
+
+/**
+ * What the API says of the site. All is absent at a server that does not say so.
+ * @typedef {{registration?: "open" | "confirm" | "closed", mail?: boolean, score?: boolean}} Site
+ */
+
+/** @type {Promise<Site> | undefined} */
+let asked;
+
+/**
+ * Returns what the API says of the site.
+ * @returns {Promise<Site>}
+ */
+export function site() {
+  asked ??= send("/api/site", {}, true).catch((error) => {
+    asked = undefined;
+    if (error instanceof APIError && error.status === 404) return {};
+    throw error;
+  });
+  return asked;
+}

@@ -1,0 +1,69 @@
+// Words in the reader's language, and dates, numbers and plurals by Intl.
+import { signal } from "@preact/signals";
+
+/** @typedef {keyof typeof import("./words/en.js").default} Key */
+/** @typedef {string | Partial<Record<Intl.LDMLPluralRule, string>>} Text */
+
+/** The languages, by their own names. */
+export const languages = { en: "English", zh: "简体中文" };
+
+/** @typedef {keyof typeof languages} Language */
+
+/** @type {Record<Language, () => Promise<{default: Record<Key, Text>}>>} */
+const loaders = { en: () => import("./words/en.js"), zh: () => import("./words/zh.js") };
+
+/** @type {Record<Key, Text>} */
+let words;
+
+/** The language of the words that are shown; empty until they are loaded. */
+export const language = signal(/** @type {Language | ""} */ (""));
+
+const stored = "veneer.language";
+
+/** @returns {Language} */
+function preferred() {
+  for (const wanted of [localStorage.getItem(stored) ?? "", ...navigator.languages]) {
+    const primary = wanted.toLowerCase().split("-")[0];
+    if (primary === "en" || primary === "zh") return primary;
+  }
+  return "en";
+}
+
+/**
+ * Loads a language, and keeps the choice; without one, that of the browser.
+ * @param {Language} [chosen]
+ */
+export async function load(chosen) {
+  if (chosen) localStorage.setItem(stored, chosen);
+  const loaded = chosen ?? preferred();
+  words = (await loaders[loaded]()).default;
+  document.documentElement.lang = loaded === "zh" ? "zh-Hans" : loaded;
+  language.value = loaded;
+}
+
+/**
+ * Returns words, with values in place of {names}. A value n chooses the plural.
+ * @param {Key} key
+ * @param {Record<string, string | number>} [values]
+ */
+export function t(key, values = {}) {
+  const text = words[key];
+  const plural = typeof text === "string" ? text : (text[new Intl.PluralRules(language.value).select(Number(values.n))] ?? text.other ?? "");
+  return plural.replace(/\{(\w+)\}/g, (all, name) => {
+    const value = values[name];
+    return typeof value === "number" ? number(value) : (value ?? all);
+  });
+}
+
+/** @param {number} value */
+export function number(value) {
+  return new Intl.NumberFormat(language.value).format(value);
+}
+
+/**
+ * Returns a time of the API, which is UTC, as one of the reader's.
+ * @param {string} utc YYYY-MM-DD HH:MM:SS
+ */
+export function time(utc) {
+  return new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(utc.replace(" ", "T") + "Z"));
+}

@@ -1,0 +1,167 @@
+package console_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core/console"
+)
+
+// skinViewer is a script that modules load when a page shows a figure.
+const skinViewer = "vendor/skinview3d.js"
+
+// Every module is imported, and every import is a module.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	reached := map[string]bool{"app/main.js": true, skinViewer: true}
+	for queue := []string{"app/main.js"}; len(queue) > 0; queue = queue[1:] {
+		static, dynamic, err := console.ImportsOf(queue[0])
+		if err != nil {
+			t.Error(err)
+		}
+		for _, name := range slices.Concat(static, dynamic) {
+			if !reached[name] {
+				reached[name] = true
+				queue = append(queue, name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(console.Modules())) {
+		if strings.HasSuffix(name, ".js") && !reached[name] {
+			t.Errorf("no module imports %s", name)
+		}
+	}
+}
+
+const (
+	maxModules = 12
+	maxBytes   = 60 << 10
+)
+
+// A page needs few modules before it can be used, and few bytes.
+func TestFirstPage(t *testing.T) {
+	t.Parallel()
+	packed := func(content []byte) int {
+		return len(fasthttp.AppendGzipBytesLevel(nil, content, fasthttp.CompressBestCompression))
+	}
+	for _, page := range []string{"app/pages/signin.js", "app/pages/home.js"} {
+		for _, language := range []string{"app/words/en.js", "app/words/zh.js"} {
+			loaded := map[string]bool{}
+			for _, entry := range []string{"app/main.js", language, page} {
+				modules, err := console.StaticImports(entry)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range modules {
+					loaded[name] = true
+				}
+			}
+			bytes := packed(console.Modules()["app/style.css"])
+			for name := range loaded {
+				bytes += packed(console.Modules()[name])
+			}
+			t.Logf("%s in %s: %d modules, %d bytes", page, language, len(loaded), bytes)
+			if len(loaded) > maxModules {
+				t.Errorf("%s needs %d modules; want %d at most: %v", page, len(loaded), maxModules, slices.Sorted(maps.Keys(loaded)))
+			}
+			if bytes > maxBytes {
+				t.Errorf("%s takes %d bytes; want %d at most", page, bytes, maxBytes)
+			}
+			if loaded[skinViewer] {
+				t.Errorf("%s loads the viewer", page)
+			}
+		}
+	}
+}
+
+var (
+	wordKey  = regexp.MustCompile(`(?m)^  "([a-zA-Z]+\.[a-zA-Z]+)": `)
+	usedWord = regexp.MustCompile(`"([a-z]+\.[a-zA-Z]+)"`)
+	wordCall = regexp.MustCompile(`\bt\(([^)]*)`)
+	wordHole = regexp.MustCompile(`\{(\w+)\}`)
+)
+
+// wordsOf returns the words of a language, as they are written, by their keys.
+func wordsOf(t *testing.T, language string) map[string]string {
+	t.Helper()
+	content := string(console.Modules()["app/words/"+language+".js"])
+	words, matches := map[string]string{}, wordKey.FindAllStringSubmatchIndex(content, -1)
+	for i, match := range matches {
+		end := len(content)
+		if i+1 < len(matches) {
+			end = matches[i+1][0]
+		}
+		key := content[match[2]:match[3]]
+		if _, ok := words[key]; ok {
+			t.Errorf("%s has %s twice", language, key)
+		}
+		words[key] = strings.TrimSpace(content[match[1]:end])
+	}
+	if len(words) == 0 {
+		t.Fatalf("%s has no words", language)
+	}
+	return words
+}
+
+// Every word that is used exists in every language with the same values in it, and every word is used.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for name, content := range console.Modules() {
+		if !strings.HasPrefix(name, "app/") || strings.HasPrefix(name, "app/words/") || !strings.HasSuffix(name, ".js") {
+			continue
+		}
+		for _, call := range wordCall.FindAllStringSubmatch(string(content), -1) {
+			if strings.Contains(call[1], "`") {
+				t.Errorf("%s builds the key of a word: t(%s)", name, call[1])
+			}
+		}
+		for _, match := range usedWord.FindAllStringSubmatch(string(content), -1) {
+			if !strings.HasPrefix(match[1], "veneer.") { // in localStorage
+				used[match[1]] = true
+			}
+		}
+	}
+	english := wordsOf(t, "en")
+	holes := func(text string) string {
+		found := wordHole.FindAllString(text, -1)
+		slices.Sort(found)
+		return strings.Join(slices.Compact(found), " ")
+	}
+	for _, language := range []string{"en", "zh"} {
+		words := wordsOf(t, language)
+		for key := range used {
+			if words[key] == "" {
+				t.Errorf("%s lacks %s", language, key)
+			}
+		}
+		for key, text := range words {
+			if !used[key] {
+				t.Errorf("%s has %s, which is not used", language, key)
+			}
+			if got, want := holes(text), holes(english[key]); got != want && !strings.Contains(text, "other:") {
+				t.Errorf("%s has the values %q in %s; want %q", language, got, key, want)
+			}
+		}
+	}
+}
+
+// No page sets a style or a handler in HTML, or makes HTML of text: the policy would refuse it.
+func TestNoInlineCode(t *testing.T) {
+	t.Parallel()
+	for name, content := range console.Modules() {
+		if !strings.HasPrefix(name, "app/") {
+			continue
+		}
+		for _, forbidden := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", " style=", "dangerouslySet", "sessionStorage", "document.cookie"} {
+			if strings.Contains(string(content), forbidden) {
+				t.Errorf("%s has %q", name, forbidden)
+			}
+		}
+	}
+}

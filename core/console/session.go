@@ -1,0 +1,216 @@
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+)
+
+// sessionPath is the path of the routes that keep a session in a cookie, and the only path that
+// browsers send the cookie to: all else takes a bearer token.
+const sessionPath = Root + "/session"
+
+// tokenPath is the path of the session's token.
+const tokenPath = sessionPath + "/token"
+
+// Names of the cookie, whose value is the current token of a session. Browsers accept the first with
+// Secure only (RFC 6265bis, section 4.1.3.1). The second is for plain HTTP.
+const (
+	secureCookie   = "__Secure-veneer"
+	insecureCookie = "veneer"
+)
+
+// headerFetchSite says whose page makes a request (Fetch Metadata). Browsers send it over HTTPS and
+// to loopback; pages cannot set it.
+const headerFetchSite = "Sec-Fetch-Site"
+
+// errForeign is the fault of a request that another site's page may have made.
+var errForeign = fault.New(fault.Forbidden, "Only pages of this site may do this.")
+
+// ownPages wraps a handler that uses the cookie. It rejects requests that a page of another site may
+// have made in the name of a visitor. Requests count for the client's network.
+func (s *Server) ownPages(h httpserver.Handler) fasthttp.RequestHandler {
+	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		address := s.opts.Proxies.ClientIP(rc)
+		if err := s.limiters.Requests.Take(rc, public.Key{Network: clientip.Prefix(address)}); err != nil {
+			return err
+		}
+		if !s.isOwnPage(rc) {
+			return errForeign
+		}
+		if !public.IsJSON(rc) {
+			return fault.New(fault.UnsupportedMedia, "The body must be application/json.")
+		}
+		if err := httpserver.ReadBody(rc); err != nil {
+			return err
+		}
+		ctx, cancel := s.opts.RequestContext(rc)
+		defer cancel()
+		return h(core.WithClient(ctx, core.Client{Network: clientip.Network(address)}), rc)
+	})
+}
+
+// isOwnPage reports whether a page of this origin makes a request. Browsers that do not send
+// Sec-Fetch-Site, and all over plain HTTP, send Origin with every POST and DELETE.
+func (s *Server) isOwnPage(rc *fasthttp.RequestCtx) bool {
+	header := &rc.Request.Header
+	if sites := header.PeekAll(headerFetchSite); len(sites) > 0 {
+		return len(sites) == 1 && string(sites[0]) == "same-origin"
+	}
+	origins := header.PeekAll(fasthttp.HeaderOrigin)
+	if len(origins) != 1 {
+		return false
+	}
+	origin, err := url.Parse(string(origins[0]))
+	return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, s.opts.Proxies.RequestedHost(rc))
+}
+
+// isInsecure reports whether a page was loaded over plain HTTP from a host whose Secure cookies
+// browsers reject. Only the browser knows: TLS may end in front of core.
+func isInsecure(rc *fasthttp.RequestCtx) bool {
+	origin, err := url.Parse(string(rc.Request.Header.Peek(fasthttp.HeaderOrigin)))
+	if err != nil || origin.Scheme != "http" {
+		return false
+	}
+	// Potentially trustworthy origins (W3C Secure Contexts, section 3.1).
+	host := strings.ToLower(origin.Hostname())
+	address, err := netip.ParseAddr(host)
+	isLoopback := host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
+	return !isLoopback
+}
+
+func cookieName(rc *fasthttp.RequestCtx) string {
+	if isInsecure(rc) {
+		return insecureCookie
+	}
+	return secureCookie
+}
+
+// setCookie sets the cookie to a token, which browsers keep for as long as a session lives without a
+// refresh; an empty token deletes the cookie.
+func (s *Server) setCookie(rc *fasthttp.RequestCtx, token string) {
+	name := cookieName(rc)
+	if name == insecureCookie {
+		s.insecure.once(string(rc.Request.Header.Peek(fasthttp.HeaderOrigin)))
+	}
+	cookie := fasthttp.AcquireCookie()
+	defer fasthttp.ReleaseCookie(cookie)
+	cookie.SetKey(name)
+	cookie.SetValue(token)
+	cookie.SetPath(sessionPath)
+	cookie.SetHTTPOnly(true)
+	cookie.SetSecure(name == secureCookie)
+	cookie.SetSameSite(fasthttp.CookieSameSiteStrictMode)
+	if token == "" {
+		cookie.SetExpire(fasthttp.CookieExpireDelete)
+	} else {
+		cookie.SetMaxAge(int(s.sessions.Idle().Seconds()))
+	}
+	rc.Response.Header.SetCookie(cookie)
+}
+
+// warning logs, at most once a minute, that the cookie is not protected by TLS.
+type warning struct {
+	log  *slog.Logger
+	last atomic.Int64 // Unix second of the last one
+}
+
+func (w *warning) once(origin string) {
+	now, before := time.Now().Unix(), w.last.Load()
+	if now-before >= 60 && w.last.CompareAndSwap(before, now) {
+		w.log.Warn("a user of the console signs in over plain HTTP, where passwords and sessions can be read", "origin", origin)
+	}
+}
+
+// tokenJSON is a bearer token in a response.
+type tokenJSON struct {
+	Token     string `json:"token"`
+	ExpiresIn int    `json:"expires_in"` // seconds
+}
+
+// writeToken responds with a token and keeps it in the cookie.
+func (s *Server) writeToken(rc *fasthttp.RequestCtx, token core.SignedToken) error {
+	s.setCookie(rc, token.Token)
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, tokenJSON{token.Token, int(token.ExpiresIn.Seconds())})
+}
+
+// signInJSON is the body of a log-in: an e-mail address and a password, or the token of a session
+// that a registration has just opened.
+type signInJSON struct {
+	Email    *string `json:"email"`
+	Password *string `json:"password"`
+	Token    *string `json:"token"`
+}
+
+// handleSignIn handles POST /console/session.
+func (s *Server) handleSignIn(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	var request signInJSON
+	if err := public.ReadJSON(rc, &request); err != nil {
+		return err
+	}
+	if request.Token != nil {
+		return s.resume(ctx, rc, *request.Token)
+	}
+	missing := map[string][]string{}
+	for name, value := range map[string]*string{"email": request.Email, "password": request.Password} {
+		if value == nil {
+			missing[name] = []string{"The field " + name + " is required."}
+		}
+	}
+	if len(missing) > 0 {
+		return &fault.Error{Kind: fault.Invalid, Message: "The e-mail address and the password are required.", Fields: missing}
+	}
+	token, err := s.sessions.Login(ctx, *request.Email, *request.Password, clientip.Prefix(s.opts.Proxies.ClientIP(rc)))
+	if err != nil {
+		return err
+	}
+	return s.writeToken(rc, token)
+}
+
+// handleToken handles POST /console/session/token. Without a cookie it responds with 204: a visitor
+// who has not signed in is no error.
+func (s *Server) handleToken(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	current := string(rc.Request.Header.Cookie(cookieName(rc)))
+	if current == "" {
+		rc.SetStatusCode(fasthttp.StatusNoContent)
+		return nil
+	}
+	return s.resume(ctx, rc, current)
+}
+
+// resume responds with the token that continues a session, and deletes the cookie of a session that
+// has ended.
+func (s *Server) resume(ctx context.Context, rc *fasthttp.RequestCtx, current string) error {
+	token, err := s.sessions.Resume(ctx, current)
+	if fault.KindOf(err) == fault.Unauthenticated {
+		s.setCookie(rc, "")
+	}
+	if err != nil {
+		return err
+	}
+	return s.writeToken(rc, token)
+}
+
+// handleSignOut handles DELETE /console/session. A session that has ended already is no error.
+func (s *Server) handleSignOut(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	if current := string(rc.Request.Header.Cookie(cookieName(rc))); current != "" {
+		if err := s.sessions.End(ctx, current); err != nil && fault.KindOf(err) != fault.Unauthenticated {
+			return err // the session lives, and so does its cookie
+		}
+	}
+	s.setCookie(rc, "")
+	rc.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
