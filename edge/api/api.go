@@ -1,5 +1,5 @@
 // Package api is the public HTTP interface of the edge: it parses a URL into an edge.Request,
-// and writes an edge.Response as headers and bytes. It also forwards /api to core.
+// and writes an edge.Response as headers and bytes. It also forwards /api and /console to core.
 package api
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
-// Config configures the headers for caches and the forwarding of /api.
+// Config configures the headers for caches and the forwarding to core.
 type Config struct {
 	CacheTags Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that name for CDNs what a response depends on: off, surrogate-key, cache-tag or both"`
 	SMaxage   time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
 	// UnknownPlayerStatus is 404 or 204.
 	UnknownPlayerStatus int    `env:"UNKNOWN_PLAYER_STATUS" envDefault:"404" help:"status of a profile or file that a game requests by a player's name, when there is no such player or it wears no such texture: 404, or 204, which CustomSkinLoader remembers for a minute; it requests a 404 again each time"`
-	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is forwarded; empty: /api is not found here"`
+	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api and /console are forwarded; empty: they are not found here"`
 	APICA               string `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
 	LaunchersURL        string `env:"YGGDRASIL_URL" example:"/api/yggdrasil/" help:"core's API of launchers, which they are told at /: /api/yggdrasil/ if API_UPSTREAM forwards it, else its address; empty: they are told nothing"`
 }
@@ -35,7 +35,7 @@ type Server struct {
 	tags               Tags
 	playerCacheControl []byte    // Cache-Control of pictures by player and by user
 	noContent          bool      // 204 for players that do not exist
-	upstream           *upstream // nil if /api is not forwarded
+	upstream           *upstream // nil if nothing is forwarded
 	routes             *routes
 	limiter            *httpserver.AddressLimiter
 
@@ -64,7 +64,9 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 	opts.ErrorFormat, opts.IsUnlimited = formatError, yggproto.IsGameServer
 	var links []httpserver.Link
 	if upstream != nil {
-		links = append(links, httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
+		links = append(links,
+			httpserver.Link{Path: consoleRoot + "/", Text: "Sign in, and dress your players"},
+			httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
 	}
 	return &Server{
 		opts: opts, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage),
@@ -155,18 +157,34 @@ func writePreflight(rc *fasthttp.RequestCtx) {
 // headerLaunchers tells launchers where their API is.
 const headerLaunchers = "X-Authlib-Injector-API-Location"
 
+// Roots of what core serves.
+const (
+	apiRoot     = "/api"
+	consoleRoot = "/console"
+)
+
 // isAPI reports whether a path is /api or below it.
-func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
+func isAPI(path string) bool { return isBelow(path, apiRoot) }
+
+// isBelow reports whether a path is a root or below it.
+func isBelow(path, root string) bool {
+	rest, ok := strings.CutPrefix(path, root)
+	return ok && (rest == "" || rest[0] == '/')
+}
 
 // serveNonImage serves a request for anything but a picture, a file or a profile.
 func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 	if isAPI(path) {
 		s.routes.api.AssignTo(rc)
-		if s.upstream != nil && isCanonicalAPI(rc.URI()) {
+		if s.upstream != nil && isCanonical(rc.URI(), apiRoot) {
 			return s.upstream.forward(rc)
 		}
 		setAPIDefaultHeaders(rc)
 		return fault.New(fault.NotFound, "There is no API here.")
+	}
+	if isBelow(path, consoleRoot) && s.upstream != nil && isCanonical(rc.URI(), consoleRoot) {
+		s.routes.console.AssignTo(rc)
+		return s.upstream.forward(rc)
 	}
 	setDefaultHeaders(rc)
 	switch path {
@@ -209,7 +227,7 @@ func setDefaultHeaders(rc *fasthttp.RequestCtx) {
 	rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 }
 
-// setAPIDefaultHeaders sets the headers of the edge's own responses below /api.
+// setAPIDefaultHeaders sets the headers of the edge's own responses in place of core's.
 func setAPIDefaultHeaders(rc *fasthttp.RequestCtx) {
 	setDefaultHeaders(rc)
 	httpserver.SetSecurityHeaders(rc)

@@ -4,5 +4,6 @@ import "github.com/valyala/fasthttp"
 
 // IsForwarded reports whether a request is forwarded to the upstream, if there is one.
 func IsForwarded(rc *fasthttp.RequestCtx) bool {
-	return isAPI(string(rc.Path())) && isCanonicalAPI(rc.URI())
+	path := string(rc.Path())
+	return isAPI(path) && isCanonical(rc.URI(), apiRoot) || isBelow(path, consoleRoot) && isCanonical(rc.URI(), consoleRoot)
 }

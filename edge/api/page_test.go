@@ -11,7 +11,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	const page, data, text = "text/html; charset=utf-8", "application/json; charset=utf-8", "text/plain; charset=utf-8"
-	const docs = `<a href="/api/docs">`
+	const docs, console = `<a href="/api/docs">`, `<a href="/console/">`
 	for _, passes := range []bool{false, true} {
 		w := openSeeded(t, func(s *setup) {
 			if passes {
@@ -31,8 +31,10 @@ func TestPages(t *testing.T) {
 				if got := strings.Contains(got.header.Get("Content-Security-Policy"), "default-src 'none'; style-src 'sha256-"); got != (kind == page) {
 					t.Errorf("%s %s for %q: it has the policy of pages: %t", method, path, accept, got)
 				}
-				if strings.Contains(got.body, docs) != (passes && kind == page && method == http.MethodGet) {
-					t.Errorf("%s %s, passing /api on: %t:\n%s", method, path, passes, got.body)
+				for _, link := range []string{docs, console} {
+					if strings.Contains(got.body, link) != (passes && kind == page && method == http.MethodGet) {
+						t.Errorf("%s %s, forwarding: %t, %s:\n%s", method, path, passes, link, got.body)
+					}
 				}
 			}
 		}
@@ -58,6 +60,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 		if !passes {
+			f("/console/", browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			if got := w.do(t, http.MethodGet, "/api/nothing", http.Header{"Accept": {browser}}, ""); got.status != 404 || got.header.Get("Content-Type") != data {
 				t.Errorf("/api/nothing: %d, header %v", got.status, got.header)
 			}

@@ -77,14 +77,14 @@ func errorOutcome(err error) outcome {
 
 // routes are the routes of the public listener, in metrics and logs.
 type routes struct {
-	api          *httpserver.Route // all requests that are forwarded
+	api, console *httpserver.Route // all requests that are forwarded
 	root, robots *httpserver.Route
 	views        [][formatCount][outcomeCount]*httpserver.Route // by the number of the route
 }
 
 func newRoutes(opts httpserver.Options) *routes {
 	r := &routes{
-		api: opts.Route("/api"), root: opts.Route("/"), robots: opts.Route("/robots.txt"),
+		api: opts.Route(apiRoot), console: opts.Route(consoleRoot), root: opts.Route("/"), robots: opts.Route("/robots.txt"),
 		views: make([][formatCount][outcomeCount]*httpserver.Route, len(allRoutes)),
 	}
 	for _, route := range allRoutes {

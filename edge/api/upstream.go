@@ -46,7 +46,7 @@ var hopByHop = []string{
 	fasthttp.HeaderTE, fasthttp.HeaderTrailer, fasthttp.HeaderTransferEncoding, fasthttp.HeaderUpgrade, fasthttp.HeaderExpect,
 }
 
-// upstream is core's public listener, to which /api is forwarded.
+// upstream is core's public listener, to which /api and /console are forwarded.
 type upstream struct {
 	scheme, host string
 	client       *fasthttp.HostClient
@@ -104,7 +104,7 @@ func newUpstream(cfg Config, opts httpserver.Options) (*upstream, error) {
 }
 
 // forward forwards a request and returns the response, both unchanged but for the headers of
-// the connections. Bodies of more than 8 KiB are streamed. Smaller ones are read first, so that
+// the connections, and for the host: that of the client's request is in X-Forwarded-Host. Bodies of more than 8 KiB are streamed. Smaller ones are read first, so that
 // they occupy no connection to core while they arrive.
 func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 	body, err := httpserver.OpenBody(rc, 0)
@@ -187,9 +187,10 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	request.URI().SetScheme(u.scheme)
 	request.URI().SetHost(u.host)
 	request.Header.SetNoDefaultContentType(true)
-	copyHeader(&request.Header, &rc.Request.Header, append(tracing.HeaderNames(), fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
+	copyHeader(&request.Header, &rc.Request.Header, append(tracing.HeaderNames(), fasthttp.HeaderHost, clientip.HeaderForwardedHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
 	request.Header.SetHost(u.host)
 	request.Header.Set(fasthttp.HeaderXForwardedFor, u.opts.Proxies.ClientIP(rc).String())
+	request.Header.Set(clientip.HeaderForwardedHost, u.opts.Proxies.RequestedHost(rc))
 	request.Header.Set(headerRequestID, id)
 	httpserver.ForwardTrace(ctx, u.opts.Proxies, rc, &request.Header)
 	if body != nil {

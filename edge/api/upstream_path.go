@@ -8,12 +8,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// isCanonicalAPI reports whether a path below /api is sent in a form that all servers
-// interpret alike: it begins with a literal /api, and has neither empty nor dot segments,
+// isCanonical reports whether a path below a root is sent in a form that all servers
+// interpret alike: it begins with the literal root, and has neither empty nor dot segments,
 // percent-encoded ones included. A proxy between the edge and core then sees the same path.
-func isCanonicalAPI(uri *fasthttp.URI) bool {
+func isCanonical(uri *fasthttp.URI, root string) bool {
 	sent, rest := uri.PathOriginal(), uri.Path()
-	if !bytes.HasPrefix(sent, []byte("/api")) {
+	if !bytes.HasPrefix(sent, []byte(root)) {
 		return false
 	}
 	for i := 0; i < len(sent); i++ {

@@ -39,7 +39,7 @@ func TestNonCanonicalPathsAreNotForwarded(t *testing.T) {
 
 	for _, target := range []string{
 		"/api", "/api/", "/api/x", "/api/x/", "/api/x?", "/api/x?q=//&r=/../", "/api/.x", "/api/x..", "/api/%C3%a9%20%2B",
-		"/api/closet/%E2%9C%93%2Fx", "/api/..;x", `/api/..\x`,
+		"/api/closet/%E2%9C%93%2Fx", "/api/..;x", `/api/..\x`, "/console", "/console/", "/console/players?pid=1", "/console/0123456789abcdef/app/main.js",
 	} {
 		f(target, "GET "+strings.TrimSuffix(target, "?")+" of ")
 	}
@@ -47,6 +47,7 @@ func TestNonCanonicalPathsAreNotForwarded(t *testing.T) {
 	for _, target := range []string{
 		"//api/metrics", "///api/x", "/./api/x", "/x/../api/x", "/%61pi/x", "/%2fapi/x", "/ap%69", "/%2e/api/x", "//api", "http://x//api/x",
 		"/api//x", "/api/./x", "/api/a/../b", "/api/%2e/x", "/api/%2E%2e/api/x", "/api/a%2f..%2Fb", "/api/a%2f%2fb", "/api//", "/api/../metrics", "/api/..%2fmetrics", "/apis", `/api\..\x`,
+		"//console/", "/%63onsole/", "/console//session", "/console/./session", "/console/x/../session", "/console/%2e/session", "/consoles",
 	} {
 		f(target, "nothing")
 	}

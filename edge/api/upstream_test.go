@@ -69,7 +69,7 @@ func TestForwardedUnchanged(t *testing.T) {
 		got := s.do(t, method, "/api/closet/%E2%9C%93%2F..;x?q=a%20b&q=%2B&empty", http.Header{
 			"Authorization": {"Bearer token"}, "Content-Type": {"application/x-test"}, "X-Twice": {"1", "2"}, "Cookie": {"c=d"},
 			"Connection": {"X-Mine"}, "X-Mine": {"between us"}, "Te": {"trailers"}, "Proxy-Authorization": {"Basic x"},
-			"X-Forwarded-For": {"6.6.6.6"}, "Forwarded": {"for=6.6.6.6"}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
+			"X-Forwarded-For": {"6.6.6.6"}, "Forwarded": {"for=6.6.6.6"}, "X-Forwarded-Host": {"evil.test"}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
 		}, body)
 		p := <-seen
 		if p.method != method || p.uri != "/api/closet/%E2%9C%93%2F..;x?q=a%20b&q=%2B&empty" || p.body != body {
@@ -79,7 +79,7 @@ func TestForwardedUnchanged(t *testing.T) {
 		p.header.Del("Content-Length")
 		if diff := cmp.Diff(http.Header{
 			"Authorization": {"Bearer token"}, "Content-Type": {"application/x-test"}, "X-Twice": {"1", "2"}, "Cookie": {"c=d"},
-			"X-Forwarded-For": {"127.0.0.1"}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
+			"X-Forwarded-For": {"127.0.0.1"}, "X-Forwarded-Host": {strings.TrimPrefix(s.url, "http://")}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
 		}, p.header); diff != "" {
 			t.Errorf("forwarded header of %s (-want +got):\n%s", method, diff)
 		}
@@ -119,6 +119,8 @@ func TestForwardedResponses(t *testing.T) {
 			}
 		case "/api":
 			_, _ = io.WriteString(w, "root")
+		case "/console":
+			_, _ = io.WriteString(w, "console")
 		default:
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -135,12 +137,43 @@ func TestForwardedResponses(t *testing.T) {
 	if got := s.get(t, "/api"); got.body != "root" {
 		t.Errorf("/api: %+v", got)
 	}
+	if got := s.get(t, "/console"); got.body != "console" {
+		t.Errorf("/console: %+v", got)
+	}
+	if got := s.get(t, "/consoles"); !strings.HasPrefix(got.body, `{"code":3`) {
+		t.Errorf("/consoles: %+v; want it to be a path of the edge", got)
+	}
 	if got := s.get(t, "/apiary"); !strings.HasPrefix(got.body, `{"code":3`) {
 		t.Errorf("/apiary: %+v; want it to be a path of the edge", got)
 	}
 	if got := s.get(t, "/api/../avatar/x"); got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "public, max-age=15" {
 		t.Errorf("/api/../avatar/x: %+v; want it to be a path of the edge", got)
 	}
+}
+
+// Core gets the host that the client requested, also from a proxy in front.
+func TestHostIsForwarded(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	handler := func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("X-Forwarded-Host") }
+	f := func(s *testServer, want, host string, header http.Header) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/console/session", nil)
+		must(t, err)
+		request.Host, request.Header = host, header
+		response, err := http.DefaultClient.Do(request)
+		must(t, err)
+		must(t, response.Body.Close())
+		if got := <-seen; got != want {
+			t.Errorf("core gets the host %q; want %q", got, want)
+		}
+	}
+	forged := http.Header{"X-Forwarded-Host": {"evil.test", "worse.test"}}
+	alone, behind := openForwarding(t, handler), openForwarding(t, handler, "127.0.0.0/8")
+	f(alone, "skins.test:8443", "skins.test:8443", http.Header{})
+	f(alone, "skins.test", "skins.test", forged)
+	f(behind, "skins.test", "skins.test", http.Header{})
+	f(behind, "skins.test", "edge.test", http.Header{"X-Forwarded-Host": {"skins.test"}})
 }
 
 // An edge does not limit the size of a body and does not buffer it: the limits are core's.

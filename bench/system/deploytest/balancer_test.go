@@ -231,7 +231,7 @@ func (b balancer) test(t *testing.T) {
 		if r.URL.Path != "/readyz" {
 			mu.Lock()
 			defer mu.Unlock()
-			forwarded = append(forwarded, r.Method+" "+r.RequestURI+" for "+strings.Join(r.Header.Values("X-Forwarded-For"), ","))
+			forwarded = append(forwarded, fmt.Sprintf("%s http://%s%s for %s with %q", r.Method, r.Host, r.RequestURI, strings.Join(r.Header.Values("X-Forwarded-For"), ","), r.Header.Get("Cookie")))
 		}
 	}))
 	t.Cleanup(api.Close)
@@ -247,11 +247,21 @@ func (b balancer) test(t *testing.T) {
 	send(t, http.MethodPut, url+"/api/user?a=%2F", nil)
 	send(t, http.MethodGet, url+"/api", nil)
 	send(t, http.MethodGet, url+"/apis", nil)
+	send(t, http.MethodPost, url+"/console/session", http.Header{"X-Forwarded-For": {"192.0.2.1"}, "Cookie": {"__Secure-veneer=a"}})
+	send(t, http.MethodGet, url+"/console", nil)
+	send(t, http.MethodGet, url+"/console/players?pid=1", nil)
+	send(t, http.MethodGet, url+"/consoles", nil)
 	if status := send(t, http.MethodGet, url+"/api/yggdrasil/skins/MinecraftCloaks/unknown.png", nil); status != http.StatusNotFound {
 		t.Errorf("a cape for authlib-injector: %d; want 404, from an edge", status)
 	}
 	mu.Lock()
-	if diff := cmp.Diff([]string{"PUT /api/user?a=%2F for 127.0.0.1", "GET /api for 127.0.0.1"}, forwarded); diff != "" {
+	if diff := cmp.Diff([]string{
+		"PUT " + url + `/api/user?a=%2F for 127.0.0.1 with ""`,
+		"GET " + url + `/api for 127.0.0.1 with ""`,
+		"POST " + url + `/console/session for 127.0.0.1 with "__Secure-veneer=a"`,
+		"GET " + url + `/console for 127.0.0.1 with ""`,
+		"GET " + url + `/console/players?pid=1 for 127.0.0.1 with ""`,
+	}, forwarded); diff != "" {
 		t.Errorf("requests to core (-want +got):\n%s", diff)
 	}
 	mu.Unlock()
@@ -317,8 +327,8 @@ func (b balancer) test(t *testing.T) {
 	}
 }
 
-// The nginx of a small site sends the API to core and all else to the edge, and forwards the
-// client's address.
+// The nginx of a small site sends the API and the console to core and all else to the edge, and
+// forwards the client's address.
 func TestSmallSiteNginx(t *testing.T) {
 	t.Parallel()
 	stub := func(name string) string {
@@ -336,7 +346,7 @@ func TestSmallSiteNginx(t *testing.T) {
 		return nginx(t, content, address, work, servers)
 	}}
 	url := b.start(t, []server{{host: "127.0.0.1", port: "8080", public: core}, {host: "127.0.0.1", port: "8081", public: edge}})
-	for path, want := range map[string]string{"/api": "core", "/api/user?a=%2F": "core", "/apis": "edge", "/avatar/player/steve": "edge", "/api/yggdrasil/skins/MinecraftSkins/steve.png": "edge", "/api/yggdrasil": "core"} {
+	for path, want := range map[string]string{"/api": "core", "/api/user?a=%2F": "core", "/apis": "edge", "/avatar/player/steve": "edge", "/api/yggdrasil/skins/MinecraftSkins/steve.png": "edge", "/api/yggdrasil": "core", "/console": "core", "/console/session": "core", "/consoles": "edge"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
 		if err != nil {
 			t.Fatal(err)
