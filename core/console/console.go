@@ -8,6 +8,7 @@
 package console
 
 import (
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -128,6 +129,18 @@ var assets = sync.OnceValue(func() map[string]*public.Asset {
 	}
 	return all
 })
+
+// Compress compresses the files for all servers until its context ends. It takes a second of a
+// processor, for which the first requests would wait.
+func Compress(ctx context.Context) {
+	all := assets()
+	for _, name := range slices.Sorted(maps.Keys(all)) { // those of pages come before the larger libraries
+		if ctx.Err() != nil {
+			return
+		}
+		all[name].Compress()
+	}
+}
 
 // contentType returns the media type of a file by its suffix; the licences have none.
 func contentType(name string) string {

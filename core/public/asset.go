@@ -13,8 +13,8 @@ import (
 // CacheForever is the Cache-Control of files that are addressed by their digest.
 const CacheForever = "public, max-age=31536000, immutable"
 
-// Asset is a file that is served with gzip, with Brotli or as it is. It is compressed once, at the
-// first request for a coding.
+// Asset is a file that is served with gzip, with Brotli or as it is. It is compressed once: at the
+// first request for a coding, or by Compress.
 type Asset struct {
 	contentType, cacheControl string
 	identity                  coding
@@ -50,6 +50,12 @@ const brotliLevel = 9
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
+}
+
+// Compress compresses the file, so that no request waits for it.
+func (a *Asset) Compress() {
+	a.brotli()
+	a.gzip()
 }
 
 // Serve answers GET and HEAD with the file, or with 304.

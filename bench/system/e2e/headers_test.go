@@ -184,6 +184,11 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 		}
 	}
 	checkPaths(append(api, others...)...)
+	for _, path := range []string{"/console/session", "/console/session/token", "/console/nothing.js"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"} {
+			w.send(t, sameOrigin, method, s.EdgeURL+path, http.Header{"Origin": {s.EdgeURL}, "Content-Type": {"application/json"}}, "")
+		}
+	}
 	for kind, body := range map[string]string{"application/json": "{", "text/plain": "x", "application/x-www-form-urlencoded": "email=x"} {
 		w.send(t, sameOrigin, "POST", s.CoreURL+"/api/auth/login", http.Header{"Content-Type": {kind}}, body)
 	}
@@ -219,7 +224,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 
 	for to, want := range map[audience][]int{
 		crossOrigin: {200, 204, 304, 400, 404, 405, 412, 422, 431, 503},
-		sameOrigin:  {200, 204, 304, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 431, 503},
+		sameOrigin:  {200, 204, 302, 304, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 431, 503},
 	} {
 		if got := slices.Sorted(maps.Keys(w.statuses[to])); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("answers to %s had the statuses %v; want %v", to, got, want)

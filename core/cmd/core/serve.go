@@ -158,6 +158,9 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		trimmer(log, "texture changes", db.TrimTextureChanges),
 	}
 	tasks = append(tasks, launchers.tasks(log)...)
+	if cfg.Console == "on" {
+		tasks = append(tasks, console.Compress)
+	}
 	if purger != nil {
 		tasks = append(tasks, purger.Run, trimmer(log, "streams to edges", purger.Trim))
 	}

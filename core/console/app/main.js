@@ -99,12 +99,15 @@ function Frame() {
   const { path, Page } = shown.value;
   useEffect(() => {
     // After a change of the page the keyboard and screen readers begin at its heading.
-    if (!isFirst) document.querySelector("main h1")?.focus?.({ preventScroll: true });
+    if (!isFirst) /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus({ preventScroll: true });
     if (Page) isFirst = false;
   }, [path, Page]);
   if (language.value === "") return null;
   return html`
-    <a class="skip" href="#main">${t("frame.skip")}</a>
+    <a class="skip" href="#main" onClick=${(/** @type {MouseEvent} */ event) => {
+      event.preventDefault(); // the fragment may be the token of a link
+      document.getElementById("main")?.focus();
+    }}>${t("frame.skip")}</a>
     <header>
       <a class="brand" href=${href("/")}>Veneer</a>
       ${user.value && html`<nav aria-label=${t("frame.pages")}>
@@ -131,5 +134,6 @@ function Frame() {
 render(html`<${Frame} />`, document.body);
 Promise.all([load(), start()]).catch(async (error) => {
   if (language.peek() === "") await load();
-  failure.value = sentence(error);
+  if (user.peek() === null) notify(sentence(error), "failed");
+  else failure.value = sentence(error);
 });

@@ -36,6 +36,8 @@ export class APIError extends Error {
   }
 }
 
+const banned = -1; // code of the API
+
 let token = "";
 let expiresAt = 0; // in milliseconds, as Date.now
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -71,9 +73,9 @@ addEventListener("online", wake);
 
 // Other tabs follow when one of them signs in or out.
 const tabs = new BroadcastChannel("veneer");
-tabs.onmessage = ({ data }) => {
+tabs.onmessage = (/** @type {MessageEvent<"in" | "out">} */ { data }) => {
   if (data === "out") forget();
-  if (data === "in" && !token) start();
+  else if (!token) start().catch(() => {}); // it is asked for again with the next request
 };
 
 /** @param {number} milliseconds */
@@ -139,9 +141,14 @@ function renew() {
   return renewing;
 }
 
-/** Continues the session of this browser, if there is one. */
+/** Continues the session of this browser, if there is one. That of a banned user is none. */
 export async function start() {
-  if (await renew()) user.value = await request("GET", "/api/user");
+  try {
+    if (await renew()) user.value = await request("GET", "/api/user");
+  } catch (error) {
+    if (error instanceof APIError && error.code === banned) forget();
+    throw error;
+  }
 }
 
 /**
@@ -199,8 +206,8 @@ export async function request(method, path, body, signal) {
 }
 
 /**
- * What the API says of the site. All is absent at a server that does not say so.
- * @typedef {{registration?: "open" | "confirm" | "closed", mail?: boolean, score?: boolean}} Site
+ * What the API says of the site. All is absent at a server that does not say so. A quota of 0 is none.
+ * @typedef {{registration?: "open" | "confirm" | "closed", mail?: boolean, quotas?: {players: number, closet_items: number}}} Site
  */
 
 /** @type {Promise<Site> | undefined} */

@@ -12,7 +12,7 @@ export default function Home() {
   const counts = useSignal(/** @type {{players: number, skins: number, capes: number} | undefined} */ (undefined));
   const entries = useSignal(/** @type {Entry[] | undefined} */ (undefined));
   const nextSign = useSignal("");
-  const sendsMail = useSignal(true);
+  const about = useSignal(/** @type {import("../session.js").Site} */ ({}));
   const verification = useSignal(false);
 
   useEffect(() => {
@@ -20,10 +20,10 @@ export default function Home() {
     const read = (/** @type {string} */ path) => request("GET", path, undefined, leaving.signal);
     Promise.all([
       read("/api/players"), read("/api/closet?category=skin&perPage=1"), read("/api/closet?category=cape&perPage=1"), read("/api/user/notifications"), site(),
-    ]).then(([players, skins, capes, unread, about]) => {
+    ]).then(([players, skins, capes, unread, said]) => {
       counts.value = { players: players.length, skins: skins.total, capes: capes.total };
       entries.value = unread;
-      sendsMail.value = about.mail !== false;
+      about.value = said;
     }).catch((error) => {
       if (!leaving.signal.aborted) notify(sentence(error), "failed");
     });
@@ -53,9 +53,10 @@ export default function Home() {
 
   const who = user.value;
   if (!who) return null;
+  const { quotas } = about.value;
   return html`<section>
     <h1 tabindex="-1">${t("home.hello", { name: who.nickname })}</h1>
-    ${!who.verified && sendsMail.value && html`<div class="card note">
+    ${!who.verified && about.value.mail !== false && html`<div class="card note">
       <p>${verification.value ? t("home.verificationSent", { email: who.email }) : t("home.unverified", { email: who.email })}</p>
       ${!verification.value && html`<button type="button" onClick=${verify}>${t("home.verify")}</button>`}
     </div>`}
@@ -70,9 +71,10 @@ export default function Home() {
       <div class="card">
         <h2>${t("home.have")}</h2>
         <dl class="counts">
-          <dt><a href=${href("/players")}>${t("home.players")}</a></dt><dd>${counts.value ? number(counts.value.players) : "…"}</dd>
-          <dt>${t("home.skins")}</dt><dd>${counts.value ? number(counts.value.skins) : "…"}</dd>
-          <dt>${t("home.capes")}</dt><dd>${counts.value ? number(counts.value.capes) : "…"}</dd>
+          <dt><a href=${href("/players")}>${t("home.players")}</a></dt><dd>${used(counts.value?.players, quotas?.players)}</dd>
+          <dt>${t("home.skins")}</dt><dd>${used(counts.value?.skins)}</dd>
+          <dt>${t("home.capes")}</dt><dd>${used(counts.value?.capes)}</dd>
+          <dt>${t("home.closet")}</dt><dd>${used(counts.value && counts.value.skins + counts.value.capes, quotas?.closet_items)}</dd>
         </dl>
       </div>
       <div class="card">
@@ -84,6 +86,16 @@ export default function Home() {
     ${entries.value?.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
     <ul class="list">${entries.value?.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
   </section>`;
+}
+
+/**
+ * Returns how many there are, of how many there may be if there is a quota.
+ * @param {number | undefined} count undefined as long as it is not known
+ * @param {number} [most]
+ */
+function used(count, most) {
+  if (count === undefined) return "…";
+  return most ? t("home.of", { used: count, most }) : number(count);
 }
 
 /**

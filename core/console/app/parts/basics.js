@@ -91,7 +91,7 @@ export function Form({ fields, action, onSubmit, children }) {
       errors.value = known;
       const [first] = Object.keys(known);
       if (!first) failure.value = sentence(error);
-      else form.querySelector(`[name="${first}"]`)?.focus?.();
+      else /** @type {HTMLElement | null} */ (form.querySelector(`[name="${first}"]`))?.focus();
     } finally {
       busy.value = false;
     }

@@ -3,15 +3,15 @@ import { t } from "../words.js";
 import { html } from "./basics.js";
 
 /**
- * A dialog over the page. The browser keeps the focus within it, returns it, and closes it by Escape.
+ * A dialog over the page. The browser keeps the focus within it; it is removed by Escape.
  * @param {{title: string, onClose: () => void, children?: any}} props
  */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
+    dialog.current?.showModal();
+    return () => before?.focus(); // the browser does so when a dialog is closed, but not when it is removed
   }, []);
   return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onCancel=${(/** @type {Event} */ event) => {
     event.preventDefault(); // it closes by being removed

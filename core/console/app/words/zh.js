@@ -75,6 +75,8 @@ const words = {
   "home.players": "角色",
   "home.skins": "衣柜中的皮肤",
   "home.capes": "衣柜中的披风",
+  "home.closet": "衣柜",
+  "home.of": "{used} / {most}",
   "home.avatar": "头像",
   "home.news": "通知",
   "home.noNews": "没有新通知。",

@@ -1,0 +1,298 @@
+//go:build !race
+
+package console
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+)
+
+// startSite starts a site; settings are pairs of name and value.
+func startSite(t *testing.T, settings ...string) *stack.System {
+	t.Helper()
+	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
+	core.Set("CORE_TRUSTED_PROXIES", "127.0.0.1/32") // the edge
+	core.Set("CORE_LIMIT_REQUESTS", "0")
+	for i := 0; i < len(settings); i += 2 {
+		core.Set(settings[i], settings[i+1])
+	}
+	return stack.StartWith(t, core)
+}
+
+// file writes a skin and returns its path.
+func file(t *testing.T, name string, sheet skin.Sheet) string {
+	t.Helper()
+	content, err := sheet.PNG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A player registers, makes a player, dresses it from a file and from the closet, renames it, takes
+// the skin off, signs out and in again, and deletes the player.
+func TestPlayer(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/players") // which takes a user
+	w.isAt(t, "/signin?next=%2Fplayers", "Sign in")
+	w.inspect(t, "signin")
+	w.press(t, "Make an account")
+	w.isAt(t, "/register", "Make an account")
+	w.inspect(t, "register")
+
+	// Errors stand at their fields.
+	w.expect("/api/auth/register")
+	w.fill(t, "email", "ann@example.com")
+	w.fill(t, "nickname", "Ann <b>&amp;</b>")
+	w.fill(t, "password", "short")
+	w.press(t, "Make the account")
+	w.await(t, `document.querySelector('[name="password"]').getAttribute("aria-invalid") === "true" && document.activeElement.name === "password"`)
+	w.inspect(t, "register-wrong")
+	w.fill(t, "password", "correct horse")
+	w.press(t, "Make the account")
+	w.isAt(t, "/", "Hello, Ann <b>&amp;</b>")
+	w.press(t, "Sign in for today")
+	w.sees(t, "Signed in for today. Next time from")
+	w.inspect(t, "home")
+
+	w.press(t, "Players")
+	w.isAt(t, "/players", "Players")
+	w.sees(t, "You have no players yet.")
+	w.inspect(t, "players-none")
+	w.press(t, "Add a player")
+	w.expect("/api/players")
+	w.fill(t, "name", "a!")
+	w.press(t, "Add")
+	w.await(t, `document.querySelector('dialog [name="name"]').getAttribute("aria-invalid") === "true"`)
+	w.inspect(t, "players-add")
+	w.fill(t, "name", "Ann_1")
+	w.press(t, "Add")
+	w.sees(t, "Ann_1")
+	w.await(t, "!document.querySelector('dialog')")
+
+	w.press(t, "Choose a skin for Ann_1")
+	w.sees(t, "There are no skins in your closet.")
+	w.inspect(t, "wardrobe-none")
+	w.do(t, chromedp.SetUploadFiles(`dialog input[type="file"]`, []string{file(t, "Robot.png", artwork.Robot())}))
+	w.isAt(t, "/players", "Players")
+	w.await(t, `document.querySelector('img[alt="Skin of Ann_1, front and back"]')?.naturalWidth > 0`)
+	w.inspect(t, "players")
+	w.press(t, "Take off the skin of Ann_1")
+	w.sees(t, "No skin")
+	w.press(t, "Choose a skin for Ann_1")
+	w.press(t, "Robot")
+	w.await(t, `Boolean(document.querySelector('img[alt="Skin of Ann_1, front and back"]'))`)
+
+	// Back closes the dialog, forward opens it.
+	w.press(t, "Choose a skin for Ann_1")
+	w.await(t, "Boolean(document.querySelector('dialog[open]'))")
+	eval[bool](t, w, "(history.back(), true)")
+	w.await(t, "!document.querySelector('dialog')")
+	eval[bool](t, w, "(history.forward(), true)")
+	w.await(t, "Boolean(document.querySelector('dialog[open]'))")
+	w.press(t, "Close")
+
+	w.press(t, "Rename Ann_1")
+	w.fill(t, "name", "Ann_2")
+	w.press(t, "Rename")
+	w.await(t, `!document.querySelector("dialog") && document.querySelector("h2").innerText === "Ann_2"`)
+	// A reload continues the session.
+	w.visit(t, "/players")
+	w.sees(t, "Ann_2")
+
+	w.press(t, "Sign out")
+	w.isAt(t, "/signin", "Sign in")
+	w.expect("/console/session")
+	w.fill(t, "email", "ann@example.com")
+	w.fill(t, "password", "wrong horse")
+	w.press(t, "Sign in")
+	w.await(t, `document.querySelector("form [role=alert]").innerText !== ""`)
+	w.inspect(t, "signin-wrong")
+	w.fill(t, "password", "correct horse")
+	w.press(t, "Sign in")
+	w.isAt(t, "/", "Hello, Ann <b>&amp;</b>")
+	w.press(t, "Players")
+	w.press(t, "Delete Ann_2")
+	w.sees(t, "This cannot be undone.")
+	w.inspect(t, "players-delete")
+	w.press(t, "Delete")
+	w.sees(t, "Ann_2 is deleted.")
+	w.sees(t, "You have no players yet.")
+	w.visit(t, "/nothing")
+	w.isAt(t, "/nothing", "Not found")
+}
+
+// The demo's user, in Chinese, has players with textures, notifications and a closet of several
+// pages, whose search and page are in the URL.
+func TestDemoInChinese(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO", "1")
+	w := open(t, s.EdgeURL, "zh-CN")
+	w.visit(t, "/")
+	w.isAt(t, "/signin?next=%2F", "登录")
+	w.inspect(t, "zh-signin")
+	w.fill(t, "email", "demo@example.com")
+	w.fill(t, "password", "demo-password")
+	w.press(t, "登录")
+	w.isAt(t, "/", "您好，Demo")
+	w.await(t, `document.querySelectorAll(".list button.row").length > 0`)
+	eval[bool](t, w, `(document.querySelector(".list button.row").click(), true)`)
+	w.await(t, `Boolean(document.querySelector(".list .rich")?.innerText)`)
+	w.inspect(t, "zh-home")
+	w.press(t, "角色")
+	w.await(t, `document.querySelectorAll(".player").length === 2`)
+	w.inspect(t, "zh-players")
+	w.press(t, "为 Demo 选择皮肤")
+	w.await(t, `document.querySelectorAll(".tile").length > 0`)
+	w.inspect(t, "zh-wardrobe")
+	if eval[string](t, w, "document.documentElement.lang") != "zh-Hans" {
+		t.Error("the page does not say that it is in Chinese")
+	}
+}
+
+// Two tabs share a session, of which each has the token in memory only. They sign out together, and
+// continue after core was away.
+func TestTabs(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO", "1", "CORE_TOKEN_TTL", "6s", "CORE_REFRESH_GRACE", "1s")
+	s.Core.FixAddresses(t)
+	first := open(t, s.EdgeURL, "en")
+	first.visit(t, "/signin")
+	first.isAt(t, "/signin", "Sign in")
+	first.fill(t, "email", "demo@example.com")
+	first.fill(t, "password", "demo-password")
+	first.press(t, "Sign in")
+	first.isAt(t, "/", "Hello, Demo")
+	second := first.another(t)
+	second.visit(t, "/players")
+	second.isAt(t, "/players", "Players")
+	for name, want := range map[string]string{"localStorage": "veneer.theme", "sessionStorage": "", "document.cookie": ""} {
+		expression := "Object.keys(" + name + ").join()"
+		if name == "document.cookie" {
+			expression = name
+		}
+		if got := eval[string](t, first, expression); got != want {
+			t.Errorf("pages can read %q in %s; want %q", got, name, want)
+		}
+	}
+
+	// Core is away, and begins anew.
+	first.expect("/api/players")
+	first.expect("/api/closet")
+	first.expect("/api/user/notifications")
+	first.expect("/console/session/token")
+	s.Core.Kill(t)
+	first.press(t, "Players")
+	s.Core.Start(t)
+	first.isAt(t, "/players", "Players")
+	first.await(t, `document.querySelectorAll(".player").length === 2`)
+	second.press(t, "Home")
+	second.isAt(t, "/", "Hello, Demo")
+
+	first.press(t, "Sign out")
+	first.isAt(t, "/signin", "Sign in")
+	second.isAt(t, "/signin?next=%2F", "Sign in")
+}
+
+// A user who is banned while signed in learns of it.
+func TestBan(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO", "1")
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin")
+	w.fill(t, "email", "demo@example.com")
+	w.fill(t, "password", "demo-password")
+	w.press(t, "Sign in")
+	w.isAt(t, "/", "Hello, Demo")
+	s.Core.Run(t, "user", "permission", "-set", "-1", "demo@example.com")
+	w.expect("/api/players")
+	w.press(t, "Players")
+	w.sees(t, "This account is banned.")
+	// Another account can sign in.
+	w.expect("/console/session/token")
+	w.visit(t, "/players")
+	w.sees(t, "This account is banned.")
+	w.isAt(t, "/signin?next=%2Fplayers", "Sign in")
+}
+
+// The keyboard alone signs in and opens a dialog. The focus goes to the heading of a new page, stays in
+// a dialog, and returns.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO", "1")
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin")
+	w.isAt(t, "/signin", "Sign in")
+	focused := `(document.activeElement.getAttribute("aria-label") ?? document.activeElement.name ?? "") || document.activeElement.innerText`
+	tabTo := func(name string) {
+		t.Helper()
+		for range 40 {
+			w.do(t, chromedp.KeyEvent(kb.Tab))
+			if got := eval[string](t, w, focused); got == name {
+				if eval[bool](t, w, `getComputedStyle(document.activeElement).outlineStyle === "none" && !document.activeElement.matches("input[type=file]")`) {
+					t.Errorf("the focus on %s cannot be seen", name)
+				}
+				return
+			}
+		}
+		w.fail(t, os.ErrNotExist)
+	}
+	tabTo("To the content")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.await(t, `document.activeElement.id === "main"`)
+	tabTo("email")
+	w.do(t, chromedp.KeyEvent("demo@example.com"))
+	tabTo("password")
+	w.do(t, chromedp.KeyEvent("demo-password"), chromedp.KeyEvent(kb.Enter))
+	w.isAt(t, "/", "Hello, Demo")
+	w.await(t, `document.activeElement.tagName === "H1"`)
+	eval[bool](t, w, `(document.activeElement.blur(), true)`)
+	tabTo("Players")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.isAt(t, "/players", "Players")
+	w.await(t, `document.activeElement.tagName === "H1" && document.querySelectorAll(".player").length === 2`)
+	tabTo("Choose a skin for Demo")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
+	w.do(t, chromedp.KeyEvent(kb.Escape))
+	w.await(t, `!document.querySelector("dialog") && document.activeElement.getAttribute("aria-label") === "Choose a skin for Demo"`)
+}
+
+// A page of another origin can neither show the console in a frame nor use its session.
+func TestOtherOrigins(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	for _, origin := range []string{"https://evil.example", "null"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.EdgeURL+"/console/session/token", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Origin", origin)
+		request.Header.Set("Content-Type", "application/json")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusForbidden {
+			t.Errorf("a request of %s: %d", origin, response.StatusCode)
+		}
+	}
+}
