@@ -21,13 +21,21 @@ import (
 // startSite starts a site; settings are pairs of name and value.
 func startSite(t *testing.T, settings ...string) *stack.System {
 	t.Helper()
-	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
+	files := blobstoretest.Directory(t).Config
+	core := stack.NewCore(t, files)
 	core.Set("CORE_TRUSTED_PROXIES", "127.0.0.1/32") // the edge
 	core.Set("CORE_LIMIT_REQUESTS", "0")
 	for i := 0; i < len(settings); i += 2 {
 		core.Set(settings[i], settings[i+1])
 	}
-	return stack.StartWith(t, core)
+	core.Start(t)
+	edge := stack.NewEdge(t, files, core)
+	for _, setting := range []string{"EDGE_RENDER_QUEUE_TIMEOUT", "EDGE_CORE_TIMEOUT", "EDGE_WORK_TIMEOUT"} {
+		edge.Set(setting, "30s") // browsers leave little of a processor for pictures
+	}
+	edge.Start(t)
+	edge.AwaitReady(t)
+	return &stack.System{Core: core, Edge: edge, CoreURL: core.BaseURL(t, "public"), EdgeURL: edge.BaseURL(t, "public")}
 }
 
 // file writes a skin and returns its path.

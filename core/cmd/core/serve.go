@@ -118,7 +118,8 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if err := addConsole(cfg, services.Sessions, public, options); err != nil {
+	consoleTasks, err := addConsole(cfg, services.Sessions, public, options)
+	if err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -158,9 +159,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		trimmer(log, "texture changes", db.TrimTextureChanges),
 	}
 	tasks = append(tasks, launchers.tasks(log)...)
-	if cfg.Console == "on" {
-		tasks = append(tasks, console.Compress)
-	}
+	tasks = append(tasks, consoleTasks...)
 	if purger != nil {
 		tasks = append(tasks, purger.Run, trimmer(log, "streams to edges", purger.Trim))
 	}
@@ -230,10 +229,11 @@ func loadCertificates(cfg settings, log *slog.Logger) (public, edges *tlsreload.
 	return public, edges, nil
 }
 
-// addConsole mounts the web console on the public listener, if the site has it.
-func addConsole(cfg settings, sessions *core.Sessions, to *api.Server, options httpserver.Options) error {
+// addConsole mounts the web console on the public listener, if the site has it. It returns what runs
+// in the background.
+func addConsole(cfg settings, sessions *core.Sessions, to *api.Server, options httpserver.Options) (tasks []func(context.Context), err error) {
 	if cfg.Console == "off" {
-		return nil
+		return nil, nil
 	}
 	site := console.Site{LaunchersPath: to.LaunchersPath()}
 	if origin := strings.TrimRight(cfg.TexturesURL, "/"); origin != strings.TrimRight(cfg.PublicURL, "/") {
@@ -241,10 +241,10 @@ func addConsole(cfg settings, sessions *core.Sessions, to *api.Server, options h
 	}
 	server, err := console.New(options, sessions, site, to.Limiters())
 	if err != nil {
-		return fmt.Errorf("BUG: the console cannot be served: %w", err)
+		return nil, fmt.Errorf("BUG: the console cannot be served: %w", err)
 	}
 	to.MountConsole(api.Mount{Root: console.Root, Handler: server.Handler})
-	return nil
+	return []func(context.Context){console.Compress}, nil
 }
 
 // newServices returns the services behind the public API.

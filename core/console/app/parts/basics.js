@@ -108,10 +108,15 @@ export function Form({ fields, action, onSubmit, children }) {
 const pictures = document.querySelector('meta[name="pictures"]')?.getAttribute("content") ?? "";
 
 /**
- * A picture of a texture, in the resolution of the screen. The box has the size before it arrives.
+ * A picture of a texture, in the resolution of the screen. The box has the size before it arrives. One
+ * that does not arrive is asked for again, as an edge may be busy.
  * @param {{path: string, parameter: "size" | "height", size: number, width: number, alt: string}} props
  */
 export function Picture({ path, parameter, size, width, alt }) {
   const at = (/** @type {number} */ factor) => `${pictures}${path}?${parameter}=${size * factor}`;
-  return html`<img src=${at(1)} srcset=${`${at(1)} 1x, ${at(2)} 2x`} width=${width} height=${size} alt=${alt} loading="lazy" decoding="async" />`;
+  const attempt = useSignal(1);
+  const again = () => {
+    if (attempt.value < 4) setTimeout(() => { attempt.value++; }, 1000 * attempt.value);
+  };
+  return html`<img key=${attempt.value} onError=${again} src=${at(1)} srcset=${`${at(1)} 1x, ${at(2)} 2x`} width=${width} height=${size} alt=${alt} loading="lazy" decoding="async" />`;
 }
