@@ -81,8 +81,9 @@ tabs.onmessage = (/** @type {MessageEvent<"in" | "out">} */ { data }) => {
 /** @param {number} milliseconds */
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-// A request is sent again if it changes nothing, or nothing more than it did.
-const attempts = 4;
+// A request is sent again if it changes nothing, or nothing more than it did: for 15 seconds, or for as
+// long as the server asks to wait.
+const attempts = 5;
 
 /**
  * Sends a request once, or several times while there is no answer or the server asks to wait.
@@ -107,7 +108,7 @@ async function send(url, init, repeatable) {
     }
     const isTemporary = failure.status === 0 || failure.status === 502 || failure.status === 503 || failure.status === 504;
     if (!repeatable || !isTemporary || attempt === attempts) throw failure;
-    await pause(1000 * Math.min(failure.retryAfter || 2 ** (attempt - 1), 30));
+    await pause(1000 * Math.min(Math.max(failure.retryAfter, 2 ** (attempt - 1)), 30));
   }
 }
 
