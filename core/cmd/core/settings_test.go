@@ -209,3 +209,22 @@ func TestExamplesAreRight(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Links in e-mail lead to the console unless the site has pages of its own.
+func TestMailURL(t *testing.T) {
+	t.Parallel()
+	f := func(want string, change func(*settings)) {
+		t.Helper()
+		cfg := settings{Console: "on", PublicURL: "https://skins.example.org/"}
+		cfg.SMTP.Host = "smtp.example.org"
+		change(&cfg)
+		if got := cfg.mailURL(); got != want {
+			t.Errorf("the address of pages in e-mail is %q; want %q", got, want)
+		}
+	}
+	f("https://skins.example.org/console", func(*settings) {})
+	f("https://pages.example.org", func(cfg *settings) { cfg.Mail.URL = "https://pages.example.org" })
+	f("", func(cfg *settings) { cfg.Console = "off" })
+	f("", func(cfg *settings) { cfg.PublicURL = "" })
+	f("", func(cfg *settings) { cfg.SMTP.Host = "" })
+}
