@@ -34,9 +34,10 @@ type tab struct {
 	ctx  context.Context
 	site string
 
+	expected *sync.Map // paths of refused requests that a walk provokes
+
 	mu       sync.Mutex
 	problems []string
-	expected map[string]bool // refused requests that a walk provokes, by path
 }
 
 // open starts a browser with a page, in a language.
@@ -53,7 +54,8 @@ func open(t *testing.T, site, language string) *tab {
 	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...) //nolint:usetesting // the browser must not end before its clean-up
 	ctx, cancel := chromedp.NewContext(allocator)
-	w := &tab{ctx: ctx, site: site, expected: map[string]bool{"/api/site": true}} // the console does without
+	w := &tab{ctx: ctx, site: site, expected: new(sync.Map)}
+	w.expect("/api/site") // the console does without
 	t.Cleanup(func() {
 		cancel()
 		stop()
@@ -116,17 +118,16 @@ func (w *tab) observe(event any) {
 	}
 }
 
-// expect lets requests to a path be refused.
-func (w *tab) expect(path string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.expected[path] = true
+// expect lets requests to paths be refused, of all pages of the browser.
+func (w *tab) expect(paths ...string) {
+	for _, path := range paths {
+		w.expected.Store(path, nil)
+	}
 }
 
 func (w *tab) isExpected(path string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.expected[path]
+	_, ok := w.expected.Load(path)
+	return ok
 }
 
 // do runs steps.

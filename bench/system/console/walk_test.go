@@ -202,10 +202,7 @@ func TestTabs(t *testing.T) {
 	}
 
 	// Core is away, and begins anew.
-	first.expect("/api/players")
-	first.expect("/api/closet")
-	first.expect("/api/user/notifications")
-	first.expect("/console/session/token")
+	first.expect("/api/players", "/api/closet", "/api/user/notifications", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13")
 	s.Core.Kill(t)
 	first.press(t, "Players")
 	s.Core.Start(t)
@@ -214,7 +211,7 @@ func TestTabs(t *testing.T) {
 	first.press(t, "Home") // a machine with little to spare may have taken longer than the page waits
 	first.isAt(t, "/", "Hello, Demo")
 	first.press(t, "Players")
-	first.await(t, `document.querySelectorAll(".player").length === 2`)
+	first.await(t, `document.images.length === 3 && [...document.images].every((i) => i.naturalWidth > 0)`)
 	second.press(t, "Home")
 	second.isAt(t, "/", "Hello, Demo")
 
