@@ -220,7 +220,9 @@ func (l launcher) wornSkin(t *testing.T) skin.Hash {
 	if err != nil || status != http.StatusOK {
 		t.Fatalf("profile: %d %s, %v", status, content, err)
 	}
-	var profile struct{ Properties []struct{ Name, Value string } }
+	var profile struct {
+		Properties []struct{ Name, Value string }
+	}
 	if err := json.Unmarshal(content, &profile); err != nil || len(profile.Properties) == 0 {
 		t.Fatalf("profile: %s, %v", content, err)
 	}
