@@ -361,20 +361,20 @@ make_cluster() {
 
 # ---- MinIO ------------------------------------------------------------------
 
-# build_minio builds MinIO and sets tool to its path. In CI it is built without
-# optimisations, which takes two thirds of the time; the tests do not run long enough to
-# make up for the rest.
-build_minio() {
+# build_of_minio PACKAGE builds MinIO or its client and sets tool to the path. In CI they are
+# built without optimisations, which takes two thirds of the time; the tests do not run long
+# enough to make up for the rest.
+build_of_minio() {
   local flags=()
   [[ -z ${CI:-} ]] || flags=(-gcflags='all=-N -l')
-  build_tool "$minio" "${flags[@]}"
+  build_tool "$1" "${flags[@]}"
 }
 
 # start_minio PORT starts this checkout's MinIO.
 start_minio() {
   secret s3_access_key hex 10
   secret s3_secret_key hex 20
-  build_minio
+  build_of_minio "$minio"
   mkdir -p "$state/minio/data"
   begin "starting MinIO"
   start minio env HOME="$state/minio" MINIO_BROWSER=off MINIO_UPDATE=off \
@@ -392,7 +392,7 @@ prepare_minio() {
     secret "s3_${role}_access_key" hex 10
     secret "s3_${role}_secret_key" hex 20
   done
-  build_tool "$mc"
+  build_of_minio "$mc"
   run_step "preparing MinIO" deploy/minio/prepare "http://127.0.0.1:$1" "$state/secrets" "$tool"
 }
 
