@@ -55,7 +55,6 @@ func open(t *testing.T, site, language string) *tab {
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...) //nolint:usetesting // the browser must not end before its clean-up
 	ctx, cancel := chromedp.NewContext(allocator)
 	w := &tab{ctx: ctx, site: site, expected: new(sync.Map)}
-	w.expect("/api/site") // the console does without
 	t.Cleanup(func() {
 		cancel()
 		stop()

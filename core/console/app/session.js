@@ -16,7 +16,7 @@ const sessionURL = "/console/session";
  * @property {boolean} verified
  */
 
-/** The user who is signed in; null for nobody, undefined as long as it is not known. */
+/** The user that is signed in; null without one, undefined as long as it is not known. */
 export const user = signal(/** @type {User | null | undefined} */ (undefined));
 
 /** A request that failed. */
@@ -207,8 +207,8 @@ export async function request(method, path, body, signal) {
 }
 
 /**
- * What the API says of the site. All is absent at a server that does not say so. A quota of 0 is none.
- * @typedef {{registration?: "open" | "confirm" | "closed", mail?: boolean, quotas?: {players: number, closet_items: number}}} Site
+ * What the API says of the site. A quota of 0 is none.
+ * @typedef {{registration: "open" | "confirm" | "closed", mail: boolean, quotas: {players: number, closet_items: number}}} Site
  */
 
 /** @type {Promise<Site> | undefined} */
@@ -221,7 +221,6 @@ let asked;
 export function site() {
   asked ??= send("/api/site", {}, true).catch((error) => {
     asked = undefined;
-    if (error instanceof APIError && error.status === 404) return {};
     throw error;
   });
   return asked;

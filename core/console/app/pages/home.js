@@ -12,7 +12,7 @@ export default function Home() {
   const counts = useSignal(/** @type {{players: number, skins: number, capes: number} | undefined} */ (undefined));
   const entries = useSignal(/** @type {Entry[] | undefined} */ (undefined));
   const nextSign = useSignal("");
-  const about = useSignal(/** @type {import("../session.js").Site} */ ({}));
+  const about = useSignal(/** @type {import("../session.js").Site | undefined} */ (undefined));
   const verification = useSignal(false);
 
   useEffect(() => {
@@ -51,19 +51,19 @@ export default function Home() {
     }
   }
 
-  const who = user.value;
-  if (!who) return null;
-  const { quotas } = about.value;
+  const account = user.value;
+  if (!account) return null;
+  const quotas = about.value?.quotas;
   return html`<section>
-    <h1 tabindex="-1">${t("home.hello", { name: who.nickname })}</h1>
-    ${!who.verified && about.value.mail !== false && html`<div class="card note">
-      <p>${verification.value ? t("home.verificationSent", { email: who.email }) : t("home.unverified", { email: who.email })}</p>
+    <h1 tabindex="-1">${t("home.hello", { name: account.nickname })}</h1>
+    ${!account.verified && about.value?.mail && html`<div class="card note">
+      <p>${verification.value ? t("home.verificationSent", { email: account.email }) : t("home.unverified", { email: account.email })}</p>
       ${!verification.value && html`<button type="button" onClick=${verify}>${t("home.verify")}</button>`}
     </div>`}
     <div class="cards">
       <div class="card">
         <h2>${t("home.score")}</h2>
-        <p class="figure">${number(who.score)}</p>
+        <p class="figure">${number(account.score)}</p>
         ${nextSign.value
           ? html`<p class="quiet" role="status">${t("home.next", { time: time(nextSign.value) })}</p>`
           : html`<button type="button" onClick=${sign}>${t("home.sign")}</button>`}
@@ -79,7 +79,7 @@ export default function Home() {
       </div>
       <div class="card">
         <h2>${t("home.avatar")}</h2>
-        <${Picture} path=${who.avatar ? "/avatar/" + who.avatar : "/avatar/user/0"} parameter="size" size=${96} width=${96} alt="" />
+        <${Picture} path=${account.avatar ? "/avatar/" + account.avatar : "/avatar/user/0"} parameter="size" size=${96} width=${96} alt="" />
       </div>
     </div>
     <h2>${t("home.news")}</h2>

@@ -11,7 +11,7 @@ export default function Register() {
   const sent = useSignal(false);
   const failure = useSignal("");
   useEffect(() => {
-    site().then(({ registration = "open" }) => { mode.value = registration; }, (error) => { failure.value = sentence(error); });
+    site().then(({ registration }) => { mode.value = registration; }, (error) => { failure.value = sentence(error); });
   }, []);
 
   const email = { name: "email", label: t("field.email"), type: "email", autocomplete: "username", required: true };
