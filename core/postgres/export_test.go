@@ -27,11 +27,12 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 	return m.MigrateTo(ctx, version)
 }
 
-// Lifetimes returns the minimum and maximum age of connections of each pool.
-func (db *DB) Lifetimes() (all [][2]time.Duration) {
+// Lifetimes returns the timeout of making connections, and their minimum and maximum age, of each
+// pool.
+func (db *DB) Lifetimes() (all [][3]time.Duration) {
 	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes.Pool} {
 		config := pool.Config()
-		all = append(all, [2]time.Duration{config.MaxConnLifetime, config.MaxConnLifetime + config.MaxConnLifetimeJitter})
+		all = append(all, [3]time.Duration{config.ConnConfig.ConnectTimeout, config.MaxConnLifetime, config.MaxConnLifetime + config.MaxConnLifetimeJitter})
 	}
 	return all
 }

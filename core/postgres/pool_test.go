@@ -116,18 +116,19 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	}
 }
 
-// Connections live for 30 seconds at most, so that none leads to a former primary for long, or
-// as the URL says.
+// Connections are made within 2 seconds, and live for 30 seconds at most, so that none leads to a
+// former primary for long; or as the URL says.
 func TestLifetimes(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string][2]time.Duration{
-		"postgres://u@127.0.0.1/d":                           {25 * time.Second, 30 * time.Second},
-		"postgres://u@127.0.0.1/d?pool_max_conn_lifetime=1h": {time.Hour, time.Hour},
-		"host=127.0.0.1 user=u pool_max_conn_lifetime=45s":   {45 * time.Second, 45 * time.Second},
+	for url, want := range map[string][3]time.Duration{
+		"postgres://u@127.0.0.1/d":                           {2 * time.Second, 25 * time.Second, 30 * time.Second},
+		"postgres://u@127.0.0.1/d?pool_max_conn_lifetime=1h": {2 * time.Second, time.Hour, time.Hour},
+		"host=127.0.0.1 user=u pool_max_conn_lifetime=45s":   {2 * time.Second, 45 * time.Second, 45 * time.Second},
+		"postgres://u@127.0.0.1/d?connect_timeout=60":        {time.Minute, 25 * time.Second, 30 * time.Second},
 	} {
 		db := must(postgres.Open(t.Context(), postgres.Config{URL: url, Connections: 4}))(t)
 		t.Cleanup(db.Close)
-		if got := db.Lifetimes(); !cmp.Equal(got, [][2]time.Duration{want, want, want, want}) {
+		if got := db.Lifetimes(); !cmp.Equal(got, [][3]time.Duration{want, want, want, want}) {
 			t.Errorf("with %s connections are used for %v; want %v", url, got, want)
 		}
 	}

@@ -173,7 +173,9 @@ func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, errors.New(setting + " must look like postgres://user:password@host:port/database") // the URL itself has a password
 	}
-	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
+	if !strings.Contains(url, "connect_timeout=") {
+		poolConfig.ConnConfig.ConnectTimeout = connectTimeout
+	}
 	if !strings.Contains(url, "pool_max_conn_lifetime=") {
 		poolConfig.MaxConnLifetime, poolConfig.MaxConnLifetimeJitter = connLifetime-connLifetimeJitter, connLifetimeJitter
 	}
