@@ -87,6 +87,9 @@ func Run(tb testing.TB, options Options, report func(Row)) {
 	tb.Helper()
 	began := time.Now()
 	options.Settings = map[string]string{"EDGE_SHEET_BYTES": "1048576"} // the minimum
+	if options.Quick {                                                  // beside other tests a picture may wait for seconds
+		options.Settings["EDGE_RENDER_QUEUE_TIMEOUT"] = "10s"
+	}
 	s := &harness{Options: options, TB: tb}
 	s.Cluster = cluster.Start(tb, options.Options)
 	s.logf("the cluster runs after %.0f s", time.Since(began).Seconds())

@@ -77,12 +77,26 @@ func NewCoreAt(tb testing.TB, files blobstore.Config, database string) *Process 
 	core.Set("CORE_LISTEN", "127.0.0.1:0")
 	core.Set("CORE_EDGES_LISTEN", "127.0.0.1:0")
 	core.Set("CORE_OPS_LISTEN", "127.0.0.1:0")
-	core.Set("CORE_DATABASE_URL", database)
+	core.Set("CORE_DATABASE_URL", withQuery(tb, database, "connect_timeout", "60")) // PostgreSQL may be busy with other tests
 	core.Set("CORE_TOKEN_KEYS", "test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
 	core.Set("CORE_EDGE_SECRETS", secret)
 	setObjectStore(core, "CORE_OBJECTS_", files)
 	core.Run(tb, "migrate")
+	core.Set("CORE_DATABASE_URL", database)
 	return core
+}
+
+// withQuery returns a URL with a parameter set.
+func withQuery(tb testing.TB, text, name, value string) string {
+	tb.Helper()
+	parsed, err := url.Parse(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	query := parsed.Query()
+	query.Set(name, value)
+	parsed.RawQuery = query.Encode()
+	return parsed.String()
 }
 
 // NameConnections sets an application_name for connections of a core that has not started, and of
