@@ -57,8 +57,9 @@ func TestRejectedRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.server.Serve(httpserver.Listener{Server: c.server}.Wrap(listener)) }()
+	server, ended := c.public.HTTP(), make(chan error, 1)
+	wrapped := httpserver.Listener{Server: server}.Wrap(listener)
+	go func() { ended <- server.Serve(wrapped) }()
 	t.Cleanup(func() {
 		_ = listener.Close()
 		if err := <-ended; err != nil {

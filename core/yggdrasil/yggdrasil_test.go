@@ -187,7 +187,7 @@ func (s *testSite) serve(t *testing.T) client {
 		t.Fatal(err)
 	}
 	public.MountLaunchers(api.Mount{Root: yggdrasil.Root, Handler: server.Handler})
-	return client{site: s, db: db, feed: feed, services: domain, server: public.HTTP(), ygg: server}.from(t, "192.0.2.1")
+	return client{site: s, db: db, feed: feed, services: domain, public: public, server: public.HTTP(), ygg: server}.from(t, "192.0.2.1")
 }
 
 // start starts a server on a new site.
@@ -202,7 +202,8 @@ type client struct {
 	db       *postgres.DB
 	feed     *core.Feed // does not run
 	services services
-	server   *fasthttp.Server
+	public   *api.Server
+	server   *fasthttp.Server // of public
 	ygg      *yggdrasil.Server
 	http     *fasthttp.HostClient
 	bearer   string // sent in the Authorization header unless empty
