@@ -23,10 +23,10 @@ import (
 const (
 	// activePlayers are those that game servers and launchers ask for, drawn at random from all.
 	activePlayers = userCount
-	// lookedUpNames are those that are looked up, so many that they are not all in the processor's
-	// caches.
-	lookedUpNames = 20_000
 	bulkNames     = 100 // in one request, the most that it may have
+	// warmUps is how many times each request is sent before: each connection's backend of PostgreSQL
+	// maps a page of the shared buffers when it first reads it, for longer than the read takes.
+	warmUps = 24
 	// refreshesPerPlayer are tokens to refresh, each of which works once.
 	refreshesPerPlayer = 40
 	launcherRound      = 400 * time.Millisecond
@@ -130,7 +130,8 @@ func newLauncherSite(b *testing.B, players int) *launcherSite {
 	} {
 		core.Set(name, value)
 	}
-	conn := postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL"))
+	database := core.Setting("CORE_DATABASE_URL")
+	conn := postgrestest.Conn(b, database)
 	makeGamers := append([]string{fmt.Sprintf(makeGamers[0], players)}, makeGamers[1:]...)
 	for _, sql := range makeGamers {
 		execute(b, conn, sql)
@@ -140,11 +141,12 @@ func newLauncherSite(b *testing.B, players int) *launcherSite {
 		b.Fatal(err)
 	}
 	execute(b, conn, "VACUUM ANALYZE users, players, textures, launcher_tokens, game_joins")
-	rows, _ := conn.Query(b.Context(), selectGamers, lookedUpNames) // CollectRows reports the error
+	rows, _ := conn.Query(b.Context(), selectGamers, activePlayers) // CollectRows reports the error
 	gamers, err := pgx.CollectRows(rows, pgx.RowToStructByPos[launcherPlayer])
 	if err != nil {
 		b.Fatal(err)
 	}
+	core.Set("CORE_DATABASE_URL", database+"&pool_max_conn_lifetime=1h") // a backend is warm as long as it lives
 	core.Start(b)
 	s := &launcherSite{core: core, routes: launcherRoutes(core.Address(b, "public"), users, gamers)}
 	for _, r := range s.routes[:len(s.routes)-1] { // a refresh works once
@@ -166,8 +168,7 @@ func newLauncherSite(b *testing.B, players int) *launcherSite {
 }
 
 // launcherRoutes returns GET /api/user and the routes that are compared with it.
-func launcherRoutes(address string, users []stack.SignedInUser, gamers []launcherPlayer) []*launcherRoute {
-	active := gamers[:activePlayers]
+func launcherRoutes(address string, users []stack.SignedInUser, active []launcherPlayer) []*launcherRoute {
 	const session = "sessionserver/session/minecraft/"
 	id := func(p launcherPlayer) string { return hex.EncodeToString(p.UUID[:]) }
 	isPlayer := func(p launcherPlayer) string { return `{"id":"` + id(p) + `",` }
@@ -207,9 +208,9 @@ func launcherRoutes(address string, users []stack.SignedInUser, gamers []launche
 		func(launcherPlayer) string { return `{"accessToken":"` })
 	refresh.Order = once(len(refreshes))
 	var lists []launcherPlayer
-	for i := 0; i+bulkNames <= len(gamers); i += bulkNames {
+	for i := 0; i+bulkNames <= len(active); i += bulkNames {
 		var names []string
-		for _, p := range gamers[i : i+bulkNames] {
+		for _, p := range active[i : i+bulkNames] {
 			names = append(names, `"`+p.Name+`"`)
 		}
 		lists = append(lists, launcherPlayer{Name: "[" + strings.Join(names, ",") + "]"})
@@ -221,19 +222,26 @@ func launcherRoutes(address string, users []stack.SignedInUser, gamers []launche
 		route("hasJoined", fasthttp.StatusOK, active, get(func(p launcherPlayer) string { return session + "hasJoined?serverId=bench&username=" + p.Name }), isPlayer),
 		route("join", fasthttp.StatusNoContent, active, post(session+"join", join), noBody),
 		route("100 names", fasthttp.StatusOK, lists, post("api/profiles/minecraft", func(p launcherPlayer) string { return p.Name }), func(launcherPlayer) string { return `[{"id":"` }),
-		route("one name", fasthttp.StatusOK, gamers, get(func(p launcherPlayer) string { return "api/users/profiles/minecraft/" + p.Name }), isPlayer),
+		route("one name", fasthttp.StatusOK, active, get(func(p launcherPlayer) string { return "api/users/profiles/minecraft/" + p.Name }), isPlayer),
 		route("validate", fasthttp.StatusNoContent, active, post("authserver/validate", token), noBody),
 		refresh,
 	}
 }
 
-// warmUp sends each request of a route once: it has the profiles signed, which takes 5 ms each, and
-// the database read what it needs.
+// warmUp sends the requests of a route: it has the profiles signed, which takes 5 ms each, and the
+// backends of PostgreSQL read what they need.
 func (r *launcherRoute) warmUp(b *testing.B) {
 	b.Helper()
 	warm := *r.Stream
-	warm.Order = once(len(warm.Requests))
-	if _, err := load.Run(b.Context(), r.address, 2*time.Minute, &warm); err != nil {
+	n := len(warm.Requests)
+	left := warmUps * n
+	warm.Order = func() int {
+		if left--; left < 0 {
+			return -1
+		}
+		return left % n
+	}
+	if _, err := load.Run(b.Context(), r.address, 10*time.Minute, &warm); err != nil {
 		b.Fatal(err)
 	}
 }
