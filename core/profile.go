@@ -94,7 +94,7 @@ type signing struct {
 // server that restarts asks for all its players at once.
 const signersPerWorker = 512
 
-// NewProfiles returns the profiles of a store, whose changes are in a feed that does not run yet.
+// NewProfiles returns the profiles of a store. The feed has the store's changes, and does not run yet.
 // Textures are at texturesURL, under /textures/.
 func NewProfiles(store ProfileStore, feed *Feed, key *ProfileKey, limits ProfileLimits, texturesURL string, now Clock) (*Profiles, error) {
 	p := &Profiles{

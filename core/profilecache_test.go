@@ -431,7 +431,7 @@ func TestProfilesInUseStayCached(t *testing.T) {
 	})
 }
 
-// A network that has many profiles signed leaves half of the queue to others, whose profiles come
+// A network that has many profiles signed leaves half of the queue to others. Their profiles come
 // before those that it still waits for.
 func TestSignaturesOfOneNetworkLeaveCapacity(t *testing.T) {
 	t.Parallel()

@@ -171,7 +171,7 @@ type UploadPrice struct {
 func (p UploadPrice) KiB() int { return kib(p.Bytes) }
 
 // Price returns what an upload would add and cost, and stores nothing. It returns the same faults as
-// Upload, except for a duplicate, whose upload costs nothing.
+// Upload, except for a duplicate: its upload costs nothing.
 func (t *Textures) Price(ctx context.Context, uploader UserID, upload Upload) (UploadPrice, error) {
 	var price UploadPrice
 	err := t.parse(ctx, uploader, upload, func(texture NewTexture, _ []byte) error {

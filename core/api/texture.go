@@ -34,7 +34,7 @@ func toTextureJSON(t core.Texture) textureJSON {
 	}
 }
 
-// libraryTextureJSON is a texture in a response to a user who may have it in the closet.
+// libraryTextureJSON is a texture in a response to a user that may have it in the closet.
 type libraryTextureJSON struct {
 	textureJSON
 	InCloset *bool `json:"in_closet,omitempty"` // nil without a user

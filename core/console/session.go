@@ -25,15 +25,15 @@ const sessionPath = Root + "/session"
 // tokenPath is the path of the session's token.
 const tokenPath = sessionPath + "/token"
 
-// Names of the cookie, whose value is the current token of a session. Browsers accept the first with
+// Names of the cookie. Its value is the current token of a session. Browsers accept the first with
 // Secure only (RFC 6265bis, section 4.1.3.1). The second is for plain HTTP.
 const (
 	secureCookie   = "__Secure-veneer"
 	insecureCookie = "veneer"
 )
 
-// headerFetchSite says whose page makes a request (Fetch Metadata). Browsers send it over HTTPS and
-// to loopback; pages cannot set it.
+// headerFetchSite says which site's page makes a request (Fetch Metadata). Browsers send it over
+// HTTPS and to loopback; pages cannot set it.
 const headerFetchSite = "Sec-Fetch-Site"
 
 // errForeign is the fault of a request that another site's page may have made.
@@ -77,8 +77,8 @@ func (s *Server) isOwnPage(rc *fasthttp.RequestCtx) bool {
 	return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, s.opts.Proxies.RequestedHost(rc))
 }
 
-// isInsecure reports whether a page was loaded over plain HTTP from a host whose Secure cookies
-// browsers reject. Only the browser knows: TLS may end in front of core.
+// isInsecure reports whether a page was loaded over plain HTTP from a host of which browsers reject
+// Secure cookies. Only the browser knows: TLS may end in front of core.
 func isInsecure(rc *fasthttp.RequestCtx) bool {
 	origin, err := url.Parse(string(rc.Request.Header.Peek(fasthttp.HeaderOrigin)))
 	if err != nil || origin.Scheme != "http" {
@@ -180,7 +180,7 @@ func (s *Server) handleSignIn(ctx context.Context, rc *fasthttp.RequestCtx) erro
 }
 
 // handleToken handles POST /console/session/token. Without a cookie it responds with 204: a visitor
-// who has not signed in is no error.
+// that has not signed in is no error.
 func (s *Server) handleToken(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	current := string(rc.Request.Header.Cookie(cookieName(rc)))
 	if current == "" {

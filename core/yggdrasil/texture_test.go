@@ -187,7 +187,7 @@ func TestHugePicturesAreRejected(t *testing.T) {
 	}
 }
 
-// A user who cannot pay is told so, and the player wears what it wore.
+// A user that cannot pay is told so, and the player wears what it wore.
 func TestUploadCosts(t *testing.T) {
 	t.Parallel()
 

@@ -148,7 +148,7 @@ func TestPlayer(t *testing.T) {
 }
 
 // The demo's user, in Chinese, has players with textures, notifications and a closet of several
-// pages, whose search and page are in the URL.
+// pages. The URL has the search and the page of the closet.
 func TestDemoInChinese(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
@@ -228,7 +228,7 @@ func TestTabs(t *testing.T) {
 	second.isAt(t, "/signin?next=%2F", "Sign in")
 }
 
-// A user who is banned while signed in learns of it.
+// A user that is banned while signed in learns of it.
 func TestBan(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
