@@ -3,13 +3,16 @@
 -- The backup revives sessions that were ended after it.
 DELETE FROM sessions;
 
--- So it is with tokens of launchers, and with joins of game servers. A backup of before there
--- were any has no such tables.
+-- So it is with tokens of launchers, and with joins of game servers. An older backup lacks one
+-- of these tables, or both.
 DO $$
 BEGIN
-  DELETE FROM launcher_tokens;
-  DELETE FROM game_joins;
-EXCEPTION WHEN undefined_table THEN NULL;
+  IF to_regclass('launcher_tokens') IS NOT NULL THEN
+    DELETE FROM launcher_tokens;
+  END IF;
+  IF to_regclass('game_joins') IS NOT NULL THEN
+    DELETE FROM game_joins;
+  END IF;
 END
 $$;
 

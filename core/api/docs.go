@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // embedded holds the document and the page that shows it, with the licences of
@@ -70,6 +71,14 @@ var assets = sync.OnceValue(func() map[string]*public.Asset {
 	all[documentPath] = public.NewAsset(read("openapi.yaml"), typeYAML, "")
 	return all
 })
+
+// serveAsset returns the handler of a file.
+func serveAsset(asset *public.Asset) httpserver.Handler {
+	return func(_ context.Context, rc *fasthttp.RequestCtx) error {
+		asset.Serve(rc)
+		return nil
+	}
+}
 
 // handleDocs handles GET and HEAD of /api/openapi.yaml, /api/docs and
 // /api/docs/{digest}/{file}.

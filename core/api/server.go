@@ -254,7 +254,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/", s.public(s.handleRoot))
 	handle(fasthttp.MethodGet, "/robots.txt", s.public(s.handleRobots))
 	handle(fasthttp.MethodGet, "/api", s.public(s.handleIndex))
-	handle(fasthttp.MethodGet, "/api/site", s.public(s.handleSite))
+	handle(fasthttp.MethodGet, "/api/site", s.public(serveAsset(s.siteAsset())))
 
 	handle(fasthttp.MethodPost, "/api/auth/login", s.public(s.handleLogin))
 	handle(fasthttp.MethodPost, "/api/auth/logout", s.requireUser(s.handleLogout))

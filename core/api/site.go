@@ -1,14 +1,10 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
-
-	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/public"
-	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -99,20 +95,11 @@ func (s *Server) site() siteJSON {
 	return body
 }
 
-// handleSite handles GET /api/site. The response changes with a restart of core only, so it has an
-// entity tag.
-func (s *Server) handleSite(_ context.Context, rc *fasthttp.RequestCtx) error {
+// siteAsset returns the response of GET /api/site, which is the same until core starts again.
+func (s *Server) siteAsset() *public.Asset {
 	body, err := json.Marshal(s.site())
 	if err != nil {
-		return err
+		panic(err) // of strings and numbers it never fails
 	}
-	header, etag := &rc.Response.Header, `"`+public.Digest(body)+`"`
-	header.Set(fasthttp.HeaderETag, etag)
-	if httpserver.MatchETag(rc.Request.Header.Peek(fasthttp.HeaderIfNoneMatch), []byte(etag), true) {
-		rc.SetStatusCode(fasthttp.StatusNotModified)
-		return nil
-	}
-	header.SetContentType(typeJSON)
-	rc.SetBody(body)
-	return nil
+	return public.NewAsset(body, typeJSON, "")
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/logging"
 )
 
 // Root is the path of the console.
@@ -53,7 +54,7 @@ type Server struct {
 	site     Site
 	opts     httpserver.Options
 	limiters public.Limiters
-	insecure warning
+	insecure logging.Minutely // warnings that the cookie is not protected by TLS
 
 	index  *public.Asset
 	policy string // Content-Security-Policy of the index page
@@ -67,7 +68,7 @@ func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters p
 		return nil, err
 	}
 	return &Server{
-		sessions: sessions, site: site, opts: opts, limiters: limiters, insecure: warning{log: opts.Log},
+		sessions: sessions, site: site, opts: opts, limiters: limiters,
 		index:  public.NewAsset([]byte(page), contentType("index.html"), "no-cache"),
 		policy: newPolicy(importMap, site.PicturesURL),
 	}, nil

@@ -2,12 +2,9 @@ package console
 
 import (
 	"context"
-	"log/slog"
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -102,8 +99,9 @@ func cookieName(rc *fasthttp.RequestCtx) string {
 // refresh; an empty token deletes the cookie.
 func (s *Server) setCookie(rc *fasthttp.RequestCtx, token string) {
 	name := cookieName(rc)
-	if name == insecureCookie {
-		s.insecure.once(string(rc.Request.Header.Peek(fasthttp.HeaderOrigin)))
+	if name == insecureCookie && s.insecure.Allow() {
+		s.opts.Log.Warn("a user of the console signs in over plain HTTP, where passwords and sessions can be read",
+			"origin", string(rc.Request.Header.Peek(fasthttp.HeaderOrigin)))
 	}
 	cookie := fasthttp.AcquireCookie()
 	defer fasthttp.ReleaseCookie(cookie)
@@ -119,19 +117,6 @@ func (s *Server) setCookie(rc *fasthttp.RequestCtx, token string) {
 		cookie.SetMaxAge(int(s.sessions.Idle().Seconds()))
 	}
 	rc.Response.Header.SetCookie(cookie)
-}
-
-// warning logs, at most once a minute, that the cookie is not protected by TLS.
-type warning struct {
-	log  *slog.Logger
-	last atomic.Int64 // Unix second of the last one
-}
-
-func (w *warning) once(origin string) {
-	now, before := time.Now().Unix(), w.last.Load()
-	if now-before >= 60 && w.last.CompareAndSwap(before, now) {
-		w.log.Warn("a user of the console signs in over plain HTTP, where passwords and sessions can be read", "origin", origin)
-	}
 }
 
 // tokenJSON is a bearer token in a response.

@@ -104,8 +104,9 @@ func newUpstream(cfg Config, opts httpserver.Options) (*upstream, error) {
 }
 
 // forward forwards a request and returns the response, both unchanged but for the headers of
-// the connections, and for the host: that of the client's request is in X-Forwarded-Host. Bodies of more than 8 KiB are streamed. Smaller ones are read first, so that
-// they occupy no connection to core while they arrive.
+// the connections, and for the host: that of the client's request is in X-Forwarded-Host. Bodies of
+// more than 8 KiB are streamed. Smaller ones are read first, so that they occupy no connection to
+// core while they arrive.
 func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 	body, err := httpserver.OpenBody(rc, 0)
 	if err == nil && body != nil {

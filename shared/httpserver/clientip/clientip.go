@@ -8,10 +8,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/logging"
 )
 
 // Config says which proxies are trusted to forward the addresses of clients.
@@ -24,8 +24,8 @@ type Config struct {
 type Proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
-	// lastWarned has the Unix second of the last warning, by header and problem.
-	lastWarned [len(forwardedHeaders)][2]atomic.Int64
+	// warnings are by header and problem.
+	warnings [len(forwardedHeaders)][2]logging.Minutely
 }
 
 // forwardedHeaders are the headers with the addresses of clients, in the order of precedence.
@@ -137,9 +137,7 @@ func (p *Proxies) Trusts(address netip.Addr) bool {
 // warn logs a problem of a header, at most once a minute. The peer is a misconfigured proxy,
 // or a client that forges.
 func (p *Proxies) warn(header, fault int, peer netip.Addr) {
-	last := &p.lastWarned[header][fault]
-	now, before := time.Now().Unix(), last.Load()
-	if now-before < 60 || !last.CompareAndSwap(before, now) {
+	if !p.warnings[header][fault].Allow() {
 		return
 	}
 	log := p.log.With("header", forwardedHeaders[header].name, "peer", peer.String())
