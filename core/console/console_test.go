@@ -49,7 +49,10 @@ func connect(t *testing.T, server *fasthttp.Server) client {
 			t.Error(err)
 		}
 	})
-	return client{http: &fasthttp.HostClient{Addr: "veneer.test", Dial: func(string) (net.Conn, error) { return listener.Dial() }}}
+	return client{http: &fasthttp.HostClient{
+		Addr: "veneer.test", Dial: func(string) (net.Conn, error) { return listener.Dial() },
+		WriteBufferSize: 32 << 10, // a request is sent in one write, which the server cannot end by answering and closing before all is read
+	}}
 }
 
 // client sends requests to a server.
