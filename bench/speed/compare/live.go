@@ -89,6 +89,7 @@ func (e *env) openLive() (*liveStack, error) {
 	files := blobstore.Config{URL: "file://" + tb.TempDir()}
 	t := &liveStack{core: stack.NewCore(tb, files)}
 	t.core.NameConnections(tb)
+	t.core.ConnectPatiently(tb)
 	for _, limit := range liftedLimits {
 		t.core.Set("CORE_LIMIT_"+limit, "0")
 		e.addSetting("CORE_LIMIT_"+limit, 0)
@@ -128,7 +129,14 @@ func (s *liveStack) uploadTextures() (err error) {
 	for i := range s.tids {
 		form := stack.SheetForm("bench", skin.Classic, skintest.Noise(uint64(i), 64, 64))
 		var answer struct{ Data struct{ TID int64 } }
-		if err := s.call("POST", "/api/textures", stack.UploadType, s.users[0].Bearer, form, &answer); err != nil {
+		// PostgreSQL may be too busy with other tests to accept core's first connections.
+		for began := time.Now(); ; {
+			err = s.call("POST", "/api/textures", stack.UploadType, s.users[0].Bearer, form, &answer)
+			if !errors.Is(err, errUnavailable) || time.Since(began) > time.Minute {
+				break
+			}
+		}
+		if err != nil {
 			return err
 		}
 		s.tids[i] = answer.Data.TID
@@ -138,6 +146,9 @@ func (s *liveStack) uploadTextures() (err error) {
 	}
 	return nil
 }
+
+// errUnavailable is a response with the status 503.
+var errUnavailable = errors.New("unavailable")
 
 // call sends a request to core, which must succeed.
 func (s *liveStack) call(method, path, contentType, bearer string, body []byte, answer any) error {
@@ -154,7 +165,11 @@ func (s *liveStack) call(method, path, contentType, bearer string, body []byte, 
 	if err := fasthttp.Do(request, response); err != nil {
 		return err
 	}
-	if response.StatusCode() != fasthttp.StatusOK {
+	switch response.StatusCode() {
+	case fasthttp.StatusOK:
+	case fasthttp.StatusServiceUnavailable:
+		return fmt.Errorf("%s %s: %w: %s", method, path, errUnavailable, response.Body())
+	default:
 		return fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode(), response.Body())
 	}
 	if answer == nil {

@@ -77,38 +77,39 @@ func NewCoreAt(tb testing.TB, files blobstore.Config, database string) *Process 
 	core.Set("CORE_LISTEN", "127.0.0.1:0")
 	core.Set("CORE_EDGES_LISTEN", "127.0.0.1:0")
 	core.Set("CORE_OPS_LISTEN", "127.0.0.1:0")
-	core.Set("CORE_DATABASE_URL", withQuery(tb, database, "connect_timeout", "60")) // PostgreSQL may be busy with other tests
+	core.Set("CORE_DATABASE_URL", database)
 	core.Set("CORE_TOKEN_KEYS", "test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
 	core.Set("CORE_EDGE_SECRETS", secret)
 	setObjectStore(core, "CORE_OBJECTS_", files)
+	core.ConnectPatiently(tb)
 	core.Run(tb, "migrate")
 	core.Set("CORE_DATABASE_URL", database)
 	return core
-}
-
-// withQuery returns a URL with a parameter set.
-func withQuery(tb testing.TB, text, name, value string) string {
-	tb.Helper()
-	parsed, err := url.Parse(text)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	query := parsed.Query()
-	query.Set(name, value)
-	parsed.RawQuery = query.Encode()
-	return parsed.String()
 }
 
 // NameConnections sets an application_name for connections of a core that has not started, and of
 // users of the same setting.
 func (p *Process) NameConnections(tb testing.TB) {
 	tb.Helper()
+	p.setConnections(tb, func(query url.Values) { query.Set("application_name", "core of "+query.Get("search_path")) })
+}
+
+// ConnectPatiently gives a core that has not started a minute for each connection to PostgreSQL,
+// which may be busy with other tests.
+func (p *Process) ConnectPatiently(tb testing.TB) {
+	tb.Helper()
+	p.setConnections(tb, func(query url.Values) { query.Set("connect_timeout", "60") })
+}
+
+// setConnections changes the parameters of the database's URL.
+func (p *Process) setConnections(tb testing.TB, change func(url.Values)) {
+	tb.Helper()
 	database, err := url.Parse(p.Setting("CORE_DATABASE_URL"))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	query := database.Query()
-	query.Set("application_name", "core of "+query.Get("search_path"))
+	change(query)
 	database.RawQuery = query.Encode()
 	p.Set("CORE_DATABASE_URL", database.String())
 }
