@@ -337,9 +337,10 @@ separate_superuser() {
   rm "$2/superuser"
 }
 
-# make_cluster PROGRAMS HOME creates a cluster with the role "veneer" and a database for each
-# object store, since rows and their objects belong together. The folder is renamed when the
-# cluster is complete, so that an interruption leaves no partial cluster.
+# make_cluster PROGRAMS HOME creates a cluster with the role "veneer", of which it checks the
+# password by POSTGRES_AUTH, and a database for each object store, since rows and their objects
+# belong together. The folder is renamed when the cluster is complete, so that an interruption
+# leaves no partial cluster.
 make_cluster() {
   rm -rf "$2/new"
   install -m 600 "$state/secrets/database_password" "$2/password"
@@ -348,13 +349,13 @@ make_cluster() {
   # shellcheck disable=SC2016 # it is the inner shell that expands
   run_step "making a PostgreSQL cluster" "${as_postgres[@]}" bash -euo pipefail -c '
     "$1/initdb" -D "$2/new" --username=postgres --pwfile="$2/superuser" \
-      --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8
+      --auth="$3" --encoding=UTF8 --locale=C.UTF-8
     printf "%s\n" \
       "CREATE ROLE veneer LOGIN CREATEDB PASSWORD '\''$(<"$2/password")'\''" \
       "CREATE DATABASE veneer_file OWNER veneer" \
       "CREATE DATABASE veneer_minio OWNER veneer" |
       "$1/postgres" --single -c exit_on_error=on -D "$2/new" postgres
-  ' make_cluster "$1" "$2"
+  ' make_cluster "$1" "$2" "${POSTGRES_AUTH:-scram-sha-256}"
   rm "$2/password" "$2/superuser"
   mv "$2/new" "$2/data"
 }
@@ -410,6 +411,7 @@ start_services() {
   for old in "$dev"/test/*/; do
     if [[ -d $old ]] && flock -n "$old/lock" true; then
       state=${old%/} stop_leftovers
+      remove_data "${old%/}"
       rm -rf "$old"
     fi
   done
@@ -424,8 +426,10 @@ start_services() {
   # depends on the environment variables that a test reads.
   (umask 077 && mkdir -p "$dev/test-secrets")
   ln -s "$dev/test-secrets" "$state/secrets"
+  [[ -z ${IN_MEMORY:-} ]] || data_in_memory
   # The data are removed with the script, so nothing needs to be synced to disk.
-  start_postgres "$(free_port postgres)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300 "$@"
+  # Tests make many connections, so their passwords are checked without the 4,096 rounds of SCRAM.
+  POSTGRES_AUTH=md5 start_postgres "$(free_port postgres)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300 "$@"
   local port
   port=$(free_port minio)
   start_minio "$port"
@@ -446,12 +450,32 @@ quarter_of_memory() {
   awk '/^MemTotal:/ {print "shared_buffers=" int($2 / 4096) "MB"}' /proc/meminfo
 }
 
+# data_in_memory puts the database of start_services and the texture stores of tests into a tmpfs
+# with 4 GiB to spare, if there is one: tests make some thousand databases, and each file is
+# synced.
+data_in_memory() {
+  local free memory
+  free=$(df --output=avail --type=tmpfs /dev/shm 2>/dev/null | tail -n 1)
+  ((${free:-0} >= 4 << 20)) && memory=$(mktemp -d /dev/shm/veneer-test.XXXXXX 2>/dev/null) || return 0
+  chmod 711 "$memory"
+  mkdir "$memory"/{postgres,textures}
+  ln -s "$memory" "$state/memory"
+  ln -s memory/postgres "$state"
+  export TEST_TEXTURES=$memory/textures
+}
+
+# remove_data STATE removes the data of start_services.
+remove_data() {
+  [[ ! -L $1/memory ]] || rm -rf "$(readlink "$1/memory")"
+  rm -rf "$1"/{memory,postgres,minio}
+}
+
 # stop_services stops the programs of start_services. After a failure the logs stay until the next
 # run.
 stop_services() {
   local status=$?
   stop_all
-  rm -rf "$state"/{postgres,minio}
+  remove_data "$state"
   ((status != 0)) || rm -rf "$state"
 }
 
