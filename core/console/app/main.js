@@ -7,7 +7,7 @@ import { here, href, navigate, place } from "./router.js";
 import { signOut, start, user } from "./session.js";
 import { language, languages, load, t } from "./words.js";
 
-/** @typedef {{title: import("./words.js").Key, open?: boolean, load: () => Promise<{default: any}>}} Page open: for visitors */
+/** @typedef {{title: import("./words.js").Key, open?: boolean, admin?: boolean, load: () => Promise<{default: any}>}} Page open: for visitors; admin: for administrators only */
 
 /** @type {Record<string, Page>} */
 const pages = {
@@ -19,6 +19,10 @@ const pages = {
   "/reset": { title: "reset.title", open: true, load: () => import("./pages/reset.js") },
 };
 
+/** The pages that the header leads to. */
+const navigation = ["/", "/players", "/closet", "/library", "/upload", "/account"].filter((path) => path in pages);
+const administration = ["/admin/reports", "/admin/textures", "/admin/users", "/admin/players", "/admin/notifications", "/admin/audit"].filter((path) => path in pages);
+
 /** The page that is shown, by its path. */
 const shown = signal({ path: "", Page: /** @type {any} */ (null) });
 /** Why there is no page, as a sentence. */
@@ -26,7 +30,7 @@ const failure = signal("");
 
 effect(() => {
   const { path, query } = place.value;
-  const page = pages[path];
+  let page = pages[path];
   if (language.value === "" || failure.value) return;
   if (page && !page.open && user.value === undefined) return;
   if (page && !page.open && user.value === null) {
@@ -38,6 +42,7 @@ effect(() => {
     navigate(next?.startsWith("/") ? next : "/", { replace: true });
     return;
   }
+  if (page?.admin && !isAdministrator(user.value)) page = undefined;
   document.title = (page ? t(page.title) : t("missing.title")) + " · Veneer";
   if (!page) {
     shown.value = { path, Page: Missing };
@@ -53,6 +58,11 @@ effect(() => {
     },
   );
 });
+
+/** @param {import("./session.js").User | null | undefined} account */
+function isAdministrator(account) {
+  return (account?.permission ?? 0) > 0;
+}
 
 function Missing() {
   return html`<section class="narrow"><h1 tabindex="-1">${t("missing.title")}</h1><p>${t("missing.text")}</p></section>`;
@@ -88,9 +98,10 @@ async function leave() {
   }
 }
 
-/** @param {{path: string, text: string}} props */
-function NavLink({ path, text }) {
-  return html`<a href=${href(path)} aria-current=${place.value.path === path ? "page" : undefined}>${text}</a>`;
+/** @param {{label: string, paths: string[]}} props */
+function Navigation({ label, paths }) {
+  return html`<nav aria-label=${label}>${paths.map((path) => html`<a key=${path} href=${href(path)} aria-current=${place.value.path === path ? "page" : undefined}>
+    ${t(pages[path].title)}</a>`)}</nav>`;
 }
 
 let isFirst = true;
@@ -110,16 +121,14 @@ function Frame() {
     }}>${t("frame.skip")}</a>
     <header>
       <a class="brand" href=${href("/")}>Veneer</a>
-      ${user.value && html`<nav aria-label=${t("frame.pages")}>
-        <${NavLink} path="/" text=${t("home.title")} />
-        <${NavLink} path="/players" text=${t("players.title")} />
-      </nav>`}
+      ${user.value && html`<${Navigation} label=${t("frame.pages")} paths=${navigation} />`}
       <div class="tools">
         <${Choice} label=${t("theme.label")} value=${theme.value} values=${{ system: t("theme.system"), light: t("theme.light"), dark: t("theme.dark") }}
           onChange=${(/** @type {Theme} */ value) => { theme.value = value; }} />
         <${Choice} label=${t("language.label")} value=${language.value} values=${languages} onChange=${load} />
         ${user.value && html`<button type="button" onClick=${leave}>${t("frame.signOut")}</button>`}
       </div>
+      ${isAdministrator(user.value) && html`<${Navigation} label=${t("frame.administration")} paths=${administration} />`}
     </header>
     <main id="main" tabindex="-1">
       ${failure.value

@@ -36,6 +36,29 @@ export function navigate(path, { replace = false } = {}) {
   if (place.value.path !== before) scrollTo(0, 0);
 }
 
+/**
+ * Changes parameters of the current page's query. Those with an empty value are removed.
+ * @param {Record<string, string>} changed
+ * @param {{replace?: boolean}} [options]
+ */
+export function change(changed, options) {
+  navigate(changedPath(changed), options);
+}
+
+/**
+ * Returns the path of the current page with other parameters, for change and for links.
+ * @param {Record<string, string>} changed
+ */
+export function changedPath(changed) {
+  const { path, query } = place.value;
+  const next = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changed)) {
+    if (value) next.set(name, value);
+    else next.delete(name);
+  }
+  return path + (next.size ? "?" + next : "");
+}
+
 /** Returns the token behind # in links of e-mails, empty without one. */
 export function linkToken() {
   return new URLSearchParams(location.hash.slice(1)).get("token") ?? "";

@@ -67,3 +67,11 @@ export function number(value) {
 export function time(utc) {
   return new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(utc.replace(" ", "T") + "Z"));
 }
+
+/**
+ * Returns a size of the API.
+ * @param {number} kibibytes
+ */
+export function size(kibibytes) {
+  return new Intl.NumberFormat(language.value, { style: "unit", unit: "kilobyte", unitDisplay: "short" }).format(kibibytes);
+}

@@ -3,6 +3,7 @@
 export default {
   "frame.skip": "To the content",
   "frame.pages": "Pages",
+  "frame.administration": "Administration",
   "frame.signOut": "Sign out",
   "frame.api": "Documentation of the API",
   "theme.label": "Colours",
@@ -23,6 +24,12 @@ export default {
   "error.offline": "The site cannot be reached. Please check the connection and try again.",
   "error.unavailable": "The site is busy or being repaired. Please try again in a moment.",
   "error.tooMany": { one: "That was too often. Please wait a second.", other: "That was too often. Please wait {n} seconds." },
+
+  "list.count": { one: "{n} result", other: "{n} results" },
+  "list.atLeast": "More than {n} results",
+  "list.previous": "Previous",
+  "list.next": "Next",
+  "list.page": "Page {page} of {last}",
 
   "field.email": "E-mail address",
   "field.password": "Password",
@@ -112,7 +119,4 @@ export default {
   "wardrobe.noSkins": "There are no skins in your closet. Upload a file to begin.",
   "wardrobe.noCapes": "There are no capes in your closet. Upload a file to begin.",
   "wardrobe.pages": "Pages of the closet",
-  "wardrobe.previous": "Previous",
-  "wardrobe.next": "Next",
-  "wardrobe.page": "Page {page} of {last}",
 };

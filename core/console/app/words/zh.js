@@ -2,6 +2,7 @@
 const words = {
   "frame.skip": "跳到正文",
   "frame.pages": "页面",
+  "frame.administration": "管理",
   "frame.signOut": "退出登录",
   "frame.api": "API 文档",
   "theme.label": "配色",
@@ -22,6 +23,12 @@ const words = {
   "error.offline": "无法连接到网站。请检查网络后重试。",
   "error.unavailable": "网站繁忙或正在维护，请稍后重试。",
   "error.tooMany": { other: "操作过于频繁，请等待 {n} 秒。" },
+
+  "list.count": "共 {n} 项",
+  "list.atLeast": "超过 {n} 项",
+  "list.previous": "上一页",
+  "list.next": "下一页",
+  "list.page": "第 {page} 页，共 {last} 页",
 
   "field.email": "电子邮箱",
   "field.password": "密码",
@@ -111,8 +118,5 @@ const words = {
   "wardrobe.noSkins": "衣柜中没有皮肤。请先上传文件。",
   "wardrobe.noCapes": "衣柜中没有披风。请先上传文件。",
   "wardrobe.pages": "衣柜分页",
-  "wardrobe.previous": "上一页",
-  "wardrobe.next": "下一页",
-  "wardrobe.page": "第 {page} 页，共 {last} 页",
 };
 export default words;

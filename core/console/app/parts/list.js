@@ -1,0 +1,137 @@
+// Lists of the API: the URL has the search, the filters and the page.
+import { useEffect } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { change, changedPath, href, place } from "../router.js";
+import { request } from "../session.js";
+import { number, t } from "../words.js";
+import { html, sentence } from "./basics.js";
+
+/**
+ * @template T
+ * @typedef {{data: T[], total: number, total_is_lower_bound?: boolean, current_page: number, last_page: number}} Page
+ */
+
+/**
+ * Returns a parameter of the current page's query, empty without one.
+ * @param {string} name
+ */
+export function parameter(name) {
+  return place.value.query.get(name) ?? "";
+}
+
+/**
+ * Reads a page of a list, and reads it again when the URL or the path changes. Meanwhile the former page
+ * stays.
+ * @template T
+ * @param {string} path of the API
+ * @param {Record<string, string | number>} query besides the page's number, which is that of the URL; empty values are left out
+ */
+export function useList(path, query) {
+  const list = useSignal(/** @type {Page<T> | undefined} */ (undefined));
+  const failure = useSignal("");
+  const isLoading = useSignal(true);
+  const version = useSignal(0);
+  const asked = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...query, page: Math.max(1, Number(parameter("page")) || 1) })) {
+    if (value !== "") asked.set(name, String(value));
+  }
+  const url = path + "?" + asked;
+
+  useEffect(() => {
+    const leaving = new AbortController();
+    isLoading.value = true;
+    request("GET", url, undefined, leaving.signal).then(
+      (/** @type {Page<T>} */ answer) => {
+        // The last item of the last page may have gone.
+        if (answer.data.length === 0 && answer.current_page > answer.last_page) change({ page: answer.last_page > 1 ? String(answer.last_page) : "" }, { replace: true });
+        list.value = answer;
+        failure.value = "";
+        isLoading.value = false;
+      },
+      (error) => {
+        if (leaving.signal.aborted) return;
+        failure.value = sentence(error);
+        isLoading.value = false;
+      },
+    );
+    return () => leaving.abort();
+  }, [url, version.value]);
+
+  return {
+    /** The page, undefined until it is read. */
+    list,
+    /** Why it could not be read, as a sentence. */
+    failure,
+    isLoading,
+    /** Reads the page again. */
+    reload: () => { version.value++; },
+  };
+}
+
+/**
+ * Says how many results there are or why there are none, and takes the focus when the page changes.
+ * @param {{list: import("@preact/signals").Signal<Page<any> | undefined>, failure: import("@preact/signals").Signal<string>, isLoading: import("@preact/signals").Signal<boolean>, none: string}} props none: the sentence for an empty list
+ */
+export function Results({ list, failure, isLoading, none }) {
+  const { value: page } = list;
+  const count = page && (page.total_is_lower_bound ? t("list.atLeast", { n: page.total }) : t("list.count", { n: page.total }));
+  return html`<p class="results quiet" role="status" tabindex="-1" aria-busy=${isLoading.value ? "true" : undefined}>${page && (page.total > 0 ? count : none)}</p>
+    <p class="wrong" role="alert">${failure.value}</p>`;
+}
+
+/**
+ * Leads to the other pages of a list. In a dialog a new page takes the place of the current one in the
+ * history, as back closes the dialog.
+ * @param {{label: string, list: import("@preact/signals").Signal<Page<any> | undefined>, replace?: boolean}} props
+ */
+export function Pager({ label, list, replace = false }) {
+  if (!list.value || list.value.last_page <= 1) return null;
+  const { current_page: page, last_page: last } = list.value;
+  /**
+   * @param {string} text
+   * @param {number} to
+   */
+  const link = (text, to) => {
+    if (to < 1 || to > last) return html`<span class="button" aria-hidden="true">${text}</span>`;
+    return html`<a class="button" href=${href(changedPath({ page: to > 1 ? String(to) : "" }))} onClick=${(/** @type {MouseEvent} */ event) => {
+      if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+      event.preventDefault();
+      change({ page: to > 1 ? String(to) : "" }, { replace });
+      /** @type {HTMLElement | null} */ (document.querySelector("dialog .results") ?? document.querySelector(".results"))?.focus();
+    }}>${text}</a>`;
+  };
+  return html`<nav class="pager" aria-label=${label}>
+    ${link(t("list.previous"), page - 1)}
+    <span>${t("list.page", { page: number(page), last: number(last) })}</span>
+    ${link(t("list.next"), page + 1)}
+  </nav>`;
+}
+
+/**
+ * A search in the list of the page. It begins when the typing pauses, and at the first page of its results.
+ * @param {{label: string, name?: string}} props name of the parameter
+ */
+export function Search({ label, name = "q" }) {
+  const timer = useSignal(0);
+  useEffect(() => () => clearTimeout(timer.peek()), []);
+  return html`<input type="search" aria-label=${label} placeholder=${label} defaultValue=${parameter(name)}
+    onInput=${(/** @type {any} */ event) => {
+      const { value } = event.currentTarget;
+      clearTimeout(timer.peek());
+      timer.value = setTimeout(() => change({ [name]: value.trim(), page: "" }, { replace: true }), 250);
+    }} />`;
+}
+
+/**
+ * A choice of what the list of the page has. It begins at the first page.
+ * @param {{label: string, name: string, values: Record<string, string>}} props name of the parameter; values by theirs, the empty one first
+ */
+export function Filter({ label, name, values }) {
+  const chosen = parameter(name);
+  return html`<label class="filter">
+    <span>${label}</span>
+    <select onChange=${(/** @type {any} */ event) => change({ [name]: event.currentTarget.value, page: "" })}>
+      ${Object.entries(values).map(([value, text]) => html`<option key=${value} value=${value} selected=${value === chosen}>${text}</option>`)}
+    </select>
+  </label>`;
+}
