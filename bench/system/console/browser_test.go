@@ -196,6 +196,13 @@ func (w *tab) isAt(t *testing.T, path, heading string) {
 	w.await(t, "location.pathname + location.search === "+quote("/console"+path)+" && document.querySelector('h1')?.innerText === "+quote(heading))
 }
 
+// settled waits until the page has what it asked for.
+func (w *tab) settled(t *testing.T) {
+	t.Helper()
+	w.await(t, `Boolean(document.querySelector("h1")) && !document.querySelector("[aria-busy]") && document.querySelectorAll("main > * > *").length > 1 &&
+		[...document.images].every((i) => i.naturalWidth > 0 || i.getBoundingClientRect().top > innerHeight)`)
+}
+
 // press presses the button or link with a name for assistive technology, as soon as there is one. In
 // a dialog the page behind it is out of reach.
 func (w *tab) press(t *testing.T, name string) {
@@ -216,13 +223,16 @@ func (w *tab) fill(t *testing.T, name, value string) {
 	w.do(t, chromedp.SendKeys(field, value))
 }
 
-// appearance is how a screenshot is taken.
+// appearance is how a page is shown.
 type appearance struct {
 	width  int64
 	scheme string
 }
 
-var appearances = []appearance{{360, "light"}, {360, "dark"}, {1280, "light"}, {1280, "dark"}}
+// narrow is the width at which a page of 1,280 pixels is shown when it is enlarged four times.
+const narrow = 320
+
+var appearances = []appearance{{narrow, "light"}, {narrow, "dark"}, {360, "light"}, {360, "dark"}, {1280, "light"}, {1280, "dark"}}
 
 // appear emulates a width of the window and a colour scheme.
 func (w *tab) appear(t *testing.T, a appearance) {
@@ -237,32 +247,42 @@ func (w *tab) appear(t *testing.T, a appearance) {
 	}
 }
 
-// inspect takes screenshots of the page in all appearances, and has axe-core look for barriers in each.
-// Nothing may be wider than the window.
+// inspect takes screenshots of the page at 360 and 1,280 pixels, and has axe-core look for barriers at
+// 320 and 1,280, light and dark. Nothing may be wider than the window.
 func (w *tab) inspect(t *testing.T, name string) {
 	t.Helper()
-	directory := filepath.Join(top, ".dev/screenshots")
-	if err := os.MkdirAll(directory, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	w.await(t, `[...document.images].every((i) => i.complete || i.getBoundingClientRect().top > innerHeight)`)
 	for _, a := range appearances {
 		w.appear(t, a)
 		if wider := eval[int](t, w, "document.documentElement.scrollWidth - innerWidth"); wider > 0 {
 			t.Errorf("%s at %d pixels is %d pixels wider than the window", name, a.width, wider)
 		}
-		ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
-		picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-		cancel()
-		if err != nil {
-			t.Fatal(err)
+		if a.width != narrow {
+			w.screenshot(t, fmt.Sprintf("%s-%d-%s", name, a.width, a.scheme))
 		}
-		if err := os.WriteFile(filepath.Join(directory, fmt.Sprintf("%s-%d-%s.png", name, a.width, a.scheme)), picture, 0o600); err != nil {
-			t.Fatal(err)
+		if a.width != 360 {
+			w.checkBarriers(t, fmt.Sprintf("%s at %d pixels, %s", name, a.width, a.scheme))
 		}
-		w.checkBarriers(t, fmt.Sprintf("%s at %d pixels, %s", name, a.width, a.scheme))
 	}
 	w.appear(t, appearances[len(appearances)-2])
+}
+
+// screenshot writes a picture of the whole page to .dev/screenshots.
+func (w *tab) screenshot(t *testing.T, name string) {
+	t.Helper()
+	directory := filepath.Join(top, ".dev/screenshots")
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(directory, name+".png"), picture, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkBarriers has axe-core look for barriers. Without its package the test goes on, as it has
