@@ -34,7 +34,7 @@ const Root = "/console"
 
 // embedded holds the files of the console, and the licences of the vendored ones.
 //
-//go:embed app/index.html app/style.css app/icon.svg app/*.js app/parts/*.js app/pages/*.js app/words/*.js
+//go:embed app/index.html app/style.css app/icon.svg app/*.js app/parts/*.js app/pages/*.js app/pages/admin/*.js app/words/*.js
 //go:embed vendor/*.js vendor/LICENSES
 var embedded embed.FS
 

@@ -17,6 +17,12 @@ const pages = {
   "/register": { title: "register.title", open: true, load: () => import("./pages/register.js") },
   "/verify": { title: "verify.title", open: true, load: () => import("./pages/verify.js") },
   "/reset": { title: "reset.title", open: true, load: () => import("./pages/reset.js") },
+  "/admin/reports": { title: "adminreports.title", admin: true, load: () => import("./pages/admin/reports.js") },
+  "/admin/textures": { title: "admintextures.title", admin: true, load: () => import("./pages/admin/textures.js") },
+  "/admin/users": { title: "adminusers.title", admin: true, load: () => import("./pages/admin/users.js") },
+  "/admin/players": { title: "adminplayers.title", admin: true, load: () => import("./pages/admin/players.js") },
+  "/admin/notifications": { title: "announce.title", admin: true, load: () => import("./pages/admin/notifications.js") },
+  "/admin/audit": { title: "audit.title", admin: true, load: () => import("./pages/admin/audit.js") },
 };
 
 /** The pages that the header leads to. */
@@ -30,7 +36,7 @@ const failure = signal("");
 
 effect(() => {
   const { path, query } = place.value;
-  let page = pages[path];
+  let page = /** @type {Page | undefined} */ (pages[path]);
   if (language.value === "" || failure.value) return;
   if (page && !page.open && user.value === undefined) return;
   if (page && !page.open && user.value === null) {

@@ -55,14 +55,14 @@ export function sentence(error) {
 
 /**
  * A labelled field with its errors.
- * @param {{name: string, label: string, hint?: string, errors?: string[]} & Record<string, any>} props
+ * @param {{name: string, label: string, hint?: string, errors?: string[]} & Record<string, any>} props with rows, the text may have line feeds
  */
 export function Field({ name, label, hint, errors = [], ...input }) {
   const described = [hint && name + "-hint", errors.length && name + "-errors"].filter(Boolean).join(" ");
   return html`<div class="field">
     <label for=${name}>${label}</label>
     ${hint && html`<p class="hint" id=${name + "-hint"}>${hint}</p>`}
-    <input id=${name} name=${name} aria-invalid=${errors.length ? "true" : undefined} aria-describedby=${described || undefined} ...${input} />
+    <${input.rows ? "textarea" : "input"} id=${name} name=${name} aria-invalid=${errors.length ? "true" : undefined} aria-describedby=${described || undefined} ...${input} />
     ${errors.length > 0 && html`<p class="wrong" id=${name + "-errors"}>${errors.join(" ")}</p>`}
   </div>`;
 }

@@ -32,7 +32,7 @@ export function useList(path, query) {
   const isLoading = useSignal(true);
   const version = useSignal(0);
   const asked = new URLSearchParams();
-  for (const [name, value] of Object.entries({ ...query, page: Math.max(1, Number(parameter("page")) || 1) })) {
+  for (const [name, value] of Object.entries(/** @type {typeof query} */ ({ ...query, page: Math.max(1, Number(parameter("page")) || 1) }))) {
     if (value !== "") asked.set(name, String(value));
   }
   const url = path + "?" + asked;

@@ -1,0 +1,402 @@
+//go:build !race
+
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+)
+
+const password = "correct horse"
+
+// account is a user who calls the API.
+type account struct {
+	url, token string
+	UID        int64 `json:"uid"`
+}
+
+// register makes an account, named after its e-mail address.
+func register(t *testing.T, s *stack.System, nickname string) *account {
+	t.Helper()
+	a := &account{url: s.EdgeURL}
+	var answer struct {
+		Data struct {
+			Token string `json:"token"`
+		} `json:"data"`
+	}
+	a.call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": nickname + "@example.com", "nickname": nickname, "password": password}, &answer)
+	a.token = answer.Data.Token
+	a.call(t, http.MethodGet, "/api/user", nil, a)
+	return a
+}
+
+// call sends a request, which must be granted, and decodes the response into a value, if there is one.
+func (a *account) call(t *testing.T, method, path string, body, into any) {
+	t.Helper()
+	content, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body == nil {
+		content = nil
+	}
+	if status, answer := a.send(t, method, path, "application/json", content); status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	} else if into != nil {
+		if err := json.Unmarshal(answer, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (a *account) send(t *testing.T, method, path, contentType string, content []byte) (status int, answer []byte) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, a.url+path, bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", contentType)
+	if a.token != "" {
+		request.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, answer
+}
+
+// upload uploads a public texture, and returns its TID.
+func (a *account) upload(t *testing.T, name string, as skin.Type, sheet skin.Sheet) int64 {
+	t.Helper()
+	status, answer := a.send(t, http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm(name, as, sheet))
+	var uploaded struct {
+		Data struct {
+			TID int64 `json:"tid"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &uploaded); err != nil || status != http.StatusOK {
+		t.Fatalf("upload %s: %d %s %v", name, status, answer, err)
+	}
+	return uploaded.Data.TID
+}
+
+// report reports a texture.
+func (a *account) report(t *testing.T, tid int64, reason string) {
+	t.Helper()
+	a.call(t, http.MethodPost, "/api/reports", map[string]any{"tid": tid, "reason": reason}, nil)
+}
+
+// signIn signs in, in a browser.
+func (w *tab) signIn(t *testing.T, email, nickname string) {
+	t.Helper()
+	w.visit(t, "/signin")
+	w.fill(t, "email", email)
+	w.fill(t, "password", password)
+	w.press(t, "Sign in")
+	w.isAt(t, "/", "Hello, "+nickname)
+}
+
+// fillIn types a value into the field with a name for assistive technology.
+func (w *tab) fillIn(t *testing.T, name, value string) {
+	t.Helper()
+	field := fmt.Sprintf(`:is(input, textarea)[aria-label=%q], :is(input, textarea)[name=%q]`, name, name)
+	w.do(t, chromedp.WaitVisible(field))
+	eval[bool](t, w, fmt.Sprintf("(document.querySelector(%s).select(), true)", quote(field)))
+	w.do(t, chromedp.SendKeys(field, value))
+}
+
+// choose chooses a value of a field.
+func (w *tab) choose(t *testing.T, label, value string) {
+	t.Helper()
+	eval[bool](t, w, fmt.Sprintf(`((select) => { select.value = %s; select.dispatchEvent(new Event("change", { bubbles: true })); return true; })(`+
+		`[...document.querySelectorAll("select")].find((e) => e.labels[0]?.innerText.startsWith(%s)))`, quote(value), quote(label)))
+}
+
+// closed waits until no dialog is open.
+func (w *tab) closed(t *testing.T) {
+	t.Helper()
+	w.await(t, `!document.querySelector("dialog")`)
+}
+
+// shownPictures waits until all pictures have arrived.
+func (w *tab) shownPictures(t *testing.T) {
+	t.Helper()
+	w.await(t, `[...document.images].every((i) => i.naturalWidth > 0 || i.getBoundingClientRect().top > innerHeight)`)
+}
+
+// An administrator settles reports: one is rejected, one ends in a deletion, one in a ban, and one is
+// about the administrator's own texture, which others must settle. Then users, players and textures
+// are changed, a user is notified, and the audit log has all of it.
+func TestAdministrator(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	admin, ann, bob := register(t, s, "Admin"), register(t, s, "Ann"), register(t, s, "Bob")
+	s.Core.Run(t, "user", "permission", "-set", "1", "Admin@example.com")
+	paintings := artwork.Skins()
+	var textures []int64
+	for i, name := range []string{"Stolen", "Insult", "Fine"} {
+		textures = append(textures, bob.upload(t, name, paintings[i].Type, paintings[i].Sheet))
+	}
+	own := admin.upload(t, "Own", paintings[3].Type, paintings[3].Sheet)
+	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}, nil)
+	ann.report(t, textures[0], "I have drawn this skin.\nIt was taken from my site.")
+	bob.report(t, textures[0], "It is not mine.")
+	ann.report(t, textures[1], "It insults me.")
+	ann.report(t, textures[2], "I do not like the colours.")
+	ann.report(t, own, "It is yours.")
+
+	b := open(t, s.EdgeURL, "en")
+	b.signIn(t, "bob@example.com", "Bob")
+	w := open(t, s.EdgeURL, "en")
+	w.signIn(t, "admin@example.com", "Admin")
+	w.press(t, "Reports")
+	w.isAt(t, "/admin/reports", "Reports")
+	w.sees(t, "5 results")
+	w.shownPictures(t)
+	w.inspect(t, "admin-reports")
+
+	w.press(t, "Reject report 4")
+	w.await(t, `document.activeElement.id === "report-4" && document.activeElement.innerText.includes("Rejected")`)
+	w.expect("/api/admin/reports/5")
+	w.press(t, "Reject report 5")
+	w.sees(t, "The user's permission must be lower than yours.")
+	w.await(t, `Boolean(document.querySelector("[aria-label='Reject report 5']"))`)
+	w.press(t, "Close this notice")
+	w.press(t, "Delete the texture of report 1")
+	w.sees(t, "This cannot be undone.")
+	w.inspect(t, "admin-reports-delete")
+	w.press(t, "Delete the texture")
+	w.await(t, `["1", "2"].every((rid) => document.getElementById("report-" + rid).innerText.includes("Texture deleted"))`)
+	w.await(t, `document.getElementById("report-1").closest("article").innerText.includes("Settled")`) // the server has answered
+	if status, _ := ann.send(t, http.MethodGet, fmt.Sprintf("/api/textures/%d", textures[0]), "", nil); status != http.StatusNotFound {
+		t.Errorf("a deleted texture: %d", status)
+	}
+	w.press(t, "Ban the uploader of report 3")
+	w.press(t, "Ban the uploader")
+	w.await(t, `document.getElementById("report-3").innerText.includes("Uploader banned")`)
+	w.await(t, `document.getElementById("report-3").closest("article").innerText.includes("Settled")`)
+	w.shownPictures(t)
+	w.inspect(t, "admin-reports-settled")
+	w.choose(t, "State", "all")
+	w.isAt(t, "/admin/reports?state=all", "Reports")
+	w.sees(t, "5 results")
+	w.choose(t, "State", "rejected")
+	w.sees(t, "1 result")
+	eval[bool](t, w, "(history.back(), true)")
+	w.isAt(t, "/admin/reports?state=all", "Reports")
+	b.expect("/api/players")
+	b.press(t, "Players")
+	b.sees(t, "This account is banned.")
+
+	// Users.
+	w.press(t, "Users")
+	w.isAt(t, "/admin/users", "Users")
+	w.sees(t, "3 results")
+	w.inspect(t, "admin-users")
+	w.fillIn(t, "Search nicknames", "bO")
+	w.isAt(t, "/admin/users?nickname=bO", "Users")
+	w.sees(t, "1 result")
+	eval[bool](t, w, `(document.querySelector("a.row").click(), true)`)
+	w.isAt(t, fmt.Sprintf("/admin/users?uid=%d", bob.UID), "Bob")
+	w.await(t, `document.activeElement.tagName === "H1"`)
+	w.press(t, "Lift the ban")
+	w.sees(t, "The user can sign in again.")
+	w.press(t, "Lift the ban")
+	w.closed(t)
+	w.expect(fmt.Sprintf("/api/admin/users/%d/password", bob.UID))
+	w.press(t, "Set a password")
+	w.fill(t, "password", "short")
+	w.press(t, "Save")
+	w.await(t, `document.querySelector('[name="password"]').getAttribute("aria-invalid") === "true"`)
+	w.inspect(t, "admin-user-password")
+	w.fill(t, "password", "another horse")
+	w.press(t, "Save")
+	w.sees(t, "The password is set.")
+	w.closed(t)
+	(&account{url: s.EdgeURL}).call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "bob@example.com", "password": "another horse"}, nil)
+	w.press(t, "Change the score")
+	w.fill(t, "score", "120")
+	w.press(t, "Save")
+	w.closed(t)
+	w.sees(t, "120")
+	eval[bool](t, w, `(document.querySelector(".check input").click(), true)`)
+	w.await(t, `document.querySelector(".check input").checked`)
+	w.press(t, "Add a texture")
+	w.fill(t, "tid", fmt.Sprint(own))
+	w.fill(t, "name", "A gift")
+	w.press(t, "Add")
+	w.sees(t, "A gift")
+	w.shownPictures(t)
+	w.inspect(t, "admin-user")
+	w.press(t, "Remove A gift from the closet")
+	w.sees(t, "A gift is out of the closet.")
+	w.press(t, "All users")
+	w.fill(t, "uid", fmt.Sprint(admin.UID))
+	w.press(t, "Open")
+	w.sees(t, "This is your own account, which you cannot change here.")
+
+	// Players.
+	w.press(t, "All players")
+	w.isAt(t, "/admin/players", "All players")
+	w.press(t, "Rename Ann_1")
+	w.fill(t, "name", "Ann_2")
+	w.press(t, "Rename")
+	w.closed(t)
+	w.press(t, "Change the textures of Ann_2")
+	w.fill(t, "skin", fmt.Sprint(textures[2]))
+	w.inspect(t, "admin-player-textures")
+	w.press(t, "Put on")
+	w.await(t, `document.querySelector('img[alt="Skin of Ann_2, front and back"]')?.naturalWidth > 0`)
+	w.press(t, "Give Ann_2 to another user")
+	w.fill(t, "uid", fmt.Sprint(bob.UID))
+	w.press(t, "Give")
+	w.closed(t)
+	w.press(t, fmt.Sprintf("User %d", bob.UID))
+	w.press(t, "Players of the user")
+	w.isAt(t, fmt.Sprintf("/admin/players?uid=%d", bob.UID), "All players")
+	w.sees(t, "1 result")
+	w.shownPictures(t)
+	w.inspect(t, "admin-players")
+	w.press(t, "Change the textures of Ann_2")
+	w.press(t, "Take off the skin")
+	w.sees(t, "No skin")
+	w.press(t, "Delete Ann_2")
+	w.press(t, "Delete")
+	w.sees(t, "No player fits.")
+
+	// Textures.
+	w.press(t, "All textures")
+	w.isAt(t, "/admin/textures", "All textures")
+	w.sees(t, "3 results")
+	w.press(t, "Change Insult")
+	w.fill(t, "name", "Compliment")
+	w.choose(t, "Who may use it", "private")
+	w.inspect(t, "admin-texture-change")
+	w.press(t, "Save")
+	w.closed(t)
+	w.sees(t, "Compliment")
+	w.await(t, `document.querySelector(".entry .badge").innerText === "Private"`)
+	w.shownPictures(t)
+	w.inspect(t, "admin-textures")
+	w.press(t, "Delete Fine")
+	w.press(t, "Delete")
+	w.sees(t, "2 results")
+
+	// Notifications.
+	w.press(t, "Notifications")
+	w.isAt(t, "/admin/notifications", "Notifications")
+	w.inspect(t, "admin-notifications")
+	w.fill(t, "title", "To all")
+	w.fillIn(t, "content", "On **Sunday** from 8 to 9.")
+	w.press(t, "Send")
+	w.sees(t, "All users of the site get this notification.")
+	w.press(t, "Cancel")
+	w.closed(t)
+	w.choose(t, "For", "one")
+	w.fill(t, "to", "ann@example.com")
+	w.press(t, "Send")
+	w.sees(t, "The notification is sent to 1 user.")
+	var unread []struct {
+		Title string `json:"title"`
+	}
+	ann.call(t, http.MethodGet, "/api/user/notifications", nil, &unread)
+	if len(unread) == 0 || unread[0].Title != "To all" {
+		t.Errorf("Ann's notifications are %+v", unread)
+	}
+
+	// The log.
+	w.press(t, "Audit log")
+	w.isAt(t, "/admin/audit", "Audit log")
+	for _, act := range []string{
+		"Notification sent", "Texture deleted", "Texture changed", "Player deleted", "Textures of a player taken off", "Player given to another user",
+		"Player dressed", "Player renamed", "Removed from a closet", "Added to a closet", "Verification changed", "Score changed", "Password set", "Permission changed", "Report settled",
+	} {
+		w.sees(t, act)
+	}
+	w.inspect(t, "admin-audit")
+	w.choose(t, "Act", "user.score")
+	w.await(t, `document.querySelectorAll(".act").length === 1 && document.querySelector(".act").innerText.includes("120")`)
+	eval[bool](t, w, "(history.back(), true)")
+	w.await(t, `document.querySelectorAll(".act").length > 15`)
+
+	w.choose(t, "Language", "zh")
+	for page, heading := range map[string]string{"reports?state=all": "举报", "textures": "全部材质", "users": "用户", "players": "全部角色", "notifications": "通知", "audit": "审计日志"} {
+		w.visit(t, "/admin/"+page)
+		w.isAt(t, "/admin/"+page, heading)
+		w.settled(t)
+		name, _, _ := strings.Cut(page, "?")
+		for _, a := range []appearance{{360, "light"}, {1280, "dark"}} {
+			w.appear(t, a)
+			w.screenshot(t, fmt.Sprintf("zh-admin-%s-%d-%s", name, a.width, a.scheme))
+		}
+	}
+}
+
+// reach moves the focus by the keyboard until it is on what has a name.
+func (w *tab) reach(t *testing.T, name string) {
+	t.Helper()
+	const focused = `(document.activeElement.getAttribute("aria-label") ?? document.activeElement.name ?? "") || document.activeElement.innerText`
+	for range 60 {
+		w.do(t, chromedp.KeyEvent(kb.Tab))
+		if eval[string](t, w, focused) == name {
+			return
+		}
+	}
+	w.fail(t, fmt.Errorf("the focus does not reach %s: %w", name, os.ErrNotExist))
+}
+
+// The keyboard alone settles a report by a ban.
+func TestAdministratorByKeyboard(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	register(t, s, "Admin")
+	ann, bob := register(t, s, "Ann"), register(t, s, "Bob")
+	s.Core.Run(t, "user", "permission", "-set", "1", "Admin@example.com")
+	painting := artwork.Skins()[0]
+	ann.report(t, bob.upload(t, "Insult", painting.Type, painting.Sheet), "It insults me.")
+
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin")
+	w.isAt(t, "/signin", "Sign in")
+	w.reach(t, "email")
+	w.do(t, chromedp.KeyEvent("admin@example.com"))
+	w.reach(t, "password")
+	w.do(t, chromedp.KeyEvent(password), chromedp.KeyEvent(kb.Enter))
+	w.isAt(t, "/", "Hello, Admin")
+	w.await(t, `document.activeElement.tagName === "H1"`)
+	eval[bool](t, w, `(document.activeElement.blur(), true)`)
+	w.reach(t, "Reports")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.isAt(t, "/admin/reports", "Reports")
+	w.sees(t, "It insults me.")
+	w.await(t, `document.activeElement.tagName === "H1"`)
+	w.reach(t, "Ban the uploader of report 1")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
+	w.reach(t, "Ban the uploader")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.await(t, `document.activeElement.id === "report-1" && document.activeElement.innerText.includes("Uploader banned")`)
+	w.await(t, `document.querySelector("article").innerText.includes("Settled")`) // the server has answered
+	if status, answer := bob.send(t, http.MethodGet, "/api/user", "", nil); status == http.StatusOK {
+		t.Errorf("a banned user is answered %s", answer)
+	}
+}

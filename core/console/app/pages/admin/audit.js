@@ -1,0 +1,140 @@
+import { useEffect } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { html, sentence } from "../../parts/basics.js";
+import { permissionName, stateName, typeName, UserLink } from "../../parts/admin.js";
+import { Filter, parameter, Search } from "../../parts/list.js";
+import { changedPath, href } from "../../router.js";
+import { request } from "../../session.js";
+import { number, t, time } from "../../words.js";
+
+/** @typedef {{id: number, time: string, actor: number, actor_email: string, address: string, action: string, subject: string, details: Record<string, any>}} Entry */
+
+/**
+ * Returns the acts in words, by what they are done to and their names.
+ * @returns {Record<string, Record<string, string>>}
+ */
+function acts() {
+  return {
+    user: {
+      add: t("audit.userAdd"), delete: t("audit.userDelete"), email: t("audit.userEmail"), nickname: t("audit.userNickname"), password: t("audit.userPassword"),
+      permission: t("audit.userPermission"), score: t("audit.userScore"), verified: t("audit.userVerified"),
+    },
+    closet: { add: t("audit.closetAdd"), remove: t("audit.closetRemove") },
+    player: { delete: t("audit.playerDelete"), dress: t("audit.playerDress"), move: t("audit.playerMove"), rename: t("audit.playerRename"), undress: t("audit.playerUndress") },
+    texture: { change: t("audit.textureChange"), delete: t("audit.textureDelete") },
+    report: { settle: t("audit.reportSettle") },
+    notification: { send: t("audit.notificationSend") },
+  };
+}
+
+/** What administrators did, the latest first. */
+export default function Audit() {
+  const page = useSignal(/** @type {{data: Entry[], next: number} | undefined} */ (undefined));
+  const failure = useSignal("");
+  const before = parameter("before");
+  const asked = new URLSearchParams();
+  for (const name of ["actor", "action", "subject", "before"]) {
+    if (parameter(name)) asked.set(name, parameter(name));
+  }
+  const url = "/api/admin/audit?" + asked;
+  useEffect(() => {
+    const leaving = new AbortController();
+    request("GET", url, undefined, leaving.signal).then(
+      (answer) => {
+        page.value = answer;
+        failure.value = "";
+      },
+      (error) => { if (!leaving.signal.aborted) failure.value = sentence(error); },
+    );
+    return () => leaving.abort();
+  }, [url]);
+
+  const names = acts();
+  /** @type {Record<string, string>} */
+  const filter = { "": t("audit.all") };
+  for (const [kind, of] of Object.entries(names)) {
+    for (const [act, name] of Object.entries(of)) filter[kind + "." + act] = name;
+  }
+  const entries = page.value?.data;
+  return html`<section>
+    <h1 tabindex="-1">${t("audit.title")}</h1>
+    <div class="search">
+      <${Filter} label=${t("audit.action")} name="action" values=${filter} />
+      <${Search} label=${t("audit.actor")} name="actor" />
+      <${Search} label=${t("audit.subject")} name="subject" />
+    </div>
+    <p class="results quiet" role="status" tabindex="-1">${entries?.length === 0 && t("audit.none")}</p>
+    <p class="wrong" role="alert">${failure.value}</p>
+    <ol class="list">${entries?.map((entry) => html`<li key=${entry.id} class="act"><${Act} entry=${entry} name=${filter[entry.action] ?? entry.action} /></li>`)}</ol>
+    <nav class="pager" aria-label=${t("audit.pages")}>
+      ${before && html`<a class="button" href=${href(changedPath({ before: "" }))}>${t("audit.newest")}</a>`}
+      ${(page.value?.next ?? 0) > 0 && html`<a class="button" href=${href(changedPath({ before: String(page.value?.next) }))}>${t("audit.older")}</a>`}
+    </nav>
+  </section>`;
+}
+
+/** @param {{entry: Entry, name: string}} props */
+function Act({ entry, name }) {
+  return html`<article>
+    <h2>${name} · <${Subject} subject=${entry.subject} /></h2>
+    <p class="quiet">${time(entry.time)} · ${entry.actor ? html`<${UserLink} uid=${entry.actor} nickname=${entry.actor_email} />` : t("audit.program")}
+      ${entry.address && html` · <bdi>${entry.address}</bdi>`}</p>
+    <dl class="facts">${named(entry.action, entry.details).map(({ name, value }) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+  </article>`;
+}
+
+/** @param {{subject: string}} props as in user:2 */
+function Subject({ subject }) {
+  const [kind, id] = subject.split(":");
+  if (kind === "user") return html`<a href=${href("/admin/users?uid=" + id)}>${t("admin.user", { uid: id })}</a>`;
+  if (kind === "player") return html`<a href=${href("/admin/players?pid=" + id)}>${t("audit.player", { pid: id })}</a>`;
+  if (kind === "texture") return html`<a href=${href("/texture?tid=" + id)}>${t("admin.texture", { tid: id })}</a>`;
+  if (kind === "report") return html`<a href=${href("/admin/reports?state=all")}>${t("adminreports.report", { rid: id })}</a>`;
+  if (kind === "users") return id === "all" ? t("announce.all") : t("announce.normal");
+  return html`<bdi>${subject}</bdi>`;
+}
+
+/**
+ * Returns the names of details, in the order in which they are shown.
+ * @returns {Record<string, string>}
+ */
+function detailNames() {
+  return {
+    email: t("field.email"), nickname: t("field.nickname"), name: t("audit.name"), uid: t("audit.owner"), uploader: t("admin.uploader"), tid: t("audit.texture"),
+    title: t("announce.subject"), users: t("audit.users"), state: t("adminreports.state"), report: t("audit.report"), reports: t("audit.reports"), others: t("audit.others"),
+    from: t("audit.from"), to: t("audit.to"), type: t("admintextures.type"), public: t("audit.public"), skin: t("audit.skin"), cape: t("adminplayers.cape"),
+  };
+}
+
+/**
+ * Returns details as pairs of name and value. Those without a name of the page come last.
+ * @param {string} action
+ * @param {Record<string, any>} details
+ * @returns {{name: string, value: any}[]}
+ */
+function named(action, details) {
+  const names = detailNames();
+  const keys = [...Object.keys(names).filter((key) => key in details), ...Object.keys(details).filter((key) => !(key in names))];
+  return keys.map((key) => ({ name: names[key] ?? key, value: detail(action, key, details[key]) }));
+}
+
+/**
+ * Returns a value of the details; every text of users is isolated from its neighbours.
+ * @param {string} action
+ * @param {string} key
+ * @param {any} value
+ * @returns {any}
+ */
+function detail(action, key, value) {
+  const [kind, act] = action.split(".");
+  const isNew = key === "from" || key === "to";
+  if (isNew && kind === "user" && (act === "permission" || act === "add")) return permissionName(value);
+  if (value === 0 && (key === "skin" || key === "cape")) return t("audit.nothing");
+  if (typeof value === "boolean") return value ? t("audit.yes") : t("audit.no");
+  if (typeof value === "number") return isNew && act === "score" || key === "users" ? number(value) : String(value);
+  if (key === "type") return typeName(value);
+  if (key === "state") return stateName(value);
+  if (Array.isArray(value)) return value.join(", ");
+  if (value && typeof value === "object") return named(action, value).map((part) => html`<span class="part">${part.name}: ${part.value}</span> `);
+  return html`<bdi>${String(value)}</bdi>`;
+}

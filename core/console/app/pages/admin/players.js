@@ -1,0 +1,93 @@
+import { useSignal } from "@preact/signals";
+import { Form, html, Picture } from "../../parts/basics.js";
+import { editing, UserLink } from "../../parts/admin.js";
+import { Confirm, Dialog } from "../../parts/dialog.js";
+import { Pager, parameter, Results, Search, useList } from "../../parts/list.js";
+import { request } from "../../session.js";
+import { t, time } from "../../words.js";
+
+/** @typedef {{pid: number, uid: number, uuid: string, name: string, tid_skin: number, tid_cape: number, last_modified: string}} Player */
+
+/** The players of all users. */
+export default function Players() {
+  const page = useList("/api/admin/players", { pid: parameter("pid"), uid: parameter("uid"), name: parameter("name"), perPage: 20 });
+  const { put, change, remove } = editing(/** @type {{list: import("../../parts/admin.js").List<Player>, reload: () => void}} */ (page), (player) => player.pid);
+  const asked = useSignal(/** @type {{action: "rename" | "move" | "dress" | "delete", player: Player} | null} */ (null));
+  const close = () => { asked.value = null; };
+  const path = (/** @type {Player} */ player) => "/api/admin/players/" + player.pid;
+
+  /**
+   * @param {Player} player
+   * @param {"skin" | "cape"} slot
+   */
+  const takeOff = (player, slot) => {
+    close();
+    return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, () => request("DELETE", path(player) + "/textures", { type: [slot] }));
+  };
+
+  const question = asked.value;
+  const player = question?.player;
+  /**
+   * @param {string} name
+   * @param {string} label
+   */
+  const textureField = (name, label) => ({ name, label, type: "number", min: 1, autocomplete: "off" });
+  return html`<section>
+    <h1 tabindex="-1">${t("adminplayers.title")}</h1>
+    <div class="search">
+      <${Search} label=${t("adminplayers.name")} name="name" />
+      <${Search} label=${t("adminplayers.uid")} name="uid" />
+      <${Search} label=${t("adminplayers.pid")} name="pid" />
+    </div>
+    <${Results} ...${page} none=${t("adminplayers.none")} />
+    <ul class="cards">${page.list.value?.data.map((/** @type {Player} */ shown) => html`<li key=${shown.pid}>
+      <article class="card entry">
+        <div class="picture">${shown.tid_skin
+          ? html`<${Picture} key=${shown.tid_skin} path=${"/preview/" + shown.tid_skin} parameter="height" size=${112} width=${112} alt=${t("players.skinOf", { name: shown.name })} />`
+          : html`<p class="quiet">${t("players.noSkin")}</p>`}</div>
+        <div>
+          <h2><bdi>${shown.name}</bdi></h2>
+          <dl class="facts">
+            <dt>${t("admin.number")}</dt><dd>${shown.pid}</dd>
+            <dt>${t("adminplayers.owner")}</dt><dd><${UserLink} uid=${shown.uid} /></dd>
+            <dt>${t("adminplayers.cape")}</dt><dd>${shown.tid_cape ? t("admin.texture", { tid: String(shown.tid_cape) }) : t("players.noCape")}</dd>
+            <dt>${t("adminplayers.modified")}</dt><dd>${time(shown.last_modified)}</dd>
+          </dl>
+        </div>
+        <div class="buttons">
+          <button type="button" aria-label=${t("players.renameTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "rename", player: shown }; }}>${t("players.rename")}</button>
+          <button type="button" aria-label=${t("adminplayers.dressTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "dress", player: shown }; }}>${t("adminplayers.dress")}</button>
+          <button type="button" aria-label=${t("adminplayers.moveTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "move", player: shown }; }}>${t("adminplayers.move")}</button>
+          <button type="button" aria-label=${t("players.deleteTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "delete", player: shown }; }}>${t("players.delete")}</button>
+        </div>
+      </article></li>`)}</ul>
+    <${Pager} label=${t("adminplayers.pages")} list=${page.list} />
+    ${question?.action === "rename" && player && html`<${Dialog} title=${t("players.renameTitle", { name: player.name })} onClose=${close}>
+      <${Form} action=${t("players.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, autocomplete: "off" }]}
+        onSubmit=${async (/** @type {any} */ values) => {
+          put((await request("PUT", path(player) + "/name", values)).data);
+          close();
+        }} /></${Dialog}>`}
+    ${question?.action === "move" && player && html`<${Dialog} title=${t("adminplayers.moveTitle", { name: player.name })} onClose=${close}>
+      <p>${t("adminplayers.moveText")}</p>
+      <${Form} action=${t("adminplayers.moveAction")} fields=${[{ name: "uid", label: t("adminplayers.newOwner"), type: "number", min: 1, defaultValue: player.uid, autocomplete: "off" }]}
+        onSubmit=${async (/** @type {any} */ values) => {
+          put((await request("PUT", path(player) + "/owner", values.uid ? { uid: Number(values.uid) } : {})).data);
+          close();
+        }} /></${Dialog}>`}
+    ${question?.action === "dress" && player && html`<${Dialog} title=${t("adminplayers.dressTitle", { name: player.name })} onClose=${close}>
+      ${(player.tid_skin > 0 || player.tid_cape > 0) && html`<p class="buttons spread">
+        ${player.tid_skin > 0 && html`<button type="button" onClick=${() => takeOff(player, "skin")}>${t("adminplayers.takeOffSkin")}</button>`}
+        ${player.tid_cape > 0 && html`<button type="button" onClick=${() => takeOff(player, "cape")}>${t("adminplayers.takeOffCape")}</button>`}
+      </p>`}
+      <p>${t("adminplayers.dressText")}</p>
+      <${Form} action=${t("adminplayers.dressAction")} fields=${[textureField("skin", t("adminplayers.skinNumber")), textureField("cape", t("adminplayers.capeNumber"))]}
+        onSubmit=${async (/** @type {any} */ values) => {
+          const chosen = Object.fromEntries(Object.entries(values).filter(([, value]) => value).map(([slot, value]) => [slot, Number(value)]));
+          put((await request("PUT", path(player) + "/textures", chosen)).data);
+          close();
+        }} /></${Dialog}>`}
+    ${question?.action === "delete" && player && html`<${Confirm} title=${t("players.deleteTitle", { name: player.name })} text=${t("adminplayers.deleteText")} action=${t("players.delete")}
+      onClose=${close} onConfirm=${() => { close(); remove(player, () => request("DELETE", path(player)), t("players.deleted", { name: player.name })); }} />`}
+  </section>`;
+}

@@ -1,0 +1,81 @@
+import { useSignal } from "@preact/signals";
+import { html, notify, Picture, sentence } from "../../parts/basics.js";
+import { editing, focusOn, stateName, UserLink } from "../../parts/admin.js";
+import { Confirm } from "../../parts/dialog.js";
+import { Filter, Pager, parameter, Results, useList } from "../../parts/list.js";
+import { href } from "../../router.js";
+import { request } from "../../session.js";
+import { t, time } from "../../words.js";
+
+/** @typedef {"open" | "rejected" | "deleted" | "banned"} State */
+/** @typedef {{rid: number, tid: number, uploader: number, reporter: number, state: State, reason: string, reported_at: string, settled_at?: string}} Report */
+/** @typedef {"reject" | "delete" | "ban"} Action */
+
+/** @type {Record<Action, State>} */
+const after = { reject: "rejected", delete: "deleted", ban: "banned" };
+
+/** What users have against textures, and what is done about it. */
+export default function Reports() {
+  const chosen = parameter("state");
+  const page = useList("/api/admin/reports", { state: chosen === "all" ? "" : chosen || "open", perPage: 20 });
+  const { put } = editing(/** @type {{list: import("../../parts/admin.js").List<Report>, reload: () => void}} */ (page), (report) => report.rid);
+  const asked = useSignal(/** @type {{action: "delete" | "ban", report: Report} | null} */ (null));
+  const close = () => { asked.value = null; };
+
+  /**
+   * @param {Report} report
+   * @param {Action} action
+   */
+  async function settle(report, action) {
+    close();
+    // A texture that is deleted settles all open reports about it.
+    const settled = (page.list.value?.data ?? []).filter((/** @type {Report} */ other) => other.rid === report.rid || (action === "delete" && other.tid === report.tid && other.state === "open"));
+    for (const other of settled) put({ ...other, state: after[action] });
+    focusOn("#report-" + report.rid);
+    try {
+      put((await request("PUT", "/api/admin/reports/" + report.rid, { action })).data);
+    } catch (error) {
+      settled.forEach(put);
+      notify(sentence(error), "failed");
+    }
+  }
+
+  const states = { "": t("adminreports.open"), rejected: t("adminreports.rejected"), deleted: t("adminreports.deleted"), banned: t("adminreports.banned"), all: t("adminreports.all") };
+  const question = asked.value;
+  return html`<section>
+    <div class="heading">
+      <h1 tabindex="-1">${t("adminreports.title")}</h1>
+      <${Filter} label=${t("adminreports.state")} name="state" values=${states} />
+    </div>
+    <${Results} ...${page} none=${chosen ? t("adminreports.none") : t("adminreports.noneOpen")} />
+    <ul class="entries">${page.list.value?.data.map((/** @type {Report} */ report) => html`<li key=${report.rid}>
+      <article class="card entry">
+        <div class="picture">${report.state === "deleted"
+          ? html`<p class="quiet">${t("adminreports.gone")}</p>`
+          : html`<${Picture} path=${"/preview/" + report.tid} parameter="height" size=${112} width=${112} alt=${t("adminreports.pictureOf", { tid: String(report.tid) })} />`}</div>
+        <div>
+          <h2 id=${"report-" + report.rid} tabindex="-1">${t("adminreports.report", { rid: String(report.rid) })} <span class=${"badge " + report.state}>${stateName(report.state)}</span></h2>
+          <p class="said"><bdi>${report.reason}</bdi></p>
+          <dl class="facts">
+            <dt>${t("adminreports.texture")}</dt><dd><a href=${href("/texture?tid=" + report.tid)}>${t("admin.texture", { tid: String(report.tid) })}</a></dd>
+            <dt>${t("admin.uploader")}</dt><dd><${UserLink} uid=${report.uploader} /></dd>
+            <dt>${t("adminreports.reporter")}</dt><dd><${UserLink} uid=${report.reporter} /></dd>
+            <dt>${t("adminreports.reported")}</dt><dd>${time(report.reported_at)}</dd>
+            ${report.settled_at && html`<dt>${t("adminreports.settled")}</dt><dd>${time(report.settled_at)}</dd>`}
+          </dl>
+          ${report.state === "open" && html`<div class="buttons">
+            <button type="button" aria-label=${t("adminreports.rejectTitle", { rid: String(report.rid) })} onClick=${() => settle(report, "reject")}>${t("adminreports.reject")}</button>
+            <button type="button" class="danger" aria-label=${t("adminreports.deleteTitle", { rid: String(report.rid) })}
+              onClick=${() => { asked.value = { action: "delete", report }; }}>${t("adminreports.delete")}</button>
+            ${report.uploader > 0 && html`<button type="button" class="danger" aria-label=${t("adminreports.banTitle", { rid: String(report.rid) })}
+              onClick=${() => { asked.value = { action: "ban", report }; }}>${t("adminreports.ban")}</button>`}
+          </div>`}
+        </div>
+      </article></li>`)}</ul>
+    <${Pager} label=${t("adminreports.pages")} list=${page.list} />
+    ${question?.action === "delete" && html`<${Confirm} title=${t("admin.deleteTexture", { tid: String(question.report.tid) })} text=${t("admin.deleteTextureText")}
+      action=${t("adminreports.delete")} onClose=${close} onConfirm=${() => settle(question.report, "delete")} />`}
+    ${question?.action === "ban" && html`<${Confirm} title=${t("adminreports.banUser", { uid: String(question.report.uploader) })} text=${t("adminreports.banText")}
+      action=${t("adminreports.ban")} onClose=${close} onConfirm=${() => settle(question.report, "ban")} />`}
+  </section>`;
+}

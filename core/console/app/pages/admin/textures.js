@@ -1,0 +1,59 @@
+import { useSignal } from "@preact/signals";
+import { Form, html, Picture } from "../../parts/basics.js";
+import { editing, Select, typeName, UserLink } from "../../parts/admin.js";
+import { Confirm, Dialog } from "../../parts/dialog.js";
+import { Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
+import { href } from "../../router.js";
+import { request } from "../../session.js";
+import { t, time } from "../../words.js";
+
+/** @typedef {{tid: number, name: string, type: "steve" | "alex" | "cape", uploader: number, uploader_nickname?: string, public: boolean, upload_at: string, likes: number}} Texture */
+
+/** All textures, private ones too. */
+export default function Textures() {
+  const page = useList("/api/admin/textures", { type: parameter("type"), q: parameter("q"), uploader: parameter("uploader"), sort: parameter("sort"), perPage: 24 });
+  const { put, remove } = editing(/** @type {{list: import("../../parts/admin.js").List<Texture>, reload: () => void}} */ (page), (texture) => texture.tid);
+  const asked = useSignal(/** @type {{action: "change" | "delete", texture: Texture} | null} */ (null));
+  const close = () => { asked.value = null; };
+
+  const types = { "": t("admintextures.allTypes"), skin: t("admintextures.skins"), steve: t("admin.steve"), alex: t("admin.alex"), cape: t("admintextures.capes") };
+  const question = asked.value;
+  const texture = question?.texture;
+  return html`<section>
+    <h1 tabindex="-1">${t("admintextures.title")}</h1>
+    <div class="search">
+      <${Search} label=${t("admintextures.search")} />
+      <${Search} label=${t("admintextures.uploader")} name="uploader" />
+      <${Filter} label=${t("admintextures.type")} name="type" values=${types} />
+      <${Filter} label=${t("admintextures.sort")} name="sort" values=${{ "": t("admintextures.newest"), likes: t("admintextures.likes") }} />
+    </div>
+    <${Results} ...${page} none=${t("admintextures.none")} />
+    <ul class="cards">${page.list.value?.data.map((/** @type {Texture} */ shown) => html`<li key=${shown.tid}>
+      <article class="card entry">
+        <div class="picture"><${Picture} key=${shown.type} path=${"/preview/" + shown.tid} parameter="height" size=${112} width=${112} alt="" /></div>
+        <div>
+          <h2><a href=${href("/texture?tid=" + shown.tid)}><bdi>${shown.name}</bdi></a></h2>
+          <p>${typeName(shown.type)}${!shown.public && html` <span class="badge">${t("admintextures.private")}</span>`}</p>
+          <p class="quiet"><${UserLink} uid=${shown.uploader} nickname=${shown.uploader_nickname} /> · ${time(shown.upload_at)} · ${t("admintextures.inClosets", { n: shown.likes })}</p>
+        </div>
+        <div class="buttons">
+          <button type="button" aria-label=${t("admintextures.changeTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "change", texture: shown }; }}>${t("admin.change")}</button>
+          <button type="button" aria-label=${t("admintextures.deleteTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "delete", texture: shown }; }}>${t("admin.delete")}</button>
+        </div>
+      </article></li>`)}</ul>
+    <${Pager} label=${t("admintextures.pages")} list=${page.list} />
+    ${question?.action === "change" && texture && html`<${Dialog} title=${t("admintextures.changeTitle", { name: texture.name })} onClose=${close}>
+      <${Form} action=${t("admin.save")} fields=${[{ name: "name", label: t("admintextures.name"), defaultValue: texture.name, maxlength: 64, autocomplete: "off" }]}
+        onSubmit=${async (/** @type {any} */ values) => {
+          const change = { name: values.name, public: values.visible === "public", ...(texture.type !== "cape" && { type: values.type }) };
+          put((await request("PUT", "/api/admin/textures/" + texture.tid, change)).data);
+          close();
+        }}>
+        ${texture.type !== "cape" && html`<${Select} name="type" label=${t("admintextures.type")} value=${texture.type} values=${{ steve: t("admin.steve"), alex: t("admin.alex") }} />`}
+        <${Select} name="visible" label=${t("admintextures.visible")} hint=${t("admintextures.privateHint")} value=${texture.public ? "public" : "private"}
+          values=${{ public: t("admintextures.everybody"), private: t("admintextures.owner") }} />
+      </${Form}></${Dialog}>`}
+    ${question?.action === "delete" && texture && html`<${Confirm} title=${t("admintextures.deleteTitle", { name: texture.name })} text=${t("admin.deleteTextureText")} action=${t("admin.delete")}
+      onClose=${close} onConfirm=${() => { close(); remove(texture, () => request("DELETE", "/api/admin/textures/" + texture.tid), t("admin.deleted", { name: texture.name })); }} />`}
+  </section>`;
+}
