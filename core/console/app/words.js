@@ -51,8 +51,19 @@ export function t(key, values = {}) {
   const plural = typeof text === "string" ? text : (text[new Intl.PluralRules(language.value).select(Number(values.n))] ?? text.other ?? "");
   return plural.replace(/\{(\w+)\}/g, (all, name) => {
     const value = values[name];
-    return typeof value === "number" ? number(value) : (value ?? all);
+    return typeof value === "number" ? number(value) : isolated(value ?? all);
   });
+}
+
+// Right-to-left letters, and the controls that change the direction.
+const bidirectional = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefe\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/**
+ * Returns a text that leaves the order of the words around it as it is, as bdi does in HTML.
+ * @param {string} text
+ */
+function isolated(text) {
+  return bidirectional.test(text) ? "\u2068" + text.replace(/[\u202a-\u202e\u2066-\u2069]/g, "") + "\u2069" : text;
 }
 
 /** @param {number} value */

@@ -1,0 +1,378 @@
+//go:build !race
+
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+)
+
+// hostile are texts that would run a script as HTML, turn the order of the words around them, or be
+// wider than the window.
+var hostile = []string{
+	`<img src=x onerror="pwned=1">`,
+	`</bdi></h2><script>pwned=1</script>`,
+	"\u202egnp.ecaf live",
+	"\u2066\u2067isolates that do not end",
+	"\u2069\u2069\u202eends isolates",
+	strings.Repeat("W", 64),
+	"مرحبا بالعالم (123)",
+	"שלום-עולם, 1 + 2",
+}
+
+// hostileSite has these texts in every field that pages show, of an administrator and of others.
+// The API refuses most of them, so they are written to the database.
+func hostileSite(t *testing.T) (s *stack.System, admin *account, users []*account) {
+	t.Helper()
+	s = startSite(t, "CORE_LIMIT_REGISTRATIONS", "0", "CORE_LIMIT_REPORTS", "0", "CORE_LIMIT_UPLOADS", "0")
+	admin = register(t, s, "Admin")
+	s.Core.Run(t, "user", "permission", "-set", "2", "Admin@example.com")
+	database := postgrestest.Conn(t, s.Core.Setting("CORE_DATABASE_URL"))
+	write := func(sql string, values ...any) {
+		t.Helper()
+		if tag, err := database.Exec(t.Context(), sql, values...); err != nil || tag.RowsAffected() == 0 {
+			t.Fatalf("%s: %v, %v", sql, tag, err)
+		}
+	}
+	paintings := artwork.Skins()
+	for i, text := range hostile {
+		user := register(t, s, fmt.Sprintf("User%d", i))
+		tid := user.upload(t, fmt.Sprintf("Texture %d", i), paintings[i].Type, paintings[i].Sheet)
+		admin.call(t, http.MethodPost, "/api/closet", map[string]any{"tid": tid, "name": "An item"}, nil)
+		admin.report(t, tid, "A reason")
+		for _, owner := range []*account{admin, user} {
+			name := fmt.Sprintf("P_%d_%d", owner.UID, i)
+			owner.call(t, http.MethodPost, "/api/players", map[string]any{"name": name}, nil)
+			write("UPDATE players SET name = $1, tid_skin = $2 WHERE name = $3", text, tid, name)
+		}
+		admin.call(t, http.MethodPost, "/api/admin/notifications", map[string]any{"to": fmt.Sprint(admin.UID), "title": "A title", "content": "A content"}, nil)
+		write("UPDATE messages SET title = $1, content = $1 WHERE title = 'A title'", text)
+		write("UPDATE users SET nickname = $1 WHERE uid = $2", text, user.UID)
+		write("UPDATE textures SET name = $1 WHERE tid = $2", text, tid)
+		write("UPDATE closet_items SET item_name = $1 WHERE tid = $2", text, tid)
+		write("UPDATE reports SET reason = $1 WHERE tid = $2", text+"\n"+text, tid)
+		details, err := json.Marshal(map[string]any{"name": text, "uploader": user.UID, "title": text, "from": map[string]any{"name": text, "type": "steve"}, "to": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("INSERT INTO audit_log (actor, actor_email, address, action, subject, details) VALUES ($1, $2, '192.0.2.1', 'texture.change', $3, $4)",
+			user.UID, text, fmt.Sprintf("texture:%d", tid), details)
+		users = append(users, user)
+	}
+	write("UPDATE users SET nickname = $1 WHERE uid = $2", hostile[2], admin.UID)
+	return s, admin, users
+}
+
+// signInAnyhow signs in without regard to how the user is greeted.
+func (w *tab) signInAnyhow(t *testing.T, email string) {
+	t.Helper()
+	w.visit(t, "/signin")
+	w.fill(t, "email", email)
+	w.fill(t, "password", password)
+	w.press(t, "Sign in")
+	w.await(t, `location.pathname === "/console/" && document.querySelectorAll(".list button.row").length > 0`)
+}
+
+// findHarm returns what texts did to the page: a script that ran, elements that are not the page's,
+// what is wider than the window, and words that have changed places with a text in front or behind.
+const findHarm = `(() => {
+	const problems = [];
+	if (typeof pwned !== "undefined") problems.push("a script ran");
+	for (const e of document.querySelectorAll("main :is(script, iframe, svg, object), img[src='x']")) problems.push("an element " + e.outerHTML);
+	const wider = document.documentElement.scrollWidth - innerWidth;
+	if (wider > 0) problems.push(wider + " pixels wider than the window");
+	const dialog = document.querySelector("dialog");
+	if (dialog && dialog.scrollWidth > dialog.clientWidth) problems.push("a dialog wider than itself");
+	const isRTL = document.documentElement.dir === "rtl";
+	const at = (node, offset) => { const range = document.createRange(); range.setStart(node, offset); range.setEnd(node, offset + 1); return range.getBoundingClientRect(); };
+	const isInOrder = (first, second) => Math.abs(first.top - second.top) > Math.min(first.height, second.height) / 2 || (isRTL ? second.right <= first.left + 1 : second.left >= first.right - 1);
+	for (const text of document.querySelectorAll("bdi")) {
+		const block = text.closest("p, dd, li, h1, h2, h3, a, button, article");
+		const nodes = [], walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
+		while (walker.nextNode()) if (walker.currentNode.data.trim()) nodes.push(walker.currentNode);
+		const own = nodes.filter((node) => text.contains(node));
+		const rects = [...text.getClientRects()].filter((rect) => rect.width > 0);
+		if (own.length === 0 || rects.length === 0) continue;
+		const before = nodes[nodes.indexOf(own[0]) - 1], after = nodes[nodes.indexOf(own.at(-1)) + 1];
+		if (before && !isInOrder(at(before, before.data.search(/\S\s*$/)), rects[0])) problems.push("behind " + before.data + " stands " + text.innerText);
+		if (after && !isInOrder(rects.at(-1), at(after, after.data.search(/\S/)))) problems.push("before " + after.data + " stands " + text.innerText);
+	}
+	return problems.join("\n");
+})()`
+
+// harmless fails the test if a text does harm to the page, at both widths.
+func (w *tab) harmless(t *testing.T, what string) {
+	t.Helper()
+	for _, width := range []int64{narrow, 1280} {
+		w.appear(t, appearance{width, "light"})
+		if harm := eval[string](t, w, findHarm); harm != "" {
+			t.Errorf("%s at %d pixels:\n%s", what, width, harm)
+		}
+	}
+}
+
+// hostilePage is a page with texts, one of which it shows once it has all.
+type hostilePage struct{ name, path, shows string }
+
+func hostilePages(admin *account, users []*account) []hostilePage {
+	user := func(a *account) string { return fmt.Sprintf("/admin/users?uid=%d", a.UID) }
+	last := hostile[len(hostile)-1]
+	return []hostilePage{
+		{"home", "/", "Notifications"},
+		{"players", "/players", last},
+		{"wardrobe", "/players?pid=1&slot=skin", last},
+		{"closet", "/closet", last},
+		{"library", "/library", last},
+		{"texture", "/texture?tid=1", hostile[0]},
+		{"upload", "/upload", ""},
+		{"account", "/account", ""},
+		{"own-reports", "/reports", last},
+		{"score", "/score", ""},
+		{"connect", "/connect", ""},
+		{"reports", "/admin/reports", last},
+		{"textures", "/admin/textures", last},
+		{"users", "/admin/users", last},
+		{"user", user(users[0]), hostile[0]},
+		{"user-wide", user(users[5]), hostile[5]},
+		{"user-closet", user(admin), last},
+		{"all-players", "/admin/players", last},
+		{"notifications", "/admin/notifications", "Markdown"},
+		{"audit", "/admin/audit", last},
+	}
+}
+
+// visitHostile loads a page and waits for its texts. Not every release has all of them.
+func (w *tab) visitHostile(t *testing.T, page hostilePage) {
+	t.Helper()
+	w.visit(t, page.path)
+	w.settled(t)
+	w.await(t, `document.querySelector("h1").innerText === "Not found" || document.body.innerText.includes(`+quote(page.shows)+`)`)
+	w.settled(t)
+}
+
+// Texts of users are shown as they are. No script in them runs, words around them keep their places,
+// and nothing is wider than the window.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	s, admin, users := hostileSite(t)
+	w := open(t, s.EdgeURL, "en")
+	w.signInAnyhow(t, "admin@example.com")
+	for i := range hostile {
+		eval[bool](t, w, `(document.querySelector(".list button.row").click(), true)`)
+		w.await(t, fmt.Sprintf(`document.querySelectorAll(".list .rich").length === %d`, i+1))
+	}
+	w.harmless(t, "home with notifications")
+	w.screenshot(t, "hostile-notifications-1280")
+	for _, page := range hostilePages(admin, users) {
+		w.visitHostile(t, page)
+		w.harmless(t, page.name)
+		w.screenshot(t, "hostile-"+page.name+"-1280")
+		w.appear(t, appearance{narrow, "light"})
+		w.screenshot(t, "hostile-"+page.name+"-320")
+	}
+
+	// Dialogs name what they act on, within a sentence.
+	w.visit(t, "/admin/players")
+	w.settled(t)
+	for i := range 2 * len(hostile) {
+		eval[bool](t, w, fmt.Sprintf(`([...document.querySelectorAll(".entry")][%d].querySelectorAll("button")[2].click(), true)`, i))
+		w.await(t, `Boolean(document.querySelector("dialog[open] h2"))`)
+		w.harmless(t, "a dialog")
+		const order = `(() => {
+			const text = document.querySelector("dialog h2").firstChild;
+			const at = (offset) => { const range = document.createRange(); range.setStart(text, offset); range.setEnd(text, offset + 1); return range.getBoundingClientRect(); };
+			const first = at(0), end = at(text.data.length - 1);
+			return text.data.startsWith("Give ") && text.data.endsWith(" to another user") && first.left < end.left || first.top < end.top;
+		})()`
+		if !eval[bool](t, w, order) {
+			t.Errorf("the title of a dialog is out of order: %q", eval[string](t, w, `document.querySelector("dialog h2").innerText`))
+		}
+		w.press(t, "Close")
+		w.closed(t)
+	}
+}
+
+// A page is not wider than the window in a right-to-left language either.
+func TestRightToLeft(t *testing.T) {
+	t.Parallel()
+	s, admin, users := hostileSite(t)
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin")
+	w.isAt(t, "/signin", "Sign in")
+	for _, page := range []string{"signin", "register", "reset", "verify"} {
+		w.visit(t, "/"+page)
+		w.await(t, `Boolean(document.querySelector("h1"))`)
+		eval[bool](t, w, `(document.documentElement.dir = "rtl", true)`)
+		w.harmless(t, page)
+	}
+	w.signInAnyhow(t, "admin@example.com")
+	for _, page := range hostilePages(admin, users) {
+		w.visitHostile(t, page)
+		eval[bool](t, w, `(document.documentElement.dir = "rtl", true)`)
+		w.harmless(t, page.name)
+		w.screenshot(t, "rtl-"+page.name+"-1280")
+		w.appear(t, appearance{narrow, "light"})
+		w.screenshot(t, "rtl-"+page.name+"-320")
+	}
+}
+
+// A page of another origin cannot show the console in a frame, nor use the session of a user who is
+// signed in, nor read anything. One on another port of the same host is of the same site: browsers
+// send it the cookie.
+func TestForeignPages(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO", "1")
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin")
+	w.fill(t, "email", "demo@example.com")
+	w.fill(t, "password", "demo-password")
+	w.press(t, "Sign in")
+	w.isAt(t, "/", "Hello, Demo")
+	session := cookieOf(t, w)
+	if session == "" {
+		t.Fatal("there is no cookie")
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/html")
+		_, _ = rw.Write([]byte("<!doctype html><title>foreign</title><body>foreign"))
+	}))
+	t.Cleanup(server.Close)
+
+	for _, origin := range []string{server.URL, strings.Replace(server.URL, "127.0.0.1", "localhost", 1)} {
+		foreign := newForeign(t, w, origin)
+		for _, init := range []string{
+			`{method: "POST", mode: "cors", headers: {"Content-Type": "application/json"}, body: "{}"}`,
+			`{method: "POST", mode: "cors", body: "{}"}`,
+			`{method: "POST", mode: "no-cors", body: "{}"}`,
+			`{method: "POST", mode: "no-cors", headers: {"Content-Type": "application/json", "Sec-Fetch-Site": "same-origin", "Origin": "` + s.EdgeURL + `"}, body: "{}"}`,
+			`{method: "POST", mode: "cors", headers: {"X-Forwarded-Host": "` + strings.TrimPrefix(origin, "http://") + `", "Content-Type": "application/json"}, body: "{}"}`,
+			`{method: "POST", mode: "no-cors", referrerPolicy: "no-referrer", body: new Blob(["{}"])}`,
+			`{method: "DELETE", mode: "cors", headers: {"Content-Type": "application/json"}, body: "{}"}`,
+			`{method: "GET", mode: "cors"}`,
+		} {
+			for _, path := range []string{"/console/session", "/console/session/token"} {
+				foreign.reads(t, s.EdgeURL+path, init)
+			}
+		}
+		for _, path := range []string{"/console/", "/api/user", "/api/closet", "/api/admin/users"} {
+			foreign.reads(t, s.EdgeURL+path, `{mode: "cors"}`)
+			foreign.reads(t, s.EdgeURL+path, `{mode: "no-cors"}`)
+		}
+		// A form, which needs no permission of the site.
+		eval[bool](t, foreign.tab, `new Promise((resolve) => {
+			const frame = document.createElement("iframe"), form = document.createElement("form");
+			frame.name = "answer";
+			form.method = "post"; form.enctype = "text/plain"; form.target = "answer"; form.action = `+quote(s.EdgeURL+"/console/session")+`;
+			const field = document.createElement("input");
+			field.name = '{"email":"demo@example.com","password":"demo-password","a":"'; field.value = '"}';
+			form.append(field); document.body.append(frame, form);
+			frame.onload = () => resolve(true);
+			form.submit();
+		})`)
+		// A frame.
+		eval[bool](t, foreign.tab, `new Promise((resolve) => {
+			const frame = document.createElement("iframe");
+			frame.onload = () => resolve(true);
+			frame.src = `+quote(s.EdgeURL+"/console/")+`;
+			document.body.append(frame);
+		})`)
+		foreign.mu.Lock()
+		for _, answer := range foreign.answers {
+			t.Logf("%s: %s", origin, answer)
+		}
+		if !foreign.isUnframed {
+			t.Errorf("%s can show the console in a frame", origin)
+		}
+		if len(foreign.granted) > 0 {
+			t.Errorf("%s is granted %q", origin, foreign.granted)
+		}
+		if len(foreign.answers) == 0 {
+			t.Errorf("no request of %s has arrived", origin)
+		}
+		foreign.mu.Unlock()
+	}
+
+	if now := cookieOf(t, w); now != session {
+		t.Error("the cookie has changed")
+	}
+	w.visit(t, "/players") // the session has not ended
+	w.isAt(t, "/players", "Players")
+}
+
+// cookieOf returns the cookie of the session, which no page can read.
+func cookieOf(t *testing.T, w *tab) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
+	defer cancel()
+	answer, err := chromedp.Call(ctx, network.GetCookies, network.GetCookiesParams{URLs: []string{w.site + "/console/session/token"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cookie := range answer.Cookies {
+		if strings.HasSuffix(cookie.Name, "veneer") {
+			return cookie.Value
+		}
+	}
+	return ""
+}
+
+// foreign is a page of another origin in the browser of a user who is signed in.
+type foreign struct {
+	*tab
+
+	mu         sync.Mutex
+	answers    []string // of the session routes
+	granted    []string // those that are no refusal
+	isUnframed bool     // the browser has refused to show the console in a frame
+}
+
+func newForeign(t *testing.T, w *tab, origin string) *foreign {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(w.ctx)
+	t.Cleanup(cancel)
+	f := &foreign{tab: &tab{ctx: ctx, site: origin, expected: new(sync.Map)}}
+	observe := func(event any) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		switch event := event.(type) {
+		case *network.EventResponseReceived:
+			if url := event.Response.URL; strings.Contains(url, "/console/session") {
+				answer := fmt.Sprintf("%d %s", event.Response.Status, url)
+				f.answers = append(f.answers, answer)
+				if event.Response.Status < http.StatusBadRequest {
+					f.granted = append(f.granted, answer)
+				}
+			}
+		case *log.EventEntryAdded:
+			f.isUnframed = f.isUnframed || strings.Contains(event.Entry.Text, "frame-ancestors 'none'")
+		}
+	}
+	if err := chromedp.Listen(ctx, observe); err != nil {
+		t.Fatal(err)
+	}
+	f.do(t, chromedp.Navigate(origin))
+	return f
+}
+
+// reads fails the test if the page can read the response to a request with the user's cookies.
+func (f *foreign) reads(t *testing.T, url, init string) {
+	t.Helper()
+	read := eval[string](t, f.tab, fmt.Sprintf(`fetch(%s, {credentials: "include", ...%s}).then((r) => r.text(), () => "")`, quote(url), init))
+	if read != "" {
+		t.Errorf("%s reads %.100q of %s with %s", f.site, read, url, init)
+	}
+}
