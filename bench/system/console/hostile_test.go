@@ -176,7 +176,7 @@ func TestHostileTexts(t *testing.T) {
 		w.await(t, fmt.Sprintf(`document.querySelectorAll(".list .rich").length === %d`, i+1))
 	}
 	w.harmless(t, "home with notifications")
-	w.screenshot(t, "hostile-notifications-1280")
+	w.screenshot(t, "hostile-opened-1280")
 	for _, page := range hostilePages(admin, users) {
 		w.visitHostile(t, page)
 		w.harmless(t, page.name)
