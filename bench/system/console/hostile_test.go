@@ -89,7 +89,8 @@ func (w *tab) signInAnyhow(t *testing.T, email string) {
 }
 
 // findHarm returns what texts did to the page: a script that ran, elements that are not the page's,
-// what is wider than the window, and words that have changed places with a text in front or behind.
+// what is wider than the window, words that have changed places with a text in front or behind, and
+// texts that could do so as they are not isolated.
 const findHarm = `(() => {
 	const problems = [];
 	if (typeof pwned !== "undefined") problems.push("a script ran");
@@ -111,6 +112,13 @@ const findHarm = `(() => {
 		const before = nodes[nodes.indexOf(own[0]) - 1], after = nodes[nodes.indexOf(own.at(-1)) + 1];
 		if (before && !isInOrder(at(before, before.data.search(/\S\s*$/)), rects[0])) problems.push("behind " + before.data + " stands " + text.innerText);
 		if (after && !isInOrder(rects.at(-1), at(after, after.data.search(/\S/)))) problems.push("before " + after.data + " stands " + text.innerText);
+	}
+	// Texts that are isolated by characters are those between U+2068 and U+2069.
+	const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (all.nextNode()) {
+		const {data, parentElement} = all.currentNode;
+		if (/[\u202a-\u202e\u2066-\u2069\u0590-\u08ff]/.test(data.replace(/\u2068[^\u2066-\u2069]*\u2069/g, "")) && !parentElement.closest("bdi, .rich"))
+			problems.push("not isolated: " + data);
 	}
 	return problems.join("\n");
 })()`
