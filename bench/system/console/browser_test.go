@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -70,10 +71,11 @@ func open(t *testing.T, site, language string) *tab {
 	return w
 }
 
-// another opens another page of the same browser, which shares its cookies.
-func (w *tab) another(t *testing.T) *tab {
+// another opens another page of the same browser, which shares its cookies unless it is in a new
+// browser context.
+func (w *tab) another(t *testing.T, options ...chromedp.ContextOption) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(w.ctx)
+	ctx, cancel := chromedp.NewContext(w.ctx, options...)
 	second := &tab{ctx: ctx, site: w.site, expected: w.expected}
 	t.Cleanup(func() {
 		cancel()
@@ -221,6 +223,23 @@ func (w *tab) fill(t *testing.T, name, value string) {
 	w.do(t, chromedp.WaitVisible(field))
 	eval[bool](t, w, fmt.Sprintf("(document.querySelector(%s).select(), true)", quote(field)))
 	w.do(t, chromedp.SendKeys(field, value))
+}
+
+// tabTo presses Tab until the focus is on the element with a name: for assistive technology, in its form,
+// or its text.
+func (w *tab) tabTo(t *testing.T, name string) {
+	t.Helper()
+	const focused = `(document.activeElement.getAttribute("aria-label") ?? document.activeElement.name ?? "") || document.activeElement.innerText`
+	for range 40 {
+		w.do(t, chromedp.KeyEvent(kb.Tab))
+		if got := eval[string](t, w, focused); got == name {
+			if eval[bool](t, w, `getComputedStyle(document.activeElement).outlineStyle === "none" && !document.activeElement.matches("input[type=file]")`) {
+				t.Errorf("the focus on %s cannot be seen", name)
+			}
+			return
+		}
+	}
+	w.fail(t, fmt.Errorf("the focus does not come to %s", name))
 }
 
 // appearance is how a page is shown.
