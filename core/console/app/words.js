@@ -47,7 +47,7 @@ export async function load(chosen) {
  * @param {Record<string, string | number>} [values]
  */
 export function t(key, values = {}) {
-  const text = words[key];
+  const text = language.value && words[key]; // what is shown follows the language
   const plural = typeof text === "string" ? text : (text[new Intl.PluralRules(language.value).select(Number(values.n))] ?? text.other ?? "");
   return plural.replace(/\{(\w+)\}/g, (all, name) => {
     const value = values[name];
