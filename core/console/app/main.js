@@ -16,6 +16,10 @@ const pages = {
   "/signin": { title: "signin.title", open: true, load: () => import("./pages/signin.js") },
   "/register": { title: "register.title", open: true, load: () => import("./pages/register.js") },
   "/verify": { title: "verify.title", open: true, load: () => import("./pages/verify.js") },
+  "/account": { title: "account.title", load: () => import("./pages/account.js") },
+  "/reports": { title: "reports.title", load: () => import("./pages/reports.js") },
+  "/score": { title: "score.title", load: () => import("./pages/score.js") },
+  "/connect": { title: "connect.title", open: true, load: () => import("./pages/connect.js") },
   "/reset": { title: "reset.title", open: true, load: () => import("./pages/reset.js") },
   "/admin/reports": { title: "adminreports.title", admin: true, load: () => import("./pages/admin/reports.js") },
   "/admin/textures": { title: "admintextures.title", admin: true, load: () => import("./pages/admin/textures.js") },
@@ -142,7 +146,7 @@ function Frame() {
             <button type="button" class="main" onClick=${() => location.reload()}>${t("error.reload")}</button></section>`
         : Page && html`<${Page} />`}
     </main>
-    <footer><a href="/api/docs">${t("frame.api")}</a></footer>
+    <footer><a href=${href("/connect")}>${t("connect.title")}</a> <a href="/api/docs">${t("frame.api")}</a></footer>
     <${Notices} />`;
 }
 

@@ -208,7 +208,12 @@ export async function request(method, path, body, signal) {
 
 /**
  * What the API says of the site. A quota of 0 is none.
- * @typedef {{registration: "open" | "confirm" | "closed", mail: boolean, quotas: {players: number, closet_items: number}}} Site
+ * @typedef {object} Site
+ * @property {"open" | "confirm" | "closed"} registration
+ * @property {boolean} mail
+ * @property {string} [launchers] path of the API of launchers
+ * @property {string} [textures_url] origin of pictures, if it is another one
+ * @property {{players: number, closet_items: number}} quotas
  */
 
 /** @type {Promise<Site> | undefined} */

@@ -1,0 +1,63 @@
+import { useEffect } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { html, sentence } from "../parts/basics.js";
+import { Copy } from "../parts/copy.js";
+import { site } from "../session.js";
+import { t } from "../words.js";
+
+/** How to use the site in launchers and mods. */
+export default function Connect() {
+  const about = useSignal(/** @type {import("../session.js").Site | undefined} */ (undefined));
+  const failure = useSignal("");
+  useEffect(() => {
+    site().then((said) => { about.value = said; }, (error) => { failure.value = sentence(error); });
+  }, []);
+
+  return html`<section class="column">
+    <h1 tabindex="-1">${t("connect.title")}</h1>
+    <p class="wrong" role="alert">${failure.value}</p>
+    ${about.value && html`<p>${t("connect.text")}</p>
+      <${Launchers} path=${about.value.launchers ?? ""} />
+      <${Mods} pictures=${about.value.textures_url ?? location.origin} />`}
+  </section>`;
+}
+
+/** @param {{path: string}} props path of the API of launchers, empty without one */
+function Launchers({ path }) {
+  const address = location.origin + path + "/";
+  const link = "authlib-injector:yggdrasil-server:" + encodeURIComponent(address);
+  if (!path) return html`<h2 class="below">${t("connect.launchers")}</h2><p class="card note">${t("connect.noLaunchers")}</p>`;
+  return html`<h2 class="below">${t("connect.launchers")}</h2>
+    <ol class="steps">
+      <li>${t("connect.drag")} <span class="button dragged" draggable="true" onDragStart=${(/** @type {DragEvent} */ event) => {
+        event.dataTransfer?.setData("text/plain", link);
+        if (event.dataTransfer) event.dataTransfer.effectAllowed = "copy";
+      }}>${t("connect.dragged")}</span></li>
+      <li>${t("connect.enter")}<${Copy} text=${address} label=${t("connect.copyAddress")} /></li>
+      <li>${t("connect.signIn")}</li>
+    </ol>
+    <h3>${t("connect.server")}</h3>
+    <p>${t("connect.serverText")}</p>
+    <${Copy} text=${`java -javaagent:authlib-injector.jar=${address} -jar server.jar`} label=${t("connect.copyCommand")} />`;
+}
+
+/** @param {{pictures: string}} props pictures: the address of pictures and of the files for games */
+function Mods({ pictures }) {
+  const { hostname } = new URL(pictures);
+  const loader = JSON.stringify({ name: hostname, type: "CustomSkinAPI", root: pictures + "/csl/" }, null, 2);
+  const uni = JSON.stringify({ rootURIs: [pictures + "/usm"], legacySkinURIs: [], legacyCapeURIs: [] }, null, 2);
+  return html`<h2 class="below">${t("connect.mods")}</h2>
+    <p>${t("connect.modsText")}</p>
+    <h3>CustomSkinLoader</h3>
+    <p>${t("connect.save")} <code dir="ltr">${`.minecraft/CustomSkinLoader/ExtraList/${hostname}.json`}</code></p>
+    <${Copy} text=${loader} label=${t("connect.copyLoader")} />
+    <h3>UniSkinMod</h3>
+    <p>${t("connect.save")} <code dir="ltr">.minecraft/config/UniSkinMod/UniSkinMod.json</code></p>
+    <${Copy} text=${uni} label=${t("connect.copyUni")} />
+    <h3>${t("connect.others")}</h3>
+    <p>${t("connect.othersText")}</p>
+    <${Copy} text=${pictures + "/skin/{name}.png"} label=${t("connect.copySkin")} />
+    <${Copy} text=${pictures + "/cape/{name}.png"} label=${t("connect.copyCape")} />
+    <p>${t("connect.old")}</p>
+    <${Copy} text=${pictures + "/legacy/{name}.png"} label=${t("connect.copyLegacy")} />`;
+}
