@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/veneer-skins/veneer/core/mail/mailtest"
 )
@@ -265,8 +266,8 @@ func TestAccount(t *testing.T) {
 	w.await(t, `document.querySelector("form [role=alert]").innerText !== ""`)
 }
 
-// A user who signs out everywhere else ends the session of another browser, which shows the page where
-// it was once the user has signed in again.
+// Signing out everywhere else ends the session of another browser, which shows the page where
+// it was once its user has signed in again.
 func TestSignOutElsewhere(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
@@ -429,4 +430,43 @@ func TestChoices(t *testing.T) {
 	if got := eval[string](t, w, background); got == light {
 		t.Error("the dark theme is not kept")
 	}
+}
+
+// The keyboard alone changes the nickname, and uploads a file.
+func TestKeyboardOfAccount(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO", "1")
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin?next=%2Faccount")
+	w.isAt(t, "/signin?next=%2Faccount", "Sign in")
+	w.tabTo(t, "email")
+	w.do(t, chromedp.KeyEvent("demo@example.com"))
+	w.tabTo(t, "password")
+	w.do(t, chromedp.KeyEvent("demo-password"), chromedp.KeyEvent(kb.Enter))
+	w.isAt(t, "/account", "Account")
+	w.await(t, `document.activeElement.tagName === "H1"`)
+	w.tabTo(t, "Change the nickname")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
+	w.tabTo(t, "nickname")
+	w.do(t, chromedp.KeyEvent("s"), chromedp.KeyEvent(kb.Enter)) // Tab selects what is in the field
+	w.isAt(t, "/account", "Account")
+	w.await(t, `document.querySelector(".setting bdi").innerText === "s" && document.activeElement.getAttribute("aria-label") === "Change the nickname"`)
+
+	eval[bool](t, w, `(document.activeElement.blur(), true)`)
+	w.tabTo(t, "Upload")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.isAt(t, "/upload", "Upload")
+	w.await(t, `document.activeElement.tagName === "H1"`)
+	w.tabTo(t, "files")
+	// The dialog that chooses a file is the system's.
+	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{paint(t, "Keys.png", 1)}))
+	w.await(t, `document.querySelector('button[aria-label="Upload Keys"]')?.getAttribute("aria-disabled") === null`)
+	w.tabTo(t, "Upload Keys")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.sees(t, "It is uploaded, and in your closet.")
+	w.await(t, `document.activeElement.innerText === "Keys"`)
+	w.tabTo(t, "Demo wears Keys")
+	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.sees(t, "Demo wears Keys now.")
 }

@@ -16,6 +16,7 @@ const pages = {
   "/signin": { title: "signin.title", open: true, load: () => import("./pages/signin.js") },
   "/register": { title: "register.title", open: true, load: () => import("./pages/register.js") },
   "/verify": { title: "verify.title", open: true, load: () => import("./pages/verify.js") },
+  "/upload": { title: "upload.title", load: () => import("./pages/upload.js") },
   "/account": { title: "account.title", load: () => import("./pages/account.js") },
   "/reports": { title: "reports.title", load: () => import("./pages/reports.js") },
   "/score": { title: "score.title", load: () => import("./pages/score.js") },
@@ -37,6 +38,8 @@ const administration = ["/admin/reports", "/admin/textures", "/admin/users", "/a
 const shown = signal({ path: "", Page: /** @type {any} */ (null) });
 /** Why there is no page, as a sentence. */
 const failure = signal("");
+/** What takes files that are dropped on any page; it is loaded after the first one. */
+const dropTarget = signal(/** @type {any} */ (null));
 
 effect(() => {
   const { path, query } = place.value;
@@ -61,6 +64,7 @@ effect(() => {
   page.load().then(
     (module) => {
       if (place.peek().path === path) shown.value = { path, Page: module.default };
+      if (!dropTarget.peek()) import("./parts/drop.js").then((part) => { dropTarget.value = part.default; }, () => {}); // the next page says what is wrong
     },
     () => {
       // The files of another release are at another address.
@@ -147,6 +151,7 @@ function Frame() {
         : Page && html`<${Page} />`}
     </main>
     <footer><a href=${href("/connect")}>${t("connect.title")}</a> <a href="/api/docs">${t("frame.api")}</a></footer>
+    ${dropTarget.value && html`<${dropTarget.value} />`}
     <${Notices} />`;
 }
 

@@ -85,19 +85,49 @@ const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 // long as the server asks to wait.
 const attempts = 5;
 
+/** @typedef {(part: number) => void} OnProgress part: how much is sent, from 0 to 1 */
+
+/**
+ * Sends a form like fetch, which cannot tell how much of it is sent.
+ * @param {string} url
+ * @param {RequestInit} init
+ * @param {OnProgress} onProgress
+ * @returns {Promise<Response>}
+ */
+function fetchWithProgress(url, { method, headers, body, signal }, onProgress) {
+  return new Promise((resolve, reject) => {
+    const sending = new XMLHttpRequest();
+    sending.open(method ?? "GET", url);
+    sending.responseType = "blob";
+    new Headers(headers).forEach((value, name) => sending.setRequestHeader(name, value));
+    sending.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
+    sending.onload = () => {
+      /** @type {Record<string, string>} */
+      const received = {};
+      for (const name of ["Content-Type", "Retry-After"]) received[name] = sending.getResponseHeader(name) ?? "";
+      resolve(new Response(sending.response, { status: sending.status, headers: received }));
+    };
+    sending.onerror = () => reject(new TypeError("there is no answer"));
+    sending.onabort = () => reject(signal?.reason);
+    signal?.addEventListener("abort", () => sending.abort(), { once: true });
+    sending.send(/** @type {FormData} */ (body));
+  });
+}
+
 /**
  * Sends a request once, or several times while there is no answer or the server asks to wait.
  * @param {string} url
  * @param {RequestInit} init
  * @param {boolean} repeatable
+ * @param {OnProgress} [onProgress]
  * @returns {Promise<any>} the decoded body, null for none
  */
-async function send(url, init, repeatable) {
+async function send(url, init, repeatable, onProgress) {
   for (let attempt = 1; ; attempt++) {
     /** @type {APIError} */
     let failure;
     try {
-      const response = await fetch(url, init);
+      const response = await (onProgress ? fetchWithProgress(url, init, onProgress) : fetch(url, init));
       const isJSON = response.headers.get("Content-Type")?.startsWith("application/json");
       const body = isJSON ? await response.json() : null;
       if (response.ok) return body;
@@ -180,10 +210,12 @@ export async function refreshUser() {
  * @param {string} path
  * @param {object | FormData} [body] fields, which are sent as JSON, or a form
  * @param {AbortSignal} [signal]
+ * @param {OnProgress} [onProgress] of a form
  * @returns {Promise<any>} the decoded body
  */
-export async function request(method, path, body, signal) {
+export async function request(method, path, body, signal, onProgress) {
   const isForm = body instanceof FormData;
+  const repeatable = method === "GET" || isForm; // a file that is sent twice is one texture
   for (let isSecond = false; ; isSecond = true) {
     if (token && expiresAt - Date.now() < 5000) await renew();
     const sent = token;
@@ -193,7 +225,7 @@ export async function request(method, path, body, signal) {
     if (body && !isForm) headers["Content-Type"] = "application/json";
     try {
       const content = isForm ? body : body && JSON.stringify(body);
-      return await send(path, { method, headers, body: content, signal }, method === "GET");
+      return await send(path, { method, headers, body: content, signal }, repeatable, onProgress);
     } catch (error) {
       if (!(error instanceof APIError) || error.status !== 401 || !sent) throw error;
       // Another tab may have replaced the token.
@@ -207,12 +239,14 @@ export async function request(method, path, body, signal) {
 }
 
 /**
- * What the API says of the site. A quota of 0 is none.
+ * What the API says of the site. A quota of 0 is none, and so is a limit of bytes.
  * @typedef {object} Site
  * @property {"open" | "confirm" | "closed"} registration
  * @property {boolean} mail
  * @property {string} [launchers] path of the API of launchers
  * @property {string} [textures_url] origin of pictures, if it is another one
+ * @property {{min: number, max: number}} texture_name in characters
+ * @property {{max_bytes: number, max_scale: number, sizes: {type: "steve" | "alex" | "cape", width: number, height: number}[]}} upload
  * @property {{players: number, closet_items: number}} quotas
  */
 

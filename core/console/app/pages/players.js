@@ -2,9 +2,10 @@ import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { html, Form, notify, Picture, sentence } from "../parts/basics.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
+import { nameOf, sendTexture } from "../parts/upload.js";
 import { Wardrobe } from "../parts/wardrobe.js";
 import { navigate, place } from "../router.js";
-import { APIError, request } from "../session.js";
+import { request } from "../session.js";
 import { t } from "../words.js";
 
 /** @typedef {{pid: number, name: string, tid_skin: number, tid_cape: number}} Player */
@@ -67,18 +68,11 @@ export default function Players() {
    * @param {File} file
    */
   async function upload(player, slot, file) {
-    const form = new FormData();
-    form.set("file", file);
-    form.set("type", slot);
-    form.set("public", "false");
-    form.set("name", [...file.name.replace(/\.[^.]*$/, "").trim()].slice(0, 64).join("") || slot);
     try {
-      const { data } = await request("POST", "/api/textures", form);
-      await wear(player, slot, data.tid);
+      const { tid } = await sendTexture({ file, name: nameOf(file) || slot, type: slot, isPublic: false });
+      await wear(player, slot, tid);
     } catch (error) {
-      // The same picture is there already.
-      if (error instanceof APIError && error.status === 409 && error.data?.tid) await wear(player, slot, error.data.tid);
-      else notify(sentence(error), "failed");
+      notify(sentence(error), "failed");
     }
   }
 

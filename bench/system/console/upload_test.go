@@ -1,0 +1,275 @@
+//go:build !race
+
+package console
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+)
+
+// paint writes a skin that differs from those of other shades.
+func paint(t *testing.T, name string, shade byte) string {
+	t.Helper()
+	sheet := artwork.Robot()
+	copy(sheet.Pix[sheet.At(10, 10):], []byte{shade, 0, 255 - shade, 255})
+	return file(t, name, sheet)
+}
+
+// dropped is a file that is dropped on a page.
+type dropped struct{ name, path string }
+
+// drag drags files over the element of a selector, and drops them there if isDropped.
+func (w *tab) drag(t *testing.T, selector string, isDropped bool, files ...dropped) {
+	t.Helper()
+	type content struct {
+		Name, Content string
+	}
+	var contents []content
+	for _, f := range files {
+		read, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents = append(contents, content{f.name, base64.StdEncoding.EncodeToString(read)})
+	}
+	encoded, err := json.Marshal(contents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, fmt.Sprintf("Boolean(document.querySelector(%s))", quote(selector)))
+	eval[bool](t, w, fmt.Sprintf(`(async () => {
+		const data = new DataTransfer();
+		for (const { Name, Content } of %s) data.items.add(new File([Uint8Array.from(atob(Content), (c) => c.charCodeAt(0))], Name, { type: "image/png" }));
+		const fire = (type) => document.querySelector(%s).dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: data }));
+		fire("dragenter");
+		fire("dragover");
+		if (%t) fire("drop");
+		return true;
+	})()`, encoded, quote(selector), isDropped))
+}
+
+// takesDrops waits until files can be dropped anywhere.
+func (w *tab) takesDrops(t *testing.T) {
+	t.Helper()
+	w.await(t, `(() => {
+		const data = new DataTransfer();
+		data.items.add(new File([], "a.png"));
+		const event = new DragEvent("dragover", { bubbles: true, cancelable: true, dataTransfer: data });
+		document.body.dispatchEvent(event);
+		dispatchEvent(new DragEvent("dragleave"));
+		return event.defaultPrevented;
+	})()`)
+}
+
+// ready is whether a file of a name can be uploaded.
+func ready(name string) string {
+	return fmt.Sprintf(`(() => { const b = document.querySelector(%s); return Boolean(b) && !b.hasAttribute("aria-disabled"); })()`, quote(`button[aria-label="Upload `+name+`"]`))
+}
+
+// set chooses a value of the select of a file.
+func (w *tab) set(t *testing.T, name, kind, value string) {
+	t.Helper()
+	eval[bool](t, w, fmt.Sprintf(`((s) => { s.value = %s; s.dispatchEvent(new Event("change", { bubbles: true })); return true; })(document.querySelector(%s))`,
+		quote(value), quote(`article[aria-label="`+name+`"] select[id^="`+kind+`-"]`)))
+}
+
+// chosen returns the value of the select of a file.
+func (w *tab) chosen(t *testing.T, name, kind string) string {
+	t.Helper()
+	return eval[string](t, w, fmt.Sprintf("document.querySelector(%s).value", quote(`article[aria-label="`+name+`"] select[id^="`+kind+`-"]`)))
+}
+
+// A user drops several files on a page, sees each of them, changes what was guessed, and uploads them;
+// a player wears one.
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_SCORE_REGISTRATION", "1000", "CORE_SCORE_TEXTURE_KIB", "2", "CORE_SCORE_PRIVATE_TEXTURE_KIB", "5")
+	token := signUp(t, s.EdgeURL, "ann@example.com", "Ann")
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin?next=%2Fupload")
+	w.enter(t, "ann@example.com", password, "/upload", "Upload")
+	w.sees(t, "Choose PNG files of skins or capes")
+	w.inspect(t, "upload-none")
+	w.press(t, "Home")
+	w.isAt(t, "/", "Hello, Ann")
+	w.takesDrops(t)
+	files := []dropped{
+		{"Robot.png", file(t, "a.png", artwork.Robot())},
+		{"Ranger.png", file(t, "b.png", artwork.Ranger())},
+		{"Sunrise.png", file(t, "c.png", artwork.Sunrise())},
+		{"Wooden Doll.png", file(t, "d.png", artwork.Default())},
+	}
+	w.drag(t, "main", false, files...)
+	w.sees(t, "Drop the files to upload them")
+	w.inspect(t, "upload-drop")
+	w.drag(t, "main", true, files...)
+	w.isAt(t, "/upload", "Upload")
+	for _, name := range []string{"Robot", "Ranger", "Sunrise", "Wooden Doll"} {
+		w.await(t, ready(name))
+	}
+	w.await(t, `!document.querySelector(".overlay")`)
+	for name, want := range map[string]string{"Robot": "steve", "Ranger": "alex", "Sunrise": "cape", "Wooden Doll": "steve"} {
+		if got := w.chosen(t, name, "type"); got != want {
+			t.Errorf("%s is taken for %s; want %s", name, got, want)
+		}
+	}
+	w.sees(t, "Everyone (costs ")
+	w.sees(t, "Only you (costs ")
+	w.inspect(t, "upload")
+
+	w.set(t, "Robot", "type", "alex")
+	w.set(t, "Ranger", "public", "private")
+	w.press(t, "Remove Wooden Doll")
+	w.await(t, `document.activeElement.tagName === "H1"`)
+	w.press(t, "Players") // other pages keep the files
+	w.isAt(t, "/players", "Players")
+	w.press(t, "Upload")
+	w.press(t, "Upload all 3 files")
+	w.await(t, `document.body.innerText.split("It is uploaded, and in your closet.").length === 4`)
+	w.sees(t, "You have no player yet that could wear it.")
+	w.inspect(t, "upload-done")
+	var list struct {
+		Data []struct {
+			Name, Type string
+			Public     bool
+		}
+	}
+	call(t, "GET", s.EdgeURL+"/api/textures?uploader=1&sort=newest", token, nil, &list)
+	got := fmt.Sprint(list.Data)
+	for _, want := range []string{"{Robot alex true}", "{Ranger alex false}", "{Sunrise cape true}"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the textures are %s; want %s among them", got, want)
+		}
+	}
+
+	// Files that are there already need no upload; a player wears one.
+	call(t, "POST", s.EdgeURL+"/api/players", token, map[string]string{"name": "Ann_1"}, nil)
+	w.visit(t, "/upload")
+	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{files[2].path}))
+	w.sees(t, "This picture is here already, so it need not be uploaded.")
+	if got := eval[string](t, w, `document.querySelector('a[aria-label="Open c"]').getAttribute("href")`); got != "/console/texture?tid=3" {
+		t.Errorf("the link leads to %s", got)
+	}
+	w.press(t, "Ann_1 wears c")
+	w.sees(t, "Ann_1 wears c now.")
+	w.press(t, "Players")
+	w.await(t, `document.querySelector('img[alt="Cape of Ann_1, front and back"]')?.naturalWidth > 0`)
+}
+
+// A file that is dropped on a player's card is uploaded for that player, and is worn.
+func TestDropOnPlayer(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	token := signUp(t, s.EdgeURL, "ann@example.com", "Ann")
+	call(t, "POST", s.EdgeURL+"/api/players", token, map[string]string{"name": "Ann_1"}, nil)
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin?next=%2Fplayers")
+	w.enter(t, "ann@example.com", password, "/players", "Players")
+	w.takesDrops(t)
+	robot := dropped{"Robot.png", file(t, "Robot.png", artwork.Robot())}
+	w.drag(t, ".player", false, robot)
+	w.sees(t, "Drop here to wear it as a skin")
+	w.drag(t, ".target", false, robot)
+	w.await(t, `!document.querySelector(".overlay")`)
+	w.inspect(t, "players-drop")
+	w.drag(t, ".target", true, robot)
+	w.await(t, `document.querySelector('img[alt="Skin of Ann_1, front and back"]')?.naturalWidth > 0`)
+	w.isAt(t, "/players", "Players")
+
+	// One that is refused says why, and changes nothing.
+	text := filepath.Join(t.TempDir(), "notes.png")
+	if err := os.WriteFile(text, []byte("These are notes."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("/api/textures")
+	w.drag(t, ".player", false, dropped{"notes.png", text})
+	w.drag(t, ".target", true, dropped{"notes.png", text})
+	w.await(t, `document.querySelector(".notice.failed")?.innerText.includes("no texture")`)
+	w.await(t, `document.querySelector('img[alt="Skin of Ann_1, front and back"]')?.naturalWidth > 0`)
+}
+
+// A file that is none of a texture says why, and a name that is refused stands at its field.
+func TestRefusedFiles(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO", "1", "CORE_UPLOAD_MAX_BYTES", "20480")
+	w := open(t, s.EdgeURL, "en")
+	w.visit(t, "/signin?next=%2Fupload")
+	w.enter(t, "demo@example.com", "demo-password", "/upload", "Upload")
+	directory := t.TempDir()
+	write := func(name string, content []byte) string {
+		t.Helper()
+		path := filepath.Join(directory, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	whole, err := os.ReadFile(paint(t, "whole.png", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := skin.NewSheet(65, 64)
+	for i := range odd.Pix {
+		odd.Pix[i] = 255
+	}
+	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{
+		write("Notes.png", []byte("These are notes, in place of a picture.")),
+		write("Empty.png", nil),
+		file(t, "Odd.png", odd),
+		write("Large.png", make([]byte, 20481)),
+		write("Cut.png", whole[:60]),
+		write("<b>Fine<b>.png", whole),
+	}))
+	for name, reason := range map[string]string{
+		"Notes": "The file is no PNG picture.", "Empty": "The file is no PNG picture.", "Cut": "The file is no PNG picture.",
+		"Odd": "The picture has 65 × 64 pixels", "Large": "The file is too large: it may have 20 kB at most.",
+	} {
+		w.await(t, fmt.Sprintf(`document.querySelector(%s)?.innerText.includes(%s)`, quote(`article[aria-label="`+name+`"] [role="alert"]`), quote(reason)))
+	}
+	w.await(t, ready("<b>Fine<b>"))
+	w.expect("/api/textures")
+	eval[bool](t, w, `((i) => { i.value = ""; i.dispatchEvent(new Event("input", { bubbles: true })); return true; })(document.querySelector('input[id^="name-"]'))`)
+	w.press(t, "Upload <b>Fine<b>.png")
+	w.await(t, `document.querySelector('input[id^="name-"]').getAttribute("aria-invalid") === "true"`)
+	w.inspect(t, "upload-refused")
+	eval[bool](t, w, `((i) => { i.value = "Fine"; i.dispatchEvent(new Event("input", { bubbles: true })); return true; })(document.querySelector('input[id^="name-"]'))`)
+	w.press(t, "Upload Fine")
+	w.sees(t, "It is uploaded, and in your closet.")
+}
+
+// More files than the server takes at once wait for their turn, in Chinese, too.
+func TestManyFiles(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO", "1", "CORE_LIMIT_UPLOADS", "4")
+	w := open(t, s.EdgeURL, "zh-CN")
+	w.visit(t, "/signin?next=%2Fupload")
+	w.isAt(t, "/signin?next=%2Fupload", "登录")
+	w.fill(t, "email", "demo@example.com")
+	w.fill(t, "password", "demo-password")
+	w.press(t, "登录")
+	w.isAt(t, "/upload", "上传")
+	const count = 3 // each is checked, and sent: two more requests than there may be at once
+	paths := make([]string, 0, count)
+	for i := range count {
+		paths = append(paths, paint(t, fmt.Sprintf("机器人 %d.png", i), byte(i)))
+	}
+	w.expect("/api/price", "/api/textures")
+	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, paths))
+	w.press(t, fmt.Sprintf("上传全部 %d 个文件", count))
+	w.await(t, `/文件较多，\d+ 秒后继续。/.test(document.body.innerText)`)
+	w.inspect(t, "zh-upload")
+	w.await(t, fmt.Sprintf(`document.body.innerText.split("已上传，并已加入衣柜。").length === %d`, count+1))
+	w.press(t, "账号")
+	w.sees(t, "此浏览器")
+	w.inspect(t, "zh-account")
+}

@@ -1,0 +1,171 @@
+import { useEffect, useRef } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { Field, html, notify, sentence } from "../parts/basics.js";
+import { Figure } from "../parts/figure.js";
+import { add, choose, classOf, examineNew, remove, sendAll, uploads } from "../parts/upload.js";
+import { href } from "../router.js";
+import { request } from "../session.js";
+import { language, t } from "../words.js";
+
+/** @typedef {import("../parts/upload.js").Upload} Upload */
+/** @typedef {{pid: number, name: string}} Player */
+
+/** Files, each of which is shown before it is uploaded. */
+export default function UploadPage() {
+  const players = useSignal(/** @type {Player[] | undefined} */ (undefined));
+  const all = uploads.value;
+  const ready = all.filter(({ state }) => state.value === "ready");
+  const isDone = all.some(({ state }) => state.value === "done");
+
+  useEffect(() => {
+    examineNew();
+  }, [all]);
+  useEffect(() => {
+    if (!isDone || players.value) return;
+    request("GET", "/api/players").then((list) => { players.value = list; }, (error) => notify(sentence(error), "failed"));
+  }, [isDone]);
+
+  return html`<section>
+    <div class="heading">
+      <h1 tabindex="-1">${t("upload.title")}</h1>
+      <div class="buttons">
+        <label class="button">${t("upload.choose")}
+          <input type="file" name="files" class="hidden" accept="image/png" multiple onChange=${(/** @type {any} */ event) => {
+            add(event.currentTarget.files);
+            event.currentTarget.value = ""; // the same file can be chosen again
+          }} />
+        </label>
+        ${ready.length > 1 && html`<button type="button" class="main" onClick=${() => sendAll(ready)}>${t("upload.all", { n: ready.length })}</button>`}
+      </div>
+    </div>
+    ${all.length === 0 && html`<p class="card note">${t("upload.none")}</p>`}
+    <ul class="uploads">${all.map((upload) => html`<li key=${upload.id}><${Card} upload=${upload} players=${players.value} /></li>`)}</ul>
+  </section>`;
+}
+
+/**
+ * Returns what is wrong with a file, as a sentence.
+ * @param {import("../parts/upload.js").Flaw} flaw
+ */
+function sentenceOf(flaw) {
+  switch (flaw.what) {
+    case "size":
+      return t("upload.tooLarge", { most: new Intl.NumberFormat(language.value, { style: "unit", unit: "kilobyte" }).format(Math.floor(flaw.most / 1024)) });
+    case "kind":
+      return t("upload.noPNG");
+    default:
+      return t("upload.pixels", { width: flaw.width, height: flaw.height });
+  }
+}
+
+/**
+ * @param {number | undefined} price undefined as long as it is not known
+ * @param {string} text
+ */
+function priced(price, text) {
+  if (price === undefined) return text;
+  return price === 0 ? t("upload.free", { text }) : t("upload.costs", { text, n: price });
+}
+
+/**
+ * Removes a file from the page. The keyboard continues at its heading.
+ * @param {Upload} upload
+ */
+function drop(upload) {
+  remove(upload);
+  /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus();
+}
+
+/** @param {{upload: Upload, players: Player[] | undefined}} props */
+function Card({ upload, players }) {
+  const state = upload.state.value;
+  const name = upload.name.value || upload.file.name;
+  const sheet = upload.picture.value;
+  return html`<article class="card upload" aria-label=${name} aria-busy=${state === "new" || state === "sending" ? "true" : undefined}>
+    ${state !== "wrong" && html`<div class="drawing">${sheet && html`<${Figure} sheet=${sheet} type=${upload.type.value}
+      label=${upload.type.value === "cape" ? t("upload.sheet", { name }) : t("upload.picture", { name })} />`}</div>`}
+    <div class="choices">
+      ${state === "done" ? html`<${Done} upload=${upload} players=${players} />` : html`<${Choices} upload=${upload} />`}
+    </div>
+  </article>`;
+}
+
+/** What can be chosen before a file is uploaded. @param {{upload: Upload}} props */
+function Choices({ upload }) {
+  const state = upload.state.value;
+  const name = upload.name.value || upload.file.name;
+  const type = upload.type.value;
+  const price = upload.prices.value[classOf(type)];
+  const id = String(upload.id);
+  const isFixed = state === "waiting" || state === "sending";
+  const types = { steve: t("upload.steve"), alex: t("upload.alex"), cape: t("upload.cape") };
+  const flaw = upload.flaw.value;
+  const reason = flaw ? sentenceOf(flaw) : upload.failure.value;
+
+  if (state === "wrong") {
+    return html`<h2><bdi>${upload.file.name}</bdi></h2>
+      <p class="wrong" role="alert">${reason}</p>
+      <div class="buttons"><button type="button" aria-label=${t("upload.removeName", { name })} onClick=${() => drop(upload)}>${t("upload.remove")}</button></div>`;
+  }
+  return html`<${Field} name=${"name-" + id} label=${t("upload.name")} errors=${upload.errors.value.name} value=${upload.name.value} maxlength="64" autocomplete="off"
+      readonly=${isFixed} onInput=${(/** @type {any} */ event) => { upload.name.value = event.currentTarget.value; }} />
+    ${upload.picture.value && html`<div class="options">
+      <div class="field"><label for=${"type-" + id}>${t("upload.type")}</label>
+        <select id=${"type-" + id} disabled=${isFixed || state === "new"} onChange=${(/** @type {any} */ event) => choose(upload, event.currentTarget.value)}>
+          ${upload.types.value.map((value) => html`<option key=${value} value=${value} selected=${value === type}>${types[value]}</option>`)}
+        </select></div>
+      <div class="field"><label for=${"public-" + id}>${t("upload.who")}</label>
+        <select id=${"public-" + id} disabled=${isFixed} onChange=${(/** @type {any} */ event) => { upload.isPublic.value = event.currentTarget.value === "public"; }}>
+          <option value="public" selected=${upload.isPublic.value}>${priced(price?.public, t("upload.public"))}</option>
+          <option value="private" selected=${!upload.isPublic.value}>${priced(price?.private, t("upload.private"))}</option>
+        </select></div>
+    </div>`}
+    <p class="wrong" role="alert">${reason}</p>
+    <p class="quiet" role="status">${upload.pause.value > 0
+      ? t("upload.pause", { n: upload.pause.value })
+      : state === "new" ? t("upload.examined") : state === "waiting" ? t("upload.waits") : ""}</p>
+    ${state === "sending" && upload.pause.value === 0 && html`<progress max="1" value=${upload.progress.value} aria-label=${t("upload.progress", { name })}></progress>`}
+    <div class="buttons">
+      <button type="button" class="main" aria-disabled=${state === "ready" ? undefined : "true"} aria-label=${t("upload.sendName", { name })}
+        onClick=${() => state === "ready" && sendAll([upload])}>${t("upload.send")}</button>
+      ${state !== "sending" && html`<button type="button" aria-label=${t("upload.removeName", { name })} onClick=${() => drop(upload)}>${t("upload.remove")}</button>`}
+    </div>`;
+}
+
+/** What can be done with a texture that is there. @param {{upload: Upload, players: Player[] | undefined}} props */
+function Done({ upload, players }) {
+  const chosen = useSignal("");
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    // The button that was pressed is gone.
+    if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
+  }, []);
+  const name = upload.name.value || upload.file.name;
+  const { tid, isNew } = upload.texture.value ?? { tid: 0, isNew: false };
+  const slot = classOf(upload.type.value);
+  const player = players?.find(({ pid }) => String(pid) === chosen.value) ?? players?.[0];
+
+  async function wear() {
+    if (!player) return;
+    try {
+      await request("PUT", `/api/players/${player.pid}/textures`, { [slot]: tid });
+      notify(t("upload.worn", { player: player.name, name }));
+    } catch (error) {
+      notify(sentence(error), "failed");
+    }
+  }
+
+  return html`<h2 ref=${heading} tabindex="-1"><bdi>${name}</bdi></h2>
+    <p role="status">${isNew ? t("upload.done") : t("upload.there")}</p>
+    ${player && html`<div class="buttons wearing">
+      ${players && players.length > 1 && html`<select aria-label=${t("upload.wearer", { name })} onChange=${(/** @type {any} */ event) => { chosen.value = event.currentTarget.value; }}>
+        ${players.map((one) => html`<option key=${one.pid} value=${one.pid} selected=${one === player}>${one.name}</option>`)}
+      </select>`}
+      <button type="button" aria-label=${t("upload.wearName", { player: player.name, name })} onClick=${wear}>${t("upload.wear", { player: player.name })}</button>
+    </div>`}
+    ${players?.length === 0 && html`<p class="quiet">${t("upload.noPlayers")} <a href=${href("/players")}>${t("players.add")}</a></p>`}
+    <div class="buttons">
+      <a class="button" href=${href("/texture?tid=" + tid)} aria-label=${t("upload.openName", { name })}>${t("upload.open")}</a>
+      <button type="button" aria-label=${t("upload.clearName", { name })} onClick=${() => drop(upload)}>${t("upload.clear")}</button>
+    </div>`;
+}

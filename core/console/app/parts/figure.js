@@ -1,0 +1,77 @@
+// A picture of a sheet that is not uploaded yet: the figure from the front and the back, drawn in the
+// page.
+import { useEffect, useRef } from "preact/hooks";
+import { html } from "./basics.js";
+
+/** Where a face is in the picture, and at which texels of the sheet its front and back are: x, y, width, height. */
+const parts = [
+  { at: [4, 0], base: [8, 8, 8, 8], back: [24, 8], over: [40, 8], overBack: [56, 8] }, // head
+  { at: [4, 8], base: [20, 20, 8, 12], back: [32, 20], over: [20, 36], overBack: [32, 36] }, // body
+  { at: [0, 8], base: [44, 20, 4, 12], back: [52, 20], over: [44, 36], overBack: [52, 36] }, // right arm
+  { at: [12, 8], base: [36, 52, 4, 12], back: [44, 52], over: [52, 52], overBack: [60, 52], old: [44, 20], oldBack: [52, 20] }, // left arm
+  { at: [4, 20], base: [4, 20, 4, 12], back: [12, 20], over: [4, 36], overBack: [12, 36] }, // right leg
+  { at: [8, 20], base: [20, 52, 4, 12], back: [28, 52], over: [4, 52], overBack: [12, 52], old: [4, 20], oldBack: [12, 20] }, // left leg
+];
+
+/**
+ * Draws the figure from the front, and from the back beside it, in texels.
+ * @param {CanvasRenderingContext2D} context
+ * @param {ImageBitmap} sheet
+ * @param {boolean} isSlim
+ */
+function draw(context, sheet, isSlim) {
+  const scale = sheet.width / 64;
+  const isOld = sheet.height < sheet.width; // without layers but the hat; the left limbs mirror the right ones
+  context.imageSmoothingEnabled = false;
+  for (const { at, base, back, over, overBack, old, oldBack } of parts) {
+    const isArm = at[1] === 8 && base[2] === 4;
+    const isRight = at[0] === 0;
+    const width = isArm && isSlim ? 3 : base[2];
+    // A slim arm is at the body, and its back is one texel nearer to its front on the sheet.
+    const x = isArm && isSlim && isRight ? at[0] + 1 : at[0];
+    const nearer = base[2] - width;
+    const height = base[3];
+    /**
+     * @param {number[]} from
+     * @param {number} to
+     * @param {boolean} [isMirrored]
+     */
+    const copy = ([left, top], to, isMirrored = false) => {
+      context.save();
+      context.translate(isMirrored ? to + width : to, at[1]);
+      if (isMirrored) context.scale(-1, 1);
+      context.drawImage(sheet, left * scale, top * scale, width * scale, height * scale, 0, 0, width, height);
+      context.restore();
+    };
+    const behind = 36 - x - width; // the back shows the other side
+    const isMirrored = isOld && Boolean(old);
+    copy(isMirrored && old ? old : base, x, isMirrored);
+    copy(isMirrored && oldBack ? oldBack : [back[0] - nearer, back[1]], behind, isMirrored);
+    if (isOld && at[1] > 0) continue;
+    copy(over, x);
+    copy([overBack[0] - nearer, overBack[1]], behind);
+  }
+}
+
+/**
+ * A sheet: of a skin the figure, of a cape the sheet itself.
+ * @param {{sheet: ImageBitmap, type: import("./upload.js").Type, label: string}} props
+ */
+export function Figure({ sheet, type, label }) {
+  const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
+  const scale = type === "cape" ? 1 : 4 * Math.max(1, sheet.width / 64);
+  const width = type === "cape" ? sheet.width : 36 * scale;
+  const height = type === "cape" ? sheet.height : 32 * scale;
+  useEffect(() => {
+    const context = canvas.current?.getContext("2d");
+    if (!context) return;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, width, height);
+    if (type === "cape") context.drawImage(sheet, 0, 0);
+    else {
+      context.scale(scale, scale);
+      draw(context, sheet, type === "alex");
+    }
+  }, [sheet, type]);
+  return html`<canvas ref=${canvas} class="figure-canvas" width=${width} height=${height} role="img" aria-label=${label}></canvas>`;
+}
