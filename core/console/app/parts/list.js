@@ -1,5 +1,5 @@
 // Lists of the API: the URL has the search, the filters and the page.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { change, changedPath, href, place } from "../router.js";
 import { request } from "../session.js";
@@ -113,12 +113,22 @@ export function Pager({ label, list, replace = false }) {
  */
 export function Search({ label, name = "q" }) {
   const timer = useSignal(0);
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const sought = parameter(name);
+  const typed = useRef(sought);
   useEffect(() => () => clearTimeout(timer.peek()), []);
-  return html`<input type="search" aria-label=${label} placeholder=${label} defaultValue=${parameter(name)}
+  useEffect(() => {
+    if (!input.current || sought === typed.current) return;
+    input.current.value = typed.current = sought; // back, forward, or a link
+  }, [sought]);
+  return html`<input ref=${input} type="search" aria-label=${label} placeholder=${label} defaultValue=${sought}
     onInput=${(/** @type {any} */ event) => {
       const { value } = event.currentTarget;
       clearTimeout(timer.peek());
-      timer.value = setTimeout(() => change({ [name]: value.trim(), page: "" }, { replace: true }), 250);
+      timer.value = setTimeout(() => {
+        typed.current = value.trim();
+        change({ [name]: typed.current, page: "" }, { replace: true });
+      }, 250);
     }} />`;
 }
 
