@@ -13,6 +13,8 @@ import { language, languages, load, t } from "./words.js";
 const pages = {
   "/": { title: "home.title", load: () => import("./pages/home.js") },
   "/players": { title: "players.title", load: () => import("./pages/players.js") },
+  "/closet": { title: "closet.title", load: () => import("./pages/closet.js") },
+  "/library": { title: "library.title", load: () => import("./pages/library.js") },
   "/signin": { title: "signin.title", open: true, load: () => import("./pages/signin.js") },
   "/register": { title: "register.title", open: true, load: () => import("./pages/register.js") },
   "/verify": { title: "verify.title", open: true, load: () => import("./pages/verify.js") },

@@ -1,0 +1,98 @@
+import { useSignal } from "@preact/signals";
+import { html, Form, notify, Picture, sentence } from "../parts/basics.js";
+import { Dialog } from "../parts/dialog.js";
+import { Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { Wear } from "../parts/wear.js";
+import { change, changedPath, href } from "../router.js";
+import { request, user } from "../session.js";
+import { t } from "../words.js";
+
+/** @typedef {import("../parts/keep.js").Texture & {pivot: {item_name: string}}} Item */
+
+const perPage = 24;
+
+/** What the user keeps: to wear, to rename, to remove. */
+export default function Closet() {
+  const category = parameter("category") === "cape" ? "cape" : "skin";
+  const search = parameter("q");
+  const closet = useList("/api/closet", { category, q: search, perPage });
+  const renamed = useSignal(/** @type {Item | null} */ (null));
+  const { list } = closet;
+  /** @type {Item[]} */
+  const items = list.value?.data ?? [];
+
+  /** @param {(items: Item[]) => Item[]} edit */
+  const put = (edit) => {
+    if (list.value) list.value = { ...list.value, data: edit(/** @type {Item[]} */ (list.value.data)) };
+  };
+
+  /** @param {Item} item */
+  async function remove(item) {
+    const before = list.value;
+    if (!before) return;
+    list.value = { ...before, total: before.total - 1, data: before.data.filter((other) => other !== item) };
+    /** @type {HTMLElement | null} */ (document.querySelector(".results"))?.focus(); // the button is gone
+    try {
+      await request("DELETE", "/api/closet/" + item.tid);
+      notify(t("closet.removed", { name: item.pivot.item_name }));
+      closet.reload();
+    } catch (error) {
+      list.value = before;
+      notify(sentence(error), "failed");
+    }
+  }
+
+  /** @param {Item} item */
+  async function setAvatar(item) {
+    const before = user.value;
+    if (!before) return;
+    user.value = { ...before, avatar: item.tid };
+    try {
+      user.value = (await request("PUT", "/api/user/avatar", { tid: item.tid })).data;
+      notify(t("closet.avatarSet", { name: item.pivot.item_name }));
+    } catch (error) {
+      user.value = before;
+      notify(sentence(error), "failed");
+    }
+  }
+
+  const tab = (/** @type {"skin" | "cape"} */ value, /** @type {string} */ text) => html`<a class="button" aria-current=${value === category ? "page" : undefined}
+    href=${href(changedPath({ category: value === "cape" ? value : "", page: "" }))}>${text}</a>`;
+  const none = search ? t("wardrobe.nothing") : t(category === "skin" ? "closet.noSkins" : "closet.noCapes");
+  const worn = items.find((item) => String(item.tid) === parameter("wear"));
+
+  return html`<section>
+    <h1 tabindex="-1">${t("closet.title")}</h1>
+    <div class="search">
+      <nav class="buttons" aria-label=${t("closet.category")}>${tab("skin", t("closet.skins"))}${tab("cape", t("closet.capes"))}</nav>
+      <${Search} label=${t("wardrobe.search")} />
+    </div>
+    <${Results} ...${closet} none=${none} />
+    ${list.value?.total === 0 && !search && html`<p class="links"><a href=${href("/library")}>${t("closet.library")}</a><a href=${href("/upload")}>${t("closet.upload")}</a></p>`}
+    <ul class="items">${items.map((item) => {
+      const name = item.pivot.item_name;
+      return html`<li key=${item.tid} class="card item">
+        <a class="picture" href=${href("/texture?tid=" + item.tid)} tabindex="-1" aria-hidden="true"><${Picture} path=${"/preview/" + item.tid} parameter="height" size=${128} width=${128} alt="" /></a>
+        <h2><a href=${href("/texture?tid=" + item.tid)}><bdi>${name}</bdi></a></h2>
+        <div class="buttons">
+          <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: String(item.tid) })}>${t("closet.wear")}</button>
+          <button type="button" aria-label=${t("players.renameTitle", { name })} onClick=${() => { renamed.value = item; }}>${t("players.rename")}</button>
+          ${item.type !== "cape" && html`<button type="button" aria-label=${t("closet.avatarName", { name })} aria-pressed=${user.value?.avatar === item.tid ? "true" : "false"}
+            onClick=${() => setAvatar(item)}>${t("home.avatar")}</button>`}
+          <button type="button" aria-label=${t("keep.removeName", { name })} onClick=${() => remove(item)}>${t("closet.remove")}</button>
+        </div>
+      </li>`;
+    })}</ul>
+    <${Pager} label=${t("wardrobe.pages")} list=${list} />
+    ${worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.pivot.item_name} onClose=${() => change({ wear: "" })} />`}
+    ${renamed.value && html`<${Dialog} title=${t("players.renameTitle", { name: renamed.value.pivot.item_name })} onClose=${() => { renamed.value = null; }}>
+      <p class="hint">${t("closet.renameHint")}</p>
+      <${Form} action=${t("players.rename")} fields=${[{ name: "name", label: t("closet.name"), autocomplete: "off", required: true, maxlength: 64, defaultValue: renamed.value.pivot.item_name }]}
+        onSubmit=${async (/** @type {{name: string}} */ values) => {
+          const tid = renamed.value?.tid;
+          await request("PUT", "/api/closet/" + tid, values);
+          put((all) => all.map((other) => (other.tid === tid ? { ...other, pivot: { item_name: values.name.trim() } } : other)));
+          renamed.value = null;
+        }} /></${Dialog}>`}
+  </section>`;
+}

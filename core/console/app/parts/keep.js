@@ -1,0 +1,64 @@
+// Textures of the library, and which of them are in the user's closet.
+import { APIError, refreshUser, request, site } from "../session.js";
+import { t } from "../words.js";
+import { html, notify, sentence } from "./basics.js";
+
+/**
+ * A texture of the API. The size is in KiB; without a nickname the uploader's account is deleted.
+ * @typedef {{tid: number, name: string, type: "steve" | "alex" | "cape", hash: string, size: number, uploader: number, uploader_nickname?: string, public: boolean, upload_at: string, likes: number, in_closet?: boolean}} Texture
+ */
+
+/**
+ * What a site charges, in score.
+ * @typedef {{player: number, closet_item: number, texture_kib: number, private_texture_kib: number}} Costs
+ */
+
+/** @returns {Promise<{costs: Costs, report_reason: {min: number, max: number}}>} */
+export async function rules() {
+  return /** @type {any} */ (await site());
+}
+
+/** TIDs of textures whose request is under way. */
+const pending = new Set();
+
+/**
+ * Adds a texture to the closet, or removes it from there. The change is shown at once, and taken back with
+ * a sentence if the server refuses it.
+ * @param {Texture} texture
+ * @param {(texture: Texture) => void} put shows the texture
+ */
+async function toggle(texture, put) {
+  const { tid, name, likes } = texture;
+  const isKept = Boolean(texture.in_closet);
+  if (pending.has(tid)) return;
+  pending.add(tid);
+  put({ ...texture, in_closet: !isKept, likes: likes + (isKept ? -1 : 1) });
+  try {
+    if (isKept) await request("DELETE", "/api/closet/" + tid);
+    else await request("POST", "/api/closet", { tid, name });
+    if ((await rules()).costs.closet_item) refreshUser().catch(() => {}); // the score is told on another page
+  } catch (error) {
+    // Another tab may have done the same.
+    if (error instanceof APIError && error.code === (isKept ? missing : duplicate)) put({ ...texture, in_closet: !isKept });
+    else {
+      put(texture);
+      notify(sentence(error), "failed");
+    }
+  } finally {
+    pending.delete(tid);
+  }
+}
+
+// Codes of the API.
+const duplicate = 2;
+const missing = 3;
+
+/**
+ * The button that adds a texture to the closet or removes it from there.
+ * @param {{texture: Texture, put: (texture: Texture) => void, main?: boolean}} props main: the first thing to do on its page
+ */
+export function Keep({ texture, put, main = false }) {
+  const { name, in_closet: isKept } = texture;
+  return html`<button type="button" class=${main && !isKept ? "main" : ""} aria-label=${isKept ? t("keep.removeName", { name }) : t("keep.addName", { name })}
+    onClick=${() => toggle(texture, put)}>${isKept ? t("keep.remove") : t("keep.add")}</button>`;
+}

@@ -1,0 +1,52 @@
+import { useEffect } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { href } from "../router.js";
+import { request } from "../session.js";
+import { t } from "../words.js";
+import { html, notify, Picture, sentence } from "./basics.js";
+import { Dialog } from "./dialog.js";
+
+/** @typedef {{pid: number, name: string, tid_skin: number, tid_cape: number}} Player */
+
+/**
+ * A choice of the player that is to wear a texture.
+ * @param {{tid: number, type: "steve" | "alex" | "cape", name: string, onClose: () => void}} props
+ */
+export function Wear({ tid, type, name, onClose }) {
+  const players = useSignal(/** @type {Player[] | undefined} */ (undefined));
+  const failure = useSignal("");
+  const slot = type === "cape" ? "cape" : "skin";
+
+  useEffect(() => {
+    const leaving = new AbortController();
+    request("GET", "/api/players", undefined, leaving.signal).then(
+      (list) => { players.value = list; },
+      (error) => { if (!leaving.signal.aborted) failure.value = sentence(error); },
+    );
+    return () => leaving.abort();
+  }, []);
+
+  /** @param {Player} player */
+  async function wear(player) {
+    onClose();
+    try {
+      await request("PUT", `/api/players/${player.pid}/textures`, { [slot]: tid });
+      notify(t("wear.done", { player: player.name, name }));
+    } catch (error) {
+      notify(sentence(error), "failed");
+    }
+  }
+
+  return html`<${Dialog} title=${t("wear.title", { name })} onClose=${onClose}>
+    <p class="wrong" role="alert">${failure.value}</p>
+    ${players.value?.length === 0 && html`<p>${t("wear.none")} <a href=${href("/players")}>${t("wear.players")}</a></p>`}
+    <ul class="grid">${players.value?.map((player) => {
+      const worn = slot === "cape" ? player.tid_cape : player.tid_skin;
+      return html`<li key=${player.pid}>
+        <button type="button" class="tile" aria-pressed=${worn === tid ? "true" : "false"} onClick=${() => wear(player)}>
+          <${Picture} path=${player.tid_skin ? "/avatar/" + player.tid_skin : "/avatar/user/0"} parameter="size" size=${64} width=${64} alt="" />
+          <bdi>${player.name}</bdi>
+        </button></li>`;
+    })}</ul>
+  </${Dialog}>`;
+}
