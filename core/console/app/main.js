@@ -15,6 +15,7 @@ const pages = {
   "/players": { title: "players.title", load: () => import("./pages/players.js") },
   "/closet": { title: "closet.title", load: () => import("./pages/closet.js") },
   "/library": { title: "library.title", load: () => import("./pages/library.js") },
+  "/texture": { title: "texture.title", load: () => import("./pages/texture.js") },
   "/signin": { title: "signin.title", open: true, load: () => import("./pages/signin.js") },
   "/register": { title: "register.title", open: true, load: () => import("./pages/register.js") },
   "/verify": { title: "verify.title", open: true, load: () => import("./pages/verify.js") },

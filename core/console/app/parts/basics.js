@@ -105,7 +105,8 @@ export function Form({ fields, action, onSubmit, children }) {
   </form>`;
 }
 
-const pictures = document.querySelector('meta[name="pictures"]')?.getAttribute("content") ?? "";
+/** The base URL of pictures and of texture files; empty if it is that of the page. */
+export const pictures = document.querySelector('meta[name="pictures"]')?.getAttribute("content") ?? "";
 
 /**
  * A picture of a texture, in the resolution of the screen. The box has the size before it arrives. One
@@ -113,7 +114,7 @@ const pictures = document.querySelector('meta[name="pictures"]')?.getAttribute("
  * @param {{path: string, parameter: "size" | "height", size: number, width: number, alt: string}} props
  */
 export function Picture({ path, parameter, size, width, alt }) {
-  const at = (/** @type {number} */ factor) => `${pictures}${path}?${parameter}=${size * factor}`;
+  const at = (/** @type {number} */ factor) => `${pictures}${path}${path.includes("?") ? "&" : "?"}${parameter}=${size * factor}`;
   const attempt = useSignal(1);
   const again = () => {
     if (attempt.value < 4) setTimeout(() => { attempt.value++; }, 1000 * attempt.value);
