@@ -121,6 +121,16 @@ func (w *tab) shows(t *testing.T, results string, items int) {
 		quote(results), items))
 }
 
+// fits checks that the page is not wider than the narrowest window.
+func (w *tab) fits(t *testing.T, name string) {
+	t.Helper()
+	w.do(t, chromedp.EmulateViewport(320, 800))
+	if wider := eval[int](t, w, "document.documentElement.scrollWidth - innerWidth"); wider > 0 {
+		t.Errorf("%s at 320 pixels is %d pixels wider than the window", name, wider)
+	}
+	w.do(t, chromedp.EmulateViewport(1280, 800))
+}
+
 // tabTo presses the tabulator until the element with a name for assistive technology has the focus.
 func (w *tab) tabTo(t *testing.T, name string) {
 	t.Helper()
@@ -170,6 +180,7 @@ func TestUploader(t *testing.T) {
 	w.signIn(t, zoe, "/library", "Library")
 	w.shows(t, "202 results", 24)
 	w.inspect(t, "library")
+	w.fits(t, "library")
 	w.press(t, "Next")
 	w.isAt(t, "/library?page=2", "Library")
 	w.sees(t, "Page 2 of 9")
@@ -245,6 +256,7 @@ func TestUploader(t *testing.T) {
 	w.isAt(t, "/closet", "Closet")
 	w.shows(t, "181 results", 24)
 	w.inspect(t, "closet")
+	w.fits(t, "closet")
 	w.press(t, "Capes")
 	w.isAt(t, "/closet?category=cape", "Closet")
 	w.shows(t, "20 results", 20)

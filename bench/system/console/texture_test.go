@@ -74,6 +74,7 @@ func TestTexture(t *testing.T) {
 	w.signIn(t, zoe, path, "Mage")
 	w.sees(t, "Public: everyone can find and use it.")
 	w.inspect(t, "texture")
+	w.fits(t, "texture")
 	eval[bool](t, w, `(document.querySelector('[aria-label="Copy the hash"]').focus(), true)`)
 	w.do(t, chromedp.KeyEvent(kb.Enter))
 	w.sees(t, "The hash is copied.")

@@ -152,6 +152,7 @@ func TestViewer(t *testing.T) {
 	w.press(t, "Elytra")
 	w.await(t, `viewers[0].playerObject.backEquipment === "elytra"`)
 	w.inspect(t, "texture-3d-elytra")
+	w.fits(t, "texture-3d-elytra")
 
 	// Without WebGL there are a sentence and a picture.
 	w.visit(t, path)
