@@ -22,7 +22,7 @@ import (
 
 const password = "correct horse"
 
-// account is a user who calls the API.
+// account is that of a user, for calls of the API.
 type account struct {
 	url, token string
 	UID        int64 `json:"uid"`

@@ -239,7 +239,7 @@ func TestRightToLeft(t *testing.T) {
 	}
 }
 
-// A page of another origin cannot show the console in a frame, nor use the session of a user who is
+// A page of another origin cannot show the console in a frame, nor use the session of a user that is
 // signed in, nor read anything. One on another port of the same host is of the same site: browsers
 // send it the cookie.
 func TestForeignPages(t *testing.T) {
@@ -341,7 +341,7 @@ func cookieOf(t *testing.T, w *tab) string {
 	return ""
 }
 
-// foreign is a page of another origin in the browser of a user who is signed in.
+// foreign is a page of another origin in the browser of a user that is signed in.
 type foreign struct {
 	*tab
 

@@ -136,7 +136,7 @@ function One({ uid }) {
   const own = account.value;
   const isSelf = own?.uid === shown.uid;
   const isOpen = shown.permission < (own?.permission ?? 0);
-  const who = { name: shown.nickname };
+  const named = { name: shown.nickname };
   return html`${back}
     <h1 tabindex="-1"><bdi>${shown.nickname}</bdi></h1>
     ${!isOpen && html`<p class="card note">${isSelf ? t("adminusers.self") : t("adminusers.tooHigh")}</p>`}
@@ -179,13 +179,13 @@ function One({ uid }) {
     <${Closet} uid=${uid} isOpen=${isOpen || isSelf} />
     ${asked.value === "nickname" && form("nickname", t("adminusers.nicknameTitle"), { label: t("field.nickname"), defaultValue: shown.nickname, maxlength: 64 })}
     ${asked.value === "email" && form("email", t("adminusers.emailTitle"), { label: t("field.email"), type: "email", defaultValue: shown.email })}
-    ${asked.value === "password" && form("password", t("adminusers.passwordTitle", who), { label: t("field.newPassword"), hint: t("adminusers.passwordHint"), type: "password", autocomplete: "new-password" })}
+    ${asked.value === "password" && form("password", t("adminusers.passwordTitle", named), { label: t("field.newPassword"), hint: t("adminusers.passwordHint"), type: "password", autocomplete: "new-password" })}
     ${asked.value === "score" && form("score", t("adminusers.scoreTitle"), { label: t("home.score"), type: "number", min: 0, defaultValue: shown.score })}
-    ${asked.value === "ban" && confirm(t("adminusers.banTitle", who), t("adminusers.banText"), t("adminusers.ban"), () => set({ permission: -1 }))}
-    ${asked.value === "unban" && confirm(t("adminusers.unbanTitle", who), t("adminusers.unbanText"), t("adminusers.unban"), () => set({ permission: 0 }))}
-    ${asked.value === "raise" && confirm(t("adminusers.raiseTitle", who), t("adminusers.raiseText"), t("adminusers.raise"), () => set({ permission: 1 }))}
-    ${asked.value === "lower" && confirm(t("adminusers.lowerTitle", who), t("adminusers.lowerText"), t("adminusers.lower"), () => set({ permission: 0 }))}
-    ${asked.value === "delete" && confirm(t("adminusers.deleteTitle", who), t("adminusers.deleteText"), t("adminusers.delete"), remove)}`;
+    ${asked.value === "ban" && confirm(t("adminusers.banTitle", named), t("adminusers.banText"), t("adminusers.ban"), () => set({ permission: -1 }))}
+    ${asked.value === "unban" && confirm(t("adminusers.unbanTitle", named), t("adminusers.unbanText"), t("adminusers.unban"), () => set({ permission: 0 }))}
+    ${asked.value === "raise" && confirm(t("adminusers.raiseTitle", named), t("adminusers.raiseText"), t("adminusers.raise"), () => set({ permission: 1 }))}
+    ${asked.value === "lower" && confirm(t("adminusers.lowerTitle", named), t("adminusers.lowerText"), t("adminusers.lower"), () => set({ permission: 0 }))}
+    ${asked.value === "delete" && confirm(t("adminusers.deleteTitle", named), t("adminusers.deleteText"), t("adminusers.delete"), remove)}`;
 }
 
 /**
