@@ -3,14 +3,11 @@
 package console
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -52,60 +49,6 @@ func (w *tab) openLink(t *testing.T, link string) {
 	t.Helper()
 	w.do(t, chromedp.Navigate("about:blank")) // a change of the fragment alone would not load the page
 	w.visit(t, link)
-}
-
-// enter signs in, and waits until the page from which it came is shown.
-func (w *tab) enter(t *testing.T, email, password, path, heading string) {
-	t.Helper()
-	w.fill(t, "email", email)
-	w.fill(t, "password", password)
-	w.press(t, "Sign in")
-	w.isAt(t, path, heading)
-}
-
-// call sends a request to the API, decodes the response into result unless that is nil, and fails
-// unless it succeeds.
-func call(t *testing.T, method, address, token string, body, result any) {
-	t.Helper()
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), method, address, bytes.NewReader(encoded))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	var answer bytes.Buffer
-	if _, err := answer.ReadFrom(response.Body); err != nil {
-		t.Fatal(err)
-	}
-	if response.StatusCode/100 != 2 {
-		t.Fatalf("%s %s: %s: %s", method, address, response.Status, answer.String())
-	}
-	if result != nil {
-		if err := json.Unmarshal(answer.Bytes(), result); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-const password = "correct horse"
-
-// signUp registers a user by the API, and returns a token of theirs.
-func signUp(t *testing.T, site, email, nickname string) string {
-	t.Helper()
-	var answer struct{ Data struct{ Token string } }
-	call(t, "POST", site+"/api/auth/register", "", map[string]string{"email": email, "nickname": nickname, "password": password}, &answer)
-	return answer.Data.Token
 }
 
 // Where registrations are confirmed, links in e-mails make an account, change the address and reset the
@@ -195,7 +138,7 @@ func TestAccount(t *testing.T) {
 	t.Parallel()
 	mails := mailtest.Start(t, mailtest.Options{})
 	s := startSite(t, mailSettings(mails)...)
-	signUp(t, s.EdgeURL, "ann@example.com", "Ann")
+	register(t, s, "ann@example.com", "Ann")
 	w := open(t, s.EdgeURL, "en")
 	w.visit(t, "/account")
 	w.isAt(t, "/signin?next=%2Faccount", "Sign in")
@@ -303,11 +246,11 @@ func TestSignOutElsewhere(t *testing.T) {
 func TestScore(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_SCORE_REGISTRATION", "100", "CORE_SCORE_PLAYER", "2", "CORE_SCORE_SIGN_REWARD", "1000")
-	token := signUp(t, s.EdgeURL, "ann@example.com", "Ann")
+	ann := register(t, s, "ann@example.com", "Ann")
 	for i := range 21 {
-		call(t, "POST", s.EdgeURL+"/api/players", token, map[string]string{"name": fmt.Sprintf("Ann_%d", i)}, nil)
+		ann.call(t, "POST", "/api/players", map[string]string{"name": fmt.Sprintf("Ann_%d", i)}, nil)
 	}
-	call(t, "POST", s.EdgeURL+"/api/user/sign", token, nil, nil)
+	ann.call(t, "POST", "/api/user/sign", nil, nil)
 	w := open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin?next=%2Fscore")
 	w.enter(t, "ann@example.com", password, "/score", "Score")
@@ -329,14 +272,14 @@ func TestScore(t *testing.T) {
 func TestReports(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	token := signUp(t, s.EdgeURL, "ann@example.com", "Ann")
+	ann := register(t, s, "ann@example.com", "Ann")
 	for tid, reason := range []string{"I have drawn this.\nIt is mine.", "<b>Not a skin</b>", "The cape of another site."} {
-		call(t, "POST", s.EdgeURL+"/api/reports", token, map[string]any{"tid": tid + 1, "reason": reason}, nil)
+		ann.call(t, "POST", "/api/reports", map[string]any{"tid": tid + 1, "reason": reason}, nil)
 	}
-	administrator := signUp(t, s.EdgeURL, "zoe@example.com", "Zoe")
+	zoe := register(t, s, "zoe@example.com", "Zoe")
 	s.Core.Run(t, "user", "permission", "-set", "1", "zoe@example.com")
-	call(t, "PUT", s.EdgeURL+"/api/admin/reports/1", administrator, map[string]string{"action": "reject"}, nil)
-	call(t, "PUT", s.EdgeURL+"/api/admin/reports/2", administrator, map[string]string{"action": "delete"}, nil)
+	zoe.call(t, "PUT", "/api/admin/reports/1", map[string]string{"action": "reject"}, nil)
+	zoe.call(t, "PUT", "/api/admin/reports/2", map[string]string{"action": "delete"}, nil)
 
 	w := open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin?next=%2Freports")

@@ -3,117 +3,16 @@
 package console
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/veneer-skins/veneer/bench/system/stack"
-	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
-
-const password = "correct horse"
-
-// account is that of a user, for calls of the API.
-type account struct {
-	url, token string
-	UID        int64 `json:"uid"`
-}
-
-// register makes an account, named after its e-mail address.
-func register(t *testing.T, s *stack.System, nickname string) *account {
-	t.Helper()
-	a := &account{url: s.EdgeURL}
-	var answer struct {
-		Data struct {
-			Token string `json:"token"`
-		} `json:"data"`
-	}
-	a.call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": nickname + "@example.com", "nickname": nickname, "password": password}, &answer)
-	a.token = answer.Data.Token
-	a.call(t, http.MethodGet, "/api/user", nil, a)
-	return a
-}
-
-// call sends a request, which must be granted, and decodes the response into a value, if there is one.
-func (a *account) call(t *testing.T, method, path string, body, into any) {
-	t.Helper()
-	content, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body == nil {
-		content = nil
-	}
-	if status, answer := a.send(t, method, path, "application/json", content); status != http.StatusOK {
-		t.Fatalf("%s %s: %d %s", method, path, status, answer)
-	} else if into != nil {
-		if err := json.Unmarshal(answer, into); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func (a *account) send(t *testing.T, method, path, contentType string, content []byte) (status int, answer []byte) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, a.url+path, bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", contentType)
-	if a.token != "" {
-		request.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err = io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, answer
-}
-
-// upload uploads a public texture, and returns its TID.
-func (a *account) upload(t *testing.T, name string, as skin.Type, sheet skin.Sheet) int64 {
-	t.Helper()
-	status, answer := a.send(t, http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm(name, as, sheet))
-	var uploaded struct {
-		Data struct {
-			TID int64 `json:"tid"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(answer, &uploaded); err != nil || status != http.StatusOK {
-		t.Fatalf("upload %s: %d %s %v", name, status, answer, err)
-	}
-	return uploaded.Data.TID
-}
-
-// report reports a texture.
-func (a *account) report(t *testing.T, tid int64, reason string) {
-	t.Helper()
-	a.call(t, http.MethodPost, "/api/reports", map[string]any{"tid": tid, "reason": reason}, nil)
-}
-
-// signIn signs in, in a browser.
-func (w *tab) signIn(t *testing.T, email, nickname string) {
-	t.Helper()
-	w.visit(t, "/signin")
-	w.fill(t, "email", email)
-	w.fill(t, "password", password)
-	w.press(t, "Sign in")
-	w.isAt(t, "/", "Hello, "+nickname)
-}
 
 // fillIn types a value into the field with a name for assistive technology.
 func (w *tab) fillIn(t *testing.T, name, value string) {
@@ -122,13 +21,6 @@ func (w *tab) fillIn(t *testing.T, name, value string) {
 	w.do(t, chromedp.WaitVisible(field))
 	eval[bool](t, w, fmt.Sprintf("(document.querySelector(%s).select(), true)", quote(field)))
 	w.do(t, chromedp.SendKeys(field, value))
-}
-
-// choose chooses a value of a field.
-func (w *tab) choose(t *testing.T, label, value string) {
-	t.Helper()
-	eval[bool](t, w, fmt.Sprintf(`((select) => { select.value = %s; select.dispatchEvent(new Event("change", { bubbles: true })); return true; })(`+
-		`[...document.querySelectorAll("select")].find((e) => e.labels[0]?.innerText.startsWith(%s)))`, quote(value), quote(label)))
 }
 
 // closed waits until no dialog is open.
@@ -149,10 +41,10 @@ func (w *tab) shownPictures(t *testing.T) {
 func TestAdministrator(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
-	admin, ann, bob := register(t, s, "Admin"), register(t, s, "Ann"), register(t, s, "Bob")
+	admin, ann, bob := register(t, s, "admin@example.com", "Admin"), register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
 	s.Core.Run(t, "user", "permission", "-set", "1", "Admin@example.com")
 	paintings := artwork.Skins()
-	var textures []int64
+	var textures []uploaded
 	for i, name := range []string{"Stolen", "Insult", "Fine"} {
 		textures = append(textures, bob.upload(t, name, paintings[i].Type, paintings[i].Sheet))
 	}
@@ -165,9 +57,9 @@ func TestAdministrator(t *testing.T) {
 	ann.report(t, own, "It is yours.")
 
 	b := open(t, s.EdgeURL, "en")
-	b.signIn(t, "bob@example.com", "Bob")
+	b.signIn(t, bob, "/", "Hello, Bob")
 	w := open(t, s.EdgeURL, "en")
-	w.signIn(t, "admin@example.com", "Admin")
+	w.signIn(t, admin, "/", "Hello, Admin")
 	w.press(t, "Reports")
 	w.isAt(t, "/admin/reports", "Reports")
 	w.sees(t, "5 results")
@@ -187,7 +79,7 @@ func TestAdministrator(t *testing.T) {
 	w.press(t, "Delete the texture")
 	w.await(t, `["1", "2"].every((rid) => document.getElementById("report-" + rid).innerText.includes("Texture deleted"))`)
 	w.await(t, `document.getElementById("report-1").closest("article").innerText.includes("Settled")`) // the server has answered
-	if status, _ := ann.send(t, http.MethodGet, fmt.Sprintf("/api/textures/%d", textures[0]), "", nil); status != http.StatusNotFound {
+	if status, _ := ann.send(t, http.MethodGet, fmt.Sprintf("/api/textures/%d", textures[0].TID), "", nil); status != http.StatusNotFound {
 		t.Errorf("a deleted texture: %d", status)
 	}
 	w.press(t, "Ban the uploader of report 3")
@@ -232,7 +124,7 @@ func TestAdministrator(t *testing.T) {
 	w.press(t, "Save")
 	w.sees(t, "The password is set.")
 	w.closed(t)
-	(&account{url: s.EdgeURL}).call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "bob@example.com", "password": "another horse"}, nil)
+	(&account{site: s.EdgeURL}).call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "bob@example.com", "password": "another horse"}, nil)
 	w.press(t, "Change the score")
 	w.fill(t, "score", "120")
 	w.press(t, "Save")
@@ -262,7 +154,7 @@ func TestAdministrator(t *testing.T) {
 	w.press(t, "Rename")
 	w.closed(t)
 	w.press(t, "Change the textures of Ann_2")
-	w.fill(t, "skin", fmt.Sprint(textures[2]))
+	w.fill(t, "skin", fmt.Sprint(textures[2].TID))
 	w.inspect(t, "admin-player-textures")
 	w.press(t, "Put on")
 	w.await(t, `document.querySelector('img[alt="Skin of Ann_2, front and back"]')?.naturalWidth > 0`)
@@ -351,25 +243,12 @@ func TestAdministrator(t *testing.T) {
 	}
 }
 
-// reach moves the focus by the keyboard until it is on what has a name.
-func (w *tab) reach(t *testing.T, name string) {
-	t.Helper()
-	const focused = `(document.activeElement.getAttribute("aria-label") ?? document.activeElement.name ?? "") || document.activeElement.innerText`
-	for range 60 {
-		w.do(t, chromedp.KeyEvent(kb.Tab))
-		if eval[string](t, w, focused) == name {
-			return
-		}
-	}
-	w.fail(t, fmt.Errorf("the focus does not reach %s: %w", name, os.ErrNotExist))
-}
-
 // The keyboard alone settles a report by a ban.
 func TestAdministratorByKeyboard(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
-	register(t, s, "Admin")
-	ann, bob := register(t, s, "Ann"), register(t, s, "Bob")
+	register(t, s, "admin@example.com", "Admin")
+	ann, bob := register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
 	s.Core.Run(t, "user", "permission", "-set", "1", "Admin@example.com")
 	painting := artwork.Skins()[0]
 	ann.report(t, bob.upload(t, "Insult", painting.Type, painting.Sheet), "It insults me.")
@@ -377,22 +256,22 @@ func TestAdministratorByKeyboard(t *testing.T) {
 	w := open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin")
 	w.isAt(t, "/signin", "Sign in")
-	w.reach(t, "email")
+	w.tabTo(t, "email")
 	w.do(t, chromedp.KeyEvent("admin@example.com"))
-	w.reach(t, "password")
+	w.tabTo(t, "password")
 	w.do(t, chromedp.KeyEvent(password), chromedp.KeyEvent(kb.Enter))
 	w.isAt(t, "/", "Hello, Admin")
 	w.await(t, `document.activeElement.tagName === "H1"`)
 	eval[bool](t, w, `(document.activeElement.blur(), true)`)
-	w.reach(t, "Reports")
+	w.tabTo(t, "Reports")
 	w.do(t, chromedp.KeyEvent(kb.Enter))
 	w.isAt(t, "/admin/reports", "Reports")
 	w.sees(t, "It insults me.")
 	w.await(t, `document.activeElement.tagName === "H1"`)
-	w.reach(t, "Ban the uploader of report 1")
+	w.tabTo(t, "Ban the uploader of report 1")
 	w.do(t, chromedp.KeyEvent(kb.Enter))
 	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
-	w.reach(t, "Ban the uploader")
+	w.tabTo(t, "Ban the uploader")
 	w.do(t, chromedp.KeyEvent(kb.Enter))
 	w.await(t, `document.activeElement.id === "report-1" && document.activeElement.innerText.includes("Uploader banned")`)
 	w.await(t, `document.querySelector("article").innerText.includes("Settled")`) // the server has answered

@@ -230,7 +230,7 @@ func (w *tab) fill(t *testing.T, name, value string) {
 func (w *tab) tabTo(t *testing.T, name string) {
 	t.Helper()
 	const focused = `(document.activeElement.getAttribute("aria-label") ?? document.activeElement.name ?? "") || document.activeElement.innerText`
-	for range 40 {
+	for range 150 {
 		w.do(t, chromedp.KeyEvent(kb.Tab))
 		if got := eval[string](t, w, focused); got == name {
 			if eval[bool](t, w, `getComputedStyle(document.activeElement).outlineStyle === "none" && !document.activeElement.matches("input[type=file]")`) {

@@ -40,7 +40,7 @@ var hostile = []string{
 func hostileSite(t *testing.T) (s *stack.System, admin *account, users []*account) {
 	t.Helper()
 	s = startSite(t, "CORE_LIMIT_REGISTRATIONS", "0", "CORE_LIMIT_REPORTS", "0", "CORE_LIMIT_UPLOADS", "0")
-	admin = register(t, s, "Admin")
+	admin = register(t, s, "admin@example.com", "Admin")
 	s.Core.Run(t, "user", "permission", "-set", "2", "Admin@example.com")
 	database := postgrestest.Conn(t, s.Core.Setting("CORE_DATABASE_URL"))
 	write := func(sql string, values ...any) {
@@ -51,10 +51,11 @@ func hostileSite(t *testing.T) (s *stack.System, admin *account, users []*accoun
 	}
 	paintings := artwork.Skins()
 	for i, text := range hostile {
-		user := register(t, s, fmt.Sprintf("User%d", i))
-		tid := user.upload(t, fmt.Sprintf("Texture %d", i), paintings[i].Type, paintings[i].Sheet)
+		user := register(t, s, fmt.Sprintf("user%d@example.com", i), fmt.Sprintf("User%d", i))
+		texture := user.upload(t, fmt.Sprintf("Texture %d", i), paintings[i].Type, paintings[i].Sheet)
+		tid := texture.TID
 		admin.call(t, http.MethodPost, "/api/closet", map[string]any{"tid": tid, "name": "An item"}, nil)
-		admin.report(t, tid, "A reason")
+		admin.report(t, texture, "A reason")
 		for _, owner := range []*account{admin, user} {
 			name := fmt.Sprintf("P_%d_%d", owner.UID, i)
 			owner.call(t, http.MethodPost, "/api/players", map[string]any{"name": name}, nil)

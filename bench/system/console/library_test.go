@@ -3,97 +3,15 @@
 package console
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
-
-// account is a user who calls the API besides the browser.
-type account struct {
-	site, email, token string
-}
-
-const accountPassword = "correct horse"
-
-// register makes an account.
-func register(t *testing.T, s *stack.System, email, nickname string) account {
-	t.Helper()
-	a := account{site: s.EdgeURL, email: email}
-	var answer struct{ Data struct{ Token string } }
-	a.send(t, "POST", "/api/auth/register", map[string]any{"email": email, "nickname": nickname, "password": accountPassword}, &answer)
-	a.token = answer.Data.Token
-	return a
-}
-
-// send sends a JSON request that must succeed, and decodes the answer, unless it is nil.
-func (a account) send(t *testing.T, method, path string, body, answer any) {
-	t.Helper()
-	content, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.sendAs(t, method, path, "application/json", content, answer)
-}
-
-func (a account) sendAs(t *testing.T, method, path, kind string, content []byte, answer any) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, a.site+path, bytes.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", kind)
-	if a.token != "" {
-		request.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	got, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %d %s %v", method, path, response.StatusCode, got, err)
-	}
-	if answer != nil {
-		if err := json.Unmarshal(got, answer); err != nil {
-			t.Fatalf("%s %s: %s: %v", method, path, got, err)
-		}
-	}
-}
-
-// uploaded is a texture as an upload answers it.
-type uploaded struct {
-	TID  int
-	Hash string
-}
-
-// upload uploads a public texture, which gets into the closet.
-func (a account) upload(t *testing.T, name string, as skin.Type, sheet skin.Sheet) uploaded {
-	t.Helper()
-	var answer struct{ Data uploaded }
-	a.sendAs(t, "POST", "/api/textures", stack.UploadType, stack.SheetForm(name, as, sheet), &answer)
-	return answer.Data
-}
-
-// signIn signs a user in on a page, and returns there.
-func (w *tab) signIn(t *testing.T, a account, path, heading string) {
-	t.Helper()
-	w.visit(t, path)
-	w.fill(t, "email", a.email)
-	w.fill(t, "password", accountPassword)
-	w.press(t, "Sign in")
-	w.isAt(t, path, heading)
-}
 
 // search types into the search of the page, in place of its content.
 func (w *tab) search(t *testing.T, text string) {
@@ -102,16 +20,6 @@ func (w *tab) search(t *testing.T, text string) {
 	w.do(t, chromedp.WaitVisible(field))
 	eval[bool](t, w, `(document.querySelector('input[type="search"]').select(), true)`)
 	w.do(t, chromedp.SendKeys(field, text))
-}
-
-// choose chooses an option of the filter with a label.
-func (w *tab) choose(t *testing.T, label, option string) {
-	t.Helper()
-	eval[bool](t, w, fmt.Sprintf(`((select) => {
-		select.value = [...select.options].find((o) => o.text === %s).value;
-		select.dispatchEvent(new Event("change", { bubbles: true }));
-		return true;
-	})([...document.querySelectorAll(".filter")].find((l) => l.innerText.startsWith(%s)).querySelector("select"))`, quote(option), quote(label)))
 }
 
 // shows waits until the list of the page has these many results, and this many of them on the page.
@@ -129,19 +37,6 @@ func (w *tab) fits(t *testing.T, name string) {
 		t.Errorf("%s at 320 pixels is %d pixels wider than the window", name, wider)
 	}
 	w.do(t, chromedp.EmulateViewport(1280, 800))
-}
-
-// tabTo presses the tabulator until the element with a name for assistive technology has the focus.
-func (w *tab) tabTo(t *testing.T, name string) {
-	t.Helper()
-	const focused = `(document.activeElement.getAttribute("aria-label") ?? document.activeElement.name ?? "") || document.activeElement.innerText`
-	for range 150 {
-		w.do(t, chromedp.KeyEvent(kb.Tab))
-		if eval[string](t, w, focused) == name {
-			return
-		}
-	}
-	w.fail(t, fmt.Errorf("the keyboard does not lead to %s", name))
 }
 
 // likes waits until the server has so many likes of a texture.
@@ -174,7 +69,7 @@ func TestUploader(t *testing.T) {
 			zoe.upload(t, name, painting.Type, variant(painting.Sheet, n))
 		}
 	}
-	zoe.send(t, "POST", "/api/players", map[string]any{"name": "Zoe_1"}, nil)
+	zoe.call(t, "POST", "/api/players", map[string]any{"name": "Zoe_1"}, nil)
 
 	w := open(t, s.EdgeURL, "en")
 	w.signIn(t, zoe, "/library", "Library")

@@ -5,7 +5,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
@@ -77,7 +76,7 @@ func TestTexture(t *testing.T) {
 	w.fits(t, "texture")
 	eval[bool](t, w, `(document.querySelector('[aria-label="Copy the hash"]').focus(), true)`)
 	w.do(t, chromedp.KeyEvent(kb.Enter))
-	w.sees(t, "The hash is copied.")
+	w.sees(t, "Copied.")
 	if got := eval[string](t, w, "navigator.clipboard.readText()"); got != mage.Hash {
 		t.Errorf("the clipboard has %q; want %q", got, mage.Hash)
 	}
@@ -86,7 +85,7 @@ func TestTexture(t *testing.T) {
 	}
 
 	w.press(t, "Rename")
-	w.expect("/api/textures/"+strconv.Itoa(mage.TID), "/api/textures/999999")
+	w.expect("/api/textures/"+fmt.Sprint(mage.TID), "/api/textures/999999")
 	w.fill(t, "name", " ")
 	w.do(t, chromedp.KeyEvent(kb.Enter))
 	w.await(t, `document.querySelector('dialog [name="name"]').getAttribute("aria-invalid") === "true"`)
@@ -106,7 +105,7 @@ func TestTexture(t *testing.T) {
 	w.sees(t, "Everyone can find and use it then. This may pay back")
 	w.press(t, "Make it public")
 	w.sees(t, "Public: everyone can find and use it.")
-	w.await(t, `fetch("/api/textures/`+strconv.Itoa(mage.TID)+`").then((r) => r.json()).then((t) => t.public === true && t.name === "Great Mage" && t.type === "steve")`)
+	w.await(t, `fetch("/api/textures/`+fmt.Sprint(mage.TID)+`").then((r) => r.json()).then((t) => t.public === true && t.name === "Great Mage" && t.type === "steve")`)
 	w.press(t, "Wear Great Mage")
 	w.sees(t, "You have no players yet.")
 	w.inspect(t, "texture-wear-none")

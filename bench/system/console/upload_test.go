@@ -94,7 +94,7 @@ func (w *tab) chosen(t *testing.T, name, kind string) string {
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_SCORE_REGISTRATION", "1000", "CORE_SCORE_TEXTURE_KIB", "2", "CORE_SCORE_PRIVATE_TEXTURE_KIB", "5")
-	token := signUp(t, s.EdgeURL, "ann@example.com", "Ann")
+	ann := register(t, s, "ann@example.com", "Ann")
 	w := open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin?next=%2Fupload")
 	w.enter(t, "ann@example.com", password, "/upload", "Upload")
@@ -144,7 +144,7 @@ func TestUpload(t *testing.T) {
 			Public     bool
 		}
 	}
-	call(t, "GET", s.EdgeURL+"/api/textures?uploader=1&sort=newest", token, nil, &list)
+	ann.call(t, "GET", "/api/textures?uploader=1&sort=newest", nil, &list)
 	got := fmt.Sprint(list.Data)
 	for _, want := range []string{"{Robot alex true}", "{Ranger alex false}", "{Sunrise cape true}"} {
 		if !strings.Contains(got, want) {
@@ -153,7 +153,7 @@ func TestUpload(t *testing.T) {
 	}
 
 	// Files that are there already need no upload; a player wears one.
-	call(t, "POST", s.EdgeURL+"/api/players", token, map[string]string{"name": "Ann_1"}, nil)
+	ann.call(t, "POST", "/api/players", map[string]string{"name": "Ann_1"}, nil)
 	w.visit(t, "/upload")
 	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{files[2].path}))
 	w.sees(t, "This picture is here already, so it need not be uploaded.")
@@ -170,8 +170,8 @@ func TestUpload(t *testing.T) {
 func TestDropOnPlayer(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
-	token := signUp(t, s.EdgeURL, "ann@example.com", "Ann")
-	call(t, "POST", s.EdgeURL+"/api/players", token, map[string]string{"name": "Ann_1"}, nil)
+	ann := register(t, s, "ann@example.com", "Ann")
+	ann.call(t, "POST", "/api/players", map[string]string{"name": "Ann_1"}, nil)
 	w := open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin?next=%2Fplayers")
 	w.enter(t, "ann@example.com", password, "/players", "Players")

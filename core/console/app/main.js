@@ -34,8 +34,8 @@ const pages = {
 };
 
 /** The pages that the header leads to. */
-const navigation = ["/", "/players", "/closet", "/library", "/upload", "/account"].filter((path) => path in pages);
-const administration = ["/admin/reports", "/admin/textures", "/admin/users", "/admin/players", "/admin/notifications", "/admin/audit"].filter((path) => path in pages);
+const navigation = ["/", "/players", "/closet", "/library", "/upload", "/account"];
+const administration = ["/admin/reports", "/admin/textures", "/admin/users", "/admin/players", "/admin/notifications", "/admin/audit"];
 
 /** The page that is shown, by its path. */
 const shown = signal({ path: "", Page: /** @type {any} */ (null) });

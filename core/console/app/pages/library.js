@@ -34,7 +34,7 @@ export default function Library() {
     <h1 tabindex="-1">${t("library.title")}</h1>
     <div class="search">
       <${Search} label=${t("library.search")} />
-      <${Filter} label=${t("library.type")} name="type" values=${{ "": t("library.all"), skin: t("library.skin"), steve: t("texture.steve"), alex: t("texture.alex"), cape: t("texture.cape") }} />
+      <${Filter} label=${t("library.type")} name="type" values=${{ "": t("list.all"), skin: t("library.skin"), steve: t("type.steve"), alex: t("type.alex"), cape: t("type.cape") }} />
       <${Filter} label=${t("library.sort")} name="sort" values=${{ "": t("library.newest"), likes: t("library.likes") }} />
       ${uploader
         ? html`<a class="button" href=${href(changedPath({ uploader: "", page: "" }))} aria-label=${t("library.everyUploader", { name: nickname ?? uploader })}>

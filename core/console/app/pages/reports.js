@@ -10,7 +10,7 @@ import { t, time } from "../words.js";
 export default function Reports() {
   const state = parameter("state");
   const reports = useList("/api/reports", { state, perPage: 20 });
-  const states = { "": t("reports.all"), open: t("reports.open"), rejected: t("reports.rejected"), deleted: t("reports.deleted"), banned: t("reports.banned") };
+  const states = { "": t("list.all"), open: t("reports.open"), rejected: t("reports.rejected"), deleted: t("reports.deleted"), banned: t("reports.banned") };
   return html`<section class="column">
     <div class="heading">
       <h1 tabindex="-1">${t("reports.title")}</h1>

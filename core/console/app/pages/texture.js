@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { html, Form, notify, Picture, pictures, sentence } from "../parts/basics.js";
+import { Copy } from "../parts/copy.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Keep, rules } from "../parts/keep.js";
 import { parameter } from "../parts/list.js";
@@ -78,18 +79,9 @@ function Shown({ tid }) {
     try {
       await request("DELETE", path);
       navigate("/library", { replace: true });
-      notify(t("texture.deleted", { name }));
+      notify(t("players.deleted", { name }));
     } catch (error) {
       notify(sentence(error), "failed");
-    }
-  }
-
-  async function copy() {
-    try {
-      await navigator.clipboard.writeText(/** @type {Texture} */ (texture).hash);
-      notify(t("texture.copied"));
-    } catch {
-      notify(t("texture.notCopied"), "failed");
     }
   }
 
@@ -121,7 +113,7 @@ function Shown({ tid }) {
           <dt>${t("texture.likes")}</dt><dd>${number(texture.likes)}</dd>
           <dt>${t("texture.size")}</dt><dd>${size(texture.size)}</dd>
           <dt>${t("texture.visibility")}</dt><dd>${texture.public ? t("texture.isPublic") : isOwn ? t("texture.isPrivate") : t("texture.isPrivateOfOther")}</dd>
-          <dt>${t("texture.hash")}</dt><dd><code>${texture.hash}</code> ${navigator.clipboard && html`<button type="button" aria-label=${t("texture.copyHash")} onClick=${copy}>${t("texture.copy")}</button>`}</dd>
+          <dt>${t("texture.hash")}</dt><dd><${Copy} text=${texture.hash} label=${t("texture.copyHash")} /></dd>
         </dl>
         <h2>${t("texture.sheet")}</h2>
         <div class="picture sheet"><img src=${file} width="256" height=${texture.type === "cape" ? 128 : 256} alt=${t("texture.sheetOf", { name })} loading="lazy" /></div>
@@ -158,7 +150,7 @@ function Shown({ tid }) {
 }
 
 /** @type {Record<Texture["type"], import("../words.js").Key>} */
-const typeWords = { steve: "texture.steve", alex: "texture.alex", cape: "texture.cape" };
+const typeWords = { steve: "type.steve", alex: "type.alex", cape: "type.cape" };
 
 /**
  * Returns what the other visibility costs the uploader or pays back, at most: what was paid for the

@@ -98,7 +98,7 @@ function Choices({ upload }) {
   const price = upload.prices.value[classOf(type)];
   const id = String(upload.id);
   const isFixed = state === "waiting" || state === "sending";
-  const types = { steve: t("upload.steve"), alex: t("upload.alex"), cape: t("upload.cape") };
+  const types = { steve: t("type.steve"), alex: t("type.alex"), cape: t("type.cape") };
   const flaw = upload.flaw.value;
   const reason = flaw ? sentenceOf(flaw) : upload.failure.value;
 
@@ -149,7 +149,7 @@ function Done({ upload, players }) {
     if (!player) return;
     try {
       await request("PUT", `/api/players/${player.pid}/textures`, { [slot]: tid });
-      notify(t("upload.worn", { player: player.name, name }));
+      notify(t("wear.done", { player: player.name, name }));
     } catch (error) {
       notify(sentence(error), "failed");
     }

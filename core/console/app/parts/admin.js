@@ -94,8 +94,8 @@ export function permissionName(permission) {
  * @param {string} type
  */
 export function typeName(type) {
-  if (type === "cape") return t("admin.cape");
-  return type === "alex" ? t("admin.alex") : t("admin.steve");
+  if (type === "cape") return t("type.cape");
+  return type === "alex" ? t("type.alex") : t("type.steve");
 }
 
 /**
@@ -104,8 +104,8 @@ export function typeName(type) {
  */
 export function stateName(state) {
   if (state === "open") return t("adminreports.open");
-  if (state === "rejected") return t("adminreports.rejected");
-  return state === "deleted" ? t("adminreports.deleted") : t("adminreports.banned");
+  if (state === "rejected") return t("reports.rejected");
+  return state === "deleted" ? t("reports.deleted") : t("reports.banned");
 }
 
 /**

@@ -51,7 +51,7 @@ export default function Audit() {
 
   const names = acts();
   /** @type {Record<string, string>} */
-  const filter = { "": t("audit.all") };
+  const filter = { "": t("list.all") };
   for (const [kind, of] of Object.entries(names)) {
     for (const [act, name] of Object.entries(of)) filter[kind + "." + act] = name;
   }

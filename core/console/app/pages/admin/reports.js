@@ -40,7 +40,7 @@ export default function Reports() {
     }
   }
 
-  const states = { "": t("adminreports.open"), rejected: t("adminreports.rejected"), deleted: t("adminreports.deleted"), banned: t("adminreports.banned"), all: t("adminreports.all") };
+  const states = { "": t("adminreports.open"), rejected: t("reports.rejected"), deleted: t("reports.deleted"), banned: t("reports.banned"), all: t("list.all") };
   const question = asked.value;
   return html`<section>
     <div class="heading">
@@ -51,7 +51,7 @@ export default function Reports() {
     <ul class="entries">${page.list.value?.data.map((/** @type {Report} */ report) => html`<li key=${report.rid}>
       <article class="card entry">
         <div class="picture">${report.state === "deleted"
-          ? html`<p class="quiet">${t("adminreports.gone")}</p>`
+          ? html`<p class="quiet">${t("reports.gone")}</p>`
           : html`<${Picture} path=${"/preview/" + report.tid} parameter="height" size=${112} width=${112} alt=${t("adminreports.pictureOf", { tid: String(report.tid) })} />`}</div>
         <div>
           <h2 id=${"report-" + report.rid} tabindex="-1">${t("adminreports.report", { rid: String(report.rid) })} <span class=${"badge " + report.state}>${stateName(report.state)}</span></h2>
@@ -72,7 +72,7 @@ export default function Reports() {
           </div>`}
         </div>
       </article></li>`)}</ul>
-    <${Pager} label=${t("adminreports.pages")} list=${page.list} />
+    <${Pager} label=${t("reports.pages")} list=${page.list} />
     ${question?.action === "delete" && html`<${Confirm} title=${t("admin.deleteTexture", { tid: String(question.report.tid) })} text=${t("admin.deleteTextureText")}
       action=${t("adminreports.delete")} onClose=${close} onConfirm=${() => settle(question.report, "delete")} />`}
     ${question?.action === "ban" && html`<${Confirm} title=${t("adminreports.banUser", { uid: String(question.report.uploader) })} text=${t("adminreports.banText")}

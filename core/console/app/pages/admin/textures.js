@@ -16,7 +16,7 @@ export default function Textures() {
   const asked = useSignal(/** @type {{action: "change" | "delete", texture: Texture} | null} */ (null));
   const close = () => { asked.value = null; };
 
-  const types = { "": t("admintextures.allTypes"), skin: t("admintextures.skins"), steve: t("admin.steve"), alex: t("admin.alex"), cape: t("admintextures.capes") };
+  const types = { "": t("list.all"), skin: t("admintextures.skins"), steve: t("type.steve"), alex: t("type.alex"), cape: t("admintextures.capes") };
   const question = asked.value;
   const texture = question?.texture;
   return html`<section>
@@ -49,11 +49,11 @@ export default function Textures() {
           put((await request("PUT", "/api/admin/textures/" + texture.tid, change)).data);
           close();
         }}>
-        ${texture.type !== "cape" && html`<${Select} name="type" label=${t("admintextures.type")} value=${texture.type} values=${{ steve: t("admin.steve"), alex: t("admin.alex") }} />`}
+        ${texture.type !== "cape" && html`<${Select} name="type" label=${t("admintextures.type")} value=${texture.type} values=${{ steve: t("type.steve"), alex: t("type.alex") }} />`}
         <${Select} name="visible" label=${t("admintextures.visible")} hint=${t("admintextures.privateHint")} value=${texture.public ? "public" : "private"}
           values=${{ public: t("admintextures.everybody"), private: t("admintextures.owner") }} />
       </${Form}></${Dialog}>`}
     ${question?.action === "delete" && texture && html`<${Confirm} title=${t("admintextures.deleteTitle", { name: texture.name })} text=${t("admin.deleteTextureText")} action=${t("admin.delete")}
-      onClose=${close} onConfirm=${() => { close(); remove(texture, () => request("DELETE", "/api/admin/textures/" + texture.tid), t("admin.deleted", { name: texture.name })); }} />`}
+      onClose=${close} onConfirm=${() => { close(); remove(texture, () => request("DELETE", "/api/admin/textures/" + texture.tid), t("players.deleted", { name: texture.name })); }} />`}
   </section>`;
 }

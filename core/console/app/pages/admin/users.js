@@ -91,7 +91,7 @@ function One({ uid }) {
     close();
     try {
       await request("DELETE", path);
-      notify(t("admin.deleted", { name: user.value?.nickname ?? uid }));
+      notify(t("players.deleted", { name: user.value?.nickname ?? uid }));
       navigate("/admin/users");
     } catch (error) {
       notify(sentence(error), "failed");
