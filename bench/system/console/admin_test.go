@@ -133,7 +133,7 @@ func TestAdministrator(t *testing.T) {
 	eval[bool](t, w, `(document.querySelector(".check input").click(), true)`)
 	w.await(t, `document.querySelector(".check input").checked`)
 	w.press(t, "Add a texture")
-	w.fill(t, "tid", fmt.Sprint(own))
+	w.fill(t, "tid", fmt.Sprint(own.TID))
 	w.fill(t, "name", "A gift")
 	w.press(t, "Add")
 	w.sees(t, "A gift")

@@ -27,6 +27,10 @@ import (
 
 const top = "../../.."
 
+// pollInterval is how often a page is asked for what a walk waits for. By default that is at each frame,
+// which then has to be drawn.
+const pollInterval = 50 * time.Millisecond
+
 // walkTimeout is how long one step of a walk may take.
 const walkTimeout = 60 * time.Second
 
@@ -44,15 +48,26 @@ type tab struct {
 // open starts a browser with a page, in a language.
 func open(t *testing.T, site, language string) *tab {
 	t.Helper()
+	return openWith(t, site, language, chromedp.Flag("disable-gpu", true))
+}
+
+// openWithWebGL starts a browser that draws by SwiftShader, which takes a multiple of the processor time.
+func openWithWebGL(t *testing.T, site, language string) *tab {
+	t.Helper()
+	return openWith(t, site, language, chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true))
+}
+
+func openWith(t *testing.T, site, language string, flags ...chromedp.ExecAllocatorOption) *tab {
+	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		testenv.Skip(t, "chromium is not installed, or not in PATH: deploy/dev/install chromium installs it")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true),
 		chromedp.Flag("accept-lang", language), chromedp.Flag("lang", language),
 	)
+	options = append(options, flags...)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...) //nolint:usetesting // the browser must not end before its clean-up
 	ctx, cancel := chromedp.NewContext(allocator)
 	w := &tab{ctx: ctx, site: site, expected: new(sync.Map)}
@@ -169,7 +184,7 @@ func (w *tab) await(t *testing.T, expression string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollInterval))); err != nil {
 		w.fail(t, fmt.Errorf("waited for %s: %w", expression, err))
 	}
 }
@@ -251,7 +266,11 @@ type appearance struct {
 // narrow is the width at which a page of 1,280 pixels is shown when it is enlarged four times.
 const narrow = 320
 
-var appearances = []appearance{{narrow, "light"}, {narrow, "dark"}, {360, "light"}, {360, "dark"}, {1280, "light"}, {1280, "dark"}}
+// inAllAppearances is set to have axe-core look for all barriers in all appearances, and to take
+// screenshots, which takes three times as long. Else axe-core looks for all at 320 pixels, for all but
+// contrast at 1,280 pixels, and for contrast in dark: contrast does not depend on the width, nor other
+// barriers on the scheme.
+var inAllAppearances = os.Getenv("TEST_APPEARANCES") == "all"
 
 // appear emulates a width of the window and a colour scheme.
 func (w *tab) appear(t *testing.T, a appearance) {
@@ -266,29 +285,48 @@ func (w *tab) appear(t *testing.T, a appearance) {
 	}
 }
 
-// inspect takes screenshots of the page at 360 and 1,280 pixels, and has axe-core look for barriers at
-// 320 and 1,280, light and dark. Nothing may be wider than the window.
+// inspect has axe-core look for barriers at 320 and 1,280 pixels, light and dark, where nothing may be
+// wider than the window. In all appearances it takes screenshots at 360 and 1,280 pixels.
 func (w *tab) inspect(t *testing.T, name string) {
 	t.Helper()
 	w.await(t, `[...document.images].every((i) => i.complete || i.getBoundingClientRect().top > innerHeight)`)
-	for _, a := range appearances {
-		w.appear(t, a)
-		if wider := eval[int](t, w, "document.documentElement.scrollWidth - innerWidth"); wider > 0 {
-			t.Errorf("%s at %d pixels is %d pixels wider than the window", name, a.width, wider)
-		}
-		if a.width != narrow {
-			w.screenshot(t, fmt.Sprintf("%s-%d-%s", name, a.width, a.scheme))
-		}
-		if a.width != 360 {
-			w.checkBarriers(t, fmt.Sprintf("%s at %d pixels, %s", name, a.width, a.scheme))
+	const all, contrast, allButContrast = `{}`, `{runOnly: ["color-contrast"]}`, `{rules: {"color-contrast": {enabled: false}}}`
+	type check struct {
+		appearance
+		options string // of axe-core, empty to leave it out
+	}
+	checks := []check{{appearance{narrow, "light"}, all}, {appearance{1280, "dark"}, contrast}, {appearance{1280, "light"}, allButContrast}}
+	if inAllAppearances {
+		checks = []check{
+			{appearance{narrow, "light"}, all},
+			{appearance{narrow, "dark"}, all},
+			{appearance{360, "light"}, ""},
+			{appearance{360, "dark"}, ""},
+			{appearance{1280, "dark"}, all},
+			{appearance{1280, "light"}, all},
 		}
 	}
-	w.appear(t, appearances[len(appearances)-2])
+	for _, c := range checks {
+		w.appear(t, c.appearance)
+		if wider := eval[int](t, w, "document.documentElement.scrollWidth - innerWidth"); wider > 0 {
+			t.Errorf("%s at %d pixels is %d pixels wider than the window", name, c.width, wider)
+		}
+		if c.width != narrow {
+			w.screenshot(t, fmt.Sprintf("%s-%d-%s", name, c.width, c.scheme))
+		}
+		if c.options != "" {
+			w.await(t, "document.getAnimations().length === 0") // a colour in transition may lack contrast
+			w.checkBarriers(t, fmt.Sprintf("%s at %d pixels, %s", name, c.width, c.scheme), c.options)
+		}
+	}
 }
 
-// screenshot writes a picture of the whole page to .dev/screenshots.
+// screenshot writes a picture of the whole page to .dev/screenshots, if there are to be any.
 func (w *tab) screenshot(t *testing.T, name string) {
 	t.Helper()
+	if !inAllAppearances {
+		return
+	}
 	directory := filepath.Join(top, ".dev/screenshots")
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		t.Fatal(err)
@@ -304,16 +342,18 @@ func (w *tab) screenshot(t *testing.T, name string) {
 	}
 }
 
-// checkBarriers has axe-core look for barriers. Without its package the test goes on, as it has
+// checkBarriers has axe-core look for barriers, with its options. Without its package the test goes on, as it has
 // enough to do.
-func (w *tab) checkBarriers(t *testing.T, what string) {
+func (w *tab) checkBarriers(t *testing.T, what, options string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(top, ".dev/node/console/node_modules/axe-core/axe.min.js"))
 	if err != nil {
 		return // TestBarriersAreLookedFor is skipped
 	}
-	eval[bool](t, w, string(source)+"; true")
-	found := eval[string](t, w, `axe.run().then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.help, v.nodes.map((n) => n.html + " " + n.failureSummary)]), null, 1))`)
+	if !eval[bool](t, w, `typeof axe === "object"`) {
+		eval[bool](t, w, string(source)+"; true")
+	}
+	found := eval[string](t, w, `axe.run(`+options+`).then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.help, v.nodes.map((n) => n.html + " " + n.failureSummary)]), null, 1))`)
 	if found != "[]" {
 		t.Errorf("axe finds in %s:\n%s", what, found)
 	}

@@ -34,7 +34,7 @@ func grant(t *testing.T, w *tab, permissions ...string) {
 func TestLibraryInChinese(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	w := open(t, s.EdgeURL, "zh-CN")
+	w := openWithWebGL(t, s.EdgeURL, "zh-CN")
 	w.visit(t, "/closet")
 	w.fill(t, "email", "demo@example.com")
 	w.fill(t, "password", "demo-password")

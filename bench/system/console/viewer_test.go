@@ -76,7 +76,7 @@ func TestViewer(t *testing.T) {
 	cape := zoe.upload(t, "Sunrise", skin.Cape, withElytra(artwork.Sunrise()))
 	path := fmt.Sprintf("/texture?tid=%d", explorer.TID)
 
-	w := open(t, s.EdgeURL, "en")
+	w := openWithWebGL(t, s.EdgeURL, "en")
 	w.do(t, chromedp.EmulateViewport(800, 600))
 	w.signIn(t, zoe, path, "Explorer")
 	w.await(t, `Boolean(document.querySelector(".stage img")?.complete)`)
@@ -330,7 +330,7 @@ func TestViewerComparedWithPreview(t *testing.T) {
 			}
 		}
 	}
-	w := open(t, s.EdgeURL, "en")
+	w := openWithWebGL(t, s.EdgeURL, "en")
 	w.signIn(t, zoe, "/library", "Library")
 	camera := newView(1024)
 	for _, c := range []struct {
