@@ -16,7 +16,7 @@ import (
 
 const password = "correct horse" // of all accounts
 
-// account is a user, who calls the API besides the browser.
+// account is a user that calls the API besides the browser.
 type account struct {
 	site, email, nickname, token string
 	UID                          int64

@@ -132,7 +132,7 @@ func TestViewer(t *testing.T) {
 	w.press(t, "Show in 3D")
 	w.await(t, `viewers.length === 2 && Boolean(viewers[1].skinTexture) && !viewers[1].disposed`)
 
-	// Who wants less motion gets a figure that stands still.
+	// With the preference for less motion the figure stands still.
 	w.reduceMotion(t, "reduce")
 	w.visit(t, path)
 	w.watchViewers(t)
