@@ -51,12 +51,6 @@ func open(t *testing.T, site, language string) *tab {
 	return openWith(t, site, language, chromedp.Flag("disable-gpu", true))
 }
 
-// openWithWebGL starts a browser that draws by SwiftShader, which takes a multiple of the processor time.
-func openWithWebGL(t *testing.T, site, language string) *tab {
-	t.Helper()
-	return openWith(t, site, language, chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true))
-}
-
 func openWith(t *testing.T, site, language string, flags ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -211,13 +205,6 @@ func (w *tab) visit(t *testing.T, path string) {
 func (w *tab) isAt(t *testing.T, path, heading string) {
 	t.Helper()
 	w.await(t, "location.pathname + location.search === "+quote("/console"+path)+" && document.querySelector('h1')?.innerText === "+quote(heading))
-}
-
-// settled waits until the page has what it asked for.
-func (w *tab) settled(t *testing.T) {
-	t.Helper()
-	w.await(t, `Boolean(document.querySelector("h1")) && !document.querySelector("[aria-busy]") && document.querySelectorAll("main > * > *").length > 1 &&
-		[...document.images].every((i) => i.naturalWidth > 0 || i.getBoundingClientRect().top > innerHeight)`)
 }
 
 // press presses the button or link with a name for assistive technology, as soon as there is one. In

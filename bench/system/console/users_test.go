@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && walks
 
 package console
 
@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -124,4 +126,17 @@ func (w *tab) choose(t *testing.T, label, option string) {
 		select.dispatchEvent(new Event("change", { bubbles: true }));
 		return true;
 	})(%s)`, quote(option), quote(option), field))
+}
+
+// openWithWebGL starts a browser that draws by SwiftShader, which takes a multiple of the processor time.
+func openWithWebGL(t *testing.T, site, language string) *tab {
+	t.Helper()
+	return openWith(t, site, language, chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true))
+}
+
+// settled waits until the page has what it asked for.
+func (w *tab) settled(t *testing.T) {
+	t.Helper()
+	w.await(t, `Boolean(document.querySelector("h1")) && !document.querySelector("[aria-busy]") && document.querySelectorAll("main > * > *").length > 1 &&
+		[...document.images].every((i) => i.naturalWidth > 0 || i.getBoundingClientRect().top > innerHeight)`)
 }

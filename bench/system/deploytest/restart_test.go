@@ -39,6 +39,9 @@ func behindBalancer(t *testing.T, name string, process *stack.Process) *program 
 	for setting, value := range map[string]string{"_LISTEN": p.public, "_OPS_LISTEN": p.operators, "_DRAIN_WAIT": "1500ms"} {
 		p.Set(prefix+setting, value)
 	}
+	if prefix == "EDGE" {
+		p.Set("EDGE_RENDER_QUEUE_TIMEOUT", "10s") // other tests may leave little of a processor
+	}
 	if prefix == "CORE" {
 		p.Set("CORE_EDGES_LISTEN", p.edges)
 		for _, limit := range []string{"LIMIT_REQUESTS", "LIMIT_UPLOADS", "LIMIT_CHANGES", "QUOTA_TEXTURES"} {

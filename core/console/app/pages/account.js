@@ -13,7 +13,7 @@ import { t, time } from "../words.js";
 
 const close = () => navigate("/account");
 
-/** Who the user is, and where the user is signed in. The URL has which dialog is open. */
+/** The user's data, and the sessions. The URL has which dialog is open. */
 export default function Account() {
   const signIns = useSignal(/** @type {SignIns | undefined} */ (undefined));
   const hasMail = useSignal(false);

@@ -14,7 +14,7 @@ import { number, size, t, time } from "../words.js";
 /** @typedef {import("../parts/keep.js").Texture} Texture */
 /** @typedef {Awaited<ReturnType<typeof rules>>} Rules */
 
-/** A texture: what it looks like, who may see it, and what the user may do with it. */
+/** A texture: its pictures, its visibility, and what the user may do with it. */
 export default function TexturePage() {
   const tid = useRef("");
   if (place.value.path === "/texture") tid.current = parameter("tid"); // the page stays until the next one is loaded

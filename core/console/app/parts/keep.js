@@ -18,7 +18,7 @@ export async function rules() {
   return /** @type {any} */ (await site());
 }
 
-/** TIDs of textures whose request is under way. */
+/** TIDs of textures of which a request is under way. */
 const pending = new Set();
 
 /**
