@@ -38,21 +38,21 @@ func NewStore(tb testing.TB) *blobstore.Store {
 // directory for it, on a faster disk for example.
 func Directory(tb testing.TB) Backend {
 	tb.Helper()
-	parent, err := os.MkdirTemp(os.Getenv("TEST_TEXTURES"), "textures-")
+	parent, err := os.MkdirTemp(os.Getenv("TEST_TEXTURES"), "textures-") //nolint:usetesting // tb.TempDir would be on the disk of other temporary files
 	must(tb, err)
-	tb.Cleanup(func() { must(tb, os.RemoveAll(parent)) })
+	tb.Cleanup(func() { must(tb, os.RemoveAll(parent)) }) //nolint:gosec // below the directory that the developer named
 	root := filepath.Join(parent, "textures")
 	return Backend{
 		Config: blobstore.Config{URL: "file://" + root, Timeout: time.Minute},
 		Write: func(t *testing.T, name string, content []byte) {
 			t.Helper()
 			path := filepath.Join(root, name)
-			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			must(t, os.WriteFile(path, content, 0o600))
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700)) //nolint:gosec // below the directory that the developer named
+			must(t, os.WriteFile(path, content, 0o600))     //nolint:gosec // below the directory that the developer named
 		},
 		Remove: func(t *testing.T, name string) {
 			t.Helper()
-			must(t, os.Remove(filepath.Join(root, name)))
+			must(t, os.Remove(filepath.Join(root, name))) //nolint:gosec // below the directory that the developer named
 		},
 	}
 }
