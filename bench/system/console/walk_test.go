@@ -19,23 +19,23 @@ import (
 )
 
 // startSite starts a site; settings are pairs of name and value.
-func startSite(t *testing.T, settings ...string) *stack.System {
-	t.Helper()
-	files := blobstoretest.Directory(t).Config
-	core := stack.NewCore(t, files)
+func startSite(tb testing.TB, settings ...string) *stack.System {
+	tb.Helper()
+	files := blobstoretest.Directory(tb).Config
+	core := stack.NewCore(tb, files)
 	core.Set("CORE_TRUSTED_PROXIES", "127.0.0.1/32") // the edge
 	core.Set("CORE_LIMIT_REQUESTS", "0")
 	for i := 0; i < len(settings); i += 2 {
 		core.Set(settings[i], settings[i+1])
 	}
-	core.Start(t)
-	edge := stack.NewEdge(t, files, core)
+	core.Start(tb)
+	edge := stack.NewEdge(tb, files, core)
 	for _, setting := range []string{"EDGE_RENDER_QUEUE_TIMEOUT", "EDGE_CORE_TIMEOUT", "EDGE_WORK_TIMEOUT"} {
 		edge.Set(setting, "30s") // browsers leave little of a processor for pictures
 	}
-	edge.Start(t)
-	edge.AwaitReady(t)
-	return &stack.System{Core: core, Edge: edge, CoreURL: core.BaseURL(t, "public"), EdgeURL: edge.BaseURL(t, "public")}
+	edge.Start(tb)
+	edge.AwaitReady(tb)
+	return &stack.System{Core: core, Edge: edge, CoreURL: core.BaseURL(tb, "public"), EdgeURL: edge.BaseURL(tb, "public")}
 }
 
 // file writes a skin and returns its path.
