@@ -79,7 +79,7 @@ tabs.onmessage = (/** @type {MessageEvent<"in" | "out">} */ { data }) => {
 };
 
 /** @param {number} milliseconds */
-const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+export const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 // A request is sent again if it changes nothing, or nothing more than it did: for 15 seconds, or for as
 // long as the server asks to wait.
@@ -247,6 +247,8 @@ export async function request(method, path, body, signal, onProgress) {
  * @property {string} [textures_url] origin of pictures, if it is another one
  * @property {{min: number, max: number}} texture_name in characters
  * @property {{max_bytes: number, max_scale: number, sizes: {type: "steve" | "alex" | "cape", width: number, height: number}[]}} upload
+ * @property {{min: number, max: number}} report_reason in characters
+ * @property {{player: number, closet_item: number, texture_kib: number, private_texture_kib: number}} costs in score
  * @property {{players: number, closet_items: number}} quotas
  */
 

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { html, Form, notify, Picture, sentence } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
-import { Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { editing, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { Wear } from "../parts/wear.js";
 import { change, changedPath, href } from "../router.js";
 import { request, user } from "../session.js";
@@ -18,29 +18,12 @@ export default function Closet() {
   const closet = useList("/api/closet", { category, q: search, perPage });
   const renamed = useSignal(/** @type {Item | null} */ (null));
   const { list } = closet;
+  const { put, remove: take } = editing(/** @type {{list: import("../parts/list.js").List<Item>, reload: () => void}} */ (closet), (item) => item.tid);
   /** @type {Item[]} */
   const items = list.value?.data ?? [];
 
-  /** @param {(items: Item[]) => Item[]} edit */
-  const put = (edit) => {
-    if (list.value) list.value = { ...list.value, data: edit(/** @type {Item[]} */ (list.value.data)) };
-  };
-
   /** @param {Item} item */
-  async function remove(item) {
-    const before = list.value;
-    if (!before) return;
-    list.value = { ...before, total: before.total - 1, data: before.data.filter((other) => other !== item) };
-    /** @type {HTMLElement | null} */ (document.querySelector(".results"))?.focus(); // the button is gone
-    try {
-      await request("DELETE", "/api/closet/" + item.tid);
-      notify(t("closet.removed", { name: item.pivot.item_name }));
-      closet.reload();
-    } catch (error) {
-      list.value = before;
-      notify(sentence(error), "failed");
-    }
-  }
+  const remove = (item) => take(item, () => request("DELETE", "/api/closet/" + item.tid), t("closet.removed", { name: item.pivot.item_name }));
 
   /** @param {Item} item */
   async function setAvatar(item) {
@@ -89,9 +72,9 @@ export default function Closet() {
       <p class="hint">${t("closet.renameHint")}</p>
       <${Form} action=${t("players.rename")} fields=${[{ name: "name", label: t("closet.name"), autocomplete: "off", required: true, maxlength: 64, defaultValue: renamed.value.pivot.item_name }]}
         onSubmit=${async (/** @type {{name: string}} */ values) => {
-          const tid = renamed.value?.tid;
-          await request("PUT", "/api/closet/" + tid, values);
-          put((all) => all.map((other) => (other.tid === tid ? { ...other, pivot: { item_name: values.name.trim() } } : other)));
+          const item = /** @type {Item} */ (renamed.value);
+          await request("PUT", "/api/closet/" + item.tid, values);
+          put({ ...item, pivot: { item_name: values.name.trim() } });
           renamed.value = null;
         }} /></${Dialog}>`}
   </section>`;

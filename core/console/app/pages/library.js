@@ -1,10 +1,10 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { html, Picture } from "../parts/basics.js";
-import { Keep, rules } from "../parts/keep.js";
+import { Keep } from "../parts/keep.js";
 import { Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { changedPath, href } from "../router.js";
-import { user } from "../session.js";
+import { site, user } from "../session.js";
 import { number, t } from "../words.js";
 
 /** @typedef {import("../parts/keep.js").Texture} Texture */
@@ -17,7 +17,7 @@ export default function Library() {
   const library = useList("/api/textures", { type: parameter("type"), uploader, q: parameter("q"), sort: parameter("sort"), perPage });
   const cost = useSignal(0);
   useEffect(() => {
-    rules().then(({ costs }) => { cost.value = costs.closet_item; }, () => {}); // the server says it too when the score is too low
+    site().then(({ costs }) => { cost.value = costs.closet_item; }, () => {}); // the server says it too when the score is too low
   }, []);
 
   const { list } = library;

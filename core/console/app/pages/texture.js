@@ -3,16 +3,15 @@ import { useSignal } from "@preact/signals";
 import { html, Form, notify, Picture, pictures, sentence } from "../parts/basics.js";
 import { Copy } from "../parts/copy.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
-import { Keep, rules } from "../parts/keep.js";
+import { Keep, typeName } from "../parts/keep.js";
 import { parameter } from "../parts/list.js";
 import { Viewer } from "../parts/viewer.js";
 import { Wear } from "../parts/wear.js";
 import { change, href, navigate, place } from "../router.js";
-import { request, user } from "../session.js";
+import { request, site, user } from "../session.js";
 import { number, size, t, time } from "../words.js";
 
 /** @typedef {import("../parts/keep.js").Texture} Texture */
-/** @typedef {Awaited<ReturnType<typeof rules>>} Rules */
 
 /** A texture: its pictures, its visibility, and what the user may do with it. */
 export default function TexturePage() {
@@ -25,13 +24,13 @@ export default function TexturePage() {
 function Shown({ tid }) {
   const shown = useSignal(/** @type {Texture | undefined} */ (undefined));
   const failure = useSignal("");
-  const about = useSignal(/** @type {Rules | undefined} */ (undefined));
+  const about = useSignal(/** @type {import("../session.js").Site | undefined} */ (undefined));
   const redrawn = useSignal("");
   const asked = useSignal(/** @type {"rename" | "visibility" | "delete" | "report" | null} */ (null));
 
   useEffect(() => {
     const leaving = new AbortController();
-    Promise.all([request("GET", "/api/textures/" + encodeURIComponent(tid), undefined, leaving.signal), rules()]).then(
+    Promise.all([request("GET", "/api/textures/" + encodeURIComponent(tid), undefined, leaving.signal), site()]).then(
       ([texture, said]) => {
         shown.value = texture;
         about.value = said;
@@ -105,7 +104,7 @@ function Shown({ tid }) {
         </div>
         ${!texture.in_closet && about.value.costs.closet_item > 0 && html`<p class="quiet">${t("library.cost", { n: about.value.costs.closet_item })}</p>`}
         <dl class="facts">
-          <dt>${t("texture.type")}</dt><dd>${t(typeWords[texture.type])}</dd>
+          <dt>${t("texture.type")}</dt><dd>${typeName(texture.type)}</dd>
           <dt>${t("texture.uploader")}</dt><dd>${texture.uploader_nickname
             ? html`<a href=${href("/library?uploader=" + texture.uploader)}><bdi>${texture.uploader_nickname}</bdi></a>`
             : t("library.deletedUploader")}</dd>
@@ -149,14 +148,11 @@ function Shown({ tid }) {
   </section>`;
 }
 
-/** @type {Record<Texture["type"], import("../words.js").Key>} */
-const typeWords = { steve: "type.steve", alex: "type.alex", cape: "type.cape" };
-
 /**
  * Returns what the other visibility costs the uploader or pays back, at most: what was paid for the
  * texture is not known here.
  * @param {Texture} texture
- * @param {Rules} about
+ * @param {import("../session.js").Site} about
  */
 function priceOf({ size: kibibytes, public: isPublic }, { costs }) {
   const difference = kibibytes * (costs.private_texture_kib - costs.texture_kib) * (isPublic ? 1 : -1);

@@ -9,13 +9,12 @@ import { html, notify, sentence } from "./basics.js";
  */
 
 /**
- * What a site charges, in score.
- * @typedef {{player: number, closet_item: number, texture_kib: number, private_texture_kib: number}} Costs
+ * Returns a type of textures in words.
+ * @param {string} type
  */
-
-/** @returns {Promise<{costs: Costs, report_reason: {min: number, max: number}}>} */
-export async function rules() {
-  return /** @type {any} */ (await site());
+export function typeName(type) {
+  if (type === "cape") return t("type.cape");
+  return type === "alex" ? t("type.alex") : t("type.steve");
 }
 
 /** TIDs of textures of which a request is under way. */
@@ -36,7 +35,7 @@ async function toggle(texture, put) {
   try {
     if (isKept) await request("DELETE", "/api/closet/" + tid);
     else await request("POST", "/api/closet", { tid, name });
-    if ((await rules()).costs.closet_item) refreshUser().catch(() => {}); // the score is told on another page
+    if ((await site()).costs.closet_item) refreshUser().catch(() => {}); // the score is told on another page
   } catch (error) {
     // Another tab may have done the same.
     if (error instanceof APIError && error.code === (isKept ? missing : duplicate)) put({ ...texture, in_closet: !isKept });

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { change, changedPath, href, place } from "../router.js";
 import { request } from "../session.js";
 import { number, t } from "../words.js";
-import { html, sentence } from "./basics.js";
+import { html, notify, sentence } from "./basics.js";
 
 /**
  * @template T
@@ -144,4 +144,71 @@ export function Filter({ label, name, values }) {
       ${Object.entries(values).map(([value, text]) => html`<option key=${value} value=${value} selected=${value === chosen}>${text}</option>`)}
     </select>
   </label>`;
+}
+
+/**
+ * @template T
+ * @typedef {import("@preact/signals").Signal<Page<T> | undefined>} List
+ */
+
+/**
+ * Returns functions that change the items of a list. A change shows at once, and is taken back with a
+ * sentence if the server refuses it.
+ * @template {object} T
+ * @param {{list: List<T>, reload: () => void}} page of useList
+ * @param {(item: T) => number} id
+ */
+export function editing({ list, reload }, id) {
+  /** @param {T} item */
+  const put = (item) => {
+    if (list.value) list.value = { ...list.value, data: list.value.data.map((other) => (id(other) === id(item) ? item : other)) };
+  };
+  return {
+    /** Shows an item in place of the one with the same id. */
+    put,
+    /**
+     * @param {T} item
+     * @param {Partial<T>} patch
+     * @param {() => Promise<{data: T}>} send
+     */
+    async change(item, patch, send) {
+      put({ ...item, ...patch });
+      try {
+        put((await send()).data);
+      } catch (error) {
+        put(item);
+        notify(sentence(error), "failed");
+      }
+    },
+    /**
+     * @param {T} item
+     * @param {() => Promise<any>} send
+     * @param {string} done the sentence for when it is removed
+     */
+    async remove(item, send, done) {
+      const before = list.value;
+      if (!before) return;
+      const after = { ...before, total: before.total - 1, data: before.data.filter((other) => id(other) !== id(item)) };
+      list.value = after;
+      focusOn(".results");
+      try {
+        await send();
+        notify(done);
+        reload(); // the next page has an item for this one
+      } catch (error) {
+        if (list.value === after) list.value = before;
+        else reload();
+        notify(sentence(error), "failed");
+      }
+    },
+  };
+}
+
+/**
+ * Gives the focus to an element when the page shows what has changed, as the button that was pressed may
+ * be gone.
+ * @param {string} selector
+ */
+export function focusOn(selector) {
+  setTimeout(() => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus());
 }

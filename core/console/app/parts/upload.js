@@ -1,6 +1,6 @@
 // Files on their way to become textures.
 import { batch, effect, signal } from "@preact/signals";
-import { APIError, refreshUser, request, site, user } from "../session.js";
+import { APIError, pause, refreshUser, request, site, user } from "../session.js";
 import { sentence } from "./basics.js";
 
 /** @typedef {"steve" | "alex" | "cape"} Type */
@@ -101,9 +101,6 @@ const isThere = (upload) => uploads.peek().includes(upload);
 /** @param {Type} type */
 export const classOf = (type) => (type === "cape" ? "cape" : "skin");
 
-/** @param {number} milliseconds */
-const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 /**
  * Sends a request for a file, again while the server has had too many of them.
  * @template T
@@ -117,7 +114,7 @@ async function inTurn(upload, ask) {
       return await ask();
     } catch (error) {
       if (!(error instanceof APIError) || error.status !== 429 || !error.retryAfter || error.retryAfter > 60) throw error;
-      for (upload.pause.value = error.retryAfter; upload.pause.value > 0; upload.pause.value--) await wait(1000);
+      for (upload.pause.value = error.retryAfter; upload.pause.value > 0; upload.pause.value--) await pause(1000);
       if (!isThere(upload)) throw error;
     }
   }

@@ -1,7 +1,8 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { html, sentence } from "../../parts/basics.js";
-import { permissionName, stateName, typeName, UserLink } from "../../parts/admin.js";
+import { permissionName, stateName, UserLink } from "../../parts/admin.js";
+import { typeName } from "../../parts/keep.js";
 import { Filter, parameter, Search } from "../../parts/list.js";
 import { changedPath, href } from "../../router.js";
 import { request } from "../../session.js";

@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { Form, html, Picture } from "../../parts/basics.js";
-import { editing, UserLink } from "../../parts/admin.js";
+import { UserLink } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
-import { Pager, parameter, Results, Search, useList } from "../../parts/list.js";
+import { editing, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
 
@@ -11,7 +11,7 @@ import { t, time } from "../../words.js";
 /** The players of all users. */
 export default function Players() {
   const page = useList("/api/admin/players", { pid: parameter("pid"), uid: parameter("uid"), name: parameter("name"), perPage: 20 });
-  const { put, change, remove } = editing(/** @type {{list: import("../../parts/admin.js").List<Player>, reload: () => void}} */ (page), (player) => player.pid);
+  const { put, change, remove } = editing(/** @type {{list: import("../../parts/list.js").List<Player>, reload: () => void}} */ (page), (player) => player.pid);
   const asked = useSignal(/** @type {{action: "rename" | "move" | "dress" | "delete", player: Player} | null} */ (null));
   const close = () => { asked.value = null; };
   const path = (/** @type {Player} */ player) => "/api/admin/players/" + player.pid;

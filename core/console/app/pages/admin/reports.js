@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { html, notify, Picture, sentence } from "../../parts/basics.js";
-import { editing, focusOn, stateName, UserLink } from "../../parts/admin.js";
+import { stateName, UserLink } from "../../parts/admin.js";
 import { Confirm } from "../../parts/dialog.js";
-import { Filter, Pager, parameter, Results, useList } from "../../parts/list.js";
+import { editing, Filter, focusOn, Pager, parameter, Results, useList } from "../../parts/list.js";
 import { href } from "../../router.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
@@ -18,7 +18,7 @@ const after = { reject: "rejected", delete: "deleted", ban: "banned" };
 export default function Reports() {
   const chosen = parameter("state");
   const page = useList("/api/admin/reports", { state: chosen === "all" ? "" : chosen || "open", perPage: 20 });
-  const { put } = editing(/** @type {{list: import("../../parts/admin.js").List<Report>, reload: () => void}} */ (page), (report) => report.rid);
+  const { put } = editing(/** @type {{list: import("../../parts/list.js").List<Report>, reload: () => void}} */ (page), (report) => report.rid);
   const asked = useSignal(/** @type {{action: "delete" | "ban", report: Report} | null} */ (null));
   const close = () => { asked.value = null; };
 

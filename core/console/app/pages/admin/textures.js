@@ -1,8 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { Form, html, Picture } from "../../parts/basics.js";
-import { editing, Select, typeName, UserLink } from "../../parts/admin.js";
+import { Select, UserLink } from "../../parts/admin.js";
+import { typeName } from "../../parts/keep.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
-import { Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
+import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { href } from "../../router.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
@@ -12,7 +13,7 @@ import { t, time } from "../../words.js";
 /** All textures, private ones too. */
 export default function Textures() {
   const page = useList("/api/admin/textures", { type: parameter("type"), q: parameter("q"), uploader: parameter("uploader"), sort: parameter("sort"), perPage: 24 });
-  const { put, remove } = editing(/** @type {{list: import("../../parts/admin.js").List<Texture>, reload: () => void}} */ (page), (texture) => texture.tid);
+  const { put, remove } = editing(/** @type {{list: import("../../parts/list.js").List<Texture>, reload: () => void}} */ (page), (texture) => texture.tid);
   const asked = useSignal(/** @type {{action: "change" | "delete", texture: Texture} | null} */ (null));
   const close = () => { asked.value = null; };
 

@@ -1,9 +1,9 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { Form, html, notify, Picture, sentence } from "../../parts/basics.js";
-import { editing, permissionName } from "../../parts/admin.js";
+import { permissionName } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
-import { Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
+import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { change, href, navigate } from "../../router.js";
 import { request, user as account } from "../../session.js";
 import { number, t, time } from "../../words.js";
@@ -196,7 +196,7 @@ function Closet({ uid, isOpen }) {
   const path = `/api/admin/users/${encodeURIComponent(uid)}/closet`;
   const category = parameter("category") === "cape" ? "cape" : "skin";
   const page = useList(path, { category, q: parameter("q"), perPage: 12 });
-  const { remove } = editing(/** @type {{list: import("../../parts/admin.js").List<Item>, reload: () => void}} */ (page), (item) => item.tid);
+  const { remove } = editing(/** @type {{list: import("../../parts/list.js").List<Item>, reload: () => void}} */ (page), (item) => item.tid);
   const isAdding = useSignal(false);
   return html`<div class="heading">
       <h2>${t("adminusers.closet")}</h2>
