@@ -130,7 +130,7 @@ func (s *liveStack) uploadTextures() (err error) {
 		form := stack.SheetForm("bench", skin.Classic, skintest.Noise(uint64(i), 64, 64))
 		var answer struct{ Data struct{ TID int64 } }
 		// PostgreSQL may be too busy with other tests to accept core's first connections.
-		for began := time.Now(); ; {
+		for began, tick := time.Now(), time.Tick(100*time.Millisecond); ; <-tick {
 			err = s.call("POST", "/api/textures", stack.UploadType, s.users[0].Bearer, form, &answer)
 			if !errors.Is(err, errUnavailable) || time.Since(began) > time.Minute {
 				break
