@@ -16,13 +16,14 @@ import (
 )
 
 // smuggledRequest is a body that must never be answered as a request.
-const smuggledRequest = "GET /api HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"
+const smuggledRequest = "GET /api/site HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"
 
 // siteRequests are the requests that streams are made of. None needs the database or a password
-// hash, so that thousands take seconds. None is HEAD: after its response a body could not be told
+// hash: thousands take seconds, and a slow database changes no response (that of GET /api states
+// whether the database responds). None is HEAD: after its response a body could not be told
 // from nginx's response to HTTP/0.9, which has no header.
 var siteRequests = []string{
-	"GET /api HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
+	"GET /api/site HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"GET /api/user HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\nConnection: keep-alive\r\nX-Request-ID: {id}\r\n\r\n",
 	"GET /avatar/0?size=64 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\nIf-None-Match: \"x\"\r\n\r\n",
 	"GET /robots.txt HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
@@ -32,8 +33,8 @@ var siteRequests = []string{
 	httpservertest.Chunked("POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nX-Request-ID: {id}\r\n", smuggledRequest, "abc"),
 	httpservertest.WithContentLength("PUT /avatar/0 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", smuggledRequest),
 	"POST /api/auth/login HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\nContent-Type: application/json\r\nX-Request-ID: {id}\r\n\r\n{}",
-	"GET /api HTTP/1.0\r\nX-Request-ID: {id}\r\n\r\n",
-	"GET /api HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
+	"GET /api/site HTTP/1.0\r\nX-Request-ID: {id}\r\n\r\n",
+	"GET /api/site HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
 }
 
 // matchedIDHeader is a response header added by the balancer: the id of the request to which it
