@@ -156,7 +156,11 @@ func TestDemoInChinese(t *testing.T) {
 	w.visit(t, "/")
 	w.isAt(t, "/signin?next=%2F", "登录")
 	w.inspect(t, "zh-signin")
+	w.expect("/console/session")
 	w.fill(t, "email", "demo@example.com")
+	w.fill(t, "password", "wrong horse")
+	w.press(t, "登录")
+	w.sees(t, "电子邮箱或密码不正确。") // a sentence of the API
 	w.fill(t, "password", "demo-password")
 	w.press(t, "登录")
 	w.isAt(t, "/", "您好，Demo")

@@ -9,11 +9,14 @@ export const languages = { en: "English", zh: "简体中文" };
 
 /** @typedef {keyof typeof languages} Language */
 
-/** @type {Record<Language, () => Promise<{default: Record<Key, Text>}>>} */
+/** @type {Record<Language, () => Promise<{default: Record<Key, Text>, sentences?: Record<string, string>}>>} */
 const loaders = { en: () => import("./words/en.js"), zh: () => import("./words/zh.js") };
 
 /** @type {Record<Key, Text>} */
 let words;
+
+/** @type {[pattern: RegExp, text: string][]} */
+let sentences = [];
 
 /** The language of the words that are shown; empty until they are loaded. */
 export const language = signal(/** @type {Language | ""} */ (""));
@@ -36,9 +39,33 @@ function preferred() {
 export async function load(chosen) {
   if (chosen) localStorage.setItem(stored, chosen);
   const loaded = chosen ?? preferred();
-  words = (await loaders[loaded]()).default;
+  const module = await loaders[loaded]();
+  words = module.default;
+  sentences = Object.entries(module.sentences ?? {}).map(([sentence, text]) => [patternOf(sentence), text]);
   document.documentElement.lang = loaded === "zh" ? "zh-Hans" : loaded;
   language.value = loaded;
+}
+
+/**
+ * Returns a pattern of the sentences that Go makes of a format.
+ * @param {string} format
+ */
+function patternOf(format) {
+  const verbs = /** @type {Record<string, string>} */ ({ "%d": "(-?\\d+)", "%%": "%" });
+  return new RegExp("^" + format.replace(/%.|[.*+?^${}()|[\]\\]/g, (found) => found[0] === "%" ? (verbs[found] ?? "(.*)") : "\\" + found) + "$", "s");
+}
+
+/**
+ * Returns a sentence of the API in the reader's language, or as it is if that language has none for it.
+ * @param {string} sentence
+ */
+export function translate(sentence) {
+  if (!language.value) return sentence; // what is shown follows the language
+  for (const [pattern, text] of sentences) {
+    const values = pattern.exec(sentence);
+    if (values) return text.replace(/\{(\d)\}/g, (_, place) => isolated(values[Number(place)]));
+  }
+  return sentence;
 }
 
 /**

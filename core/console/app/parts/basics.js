@@ -3,7 +3,7 @@ import { h } from "preact";
 import { signal, useSignal } from "@preact/signals";
 import htm from "htm";
 import { APIError } from "../session.js";
-import { t } from "../words.js";
+import { t, translate } from "../words.js";
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(h);
@@ -50,12 +50,12 @@ export function sentence(error) {
   if (error.status === 429) return t("error.tooMany", { n: error.retryAfter || 1 });
   if (error.status >= 502) return t("error.unavailable");
   const fields = Object.values(error.fields).flat();
-  return error.message || fields[0] || t("error.unknown");
+  return translate(error.message || fields[0] || "") || t("error.unknown");
 }
 
 /**
  * A labelled field with its errors.
- * @param {{name: string, label: string, hint?: string, errors?: string[]} & Record<string, any>} props with rows, the text may have line feeds
+ * @param {{name: string, label: string, hint?: string, errors?: string[]} & Record<string, any>} props errors: of the API; with rows, the text may have line feeds
  */
 export function Field({ name, label, hint, errors = [], ...input }) {
   const described = [hint && name + "-hint", errors.length && name + "-errors"].filter(Boolean).join(" ");
@@ -63,7 +63,7 @@ export function Field({ name, label, hint, errors = [], ...input }) {
     <label for=${name}>${label}</label>
     ${hint && html`<p class="hint" id=${name + "-hint"}>${hint}</p>`}
     <${input.rows ? "textarea" : "input"} id=${name} name=${name} aria-invalid=${errors.length ? "true" : undefined} aria-describedby=${described || undefined} ...${input} />
-    ${errors.length > 0 && html`<p class="wrong" id=${name + "-errors"}>${errors.join(" ")}</p>`}
+    ${errors.length > 0 && html`<p class="wrong" id=${name + "-errors"}>${errors.map(translate).join(" ")}</p>`}
   </div>`;
 }
 
