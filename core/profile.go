@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,8 +33,9 @@ type ProfileStore interface {
 	// or a NotFound fault.
 	Profile(ctx context.Context, player uuid.UUID) (Profile, edgeproto.Cursor, error)
 
-	// PlayersNamed returns the players with comparison keys, in any order. Unknown keys are left out.
-	PlayersNamed(ctx context.Context, keys []string) ([]NamedPlayer, error)
+	// PlayersNamed returns the players with comparison keys, by these, and the cursor of the snapshot in
+	// which they were read, if there are any. Unknown keys are left out.
+	PlayersNamed(ctx context.Context, keys []string) (map[string]NamedPlayer, edgeproto.Cursor, error)
 }
 
 // errNoPlayer is the fault of a profile that does not exist.
@@ -52,10 +54,14 @@ type Property struct {
 
 // ProfileLimits bounds the memory for profiles.
 type ProfileLimits struct {
-	Bytes int64 `env:"PROFILE_BYTES" envDefault:"33554432" help:"memory for profiles of players and their signatures, in bytes: about 800 a player; one that does not fit costs a query and 5 ms of a processor for a new signature"`
+	Bytes int64 `env:"PROFILE_BYTES" envDefault:"33554432" help:"memory for profiles of players and their signatures, and an eighth of it for names, in bytes: about 900 a player; one that does not fit costs a query and 5 ms of a processor for a new signature"`
 }
 
-// minProfileBytes holds some eighty profiles.
+// namesShare is the part of ProfileLimits.Bytes for names: one takes a quarter of what a profile does,
+// and fewer are looked up.
+const namesShare = 8
+
+// minProfileBytes holds some seventy profiles.
 const minProfileBytes = 1 << 16
 
 // Check returns an error that names an invalid limit.
@@ -72,7 +78,7 @@ func (l ProfileLimits) Check() error {
 // of a processor with a key of 4096 bits, so signatures are cached with the profiles.
 type Profiles struct {
 	cache       *profileCache
-	store       ProfileStore
+	names       *nameCache
 	key         *ProfileKey
 	texturesURL string // without a slash at the end
 	now         Clock
@@ -98,8 +104,9 @@ const signersPerWorker = 512
 // Textures are at texturesURL, under /textures/.
 func NewProfiles(store ProfileStore, feed *Feed, key *ProfileKey, limits ProfileLimits, texturesURL string, now Clock) (*Profiles, error) {
 	p := &Profiles{
-		cache: newProfileCache(store, feed, limits.Bytes, key.private.Size()),
-		store: store, key: key, texturesURL: strings.TrimRight(texturesURL, "/"), now: now,
+		cache: newProfileCache(store, feed, limits.Bytes-limits.Bytes/namesShare, key.private.Size()),
+		names: newNameCache(store, feed, limits.Bytes/namesShare),
+		key:   key, texturesURL: strings.TrimRight(texturesURL, "/"), now: now,
 		workers:    newWorkers(max(1, runtime.GOMAXPROCS(0)-1), signersPerWorker, "Too many profiles are being signed at the moment. Please try again."),
 		signing:    map[Profile]*signing{},
 		uploadable: Property{Name: "uploadableTextures", Value: "skin,cape"},
@@ -129,10 +136,8 @@ func (p *Profiles) Named(ctx context.Context, names []string) ([]NamedPlayer, er
 			keys = append(keys, casefold.Key(name))
 		}
 	}
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	return p.store.PlayersNamed(ctx, keys)
+	slices.Sort(keys)
+	return p.names.find(ctx, slices.Compact(keys))
 }
 
 // Properties returns the properties of a profile, unsigned.

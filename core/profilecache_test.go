@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -57,6 +59,21 @@ func (s *scriptedSite) Profile(_ context.Context, player uuid.UUID) (Profile, ed
 	return profile, cursor, nil
 }
 
+func (s *scriptedSite) PlayersNamed(_ context.Context, keys []string) (map[string]NamedPlayer, edgeproto.Cursor, error) {
+	s.reads++
+	players, cursor := map[string]NamedPlayer{}, s.head.Cursor
+	for _, profile := range s.profiles {
+		if key := casefold.Key(profile.Name); slices.Contains(keys, key) {
+			players[key] = profile.NamedPlayer
+		}
+	}
+	if during := s.during; during != nil {
+		s.during = nil
+		during()
+	}
+	return players, cursor, nil
+}
+
 func (s *scriptedSite) NumberChanges(context.Context) (FeedHead, error) {
 	if s.down {
 		return FeedHead{}, errors.New("the database is down")
@@ -83,7 +100,7 @@ func (s *scriptedSite) change(players ...uuid.UUID) {
 	s.head.Revision++
 	change := edgeproto.Event{Cursor: edgeproto.Cursor{Revision: s.head.Revision}}
 	for _, player := range players {
-		change.Keys = append(change.Keys, "pid:1", "name:x", edgeproto.UUIDKey(player.String()))
+		change.Keys = append(change.Keys, "pid:1", edgeproto.NameKey(s.profiles[player].Name), edgeproto.UUIDKey(player.String()))
 	}
 	s.changes = append(s.changes, change)
 }
@@ -187,6 +204,55 @@ func TestProfilesFromMemory(t *testing.T) {
 		c.poll()
 		c.find("after the change was polled", "Cat", true)
 		c.find("then", "Cat", false)
+	})
+}
+
+// Names are looked up in memory until a change names them. Only those that are not there are read.
+func TestNamesFromMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCacheTest(t, 1<<20)
+		dan := uuid.New()
+		c.scriptedSite.profiles[dan] = namedProfile(dan, "Dan")
+		named := func(what string, isRead bool, want []string, names ...string) {
+			t.Helper()
+			before := c.reads
+			players, err := c.profiles.Named(t.Context(), names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, player := range players {
+				got = append(got, player.Name)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) || c.reads > before != isRead {
+				t.Errorf("%s: %q, read: %t; want %q, read: %t", what, got, c.reads > before, want, isRead)
+			}
+		}
+		named("at first", true, []string{"Ann"}, "ann")
+		named("then", false, []string{"Ann"}, "ANN", "Ann")
+		named("one more", true, []string{"Ann", "Dan"}, "Dan", "Ann")
+		named("both", false, []string{"Ann", "Dan"}, "Dan", "Ann")
+		named("an unknown one", true, []string{"Dan"}, "Dan", "Bob")
+		named("the same, since unknown ones take no memory", true, []string{"Dan"}, "Dan", "Bob")
+
+		c.change(c.player) // names Ann
+		c.set("Bob")
+		c.change(c.player)
+		c.poll()
+		named("after a rename", true, []string{"Bob", "Dan"}, "Ann", "Bob", "Dan")
+		named("the new name", false, []string{"Bob", "Dan"}, "Bob", "Dan")
+		named("the former name", true, nil, "Ann")
+
+		c.change(c.player)
+		c.poll()
+		c.during = func() { c.change(c.player); c.set("Cat"); c.poll() }
+		named("renamed while it is read", true, []string{"Bob"}, "Bob")
+		named("then", true, nil, "Bob")
+		c.down = true
+		<-time.After(edgeproto.TrustWindow)
+		named("without polls", true, []string{"Dan"}, "Dan")
 	})
 }
 
@@ -425,8 +491,8 @@ func TestProfilesInUseStayCached(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 			c.poll()
 		}
-		if cost := cache.entries.Cost(); cost > minProfileBytes || cost < minProfileBytes*9/10 || len(cache.reads) != 0 {
-			t.Errorf("%d profiles take %d of %d bytes, %d are being read", cache.entries.Len(), cost, minProfileBytes, len(cache.reads))
+		if cost := cache.entries.Cost(); cost > cache.budget || cost < cache.budget*9/10 || len(cache.reads) != 0 {
+			t.Errorf("%d profiles take %d of %d bytes, %d are being read", cache.entries.Len(), cost, cache.budget, len(cache.reads))
 		}
 	})
 }

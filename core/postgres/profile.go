@@ -57,10 +57,27 @@ func (db *DB) profile(ctx context.Context, query statement) (core.Profile, edgep
 	return profile, edgeproto.Cursor{Epoch: row.Epoch, Revision: row.Revision}, nil
 }
 
-const selectPlayersNamed = `SELECT uuid, name FROM players WHERE name_key = ANY ($1::text[])`
+// selectPlayersNamed is one statement, as selectProfile is.
+const selectPlayersNamed = `
+	SELECT p.name_key, p.uuid, p.name, feed.epoch::text, feed.revision
+	FROM players p CROSS JOIN feed WHERE p.name_key = ANY ($1::text[])`
 
 // PlayersNamed returns the players with search keys.
-func (db *DB) PlayersNamed(ctx context.Context, keys []string) ([]core.NamedPlayer, error) {
-	players, err := collect[core.NamedPlayer](ctx, db.reads, statement{selectPlayersNamed, []any{keys}})
-	return players, failure("look up names of players", err)
+func (db *DB) PlayersNamed(ctx context.Context, keys []string) (map[string]core.NamedPlayer, edgeproto.Cursor, error) {
+	rows, err := collect[struct {
+		NameKey  string
+		UUID     [16]byte
+		Name     string
+		Epoch    string
+		Revision int64
+	}](ctx, db.reads, statement{selectPlayersNamed, []any{keys}})
+	if err != nil {
+		return nil, edgeproto.Cursor{}, failure("look up names of players", err)
+	}
+	players, at := make(map[string]core.NamedPlayer, len(rows)), edgeproto.Cursor{}
+	for _, row := range rows {
+		players[row.NameKey] = core.NamedPlayer{UUID: row.UUID, Name: row.Name}
+		at = edgeproto.Cursor{Epoch: row.Epoch, Revision: row.Revision}
+	}
+	return players, at, nil
 }

@@ -67,7 +67,11 @@ func hits(t *testing.T) (n float64) {
 	}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			if family.GetName() == "veneer_core_profiles_total" && metric.GetLabel()[0].GetValue() == "hit" {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if family.GetName() == "veneer_core_profiles_total" && labels["by"] == "uuid" && labels["result"] == "hit" {
 				n += metric.GetCounter().GetValue()
 			}
 		}
