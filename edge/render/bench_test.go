@@ -20,6 +20,18 @@ func BenchmarkRender(b *testing.B) {
 		{"isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: render.DefaultSize}},
 		{"preview", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: render.DefaultHeight}},
 		{"preview-slim", "slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: render.DefaultHeight}},
+		{"bust", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 128}},
+		{"bust-turned", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 128, Attitude: render.Bust.Attitude(1, render.Tilt25)}},
+		{"bust-512", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 512}},
+		{"bust-512-turned", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 512, Attitude: render.Bust.Attitude(1, render.Tilt25)}},
+		{"body", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 128}},
+		{"body-turned", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 128, Attitude: render.Body.Attitude(1, render.Tilt25)}},
+		{"body-512", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 512}},
+		{"body-512-turned", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 512, Attitude: render.Body.Attitude(1, render.Tilt25)}},
+		{"body-512-turned-hd", "hd", render.View{Pose: render.Body, Type: skin.Classic, Size: 512, Attitude: render.Body.Attitude(1, render.Tilt25)}},
+		{"isometric-turned", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128, Attitude: render.Isometric.Attitude(7, render.TiltIso)}},
+		{"isometric-512-turned", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(7, render.TiltIso)}},
+		{"front", "classic", render.View{Pose: render.Front, Type: skin.Classic, Size: 512}},
 		{"preview-cape", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: render.DefaultHeight}},
 	} {
 		sheet := readSheet(b, bench.sheet)

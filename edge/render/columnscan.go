@@ -68,13 +68,21 @@ func (s *columnScan) begin(quads []quad, blender blender, maxWidth float64) {
 // meets returns where a line at x, between the quad's left and right, enters and leaves the
 // quad.
 func (q *quad) meets(x float64) (from, to float64) {
-	v := q.down.atTop(x)
-	from, to = (q.down.top-v)*q.down.toY, (q.down.bottom-v)*q.down.toY
-	if !q.across.isUpright() {
-		u := q.across.atTop(x)
-		from, to = max(from, (q.across.top-u)*q.across.toY), min(to, (q.across.bottom-u)*q.across.toY)
+	switch {
+	case q.across.isUpright():
+		return q.down.meets(x)
+	case q.down.isUpright():
+		return q.across.meets(x)
 	}
-	return from, to
+	from, to = q.down.meets(x)
+	fromAcross, toAcross := q.across.meets(x)
+	return max(from, fromAcross), min(to, toAcross)
+}
+
+// meets returns where a line at x enters and leaves the values of a piece.
+func (g *gradient) meets(x float64) (from, to float64) {
+	v := g.atTop(x)
+	return (g.top - v) * g.toY, (g.bottom - v) * g.toY
 }
 
 // intersect sets the line to x, which lies in the column of the last call of subColumns, and

@@ -76,5 +76,9 @@ func TestNearerHides(t *testing.T) {
 }
 
 func scenes() []scene {
-	return []scene{isometric(96), preview(skin.Classic, 400), preview(skin.Slim, 1024)}
+	all := []scene{isometric(0, 96), preview(skin.Classic, 400), preview(skin.Slim, 1024)}
+	for attitude := range Attitude(attitudeCount) {
+		all = append(all, body(attitude, skin.Slim, 400))
+	}
+	return all
 }

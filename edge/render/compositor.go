@@ -12,8 +12,9 @@ import (
 // quads, sorted for a scan, and the texels on them. The compositor scans them again for every
 // sheet.
 type scannedFigures struct {
-	figures [][]texturedQuad
-	texels  []texelRect
+	figures  [][]texturedQuad
+	texels   []texelRect
+	maxWidth float64 // of a sub-column, in pixels
 }
 
 // texturedQuad is a quad and the index of its texels.
@@ -29,9 +30,10 @@ type texelRect struct {
 	stride        int // texels from one row of the sheet to the next
 }
 
-// newScannedFigures returns the figures of a scene for sheets of scale k.
-func newScannedFigures(s scene, k int) *scannedFigures {
-	var scanned scannedFigures
+// newScannedFigures returns the figures of a scene for sheets of scale k, to be scanned in
+// sub-columns of at most a width.
+func newScannedFigures(s scene, k int, maxWidth float64) *scannedFigures {
+	scanned := scannedFigures{maxWidth: maxWidth}
 	for _, f := range s.figures {
 		var figure []texturedQuad
 		for _, q := range f.quads(k) {
@@ -72,14 +74,14 @@ type alphaRange struct{ min, max uint64 }
 
 // paint paints a picture: for every pixel it adds up what the centre lines of all sub-columns
 // show.
-func (m *compositor) paint(p *sampleMap, pixels []byte, sheet skin.Sheet) {
+func (m *compositor) paint(p *sampleMap, pixels []byte, sheet skin.Sheet, lights *lights) {
 	clear(pixels)
-	m.shade(p.scanned.texels, sheet)
+	m.shade(p.scanned.texels, sheet, lights)
 	m.column = slices.Grow(m.column[:0], p.height)[:p.height]
 	clear(m.column)
 	for _, figure := range p.scanned.figures {
 		m.selectQuads(figure)
-		m.scan.begin(m.quads, m, maxSubColumnScanned)
+		m.scan.begin(m.quads, m, p.scanned.maxWidth)
 		for x := range p.width {
 			columns := m.scan.subColumns(x)
 			for _, s := range columns {
@@ -95,8 +97,8 @@ func (m *compositor) paint(p *sampleMap, pixels []byte, sheet skin.Sheet) {
 	}
 }
 
-// shade sets the colours of texels under their light, and the alphas of each rectangle.
-func (m *compositor) shade(rects []texelRect, sheet skin.Sheet) {
+// shade sets the colours of texels under the lights, and the alphas of each rectangle.
+func (m *compositor) shade(rects []texelRect, sheet skin.Sheet, lights *lights) {
 	size := sheet.Width * sheet.Height
 	m.colours = slices.Grow(m.colours[:0], size)[:size]
 	m.alphas = m.alphas[:0]
@@ -105,7 +107,7 @@ func (m *compositor) shade(rects []texelRect, sheet skin.Sheet) {
 		for v := range p.rows {
 			for t := range texel(p.columns) {
 				t = p.first + (texel(v*p.stride)+t)*oneTexel
-				colour := t.colour(sheet)
+				colour := t.colour(sheet, lights)
 				m.colours[t.number()] = colour
 				alphas.min, alphas.max = min(alphas.min, colour.alpha()), max(alphas.max, colour.alpha())
 			}

@@ -6,9 +6,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// maxPreviewHeight returns the height up to which previews of skins of a scale are drawn. Up to
-// that height no picture takes longer than 150 ms on one core of the machine that
-// docs/benchmarks.md names, with the sheet decoded and the sample map built for the first time.
+// maxPreviewHeight returns the height up to which previews of skins of a scale are drawn, and
+// maxBodyHeight that of bodies. Up to that height no picture takes longer than 150 ms on one core of
+// the machine that docs/benchmarks.md names, with the sheet decoded and the sample map built for the
+// first time.
 func maxPreviewHeight(scale int) int {
 	switch {
 	case scale <= 8:
@@ -22,8 +23,15 @@ func maxPreviewHeight(scale int) int {
 	}
 }
 
+func maxBodyHeight(scale int) int {
+	if scale <= 14 {
+		return Body.sizes().max
+	}
+	return 960
+}
+
 // capped returns the view that is drawn for a view of a sheet: a preview of a skin is at most
-// maxPreviewHeight high.
+// maxPreviewHeight high, and a body maxBodyHeight.
 func (v View) capped(scale int) View {
 	if !v.Type.IsSkin() {
 		return v
@@ -31,7 +39,9 @@ func (v View) capped(scale int) View {
 	switch v.Pose {
 	case Preview:
 		v.Size = min(v.Size, maxPreviewHeight(scale))
-	case Flat, Isometric, LegacySheet:
+	case Body:
+		v.Size = min(v.Size, maxBodyHeight(scale))
+	case Flat, Isometric, LegacySheet, Bust, Front, Back, Left, Right:
 	}
 	return v
 }
@@ -54,10 +64,9 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 		ms += blending * float64(w*h*scale*scale)
 		job.Scale = 1
 	case view.Pose.InSpace():
-		key := mapKeyOf(view, scale)
-		s := key.scene()
+		s := view.scene()
 		job.Crisp = s.crisp(scale)
-		ms += drawingCost(s, view, scale, r.sampleMaps.contains(key))
+		ms += drawingCost(s, view, scale, view.Attitude == 0 && r.sampleMaps.contains(mapKeyOf(view, scale)))
 	}
 	return time.Duration(ms*float64(time.Millisecond)) + r.encoder.Cost(job)
 }
@@ -72,10 +81,14 @@ func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 		const head, line = 0.16, 0.33 // shares of a whole figure's, drawn twice
 		texels *= head
 		borders *= line
-	case Preview, Flat, LegacySheet:
+	case Bust, Body:
+		const once = 0.5
+		texels *= once
+		borders *= once
+	case Preview, Flat, LegacySheet, Front, Back, Left, Right:
 	}
 	switch {
-	case !s.isMapped(scale):
+	case !s.isMapped(scale), view.Attitude != 0 && !s.crisp(scale):
 		return 75*texels + 3.6*borders
 	case isCached:
 		return 40*texels + 10*pixels

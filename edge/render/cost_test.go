@@ -22,25 +22,28 @@ func TestCostLimit(t *testing.T) {
 	costtest.Limit(t, new(render.NativeEncoder))
 }
 
-// Previews of large sheets are capped in height.
-func TestLargeSheetsHaveSmallerPreviews(t *testing.T) {
+// Previews and bodies of large sheets are capped in height.
+func TestLargeSheetsHaveSmallerPictures(t *testing.T) {
 	t.Parallel()
-	f := func(kind skin.Type, scale, requested, want int) {
+	f := func(pose render.Pose, kind skin.Type, scale, requested, want int) {
 		t.Helper()
 		height := 64 * scale
 		if kind == skin.Cape {
 			height = 32 * scale
 		}
-		picture, err := renderer.Draw(skintest.Noise(1, 64*scale, height), render.View{Pose: render.Preview, Type: kind, Size: requested})
+		picture, err := renderer.Draw(skintest.Noise(1, 64*scale, height), render.View{Pose: pose, Type: kind, Size: requested})
 		if err != nil || picture.Height != want {
-			t.Errorf("a preview of %v of scale %d at %d is %d pixels high, %v; want %d", kind, scale, requested, picture.Height, err, want)
+			t.Errorf("a %v of %v of scale %d at %d is %d pixels high, %v; want %d", pose, kind, scale, requested, picture.Height, err, want)
 		}
 	}
-	f(skin.Classic, 8, 1024, 1024)
-	f(skin.Classic, 9, 1024, 720)
-	f(skin.Slim, 12, 1024, 720)
-	f(skin.Classic, 12, 704, 704)
-	f(skin.Classic, 13, 1024, 384)
-	f(skin.Slim, 16, 400, 240)
-	f(skin.Cape, 16, 1024, 1024)
+	f(render.Preview, skin.Classic, 8, 1024, 1024)
+	f(render.Preview, skin.Classic, 9, 1024, 720)
+	f(render.Preview, skin.Slim, 12, 1024, 720)
+	f(render.Preview, skin.Classic, 12, 704, 704)
+	f(render.Preview, skin.Classic, 13, 1024, 384)
+	f(render.Preview, skin.Slim, 16, 400, 240)
+	f(render.Preview, skin.Cape, 16, 1024, 1024)
+	f(render.Body, skin.Classic, 14, 1024, 1024)
+	f(render.Body, skin.Slim, 15, 1024, 960)
+	f(render.Body, skin.Classic, 16, 944, 944)
 }

@@ -3,5 +3,6 @@ package render
 // For tests.
 const (
 	CurrentRevision = revision
+	AttitudeCount   = attitudeCount
 	ExactPlatform   = platform == "amd64"
 )

@@ -19,6 +19,18 @@ const (
 	layerInflation = 0.25
 )
 
+// isHead reports whether the body part is the head.
+func (b bodyPart) isHead() bool { return b.base == skin.Head }
+
+// layerBoxes returns the boxes of the layers of body parts.
+func layerBoxes(parts []bodyPart) []cuboid {
+	boxes := make([]cuboid, len(parts))
+	for i, part := range parts {
+		boxes[i] = part.layerBox()
+	}
+	return boxes
+}
+
 // head is the head of a standing player, the same for both models. Nothing clips it.
 func head() bodyPart {
 	return bodyPart{skin.Head, skin.Hat, cuboid{vec{-4, 24, -4}, vec{4, 32, 4}}, hatInflation, clipBetween(-far, far, -far, far)}
@@ -62,6 +74,9 @@ func figure(model skin.Type) []bodyPart {
 	}
 }
 
+// rightArm is the index of the right arm in a figure. Only the legs are before it.
+const rightArm = 2
+
 // far is farther from the origin than anything of a figure.
 const far = 64
 
@@ -77,7 +92,7 @@ func (c camera) pieces(parts []bodyPart, model skin.Type) []piece {
 	var all []piece
 	add := func(l bodyPart, box cuboid, part skin.Part, base bool) {
 		for _, f := range facesOf(box, skin.Faces(part, model)) {
-			if !l.clip.containsPlaneOf(f) || base && !c.facesCamera(f) {
+			if !l.clip.containsPlaneOf(f) || c.isEdgeOn(f) || base && !c.facesCamera(f) {
 				continue
 			}
 			clip := l.clip

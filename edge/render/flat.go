@@ -7,30 +7,32 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// drawFlat draws the face of a skin with its hat, side pixels wide and high.
-func drawFlat(sheet skin.Sheet, side int, pixels []byte) Picture {
-	picture := newPicture(side, side, pixels)
-	face := faceWithHat(sheet)
-	picture.drawScaled(face, skin.Rect{W: face.Width, H: face.Height}, 0, 0, side, side)
+// drawFlat draws the face of a skin with its hat.
+func drawFlat(sheet skin.Sheet, view View, pixels []byte) Picture {
+	picture := newPicture(view.Size, view.Size, pixels)
+	front, hat := skin.Faces(skin.Head, view.Type).Front, skin.Faces(skin.Hat, view.Type).Front
+	k := sheet.Scale()
+	face := skin.NewSheet(front.W*k, front.H*k)
+	drawFace(face, 0, 0, sheet, front.Scaled(k), hat.Scaled(k), view.Omit&OmitHat == 0)
+	picture.drawScaled(face, skin.Rect{W: face.Width, H: face.Height}, 0, 0, picture.Width, picture.Height)
 	return picture
 }
 
-// faceWithHat returns the texels of the face with the hat blended over them. They are opaque,
-// as the base is.
-func faceWithHat(sheet skin.Sheet) skin.Sheet {
-	k := sheet.Scale()
-	front, hat := skin.Faces(skin.Head, skin.Classic).Front.Scaled(k), skin.Faces(skin.Hat, skin.Classic).Front.Scaled(k)
-	face := skin.NewSheet(front.W, front.H)
-	for v := range face.Height {
-		texels := face.Pix[face.At(0, v):][:4*face.Width]
-		copy(texels, sheet.Pix[sheet.At(front.X, front.Y+v):])
-		over := sheet.Pix[sheet.At(hat.X, hat.Y+v):][:4*face.Width]
+// drawFace copies the texels of a face of the base to a place on other texels, with those of its
+// layer blended over them if it is layered. They are opaque, as the base is.
+func drawFace(to skin.Sheet, x, y int, sheet skin.Sheet, base, layer skin.Rect, isLayered bool) {
+	for v := range base.H {
+		texels := to.Pix[to.At(x, y+v):][:4*base.W]
+		copy(texels, sheet.Pix[sheet.At(base.X, base.Y+v):])
+		over := sheet.Pix[sheet.At(layer.X, layer.Y+v):][:4*base.W]
 		for i := 0; i < len(texels); i += 4 {
-			blended := blendOver([4]byte(texels[i:]), over[i:])
-			copy(texels[i:], blended[:])
+			if isLayered {
+				blended := blendOver([4]byte(texels[i:]), over[i:])
+				copy(texels[i:], blended[:])
+			}
+			texels[i+3] = 255
 		}
 	}
-	return face
 }
 
 // blendOver returns a texel of the base, which is opaque, with a texel of a layer over it.
@@ -48,8 +50,7 @@ func blendOver(base [4]byte, layer []byte) [4]byte {
 // alpha: transparent texels have no colour. Where texels are a whole number of pixels wide and
 // high, they become squares of one colour.
 func (p Picture) drawScaled(sheet skin.Sheet, part skin.Rect, left, top, width, height int) {
-	// The widest face is a cape's.
-	columns := make([]colourSum, 10*skin.MaxScale)[:part.W]
+	columns := make([]colourSum, sideWidth*skin.MaxScale)[:part.W] // nothing is wider than a side
 	down := resampler{length: height}
 	for y := top; y < top+height; y++ {
 		row := p.row(left, y, width)

@@ -48,6 +48,19 @@ var goldens = []golden{
 	{"glass-legacy", "glass", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}},
 	{"cape-preview", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
 	{"elytra-preview", "elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
+	{"classic-bust", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 128}},
+	{"slim-bust-from-behind", "slim", render.View{Pose: render.Bust, Type: skin.Slim, Size: 64, Attitude: render.Bust.Attitude(4, render.TiltIso)}},
+	{"classic-body", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 256}},
+	{"legacy-slim-body", "legacy", render.View{Pose: render.Body, Type: skin.Slim, Size: 96}},
+	{"glass-body-from-the-left", "glass", render.View{Pose: render.Body, Type: skin.Slim, Size: 192, Attitude: render.Body.Attitude(6, render.Tilt25)}},
+	{"hd-body-level", "hd", render.View{Pose: render.Body, Type: skin.Classic, Size: 240, Attitude: render.Body.Attitude(1, render.TiltLevel)}},
+	{"classic-body-bare", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 256, Omit: render.OmitHat | render.OmitLayers | render.OmitLight}},
+	{"classic-head-from-above", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96, Attitude: render.Isometric.Attitude(0, render.TiltIso)}},
+	{"classic-front", "classic", render.View{Pose: render.Front, Type: skin.Classic, Size: 128}},
+	{"slim-front-without-hat", "slim", render.View{Pose: render.Front, Type: skin.Slim, Size: 128, Omit: render.OmitHat}},
+	{"slim-back", "slim", render.View{Pose: render.Back, Type: skin.Slim, Size: 128}},
+	{"legacy-left", "legacy", render.View{Pose: render.Left, Type: skin.Classic, Size: 128}},
+	{"hd-right-uneven", "hd", render.View{Pose: render.Right, Type: skin.Classic, Size: 80}},
 }
 
 // Every pose has a golden picture of a skin, and of a cape if it shows capes.

@@ -53,6 +53,12 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 	classic := render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight}
 	slim := render.View{Pose: render.Preview, Type: skin.Slim, Size: previewHeight}
 	cape := render.View{Pose: render.Preview, Type: skin.Cape, Size: 512}
+	body := func(as skin.Type, turn int, tilt render.Tilt) render.View {
+		return render.View{Pose: render.Body, Type: as, Size: previewHeight, Attitude: render.Body.Attitude(turn, tilt)}
+	}
+	bare25 := body(skin.Classic, 7, render.Tilt25)
+	bare25.Omit = render.OmitHat | render.OmitLayers
+	flatFront := render.View{Pose: render.Front, Type: skin.Classic, Size: 512}
 
 	// The visible areas of a classic skin in the left and the right half of a preview.
 	layered := []visibleArea{
@@ -176,6 +182,73 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 			{area{12, 20, 4, 12}, 90, 3},
 			{area{0, 20, 4, 12}, 70, 3},
 		}},
+
+		{"body", body(skin.Classic, 7, render.Tilt25), false, nil, layered, nil},
+		{"body without layers", body(skin.Classic, 7, render.Tilt25), false, layerAreas, bare, nil},
+		{"body with the layers left out", bare25, false, nil, bare, nil},
+		{"slim body", body(skin.Slim, 7, render.Tilt25), false, nil, slimAreas(layered), nil},
+		{"body from behind", body(skin.Classic, 3, render.Tilt25), false, nil, layeredBack, nil},
+		{"slim body from behind without layers", body(skin.Slim, 3, render.Tilt25), false, layerAreas, slimAreas(bareBack), nil},
+		{"level body from the front", body(skin.Classic, 0, render.TiltLevel), false, layerAreas, []visibleArea{
+			{area{8, 8, 8, 8}, 90, 0},
+			{area{20, 20, 8, 12}, 90, 0},
+			{area{44, 20, 4, 12}, 90, 0},
+			{area{36, 52, 4, 12}, 90, 0},
+			{area{4, 20, 4, 12}, 90, 0},
+			{area{20, 52, 4, 12}, 90, 0},
+		}, nil},
+		{"level body from the back", body(skin.Classic, 4, render.TiltLevel), false, layerAreas, []visibleArea{
+			{area{24, 8, 8, 8}, 90, 0},
+			{area{32, 20, 8, 12}, 90, 0},
+			{area{52, 20, 4, 12}, 90, 0},
+			{area{44, 52, 4, 12}, 90, 0},
+			{area{12, 20, 4, 12}, 90, 0},
+			{area{28, 52, 4, 12}, 90, 0},
+		}, nil},
+		{"level body from the right", body(skin.Slim, 2, render.TiltLevel), false, layerAreas, []visibleArea{
+			{area{0, 8, 8, 8}, 70, 0}, {area{40, 20, 4, 12}, 70, 0}, {area{0, 20, 4, 12}, 70, 0},
+		}, nil},
+		{"level body from the left", body(skin.Slim, 6, render.TiltLevel), false, layerAreas, []visibleArea{
+			{area{16, 8, 8, 8}, 70, 0}, {area{39, 52, 4, 12}, 70, 0}, {area{24, 52, 4, 12}, 70, 0},
+		}, nil},
+		{"body from above the left", body(skin.Classic, 6, render.Tilt25), false, layerAreas, []visibleArea{
+			{area{8, 0, 8, 8}, 100, 0},
+			{area{16, 8, 8, 8}, 70, 0},
+			{area{36, 48, 4, 4}, 100, whole},
+			{area{40, 52, 4, 12}, 70, 3},
+			{area{24, 52, 4, 12}, 70, 3},
+		}, nil},
+		{"level bust from the front", render.View{Pose: render.Bust, Type: skin.Classic, Size: 512, Attitude: render.Bust.Attitude(0, render.TiltLevel)}, false, layerAreas, []visibleArea{
+			{area{8, 8, 8, 8}, 90, 0},
+			{area{20, 20, 8, 12}, 90, 0},
+			{area{44, 20, 4, 12}, 90, 0},
+			{area{36, 52, 4, 12}, 90, 0},
+		}, nil},
+		{"head from the back", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(4, render.Tilt25)}, false, nil, []visibleArea{
+			{area{40, 0, 8, 8}, 100, 0}, {area{56, 8, 8, 8}, 90, 0},
+		}, nil},
+		{"flat front", flatFront, false, nil, []visibleArea{
+			{area{40, 8, 8, 8}, 100, 0},
+			{area{20, 36, 8, 12}, 100, 0},
+			{area{44, 36, 4, 12}, 100, 0},
+			{area{52, 52, 4, 12}, 100, 0},
+			{area{4, 36, 4, 12}, 100, 0},
+			{area{4, 52, 4, 12}, 100, 0},
+		}, nil},
+		{"flat front without layers", flatFront, false, layerAreas, []visibleArea{
+			{area{8, 8, 8, 8}, 100, 0},
+			{area{20, 20, 8, 12}, 100, 0},
+			{area{44, 20, 4, 12}, 100, 0},
+			{area{36, 52, 4, 12}, 100, 0},
+			{area{4, 20, 4, 12}, 100, 0},
+			{area{20, 52, 4, 12}, 100, 0},
+		}, nil},
+		{"flat left side of a slim skin", render.View{Pose: render.Left, Type: skin.Slim, Size: 512}, false, layerAreas, []visibleArea{
+			{area{16, 8, 8, 8}, 100, 0}, {area{39, 52, 4, 12}, 100, 0}, {area{24, 52, 4, 12}, 100, 0},
+		}, nil},
+		{"flat back of a legacy skin", render.View{Pose: render.Back, Type: skin.Classic, Size: 512}, true, nil, []visibleArea{
+			{area{24, 8, 8, 8}, 100, 0}, {area{32, 20, 8, 12}, 100, 0}, {area{52, 20, 4, 12}, 100, 0}, {area{12, 20, 4, 12}, 100, 0},
+		}, nil},
 
 		{"cape", cape, true, nil, []visibleArea{{area{1, 1, 10, 16}, 100, 0}}, []visibleArea{{area{12, 1, 10, 16}, 100, 0}}},
 	} {

@@ -74,14 +74,14 @@ func (d rgba64) nrgba() nrgba {
 	return nrgba((red+half)/to16Bit | (green+half)/to16Bit<<8 | (blue+half)/to16Bit<<16 | 255<<24)
 }
 
-// colour returns the colour of a texel of a sheet under its light.
-func (t texel) colour(sheet skin.Sheet) rgba64 {
+// colour returns the colour of a texel of a sheet under the lights.
+func (t texel) colour(sheet skin.Sheet, lights *lights) rgba64 {
 	texel := binary.LittleEndian.Uint32(sheet.Pix[4*t.number():])
 	alpha := texel >> 24
 	if t.isBase() {
 		alpha = 255
 	}
-	light := brightness[t.light()]
+	light := lights[t.light()]
 	multiplied := func(value uint32) rgba64 {
 		return rgba64(((value*light+50)/100*alpha*to16Bit + 127) / 255)
 	}
@@ -92,16 +92,43 @@ func (t texel) colour(sheet skin.Sheet) rgba64 {
 type painter struct {
 	palette    palette
 	compositor compositor
+	texels     []byte // of a sheet without what a view leaves out
 }
 
 // paint paints the picture of a square sheet into pixels: 4 bytes for each pixel of the map,
-// all of which are written.
-func (m *sampleMap) paint(pixels []byte, sheet skin.Sheet, scratch *painter) {
-	if m.scanned != nil {
-		scratch.compositor.paint(m, pixels, sheet)
-	} else {
-		scratch.palette.paint(m, pixels, sheet)
+// all of which are written. Of the view it needs only what that leaves out.
+func (m *sampleMap) paint(pixels []byte, sheet skin.Sheet, view View, scratch *painter) {
+	lights := &modelLights
+	if view.Omit&OmitLight != 0 {
+		lights = &noLights
 	}
+	if view.Omit&(OmitHat|OmitLayers) != 0 {
+		sheet = scratch.without(sheet, view)
+	}
+	if m.scanned != nil {
+		scratch.compositor.paint(m, pixels, sheet, lights)
+	} else {
+		scratch.palette.paint(m, pixels, sheet, lights)
+	}
+}
+
+// without returns a copy of a sheet in which the layers are transparent that the view leaves out. It
+// is valid until the next call.
+func (s *painter) without(sheet skin.Sheet, view View) skin.Sheet {
+	s.texels = append(s.texels[:0], sheet.Pix...)
+	sheet.Pix = s.texels
+	for _, part := range figure(view.Type) {
+		if !view.Omit.leavesOut(part) {
+			continue
+		}
+		for _, face := range facesInOrder(part.layer, view.Type) {
+			face = face.Scaled(sheet.Scale())
+			for v := range face.H {
+				clear(sheet.Pix[sheet.At(face.X, face.Y+v):][:4*face.W])
+			}
+		}
+	}
+	return sheet
 }
 
 // colourSum adds up weighted colours, two values in each word: 16-bit values times weights that
@@ -132,19 +159,19 @@ type palette struct {
 }
 
 // fill sets the colours of all lists.
-func (c *palette) fill(p *sampleMap, sheet skin.Sheet) {
+func (c *palette) fill(p *sampleMap, sheet skin.Sheet, lights *lights) {
 	c.rgba64 = slices.Grow(c.rgba64[:0], len(p.lists))[:len(p.lists)]
 	c.nrgba = slices.Grow(c.nrgba[:0], len(p.lists))[:len(p.lists)]
 	c.rgba64[0], c.nrgba[0] = 0, transparent
 	for i, s := range p.lists[1:] {
-		d := s.top.colour(sheet).over(c.rgba64[s.below])
+		d := s.top.colour(sheet, lights).over(c.rgba64[s.below])
 		c.rgba64[i+1], c.nrgba[i+1] = d, d.nrgba()
 	}
 }
 
 // paint paints the picture of a full map.
-func (c *palette) paint(p *sampleMap, pixels []byte, sheet skin.Sheet) {
-	c.fill(p, sheet)
+func (c *palette) paint(p *sampleMap, pixels []byte, sheet skin.Sheet, lights *lights) {
+	c.fill(p, sheet, lights)
 	for y := range p.height {
 		row := pixels[4*p.width*y:][:4*p.width]
 		x := 0

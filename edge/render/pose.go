@@ -12,8 +12,8 @@ const (
 	// elsewhere every pixel is the average of the area it covers.
 	Flat Pose = iota
 
-	// Isometric is the head with its hat in true isometric projection, from above and with the
-	// face on the viewer's right, square. The hat's box fills the height.
+	// Isometric is the head with its hat, square, by default in true isometric projection, from
+	// above and with the face on the viewer's right. The hat's box fills the height there.
 	Isometric
 
 	// Preview is, for a skin, the whole figure in parallel projection from 25° above: from the
@@ -31,11 +31,29 @@ const (
 	// are the right ones. Slim arms are widened, and larger sheets reduced.
 	LegacySheet
 
+	// Bust is the upper half of the figure in parallel projection, square and by default in the
+	// attitude of the front in a preview. The head and the body are inside the picture, the arms
+	// are cut off with the lower edge.
+	Bust
+
+	// Body is the whole figure in the same projection, half as wide as high. By default it is the
+	// front of a preview.
+	Body
+
+	// Front, Back, Left and Right are sides of the standing player, each the player's own: flat and
+	// without light, 16 × 32 texels, with the layers blended over the base and as large as it.
+	// Where the height is a multiple of the texels they are squares of one colour; elsewhere every
+	// pixel is the average of the area it covers.
+	Front
+	Back
+	Left
+	Right
+
 	// PoseCount is the number of poses.
 	PoseCount = iota
 )
 
-// String returns flat, isometric, preview or legacy.
+// String returns a word, which metrics use as well.
 func (p Pose) String() string {
 	switch p {
 	case Flat:
@@ -46,6 +64,18 @@ func (p Pose) String() string {
 		return "preview"
 	case LegacySheet:
 		return "legacy"
+	case Bust:
+		return "bust"
+	case Body:
+		return "body"
+	case Front:
+		return "front"
+	case Back:
+		return "back"
+	case Left:
+		return "left"
+	case Right:
+		return "right"
 	}
 	return "unknown"
 }
@@ -55,7 +85,7 @@ func (p Pose) ShowsCapes() bool {
 	switch p {
 	case Preview:
 		return true
-	case Flat, Isometric, LegacySheet:
+	case Flat, Isometric, LegacySheet, Bust, Body, Front, Back, Left, Right:
 	}
 	return false
 }
@@ -66,7 +96,7 @@ func (p Pose) IsSheet() bool {
 	switch p {
 	case LegacySheet:
 		return true
-	case Flat, Isometric, Preview:
+	case Flat, Isometric, Preview, Bust, Body, Front, Back, Left, Right:
 	}
 	return false
 }
@@ -75,17 +105,18 @@ func (p Pose) IsSheet() bool {
 // the sheet.
 func (p Pose) InSpace() bool {
 	switch p {
-	case Isometric, Preview:
+	case Isometric, Preview, Bust, Body:
 		return true
-	case Flat, LegacySheet:
+	case Flat, LegacySheet, Front, Back, Left, Right:
 	}
 	return false
 }
 
-// SizeOf returns the size that is drawn for a requested one, in pixels. For a head it is the
-// side, and the next multiple of 8, from 8 to 512: at these a flat head shows all texels of a
-// classic face equally large. For a preview it is the height, and the next multiple of 16, from
-// 64 to 1024: at these a classic cape fills the height. A legacy sheet has one size, its height.
+// SizeOf returns the size that is drawn for a requested one, in pixels. For a head or a bust it is
+// the side, and the next multiple of 8, from 8 to 512: at these a flat head shows all texels of a
+// classic face equally large. For a preview, a body or a side it is the height, and the next multiple
+// of 16, from 64 to 1024: at these a classic cape fills the height. A legacy sheet has one size, its
+// height.
 func (p Pose) SizeOf(requested int) int { return p.sizes().round(requested) }
 
 // sizes are the sizes that are drawn in a pose, in pixels.
@@ -93,9 +124,9 @@ type sizes struct{ min, max, step int }
 
 func (p Pose) sizes() sizes {
 	switch p {
-	case Flat, Isometric:
+	case Flat, Isometric, Bust:
 		return sizes{8, 512, 8} // a face is eight texels wide
-	case Preview:
+	case Preview, Body, Front, Back, Left, Right:
 		return sizes{64, 1024, 16} // a cape is sixteen texels high
 	case LegacySheet:
 		return sizes{legacyHeight, legacyHeight, legacyHeight}
@@ -110,13 +141,17 @@ func (s sizes) round(requested int) int {
 }
 
 // scene returns the figures of a pose in space.
-func (p Pose) scene(model skin.Type, size int) scene {
+func (p Pose) scene(a Attitude, model skin.Type, size int) scene {
 	switch p {
 	case Isometric:
-		return isometric(size)
+		return isometric(a, size)
 	case Preview:
 		return preview(model, size)
-	case Flat, LegacySheet:
+	case Bust:
+		return bust(a, model, size)
+	case Body:
+		return body(a, model, size)
+	case Flat, LegacySheet, Front, Back, Left, Right:
 	}
 	return scene{}
 }
@@ -124,14 +159,16 @@ func (p Pose) scene(model skin.Type, size int) scene {
 // extent returns the width and height in pixels of the picture of a skin or cape.
 func (p Pose) extent(of skin.Type, size int) (width, height int) {
 	switch p {
-	case Flat, Isometric:
+	case Flat, Isometric, Bust:
 		return size, size
 	case Preview:
 		if of == skin.Cape {
 			return capeWidth(size), size
 		}
-		s := p.scene(of, size)
+		s := preview(of, size)
 		return s.width, s.height
+	case Body, Front, Back, Left, Right:
+		return size / 2, size
 	case LegacySheet:
 		return legacyWidth, legacyHeight
 	}

@@ -25,15 +25,11 @@ const figureGap = 1
 // the height; each half is ⌈height/H · (W + gap)⌉ pixels wide, and the picture
 // twice that.
 func preview(model skin.Type, height int) scene {
-	var boxes []cuboid
-	for _, part := range figure(skin.Classic) {
-		boxes = append(boxes, part.layerBox())
-	}
 	parts := figure(model)
 	front, back := newCamera(frontYaw, previewPitch), newCamera(backYaw, previewPitch)
 
 	// From behind a figure is as large, and stands on the same ground.
-	bounds := front.extentOf(boxes...)
+	bounds := front.extentOf(layerBoxes(figure(skin.Classic))...)
 	scale := float64(height) / bounds.height()
 	half := int(math.Ceil(scale * (bounds.width() + figureGap)))
 	return scene{

@@ -91,8 +91,13 @@ const (
 	lightBeneath
 )
 
-// brightness is what a light leaves of a colour, in percent.
-var brightness = [...]uint32{lightAbove: 100, lightFront: 90, lightAside: 70, lightBeneath: 60}
+// lights are what each light leaves of a colour, in percent.
+type lights [4]uint32
+
+var (
+	modelLights = lights{lightAbove: 100, lightFront: 90, lightAside: 70, lightBeneath: 60}
+	noLights    = lights{lightAbove: 100, lightFront: 100, lightAside: 100, lightBeneath: 100}
+)
 
 // facesOf returns the six sides of a box with their texels: as the game unfolds boxes, which
 // skin.Box describes.
@@ -118,14 +123,31 @@ type camera struct{ right, down, towards vec }
 // shows the player from the front, 45 the face on the viewer's right, 180 the back. The pitch,
 // in radians, is the elevation of the camera above the horizon.
 func newCamera(yaw, pitch float64) camera {
-	sinYaw, cosYaw := math.Sincos(yaw * math.Pi / 180)
-	sinPitch, cosPitch := math.Sincos(pitch)
+	sinYaw, cosYaw := sincos(yaw * math.Pi / 180)
+	sinPitch, cosPitch := sincos(pitch)
 	return camera{
 		right:   vec{cosYaw, 0, sinYaw},
 		down:    vec{-sinYaw * sinPitch, -cosPitch, cosYaw * sinPitch},
 		towards: vec{-sinYaw * cosPitch, sinPitch, cosYaw * cosPitch},
 	}
 }
+
+// sincos is math.Sincos, but exactly 0 at all multiples of a right angle: a camera along an axis sees
+// the faces along it edge-on.
+func sincos(angle float64) (sin, cos float64) {
+	const rounding = 1e-15
+	exact := func(v float64) float64 {
+		if math.Abs(v) < rounding {
+			return 0
+		}
+		return v
+	}
+	sin, cos = math.Sincos(angle)
+	return exact(sin), exact(cos)
+}
+
+// isEdgeOn reports whether a face is a line for the camera.
+func (c camera) isEdgeOn(f face) bool { return c.towards.along(f.axis) == 0 }
 
 // facesCamera reports whether the camera sees a face from outside its box.
 func (c camera) facesCamera(f face) bool { return c.towards.along(f.axis)*f.outwards > 0 }
@@ -144,6 +166,11 @@ func (c camera) extentOf(boxes ...cuboid) extent {
 		}
 	}
 	return e
+}
+
+// union returns the bounding rectangle of both.
+func (e extent) union(other extent) extent {
+	return extent{min(e.left, other.left), min(e.top, other.top), max(e.right, other.right), max(e.bottom, other.bottom)}
 }
 
 func (e extent) width() float64  { return e.right - e.left }

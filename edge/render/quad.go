@@ -24,7 +24,8 @@ type depth struct{ from, to float64 }
 
 // hides reports whether the quad is nearer than another one where they overlap. Pieces that do
 // not intersect are separated by a plane across one of the axes. The quad hides the other one
-// if it lies on the viewer's side of that plane.
+// if it lies on the viewer's side of that plane. Pieces on both sides of a plane that the camera
+// looks along do not overlap.
 func (q *quad) hides(other *quad) bool {
 	if q.axis == other.axis && math.Abs(q.depth[q.axis].from-other.depth[q.axis].from) < geomEps {
 		return q.drawOrder > other.drawOrder
@@ -38,11 +39,10 @@ func (q *quad) hides(other *quad) bool {
 }
 
 // gradient is the coordinate along one side of a face, in texels, as an affine function of the
-// picture: perX·x + perY·y + atZero. Its lines of equal value are slanted or vertical, since no
-// camera looks along an axis and all stand level.
+// picture: perX·x + perY·y + atZero. Its lines of equal value are slanted, level or vertical.
 type gradient struct {
 	perX, perY, atZero float64
-	toY                float64 // 1/perY
+	toY                float64 // 1/perY, not of vertical ones
 	top, bottom        float64 // values at the upper and the lower end of the piece
 	texels             int     // of the whole face
 }
@@ -89,8 +89,11 @@ func (c camera) project(p piece, view viewport, k int) quad {
 	q.left, q.right = slices.Min(q.corners[:]), slices.Max(q.corners[:])
 	for axis := sideways; axis <= lengthwise; axis++ {
 		from, to := p.extent.from.along(axis), p.extent.to.along(axis)
-		if c.towards.along(axis) < 0 {
+		switch towards := c.towards.along(axis); {
+		case towards < 0:
 			from, to = -to, -from
+		case towards == 0:
+			from, to = math.Inf(-1), math.Inf(1) // neither hides the other
 		}
 		q.depth[axis] = depth{from, to}
 	}

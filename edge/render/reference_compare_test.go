@@ -82,7 +82,12 @@ func (a *comparison) compare(t *testing.T, reference *referenceMap, view render.
 	if view.Type != skin.Cape {
 		texels = withOpaqueBase(sheet)
 	}
-	blends := reference.blends(texels)
+	for i, a := range layerAreas {
+		if i == 0 && view.Omit&render.OmitHat != 0 || i > 0 && view.Omit&render.OmitLayers != 0 {
+			fill(skin.Sheet{Width: 64 * k, Height: 64 * k, Pix: texels}, a[0]*k, a[1]*k, a[2]*k, a[3]*k, [4]byte{})
+		}
+	}
+	blends := reference.blends(texels, view.Omit&render.OmitLight == 0)
 	var list []colour
 	for _, y := range reference.rows {
 		for x := range reference.width {

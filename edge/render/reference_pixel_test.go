@@ -15,8 +15,8 @@ type blend struct {
 	exact [4]float64
 }
 
-// blends returns the colour of each stack of a map for a sheet.
-func (m *referenceMap) blends(texels []byte) []blend {
+// blends returns the colour of each stack of a map for a sheet, under the light or without it.
+func (m *referenceMap) blends(texels []byte, isLit bool) []blend {
 	all := make([]blend, len(m.stacks))
 	for i, s := range m.stacks {
 		b := &all[i]
@@ -26,6 +26,9 @@ func (m *referenceMap) blends(texels []byte) []blend {
 				break
 			}
 			texel, light := texels[4*int(h/128):][:4], int(h%128)
+			if !isLit {
+				light = 100
+			}
 			opacity := float64(texel[3]) / 255
 			for c := range 3 {
 				b.exact[c] += through * opacity * float64((int(texel[c])*light+50)/100)

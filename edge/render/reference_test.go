@@ -186,6 +186,9 @@ type camera struct {
 func look(yaw, pitch float64) camera {
 	sinY, cosY := math.Sincos(yaw)
 	sinP, cosP := math.Sincos(pitch)
+	for _, v := range []*float64{&sinY, &cosY} {
+		*v = math.Round(*v*1e12) / 1e12 // along an axis exactly
+	}
 	return camera{
 		right:  vec{cosY, 0, sinY},
 		down:   vec{-sinY * sinP, -cosP, cosY * sinP},
@@ -341,7 +344,7 @@ func (m *referenceMap) intern(s stack) int32 {
 // For a straight border in any direction, 377 points give the area on either side to 0.2 % of
 // the pixel on average and 2.7 % at worst; 6765 points to 0.02 % and 0.5 %. The fainter a
 // pixel, the more that matters to its colour, so finer lattices are used until enough points
-// hit something.
+// hit something, and enough the base, before which a layer may be transparent.
 var lattices = []struct{ points, turn int }{{377, 233}, {987, 610}, {2584, 1597}, {6765, 4181}}
 
 const minHits = 377
@@ -409,16 +412,19 @@ func (m *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int)
 	}
 	for _, l := range lattices {
 		at.shares = at.shares[:0]
-		something := 0
+		something, opaque := 0, 0
 		for i := range l.points {
 			dx, dy := (float64(i)+0.5)/float64(l.points), (float64(i*l.turn%l.points)+0.5)/float64(l.points)
-			s, _ := c.ray(boxes, x+dx, y+dy, k)
+			s, base := c.ray(boxes, x+dx, y+dy, k)
 			at.share(m.intern(s), 1)
 			if s[0] != 0 {
 				something++
 			}
+			if base >= 0 {
+				opaque++
+			}
 		}
-		if something == 0 || something >= minHits {
+		if (something == 0 || something >= minHits) && (opaque == 0 || opaque >= minHits) {
 			break
 		}
 	}

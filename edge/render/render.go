@@ -6,16 +6,17 @@
 // head and 0.25 elsewhere and is clipped where body parts adjoin. A unit is a texel of a
 // classic sheet. Boxes are unfolded on the sheet as skin.Faces and skin.CapeFaces say. What
 // lies behind holes and translucent texels shows through, including the inner sides of layers.
-// In the isometric and the preview pose the light is fixed to the model: it leaves 100 % of a
-// colour on top, 90 % in front and behind, 70 % at the sides and 60 % beneath, on inner sides
-// too. Flat poses and the legacy sheet have the colours of the sheet.
+// In poses in space the light is fixed to the model: it leaves 100 % of a colour on top, 90 % in
+// front and behind, 70 % at the sides and 60 % beneath, on inner sides too. Flat poses and the
+// legacy sheet have the colours of the sheet.
 //
 // Rasterisation. Figures are scanned along vertical lines, on which every border between texels
 // is found exactly (columnScan). What depends only on the geometry of a pose, a size and the
 // scale of the sheet is the same for all textures, so it is computed once and cached: mostly as
 // a sampleMap, which says what texels each pixel shows, so that painting a texture is a look-up
-// of colours. Only large smooth pictures of sheets of high scale are scanned anew for every
-// texture (scannedFigures).
+// of colours. Large smooth pictures of sheets of high scale are scanned anew for every texture
+// (scannedFigures), and so are figures in another attitude than the default one: there are 23 of
+// these for each size, of which maps would displace the common ones.
 //
 // Anti-aliasing. A pixel covers a square. Where texels are at least four pixels wide, a picture
 // is crisp: a pixel shows what is at its centre. Only at the outline, before nothing, is it
@@ -76,6 +77,9 @@ type View struct {
 	Type   skin.Type
 	Size   int // in pixels, a value of Pose.SizeOf
 	Format Format
+
+	Attitude Attitude  // a value of Pose.Attitude, if Pose.HasAttitudes
+	Omit     Omissions // of Pose.Omissible
 }
 
 // Check returns the Invalid fault that Draw or Render would return for the view, or nil.
@@ -91,6 +95,12 @@ func (v View) Check() error {
 	}
 	if v.Type == skin.Cape && !v.Pose.ShowsCapes() {
 		return fault.New(fault.Invalid, "A cape has no face.")
+	}
+	if v.Attitude >= attitudeCount || v.Attitude != 0 && !v.Pose.HasAttitudes() {
+		return fault.New(fault.Invalid, "This picture cannot be turned like that.")
+	}
+	if v.Omit&^v.Pose.Omissible() != 0 {
+		return fault.New(fault.Invalid, "This picture has nothing of that kind to leave out.")
 	}
 	if r := v.Pose.sizes(); v.Size != r.round(v.Size) {
 		return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", r.step, r.min, r.max)

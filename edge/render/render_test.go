@@ -47,6 +47,10 @@ func TestSizes(t *testing.T) {
 	f(render.Preview.SizeOf, 1009, 1024)
 	f(render.Preview.SizeOf, 1<<63-1, 1024)
 	f(render.Preview.SizeOf, render.DefaultHeight, render.DefaultHeight)
+	f(render.Bust.SizeOf, 100, 104)
+	f(render.Bust.SizeOf, render.DefaultSize, render.DefaultSize)
+	f(render.Body.SizeOf, 65, 80)
+	f(render.Left.SizeOf, 5000, 1024)
 }
 
 func TestDrawRejectsViews(t *testing.T) {
@@ -69,6 +73,14 @@ func TestDrawRejectsViews(t *testing.T) {
 		{"an odd size", skinSheet, render.View{Type: skin.Classic, Size: 65}, "The size is a multiple of 8 from 8 to 512 pixels."},
 		{"a huge head", skinSheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 520}, "The size is a multiple of 8 from 8 to 512 pixels."},
 		{"a tiny preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Slim, Size: 48}, "The size is a multiple of 16 from 64 to 1024 pixels."},
+		{"the body of a cape", capeSheet, render.View{Pose: render.Body, Type: skin.Cape, Size: 64}, "A cape has no face."},
+		{"the front of a cape", capeSheet, render.View{Pose: render.Front, Type: skin.Cape, Size: 64}, "A cape has no face."},
+		{"a turned face", skinSheet, render.View{Type: skin.Classic, Size: 64, Attitude: 1}, "This picture cannot be turned like that."},
+		{"a turned preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Classic, Size: 64, Attitude: 1}, "This picture cannot be turned like that."},
+		{"an unknown attitude", skinSheet, render.View{Pose: render.Body, Type: skin.Classic, Size: 64, Attitude: render.AttitudeCount}, "This picture cannot be turned like that."},
+		{"a face without light", skinSheet, render.View{Type: skin.Classic, Size: 64, Omit: render.OmitLight}, "This picture has nothing of that kind to leave out."},
+		{"a preview without a hat", skinSheet, render.View{Pose: render.Preview, Type: skin.Classic, Size: 64, Omit: render.OmitHat}, "This picture has nothing of that kind to leave out."},
+		{"an unknown omission", skinSheet, render.View{Pose: render.Body, Type: skin.Classic, Size: 64, Omit: 8}, "This picture has nothing of that kind to leave out."},
 		{"a preview of odd height", capeSheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 72}, "The size is a multiple of 16 from 64 to 1024 pixels."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -261,7 +273,15 @@ func views() []render.View {
 				render.View{Pose: render.Flat, Type: as, Size: 96, Format: format},
 				render.View{Pose: render.Isometric, Type: as, Size: 96, Format: format},
 				render.View{Pose: render.Preview, Type: as, Size: 128, Format: format},
+				render.View{Pose: render.Isometric, Type: as, Size: 96, Format: format, Attitude: render.Isometric.Attitude(6, render.TiltLevel), Omit: render.OmitLight},
+				render.View{Pose: render.Bust, Type: as, Size: 64, Format: format, Omit: render.OmitHat},
+				render.View{Pose: render.Body, Type: as, Size: 128, Format: format},
+				render.View{Pose: render.Body, Type: as, Size: 128, Format: format, Attitude: render.Body.Attitude(2, render.TiltIso), Omit: render.OmitLayers},
+				render.View{Pose: render.Left, Type: as, Size: 96, Format: format, Omit: render.OmitLayers},
 			)
+			for pose := render.Front; pose <= render.Right; pose++ {
+				all = append(all, render.View{Pose: pose, Type: as, Size: 96, Format: format})
+			}
 		}
 		all = append(all, render.View{Pose: render.Preview, Type: skin.Cape, Size: 128, Format: format})
 	}

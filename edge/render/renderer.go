@@ -44,7 +44,7 @@ func (r *Renderer) CanWebP() bool { return r.encoder.Supports(WebP) }
 // been stored.
 //
 // Previews of skins are drawn no higher than 720 pixels from scale 9 on, 384 from 13 on and 240
-// from 15 on, because higher ones would take too long.
+// from 15 on, and bodies no higher than 960 from 15 on, because higher ones would take too long.
 func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
 	return r.draw(sheet, view, nil)
 }
@@ -68,18 +68,20 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 		sheet = sheet.Normalised(view.Type)
 	}
 	switch view.Pose {
-	case Isometric, Preview:
+	case Isometric, Preview, Bust, Body:
 		return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
 	case LegacySheet:
 		return drawLegacy(sheet, model, pixels), nil
+	case Front, Back, Left, Right:
+		return drawSide(sheet, view, pixels), nil
 	case Flat:
 	}
-	return drawFlat(sheet, view.Size, pixels), nil
+	return drawFlat(sheet, view, pixels), nil
 }
 
 // drawFigure draws the poses of the model in space.
 func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Picture {
-	samples := r.sampleMaps.get(mapKeyOf(view, sheet.Scale()))
+	samples := r.samples(view, sheet.Scale())
 	scratch, ok := r.painters.Get().(*painter)
 	if !ok {
 		scratch = new(painter)
@@ -87,8 +89,16 @@ func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Pictur
 	defer r.painters.Put(scratch)
 
 	picture := newPicture(samples.width, samples.height, pixels)
-	samples.paint(picture.Pix, sheet, scratch)
+	samples.paint(picture.Pix, sheet, view, scratch)
 	return picture
+}
+
+// samples returns the sample map of a view for sheets of a scale.
+func (r *Renderer) samples(view View, scale int) *sampleMap {
+	if view.Attitude != 0 {
+		return newSweptMap(view.scene(), scale)
+	}
+	return r.sampleMaps.get(mapKeyOf(view, scale))
 }
 
 // checkSheet makes sure that every texel that drawing looks up exists.

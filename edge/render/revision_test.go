@@ -77,12 +77,29 @@ func digestOfFiles(t *testing.T) string {
 	for i := 3; i < len(hatless.Pix); i += 4 {
 		hatless.Pix[i] = 255
 	}
+	for attitude := range render.Attitude(render.AttitudeCount) {
+		add(modern, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 48, Attitude: attitude})
+		add(modern, render.View{Pose: render.Bust, Type: skin.Slim, Size: 104, Attitude: attitude})
+		add(fine, render.View{Pose: render.Body, Type: skin.Classic, Size: 112, Attitude: attitude})
+	}
+	for pose := range render.Pose(render.PoseCount) {
+		if omissible := pose.Omissible(); omissible != 0 {
+			add(modern, render.View{Pose: pose, Type: skin.Classic, Size: pose.SizeOf(96), Omit: omissible})
+		}
+	}
 	for _, sample := range []struct {
 		sheet skin.Sheet
 		kind  skin.Type
 		pose  render.Pose
 		sizes []int
 	}{
+		{modern, skin.Classic, render.Bust, []int{64, 256}},
+		{modern, skin.Slim, render.Body, []int{96, 400}},
+		{finest, skin.Classic, render.Body, []int{1024}},
+		{modern, skin.Slim, render.Front, []int{64, 80}},
+		{fine, skin.Classic, render.Back, []int{128, 208}},
+		{legacy, skin.Slim, render.Left, []int{96}},
+		{finest, skin.Classic, render.Right, []int{1024}},
 		{few, skin.Classic, render.Flat, []int{96, 512}},
 		{few, skin.Classic, render.Isometric, []int{128, 512}},
 		{few, skin.Classic, render.Preview, []int{400, 1024}},

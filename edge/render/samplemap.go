@@ -62,7 +62,25 @@ func newSampleMap(s scene, k int) *sampleMap {
 	if s.isMapped(k) {
 		return newFullMap(s, k)
 	}
-	return &sampleMap{width: s.width, height: s.height, scanned: newScannedFigures(s, k)}
+	return newScannedMap(s, k, maxSubColumnScanned)
+}
+
+// newSweptMap returns the sample map of a scene for a single picture. A smooth one is scanned, as
+// finely as for a full map, which would take longer.
+func newSweptMap(s scene, k int) *sampleMap {
+	switch {
+	case s.crisp(k):
+		return newFullMap(s, k)
+	case s.isMapped(k):
+		return newScannedMap(s, k, maxSubColumn)
+	default:
+		return newScannedMap(s, k, maxSubColumnScanned)
+	}
+}
+
+// newScannedMap returns a map that is scanned for every picture, in sub-columns of at most a width.
+func newScannedMap(s scene, k int, maxWidth float64) *sampleMap {
+	return &sampleMap{width: s.width, height: s.height, scanned: newScannedFigures(s, k, maxWidth)}
 }
 
 // mapBuilder builds a full map, column by column.

@@ -35,7 +35,7 @@ func BenchmarkPaint(b *testing.B) {
 			pixels := make([]byte, 4*samples.width*samples.height)
 			b.ReportAllocs()
 			for b.Loop() {
-				samples.paint(pixels, sheet, scratch)
+				samples.paint(pixels, sheet, View{}, scratch)
 			}
 		})
 	}

@@ -12,8 +12,8 @@ import (
 // largest map takes 10 MB.
 const mapCacheBytes = 64 << 20
 
-// mapKey is what a sample map depends on: the parts of a view that concern neither colours nor
-// the file, and the scale of the sheet.
+// mapKey is what a cached sample map depends on: the parts of a view that concern neither colours
+// nor the file, and the scale of the sheet. Only the attitude 0 has cached ones.
 type mapKey struct {
 	pose  Pose
 	model skin.Type
@@ -27,7 +27,7 @@ func mapKeyOf(view View, scale int) mapKey {
 	switch view.Pose {
 	case Isometric:
 		key.model = skin.Classic // both models have the same head
-	case Flat, Preview, LegacySheet:
+	case Flat, Preview, LegacySheet, Bust, Body, Front, Back, Left, Right:
 	}
 	return key
 }
@@ -36,7 +36,7 @@ func mapKeyOf(view View, scale int) mapKey {
 func (k mapKey) build() *sampleMap { return newSampleMap(k.scene(), k.scale) }
 
 // scene returns the scene of the sample map.
-func (k mapKey) scene() scene { return k.pose.scene(k.model, k.size) }
+func (k mapKey) scene() scene { return k.pose.scene(0, k.model, k.size) }
 
 // mapCache caches sample maps, bounded in bytes. It is safe for concurrent use.
 type mapCache struct {

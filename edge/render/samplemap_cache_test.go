@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
 func head32(scale int) mapKey { return mapKey{Isometric, skin.Classic, 32, scale} }
@@ -142,4 +143,53 @@ func TestMapKeyOf(t *testing.T) {
 
 	f(Isometric, true)
 	f(Preview, false)
+	f(Bust, false)
+	f(Body, false)
+}
+
+// Only the default attitude has cached maps, and pictures without layers or light share them.
+func TestOtherAttitudesAreNotMapped(t *testing.T) {
+	t.Parallel()
+
+	r := New(new(NativeEncoder))
+	sheet := skintest.Noise(1, 64, 64)
+	draw := func(attitude Attitude, omit Omissions) {
+		t.Helper()
+		if _, err := r.Draw(sheet, View{Pose: Body, Type: skin.Classic, Size: 64, Attitude: attitude, Omit: omit}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for attitude := Attitude(1); attitude < attitudeCount; attitude++ {
+		draw(attitude, 0)
+	}
+	if n := r.sampleMaps.entries.Len(); n != 0 {
+		t.Errorf("%d maps of other attitudes are cached", n)
+	}
+	for omit := range Body.Omissible() + 1 {
+		draw(0, omit)
+	}
+	if n := r.sampleMaps.entries.Len(); n != 1 {
+		t.Errorf("%d maps are cached; want one for all that is left out", n)
+	}
+}
+
+// Every turn and tilt of a pose has an attitude of its own, and the default one is 0.
+func TestAttitudes(t *testing.T) {
+	t.Parallel()
+
+	for pose := range Pose(PoseCount) {
+		seen := map[Attitude]bool{}
+		for turn := range TurnCount {
+			for tilt := range Tilt(tiltCount) {
+				attitude := pose.Attitude(turn, tilt)
+				seen[attitude] = true
+				if gotTurn, gotTilt := attitude.turnAndTilt(pose); gotTurn != turn || gotTilt != tilt || attitude >= attitudeCount {
+					t.Errorf("%s: turn %d and tilt %d are %d, which is turn %d and tilt %d", pose, turn, tilt, attitude, gotTurn, gotTilt)
+				}
+			}
+		}
+		if turn, tilt := pose.DefaultAttitude(); len(seen) != attitudeCount || pose.Attitude(turn, tilt) != 0 {
+			t.Errorf("%s: %d attitudes, and the default one is %d; want %d and 0", pose, len(seen), pose.Attitude(turn, tilt), attitudeCount)
+		}
+	}
 }

@@ -126,7 +126,7 @@ func TestSmoothAreas(t *testing.T) {
 			t.Fatalf("the picture of %d pixels is crisp", size)
 		}
 		pixels := make([]byte, 4*p.width*p.height)
-		p.paint(pixels, sheet, new(painter))
+		p.paint(pixels, sheet, View{}, new(painter))
 		covered := 0.0
 		for i := 3; i < len(pixels); i += 4 {
 			covered += float64(pixels[i]) / 255
@@ -153,11 +153,11 @@ func TestMapsAndScansAgree(t *testing.T) {
 		sheet := skintest.Noise(1, 64*k, 64*k).Normalised(skin.Classic)
 		paint := func(p *sampleMap) []byte {
 			pixels := make([]byte, 4*p.width*p.height)
-			p.paint(pixels, sheet, new(painter))
+			p.paint(pixels, sheet, View{}, new(painter))
 			return pixels
 		}
 		mapped := paint(newFullMap(s, k))
-		scanned := paint(&sampleMap{width: s.width, height: s.height, scanned: newScannedFigures(s, k)})
+		scanned := paint(newScannedMap(s, k, maxSubColumnScanned))
 		for i := 3; i < len(mapped); i += 4 {
 			for c := i - 3; c <= i; c++ {
 				// The fainter a pixel, the less its colour matters.
@@ -172,11 +172,11 @@ func TestMapsAndScansAgree(t *testing.T) {
 		}
 	}
 
-	f(isometric(32), 1)
-	f(isometric(96), 3)
+	f(isometric(0, 32), 1)
+	f(isometric(0, 96), 3)
 	f(preview(skin.Classic, 128), 1)
 	f(preview(skin.Slim, 112), 4)
-	f(isometric(128), skin.MaxScale)
+	f(isometric(0, 128), skin.MaxScale)
 }
 
 // Equal lists have one number, different ones different numbers, in a table that has grown.

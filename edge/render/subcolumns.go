@@ -58,7 +58,10 @@ func (q *quad) appendBreaks(breaks []float64, left, right float64) []float64 {
 			breaks = append(breaks, x)
 		}
 	}
-	if r := &q.across; r.isUpright() {
+	for _, r := range [...]*gradient{&q.across, &q.down} {
+		if !r.isUpright() {
+			continue
+		}
 		a, b := r.atTop(left), r.atTop(right)
 		from, to := max(min(a, b), r.top), min(max(a, b), r.bottom)
 		for value := math.Ceil(from); value < to; value++ {

@@ -37,6 +37,13 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 			{Pose: render.Preview, Type: skin.Classic, Size: 1024},
 			{Pose: render.Preview, Type: skin.Cape, Size: 1024},
 			{Pose: render.LegacySheet, Type: skin.Slim, Size: 32},
+			{Pose: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(2, render.Tilt25)},
+			{Pose: render.Bust, Type: skin.Classic, Size: 512},
+			{Pose: render.Bust, Type: skin.Slim, Size: 128, Attitude: render.Bust.Attitude(1, render.TiltIso)},
+			{Pose: render.Body, Type: skin.Classic, Size: 1024},
+			{Pose: render.Body, Type: skin.Slim, Size: 400, Attitude: render.Body.Attitude(3, render.Tilt25), Omit: render.OmitHat},
+			{Pose: render.Body, Type: skin.Classic, Size: 1024, Attitude: render.Body.Attitude(0, render.TiltLevel)},
+			{Pose: render.Front, Type: skin.Classic, Size: 1024},
 		} {
 			height := 64 * scale
 			if view.Type == skin.Cape {
@@ -46,13 +53,13 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
 				cost := render.New(encoder).Cost(view, sheet.Width)
 				if took := renderTime(t, encoder, sheet, view, 3*cost); max(cost, took) >= least {
-					of := fmt.Sprintf("%v %v of scale %d at %d as %v", view.Pose, view.Type, scale, view.Size, view.Format)
+					of := fmt.Sprintf("%v %v of scale %d at %d, attitude %d, as %v", view.Pose, view.Type, scale, view.Size, view.Attitude, view.Format)
 					all = append(all, measurement{of, cost, took, float64(took) / float64(cost)})
 				}
 			}
 		}
 	}
-	if len(all) < 30 {
+	if len(all) < 60 {
 		t.Fatalf("only %d pictures took long enough to be measured", len(all))
 	}
 	slices.SortFunc(all, func(a, b measurement) int { return cmp.Compare(a.ratio, b.ratio) })
@@ -99,23 +106,36 @@ func Limit(t *testing.T, encoder render.Encoder) {
 	const decoding = 33 * time.Nanosecond // of a texel
 	r := render.New(encoder)
 	var most time.Duration
+	var mostly render.View
+	var scaleOfMost int
 	for scale := 1; scale <= skin.MaxScale; scale++ {
 		cost := func(view render.View) {
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-				most = max(most, r.Cost(view, 64*scale)+time.Duration(64*64*scale*scale)*decoding)
+				if took := r.Cost(view, 64*scale) + time.Duration(64*64*scale*scale)*decoding; took > most {
+					most, mostly, scaleOfMost = took, view, scale
+				}
+			}
+		}
+		turned := func(view render.View) {
+			cost(view)
+			for _, view.Attitude = range []render.Attitude{view.Pose.Attitude(0, render.TiltLevel), view.Pose.Attitude(3, render.TiltIso)} {
+				cost(view)
 			}
 		}
 		for height := 64; height <= 1024; height += 16 {
+			turned(render.View{Pose: render.Body, Type: skin.Classic, Size: height})
+			cost(render.View{Pose: render.Left, Type: skin.Classic, Size: height})
 			cost(render.View{Pose: render.Preview, Type: skin.Classic, Size: height})
 			cost(render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
 		}
 		cost(render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32})
 		for side := 8; side <= 512; side += 8 {
 			cost(render.View{Pose: render.Flat, Type: skin.Classic, Size: side})
-			cost(render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
+			turned(render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
+			turned(render.View{Pose: render.Bust, Type: skin.Classic, Size: side})
 		}
 	}
 	if most > limit || most < limit/2 {
-		t.Errorf("the most expensive picture is estimated at %s; want at most %s and at least half of that", most, limit)
+		t.Errorf("the most expensive picture, %+v of scale %d, is estimated at %s; want at most %s and at least half of that", mostly, scaleOfMost, most, limit)
 	}
 }
