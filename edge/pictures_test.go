@@ -315,6 +315,8 @@ func TestETagNamesTheContent(t *testing.T) {
 		func(v *Variant) { v.Type = skin.Slim },
 		func(v *Variant) { v.Size = 512 },
 		func(v *Variant) { v.Format = render.WebP },
+		func(v *Variant) { v.Attitude = 1 },
+		func(v *Variant) { v.Omit = 1 },
 		func(v *Variant) { *v = Variant{Texture: v.Texture, File: true} },
 	} {
 		variant := base
@@ -365,7 +367,7 @@ func TestView(t *testing.T) {
 
 	f := func(mapping edgeproto.Mapping, key edgeproto.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
-		variant, err := pictures.variant(Request{Key: key, Pose: pose, Size: 64, Format: render.WebP}, mapping)
+		variant, err := pictures.variant(Request{Key: key, View: render.View{Pose: pose, Size: 64, Format: render.WebP}}, mapping)
 		want := Variant{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
 		switch {
 		case wantType == 0 && fault.KindOf(err) != wantKind:
@@ -392,14 +394,16 @@ func TestView(t *testing.T) {
 	f(edgeproto.Mapping{Texture: sheet}, "tid:7", render.Preview, sheet.Hash, skin.Slim, 0)
 	f(edgeproto.Mapping{Texture: cape}, "tid:8", render.Preview, cape.Hash, skin.Cape, 0)
 	f(edgeproto.Mapping{Texture: cape}, "tid:8", render.Flat, defaultHash, none, fault.Invalid)
+	f(edgeproto.Mapping{Texture: cape}, "tid:8", render.Body, defaultHash, none, fault.Invalid)
+	f(user(0, nil), "uid:1", render.Left, defaultHash, skin.Classic, 0)
 	f(edgeproto.Mapping{}, "tid:8", render.Preview, defaultHash, none, fault.NotFound)
 
 	// Slots, and files.
 	worn := edgeproto.Mapping{Player: &edgeproto.Player{Skin: sheet, Cape: cape}}
 	for want, variant := range map[*Request]Variant{
-		{Slot: SkinSlot, Kind: KindFile}:       {Texture: sheet.Hash, File: true},
-		{Slot: CapeSlot, Kind: KindFile}:       {Texture: cape.Hash, File: true},
-		{Slot: CapeSlot, Pose: render.Preview}: {Texture: cape.Hash, View: render.View{Pose: render.Preview, Type: skin.Cape}},
+		{Slot: SkinSlot, Kind: KindFile}:                          {Texture: sheet.Hash, File: true},
+		{Slot: CapeSlot, Kind: KindFile}:                          {Texture: cape.Hash, File: true},
+		{Slot: CapeSlot, View: render.View{Pose: render.Preview}}: {Texture: cape.Hash, View: render.View{Pose: render.Preview, Type: skin.Cape}},
 	} {
 		want.Key = "name:a"
 		if got, err := pictures.variant(*want, worn); got != variant || err != nil {

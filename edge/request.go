@@ -44,10 +44,8 @@ type Request struct {
 	Kind Kind
 	Slot TextureSlot // of a player's texture
 
-	// The view of a picture, see render.View. Other kinds have none.
-	Pose   render.Pose
-	Size   int
-	Format render.Format
+	// View is that of a picture, without the type, which the texture has. Other kinds have none.
+	render.View
 }
 
 // IsForGames reports whether games and mods request the response, and not pages: a file, a
@@ -97,17 +95,26 @@ func (p *Pictures) variant(req Request, mapping edgeproto.Mapping) (Variant, err
 	case req.Kind == KindFile:
 		return Variant{Texture: texture.Hash, File: true}, nil
 	case texture.Type == skin.Cape && !req.Pose.ShowsCapes():
-		return Variant{}, fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
+		return Variant{}, capeFault(req.Pose)
 	}
 	return p.pictureVariant(texture.Hash, texture.Type, req), nil
 }
 
+// capeFault returns the fault of a request for a cape in a pose that shows none.
+func capeFault(pose render.Pose) error {
+	switch pose {
+	case render.Flat, render.Isometric:
+		return fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
+	case render.Preview, render.LegacySheet, render.Bust, render.Body, render.Front, render.Back, render.Left, render.Right:
+	}
+	return fault.New(fault.Invalid, "This texture is a cape, which has no figure.")
+}
+
 func (p *Pictures) pictureVariant(texture skin.Hash, model skin.Type, req Request) Variant {
-	if req.Format == render.WebP && !p.canWebP {
-		req.Format = render.PNG
+	view := req.View
+	view.Type = model
+	if view.Format == render.WebP && !p.canWebP {
+		view.Format = render.PNG
 	}
-	return Variant{
-		Texture: texture,
-		View:    render.View{Pose: req.Pose, Type: model, Size: req.Size, Format: req.Format},
-	}
+	return Variant{Texture: texture, View: view}
 }

@@ -18,6 +18,7 @@ func TestStagesByView(t *testing.T) {
 	}
 	for want, v := range map[string]Variant{
 		"flat": variant(render.Flat, skin.Slim), "isometric": variant(render.Isometric, skin.Classic),
+		"bust": variant(render.Bust, skin.Slim), "left": variant(render.Left, skin.Classic),
 		"preview": variant(render.Preview, skin.Classic), "preview-cape": variant(render.Preview, skin.Cape), "file": {File: true},
 	} {
 		before := stageSum(t, want)

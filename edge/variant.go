@@ -26,7 +26,11 @@ func (v Variant) appendKey(dst []byte) []byte {
 		return dst
 	}
 	dst = append(dst, byte(v.Pose), byte(v.Type), byte(v.Format))
-	return binary.BigEndian.AppendUint16(dst, uint16(v.Size))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(v.Size))
+	if v.Attitude == 0 && v.Omit == 0 {
+		return dst
+	}
+	return append(dst, byte(v.Attitude), byte(v.Omit))
 }
 
 // variantKeySize is the length of the longest cache key of a variant.

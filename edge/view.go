@@ -2,6 +2,7 @@ package edge
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -35,6 +36,9 @@ type PictureView struct {
 	// only, and no parameters.
 	SizeParameter string
 	DefaultSize   int // in pixels
+	// IsAdjustable gives it the parameters turn and tilt if Pose.HasAttitudes, and no for what is
+	// Pose.Omissible. An empty value of its parameters is an absent one.
+	IsAdjustable bool
 }
 
 // ProfileFormat is what mods expect of a profile.
@@ -114,7 +118,7 @@ func LegacyTexture(dst []byte, hash skin.Hash) []byte {
 // Views are all views. Of those with a route in common, the one with the longer suffixes comes
 // first.
 var Views = []*View{
-	&avatar, &preview, &legacyTexture, &storedFile, &skinFile, &capeFile, &skinFileForMods, &capeFileForMods, &legacySheet, &profile, &uniSkinProfile,
+	&avatar, &preview, &face, &head, &bust, &body, &front, &back, &left, &right, &legacyTexture, &storedFile, &skinFile, &capeFile, &skinFileForMods, &capeFileForMods, &legacySheet, &profile, &uniSkinProfile,
 }
 
 var avatar = View{
@@ -126,7 +130,7 @@ var avatar = View{
 		{"/avatar/", ByTID, CacheTexture, "head of a texture"},
 		{"/avatar/hash/", ByHash, CacheTexture, "head of a texture"},
 	},
-	Picture: &PictureView{Pose: render.Flat, Pose3D: render.Isometric, SizeParameter: "size", DefaultSize: render.DefaultSize},
+	Picture: &PictureView{Pose: render.Flat, Pose3D: render.Isometric, SizeParameter: "size", DefaultSize: render.DefaultSize, IsAdjustable: false},
 	Profile: NoProfile,
 	Warm:    []string{"", "?png", "?3d"},
 }
@@ -137,9 +141,40 @@ var preview = View{
 		{"/preview/", ByTID, CacheTexture, "whole figure or cape, front and back"},
 		{"/preview/hash/", ByHash, CacheTexture, "whole figure or cape, front and back"},
 	},
-	Picture: &PictureView{Pose: render.Preview, Pose3D: render.Preview, SizeParameter: "height", DefaultSize: render.DefaultHeight},
+	Picture: &PictureView{Pose: render.Preview, Pose3D: render.Preview, SizeParameter: "height", DefaultSize: render.DefaultHeight, IsAdjustable: false},
 	Profile: NoProfile,
 	Warm:    []string{""},
+}
+
+// The views of one pose each, for all subjects.
+var (
+	face  = adjustableView("face", render.Flat, "face", "size", render.DefaultSize)
+	head  = adjustableView("head", render.Isometric, "head in three dimensions", "size", render.DefaultSize)
+	bust  = adjustableView("bust", render.Bust, "head, body and arms in three dimensions", "size", render.DefaultSize)
+	body  = adjustableView("body", render.Body, "figure in three dimensions", "height", render.DefaultHeight)
+	front = adjustableView("front", render.Front, "flat front", "height", render.DefaultHeight)
+	back  = adjustableView("back", render.Back, "flat back", "height", render.DefaultHeight)
+	left  = adjustableView("left", render.Left, "flat left side", "height", render.DefaultHeight)
+	right = adjustableView("right", render.Right, "flat right side", "height", render.DefaultHeight)
+)
+
+// adjustableView returns the view of a pose at the paths that begin with a name.
+func adjustableView(name string, pose render.Pose, shows, sizeParameter string, defaultSize int) View {
+	root := "/" + name + "/"
+	byPlayer, byTexture := shows+" of a player's skin, or of the one that a user chose", shows+" of a skin"
+	return View{
+		Kind: KindPicture, Slot: SkinSlot, Suffixes: pictureSuffixes,
+		Routes: []Route{
+			{root + "player/", ByName, CachePlayer, byPlayer},
+			{root + "uuid/", ByUUID, CachePlayer, byPlayer},
+			{root + "user/", ByUID, CachePlayer, byPlayer},
+			{root, ByTID, CacheTexture, byTexture},
+			{root + "hash/", ByHash, CacheTexture, byTexture},
+		},
+		Picture: &PictureView{Pose: pose, Pose3D: pose, SizeParameter: sizeParameter, DefaultSize: defaultSize, IsAdjustable: true},
+		Profile: NoProfile,
+		Warm:    nil, // a site uses few of them, or none
+	}
 }
 
 var storedFile = View{
@@ -229,7 +264,7 @@ var legacyTexture = View{
 	Warm:    nil,
 }
 
-var legacySheetPicture = PictureView{Pose: render.LegacySheet, Pose3D: render.LegacySheet, SizeParameter: "", DefaultSize: render.LegacySheet.SizeOf(0)}
+var legacySheetPicture = PictureView{Pose: render.LegacySheet, Pose3D: render.LegacySheet, SizeParameter: "", DefaultSize: render.LegacySheet.SizeOf(0), IsAdjustable: false}
 
 var profile = View{
 	Kind: KindProfile, Slot: SkinSlot, Suffixes: []string{".json"},
@@ -267,13 +302,29 @@ func (v *View) Parameters() []string {
 	if v.Picture.Pose3D != v.Picture.Pose {
 		names = append(names, "3d")
 	}
+	if v.Picture.IsAdjustable {
+		if v.Picture.Pose.HasAttitudes() {
+			names = append(names, "turn", "tilt")
+		}
+		names = append(names, "no")
+	}
 	return append(names, "png")
 }
 
-// Pattern returns the path of a route of the view, with a placeholder for the value. It is
-// the name of the route in metrics and documents.
+// Pattern returns the path of a route of the view, with a placeholder for the value.
 func (v *View) Pattern(route Route) string {
 	return route.Prefix + route.Subject.placeholder() + v.Suffixes[len(v.Suffixes)-1]
+}
+
+// RouteName returns the name of a route of the view in metrics and in the document of the API: its
+// pattern. Adjustable views share names, since the counters of 35 more would take 7 MB.
+func (v *View) RouteName(route Route) string {
+	pattern := v.Pattern(route)
+	if v.Picture == nil || !v.Picture.IsAdjustable {
+		return pattern
+	}
+	_, below, _ := strings.Cut(pattern[1:], "/")
+	return "/{view}/" + below
 }
 
 // WarmPaths returns the paths and queries that edge warm requests by default, with {hash} for

@@ -23,7 +23,7 @@ func TestViews(t *testing.T) {
 	suffixes := map[string]bool{} // with the prefix
 	for _, view := range edge.Views {
 		for _, route := range view.Routes {
-			name := view.Pattern(route)
+			name := view.RouteName(route)
 			for _, suffix := range view.Suffixes {
 				if suffixes[route.Prefix+"*"+suffix] {
 					t.Errorf("%s: two routes have its prefix and suffix", name)

@@ -113,6 +113,8 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		"/avatar/user/1?3d", "/avatar/user/2", "/avatar/user/777.png?size=512", "/avatar/user/0",
 		"/avatar/11", "/avatar/12?3d&png", "/avatar/hash/" + hash + "?size=128",
 		"/preview/12", "/preview/13.png", "/preview/hash/" + hash + "?height=200&png",
+		"/face/player/Steve", "/head/uuid/7D4448409DC011D1B2455FFDCE74FAD2?turn=3&tilt=0&size=64", "/bust/user/1?no=hat,light", "/body/12.png?Turn=0&TILT=Iso&no=LAYERS&height=128",
+		"/front/hash/" + hash + "?turn=2", "/back/player/STEVE.webp", "/left/11?no=", "/right/11",
 		"/textures/" + hash, "/textures/" + hash + ".png", "/csl/textures/" + hash,
 		"/skin/Steve.png", "/cape/steve.png", "/csl/Steve.json",
 		"/Steve.json", "/usm/Alex.json", "/usm/Steve.7d444840-9dc0-11d1-b245-5ffdce74fad2.json", "/raw/11", "/usm/textures/" + hash, "/textures/" + hash + "-legacy",

@@ -128,7 +128,7 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 		req.Pose, req.Size, req.Format = view.Picture.Pose, view.Picture.DefaultSize, render.PNG
 		return req, nil
 	}
-	params := parseParameters(query, view.Picture.SizeParameter)
+	params := parseParameters(query, view.Picture)
 	req.Pose = view.Picture.Pose
 	if params.is3D {
 		req.Pose = view.Picture.Pose3D
@@ -139,14 +139,18 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 		req.Format = render.PNG
 	}
 	size, err := params.size.intOr(view.Picture.SizeParameter, view.Picture.DefaultSize)
+	if err == nil && view.Picture.IsAdjustable {
+		err = params.adjust(&req.View)
+	}
 	req.Size = req.Pose.SizeOf(size)
 	return req, err
 }
 
 // parameters are the query parameters of a picture.
 type parameters struct {
-	png, is3D bool
-	size      parameter
+	png, is3D      bool
+	size           parameter
+	turn, tilt, no parameter // of adjustable pictures
 }
 
 // parameter is an optional parameter.
@@ -155,9 +159,9 @@ type parameter struct {
 	given bool
 }
 
-// parseParameters parses a query, in which the size has a name. Names may be in any case. The
-// first of repeated parameters counts.
-func parseParameters(query, sizeName string) parameters {
+// parseParameters parses the query of a picture. Names may be in any case. The first of repeated
+// parameters counts.
+func parseParameters(query string, picture *edge.PictureView) parameters {
 	var params parameters
 	for query != "" {
 		var pair string
@@ -168,11 +172,79 @@ func parseParameters(query, sizeName string) parameters {
 			params.png = true
 		case equalASCIIFold(name, "3d"):
 			params.is3D = true
-		case equalASCIIFold(name, sizeName):
+		case picture.IsAdjustable && value == "":
+		case equalASCIIFold(name, picture.SizeParameter):
 			params.size.set(value)
+		case equalASCIIFold(name, "turn"):
+			params.turn.set(value)
+		case equalASCIIFold(name, "tilt"):
+			params.tilt.set(value)
+		case equalASCIIFold(name, "no"):
+			params.no.set(value)
 		}
 	}
 	return params
+}
+
+// adjust sets the attitude of an adjustable picture and what it leaves out. It ignores parameters
+// that the pose does not use.
+func (p *parameters) adjust(view *render.View) error {
+	if view.Pose.HasAttitudes() {
+		turn, tilt := view.Pose.DefaultAttitude()
+		if p.turn.given {
+			n, ok := parseInteger(p.turn.value)
+			if !ok || n < 0 || n >= render.TurnCount {
+				return fault.Field("turn", "The turn must be an integer from 0 to 7: it counts eighths of a full turn.")
+			}
+			turn = int(n)
+		}
+		if p.tilt.given {
+			var ok bool
+			if tilt, ok = parseTilt(p.tilt.value); !ok {
+				return fault.Field("tilt", "The tilt must be iso, 25 or 0.")
+			}
+		}
+		view.Attitude = view.Pose.Attitude(turn, tilt)
+	}
+	omit, ok := parseOmissions(p.no.value)
+	if !ok {
+		return fault.Field("no", "The parameter no must be a list of hat, layers and light, with commas between them.")
+	}
+	view.Omit = omit & view.Pose.Omissible()
+	return nil
+}
+
+// parseTilt parses a tilt in any case.
+func parseTilt(text string) (tilt render.Tilt, ok bool) {
+	switch {
+	case equalASCIIFold(text, "iso"):
+		return render.TiltIso, true
+	case text == "25":
+		return render.Tilt25, true
+	case text == "0":
+		return render.TiltLevel, true
+	default:
+		return 0, false
+	}
+}
+
+// parseOmissions parses a list of what to leave out, in any order and case.
+func parseOmissions(list string) (omit render.Omissions, ok bool) {
+	for list != "" {
+		var name string
+		switch name, list, _ = strings.Cut(list, ","); {
+		case name == "":
+		case equalASCIIFold(name, "hat"):
+			omit |= render.OmitHat
+		case equalASCIIFold(name, "layers"):
+			omit |= render.OmitLayers
+		case equalASCIIFold(name, "light"):
+			omit |= render.OmitLight
+		default:
+			return 0, false
+		}
+	}
+	return omit, true
 }
 
 func (p *parameter) set(value string) {

@@ -88,7 +88,7 @@ func newRoutes(opts httpserver.Options) *routes {
 		views: make([][formatCount][outcomeCount]*httpserver.Route, len(allRoutes)),
 	}
 	for _, route := range allRoutes {
-		name := route.view.Pattern(route.Route)
+		name := route.view.RouteName(route.Route)
 		for i, format := range formatNames {
 			for j, outcome := range outcomeNames {
 				r.views[route.number][i][j] = opts.Route(name, httpserver.Label{Name: "format", Value: format}, httpserver.Label{Name: "outcome", Value: outcome})

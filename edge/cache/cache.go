@@ -47,8 +47,8 @@ const (
 	maxFailures = 1024
 )
 
-// MaxKeySize is the length of the longest key, in bytes: a SHA-256 and five more.
-const MaxKeySize = 37
+// MaxKeySize is the length of the longest key, in bytes: a SHA-256 and seven more.
+const MaxKeySize = 39
 
 // ErrShed is the cause of a load that was rejected because of too much load. It says nothing
 // about the value, so it is not cached, and a later caller does not join such a load.

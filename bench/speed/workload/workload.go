@@ -86,7 +86,7 @@ func classOf(number int) class {
 func (w Workload) request(number int) edge.Request {
 	var hash skin.Hash
 	binary.LittleEndian.PutUint32(hash[:], uint32(number/viewsEach))
-	return edge.Request{Key: edgeproto.HashKey(hash), Pose: classOf(number).pose, Size: number % viewsEach, Format: render.WebP}
+	return edge.Request{Key: edgeproto.HashKey(hash), View: render.View{Pose: classOf(number).pose, Size: number % viewsEach, Format: render.WebP}}
 }
 
 // Size returns the size of a view's picture in bytes.

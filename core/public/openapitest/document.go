@@ -181,7 +181,8 @@ func (d Document) checkHead(get *openapi3.Operation, x Exchange) error {
 }
 
 // Find returns the documented path that a request's path matches, nil if none, and the values of
-// its parameters. At most one path matches.
+// its parameters. A parameter with an enumeration matches its values only, so that at most one path
+// matches.
 func (d Document) Find(requested string) (path *openapi3.PathItem, parameters map[string]string) {
 	segments := strings.Split(strings.TrimRight(requested, "/"), "/") // a trailing slash is ignored
 	for template, path := range d.Paths.Map() {
@@ -196,11 +197,23 @@ func (d Document) Find(requested string) (path *openapi3.PathItem, parameters ma
 			parameters[name] = value
 			return hasSuffix && err == nil && got != ""
 		})
-		if fits {
+		if fits && allowsAll(path, parameters) {
 			return path, parameters
 		}
 	}
 	return nil, nil
+}
+
+// allowsAll reports whether the enumerations of a path's parameters have the values.
+func allowsAll(path *openapi3.PathItem, values map[string]string) bool {
+	for _, operation := range path.Operations() {
+		for _, parameter := range operation.Parameters {
+			if p := parameter.Value; p.In == openapi3.ParameterInPath && len(p.Schema.Value.Enum) > 0 && !slices.Contains(p.Schema.Value.Enum, any(values[p.Name])) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // checkCommonResponse checks a response that belongs to no operation.

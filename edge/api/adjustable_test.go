@@ -1,0 +1,157 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+)
+
+// Every adjustable view is there for every subject, by default and adjusted.
+func TestAdjustableViews(t *testing.T) {
+	t.Parallel()
+	w := openSeeded(t)
+	robot, slim, defaultSkin := artwork.Robot(), artwork.Ranger(), artwork.Default()
+	hash := w.robot.Hash.String()
+	classicView := func(pose render.Pose, size int) render.View {
+		return render.View{Pose: pose, Type: skin.Classic, Size: size, Format: render.WebP}
+	}
+	f := func(path string, sheet skin.Sheet, view render.View, cache, tags string) {
+		t.Helper()
+		got := w.get(t, path)
+		if got.status != http.StatusOK || got.body != drawn(t, sheet, view) {
+			t.Errorf("%s: %d, %d bytes, beginning %q; want 200 and %+v", path, got.status, len(got.body), got.body[:min(80, len(got.body))], view)
+		}
+		tags = strings.TrimSpace(tags + " render-" + renderer.Revision())
+		if got.header.Get("Cache-Control") != cache || got.header.Get("Surrogate-Key") != tags || got.header.Get("Content-Type") != "image/"+view.Format.String() {
+			t.Errorf("%s: %v; want %s and the tags %s", path, got.header, cache, tags)
+		}
+	}
+
+	for name, view := range map[string]render.View{
+		"face": classicView(render.Flat, 96), "head": classicView(render.Isometric, 96), "bust": classicView(render.Bust, 96),
+		"body": classicView(render.Body, 400), "front": classicView(render.Front, 400), "back": classicView(render.Back, 400),
+		"left": classicView(render.Left, 400), "right": classicView(render.Right, 400),
+	} {
+		f("/"+name+"/player/sTEVE", robot, view, byName, "player-1 texture-11")
+		f("/"+name+"/user/777", defaultSkin, view, byName, "user-777")
+		f("/"+name+"/user/0", defaultSkin, view, byName, "")
+		f("/"+name+"/11", robot, view, byTexture, "texture-11")
+		f("/"+name+"/hash/"+hash+".webp?png", robot, view, byTexture, "texture-11")
+		view.Format = render.PNG
+		f("/"+name+"/11?png=0", robot, view, byTexture, "texture-11")
+		view.Type = skin.Slim
+		f("/"+name+"/player/Alex.PNG", slim, view, byName, "player-2 texture-12")
+		f("/"+name+"/user/1.png", slim, view, byName, "user-1 texture-12")
+
+		parameter, size := "size", 72
+		if view.Size == render.DefaultHeight {
+			parameter, size = "height", 80
+		}
+		view.Size, view.Omit = size, render.OmitHat
+		f(fmt.Sprintf("/%s/12.png?%s=66&no=hat", name, parameter), slim, view, byTexture, "texture-12")
+		if !view.Pose.HasAttitudes() {
+			f(fmt.Sprintf("/%s/12.png?%s=66&no=hat&turn=x&tilt=y", name, parameter), slim, view, byTexture, "texture-12")
+			continue
+		}
+		view.Omit = view.Pose.Omissible()
+		for turn := range render.TurnCount {
+			for tilt, text := range []string{render.TiltIso: "iso", render.Tilt25: "25", render.TiltLevel: "0"} {
+				view.Attitude = view.Pose.Attitude(turn, render.Tilt(tilt))
+				f(fmt.Sprintf("/%s/12.png?turn=%d&tilt=%s&no=hat,layers,light&%s=66", name, turn, text, parameter), slim, view, byTexture, "texture-12")
+			}
+		}
+	}
+}
+
+// Equal pictures are one, whatever the request: they have one entity tag and one place in the cache.
+func TestEqualPicturesAreOne(t *testing.T) {
+	t.Parallel()
+	w := openSeeded(t)
+	hash := w.robot.Hash.String()
+	for _, same := range [][]string{
+		{"/avatar/11?size=40", "/face/11?size=40", "/face/player/Steve?size=33", "/face/hash/" + hash + "?size=40&no=light,layers&turn=5&tilt=0", "/face/11?SIZE=40&no=&turn=9", "/face/11?size=&size=40"},
+		{"/avatar/11?3d", "/head/11", "/head/player/steve?3d&turn=1", "/head/11?tilt=iso", "/head/11?TURN=01&Tilt=ISO&size=96", "/head/11?no=layers", "/head/11?turn=&tilt=&no=&size="},
+		{"/avatar/11?3d&png&size=64", "/head/11.png?size=64", "/head/11?size=57&png"},
+		{"/body/11", "/body/11?turn=7&tilt=25&height=400", "/body/player/STEVE?no=,", "/body/11?size=banana"},
+		{"/body/11?no=hat,light", "/body/11?no=light,hat,HAT", "/body/11?no=hat%2Clight", "/body/11?no=light,hat&no=layers"},
+		{"/bust/11?turn=0", "/bust/11?turn=0&turn=3", "/bust/11?turn=&turn=0", "/bust/11?turn=-0"},
+		{"/left/11?height=1", "/left/11?height=64", "/left/11?no=light&turn=3&height=-5"},
+	} {
+		first := w.get(t, same[0])
+		for _, path := range same[1:] {
+			got := w.get(t, path)
+			if got.status != http.StatusOK || got.body != first.body || got.header.Get("Etag") != first.header.Get("Etag") {
+				t.Errorf("%s: %d, ETag %s; want the picture and the ETag %s of %s", path, got.status, got.header.Get("Etag"), first.header.Get("Etag"), same[0])
+			}
+			if got := w.get(t, path).header.Get("Cache-Status"); got != "veneer; hit" {
+				t.Errorf("%s: Cache-Status %s; want a hit, as the picture is cached", path, got)
+			}
+		}
+	}
+
+	seen := map[string]string{}
+	for _, path := range []string{
+		"/head/11", "/head/11?turn=0", "/head/11?tilt=25", "/head/11?tilt=0", "/head/11?turn=0&tilt=25", "/head/11?no=hat", "/head/11?no=light", "/bust/11", "/bust/11?no=hat", "/bust/11?no=layers",
+		"/body/11", "/front/11", "/back/11", "/left/11", "/right/11", "/front/11?no=layers", "/face/11", "/preview/11",
+	} {
+		tag := w.get(t, path).header.Get("Etag")
+		if other, ok := seen[tag]; ok {
+			t.Errorf("%s and %s have the ETag %s", path, other, tag)
+		}
+		seen[tag] = path
+	}
+}
+
+// Every value of a parameter that the view uses is checked.
+func TestAdjustableViewsRejectValues(t *testing.T) {
+	t.Parallel()
+	w := openSeeded(t)
+	f := func(path, field, message string) {
+		t.Helper()
+		want := fmt.Sprintf(`{"code":4,"message":%q}`, message)
+		if field != "" {
+			want = fmt.Sprintf(`{"code":4,"message":%q,"errors":{%q:[%q]}}`, message, field, message)
+		}
+		if got := w.get(t, path); got.status != http.StatusUnprocessableEntity || got.body != want || got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %s, %s; want 422 %s, no-store", path, got.status, got.body, got.header.Get("Cache-Control"), want)
+		}
+	}
+
+	const turn, tilt = "The turn must be an integer from 0 to 7: it counts eighths of a full turn.", "The tilt must be iso, 25 or 0."
+	const no = "The parameter no must be a list of hat, layers and light, with commas between them."
+	for _, value := range []string{"8", "-1", "1.5", "x", "45deg", "99999999999999999999", "%20", "1,2"} {
+		f("/head/11?turn="+value, "turn", turn)
+		f("/body/player/Steve.png?size=64&turn="+value+"&turn=1", "turn", turn)
+	}
+	for _, value := range []string{"1", "-25", "25.0", "35.264", "isometric", "+0"} {
+		f("/bust/11?tilt="+value, "tilt", tilt)
+	}
+	for _, value := range []string{"hats", "hat;light", "hat,+light", "0", "cape", "hat,layers,shadow"} {
+		for _, view := range []string{"face", "head", "bust", "body", "front", "back", "left", "right"} {
+			f("/"+view+"/11?no="+value, "no", no)
+		}
+	}
+	f("/face/11?size=big", "size", "The size must be an integer.")
+	f("/right/11?height=1e3", "height", "The height must be an integer.")
+	f("/face/13", "", "A cape has no face, so there is no avatar of it.")
+	f("/head/13", "", "A cape has no face, so there is no avatar of it.")
+	for _, view := range []string{"bust", "body", "front", "back", "left", "right"} {
+		f("/"+view+"/13", "", "This texture is a cape, which has no figure.")
+	}
+
+	for _, path := range []string{"/body", "/body/", "/body/player/", "/Body/11", "/body/11/12", "/body/cape/11"} {
+		if got := w.get(t, path); got.status != http.StatusNotFound {
+			t.Errorf("%s: %d; want 404", path, got.status)
+		}
+	}
+	for _, path := range []string{"/bust/player/Nobody_1", "/front/99", "/left/uuid/00000000-0000-0000-0000-000000000000", "/back/hash/" + strings.Repeat("0", 64), "/right/eleven"} {
+		if got := w.get(t, path); got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "public, max-age=15" {
+			t.Errorf("%s: %d, %s; want 404 for 15 s", path, got.status, got.header.Get("Cache-Control"))
+		}
+	}
+}
