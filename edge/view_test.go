@@ -21,6 +21,7 @@ func TestViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	suffixes := map[string]bool{} // with the prefix
+	var names []string            // of the views that share the names of routes
 	for _, view := range edge.Views {
 		for _, route := range view.Routes {
 			name := view.RouteName(route)
@@ -39,6 +40,10 @@ func TestViews(t *testing.T) {
 			if !strings.HasPrefix(route.Prefix, "/") || strings.HasSuffix(route.Prefix, "/") == (route.Subject == edge.ByNameParameter) || route.Help == "" {
 				t.Errorf("%s: its prefix has no slash at one end, or it has no description", name)
 			}
+		}
+		if view.Picture != nil && view.Picture.IsAdjustable {
+			name, _, _ := strings.Cut(view.Routes[0].Prefix[1:], "/")
+			names = append(names, name)
 		}
 		if (view.Kind == edge.KindPicture) != (view.Picture != nil) {
 			t.Errorf("%s: only pictures show something in a pose", view.Routes[0].Prefix)
@@ -63,6 +68,9 @@ func TestViews(t *testing.T) {
 		if len(view.Warm) > 0 && !slices.ContainsFunc(view.Routes, func(r edge.Route) bool { return r.Subject == edge.ByHash }) {
 			t.Errorf("%s: edge warm has only hashes", view.Routes[0].Prefix)
 		}
+	}
+	if enum := "enum: [" + strings.Join(names, ", ") + "]"; !strings.Contains(string(document), enum) {
+		t.Errorf("core/api/openapi.yaml lacks the %s of a view", enum)
 	}
 }
 

@@ -63,6 +63,11 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 		const blending = 11e-6 // of a texel, in milliseconds
 		ms += blending * float64(w*h*scale*scale)
 		job.Scale = 1
+	case view.Pose.isSide():
+		if h%(sideHeight*scale) != 0 {
+			const averaging = 25e-6 // of a pixel, in milliseconds
+			ms += averaging * float64(w*h)
+		}
 	case view.Pose.InSpace():
 		s := view.scene()
 		job.Crisp = s.crisp(scale)

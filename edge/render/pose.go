@@ -112,6 +112,16 @@ func (p Pose) InSpace() bool {
 	return false
 }
 
+// isSide reports whether the pose is a flat side of the player.
+func (p Pose) isSide() bool {
+	switch p {
+	case Front, Back, Left, Right:
+		return true
+	case Flat, Isometric, Preview, LegacySheet, Bust, Body:
+	}
+	return false
+}
+
 // SizeOf returns the size that is drawn for a requested one, in pixels. For a head or a bust it is
 // the side, and the next multiple of 8, from 8 to 512: at these a flat head shows all texels of a
 // classic face equally large. For a preview, a body or a side it is the height, and the next multiple
