@@ -30,6 +30,9 @@ func toUserJSON(u core.User) userJSON {
 	}
 }
 
+// UserJSON returns what GET /api/user responds with, for other packages that respond with a user.
+func UserJSON(u core.User) any { return toUserJSON(u) }
+
 // limitRegistrations calls do, which reveals whether an e-mail address is registered, within the
 // limit of registrations of the client address. An Invalid fault reveals nothing and does not
 // count.

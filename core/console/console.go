@@ -3,7 +3,7 @@
 // them as they are served, and nothing is built.
 //
 // Server is no HTTP server of its own: package api mounts it on the public listener. It serves the
-// files, an index page for every page of the console, and three routes, in session.go, that keep a
+// files, an index page for each page of the console, and three routes, in session.go, that keep a
 // session in a cookie.
 package console
 
@@ -46,6 +46,8 @@ type Site struct {
 	// LaunchersPath is the path of the API of launchers, of which they are told at the index page;
 	// empty without one.
 	LaunchersPath string
+	// UserJSON returns a user as GET /api/user responds with it.
+	UserJSON func(core.User) any
 }
 
 // Server serves the console.
@@ -56,21 +58,24 @@ type Server struct {
 	limiters public.Limiters
 	insecure logging.Minutely // warnings that the cookie is not protected by TLS
 
-	index  *public.Asset
-	policy string // Content-Security-Policy of the index page
+	indexes map[string]*public.Asset // by the path below Root, as in newIndexes
+	policy  string                   // Content-Security-Policy of the index pages
 }
 
 // New returns a server of the console.
 func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters public.Limiters) (*Server, error) {
 	opts.Listener = "public"
-	page, importMap, err := newIndex(site.PicturesURL)
+	pages, importMap, err := newIndexes(site.PicturesURL)
 	if err != nil {
 		return nil, err
 	}
+	indexes := make(map[string]*public.Asset, len(pages))
+	for path, page := range pages {
+		indexes[path] = public.NewAsset([]byte(page), contentType("index.html"), "no-cache")
+	}
 	return &Server{
 		sessions: sessions, site: site, opts: opts, limiters: limiters,
-		index:  public.NewAsset([]byte(page), contentType("index.html"), "no-cache"),
-		policy: newPolicy(importMap, site.PicturesURL),
+		indexes: indexes, policy: newPolicy(importMap, site.PicturesURL),
 	}, nil
 }
 
@@ -234,6 +239,10 @@ func (s *Server) handlePage(rc *fasthttp.RequestCtx) error {
 	if s.site.LaunchersPath != "" {
 		header.Set(public.HeaderLaunchers, s.site.LaunchersPath)
 	}
-	s.index.Serve(rc)
+	index, ok := s.indexes["/"+strings.Trim(strings.TrimPrefix(requested, Root), "/")]
+	if !ok {
+		index = s.indexes[""]
+	}
+	index.Serve(rc)
 	return nil
 }

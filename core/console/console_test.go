@@ -6,10 +6,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,11 +121,14 @@ func TestIndex(t *testing.T) {
 				"img-src 'self' blob: data:" + more + "; connect-src 'self'" + more + "; manifest-src 'self'; base-uri 'none'; frame-ancestors 'none'; " +
 				"form-action 'self'; require-trusted-types-for 'script'; trusted-types 'none'",
 		}
-		for _, path := range []string{"/console/", "/console/players", "/console/players?pid=5", "/console/nothing/at/all/", "/console/%41", "/console/sessions"} {
+		unknown := string(c.send(t, "GET", "/console/nothing", "").Body())
+		for path, content := range map[string]string{
+			"/console/": body, "/console/?pid=5": body, "/console/nothing/at/all/": unknown, "/console/%41": unknown, "/console/sessions": unknown,
+		} {
 			for _, method := range []string{"GET", "HEAD"} {
 				got := c.send(t, method, path, "")
 				checkHeaders(t, method+" "+path, got, want)
-				if got.StatusCode() != 200 || method == "GET" && string(got.Body()) != body {
+				if got.StatusCode() != 200 || method == "GET" && string(got.Body()) != content {
 					t.Errorf("%s %s: %d, %d bytes; want the index page", method, path, got.StatusCode(), len(got.Body()))
 				}
 			}
@@ -131,7 +136,7 @@ func TestIndex(t *testing.T) {
 		if !strings.Contains(body, `<meta name="pictures" content="`+site.PicturesURL+`">`) {
 			t.Errorf("the index page does not say that pictures come from %q:\n%s", site.PicturesURL, body)
 		}
-		again := c.send(t, "GET", "/console/players", "", "If-None-Match", string(index.Header.Peek("ETag")))
+		again := c.send(t, "GET", "/console/", "", "If-None-Match", string(index.Header.Peek("ETag")))
 		if again.StatusCode() != 304 || len(again.Body()) != 0 {
 			t.Errorf("with its entity tag: %d, %d bytes", again.StatusCode(), len(again.Body()))
 		}
@@ -151,6 +156,43 @@ func TestIndex(t *testing.T) {
 		for _, path := range paths {
 			if got := c.send(t, "GET", path, "").StatusCode(); got != 200 {
 				t.Errorf("the index page refers to %s: %d", path, got)
+			}
+		}
+	}
+}
+
+var preload = regexp.MustCompile(`<link rel="modulepreload" href="(/console/[^"]+)">`)
+
+// The index page of a path has the browser load all modules of the page at once, and no others.
+func TestPreloads(t *testing.T) {
+	t.Parallel()
+	c := pages(t, console.Site{})
+	modules := console.PageModules()
+	if written := strings.Count(string(console.Modules()["app/main.js"]), `import("./pages/`); len(modules) != written {
+		t.Errorf("there are %d pages: %v; main.js has %d", len(modules), modules, written)
+	}
+	modules["/nothing"] = "app/main.js"
+	for path, module := range modules {
+		needed := map[string]bool{}
+		for _, entry := range []string{"app/main.js", module} {
+			imported, err := console.StaticImports(entry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range imported {
+				needed[console.Base()+"/"+name] = true
+			}
+		}
+		for _, requested := range []string{path, strings.TrimSuffix(path, "/") + "/", path + "?page=2"} {
+			found := map[string]bool{}
+			for _, match := range preload.FindAllStringSubmatch(string(c.send(t, "GET", "/console"+requested, "").Body()), -1) {
+				if found[match[1]] {
+					t.Errorf("%s has %s loaded twice", requested, match[1])
+				}
+				found[match[1]] = true
+			}
+			if !maps.Equal(found, needed) {
+				t.Fatalf("%s has these loaded: %v; want %v", requested, slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(needed)))
 			}
 		}
 	}

@@ -19,4 +19,5 @@ func Modules() map[string][]byte { return files() }
 var (
 	ImportsOf     = importsOf
 	StaticImports = staticImports
+	PageModules   = pageModules
 )

@@ -24,11 +24,24 @@ var libraries = map[string]string{
 	"htm":                  "vendor/htm.js",
 }
 
-// newIndex returns the index page and its import map.
-func newIndex(picturesURL string) (page, importMap string, err error) {
+// page matches a page in main.js: its path, and its module relative to main.js.
+var page = regexp.MustCompile(`"(/[a-z/]*)": \{[^\n]*\bimport\("\./(pages/[^"]+)"\)`)
+
+// pageModules returns the modules of the pages by the pages' paths, as in /players.
+func pageModules() map[string]string {
+	modules := map[string]string{}
+	for _, match := range page.FindAllStringSubmatch(string(files()[mainName]), -1) {
+		modules[match[1]] = path.Join(path.Dir(mainName), match[2])
+	}
+	return modules
+}
+
+// newIndexes returns the index pages by the paths of the pages, and their import map. They differ in
+// the modules that the browser loads at once. That of all other paths has an empty path.
+func newIndexes(picturesURL string) (indexes map[string]string, importMap string, err error) {
 	template, err := embedded.ReadFile(indexName)
 	if err != nil {
-		return "", "", err
+		return nil, "", err
 	}
 	imports := make(map[string]string, len(libraries))
 	for name, file := range libraries {
@@ -36,24 +49,30 @@ func newIndex(picturesURL string) (page, importMap string, err error) {
 	}
 	encoded, err := json.Marshal(map[string]any{"imports": imports})
 	if err != nil {
-		return "", "", err
+		return nil, "", err
 	}
-	modules, err := staticImports(mainName)
-	if err != nil {
-		return "", "", err
+	indexes = map[string]string{}
+	modules := pageModules()
+	modules[""] = mainName
+	for path, module := range modules {
+		loaded, err := staticImports(mainName, module)
+		if err != nil {
+			return nil, "", err
+		}
+		var preloads strings.Builder
+		for _, name := range loaded {
+			fmt.Fprintf(&preloads, "<link rel=\"modulepreload\" href=\"%s/%s\">\n", base(), name)
+		}
+		indexes[path] = strings.NewReplacer(
+			"{base}", base(), "{importmap}", string(encoded), "{preloads}", strings.TrimSuffix(preloads.String(), "\n"), "{pictures}", html.EscapeString(picturesURL),
+		).Replace(string(template))
 	}
-	var preloads strings.Builder
-	for _, name := range modules {
-		fmt.Fprintf(&preloads, "<link rel=\"modulepreload\" href=\"%s/%s\">\n", base(), name)
-	}
-	return strings.NewReplacer(
-		"{base}", base(), "{importmap}", string(encoded), "{preloads}", strings.TrimSuffix(preloads.String(), "\n"), "{pictures}", html.EscapeString(picturesURL),
-	).Replace(string(template)), string(encoded), nil
+	return indexes, string(encoded), nil
 }
 
-// staticImports returns a module and all modules that are loaded before it runs, without duplicates.
-func staticImports(name string) ([]string, error) {
-	loaded := []string{name}
+// staticImports returns modules and all modules that are loaded before they run, without duplicates.
+func staticImports(names ...string) ([]string, error) {
+	loaded := slices.Compact(names)
 	for i := 0; i < len(loaded); i++ {
 		static, _, err := importsOf(loaded[i])
 		if err != nil {

@@ -119,16 +119,26 @@ func (s *Server) setCookie(rc *fasthttp.RequestCtx, token string) {
 	rc.Response.Header.SetCookie(cookie)
 }
 
-// tokenJSON is a bearer token in a response.
+// tokenJSON is a bearer token in a response, with its user: a page needs both, and a request of its
+// own would take a phone another 150 ms.
 type tokenJSON struct {
 	Token     string `json:"token"`
 	ExpiresIn int    `json:"expires_in"` // seconds
+	User      any    `json:"user"`       // as in GET /api/user
 }
 
-// writeToken responds with a token and keeps it in the cookie.
-func (s *Server) writeToken(rc *fasthttp.RequestCtx, token core.SignedToken) error {
+// writeToken responds with a token and its user, and keeps the token in the cookie.
+func (s *Server) writeToken(ctx context.Context, rc *fasthttp.RequestCtx, token core.SignedToken) error {
+	verified, err := s.sessions.VerifyToken(token.Token)
+	if err != nil {
+		return err
+	}
+	caller, err := s.sessions.Authenticate(ctx, verified)
+	if err != nil {
+		return err
+	}
 	s.setCookie(rc, token.Token)
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, tokenJSON{token.Token, int(token.ExpiresIn.Seconds())})
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, tokenJSON{token.Token, int(token.ExpiresIn.Seconds()), s.site.UserJSON(caller.User)})
 }
 
 // signInJSON is the body of a log-in: an e-mail address and a password, or the token of a session
@@ -161,7 +171,7 @@ func (s *Server) handleSignIn(ctx context.Context, rc *fasthttp.RequestCtx) erro
 	if err != nil {
 		return err
 	}
-	return s.writeToken(rc, token)
+	return s.writeToken(ctx, rc, token)
 }
 
 // handleToken handles POST /console/session/token. Without a cookie it responds with 204: a visitor
@@ -185,7 +195,7 @@ func (s *Server) resume(ctx context.Context, rc *fasthttp.RequestCtx, current st
 	if err != nil {
 		return err
 	}
-	return s.writeToken(rc, token)
+	return s.writeToken(ctx, rc, token)
 }
 
 // handleSignOut handles DELETE /console/session. A session that has ended already is no error.

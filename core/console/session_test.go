@@ -104,7 +104,7 @@ func (s *testSite) serve(t *testing.T) client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := console.New(options, sessions, console.Site{}, public.Limiters())
+	server, err := console.New(options, sessions, console.Site{UserJSON: api.UserJSON}, public.Limiters())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func (c client) call(t *testing.T, method, path, body string, headers ...string)
 	}
 	if a.status == 200 {
 		var content map[string]any
-		if err := json.Unmarshal(response.Body(), &content); err != nil || len(content) != 2 {
+		if err := json.Unmarshal(response.Body(), &content); err != nil || len(content) != 3 {
 			t.Fatalf("%s %s: %s", method, path, a.body)
 		}
 		expiresIn, _ := content["expires_in"].(float64)
@@ -226,6 +226,9 @@ func TestSignIn(t *testing.T) {
 	t.Parallel()
 	site, c := start(t)
 	got := c.call(t, "POST", sessionPath, signIn, ownPage("")...).is(t, "sign in", 200, `{"token":"`)
+	if want := string(c.send(t, "GET", "/api/user", "", "Authorization", "Bearer "+got.token).Body()); !strings.HasSuffix(got.body, `"user":`+want+"}") {
+		t.Errorf("signing in responds with %s; want the user as in %s", got.body, want)
+	}
 	if want := "__Secure-veneer=" + got.token + "; max-age=1209600; path=/console/session; HttpOnly; secure; SameSite=Strict"; got.setCookie != want {
 		t.Errorf("Set-Cookie is %q; want %q", got.setCookie, want)
 	}

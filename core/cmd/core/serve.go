@@ -235,7 +235,7 @@ func addConsole(cfg settings, sessions *core.Sessions, to *api.Server, options h
 	if cfg.Console == "off" {
 		return nil, nil
 	}
-	site := console.Site{LaunchersPath: to.LaunchersPath()}
+	site := console.Site{LaunchersPath: to.LaunchersPath(), UserJSON: api.UserJSON}
 	if origin := strings.TrimRight(cfg.TexturesURL, "/"); origin != strings.TrimRight(cfg.PublicURL, "/") {
 		site.PicturesURL = origin
 	}
