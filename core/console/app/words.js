@@ -21,11 +21,51 @@ let sentences = [];
 /** The language of the words that are shown; empty until they are loaded. */
 export const language = signal(/** @type {Language | ""} */ (""));
 
+/**
+ * Returns what remember has kept, empty for nothing. A browser may have no storage for the site.
+ * @param {string} name
+ */
+export function recall(name) {
+  try {
+    return localStorage.getItem(name) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * Keeps a choice in this browser, if it can.
+ * @param {string} name
+ * @param {string} value
+ */
+export function remember(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // It lasts until the page is left.
+  }
+}
+
 const stored = "veneer.language";
+
+/** The locale of dates, numbers and sizes: the language, with the region that the browser has for it. */
+let locale = "en";
+
+/**
+ * Returns the browser's locale of a language in the same script, as en-GB of en; zh-TW is none of zh.
+ * @param {Language} language
+ */
+function localeOf(language) {
+  const { language: wanted, script } = new Intl.Locale(language).maximize();
+  return navigator.languages.find((name) => {
+    const known = new Intl.Locale(name).maximize();
+    return known.language === wanted && known.script === script;
+  }) ?? language;
+}
 
 /** @returns {Language} */
 function preferred() {
-  for (const wanted of [localStorage.getItem(stored) ?? "", ...navigator.languages]) {
+  for (const wanted of [recall(stored), ...navigator.languages]) {
     const primary = wanted.toLowerCase().split("-")[0];
     if (primary === "en" || primary === "zh") return primary;
   }
@@ -37,9 +77,10 @@ function preferred() {
  * @param {Language} [chosen]
  */
 export async function load(chosen) {
-  if (chosen) localStorage.setItem(stored, chosen);
   const loaded = chosen ?? preferred();
   const module = await loaders[loaded]();
+  if (chosen) remember(stored, chosen);
+  locale = localeOf(loaded);
   words = module.default;
   sentences = Object.entries(module.sentences ?? {}).map(([sentence, text]) => [patternOf(sentence), text]);
   document.documentElement.lang = loaded === "zh" ? "zh-Hans" : loaded;
@@ -93,9 +134,12 @@ function isolated(text) {
   return bidirectional.test(text) ? "\u2068" + text.replace(/[\u202a-\u202e\u2066-\u2069]/g, "") + "\u2069" : text;
 }
 
-/** @param {number} value */
-export function number(value) {
-  return new Intl.NumberFormat(language.value).format(value);
+/**
+ * @param {number} value
+ * @param {Intl.NumberFormatOptions} [options]
+ */
+export function number(value, options) {
+  return language.value && new Intl.NumberFormat(locale, options).format(value); // what is shown follows the language
 }
 
 /**
@@ -103,7 +147,7 @@ export function number(value) {
  * @param {string} utc YYYY-MM-DD HH:MM:SS
  */
 export function time(utc) {
-  return new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(utc.replace(" ", "T") + "Z"));
+  return language.value && new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(new Date(utc.replace(" ", "T") + "Z"));
 }
 
 /**
@@ -111,5 +155,5 @@ export function time(utc) {
  * @param {number} kibibytes
  */
 export function size(kibibytes) {
-  return new Intl.NumberFormat(language.value, { style: "unit", unit: "kilobyte", unitDisplay: "short" }).format(kibibytes);
+  return number(kibibytes, { style: "unit", unit: "kilobyte", unitDisplay: "short" });
 }

@@ -2,7 +2,7 @@ import { html } from "../parts/basics.js";
 import { Pager, Results, useList } from "../parts/list.js";
 import { href } from "../router.js";
 import { user } from "../session.js";
-import { language, number, t, time } from "../words.js";
+import { number, t, time } from "../words.js";
 
 /** @typedef {{time: string, amount: number, balance: number, reason: string, subject: string}} Change */
 
@@ -18,7 +18,7 @@ export default function Score() {
       <thead><tr><th scope="col">${t("score.what")}</th><th scope="col" class="amount">${t("score.change")}</th><th scope="col" class="amount">${t("score.then")}</th></tr></thead>
       <tbody>${changes.list.value.data.map((/** @type {Change} */ change, /** @type {number} */ i) => html`<tr key=${i}>
         <td>${reasonOf(change)} ${textureOf(change)}<p class="quiet">${time(change.time)}</p></td>
-        <td class="amount">${new Intl.NumberFormat(language.value, { signDisplay: "always" }).format(change.amount)}</td>
+        <td class="amount">${number(change.amount, { signDisplay: "always" })}</td>
         <td class="amount">${number(change.balance)}</td>
       </tr>`)}</tbody>
     </table>`}

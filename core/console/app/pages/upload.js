@@ -5,7 +5,7 @@ import { Figure } from "../parts/figure.js";
 import { add, choose, classOf, examineNew, remove, sendAll, uploads } from "../parts/upload.js";
 import { href } from "../router.js";
 import { request } from "../session.js";
-import { language, t } from "../words.js";
+import { number, t } from "../words.js";
 
 /** @typedef {import("../parts/upload.js").Upload} Upload */
 /** @typedef {{pid: number, name: string}} Player */
@@ -50,7 +50,7 @@ export default function UploadPage() {
 function sentenceOf(flaw) {
   switch (flaw.what) {
     case "size":
-      return t("upload.tooLarge", { most: new Intl.NumberFormat(language.value, { style: "unit", unit: "kilobyte" }).format(Math.floor(flaw.most / 1024)) });
+      return t("upload.tooLarge", { most: number(Math.floor(flaw.most / 1024), { style: "unit", unit: "kilobyte" }) });
     case "kind":
       return t("upload.noPNG");
     default:
