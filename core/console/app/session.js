@@ -48,9 +48,10 @@ let renewing;
 // The server replaces a token that has less than 10 minutes left.
 const renewBefore = 5 * 60_000;
 
-/** @param {{token: string, expires_in: number}} answer */
+/** @param {{token: string, expires_in: number, user: User}} answer */
 function keep(answer) {
   token = answer.token;
+  user.value = answer.user;
   expiresAt = Date.now() + answer.expires_in * 1000;
   clearTimeout(timer);
   timer = setTimeout(wake, Math.max(answer.expires_in * 1000 - renewBefore, 30_000));
@@ -85,6 +86,19 @@ export const pause = (milliseconds) => new Promise((resolve) => setTimeout(resol
 // long as the server asks to wait.
 const attempts = 5;
 
+/** How long there may be no answer, in milliseconds. Over a lost connection there is none for minutes. */
+const patience = 30_000;
+
+/**
+ * Sends a request like fetch, and gives up if there is no answer in time.
+ * @param {string} url
+ * @param {RequestInit} init
+ */
+function fetchInTime(url, init) {
+  const timeout = AbortSignal.timeout(patience);
+  return fetch(url, { ...init, signal: init.signal ? AbortSignal.any([init.signal, timeout]) : timeout });
+}
+
 /** @typedef {(part: number) => void} OnProgress part: how much is sent, from 0 to 1 */
 
 /**
@@ -97,10 +111,20 @@ const attempts = 5;
 function fetchWithProgress(url, { method, headers, body, signal }, onProgress) {
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest();
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let silence;
+    const listen = () => {
+      clearTimeout(silence);
+      silence = setTimeout(() => sending.abort(), patience);
+    };
+    sending.onloadend = () => clearTimeout(silence);
     sending.open(method ?? "GET", url);
     sending.responseType = "blob";
     new Headers(headers).forEach((value, name) => sending.setRequestHeader(name, value));
-    sending.upload.onprogress = ({ loaded, total }) => onProgress(total ? loaded / total : 0);
+    sending.upload.onprogress = ({ loaded, total }) => {
+      listen();
+      onProgress(total ? loaded / total : 0);
+    };
     sending.onload = () => {
       /** @type {Record<string, string>} */
       const received = {};
@@ -108,8 +132,9 @@ function fetchWithProgress(url, { method, headers, body, signal }, onProgress) {
       resolve(new Response(sending.response, { status: sending.status, headers: received }));
     };
     sending.onerror = () => reject(new TypeError("there is no answer"));
-    sending.onabort = () => reject(signal?.reason);
+    sending.onabort = () => reject(signal?.reason ?? new DOMException("there is no answer", "TimeoutError"));
     signal?.addEventListener("abort", () => sending.abort(), { once: true });
+    listen();
     sending.send(/** @type {FormData} */ (body));
   });
 }
@@ -126,18 +151,22 @@ async function send(url, init, repeatable, onProgress) {
   for (let attempt = 1; ; attempt++) {
     /** @type {APIError} */
     let failure;
+    let isSilent = false;
     try {
-      const response = await (onProgress ? fetchWithProgress(url, init, onProgress) : fetch(url, init));
+      const response = await (onProgress ? fetchWithProgress(url, init, onProgress) : fetchInTime(url, init));
       const isJSON = response.headers.get("Content-Type")?.startsWith("application/json");
       const body = isJSON ? await response.json() : null;
       if (response.ok) return body;
       failure = new APIError(response.status, body ?? {}, Number(response.headers.get("Retry-After")) || 0);
     } catch (error) {
       if (init.signal?.aborted) throw error;
+      isSilent = error instanceof DOMException && error.name === "TimeoutError";
       failure = new APIError(0, {});
     }
     const isTemporary = failure.status === 0 || failure.status === 502 || failure.status === 503 || failure.status === 504;
-    if (!repeatable || !isTemporary || attempt === attempts) throw failure;
+    // A change that may have been made is not asked for again: it would be refused the second time.
+    const isPostponed = failure.status === 503 && failure.retryAfter > 0 && (init.method === "PUT" || init.method === "DELETE");
+    if (!(repeatable && isTemporary) && !isPostponed || isSilent || attempt === attempts) throw failure;
     await pause(1000 * Math.min(Math.max(failure.retryAfter, 2 ** (attempt - 1)), 30));
   }
 }
@@ -172,10 +201,10 @@ function renew() {
   return renewing;
 }
 
-/** Continues the session of this browser, if there is one. That of a banned user is none. */
+/** Continues the session of this browser, if there is one, and sets user. That of a banned user is none. */
 export async function start() {
   try {
-    if (await renew()) user.value = await request("GET", "/api/user");
+    await renew();
   } catch (error) {
     if (error instanceof APIError && error.code === banned) forget();
     throw error;
@@ -188,7 +217,6 @@ export async function start() {
  */
 export async function signIn(proof) {
   keep(await send(sessionURL, jsonRequest("POST", proof), false));
-  user.value = await request("GET", "/api/user");
   tabs.postMessage("in");
 }
 
