@@ -1,11 +1,11 @@
 // The frame of all pages: header, choices of theme and language, and the page that the URL names.
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { effect, signal } from "@preact/signals";
-import { html, notify, Notices, sentence } from "./parts/basics.js";
-import { here, href, navigate, place } from "./router.js";
+import { batch, effect, signal } from "@preact/signals";
+import { html, notify, Notices, sentence, subject } from "./parts/basics.js";
+import { href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
 import { signOut, start, user } from "./session.js";
-import { language, languages, load, t } from "./words.js";
+import { language, languages, load, recall, remember, t } from "./words.js";
 
 /** @typedef {{title: import("./words.js").Key, open?: boolean, admin?: boolean, load: () => Promise<{default: any}>}} Page open: for visitors; admin: for administrators only */
 
@@ -14,8 +14,8 @@ const pages = {
   "/": { title: "home.title", load: () => import("./pages/home.js") },
   "/players": { title: "players.title", load: () => import("./pages/players.js") },
   "/closet": { title: "closet.title", load: () => import("./pages/closet.js") },
-  "/library": { title: "library.title", load: () => import("./pages/library.js") },
-  "/texture": { title: "texture.title", load: () => import("./pages/texture.js") },
+  "/library": { title: "library.title", open: true, load: () => import("./pages/library.js") },
+  "/texture": { title: "texture.title", open: true, load: () => import("./pages/texture.js") },
   "/signin": { title: "signin.title", open: true, load: () => import("./pages/signin.js") },
   "/register": { title: "register.title", open: true, load: () => import("./pages/register.js") },
   "/verify": { title: "verify.title", open: true, load: () => import("./pages/verify.js") },
@@ -33,77 +33,163 @@ const pages = {
   "/admin/audit": { title: "audit.title", admin: true, load: () => import("./pages/admin/audit.js") },
 };
 
-/** The pages that the header leads to. */
+/** The pages that the header leads to: for users, for visitors, for administrators. */
 const navigation = ["/", "/players", "/closet", "/library", "/upload", "/account"];
+const openNavigation = ["/library", "/connect"];
 const administration = ["/admin/reports", "/admin/textures", "/admin/users", "/admin/players", "/admin/notifications", "/admin/audit"];
 
-/** The page that is shown, by its path. */
-const shown = signal({ path: "", Page: /** @type {any} */ (null) });
-/** Why there is no page, as a sentence. */
-const failure = signal("");
+/** The pages that a signed-in user has no use for, or that have links to the page for signing in. */
+const entrances = ["/signin", "/register", "/reset", "/verify"];
+
+/** @typedef {{Page: any, title: import("./words.js").Key}} Shown */
+
+/** The page that is shown: at the beginning none. */
+const shown = signal(/** @type {Shown} */ ({ Page: null, title: "missing.title" }));
 /** What takes files that are dropped on any page; it is loaded after the first one. */
 const dropTarget = signal(/** @type {any} */ (null));
 
+const words = load();
+words.catch(() => {}); // the sentence of the index page stays
+/** The last user, if the session did not end since. */
+let before = /** @type {import("./session.js").User | null | undefined} */ (null);
+let isStarting = false;
+
+pages[target.peek().path]?.load().catch(() => {}); // meanwhile it is found out who the user is
+
 effect(() => {
-  const { path, query } = place.value;
-  let page = /** @type {Page | undefined} */ (pages[path]);
-  if (language.value === "" || failure.value) return;
-  if (page && !page.open && user.value === undefined) return;
-  if (page && !page.open && user.value === null) {
-    navigate("/signin?next=" + encodeURIComponent(here()), { replace: true });
+  const at = target.value;
+  const account = user.value;
+  if (account === undefined) {
+    begin();
     return;
   }
-  if (path === "/signin" && user.value) {
-    const next = query.get("next");
+  const hasEnded = account === null && Boolean(before);
+  before = account;
+  let page = /** @type {Page | undefined} */ (pages[at.path]);
+  if (account === null && page && (!page.open || hasEnded && !entrances.includes(at.path))) {
+    navigate(signInPath(), { replace: true });
+    return;
+  }
+  if (account && (at.path === "/signin" || at.path === "/register")) {
+    const next = at.query.get("next");
     navigate(next?.startsWith("/") ? next : "/", { replace: true });
     return;
   }
-  if (page?.admin && !isAdministrator(user.value)) page = undefined;
-  document.title = (page ? t(page.title) : t("missing.title")) + " · Veneer";
+  if (page?.admin && !isAdministrator(account)) page = undefined;
   if (!page) {
-    shown.value = { path, Page: Missing };
+    show(at, { Page: Missing, title: "missing.title" });
     return;
   }
+  const { title } = page;
   page.load().then(
     (module) => {
-      if (place.peek().path === path) shown.value = { path, Page: module.default };
+      show(at, { Page: module.default, title });
       if (!dropTarget.peek()) import("./parts/drop.js").then((part) => { dropTarget.value = part.default; }, () => {}); // the next page says what is wrong
     },
-    () => {
-      // The files of another release are at another address.
-      failure.value = t("error.release");
+    async () => {
+      const reason = await findReason();
+      show(at, { Page: failed(() => t(reason)), title: "error.title" });
     },
   );
 });
+
+/**
+ * Shows a page, if the URL still names it.
+ * @param {import("./router.js").Place} at
+ * @param {Shown} page
+ */
+function show(at, page) {
+  if (target.peek() !== at) return;
+  batch(() => {
+    place.value = at;
+    shown.value = page;
+  });
+}
+
+/** Continues the session of this browser. Without an answer, the next page tries again. */
+async function begin() {
+  if (isStarting) return;
+  isStarting = true;
+  try {
+    await start();
+  } catch (error) {
+    if (user.peek() === null) words.then(() => notify(sentence(error), "failed"), () => {});
+    else show(target.peek(), { Page: failed(() => sentence(error)), title: "error.title" });
+  } finally {
+    isStarting = false;
+  }
+}
+
+/**
+ * Finds out why a page cannot be loaded. The files of another release are at another address.
+ * @returns {Promise<import("./words.js").Key>}
+ */
+async function findReason() {
+  try {
+    const { ok, status } = await fetch(import.meta.url, { method: "HEAD", cache: "no-store" });
+    if (status === 404) return "error.release";
+    return ok ? "error.unknown" : "error.unavailable";
+  } catch {
+    return "error.offline";
+  }
+}
 
 /** @param {import("./session.js").User | null | undefined} account */
 function isAdministrator(account) {
   return (account?.permission ?? 0) > 0;
 }
 
+/**
+ * Returns a page that says what went wrong.
+ * @param {() => string} reason as a sentence
+ */
+function failed(reason) {
+  return () => html`<section class="narrow"><h1 tabindex="-1">${t("error.title")}</h1><p role="alert">${reason()}</p>
+    <button type="button" class="main" onClick=${() => location.reload()}>${t("error.reload")}</button></section>`;
+}
+
 function Missing() {
   return html`<section class="narrow"><h1 tabindex="-1">${t("missing.title")}</h1><p>${t("missing.text")}</p></section>`;
 }
 
+effect(() => {
+  if (language.value && shown.value.Page) document.title = (subject.value || t(shown.value.title)) + " · Veneer";
+});
+
 const storedTheme = "veneer.theme";
 /** @typedef {"system" | "light" | "dark"} Theme */
-const theme = signal(/** @type {Theme} */ (localStorage.getItem(storedTheme) ?? "system"));
+const theme = signal(/** @type {Theme} */ (recall(storedTheme) || "system"));
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
-  localStorage.setItem(storedTheme, theme.value);
+  remember(storedTheme, theme.value);
 });
 
 /**
- * A choice between values.
- * @param {{label: string, value: string, values: Record<string, string>, onChange: (value: any) => void}} props
+ * A choice between values. It goes back to the former one if that stays.
+ * @param {{label: string, state: import("@preact/signals").Signal<string>, values: Record<string, string>, choose: (value: any) => Promise<void> | void}} props
  */
-function Choice({ label, value, values, onChange }) {
+function Choice({ label, state, values, choose }) {
   return html`<label class="choice">
     <span class="hidden">${label}</span>
-    <select value=${value} onChange=${(/** @type {any} */ event) => onChange(event.currentTarget.value)}>
-      ${Object.entries(values).map(([name, text]) => html`<option key=${name} value=${name} selected=${name === value}>${text}</option>`)}
+    <select onChange=${async (/** @type {any} */ { currentTarget: select }) => {
+      await choose(select.value);
+      select.value = state.value;
+    }}>
+      ${Object.entries(values).map(([name, text]) => html`<option key=${name} value=${name} selected=${name === state.value}>${text}</option>`)}
     </select>
   </label>`;
+}
+
+/**
+ * Shows the words of another language.
+ * @param {import("./words.js").Language} chosen
+ */
+async function choose(chosen) {
+  try {
+    await load(chosen);
+  } catch {
+    notify(t(await findReason()), "failed");
+  }
 }
 
 async function leave() {
@@ -124,13 +210,16 @@ function Navigation({ label, paths }) {
 let isFirst = true;
 
 function Frame() {
-  const { path, Page } = shown.value;
+  const { Page } = shown.value;
+  const { path } = place.value;
+  const account = user.value;
   useEffect(() => {
     // After a change of the page the keyboard and screen readers begin at its heading.
     if (!isFirst) /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus({ preventScroll: true });
-    if (Page) isFirst = false;
+    isFirst = false;
+    for (const link of document.querySelectorAll("header [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "center" });
+    restoreScroll();
   }, [path, Page]);
-  if (language.value === "") return null;
   return html`
     <a class="skip" href="#main" onClick=${(/** @type {MouseEvent} */ event) => {
       event.preventDefault(); // the fragment may be the token of a link
@@ -138,29 +227,27 @@ function Frame() {
     }}>${t("frame.skip")}</a>
     <header>
       <a class="brand" href=${href("/")}>Veneer</a>
-      ${user.value && html`<${Navigation} label=${t("frame.pages")} paths=${navigation} />`}
-      <div class="tools">
-        <${Choice} label=${t("theme.label")} value=${theme.value} values=${{ system: t("theme.system"), light: t("theme.light"), dark: t("theme.dark") }}
-          onChange=${(/** @type {Theme} */ value) => { theme.value = value; }} />
-        <${Choice} label=${t("language.label")} value=${language.value} values=${languages} onChange=${load} />
-        ${user.value && html`<button type="button" onClick=${leave}>${t("frame.signOut")}</button>`}
-      </div>
-      ${isAdministrator(user.value) && html`<${Navigation} label=${t("frame.administration")} paths=${administration} />`}
+      <${Navigation} label=${t("frame.pages")} paths=${account ? navigation : openNavigation} />
+      ${account
+        ? html`<button type="button" onClick=${leave}>${t("frame.signOut")}</button>`
+        : !entrances.includes(path) && html`<a class="button" href=${href(signInPath())}>${t("signin.title")}</a>`}
+      ${isAdministrator(account) && html`<${Navigation} label=${t("frame.administration")} paths=${administration} />`}
     </header>
-    <main id="main" tabindex="-1">
-      ${failure.value
-        ? html`<section class="narrow"><h1 tabindex="-1">${t("error.title")}</h1><p role="alert">${failure.value}</p>
-            <button type="button" class="main" onClick=${() => location.reload()}>${t("error.reload")}</button></section>`
-        : Page && html`<${Page} />`}
-    </main>
-    <footer><a href=${href("/connect")}>${t("connect.title")}</a> <a href="/api/docs">${t("frame.api")}</a></footer>
+    <main id="main" tabindex="-1"><${Page} /></main>
+    <footer>
+      <a href=${href("/connect")}>${t("connect.title")}</a> <a href="/api/docs">${t("frame.api")}</a>
+      <${Choice} label=${t("theme.label")} state=${theme} values=${{ system: t("theme.system"), light: t("theme.light"), dark: t("theme.dark") }}
+        choose=${(/** @type {Theme} */ value) => { theme.value = value; }} />
+      <${Choice} label=${t("language.label")} state=${language} values=${languages} choose=${choose} />
+    </footer>
     ${dropTarget.value && html`<${dropTarget.value} />`}
     <${Notices} />`;
 }
 
-render(html`<${Frame} />`, document.body);
-Promise.all([load(), start()]).catch(async (error) => {
-  if (language.peek() === "") await load();
-  if (user.peek() === null) notify(sentence(error), "failed");
-  else failure.value = sentence(error);
+// The first page takes the place of the sentence in the index page, once it can be drawn with its words.
+let isDrawn = false;
+effect(() => {
+  if (isDrawn || !language.value || !shown.value.Page) return;
+  isDrawn = true;
+  render(html`<${Frame} />`, document.body);
 });

@@ -1,18 +1,103 @@
 // The URL is the state: which page is shown, and what of it, is a function of path and query.
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 
 const root = "/console";
 
 /** @typedef {{path: string, query: URLSearchParams}} Place */
 
 /** The page that the URL names. A path begins with a slash and is relative to the console. */
-export const place = signal(read());
+export const target = signal(read());
+
+/**
+ * The place of the page that is shown. After a change to another page it is behind target until that page
+ * is loaded: no page sees the URL of another one.
+ */
+export const place = signal(target.peek());
 
 /** @returns {Place} */
 function read() {
   const path = location.pathname.slice(root.length).replace(/\/+$/, "");
   return { path: path || "/", query: new URLSearchParams(location.search) };
 }
+
+/** @param {Place} at */
+function format({ path, query }) {
+  return path + (query.size ? "?" + query : "");
+}
+
+/** Follows the URL. Another page is loaded first. */
+function follow() {
+  const at = read();
+  batch(() => {
+    target.value = at;
+    if (at.path === place.peek().path) place.value = at;
+  });
+}
+
+// Entries of the history are numbered by their states. Browsers would scroll before a page has its lists.
+history.scrollRestoration = "manual";
+
+/**
+ * What is kept of an entry: how far it was scrolled, and what its lists had.
+ * @typedef {{top: number, lists: Map<string, any>}} Entry
+ */
+
+/** @type {Map<number, Entry>} */
+const entries = new Map();
+let current = Number(history.state?.index) || 0;
+entries.set(current, { top: Number(history.state?.top) || 0, lists: new Map() });
+
+/** @returns {Entry} */
+function entry() {
+  let kept = entries.get(current);
+  if (!kept) entries.set(current, (kept = { top: 0, lists: new Map() }));
+  return kept;
+}
+
+/** Returns the lists that the current entry of the history had when it was left, by their URLs. */
+export function keptLists() {
+  return entry().lists;
+}
+
+/** Stops waiting for a page that is tall enough. */
+let settled = new AbortController();
+
+/** Scrolls to where the current entry was left, as soon as the page is that tall, unless the reader scrolls first. */
+export function restoreScroll() {
+  settled.abort();
+  const { top } = entry();
+  const isThere = () => {
+    scrollTo(0, top);
+    return Math.abs(scrollY - top) <= 1;
+  };
+  if (isThere()) return;
+  settled = new AbortController();
+  const { signal } = settled;
+  const stop = () => settled.abort();
+  const size = new ResizeObserver(() => { if (!signal.aborted && isThere()) stop(); });
+  size.observe(document.body);
+  signal.addEventListener("abort", () => size.disconnect());
+  for (const type of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(type, stop, { signal, passive: true });
+}
+
+/** Keeps how far the current entry is scrolled, before it is left, if its page is shown and tall enough. */
+function keepScroll() {
+  if (settled.signal.aborted && target.peek().path === place.peek().path) entry().top = scrollY;
+  settled.abort();
+}
+
+addEventListener("popstate", () => {
+  keepScroll();
+  current = Number(history.state?.index) || 0;
+  const isSamePage = read().path === place.peek().path;
+  follow();
+  if (isSamePage) restoreScroll();
+});
+
+addEventListener("beforeunload", () => { // at pagehide the state no longer changes
+  keepScroll();
+  history.replaceState({ index: current, top: entry().top }, "");
+});
 
 /**
  * Returns the URL of a page.
@@ -28,21 +113,28 @@ export function href(path) {
  * @param {{replace?: boolean}} [options]
  */
 export function navigate(path, { replace = false } = {}) {
-  const before = place.peek().path;
-  const url = href(path);
-  if (replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
-  place.value = read();
-  if (place.value.path !== before) scrollTo(0, 0);
+  keepScroll();
+  const before = target.peek().path;
+  if (!replace) {
+    current++;
+    for (const index of entries.keys()) if (index >= current) entries.delete(index); // they can no longer be reached
+    history.pushState({ index: current }, "", href(path));
+  } else {
+    history.replaceState({ index: current }, "", href(path));
+  }
+  if (read().path !== before) entries.delete(current);
+  else if (!replace) entry().top = scrollY; // a dialog or a filter leaves the page where it is
+  follow();
 }
 
 /**
- * Changes parameters of the current page's query. Those with an empty value are removed.
+ * Changes parameters of the current page's query. Those with an empty value are removed. A page that is
+ * being left changes nothing.
  * @param {Record<string, string>} changed
  * @param {{replace?: boolean}} [options]
  */
 export function change(changed, options) {
-  navigate(changedPath(changed), options);
+  if (target.peek().path === place.peek().path) navigate(changedPath(changed), options);
 }
 
 /**
@@ -56,7 +148,7 @@ export function changedPath(changed) {
     if (value) next.set(name, value);
     else next.delete(name);
   }
-  return path + (next.size ? "?" + next : "");
+  return format({ path, query: next });
 }
 
 /** Returns the token behind # in links of e-mails, empty without one. */
@@ -64,15 +156,10 @@ export function linkToken() {
   return new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
 }
 
-/** Returns the path and query of the current page, for navigate. */
-export function here() {
-  const { path, query } = place.value;
-  return path + (query.size ? "?" + query : "");
+/** Returns the page for signing in, which leads back to the page that the URL names. */
+export function signInPath() {
+  return "/signin?next=" + encodeURIComponent(format(target.value));
 }
-
-addEventListener("popstate", () => {
-  place.value = read();
-});
 
 // Links to pages of the console change the page without loading it, unless the browser is asked for a
 // new tab or a download.

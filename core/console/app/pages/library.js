@@ -23,11 +23,12 @@ export default function Library() {
   const { list } = library;
   /** @type {Texture[]} */
   const textures = list.value?.data ?? [];
-  const own = String(user.value?.uid);
+  const account = user.value;
+  const own = String(account?.uid);
   const put = (/** @type {Texture} */ texture) => {
     if (list.value) list.value = { ...list.value, data: list.value.data.map((/** @type {Texture} */ other) => (other.tid === texture.tid ? texture : other)) };
   };
-  const nickname = uploader === own ? user.value?.nickname : textures.find((texture) => String(texture.uploader) === uploader)?.uploader_nickname;
+  const nickname = uploader === own ? account?.nickname : textures.find((texture) => String(texture.uploader) === uploader)?.uploader_nickname;
   const isFiltered = ["type", "uploader", "q"].some(parameter);
 
   return html`<section>
@@ -39,14 +40,14 @@ export default function Library() {
       ${uploader
         ? html`<a class="button" href=${href(changedPath({ uploader: "", page: "" }))} aria-label=${t("library.everyUploader", { name: nickname ?? uploader })}>
             <bdi>${nickname ?? uploader}</bdi><span aria-hidden="true">×</span></a>`
-        : html`<a class="button" href=${href(changedPath({ uploader: own, page: "" }))}>${t("library.mine")}</a>`}
+        : account && html`<a class="button" href=${href(changedPath({ uploader: own, page: "" }))}>${t("library.mine")}</a>`}
     </div>
     <${Results} ...${library} none=${uploader === own && !parameter("q") && !parameter("type") ? t("library.noneOfMine") : isFiltered ? t("library.nothing") : t("library.none")} />
     ${list.value?.total === 0 && html`<p class="links">
       <a href=${href("/upload")}>${t("closet.upload")}</a>
       ${isFiltered && html`<a href=${href("/library")}>${t("library.showAll")}</a>`}
     </p>`}
-    ${cost.value > 0 && html`<p class="quiet">${t("library.cost", { n: cost.value })}</p>`}
+    ${account && cost.value > 0 && html`<p class="quiet">${t("library.cost", { n: cost.value })}</p>`}
     <ul class="items">${textures.map((texture) => html`<li key=${texture.tid} class="card item">
       <a class="picture" href=${href("/texture?tid=" + texture.tid)} tabindex="-1" aria-hidden="true"><${Picture} path=${"/preview/" + texture.tid} parameter="height" size=${128} width=${128} alt="" /></a>
       <h2><a href=${href("/texture?tid=" + texture.tid)}><bdi>${texture.name}</bdi></a></h2>
@@ -57,7 +58,7 @@ export default function Library() {
         <span class="likes"><span aria-hidden="true">♥ ${number(texture.likes)}</span><span class="hidden">${t("library.likeCount", { n: texture.likes })}</span></span>
         ${!texture.public && html`<span class="badge">${t("texture.private")}</span>`}
       </p>
-      <div class="buttons"><${Keep} texture=${texture} put=${put} /></div>
+      ${account && html`<div class="buttons"><${Keep} texture=${texture} put=${put} /></div>`}
     </li>`)}</ul>
     <${Pager} label=${t("library.pages")} list=${list} />
   </section>`;

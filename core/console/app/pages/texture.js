@@ -1,13 +1,13 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { html, Form, notify, Picture, pictures, sentence } from "../parts/basics.js";
+import { html, Form, notify, Picture, pictures, sentence, useSubject } from "../parts/basics.js";
 import { Copy } from "../parts/copy.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Keep, typeName } from "../parts/keep.js";
 import { parameter } from "../parts/list.js";
 import { Viewer } from "../parts/viewer.js";
 import { Wear } from "../parts/wear.js";
-import { change, href, navigate, place } from "../router.js";
+import { change, href, navigate, signInPath } from "../router.js";
 import { request, site, user } from "../session.js";
 import { number, size, t, time } from "../words.js";
 
@@ -15,9 +15,8 @@ import { number, size, t, time } from "../words.js";
 
 /** A texture: its pictures, its visibility, and what the user may do with it. */
 export default function TexturePage() {
-  const tid = useRef("");
-  if (place.value.path === "/texture") tid.current = parameter("tid"); // the page stays until the next one is loaded
-  return html`<${Shown} key=${tid.current} tid=${tid.current} />`;
+  const tid = parameter("tid");
+  return html`<${Shown} key=${tid} tid=${tid} />`;
 }
 
 /** @param {{tid: string}} props */
@@ -42,12 +41,13 @@ function Shown({ tid }) {
 
   const { value: texture } = shown;
   const account = user.value;
-  if (!texture || !account || !about.value) {
+  useSubject(texture?.name ?? "");
+  if (!texture || !about.value) {
     return html`<section><h1 tabindex="-1">${t("texture.title")}</h1><p role="alert">${failure.value}</p></section>`;
   }
   const { name } = texture;
-  const isOwn = texture.uploader === account.uid;
-  const mayChange = isOwn || account.permission > 0;
+  const isOwn = texture.uploader === account?.uid;
+  const mayChange = isOwn || (account?.permission ?? 0) > 0;
   const path = (isOwn ? "/api/textures/" : "/api/admin/textures/") + texture.tid;
   const put = (/** @type {Texture} */ next) => { shown.value = next; };
   const ask = (/** @type {typeof asked.value} */ action) => () => { asked.value = action; };
@@ -97,12 +97,14 @@ function Shown({ tid }) {
       </div>
       <div>
         <div class="buttons actions">
-          <${Keep} texture=${texture} put=${put} main=${true} />
-          <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: "1" })}>${t("closet.wear")}</button>
+          ${account
+            ? html`<${Keep} texture=${texture} put=${put} main=${true} />
+              <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: "1" })}>${t("closet.wear")}</button>`
+            : html`<a class="button" href=${href(signInPath())}>${t("texture.signIn")}</a>`}
           <a class="button" href=${file} download=${name + ".png"}>${t("texture.download")}</a>
-          ${!isOwn && html`<button type="button" onClick=${ask("report")}>${t("texture.report")}</button>`}
+          ${account && !isOwn && html`<button type="button" onClick=${ask("report")}>${t("texture.report")}</button>`}
         </div>
-        ${!texture.in_closet && about.value.costs.closet_item > 0 && html`<p class="quiet">${t("library.cost", { n: about.value.costs.closet_item })}</p>`}
+        ${account && !texture.in_closet && about.value.costs.closet_item > 0 && html`<p class="quiet">${t("library.cost", { n: about.value.costs.closet_item })}</p>`}
         <dl class="facts">
           <dt>${t("texture.type")}</dt><dd>${typeName(texture.type)}</dd>
           <dt>${t("texture.uploader")}</dt><dd>${texture.uploader_nickname
@@ -125,7 +127,7 @@ function Shown({ tid }) {
           </div>`}
       </div>
     </div>
-    ${parameter("wear") && html`<${Wear} tid=${texture.tid} type=${texture.type} name=${name} onClose=${() => change({ wear: "" })} />`}
+    ${account && parameter("wear") && html`<${Wear} tid=${texture.tid} type=${texture.type} name=${name} onClose=${() => change({ wear: "" })} />`}
     ${asked.value === "rename" && html`<${Dialog} title=${t("players.renameTitle", { name })} onClose=${close}>
       <${Form} action=${t("players.rename")} fields=${[{ name: "name", label: t("texture.name"), autocomplete: "off", required: true, maxlength: 64, defaultValue: name }]}
         onSubmit=${async (/** @type {{name: string}} */ values) => {

@@ -1,5 +1,6 @@
 // What every page is made of: html, fields and buttons, pictures, notices.
 import { h } from "preact";
+import { useEffect } from "preact/hooks";
 import { signal, useSignal } from "@preact/signals";
 import htm from "htm";
 import { APIError } from "../session.js";
@@ -7,6 +8,20 @@ import { t, translate } from "../words.js";
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(h);
+
+/** What the page is about, for the title of the document; empty for the page's own title. */
+export const subject = signal("");
+
+/**
+ * Names what the page is about, as long as it is shown.
+ * @param {string} name
+ */
+export function useSubject(name) {
+  useEffect(() => {
+    subject.value = name;
+    return () => { subject.value = ""; };
+  }, [name]);
+}
 
 /** @typedef {{id: number, text: string, kind: "done" | "failed"}} Notice */
 

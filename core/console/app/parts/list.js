@@ -1,7 +1,7 @@
 // Lists of the API: the URL has the search, the filters and the page.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { change, changedPath, href, place } from "../router.js";
+import { change, changedPath, href, keptLists, place } from "../router.js";
 import { request } from "../session.js";
 import { number, t } from "../words.js";
 import { html, notify, sentence } from "./basics.js";
@@ -21,13 +21,12 @@ export function parameter(name) {
 
 /**
  * Reads a page of a list, and reads it again when the URL or the path changes. Meanwhile the former page
- * stays.
+ * stays, or, after going back, what the list had then.
  * @template T
  * @param {string} path of the API
  * @param {Record<string, string | number>} query besides the page's number, which is that of the URL; empty values are left out
  */
 export function useList(path, query) {
-  const list = useSignal(/** @type {Page<T> | undefined} */ (undefined));
   const failure = useSignal("");
   const isLoading = useSignal(true);
   const version = useSignal(0);
@@ -36,15 +35,20 @@ export function useList(path, query) {
     if (value !== "") asked.set(name, String(value));
   }
   const url = path + "?" + asked;
+  const list = useSignal(/** @type {Page<T> | undefined} */ (keptLists().get(url)));
 
   useEffect(() => {
     const leaving = new AbortController();
+    const kept = keptLists();
+    let isRead = kept.has(url);
+    if (isRead) list.value = kept.get(url);
     isLoading.value = true;
     request("GET", url, undefined, leaving.signal).then(
       (/** @type {Page<T>} */ answer) => {
         // The last item of the last page may have gone.
         if (answer.data.length === 0 && answer.current_page > answer.last_page) change({ page: answer.last_page > 1 ? String(answer.last_page) : "" }, { replace: true });
         list.value = answer;
+        isRead = true;
         failure.value = "";
         isLoading.value = false;
       },
@@ -54,7 +58,10 @@ export function useList(path, query) {
         isLoading.value = false;
       },
     );
-    return () => leaving.abort();
+    return () => {
+      leaving.abort();
+      if (isRead) kept.set(url, list.peek());
+    };
   }, [url, version.value]);
 
   return {

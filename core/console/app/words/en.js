@@ -300,6 +300,7 @@ export default {
   "library.showAll": "Show all textures",
   "library.pages": "Pages of the library",
 
+  "texture.signIn": "Sign in to keep or wear it",
   "texture.title": "Texture",
   "texture.private": "Private",
   "texture.skinView": "{name}, front and back",

@@ -435,6 +435,7 @@ const words = {
   "library.showAll": "显示全部材质",
   "library.pages": "材质库分页",
 
+  "texture.signIn": "登录后即可加入衣柜或穿戴",
   "texture.title": "材质",
   "texture.private": "私有",
   "texture.skinView": "{name}，正面和背面",

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { Form, html, notify, Picture, sentence } from "../../parts/basics.js";
+import { Form, html, notify, Picture, sentence, useSubject } from "../../parts/basics.js";
 import { permissionName } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
@@ -129,6 +129,7 @@ function One({ uid }) {
   const button = (question, label, name) => html`<button type="button" aria-label=${name} onClick=${() => { asked.value = question; }}>${label}</button>`;
 
   const shown = user.value;
+  useSubject(shown?.nickname ?? "");
   const back = html`<p><a href=${href("/admin/users")}>${t("adminusers.back")}</a></p>`;
   if (!shown) {
     return html`${back}<h1 tabindex="-1">${t("admin.user", { uid })}</h1>${shown === null && html`<p role="alert">${t("adminusers.noSuchUser")}</p>`}`;
