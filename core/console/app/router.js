@@ -80,23 +80,36 @@ export function restoreScroll() {
   for (const type of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(type, stop, { signal, passive: true });
 }
 
-/** Keeps how far the current entry is scrolled, before it is left, if its page is shown and tall enough. */
+/** Keeps how far the current entry is scrolled, if its page is shown and tall enough. */
 function keepScroll() {
   if (settled.signal.aborted && target.peek().path === place.peek().path) entry().top = scrollY;
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let scrolling;
+
+/** Leaves the current entry. */
+function leave() {
+  clearTimeout(scrolling);
+  keepScroll();
   settled.abort();
 }
 
+// A reload has only what the state of the entry says. Browsers allow few changes of it.
+addEventListener("scroll", () => {
+  clearTimeout(scrolling);
+  scrolling = setTimeout(() => {
+    keepScroll();
+    history.replaceState({ index: current, top: entry().top }, "");
+  }, 250);
+}, { passive: true });
+
 addEventListener("popstate", () => {
-  keepScroll();
+  leave();
   current = Number(history.state?.index) || 0;
   const isSamePage = read().path === place.peek().path;
   follow();
   if (isSamePage) restoreScroll();
-});
-
-addEventListener("beforeunload", () => { // at pagehide the state no longer changes
-  keepScroll();
-  history.replaceState({ index: current, top: entry().top }, "");
 });
 
 /**
@@ -113,7 +126,7 @@ export function href(path) {
  * @param {{replace?: boolean}} [options]
  */
 export function navigate(path, { replace = false } = {}) {
-  keepScroll();
+  leave();
   const before = target.peek().path;
   if (!replace) {
     current++;
