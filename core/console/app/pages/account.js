@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { Form, html, notify, sentence } from "../parts/basics.js";
+import { focusOn, Form, html, notify, sentence } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 import { parameter } from "../parts/list.js";
 import { href, navigate } from "../router.js";
@@ -39,6 +39,7 @@ export default function Account() {
   async function end(left, path, done) {
     const before = signIns.value;
     signIns.value = left;
+    focusOn("#sessions");
     try {
       await request("DELETE", path);
       notify(done);
@@ -52,6 +53,7 @@ export default function Account() {
     try {
       await request("POST", "/api/user/verification");
       isVerificationSent.value = true;
+      focusOn("#verification");
     } catch (error) {
       notify(sentence(error), "failed");
     }
@@ -79,13 +81,13 @@ export default function Account() {
     ${row(t("field.email"), html`<p><bdi>${account.email}</bdi></p>
       ${account.verified && html`<p class="quiet">${t("account.verified")}</p>`}
       ${!account.verified && hasMail.value && (isVerificationSent.value
-        ? html`<p role="status">${t("home.verificationSent", { email: account.email })}</p>`
+        ? html`<p id="verification" role="status" tabindex="-1">${t("home.verificationSent", { email: account.email })}</p>`
         : html`<p class="quiet">${t("account.unverified")}</p><button type="button" onClick=${verify}>${t("home.verify")}</button>`)}`,
     "email", t("account.changeEmail"))}
     ${row(t("field.password"), html`<p class="quiet">${t("account.passwordText")}</p>`, "password", t("account.changePassword"))}
 
     <div class="heading below">
-      <h2>${t("account.sessions")}</h2>
+      <h2 id="sessions" tabindex="-1">${t("account.sessions")}</h2>
       ${others > 0 && html`<button type="button" onClick=${() => end({ sessions: sessions.filter(({ current }) => current), launchers: [] }, "/api/user/sessions", t("account.othersEnded"))}>
         ${t("account.endOthers")}</button>`}
     </div>

@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { html, notify, Picture, sentence } from "../parts/basics.js";
+import { focusOn, html, notify, Picture, sentence } from "../parts/basics.js";
 import { href } from "../router.js";
 import { APIError, refreshUser, request, site, user } from "../session.js";
 import { number, t, time } from "../words.js";
@@ -34,11 +34,14 @@ export default function Home() {
     try {
       const { data } = await request("POST", "/api/user/sign");
       nextSign.value = data.next_sign_at;
+      focusOn("#signed");
       notify(data.gained ? t("home.gained", { n: data.gained }) : t("home.signed"));
       await refreshUser();
     } catch (error) {
-      if (error instanceof APIError && error.data?.next_sign_at) nextSign.value = error.data.next_sign_at;
-      else notify(sentence(error), "failed");
+      if (error instanceof APIError && error.data?.next_sign_at) {
+        nextSign.value = error.data.next_sign_at; // it was done in another tab
+        focusOn("#signed");
+      } else notify(sentence(error), "failed");
     }
   }
 
@@ -46,6 +49,7 @@ export default function Home() {
     try {
       await request("POST", "/api/user/verification");
       verification.value = true;
+      focusOn("#verification");
     } catch (error) {
       notify(sentence(error), "failed");
     }
@@ -57,7 +61,7 @@ export default function Home() {
   return html`<section>
     <h1 tabindex="-1">${t("home.hello", { name: account.nickname })}</h1>
     ${!account.verified && about.value?.mail && html`<div class="card note">
-      <p>${verification.value ? t("home.verificationSent", { email: account.email }) : t("home.unverified", { email: account.email })}</p>
+      <p id="verification" tabindex="-1">${verification.value ? t("home.verificationSent", { email: account.email }) : t("home.unverified", { email: account.email })}</p>
       ${!verification.value && html`<button type="button" onClick=${verify}>${t("home.verify")}</button>`}
     </div>`}
     <div class="cards">
@@ -65,7 +69,7 @@ export default function Home() {
         <h2>${t("home.score")}</h2>
         <p class="figure">${number(account.score)}</p>
         ${nextSign.value
-          ? html`<p class="quiet" role="status">${t("home.next", { time: time(nextSign.value) })}</p>`
+          ? html`<p id="signed" class="quiet" role="status" tabindex="-1">${t("home.next", { time: time(nextSign.value) })}</p>`
           : html`<button type="button" onClick=${sign}>${t("home.sign")}</button>`}
       </div>
       <div class="card">
@@ -108,13 +112,14 @@ function Notification({ id, title }) {
     try {
       const [read, { rich }] = await Promise.all([request("POST", "/api/user/notifications/" + id), import("../parts/rich.js")]);
       opened.value = { content: rich(read.content), time: read.time };
+      focusOn("#notification-" + id);
     } catch (error) {
       notify(sentence(error), "failed");
     }
   }
   if (!opened.value) return html`<button type="button" class="row" aria-expanded="false" onClick=${open}><bdi>${title}</bdi></button>`;
   return html`<article class="card">
-    <h3><bdi>${title}</bdi></h3>
+    <h3 id=${"notification-" + id} tabindex="-1"><bdi>${title}</bdi></h3>
     <p class="quiet">${time(opened.value.time)}</p>
     <div class="rich">${opened.value.content}</div>
   </article>`;

@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { html, Form, notify, Picture, sentence } from "../parts/basics.js";
+import { focusOn, html, Form, notify, Picture, sentence } from "../parts/basics.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { nameOf, sendTexture } from "../parts/upload.js";
 import { Wardrobe } from "../parts/wardrobe.js";
@@ -58,8 +58,10 @@ export default function Players() {
    * @param {Player} player
    * @param {Slot} slot
    */
-  const takeOff = (player, slot) =>
-    change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, () => request("DELETE", `/api/players/${player.pid}/textures`, { type: [slot] }));
+  const takeOff = (player, slot) => {
+    focusOn(`#${slot}-${player.pid}`);
+    return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, () => request("DELETE", `/api/players/${player.pid}/textures`, { type: [slot] }));
+  };
 
   /**
    * Uploads a file, for its owner only, and has a player wear it.
@@ -81,6 +83,7 @@ export default function Players() {
     const before = players.value;
     close();
     players.value = before?.filter((other) => other !== player);
+    focusOn("h1");
     try {
       await request("DELETE", "/api/players/" + player.pid);
       notify(t("players.deleted", { name: player.name }));
@@ -149,7 +152,7 @@ function Card({ player, takeOff, upload, rename, remove }) {
       ? html`<${Picture} key=${tid} path=${"/preview/" + tid} parameter="height" size=${160} width=${slot === "skin" ? 154 : 128} alt=${t(slot === "skin" ? "players.skinOf" : "players.capeOf", { name: player.name })} />`
       : html`<p class="quiet">${t(slot === "skin" ? "players.noSkin" : "players.noCape")}</p>`}</div>
     <div class="buttons">
-      <button type="button" aria-label=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: player.name })}
+      <button type="button" id=${slot + "-" + player.pid} aria-label=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: player.name })}
         onClick=${() => navigate(`/players?pid=${player.pid}&slot=${slot}`)}>${t(slot === "skin" ? "players.skin" : "players.cape")}</button>
       ${tid > 0 && html`<button type="button" aria-label=${t(slot === "skin" ? "players.takeOffSkin" : "players.takeOffCape", { name: player.name })}
         onClick=${() => takeOff(player, slot)}>${t("players.takeOff")}</button>`}

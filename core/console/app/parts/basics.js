@@ -41,6 +41,15 @@ export function Notices() {
 }
 
 /**
+ * Gives the focus to an element when the page shows what has changed, as the button that was pressed may
+ * be gone.
+ * @param {string} selector
+ */
+export function focusOn(selector) {
+  setTimeout(() => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus());
+}
+
+/**
  * Returns what went wrong, as a sentence for people.
  * @param {unknown} error
  */

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { change, changedPath, href, place } from "../router.js";
 import { request } from "../session.js";
 import { number, t } from "../words.js";
-import { html, notify, sentence } from "./basics.js";
+import { focusOn, html, notify, sentence } from "./basics.js";
 
 /**
  * @template T
@@ -202,13 +202,4 @@ export function editing({ list, reload }, id) {
       }
     },
   };
-}
-
-/**
- * Gives the focus to an element when the page shows what has changed, as the button that was pressed may
- * be gone.
- * @param {string} selector
- */
-export function focusOn(selector) {
-  setTimeout(() => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus());
 }

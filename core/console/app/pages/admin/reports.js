@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
-import { html, notify, Picture, sentence } from "../../parts/basics.js";
+import { focusOn, html, notify, Picture, sentence } from "../../parts/basics.js";
 import { stateName, UserLink } from "../../parts/admin.js";
 import { Confirm } from "../../parts/dialog.js";
-import { editing, Filter, focusOn, Pager, parameter, Results, useList } from "../../parts/list.js";
+import { editing, Filter, Pager, parameter, Results, useList } from "../../parts/list.js";
 import { href } from "../../router.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
