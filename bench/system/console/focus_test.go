@@ -18,7 +18,7 @@ func (w *tab) focusIs(t *testing.T, selector string) {
 // The focus stays near what was pressed when that leaves the page.
 func TestFocus(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, mailSettings(mailtest.Start(t, mailtest.Options{}))...)
+	s := startSite(t, append(mailSettings(mailtest.Start(t, mailtest.Options{})), "CORE_SCORE_SIGN_REWARD", "1")...)
 	ann := register(t, s, "ann@example.com", "Ann")
 	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}, nil)
 	admin := register(t, s, "admin@example.com", "Admin")
@@ -27,7 +27,7 @@ func TestFocus(t *testing.T) {
 
 	w := open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/", "Hello, Ann")
-	w.press(t, "Sign in for today")
+	w.press(t, "Sign in for today (+1 point)")
 	w.focusIs(t, "#signed")
 	w.press(t, "Send an e-mail with a link")
 	w.focusIs(t, "#verification")

@@ -191,7 +191,7 @@ func TestDropOnPlayer(t *testing.T) {
 	if err := os.WriteFile(text, []byte("These are notes."), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.expect("/api/textures")
+	w.expect("/api/price")
 	w.drag(t, ".player", false, dropped{"notes.png", text})
 	w.drag(t, ".target", true, dropped{"notes.png", text})
 	w.await(t, `document.querySelector(".notice.failed")?.innerText.includes("no texture")`)

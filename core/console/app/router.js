@@ -23,15 +23,17 @@ export function href(path) {
 }
 
 /**
- * Shows a page. With replace, it takes the place of the current one in the history.
+ * Shows a page. With replace, it takes the place of the current one in the history; with isDialog, it is
+ * one with a dialog open.
  * @param {string} path with a query, if any
- * @param {{replace?: boolean}} [options]
+ * @param {{replace?: boolean, isDialog?: boolean}} [options]
  */
-export function navigate(path, { replace = false } = {}) {
+export function navigate(path, { replace = false, isDialog = false } = {}) {
   const before = place.peek().path;
   const url = href(path);
-  if (replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
+  const state = isDialog ? { isDialog } : null;
+  if (replace) history.replaceState(state, "", url);
+  else history.pushState(state, "", url);
   place.value = read();
   if (place.value.path !== before) scrollTo(0, 0);
 }
@@ -39,10 +41,25 @@ export function navigate(path, { replace = false } = {}) {
 /**
  * Changes parameters of the current page's query. Those with an empty value are removed.
  * @param {Record<string, string>} changed
- * @param {{replace?: boolean}} [options]
+ * @param {{replace?: boolean, isDialog?: boolean}} [options]
  */
 export function change(changed, options) {
-  navigate(changedPath(changed), options);
+  navigate(changedPath(changed), { isDialog: options?.replace && history.state?.isDialog, ...options });
+}
+
+let isClosing = false;
+
+/**
+ * Closes the dialog that the URL names, as back does, so that back does not open it again. Of a dialog
+ * that the user opened by its address, only the parameters are removed.
+ * @param {string[]} names of the dialog's parameters
+ */
+export function closeDialog(...names) {
+  if (isClosing) return;
+  if (history.state?.isDialog) {
+    isClosing = true;
+    history.back();
+  } else change(Object.fromEntries(names.map((name) => [name, ""])), { replace: true });
 }
 
 /**
@@ -71,6 +88,7 @@ export function here() {
 }
 
 addEventListener("popstate", () => {
+  isClosing = false;
   place.value = read();
 });
 
@@ -81,5 +99,5 @@ document.addEventListener("click", (event) => {
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin || !link.pathname.startsWith(root + "/")) return;
   event.preventDefault();
-  navigate(link.pathname.slice(root.length) + link.search);
+  navigate(link.pathname.slice(root.length) + link.search, { isDialog: "dialog" in link.dataset });
 });

@@ -99,11 +99,17 @@ export function number(value) {
 }
 
 /**
- * Returns a time of the API, which is UTC, as one of the reader's.
- * @param {string} utc YYYY-MM-DD HH:MM:SS
+ * Returns a time of the API, which is UTC, in milliseconds, as Date.now.
+ * @param {string} text YYYY-MM-DD HH:MM:SS
  */
-export function time(utc) {
-  return new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(utc.replace(" ", "T") + "Z"));
+export const utc = (text) => Date.parse(text.replace(" ", "T") + "Z");
+
+/**
+ * Returns a time of the API as one of the reader's.
+ * @param {string} text
+ */
+export function time(text) {
+  return new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" }).format(utc(text));
 }
 
 /**
@@ -112,4 +118,13 @@ export function time(utc) {
  */
 export function size(kibibytes) {
   return new Intl.NumberFormat(language.value, { style: "unit", unit: "kilobyte", unitDisplay: "short" }).format(kibibytes);
+}
+
+/**
+ * Returns a number of bytes in kilobytes or megabytes.
+ * @param {number} count
+ */
+export function bytes(count) {
+  const isLarge = count >= 1 << 20;
+  return new Intl.NumberFormat(language.value, { style: "unit", unit: isLarge ? "megabyte" : "kilobyte", maximumFractionDigits: 1 }).format(count / (isLarge ? 1 << 20 : 1 << 10));
 }
