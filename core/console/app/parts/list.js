@@ -163,7 +163,7 @@ export function editing({ list, reload }, id, heading = ".results") {
     async change(item, patch, send) {
       put({ ...item, ...patch });
       try {
-        put((await send()).data);
+        put({ ...item, ...(await send()).data });
       } catch (error) {
         put(item); // that alone, as the list may have changed
         notify(sentence(error), "failed");

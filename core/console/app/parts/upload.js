@@ -239,7 +239,7 @@ async function examine(upload) {
     batch(() => {
       upload.type.value = type;
       upload.state.value = "ready";
-      if (isLively() && !shown3D.peek()) shown3D.value = upload.id;
+      if (!shown3D.peek() && isLively()) shown3D.value = upload.id;
     });
   } catch (error) {
     if (!user.peek() || upload.leaving.signal.aborted) return; // it is examined once the user has signed in again
@@ -248,8 +248,21 @@ async function examine(upload) {
   }
 }
 
-/** Returns whether a figure may turn by itself, which takes a library: its user wants neither less motion nor fewer bytes. */
-const isLively = () => !matchMedia("(prefers-reduced-motion: reduce)").matches && !(/** @type {any} */ (navigator).connection?.saveData);
+let drawsFast = /** @type {boolean | undefined} */ (undefined);
+
+/**
+ * Returns whether a figure may turn by itself: its user wants neither less motion nor fewer bytes, and the
+ * machine draws in three dimensions by other means than its processor.
+ */
+function isLively() {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches || /** @type {any} */ (navigator).connection?.saveData) return false;
+  if (drawsFast === undefined) {
+    const context = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
+    context?.getExtension("WEBGL_lose_context")?.loseContext(); // browsers keep few
+    drawsFast = Boolean(context);
+  }
+  return drawsFast;
+}
 
 let isExamining = false;
 

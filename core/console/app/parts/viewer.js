@@ -10,7 +10,7 @@ import { capeSheet, newSheet, skinSheet } from "./sheet.js";
 /** @typedef {() => Promise<ImageBitmap | HTMLImageElement>} Read loads the file of a texture */
 
 /** Returns whether the browser's user wants less motion. */
-export const wantsLessMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const wantsLessMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /**
  * A texture on a figure, once the button is pressed; until then, and where it cannot be drawn, the children.

@@ -374,7 +374,7 @@ export default {
   "viewer.elytra": "Elytra",
   "viewer.noWebGL": "This browser cannot draw in 3D here, so a picture is shown.",
   "viewer.failed": "The figure could not be loaded, so a picture is shown.",
-  "viewer.openName": "Show {name} in 3D",
+  "viewer.openName": "Show in 3D: {name}",
 
   "wardrobe.search": "Search the closet",
   "wardrobe.file": "Upload a file",

@@ -509,7 +509,7 @@ const words = {
   "viewer.elytra": "鞘翅",
   "viewer.noWebGL": "此浏览器无法在这里进行 3D 绘制，因此显示图片。",
   "viewer.failed": "人物加载失败，因此显示图片。",
-  "viewer.openName": "3D 展示 {name}",
+  "viewer.openName": "3D 展示：{name}",
 
   "wardrobe.search": "搜索衣柜",
   "wardrobe.file": "上传文件",

@@ -6,7 +6,7 @@ import { editing, Pager, parameter, Results, Search, useList } from "../../parts
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
 
-/** @typedef {{pid: number, uid: number, uuid: string, name: string, tid_skin: number, tid_cape: number, last_modified: string}} Player */
+/** @typedef {{pid: number, uid: number, owner_nickname?: string, uuid: string, name: string, tid_skin: number, tid_cape: number, last_modified: string}} Player */
 
 /** The players of all users. */
 export default function Players() {
@@ -50,7 +50,7 @@ export default function Players() {
           <h2><bdi>${shown.name}</bdi></h2>
           <dl class="facts">
             <dt>${t("admin.number")}</dt><dd>${shown.pid}</dd>
-            <dt>${t("adminplayers.owner")}</dt><dd><${UserLink} uid=${shown.uid} /></dd>
+            <dt>${t("adminplayers.owner")}</dt><dd><${UserLink} uid=${shown.uid} nickname=${shown.owner_nickname} /></dd>
             <dt>${t("adminplayers.cape")}</dt><dd>${shown.tid_cape ? t("admin.texture", { tid: String(shown.tid_cape) }) : t("players.noCape")}</dd>
             <dt>${t("adminplayers.modified")}</dt><dd>${time(shown.last_modified)}</dd>
           </dl>
@@ -66,7 +66,7 @@ export default function Players() {
     ${question?.action === "rename" && player && html`<${Dialog} title=${t("action.renameName", { name: player.name })} onClose=${close}>
       <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, maxlength: about?.player_name.max, autocomplete: "off" }]}
         onSubmit=${async (/** @type {any} */ values) => {
-          put((await request("PUT", path(player) + "/name", values)).data);
+          put({ ...player, ...(await request("PUT", path(player) + "/name", values)).data });
           close();
         }} /></${Dialog}>`}
     ${question?.action === "move" && player && html`<${Dialog} title=${t("adminplayers.moveTitle", { name: player.name })} onClose=${close}>
@@ -85,7 +85,7 @@ export default function Players() {
       <${Form} action=${t("adminplayers.dressAction")} fields=${[textureField("skin", t("adminplayers.skinNumber")), textureField("cape", t("adminplayers.capeNumber"))]}
         onSubmit=${async (/** @type {any} */ values) => {
           const chosen = Object.fromEntries(Object.entries(values).filter(([, value]) => value).map(([slot, value]) => [slot, Number(value)]));
-          put((await request("PUT", path(player) + "/textures", chosen)).data);
+          put({ ...player, ...(await request("PUT", path(player) + "/textures", chosen)).data });
           close();
         }} /></${Dialog}>`}
     ${question?.action === "delete" && player && html`<${Confirm} title=${t("action.deleteName", { name: player.name })} text=${t("adminplayers.deleteText")} action=${t("action.delete")}

@@ -135,7 +135,7 @@ function One({ uid }) {
           <dt>${t("field.nickname")}</dt><dd><bdi>${shown.nickname}</bdi> ${isOpen && button("nickname", t("action.change"), t("adminusers.nicknameTitle"))}</dd>
           <dt>${t("field.email")}</dt><dd><bdi>${shown.email}</bdi> ${isOpen && button("email", t("action.change"), t("adminusers.emailTitle"))}</dd>
           <dt>${t("adminusers.verified")}</dt><dd>
-            <label class="check"><input type="checkbox" checked=${shown.verified} disabled=${!isOpen} onChange=${(/** @type {any} */ event) => set({ verified: event.currentTarget.checked })} />
+            <label class="check"><input type="checkbox" name="verified" checked=${shown.verified} disabled=${!isOpen} onChange=${(/** @type {any} */ event) => set({ verified: event.currentTarget.checked })} />
               <span>${t("adminusers.isVerified")}</span></label></dd>
           <dt>${t("home.score")}</dt><dd>${number(shown.score)} ${isOpen && button("score", t("action.change"), t("adminusers.scoreTitle"))}</dd>
           <dt>${t("adminusers.registered")}</dt><dd>${time(shown.register_at)}</dd>
