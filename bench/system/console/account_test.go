@@ -376,6 +376,7 @@ func TestKeyboardOfAccount(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
 	w := open(t, s.EdgeURL, "en")
+	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Faccount")
 	w.isAt(t, "/signin?next=%2Faccount", "Sign in")
 	w.tabTo(t, "email")

@@ -174,7 +174,7 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	w.signIn(t, admin, "/", "Hello, Admin")
 
 	w.opens(t, "Users", "/admin/users", "Users")
-	w.submits(t, "uid", fmt.Sprint(bob.UID))
+	w.submits(t, "Number of a user", fmt.Sprint(bob.UID))
 	w.isAt(t, fmt.Sprintf("/admin/users?uid=%d", bob.UID), "Bob")
 	w.enterOn(t, "Change the nickname")
 	w.submits(t, "nickname", "Robert")

@@ -29,6 +29,7 @@ func TestCosts(t *testing.T) {
 	w.sees(t, "First steps")
 	w.inspect(t, "home-new")
 	w.press(t, "Players")
+	w.isAt(t, "/players", "Players")
 	w.press(t, "Add a player")
 	w.sees(t, "It costs 5 points.")
 	w.sees(t, "letters A to Z, digits and underscores")
@@ -121,8 +122,6 @@ func TestUploadPreview(t *testing.T) {
 	w := openWithWebGL(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/upload", "Upload")
 	w.watchViewers(t)
-	// SwiftShader draws by the processor, with which a figure does not turn by itself.
-	eval[bool](t, w, `((get) => { HTMLCanvasElement.prototype.getContext = function (kind, options) { return get.call(this, kind, { ...options, failIfMajorPerformanceCaveat: false }); }; return true; })(HTMLCanvasElement.prototype.getContext)`)
 	old := skin.NewSheet(64, 32)
 	for i := range old.Pix {
 		old.Pix[i] = 255

@@ -99,5 +99,5 @@ document.addEventListener("click", (event) => {
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin || !link.pathname.startsWith(root + "/")) return;
   event.preventDefault();
-  navigate(link.pathname.slice(root.length) + link.search, { isDialog: "dialog" in link.dataset });
+  navigate(link.pathname.slice(root.length) + link.search);
 });

@@ -1,7 +1,7 @@
 import { attempt, focusOn, Form, html, notify, Reading, Unverified, useRead, useSite } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 import { parameter } from "../parts/list.js";
-import { closeDialog, href, navigate } from "../router.js";
+import { change, closeDialog, href, navigate } from "../router.js";
 import { request, signOut, user } from "../session.js";
 import { t, time } from "../words.js";
 
@@ -9,6 +9,8 @@ import { t, time } from "../words.js";
 /** @typedef {{id: string, issued_at: string, valid: boolean, pid: number, player_name?: string}} Launcher */
 /** @typedef {{sessions: Session[], launchers: Launcher[]}} SignIns */
 
+/** @param {string} what */
+const open = (what) => change({ change: what }, { isDialog: true });
 const close = () => closeDialog("change");
 
 /** The user's data, and the sessions. The URL has which dialog is open. */
@@ -35,12 +37,12 @@ export default function Account() {
   /**
    * @param {string} label
    * @param {any} value
-   * @param {string} change which dialog changes it
+   * @param {string} what which dialog changes it
    * @param {string} name of the button
    */
-  const row = (label, value, change, name) => html`<div class="card setting">
+  const row = (label, value, what, name) => html`<div class="card setting">
     <div><h2>${label}</h2>${value}</div>
-    <a class="button" data-dialog href=${href("/account?change=" + change)} aria-label=${name}>${t("action.change")}</a>
+    <button type="button" aria-label=${name} onClick=${() => open(what)}>${t("action.change")}</button>
   </div>`;
 
   return html`<section class="column">
@@ -77,7 +79,7 @@ export default function Account() {
     <p class="links"><a href=${href("/score")}>${t("score.title")}</a><a href=${href("/reports")}>${t("reports.title")}</a><a href=${href("/connect")}>${t("connect.title")}</a></p>
     <h2 class="below">${t("account.delete")}</h2>
     <p>${t("account.deleteText")}</p>
-    <a class="button danger" data-dialog href=${href("/account?change=delete")}>${t("account.delete")}</a>
+    <button type="button" class="danger" onClick=${() => open("delete")}>${t("account.delete")}</button>
     <${Change} what=${parameter("change")} account=${account} about=${about} onPassword=${(/** @type {SignIns} */ list) => { signIns.value = list; }} />
   </section>`;
 }

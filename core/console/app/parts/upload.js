@@ -248,21 +248,8 @@ async function examine(upload) {
   }
 }
 
-let drawsFast = /** @type {boolean | undefined} */ (undefined);
-
-/**
- * Returns whether a figure may turn by itself: its user wants neither less motion nor fewer bytes, and the
- * machine draws in three dimensions by other means than its processor.
- */
-function isLively() {
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches || /** @type {any} */ (navigator).connection?.saveData) return false;
-  if (drawsFast === undefined) {
-    const context = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
-    context?.getExtension("WEBGL_lose_context")?.loseContext(); // browsers keep few
-    drawsFast = Boolean(context);
-  }
-  return drawsFast;
-}
+/** Returns whether a figure may turn by itself, which takes a library: its user wants neither less motion nor fewer bytes. */
+const isLively = () => !matchMedia("(prefers-reduced-motion: reduce)").matches && !(/** @type {any} */ (navigator).connection?.saveData);
 
 let isExamining = false;
 

@@ -9,9 +9,6 @@ import { capeSheet, newSheet, skinSheet } from "./sheet.js";
 /** @typedef {"steve" | "alex" | "cape"} Type */
 /** @typedef {() => Promise<ImageBitmap | HTMLImageElement>} Read loads the file of a texture */
 
-/** Returns whether the browser's user wants less motion. */
-const wantsLessMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-
 /**
  * A texture on a figure, once the button is pressed; until then, and where it cannot be drawn, the children.
  * @param {{id: string, read: Read, type: Type, name: string, isOpen?: {value: boolean}, isSmall?: boolean, children?: any}} props id: of the file; isOpen: opens it from outside; isSmall: without a choice of animations
@@ -35,7 +32,7 @@ function Figure({ read, type, name, isSmall, onFailure }) {
   const viewer = useSignal(/** @type {skinview3d.SkinViewer | null} */ (null));
   const hasBoth = useSignal(false); // a cape and an elytra
   const animation = useSignal(/** @type {Animation} */ ("idle"));
-  const isPlaying = useSignal(!wantsLessMotion());
+  const isPlaying = useSignal(!matchMedia("(prefers-reduced-motion: reduce)").matches);
   const isTurning = useSignal(true); // slowly, until it is touched
   const isSeen = useSignal(false);
   const isElytra = useSignal(false);
