@@ -50,6 +50,7 @@ func TestCosts(t *testing.T) {
 	w.await(t, `!document.querySelector("dialog")`)
 	w.drag(t, ".player", false, robot)
 	w.drag(t, ".target", true, robot)
+	w.sees(t, "The file is uploaded for you only, which costs ")
 	w.press(t, "Upload")
 	w.await(t, `document.querySelector('img[alt="Skin of Ann_1, front and back"]')?.naturalWidth > 0`)
 	scoreIs("< 95")
