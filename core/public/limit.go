@@ -43,7 +43,7 @@ const maxLimit = 1_000_000
 func (l Limits) Check() error {
 	for name, value := range map[string]int{
 		"LIMIT_REQUESTS": l.Requests, "LIMIT_REQUESTS_BURST": l.RequestsBurst, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
-		"LIMIT_PRICES": l.Prices,
+		"LIMIT_PRICES":  l.Prices,
 		"LIMIT_CHANGES": l.Changes,
 		"LIMIT_REPORTS": l.Reports, "LIMIT_RESETS": l.Resets,
 	} {
