@@ -11,7 +11,7 @@ import (
 // with the change, and none with a failure. An unknown player is a NotFound fault.
 type PlayerAdminStore interface {
 	// FindPlayers lists players, the latest first.
-	FindPlayers(ctx context.Context, query PlayerQuery) (Page[Player], error)
+	FindPlayers(ctx context.Context, query PlayerQuery) (Page[FoundPlayer], error)
 
 	// RenamePlayerBy renames a player as RenamePlayer does.
 	RenamePlayerBy(ctx context.Context, by Actor, player PlayerID, name NewPlayer) (Player, error)
@@ -32,6 +32,12 @@ type PlayerAdminStore interface {
 	DeletePlayerBy(ctx context.Context, by Actor, player PlayerID) error
 }
 
+// FoundPlayer is a player with the nickname of its owner.
+type FoundPlayer struct {
+	Player
+	OwnerNickname string
+}
+
 // PlayerQuery selects players for an administrator. Zero values select all.
 type PlayerQuery struct {
 	ID            PlayerID
@@ -41,12 +47,12 @@ type PlayerQuery struct {
 }
 
 // Find returns a page of the players that match a query. A page past the end is empty.
-func (p *Players) Find(ctx context.Context, query PlayerQuery) (Page[Player], error) {
+func (p *Players) Find(ctx context.Context, query PlayerQuery) (Page[FoundPlayer], error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
 	wrong.addPart("name", &query.Name, MaxName)
 	if err := wrong.fault(); err != nil {
-		return Page[Player]{}, err
+		return Page[FoundPlayer]{}, err
 	}
 	return p.store.FindPlayers(ctx, query)
 }

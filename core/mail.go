@@ -25,7 +25,7 @@ import (
 // MailConfig configures the content of e-mail, the validity of its links and retries.
 type MailConfig struct {
 	Site         string        `env:"SITE" envDefault:"Veneer" help:"the site's name in e-mail"`
-	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind; empty: the console at CORE_PUBLIC_URL, one of which is required with CORE_SMTP_HOST"`
+	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind, those of a registration to /verify?registration; empty: the console at CORE_PUBLIC_URL, one of which is required with CORE_SMTP_HOST"`
 	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" help:"how long a link works that verifies an address or confirms a registration"`
 	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" help:"how long a link works that resets a password"`
 	PerHour      int           `env:"PER_HOUR" envDefault:"5" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`

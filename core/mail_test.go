@@ -205,7 +205,7 @@ func TestMailTexts(t *testing.T) {
 		"cat@example.com\nSkins & More: Your e-mail address was changed\nAn account at Skins & More had this e-mail address, and now has another one. From here on this address does not sign in to it.\n\n" +
 			"If you did not change it, somebody else did who is signed in as you, or an administrator. Please tell those who run Skins & More at once." + signature,
 		"dan@example.com\nSkins & More: Confirm your registration\nSomebody, most likely you, wants an account at Skins & More with this e-mail address. To make it, open this link and choose a password:\n\n" +
-			"https://skins.example.org/verify#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. " +
+			"https://skins.example.org/verify?registration#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. " +
 			"If it was not you who asked, you need do nothing, and there will be no account. Do not pass the link on." + signature,
 		"fay@example.com\nSkins & More: Your password was changed\nThe password of your account at Skins & More was changed, or reset by a link in an e-mail. If it was you, you need do nothing.\n\n" +
 			"If it was not you, ask for a new password at Skins & More now. The link to it goes to this address, and all sessions of the account end when you use it. " +

@@ -34,6 +34,9 @@ type Report struct {
 	Reason     string
 	ReportedAt time.Time
 	SettledAt  *time.Time // nil while the report is open
+
+	// The names of the texture, its uploader and the reporter; empty when deleted.
+	TextureName, UploaderNickname, ReporterNickname string
 }
 
 // Notice returns the notification to the reporters of a settled report.

@@ -30,6 +30,7 @@ type User struct {
 	Score      int64
 	Permission Permission
 	LastSignAt time.Time
+	NextSignAt time.Time // from when on a daily sign-in is possible
 	RegisterAt time.Time
 	Verified   bool
 }

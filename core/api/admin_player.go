@@ -9,6 +9,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
+// foundPlayerJSON is a player in a response to an administrator who looks for some.
+type foundPlayerJSON struct {
+	playerJSON
+	OwnerNickname string `json:"owner_nickname"`
+}
+
+func toFoundPlayerJSON(p core.FoundPlayer) foundPlayerJSON {
+	return foundPlayerJSON{toPlayerJSON(p.Player), p.OwnerNickname}
+}
+
 // handleFindPlayers handles GET /api/admin/players.
 func (s *Server) handleFindPlayers(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
 	f := parseQuery(rc)
@@ -21,7 +31,7 @@ func (s *Server) handleFindPlayers(ctx context.Context, rc *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toPlayerJSON))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toFoundPlayerJSON))
 }
 
 // playerAction applies an administrator's change to a player, with values from the form.

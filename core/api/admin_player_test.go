@@ -180,7 +180,10 @@ func TestFindPlayers(t *testing.T) {
 		admin.get(t, "/api/admin/players?"+query).is(t, 200, fmt.Sprintf(
 			`{"per_page":20,"from":%d,"to":%d,"total":%d,"total_is_lower_bound":false,"current_page":1,"last_page":1,"data":[%s]}`, from, to, total, strings.Join(want, ",")))
 	}
-	first, second, third := ann.playerJSON(steve, "Steve", "0", "0"), bob.playerJSON(steven, "STEVEN", "0", "0"), bob.playerJSON(alex, "Al_ex", "0", "0")
+	found := func(c client, path, name string) string {
+		return strings.TrimSuffix(c.playerJSON(path, name, "0", "0"), "}") + `,"owner_nickname":"Somebody"}`
+	}
+	first, second, third := found(ann, steve, "Steve"), found(bob, steven, "STEVEN"), found(bob, alex, "Al_ex")
 
 	finds("", 3, third, second, first)
 	finds("name=sTe", 2, second, first)

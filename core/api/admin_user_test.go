@@ -10,7 +10,7 @@ import (
 
 // userJSON returns the client's user as the API writes it.
 func (c client) userJSON(email, nickname, score string, permission core.Permission, verified bool) string {
-	return fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":0,"score":%s,"permission":%d,"last_sign_at":"<time>","register_at":"<time>","verified":%t}`,
+	return fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":0,"score":%s,"permission":%d,"last_sign_at":"<time>","next_sign_at":"<time>","register_at":"<time>","verified":%t}`,
 		c.uid, email, nickname, score, permission, verified)
 }
 

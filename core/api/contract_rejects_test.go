@@ -22,7 +22,7 @@ func validExchanges() map[string]openapitest.Exchange {
 	}
 	const player = `{"pid":3,"uid":7,"uuid":"6a0c1d2e-93b4-4f5a-8c7d-1e2f3a4b5c6d","name":"Demo","tid_skin":1,"tid_cape":0,"last_modified":"2031-02-03 04:05:06"}`
 	const user = `{"uid":7,"email":"demo@example.com","nickname":"Demo","avatar":0,"score":12345678901,"permission":0,` +
-		`"last_sign_at":"2031-02-03 04:05:06","register_at":"2031-02-03 04:05:06","verified":true}`
+		`"last_sign_at":"2031-02-03 04:05:06","next_sign_at":"2031-02-04 00:00:00","register_at":"2031-02-03 04:05:06","verified":true}`
 	dressed := respond(200, `{"code":0,"message":"Done.","data":`+player+`}`)
 
 	signedOut := respond(401, `{"code":5,"message":"No."}`)

@@ -113,7 +113,7 @@ func TestDocumentedBounds(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
 
-	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0",
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_PRICES=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
 	c.withPassword(t, "demo-password") // as in the document's examples
 	c.permit(t, core.SuperAdministrator)
@@ -211,6 +211,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("requests for a new password | %d an hour from one client address | 429 |", rates.Resets),
 		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", settings.Mail.PerHour),
 		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
+		fmt.Sprintf("requests for the price of an upload | %d a minute for each user, whatever comes of them | 429 |", rates.Prices),
 		fmt.Sprintf("changes of players, avatars and textures | %d a minute for each user, whatever comes of them | 429 |", rates.Changes),
 		fmt.Sprintf("reports of textures | %d an hour for each user, and %d for each client network, whatever comes of them | 429 |", rates.Reports, 5*rates.Reports),
 		fmt.Sprintf("textures uploaded | %s and %s for each user | 403, code 1 |", thousands(quotas.Textures), mebibytes(quotas.TextureBytes)),

@@ -49,7 +49,7 @@ var hashingOperations = []string{"login", "register", "deleteUser", "changePassw
 func TestDocumentAgreesWithServer(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_RESETS=0", "QUOTA_TEXTURES=0", "QUOTA_PLAYERS=0",
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_PRICES=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_RESETS=0", "QUOTA_TEXTURES=0", "QUOTA_PLAYERS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
 	c.withPassword(t, rightPassword)
 	c.permit(t, core.SuperAdministrator)

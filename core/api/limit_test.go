@@ -184,15 +184,14 @@ func TestUploadsAreLimited(t *testing.T) {
 	upload(c).hasRateLimit(t, 200, rateLimit{"30", "29", "2", ""})
 	c.send(t, "POST", "/api/textures", body{"text/plain", []byte("x")}).hasRateLimit(t, 415, rateLimit{"30", "28", "4", ""})
 	c.send(t, "POST", "/api/textures", body{}).hasRateLimit(t, 422, rateLimit{"30", "27", "6", ""})
-	c.price(t, "name=A&type=skin", skinFile(t, 1)).hasRateLimit(t, 200, rateLimit{"30", "26", "8", ""})
-	for range 25 {
+	for range 26 {
 		if a := upload(c); a.status != 409 {
 			t.Fatalf("%s is answered with %d %s", a.request, a.status, a.body)
 		}
 	}
 	upload(c.from(t, "203.0.113.7")).hasRateLimit(t, 409, rateLimit{"30", "0", "60", ""})
 	upload(c).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
-	c.price(t, "name=A&type=skin", skinFile(t, 1)).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
+	c.price(t, "name=A&type=skin", skinFile(t, 1)).hasRateLimit(t, 200, rateLimit{"120", "119", "1", ""}) // has a limit of its own
 	// An upload beyond the limit is rejected before its body has arrived.
 	conn, err := c.http.Dial("")
 	if err != nil {
@@ -210,6 +209,19 @@ func TestUploadsAreLimited(t *testing.T) {
 	c.site.advance(2 * time.Second)
 	upload(c).hasRateLimit(t, 409, rateLimit{"30", "0", "60", ""})
 	upload(c).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
+}
+
+// A price is computed as an upload is checked, so their rate is limited, too.
+func TestPricesAreLimited(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_PRICES=2").signUp(t)
+	price := func() response { return c.price(t, "name=A&type=skin", skinFile(t, 1)) }
+	price().hasRateLimit(t, 200, rateLimit{"2", "1", "30", ""})
+	price().hasRateLimit(t, 200, rateLimit{"2", "0", "60", ""})
+	price().hasRateLimit(t, 429, rateLimit{"2", "0", "60", "30"})
+	c.site.advance(30 * time.Second)
+	price().hasRateLimit(t, 200, rateLimit{"2", "0", "60", ""})
 }
 
 // Changes are kept in the change stream for a day, so their rate is limited.
@@ -285,5 +297,6 @@ func TestLimitsAreChecked(t *testing.T) {
 	f(public.Limits{Requests: 1, RequestsBurst: 1 << 40}, "LIMIT_REQUESTS_BURST")
 	f(public.Limits{Registrations: -1}, "LIMIT_REGISTRATIONS")
 	f(public.Limits{Uploads: -1}, "LIMIT_UPLOADS")
+	f(public.Limits{Prices: -1}, "LIMIT_PRICES")
 	f(public.Limits{Changes: -1}, "LIMIT_CHANGES")
 }

@@ -38,7 +38,7 @@ func newMailSite(t *testing.T, environ ...string) (*testSite, *mailtest.Server) 
 	return s, server
 }
 
-var linkPattern = regexp.MustCompile(`https://skins\.example\.org/(\w+)#token=([\w-]{43})\n`)
+var linkPattern = regexp.MustCompile(`https://skins\.example\.org/(\w+)(?:\?registration)?#token=([\w-]{43})\n`)
 
 // tokenIn returns the token of the link to a page in an e-mail.
 func tokenIn(t *testing.T, m mailtest.Mail, to, page string) string {
@@ -216,7 +216,7 @@ func TestRegistrationWithConfirmation(t *testing.T) {
 	verify(token+`,"password":"second horse","nickname":null,"player_name":null`).isError(t, 409, 2, "player_name")
 	s.exec(t, "UPDATE players SET name = 'Steve', name_key = 'steve'")
 
-	user := `{"uid":"<integer>","email":"Zoe@example.com","nickname":"Zoë","avatar":0,"score":7,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":true}`
+	user := `{"uid":"<integer>","email":"Zoe@example.com","nickname":"Zoë","avatar":0,"score":7,"permission":0,"last_sign_at":"<time>","next_sign_at":"<time>","register_at":"<time>","verified":true}`
 	a := verify(token + `,"password":" second horse "`)
 	a.is(t, 200, fmt.Sprintf(registered, user))
 	verify(token+`,"password":"third horse"`).isError(t, 404, 3)
@@ -264,7 +264,7 @@ func TestRegistrationByThirdParty(t *testing.T) {
 	}
 	token := tokenIn(t, mails[0], "zoe@example.com", "verify")
 	c.post(t, "/api/auth/verify", `{"token":"`+token+`","password":"the owner's own"}`).is(t, 200, fmt.Sprintf(registered,
-		`{"uid":"<integer>","email":"zoe@example.com","nickname":"N","avatar":0,"score":0,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":true}`))
+		`{"uid":"<integer>","email":"zoe@example.com","nickname":"N","avatar":0,"score":0,"permission":0,"last_sign_at":"<time>","next_sign_at":"<time>","register_at":"<time>","verified":true}`))
 	c.logIn(t, "zoe@example.com", "the third party's").isError(t, 401, 5)
 	c.logIn(t, "zoe@example.com", "the owner's own").isToken(t)
 	for _, m := range mails {

@@ -30,12 +30,15 @@ func toOwnReportJSON(r core.Report) ownReportJSON {
 // reportJSON is a report in a response to an administrator.
 type reportJSON struct {
 	ownReportJSON
-	Uploader core.UserID `json:"uploader"`
-	Reporter core.UserID `json:"reporter"`
+	TextureName      string      `json:"texture_name,omitempty"`
+	Uploader         core.UserID `json:"uploader"`
+	UploaderNickname string      `json:"uploader_nickname,omitempty"`
+	Reporter         core.UserID `json:"reporter"`
+	ReporterNickname string      `json:"reporter_nickname,omitempty"`
 }
 
 func toReportJSON(r core.Report) reportJSON {
-	return reportJSON{toOwnReportJSON(r), r.Uploader, r.Reporter}
+	return reportJSON{toOwnReportJSON(r), r.TextureName, r.Uploader, r.UploaderNickname, r.Reporter, r.ReporterNickname}
 }
 
 // toReportPageJSON converts a page of reports.

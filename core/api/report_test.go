@@ -106,8 +106,12 @@ func TestReports(t *testing.T) {
 		if state != "open" {
 			settled = `,"settled_at":"<time>"`
 		}
-		return fmt.Sprintf(`{"rid":%s,"tid":%s,"uploader":%d,"reporter":%d,"state":%q,"reason":%q,"reported_at":"<time>"%s}`,
-			rid, tid, ann.uid, reporter.uid, state, reason, settled)
+		name := ""
+		if state != "deleted" {
+			name = fmt.Sprintf(`"texture_name":%q,`, map[string]string{public: "Public", private: "Private"}[tid])
+		}
+		return fmt.Sprintf(`{"rid":%s,"tid":%s,%s"uploader":%d,"uploader_nickname":"Somebody","reporter":%d,"reporter_nickname":"Somebody","state":%q,"reason":%q,"reported_at":"<time>"%s}`,
+			rid, tid, name, ann.uid, reporter.uid, state, reason, settled)
 	}
 	page := func(perPage, from, to, total, page, last int, reports ...string) string {
 		return fmt.Sprintf(`{"per_page":%d,"from":%d,"to":%d,"total":%d,"current_page":%d,"last_page":%d,"data":[%s]}`,

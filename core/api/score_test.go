@@ -55,11 +55,17 @@ func TestSignWithoutReward(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
+	if a := c.get(t, "/api/user"); a.field(t, "next_sign_at") != a.field(t, "register_at") {
+		t.Errorf("next_sign_at of a new user is not register_at: %s", a.body)
+	}
 	c.site.advance(time.Hour)
 	c.sign(t).is(t, 200, done(`{"gained":0,"score":0,"next_sign_at":"2031-02-04 00:00:00"}`))
 	c.sign(t).is(t, 403, `{"code":1,"message":"<text>","data":{"next_sign_at":"2031-02-04 00:00:00"}}`)
 	if got := c.get(t, "/api/user").field(t, "last_sign_at"); got != "2031-02-03 05:05:06" {
 		t.Errorf("last_sign_at is %s; want the time of the sign-in", got)
+	}
+	if got := c.get(t, "/api/user").field(t, "next_sign_at"); got != "2031-02-04 00:00:00" {
+		t.Errorf("next_sign_at is %s; want the beginning of the next day", got)
 	}
 	if n := c.site.count(t, "SELECT count(*) FROM score_changes"); n != 0 {
 		t.Errorf("%d changes of scores are recorded; want none", n)

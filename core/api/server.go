@@ -167,6 +167,14 @@ func isUpload(rc *fasthttp.RequestCtx) bool {
 	return rc.IsPost() && (path == uploadPath || path == pricePath)
 }
 
+// uploadLimiter returns the limit of a request that carries a texture file.
+func (s *Server) uploadLimiter(rc *fasthttp.RequestCtx) *public.Limiter {
+	if string(rc.Path()) == pricePath {
+		return s.limiters.Prices
+	}
+	return s.limiters.Uploads
+}
+
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
 	opts := s.opts
@@ -425,7 +433,7 @@ func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 // body has arrived, and nothing is held for it before.
 func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h httpserver.Handler) error {
 	if isUpload(rc) { // counted by the handler, once the session is verified
-		if err := s.limiters.Uploads.Peek(rc, public.Key{User: user}); err != nil {
+		if err := s.uploadLimiter(rc).Peek(rc, public.Key{User: user}); err != nil {
 			return err
 		}
 	}

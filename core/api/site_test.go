@@ -74,7 +74,7 @@ func TestSiteBoundsAreDocumented(t *testing.T) {
 func TestSiteSizesAreAccepted(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "UPLOAD_MAX_SCALE=3", "LIMIT_UPLOADS=0").signUp(t)
+	c := start(t, "UPLOAD_MAX_SCALE=3", "LIMIT_UPLOADS=0", "LIMIT_PRICES=0").signUp(t)
 	var site struct {
 		Upload struct {
 			MaxScale int `json:"max_scale"`

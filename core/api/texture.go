@@ -52,9 +52,9 @@ func libraryTextureFor(user core.User) func(core.LibraryTexture) libraryTextureJ
 	}
 }
 
-// readUpload counts an upload for the limit, and parses it.
+// readUpload counts an upload, or a request for its price, for its limit, and parses it.
 func (s *Server) readUpload(rc *fasthttp.RequestCtx, caller core.Caller) (core.Upload, error) {
-	if err := s.limiters.Uploads.Take(rc, public.Key{User: caller.ID}); err != nil {
+	if err := s.uploadLimiter(rc).Take(rc, public.Key{User: caller.ID}); err != nil {
 		return core.Upload{}, err
 	}
 	f, err := parseUpload(rc)

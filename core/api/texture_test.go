@@ -314,7 +314,7 @@ func TestUploadPrice(t *testing.T) {
 func TestUploadPriceRefuses(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, "SCORE_TEXTURE_KIB=1", "SCORE_PRIVATE_TEXTURE_KIB=1000", "LIMIT_UPLOADS=0")
+	s := newSite(t, "SCORE_TEXTURE_KIB=1", "SCORE_PRIVATE_TEXTURE_KIB=1000", "LIMIT_UPLOADS=0", "LIMIT_PRICES=0")
 	c := s.serve(t).signUp(t)
 	s.exec(t, "UPDATE users SET score = 999 WHERE uid = $1", c.uid)
 	f := func(c client, form string, file []byte, status, code int, fields ...string) {

@@ -19,6 +19,7 @@ type userJSON struct {
 	Score      int64           `json:"score"`
 	Permission core.Permission `json:"permission"`
 	LastSignAt timestamp       `json:"last_sign_at"`
+	NextSignAt timestamp       `json:"next_sign_at"`
 	RegisterAt timestamp       `json:"register_at"`
 	Verified   bool            `json:"verified"`
 }
@@ -26,7 +27,7 @@ type userJSON struct {
 func toUserJSON(u core.User) userJSON {
 	return userJSON{
 		UID: u.ID, Email: u.Email, Nickname: u.Nickname, Avatar: u.Avatar, Score: u.Score, Permission: u.Permission,
-		LastSignAt: timestamp(u.LastSignAt), RegisterAt: timestamp(u.RegisterAt), Verified: u.Verified,
+		LastSignAt: timestamp(u.LastSignAt), NextSignAt: timestamp(u.NextSignAt), RegisterAt: timestamp(u.RegisterAt), Verified: u.Verified,
 	}
 }
 

@@ -15,7 +15,7 @@ func TestRegister(t *testing.T) {
 	a := c.post(t, "/api/auth/register", `{"email":" Steve@Example.com ","password":" correct horse ","nickname":"\tZoë 🦊 ","player_name":" Steve_99 "}`)
 	a.is(t, 200, `{"code":0,"message":"<text>","data":{"token":"<jwt>","token_type":"Bearer","expires_in":3600,"user":{
 		"uid":"<integer>","email":"Steve@Example.com","nickname":"Zoë 🦊","avatar":0,"score":0,"permission":0,
-		"last_sign_at":"<time>","register_at":"<time>","verified":false}}}`)
+		"last_sign_at":"<time>","next_sign_at":"<time>","register_at":"<time>","verified":false}}}`)
 	uid := a.field(t, "data", "user", "uid")
 
 	c = c.as(a.field(t, "data", "token"))
@@ -113,19 +113,19 @@ func TestUser(t *testing.T) {
 	}
 
 	f(`{"uid":%d,"email":"user1@example.com","nickname":"Somebody","avatar":0,"score":0,"permission":0,` +
-		`"last_sign_at":"2031-02-03 04:05:06","register_at":"<time>","verified":false}`)
+		`"last_sign_at":"2031-02-03 04:05:06","next_sign_at":"<time>","register_at":"<time>","verified":false}`)
 	c.site.exec(t, `
 		UPDATE users SET avatar = 7, score = 12345678901, permission = 2, verified = true, nickname = 'Zoë <&>',
 			register_at = '2024-05-06 23:59:59.999+02'`)
 	f(`{"uid":%d,"email":"user1@example.com","nickname":"Zoë <&>","avatar":7,"score":12345678901,"permission":2,` +
-		`"last_sign_at":"2031-02-03 04:05:06","register_at":"2024-05-06 21:59:59","verified":true}`)
+		`"last_sign_at":"2031-02-03 04:05:06","next_sign_at":"<time>","register_at":"2024-05-06 21:59:59","verified":true}`)
 }
 
 // isUser checks that the response is an envelope with the client's user, and that a read returns
 // the same.
 func (c client) isUser(t *testing.T, a response, email, nickname, avatar string, verified bool) {
 	t.Helper()
-	user := fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":%s,"score":0,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":%t}`,
+	user := fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":%s,"score":0,"permission":0,"last_sign_at":"<time>","next_sign_at":"<time>","register_at":"<time>","verified":%t}`,
 		c.uid, email, nickname, avatar, verified)
 	a.is(t, 200, done(user))
 	c.get(t, "/api/user").is(t, 200, user)
@@ -225,7 +225,7 @@ func TestChangeEmail(t *testing.T) {
 	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"wrong horse"}`).isError(t, 422, 4, "password") // does not reveal whether the address is registered
 	c.put(t, "/api/user/email", `{"email":"USER2@example.com","password":"correct horse"}`).isError(t, 409, 2, "email")
 	c.get(t, "/api/user").is(t, 200, fmt.Sprintf(`{"uid":%d,"email":"steve@example.com","nickname":"Somebody","avatar":0,"score":0,"permission":0,`+
-		`"last_sign_at":"<time>","register_at":"<time>","verified":true}`, c.uid))
+		`"last_sign_at":"<time>","next_sign_at":"<time>","register_at":"<time>","verified":true}`, c.uid))
 
 	// Only wrong passwords count as failures, with the failed log-in above.
 	if n := c.site.count(t, "SELECT count(*) FROM login_failures"); n != 4 {

@@ -69,7 +69,7 @@ func render(c core.MailConfig, mail core.Mail) Message {
 		subject = "Confirm your registration"
 		paragraphs = []string{
 			"Somebody, most likely you, wants an account at " + c.Site + " with this e-mail address. To make it, open this link and choose a password:",
-			link("/verify"),
+			link("/verify?registration"), // so that the page asks for a password at once
 			until + " If it was not you who asked, you need do nothing, and there will be no account. Do not pass the link on.",
 		}
 	case core.ForOwner:

@@ -213,10 +213,12 @@ func (db *DB) DeletePlayerBy(ctx context.Context, admin core.Actor, player core.
 	return err
 }
 
-const selectFoundPlayers = `SELECT ` + playerColumns + ` FROM players WHERE pid = ANY ($1) ORDER BY pid DESC`
+const selectFoundPlayers = `
+	SELECT ` + playerColumns + `, (SELECT nickname FROM users WHERE users.uid = players.uid) AS owner_nickname
+	FROM players WHERE pid = ANY ($1) ORDER BY pid DESC`
 
 // FindPlayers lists players, the latest first.
-func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Page[core.Player], error) {
+func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Page[core.FoundPlayer], error) {
 	var f filter
 	if query.ID != 0 {
 		f.add("pid = $%d", query.ID)
@@ -227,11 +229,11 @@ func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Pag
 	if query.Name != "" {
 		f.add("strpos(name_key, $%d) > 0", casefold.Key(query.Name))
 	}
-	result := core.Page[core.Player]{}
+	result := core.Page[core.FoundPlayer]{}
 	total, more, ids, err := db.find(ctx, "pid", "players", f, query.Page, query.PerPage)
 	if err == nil {
 		result.Total, result.More = total, more
-		result.Items, err = collect[core.Player](ctx, db.reads, statement{selectFoundPlayers, []any{ids}})
+		result.Items, err = collect[core.FoundPlayer](ctx, db.reads, statement{selectFoundPlayers, []any{ids}})
 	}
 	return result, failure("find players", err)
 }

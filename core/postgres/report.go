@@ -58,8 +58,12 @@ func (db *DB) AddReport(ctx context.Context, reporter core.UserID, texture core.
 	return nil
 }
 
-// reportColumns are the columns of a core.Report.
-const reportColumns = `rid AS id, tid AS texture, coalesce(uploader, 0) AS uploader, coalesce(reporter, 0) AS reporter, state, reason, reported_at, settled_at`
+// reportColumns are the columns of a core.Report, from the table reports as r.
+const reportColumns = `r.rid AS id, r.tid AS texture, coalesce(r.uploader, 0) AS uploader, coalesce(r.reporter, 0) AS reporter,
+	r.state, r.reason, r.reported_at, r.settled_at,
+	coalesce((SELECT name FROM textures WHERE tid = r.tid), '') AS texture_name,
+	coalesce((SELECT nickname FROM users WHERE uid = r.uploader), '') AS uploader_nickname,
+	coalesce((SELECT nickname FROM users WHERE uid = r.reporter), '') AS reporter_nickname`
 
 // Reports lists reports.
 func (db *DB) Reports(ctx context.Context, query core.ReportQuery) (core.ReportPage, error) {
@@ -67,7 +71,7 @@ func (db *DB) Reports(ctx context.Context, query core.ReportQuery) (core.ReportP
 	if query.State != "" {
 		f.add("state = $%d", query.State)
 	}
-	list := newReportList(`reports`+f.where(), f, query)
+	list := newReportList(`reports r`+f.where(), f, query)
 	err := db.reads.run(ctx, func() error {
 		var batch pgx.Batch
 		list.queue(&batch)
@@ -88,7 +92,7 @@ func (db *DB) ReportsByUser(ctx context.Context, token core.VerifiedToken, query
 	if query.State != "" {
 		f.add("state = $%d", query.State)
 	}
-	list := newReportList(`(SELECT * FROM reports`+f.where()+` OFFSET 0) own`, f, query)
+	list := newReportList(`(SELECT * FROM reports`+f.where()+` OFFSET 0) r`, f, query)
 	if err := withSession(ctx, db, token, list.queue); err != nil {
 		return core.ReportPage{}, err
 	}
@@ -105,7 +109,7 @@ type reportList struct {
 // newReportList returns a list of the rows of a table, the latest first. f has the table's arguments.
 func newReportList(table string, f filter, query core.ReportQuery) *reportList {
 	count := statement{`SELECT count(*) AS total FROM ` + table, f.args}
-	list := `SELECT ` + reportColumns + ` FROM ` + table + ` ORDER BY rid DESC LIMIT ` + f.argument(query.PerPage) +
+	list := `SELECT ` + reportColumns + ` FROM ` + table + ` ORDER BY r.rid DESC LIMIT ` + f.argument(query.PerPage) +
 		` OFFSET ` + f.argument((query.Page-1)*query.PerPage)
 	return &reportList{count: count, list: statement{list, f.args}}
 }
@@ -119,7 +123,7 @@ func (l *reportList) page() core.ReportPage {
 	return core.ReportPage{Reports: l.reports, Total: l.counts[0].Total}
 }
 
-const selectReport = `SELECT ` + reportColumns + ` FROM reports WHERE rid = $1`
+const selectReport = `SELECT ` + reportColumns + ` FROM reports r WHERE r.rid = $1`
 
 // settleReports settles a report, if it is open, and after the deletion of a texture all others
 // about it. Reporters that are being deleted get no notification: the transaction that deletes
@@ -139,7 +143,7 @@ const settleReports = `
 	), inserted_notifications AS (
 		INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message
 	)
-	SELECT ` + reportColumns + ` FROM settled_reports ORDER BY rid = $1 DESC, rid`
+	SELECT ` + reportColumns + ` FROM settled_reports r ORDER BY r.rid = $1 DESC, r.rid`
 
 // SettleReport settles a report, and applies its consequences.
 func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.ReportID, state core.ReportState) (core.Report, error) {

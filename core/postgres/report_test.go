@@ -110,7 +110,10 @@ func TestAddReport(t *testing.T) {
 	}
 
 	first := r.report(t, r.bob, public)
-	want := core.Report{ID: first, Texture: public.ID, Uploader: r.ann.ID, Reporter: r.bob.ID, State: core.ReportOpen, Reason: "because"}
+	want := core.Report{
+		ID: first, Texture: public.ID, Uploader: r.ann.ID, Reporter: r.bob.ID, State: core.ReportOpen, Reason: "because",
+		TextureName: "public", UploaderNickname: r.ann.Nickname, ReporterNickname: r.bob.Nickname,
+	}
 	got := r.list(t, "")
 	if diff := cmp.Diff([]core.Report{want}, got, cmpopts.IgnoreFields(core.Report{}, "ReportedAt")); diff != "" || got[0].ReportedAt.IsZero() {
 		t.Errorf("the reports (-want +got):\n%s", diff)

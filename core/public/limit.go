@@ -25,6 +25,7 @@ type Limits struct {
 	RequestsBurst int `env:"REQUESTS_BURST" envDefault:"200" help:"most of those requests at once, after a pause"`
 	Registrations int `env:"REGISTRATIONS" envDefault:"20" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core; 0 for any number"`
 	Uploads       int `env:"UPLOADS" envDefault:"30" help:"most uploads a minute of a user, at each core; 0 for any number"`
+	Prices        int `env:"PRICES" envDefault:"120" help:"most requests for the price of an upload a minute of a user, at each core; 0 for any number"`
 	Changes       int `env:"CHANGES" envDefault:"120" help:"most changes of players, avatars and textures, each of which is sent to all edges, a minute of a user, at each core; 0 for any number"`
 	Reports       int `env:"REPORTS" envDefault:"20" help:"most reports of textures an hour of a user, at each core, and five times as many of a client network; 0 for any number"`
 	Resets        int `env:"RESETS" envDefault:"20" help:"most requests for a link that resets a password, an hour from an address, at each core; 0 for any number"`
@@ -42,6 +43,7 @@ const maxLimit = 1_000_000
 func (l Limits) Check() error {
 	for name, value := range map[string]int{
 		"LIMIT_REQUESTS": l.Requests, "LIMIT_REQUESTS_BURST": l.RequestsBurst, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
+		"LIMIT_PRICES":  l.Prices,
 		"LIMIT_CHANGES": l.Changes,
 		"LIMIT_REPORTS": l.Reports, "LIMIT_RESETS": l.Resets,
 	} {
@@ -67,6 +69,8 @@ type Key struct {
 // nothing.
 type Limiters struct {
 	Requests, Registrations, Uploads *Limiter
+	// Prices limits requests for the price of an upload, which is checked as an upload is.
+	Prices *Limiter
 	// Changes limits what is written to the change stream of the edges.
 	Changes *Limiter
 	// Reports are limited by user and by client network.
@@ -84,6 +88,7 @@ func (l Limits) Limiters(now core.Clock) Limiters {
 		EndedTokens:    newLimiter("requests", l.Requests, time.Second, l.RequestsBurst, now),
 		Registrations:  newLimiter("registrations", l.Registrations, time.Hour, l.Registrations, now),
 		Uploads:        newLimiter("uploads", l.Uploads, time.Minute, l.Uploads, now),
+		Prices:         newLimiter("requests for a price", l.Prices, time.Minute, l.Prices, now),
 		Changes:        newLimiter("changes", l.Changes, time.Minute, l.Changes, now),
 		Reports:        newLimiter("reports", l.Reports, time.Hour, l.Reports, now),
 		NetworkReports: newLimiter("reports from your network", reportsPerNetworkFactor*l.Reports, time.Hour, reportsPerNetworkFactor*l.Reports, now),

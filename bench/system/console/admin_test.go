@@ -194,8 +194,8 @@ func TestAdministrator(t *testing.T) {
 	w.sees(t, "2 results")
 
 	// Notifications.
-	w.press(t, "Notifications")
-	w.isAt(t, "/admin/notifications", "Notifications")
+	w.press(t, "Send notifications")
+	w.isAt(t, "/admin/notifications", "Send notifications")
 	w.inspect(t, "admin-notifications")
 	w.fill(t, "title", "To all")
 	w.fillIn(t, "content", "On **Sunday** from 8 to 9.")
@@ -231,7 +231,7 @@ func TestAdministrator(t *testing.T) {
 	w.await(t, `document.querySelectorAll(".act").length > 15`)
 
 	w.choose(t, "Language", "zh")
-	for page, heading := range map[string]string{"reports?state=all": "举报", "textures": "全部材质", "users": "用户", "players": "全部角色", "notifications": "通知", "audit": "审计日志"} {
+	for page, heading := range map[string]string{"reports?state=all": "举报", "textures": "全部材质", "users": "用户", "players": "全部角色", "notifications": "发送通知", "audit": "审计日志"} {
 		w.visit(t, "/admin/"+page)
 		w.isAt(t, "/admin/"+page, heading)
 		w.settled(t)

@@ -80,7 +80,10 @@ func TestTexture(t *testing.T) {
 	if got := eval[string](t, w, "navigator.clipboard.readText()"); got != mage.Hash {
 		t.Errorf("the clipboard has %q; want %q", got, mage.Hash)
 	}
-	if got := eval[string](t, w, `((a) => a.download + " " + a.getAttribute("href"))(document.querySelector("a[download]"))`); got != "Mage.png /textures/"+mage.Hash {
+	eval[bool](t, w, `(HTMLAnchorElement.prototype.click = function () { globalThis.saved = this; }, true)`)
+	w.press(t, "Download")
+	w.await(t, `globalThis.saved?.download === "Mage.png"`)
+	if got := eval[string](t, w, `new Promise((resolve) => { const i = new Image(); i.onload = () => resolve(i.naturalWidth + " × " + i.naturalHeight); i.src = saved.href; })`); got != "64 × 64" {
 		t.Errorf("the download is %q", got)
 	}
 

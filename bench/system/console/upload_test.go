@@ -96,6 +96,7 @@ func TestUpload(t *testing.T) {
 	s := startSite(t, "CORE_SCORE_REGISTRATION", "1000", "CORE_SCORE_TEXTURE_KIB", "2", "CORE_SCORE_PRIVATE_TEXTURE_KIB", "5")
 	ann := register(t, s, "ann@example.com", "Ann")
 	w := open(t, s.EdgeURL, "en")
+	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Fupload")
 	w.enter(t, "ann@example.com", password, "/upload", "Upload")
 	w.sees(t, "Choose PNG files of skins or capes")
@@ -191,7 +192,7 @@ func TestDropOnPlayer(t *testing.T) {
 	if err := os.WriteFile(text, []byte("These are notes."), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.expect("/api/textures")
+	w.expect("/api/price")
 	w.drag(t, ".player", false, dropped{"notes.png", text})
 	w.drag(t, ".target", true, dropped{"notes.png", text})
 	w.await(t, `document.querySelector(".notice.failed")?.innerText.includes("no texture")`)
@@ -203,6 +204,7 @@ func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1", "CORE_UPLOAD_MAX_BYTES", "20480")
 	w := open(t, s.EdgeURL, "en")
+	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Fupload")
 	w.enter(t, "demo@example.com", "demo-password", "/upload", "Upload")
 	directory := t.TempDir()
@@ -252,13 +254,14 @@ func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1", "CORE_LIMIT_UPLOADS", "4")
 	w := open(t, s.EdgeURL, "zh-CN")
+	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Fupload")
 	w.isAt(t, "/signin?next=%2Fupload", "登录")
 	w.fill(t, "email", "demo@example.com")
 	w.fill(t, "password", "demo-password")
 	w.press(t, "登录")
 	w.isAt(t, "/upload", "上传")
-	const count = 3 // each is checked, and sent: two more requests than there may be at once
+	const count = 5 // one more than there may be at once
 	paths := make([]string, 0, count)
 	for i := range count {
 		paths = append(paths, paint(t, fmt.Sprintf("机器人 %d.png", i), byte(i)))

@@ -56,7 +56,7 @@ func file(t *testing.T, name string, sheet skin.Sheet) string {
 // the skin off, signs out and in again, and deletes the player.
 func TestPlayer(t *testing.T) {
 	t.Parallel()
-	s := startSite(t)
+	s := startSite(t, "CORE_SCORE_SIGN_REWARD", "10")
 	w := open(t, s.EdgeURL, "en")
 	w.visit(t, "/players") // which takes a user
 	w.isAt(t, "/signin?next=%2Fplayers", "Sign in")
@@ -76,7 +76,7 @@ func TestPlayer(t *testing.T) {
 	w.fill(t, "password", "correct horse")
 	w.press(t, "Make the account")
 	w.isAt(t, "/", "Hello, Ann <b>&amp;</b>")
-	w.press(t, "Sign in for today")
+	w.press(t, "Sign in for today (+10 points)")
 	w.sees(t, "Signed in for today. Next time from")
 	w.inspect(t, "home")
 

@@ -225,6 +225,7 @@ func TestSettingsAreNamed(t *testing.T) {
 	f("CORE_SCORE_RETENTION", "-1s", "serve")
 	f("CORE_LIMIT_LOGIN_FAILURES", "-1", "serve")
 	f("CORE_LIMIT_UPLOADS", "-1", "serve")
+	f("CORE_LIMIT_PRICES", "-1", "serve")
 	f("CORE_NOTIFICATION_RETENTION", "-1s", "serve")
 	f("CORE_TRUSTED_PROXIES", "10.0.0.1", "serve")
 	f("CORE_LOG_FORMAT", "xml", "serve")

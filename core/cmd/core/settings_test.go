@@ -79,6 +79,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_LIMIT_REQUESTS_BURST":             {Value: "0"},
 	"CORE_LIMIT_REGISTRATIONS":              {Value: "-1"},
 	"CORE_LIMIT_UPLOADS":                    {Value: "-1"},
+	"CORE_LIMIT_PRICES":                     {Value: "-1"},
 	"CORE_LIMIT_CHANGES":                    {Value: "-1"},
 	"CORE_LIMIT_REPORTS":                    {Value: "-1"},
 	"CORE_LIMIT_RESETS":                     {Value: "-1"},

@@ -100,11 +100,12 @@ addEventListener("scroll", () => {
   clearTimeout(scrolling);
   scrolling = setTimeout(() => {
     keepScroll();
-    history.replaceState({ index: current, top: entry().top }, "");
+    history.replaceState({ ...history.state, index: current, top: entry().top }, "");
   }, 250);
 }, { passive: true });
 
 addEventListener("popstate", () => {
+  isClosing = false;
   leave();
   current = Number(history.state?.index) || 0;
   const isSamePage = read().path === place.peek().path;
@@ -121,20 +122,21 @@ export function href(path) {
 }
 
 /**
- * Shows a page. With replace, it takes the place of the current one in the history.
+ * Shows a page. With replace, it takes the place of the current one in the history; with isDialog, it is
+ * one with a dialog open.
  * @param {string} path with a query, if any
- * @param {{replace?: boolean}} [options]
+ * @param {{replace?: boolean, isDialog?: boolean}} [options]
  */
-export function navigate(path, { replace = false } = {}) {
+export function navigate(path, { replace = false, isDialog = false } = {}) {
   leave();
   const before = target.peek().path;
   if (!replace) {
     current++;
     for (const index of entries.keys()) if (index >= current) entries.delete(index); // they can no longer be reached
-    history.pushState({ index: current }, "", href(path));
-  } else {
-    history.replaceState({ index: current }, "", href(path));
   }
+  const state = { index: current, isDialog };
+  if (replace) history.replaceState(state, "", href(path));
+  else history.pushState(state, "", href(path));
   if (read().path !== before) entries.delete(current);
   else if (!replace) entry().top = scrollY; // a dialog or a filter leaves the page where it is
   follow();
@@ -144,10 +146,26 @@ export function navigate(path, { replace = false } = {}) {
  * Changes parameters of the current page's query. Those with an empty value are removed. A page that is
  * being left changes nothing.
  * @param {Record<string, string>} changed
- * @param {{replace?: boolean}} [options]
+ * @param {{replace?: boolean, isDialog?: boolean}} [options]
  */
 export function change(changed, options) {
-  if (target.peek().path === place.peek().path) navigate(changedPath(changed), options);
+  if (target.peek().path !== place.peek().path) return;
+  navigate(changedPath(changed), { isDialog: options?.replace && history.state?.isDialog, ...options });
+}
+
+let isClosing = false;
+
+/**
+ * Closes the dialog that the URL names, as back does, so that back does not open it again. Of a dialog
+ * that the user opened by its address, only the parameters are removed.
+ * @param {string[]} names of the dialog's parameters
+ */
+export function closeDialog(...names) {
+  if (isClosing) return;
+  if (history.state?.isDialog) {
+    isClosing = true;
+    history.back();
+  } else change(Object.fromEntries(names.map((name) => [name, ""])), { replace: true });
 }
 
 /**

@@ -13,6 +13,7 @@ const sessionURL = "/console/session";
  * @property {number} score
  * @property {number} permission
  * @property {string} last_sign_at
+ * @property {string} next_sign_at
  * @property {boolean} verified
  */
 
@@ -273,11 +274,15 @@ export async function request(method, path, body, signal, onProgress) {
  * @property {boolean} mail
  * @property {string} [launchers] path of the API of launchers
  * @property {string} [textures_url] origin of pictures, if it is another one
+ * @property {{min: number, max: number, rule: string}} player_name in characters; rule: a sentence
+ * @property {{min: number, max: number}} nickname in characters
  * @property {{min: number, max: number}} texture_name in characters
+ * @property {{min: number, max: number}} password in characters
  * @property {{max_bytes: number, max_scale: number, sizes: {type: "steve" | "alex" | "cape", width: number, height: number}[]}} upload
  * @property {{min: number, max: number}} report_reason in characters
  * @property {{player: number, closet_item: number, texture_kib: number, private_texture_kib: number}} costs in score
- * @property {{players: number, closet_items: number}} quotas
+ * @property {{registration: number, upload: number, like: number, sign_in: number}} rewards in score
+ * @property {{players: number, closet_items: number, textures: number, texture_bytes: number}} quotas
  */
 
 /** @type {Promise<Site> | undefined} */

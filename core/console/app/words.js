@@ -143,11 +143,17 @@ export function number(value, options) {
 }
 
 /**
- * Returns a time of the API, which is UTC, as one of the reader's.
- * @param {string} utc YYYY-MM-DD HH:MM:SS
+ * Returns a time of the API, which is UTC, in milliseconds, as Date.now.
+ * @param {string} text YYYY-MM-DD HH:MM:SS
  */
-export function time(utc) {
-  return language.value && new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(new Date(utc.replace(" ", "T") + "Z"));
+export const utc = (text) => Date.parse(text.replace(" ", "T") + "Z");
+
+/**
+ * Returns a time of the API as one of the reader's.
+ * @param {string} text
+ */
+export function time(text) {
+  return language.value && new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(utc(text));
 }
 
 /**
@@ -156,4 +162,21 @@ export function time(utc) {
  */
 export function size(kibibytes) {
   return number(kibibytes, { style: "unit", unit: "kilobyte", unitDisplay: "short" });
+}
+
+/**
+ * Returns a number of bytes in kilobytes or megabytes.
+ * @param {number} count
+ */
+export function bytes(count) {
+  const isLarge = count >= 1 << 20;
+  return number(count / (isLarge ? 1 << 20 : 1 << 10), { style: "unit", unit: isLarge ? "megabyte" : "kilobyte", maximumFractionDigits: 1 });
+}
+
+/**
+ * Returns texts as a list of which one is meant.
+ * @param {Iterable<string>} texts
+ */
+export function oneOf(texts) {
+  return language.value && new Intl.ListFormat(locale, { type: "disjunction" }).format(texts);
 }

@@ -11,6 +11,8 @@ declare global {
       readonly playerObject: { backEquipment: "cape" | "elytra" | null };
       animation: object | null;
       renderPaused: boolean;
+      autoRotate: boolean;
+      autoRotateSpeed: number;
       loadSkin(sheet: HTMLCanvasElement, options: { model: "slim" | "default" }): void;
       loadCape(sheet: HTMLCanvasElement, options: { backEquipment: "cape" | "elytra" }): void;
       setSize(width: number, height: number): void;

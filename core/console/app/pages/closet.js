@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
-import { html, Form, notify, Picture, sentence } from "../parts/basics.js";
+import { attempt, html, Form, notify, Picture, useSite } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 import { editing, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { Wear } from "../parts/wear.js";
-import { change, changedPath, href } from "../router.js";
-import { request, user } from "../session.js";
+import { change, changedPath, closeDialog, href } from "../router.js";
+import { refreshUser, request, user } from "../session.js";
 import { t } from "../words.js";
 
 /** @typedef {import("../parts/keep.js").Texture & {pivot: {item_name: string}}} Item */
@@ -16,6 +16,7 @@ export default function Closet() {
   const category = parameter("category") === "cape" ? "cape" : "skin";
   const search = parameter("q");
   const closet = useList("/api/closet", { category, q: search, perPage });
+  const about = useSite();
   const renamed = useSignal(/** @type {Item | null} */ (null));
   const { list } = closet;
   const { put, remove: take } = editing(/** @type {{list: import("../parts/list.js").List<Item>, reload: () => void}} */ (closet), (item) => item.tid);
@@ -23,20 +24,19 @@ export default function Closet() {
   const items = list.value?.data ?? [];
 
   /** @param {Item} item */
-  const remove = (item) => take(item, () => request("DELETE", "/api/closet/" + item.tid), t("closet.removed", { name: item.pivot.item_name }));
+  async function remove(item) {
+    await take(item, () => request("DELETE", "/api/closet/" + item.tid), t("closet.removed", { name: item.pivot.item_name }));
+    refreshUser().catch(() => {}); // the score may have been paid back
+  }
 
   /** @param {Item} item */
   async function setAvatar(item) {
     const before = user.value;
     if (!before) return;
-    user.value = { ...before, avatar: item.tid };
-    try {
-      user.value = (await request("PUT", "/api/user/avatar", { tid: item.tid })).data;
-      notify(t("closet.avatarSet", { name: item.pivot.item_name }));
-    } catch (error) {
-      user.value = before;
-      notify(sentence(error), "failed");
-    }
+    const answer = await attempt(user, { ...before, avatar: item.tid }, () => request("PUT", "/api/user/avatar", { tid: item.tid }));
+    if (!answer) return;
+    user.value = answer.data;
+    notify(t("closet.avatarSet", { name: item.pivot.item_name }));
   }
 
   const tab = (/** @type {"skin" | "cape"} */ value, /** @type {string} */ text) => html`<a class="button" aria-current=${value === category ? "page" : undefined}
@@ -58,8 +58,8 @@ export default function Closet() {
         <a class="picture" href=${href("/texture?tid=" + item.tid)} tabindex="-1" aria-hidden="true"><${Picture} path=${"/preview/" + item.tid} parameter="height" size=${128} width=${128} alt="" /></a>
         <h2><a href=${href("/texture?tid=" + item.tid)}><bdi>${name}</bdi></a></h2>
         <div class="buttons">
-          <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: String(item.tid) })}>${t("closet.wear")}</button>
-          <button type="button" aria-label=${t("players.renameTitle", { name })} onClick=${() => { renamed.value = item; }}>${t("players.rename")}</button>
+          <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: String(item.tid) }, { isDialog: true })}>${t("closet.wear")}</button>
+          <button type="button" aria-label=${t("action.renameName", { name })} onClick=${() => { renamed.value = item; }}>${t("action.rename")}</button>
           ${item.type !== "cape" && html`<button type="button" aria-label=${t("closet.avatarName", { name })} aria-pressed=${user.value?.avatar === item.tid ? "true" : "false"}
             onClick=${() => setAvatar(item)}>${t("home.avatar")}</button>`}
           <button type="button" aria-label=${t("keep.removeName", { name })} onClick=${() => remove(item)}>${t("closet.remove")}</button>
@@ -67,10 +67,10 @@ export default function Closet() {
       </li>`;
     })}</ul>
     <${Pager} label=${t("wardrobe.pages")} list=${list} />
-    ${worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.pivot.item_name} onClose=${() => change({ wear: "" })} />`}
-    ${renamed.value && html`<${Dialog} title=${t("players.renameTitle", { name: renamed.value.pivot.item_name })} onClose=${() => { renamed.value = null; }}>
+    ${worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.pivot.item_name} onClose=${() => closeDialog("wear")} />`}
+    ${renamed.value && html`<${Dialog} title=${t("action.renameName", { name: renamed.value.pivot.item_name })} onClose=${() => { renamed.value = null; }}>
       <p class="hint">${t("closet.renameHint")}</p>
-      <${Form} action=${t("players.rename")} fields=${[{ name: "name", label: t("closet.name"), autocomplete: "off", required: true, maxlength: 64, defaultValue: renamed.value.pivot.item_name }]}
+      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("closet.name"), autocomplete: "off", required: true, maxlength: about?.texture_name.max, defaultValue: renamed.value.pivot.item_name }]}
         onSubmit=${async (/** @type {{name: string}} */ values) => {
           const item = /** @type {Item} */ (renamed.value);
           await request("PUT", "/api/closet/" + item.tid, values);

@@ -1,24 +1,19 @@
-import { useEffect } from "preact/hooks";
-import { useSignal } from "@preact/signals";
-import { html, sentence } from "../parts/basics.js";
+import { html, Reading, useRead } from "../parts/basics.js";
 import { Copy } from "../parts/copy.js";
 import { site } from "../session.js";
 import { t } from "../words.js";
 
 /** How to use the site in launchers and mods. */
 export default function Connect() {
-  const about = useSignal(/** @type {import("../session.js").Site | undefined} */ (undefined));
-  const failure = useSignal("");
-  useEffect(() => {
-    site().then((said) => { about.value = said; }, (error) => { failure.value = sentence(error); });
-  }, []);
+  const read = useRead(site);
+  const { value: about } = read.value;
 
   return html`<section class="column">
     <h1 tabindex="-1">${t("connect.title")}</h1>
-    <p class="wrong" role="alert">${failure.value}</p>
-    ${about.value && html`<p>${t("connect.text")}</p>
-      <${Launchers} path=${about.value.launchers ?? ""} />
-      <${Mods} pictures=${about.value.textures_url ?? location.origin} />`}
+    <${Reading} ...${read} />
+    ${about && html`<p>${t("connect.text")}</p>
+      <${Launchers} path=${about.launchers ?? ""} />
+      <${Mods} pictures=${about.textures_url ?? location.origin} />`}
   </section>`;
 }
 
@@ -32,8 +27,8 @@ function Launchers({ path }) {
       <li>${t("connect.drag")} <span class="button dragged" draggable="true" onDragStart=${(/** @type {DragEvent} */ event) => {
         event.dataTransfer?.setData("text/plain", link);
         if (event.dataTransfer) event.dataTransfer.effectAllowed = "copy";
-      }}>${t("connect.dragged")}</span></li>
-      <li>${t("connect.enter")}<${Copy} text=${address} label=${t("connect.copyAddress")} /></li>
+      }}>${t("connect.dragged")}</span>
+        <p>${t("connect.enter")}</p><${Copy} text=${address} label=${t("connect.copyAddress")} /></li>
       <li>${t("connect.signIn")}</li>
     </ol>
     <h3>${t("connect.server")}</h3>

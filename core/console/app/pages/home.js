@@ -1,80 +1,53 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { html, notify, Picture, sentence } from "../parts/basics.js";
+import { focusOn, html, notify, Picture, Reading, sentence, Unverified, useRead, useSite } from "../parts/basics.js";
 import { href } from "../router.js";
-import { APIError, refreshUser, request, site, user } from "../session.js";
-import { number, t, time } from "../words.js";
+import { APIError, refreshUser, request, user } from "../session.js";
+import { number, t, time, utc } from "../words.js";
 
 /** @typedef {{id: string, title: string}} Entry */
 
 /** What a user has, and what is new. */
 export default function Home() {
-  const counts = useSignal(/** @type {{players: number, skins: number, capes: number} | undefined} */ (undefined));
-  const entries = useSignal(/** @type {Entry[] | undefined} */ (undefined));
-  const nextSign = useSignal("");
-  const about = useSignal(/** @type {import("../session.js").Site | undefined} */ (undefined));
-  const verification = useSignal(false);
-
+  const about = useSite();
+  const read = useRead(async (signal) => {
+    const get = (/** @type {string} */ path) => request("GET", path, undefined, signal);
+    const [players, skins, capes, entries] = await Promise.all([get("/api/players"), get("/api/closet?category=skin&perPage=1"), get("/api/closet?category=cape&perPage=1"), get("/api/user/notifications")]);
+    return { players: players.length, skins: skins.total, capes: capes.total, entries: /** @type {Entry[]} */ (entries) };
+  });
   useEffect(() => {
-    const leaving = new AbortController();
-    const read = (/** @type {string} */ path) => request("GET", path, undefined, leaving.signal);
-    Promise.all([
-      read("/api/players"), read("/api/closet?category=skin&perPage=1"), read("/api/closet?category=cape&perPage=1"), read("/api/user/notifications"), site(),
-    ]).then(([players, skins, capes, unread, said]) => {
-      counts.value = { players: players.length, skins: skins.total, capes: capes.total };
-      entries.value = unread;
-      about.value = said;
-    }).catch((error) => {
-      if (!leaving.signal.aborted) notify(sentence(error), "failed");
-    });
-    return () => leaving.abort();
+    refreshUser().catch(() => {}); // others may have liked a texture
   }, []);
-
-  async function sign() {
-    try {
-      const { data } = await request("POST", "/api/user/sign");
-      nextSign.value = data.next_sign_at;
-      notify(data.gained ? t("home.gained", { n: data.gained }) : t("home.signed"));
-      await refreshUser();
-    } catch (error) {
-      if (error instanceof APIError && error.data?.next_sign_at) nextSign.value = error.data.next_sign_at;
-      else notify(sentence(error), "failed");
-    }
-  }
-
-  async function verify() {
-    try {
-      await request("POST", "/api/user/verification");
-      verification.value = true;
-    } catch (error) {
-      notify(sentence(error), "failed");
-    }
-  }
 
   const account = user.value;
   if (!account) return null;
-  const quotas = about.value?.quotas;
+  const { value: have } = read.value;
+  const quotas = about?.quotas;
   return html`<section>
     <h1 tabindex="-1">${t("home.hello", { name: account.nickname })}</h1>
-    ${!account.verified && about.value?.mail && html`<div class="card note">
-      <p>${verification.value ? t("home.verificationSent", { email: account.email }) : t("home.unverified", { email: account.email })}</p>
-      ${!verification.value && html`<button type="button" onClick=${verify}>${t("home.verify")}</button>`}
+    ${!account.verified && about?.mail && html`<div class="card note"><${Unverified} text=${t("home.unverified", { email: account.email })} /></div>`}
+    <${Reading} ...${read} />
+    ${have && (have.players === 0 || have.skins + have.capes === 0) && html`<div class="card note">
+      <h2>${t("home.begin")}</h2>
+      <ol class="steps">
+        ${have.players === 0 && html`<li>${t("home.beginPlayer")} <a href=${href("/players")}>${t("players.add")}</a></li>`}
+        ${have.skins + have.capes === 0 && html`<li>${t("home.beginSkin")} <a href=${href("/upload")}>${t("closet.upload")}</a> <a href=${href("/library")}>${t("closet.library")}</a></li>`}
+        <li>${t("home.beginGame")} <a href=${href("/connect")}>${t("connect.title")}</a></li>
+      </ol>
     </div>`}
     <div class="cards">
       <div class="card">
-        <h2>${t("home.score")}</h2>
+        <h2><a href=${href("/score")}>${t("home.score")}</a></h2>
         <p class="figure">${number(account.score)}</p>
-        ${nextSign.value
-          ? html`<p class="quiet" role="status">${t("home.next", { time: time(nextSign.value) })}</p>`
-          : html`<button type="button" onClick=${sign}>${t("home.sign")}</button>`}
+        <${DailySignIn} next=${account.next_sign_at} reward=${about?.rewards.sign_in ?? 0} />
       </div>
       <div class="card">
         <h2>${t("home.have")}</h2>
         <dl class="counts">
-          <dt><a href=${href("/players")}>${t("home.players")}</a></dt><dd>${used(counts.value?.players, quotas?.players)}</dd>
-          <dt>${t("home.skins")}</dt><dd>${used(counts.value?.skins)}</dd>
-          <dt>${t("home.capes")}</dt><dd>${used(counts.value?.capes)}</dd>
-          <dt>${t("home.closet")}</dt><dd>${used(counts.value && counts.value.skins + counts.value.capes, quotas?.closet_items)}</dd>
+          <dt><a href=${href("/players")}>${t("home.players")}</a></dt><dd>${used(have?.players, quotas?.players)}</dd>
+          <dt>${t("home.skins")}</dt><dd>${used(have?.skins)}</dd>
+          <dt>${t("home.capes")}</dt><dd>${used(have?.capes)}</dd>
+          <dt><a href=${href("/closet")}>${t("home.closet")}</a></dt><dd>${used(have && have.skins + have.capes, quotas?.closet_items)}</dd>
         </dl>
       </div>
       <div class="card">
@@ -83,9 +56,33 @@ export default function Home() {
       </div>
     </div>
     <h2>${t("home.news")}</h2>
-    ${entries.value?.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
-    <ul class="list">${entries.value?.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
+    ${have?.entries.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
+    <ul class="list">${have?.entries.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
   </section>`;
+}
+
+/**
+ * The sign-in for the day, where it earns something.
+ * @param {{next: string, reward: number}} props next: from when on it is possible
+ */
+function DailySignIn({ next, reward }) {
+  async function sign() {
+    try {
+      const { data } = await request("POST", "/api/user/sign");
+      notify(t("home.gained", { n: data.gained }));
+    } catch (error) {
+      if (!(error instanceof APIError) || !error.data?.next_sign_at) { // else it was done in another tab
+        notify(sentence(error), "failed");
+        return;
+      }
+    }
+    await refreshUser().catch(() => {});
+    focusOn("#signed");
+  }
+
+  if (reward === 0) return null;
+  if (utc(next) > Date.now()) return html`<p id="signed" class="quiet" role="status" tabindex="-1">${t("home.next", { time: time(next) })}</p>`;
+  return html`<button type="button" onClick=${sign}>${t("home.sign", { n: reward })}</button>`;
 }
 
 /**
@@ -108,13 +105,14 @@ function Notification({ id, title }) {
     try {
       const [read, { rich }] = await Promise.all([request("POST", "/api/user/notifications/" + id), import("../parts/rich.js")]);
       opened.value = { content: rich(read.content), time: read.time };
+      focusOn("#notification-" + id);
     } catch (error) {
       notify(sentence(error), "failed");
     }
   }
   if (!opened.value) return html`<button type="button" class="row" aria-expanded="false" onClick=${open}><bdi>${title}</bdi></button>`;
   return html`<article class="card">
-    <h3><bdi>${title}</bdi></h3>
+    <h3 id=${"notification-" + id} tabindex="-1"><bdi>${title}</bdi></h3>
     <p class="quiet">${time(opened.value.time)}</p>
     <div class="rich">${opened.value.content}</div>
   </article>`;

@@ -1,10 +1,8 @@
-import { useEffect } from "preact/hooks";
-import { useSignal } from "@preact/signals";
-import { html, Picture } from "../parts/basics.js";
+import { html, Picture, useSite } from "../parts/basics.js";
 import { Keep } from "../parts/keep.js";
-import { Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { editing, Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { changedPath, href } from "../router.js";
-import { site, user } from "../session.js";
+import { user } from "../session.js";
 import { number, t } from "../words.js";
 
 /** @typedef {import("../parts/keep.js").Texture} Texture */
@@ -15,26 +13,21 @@ const perPage = 24;
 export default function Library() {
   const uploader = parameter("uploader");
   const library = useList("/api/textures", { type: parameter("type"), uploader, q: parameter("q"), sort: parameter("sort"), perPage });
-  const cost = useSignal(0);
-  useEffect(() => {
-    site().then(({ costs }) => { cost.value = costs.closet_item; }, () => {}); // the server says it too when the score is too low
-  }, []);
+  const cost = useSite()?.costs.closet_item ?? 0;
+  const { put } = editing(/** @type {{list: import("../parts/list.js").List<Texture>, reload: () => void}} */ (library), (texture) => texture.tid);
 
   const { list } = library;
   /** @type {Texture[]} */
   const textures = list.value?.data ?? [];
   const account = user.value;
   const own = String(account?.uid);
-  const put = (/** @type {Texture} */ texture) => {
-    if (list.value) list.value = { ...list.value, data: list.value.data.map((/** @type {Texture} */ other) => (other.tid === texture.tid ? texture : other)) };
-  };
   const nickname = uploader === own ? account?.nickname : textures.find((texture) => String(texture.uploader) === uploader)?.uploader_nickname;
   const isFiltered = ["type", "uploader", "q"].some(parameter);
 
   return html`<section>
     <h1 tabindex="-1">${t("library.title")}</h1>
     <div class="search">
-      <${Search} label=${t("library.search")} />
+      <${Search} label=${t("library.search")} isIndexed=${true} />
       <${Filter} label=${t("library.type")} name="type" values=${{ "": t("list.all"), skin: t("library.skin"), steve: t("type.steve"), alex: t("type.alex"), cape: t("type.cape") }} />
       <${Filter} label=${t("library.sort")} name="sort" values=${{ "": t("library.newest"), likes: t("library.likes") }} />
       ${uploader
@@ -47,7 +40,7 @@ export default function Library() {
       <a href=${href("/upload")}>${t("closet.upload")}</a>
       ${isFiltered && html`<a href=${href("/library")}>${t("library.showAll")}</a>`}
     </p>`}
-    ${account && cost.value > 0 && html`<p class="quiet">${t("library.cost", { n: cost.value })}</p>`}
+    ${account && cost > 0 && html`<p class="quiet">${t("library.cost", { n: cost })}</p>`}
     <ul class="items">${textures.map((texture) => html`<li key=${texture.tid} class="card item">
       <a class="picture" href=${href("/texture?tid=" + texture.tid)} tabindex="-1" aria-hidden="true"><${Picture} path=${"/preview/" + texture.tid} parameter="height" size=${128} width=${128} alt="" /></a>
       <h2><a href=${href("/texture?tid=" + texture.tid)}><bdi>${texture.name}</bdi></a></h2>

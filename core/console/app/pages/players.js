@@ -1,50 +1,33 @@
-import { useEffect } from "preact/hooks";
-import { useSignal } from "@preact/signals";
-import { html, Form, notify, Picture, sentence } from "../parts/basics.js";
+import { batch, useSignal } from "@preact/signals";
+import { focusOn, html, Form, notify, Picture, Reading, sentence, useRead, useSite } from "../parts/basics.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
-import { nameOf, sendTexture } from "../parts/upload.js";
+import { Figure } from "../parts/figure.js";
+import { editing, parameter } from "../parts/list.js";
+import { nameOf, priceOf, sendTexture } from "../parts/upload.js";
 import { Wardrobe } from "../parts/wardrobe.js";
-import { navigate, place } from "../router.js";
-import { request } from "../session.js";
-import { t } from "../words.js";
+import { closeDialog, navigate } from "../router.js";
+import { refreshUser, request } from "../session.js";
+import { number, t, translate } from "../words.js";
 
 /** @typedef {{pid: number, name: string, tid_skin: number, tid_cape: number}} Player */
 /** @typedef {"skin" | "cape"} Slot */
+/** @typedef {{pid: number, slot: Slot, name: string, type: import("../parts/upload.js").Type, sheet: ImageBitmap, part: number}} Sending a file on its way to be worn; part: how much of it is sent */
+
+/** Reads the score anew, which a change may have cost or paid. */
+const recount = () => refreshUser().catch(() => {});
 
 /** The user's players: what they wear, and what they are called. */
 export default function Players() {
-  const players = useSignal(/** @type {Player[] | undefined} */ (undefined));
+  const about = useSite();
+  const read = useRead((signal) => request("GET", "/api/players", undefined, signal).then((/** @type {Player[]} */ data) => ({ data, total: data.length })));
+  const players = read.value;
+  const { put, change, remove } = editing({ list: players, reload: read.reload }, (player) => player.pid, "h1");
   const asked = useSignal(/** @type {{action: "add" | "rename" | "delete", player?: Player} | null} */ (null));
-
-  useEffect(() => {
-    const leaving = new AbortController();
-    request("GET", "/api/players", undefined, leaving.signal).then(
-      (list) => { players.value = list; },
-      (error) => { if (!leaving.signal.aborted) notify(sentence(error), "failed"); },
-    );
-    return () => leaving.abort();
-  }, []);
+  const sending = useSignal(/** @type {Sending[]} */ ([]));
+  const charged = useSignal(/** @type {{name: string, price: number, decide: (isWanted: boolean) => void} | null} */ (null));
 
   const close = () => { asked.value = null; };
-  const put = (/** @type {Player} */ player) => {
-    players.value = players.value?.map((other) => (other.pid === player.pid ? player : other));
-  };
-
-  /**
-   * Shows a change at once, and takes it back with a sentence if the server refuses it.
-   * @param {Player} player
-   * @param {Partial<Player>} patch
-   * @param {() => Promise<any>} send
-   */
-  async function change(player, patch, send) {
-    put({ ...player, ...patch });
-    try {
-      put((await send()).data);
-    } catch (error) {
-      put(player);
-      notify(sentence(error), "failed");
-    }
-  }
+  const closeWardrobe = () => closeDialog("pid", "slot", "q", "page");
 
   /**
    * @param {Player} player
@@ -58,79 +41,107 @@ export default function Players() {
    * @param {Player} player
    * @param {Slot} slot
    */
-  const takeOff = (player, slot) =>
-    change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, () => request("DELETE", `/api/players/${player.pid}/textures`, { type: [slot] }));
+  const takeOff = (player, slot) => {
+    focusOn(`#${slot}-${player.pid}`);
+    return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, () => request("DELETE", `/api/players/${player.pid}/textures`, { type: [slot] }));
+  };
 
   /**
-   * Uploads a file, for its owner only, and has a player wear it.
+   * Uploads a file, for its owner only, and has a player wear it. What it costs is asked first.
    * @param {Player} player
    * @param {Slot} slot
    * @param {File} file
    */
   async function upload(player, slot, file) {
+    const name = nameOf(file) || slot;
+    const show = (/** @type {Sending[]} */ ...now) => { sending.value = [...sending.value.filter((one) => one.pid !== player.pid || one.slot !== slot), ...now]; };
     try {
-      const { tid } = await sendTexture({ file, name: nameOf(file) || slot, type: slot, isPublic: false });
-      await wear(player, slot, tid);
+      const price = await priceOf(file, name, slot);
+      if (price.private_price > 0 && !price.duplicate && !(await new Promise((decide) => { charged.value = { name, price: price.private_price, decide }; }))) return;
+      let tid = price.duplicate;
+      if (!tid) {
+        const begun = { pid: player.pid, slot, name, type: price.type, sheet: await createImageBitmap(file, { colorSpaceConversion: "none" }), part: 0 };
+        show(begun);
+        ({ tid } = await sendTexture({ file, name, type: slot, isPublic: false }, undefined, (part) => show({ ...begun, part })));
+        recount();
+      }
+      batch(() => {
+        show();
+        wear(player, slot, tid);
+      });
     } catch (error) {
+      show();
       notify(sentence(error), "failed");
     }
   }
 
-  /** @param {Player} player */
-  async function remove(player) {
-    const before = players.value;
-    close();
-    players.value = before?.filter((other) => other !== player);
-    try {
-      await request("DELETE", "/api/players/" + player.pid);
-      notify(t("players.deleted", { name: player.name }));
-    } catch (error) {
-      players.value = before;
-      notify(sentence(error), "failed");
-    }
-  }
-
-  const { query } = place.value;
-  const dressed = players.value?.find((player) => String(player.pid) === query.get("pid"));
-  const slot = query.get("slot") === "cape" ? "cape" : "skin";
-  const name = { name: "name", label: t("field.player"), autocomplete: "off", required: true };
+  const dressed = players.value?.data.find((player) => String(player.pid) === parameter("pid"));
+  const slot = parameter("slot") === "cape" ? "cape" : "skin";
+  const name = { name: "name", label: t("field.player"), hint: about && translate(about.player_name.rule), maxlength: about?.player_name.max, autocomplete: "off", required: true };
+  const quota = about?.quotas.players ?? 0;
+  const cost = about?.costs.player ?? 0;
 
   return html`<section>
     <div class="heading">
       <h1 tabindex="-1">${t("players.title")}</h1>
       <button type="button" class="main" onClick=${() => { asked.value = { action: "add" }; }}>${t("players.add")}</button>
     </div>
-    ${players.value?.length === 0 && html`<p class="card note">${t("players.none")}</p>`}
-    <ul class="cards players">${players.value?.map((player) => html`<li key=${player.pid}>
-      <${Card} player=${player} takeOff=${takeOff} upload=${upload}
+    <${Reading} ...${read} />
+    ${players.value?.total === 0 && html`<p class="card note">${t("players.none")}</p>`}
+    <ul class="cards players">${players.value?.data.map((player) => html`<li key=${player.pid}>
+      <${Card} player=${player} sending=${sending.value.filter(({ pid }) => pid === player.pid)} takeOff=${takeOff} upload=${upload}
         rename=${() => { asked.value = { action: "rename", player }; }} remove=${() => { asked.value = { action: "delete", player }; }} />
     </li>`)}</ul>
     ${asked.value?.action === "add" && html`<${Dialog} title=${t("players.add")} onClose=${close}>
+      ${cost > 0 && html`<p>${t("players.cost", { n: cost })}</p>`}
+      ${quota > 0 && players.value && html`<p class="quiet">${t("players.quota", { used: number(players.value.total), n: quota })}</p>`}
       <${Form} action=${t("players.addAction")} fields=${[name]} onSubmit=${async (/** @type {any} */ values) => {
         const { data } = await request("POST", "/api/players", values);
-        players.value = [...(players.value ?? []), data];
+        const before = players.value?.data ?? [];
+        players.value = { data: [...before, data], total: before.length + 1 };
         close();
+        recount();
       }} /></${Dialog}>`}
-    ${asked.value?.action === "rename" && html`<${Dialog} title=${t("players.renameTitle", { name: asked.value.player?.name ?? "" })} onClose=${close}>
-      <${Form} action=${t("players.rename")} fields=${[{ ...name, defaultValue: asked.value.player?.name }]} onSubmit=${async (/** @type {any} */ values) => {
+    ${asked.value?.action === "rename" && html`<${Dialog} title=${t("action.renameName", { name: asked.value.player?.name ?? "" })} onClose=${close}>
+      <${Form} action=${t("action.rename")} fields=${[{ ...name, defaultValue: asked.value.player?.name }]} onSubmit=${async (/** @type {any} */ values) => {
         put((await request("PUT", `/api/players/${asked.value?.player?.pid}/name`, values)).data);
         close();
       }} /></${Dialog}>`}
-    ${asked.value?.action === "delete" && html`<${Confirm} title=${t("players.deleteTitle", { name: asked.value.player?.name ?? "" })} text=${t("players.deleteText")}
-      action=${t("players.delete")} onClose=${close} onConfirm=${() => asked.value?.player && remove(asked.value.player)} />`}
+    ${asked.value?.action === "delete" && html`<${Confirm} title=${t("action.deleteName", { name: asked.value.player?.name ?? "" })} text=${t("players.deleteText")}
+      action=${t("action.delete")} onClose=${close} onConfirm=${async () => {
+        const player = asked.value?.player;
+        close();
+        if (!player) return;
+        await remove(player, () => request("DELETE", "/api/players/" + player.pid), t("action.deleted", { name: player.name }));
+        recount();
+      }} />`}
+    ${charged.value && html`<${Charge} ...${charged.value} onClose=${() => { charged.value = null; }} />`}
     ${dressed && html`<${Wardrobe} key=${dressed.pid + slot} title=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: dressed.name })} slot=${slot}
       worn=${slot === "skin" ? dressed.tid_skin : dressed.tid_cape}
-      onClose=${() => navigate("/players")}
-      onFile=${(/** @type {File} */ file) => { navigate("/players"); upload(dressed, slot, file); }}
-      onChoose=${(/** @type {number} */ tid) => { navigate("/players"); wear(dressed, slot, tid); }} />`}
+      onClose=${closeWardrobe}
+      onFile=${(/** @type {File} */ file) => { closeWardrobe(); upload(dressed, slot, file); }}
+      onChoose=${(/** @type {number} */ tid) => { closeWardrobe(); wear(dressed, slot, tid); }} />`}
   </section>`;
 }
 
 /**
- * A player, on which files can be dropped.
- * @param {{player: Player, takeOff: (player: Player, slot: Slot) => void, upload: (player: Player, slot: Slot, file: File) => void, rename: () => void, remove: () => void}} props
+ * Asks whether a file is to be uploaded for its price.
+ * @param {{name: string, price: number, decide: (isWanted: boolean) => void, onClose: () => void}} props
  */
-function Card({ player, takeOff, upload, rename, remove }) {
+function Charge({ name, price, decide, onClose }) {
+  const close = (/** @type {boolean} */ isWanted) => () => {
+    onClose();
+    decide(isWanted);
+  };
+  return html`<${Confirm} title=${t("upload.sendName", { name })} text=${t("players.uploadCost", { n: price })} action=${t("upload.send")} isHarmless=${true}
+    onClose=${close(false)} onConfirm=${close(true)} />`;
+}
+
+/**
+ * A player, on which files can be dropped.
+ * @param {{player: Player, sending: Sending[], takeOff: (player: Player, slot: Slot) => void, upload: (player: Player, slot: Slot, file: File) => void, rename: () => void, remove: () => void}} props
+ */
+function Card({ player, sending, takeOff, upload, rename, remove }) {
   const over = useSignal(false);
   const target = (/** @type {Slot} */ slot) => html`<p class="target" onDragOver=${(/** @type {DragEvent} */ event) => event.preventDefault()}
     onDrop=${(/** @type {DragEvent} */ event) => {
@@ -140,17 +151,18 @@ function Card({ player, takeOff, upload, rename, remove }) {
       if (file) upload(player, slot, file);
     }}>${t(slot === "skin" ? "players.dropSkin" : "players.dropCape")}</p>`;
 
+  const isSent = (/** @type {Slot} */ slot) => sending.find((one) => one.slot === slot);
   /**
    * @param {Slot} slot
    * @param {number} tid
    */
   const worn = (slot, tid) => html`<div class="worn">
-    <div class=${"picture " + slot}>${tid
+    <div class=${"picture " + slot}>${isSent(slot) ? html`<${Sent} ...${isSent(slot)} />` : tid
       ? html`<${Picture} key=${tid} path=${"/preview/" + tid} parameter="height" size=${160} width=${slot === "skin" ? 154 : 128} alt=${t(slot === "skin" ? "players.skinOf" : "players.capeOf", { name: player.name })} />`
       : html`<p class="quiet">${t(slot === "skin" ? "players.noSkin" : "players.noCape")}</p>`}</div>
     <div class="buttons">
-      <button type="button" aria-label=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: player.name })}
-        onClick=${() => navigate(`/players?pid=${player.pid}&slot=${slot}`)}>${t(slot === "skin" ? "players.skin" : "players.cape")}</button>
+      <button type="button" id=${slot + "-" + player.pid} aria-label=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: player.name })}
+        onClick=${() => navigate(`/players?pid=${player.pid}&slot=${slot}`, { isDialog: true })}>${t(slot === "skin" ? "players.skin" : "players.cape")}</button>
       ${tid > 0 && html`<button type="button" aria-label=${t(slot === "skin" ? "players.takeOffSkin" : "players.takeOffCape", { name: player.name })}
         onClick=${() => takeOff(player, slot)}>${t("players.takeOff")}</button>`}
     </div>
@@ -165,9 +177,15 @@ function Card({ player, takeOff, upload, rename, remove }) {
     <h2><bdi>${player.name}</bdi></h2>
     <div class="wear">${worn("skin", player.tid_skin)}${worn("cape", player.tid_cape)}</div>
     <div class="buttons">
-      <button type="button" aria-label=${t("players.renameTitle", { name: player.name })} onClick=${rename}>${t("players.rename")}</button>
-      <button type="button" aria-label=${t("players.deleteTitle", { name: player.name })} onClick=${remove}>${t("players.delete")}</button>
+      <button type="button" aria-label=${t("action.renameName", { name: player.name })} onClick=${rename}>${t("action.rename")}</button>
+      <button type="button" aria-label=${t("action.deleteName", { name: player.name })} onClick=${remove}>${t("action.delete")}</button>
     </div>
     ${over.value && html`<div class="targets">${target("skin")}${target("cape")}</div>`}
   </article>`;
+}
+
+/** A file on its way. @param {Sending} props */
+function Sent({ sheet, type, name, part }) {
+  return html`<div><${Figure} sheet=${sheet} type=${type} label=${t(type === "cape" ? "texture.capeView" : "texture.skinView", { name })} />
+    <progress max="1" value=${part} aria-label=${t("upload.progress", { name })}></progress></div>`;
 }

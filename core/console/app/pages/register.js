@@ -1,23 +1,20 @@
-import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { html, Form, sentence } from "../parts/basics.js";
+import { html, Form, Reading, useRead } from "../parts/basics.js";
 import { href, navigate } from "../router.js";
 import { request, signIn, site } from "../session.js";
-import { t } from "../words.js";
+import { t, translate } from "../words.js";
 
 /** Makes an account: at once, or by a link in an e-mail. */
 export default function Register() {
-  const mode = useSignal(/** @type {string | undefined} */ (undefined));
+  const read = useRead(site);
+  const { value: about } = read.value;
+  const mode = about?.registration;
   const sent = useSignal(false);
-  const failure = useSignal("");
-  useEffect(() => {
-    site().then(({ registration }) => { mode.value = registration; }, (error) => { failure.value = sentence(error); });
-  }, []);
 
   const email = { name: "email", label: t("field.email"), type: "email", autocomplete: "username", required: true };
-  const nickname = { name: "nickname", label: t("field.nickname"), autocomplete: "nickname", required: true, maxlength: 64 };
-  const player = { name: "player_name", label: t("field.player"), hint: t("register.playerHint"), autocomplete: "off" };
-  const password = { name: "password", label: t("field.newPassword"), hint: t("field.passwordHint"), type: "password", autocomplete: "new-password", required: true };
+  const nickname = { name: "nickname", label: t("field.nickname"), autocomplete: "nickname", required: true, maxlength: about?.nickname.max };
+  const player = { name: "player_name", label: t("field.player"), hint: about && [t("register.playerHint"), translate(about.player_name.rule)].join(" "), maxlength: about?.player_name.max, autocomplete: "off" };
+  const password = { name: "password", label: t("field.password"), hint: about && t("field.passwordHint", { n: about.password.min }), type: "password", autocomplete: "new-password", required: true };
 
   /** @param {Record<string, string>} values */
   async function submit(values) {
@@ -33,11 +30,11 @@ export default function Register() {
 
   return html`<section class="narrow">
     <h1 tabindex="-1">${t("register.title")}</h1>
-    ${failure.value && html`<p class="wrong" role="alert">${failure.value}</p>`}
-    ${mode.value === "closed" && html`<p>${t("register.closed")}</p>`}
+    <${Reading} ...${read} />
+    ${mode === "closed" && html`<p>${t("register.closed")}</p>`}
     ${sent.value && html`<p role="status">${t("register.sent")}</p>`}
-    ${!sent.value && (mode.value === "open" || mode.value === "confirm") && html`<${Form} action=${t("register.action")} onSubmit=${submit}
-      fields=${mode.value === "open" ? [email, nickname, player, password] : [email, nickname, player]} />`}
+    ${!sent.value && (mode === "open" || mode === "confirm") && html`<${Form} action=${t("register.action")} onSubmit=${submit}
+      fields=${mode === "open" ? [email, nickname, player, password] : [email, nickname, player]} />`}
     <p class="links"><a href=${href("/signin")}>${t("register.signin")}</a></p>
   </section>`;
 }

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { html, Form, notify } from "../parts/basics.js";
+import { html, Form, notify, useSite } from "../parts/basics.js";
 import { href, linkToken, navigate } from "../router.js";
 import { request } from "../session.js";
 import { t } from "../words.js";
@@ -7,6 +7,7 @@ import { t } from "../words.js";
 /** Asks for a link that resets a password, or takes the token of one. */
 export default function Reset() {
   const token = linkToken();
+  const about = useSite();
   const sent = useSignal(false);
 
   /** @param {Record<string, string>} values */
@@ -26,7 +27,7 @@ export default function Reset() {
     <h1 tabindex="-1">${t("reset.title")}</h1>
     ${token
       ? html`<${Form} key="set" action=${t("reset.set")} onSubmit=${set} fields=${[
-          { name: "password", label: t("field.newPassword"), hint: t("field.passwordHint"), type: "password", autocomplete: "new-password", required: true },
+          { name: "password", label: t("field.newPassword"), hint: about && t("field.passwordHint", { n: about.password.min }), type: "password", autocomplete: "new-password", required: true },
         ]} />`
       : sent.value
         ? html`<p role="status">${t("reset.sent")}</p>`

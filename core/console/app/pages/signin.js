@@ -1,16 +1,11 @@
-import { useEffect } from "preact/hooks";
-import { useSignal } from "@preact/signals";
-import { html, Form } from "../parts/basics.js";
+import { html, Form, useSite } from "../parts/basics.js";
 import { href, navigate, place } from "../router.js";
-import { signIn, site } from "../session.js";
+import { signIn } from "../session.js";
 import { t } from "../words.js";
 
 /** Signs a user in, and shows the page from which the user came. */
 export default function SignIn() {
-  const about = useSignal(/** @type {import("../session.js").Site | undefined} */ (undefined));
-  useEffect(() => {
-    site().then((said) => { about.value = said; }, () => {}); // signing in does without the links
-  }, []);
+  const about = useSite();
 
   return html`<section class="narrow">
     <h1 tabindex="-1">${t("signin.title")}</h1>
@@ -23,8 +18,8 @@ export default function SignIn() {
       { name: "password", label: t("field.password"), type: "password", autocomplete: "current-password", required: true },
     ]} />
     <p class="links">
-      ${about.value?.registration !== "closed" && html`<a href=${href("/register")}>${t("signin.register")}</a>`}
-      ${about.value?.mail && html`<a href=${href("/reset")}>${t("signin.forgotten")}</a>`}
+      ${about?.registration !== "closed" && html`<a href=${href("/register")}>${t("signin.register")}</a>`}
+      ${about?.mail && html`<a href=${href("/reset")}>${t("signin.forgotten")}</a>`}
     </p>
   </section>`;
 }

@@ -1,14 +1,14 @@
-import { useEffect } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { html, Form, notify, Picture, pictures, sentence, useSubject } from "../parts/basics.js";
+import { attempt, html, Form, notify, Picture, pictures, Reading, sentence, useRead, useSite, useSubject } from "../parts/basics.js";
 import { Copy } from "../parts/copy.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Keep, typeName } from "../parts/keep.js";
 import { parameter } from "../parts/list.js";
-import { Viewer } from "../parts/viewer.js";
+import { fileOf, Viewer } from "../parts/viewer.js";
 import { Wear } from "../parts/wear.js";
-import { change, href, navigate, signInPath } from "../router.js";
-import { request, site, user } from "../session.js";
+import { change, closeDialog, href, navigate, place, signInPath } from "../router.js";
+import { refreshUser, request, user } from "../session.js";
 import { number, size, t, time } from "../words.js";
 
 /** @typedef {import("../parts/keep.js").Texture} Texture */
@@ -21,30 +21,17 @@ export default function TexturePage() {
 
 /** @param {{tid: string}} props */
 function Shown({ tid }) {
-  const shown = useSignal(/** @type {Texture | undefined} */ (undefined));
-  const failure = useSignal("");
-  const about = useSignal(/** @type {import("../session.js").Site | undefined} */ (undefined));
+  const about = useSite();
+  const read = useRead((signal) => /** @type {Promise<Texture>} */ (request("GET", "/api/textures/" + encodeURIComponent(tid), undefined, signal)));
+  const shown = read.value;
   const redrawn = useSignal("");
+  const isSquare = useSignal(false); // once the file is loaded
   const asked = useSignal(/** @type {"rename" | "visibility" | "delete" | "report" | null} */ (null));
-
-  useEffect(() => {
-    const leaving = new AbortController();
-    Promise.all([request("GET", "/api/textures/" + encodeURIComponent(tid), undefined, leaving.signal), site()]).then(
-      ([texture, said]) => {
-        shown.value = texture;
-        about.value = said;
-      },
-      (error) => { if (!leaving.signal.aborted) failure.value = sentence(error); },
-    );
-    return () => leaving.abort();
-  }, []);
 
   const { value: texture } = shown;
   const account = user.value;
   useSubject(texture?.name ?? "");
-  if (!texture || !about.value) {
-    return html`<section><h1 tabindex="-1">${t("texture.title")}</h1><p role="alert">${failure.value}</p></section>`;
-  }
+  if (!texture || !about) return html`<section><h1 tabindex="-1">${t("texture.title")}</h1><${Reading} ...${read} /></section>`;
   const { name } = texture;
   const isOwn = texture.uploader === account?.uid;
   const mayChange = isOwn || (account?.permission ?? 0) > 0;
@@ -53,24 +40,17 @@ function Shown({ tid }) {
   const ask = (/** @type {typeof asked.value} */ action) => () => { asked.value = action; };
   const close = () => { asked.value = null; };
 
-  /**
-   * Shows a change at once, and takes it back with a sentence if the server refuses it.
-   * @param {Partial<Texture>} patch
-   */
+  /** @param {Partial<Texture>} patch */
   async function edit(patch) {
     const before = /** @type {Texture} */ (shown.value);
     // A texture that becomes private leaves the closets of all but its uploader.
     const next = { ...before, ...patch, in_closet: before.in_closet && (isOwn || patch.public !== false) };
     close();
-    put(next);
-    try {
-      const { data } = await request("PUT", path, patch);
-      put({ ...next, ...data });
-      if (patch.type) redrawn.value = "?at=" + Date.now(); // browsers and caches keep the former picture for a day
-    } catch (error) {
-      put(before);
-      notify(sentence(error), "failed");
-    }
+    const answer = await attempt(shown, next, () => request("PUT", path, patch));
+    if (!answer) return;
+    put({ ...next, ...answer.data });
+    if (patch.type) redrawn.value = "?at=" + Date.now(); // browsers and caches keep the former picture for a day
+    else refreshUser().catch(() => {}); // the visibility has its price
   }
 
   async function remove() {
@@ -78,9 +58,23 @@ function Shown({ tid }) {
     try {
       await request("DELETE", path);
       navigate("/library", { replace: true });
-      notify(t("players.deleted", { name }));
+      notify(t("action.deleted", { name }));
+      refreshUser().catch(() => {}); // the score may have been paid back
     } catch (error) {
       notify(sentence(error), "failed");
+    }
+  }
+
+  /** Saves the file under its name, which a link to another origin cannot. */
+  async function download() {
+    try {
+      const response = await fetch(file);
+      if (!response.ok) throw new Error();
+      const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(await response.blob()), download: name + ".png" });
+      link.click();
+      setTimeout(URL.revokeObjectURL, 60_000, link.href); // the browser may still be reading it
+    } catch {
+      notify(t("error.offline"), "failed");
     }
   }
 
@@ -90,7 +84,7 @@ function Shown({ tid }) {
     <h1 tabindex="-1"><bdi>${name}</bdi></h1>
     <div class="sides">
       <div>
-        <${Viewer} hash=${texture.hash} type=${texture.type} name=${name}>
+        <${Viewer} id=${texture.hash} read=${fileOf(texture.hash)} type=${texture.type} name=${name}>
           <${Picture} path=${"/preview/" + texture.tid + redrawn.value} parameter="height" size=${320} width=${texture.type === "cape" ? 440 : 296}
             alt=${texture.type === "cape" ? t("texture.capeView", { name }) : t("texture.skinView", { name })} />
         </${Viewer}>
@@ -99,12 +93,12 @@ function Shown({ tid }) {
         <div class="buttons actions">
           ${account
             ? html`<${Keep} texture=${texture} put=${put} main=${true} />
-              <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: "1" })}>${t("closet.wear")}</button>`
+              <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: "1" }, { isDialog: true })}>${t("closet.wear")}</button>`
             : html`<a class="button" href=${href(signInPath())}>${t("texture.signIn")}</a>`}
-          <a class="button" href=${file} download=${name + ".png"}>${t("texture.download")}</a>
+          <button type="button" onClick=${download}>${t("texture.download")}</button>
           ${account && !isOwn && html`<button type="button" onClick=${ask("report")}>${t("texture.report")}</button>`}
         </div>
-        ${account && !texture.in_closet && about.value.costs.closet_item > 0 && html`<p class="quiet">${t("library.cost", { n: about.value.costs.closet_item })}</p>`}
+        ${account && !texture.in_closet && about.costs.closet_item > 0 && html`<p class="quiet">${t("library.cost", { n: about.costs.closet_item })}</p>`}
         <dl class="facts">
           <dt>${t("texture.type")}</dt><dd>${typeName(texture.type)}</dd>
           <dt>${t("texture.uploader")}</dt><dd>${texture.uploader_nickname
@@ -117,31 +111,32 @@ function Shown({ tid }) {
           <dt>${t("texture.hash")}</dt><dd><${Copy} text=${texture.hash} label=${t("texture.copyHash")} /></dd>
         </dl>
         <h2>${t("texture.sheet")}</h2>
-        <div class="picture sheet"><img src=${file} width="256" height=${texture.type === "cape" ? 128 : 256} alt=${t("texture.sheetOf", { name })} loading="lazy" /></div>
+        <div class="picture sheet"><img src=${file} width="256" height=${texture.type === "cape" ? 128 : 256} alt=${t("texture.sheetOf", { name })}
+          onLoad=${(/** @type {any} */ event) => { isSquare.value = event.currentTarget.naturalWidth === event.currentTarget.naturalHeight; }} /></div>
         ${mayChange && html`<h2>${t("texture.change")}</h2>
           <div class="buttons">
-            <button type="button" onClick=${ask("rename")}>${t("players.rename")}</button>
-            ${texture.type !== "cape" && html`<button type="button" onClick=${() => edit({ type: other })}>${other === "alex" ? t("texture.makeSlim") : t("texture.makeClassic")}</button>`}
+            <button type="button" onClick=${ask("rename")}>${t("action.rename")}</button>
+            ${texture.type !== "cape" && isSquare.value && html`<button type="button" onClick=${() => edit({ type: other })}>${other === "alex" ? t("texture.makeSlim") : t("texture.makeClassic")}</button>`}
             <button type="button" onClick=${ask("visibility")}>${texture.public ? t("texture.makePrivate") : t("texture.makePublic")}</button>
-            <button type="button" class="danger" onClick=${ask("delete")}>${t("players.delete")}</button>
+            <button type="button" class="danger" onClick=${ask("delete")}>${t("action.delete")}</button>
           </div>`}
       </div>
     </div>
-    ${account && parameter("wear") && html`<${Wear} tid=${texture.tid} type=${texture.type} name=${name} onClose=${() => change({ wear: "" })} />`}
-    ${asked.value === "rename" && html`<${Dialog} title=${t("players.renameTitle", { name })} onClose=${close}>
-      <${Form} action=${t("players.rename")} fields=${[{ name: "name", label: t("texture.name"), autocomplete: "off", required: true, maxlength: 64, defaultValue: name }]}
+    ${account && parameter("wear") && html`<${Wear} tid=${texture.tid} type=${texture.type} name=${name} onClose=${() => closeDialog("wear")} />`}
+    ${asked.value === "rename" && html`<${Dialog} title=${t("action.renameName", { name })} onClose=${close}>
+      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("texture.name"), autocomplete: "off", required: true, maxlength: about.texture_name.max, defaultValue: name }]}
         onSubmit=${async (/** @type {{name: string}} */ values) => {
           const { data } = await request("PUT", path, values);
           put({ ...texture, ...data });
           close();
         }} /></${Dialog}>`}
     ${asked.value === "visibility" && html`<${Confirm} title=${texture.public ? t("texture.makePrivateTitle", { name }) : t("texture.makePublicTitle", { name })}
-      text=${[texture.public ? t("texture.makePrivateText") : t("texture.makePublicText"), isOwn ? priceOf(texture, about.value) : ""].join(" ")}
+      text=${[texture.public ? t("texture.makePrivateText") : t("texture.makePublicText"), isOwn ? priceOf(texture, about) : ""].join(" ")}
       action=${texture.public ? t("texture.makePrivate") : t("texture.makePublic")} onClose=${close} onConfirm=${() => edit({ public: !texture.public })} />`}
-    ${asked.value === "delete" && html`<${Confirm} title=${t("players.deleteTitle", { name })} text=${t("texture.deleteText")}
-      action=${t("players.delete")} onClose=${close} onConfirm=${remove} />`}
+    ${asked.value === "delete" && html`<${Confirm} title=${t("action.deleteName", { name })} text=${t("texture.deleteText")}
+      action=${t("action.delete")} onClose=${close} onConfirm=${remove} />`}
     ${asked.value === "report" && html`<${Dialog} title=${t("texture.reportTitle", { name })} onClose=${close}>
-      <${Form} action=${t("texture.send")} fields=${[{ name: "reason", label: t("texture.reason"), hint: t("texture.reasonHint"), rows: 4, required: true, maxlength: about.value.report_reason.max }]}
+      <${Form} action=${t("texture.send")} fields=${[{ name: "reason", label: t("texture.reason"), hint: t("texture.reasonHint"), rows: 4, required: true, maxlength: about.report_reason.max }]}
         onSubmit=${async (/** @type {{reason: string}} */ values) => {
           await request("POST", "/api/reports", { tid: texture.tid, reason: values.reason });
           close();

@@ -1,17 +1,20 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { Field, html, notify, sentence } from "../parts/basics.js";
+import { Field, html, notify, sentence, useSite } from "../parts/basics.js";
 import { Figure } from "../parts/figure.js";
-import { add, choose, classOf, examineNew, remove, sendAll, uploads } from "../parts/upload.js";
+import { add, choose, classOf, examineNew, remove, sendAll, shown3D, uploads } from "../parts/upload.js";
+import { Viewer } from "../parts/viewer.js";
 import { href } from "../router.js";
 import { request } from "../session.js";
-import { number, t } from "../words.js";
+import { bytes, number, oneOf, t } from "../words.js";
 
 /** @typedef {import("../parts/upload.js").Upload} Upload */
 /** @typedef {{pid: number, name: string}} Player */
+/** @typedef {import("../session.js").Site} Site */
 
 /** Files, each of which is shown before it is uploaded. */
 export default function UploadPage() {
+  const about = useSite();
   const players = useSignal(/** @type {Player[] | undefined} */ (undefined));
   const all = uploads.value;
   const ready = all.filter(({ state }) => state.value === "ready");
@@ -39,22 +42,48 @@ export default function UploadPage() {
       </div>
     </div>
     ${all.length === 0 && html`<p class="card note">${t("upload.none")}</p>`}
-    <ul class="uploads">${all.map((upload) => html`<li key=${upload.id}><${Card} upload=${upload} players=${players.value} /></li>`)}</ul>
+    ${about && html`<${Terms} about=${about} />`}
+    <ul class="uploads">${all.map((upload) => html`<li key=${upload.id}><${Card} upload=${upload} players=${players.value} about=${about} /></li>`)}</ul>
   </section>`;
+}
+
+/** What uploads may earn, and how many there may be. @param {{about: Site}} props */
+function Terms({ about: { quotas, rewards } }) {
+  const terms = [
+    rewards.upload > 0 && t("upload.reward", { n: rewards.upload }),
+    quotas.textures > 0 && t("upload.quota", { n: quotas.textures }),
+    quotas.texture_bytes > 0 && t("upload.quotaBytes", { most: bytes(quotas.texture_bytes) }),
+  ].filter(Boolean);
+  return terms.length > 0 && html`<p class="quiet">${terms.join(" ")}</p>`;
+}
+
+/**
+ * Returns the sizes of a picture that are accepted, in words.
+ * @param {Site["upload"]["sizes"]} sizes
+ * @param {"skin" | "cape"} kind
+ */
+function sizesOf(sizes, kind) {
+  const texts = sizes.filter(({ type }) => classOf(type) === kind).map(({ width, height }) => `${number(width)}\u00a0×\u00a0${number(height)}`);
+  return oneOf(new Set(texts));
 }
 
 /**
  * Returns what is wrong with a file, as a sentence.
  * @param {import("../parts/upload.js").Flaw} flaw
+ * @param {Site["upload"] | undefined} limits
  */
-function sentenceOf(flaw) {
+function sentenceOf(flaw, limits) {
   switch (flaw.what) {
     case "size":
-      return t("upload.tooLarge", { most: number(Math.floor(flaw.most / 1024), { style: "unit", unit: "kilobyte" }) });
+      return t("upload.tooLarge", { most: bytes(flaw.most) });
     case "kind":
       return t("upload.noPNG");
-    default:
-      return t("upload.pixels", { width: flaw.width, height: flaw.height });
+    default: {
+      const found = t("upload.pixels", { width: flaw.width, height: flaw.height });
+      if (!limits) return found;
+      const allowed = t("upload.sizes", { skin: sizesOf(limits.sizes, "skin"), cape: sizesOf(limits.sizes, "cape") });
+      return [found, allowed, limits.max_scale > 1 ? t("upload.scale", { n: limits.max_scale }) : ""].join(" ");
+    }
   }
 }
 
@@ -76,22 +105,27 @@ function drop(upload) {
   /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus();
 }
 
-/** @param {{upload: Upload, players: Player[] | undefined}} props */
-function Card({ upload, players }) {
+/** @param {{upload: Upload, players: Player[] | undefined, about: Site | undefined}} props */
+function Card({ upload, players, about }) {
   const state = upload.state.value;
   const name = upload.name.value || upload.file.name;
   const sheet = upload.picture.value;
+  const type = upload.type.value;
+  const isOpen = {
+    get value() { return shown3D.value === upload.id; },
+    set value(isOpen) { shown3D.value = isOpen ? upload.id : 0; },
+  };
   return html`<article class="card upload" aria-label=${name} aria-busy=${state === "new" || state === "sending" ? "true" : undefined}>
-    ${state !== "wrong" && html`<div class="drawing">${sheet && html`<${Figure} sheet=${sheet} type=${upload.type.value}
-      label=${upload.type.value === "cape" ? t("upload.sheet", { name }) : t("upload.picture", { name })} />`}</div>`}
+    ${state !== "wrong" && html`<div class="drawing">${sheet && html`<${Viewer} id=${String(upload.id)} read=${() => Promise.resolve(sheet)} type=${type} name=${name} isOpen=${isOpen} isSmall=${true}>
+      <${Figure} sheet=${sheet} type=${type} label=${type === "cape" ? t("texture.capeView", { name }) : t("texture.skinView", { name })} /></${Viewer}>`}</div>`}
     <div class="choices">
-      ${state === "done" ? html`<${Done} upload=${upload} players=${players} />` : html`<${Choices} upload=${upload} />`}
+      ${state === "done" ? html`<${Done} upload=${upload} players=${players} />` : html`<${Choices} upload=${upload} about=${about} />`}
     </div>
   </article>`;
 }
 
-/** What can be chosen before a file is uploaded. @param {{upload: Upload}} props */
-function Choices({ upload }) {
+/** What can be chosen before a file is uploaded. @param {{upload: Upload, about: Site | undefined}} props */
+function Choices({ upload, about }) {
   const state = upload.state.value;
   const name = upload.name.value || upload.file.name;
   const type = upload.type.value;
@@ -100,14 +134,14 @@ function Choices({ upload }) {
   const isFixed = state === "waiting" || state === "sending";
   const types = { steve: t("type.steve"), alex: t("type.alex"), cape: t("type.cape") };
   const flaw = upload.flaw.value;
-  const reason = flaw ? sentenceOf(flaw) : upload.failure.value;
+  const reason = flaw ? sentenceOf(flaw, about?.upload) : upload.failure.value;
 
   if (state === "wrong") {
     return html`<h2><bdi>${upload.file.name}</bdi></h2>
       <p class="wrong" role="alert">${reason}</p>
       <div class="buttons"><button type="button" aria-label=${t("upload.removeName", { name })} onClick=${() => drop(upload)}>${t("upload.remove")}</button></div>`;
   }
-  return html`<${Field} name=${"name-" + id} label=${t("upload.name")} errors=${upload.errors.value.name} value=${upload.name.value} maxlength="64" autocomplete="off"
+  return html`<${Field} name=${"name-" + id} label=${t("upload.name")} errors=${upload.errors.value.name} value=${upload.name.value} maxlength=${about?.texture_name.max} autocomplete="off"
       readonly=${isFixed} onInput=${(/** @type {any} */ event) => { upload.name.value = event.currentTarget.value; }} />
     ${upload.picture.value && html`<div class="options">
       <div class="field"><label for=${"type-" + id}>${t("upload.type")}</label>
@@ -128,7 +162,9 @@ function Choices({ upload }) {
     <div class="buttons">
       <button type="button" class="main" aria-disabled=${state === "ready" ? undefined : "true"} aria-label=${t("upload.sendName", { name })}
         onClick=${() => state === "ready" && sendAll([upload])}>${t("upload.send")}</button>
-      ${state !== "sending" && html`<button type="button" aria-label=${t("upload.removeName", { name })} onClick=${() => drop(upload)}>${t("upload.remove")}</button>`}
+      ${state === "sending"
+        ? html`<button type="button" aria-label=${t("upload.cancelName", { name })} onClick=${() => drop(upload)}>${t("dialog.cancel")}</button>`
+        : html`<button type="button" aria-label=${t("upload.removeName", { name })} onClick=${() => drop(upload)}>${t("upload.remove")}</button>`}
     </div>`;
 }
 

@@ -1,13 +1,14 @@
 import { useSignal } from "@preact/signals";
-import { html, Form, notify } from "../parts/basics.js";
-import { href, linkToken, navigate } from "../router.js";
+import { html, Form, notify, useSite } from "../parts/basics.js";
+import { href, linkToken, navigate, place } from "../router.js";
 import { APIError, refreshUser, request, signIn, user } from "../session.js";
-import { t } from "../words.js";
+import { t, translate } from "../words.js";
 
 /** Takes the token of a link in an e-mail: it verifies an address, or confirms a registration. */
 export default function Verify() {
   const token = linkToken();
-  const isRegistration = useSignal(false);
+  const isRegistration = useSignal(place.peek().query.has("registration"));
+  const about = useSite();
 
   /** @param {Record<string, string>} values */
   async function submit(values) {
@@ -16,7 +17,7 @@ export default function Verify() {
     try {
       answer = await request("POST", "/api/auth/verify", { ...values, token });
     } catch (error) {
-      // Only the server knows which kind of link it is; that of a registration asks for a password.
+      // A link that does not say which kind it is may be one of a registration, which asks for a password.
       if (isRegistration.value || !(error instanceof APIError) || !error.fields.password) throw error;
       isRegistration.value = true;
       return;
@@ -35,9 +36,9 @@ export default function Verify() {
     <h1 tabindex="-1">${isRegistration.value ? t("verify.registration") : t("verify.title")}</h1>
     <p>${isRegistration.value ? t("verify.choose") : t("verify.text")}</p>
     <${Form} action=${isRegistration.value ? t("register.action") : t("verify.action")} onSubmit=${submit} fields=${isRegistration.value ? [
-      { name: "password", label: t("field.newPassword"), hint: t("field.passwordHint"), type: "password", autocomplete: "new-password", required: true },
-      { name: "nickname", label: t("verify.nickname"), hint: t("verify.keep"), autocomplete: "nickname", maxlength: 64 },
-      { name: "player_name", label: t("verify.player"), hint: t("verify.keep"), autocomplete: "off" },
+      { name: "password", label: t("field.password"), hint: about && t("field.passwordHint", { n: about.password.min }), type: "password", autocomplete: "new-password", required: true },
+      { name: "nickname", label: t("verify.nickname"), hint: t("verify.keep"), autocomplete: "nickname", maxlength: about?.nickname.max },
+      { name: "player_name", label: t("verify.player"), hint: [t("verify.keep"), about && translate(about.player_name.rule)].filter(Boolean).join(" "), maxlength: about?.player_name.max, autocomplete: "off" },
     ] : []} />
   </section>`;
 }

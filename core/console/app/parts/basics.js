@@ -1,9 +1,9 @@
 // What every page is made of: html, fields and buttons, pictures, notices.
 import { h } from "preact";
 import { useEffect } from "preact/hooks";
-import { signal, useSignal } from "@preact/signals";
+import { batch, signal, useSignal } from "@preact/signals";
 import htm from "htm";
-import { APIError } from "../session.js";
+import { APIError, request, site, user } from "../session.js";
 import { t, translate } from "../words.js";
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
@@ -56,6 +56,15 @@ export function Notices() {
 }
 
 /**
+ * Gives the focus to an element when the page shows what has changed, as the button that was pressed may
+ * be gone.
+ * @param {string} selector
+ */
+export function focusOn(selector) {
+  setTimeout(() => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus());
+}
+
+/**
  * Returns what went wrong, as a sentence for people.
  * @param {unknown} error
  */
@@ -66,6 +75,123 @@ export function sentence(error) {
   if (error.status >= 502) return t("error.unavailable");
   const fields = Object.values(error.fields).flat();
   return translate(error.message || fields[0] || "") || t("error.unknown");
+}
+
+/** @type {() => Map<string, any>} */
+const nothingKept = () => new Map();
+
+/**
+ * Reads something for a page, and again when its key changes. Meanwhile what was read before stays, or what
+ * is kept for the key.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} read
+ * @param {string} [key]
+ * @param {() => Map<string, T>} [keep] returns where what was read is kept when the page is left
+ */
+export function useRead(read, key = "", keep = nothingKept) {
+  const value = useSignal(keep().get(key));
+  const failure = useSignal("");
+  const isLoading = useSignal(true);
+  const version = useSignal(0);
+  useEffect(() => {
+    const leaving = new AbortController();
+    const kept = keep();
+    let isRead = kept.has(key);
+    if (isRead) value.value = kept.get(key);
+    isLoading.value = true;
+    read(leaving.signal).then(
+      (answer) => {
+        if (leaving.signal.aborted) return;
+        if (failure.value) focusOn(document.querySelector("dialog[open]") ? "dialog h2" : "h1"); // the button that was pressed goes
+        isRead = true;
+        batch(() => {
+          value.value = answer;
+          failure.value = "";
+          isLoading.value = false;
+        });
+      },
+      (error) => {
+        if (leaving.signal.aborted) return;
+        failure.value = sentence(error);
+        isLoading.value = false;
+      },
+    );
+    return () => {
+      leaving.abort();
+      if (isRead) kept.set(key, /** @type {T} */ (value.peek()));
+    };
+  }, [key, version.value]);
+  return {
+    /** What was read, undefined until then. */
+    value,
+    /** Why it could not be read, as a sentence. */
+    failure,
+    isLoading,
+    /** Reads it again. */
+    reload: () => { version.value++; },
+  };
+}
+
+/** @typedef {Pick<ReturnType<typeof useRead<any>>, "value" | "failure" | "isLoading" | "reload">} Read */
+
+/**
+ * Says why something could not be read, with a button that tries again.
+ * @param {Read} props
+ */
+export function Failure({ failure, isLoading, reload }) {
+  return html`<div role="alert">${failure.value && html`<p class="wrong">${failure.value}</p>
+    <p><button type="button" aria-disabled=${isLoading.value ? "true" : undefined} onClick=${reload}>${t("error.retry")}</button></p>`}</div>`;
+}
+
+/**
+ * Says that something is being read, or why it could not be.
+ * @param {Read} props
+ */
+export function Reading(props) {
+  const { value, failure, isLoading } = props;
+  const isNew = isLoading.value && !value.value && !failure.value;
+  return html`${isNew && html`<p class="quiet loading" role="status" aria-busy="true">${t("list.loading")}</p>`}<${Failure} ...${props} />`;
+}
+
+/** Returns what the API says of the site, undefined until that is known. */
+export const useSite = () => useRead(site).value.value;
+
+/**
+ * Shows a change at once, and takes it back with a sentence if the server refuses it.
+ * @template T
+ * @param {{value: T}} shown a signal
+ * @param {T} next
+ * @param {() => Promise<any>} send
+ * @returns {Promise<any>} the answer, undefined if it was refused
+ */
+export async function attempt(shown, next, send) {
+  const before = shown.value;
+  shown.value = next;
+  try {
+    return (await send()) ?? {};
+  } catch (error) {
+    if (shown.value === next) shown.value = before; // unless the session has ended, or the page shows something else
+    notify(sentence(error), "failed");
+  }
+}
+
+/**
+ * Says that the user's e-mail address is not verified yet, with a button that has a link sent.
+ * @param {{text: string}} props
+ */
+export function Unverified({ text }) {
+  const isSent = useSignal(false);
+  async function send() {
+    try {
+      await request("POST", "/api/user/verification");
+      isSent.value = true;
+      focusOn("#verification");
+    } catch (error) {
+      notify(sentence(error), "failed");
+    }
+  }
+  return html`<p id="verification" role="status" tabindex="-1">${isSent.value ? t("home.verificationSent", { email: user.value?.email ?? "" }) : text}</p>
+    ${!isSent.value && html`<button type="button" onClick=${send}>${t("home.verify")}</button>`}`;
 }
 
 /**

@@ -11,6 +11,10 @@ export function Dialog({ title, onClose, children }) {
   useEffect(() => {
     const before = /** @type {HTMLElement | null} */ (document.activeElement);
     dialog.current?.showModal();
+    // The first field of a form, or what is marked; the browser would take the button that closes.
+    const first = dialog.current?.querySelector("form :is(input, textarea, select), [data-first]") ?? dialog.current?.querySelector("h2");
+    if (first instanceof HTMLElement) first.focus();
+    if (first instanceof HTMLInputElement) first.select();
     return () => before?.focus(); // the browser does so when a dialog is closed, but not when it is removed
   }, []);
   return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onCancel=${(/** @type {Event} */ event) => {
@@ -18,7 +22,7 @@ export function Dialog({ title, onClose, children }) {
     onClose();
   }}>
     <div class="title">
-      <h2 id="dialog-title">${title}</h2>
+      <h2 id="dialog-title" tabindex="-1">${title}</h2>
       <button type="button" class="plain" aria-label=${t("dialog.close")} onClick=${onClose}>×</button>
     </div>
     ${children}
@@ -27,14 +31,14 @@ export function Dialog({ title, onClose, children }) {
 
 /**
  * Asks before what cannot be undone.
- * @param {{title: string, text: string, action: string, onConfirm: () => void, onClose: () => void}} props
+ * @param {{title: string, text: string, action: string, isHarmless?: boolean, onConfirm: () => void, onClose: () => void}} props
  */
-export function Confirm({ title, text, action, onConfirm, onClose }) {
+export function Confirm({ title, text, action, isHarmless = false, onConfirm, onClose }) {
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <p>${text}</p>
     <div class="buttons">
-      <button type="button" onClick=${onClose}>${t("dialog.cancel")}</button>
-      <button type="button" class="danger" onClick=${onConfirm}>${action}</button>
+      <button type="button" data-first onClick=${onClose}>${t("dialog.cancel")}</button>
+      <button type="button" class=${isHarmless ? "main" : "danger"} onClick=${onConfirm}>${action}</button>
     </div>
   </${Dialog}>`;
 }

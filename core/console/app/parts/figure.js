@@ -2,6 +2,7 @@
 // page.
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "./basics.js";
+import { capeFaces, capeSheet, skinSheet } from "./sheet.js";
 
 /** Where a face is in the picture, and at which texels of the sheet its front and back are: x, y, width, height. */
 const parts = [
@@ -14,15 +15,14 @@ const parts = [
 ];
 
 /**
- * Draws the figure from the front, and from the back beside it, in texels.
+ * Draws the figure from the front, and from the back beside it, in units.
  * @param {CanvasRenderingContext2D} context
- * @param {ImageBitmap} sheet
+ * @param {HTMLCanvasElement} sheet
  * @param {boolean} isSlim
  */
 function draw(context, sheet, isSlim) {
   const scale = sheet.width / 64;
   const isOld = sheet.height < sheet.width; // without layers but the hat; the left limbs mirror the right ones
-  context.imageSmoothingEnabled = false;
   for (const { at, base, back, over, overBack, old, oldBack } of parts) {
     const isArm = at[1] === 8 && base[2] === 4;
     const isRight = at[0] === 0;
@@ -48,30 +48,63 @@ function draw(context, sheet, isSlim) {
     copy(isMirrored && old ? old : base, x, isMirrored);
     copy(isMirrored && oldBack ? oldBack : [back[0] - nearer, back[1]], behind, isMirrored);
     if (isOld && at[1] > 0) continue;
-    copy(over, x);
+    copy(over, x); // of an old sheet the hat
     copy([overBack[0] - nearer, overBack[1]], behind);
   }
 }
 
 /**
- * A sheet: of a skin the figure, of a cape the sheet itself.
+ * Draws a cape from outside, and from inside beside it, in units; if it has no face, its elytra from
+ * behind and from the front.
+ * @param {CanvasRenderingContext2D} context
+ * @param {ReturnType<typeof capeSheet>} cape
+ */
+function drawCape(context, { sheet, scale, isFaceless }) {
+  /**
+   * @param {number[]} face
+   * @param {number} x
+   * @param {number} y
+   * @param {number} size how large a unit is drawn
+   * @param {boolean} [isMirrored]
+   */
+  const copy = ([left, top, width, height], x, y, size, isMirrored = false) => {
+    context.save();
+    context.translate(isMirrored ? x + width * size : x, y);
+    if (isMirrored) context.scale(-1, 1);
+    context.drawImage(sheet, left * scale, top * scale, width * scale, height * scale, 0, 0, width * size, height * size);
+    context.restore();
+  };
+  if (!isFaceless) {
+    copy(capeFaces.outside, 0, 0, 1);
+    copy(capeFaces.inside, 12, 0, 1);
+    return;
+  }
+  const half = 0.5; // both wings together are as wide as a face of the cape
+  for (const [wing, x, isRightFirst] of /** @type {[number[], number, boolean][]} */ ([[capeFaces.wingBehind, 0, false], [capeFaces.wingFront, 12, true]])) {
+    copy(wing, x, 3, half, isRightFirst);
+    copy(wing, x + 5, 3, half, !isRightFirst);
+  }
+}
+
+/** How many units the pictures are wide and high. */
+const sizes = { skin: [36, 32], cape: [22, 16] };
+
+/**
+ * A picture of a sheet: of a skin the figure, of a cape both sides.
  * @param {{sheet: ImageBitmap, type: import("./upload.js").Type, label: string}} props
  */
 export function Figure({ sheet, type, label }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
-  const scale = type === "cape" ? 1 : 4 * Math.max(1, sheet.width / 64);
-  const width = type === "cape" ? sheet.width : 36 * scale;
-  const height = type === "cape" ? sheet.height : 32 * scale;
+  const [width, height] = sizes[type === "cape" ? "cape" : "skin"];
+  const scale = 8 * Math.max(1, Math.floor(sheet.width / 64));
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (!context) return;
-    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, width, height);
-    if (type === "cape") context.drawImage(sheet, 0, 0);
-    else {
-      context.scale(scale, scale);
-      draw(context, sheet, type === "alex");
-    }
+    context.imageSmoothingEnabled = false;
+    if (type === "cape") drawCape(context, capeSheet(sheet));
+    else draw(context, skinSheet(sheet).sheet, type === "alex");
   }, [sheet, type]);
-  return html`<canvas ref=${canvas} class="figure-canvas" width=${width} height=${height} role="img" aria-label=${label}></canvas>`;
+  return html`<canvas ref=${canvas} class="figure-canvas" width=${width * scale} height=${height * scale} role="img" aria-label=${label}></canvas>`;
 }

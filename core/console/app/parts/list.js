@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { change, changedPath, href, keptLists, place } from "../router.js";
 import { request } from "../session.js";
 import { number, t } from "../words.js";
-import { html, notify, sentence } from "./basics.js";
+import { attempt, Failure, focusOn, html, notify, sentence, useRead } from "./basics.js";
 
 /**
  * @template T
@@ -27,63 +27,30 @@ export function parameter(name) {
  * @param {Record<string, string | number>} query besides the page's number, which is that of the URL; empty values are left out
  */
 export function useList(path, query) {
-  const failure = useSignal("");
-  const isLoading = useSignal(true);
-  const version = useSignal(0);
   const asked = new URLSearchParams();
   for (const [name, value] of Object.entries(/** @type {typeof query} */ ({ ...query, page: Math.max(1, Number(parameter("page")) || 1) }))) {
     if (value !== "") asked.set(name, String(value));
   }
   const url = path + "?" + asked;
-  const list = useSignal(/** @type {Page<T> | undefined} */ (keptLists().get(url)));
-
-  useEffect(() => {
-    const leaving = new AbortController();
-    const kept = keptLists();
-    let isRead = kept.has(url);
-    if (isRead) list.value = kept.get(url);
-    isLoading.value = true;
-    request("GET", url, undefined, leaving.signal).then(
-      (/** @type {Page<T>} */ answer) => {
-        // The last item of the last page may have gone.
-        if (answer.data.length === 0 && answer.current_page > answer.last_page) change({ page: answer.last_page > 1 ? String(answer.last_page) : "" }, { replace: true });
-        list.value = answer;
-        isRead = true;
-        failure.value = "";
-        isLoading.value = false;
-      },
-      (error) => {
-        if (leaving.signal.aborted) return;
-        failure.value = sentence(error);
-        isLoading.value = false;
-      },
-    );
-    return () => {
-      leaving.abort();
-      if (isRead) kept.set(url, list.peek());
-    };
-  }, [url, version.value]);
-
-  return {
-    /** The page, undefined until it is read. */
-    list,
-    /** Why it could not be read, as a sentence. */
-    failure,
-    isLoading,
-    /** Reads the page again. */
-    reload: () => { version.value++; },
-  };
+  const { value: list, ...others } = useRead(async (signal) => {
+    const answer = /** @type {Page<T>} */ (await request("GET", url, undefined, signal));
+    // The last item of the last page may have gone.
+    if (answer.data.length === 0 && answer.current_page > answer.last_page) change({ page: answer.last_page > 1 ? String(answer.last_page) : "" }, { replace: true });
+    return answer;
+  }, url, keptLists);
+  return { list, ...others };
 }
 
 /**
  * Says how many results there are or why there are none, and takes the focus when the page changes.
- * @param {{list: import("@preact/signals").Signal<Page<any> | undefined>, failure: import("@preact/signals").Signal<string>, isLoading: import("@preact/signals").Signal<boolean>, none: string}} props none: the sentence for an empty list
+ * @param {Omit<import("./basics.js").Read, "value"> & {list: import("@preact/signals").Signal<Page<any> | undefined>, none: string}} props none: the sentence for an empty list
  */
-export function Results({ list, failure, isLoading, none }) {
+export function Results({ list, none, ...read }) {
   const { value: page } = list;
+  const isBusy = read.isLoading.value;
   const count = page && (page.total_is_lower_bound ? t("list.atLeast", { n: page.total }) : t("list.count", { n: page.total }));
-  return html`<p class="results quiet" role="status" tabindex="-1" aria-busy=${isLoading.value ? "true" : undefined}>${page && (page.total > 0 ? count : none)}</p>
-    <p class="wrong" role="alert">${failure.value}</p>`;
+  return html`<p class=${"results quiet" + (page ? "" : " loading")} role="status" tabindex="-1" aria-busy=${isBusy ? "true" : undefined}>${page ? (page.total > 0 ? count : none) : isBusy && t("list.loading")}</p>
+    <${Failure} value=${list} ...${read} />`;
 }
 
 /**
@@ -115,11 +82,22 @@ export function Pager({ label, list, replace = false }) {
 }
 
 /**
- * A search in the list of the page. It begins when the typing pauses, and at the first page of its results.
- * @param {{label: string, name?: string}} props name of the parameter
+ * Reports whether the library finds nothing by a text, as its index has parts of three characters, or of two
+ * of the scripts of East Asia.
+ * @param {string} text
  */
-export function Search({ label, name = "q" }) {
+function isTooShort(text) {
+  const least = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]*$/u.test(text) ? 2 : 3;
+  return text !== "" && [...text].length < least;
+}
+
+/**
+ * A search in the list of the page. It begins when the typing pauses, and at the first page of its results.
+ * @param {{label: string, name?: string, isIndexed?: boolean}} props name of the parameter; isIndexed: a text has a least length
+ */
+export function Search({ label, name = "q", isIndexed = false }) {
   const timer = useSignal(0);
+  const isShort = useSignal(false);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const sought = parameter(name);
   const typed = useRef(sought);
@@ -127,16 +105,19 @@ export function Search({ label, name = "q" }) {
   useEffect(() => {
     if (!input.current || sought === typed.current) return;
     input.current.value = typed.current = sought; // back, forward, or a link
+    isShort.value = false;
   }, [sought]);
   return html`<input ref=${input} type="search" aria-label=${label} placeholder=${label} defaultValue=${sought}
     onInput=${(/** @type {any} */ event) => {
       const { value } = event.currentTarget;
       clearTimeout(timer.peek());
       timer.value = setTimeout(() => {
+        isShort.value = isIndexed && isTooShort(value.trim());
+        if (isShort.value) return;
         typed.current = value.trim();
         change({ [name]: typed.current, page: "" }, { replace: true });
       }, 250);
-    }} />`;
+    }} />${isIndexed && html`<p class="hint" role="status">${isShort.value && t("list.short")}</p>`}`;
 }
 
 /**
@@ -162,10 +143,11 @@ export function Filter({ label, name, values }) {
  * Returns functions that change the items of a list. A change shows at once, and is taken back with a
  * sentence if the server refuses it.
  * @template {object} T
- * @param {{list: List<T>, reload: () => void}} page of useList
+ * @param {{list: {value: {data: T[], total: number} | undefined}, reload: () => void}} page of useList, or of useRead
  * @param {(item: T) => number} id
+ * @param {string} [heading] what takes the focus when an item is removed
  */
-export function editing({ list, reload }, id) {
+export function editing({ list, reload }, id, heading = ".results") {
   /** @param {T} item */
   const put = (item) => {
     if (list.value) list.value = { ...list.value, data: list.value.data.map((other) => (id(other) === id(item) ? item : other)) };
@@ -181,9 +163,9 @@ export function editing({ list, reload }, id) {
     async change(item, patch, send) {
       put({ ...item, ...patch });
       try {
-        put((await send()).data);
+        put({ ...item, ...(await send()).data });
       } catch (error) {
-        put(item);
+        put(item); // that alone, as the list may have changed
         notify(sentence(error), "failed");
       }
     },
@@ -195,27 +177,10 @@ export function editing({ list, reload }, id) {
     async remove(item, send, done) {
       const before = list.value;
       if (!before) return;
-      const after = { ...before, total: before.total - 1, data: before.data.filter((other) => id(other) !== id(item)) };
-      list.value = after;
-      focusOn(".results");
-      try {
-        await send();
-        notify(done);
-        reload(); // the next page has an item for this one
-      } catch (error) {
-        if (list.value === after) list.value = before;
-        else reload();
-        notify(sentence(error), "failed");
-      }
+      focusOn(heading);
+      const isDone = await attempt(list, { ...before, total: before.total - 1, data: before.data.filter((other) => id(other) !== id(item)) }, send);
+      if (isDone) notify(done);
+      if (list.value !== before) reload(); // the next page has an item for this one
     },
   };
-}
-
-/**
- * Gives the focus to an element when the page shows what has changed, as the button that was pressed may
- * be gone.
- * @param {string} selector
- */
-export function focusOn(selector) {
-  setTimeout(() => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus());
 }

@@ -21,14 +21,25 @@ function formOf({ file, name, type }, others = {}) {
 }
 
 /**
+ * Returns what an upload costs, in score, the type of the arms, and which texture has this picture already, 0 for none.
+ * @param {File} file
+ * @param {string} name
+ * @param {"skin" | "cape"} type
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<{type: Type, public_price: number, private_price: number, duplicate: number}>}
+ */
+export const priceOf = (file, name, type, signal) => request("POST", "/api/price", formOf({ file, name, type }), signal);
+
+/**
  * Uploads a file, unless its picture is there already.
  * @param {{file: File, name: string, type: Type | "skin", isPublic: boolean}} fields
+ * @param {AbortSignal} [signal]
  * @param {import("../session.js").OnProgress} [onProgress]
  * @returns {Promise<{tid: number, isNew: boolean}>}
  */
-export async function sendTexture(fields, onProgress) {
+export async function sendTexture(fields, signal, onProgress) {
   try {
-    const { data } = await request("POST", "/api/textures", formOf(fields, { public: String(fields.isPublic) }), undefined, onProgress);
+    const { data } = await request("POST", "/api/textures", formOf(fields, { public: String(fields.isPublic) }), signal, onProgress);
     return { tid: data.tid, isNew: true };
   } catch (error) {
     if (error instanceof APIError && error.status === 409 && error.data?.tid) return { tid: error.data.tid, isNew: false };
@@ -50,6 +61,7 @@ export async function sendTexture(fields, onProgress) {
  * @property {number} id
  * @property {File} file
  * @property {import("@preact/signals").Signal<"new" | "wrong" | "ready" | "waiting" | "sending" | "done">} state
+ * @property {AbortController} leaving ends what is under way when the file is removed
  * @property {import("@preact/signals").Signal<ImageBitmap | undefined>} picture
  * @property {import("@preact/signals").Signal<string>} name
  * @property {import("@preact/signals").Signal<Type>} type
@@ -75,28 +87,41 @@ let last = 0;
  */
 export function add(files) {
   const added = [...files].map((file) => /** @type {Upload} */ ({
-    id: ++last, file, state: signal("new"), picture: signal(undefined), name: signal(nameOf(file)), type: signal("steve"), types: signal([]), isPublic: signal(true),
+    id: ++last, file, leaving: new AbortController(), state: signal("new"), picture: signal(undefined), name: signal(nameOf(file)), type: signal("steve"), types: signal([]), isPublic: signal(true),
     prices: signal({}), progress: signal(0), pause: signal(0), flaw: signal(undefined), failure: signal(""), errors: signal({}), texture: signal(undefined),
   }));
   uploads.value = [...uploads.value, ...added];
 }
 
-/** @param {Upload} upload */
+/**
+ * Removes a file, also while it is on its way.
+ * @param {Upload} upload
+ */
 export function remove(upload) {
   uploads.value = uploads.value.filter((other) => other !== upload);
+  upload.leaving.abort();
+  upload.picture.peek()?.close();
+  if (shown3D.peek() === upload.id) shown3D.value = 0;
 }
+
+/** Which file is shown in 3D, by its id; 0 for none. */
+export const shown3D = signal(0);
+
+/**
+ * Waits, unless a file is removed meanwhile.
+ * @param {Upload} upload
+ * @param {number} milliseconds
+ */
+const wait = (upload, milliseconds) => Promise.race([pause(milliseconds), new Promise((resolve) => { upload.leaving.signal.addEventListener("abort", resolve, { once: true }); })]);
 
 // Files of a user are not shown to the next one in the same page.
 let owner = 0;
 effect(() => {
   const uid = user.value?.uid;
   if (!uid) return;
-  if (owner && owner !== uid) uploads.value = [];
+  if (owner && owner !== uid) uploads.peek().forEach(remove);
   owner = uid;
 });
-
-/** @param {Upload} upload */
-const isThere = (upload) => uploads.peek().includes(upload);
 
 /** @param {Type} type */
 export const classOf = (type) => (type === "cape" ? "cape" : "skin");
@@ -114,8 +139,10 @@ async function inTurn(upload, ask) {
       return await ask();
     } catch (error) {
       if (!(error instanceof APIError) || error.status !== 429 || !error.retryAfter || error.retryAfter > 60) throw error;
-      for (upload.pause.value = error.retryAfter; upload.pause.value > 0; upload.pause.value--) await pause(1000);
-      if (!isThere(upload)) throw error;
+      for (upload.pause.value = error.retryAfter; upload.pause.value > 0; upload.pause.value--) {
+        await wait(upload, 1000);
+        if (upload.leaving.signal.aborted) throw error;
+      }
     }
   }
 }
@@ -142,7 +169,9 @@ async function read(upload, limits) {
   }).map(({ type }) => type))];
   if (upload.types.value.length === 0) return { what: "pixels", width, height };
   try {
-    upload.picture.value = await createImageBitmap(file, { colorSpaceConversion: "none" });
+    const picture = await createImageBitmap(file, { colorSpaceConversion: "none" });
+    if (upload.leaving.signal.aborted) picture.close();
+    else upload.picture.value = picture;
   } catch {
     return { what: "kind" };
   }
@@ -168,7 +197,7 @@ function isCape(sheet) {
  */
 async function ask(upload, kind) {
   const { file } = upload;
-  const answer = await inTurn(upload, () => request("POST", "/api/price", formOf({ file, name: upload.name.peek().trim() || kind, type: kind })));
+  const answer = await inTurn(upload, () => priceOf(file, upload.name.peek().trim() || kind, kind, upload.leaving.signal));
   batch(() => {
     upload.prices.value = { ...upload.prices.value, [kind]: { public: answer.public_price, private: answer.private_price } };
     if (answer.duplicate) {
@@ -176,7 +205,7 @@ async function ask(upload, kind) {
       upload.state.value = "done";
     }
   });
-  return /** @type {Type} */ (answer.type);
+  return answer.type;
 }
 
 /**
@@ -201,7 +230,8 @@ async function examine(upload) {
       upload.state.value = "wrong";
       return;
     }
-    const sheet = /** @type {ImageBitmap} */ (upload.picture.value);
+    const sheet = upload.picture.value;
+    if (!sheet) return; // it is removed
     const [first] = upload.types.value;
     upload.type.value = upload.types.value.includes("cape") && (first === "cape" || isCape(sheet)) ? "cape" : first;
     const type = await ask(upload, classOf(upload.type.value));
@@ -209,13 +239,17 @@ async function examine(upload) {
     batch(() => {
       upload.type.value = type;
       upload.state.value = "ready";
+      if (!shown3D.peek() && isLively()) shown3D.value = upload.id;
     });
   } catch (error) {
-    if (!user.peek()) return; // it is examined once the user has signed in again
+    if (!user.peek() || upload.leaving.signal.aborted) return; // it is examined once the user has signed in again
     refuse(upload, error);
     upload.state.value = error instanceof APIError && error.fields.file ? "wrong" : "ready";
   }
 }
+
+/** Returns whether a figure may turn by itself, which takes a library: its user wants neither less motion nor fewer bytes. */
+const isLively = () => !matchMedia("(prefers-reduced-motion: reduce)").matches && !(/** @type {any} */ (navigator).connection?.saveData);
 
 let isExamining = false;
 
@@ -286,10 +320,10 @@ async function sendOne(upload) {
   });
   try {
     const fields = { file: upload.file, name: upload.name.peek(), type: upload.type.peek(), isPublic: upload.isPublic.peek() };
-    upload.texture.value = await inTurn(upload, () => sendTexture(fields, (part) => { upload.progress.value = part; }));
+    upload.texture.value = await inTurn(upload, () => sendTexture(fields, upload.leaving.signal, (part) => { upload.progress.value = part; }));
     upload.state.value = "done";
   } catch (error) {
-    if (user.peek()) refuse(upload, error);
+    if (user.peek() && !upload.leaving.signal.aborted) refuse(upload, error);
     upload.state.value = "ready";
   }
 }

@@ -3,32 +3,37 @@ import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { t } from "../words.js";
 import { html, pictures } from "./basics.js";
+import { capeSheet, newSheet, skinSheet } from "./sheet.js";
 
 /** @typedef {"none" | "idle" | "walk" | "run"} Animation */
+/** @typedef {"steve" | "alex" | "cape"} Type */
+/** @typedef {() => Promise<ImageBitmap | HTMLImageElement>} Read loads the file of a texture */
 
 /**
  * A texture on a figure, once the button is pressed; until then, and where it cannot be drawn, the children.
- * @param {{hash: string, type: "steve" | "alex" | "cape", name: string, children?: any}} props
+ * @param {{id: string, read: Read, type: Type, name: string, isOpen?: {value: boolean}, isSmall?: boolean, children?: any}} props id: of the file; isOpen: opens it from outside; isSmall: without a choice of animations
  */
-export function Viewer({ hash, type, name, children }) {
-  const isOpen = useSignal(false);
+export function Viewer({ id, read, type, name, isOpen: isOpenOutside, isSmall = false, children }) {
+  const isOpenInside = useSignal(false);
+  const isOpen = isOpenOutside ?? isOpenInside;
   const failure = useSignal("");
   return html`<div class="viewer">
     ${isOpen.value && !failure.value
-      ? html`<${Figure} key=${hash + type} hash=${hash} type=${type} name=${name} onFailure=${(/** @type {string} */ text) => { failure.value = text; }} />`
+      ? html`<${Figure} key=${id + type} read=${read} type=${type} name=${name} isSmall=${isSmall} onFailure=${(/** @type {string} */ text) => { failure.value = text; }} />`
       : html`<div class="stage">${children}</div>
-        <div class="buttons">${!failure.value && html`<button type="button" onClick=${() => { isOpen.value = true; }}>${t("viewer.open")}</button>`}</div>`}
+        <div class="buttons">${!failure.value && html`<button type="button" aria-label=${isSmall ? t("viewer.openName", { name }) : undefined} onClick=${() => { isOpen.value = true; }}>${t("viewer.open")}</button>`}</div>`}
     <p class="quiet" role="status">${failure.value}</p>
   </div>`;
 }
 
-/** @param {{hash: string, type: "steve" | "alex" | "cape", name: string, onFailure: (text: string) => void}} props */
-function Figure({ hash, type, name, onFailure }) {
+/** @param {{read: Read, type: Type, name: string, isSmall: boolean, onFailure: (text: string) => void}} props */
+function Figure({ read, type, name, isSmall, onFailure }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const viewer = useSignal(/** @type {skinview3d.SkinViewer | null} */ (null));
   const hasBoth = useSignal(false); // a cape and an elytra
   const animation = useSignal(/** @type {Animation} */ ("idle"));
   const isPlaying = useSignal(!matchMedia("(prefers-reduced-motion: reduce)").matches);
+  const isTurning = useSignal(true); // slowly, until it is touched
   const isSeen = useSignal(false);
   const isElytra = useSignal(false);
 
@@ -52,8 +57,9 @@ function Figure({ hash, type, name, onFailure }) {
     screen.observe(stage);
     size.observe(stage);
     document.addEventListener("visibilitychange", look);
+    element.addEventListener("pointerdown", () => { isTurning.value = false; });
     element.addEventListener("webglcontextrestored", restored);
-    open(element, hash, type).then(
+    open(element, read, type).then(
       (made) => {
         if (isGone) {
           close(made.viewer);
@@ -83,26 +89,29 @@ function Figure({ hash, type, name, onFailure }) {
   }, [shown, animation.value]);
   useEffect(() => {
     if (!shown) return;
-    shown.renderPaused = !isPlaying.value || !isSeen.value || animation.value === "none";
+    shown.autoRotate = isTurning.value;
+    shown.renderPaused = !isPlaying.value || !isSeen.value || (animation.value === "none" && !isTurning.value);
     shown.render();
-  }, [shown, animation.value, isPlaying.value, isSeen.value]);
+  }, [shown, animation.value, isTurning.value, isPlaying.value, isSeen.value]);
 
   /** @param {number} angle to the viewer's right */
   const turn = (angle) => {
     if (!shown) return;
+    isTurning.value = false;
     shown.playerWrapper.rotation.y += angle;
     shown.render();
   };
   const choice = (/** @type {Animation} */ value, /** @type {string} */ text) => html`<button type="button" aria-pressed=${value === animation.value ? "true" : "false"}
     onClick=${() => {
       animation.value = value;
+      isTurning.value = isTurning.value && value !== "none";
       isPlaying.value = true;
     }}>${text}</button>`;
 
   return html`<div class="stage" aria-busy=${shown ? undefined : "true"}><canvas ref=${canvas} role="img" aria-label=${t("viewer.figure", { name })} /></div>
-    <div class="buttons" role="group" aria-label=${t("viewer.animation")}>
+    ${!isSmall && html`<div class="buttons" role="group" aria-label=${t("viewer.animation")}>
       ${choice("none", t("viewer.none"))}${choice("idle", t("viewer.idle"))}${choice("walk", t("viewer.walk"))}${choice("run", t("viewer.run"))}
-    </div>
+    </div>`}
     <div class="buttons">
       <button type="button" disabled=${animation.value === "none"} onClick=${() => { isPlaying.value = !isPlaying.value; }}>${isPlaying.value ? t("viewer.pause") : t("viewer.play")}</button>
       <button type="button" aria-label=${t("viewer.turnLeft")} onClick=${() => turn(-Math.PI / 4)}>↶</button>
@@ -134,34 +143,47 @@ function newAnimation(name) {
 class NoWebGL extends Error {}
 
 /**
+ * Returns a function that loads the file of a texture.
+ * @param {string} hash
+ * @returns {Read}
+ */
+export function fileOf(hash) {
+  return async () => {
+    const image = new Image();
+    image.crossOrigin = "anonymous";
+    image.src = `${pictures}/textures/${hash}`;
+    await image.decode();
+    return image;
+  };
+}
+
+/**
  * Makes a viewer, which draws nothing by itself yet.
  * @param {HTMLCanvasElement} canvas
- * @param {string} hash
- * @param {"steve" | "alex" | "cape"} type
+ * @param {Read} read
+ * @param {Type} type
  */
-async function open(canvas, hash, type) {
+async function open(canvas, read, type) {
   // The library would report it to the console before it throws. It gets the same context.
   if (!canvas.getContext("webgl2", { antialias: false })) throw new NoWebGL();
-  const image = new Image();
-  image.crossOrigin = "anonymous";
-  image.src = `${pictures}/textures/${hash}`;
-  await Promise.all([image.decode(), import("../../vendor/skinview3d.js")]);
+  const [image] = await Promise.all([read(), import("../../vendor/skinview3d.js")]);
   const { clientWidth: width, clientHeight: height } = /** @type {HTMLElement} */ (canvas.parentElement);
   const viewer = new skinview3d.SkinViewer({ canvas, width, height, renderPaused: true });
+  viewer.autoRotateSpeed = 0.6; // in radians a second: once around in 10 seconds
   viewer.controls.enableZoom = false; // the wheel and two fingers move the page
   canvas.style.touchAction = "pan-y";
   viewer.controls.addEventListener("change", () => {
     if (viewer.renderPaused) viewer.render();
   });
   if (type !== "cape") {
-    viewer.loadSkin(sheetOf(image), { model: type === "alex" ? "slim" : "default" });
+    const { sheet, drawing } = skinSheet(image);
+    // It hides all layers of a sheet without transparency, and this texel is of no part of the figure.
+    if (sheet.height === sheet.width) drawing.clearRect(0, 0, sheet.width / 64, sheet.width / 64);
+    viewer.loadSkin(sheet, { model: type === "alex" ? "slim" : "default" });
     viewer.playerWrapper.rotation.y = -Math.PI / 8;
     return { viewer, hasBoth: false };
   }
-  const { sheet, drawing } = copyOf(image);
-  const k = sheet.width / 64;
-  const hasCape = !isBlank(drawing, 0, 0, 22 * k, 17 * k);
-  const hasElytra = !isBlank(drawing, 22 * k, 0, 24 * k, 22 * k);
+  const { sheet, hasCape, hasElytra } = capeSheet(image);
   viewer.loadSkin(mannequin(), { model: "default" });
   viewer.loadCape(sheet, { backEquipment: hasElytra && !hasCape ? "elytra" : "cape" });
   viewer.playerWrapper.rotation.y = (Math.PI * 7) / 8; // seen from behind
@@ -172,51 +194,6 @@ async function open(canvas, hash, type) {
 function close(viewer) {
   viewer.dispose();
   viewer.renderer.forceContextLoss(); // browsers keep few contexts, and collect them late
-}
-
-/**
- * @param {number} width
- * @param {number} height
- */
-function newSheet(width, height) {
-  const sheet = document.createElement("canvas");
-  sheet.width = width;
-  sheet.height = height;
-  return { sheet, drawing: /** @type {CanvasRenderingContext2D} */ (sheet.getContext("2d", { willReadFrequently: true })) };
-}
-
-/** @param {HTMLImageElement} image */
-function copyOf(image) {
-  const copy = newSheet(image.naturalWidth, image.naturalHeight);
-  copy.drawing.drawImage(image, 0, 0);
-  return copy;
-}
-
-/**
- * Reports whether a rectangle is transparent.
- * @param {CanvasRenderingContext2D} drawing
- * @param {[number, number, number, number]} rectangle
- */
-function isBlank(drawing, ...rectangle) {
-  return drawing.getImageData(...rectangle).data.every((value, i) => i % 4 < 3 || value === 0);
-}
-
-/**
- * Returns a skin of which skinview3d shows the layers that games show. It hides all layers of a sheet
- * without transparency; games hide the hat, and only on a sheet half as high as wide, if no alpha
- * of its right half is below 128.
- * @param {HTMLImageElement} image
- */
-function sheetOf(image) {
-  const { sheet, drawing } = copyOf(image);
-  const k = sheet.width / 64;
-  if (sheet.height === sheet.width) {
-    drawing.clearRect(0, 0, k, k); // of no part of the figure
-  } else {
-    const { data } = drawing.getImageData(32 * k, 0, 32 * k, 32 * k);
-    if (data.every((value, i) => i % 4 < 3 || value >= 128)) drawing.clearRect(32 * k, 0, 32 * k, 16 * k);
-  }
-  return sheet;
 }
 
 /** The parts of a figure on a sheet: left, top, width, height, depth. */

@@ -1,9 +1,7 @@
-import { useEffect } from "preact/hooks";
-import { useSignal } from "@preact/signals";
 import { href } from "../router.js";
 import { request } from "../session.js";
 import { t } from "../words.js";
-import { html, notify, Picture, sentence } from "./basics.js";
+import { html, notify, Picture, Reading, sentence, useRead } from "./basics.js";
 import { Dialog } from "./dialog.js";
 
 /** @typedef {{pid: number, name: string, tid_skin: number, tid_cape: number}} Player */
@@ -13,18 +11,9 @@ import { Dialog } from "./dialog.js";
  * @param {{tid: number, type: "steve" | "alex" | "cape", name: string, onClose: () => void}} props
  */
 export function Wear({ tid, type, name, onClose }) {
-  const players = useSignal(/** @type {Player[] | undefined} */ (undefined));
-  const failure = useSignal("");
+  const read = useRead((signal) => /** @type {Promise<Player[]>} */ (request("GET", "/api/players", undefined, signal)));
+  const players = read.value;
   const slot = type === "cape" ? "cape" : "skin";
-
-  useEffect(() => {
-    const leaving = new AbortController();
-    request("GET", "/api/players", undefined, leaving.signal).then(
-      (list) => { players.value = list; },
-      (error) => { if (!leaving.signal.aborted) failure.value = sentence(error); },
-    );
-    return () => leaving.abort();
-  }, []);
 
   /** @param {Player} player */
   async function wear(player) {
@@ -38,7 +27,7 @@ export function Wear({ tid, type, name, onClose }) {
   }
 
   return html`<${Dialog} title=${t("wear.title", { name })} onClose=${onClose}>
-    <p class="wrong" role="alert">${failure.value}</p>
+    <${Reading} ...${read} />
     ${players.value?.length === 0 && html`<p>${t("wear.none")} <a href=${href("/players")}>${t("wear.players")}</a></p>`}
     <ul class="grid">${players.value?.map((player) => {
       const worn = slot === "cape" ? player.tid_cape : player.tid_skin;

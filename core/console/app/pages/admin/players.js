@@ -1,17 +1,18 @@
 import { useSignal } from "@preact/signals";
-import { Form, html, Picture } from "../../parts/basics.js";
+import { Form, html, Picture, useSite } from "../../parts/basics.js";
 import { UserLink } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
 
-/** @typedef {{pid: number, uid: number, uuid: string, name: string, tid_skin: number, tid_cape: number, last_modified: string}} Player */
+/** @typedef {{pid: number, uid: number, owner_nickname?: string, uuid: string, name: string, tid_skin: number, tid_cape: number, last_modified: string}} Player */
 
 /** The players of all users. */
 export default function Players() {
   const page = useList("/api/admin/players", { pid: parameter("pid"), uid: parameter("uid"), name: parameter("name"), perPage: 20 });
   const { put, change, remove } = editing(/** @type {{list: import("../../parts/list.js").List<Player>, reload: () => void}} */ (page), (player) => player.pid);
+  const about = useSite();
   const asked = useSignal(/** @type {{action: "rename" | "move" | "dress" | "delete", player: Player} | null} */ (null));
   const close = () => { asked.value = null; };
   const path = (/** @type {Player} */ player) => "/api/admin/players/" + player.pid;
@@ -49,23 +50,23 @@ export default function Players() {
           <h2><bdi>${shown.name}</bdi></h2>
           <dl class="facts">
             <dt>${t("admin.number")}</dt><dd>${shown.pid}</dd>
-            <dt>${t("adminplayers.owner")}</dt><dd><${UserLink} uid=${shown.uid} /></dd>
+            <dt>${t("adminplayers.owner")}</dt><dd><${UserLink} uid=${shown.uid} nickname=${shown.owner_nickname} /></dd>
             <dt>${t("adminplayers.cape")}</dt><dd>${shown.tid_cape ? t("admin.texture", { tid: String(shown.tid_cape) }) : t("players.noCape")}</dd>
             <dt>${t("adminplayers.modified")}</dt><dd>${time(shown.last_modified)}</dd>
           </dl>
         </div>
         <div class="buttons">
-          <button type="button" aria-label=${t("players.renameTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "rename", player: shown }; }}>${t("players.rename")}</button>
+          <button type="button" aria-label=${t("action.renameName", { name: shown.name })} onClick=${() => { asked.value = { action: "rename", player: shown }; }}>${t("action.rename")}</button>
           <button type="button" aria-label=${t("adminplayers.dressTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "dress", player: shown }; }}>${t("adminplayers.dress")}</button>
           <button type="button" aria-label=${t("adminplayers.moveTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "move", player: shown }; }}>${t("adminplayers.move")}</button>
-          <button type="button" aria-label=${t("players.deleteTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "delete", player: shown }; }}>${t("players.delete")}</button>
+          <button type="button" class="danger" aria-label=${t("action.deleteName", { name: shown.name })} onClick=${() => { asked.value = { action: "delete", player: shown }; }}>${t("action.delete")}</button>
         </div>
       </article></li>`)}</ul>
     <${Pager} label=${t("adminplayers.pages")} list=${page.list} />
-    ${question?.action === "rename" && player && html`<${Dialog} title=${t("players.renameTitle", { name: player.name })} onClose=${close}>
-      <${Form} action=${t("players.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, autocomplete: "off" }]}
+    ${question?.action === "rename" && player && html`<${Dialog} title=${t("action.renameName", { name: player.name })} onClose=${close}>
+      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, maxlength: about?.player_name.max, autocomplete: "off" }]}
         onSubmit=${async (/** @type {any} */ values) => {
-          put((await request("PUT", path(player) + "/name", values)).data);
+          put({ ...player, ...(await request("PUT", path(player) + "/name", values)).data });
           close();
         }} /></${Dialog}>`}
     ${question?.action === "move" && player && html`<${Dialog} title=${t("adminplayers.moveTitle", { name: player.name })} onClose=${close}>
@@ -84,10 +85,10 @@ export default function Players() {
       <${Form} action=${t("adminplayers.dressAction")} fields=${[textureField("skin", t("adminplayers.skinNumber")), textureField("cape", t("adminplayers.capeNumber"))]}
         onSubmit=${async (/** @type {any} */ values) => {
           const chosen = Object.fromEntries(Object.entries(values).filter(([, value]) => value).map(([slot, value]) => [slot, Number(value)]));
-          put((await request("PUT", path(player) + "/textures", chosen)).data);
+          put({ ...player, ...(await request("PUT", path(player) + "/textures", chosen)).data });
           close();
         }} /></${Dialog}>`}
-    ${question?.action === "delete" && player && html`<${Confirm} title=${t("players.deleteTitle", { name: player.name })} text=${t("adminplayers.deleteText")} action=${t("players.delete")}
-      onClose=${close} onConfirm=${() => { close(); remove(player, () => request("DELETE", path(player)), t("players.deleted", { name: player.name })); }} />`}
+    ${question?.action === "delete" && player && html`<${Confirm} title=${t("action.deleteName", { name: player.name })} text=${t("adminplayers.deleteText")} action=${t("action.delete")}
+      onClose=${close} onConfirm=${() => { close(); remove(player, () => request("DELETE", path(player)), t("action.deleted", { name: player.name })); }} />`}
   </section>`;
 }

@@ -1,14 +1,14 @@
 import { useSignal } from "@preact/signals";
-import { html, notify, Picture, sentence } from "../../parts/basics.js";
+import { focusOn, html, notify, Picture, sentence } from "../../parts/basics.js";
 import { stateName, UserLink } from "../../parts/admin.js";
 import { Confirm } from "../../parts/dialog.js";
-import { editing, Filter, focusOn, Pager, parameter, Results, useList } from "../../parts/list.js";
+import { editing, Filter, Pager, parameter, Results, useList } from "../../parts/list.js";
 import { href } from "../../router.js";
-import { request } from "../../session.js";
+import { request, user } from "../../session.js";
 import { t, time } from "../../words.js";
 
 /** @typedef {"open" | "rejected" | "deleted" | "banned"} State */
-/** @typedef {{rid: number, tid: number, uploader: number, reporter: number, state: State, reason: string, reported_at: string, settled_at?: string}} Report */
+/** @typedef {{rid: number, tid: number, texture_name?: string, uploader: number, uploader_nickname?: string, reporter: number, reporter_nickname?: string, state: State, reason: string, reported_at: string, settled_at?: string}} Report */
 /** @typedef {"reject" | "delete" | "ban"} Action */
 
 /** @type {Record<Action, State>} */
@@ -57,9 +57,9 @@ export default function Reports() {
           <h2 id=${"report-" + report.rid} tabindex="-1">${t("adminreports.report", { rid: String(report.rid) })} <span class=${"badge " + report.state}>${stateName(report.state)}</span></h2>
           <p class="said"><bdi>${report.reason}</bdi></p>
           <dl class="facts">
-            <dt>${t("adminreports.texture")}</dt><dd><a href=${href("/texture?tid=" + report.tid)}>${t("admin.texture", { tid: String(report.tid) })}</a></dd>
-            <dt>${t("admin.uploader")}</dt><dd><${UserLink} uid=${report.uploader} /></dd>
-            <dt>${t("adminreports.reporter")}</dt><dd><${UserLink} uid=${report.reporter} /></dd>
+            <dt>${t("adminreports.texture")}</dt><dd><a href=${href("/texture?tid=" + report.tid)}>${report.texture_name ? html`<bdi>${report.texture_name}</bdi>` : t("admin.texture", { tid: String(report.tid) })}</a></dd>
+            <dt>${t("admin.uploader")}</dt><dd><${UserLink} uid=${report.uploader} nickname=${report.uploader_nickname} /></dd>
+            <dt>${t("adminreports.reporter")}</dt><dd><${UserLink} uid=${report.reporter} nickname=${report.reporter_nickname} /></dd>
             <dt>${t("adminreports.reported")}</dt><dd>${time(report.reported_at)}</dd>
             ${report.settled_at && html`<dt>${t("adminreports.settled")}</dt><dd>${time(report.settled_at)}</dd>`}
           </dl>
@@ -67,7 +67,7 @@ export default function Reports() {
             <button type="button" aria-label=${t("adminreports.rejectTitle", { rid: String(report.rid) })} onClick=${() => settle(report, "reject")}>${t("adminreports.reject")}</button>
             <button type="button" class="danger" aria-label=${t("adminreports.deleteTitle", { rid: String(report.rid) })}
               onClick=${() => { asked.value = { action: "delete", report }; }}>${t("adminreports.delete")}</button>
-            ${report.uploader > 0 && html`<button type="button" class="danger" aria-label=${t("adminreports.banTitle", { rid: String(report.rid) })}
+            ${report.uploader > 0 && report.uploader !== user.value?.uid && html`<button type="button" class="danger" aria-label=${t("adminreports.banTitle", { rid: String(report.rid) })}
               onClick=${() => { asked.value = { action: "ban", report }; }}>${t("adminreports.ban")}</button>`}
           </div>`}
         </div>

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { Form, html, Picture } from "../../parts/basics.js";
+import { Form, html, Picture, useSite } from "../../parts/basics.js";
 import { Select, UserLink } from "../../parts/admin.js";
 import { typeName } from "../../parts/keep.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
@@ -14,6 +14,7 @@ import { t, time } from "../../words.js";
 export default function Textures() {
   const page = useList("/api/admin/textures", { type: parameter("type"), q: parameter("q"), uploader: parameter("uploader"), sort: parameter("sort"), perPage: 24 });
   const { put, remove } = editing(/** @type {{list: import("../../parts/list.js").List<Texture>, reload: () => void}} */ (page), (texture) => texture.tid);
+  const about = useSite();
   const asked = useSignal(/** @type {{action: "change" | "delete", texture: Texture} | null} */ (null));
   const close = () => { asked.value = null; };
 
@@ -23,7 +24,7 @@ export default function Textures() {
   return html`<section>
     <h1 tabindex="-1">${t("admintextures.title")}</h1>
     <div class="search">
-      <${Search} label=${t("admintextures.search")} />
+      <${Search} label=${t("admintextures.search")} isIndexed=${true} />
       <${Search} label=${t("admintextures.uploader")} name="uploader" />
       <${Filter} label=${t("admintextures.type")} name="type" values=${types} />
       <${Filter} label=${t("admintextures.sort")} name="sort" values=${{ "": t("admintextures.newest"), likes: t("admintextures.likes") }} />
@@ -34,17 +35,17 @@ export default function Textures() {
         <div class="picture"><${Picture} key=${shown.type} path=${"/preview/" + shown.tid} parameter="height" size=${112} width=${112} alt="" /></div>
         <div>
           <h2><a href=${href("/texture?tid=" + shown.tid)}><bdi>${shown.name}</bdi></a></h2>
-          <p>${typeName(shown.type)}${!shown.public && html` <span class="badge">${t("admintextures.private")}</span>`}</p>
+          <p>${typeName(shown.type)}${!shown.public && html` <span class="badge">${t("texture.private")}</span>`}</p>
           <p class="quiet"><${UserLink} uid=${shown.uploader} nickname=${shown.uploader_nickname} /> · ${time(shown.upload_at)} · ${t("admintextures.inClosets", { n: shown.likes })}</p>
         </div>
         <div class="buttons">
-          <button type="button" aria-label=${t("admintextures.changeTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "change", texture: shown }; }}>${t("admin.change")}</button>
-          <button type="button" aria-label=${t("admintextures.deleteTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "delete", texture: shown }; }}>${t("admin.delete")}</button>
+          <button type="button" aria-label=${t("admintextures.changeTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "change", texture: shown }; }}>${t("action.change")}</button>
+          <button type="button" class="danger" aria-label=${t("action.deleteName", { name: shown.name })} onClick=${() => { asked.value = { action: "delete", texture: shown }; }}>${t("action.delete")}</button>
         </div>
       </article></li>`)}</ul>
     <${Pager} label=${t("admintextures.pages")} list=${page.list} />
     ${question?.action === "change" && texture && html`<${Dialog} title=${t("admintextures.changeTitle", { name: texture.name })} onClose=${close}>
-      <${Form} action=${t("admin.save")} fields=${[{ name: "name", label: t("admintextures.name"), defaultValue: texture.name, maxlength: 64, autocomplete: "off" }]}
+      <${Form} action=${t("action.save")} fields=${[{ name: "name", label: t("admintextures.name"), defaultValue: texture.name, maxlength: about?.texture_name.max, autocomplete: "off" }]}
         onSubmit=${async (/** @type {any} */ values) => {
           const change = { name: values.name, public: values.visible === "public", ...(texture.type !== "cape" && { type: values.type }) };
           put((await request("PUT", "/api/admin/textures/" + texture.tid, change)).data);
@@ -54,7 +55,7 @@ export default function Textures() {
         <${Select} name="visible" label=${t("admintextures.visible")} hint=${t("admintextures.privateHint")} value=${texture.public ? "public" : "private"}
           values=${{ public: t("admintextures.everybody"), private: t("admintextures.owner") }} />
       </${Form}></${Dialog}>`}
-    ${question?.action === "delete" && texture && html`<${Confirm} title=${t("admintextures.deleteTitle", { name: texture.name })} text=${t("admin.deleteTextureText")} action=${t("admin.delete")}
-      onClose=${close} onConfirm=${() => { close(); remove(texture, () => request("DELETE", "/api/admin/textures/" + texture.tid), t("players.deleted", { name: texture.name })); }} />`}
+    ${question?.action === "delete" && texture && html`<${Confirm} title=${t("action.deleteName", { name: texture.name })} text=${t("admin.deleteTextureText")} action=${t("action.delete")}
+      onClose=${close} onConfirm=${() => { close(); remove(texture, () => request("DELETE", "/api/admin/textures/" + texture.tid), t("action.deleted", { name: texture.name })); }} />`}
   </section>`;
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { Form, html, notify, Picture, sentence, useSubject } from "../../parts/basics.js";
+import { attempt, Form, html, notify, Picture, Reading, sentence, useRead, useSite, useSubject } from "../../parts/basics.js";
 import { permissionName } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
@@ -55,43 +55,30 @@ function All() {
  * @param {{uid: string}} props
  */
 function One({ uid }) {
-  const user = useSignal(/** @type {User | null | undefined} */ (undefined));
+  const about = useSite();
+  const path = "/api/admin/users/" + uid;
+  const read = useRead(async (signal) => {
+    const found = await request("GET", "/api/admin/users?uid=" + encodeURIComponent(uid), undefined, signal);
+    return { user: /** @type {User | undefined} */ (found.data[0]) };
+  });
+  const user = read.value;
   const asked = useSignal(/** @type {Question | ""} */ (""));
   const close = () => { asked.value = ""; };
-  const path = "/api/admin/users/" + uid;
-
-  useEffect(() => {
-    const leaving = new AbortController();
-    request("GET", "/api/admin/users?uid=" + encodeURIComponent(uid), undefined, leaving.signal).then(
-      (found) => { user.value = found.data[0] ?? null; },
-      (error) => {
-        if (leaving.signal.aborted) return;
-        user.value = null;
-        notify(sentence(error), "failed");
-      },
-    );
-    return () => leaving.abort();
-  }, [uid]);
 
   /** @param {Partial<User>} patch which is the body, too */
   async function set(patch) {
-    const before = user.value;
+    const before = user.value?.user;
     if (!before) return;
     close();
-    user.value = { ...before, ...patch };
-    try {
-      user.value = (await request("PUT", path + "/" + Object.keys(patch)[0], patch)).data;
-    } catch (error) {
-      user.value = before;
-      notify(sentence(error), "failed");
-    }
+    const answer = await attempt(user, { user: { ...before, ...patch } }, () => request("PUT", path + "/" + Object.keys(patch)[0], patch));
+    if (answer) user.value = { user: answer.data };
   }
 
   async function remove() {
     close();
     try {
       await request("DELETE", path);
-      notify(t("players.deleted", { name: user.value?.nickname ?? uid }));
+      notify(t("action.deleted", { name: user.value?.user?.nickname ?? uid }));
       navigate("/admin/users");
     } catch (error) {
       notify(sentence(error), "failed");
@@ -105,10 +92,10 @@ function One({ uid }) {
    * @param {object} field
    */
   const form = (name, title, field) => html`<${Dialog} title=${title} onClose=${close}>
-    <${Form} action=${t("admin.save")} fields=${[{ name, autocomplete: "off", ...field }]} onSubmit=${async (/** @type {any} */ values) => {
+    <${Form} action=${t("action.save")} fields=${[{ name, autocomplete: "off", ...field }]} onSubmit=${async (/** @type {any} */ values) => {
       const value = name === "score" ? values.score && Number(values.score) : values[name];
       const answer = await request("PUT", path + "/" + name, { [name]: value });
-      user.value = answer.data;
+      user.value = { user: answer.data };
       if (name === "password") notify(t("adminusers.passwordSet"));
       close();
     }} /></${Dialog}>`;
@@ -126,13 +113,13 @@ function One({ uid }) {
    * @param {string} label
    * @param {string} [name] for assistive technology
    */
-  const button = (question, label, name) => html`<button type="button" aria-label=${name} onClick=${() => { asked.value = question; }}>${label}</button>`;
+  const button = (question, label, name) => html`<button type="button" class=${question === "ban" || question === "delete" ? "danger" : ""} aria-label=${name} onClick=${() => { asked.value = question; }}>${label}</button>`;
 
-  const shown = user.value;
+  const shown = user.value?.user;
   useSubject(shown?.nickname ?? "");
   const back = html`<p><a href=${href("/admin/users")}>${t("adminusers.back")}</a></p>`;
   if (!shown) {
-    return html`${back}<h1 tabindex="-1">${t("admin.user", { uid })}</h1>${shown === null && html`<p role="alert">${t("adminusers.noSuchUser")}</p>`}`;
+    return html`${back}<h1 tabindex="-1">${t("admin.user", { uid })}</h1><${Reading} ...${read} />${user.value && html`<p role="alert">${t("adminusers.noSuchUser")}</p>`}`;
   }
   const own = account.value;
   const isSelf = own?.uid === shown.uid;
@@ -146,12 +133,12 @@ function One({ uid }) {
         <h2>${t("adminusers.account")}</h2>
         <dl class="facts values">
           <dt>${t("admin.number")}</dt><dd>${shown.uid}</dd>
-          <dt>${t("field.nickname")}</dt><dd><bdi>${shown.nickname}</bdi> ${isOpen && button("nickname", t("admin.change"), t("adminusers.nicknameTitle"))}</dd>
-          <dt>${t("field.email")}</dt><dd><bdi>${shown.email}</bdi> ${isOpen && button("email", t("admin.change"), t("adminusers.emailTitle"))}</dd>
+          <dt>${t("field.nickname")}</dt><dd><bdi>${shown.nickname}</bdi> ${isOpen && button("nickname", t("action.change"), t("adminusers.nicknameTitle"))}</dd>
+          <dt>${t("field.email")}</dt><dd><bdi>${shown.email}</bdi> ${isOpen && button("email", t("action.change"), t("adminusers.emailTitle"))}</dd>
           <dt>${t("adminusers.verified")}</dt><dd>
-            <label class="check"><input type="checkbox" checked=${shown.verified} disabled=${!isOpen} onChange=${(/** @type {any} */ event) => set({ verified: event.currentTarget.checked })} />
+            <label class="check"><input type="checkbox" name="verified" checked=${shown.verified} disabled=${!isOpen} onChange=${(/** @type {any} */ event) => set({ verified: event.currentTarget.checked })} />
               <span>${t("adminusers.isVerified")}</span></label></dd>
-          <dt>${t("home.score")}</dt><dd>${number(shown.score)} ${isOpen && button("score", t("admin.change"), t("adminusers.scoreTitle"))}</dd>
+          <dt>${t("home.score")}</dt><dd>${number(shown.score)} ${isOpen && button("score", t("action.change"), t("adminusers.scoreTitle"))}</dd>
           <dt>${t("adminusers.registered")}</dt><dd>${time(shown.register_at)}</dd>
           <dt>${t("adminusers.signedIn")}</dt><dd>${time(shown.last_sign_at)}</dd>
         </dl>
@@ -177,23 +164,23 @@ function One({ uid }) {
         </ul>
       </div>
     </div>
-    <${Closet} uid=${uid} isOpen=${isOpen || isSelf} />
-    ${asked.value === "nickname" && form("nickname", t("adminusers.nicknameTitle"), { label: t("field.nickname"), defaultValue: shown.nickname, maxlength: 64 })}
+    <${Closet} uid=${uid} isOpen=${isOpen || isSelf} maxlength=${about?.texture_name.max} />
+    ${asked.value === "nickname" && form("nickname", t("adminusers.nicknameTitle"), { label: t("field.nickname"), defaultValue: shown.nickname, maxlength: about?.nickname.max })}
     ${asked.value === "email" && form("email", t("adminusers.emailTitle"), { label: t("field.email"), type: "email", defaultValue: shown.email })}
-    ${asked.value === "password" && form("password", t("adminusers.passwordTitle", named), { label: t("field.newPassword"), hint: t("adminusers.passwordHint"), type: "password", autocomplete: "new-password" })}
+    ${asked.value === "password" && form("password", t("adminusers.passwordTitle", named), { label: t("field.newPassword"), hint: about && [t("field.passwordHint", { n: about.password.min }), t("adminusers.passwordHint")].join(" "), type: "password", autocomplete: "new-password" })}
     ${asked.value === "score" && form("score", t("adminusers.scoreTitle"), { label: t("home.score"), type: "number", min: 0, defaultValue: shown.score })}
     ${asked.value === "ban" && confirm(t("adminusers.banTitle", named), t("adminusers.banText"), t("adminusers.ban"), () => set({ permission: -1 }))}
     ${asked.value === "unban" && confirm(t("adminusers.unbanTitle", named), t("adminusers.unbanText"), t("adminusers.unban"), () => set({ permission: 0 }))}
     ${asked.value === "raise" && confirm(t("adminusers.raiseTitle", named), t("adminusers.raiseText"), t("adminusers.raise"), () => set({ permission: 1 }))}
     ${asked.value === "lower" && confirm(t("adminusers.lowerTitle", named), t("adminusers.lowerText"), t("adminusers.lower"), () => set({ permission: 0 }))}
-    ${asked.value === "delete" && confirm(t("adminusers.deleteTitle", named), t("adminusers.deleteText"), t("adminusers.delete"), remove)}`;
+    ${asked.value === "delete" && confirm(t("action.deleteName", named), t("adminusers.deleteText"), t("adminusers.delete"), remove)}`;
 }
 
 /**
  * The closet of a user.
- * @param {{uid: string, isOpen: boolean}} props isOpen: whether the administrator may change it
+ * @param {{uid: string, isOpen: boolean, maxlength?: number}} props isOpen: whether the administrator may change it; maxlength: of names
  */
-function Closet({ uid, isOpen }) {
+function Closet({ uid, isOpen, maxlength }) {
   const path = `/api/admin/users/${encodeURIComponent(uid)}/closet`;
   const category = parameter("category") === "cape" ? "cape" : "skin";
   const page = useList(path, { category, q: parameter("q"), perPage: 12 });
@@ -218,7 +205,7 @@ function Closet({ uid, isOpen }) {
     ${isAdding.value && html`<${Dialog} title=${t("adminusers.add")} onClose=${() => { isAdding.value = false; }}>
       <${Form} action=${t("adminusers.addAction")} fields=${[
           { name: "tid", label: t("adminusers.tid"), type: "number", min: 1, autocomplete: "off" },
-          { name: "name", label: t("adminusers.itemName"), maxlength: 64, autocomplete: "off" },
+          { name: "name", label: t("adminusers.itemName"), maxlength, autocomplete: "off" },
         ]} onSubmit=${async (/** @type {any} */ values) => {
           await request("POST", path, { name: values.name, ...(values.tid && { tid: Number(values.tid) }) });
           isAdding.value = false;
