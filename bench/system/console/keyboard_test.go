@@ -70,6 +70,8 @@ func TestKeyboardOfVisitor(t *testing.T) {
 	w.types(t, "player_name", "Ann_1")
 	w.submits(t, "password", password)
 	w.isAt(t, "/", "Hello, Ann")
+	w.sees(t, "Nothing new.")
+	w.expect("/api/user") // which the page may read once more
 	w.opens(t, "Sign out", "/signin", "Sign in")
 	w.opens(t, "Forgot the password?", "/reset", "New password")
 	w.submits(t, "email", "ann@example.com")

@@ -230,7 +230,8 @@ export async function signOut() {
 
 /** Reads the user anew, after a change of the score for example. */
 export async function refreshUser() {
-  user.value = await request("GET", "/api/user");
+  const answer = await request("GET", "/api/user");
+  if (user.value?.uid === answer.uid) user.value = answer; // the user may have signed out meanwhile
 }
 
 /**
