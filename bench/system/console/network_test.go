@@ -99,7 +99,7 @@ func TestFailingNetwork(t *testing.T) {
 	}
 
 	// A change is not sent twice.
-	proxy.refuse(1, "DELETE", "/api/players/1/textures")
+	proxy.refuse(5, "DELETE", "/api/players/1/textures")
 	w.await(t, `document.querySelector('img[alt="Skin of Demo, front and back"]')?.naturalWidth > 0`)
 	w.press(t, "Take off the skin of Demo")
 	w.sees(t, "The site is busy or being repaired. Please try again in a moment.")
