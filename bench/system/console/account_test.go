@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"github.com/veneer-skins/veneer/core/mail/mailtest"
 )
@@ -57,7 +56,7 @@ func TestConfirmedRegistration(t *testing.T) {
 	t.Parallel()
 	mails := mailtest.Start(t, mailtest.Options{})
 	s := startSite(t, append(mailSettings(mails), "CORE_REGISTRATION", "confirm")...)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/register")
 	w.isAt(t, "/register", "Make an account")
 	w.fill(t, "email", "zoe@example.com")
@@ -89,6 +88,7 @@ func TestConfirmedRegistration(t *testing.T) {
 	w.sees(t, "The e-mail address is verified.")
 	w.press(t, "Account")
 	w.sees(t, "zoe@example.org")
+	w.sees(t, "This browser") // else the request for the sessions may come after the end of this one
 
 	w.press(t, "Sign out")
 	w.isAt(t, "/signin", "Sign in")
@@ -120,7 +120,7 @@ func TestConfirmedRegistration(t *testing.T) {
 func TestClosedRegistration(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_REGISTRATION", "closed")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/register")
 	w.sees(t, "New accounts cannot be made here at the moment.")
 	w.inspect(t, "register-closed")
@@ -136,7 +136,7 @@ func TestAccount(t *testing.T) {
 	mails := mailtest.Start(t, mailtest.Options{})
 	s := startSite(t, mailSettings(mails)...)
 	register(t, s, "ann@example.com", "Ann")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/account")
 	w.isAt(t, "/signin?next=%2Faccount", "Sign in")
 	w.enter(t, "ann@example.com", password, "/account", "Account")
@@ -199,9 +199,7 @@ func TestAccount(t *testing.T) {
 	w.isAt(t, "/signin", "Sign in")
 	w.sees(t, "The account is deleted.")
 	w.expect("/console/session")
-	w.fill(t, "email", "ann@example.org")
-	w.fill(t, "password", "battery staple")
-	w.press(t, "Sign in")
+	w.submit(t, "ann@example.org", "battery staple")
 	w.await(t, `document.querySelector("form [role=alert]").innerText !== ""`)
 }
 
@@ -210,10 +208,10 @@ func TestAccount(t *testing.T) {
 func TestSignOutElsewhere(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	first := open(t, s.EdgeURL, "en")
+	first := plain.open(t, s.EdgeURL, "en")
 	first.visit(t, "/signin?next=%2Faccount")
 	first.enter(t, "demo@example.com", "demo-password", "/account", "Account")
-	second := first.another(t, chromedp.WithNewBrowserContext())
+	second := plain.open(t, s.EdgeURL, "en")
 	second.visit(t, "/reports?state=open")
 	second.isAt(t, "/signin?next=%2Freports%3Fstate%3Dopen", "Sign in")
 	second.enter(t, "demo@example.com", "demo-password", "/reports?state=open", "My reports")
@@ -223,7 +221,7 @@ func TestSignOutElsewhere(t *testing.T) {
 	first.press(t, "Sign out everywhere else")
 	first.sees(t, "You are signed out everywhere else.")
 	first.await(t, `!document.body.innerText.includes("Another browser")`)
-	first.expect("/api/reports", "/console/session/token")
+	second.expect("/api/reports", "/console/session/token")
 	eval[bool](t, second, `((s) => { s.value = "rejected"; s.dispatchEvent(new Event("change", { bubbles: true })); return true; })(document.querySelector(".filter select"))`)
 	second.isAt(t, "/signin?next=%2Freports%3Fstate%3Drejected", "Sign in")
 	second.enter(t, "demo@example.com", "demo-password", "/reports?state=rejected", "My reports")
@@ -247,7 +245,7 @@ func TestScore(t *testing.T) {
 		ann.call(t, "POST", "/api/players", map[string]string{"name": fmt.Sprintf("Ann_%d", i)}, nil)
 	}
 	ann.call(t, "POST", "/api/user/sign", nil, nil)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin?next=%2Fscore")
 	w.enter(t, "ann@example.com", password, "/score", "Score")
 	w.sees(t, "You have 1,058 points.")
@@ -277,7 +275,7 @@ func TestReports(t *testing.T) {
 	zoe.call(t, "PUT", "/api/admin/reports/1", map[string]string{"action": "reject"}, nil)
 	zoe.call(t, "PUT", "/api/admin/reports/2", map[string]string{"action": "delete"}, nil)
 
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin?next=%2Freports")
 	w.enter(t, "ann@example.com", password, "/reports", "My reports")
 	w.await(t, `document.querySelectorAll(".line").length === 3`)
@@ -301,13 +299,13 @@ func TestReports(t *testing.T) {
 // Visitors learn how to use the site in games: by mods, and by launchers where it serves them.
 func TestConnect(t *testing.T) {
 	t.Parallel()
-	plain := startSite(t)
-	w := open(t, plain.EdgeURL, "en")
+	modsOnly := startSite(t)
+	w := plain.open(t, modsOnly.EdgeURL, "en")
 	w.visit(t, "/signin")
 	w.press(t, "Connect a game")
 	w.isAt(t, "/connect", "Connect a game")
 	w.sees(t, "This site does not sign players in to games.")
-	w.sees(t, plain.EdgeURL+"/csl/")
+	w.sees(t, modsOnly.EdgeURL+"/csl/")
 
 	private, err := rsa.GenerateKey(rand.Reader, 2048) // 4096 bits take seconds
 	if err != nil {
@@ -322,7 +320,7 @@ func TestConnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := startSite(t, "CORE_PUBLIC_URL", publicURL, "CORE_YGGDRASIL_KEY_FILE", key)
-	w = open(t, s.EdgeURL, "en")
+	w = plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/connect")
 	address := s.EdgeURL + "/api/yggdrasil/"
 	w.sees(t, address)
@@ -336,6 +334,8 @@ func TestConnect(t *testing.T) {
 		t.Errorf("a drag takes %q; want %q", dragged, want)
 	}
 	// The clipboard needs a permission that a headless browser lacks: then the text is selected.
+	clipboard.Lock()
+	defer clipboard.Unlock()
 	w.press(t, "Copy the address for launchers")
 	w.await(t, `Boolean(document.querySelector(".notice"))`)
 	if got := eval[string](t, w, `document.querySelector(".notice").innerText.includes("Copied") ? "" : getSelection().toString()`); got != "" && got != address {
@@ -347,7 +347,7 @@ func TestConnect(t *testing.T) {
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/connect")
 	w.isAt(t, "/connect", "Connect a game")
 	choose := func(index int, value string) {
@@ -375,27 +375,29 @@ func TestChoices(t *testing.T) {
 func TestKeyboardOfAccount(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Faccount")
 	w.isAt(t, "/signin?next=%2Faccount", "Sign in")
 	w.tabTo(t, "email")
 	w.do(t, chromedp.KeyEvent("demo@example.com"))
 	w.tabTo(t, "password")
-	w.do(t, chromedp.KeyEvent("demo-password"), chromedp.KeyEvent(kb.Enter))
+	w.do(t, chromedp.KeyEvent("demo-password"))
+	w.pressEnter(t)
 	w.isAt(t, "/account", "Account")
 	w.await(t, `document.activeElement.tagName === "H1"`)
 	w.tabTo(t, "Change the nickname")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
 	w.tabTo(t, "nickname")
-	w.do(t, chromedp.KeyEvent("s"), chromedp.KeyEvent(kb.Enter)) // Tab selects what is in the field
+	w.do(t, chromedp.KeyEvent("s")) // Tab selects what is in the field
+	w.pressEnter(t)
 	w.isAt(t, "/account", "Account")
 	w.await(t, `document.querySelector(".setting bdi").innerText === "s" && document.activeElement.getAttribute("aria-label") === "Change the nickname"`)
 
 	eval[bool](t, w, `(document.activeElement.blur(), true)`)
 	w.tabTo(t, "Upload")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.isAt(t, "/upload", "Upload")
 	w.await(t, `document.activeElement.tagName === "H1"`)
 	w.tabTo(t, "files")
@@ -403,10 +405,10 @@ func TestKeyboardOfAccount(t *testing.T) {
 	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{paint(t, "Keys.png", 1)}))
 	w.await(t, `document.querySelector('button[aria-label="Upload Keys"]')?.getAttribute("aria-disabled") === null`)
 	w.tabTo(t, "Upload Keys")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.sees(t, "It is uploaded, and in your closet.")
 	w.await(t, `document.activeElement.innerText === "Keys"`)
 	w.tabTo(t, "Demo wears Keys")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.sees(t, "Demo wears Keys now.")
 }

@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
@@ -9,19 +9,9 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
-
-// fillIn types a value into the field with a name for assistive technology.
-func (w *tab) fillIn(t *testing.T, name, value string) {
-	t.Helper()
-	field := fmt.Sprintf(`:is(input, textarea)[aria-label=%q], :is(input, textarea)[name=%q]`, name, name)
-	w.do(t, chromedp.WaitVisible(field))
-	eval[bool](t, w, fmt.Sprintf("(document.querySelector(%s).select(), true)", quote(field)))
-	w.do(t, chromedp.SendKeys(field, value))
-}
 
 // closed waits until no dialog is open.
 func (w *tab) closed(t *testing.T) {
@@ -56,9 +46,9 @@ func TestAdministrator(t *testing.T) {
 	ann.report(t, textures[2], "I do not like the colours.")
 	ann.report(t, own, "It is yours.")
 
-	b := open(t, s.EdgeURL, "en")
+	b := plain.open(t, s.EdgeURL, "en")
 	b.signIn(t, bob, "/", "Hello, Bob")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, admin, "/", "Hello, Admin")
 	w.press(t, "Reports")
 	w.isAt(t, "/admin/reports", "Reports")
@@ -104,7 +94,7 @@ func TestAdministrator(t *testing.T) {
 	w.isAt(t, "/admin/users", "Users")
 	w.sees(t, "3 results")
 	w.inspect(t, "admin-users")
-	w.fillIn(t, "Search nicknames", "bO")
+	w.fillIn(t, `[aria-label="Search nicknames"]`, "bO")
 	w.isAt(t, "/admin/users?nickname=bO", "Users")
 	w.sees(t, "1 result")
 	eval[bool](t, w, `(document.querySelector("a.row").click(), true)`)
@@ -198,7 +188,7 @@ func TestAdministrator(t *testing.T) {
 	w.isAt(t, "/admin/notifications", "Send notifications")
 	w.inspect(t, "admin-notifications")
 	w.fill(t, "title", "To all")
-	w.fillIn(t, "content", "On **Sunday** from 8 to 9.")
+	w.fillIn(t, `[name="content"]`, "On **Sunday** from 8 to 9.")
 	w.press(t, "Send")
 	w.sees(t, "All users of the site get this notification.")
 	w.press(t, "Cancel")
@@ -253,26 +243,27 @@ func TestAdministratorByKeyboard(t *testing.T) {
 	painting := artwork.Skins()[0]
 	ann.report(t, bob.upload(t, "Insult", painting.Type, painting.Sheet), "It insults me.")
 
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin")
 	w.isAt(t, "/signin", "Sign in")
 	w.tabTo(t, "email")
 	w.do(t, chromedp.KeyEvent("admin@example.com"))
 	w.tabTo(t, "password")
-	w.do(t, chromedp.KeyEvent(password), chromedp.KeyEvent(kb.Enter))
+	w.do(t, chromedp.KeyEvent(password))
+	w.pressEnter(t)
 	w.isAt(t, "/", "Hello, Admin")
 	w.await(t, `document.activeElement.tagName === "H1"`)
 	eval[bool](t, w, `(document.activeElement.blur(), true)`)
 	w.tabTo(t, "Reports")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.isAt(t, "/admin/reports", "Reports")
 	w.sees(t, "It insults me.")
 	w.await(t, `document.activeElement.tagName === "H1"`)
 	w.tabTo(t, "Ban the uploader of report 1")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
 	w.tabTo(t, "Ban the uploader")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.await(t, `document.activeElement.id === "report-1" && document.activeElement.innerText.includes("Uploader banned")`)
 	w.await(t, `document.querySelector("article").innerText.includes("Settled")`) // the server has answered
 	if status, answer := bob.send(t, http.MethodGet, "/api/user", "", nil); status == http.StatusOK {

@@ -7,25 +7,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/veneer-skins/veneer/shared/testenv"
 )
-
-const top = "../../.."
 
 // pollInterval is how often a page is asked for what a walk waits for. By default that is at each frame,
 // which then has to be drawn.
@@ -45,29 +40,13 @@ type tab struct {
 	problems []string
 }
 
-// open starts a browser with a page, in a language.
-func open(t *testing.T, site, language string) *tab {
+// newTab opens a page in the browser of a context, which expects requests to some paths to be refused.
+func newTab(t *testing.T, parent context.Context, site string, expected *sync.Map, options ...chromedp.ContextOption) *tab {
 	t.Helper()
-	return openWith(t, site, language, chromedp.Flag("disable-gpu", true))
-}
-
-func openWith(t *testing.T, site, language string, flags ...chromedp.ExecAllocatorOption) *tab {
-	t.Helper()
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		testenv.Skip(t, "chromium is not installed, or not in PATH: deploy/dev/install chromium installs it")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("accept-lang", language), chromedp.Flag("lang", language),
-	)
-	options = append(options, flags...)
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...) //nolint:usetesting // the browser must not end before its clean-up
-	ctx, cancel := chromedp.NewContext(allocator)
-	w := &tab{ctx: ctx, site: site, expected: new(sync.Map)}
+	ctx, cancel := chromedp.NewContext(parent, options...)
+	w := &tab{ctx: ctx, site: site, expected: expected}
 	t.Cleanup(func() {
 		cancel()
-		stop()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, problem := range w.problems {
@@ -77,27 +56,15 @@ func openWith(t *testing.T, site, language string, flags ...chromedp.ExecAllocat
 	if err := chromedp.Listen(ctx, w.observe); err != nil {
 		t.Fatal(err)
 	}
+	send(t, w, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // of several windows one has the focus
+	w.do(t, chromedp.EmulateViewport(1280, 800))
 	return w
 }
 
-// another opens another page of the same browser, which shares its cookies unless it is in a new
-// browser context.
-func (w *tab) another(t *testing.T, options ...chromedp.ContextOption) *tab {
+// another opens another page of the same browser context, which shares its cookies.
+func (w *tab) another(t *testing.T) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(w.ctx, options...)
-	second := &tab{ctx: ctx, site: w.site, expected: w.expected}
-	t.Cleanup(func() {
-		cancel()
-		second.mu.Lock()
-		defer second.mu.Unlock()
-		for _, problem := range second.problems {
-			t.Errorf("the second page reports: %s", problem)
-		}
-	})
-	if err := chromedp.Listen(ctx, second.observe); err != nil {
-		t.Fatal(err)
-	}
-	return second
+	return newTab(t, w.ctx, w.site, w.expected)
 }
 
 // observe records what must not happen.
@@ -138,6 +105,18 @@ func (w *tab) expect(paths ...string) {
 func (w *tab) isExpected(path string) bool {
 	_, ok := w.expected.Load(path)
 	return ok
+}
+
+// send sends a command of the DevTools protocol.
+func send[P, R any](tb testing.TB, w *tab, command cdp.Command[P, R], params P) R {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
+	defer cancel()
+	answer, err := chromedp.Call(ctx, command, params)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return answer
 }
 
 // do runs steps.
@@ -218,13 +197,30 @@ func (w *tab) press(t *testing.T, name string) {
 	eval[bool](t, w, "("+element+".click(), true)")
 }
 
-// fill types a value into a field, in place of its content.
+// fill puts a value into a field, in place of its content.
 func (w *tab) fill(t *testing.T, name, value string) {
 	t.Helper()
-	field := fmt.Sprintf("input[name=%q]", name)
-	w.do(t, chromedp.WaitVisible(field))
-	eval[bool](t, w, fmt.Sprintf("(document.querySelector(%s).select(), true)", quote(field)))
-	w.do(t, chromedp.SendKeys(field, value))
+	w.fillIn(t, fmt.Sprintf("input[name=%q]", name), value)
+}
+
+// fillIn puts a value into the field of a selector, in place of its content, by one event of input. Walks by
+// keyboard type key by key, each of which is three messages.
+func (w *tab) fillIn(t *testing.T, selector, value string) {
+	t.Helper()
+	field := "document.querySelector(" + quote(selector) + ")"
+	w.await(t, field+"?.checkVisibility()")
+	eval[bool](t, w, "("+field+".focus(), "+field+".select(), true)")
+	send(t, w, input.InsertText, input.InsertTextParams{Text: value})
+}
+
+// pressEnter presses Enter as a keyboard does: chromedp.KeyEvent sends what the key does and what it types
+// apart, and between the two a link may open a dialog, whose first button would get the latter.
+func (w *tab) pressEnter(t *testing.T) {
+	t.Helper()
+	key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13}
+	send(t, w, input.DispatchKeyEvent, key)
+	key.Type, key.Text = input.DispatchKeyEventTypeKeyUp, ""
+	send(t, w, input.DispatchKeyEvent, key)
 }
 
 // tabTo presses Tab until the focus is on the element with a name: for assistive technology, in its form,
@@ -242,114 +238,4 @@ func (w *tab) tabTo(t *testing.T, name string) {
 		}
 	}
 	w.fail(t, fmt.Errorf("the focus does not come to %s", name))
-}
-
-// appearance is how a page is shown.
-type appearance struct {
-	width  int64
-	scheme string
-}
-
-// narrow is the width at which a page of 1,280 pixels is shown when it is enlarged four times.
-const narrow = 320
-
-// inAllAppearances is set to have axe-core look for all barriers in all appearances, and to take
-// screenshots, which takes three times as long. Else axe-core looks for all at 320 pixels, for all but
-// contrast at 1,280 pixels, and for contrast in dark: contrast does not depend on the width, nor other
-// barriers on the scheme.
-var inAllAppearances = os.Getenv("TEST_APPEARANCES") == "all"
-
-// appear emulates a width of the window and a colour scheme.
-func (w *tab) appear(t *testing.T, a appearance) {
-	t.Helper()
-	w.do(t, chromedp.EmulateViewport(a.width, 800))
-	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
-	defer cancel()
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: a.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// inspect has axe-core look for barriers at 320 and 1,280 pixels, light and dark, where nothing may be
-// wider than the window. In all appearances it takes screenshots at 360 and 1,280 pixels.
-func (w *tab) inspect(t *testing.T, name string) {
-	t.Helper()
-	w.await(t, `[...document.images].every((i) => i.complete || i.getBoundingClientRect().top > innerHeight)`)
-	const all, contrast, allButContrast = `{}`, `{runOnly: ["color-contrast"]}`, `{rules: {"color-contrast": {enabled: false}}}`
-	type check struct {
-		appearance
-		options string // of axe-core, empty to leave it out
-	}
-	checks := []check{{appearance{narrow, "light"}, all}, {appearance{1280, "dark"}, contrast}, {appearance{1280, "light"}, allButContrast}}
-	if inAllAppearances {
-		checks = []check{
-			{appearance{narrow, "light"}, all},
-			{appearance{narrow, "dark"}, all},
-			{appearance{360, "light"}, ""},
-			{appearance{360, "dark"}, ""},
-			{appearance{1280, "dark"}, all},
-			{appearance{1280, "light"}, all},
-		}
-	}
-	for _, c := range checks {
-		w.appear(t, c.appearance)
-		if wider := eval[int](t, w, "document.documentElement.scrollWidth - innerWidth"); wider > 0 {
-			t.Errorf("%s at %d pixels is %d pixels wider than the window", name, c.width, wider)
-		}
-		if c.width != narrow {
-			w.screenshot(t, fmt.Sprintf("%s-%d-%s", name, c.width, c.scheme))
-		}
-		if c.options != "" {
-			w.await(t, "document.getAnimations().length === 0") // a colour in transition may lack contrast
-			w.checkBarriers(t, fmt.Sprintf("%s at %d pixels, %s", name, c.width, c.scheme), c.options)
-		}
-	}
-}
-
-// screenshot writes a picture of the whole page to .dev/screenshots, if there are to be any.
-func (w *tab) screenshot(t *testing.T, name string) {
-	t.Helper()
-	if !inAllAppearances {
-		return
-	}
-	directory := filepath.Join(top, ".dev/screenshots")
-	if err := os.MkdirAll(directory, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
-	defer cancel()
-	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(directory, name+".png"), picture, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// checkBarriers has axe-core look for barriers, with its options. Without its package the test goes on, as it has
-// enough to do.
-func (w *tab) checkBarriers(t *testing.T, what, options string) {
-	t.Helper()
-	source, err := os.ReadFile(filepath.Join(top, ".dev/node/console/node_modules/axe-core/axe.min.js"))
-	if err != nil {
-		return // TestBarriersAreLookedFor is skipped
-	}
-	if !eval[bool](t, w, `typeof axe === "object"`) {
-		eval[bool](t, w, string(source)+"; true")
-	}
-	found := eval[string](t, w, `axe.run(`+options+`).then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.help, v.nodes.map((n) => n.html + " " + n.failureSummary)]), null, 1))`)
-	if found != "[]" {
-		t.Errorf("axe finds in %s:\n%s", what, found)
-	}
-}
-
-// The other tests have axe-core look for barriers if it is there.
-func TestBarriersAreLookedFor(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat(filepath.Join(top, ".dev/node/console/node_modules/axe-core/axe.min.js")); err != nil {
-		testenv.Skip(t, "axe-core is not in .dev/node/console: install Node 20.19 or later with npm, then run deploy/dev/node")
-	}
 }

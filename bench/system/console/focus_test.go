@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
@@ -25,7 +25,7 @@ func TestFocus(t *testing.T) {
 	s.Core.Run(t, "user", "permission", "-set", "1", "admin@example.com")
 	admin.call(t, http.MethodPost, "/api/admin/notifications", map[string]any{"to": "all", "title": "Hello", "content": "All is well."}, nil)
 
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/", "Hello, Ann")
 	w.press(t, "Sign in for today (+1 point)")
 	w.focusIs(t, "#signed")

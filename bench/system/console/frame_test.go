@@ -47,7 +47,7 @@ func (w *tab) signInAsDemo(t *testing.T, path, heading string) {
 func TestVisitor(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.do(t, chromedp.EmulateViewport(360, 640))
 	w.visit(t, "/library")
 	w.isAt(t, "/library", "Library")
@@ -84,7 +84,7 @@ func TestVisitor(t *testing.T) {
 func TestLeavePage(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signInAsDemo(t, "/players", "Players")
 	w.visit(t, "/library?type=cape")
 	w.await(t, `document.querySelectorAll(".items > li").length > 0`)
@@ -110,7 +110,7 @@ func TestLeavePage(t *testing.T) {
 func TestMissingModule(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signInAsDemo(t, "/players", "Players")
 	const modules = "/console/*/app/*"
 	base := eval[string](t, w, `new URL(document.querySelector("link[rel=modulepreload]").href).pathname.split("/app/")[0].split("/vendor/")[0]`)
@@ -149,7 +149,7 @@ func TestMissingModule(t *testing.T) {
 func TestWithoutStorage(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.scriptAtStart(t, `Object.defineProperty(window, "localStorage", { get() { throw new DOMException("no storage", "SecurityError"); } });`)
 	w.visit(t, "/signin")
 	w.isAt(t, "/signin", "Sign in")
@@ -161,7 +161,7 @@ func TestWithoutStorage(t *testing.T) {
 func TestNothingMoves(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.do(t, chromedp.EmulateViewport(360, 640))
 	w.signInAsDemo(t, "/players", "Players")
 	w.scriptAtStart(t, `window.moved = 0;

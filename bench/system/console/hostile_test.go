@@ -1,9 +1,8 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -83,9 +82,7 @@ func hostileSite(t *testing.T) (s *stack.System, admin *account, users []*accoun
 func (w *tab) signInAnyhow(t *testing.T, email string) {
 	t.Helper()
 	w.visit(t, "/signin")
-	w.fill(t, "email", email)
-	w.fill(t, "password", password)
-	w.press(t, "Sign in")
+	w.submit(t, email, password)
 	w.await(t, `location.pathname === "/console/" && document.querySelectorAll(".list button.row").length > 0`)
 }
 
@@ -179,7 +176,7 @@ func (w *tab) visitHostile(t *testing.T, page hostilePage) {
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	s, admin, users := hostileSite(t)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signInAnyhow(t, "admin@example.com")
 	for i := range hostile {
 		eval[bool](t, w, `(document.querySelector(".list button.row").click(), true)`)
@@ -220,7 +217,7 @@ func TestHostileTexts(t *testing.T) {
 func TestRightToLeft(t *testing.T) {
 	t.Parallel()
 	s, admin, users := hostileSite(t)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin")
 	w.isAt(t, "/signin", "Sign in")
 	for _, page := range []string{"signin", "register", "reset", "verify"} {
@@ -246,12 +243,9 @@ func TestRightToLeft(t *testing.T) {
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin")
-	w.fill(t, "email", "demo@example.com")
-	w.fill(t, "password", "demo-password")
-	w.press(t, "Sign in")
-	w.isAt(t, "/", "Hello, Demo")
+	w.enter(t, "demo@example.com", "demo-password", "/", "Hello, Demo")
 	session := cookieOf(t, w)
 	if session == "" {
 		t.Fatal("there is no cookie")
@@ -328,12 +322,7 @@ func TestForeignPages(t *testing.T) {
 // cookieOf returns the cookie of the session, which no page can read.
 func cookieOf(t *testing.T, w *tab) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
-	defer cancel()
-	answer, err := chromedp.Call(ctx, network.GetCookies, network.GetCookiesParams{URLs: []string{w.site + "/console/session/token"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := send(t, w, network.GetCookies, network.GetCookiesParams{URLs: []string{w.site + "/console/session/token"}})
 	for _, cookie := range answer.Cookies {
 		if strings.HasSuffix(cookie.Name, "veneer") {
 			return cookie.Value

@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"github.com/veneer-skins/veneer/core/mail/mailtest"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -19,7 +18,7 @@ import (
 func (w *tab) enterOn(t *testing.T, name string) {
 	t.Helper()
 	w.tabTo(t, name)
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 }
 
 // types types into the field with a name, in place of its content, by the keyboard alone. A dialog has the focus
@@ -37,7 +36,7 @@ func (w *tab) types(t *testing.T, name, value string) {
 func (w *tab) submits(t *testing.T, name, value string) {
 	t.Helper()
 	w.types(t, name, value)
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 }
 
 // opens goes to a page by its link, and waits until its heading has the focus.
@@ -61,7 +60,7 @@ func TestKeyboardOfVisitor(t *testing.T) {
 	t.Parallel()
 	mails := mailtest.Start(t, mailtest.Options{})
 	s := startSite(t, mailSettings(mails)...)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin")
 	w.isAt(t, "/signin", "Sign in")
 	w.opens(t, "Make an account", "/register", "Make an account")
@@ -93,7 +92,7 @@ func TestKeyboardOfPlayer(t *testing.T) {
 	ann, bob := register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
 	fox := ann.upload(t, "Fox", skin.Classic, artwork.Fox())
 	mage := bob.upload(t, "Mage", skin.Classic, artwork.Mage())
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/", "Hello, Ann")
 	w.opens(t, "Players", "/players", "Players")
 	w.enterOn(t, "Add a player")
@@ -147,7 +146,7 @@ func TestKeyboardOfSessions(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
 	ann := register(t, s, "ann@example.com", "Ann")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/account", "Account")
 	w.sees(t, "Another browser")
 	w.enterOn(t, "Sign out everywhere else")
@@ -172,7 +171,7 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	s.Core.Run(t, "user", "permission", "-set", "1", "admin@example.com")
 	bob.upload(t, "Fox", skin.Classic, artwork.Fox())
 	bob.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Bob_1"}, nil)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, admin, "/", "Hello, Admin")
 
 	w.opens(t, "Users", "/admin/users", "Users")

@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
@@ -71,7 +71,7 @@ func TestUploader(t *testing.T) {
 	}
 	zoe.call(t, "POST", "/api/players", map[string]any{"name": "Zoe_1"}, nil)
 
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, zoe, "/library", "Library")
 	w.shows(t, "202 results", 24)
 	w.inspect(t, "library")
@@ -127,7 +127,7 @@ func TestUploader(t *testing.T) {
 		t.Errorf("the likes are %s", got)
 	}
 	w.tabTo(t, "Add to closet: Fox")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.await(t, `document.activeElement.getAttribute("aria-label") === "Remove from closet: Fox"`)
 	w.await(t, likes+` === "1,2"`)
 	w.likes(t, fox, 2)
@@ -162,12 +162,13 @@ func TestUploader(t *testing.T) {
 	w.isAt(t, "/closet?q=Texture+19", "Closet")
 	// The keyboard alone renames.
 	w.tabTo(t, "Rename Texture 199")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.await(t, `Boolean(document.querySelector('dialog[open] [name="name"]'))`)
 	w.tabTo(t, "name")
 	w.inspect(t, "closet-rename")
 	eval[bool](t, w, `(document.activeElement.select(), true)`)
-	w.do(t, chromedp.KeyEvent("Sunday <u>best</u>"), chromedp.KeyEvent(kb.Enter))
+	w.do(t, chromedp.KeyEvent("Sunday <u>best</u>"))
+	w.pressEnter(t)
 	w.await(t, `!document.querySelector("dialog") && document.activeElement.getAttribute("aria-label") === "Rename Sunday <u>best</u>"`)
 	w.press(t, "Use Sunday <u>best</u> as the avatar")
 	w.sees(t, "Sunday <u>best</u> is your avatar now.")
@@ -191,7 +192,7 @@ func TestUploader(t *testing.T) {
 func TestEmptyCloset(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, register(t, s, "new@example.com", "New"), "/closet", "Closet")
 	w.sees(t, "There are no skins in your closet.")
 	w.inspect(t, "closet-none")

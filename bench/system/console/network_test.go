@@ -1,9 +1,8 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -67,13 +66,7 @@ func (p *busyProxy) start(t *testing.T, target string) string {
 // setNetwork emulates a network.
 func (w *tab) setNetwork(t *testing.T, conditions network.Conditions) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
-	defer cancel()
-	if _, err := chromedp.Call(ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{&conditions},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	send(t, w, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{&conditions}})
 }
 
 // A busy server is asked again, a refused change is taken back with a sentence, and so is one without a
@@ -82,7 +75,7 @@ func TestFailingNetwork(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
 	proxy := &busyProxy{left: map[string]int{}}
-	w := open(t, proxy.start(t, s.EdgeURL), "en")
+	w := plain.open(t, proxy.start(t, s.EdgeURL), "en")
 	// A slow phone's connection.
 	w.setNetwork(t, network.Conditions{Latency: 150, DownloadThroughput: 1.6e6 / 8, UploadThroughput: 750e3 / 8})
 	w.visit(t, "/signin?next=%2Faccount")

@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
@@ -18,7 +18,7 @@ func TestCosts(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_SCORE_REGISTRATION", "100", "CORE_SCORE_PLAYER", "5", "CORE_SCORE_PRIVATE_TEXTURE_KIB", "2", "CORE_SCORE_SIGN_REWARD", "10")
 	ann := register(t, s, "ann@example.com", "Ann")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	scoreIs := func(condition string) {
 		t.Helper()
 		w.press(t, "Home")
@@ -73,7 +73,7 @@ func TestTryAgain(t *testing.T) {
 	s := startSite(t)
 	ann := register(t, s, "ann@example.com", "Ann")
 	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}, nil)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/", "Hello, Ann")
 	eval[bool](t, w, `(globalThis.connected = fetch, globalThis.fetch = () => Promise.reject(new TypeError("there is no network")), true)`)
 	w.press(t, "Players")
@@ -96,7 +96,7 @@ func TestLibraryHints(t *testing.T) {
 		sheet.Pix[i] = 255
 	}
 	old := ann.upload(t, "Old", skin.Classic, sheet)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/library", "Library")
 	w.shows(t, "1 result", 1)
 	w.search(t, "ol")
@@ -120,7 +120,7 @@ func TestUploadPreview(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_LIMIT_UPLOADS", "1")
 	ann := register(t, s, "ann@example.com", "Ann")
-	w := openWithWebGL(t, s.EdgeURL, "en")
+	w := withWebGL.open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/upload", "Upload")
 	w.watchViewers(t)
 	old := skin.NewSheet(64, 32)

@@ -112,19 +112,12 @@ func call[P, R any](tb testing.TB, ctx context.Context, command cdp.Command[P, R
 // errors in theirs a browser would keep no files.
 func startPhone(tb testing.TB, certificate *x509.Certificate) context.Context {
 	tb.Helper()
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		testenv.Skip(tb, "chromium is not installed, or not in PATH: deploy/dev/install chromium installs it")
-	}
 	key := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], //nolint:usetesting // the browser must not end before its clean-up
-		chromedp.ExecPath(program), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-quic", true),
-		chromedp.Flag("ignore-certificate-errors-spki-list", base64.StdEncoding.EncodeToString(key[:])))...)
-	ctx, cancel := chromedp.NewContext(allocator)
-	tb.Cleanup(func() {
-		cancel()
-		stop()
-	})
+	ctx, stop, err := launch(program(tb), chromedp.Flag("ignore-certificate-errors-spki-list", base64.StdEncoding.EncodeToString(key[:])))
+	tb.Cleanup(stop)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(360, 800)); err != nil {
 		tb.Fatal(err)
 	}

@@ -1,32 +1,30 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
 import (
-	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
+// clipboard is locked by walks that copy: those of a browser share it.
+var clipboard sync.Mutex
+
 // grant lets the site do what users are asked for.
 func grant(t *testing.T, w *tab, permissions ...string) {
 	t.Helper()
 	for _, name := range permissions {
-		ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
-		_, err := chromedp.Call(ctx, browser.SetPermission, browser.SetPermissionParams{
+		send(t, w, browser.SetPermission, browser.SetPermissionParams{
 			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted, Origin: w.site,
+			BrowserContextID: chromedp.FromContext(w.ctx).BrowserContextID,
 		})
-		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -34,12 +32,9 @@ func grant(t *testing.T, w *tab, permissions ...string) {
 func TestLibraryInChinese(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1")
-	w := openWithWebGL(t, s.EdgeURL, "zh-CN")
+	w := withWebGL.open(t, s.EdgeURL, "zh-CN")
 	w.visit(t, "/closet")
-	w.fill(t, "email", "demo@example.com")
-	w.fill(t, "password", "demo-password")
-	w.press(t, "登录")
-	w.isAt(t, "/closet", "衣柜")
+	w.enter(t, "demo@example.com", "demo-password", "/closet", "衣柜")
 	w.await(t, `document.querySelectorAll(".items > li").length > 0`)
 	w.inspect(t, "zh-closet")
 	w.press(t, "材质库")
@@ -68,18 +63,22 @@ func TestTexture(t *testing.T) {
 	cape := zoe.upload(t, "Night & <i>sky</i>", skin.Cape, artwork.NightSky())
 	path := fmt.Sprintf("/texture?tid=%d", mage.TID)
 
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	grant(t, w, "clipboard-read", "clipboard-write")
 	w.signIn(t, zoe, path, "Mage")
 	w.sees(t, "Public: everyone can find and use it.")
 	w.inspect(t, "texture")
 	w.fits(t, "texture")
-	eval[bool](t, w, `(document.querySelector('[aria-label="Copy the hash"]').focus(), true)`)
-	w.do(t, chromedp.KeyEvent(kb.Enter))
-	w.sees(t, "Copied.")
-	if got := eval[string](t, w, "navigator.clipboard.readText()"); got != mage.Hash {
-		t.Errorf("the clipboard has %q; want %q", got, mage.Hash)
-	}
+	func() {
+		clipboard.Lock()
+		defer clipboard.Unlock()
+		eval[bool](t, w, `(document.querySelector('[aria-label="Copy the hash"]').focus(), true)`)
+		w.pressEnter(t)
+		w.sees(t, "Copied.")
+		if got := eval[string](t, w, "navigator.clipboard.readText()"); got != mage.Hash {
+			t.Errorf("the clipboard has %q; want %q", got, mage.Hash)
+		}
+	}()
 	eval[bool](t, w, `(HTMLAnchorElement.prototype.click = function () { globalThis.saved = this; }, true)`)
 	w.press(t, "Download")
 	w.await(t, `globalThis.saved?.download === "Mage.png"`)
@@ -90,10 +89,10 @@ func TestTexture(t *testing.T) {
 	w.press(t, "Rename")
 	w.expect("/api/textures/"+fmt.Sprint(mage.TID), "/api/textures/999999")
 	w.fill(t, "name", " ")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.await(t, `document.querySelector('dialog [name="name"]').getAttribute("aria-invalid") === "true"`)
 	w.fill(t, "name", "Great Mage")
-	w.do(t, chromedp.KeyEvent(kb.Enter))
+	w.pressEnter(t)
 	w.isAt(t, path, "Great Mage")
 	w.press(t, "Give it slim arms")
 	w.await(t, `document.querySelector(".facts").innerText.includes("Skin with slim arms")`)

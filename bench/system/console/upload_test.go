@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
@@ -95,7 +95,7 @@ func TestUpload(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_SCORE_REGISTRATION", "1000", "CORE_SCORE_TEXTURE_KIB", "2", "CORE_SCORE_PRIVATE_TEXTURE_KIB", "5")
 	ann := register(t, s, "ann@example.com", "Ann")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Fupload")
 	w.enter(t, "ann@example.com", password, "/upload", "Upload")
@@ -173,7 +173,7 @@ func TestDropOnPlayer(t *testing.T) {
 	s := startSite(t)
 	ann := register(t, s, "ann@example.com", "Ann")
 	ann.call(t, "POST", "/api/players", map[string]string{"name": "Ann_1"}, nil)
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin?next=%2Fplayers")
 	w.enter(t, "ann@example.com", password, "/players", "Players")
 	w.takesDrops(t)
@@ -203,7 +203,7 @@ func TestDropOnPlayer(t *testing.T) {
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1", "CORE_UPLOAD_MAX_BYTES", "20480")
-	w := open(t, s.EdgeURL, "en")
+	w := plain.open(t, s.EdgeURL, "en")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Fupload")
 	w.enter(t, "demo@example.com", "demo-password", "/upload", "Upload")
@@ -253,14 +253,11 @@ func TestRefusedFiles(t *testing.T) {
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO", "1", "CORE_LIMIT_UPLOADS", "4")
-	w := open(t, s.EdgeURL, "zh-CN")
+	w := plain.open(t, s.EdgeURL, "zh-CN")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Fupload")
 	w.isAt(t, "/signin?next=%2Fupload", "登录")
-	w.fill(t, "email", "demo@example.com")
-	w.fill(t, "password", "demo-password")
-	w.press(t, "登录")
-	w.isAt(t, "/upload", "上传")
+	w.enter(t, "demo@example.com", "demo-password", "/upload", "上传")
 	const count = 5 // one more than there may be at once
 	paths := make([]string, 0, count)
 	for i := range count {

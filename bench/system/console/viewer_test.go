@@ -1,10 +1,9 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"fmt"
 	"image"
@@ -44,13 +43,9 @@ func (w *tab) watchViewers(t *testing.T) {
 // reduceMotion has the browser say whether its user wants less motion.
 func (w *tab) reduceMotion(t *testing.T, value string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
-	defer cancel()
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	send(t, w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: value}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 // withElytra returns a cape that also has an elytra, painted with the cape's colours.
@@ -76,7 +71,7 @@ func TestViewer(t *testing.T) {
 	cape := zoe.upload(t, "Sunrise", skin.Cape, withElytra(artwork.Sunrise()))
 	path := fmt.Sprintf("/texture?tid=%d", explorer.TID)
 
-	w := openWithWebGL(t, s.EdgeURL, "en")
+	w := withWebGL.open(t, s.EdgeURL, "en")
 	w.do(t, chromedp.EmulateViewport(800, 600))
 	w.signIn(t, zoe, path, "Explorer")
 	w.await(t, `Boolean(document.querySelector(".stage img")?.complete)`)
@@ -330,7 +325,8 @@ func TestViewerComparedWithPreview(t *testing.T) {
 			}
 		}
 	}
-	w := openWithWebGL(t, s.EdgeURL, "en")
+	w := withWebGL.open(t, s.EdgeURL, "en")
+	w.reduceMotion(t, "reduce") // SwiftShader takes most of a processor for an animation
 	w.signIn(t, zoe, "/library", "Library")
 	camera := newView(1024)
 	for _, c := range []struct {
