@@ -221,6 +221,7 @@ func TestAdministrator(t *testing.T) {
 	w.await(t, `document.querySelectorAll(".act").length > 15`)
 
 	w.choose(t, "Language", "zh")
+	w.await(t, `document.documentElement.lang === "zh-Hans"`)
 	for page, heading := range map[string]string{"reports?state=all": "举报", "textures": "全部材质", "users": "用户", "players": "全部角色", "notifications": "发送通知", "audit": "审计日志"} {
 		w.visit(t, "/admin/"+page)
 		w.isAt(t, "/admin/"+page, heading)

@@ -37,8 +37,7 @@ const (
 // usable is set to when a page could first be used, in milliseconds after the navigation: when it has the
 // field for the e-mail address, the counts of the home page, or players.
 const usable = `new MutationObserver((_, observer) => {
-	const shown = document.querySelector("[name=email], .counts, .player");
-	if (!shown || shown.innerText.includes("…")) return;
+	if (!document.querySelector("[name=email], .counts, .player")) return;
 	window.usable = performance.now();
 	observer.disconnect();
 }).observe(document, {childList: true, subtree: true, characterData: true});`

@@ -22,12 +22,14 @@ export default function Home() {
   const account = user.value;
   if (!account) return null;
   const { value: have } = read.value;
-  const quotas = about?.quotas;
+  const title = html`<h1 tabindex="-1">${t("home.hello", { name: account.nickname })}</h1>`;
+  // What came later would move what is there.
+  if (!have || !about) return html`<section>${title}<${Reading} ...${read} /></section>`;
+  const { quotas, rewards } = about;
   return html`<section>
-    <h1 tabindex="-1">${t("home.hello", { name: account.nickname })}</h1>
-    ${!account.verified && about?.mail && html`<div class="card note"><${Unverified} text=${t("home.unverified", { email: account.email })} /></div>`}
-    <${Reading} ...${read} />
-    ${have && (have.players === 0 || have.skins + have.capes === 0) && html`<div class="card note">
+    ${title}
+    ${!account.verified && about.mail && html`<div class="card note"><${Unverified} text=${t("home.unverified", { email: account.email })} /></div>`}
+    ${(have.players === 0 || have.skins + have.capes === 0) && html`<div class="card note">
       <h2>${t("home.begin")}</h2>
       <ol class="steps">
         ${have.players === 0 && html`<li>${t("home.beginPlayer")} <a href=${href("/players")}>${t("players.add")}</a></li>`}
@@ -39,15 +41,15 @@ export default function Home() {
       <div class="card">
         <h2><a href=${href("/score")}>${t("home.score")}</a></h2>
         <p class="figure">${number(account.score)}</p>
-        <${DailySignIn} next=${account.next_sign_at} reward=${about?.rewards.sign_in ?? 0} />
+        <${DailySignIn} next=${account.next_sign_at} reward=${rewards.sign_in} />
       </div>
       <div class="card">
         <h2>${t("home.have")}</h2>
         <dl class="counts">
-          <dt><a href=${href("/players")}>${t("home.players")}</a></dt><dd>${used(have?.players, quotas?.players)}</dd>
-          <dt>${t("home.skins")}</dt><dd>${used(have?.skins)}</dd>
-          <dt>${t("home.capes")}</dt><dd>${used(have?.capes)}</dd>
-          <dt><a href=${href("/closet")}>${t("home.closet")}</a></dt><dd>${used(have && have.skins + have.capes, quotas?.closet_items)}</dd>
+          <dt><a href=${href("/players")}>${t("home.players")}</a></dt><dd>${used(have.players, quotas.players)}</dd>
+          <dt>${t("home.skins")}</dt><dd>${used(have.skins)}</dd>
+          <dt>${t("home.capes")}</dt><dd>${used(have.capes)}</dd>
+          <dt><a href=${href("/closet")}>${t("home.closet")}</a></dt><dd>${used(have.skins + have.capes, quotas.closet_items)}</dd>
         </dl>
       </div>
       <div class="card">
@@ -56,8 +58,8 @@ export default function Home() {
       </div>
     </div>
     <h2>${t("home.news")}</h2>
-    ${have?.entries.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
-    <ul class="list">${have?.entries.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
+    ${have.entries.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
+    <ul class="list">${have.entries.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
   </section>`;
 }
 
@@ -87,11 +89,10 @@ function DailySignIn({ next, reward }) {
 
 /**
  * Returns how many there are, of how many there may be if there is a quota.
- * @param {number | undefined} count undefined as long as it is not known
+ * @param {number} count
  * @param {number} [most]
  */
 function used(count, most) {
-  if (count === undefined) return "…";
   return most ? t("home.of", { used: count, most }) : number(count);
 }
 
