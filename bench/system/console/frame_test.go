@@ -36,10 +36,7 @@ func (w *tab) scriptAtStart(t *testing.T, script string) {
 func (w *tab) signInAsDemo(t *testing.T, path, heading string) {
 	t.Helper()
 	w.visit(t, path)
-	w.fill(t, "email", "demo@example.com")
-	w.fill(t, "password", "demo-password")
-	w.press(t, "Sign in")
-	w.isAt(t, path, heading)
+	w.enter(t, "demo@example.com", "demo-password", path, heading)
 }
 
 // A visitor sees the library and textures, and comes back from signing in. A page's title names what it

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"testing"
 
 	"github.com/veneer-skins/veneer/bench/system/stack"
@@ -98,10 +99,10 @@ func (a *account) report(t *testing.T, texture uploaded, reason string) {
 	a.call(t, http.MethodPost, "/api/reports", map[string]any{"tid": texture.TID, "reason": reason}, nil)
 }
 
-// signIn signs a user in on a page, and returns there.
+// signIn signs a user in on the way to a page.
 func (w *tab) signIn(t *testing.T, a *account, path, heading string) {
 	t.Helper()
-	w.visit(t, path)
+	w.visit(t, "/signin?next="+url.QueryEscape(path))
 	w.enter(t, a.email, password, path, heading)
 }
 
