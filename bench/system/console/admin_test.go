@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && walks
 
 package console
 
@@ -161,6 +161,7 @@ func TestAdministrator(t *testing.T) {
 	w.press(t, "Change the textures of Ann_2")
 	w.press(t, "Take off the skin")
 	w.sees(t, "No skin")
+	w.answered(t)
 	w.press(t, "Delete Ann_2")
 	w.press(t, "Delete")
 	w.sees(t, "No player fits.")

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -38,13 +39,14 @@ type tab struct {
 
 	mu       sync.Mutex
 	problems []string
+	pending  map[network.RequestID]bool // requests that are not answered yet
 }
 
 // newTab opens a page in the browser of a context, which expects requests to some paths to be refused.
 func newTab(t *testing.T, parent context.Context, site string, expected *sync.Map, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(parent, options...)
-	w := &tab{ctx: ctx, site: site, expected: expected}
+	w := &tab{ctx: ctx, site: site, expected: expected, pending: map[network.RequestID]bool{}}
 	t.Cleanup(func() {
 		cancel()
 		w.mu.Lock()
@@ -87,11 +89,57 @@ func (w *tab) observe(event any) {
 		if requested := event.Request.URL; !strings.HasPrefix(requested, w.site+"/") && !strings.HasPrefix(requested, "data:") && !strings.HasPrefix(requested, "blob:") {
 			problem = "request to " + requested
 		}
+		w.setPending(event.RequestID, true)
+	case *network.EventLoadingFinished:
+		w.setPending(event.RequestID, false)
+	case *network.EventLoadingFailed:
+		w.setPending(event.RequestID, false)
+	case *page.EventFrameNavigated:
+		if event.Frame.ParentID == "" {
+			w.leave()
+		}
 	}
 	if problem != "" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.problems = append(w.problems, problem)
+	}
+}
+
+func (w *tab) setPending(id network.RequestID, isPending bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if isPending {
+		w.pending[id] = true
+	} else {
+		delete(w.pending, id)
+	}
+}
+
+// leave forgets the requests of the page before, of whose end nothing tells.
+func (w *tab) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.pending)
+}
+
+// answered waits until all requests of the page are answered: pages show a change before that.
+func (w *tab) answered(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for timeout := time.After(walkTimeout); ; {
+		w.mu.Lock()
+		left := len(w.pending)
+		w.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-timeout:
+			w.fail(t, fmt.Errorf("%d requests are not answered", left))
+		}
 	}
 }
 
@@ -211,6 +259,21 @@ func (w *tab) fillIn(t *testing.T, selector, value string) {
 	w.await(t, field+"?.checkVisibility()")
 	eval[bool](t, w, "("+field+".focus(), "+field+".select(), true)")
 	send(t, w, input.InsertText, input.InsertTextParams{Text: value})
+}
+
+// enter signs in on the page that is shown, and waits for the page from which it came.
+func (w *tab) enter(t *testing.T, email, password, path, heading string) {
+	t.Helper()
+	w.submit(t, email, password)
+	w.isAt(t, path, heading)
+}
+
+// submit sends the form of the page for signing in, in any language.
+func (w *tab) submit(t *testing.T, email, password string) {
+	t.Helper()
+	w.fill(t, "email", email)
+	w.fill(t, "password", password)
+	eval[bool](t, w, `(document.querySelector("form button.main").click(), true)`)
 }
 
 // pressEnter presses Enter as a keyboard does: chromedp.KeyEvent sends what the key does and what it types

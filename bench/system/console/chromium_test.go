@@ -4,6 +4,7 @@ package console
 
 import (
 	"context"
+	"flag"
 	"os/exec"
 	"strings"
 	"sync"
@@ -34,7 +35,12 @@ var (
 	withWebGL = &chromium{flags: []chromedp.ExecAllocatorOption{chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true)}}
 )
 
+// Three walks at once use two processors: some wait for the clock, and each for its page.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "3"); err != nil {
+		panic(err)
+	}
 	m.Run()
 	for _, c := range []*chromium{plain, withWebGL} {
 		if c.stop != nil {

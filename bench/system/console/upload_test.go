@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && walks
 
 package console
 
@@ -252,7 +252,7 @@ func TestRefusedFiles(t *testing.T) {
 // More files than the server takes at once wait for their turn, in Chinese, too.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_DEMO", "1", "CORE_LIMIT_UPLOADS", "4")
+	s := startSite(t, "CORE_DEMO", "1", "CORE_LIMIT_UPLOADS", "10")
 	w := plain.open(t, s.EdgeURL, "zh-CN")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.visit(t, "/signin?next=%2Fupload")

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && walks
 
 package console
 
@@ -104,21 +104,6 @@ func (w *tab) signIn(t *testing.T, a *account, path, heading string) {
 	t.Helper()
 	w.visit(t, "/signin?next="+url.QueryEscape(path))
 	w.enter(t, a.email, password, path, heading)
-}
-
-// enter signs in on the page that is shown, and waits for the page from which it came.
-func (w *tab) enter(t *testing.T, email, password, path, heading string) {
-	t.Helper()
-	w.submit(t, email, password)
-	w.isAt(t, path, heading)
-}
-
-// submit sends the form of the page for signing in, in any language.
-func (w *tab) submit(t *testing.T, email, password string) {
-	t.Helper()
-	w.fill(t, "email", email)
-	w.fill(t, "password", password)
-	eval[bool](t, w, `(document.querySelector("form button.main").click(), true)`)
 }
 
 // choose chooses the option with a text, of the field with a label.
