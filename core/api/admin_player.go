@@ -9,7 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
-// foundPlayerJSON is a player in a response to an administrator who looks for some.
+// foundPlayerJSON is a player in a response to an administrator that looks for some.
 type foundPlayerJSON struct {
 	playerJSON
 	OwnerNickname string `json:"owner_nickname"`

@@ -116,7 +116,7 @@ func (w *tab) setPending(id network.RequestID, isPending bool) {
 	}
 }
 
-// leave forgets the requests of the page before, of whose end nothing tells.
+// leave forgets the requests of the page before: no event tells of their end.
 func (w *tab) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -277,7 +277,7 @@ func (w *tab) submit(t *testing.T, email, password string) {
 }
 
 // pressEnter presses Enter as a keyboard does: chromedp.KeyEvent sends what the key does and what it types
-// apart, and between the two a link may open a dialog, whose first button would get the latter.
+// apart, and between the two a link may open a dialog: its first button would get the latter.
 func (w *tab) pressEnter(t *testing.T) {
 	t.Helper()
 	key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13}

@@ -71,7 +71,7 @@ func launch(path string, flags ...chromedp.ExecAllocatorOption) (ctx context.Con
 	return ctx, func() { cancel(); end() }, chromedp.Do(ctx)
 }
 
-// open opens a page in a browser context of its own, whose user reads a language.
+// open opens a page in a browser context of its own, for a user that reads a language.
 func (c *chromium) open(t *testing.T, site, language string) *tab {
 	t.Helper()
 	path := program(t)
