@@ -123,9 +123,11 @@ func (w *tab) leave() {
 	clear(w.pending)
 }
 
-// answered waits until all requests of the page are answered: pages show a change before that.
+// answered waits until all requests of the page are answered: pages show a change before that. They send
+// some after a frame is drawn.
 func (w *tab) answered(t *testing.T) {
 	t.Helper()
+	eval[bool](t, w, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true)))))")
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for timeout := time.After(walkTimeout); ; {

@@ -48,6 +48,7 @@ func (w *tab) appear(t *testing.T, a appearance) {
 // wider than the window. In all appearances it takes screenshots at 360 and 1,280 pixels.
 func (w *tab) inspect(t *testing.T, name string) {
 	t.Helper()
+	w.answered(t)
 	w.await(t, `!document.querySelector(".results[aria-busy]") && [...document.images].every((i) => i.complete || i.getBoundingClientRect().top > innerHeight)`)
 	appearances := []appearance{{narrow, "light"}, {wide, "dark"}}
 	if inAllAppearances {

@@ -195,7 +195,7 @@ func TestTabs(t *testing.T) {
 	}
 
 	// Core is away, and begins anew.
-	first.expect("/api/user", "/api/players", "/api/closet", "/api/user/notifications", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13")
+	first.expect("/api/site", "/api/user", "/api/players", "/api/closet", "/api/user/notifications", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13")
 	s.Core.Kill(t)
 	first.press(t, "Players")
 	s.Core.Start(t)
