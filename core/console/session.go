@@ -127,8 +127,10 @@ type tokenJSON struct {
 	User      any    `json:"user"`       // as in GET /api/user
 }
 
-// writeToken responds with a token and its user, and keeps the token in the cookie.
+// writeToken responds with a token and its user, and keeps the token in the cookie. The cookie has it
+// also if the user cannot be read: the former token soon stops working, and the page asks again.
 func (s *Server) writeToken(ctx context.Context, rc *fasthttp.RequestCtx, token core.SignedToken) error {
+	s.setCookie(rc, token.Token)
 	verified, err := s.sessions.VerifyToken(token.Token)
 	if err != nil {
 		return err
@@ -137,7 +139,6 @@ func (s *Server) writeToken(ctx context.Context, rc *fasthttp.RequestCtx, token 
 	if err != nil {
 		return err
 	}
-	s.setCookie(rc, token.Token)
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, tokenJSON{token.Token, int(token.ExpiresIn.Seconds()), s.site.UserJSON(caller.User)})
 }
 
