@@ -228,10 +228,12 @@ export async function signOut() {
   tabs.postMessage("out");
 }
 
-/** Reads the user anew, after a change of the score for example. */
+/** Reads the user anew, after a change of the score for example. It never throws: what changed is done all the same. */
 export async function refreshUser() {
-  const answer = await request("GET", "/api/user");
-  if (user.value?.uid === answer.uid) user.value = answer; // the user may have signed out meanwhile
+  try {
+    const answer = await request("GET", "/api/user");
+    if (user.value?.uid === answer.uid) user.value = answer; // the user may have signed out meanwhile
+  } catch {} // the next change reads it again
 }
 
 /**

@@ -26,7 +26,7 @@ export default function Closet() {
   /** @param {Item} item */
   async function remove(item) {
     await take(item, () => request("DELETE", "/api/closet/" + item.tid), t("closet.removed", { name: item.pivot.item_name }));
-    refreshUser().catch(() => {}); // the score may have been paid back
+    refreshUser(); // the score may have been paid back
   }
 
   /** @param {Item} item */

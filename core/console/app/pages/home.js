@@ -16,7 +16,7 @@ export default function Home() {
     return { players: players.length, skins: skins.total, capes: capes.total, entries: /** @type {Entry[]} */ (entries) };
   });
   useEffect(() => {
-    refreshUser().catch(() => {}); // others may have liked a texture
+    refreshUser(); // others may have liked a texture
   }, []);
 
   const account = user.value;
@@ -78,7 +78,7 @@ function DailySignIn({ next, reward }) {
         return;
       }
     }
-    await refreshUser().catch(() => {});
+    await refreshUser();
     focusOn("#signed");
   }
 

@@ -13,9 +13,6 @@ import { number, t, translate } from "../words.js";
 /** @typedef {"skin" | "cape"} Slot */
 /** @typedef {{pid: number, slot: Slot, name: string, type: import("../parts/upload.js").Type, sheet: ImageBitmap, part: number}} Sending a file on its way to be worn; part: how much of it is sent */
 
-/** Reads the score anew, which a change may have cost or paid. */
-const recount = () => refreshUser().catch(() => {});
-
 /** The user's players: what they wear, and what they are called. */
 export default function Players() {
   const about = useSite();
@@ -63,7 +60,7 @@ export default function Players() {
         const begun = { pid: player.pid, slot, name, type: price.type, sheet: await createImageBitmap(file, { colorSpaceConversion: "none" }), part: 0 };
         show(begun);
         ({ tid } = await sendTexture({ file, name, type: slot, isPublic: false }, undefined, (part) => show({ ...begun, part })));
-        recount();
+        refreshUser(); // the score may have changed
       }
       batch(() => {
         show();
@@ -100,7 +97,7 @@ export default function Players() {
         const before = players.value?.data ?? [];
         players.value = { data: [...before, data], total: before.length + 1 };
         close();
-        recount();
+        refreshUser(); // the score may have changed
       }} /></${Dialog}>`}
     ${asked.value?.action === "rename" && html`<${Dialog} title=${t("action.renameName", { name: asked.value.player?.name ?? "" })} onClose=${close}>
       <${Form} action=${t("action.rename")} fields=${[{ ...name, defaultValue: asked.value.player?.name }]} onSubmit=${async (/** @type {any} */ values) => {
@@ -113,7 +110,7 @@ export default function Players() {
         close();
         if (!player) return;
         await remove(player, () => request("DELETE", "/api/players/" + player.pid), t("action.deleted", { name: player.name }));
-        recount();
+        refreshUser(); // the score may have changed
       }} />`}
     ${charged.value && html`<${Charge} ...${charged.value} onClose=${() => { charged.value = null; }} />`}
     ${dressed && html`<${Wardrobe} key=${dressed.pid + slot} title=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: dressed.name })} slot=${slot}

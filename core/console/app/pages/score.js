@@ -12,7 +12,7 @@ export default function Score() {
   const changes = useList("/api/user/score", { perPage: 20 });
   const about = useSite();
   useEffect(() => {
-    refreshUser().catch(() => {}); // others may have liked a texture
+    refreshUser(); // others may have liked a texture
   }, []);
   const account = user.value;
   return html`<section class="column">

@@ -50,7 +50,7 @@ function Shown({ tid }) {
     if (!answer) return;
     put({ ...next, ...answer.data });
     if (patch.type) redrawn.value = "?at=" + Date.now(); // browsers and caches keep the former picture for a day
-    else refreshUser().catch(() => {}); // the visibility has its price
+    else refreshUser(); // the visibility has its price
   }
 
   async function remove() {
@@ -59,7 +59,7 @@ function Shown({ tid }) {
       await request("DELETE", path);
       navigate("/library", { replace: true });
       notify(t("action.deleted", { name }));
-      refreshUser().catch(() => {}); // the score may have been paid back
+      refreshUser(); // the score may have been paid back
     } catch (error) {
       notify(sentence(error), "failed");
     }

@@ -35,7 +35,7 @@ async function toggle(texture, put) {
   try {
     if (isKept) await request("DELETE", "/api/closet/" + tid);
     else await request("POST", "/api/closet", { tid, name });
-    if ((await site()).costs.closet_item) refreshUser().catch(() => {}); // the score is told on another page
+    if ((await site()).costs.closet_item) refreshUser(); // the score is told on another page
   } catch (error) {
     // Another tab may have done the same.
     if (error instanceof APIError && error.code === (isKept ? missing : duplicate)) put({ ...texture, in_closet: !isKept });

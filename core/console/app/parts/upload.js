@@ -308,7 +308,7 @@ export async function sendAll(files) {
   } finally {
     isSending = false;
     for (const { state } of uploads.peek()) if (state.peek() === "waiting") state.value = "ready"; // the session has ended
-    await refreshUser().catch(() => {}); // the uploads are done all the same
+    await refreshUser();
   }
 }
 
