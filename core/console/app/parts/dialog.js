@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../words.js";
 import { html } from "./basics.js";
 
@@ -8,14 +8,14 @@ import { html } from "./basics.js";
  */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
-    const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    dialog.current?.showModal();
+  useLayoutEffect(() => { // before another key is pressed: it would move the focus on the page behind
+    const shown = /** @type {HTMLDialogElement} */ (dialog.current);
+    shown.showModal();
     // The first field of a form, or what is marked; the browser would take the button that closes.
-    const first = dialog.current?.querySelector("form :is(input, textarea, select), [data-first]") ?? dialog.current?.querySelector("h2");
+    const first = shown.querySelector("form :is(input, textarea, select), [data-first]") ?? shown.querySelector("h2");
     if (first instanceof HTMLElement) first.focus();
     if (first instanceof HTMLInputElement) first.select();
-    return () => before?.focus(); // the browser does so when a dialog is closed, but not when it is removed
+    return () => shown.close(); // what had the focus gets it back, but not when the element is only removed
   }, []);
   return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onCancel=${(/** @type {Event} */ event) => {
     event.preventDefault(); // it closes by being removed
