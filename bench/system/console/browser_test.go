@@ -207,7 +207,7 @@ func (w *tab) await(t *testing.T, expression string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollInterval))); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollInterval), chromedp.WithPollingTimeout(walkTimeout))); err != nil {
 		w.fail(t, fmt.Errorf("waited for %s: %w", expression, err))
 	}
 }

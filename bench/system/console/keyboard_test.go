@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
@@ -135,6 +135,7 @@ func TestKeyboardOfPlayer(t *testing.T) {
 	w.enterOn(t, "Make it private")
 	w.confirms(t, "Make it private")
 	w.sees(t, "Private: only you and administrators can find and use it.")
+	w.answered(t) // of a texture that is deleted there is no picture
 	w.enterOn(t, "Delete")
 	w.confirms(t, "Delete")
 	w.isAt(t, "/library", "Library")

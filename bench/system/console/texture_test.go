@@ -1,4 +1,4 @@
-//go:build !race && walks
+//go:build !race
 
 package console
 
