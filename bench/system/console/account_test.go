@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -234,6 +235,34 @@ func TestSignOutElsewhere(t *testing.T) {
 	second.expect("/api/user/sessions")
 	second.press(t, "Account")
 	second.isAt(t, "/signin?next=%2Faccount", "Sign in")
+}
+
+// After another user has signed in in this browser, a tab changes nothing with the session of that one, and
+// shows nothing of the former user.
+func TestOtherUser(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	ann, bob := register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
+	w := plain.open(t, s.EdgeURL, "en")
+	w.signIn(t, ann, "/account", "Account")
+	eval[bool](t, w, `fetch("/console/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ email: "bob@example.com", password: `+quote(password)+` }) }).then((r) => r.ok)`)
+	ann.call(t, http.MethodDelete, "/api/user/sessions", nil, nil)
+	w.expect("/api/user")
+	w.press(t, "Change the nickname")
+	w.fill(t, "nickname", "Anna")
+	w.press(t, "Save")
+	w.sees(t, "bob@example.com")
+	w.isAt(t, "/account?change=nickname", "Account")
+	w.answered(t)
+	for want, user := range map[string]*account{"Ann": ann, "Bob": bob} {
+		var current struct {
+			Nickname string `json:"nickname"`
+		}
+		user.call(t, http.MethodGet, "/api/user", nil, &current)
+		if current.Nickname != want {
+			t.Errorf("%s is called %q now", want, current.Nickname)
+		}
+	}
 }
 
 // A user sees what changed the score, page by page.

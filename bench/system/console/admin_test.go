@@ -121,7 +121,16 @@ func TestAdministrator(t *testing.T) {
 	w.closed(t)
 	w.sees(t, "120")
 	eval[bool](t, w, `(document.querySelector(".check input").click(), true)`)
-	w.await(t, `document.querySelector(".check input").checked`)
+	w.answered(t)
+	var found struct {
+		Data []struct {
+			Verified bool `json:"verified"`
+		} `json:"data"`
+	}
+	admin.call(t, http.MethodGet, fmt.Sprintf("/api/admin/users?uid=%d", bob.UID), nil, &found)
+	if len(found.Data) != 1 || !found.Data[0].Verified {
+		t.Errorf("the e-mail address is not verified: %+v", found)
+	}
 	w.press(t, "Add a texture")
 	w.fill(t, "tid", fmt.Sprint(own.TID))
 	w.fill(t, "name", "A gift")

@@ -207,8 +207,14 @@ func (w *tab) await(t *testing.T, expression string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollInterval), chromedp.WithPollingTimeout(walkTimeout))); err != nil {
-		w.fail(t, fmt.Errorf("waited for %s: %w", expression, err))
+	for {
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollInterval), chromedp.WithPollingTimeout(walkTimeout)))
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "(-32000)") || ctx.Err() != nil { // the page is being loaded again
+			w.fail(t, fmt.Errorf("waited for %s: %w", expression, err))
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -84,6 +85,16 @@ func TestTryAgain(t *testing.T) {
 	w.press(t, "Try again")
 	w.sees(t, "Ann_1")
 	w.focusIs(t, "h1")
+
+	// The home page needs to know the site.
+	send(t, w, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		globalThis.connected = fetch;
+		globalThis.fetch = (url, init) => url === "/api/site" ? Promise.resolve(new Response("{}", { status: 500 })) : connected(url, init);`})
+	w.visit(t, "/")
+	w.sees(t, "Try again")
+	eval[bool](t, w, `(globalThis.fetch = connected, true)`)
+	w.press(t, "Try again")
+	w.sees(t, "First steps")
 }
 
 // A search waits for enough characters, and old skins have no slim arms.

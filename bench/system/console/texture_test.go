@@ -114,7 +114,7 @@ func TestTexture(t *testing.T) {
 	w.press(t, "Close")
 	w.isAt(t, path, "Great Mage")
 	w.visit(t, "/texture?tid=999999")
-	w.await(t, `document.querySelector("main [role=alert]")?.innerText !== ""`)
+	w.await(t, `Boolean(document.querySelector("main [role=alert]")?.innerText)`)
 	w.visit(t, fmt.Sprintf("/texture?tid=%d", cape.TID))
 	w.isAt(t, fmt.Sprintf("/texture?tid=%d", cape.TID), "Night & <i>sky</i>")
 	w.inspect(t, "texture-cape")

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { batch, effect, signal } from "@preact/signals";
 import { html, notify, Notices, sentence, subject } from "./parts/basics.js";
-import { href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
+import { forgetLists, href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
 import { signOut, start, user } from "./session.js";
 import { language, languages, load, recall, remember, t } from "./words.js";
 
@@ -64,6 +64,7 @@ effect(() => {
     return;
   }
   const hasEnded = account === null && Boolean(before);
+  if (account?.uid !== before?.uid) forgetLists();
   before = account;
   let page = /** @type {Page | undefined} */ (pages[at.path]);
   if (account === null && page && (!page.open || hasEnded && !entrances.includes(at.path))) {

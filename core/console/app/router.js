@@ -59,6 +59,11 @@ export function keptLists() {
   return entry().lists;
 }
 
+/** Forgets what lists had, as they are another user's. */
+export function forgetLists() {
+  for (const kept of entries.values()) kept.lists = new Map(); // a page that is being left still has the former one
+}
+
 /** Stops waiting for a page that is tall enough. */
 let settled = new AbortController();
 

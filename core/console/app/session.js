@@ -77,7 +77,7 @@ addEventListener("online", wake);
 const tabs = new BroadcastChannel("veneer");
 tabs.onmessage = (/** @type {MessageEvent<"in" | "out">} */ { data }) => {
   if (data === "out") forget();
-  else if (!token) start().catch(() => {}); // it is asked for again with the next request
+  else start().catch(() => {}); // it is asked for again with the next request
 };
 
 /** @param {number} milliseconds */
@@ -150,6 +150,7 @@ function fetchWithProgress(url, { method, headers, body, signal }, onProgress) {
  */
 async function send(url, init, repeatable, onProgress) {
   for (let attempt = 1; ; attempt++) {
+    init.signal?.throwIfAborted(); // during the pause
     /** @type {APIError} */
     let failure;
     let isSilent = false;
@@ -182,15 +183,18 @@ function jsonRequest(method, body) {
 }
 
 /**
- * Gets the session's current token. It reports whether there is a session.
+ * Gets the session's current token. It reports whether there is a session. If another user has signed in in
+ * this browser, the page is loaded again: what it shows, and what it was about to change, is the former user's.
  * @returns {Promise<boolean>}
  */
 function renew() {
   renewing ??= send(sessionURL + "/token", jsonRequest("POST"), true)
     .then((answer) => {
-      if (answer) keep(answer);
-      else forget();
-      return Boolean(answer);
+      const isOther = answer && user.peek() && user.peek()?.uid !== answer.user.uid;
+      if (isOther) location.reload();
+      if (!answer || isOther) forget();
+      else keep(answer);
+      return Boolean(token);
     }, (error) => {
       if (!(error instanceof APIError) || error.status !== 401) throw error;
       forget();
@@ -228,11 +232,18 @@ export async function signOut() {
   tabs.postMessage("out");
 }
 
+/**
+ * Shows the user as the API has it now, unless another one is signed in by now, or none.
+ * @param {User} answer
+ */
+export function update(answer) {
+  if (user.value?.uid === answer.uid) user.value = answer;
+}
+
 /** Reads the user anew, after a change of the score for example. It never throws: what changed is done all the same. */
 export async function refreshUser() {
   try {
-    const answer = await request("GET", "/api/user");
-    if (user.value?.uid === answer.uid) user.value = answer; // the user may have signed out meanwhile
+    update(await request("GET", "/api/user"));
   } catch {} // the next change reads it again
 }
 
@@ -288,6 +299,9 @@ export async function request(method, path, body, signal, onProgress) {
  * @property {{players: number, closet_items: number, textures: number, texture_bytes: number}} quotas
  */
 
+/** What the API says of the site, undefined until that is known. */
+export const knownSite = signal(/** @type {Site | undefined} */ (undefined));
+
 /** @type {Promise<Site> | undefined} */
 let asked;
 
@@ -296,7 +310,7 @@ let asked;
  * @returns {Promise<Site>}
  */
 export function site() {
-  asked ??= send("/api/site", {}, true).catch((error) => {
+  asked ??= send("/api/site", {}, true).then((answer) => (knownSite.value = answer), (error) => {
     asked = undefined;
     throw error;
   });

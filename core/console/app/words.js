@@ -58,8 +58,12 @@ let locale = "en";
 function localeOf(language) {
   const { language: wanted, script } = new Intl.Locale(language).maximize();
   return navigator.languages.find((name) => {
-    const known = new Intl.Locale(name).maximize();
-    return known.language === wanted && known.script === script;
+    try {
+      const known = new Intl.Locale(name).maximize();
+      return known.language === wanted && known.script === script;
+    } catch {
+      return false; // some browsers have names of POSIX there, as en-US@posix
+    }
   }) ?? language;
 }
 

@@ -2,7 +2,7 @@ import { attempt, focusOn, Form, html, notify, Reading, Unverified, useRead, use
 import { Dialog } from "../parts/dialog.js";
 import { parameter } from "../parts/list.js";
 import { change, closeDialog, href, navigate } from "../router.js";
-import { request, signOut, user } from "../session.js";
+import { request, signOut, update, user } from "../session.js";
 import { t, time } from "../words.js";
 
 /** @typedef {{id: string, created_at: string, refreshed_at: string, current: boolean}} Session */
@@ -11,7 +11,6 @@ import { t, time } from "../words.js";
 
 /** @param {string} what */
 const open = (what) => change({ change: what }, { isDialog: true });
-const close = () => closeDialog("change");
 
 /** The user's data, and the sessions. The URL has which dialog is open. */
 export default function Account() {
@@ -89,6 +88,8 @@ export default function Account() {
  * @param {{what: string, account: import("../session.js").User, about: import("../session.js").Site | undefined, onPassword: (signIns: SignIns) => void}} props
  */
 function Change({ what, account, about, onPassword }) {
+  // An answer may come after the dialog was closed, and another one opened.
+  const close = () => { if (parameter("change") === what) closeDialog("change"); };
   const password = { name: "password", label: t("field.password"), type: "password", autocomplete: "current-password", required: true };
 
   /** @param {Record<string, string>} values */
@@ -96,7 +97,7 @@ function Change({ what, account, about, onPassword }) {
     const before = user.value;
     user.value = { ...account, nickname: values.nickname };
     try {
-      user.value = (await request("PUT", "/api/user", values)).data;
+      update((await request("PUT", "/api/user", values)).data);
     } catch (error) {
       if (user.value) user.value = before; // unless the session has ended
       throw error;
@@ -108,7 +109,7 @@ function Change({ what, account, about, onPassword }) {
   /** @param {Record<string, string>} values */
   async function setEmail(values) {
     const { data } = await request("PUT", "/api/user/email", values);
-    if (data) user.value = data;
+    if (data) update(data);
     close();
     notify(data ? t("account.emailChanged") : t("account.emailSent", { email: values.email }));
   }
@@ -124,7 +125,7 @@ function Change({ what, account, about, onPassword }) {
   /** @param {Record<string, string>} values */
   async function remove(values) {
     await request("DELETE", "/api/user", values);
-    await signOut();
+    await signOut().catch(() => {}); // the session has ended with the account
     navigate("/signin", { replace: true });
     notify(t("account.deleted"));
   }

@@ -4,7 +4,7 @@ import { Dialog } from "../parts/dialog.js";
 import { editing, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { Wear } from "../parts/wear.js";
 import { change, changedPath, closeDialog, href } from "../router.js";
-import { refreshUser, request, user } from "../session.js";
+import { refreshUser, request, update, user } from "../session.js";
 import { t } from "../words.js";
 
 /** @typedef {import("../parts/keep.js").Texture & {pivot: {item_name: string}}} Item */
@@ -35,7 +35,7 @@ export default function Closet() {
     if (!before) return;
     const answer = await attempt(user, { ...before, avatar: item.tid }, () => request("PUT", "/api/user/avatar", { tid: item.tid }));
     if (!answer) return;
-    user.value = answer.data;
+    update(answer.data);
     notify(t("closet.avatarSet", { name: item.pivot.item_name }));
   }
 

@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { focusOn, html, notify, Picture, Reading, sentence, Unverified, useRead, useSite } from "../parts/basics.js";
 import { href } from "../router.js";
-import { APIError, refreshUser, request, user } from "../session.js";
+import { APIError, refreshUser, request, site, user } from "../session.js";
 import { number, t, time, utc } from "../words.js";
 
 /** @typedef {{id: string, title: string}} Entry */
@@ -12,7 +12,7 @@ export default function Home() {
   const about = useSite();
   const read = useRead(async (signal) => {
     const get = (/** @type {string} */ path) => request("GET", path, undefined, signal);
-    const [players, skins, capes, entries] = await Promise.all([get("/api/players"), get("/api/closet?category=skin&perPage=1"), get("/api/closet?category=cape&perPage=1"), get("/api/user/notifications")]);
+    const [players, skins, capes, entries] = await Promise.all([get("/api/players"), get("/api/closet?category=skin&perPage=1"), get("/api/closet?category=cape&perPage=1"), get("/api/user/notifications"), site()]);
     return { players: players.length, skins: skins.total, capes: capes.total, entries: /** @type {Entry[]} */ (entries) };
   });
   useEffect(() => {

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { html, Form, Reading, useRead } from "../parts/basics.js";
+import { html, Form, notify, Reading, useRead } from "../parts/basics.js";
 import { href, navigate } from "../router.js";
 import { request, signIn, site } from "../session.js";
 import { t, translate } from "../words.js";
@@ -24,8 +24,13 @@ export default function Register() {
       sent.value = true;
       return;
     }
-    await signIn({ token: answer.data.token });
-    navigate("/", { replace: true });
+    try {
+      await signIn({ token: answer.data.token });
+      navigate("/", { replace: true });
+    } catch {
+      navigate("/signin", { replace: true });
+      notify(t("register.made"));
+    }
   }
 
   return html`<section class="narrow">

@@ -8,7 +8,7 @@ import { parameter } from "../parts/list.js";
 import { fileOf, Viewer } from "../parts/viewer.js";
 import { Wear } from "../parts/wear.js";
 import { change, closeDialog, href, navigate, place, signInPath } from "../router.js";
-import { refreshUser, request, user } from "../session.js";
+import { refreshUser, request, site, user } from "../session.js";
 import { number, size, t, time } from "../words.js";
 
 /** @typedef {import("../parts/keep.js").Texture} Texture */
@@ -22,7 +22,10 @@ export default function TexturePage() {
 /** @param {{tid: string}} props */
 function Shown({ tid }) {
   const about = useSite();
-  const read = useRead((signal) => /** @type {Promise<Texture>} */ (request("GET", "/api/textures/" + encodeURIComponent(tid), undefined, signal)));
+  const read = useRead(async (signal) => {
+    const [texture] = await Promise.all([request("GET", "/api/textures/" + encodeURIComponent(tid), undefined, signal), site()]);
+    return /** @type {Texture} */ (texture);
+  });
   const shown = read.value;
   const redrawn = useSignal("");
   const isSquare = useSignal(false); // once the file is loaded

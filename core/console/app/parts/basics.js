@@ -3,7 +3,7 @@ import { h } from "preact";
 import { useEffect } from "preact/hooks";
 import { batch, signal, useSignal } from "@preact/signals";
 import htm from "htm";
-import { APIError, request, site, user } from "../session.js";
+import { APIError, knownSite, request, site, user } from "../session.js";
 import { t, translate } from "../words.js";
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
@@ -153,8 +153,14 @@ export function Reading(props) {
   return html`${isNew && html`<p class="quiet loading" role="status" aria-busy="true">${t("list.loading")}</p>`}<${Failure} ...${props} />`;
 }
 
-/** Returns what the API says of the site, undefined until that is known. */
-export const useSite = () => useRead(site).value.value;
+/**
+ * Returns what the API says of the site, undefined until that is known. Pages that show nothing without it
+ * read it with what else they need, and so say why it is not there.
+ */
+export function useSite() {
+  useEffect(() => { site().catch(() => {}); }, []);
+  return knownSite.value;
+}
 
 /**
  * Shows a change at once, and takes it back with a sentence if the server refuses it.
@@ -231,7 +237,8 @@ export function Form({ fields, action, onSubmit, children }) {
       const known = error instanceof APIError ? Object.fromEntries(Object.entries(error.fields).filter(([name]) => fields.some((f) => f.name === name))) : {};
       errors.value = known;
       const [first] = Object.keys(known);
-      if (!first) failure.value = sentence(error);
+      if (!form.isConnected) notify(sentence(error), "failed"); // its dialog was closed meanwhile
+      else if (!first) failure.value = sentence(error);
       else /** @type {HTMLElement | null} */ (form.querySelector(`[name="${first}"]`))?.focus();
     } finally {
       busy.value = false;

@@ -54,6 +54,19 @@ export function Results({ list, none, ...read }) {
 }
 
 /**
+ * Leads to another page of a list, and gives the focus to what says how many results there are.
+ * @param {{text: string, query: Record<string, string>, replace?: boolean}} props query: changed parameters
+ */
+export function PageLink({ text, query, replace = false }) {
+  return html`<a class="button" href=${href(changedPath(query))} onClick=${(/** @type {MouseEvent} */ event) => {
+    if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    change(query, { replace });
+    /** @type {HTMLElement | null} */ (document.querySelector("dialog .results") ?? document.querySelector(".results"))?.focus();
+  }}>${text}</a>`;
+}
+
+/**
  * Leads to the other pages of a list. In a dialog a new page takes the place of the current one in the
  * history, as back closes the dialog.
  * @param {{label: string, list: import("@preact/signals").Signal<Page<any> | undefined>, replace?: boolean}} props
@@ -67,12 +80,7 @@ export function Pager({ label, list, replace = false }) {
    */
   const link = (text, to) => {
     if (to < 1 || to > last) return html`<span class="button" aria-hidden="true">${text}</span>`;
-    return html`<a class="button" href=${href(changedPath({ page: to > 1 ? String(to) : "" }))} onClick=${(/** @type {MouseEvent} */ event) => {
-      if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-      event.preventDefault();
-      change({ page: to > 1 ? String(to) : "" }, { replace });
-      /** @type {HTMLElement | null} */ (document.querySelector("dialog .results") ?? document.querySelector(".results"))?.focus();
-    }}>${text}</a>`;
+    return html`<${PageLink} text=${text} query=${{ page: to > 1 ? String(to) : "" }} replace=${replace} />`;
   };
   return html`<nav class="pager" aria-label=${label}>
     ${link(t("list.previous"), page - 1)}
@@ -104,6 +112,7 @@ export function Search({ label, name = "q", isIndexed = false }) {
   useEffect(() => () => clearTimeout(timer.peek()), []);
   useEffect(() => {
     if (!input.current || sought === typed.current) return;
+    clearTimeout(timer.peek()); // of what was typed before
     input.current.value = typed.current = sought; // back, forward, or a link
     isShort.value = false;
   }, [sought]);

@@ -57,6 +57,7 @@ export default {
   "register.playerHint": "The name in the game. You can also add players later.",
   "register.closed": "New accounts cannot be made here at the moment.",
   "register.sent": "An e-mail with a link is on its way to you. Open it and choose a password to make the account.",
+  "register.made": "The account is made. Sign in with your password.",
   "register.signin": "Sign in with an account that you have",
 
   "verify.title": "Verify the e-mail address",

@@ -192,6 +192,7 @@ const words = {
   "register.playerHint": "游戏中使用的名字。以后也可以添加角色。",
   "register.closed": "本站目前不开放注册。",
   "register.sent": "含有链接的邮件已发出。请打开链接并设置密码，以完成注册。",
+  "register.made": "账号已注册，请用密码登录。",
   "register.signin": "使用已有账号登录",
 
   "verify.title": "验证电子邮箱",

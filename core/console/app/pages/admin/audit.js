@@ -1,10 +1,8 @@
-import { useEffect } from "preact/hooks";
-import { useSignal } from "@preact/signals";
-import { html, sentence } from "../../parts/basics.js";
+import { html, Reading, useRead } from "../../parts/basics.js";
 import { permissionName, stateName, UserLink } from "../../parts/admin.js";
 import { typeName } from "../../parts/keep.js";
-import { Filter, parameter, Search } from "../../parts/list.js";
-import { changedPath, href } from "../../router.js";
+import { Filter, PageLink, parameter, Search } from "../../parts/list.js";
+import { href, keptLists } from "../../router.js";
 import { request } from "../../session.js";
 import { number, t, time } from "../../words.js";
 
@@ -30,25 +28,13 @@ function acts() {
 
 /** What administrators did, the latest first. */
 export default function Audit() {
-  const page = useSignal(/** @type {{data: Entry[], next: number} | undefined} */ (undefined));
-  const failure = useSignal("");
   const before = parameter("before");
   const asked = new URLSearchParams();
   for (const name of ["actor", "action", "subject", "before"]) {
     if (parameter(name)) asked.set(name, parameter(name));
   }
   const url = "/api/admin/audit?" + asked;
-  useEffect(() => {
-    const leaving = new AbortController();
-    request("GET", url, undefined, leaving.signal).then(
-      (answer) => {
-        page.value = answer;
-        failure.value = "";
-      },
-      (error) => { if (!leaving.signal.aborted) failure.value = sentence(error); },
-    );
-    return () => leaving.abort();
-  }, [url]);
+  const { value: page, ...read } = useRead((signal) => /** @type {Promise<{data: Entry[], next: number}>} */ (request("GET", url, undefined, signal)), url, keptLists);
 
   const names = acts();
   /** @type {Record<string, string>} */
@@ -65,11 +51,11 @@ export default function Audit() {
       <${Search} label=${t("audit.subject")} name="subject" />
     </div>
     <p class="results quiet" role="status" tabindex="-1">${entries?.length === 0 && t("audit.none")}</p>
-    <p class="wrong" role="alert">${failure.value}</p>
-    <ol class="list">${entries?.map((entry) => html`<li key=${entry.id} class="act"><${Act} entry=${entry} name=${filter[entry.action] ?? entry.action} /></li>`)}</ol>
+    <${Reading} value=${page} ...${read} />
+    <ol class="list">${entries?.map((/** @type {Entry} */ entry) => html`<li key=${entry.id} class="act"><${Act} entry=${entry} name=${filter[entry.action] ?? entry.action} /></li>`)}</ol>
     <nav class="pager" aria-label=${t("audit.pages")}>
-      ${before && html`<a class="button" href=${href(changedPath({ before: "" }))}>${t("audit.newest")}</a>`}
-      ${(page.value?.next ?? 0) > 0 && html`<a class="button" href=${href(changedPath({ before: String(page.value?.next) }))}>${t("audit.older")}</a>`}
+      ${before && html`<${PageLink} text=${t("audit.newest")} query=${{ before: "" }} />`}
+      ${(page.value?.next ?? 0) > 0 && html`<${PageLink} text=${t("audit.older")} query=${{ before: String(page.value?.next) }} />`}
     </nav>
   </section>`;
 }
