@@ -219,6 +219,7 @@ func TestSignOutElsewhere(t *testing.T) {
 
 	first.visit(t, "/account")
 	first.sees(t, "Another browser")
+	second.answered(t)
 	first.press(t, "Sign out everywhere else")
 	first.sees(t, "You are signed out everywhere else.")
 	first.await(t, `!document.body.innerText.includes("Another browser")`)
@@ -230,6 +231,7 @@ func TestSignOutElsewhere(t *testing.T) {
 	// A session that is ended one by one.
 	first.visit(t, "/account")
 	first.sees(t, "Another browser")
+	second.answered(t)
 	eval[bool](t, first, `([...document.querySelectorAll("button")].find((b) => b.getAttribute("aria-label")?.startsWith("Sign out the browser")).click(), true)`)
 	first.sees(t, "The browser is signed out.")
 	second.expect("/api/user/sessions")
@@ -245,6 +247,7 @@ func TestOtherUser(t *testing.T) {
 	ann, bob := register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
 	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/account", "Account")
+	w.answered(t)
 	eval[bool](t, w, `fetch("/console/session", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ email: "bob@example.com", password: `+quote(password)+` }) }).then((r) => r.ok)`)
 	ann.call(t, http.MethodDelete, "/api/user/sessions", nil, nil)
 	w.expect("/api/user")

@@ -228,6 +228,7 @@ func TestBan(t *testing.T) {
 	w := plain.open(t, s.EdgeURL, "en")
 	w.visit(t, "/signin")
 	w.enter(t, "demo@example.com", "demo-password", "/", "Hello, Demo")
+	w.answered(t)
 	s.Core.Run(t, "user", "permission", "-set", "-1", "demo@example.com")
 	w.expect("/api/players")
 	w.press(t, "Players")
