@@ -144,8 +144,9 @@ var (
 	ErrLauncherToken = fault.New(fault.Unauthenticated, "Invalid token.")
 	// ErrProfileAssigned is the fault of the selection of a player for a token that is bound to one.
 	ErrProfileAssigned = fault.New(fault.Invalid, "Access token already has a profile assigned.")
-	// ErrNoProfile is the fault of the selection of a player that does not exist.
-	ErrNoProfile = fault.New(fault.Invalid, "There is no such profile.")
+	// ErrNoProfile is the fault of the selection of a player that does not exist. The protocol has one
+	// message for both.
+	ErrNoProfile = fault.New(fault.Invalid, "Access token already has a profile assigned.")
 )
 
 // LauncherTokens signs launchers in and out.

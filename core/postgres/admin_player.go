@@ -136,7 +136,8 @@ func (db *DB) RenamePlayerBy(ctx context.Context, admin core.Actor, player core.
 }
 
 // movePlayer clears private textures that are neither the new owner's nor in their closet. A
-// refund is not passed on to another user. Edges do not know owners, so a change is written
+// refund is not passed on to another user. Tokens and joins of the former owner end for good, also if
+// the player is given back. Edges do not know owners, so a change is written
 // only if a slot was cleared.
 const movePlayer = withTarget + `quota AS (
 		SELECT $4 = 0 OR uid = $3 OR (SELECT count(*) FROM players WHERE uid = $3) < $4 AS fits FROM target
@@ -153,6 +154,10 @@ const movePlayer = withTarget + `quota AS (
 		FROM target t, quota v, new_slots w, slot_changes u
 		WHERE p.pid = t.pid AND t.uid = $1 AND v.fits
 		RETURNING p.*
+	), revoked_tokens AS (
+		DELETE FROM launcher_tokens k USING changed c WHERE k.pid = c.pid AND k.uid <> c.uid
+	), ended_joins AS (
+		DELETE FROM game_joins g USING changed c, target t WHERE g.pid = c.pid AND t.uid <> c.uid
 	), change_events AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed JOIN slot_changes USING (pid) WHERE cleared
 	), result AS (` + selectChanged + `

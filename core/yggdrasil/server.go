@@ -204,7 +204,10 @@ func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.La
 		if err := s.limiters.Requests.Take(rc, key); err != nil {
 			return err
 		}
-		if rc.IsPut() { // an upload, counted by the handler
+		if rc.IsPut() { // an upload, counted by the handler, and refused before its body is read
+			if _, _, err := boundSlot(rc, user); err != nil {
+				return err
+			}
 			if err := s.limiters.Uploads.Peek(rc, key); err != nil {
 				return err
 			}

@@ -10,34 +10,24 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// slotOf returns the slot in the path: skin or cape.
-func slotOf(rc *fasthttp.RequestCtx) (isCape bool, err error) {
-	switch pathText(rc, "slot") {
-	case "skin":
-		return false, nil
-	case "cape":
-		return true, nil
-	default:
-		return false, fault.New(fault.NotFound, "A profile has the textures skin and cape.")
+// boundSlot returns the player and the slot, skin or cape, in the path. The token must be bound to the
+// player.
+func boundSlot(rc *fasthttp.RequestCtx, user core.LauncherUser) (player core.PlayerID, isCape bool, err error) {
+	slot := pathText(rc, "slot")
+	if slot != "skin" && slot != "cape" {
+		return 0, false, fault.New(fault.NotFound, "A profile has the textures skin and cape.")
 	}
-}
-
-// boundPlayer returns the player in the path, which the token must be bound to.
-func boundPlayer(rc *fasthttp.RequestCtx, user core.LauncherUser) (core.PlayerID, error) {
 	id, ok := parseID(pathText(rc, "uuid"))
 	if !ok || user.Player == nil || user.Player.UUID != id {
-		return 0, fault.New(fault.Forbidden, "The token is not bound to this profile.")
+		return 0, false, fault.New(fault.Forbidden, "The token is not bound to this profile.")
 	}
-	return user.Player.ID, nil
+	return user.Player.ID, slot == "cape", nil
 }
 
 // handleUploadTexture handles PUT /api/user/profile/{uuid}/{slot}.
 func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCtx, user core.LauncherUser) error {
-	isCape, err := slotOf(rc)
+	_, isCape, err := boundSlot(rc, user)
 	if err != nil {
-		return err
-	}
-	if _, err := boundPlayer(rc, user); err != nil {
 		return err
 	}
 	for _, limiter := range []*public.Limiter{s.limiters.Uploads, s.limiters.Changes} {
@@ -71,11 +61,7 @@ func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCt
 
 // handleClearTexture handles DELETE /api/user/profile/{uuid}/{slot}.
 func (s *Server) handleClearTexture(ctx context.Context, rc *fasthttp.RequestCtx, user core.LauncherUser) error {
-	isCape, err := slotOf(rc)
-	if err != nil {
-		return err
-	}
-	player, err := boundPlayer(rc, user)
+	player, isCape, err := boundSlot(rc, user)
 	if err != nil {
 		return err
 	}

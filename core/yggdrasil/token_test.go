@@ -46,7 +46,7 @@ func TestSelectProfile(t *testing.T) {
 
 	// A selection that fails leaves the token as it was.
 	for _, unknown := range []any{map[string]string{"id": "992960dfc7a54afca041760004499434", "name": "x"}, map[string]string{"id": "x"}, map[string]string{}, map[string]string{"id": hexID(uuid.Nil)}} {
-		refresh(s.AccessToken, unknown).isError(t, 400, illegal, "")
+		refresh(s.AccessToken, unknown).isError(t, 400, illegal, "Access token already has a profile assigned.")
 		c.isValid(t, s.AccessToken)
 	}
 	refresh(s.AccessToken, toNamed(other.players[0])).isError(t, 403, forbidden, "")
@@ -160,7 +160,7 @@ func TestInvalidate(t *testing.T) {
 	c.isValid(t, kept.AccessToken)
 }
 
-// What ends sessions ends tokens, on every server at once.
+// What ends sessions ends tokens and joins, on every server at once.
 func TestRevocation(t *testing.T) {
 	t.Parallel()
 
@@ -171,8 +171,11 @@ func TestRevocation(t *testing.T) {
 		u, other := c.signUp(t, "A"+what), c.signUp(t, "B"+what)
 		s, others := c.issue(t, u), c.issue(t, other)
 		again.isValid(t, s.AccessToken)
+		c.join(t, s.AccessToken, hexID(u.players[0].UUID), "before").isEmpty(t)
+		decode[signedProfile](t, c.hasJoined(t, u.players[0].Name, "before"))
 		change(u)
 		for _, c := range []client{c, again} {
+			c.hasJoined(t, u.players[0].Name, "before").isEmpty(t)
 			c.isRevoked(t, s.AccessToken)
 			c.join(t, s.AccessToken, hexID(u.players[0].UUID), "s").isError(t, 403, forbidden, badToken)
 			c.isValid(t, others.AccessToken)
@@ -217,6 +220,13 @@ func TestRevocation(t *testing.T) {
 	f("_move", func(u user) {
 		if _, err := c.services.Players.MoveBy(t.Context(), admin, u.players[0].ID, c.signUp(t).ID); err != nil {
 			t.Fatal(err)
+		}
+	})
+	f("_back", func(u user) {
+		for _, owner := range []core.UserID{c.signUp(t).ID, u.ID} {
+			if _, err := c.services.Players.MoveBy(t.Context(), admin, u.players[0].ID, owner); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }
