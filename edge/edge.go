@@ -208,8 +208,8 @@ func (p *Pictures) Get(ctx context.Context, req Request, precondition Preconditi
 		if err := p.get(ctx, req, precondition, &res); err != nil {
 			return Response{}, err
 		}
-		// A CDN may have been purged because of a change in the meantime, and must not store
-		// the response from before it.
+		// A CDN may have been purged because of a change in the meantime, and must not keep
+		// the response from before it for more than a second.
 		res.MayBeStale = res.Lookup == LookupStale || req.Key != "" && !p.resolver.IsCurrent(req.Key, res.Mapping)
 		if !res.MayBeStale || res.Lookup == LookupStale || try == maxTries {
 			return res, nil

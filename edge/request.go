@@ -57,7 +57,7 @@ type Response struct {
 	Mapping edgeproto.Mapping // of the key; its contents must not be changed
 	Lookup  LookupResult      // where the mapping came from
 	// MayBeStale says that the mapping may have changed, so that caches must not store the
-	// response.
+	// response for more than a second.
 	MayBeStale bool
 	// Err says that there is no such picture, as far as the mapping tells: a NotFound fault, or
 	// an Invalid one for the avatar of a cape. All fields below are zero then.

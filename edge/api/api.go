@@ -20,7 +20,7 @@ import (
 // Config configures the headers for caches and the forwarding to core.
 type Config struct {
 	CacheTags Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that name for CDNs what a response depends on: off, surrogate-key, cache-tag or both"`
-	SMaxage   time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
+	SMaxage   time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of what changes with a player or user, for CDNs that are purged by tag; 0s sends none"`
 	// UnknownPlayerStatus is 404 or 204.
 	UnknownPlayerStatus int    `env:"UNKNOWN_PLAYER_STATUS" envDefault:"404" help:"status of a profile or file that a game requests by a player's name, when there is no such player or it wears no such texture: 404, or 204, which CustomSkinLoader remembers for a minute; it requests a 404 again each time"`
 	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api and /console are forwarded; empty: they are not found here"`
@@ -33,7 +33,7 @@ type Server struct {
 	opts               httpserver.Options
 	pictures           *edge.Pictures
 	tags               Tags
-	playerCacheControl []byte    // Cache-Control of pictures by player and by user
+	playerCacheControl []byte    // Cache-Control of what changes with a player or user
 	noContent          bool      // 204 for players that do not exist
 	upstream           *upstream // nil if nothing is forwarded
 	routes             *routes
