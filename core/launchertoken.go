@@ -105,8 +105,8 @@ type LauncherTokenStore interface {
 
 	// RefreshLauncherToken replaces a live token by a new one. It replaces nothing, and returns
 	// ErrLauncherToken for any other token, ErrBanned for a banned user, ErrProfileAssigned for
-	// the selection of a player if there is one, ErrNoProfile for an unknown player and a Forbidden
-	// fault for that of another user.
+	// the selection of a player if there is one or of an unknown one, and a Forbidden fault for that of
+	// another user.
 	RefreshLauncherToken(ctx context.Context, refresh LauncherRefresh) (LauncherSession, error)
 
 	// LauncherTokenUser returns the user of a valid token, issued with the client token unless that is
@@ -142,11 +142,9 @@ var (
 	// ErrLauncherToken is the fault of a token that is unknown, expired or revoked, that belongs to
 	// another client token, or that is bound to another player.
 	ErrLauncherToken = fault.New(fault.Unauthenticated, "Invalid token.")
-	// ErrProfileAssigned is the fault of the selection of a player for a token that is bound to one.
+	// ErrProfileAssigned is the fault of the selection of a player for a token that is bound to one, and
+	// of the selection of one that does not exist: the protocol has one message for both.
 	ErrProfileAssigned = fault.New(fault.Invalid, "Access token already has a profile assigned.")
-	// ErrNoProfile is the fault of the selection of a player that does not exist. The protocol has one
-	// message for both.
-	ErrNoProfile = fault.New(fault.Invalid, "Access token already has a profile assigned.")
 )
 
 // LauncherTokens signs launchers in and out.

@@ -137,8 +137,8 @@ func (db *DB) RenamePlayerBy(ctx context.Context, admin core.Actor, player core.
 
 // movePlayer clears private textures that are neither the new owner's nor in their closet. A
 // refund is not passed on to another user. Tokens and joins of the former owner end for good, also if
-// the player is given back. Edges do not know owners, so a change is written
-// only if a slot was cleared.
+// the player is given back. Edges do not know owners, so a change is written only if a slot was
+// cleared.
 const movePlayer = withTarget + `quota AS (
 		SELECT $4 = 0 OR uid = $3 OR (SELECT count(*) FROM players WHERE uid = $3) < $4 AS fits FROM target
 	), allowed_textures AS (

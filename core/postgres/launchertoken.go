@@ -205,10 +205,8 @@ func refreshFault(violation string) error {
 	switch violation {
 	case "banned":
 		return core.ErrBanned
-	case "assigned":
+	case "assigned", "unknown":
 		return core.ErrProfileAssigned
-	case "unknown":
-		return core.ErrNoProfile
 	case "foreign":
 		return fault.New(fault.Forbidden, "This player is somebody else's.")
 	default:

@@ -10,7 +10,7 @@ import (
 // names of core's own faults.
 func FormatError(path []byte, f *fault.Error) (status int, body any) {
 	status, body = yggproto.FormatError(path, f)
-	if own, ok := body.(yggproto.ErrorBody); ok && (f == core.ErrProfileAssigned || f == core.ErrNoProfile) {
+	if own, ok := body.(yggproto.ErrorBody); ok && f == core.ErrProfileAssigned {
 		own.Error = yggproto.IllegalArgument
 		return status, own
 	}

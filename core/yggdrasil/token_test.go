@@ -196,6 +196,14 @@ func TestRevocation(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	f("_signout", func(u user) {
+		c.post(t, "/authserver/signout", credentials(u.email, password)).isEmpty(t)
+	})
+	f("_all", func(u user) {
+		if err := c.services.userSessions.EndOthers(t.Context(), caller(u)); err != nil {
+			t.Fatal(err)
+		}
+	})
 	f("_ban", func(u user) {
 		if _, err := c.services.accounts.SetPermissionBy(t.Context(), admin, u.ID, int64(core.Banned)); err != nil {
 			t.Fatal(err)

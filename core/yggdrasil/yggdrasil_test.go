@@ -129,8 +129,9 @@ var testKey = sync.OnceValues(func() (*rsa.PrivateKey, []byte) {
 // services is the domain of a server.
 type services struct {
 	yggdrasil.Services
-	sessions *core.Sessions
-	accounts *core.Accounts
+	sessions     *core.Sessions
+	userSessions *core.UserSessions
+	accounts     *core.Accounts
 }
 
 // serve starts a server, with its own connections to the database, and returns a client.
@@ -167,8 +168,9 @@ func (s *testSite) serve(t *testing.T) client {
 			Certificates: core.NewPlayerCertificates(key, s.setup.Yggdrasil.ProfileKeys, s.clock),
 			Uploads:      core.NewLauncherUploads(textures, closets, players),
 		},
-		sessions: core.NewSessions(db, logins, core.NewTokens(ring, "veneer", s.setup.TokenTTL, s.clock), s.setup.SessionLimits, s.clock),
-		accounts: core.NewAccounts(db, logins, passwords, false),
+		sessions:     core.NewSessions(db, logins, core.NewTokens(ring, "veneer", s.setup.TokenTTL, s.clock), s.setup.SessionLimits, s.clock),
+		userSessions: core.NewUserSessions(db, s.setup.Yggdrasil.LauncherLimits),
+		accounts:     core.NewAccounts(db, logins, passwords, false),
 	}
 	log := slog.New(slog.DiscardHandler)
 	options := httpserver.Options{
