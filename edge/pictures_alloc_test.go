@@ -20,7 +20,7 @@ func TestTryGetAllocatesNothing(t *testing.T) {
 	s.heartbeat(10)
 	always := func(*Response) (bool, error) { return true, nil }
 	for _, req := range []Request{
-		{View: render.View{Pose: render.Isometric, Size: 64}}, // the default avatar
+		{View: render.View{Mode: render.Isometric, Size: 64}}, // the default avatar
 		{Key: "name:steve", Kind: KindProfile},
 	} {
 		now := time.Now() // at which a mapping that is looked up later is valid

@@ -311,7 +311,7 @@ func TestETagNamesTheContent(t *testing.T) {
 	for _, change := range []func(*Variant){
 		func(*Variant) {},
 		func(v *Variant) { v.Texture[31] = 1 },
-		func(v *Variant) { v.Pose = render.Isometric },
+		func(v *Variant) { v.Mode = render.Isometric },
 		func(v *Variant) { v.Type = skin.Slim },
 		func(v *Variant) { v.Size = 512 },
 		func(v *Variant) { v.Format = render.WebP },
@@ -365,10 +365,10 @@ func TestView(t *testing.T) {
 	defaultHash := skin.Hash(skin.NewSheet(64, 64).Digest())
 	pictures := (&fakeBackend{}).open(t, testConfig())
 
-	f := func(mapping edgeproto.Mapping, key edgeproto.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
+	f := func(mapping edgeproto.Mapping, key edgeproto.Key, mode render.Mode, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
-		variant, err := pictures.variant(Request{Key: key, View: render.View{Pose: pose, Size: 64, Format: render.WebP}}, mapping)
-		want := Variant{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
+		variant, err := pictures.variant(Request{Key: key, View: render.View{Mode: mode, Size: 64, Format: render.WebP}}, mapping)
+		want := Variant{Texture: wantHash, View: render.View{Mode: mode, Type: wantType, Size: 64, Format: render.WebP}}
 		switch {
 		case wantType == 0 && fault.KindOf(err) != wantKind:
 			t.Errorf("view(%s) = %v; want a fault %v", key, err, wantKind)
@@ -403,7 +403,7 @@ func TestView(t *testing.T) {
 	for want, variant := range map[*Request]Variant{
 		{Slot: SkinSlot, Kind: KindFile}:                          {Texture: sheet.Hash, File: true},
 		{Slot: CapeSlot, Kind: KindFile}:                          {Texture: cape.Hash, File: true},
-		{Slot: CapeSlot, View: render.View{Pose: render.Preview}}: {Texture: cape.Hash, View: render.View{Pose: render.Preview, Type: skin.Cape}},
+		{Slot: CapeSlot, View: render.View{Mode: render.Preview}}: {Texture: cape.Hash, View: render.View{Mode: render.Preview, Type: skin.Cape}},
 	} {
 		want.Key = "name:a"
 		if got, err := pictures.variant(*want, worn); got != variant || err != nil {

@@ -50,7 +50,7 @@ type Request struct {
 
 // IsForGames reports whether games and mods request the response, and not pages: a file, a
 // profile, or a sheet that is drawn for them.
-func (r *Request) IsForGames() bool { return r.Kind != KindPicture || r.Pose.IsSheet() }
+func (r *Request) IsForGames() bool { return r.Kind != KindPicture || r.Mode.IsSheet() }
 
 // Response is the response to a request.
 type Response struct {
@@ -94,15 +94,15 @@ func (p *Pictures) variant(req Request, mapping edgeproto.Mapping) (Variant, err
 		return Variant{}, fault.New(fault.NotFound, "There is no such picture.")
 	case req.Kind == KindFile:
 		return Variant{Texture: texture.Hash, File: true}, nil
-	case texture.Type == skin.Cape && !req.Pose.ShowsCapes():
-		return Variant{}, capeFault(req.Pose)
+	case texture.Type == skin.Cape && !req.Mode.ShowsCapes():
+		return Variant{}, capeFault(req.Mode)
 	}
 	return p.pictureVariant(texture.Hash, texture.Type, req), nil
 }
 
-// capeFault returns the fault of a request for a cape in a pose that shows none.
-func capeFault(pose render.Pose) error {
-	switch pose {
+// capeFault returns the fault of a request for a cape in a mode that shows none.
+func capeFault(mode render.Mode) error {
+	switch mode {
 	case render.Flat, render.Isometric:
 		return fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
 	case render.Preview, render.LegacySheet, render.Bust, render.Body, render.Front, render.Back, render.Left, render.Right:

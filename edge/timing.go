@@ -34,7 +34,7 @@ type stageTimes [stageCount]prometheus.Observer
 // count for the picture that needed it first.
 var stageSeconds = func() (all struct {
 	file     stageTimes
-	pictures [render.PoseCount][2]stageTimes // by pose, and by whether it is of a cape
+	pictures [render.ModeCount][2]stageTimes // by mode, and by whether it is of a cape
 },
 ) {
 	seconds := promauto.NewHistogramVec(prometheus.HistogramOpts{
@@ -48,10 +48,10 @@ var stageSeconds = func() (all struct {
 		return times
 	}
 	all.file = times("file")
-	for pose := range render.Pose(render.PoseCount) {
-		all.pictures[pose][0] = times(pose.String())
-		if pose.ShowsCapes() {
-			all.pictures[pose][1] = times(pose.String() + "-cape")
+	for mode := range render.Mode(render.ModeCount) {
+		all.pictures[mode][0] = times(mode.String())
+		if mode.ShowsCapes() {
+			all.pictures[mode][1] = times(mode.String() + "-cape")
 		}
 	}
 	return all
@@ -61,9 +61,9 @@ var stageSeconds = func() (all struct {
 func (v Variant) observeStage(s stage, took time.Duration) {
 	times := &stageSeconds.file
 	if !v.File {
-		times = &stageSeconds.pictures[v.Pose][0]
+		times = &stageSeconds.pictures[v.Mode][0]
 		if v.Type == skin.Cape {
-			times = &stageSeconds.pictures[v.Pose][1]
+			times = &stageSeconds.pictures[v.Mode][1]
 		}
 	}
 	times[s].Observe(took.Seconds())

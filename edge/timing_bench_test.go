@@ -12,7 +12,7 @@ import (
 func BenchmarkStages(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		variant := Variant{View: render.View{Pose: render.Flat}}
+		variant := Variant{View: render.View{Mode: render.Flat}}
 		for pb.Next() {
 			for _, on := range []stage{fetching, decoding, queueing} {
 				began := time.Now()

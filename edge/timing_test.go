@@ -10,11 +10,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// The stages of what is loaded are counted by pose, and apart for capes and files.
+// The stages of what is loaded are counted by mode, and apart for capes and files.
 func TestStagesByView(t *testing.T) {
 	t.Parallel()
-	variant := func(pose render.Pose, kind skin.Type) Variant {
-		return Variant{View: render.View{Pose: pose, Type: kind}}
+	variant := func(mode render.Mode, kind skin.Type) Variant {
+		return Variant{View: render.View{Mode: mode, Type: kind}}
 	}
 	for want, v := range map[string]Variant{
 		"flat": variant(render.Flat, skin.Slim), "isometric": variant(render.Isometric, skin.Classic),

@@ -25,7 +25,7 @@ func (v Variant) appendKey(dst []byte) []byte {
 	if v.File {
 		return dst
 	}
-	dst = append(dst, byte(v.Pose), byte(v.Type), byte(v.Format))
+	dst = append(dst, byte(v.Mode), byte(v.Type), byte(v.Format))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(v.Size))
 	if v.Attitude == 0 && v.Omit == 0 {
 		return dst

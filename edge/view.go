@@ -30,14 +30,14 @@ type View struct {
 
 // PictureView is what a picture shows of a texture, by the parameters of the request.
 type PictureView struct {
-	Pose   render.Pose
-	Pose3D render.Pose // with the parameter 3d; equals Pose if the view does not use it
-	// SizeParameter is the name of the parameter that Pose.SizeOf rounds. A sheet has one size
+	Mode   render.Mode
+	Mode3D render.Mode // with the parameter 3d; equals Mode if the view does not use it
+	// SizeParameter is the name of the parameter that Mode.SizeOf rounds. A sheet has one size
 	// only, and no parameters.
 	SizeParameter string
 	DefaultSize   int // in pixels
-	// IsAdjustable gives it the parameters turn and tilt if Pose.HasAttitudes, and no for what is
-	// Pose.Omissible. An empty value of its parameters is an absent one.
+	// IsAdjustable gives it the parameters turn and tilt if Mode.HasAttitudes, and no for what is
+	// Mode.Omissible. An empty value of its parameters is an absent one.
 	IsAdjustable bool
 }
 
@@ -130,7 +130,7 @@ var avatar = View{
 		{"/avatar/", ByTID, CacheTexture, "head of a texture"},
 		{"/avatar/hash/", ByHash, CacheTexture, "head of a texture"},
 	},
-	Picture: &PictureView{Pose: render.Flat, Pose3D: render.Isometric, SizeParameter: "size", DefaultSize: render.DefaultSize, IsAdjustable: false},
+	Picture: &PictureView{Mode: render.Flat, Mode3D: render.Isometric, SizeParameter: "size", DefaultSize: render.DefaultSize, IsAdjustable: false},
 	Profile: NoProfile,
 	Warm:    []string{"", "?png", "?3d"},
 }
@@ -141,12 +141,12 @@ var preview = View{
 		{"/preview/", ByTID, CacheTexture, "whole figure or cape, front and back"},
 		{"/preview/hash/", ByHash, CacheTexture, "whole figure or cape, front and back"},
 	},
-	Picture: &PictureView{Pose: render.Preview, Pose3D: render.Preview, SizeParameter: "height", DefaultSize: render.DefaultHeight, IsAdjustable: false},
+	Picture: &PictureView{Mode: render.Preview, Mode3D: render.Preview, SizeParameter: "height", DefaultSize: render.DefaultHeight, IsAdjustable: false},
 	Profile: NoProfile,
 	Warm:    []string{""},
 }
 
-// The views of one pose each, for all subjects.
+// The views of one mode each, for all subjects.
 var (
 	face  = adjustableView("face", render.Flat, "face", "size", render.DefaultSize)
 	head  = adjustableView("head", render.Isometric, "head in three dimensions", "size", render.DefaultSize)
@@ -158,8 +158,8 @@ var (
 	right = adjustableView("right", render.Right, "flat right side", "height", render.DefaultHeight)
 )
 
-// adjustableView returns the view of a pose at the paths that begin with a name.
-func adjustableView(name string, pose render.Pose, shows, sizeParameter string, defaultSize int) View {
+// adjustableView returns the view of a mode at the paths that begin with a name.
+func adjustableView(name string, mode render.Mode, shows, sizeParameter string, defaultSize int) View {
 	root := "/" + name + "/"
 	byPlayer, byTexture := shows+" of a player's skin, or of the one that a user chose", shows+" of a skin"
 	return View{
@@ -171,7 +171,7 @@ func adjustableView(name string, pose render.Pose, shows, sizeParameter string, 
 			{root, ByTID, CacheTexture, byTexture},
 			{root + "hash/", ByHash, CacheTexture, byTexture},
 		},
-		Picture: &PictureView{Pose: pose, Pose3D: pose, SizeParameter: sizeParameter, DefaultSize: defaultSize, IsAdjustable: true},
+		Picture: &PictureView{Mode: mode, Mode3D: mode, SizeParameter: sizeParameter, DefaultSize: defaultSize, IsAdjustable: true},
 		Profile: NoProfile,
 		Warm:    nil, // a site uses few of them, or none
 	}
@@ -264,7 +264,7 @@ var legacyTexture = View{
 	Warm:    nil,
 }
 
-var legacySheetPicture = PictureView{Pose: render.LegacySheet, Pose3D: render.LegacySheet, SizeParameter: "", DefaultSize: render.LegacySheet.SizeOf(0), IsAdjustable: false}
+var legacySheetPicture = PictureView{Mode: render.LegacySheet, Mode3D: render.LegacySheet, SizeParameter: "", DefaultSize: render.LegacySheet.SizeOf(0), IsAdjustable: false}
 
 var profile = View{
 	Kind: KindProfile, Slot: SkinSlot, Suffixes: []string{".json"},
@@ -295,15 +295,15 @@ const (
 
 // Parameters returns the names of the query parameters that the view uses.
 func (v *View) Parameters() []string {
-	if v.Picture == nil || v.Picture.Pose.IsSheet() {
+	if v.Picture == nil || v.Picture.Mode.IsSheet() {
 		return nil
 	}
 	names := []string{v.Picture.SizeParameter}
-	if v.Picture.Pose3D != v.Picture.Pose {
+	if v.Picture.Mode3D != v.Picture.Mode {
 		names = append(names, "3d")
 	}
 	if v.Picture.IsAdjustable {
-		if v.Picture.Pose.HasAttitudes() {
+		if v.Picture.Mode.HasAttitudes() {
 			names = append(names, "turn", "tilt")
 		}
 		names = append(names, "no")

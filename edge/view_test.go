@@ -46,7 +46,7 @@ func TestViews(t *testing.T) {
 			names = append(names, name)
 		}
 		if (view.Kind == edge.KindPicture) != (view.Picture != nil) {
-			t.Errorf("%s: only pictures show something in a pose", view.Routes[0].Prefix)
+			t.Errorf("%s: only pictures show something in a mode", view.Routes[0].Prefix)
 		}
 		if (view.Kind == edge.KindProfile) != (view.Profile != edge.NoProfile) {
 			t.Errorf("%s: only profiles have a format", view.Routes[0].Prefix)
@@ -62,7 +62,7 @@ func TestViews(t *testing.T) {
 				t.Errorf("%s: core accepts names of players that end in %s: edgeproto.Suffixes lacks it", view.Routes[0].Prefix, suffix)
 			}
 		}
-		if size := view.Picture; size != nil && (size.Pose.SizeOf(size.DefaultSize) != size.DefaultSize || size.Pose3D.SizeOf(size.DefaultSize) != size.DefaultSize) {
+		if size := view.Picture; size != nil && (size.Mode.SizeOf(size.DefaultSize) != size.DefaultSize || size.Mode3D.SizeOf(size.DefaultSize) != size.DefaultSize) {
 			t.Errorf("%s: the default size is not one that is drawn", view.Routes[0].Prefix)
 		}
 		if len(view.Warm) > 0 && !slices.ContainsFunc(view.Routes, func(r edge.Route) bool { return r.Subject == edge.ByHash }) {

@@ -17,8 +17,8 @@ func TestAdjustableViews(t *testing.T) {
 	w := openSeeded(t)
 	robot, slim, defaultSkin := artwork.Robot(), artwork.Ranger(), artwork.Default()
 	hash := w.robot.Hash.String()
-	classicView := func(pose render.Pose, size int) render.View {
-		return render.View{Pose: pose, Type: skin.Classic, Size: size, Format: render.WebP}
+	classicView := func(mode render.Mode, size int) render.View {
+		return render.View{Mode: mode, Type: skin.Classic, Size: size, Format: render.WebP}
 	}
 	f := func(path string, sheet skin.Sheet, view render.View, cache, tags string) {
 		t.Helper()
@@ -54,14 +54,14 @@ func TestAdjustableViews(t *testing.T) {
 		}
 		view.Size, view.Omit = size, render.OmitHat
 		f(fmt.Sprintf("/%s/12.png?%s=66&no=hat", name, parameter), slim, view, byTexture, "texture-12")
-		if !view.Pose.HasAttitudes() {
+		if !view.Mode.HasAttitudes() {
 			f(fmt.Sprintf("/%s/12.png?%s=66&no=hat&turn=x&tilt=y", name, parameter), slim, view, byTexture, "texture-12")
 			continue
 		}
-		view.Omit = view.Pose.Omissible()
+		view.Omit = view.Mode.Omissible()
 		for turn := range render.TurnCount {
 			for tilt, text := range []string{render.TiltIso: "iso", render.Tilt25: "25", render.TiltLevel: "0"} {
-				view.Attitude = view.Pose.Attitude(turn, render.Tilt(tilt))
+				view.Attitude = view.Mode.Attitude(turn, render.Tilt(tilt))
 				f(fmt.Sprintf("/%s/12.png?turn=%d&tilt=%s&no=hat,layers,light&%s=66", name, turn, text, parameter), slim, view, byTexture, "texture-12")
 			}
 		}

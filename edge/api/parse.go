@@ -124,14 +124,14 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 	if view.Picture == nil {
 		return req, nil
 	}
-	if view.Picture.Pose.IsSheet() {
-		req.Pose, req.Size, req.Format = view.Picture.Pose, view.Picture.DefaultSize, render.PNG
+	if view.Picture.Mode.IsSheet() {
+		req.Mode, req.Size, req.Format = view.Picture.Mode, view.Picture.DefaultSize, render.PNG
 		return req, nil
 	}
 	params := parseParameters(query, view.Picture)
-	req.Pose = view.Picture.Pose
+	req.Mode = view.Picture.Mode
 	if params.is3D {
-		req.Pose = view.Picture.Pose3D
+		req.Mode = view.Picture.Mode3D
 	}
 	// CDNs choose the content type by the suffix, so it overrides the query.
 	req.Format = render.WebP
@@ -142,7 +142,7 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 	if err == nil && view.Picture.IsAdjustable {
 		err = params.adjust(&req.View)
 	}
-	req.Size = req.Pose.SizeOf(size)
+	req.Size = req.Mode.SizeOf(size)
 	return req, err
 }
 
@@ -187,10 +187,10 @@ func parseParameters(query string, picture *edge.PictureView) parameters {
 }
 
 // adjust sets the attitude of an adjustable picture and what it leaves out. It ignores parameters
-// that the pose does not use.
+// that the mode does not use.
 func (p *parameters) adjust(view *render.View) error {
-	if view.Pose.HasAttitudes() {
-		turn, tilt := view.Pose.DefaultAttitude()
+	if view.Mode.HasAttitudes() {
+		turn, tilt := view.Mode.DefaultAttitude()
 		if p.turn.given {
 			n, ok := parseInteger(p.turn.value)
 			if !ok || n < 0 || n >= render.TurnCount {
@@ -204,13 +204,13 @@ func (p *parameters) adjust(view *render.View) error {
 				return fault.Field("tilt", "The tilt must be iso, 25 or 0.")
 			}
 		}
-		view.Attitude = view.Pose.Attitude(turn, tilt)
+		view.Attitude = view.Mode.Attitude(turn, tilt)
 	}
 	omit, ok := parseOmissions(p.no.value)
 	if !ok {
 		return fault.Field("no", "The parameter no must be a list of hat, layers and light, with commas between them.")
 	}
-	view.Omit = omit & view.Pose.Omissible()
+	view.Omit = omit & view.Mode.Omissible()
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (t Tilt) pitch() float64 {
 const TurnCount = 8
 
 // Attitude is how a figure is turned, and from which elevation it is seen. It counts from the
-// attitude that its pose has by default, which is 0, so that equal pictures have equal views.
+// attitude that its mode has by default, which is 0, so that equal pictures have equal views.
 type Attitude uint8
 
 const attitudeCount = TurnCount * tiltCount
@@ -41,20 +41,20 @@ const attitudeCount = TurnCount * tiltCount
 // Attitude returns the attitude of a turn and a tilt. The turn, from 0 to 7, is in eighths: 0 shows
 // the player from the front, 1 the front on the viewer's right, 4 the back and 7 the front on the
 // viewer's left.
-func (p Pose) Attitude(turn int, tilt Tilt) Attitude {
+func (p Mode) Attitude(turn int, tilt Tilt) Attitude {
 	ownTurn, ownTilt := p.DefaultAttitude()
 	turned, tilted := turn+TurnCount-ownTurn, int(tilt)+tiltCount-int(ownTilt)
 	return Attitude(turned%TurnCount*tiltCount + tilted%tiltCount)
 }
 
-// turnAndTilt is the inverse of Pose.Attitude.
-func (a Attitude) turnAndTilt(p Pose) (turn int, tilt Tilt) {
+// turnAndTilt is the inverse of Mode.Attitude.
+func (a Attitude) turnAndTilt(p Mode) (turn int, tilt Tilt) {
 	turn, tilt = p.DefaultAttitude()
 	return (turn + int(a)/tiltCount) % TurnCount, (tilt + Tilt(a)%tiltCount) % tiltCount
 }
 
 // DefaultAttitude returns the turn and the tilt of the attitude 0.
-func (p Pose) DefaultAttitude() (turn int, tilt Tilt) {
+func (p Mode) DefaultAttitude() (turn int, tilt Tilt) {
 	switch p {
 	case Isometric:
 		return 1, TiltIso
@@ -65,8 +65,8 @@ func (p Pose) DefaultAttitude() (turn int, tilt Tilt) {
 	return 0, TiltIso
 }
 
-// HasAttitudes reports whether the pose has other attitudes than 0.
-func (p Pose) HasAttitudes() bool {
+// HasAttitudes reports whether the mode has other attitudes than 0.
+func (p Mode) HasAttitudes() bool {
 	switch p {
 	case Isometric, Bust, Body:
 		return true
@@ -75,8 +75,8 @@ func (p Pose) HasAttitudes() bool {
 	return false
 }
 
-// camera returns the camera of an attitude of the pose.
-func (p Pose) camera(a Attitude) camera {
+// camera returns the camera of an attitude of the mode.
+func (p Mode) camera(a Attitude) camera {
 	turn, tilt := a.turnAndTilt(p)
 	return newTurnedCamera(turn, tilt)
 }
@@ -97,8 +97,8 @@ const (
 	OmitLight                        // every face has the colours of the sheet
 )
 
-// Omissible returns what pictures in the pose can leave out.
-func (p Pose) Omissible() Omissions {
+// Omissible returns what pictures in the mode can leave out.
+func (p Mode) Omissible() Omissions {
 	switch p {
 	case Flat:
 		return OmitHat

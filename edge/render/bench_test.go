@@ -7,7 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// BenchmarkRender measures each pose at its default size with the native encoders;
+// BenchmarkRender measures each mode at its default size with the native encoders;
 // BenchmarkEncode of package vips is the counterpart.
 func BenchmarkRender(b *testing.B) {
 	for _, bench := range []struct {
@@ -15,27 +15,27 @@ func BenchmarkRender(b *testing.B) {
 		sheet string
 		view  render.View
 	}{
-		{"flat", "classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: render.DefaultSize}},
-		{"flat-hd", "hd", render.View{Pose: render.Flat, Type: skin.Classic, Size: render.DefaultSize}},
-		{"isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: render.DefaultSize}},
-		{"preview", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: render.DefaultHeight}},
-		{"preview-slim", "slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: render.DefaultHeight}},
-		{"bust", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 128}},
-		{"bust-turned", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 128, Attitude: render.Bust.Attitude(1, render.Tilt25)}},
-		{"bust-512", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 512}},
-		{"bust-512-turned", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 512, Attitude: render.Bust.Attitude(1, render.Tilt25)}},
-		{"body", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 128}},
-		{"body-turned", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 128, Attitude: render.Body.Attitude(1, render.Tilt25)}},
-		{"body-512", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 512}},
-		{"body-512-turned", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 512, Attitude: render.Body.Attitude(1, render.Tilt25)}},
-		{"body-512-turned-hd", "hd", render.View{Pose: render.Body, Type: skin.Classic, Size: 512, Attitude: render.Body.Attitude(1, render.Tilt25)}},
-		{"isometric-turned", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128, Attitude: render.Isometric.Attitude(7, render.TiltIso)}},
-		{"isometric-512-turned", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(7, render.TiltIso)}},
-		{"front", "classic", render.View{Pose: render.Front, Type: skin.Classic, Size: 512}},
-		{"preview-cape", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: render.DefaultHeight}},
+		{"flat", "classic", render.View{Mode: render.Flat, Type: skin.Classic, Size: render.DefaultSize}},
+		{"flat-hd", "hd", render.View{Mode: render.Flat, Type: skin.Classic, Size: render.DefaultSize}},
+		{"isometric", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: render.DefaultSize}},
+		{"preview", "classic", render.View{Mode: render.Preview, Type: skin.Classic, Size: render.DefaultHeight}},
+		{"preview-slim", "slim", render.View{Mode: render.Preview, Type: skin.Slim, Size: render.DefaultHeight}},
+		{"bust", "classic", render.View{Mode: render.Bust, Type: skin.Classic, Size: 128}},
+		{"bust-turned", "classic", render.View{Mode: render.Bust, Type: skin.Classic, Size: 128, Attitude: render.Bust.Attitude(1, render.Tilt25)}},
+		{"bust-512", "classic", render.View{Mode: render.Bust, Type: skin.Classic, Size: 512}},
+		{"bust-512-turned", "classic", render.View{Mode: render.Bust, Type: skin.Classic, Size: 512, Attitude: render.Bust.Attitude(1, render.Tilt25)}},
+		{"body", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 128}},
+		{"body-turned", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 128, Attitude: render.Body.Attitude(1, render.Tilt25)}},
+		{"body-512", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 512}},
+		{"body-512-turned", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 512, Attitude: render.Body.Attitude(1, render.Tilt25)}},
+		{"body-512-turned-hd", "hd", render.View{Mode: render.Body, Type: skin.Classic, Size: 512, Attitude: render.Body.Attitude(1, render.Tilt25)}},
+		{"isometric-turned", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 128, Attitude: render.Isometric.Attitude(7, render.TiltIso)}},
+		{"isometric-512-turned", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(7, render.TiltIso)}},
+		{"front", "classic", render.View{Mode: render.Front, Type: skin.Classic, Size: 512}},
+		{"preview-cape", "cape", render.View{Mode: render.Preview, Type: skin.Cape, Size: render.DefaultHeight}},
 	} {
 		sheet := readSheet(b, bench.sheet)
-		b.Run("pose="+bench.name+"/step=draw", func(b *testing.B) {
+		b.Run("mode="+bench.name+"/step=draw", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				mustDraw(b, sheet, bench.view)
@@ -44,7 +44,7 @@ func BenchmarkRender(b *testing.B) {
 		for _, format := range []render.Format{render.PNG, render.WebP} {
 			view := bench.view
 			view.Format = format
-			b.Run("pose="+bench.name+"/step=encode/format="+format.String(), func(b *testing.B) {
+			b.Run("mode="+bench.name+"/step=encode/format="+format.String(), func(b *testing.B) {
 				picture := mustDraw(b, sheet, view)
 				b.ReportAllocs()
 				for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkRender(b *testing.B) {
 					b.ReportMetric(float64(len(file)), "file-bytes")
 				}
 			})
-			b.Run("pose="+bench.name+"/step=render/format="+format.String(), func(b *testing.B) {
+			b.Run("mode="+bench.name+"/step=render/format="+format.String(), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					b.ReportMetric(float64(len(mustRender(b, sheet, view))), "file-bytes")

@@ -16,7 +16,7 @@ func TestPreviewOfCape(t *testing.T) {
 	f := func(k, height, texel, left, top int) {
 		t.Helper()
 		sheet := skintest.Marker(64*k, 32*k)
-		picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
+		picture := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: height})
 		half := picture.Width / 2
 		for y := range height {
 			for x := range picture.Width {
@@ -52,7 +52,7 @@ func TestPreviewOfCape(t *testing.T) {
 			}
 		}
 	}
-	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 64})
+	picture := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 64})
 	if got, want := pixel(picture, 20, 30), [4]byte{250, 100, 30, 128}; got != want {
 		t.Errorf("a chequered cape shows %v; want %v", got, want)
 	}
@@ -67,7 +67,7 @@ func TestPreviewOfElytra(t *testing.T) {
 		t.Helper()
 		sheet := skintest.Marker(64*k, 32*k)
 		fill(sheet, k, k, 21*k, 16*k, [4]byte{9, 9, 9, 0}) // the cape, without a texel of its edge at 11, 1
-		picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
+		picture := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: height})
 		half := picture.Width / 2
 		for y := range height {
 			for x := range picture.Width {
@@ -102,7 +102,7 @@ func TestPreviewOfElytra(t *testing.T) {
 	sheet := skin.NewSheet(64, 32)
 	fill(sheet, 22, 0, 24, 22, [4]byte{250, 100, 30, 255})
 	fill(sheet, 21, 16, 1, 1, [4]byte{1, 2, 3, 4})
-	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 64})
+	picture := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 64})
 	shown := map[[4]byte]int{}
 	for y := range picture.Height {
 		for x := range picture.Width {

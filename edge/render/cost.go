@@ -36,7 +36,7 @@ func (v View) capped(scale int) View {
 	if !v.Type.IsSkin() {
 		return v
 	}
-	switch v.Pose {
+	switch v.Mode {
 	case Preview:
 		v.Size = min(v.Size, maxPreviewHeight(scale))
 	case Body:
@@ -59,16 +59,16 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 	switch {
 	case view.Type == skin.Cape:
 		job.Crisp = isCapeCrisp(view.Size, scale)
-	case view.Pose == LegacySheet:
+	case view.Mode == LegacySheet:
 		const blending = 11e-6 // of a texel, in milliseconds
 		ms += blending * float64(w*h*scale*scale)
 		job.Scale = 1
-	case view.Pose.isSide():
+	case view.Mode.isSide():
 		if h%(sideHeight*scale) != 0 {
 			const averaging = 25e-6 // of a pixel, in milliseconds
 			ms += averaging * float64(w*h)
 		}
-	case view.Pose.InSpace():
+	case view.Mode.InSpace():
 		s := view.scene()
 		job.Crisp = s.crisp(scale)
 		ms += drawingCost(s, view, scale, view.Attitude == 0 && r.sampleMaps.contains(mapKeyOf(view, scale)))
@@ -81,7 +81,7 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 	pixels, texels := float64(s.width*s.height)/1e6, float64(sheetColumns*sheetColumns*scale*scale)/1e6
 	borders := float64(view.Size*scale) / 1e3 // between texels on a vertical line
-	switch view.Pose {
+	switch view.Mode {
 	case Isometric:
 		const head, line = 0.16, 0.33 // shares of a whole figure's, drawn twice
 		texels *= head
@@ -113,7 +113,7 @@ func (*NativeEncoder) Cost(job EncodingJob) time.Duration {
 		ms = pixels * (4 + 3*scale)
 	case job.View.Type == skin.Cape:
 		ms = min(150*pixels, 20+35*pixels)
-	case !job.View.Pose.InSpace():
+	case !job.View.Mode.InSpace():
 		ms = pixels * (2 + 3.5*scale)
 	case job.View.Format == PNG && job.Crisp:
 		ms = min(pixels*(40+6*scale), 10+52*pixels)

@@ -25,15 +25,15 @@ func TestCostLimit(t *testing.T) {
 // Previews and bodies of large sheets are capped in height.
 func TestLargeSheetsHaveSmallerPictures(t *testing.T) {
 	t.Parallel()
-	f := func(pose render.Pose, kind skin.Type, scale, requested, want int) {
+	f := func(mode render.Mode, kind skin.Type, scale, requested, want int) {
 		t.Helper()
 		height := 64 * scale
 		if kind == skin.Cape {
 			height = 32 * scale
 		}
-		picture, err := renderer.Draw(skintest.Noise(1, 64*scale, height), render.View{Pose: pose, Type: kind, Size: requested})
+		picture, err := renderer.Draw(skintest.Noise(1, 64*scale, height), render.View{Mode: mode, Type: kind, Size: requested})
 		if err != nil || picture.Height != want {
-			t.Errorf("a %v of %v of scale %d at %d is %d pixels high, %v; want %d", pose, kind, scale, requested, picture.Height, err, want)
+			t.Errorf("a %v of %v of scale %d at %d is %d pixels high, %v; want %d", mode, kind, scale, requested, picture.Height, err, want)
 		}
 	}
 	f(render.Preview, skin.Classic, 8, 1024, 1024)

@@ -24,26 +24,26 @@ func TestDrawAllocates(t *testing.T) {
 		}
 		got := testing.AllocsPerRun(100, func() { mustDraw(t, texels, view) })
 		if got > want {
-			t.Errorf("%s of %s: %.0f allocations; want at most %.0f", view.Pose, sheet, got, want)
+			t.Errorf("%s of %s: %.0f allocations; want at most %.0f", view.Mode, sheet, got, want)
 		}
 	}
 
-	f("classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 2)
-	f("hd", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 2)
-	f("legacy", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 3)
-	f("classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}, 1)
-	f("hd", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 32}, 1)
-	f("slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: 400}, 1)
-	f("legacy", render.View{Pose: render.Preview, Type: skin.Classic, Size: 400}, 2)
-	f("slim", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}, 1)
-	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
-	f("elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
-	f("slim", render.View{Pose: render.Bust, Type: skin.Slim, Size: 128}, 1)
-	f("classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 400}, 1)
-	f("slim", render.View{Pose: render.Back, Type: skin.Slim, Size: 128}, 3)
-	f("noise", render.View{Pose: render.Flat, Type: skin.Classic, Size: 72}, 2)
-	f("noise", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}, 1)
-	f("noise", render.View{Pose: render.Preview, Type: skin.Cape, Size: 112}, 1)
+	f("classic", render.View{Mode: render.Flat, Type: skin.Classic, Size: 128}, 2)
+	f("hd", render.View{Mode: render.Flat, Type: skin.Classic, Size: 128}, 2)
+	f("legacy", render.View{Mode: render.Flat, Type: skin.Classic, Size: 128}, 3)
+	f("classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 128}, 1)
+	f("hd", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 32}, 1)
+	f("slim", render.View{Mode: render.Preview, Type: skin.Slim, Size: 400}, 1)
+	f("legacy", render.View{Mode: render.Preview, Type: skin.Classic, Size: 400}, 2)
+	f("slim", render.View{Mode: render.LegacySheet, Type: skin.Slim, Size: 32}, 1)
+	f("cape", render.View{Mode: render.Preview, Type: skin.Cape, Size: 400}, 1)
+	f("elytra", render.View{Mode: render.Preview, Type: skin.Cape, Size: 400}, 1)
+	f("slim", render.View{Mode: render.Bust, Type: skin.Slim, Size: 128}, 1)
+	f("classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 400}, 1)
+	f("slim", render.View{Mode: render.Back, Type: skin.Slim, Size: 128}, 3)
+	f("noise", render.View{Mode: render.Flat, Type: skin.Classic, Size: 72}, 2)
+	f("noise", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 128}, 1)
+	f("noise", render.View{Mode: render.Preview, Type: skin.Cape, Size: 112}, 1)
 }
 
 // Rendering allocates the file, and what drawing allocates besides the picture.
@@ -55,16 +55,16 @@ func TestRenderAllocates(t *testing.T) {
 			view.Format = format
 			got := testing.AllocsPerRun(100, func() { mustRender(t, texels, view) })
 			if got > want {
-				t.Errorf("%s of %s as %s: %.0f allocations; want at most %.0f", view.Pose, sheet, format, got, want)
+				t.Errorf("%s of %s as %s: %.0f allocations; want at most %.0f", view.Mode, sheet, format, got, want)
 			}
 		}
 	}
 
-	f("classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 2)
-	f("legacy", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 3)
-	f("classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}, 1)
-	f("hd", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 32}, 1)
-	f("slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: 400}, 1)
-	f("legacy", render.View{Pose: render.Preview, Type: skin.Classic, Size: 400}, 2)
-	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 3)
+	f("classic", render.View{Mode: render.Flat, Type: skin.Classic, Size: 128}, 2)
+	f("legacy", render.View{Mode: render.Flat, Type: skin.Classic, Size: 128}, 3)
+	f("classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 128}, 1)
+	f("hd", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 32}, 1)
+	f("slim", render.View{Mode: render.Preview, Type: skin.Slim, Size: 400}, 1)
+	f("legacy", render.View{Mode: render.Preview, Type: skin.Classic, Size: 400}, 2)
+	f("cape", render.View{Mode: render.Preview, Type: skin.Cape, Size: 400}, 3)
 }

@@ -28,7 +28,7 @@ func TestFlat(t *testing.T) {
 					}
 				}
 				for _, side := range []int{8, 16, 24, 40, 64, 96, 104, 128, 256, 504, 512} {
-					got := mustDraw(t, sheet, render.View{Pose: render.Flat, Type: skin.Classic, Size: side})
+					got := mustDraw(t, sheet, render.View{Mode: render.Flat, Type: skin.Classic, Size: side})
 					want := flat(sheet, side)
 					if !same(got, want) {
 						t.Errorf("%d pixels: the picture differs from the reference", side)

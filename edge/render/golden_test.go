@@ -21,57 +21,57 @@ type golden struct {
 }
 
 var goldens = []golden{
-	{"classic-flat", "classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}},
-	{"classic-isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
-	{"classic-isometric-tiny", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 24}},
-	{"classic-preview", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: 256}},
-	{"classic-preview-small", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: 96}},
-	{"slim-flat", "slim", render.View{Pose: render.Flat, Type: skin.Slim, Size: 64}},
-	{"slim-isometric", "slim", render.View{Pose: render.Isometric, Type: skin.Slim, Size: 96}},
-	{"slim-preview", "slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: 256}},
-	{"legacy-flat", "legacy", render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}},
-	{"legacy-isometric", "legacy", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
-	{"legacy-preview", "legacy", render.View{Pose: render.Preview, Type: skin.Classic, Size: 256}},
-	{"legacy-slim-preview", "legacy", render.View{Pose: render.Preview, Type: skin.Slim, Size: 96}},
-	{"hd-flat-uneven", "hd", render.View{Pose: render.Flat, Type: skin.Classic, Size: 72}},
-	{"hd-isometric", "hd", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}},
-	{"hd-preview", "hd", render.View{Pose: render.Preview, Type: skin.Classic, Size: 320}},
-	{"fine-preview", "fine", render.View{Pose: render.Preview, Type: skin.Classic, Size: 112}},
-	{"hatless-isometric", "hatless", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}},
-	{"hatless-preview", "hatless", render.View{Pose: render.Preview, Type: skin.Classic, Size: 160}},
-	{"glass-preview", "glass", render.View{Pose: render.Preview, Type: skin.Slim, Size: 256}},
-	{"classic-legacy", "classic", render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}},
-	{"slim-legacy", "slim", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}},
-	{"hd-legacy", "hd", render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}},
-	{"legacy-legacy", "legacy", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}},
-	{"hatless-legacy", "hatless", render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32}},
-	{"glass-legacy", "glass", render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32}},
-	{"cape-preview", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
-	{"elytra-preview", "elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
-	{"classic-bust", "classic", render.View{Pose: render.Bust, Type: skin.Classic, Size: 128}},
-	{"slim-bust-from-behind", "slim", render.View{Pose: render.Bust, Type: skin.Slim, Size: 64, Attitude: render.Bust.Attitude(4, render.TiltIso)}},
-	{"classic-body", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 256}},
-	{"legacy-slim-body", "legacy", render.View{Pose: render.Body, Type: skin.Slim, Size: 96}},
-	{"glass-body-from-the-left", "glass", render.View{Pose: render.Body, Type: skin.Slim, Size: 192, Attitude: render.Body.Attitude(6, render.Tilt25)}},
-	{"hd-body-level", "hd", render.View{Pose: render.Body, Type: skin.Classic, Size: 240, Attitude: render.Body.Attitude(1, render.TiltLevel)}},
-	{"classic-body-bare", "classic", render.View{Pose: render.Body, Type: skin.Classic, Size: 256, Omit: render.OmitHat | render.OmitLayers | render.OmitLight}},
-	{"classic-head-from-above", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96, Attitude: render.Isometric.Attitude(0, render.TiltIso)}},
-	{"classic-front", "classic", render.View{Pose: render.Front, Type: skin.Classic, Size: 128}},
-	{"slim-front-without-hat", "slim", render.View{Pose: render.Front, Type: skin.Slim, Size: 128, Omit: render.OmitHat}},
-	{"slim-back", "slim", render.View{Pose: render.Back, Type: skin.Slim, Size: 128}},
-	{"legacy-left", "legacy", render.View{Pose: render.Left, Type: skin.Classic, Size: 128}},
-	{"hd-right-uneven", "hd", render.View{Pose: render.Right, Type: skin.Classic, Size: 80}},
+	{"classic-flat", "classic", render.View{Mode: render.Flat, Type: skin.Classic, Size: 64}},
+	{"classic-isometric", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 96}},
+	{"classic-isometric-tiny", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 24}},
+	{"classic-preview", "classic", render.View{Mode: render.Preview, Type: skin.Classic, Size: 256}},
+	{"classic-preview-small", "classic", render.View{Mode: render.Preview, Type: skin.Classic, Size: 96}},
+	{"slim-flat", "slim", render.View{Mode: render.Flat, Type: skin.Slim, Size: 64}},
+	{"slim-isometric", "slim", render.View{Mode: render.Isometric, Type: skin.Slim, Size: 96}},
+	{"slim-preview", "slim", render.View{Mode: render.Preview, Type: skin.Slim, Size: 256}},
+	{"legacy-flat", "legacy", render.View{Mode: render.Flat, Type: skin.Classic, Size: 64}},
+	{"legacy-isometric", "legacy", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 96}},
+	{"legacy-preview", "legacy", render.View{Mode: render.Preview, Type: skin.Classic, Size: 256}},
+	{"legacy-slim-preview", "legacy", render.View{Mode: render.Preview, Type: skin.Slim, Size: 96}},
+	{"hd-flat-uneven", "hd", render.View{Mode: render.Flat, Type: skin.Classic, Size: 72}},
+	{"hd-isometric", "hd", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 128}},
+	{"hd-preview", "hd", render.View{Mode: render.Preview, Type: skin.Classic, Size: 320}},
+	{"fine-preview", "fine", render.View{Mode: render.Preview, Type: skin.Classic, Size: 112}},
+	{"hatless-isometric", "hatless", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 96}},
+	{"hatless-preview", "hatless", render.View{Mode: render.Preview, Type: skin.Classic, Size: 160}},
+	{"glass-preview", "glass", render.View{Mode: render.Preview, Type: skin.Slim, Size: 256}},
+	{"classic-legacy", "classic", render.View{Mode: render.LegacySheet, Type: skin.Classic, Size: 32}},
+	{"slim-legacy", "slim", render.View{Mode: render.LegacySheet, Type: skin.Slim, Size: 32}},
+	{"hd-legacy", "hd", render.View{Mode: render.LegacySheet, Type: skin.Classic, Size: 32}},
+	{"legacy-legacy", "legacy", render.View{Mode: render.LegacySheet, Type: skin.Slim, Size: 32}},
+	{"hatless-legacy", "hatless", render.View{Mode: render.LegacySheet, Type: skin.Classic, Size: 32}},
+	{"glass-legacy", "glass", render.View{Mode: render.LegacySheet, Type: skin.Slim, Size: 32}},
+	{"cape-preview", "cape", render.View{Mode: render.Preview, Type: skin.Cape, Size: 64}},
+	{"elytra-preview", "elytra", render.View{Mode: render.Preview, Type: skin.Cape, Size: 64}},
+	{"classic-bust", "classic", render.View{Mode: render.Bust, Type: skin.Classic, Size: 128}},
+	{"slim-bust-from-behind", "slim", render.View{Mode: render.Bust, Type: skin.Slim, Size: 64, Attitude: render.Bust.Attitude(4, render.TiltIso)}},
+	{"classic-body", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 256}},
+	{"legacy-slim-body", "legacy", render.View{Mode: render.Body, Type: skin.Slim, Size: 96}},
+	{"glass-body-from-the-left", "glass", render.View{Mode: render.Body, Type: skin.Slim, Size: 192, Attitude: render.Body.Attitude(6, render.Tilt25)}},
+	{"hd-body-level", "hd", render.View{Mode: render.Body, Type: skin.Classic, Size: 240, Attitude: render.Body.Attitude(1, render.TiltLevel)}},
+	{"classic-body-bare", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 256, Omit: render.OmitHat | render.OmitLayers | render.OmitLight}},
+	{"classic-head-from-above", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 96, Attitude: render.Isometric.Attitude(0, render.TiltIso)}},
+	{"classic-front", "classic", render.View{Mode: render.Front, Type: skin.Classic, Size: 128}},
+	{"slim-front-without-hat", "slim", render.View{Mode: render.Front, Type: skin.Slim, Size: 128, Omit: render.OmitHat}},
+	{"slim-back", "slim", render.View{Mode: render.Back, Type: skin.Slim, Size: 128}},
+	{"legacy-left", "legacy", render.View{Mode: render.Left, Type: skin.Classic, Size: 128}},
+	{"hd-right-uneven", "hd", render.View{Mode: render.Right, Type: skin.Classic, Size: 80}},
 }
 
-// Every pose has a golden picture of a skin, and of a cape if it shows capes.
-func TestEveryPoseHasGolden(t *testing.T) {
+// Every mode has a golden picture of a skin, and of a cape if it shows capes.
+func TestEveryModeHasGolden(t *testing.T) {
 	t.Parallel()
-	for pose := range render.Pose(render.PoseCount) {
+	for mode := range render.Mode(render.ModeCount) {
 		has := func(isCape bool) bool {
-			return slices.ContainsFunc(goldens, func(g golden) bool { return g.view.Pose == pose && (g.view.Type == skin.Cape) == isCape })
+			return slices.ContainsFunc(goldens, func(g golden) bool { return g.view.Mode == mode && (g.view.Type == skin.Cape) == isCape })
 		}
-		if !has(false) || pose.ShowsCapes() && !has(true) {
-			t.Errorf("%s has no golden picture", pose)
+		if !has(false) || mode.ShowsCapes() && !has(true) {
+			t.Errorf("%s has no golden picture", mode)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestLegacySheet(t *testing.T) {
 						}
 					}
 				}
-				got := mustDraw(t, sheet, render.View{Pose: render.LegacySheet, Type: model, Size: 32})
+				got := mustDraw(t, sheet, render.View{Mode: render.LegacySheet, Type: model, Size: 32})
 				if got.Width != 64 || got.Height != 32 {
 					t.Fatalf("%d × %d pixels; want 64 × 32", got.Width, got.Height)
 				}
@@ -131,7 +131,7 @@ func TestLegacySheetOfLegacySheet(t *testing.T) {
 		t.Helper()
 		want := sheet.Normalised(skin.Classic)
 		for _, model := range []skin.Type{skin.Classic, skin.Slim} {
-			drawn := mustDraw(t, sheet, render.View{Pose: render.LegacySheet, Type: model, Size: 32})
+			drawn := mustDraw(t, sheet, render.View{Mode: render.LegacySheet, Type: model, Size: 32})
 			got := skin.Sheet{Width: drawn.Width, Height: drawn.Height, Pix: drawn.Pix}.Normalised(skin.Classic)
 			for part := skin.Head; part <= skin.LeftPants; part++ {
 				b := skin.Faces(part, skin.Classic)
@@ -156,7 +156,7 @@ func TestLegacySheetOfLegacySheet(t *testing.T) {
 	f("an opaque one", readSheet(t, "hatless"), false)
 	full := skintest.Marker(64, 64)
 	fill(full, 32, 0, 32, 16, [4]byte{9, 8, 7, 255})
-	drawn := mustDraw(t, full, render.View{Pose: render.LegacySheet, Type: skin.Classic, Size: 32})
+	drawn := mustDraw(t, full, render.View{Mode: render.LegacySheet, Type: skin.Classic, Size: 32})
 	shown := skin.Sheet{Width: 64, Height: 32, Pix: drawn.Pix}.Normalised(skin.Classic)
 	if hat := [4]byte(shown.Pix[shown.At(44, 10):]); hat != [4]byte{9, 8, 7, 255} {
 		t.Errorf("the opaque hat of a square sheet is shown as %v", hat)

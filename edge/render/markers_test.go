@@ -48,17 +48,17 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 	t.Parallel()
 
 	const whole = 12 // number of hidden rows for which any or none of the texels may be visible
-	flat := render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}
-	isometric := render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512}
-	classic := render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight}
-	slim := render.View{Pose: render.Preview, Type: skin.Slim, Size: previewHeight}
-	cape := render.View{Pose: render.Preview, Type: skin.Cape, Size: 512}
+	flat := render.View{Mode: render.Flat, Type: skin.Classic, Size: 64}
+	isometric := render.View{Mode: render.Isometric, Type: skin.Classic, Size: 512}
+	classic := render.View{Mode: render.Preview, Type: skin.Classic, Size: previewHeight}
+	slim := render.View{Mode: render.Preview, Type: skin.Slim, Size: previewHeight}
+	cape := render.View{Mode: render.Preview, Type: skin.Cape, Size: 512}
 	body := func(as skin.Type, turn int, tilt render.Tilt) render.View {
-		return render.View{Pose: render.Body, Type: as, Size: previewHeight, Attitude: render.Body.Attitude(turn, tilt)}
+		return render.View{Mode: render.Body, Type: as, Size: previewHeight, Attitude: render.Body.Attitude(turn, tilt)}
 	}
 	bare25 := body(skin.Classic, 7, render.Tilt25)
 	bare25.Omit = render.OmitHat | render.OmitLayers
-	flatFront := render.View{Pose: render.Front, Type: skin.Classic, Size: 512}
+	flatFront := render.View{Mode: render.Front, Type: skin.Classic, Size: 512}
 
 	// The visible areas of a classic skin in the left and the right half of a preview.
 	layered := []visibleArea{
@@ -218,13 +218,13 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 			{area{40, 52, 4, 12}, 70, 3},
 			{area{24, 52, 4, 12}, 70, 3},
 		}, nil},
-		{"level bust from the front", render.View{Pose: render.Bust, Type: skin.Classic, Size: 512, Attitude: render.Bust.Attitude(0, render.TiltLevel)}, false, layerAreas, []visibleArea{
+		{"level bust from the front", render.View{Mode: render.Bust, Type: skin.Classic, Size: 512, Attitude: render.Bust.Attitude(0, render.TiltLevel)}, false, layerAreas, []visibleArea{
 			{area{8, 8, 8, 8}, 90, 0},
 			{area{20, 20, 8, 12}, 90, 0},
 			{area{44, 20, 4, 12}, 90, 0},
 			{area{36, 52, 4, 12}, 90, 0},
 		}, nil},
-		{"head from the back", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(4, render.Tilt25)}, false, nil, []visibleArea{
+		{"head from the back", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(4, render.Tilt25)}, false, nil, []visibleArea{
 			{area{40, 0, 8, 8}, 100, 0}, {area{56, 8, 8, 8}, 90, 0},
 		}, nil},
 		{"flat front", flatFront, false, nil, []visibleArea{
@@ -243,10 +243,10 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 			{area{4, 20, 4, 12}, 100, 0},
 			{area{20, 52, 4, 12}, 100, 0},
 		}, nil},
-		{"flat left side of a slim skin", render.View{Pose: render.Left, Type: skin.Slim, Size: 512}, false, layerAreas, []visibleArea{
+		{"flat left side of a slim skin", render.View{Mode: render.Left, Type: skin.Slim, Size: 512}, false, layerAreas, []visibleArea{
 			{area{16, 8, 8, 8}, 100, 0}, {area{39, 52, 4, 12}, 100, 0}, {area{24, 52, 4, 12}, 100, 0},
 		}, nil},
-		{"flat back of a legacy skin", render.View{Pose: render.Back, Type: skin.Classic, Size: 512}, true, nil, []visibleArea{
+		{"flat back of a legacy skin", render.View{Mode: render.Back, Type: skin.Classic, Size: 512}, true, nil, []visibleArea{
 			{area{24, 8, 8, 8}, 100, 0}, {area{32, 20, 8, 12}, 100, 0}, {area{52, 20, 4, 12}, 100, 0}, {area{12, 20, 4, 12}, 100, 0},
 		}, nil},
 

@@ -108,7 +108,7 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 			t.Parallel()
 
 			base, layers := limbs(test.arm)
-			view := render.View{Pose: render.Preview, Type: test.as, Size: previewHeight}
+			view := render.View{Mode: render.Preview, Type: test.as, Size: previewHeight}
 
 			covered := skintest.Marker(64, 64)
 			picture := mustDraw(t, covered, view)
@@ -164,7 +164,7 @@ func TestSleeveShowsBeforeTrousers(t *testing.T) {
 
 	sheet := skintest.Marker(64, 64)
 	fill(sheet, 16, 32, 24, 16, [4]byte{}) // the jacket
-	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight})
+	picture := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: skin.Classic, Size: previewHeight})
 	f := func(name string, where func(point) (x, y float64), at point, u, v int) {
 		t.Helper()
 		x, y := where(at)
@@ -192,7 +192,7 @@ func TestGlassHasNoSeams(t *testing.T) {
 					fill(sheet, a[0]*k, a[1]*k, a[2]*k, a[3]*k, [4]byte{30, 90, 180, 110})
 				}
 				fill(sheet, 32*k, 0, 32*k, 16*k, [4]byte{}) // the hat
-				picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: as, Size: previewHeight})
+				picture := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: as, Size: previewHeight})
 
 				hands := 8.0
 				if as == skin.Slim {
@@ -230,7 +230,7 @@ func TestPreviewOfLegacySkin(t *testing.T) {
 
 	legacy := skintest.Marker(64, 32)
 	fill(legacy, 32, 0, 32, 16, [4]byte{})
-	picture := mustDraw(t, legacy, render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight})
+	picture := mustDraw(t, legacy, render.View{Mode: render.Preview, Type: skin.Classic, Size: previewHeight})
 
 	base, _ := limbs(4)
 	for _, l := range base[:3] {
@@ -251,7 +251,7 @@ func TestPreviewOfLegacySkin(t *testing.T) {
 	})
 }
 
-// HD sheets are drawn at their own scale, in every pose. They have other sub-columns, which may
+// HD sheets are drawn at their own scale, in every mode. They have other sub-columns, which may
 // change a few pixels of the outline.
 func TestHDSheetsLookLikeClassicOnes(t *testing.T) {
 	t.Parallel()
@@ -265,9 +265,9 @@ func TestHDSheetsLookLikeClassicOnes(t *testing.T) {
 			}
 		}
 		for _, view := range []render.View{
-			{Pose: render.Flat, Type: skin.Classic, Size: 48},
-			{Pose: render.Isometric, Type: skin.Slim, Size: 512},
-			{Pose: render.Preview, Type: skin.Slim, Size: previewHeight},
+			{Mode: render.Flat, Type: skin.Classic, Size: 48},
+			{Mode: render.Isometric, Type: skin.Slim, Size: 512},
+			{Mode: render.Preview, Type: skin.Slim, Size: previewHeight},
 		} {
 			got, want := mustDraw(t, hd, view), mustDraw(t, classic, view)
 			pixels, apart := len(want.Pix)/4, 0
@@ -288,7 +288,7 @@ func TestPreviewMeasures(t *testing.T) {
 
 	f := func(as skin.Type, height, width int) {
 		t.Helper()
-		picture := mustDraw(t, skin.NewSheet(64, 32), render.View{Pose: render.Preview, Type: as, Size: height})
+		picture := mustDraw(t, skin.NewSheet(64, 32), render.View{Mode: render.Preview, Type: as, Size: height})
 		got := []int{picture.Width, picture.Height, len(picture.Pix)}
 		if diff := cmp.Diff([]int{width, height, 4 * width * height}, got); diff != "" {
 			t.Errorf("preview of %s (-want +got):\n%s", as, diff)

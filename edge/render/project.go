@@ -81,7 +81,7 @@ type face struct {
 }
 
 // light is how bright a face is. It is fixed to the model: it comes from above and from before
-// and behind the player, so that a skin's front is as bright in every pose.
+// and behind the player, so that a skin's front is as bright in every mode.
 type light uint8
 
 const (

@@ -26,16 +26,16 @@ func TestDrawAgreesWithReference(t *testing.T) {
 		reference func(size, k, step int) *referenceMap
 		shapes    []shape
 	}{
-		{"isometric", render.View{Pose: render.Isometric, Type: skin.Classic}, isometricReference, []shape{
+		{"isometric", render.View{Mode: render.Isometric, Type: skin.Classic}, isometricReference, []shape{
 			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 2}, {128, 1, 3}, {512, 1, 24}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {128, 3, 4}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32}, {512, 8, 32},
 		}},
-		{"preview", render.View{Pose: render.Preview, Type: skin.Classic}, classic, []shape{
+		{"preview", render.View{Mode: render.Preview, Type: skin.Classic}, classic, []shape{
 			{64, 1, 1}, {128, 1, 3}, {144, 1, 2}, {400, 1, 8}, {1024, 1, 32}, {80, 2, 3}, {288, 2, 8}, {96, 4, 4}, {560, 4, 20}, {1024, 7, 64}, {96, 8, 8}, {400, 8, 64},
 		}},
-		{"slim preview", render.View{Pose: render.Preview, Type: skin.Slim}, slim, []shape{
+		{"slim preview", render.View{Mode: render.Preview, Type: skin.Slim}, slim, []shape{
 			{64, 1, 1}, {96, 1, 3}, {144, 1, 2}, {400, 1, 8}, {80, 2, 3}, {288, 2, 8}, {80, 4, 4}, {560, 4, 20}, {64, 8, 4}, {400, 8, 64},
 		}},
-		{"cape", render.View{Pose: render.Preview, Type: skin.Cape}, capeReference, []shape{
+		{"cape", render.View{Mode: render.Preview, Type: skin.Cape}, capeReference, []shape{
 			{64, 1, 1}, {80, 1, 1}, {400, 1, 8}, {64, 2, 1}, {144, 2, 2}, {64, 4, 1}, {208, 4, 4}, {64, 8, 1}, {112, 8, 2}, {128, 8, 2}, {240, 8, 4}, {272, 8, 4},
 		}},
 	} {

@@ -60,7 +60,7 @@ func TestTurnedFiguresAgreeWithReference(t *testing.T) {
 	models := map[skin.Type][]modelBox{skin.Classic: classicArms, skin.Slim: slimArms}
 	classic := slices.Concat(trunk, classicArms, legs)
 	for _, test := range []struct {
-		pose   render.Pose
+		mode   render.Mode
 		shown  []modelBox
 		shapes []shape
 	}{
@@ -70,26 +70,26 @@ func TestTurnedFiguresAgreeWithReference(t *testing.T) {
 	} {
 		for model, arms := range models {
 			boxes := slices.Concat(trunk, arms, legs)
-			if test.pose == render.Isometric {
+			if test.mode == render.Isometric {
 				if model == skin.Slim {
 					continue // the head is the same
 				}
 				boxes = test.shown
 			}
 			for _, s := range test.shapes {
-				t.Run(fmt.Sprintf("%s/%s/size=%d,scale=%d", test.pose, model, s.size, s.k), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/size=%d,scale=%d", test.mode, model, s.size, s.k), func(t *testing.T) {
 					t.Parallel()
 
 					var all comparison
 					for tilt, pitch := range pitches {
 						for turn := range render.TurnCount {
-							attitude := test.pose.Attitude(turn, tilt)
-							view := render.View{Pose: test.pose, Type: model, Size: s.size, Attitude: attitude}
+							attitude := test.mode.Attitude(turn, tilt)
+							view := render.View{Mode: test.mode, Type: model, Size: s.size, Attitude: attitude}
 							width, height := view.Extent()
 							reference := turnedReference(boxes, test.shown, turn, pitch, width, height, s.k, s.step)
 							before := all.wrong
 							for seed := int(attitude); seed < int(attitude)+skins; seed++ {
-								view.Omit = render.Omissions(seed/2) % 8 & test.pose.Omissible()
+								view.Omit = render.Omissions(seed/2) % 8 & test.mode.Omissible()
 								all.compare(t, reference, view, uint64(seed), s.k)
 							}
 							t.Logf("turn %d, tilt %d: %d wrong", turn, tilt, all.wrong-before)
@@ -109,8 +109,8 @@ func TestBodyIsTheFrontOfThePreview(t *testing.T) {
 	sheet := readSheet(t, "classic")
 	compared := 0
 	for size := 64; size <= 1024; size += 16 {
-		preview := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Classic, Size: size})
-		body := mustDraw(t, sheet, render.View{Pose: render.Body, Type: skin.Classic, Size: size})
+		preview := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: skin.Classic, Size: size})
+		body := mustDraw(t, sheet, render.View{Mode: render.Body, Type: skin.Classic, Size: size})
 		half := preview.Width / 2
 		if half%2 != body.Width%2 {
 			continue

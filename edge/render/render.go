@@ -6,12 +6,12 @@
 // head and 0.25 elsewhere and is clipped where body parts adjoin. A unit is a texel of a
 // classic sheet. Boxes are unfolded on the sheet as skin.Faces and skin.CapeFaces say. What
 // lies behind holes and translucent texels shows through, including the inner sides of layers.
-// In poses in space the light is fixed to the model: it leaves 100 % of a colour on top, 90 % in
-// front and behind, 70 % at the sides and 60 % beneath, on inner sides too. Flat poses and the
+// In modes in space the light is fixed to the model: it leaves 100 % of a colour on top, 90 % in
+// front and behind, 70 % at the sides and 60 % beneath, on inner sides too. Flat modes and the
 // legacy sheet have the colours of the sheet.
 //
 // Rasterisation. Figures are scanned along vertical lines, on which every border between texels
-// is found exactly (columnScan). What depends only on the geometry of a pose, a size and the
+// is found exactly (columnScan). What depends only on the geometry of a mode, a size and the
 // scale of the sheet is the same for all textures, so it is computed once and cached: mostly as
 // a sampleMap, which says what texels each pixel shows, so that painting a texture is a look-up
 // of colours. Large smooth pictures of sheets of high scale are scanned anew for every texture
@@ -73,13 +73,13 @@ const (
 // View is which picture of a texture is meant. Views are comparable: the same View of the same
 // texture is the same file, as long as the renderer's revision is the same.
 type View struct {
-	Pose   Pose
+	Mode   Mode
 	Type   skin.Type
-	Size   int // in pixels, a value of Pose.SizeOf
+	Size   int // in pixels, a value of Mode.SizeOf
 	Format Format
 
-	Attitude Attitude  // a value of Pose.Attitude, if Pose.HasAttitudes
-	Omit     Omissions // of Pose.Omissible
+	Attitude Attitude  // a value of Mode.Attitude, if Mode.HasAttitudes
+	Omit     Omissions // of Mode.Omissible
 }
 
 // Check returns the Invalid fault that Draw or Render would return for the view, or nil.
@@ -90,19 +90,19 @@ func (v View) Check() error {
 	if v.Format > WebP {
 		return fault.New(fault.Invalid, "Pictures are PNG or WebP.")
 	}
-	if v.Pose >= PoseCount {
-		return fault.New(fault.Invalid, "A texture has no such pose.")
+	if v.Mode >= ModeCount {
+		return fault.New(fault.Invalid, "A texture has no such mode.")
 	}
-	if v.Type == skin.Cape && !v.Pose.ShowsCapes() {
+	if v.Type == skin.Cape && !v.Mode.ShowsCapes() {
 		return fault.New(fault.Invalid, "A cape has no face.")
 	}
-	if v.Attitude >= attitudeCount || v.Attitude != 0 && !v.Pose.HasAttitudes() {
+	if v.Attitude >= attitudeCount || v.Attitude != 0 && !v.Mode.HasAttitudes() {
 		return fault.New(fault.Invalid, "This picture cannot be turned like that.")
 	}
-	if v.Omit&^v.Pose.Omissible() != 0 {
+	if v.Omit&^v.Mode.Omissible() != 0 {
 		return fault.New(fault.Invalid, "This picture has nothing of that kind to leave out.")
 	}
-	if r := v.Pose.sizes(); v.Size != r.round(v.Size) {
+	if r := v.Mode.sizes(); v.Size != r.round(v.Size) {
 		return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", r.step, r.min, r.max)
 	}
 	return nil
@@ -114,7 +114,7 @@ func (v View) Extent() (width, height int) {
 	if v.Check() != nil {
 		return 0, 0
 	}
-	return v.Pose.extent(v.Type, v.Size)
+	return v.Mode.extent(v.Type, v.Size)
 }
 
 // Picture is a drawn picture: Width × Height pixels in rows from the top, four bytes a pixel

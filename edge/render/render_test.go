@@ -63,25 +63,25 @@ func TestDrawRejectsViews(t *testing.T) {
 		view  render.View
 		want  string
 	}{
-		{"the face of a cape", capeSheet, render.View{Pose: render.Flat, Type: skin.Cape, Size: 64}, "A cape has no face."},
-		{"the head of a cape", capeSheet, render.View{Pose: render.Isometric, Type: skin.Cape, Size: 64}, "A cape has no face."},
-		{"no type", skinSheet, render.View{Pose: render.Flat, Size: 64}, "A texture of no known type cannot be drawn."},
-		{"an unknown pose", skinSheet, render.View{Pose: render.PoseCount, Type: skin.Classic, Size: 64}, "A texture has no such pose."},
-		{"the legacy sheet of a cape", capeSheet, render.View{Pose: render.LegacySheet, Type: skin.Cape, Size: 32}, "A cape has no face."},
+		{"the face of a cape", capeSheet, render.View{Mode: render.Flat, Type: skin.Cape, Size: 64}, "A cape has no face."},
+		{"the head of a cape", capeSheet, render.View{Mode: render.Isometric, Type: skin.Cape, Size: 64}, "A cape has no face."},
+		{"no type", skinSheet, render.View{Mode: render.Flat, Size: 64}, "A texture of no known type cannot be drawn."},
+		{"an unknown mode", skinSheet, render.View{Mode: render.ModeCount, Type: skin.Classic, Size: 64}, "A texture has no such mode."},
+		{"the legacy sheet of a cape", capeSheet, render.View{Mode: render.LegacySheet, Type: skin.Cape, Size: 32}, "A cape has no face."},
 		{"an unknown format", skinSheet, render.View{Type: skin.Classic, Size: 64, Format: render.WebP + 1}, "Pictures are PNG or WebP."},
 		{"no size", skinSheet, render.View{Type: skin.Classic}, "The size is a multiple of 8 from 8 to 512 pixels."},
 		{"an odd size", skinSheet, render.View{Type: skin.Classic, Size: 65}, "The size is a multiple of 8 from 8 to 512 pixels."},
-		{"a huge head", skinSheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 520}, "The size is a multiple of 8 from 8 to 512 pixels."},
-		{"a tiny preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Slim, Size: 48}, "The size is a multiple of 16 from 64 to 1024 pixels."},
-		{"the body of a cape", capeSheet, render.View{Pose: render.Body, Type: skin.Cape, Size: 64}, "A cape has no face."},
-		{"the front of a cape", capeSheet, render.View{Pose: render.Front, Type: skin.Cape, Size: 64}, "A cape has no face."},
+		{"a huge head", skinSheet, render.View{Mode: render.Isometric, Type: skin.Classic, Size: 520}, "The size is a multiple of 8 from 8 to 512 pixels."},
+		{"a tiny preview", skinSheet, render.View{Mode: render.Preview, Type: skin.Slim, Size: 48}, "The size is a multiple of 16 from 64 to 1024 pixels."},
+		{"the body of a cape", capeSheet, render.View{Mode: render.Body, Type: skin.Cape, Size: 64}, "A cape has no face."},
+		{"the front of a cape", capeSheet, render.View{Mode: render.Front, Type: skin.Cape, Size: 64}, "A cape has no face."},
 		{"a turned face", skinSheet, render.View{Type: skin.Classic, Size: 64, Attitude: 1}, "This picture cannot be turned like that."},
-		{"a turned preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Classic, Size: 64, Attitude: 1}, "This picture cannot be turned like that."},
-		{"an unknown attitude", skinSheet, render.View{Pose: render.Body, Type: skin.Classic, Size: 64, Attitude: render.AttitudeCount}, "This picture cannot be turned like that."},
+		{"a turned preview", skinSheet, render.View{Mode: render.Preview, Type: skin.Classic, Size: 64, Attitude: 1}, "This picture cannot be turned like that."},
+		{"an unknown attitude", skinSheet, render.View{Mode: render.Body, Type: skin.Classic, Size: 64, Attitude: render.AttitudeCount}, "This picture cannot be turned like that."},
 		{"a face without light", skinSheet, render.View{Type: skin.Classic, Size: 64, Omit: render.OmitLight}, "This picture has nothing of that kind to leave out."},
-		{"a preview without a hat", skinSheet, render.View{Pose: render.Preview, Type: skin.Classic, Size: 64, Omit: render.OmitHat}, "This picture has nothing of that kind to leave out."},
-		{"an unknown omission", skinSheet, render.View{Pose: render.Body, Type: skin.Classic, Size: 64, Omit: 8}, "This picture has nothing of that kind to leave out."},
-		{"a preview of odd height", capeSheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 72}, "The size is a multiple of 16 from 64 to 1024 pixels."},
+		{"a preview without a hat", skinSheet, render.View{Mode: render.Preview, Type: skin.Classic, Size: 64, Omit: render.OmitHat}, "This picture has nothing of that kind to leave out."},
+		{"an unknown omission", skinSheet, render.View{Mode: render.Body, Type: skin.Classic, Size: 64, Omit: 8}, "This picture has nothing of that kind to leave out."},
+		{"a preview of odd height", capeSheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 72}, "The size is a multiple of 16 from 64 to 1024 pixels."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -110,8 +110,8 @@ func TestExtent(t *testing.T) {
 	}
 	for _, view := range []render.View{
 		{},
-		{Pose: render.Flat, Type: skin.Cape, Size: 64},
-		{Pose: render.Preview, Type: skin.Classic, Size: 65},
+		{Mode: render.Flat, Type: skin.Cape, Size: 64},
+		{Mode: render.Preview, Type: skin.Classic, Size: 65},
 	} {
 		if width, height := view.Extent(); width != 0 || height != 0 {
 			t.Errorf("%+v: %d × %d pixels, though it cannot be drawn", view, width, height)
@@ -126,7 +126,7 @@ func TestDrawRejectsSheets(t *testing.T) {
 	f := func(as skin.Type, width, height, bytes int) {
 		t.Helper()
 		sheet := skin.Sheet{Width: width, Height: height, Pix: make([]byte, bytes)}
-		_, err := renderer.Draw(sheet, render.View{Pose: render.Preview, Type: as, Size: 64})
+		_, err := renderer.Draw(sheet, render.View{Mode: render.Preview, Type: as, Size: 64})
 		if err == nil || fault.KindOf(err) != fault.Internal {
 			t.Errorf("Draw(%d × %d %s in %d bytes): %v; want a plain error", width, height, as, bytes, err)
 		}
@@ -264,26 +264,26 @@ func TestRenderConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-// views returns a view of each pose, type and format.
+// views returns a view of each mode, type and format.
 func views() []render.View {
 	var all []render.View
 	for _, format := range []render.Format{render.PNG, render.WebP} {
 		for _, as := range []skin.Type{skin.Classic, skin.Slim} {
 			all = append(all,
-				render.View{Pose: render.Flat, Type: as, Size: 96, Format: format},
-				render.View{Pose: render.Isometric, Type: as, Size: 96, Format: format},
-				render.View{Pose: render.Preview, Type: as, Size: 128, Format: format},
-				render.View{Pose: render.Isometric, Type: as, Size: 96, Format: format, Attitude: render.Isometric.Attitude(6, render.TiltLevel), Omit: render.OmitLight},
-				render.View{Pose: render.Bust, Type: as, Size: 64, Format: format, Omit: render.OmitHat},
-				render.View{Pose: render.Body, Type: as, Size: 128, Format: format},
-				render.View{Pose: render.Body, Type: as, Size: 128, Format: format, Attitude: render.Body.Attitude(2, render.TiltIso), Omit: render.OmitLayers},
-				render.View{Pose: render.Left, Type: as, Size: 96, Format: format, Omit: render.OmitLayers},
+				render.View{Mode: render.Flat, Type: as, Size: 96, Format: format},
+				render.View{Mode: render.Isometric, Type: as, Size: 96, Format: format},
+				render.View{Mode: render.Preview, Type: as, Size: 128, Format: format},
+				render.View{Mode: render.Isometric, Type: as, Size: 96, Format: format, Attitude: render.Isometric.Attitude(6, render.TiltLevel), Omit: render.OmitLight},
+				render.View{Mode: render.Bust, Type: as, Size: 64, Format: format, Omit: render.OmitHat},
+				render.View{Mode: render.Body, Type: as, Size: 128, Format: format},
+				render.View{Mode: render.Body, Type: as, Size: 128, Format: format, Attitude: render.Body.Attitude(2, render.TiltIso), Omit: render.OmitLayers},
+				render.View{Mode: render.Left, Type: as, Size: 96, Format: format, Omit: render.OmitLayers},
 			)
-			for pose := render.Front; pose <= render.Right; pose++ {
-				all = append(all, render.View{Pose: pose, Type: as, Size: 96, Format: format})
+			for mode := render.Front; mode <= render.Right; mode++ {
+				all = append(all, render.View{Mode: mode, Type: as, Size: 96, Format: format})
 			}
 		}
-		all = append(all, render.View{Pose: render.Preview, Type: skin.Cape, Size: 128, Format: format})
+		all = append(all, render.View{Mode: render.Preview, Type: skin.Cape, Size: 128, Format: format})
 	}
 	return all
 }

@@ -55,7 +55,7 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 		return Picture{}, err
 	}
 	if err := checkSheet(sheet, view.Type); err != nil {
-		return Picture{}, fmt.Errorf("draw %s of %s: %w", view.Pose, view.Type, err)
+		return Picture{}, fmt.Errorf("draw %s of %s: %w", view.Mode, view.Type, err)
 	}
 	if view.Type == skin.Cape {
 		return drawCape(sheet, view.Size, pixels), nil
@@ -67,7 +67,7 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 		// of texel.colour, faceWithHat and drawLegacy take the base for opaque.
 		sheet = sheet.Normalised(view.Type)
 	}
-	switch view.Pose {
+	switch view.Mode {
 	case Isometric, Preview, Bust, Body:
 		return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
 	case LegacySheet:
@@ -79,7 +79,7 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 	return drawFlat(sheet, view, pixels), nil
 }
 
-// drawFigure draws the poses of the model in space.
+// drawFigure draws the modes of the model in space.
 func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Picture {
 	samples := r.samples(view, sheet.Scale())
 	scratch, ok := r.painters.Get().(*painter)

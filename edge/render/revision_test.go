@@ -78,19 +78,19 @@ func digestOfFiles(t *testing.T) string {
 		hatless.Pix[i] = 255
 	}
 	for attitude := range render.Attitude(render.AttitudeCount) {
-		add(modern, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 48, Attitude: attitude})
-		add(modern, render.View{Pose: render.Bust, Type: skin.Slim, Size: 104, Attitude: attitude})
-		add(fine, render.View{Pose: render.Body, Type: skin.Classic, Size: 112, Attitude: attitude})
+		add(modern, render.View{Mode: render.Isometric, Type: skin.Classic, Size: 48, Attitude: attitude})
+		add(modern, render.View{Mode: render.Bust, Type: skin.Slim, Size: 104, Attitude: attitude})
+		add(fine, render.View{Mode: render.Body, Type: skin.Classic, Size: 112, Attitude: attitude})
 	}
-	for pose := range render.Pose(render.PoseCount) {
-		if omissible := pose.Omissible(); omissible != 0 {
-			add(modern, render.View{Pose: pose, Type: skin.Classic, Size: pose.SizeOf(96), Omit: omissible})
+	for mode := range render.Mode(render.ModeCount) {
+		if omissible := mode.Omissible(); omissible != 0 {
+			add(modern, render.View{Mode: mode, Type: skin.Classic, Size: mode.SizeOf(96), Omit: omissible})
 		}
 	}
 	for _, sample := range []struct {
 		sheet skin.Sheet
 		kind  skin.Type
-		pose  render.Pose
+		mode  render.Mode
 		sizes []int
 	}{
 		{modern, skin.Classic, render.Bust, []int{64, 256}},
@@ -121,7 +121,7 @@ func digestOfFiles(t *testing.T) string {
 		{readSheet(t, "elytra"), skin.Cape, render.Preview, []int{64, 112}},
 	} {
 		for _, size := range sample.sizes {
-			add(sample.sheet, render.View{Pose: sample.pose, Type: sample.kind, Size: size})
+			add(sample.sheet, render.View{Mode: sample.mode, Type: sample.kind, Size: size})
 		}
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))

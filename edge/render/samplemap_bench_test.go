@@ -54,5 +54,5 @@ func benchmarkKeys() []mapKey {
 
 // String returns the key in the format of benchmark names.
 func (k mapKey) String() string {
-	return fmt.Sprintf("pose=%s/size=%d/scale=%d", k.pose, k.size, k.scale)
+	return fmt.Sprintf("mode=%s/size=%d/scale=%d", k.mode, k.size, k.scale)
 }

@@ -15,7 +15,7 @@ const mapCacheBytes = 64 << 20
 // mapKey is what a cached sample map depends on: the parts of a view that concern neither colours
 // nor the file, and the scale of the sheet. Only the attitude 0 has cached ones.
 type mapKey struct {
-	pose  Pose
+	mode  Mode
 	model skin.Type
 	size  int
 	scale int
@@ -23,8 +23,8 @@ type mapKey struct {
 
 // mapKeyOf returns the key of a view's sample map.
 func mapKeyOf(view View, scale int) mapKey {
-	key := mapKey{view.Pose, view.Type, view.Size, scale}
-	switch view.Pose {
+	key := mapKey{view.Mode, view.Type, view.Size, scale}
+	switch view.Mode {
 	case Isometric:
 		key.model = skin.Classic // both models have the same head
 	case Flat, Preview, LegacySheet, Bust, Body, Front, Back, Left, Right:
@@ -36,7 +36,7 @@ func mapKeyOf(view View, scale int) mapKey {
 func (k mapKey) build() *sampleMap { return newSampleMap(k.scene(), k.scale) }
 
 // scene returns the scene of the sample map.
-func (k mapKey) scene() scene { return k.pose.scene(0, k.model, k.size) }
+func (k mapKey) scene() scene { return k.mode.scene(0, k.model, k.size) }
 
 // mapCache caches sample maps, bounded in bytes. It is safe for concurrent use.
 type mapCache struct {

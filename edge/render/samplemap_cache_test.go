@@ -111,9 +111,9 @@ func TestPanicIsNotCached(t *testing.T) {
 func TestIsMapped(t *testing.T) {
 	t.Parallel()
 
-	f := func(pose Pose, size, scale int, want bool) {
+	f := func(mode Mode, size, scale int, want bool) {
 		t.Helper()
-		key := mapKey{pose, skin.Classic, size, scale}
+		key := mapKey{mode, skin.Classic, size, scale}
 		if p := key.build(); (p.scanned == nil) != want {
 			t.Errorf("%s is mapped: %t", key, !want)
 		}
@@ -133,11 +133,11 @@ func TestIsMapped(t *testing.T) {
 func TestMapKeyOf(t *testing.T) {
 	t.Parallel()
 
-	f := func(pose Pose, same bool) {
+	f := func(mode Mode, same bool) {
 		t.Helper()
-		steve, alex := mapKeyOf(View{Pose: pose, Type: skin.Classic, Size: 64}, 1), mapKeyOf(View{Pose: pose, Type: skin.Slim, Size: 64, Format: WebP}, 1)
+		steve, alex := mapKeyOf(View{Mode: mode, Type: skin.Classic, Size: 64}, 1), mapKeyOf(View{Mode: mode, Type: skin.Slim, Size: 64, Format: WebP}, 1)
 		if (steve == alex) != same {
-			t.Errorf("%s: %s and %s", pose, steve, alex)
+			t.Errorf("%s: %s and %s", mode, steve, alex)
 		}
 	}
 
@@ -155,7 +155,7 @@ func TestOtherAttitudesAreNotMapped(t *testing.T) {
 	sheet := skintest.Noise(1, 64, 64)
 	draw := func(attitude Attitude, omit Omissions) {
 		t.Helper()
-		if _, err := r.Draw(sheet, View{Pose: Body, Type: skin.Classic, Size: 64, Attitude: attitude, Omit: omit}); err != nil {
+		if _, err := r.Draw(sheet, View{Mode: Body, Type: skin.Classic, Size: 64, Attitude: attitude, Omit: omit}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,23 +173,23 @@ func TestOtherAttitudesAreNotMapped(t *testing.T) {
 	}
 }
 
-// Every turn and tilt of a pose has an attitude of its own, and the default one is 0.
+// Every turn and tilt of a mode has an attitude of its own, and the default one is 0.
 func TestAttitudes(t *testing.T) {
 	t.Parallel()
 
-	for pose := range Pose(PoseCount) {
+	for mode := range Mode(ModeCount) {
 		seen := map[Attitude]bool{}
 		for turn := range TurnCount {
 			for tilt := range Tilt(tiltCount) {
-				attitude := pose.Attitude(turn, tilt)
+				attitude := mode.Attitude(turn, tilt)
 				seen[attitude] = true
-				if gotTurn, gotTilt := attitude.turnAndTilt(pose); gotTurn != turn || gotTilt != tilt || attitude >= attitudeCount {
-					t.Errorf("%s: turn %d and tilt %d are %d, which is turn %d and tilt %d", pose, turn, tilt, attitude, gotTurn, gotTilt)
+				if gotTurn, gotTilt := attitude.turnAndTilt(mode); gotTurn != turn || gotTilt != tilt || attitude >= attitudeCount {
+					t.Errorf("%s: turn %d and tilt %d are %d, which is turn %d and tilt %d", mode, turn, tilt, attitude, gotTurn, gotTilt)
 				}
 			}
 		}
-		if turn, tilt := pose.DefaultAttitude(); len(seen) != attitudeCount || pose.Attitude(turn, tilt) != 0 {
-			t.Errorf("%s: %d attitudes, and the default one is %d; want %d and 0", pose, len(seen), pose.Attitude(turn, tilt), attitudeCount)
+		if turn, tilt := mode.DefaultAttitude(); len(seen) != attitudeCount || mode.Attitude(turn, tilt) != 0 {
+			t.Errorf("%s: %d attitudes, and the default one is %d; want %d and 0", mode, len(seen), mode.Attitude(turn, tilt), attitudeCount)
 		}
 	}
 }

@@ -9,8 +9,8 @@ type scene struct {
 	figures       []figureInstance
 }
 
-// scene returns the figures of a view of a pose in space.
-func (v View) scene() scene { return v.Pose.scene(v.Attitude, v.Type, v.Size) }
+// scene returns the figures of a view of a mode in space.
+func (v View) scene() scene { return v.Mode.scene(v.Attitude, v.Type, v.Size) }
 
 // figureInstance is body parts with the camera and the viewport that show them.
 type figureInstance struct {

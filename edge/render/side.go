@@ -28,20 +28,20 @@ func sideTexels(sheet skin.Sheet, view View) skin.Sheet {
 	k := sheet.Scale()
 	texels := skin.NewSheet(sideWidth*k, sideHeight*k)
 	parts := figure(view.Type) // from the right to the left
-	if view.Pose == Right {
+	if view.Mode == Right {
 		slices.Reverse(parts)
 	}
 	for _, part := range parts {
-		base, left := view.Pose.sideOf(part.box, skin.Faces(part.base, view.Type))
-		layer, _ := view.Pose.sideOf(part.box, skin.Faces(part.layer, view.Type))
+		base, left := view.Mode.sideOf(part.box, skin.Faces(part.base, view.Type))
+		layer, _ := view.Mode.sideOf(part.box, skin.Faces(part.layer, view.Type))
 		top := sideHeight - int(part.box.to.y)
 		drawFace(texels, left*k, top*k, sheet, base.Scaled(k), layer.Scaled(k), !view.Omit.leavesOut(part))
 	}
 	return texels
 }
 
-// sideOf returns the face of a box that the pose shows, and how far from the left edge it is.
-func (p Pose) sideOf(box cuboid, faces skin.Box) (face skin.Rect, left int) {
+// sideOf returns the face of a box that the mode shows, and how far from the left edge it is.
+func (p Mode) sideOf(box cuboid, faces skin.Box) (face skin.Rect, left int) {
 	const middle = sideWidth / 2
 	switch p {
 	case Front:

@@ -17,8 +17,8 @@ type sideFace struct {
 }
 
 // sides are the faces of each side, for arms of a width.
-func sides(arm int) map[render.Pose][]sideFace {
-	return map[render.Pose][]sideFace{
+func sides(arm int) map[render.Mode][]sideFace {
+	return map[render.Mode][]sideFace{
 		render.Front: {
 			{area{8, 8, 8, 8}, area{40, 8, 8, 8}, 4, 0},
 			{area{20, 20, 8, 12}, area{20, 36, 8, 12}, 4, 8},
@@ -56,7 +56,7 @@ func side(texels []byte, view render.View, k int) render.Picture {
 	if view.Type == skin.Slim {
 		arm = 3
 	}
-	for i, face := range sides(arm)[view.Pose] {
+	for i, face := range sides(arm)[view.Mode] {
 		omit := render.OmitLayers
 		if i == 0 {
 			omit = render.OmitHat
@@ -108,10 +108,10 @@ func side(texels []byte, view render.View, k int) render.Picture {
 func TestSides(t *testing.T) {
 	t.Parallel()
 
-	for pose := render.Front; pose <= render.Right; pose++ {
+	for mode := render.Front; mode <= render.Right; mode++ {
 		for _, model := range []skin.Type{skin.Classic, skin.Slim} {
 			for _, k := range []int{1, 2, 3, 8} {
-				t.Run(fmt.Sprintf("%s/%s/scale=%d", pose, model, k), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/scale=%d", mode, model, k), func(t *testing.T) {
 					t.Parallel()
 
 					for _, height := range []int{64 * k, 32 * k} {
@@ -119,7 +119,7 @@ func TestSides(t *testing.T) {
 						texels := withOpaqueBase(sheet)
 						for _, size := range []int{64, 80, 128, 176, 512} {
 							for omit := range render.Omissions(4) {
-								view := render.View{Pose: pose, Type: model, Size: size, Omit: omit}
+								view := render.View{Mode: mode, Type: model, Size: size, Omit: omit}
 								if got := mustDraw(t, sheet, view); !same(got, side(texels, view, k)) {
 									t.Errorf("%+v of %d × %d texels differs from the reference", view, sheet.Width, sheet.Height)
 								}
@@ -137,12 +137,12 @@ func TestOmissionsClearTexels(t *testing.T) {
 	t.Parallel()
 
 	whole := skintest.Noise(1, 64, 64)
-	for pose := range render.Pose(render.PoseCount) {
-		for omit := range pose.Omissible() + 1 {
-			if omit&^pose.Omissible() != 0 {
+	for mode := range render.Mode(render.ModeCount) {
+		for omit := range mode.Omissible() + 1 {
+			if omit&^mode.Omissible() != 0 {
 				continue
 			}
-			view := render.View{Pose: pose, Type: skin.Slim, Size: pose.SizeOf(128), Omit: omit}
+			view := render.View{Mode: mode, Type: skin.Slim, Size: mode.SizeOf(128), Omit: omit}
 			sheet := skin.Sheet{Width: 64, Height: 64, Pix: append([]byte(nil), whole.Pix...)}
 			for i, a := range layerAreas {
 				if i == 0 && omit&render.OmitHat != 0 || i > 0 && omit&render.OmitLayers != 0 {
@@ -152,7 +152,7 @@ func TestOmissionsClearTexels(t *testing.T) {
 			got := mustDraw(t, whole, view)
 			view.Omit &= render.OmitLight
 			if !same(got, mustDraw(t, sheet, view)) {
-				t.Errorf("%s without %d is not that of a sheet without it", pose, omit)
+				t.Errorf("%s without %d is not that of a sheet without it", mode, omit)
 			}
 		}
 	}

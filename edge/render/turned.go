@@ -30,7 +30,7 @@ func bust(a Attitude, model skin.Type, side int) scene {
 // turned is one figure in an attitude, in width × height pixels. It is as large as it can be with
 // the shown boxes inside, however it is turned: so it is as large, and stands as high, in all turns
 // of a tilt.
-func turned(p Pose, a Attitude, figure figureInstance, shown []cuboid, width, height int) scene {
+func turned(p Mode, a Attitude, figure figureInstance, shown []cuboid, width, height int) scene {
 	_, tilt := a.turnAndTilt(p)
 	bounds := newTurnedCamera(0, tilt).extentOf(shown...)
 	for turn := 1; turn < TurnCount; turn++ {

@@ -22,7 +22,7 @@ import (
 
 // StartImagePNG starts this program again as a typical Go server: net/http with image/png and
 // image/draw, which renders the faces of the skins in a directory, stored as by shared/blobstore.
-// It caches nothing. View.Target is the request target; it answers 404 for another pose, and for
+// It caches nothing. View.Target is the request target; it answers 404 for another mode, and for
 // WebP, which Go does not encode.
 func StartImagePNG(ctx context.Context, env Env, textures string) (*Server, error) {
 	s, err := startSelf(ctx, env, "image-png", imagePNGProgram, func(address string) ([]string, error) { return []string{imagePNGRole, address, textures}, nil })

@@ -52,7 +52,7 @@ func sharpEnviron(modules string) []string {
 
 // StartSharp starts a typical Node server: sharp behind Node's http server, in one process, which
 // renders the faces of the skins in a directory, stored as by shared/blobstore. It caches nothing.
-// View.Target is the request target; it answers 404 for another pose. deploy/dev/node has installed
+// View.Target is the request target; it answers 404 for another mode. deploy/dev/node has installed
 // sharp in the directory of modules.
 func StartSharp(ctx context.Context, env Env, textures, modules string) (*Server, error) {
 	modules, err := filepath.Abs(modules)

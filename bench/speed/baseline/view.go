@@ -6,10 +6,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// View is a picture of a skin, in the terms of edge/render: Pose is flat, isometric or preview;
+// View is a picture of a skin, in the terms of edge/render: Mode is flat, isometric or preview;
 // Size is in pixels; Format is png or webp.
 type View struct {
-	Pose   string
+	Mode   string
 	Size   int
 	Format string
 }
@@ -20,7 +20,7 @@ const minFlatSize, maxFlatSize = 8, 512
 
 // Target returns the request target of a view of a skin for StartSharp and StartImagePNG.
 func (v View) Target(hash skin.Hash) string {
-	target := fmt.Sprintf("/%s/%s?size=%d", v.Pose, hash, v.Size)
+	target := fmt.Sprintf("/%s/%s?size=%d", v.Mode, hash, v.Size)
 	if v.Format == "webp" {
 		target += "&webp"
 	}
@@ -30,7 +30,7 @@ func (v View) Target(hash skin.Hash) string {
 // flatOnly returns why a server that renders only flat faces cannot render a view; empty if it can.
 func flatOnly(v View) string {
 	switch {
-	case v.Pose != "flat":
+	case v.Mode != "flat":
 		return "it cuts rectangles out of a picture and cannot draw anything in space"
 	case v.Size < minFlatSize || v.Size > maxFlatSize:
 		return fmt.Sprintf("it draws sides of %d to %d pixels", minFlatSize, maxFlatSize)

@@ -47,7 +47,7 @@ func (e *env) encodingSubjects(context.Context) ([]subject, error) {
 	var pictures []render.Picture
 	for _, texture := range artwork.Skins() {
 		for _, view := range []render.View{
-			{Pose: render.Flat, Size: 64}, {Pose: render.Flat, Size: 128}, {Pose: render.Isometric, Size: 128}, {Pose: render.Preview, Size: 400},
+			{Mode: render.Flat, Size: 64}, {Mode: render.Flat, Size: 128}, {Mode: render.Isometric, Size: 128}, {Mode: render.Preview, Size: 400},
 		} {
 			view.Type = texture.Type
 			picture, err := native.Draw(texture.Sheet, view)

@@ -58,28 +58,28 @@ func renderScenarios() []scenario {
 type renderServer struct {
 	*baseline.Server
 	target   func(view baseline.View, hash skin.Hash) string
-	pose     string
+	mode     string
 	rendered func(ctx context.Context) (float64, error) // number of renders; nil if it does not report it
 }
 
 // edgeTarget returns the edge's request target for a view as PNG.
 func edgeTarget(view baseline.View, hash skin.Hash) string {
 	space := ""
-	if view.Pose == "isometric" {
+	if view.Mode == "isometric" {
 		space = "&3d"
 	}
 	return fmt.Sprintf("/avatar/hash/%s?png&size=%d%s", hash, view.Size, space)
 }
 
 // renderSubjects opens the servers that render. Each gets the same views in the same rounds.
-func (e *env) renderSubjects(ctx context.Context, pose string, measure func(*renderServer) func(context.Context, int) (outcome, error)) ([]subject, error) {
+func (e *env) renderSubjects(ctx context.Context, mode string, measure func(*renderServer) func(context.Context, int) (outcome, error)) ([]subject, error) {
 	if err := e.openFixture(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.warmMappings(ctx); err != nil {
 		return nil, err
 	}
-	edge := &renderServer{Server: e.fixture.Edge, target: edgeTarget, pose: pose, rendered: func(ctx context.Context) (float64, error) { return rendersOf(ctx, e.fixture.Operators) }}
+	edge := &renderServer{Server: e.fixture.Edge, target: edgeTarget, mode: mode, rendered: func(ctx context.Context) (float64, error) { return rendersOf(ctx, e.fixture.Operators) }}
 	subjects := []subject{{name: "Veneer", measure: measure(edge)}}
 	for _, other := range []struct {
 		name string
@@ -97,13 +97,13 @@ func (e *env) renderSubjects(ctx context.Context, pose string, measure func(*ren
 			return nil, err
 		}
 		if server != nil {
-			if cannot := server.Unsupported(baseline.View{Pose: pose, Size: coldLeast, Format: "png"}); cannot != "" {
+			if cannot := server.Unsupported(baseline.View{Mode: mode, Size: coldLeast, Format: "png"}); cannot != "" {
 				subjects = append(subjects, subject{name: other.name, version: server.Version, cannot: cannot})
 				continue
 			}
 		}
 		subjects = append(subjects, e.subject(other.name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
-			return measure(&renderServer{Server: server, target: baseline.View.Target, pose: pose})
+			return measure(&renderServer{Server: server, target: baseline.View.Target, mode: mode})
 		}))
 	}
 	return subjects, nil
@@ -147,7 +147,7 @@ func (e *env) measureCold(a *renderServer) func(context.Context, int) (outcome, 
 		stream, targets := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}, make([]string, perRound)
 		for i := range targets {
 			n := (round*perRound + i) * viewStride % views
-			targets[i] = a.target(baseline.View{Pose: a.pose, Size: coldLeast + coldStep*(n/len(skins)), Format: "png"}, skins[n%len(skins)])
+			targets[i] = a.target(baseline.View{Mode: a.mode, Size: coldLeast + coldStep*(n/len(skins)), Format: "png"}, skins[n%len(skins)])
 			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", targets[i]))
 		}
 		requested := 0
@@ -186,7 +186,7 @@ func (s *renderServer) renderCount(ctx context.Context) (float64, error) {
 func (e *env) measureStampede(a *renderServer) func(context.Context, int) (outcome, error) {
 	skins := e.unusedSkins()
 	return func(ctx context.Context, round int) (outcome, error) {
-		target := a.target(baseline.View{Pose: a.pose, Size: stampedeSize, Format: "png"}, skins[round])
+		target := a.target(baseline.View{Mode: a.mode, Size: stampedeSize, Format: "png"}, skins[round])
 		stream := &load.Stream{Connections: stampedeClients, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{
 			fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target),
 		}}

@@ -34,7 +34,7 @@ func main() {
 type target struct {
 	format   render.Format
 	view     string
-	pose     render.Pose
+	mode     render.Mode
 	of       func() []artwork.NamedSheet
 	limit    float64
 	encoders []encoder
@@ -105,7 +105,7 @@ func (t target) results(ctx context.Context, renderer *render.Renderer, memo *re
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i, texture := range textures {
 		all.Go(func() (err error) {
-			view := render.View{Pose: t.pose, Type: texture.Type, Size: size, Format: t.format}
+			view := render.View{Mode: t.mode, Type: texture.Type, Size: size, Format: t.format}
 			if results[i], err = measure(ctx, renderer, memo, texture, view, t.encoders); err != nil {
 				return fmt.Errorf("%s, %s, size %d: %w", texture.Name, t.view, size, err)
 			}

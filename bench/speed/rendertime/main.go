@@ -55,7 +55,7 @@ func run(out io.Writer) error {
 	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, view := range []struct {
 		name     string
-		pose     render.Pose
+		mode     render.Mode
 		size     int
 		textures []string
 	}{
@@ -73,7 +73,7 @@ func run(out io.Writer) error {
 			if err != nil {
 				return err
 			}
-			row, err := measure(native, byLibvips, texture, render.View{Pose: view.pose, Type: texture.Type, Size: view.size})
+			row, err := measure(native, byLibvips, texture, render.View{Mode: view.mode, Type: texture.Type, Size: view.size})
 			if err != nil {
 				return fmt.Errorf("%s of %s: %w", view.name, name, err)
 			}
@@ -225,7 +225,7 @@ func heapOf(call func() ([]byte, error)) (heap, error) {
 }
 
 // twoCoreSpeedup returns the speed-up of two cores over one for the same pictures: of all own
-// skins, in every pose.
+// skins, in every mode.
 func twoCoreSpeedup(renderer *render.Renderer, format render.Format) (float64, error) {
 	const rounds, enough = 7, 500 * time.Millisecond
 	jobs := skinJobs(format)
@@ -257,9 +257,9 @@ type job struct {
 func skinJobs(format render.Format) (jobs []job) {
 	for _, texture := range artwork.Skins() {
 		for _, view := range []render.View{
-			{Pose: render.Preview, Size: 400},
-			{Pose: render.Isometric, Size: 128},
-			{Pose: render.Flat, Size: 128},
+			{Mode: render.Preview, Size: 400},
+			{Mode: render.Isometric, Size: 128},
+			{Mode: render.Flat, Size: 128},
 		} {
 			view.Type, view.Format = texture.Type, format
 			jobs = append(jobs, job{texture.Sheet, view})

@@ -64,7 +64,7 @@ func (w Workload) Seen() (n int) {
 // class is a kind of picture, with the number of views that each texture has of it, and the
 // least and greatest size of a file in bytes: like real ones from 64 to 512 pixels.
 type class struct {
-	pose        render.Pose
+	mode        render.Mode
 	views       int
 	least, most float64
 }
@@ -86,7 +86,7 @@ func classOf(number int) class {
 func (w Workload) request(number int) edge.Request {
 	var hash skin.Hash
 	binary.LittleEndian.PutUint32(hash[:], uint32(number/viewsEach))
-	return edge.Request{Key: edgeproto.HashKey(hash), View: render.View{Pose: classOf(number).pose, Size: number % viewsEach, Format: render.WebP}}
+	return edge.Request{Key: edgeproto.HashKey(hash), View: render.View{Mode: classOf(number).mode, Size: number % viewsEach, Format: render.WebP}}
 }
 
 // Size returns the size of a view's picture in bytes.

@@ -12,18 +12,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
-// BenchmarkAppend measures each pose, of a skin of few colours and of noise.
+// BenchmarkAppend measures each mode, of a skin of few colours and of noise.
 func BenchmarkAppend(b *testing.B) {
 	for _, texture := range []artwork.NamedSheet{
 		{Name: "explorer", Type: skin.Classic, Sheet: artwork.Explorer()},
 		{Name: "noise", Type: skin.Classic, Sheet: skintest.Noise(1, 64, 64)},
 	} {
 		for _, view := range []render.View{
-			{Pose: render.Flat, Type: texture.Type, Size: 128},
-			{Pose: render.Isometric, Type: texture.Type, Size: 128},
-			{Pose: render.Preview, Type: texture.Type, Size: render.DefaultHeight},
+			{Mode: render.Flat, Type: texture.Type, Size: 128},
+			{Mode: render.Isometric, Type: texture.Type, Size: 128},
+			{Mode: render.Preview, Type: texture.Type, Size: render.DefaultHeight},
 		} {
-			b.Run("skin="+texture.Name+"/pose="+view.Pose.String(), func(b *testing.B) {
+			b.Run("skin="+texture.Name+"/mode="+view.Mode.String(), func(b *testing.B) {
 				p, err := renderer.Draw(texture.Sheet, view)
 				if err != nil {
 					b.Fatal(err)

@@ -180,12 +180,12 @@ func drawn(tb testing.TB) map[string]picture {
 	all := make(map[string]picture)
 	for _, texture := range append(artwork.Skins(), artwork.Capes()...) {
 		for _, view := range []render.View{
-			{Pose: render.Flat, Size: 48},
-			{Pose: render.Flat, Size: 128},
-			{Pose: render.Isometric, Size: 40},
-			{Pose: render.Isometric, Size: 128},
-			{Pose: render.Preview, Size: 96},
-			{Pose: render.Preview, Size: 192},
+			{Mode: render.Flat, Size: 48},
+			{Mode: render.Flat, Size: 128},
+			{Mode: render.Isometric, Size: 40},
+			{Mode: render.Isometric, Size: 128},
+			{Mode: render.Preview, Size: 96},
+			{Mode: render.Preview, Size: 192},
 		} {
 			view.Type = texture.Type
 			if view.Check() != nil {
@@ -195,7 +195,7 @@ func drawn(tb testing.TB) map[string]picture {
 			if err != nil {
 				tb.Fatalf("draw %s: %v", texture.Name, err)
 			}
-			all[fmt.Sprintf("%s %s %d", texture.Name, view.Pose, view.Size)] = picture{p.Width, p.Height, p.Pix}
+			all[fmt.Sprintf("%s %s %d", texture.Name, view.Mode, view.Size)] = picture{p.Width, p.Height, p.Pix}
 		}
 	}
 	return all

@@ -14,7 +14,7 @@ func (*Encoder) Cost(job render.EncodingJob) time.Duration {
 	switch {
 	case job.View.Type == skin.Cape:
 		ms /= 2
-	case !job.View.Pose.InSpace():
+	case !job.View.Mode.InSpace():
 		ms /= 3
 	}
 	return time.Duration(ms * float64(time.Millisecond))

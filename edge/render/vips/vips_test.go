@@ -63,11 +63,11 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 	renderer := render.New(encoder)
 	sheet := skintest.Noise(1, 64, 32)
 	for _, view := range []render.View{
-		{Pose: render.Flat, Type: skin.Classic, Size: 96},
-		{Pose: render.Isometric, Type: skin.Classic, Size: 96},
-		{Pose: render.Preview, Type: skin.Slim, Size: 128},
-		{Pose: render.Preview, Type: skin.Classic, Size: 1024}, // above all bounds of the settings
-		{Pose: render.Preview, Type: skin.Cape, Size: 128},
+		{Mode: render.Flat, Type: skin.Classic, Size: 96},
+		{Mode: render.Isometric, Type: skin.Classic, Size: 96},
+		{Mode: render.Preview, Type: skin.Slim, Size: 128},
+		{Mode: render.Preview, Type: skin.Classic, Size: 1024}, // above all bounds of the settings
+		{Mode: render.Preview, Type: skin.Cape, Size: 128},
 	} {
 		picture, err := renderer.Draw(sheet, view)
 		if err != nil {
@@ -154,20 +154,20 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode measures each pose at its default size.
+// BenchmarkEncode measures each mode at its default size.
 func BenchmarkEncode(b *testing.B) {
 	renderer := render.New(encoder)
 	for _, view := range []render.View{
-		{Pose: render.Flat, Type: skin.Classic, Size: render.DefaultSize},
-		{Pose: render.Isometric, Type: skin.Classic, Size: render.DefaultSize},
-		{Pose: render.Preview, Type: skin.Classic, Size: render.DefaultHeight},
+		{Mode: render.Flat, Type: skin.Classic, Size: render.DefaultSize},
+		{Mode: render.Isometric, Type: skin.Classic, Size: render.DefaultSize},
+		{Mode: render.Preview, Type: skin.Classic, Size: render.DefaultHeight},
 	} {
 		picture, err := renderer.Draw(artwork.Explorer(), view)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for _, format := range []render.Format{render.PNG, render.WebP} {
-			b.Run("pose="+view.Pose.String()+"/format="+format.String(), func(b *testing.B) {
+			b.Run("mode="+view.Mode.String()+"/format="+format.String(), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					file, err := encoder.Encode(picture, format)

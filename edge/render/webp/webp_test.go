@@ -46,9 +46,9 @@ var views = []struct {
 	name string
 	view render.View
 }{
-	{"flat", render.View{Pose: render.Flat, Size: 128}},
-	{"head", render.View{Pose: render.Isometric, Size: 128}},
-	{"preview", render.View{Pose: render.Preview, Size: render.DefaultHeight}},
+	{"flat", render.View{Mode: render.Flat, Size: 128}},
+	{"head", render.View{Mode: render.Isometric, Size: 128}},
+	{"preview", render.View{Mode: render.Preview, Size: render.DefaultHeight}},
 }
 
 func draw(tb testing.TB, of artwork.NamedSheet, view render.View) picture {
@@ -127,15 +127,15 @@ func TestPicturesOfSkins(t *testing.T) {
 
 	skins := skintest.Skins()
 	for _, view := range []render.View{
-		{Pose: render.Flat, Size: 8},
-		{Pose: render.Flat, Size: 64},
-		{Pose: render.Flat, Size: 128},
-		{Pose: render.Isometric, Size: 64},
-		{Pose: render.Isometric, Size: 128},
-		{Pose: render.Preview, Size: 64},
-		{Pose: render.Preview, Size: 128},
+		{Mode: render.Flat, Size: 8},
+		{Mode: render.Flat, Size: 64},
+		{Mode: render.Flat, Size: 128},
+		{Mode: render.Isometric, Size: 64},
+		{Mode: render.Isometric, Size: 128},
+		{Mode: render.Preview, Size: 64},
+		{Mode: render.Preview, Size: 128},
 	} {
-		t.Run(fmt.Sprintf("%s %d", view.Pose, view.Size), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %d", view.Mode, view.Size), func(t *testing.T) {
 			t.Parallel()
 
 			var e webp.Encoder
@@ -150,12 +150,12 @@ func TestPicturesOfSkins(t *testing.T) {
 		var e webp.Encoder
 		for i, of := range skins {
 			if i%4 == 0 {
-				checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Isometric, Size: 512}))
-				checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Preview, Size: render.DefaultHeight}))
+				checkEncoding(t, &e, draw(t, of, render.View{Mode: render.Isometric, Size: 512}))
+				checkEncoding(t, &e, draw(t, of, render.View{Mode: render.Preview, Size: render.DefaultHeight}))
 			}
 		}
 		for _, of := range skintest.Capes() {
-			checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Preview, Size: render.DefaultHeight}))
+			checkEncoding(t, &e, draw(t, of, render.View{Mode: render.Preview, Size: render.DefaultHeight}))
 		}
 	})
 }

@@ -30,20 +30,20 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 	var all []measurement
 	for _, scale := range []int{1, 4, 8, 12, 16} {
 		for _, view := range []render.View{
-			{Pose: render.Flat, Type: skin.Classic, Size: 512},
-			{Pose: render.Isometric, Type: skin.Classic, Size: 512},
-			{Pose: render.Preview, Type: skin.Slim, Size: 64},
-			{Pose: render.Preview, Type: skin.Classic, Size: 400},
-			{Pose: render.Preview, Type: skin.Classic, Size: 1024},
-			{Pose: render.Preview, Type: skin.Cape, Size: 1024},
-			{Pose: render.LegacySheet, Type: skin.Slim, Size: 32},
-			{Pose: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(2, render.Tilt25)},
-			{Pose: render.Bust, Type: skin.Classic, Size: 512},
-			{Pose: render.Bust, Type: skin.Slim, Size: 128, Attitude: render.Bust.Attitude(1, render.TiltIso)},
-			{Pose: render.Body, Type: skin.Classic, Size: 1024},
-			{Pose: render.Body, Type: skin.Slim, Size: 400, Attitude: render.Body.Attitude(3, render.Tilt25), Omit: render.OmitHat},
-			{Pose: render.Body, Type: skin.Classic, Size: 1024, Attitude: render.Body.Attitude(0, render.TiltLevel)},
-			{Pose: render.Front, Type: skin.Classic, Size: 1024},
+			{Mode: render.Flat, Type: skin.Classic, Size: 512},
+			{Mode: render.Isometric, Type: skin.Classic, Size: 512},
+			{Mode: render.Preview, Type: skin.Slim, Size: 64},
+			{Mode: render.Preview, Type: skin.Classic, Size: 400},
+			{Mode: render.Preview, Type: skin.Classic, Size: 1024},
+			{Mode: render.Preview, Type: skin.Cape, Size: 1024},
+			{Mode: render.LegacySheet, Type: skin.Slim, Size: 32},
+			{Mode: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(2, render.Tilt25)},
+			{Mode: render.Bust, Type: skin.Classic, Size: 512},
+			{Mode: render.Bust, Type: skin.Slim, Size: 128, Attitude: render.Bust.Attitude(1, render.TiltIso)},
+			{Mode: render.Body, Type: skin.Classic, Size: 1024},
+			{Mode: render.Body, Type: skin.Slim, Size: 400, Attitude: render.Body.Attitude(3, render.Tilt25), Omit: render.OmitHat},
+			{Mode: render.Body, Type: skin.Classic, Size: 1024, Attitude: render.Body.Attitude(0, render.TiltLevel)},
+			{Mode: render.Front, Type: skin.Classic, Size: 1024},
 		} {
 			height := 64 * scale
 			if view.Type == skin.Cape {
@@ -53,7 +53,7 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
 				cost := render.New(encoder).Cost(view, sheet.Width)
 				if took := renderTime(t, encoder, sheet, view, 3*cost); max(cost, took) >= least {
-					of := fmt.Sprintf("%v %v of scale %d at %d, attitude %d, as %v", view.Pose, view.Type, scale, view.Size, view.Attitude, view.Format)
+					of := fmt.Sprintf("%v %v of scale %d at %d, attitude %d, as %v", view.Mode, view.Type, scale, view.Size, view.Attitude, view.Format)
 					all = append(all, measurement{of, cost, took, float64(took) / float64(cost)})
 				}
 			}
@@ -118,21 +118,21 @@ func Limit(t *testing.T, encoder render.Encoder) {
 		}
 		turned := func(view render.View) {
 			cost(view)
-			for _, view.Attitude = range []render.Attitude{view.Pose.Attitude(0, render.TiltLevel), view.Pose.Attitude(3, render.TiltIso)} {
+			for _, view.Attitude = range []render.Attitude{view.Mode.Attitude(0, render.TiltLevel), view.Mode.Attitude(3, render.TiltIso)} {
 				cost(view)
 			}
 		}
 		for height := 64; height <= 1024; height += 16 {
-			turned(render.View{Pose: render.Body, Type: skin.Classic, Size: height})
-			cost(render.View{Pose: render.Left, Type: skin.Classic, Size: height})
-			cost(render.View{Pose: render.Preview, Type: skin.Classic, Size: height})
-			cost(render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
+			turned(render.View{Mode: render.Body, Type: skin.Classic, Size: height})
+			cost(render.View{Mode: render.Left, Type: skin.Classic, Size: height})
+			cost(render.View{Mode: render.Preview, Type: skin.Classic, Size: height})
+			cost(render.View{Mode: render.Preview, Type: skin.Cape, Size: height})
 		}
-		cost(render.View{Pose: render.LegacySheet, Type: skin.Slim, Size: 32})
+		cost(render.View{Mode: render.LegacySheet, Type: skin.Slim, Size: 32})
 		for side := 8; side <= 512; side += 8 {
-			cost(render.View{Pose: render.Flat, Type: skin.Classic, Size: side})
-			turned(render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
-			turned(render.View{Pose: render.Bust, Type: skin.Classic, Size: side})
+			cost(render.View{Mode: render.Flat, Type: skin.Classic, Size: side})
+			turned(render.View{Mode: render.Isometric, Type: skin.Classic, Size: side})
+			turned(render.View{Mode: render.Bust, Type: skin.Classic, Size: side})
 		}
 	}
 	if most > limit || most < limit/2 {

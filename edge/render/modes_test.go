@@ -95,7 +95,7 @@ func TestIsometricShowsTheRightTexels(t *testing.T) {
 	t.Parallel()
 
 	for _, side := range []int{96, 512} {
-		view := render.View{Pose: render.Isometric, Type: skin.Classic, Size: side}
+		view := render.View{Mode: render.Isometric, Type: skin.Classic, Size: side}
 
 		covered := skintest.Marker(64, 64)
 		expectTexels(t, mustDraw(t, covered, view), covered, isometric(side), headPatches("hat", 32, 9))
@@ -114,7 +114,7 @@ func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 	sheet := skintest.Marker(64, 64)
 	fill(sheet, 32, 0, 32, 8, [4]byte{}) // top and bottom
 	fill(sheet, 32, 8, 16, 8, [4]byte{}) // right and front
-	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512})
+	picture := mustDraw(t, sheet, render.View{Mode: render.Isometric, Type: skin.Classic, Size: 512})
 	const e = 9.0 / 8
 	expectTexels(t, picture, sheet, isometric(512), append(headPatches("head", 0, 8),
 		facePatch{"hat back", 56, 8, 8, 1, point{4.5, 32.5, -4.5}, point{x: -e}, point{y: -e}, 90, 0},
@@ -126,7 +126,7 @@ func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 	sheet = skintest.Marker(64, 64)
 	fill(sheet, 32, 8, 32, 8, [4]byte{})
 	fill(sheet, 40, 0, 8, 8, [4]byte{})
-	picture = mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512})
+	picture = mustDraw(t, sheet, render.View{Mode: render.Isometric, Type: skin.Classic, Size: 512})
 	where := isometric(512)
 	for _, rim := range []struct {
 		u, v int
@@ -151,7 +151,7 @@ func TestLayersBlend(t *testing.T) {
 	sheet := skin.NewSheet(64, 64)
 	fill(sheet, 0, 0, 32, 16, [4]byte{200, 100, 0, 255})
 	fill(sheet, 32, 0, 32, 16, [4]byte{0, 100, 200, 51})
-	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512})
+	picture := mustDraw(t, sheet, render.View{Mode: render.Isometric, Type: skin.Classic, Size: 512})
 
 	f := func(at point, want [4]byte) {
 		t.Helper()
@@ -176,7 +176,7 @@ func TestIsometricOutline(t *testing.T) {
 	t.Parallel()
 
 	for _, side := range []int{8, 64, 96, 200, 512} {
-		picture := mustDraw(t, skintest.Marker(64, 64), render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
+		picture := mustDraw(t, skintest.Marker(64, 64), render.View{Mode: render.Isometric, Type: skin.Classic, Size: side})
 		alpha := func(x, y int) byte { return pixel(picture, x, y)[3] }
 		scale := float64(side) / (9 * math.Sqrt(8.0/3))
 		left := (float64(side) - scale*9*math.Sqrt2) / 2 // x of the hat's left edge

@@ -2,15 +2,15 @@ package render
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// Pose is the part of a texture that a picture shows, and from where.
-type Pose uint8
+// Mode is the part of a texture that a picture shows, and from where.
+type Mode uint8
 
-// The poses.
+// The modes.
 const (
 	// Flat is the front of the head with the hat blended over it: square, opaque and without
 	// light. Where the side is a multiple of the face's texels they are squares of one colour;
 	// elsewhere every pixel is the average of the area it covers.
-	Flat Pose = iota
+	Flat Mode = iota
 
 	// Isometric is the head with its hat, square, by default in true isometric projection, from
 	// above and with the face on the viewer's right. The hat's box fills the height there.
@@ -49,12 +49,12 @@ const (
 	Left
 	Right
 
-	// PoseCount is the number of poses.
-	PoseCount = iota
+	// ModeCount is the number of modes.
+	ModeCount = iota
 )
 
 // String returns a word, which metrics use as well.
-func (p Pose) String() string {
+func (p Mode) String() string {
 	switch p {
 	case Flat:
 		return "flat"
@@ -80,8 +80,8 @@ func (p Pose) String() string {
 	return "unknown"
 }
 
-// ShowsCapes reports whether the pose shows capes as well as skins.
-func (p Pose) ShowsCapes() bool {
+// ShowsCapes reports whether the mode shows capes as well as skins.
+func (p Mode) ShowsCapes() bool {
 	switch p {
 	case Preview:
 		return true
@@ -92,7 +92,7 @@ func (p Pose) ShowsCapes() bool {
 
 // IsSheet reports whether the picture is a sheet for games. Its pixels depend on nothing but the
 // texture.
-func (p Pose) IsSheet() bool {
+func (p Mode) IsSheet() bool {
 	switch p {
 	case LegacySheet:
 		return true
@@ -101,9 +101,9 @@ func (p Pose) IsSheet() bool {
 	return false
 }
 
-// InSpace reports whether the pose shows skins as the model in space, and not as flat areas of
+// InSpace reports whether the mode shows skins as the model in space, and not as flat areas of
 // the sheet.
-func (p Pose) InSpace() bool {
+func (p Mode) InSpace() bool {
 	switch p {
 	case Isometric, Preview, Bust, Body:
 		return true
@@ -112,8 +112,8 @@ func (p Pose) InSpace() bool {
 	return false
 }
 
-// isSide reports whether the pose is a flat side of the player.
-func (p Pose) isSide() bool {
+// isSide reports whether the mode is a flat side of the player.
+func (p Mode) isSide() bool {
 	switch p {
 	case Front, Back, Left, Right:
 		return true
@@ -127,12 +127,12 @@ func (p Pose) isSide() bool {
 // classic face equally large. For a preview, a body or a side it is the height, and the next multiple
 // of 16, from 64 to 1024: at these a classic cape fills the height. A legacy sheet has one size, its
 // height.
-func (p Pose) SizeOf(requested int) int { return p.sizes().round(requested) }
+func (p Mode) SizeOf(requested int) int { return p.sizes().round(requested) }
 
-// sizes are the sizes that are drawn in a pose, in pixels.
+// sizes are the sizes that are drawn in a mode, in pixels.
 type sizes struct{ min, max, step int }
 
-func (p Pose) sizes() sizes {
+func (p Mode) sizes() sizes {
 	switch p {
 	case Flat, Isometric, Bust:
 		return sizes{8, 512, 8} // a face is eight texels wide
@@ -150,8 +150,8 @@ func (s sizes) round(requested int) int {
 	return (size + s.step - 1) / s.step * s.step
 }
 
-// scene returns the figures of a pose in space.
-func (p Pose) scene(a Attitude, model skin.Type, size int) scene {
+// scene returns the figures of a mode in space.
+func (p Mode) scene(a Attitude, model skin.Type, size int) scene {
 	switch p {
 	case Isometric:
 		return isometric(a, size)
@@ -167,7 +167,7 @@ func (p Pose) scene(a Attitude, model skin.Type, size int) scene {
 }
 
 // extent returns the width and height in pixels of the picture of a skin or cape.
-func (p Pose) extent(of skin.Type, size int) (width, height int) {
+func (p Mode) extent(of skin.Type, size int) (width, height int) {
 	switch p {
 	case Flat, Isometric, Bust:
 		return size, size
