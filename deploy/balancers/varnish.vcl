@@ -80,13 +80,20 @@ sub vcl_recv {
 sub vcl_backend_fetch {
   if (bereq.backend != core) {
     # All pictures of a player or texture come from the same edge, so that each is
-    # rendered and cached once. The subject of a path is its last segment without a
-    # suffix: a name, in any case, a number or a hash. Two paths have the name as a
-    # parameter.
-    set bereq.http.X-Shard = std.tolower(regsub(bereq.url, "^[^?]*/([^/?.]*).*$", "\1"));
+    # rendered and cached once.
+    #
+    # The subject of a path is its last segment without a suffix, or the one before a size
+    # or a side: a name, in any case, a UUID, with or without hyphens, a number or a hash.
+    # Two paths have the name as a parameter. The whole query stands for a list of players.
+    # docs/operations/balancers.md explains the expression.
+    set bereq.http.X-Shard = std.tolower(regsub(bereq.url, "[?].*", ""));
+    set bereq.http.X-Shard = regsub(bereq.http.X-Shard, "^(?:.*/(?:player|uuid|user|hash)|/(?:face|front|frontfull|full)/[0-9]{1,4}|(?:/[^/]+){1,4}?)?/([^/.]*)(?:[.][^/]*)?(?:/(?:left|right|nohelm|hat|[0-9]{1,4})(?:[.][^/]*)?){0,2}$", "\1");
     if (bereq.url ~ "^/(skins|cloaks)[?](.*&)?name=") {
       set bereq.http.X-Shard = regsub(bereq.url, "^[^?]*[?](?:.*&)?name=([^&.]*).*$", "\1");
+    } elsif (bereq.url ~ "^/(sprite/|heads[.]json)") {
+      set bereq.http.X-Shard = regsub(bereq.url, "^[^?]*", "");
     }
+    set bereq.http.X-Shard = regsuball(bereq.http.X-Shard, "-", "");
     set bereq.backend = edges.backend(by=KEY, alt=bereq.retries, healthy=ALL, key=edges.key(bereq.http.X-Shard));
     # With only one edge ready there is no alternative; the edge that has just failed may
     # not be ready any more.

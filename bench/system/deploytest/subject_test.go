@@ -1,0 +1,145 @@
+package deploytest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// subjectAddresses are the addresses of a subject, by its kind: of this site, and those that plugins
+// and sites request from other services by their templates.
+var subjectAddresses = map[string][]string{
+	"NAME": {
+		"/avatar/player/NAME", "/avatar/player/NAME.png?size=64", "/face/player/NAME.webp?size=32", "/left/player/NAME", "/cape/player/NAME",
+		"/skin/NAME.png", "/csl/NAME.json", "/NAME.json", "/usm/NAME.7d4448409dc011d1b2455ffdce74fad2.json",
+		"/skins?name=NAME", "/skins/NAME", "/legacy/NAME.png", "/MinecraftSkins/NAME.png", "/MinecraftCloaks/NAME.png",
+		"/api/yggdrasil/skins/MinecraftSkins/NAME.png",
+		// crafthead and Minotar
+		"/helm/NAME", "/helm/NAME/24", "/helm/NAME/128", "/helm/NAME/128.png", "/avatar/NAME/8.svg", "/cube/NAME/100", "/cubehelm/NAME/100.png",
+		"/bust/NAME/190.png", "/armor/bust/NAME/100", "/armor/body/NAME/100.png", "/armour/body/NAME", "/skin/NAME", "/download/NAME", "/minecraft/helm/NAME/64",
+		"/helm/player/NAME", "/helm/player/NAME/64.png",
+		// mc-heads.net, cravatar.eu and mcheads.org
+		"/avatar/NAME/16", "/avatar/NAME/100.png", "/avatar/NAME/nohelm", "/body/NAME/right", "/body/NAME/64/left", "/player/NAME/64", "/player/NAME",
+		"/combo/NAME/64.png", "/head/NAME/left", "/head/NAME/64/nohelm", "/head/NAME/64/nohelm.png", "/helmavatar/NAME/120.png", "/helmhead/NAME/120.png",
+		"/head/NAME/100/hat", "/head/NAME/100/hat.png", "/avatar/NAME/left/64", "/avatar/NAME/right/64.png", "/iosbody/NAME/128", "/ioshead/NAME",
+		// VZGE and Visage
+		"/face/128/NAME", "/face/128/NAME.png", "/full/832/NAME.png?no=cape", "/bust/256/NAME?y=10", "/head/64/NAME", "/front/64/NAME.webp", "/frontfull/512/NAME.jxl",
+		"/processedskin/NAME",
+		// NMSR and mineatar
+		"/bust/NAME?y=-20", "/fullbodyiso/NAME?w=256", "/bodybust/NAME", "/face/NAME?scale=8&overlay=true", "/body/front/NAME", "/body/full/NAME?scale=4", "/body/left/NAME",
+	},
+	"UUID": {
+		"/avatar/uuid/UUID", "/avatar/uuid/HEX", "/body/uuid/UUID.png?height=64", "/skin/uuid/HEX",
+		"/avatars/UUID", "/avatars/HEX?overlay", "/avatars/UUID?size=64&overlay", "/avatars/UUID.png?default=MHF_Steve&overlay",
+		"/renders/head/UUID?scale=10", "/renders/body/HEX.png?overlay=true&scale=10", "/skins/UUID", "/skins/HEX", "/capes/UUID",
+		"/helm/HEX", "/helm/HEX/120", "/helm/UUID/128", "/helmavatar/UUID/120.png", "/cube/HEX/64", "/avatar/UUID/16", "/head/HEX/64/left",
+		"/face/64/UUID", "/bust/256/HEX.png", "/body/right/UUID", "/face/UUID?scale=8&overlay=true",
+	},
+	"TEXTURE": {
+		"/avatar/TEXTURE", "/avatar/TEXTURE.png?size=64", "/preview/TEXTURE.webp", "/raw/TEXTURE", "/skin/TEXTURE", "/left/TEXTURE", "/front/TEXTURE", "/face/TEXTURE?size=32",
+		"/avatar/TEXTURE/64", "/avatar/TEXTURE/64.png", "/avatar/TEXTURE/left/64", "/head/TEXTURE/64/nohelm", "/body/TEXTURE/right", "/helm/TEXTURE/128",
+		"/face/64/TEXTURE", "/front/64/TEXTURE.png", "/frontfull/64/TEXTURE", "/full/832/TEXTURE.png", "/face/64/TEXTURE/nohelm",
+	},
+	"USER": {"/avatar/user/USER", "/avatar/user/USER.png?size=64", "/face/user/USER", "/body/user/USER.webp", "/skin/user/USER", "/helm/user/USER/64"},
+	"HASH": {
+		"/textures/HASH", "/textures/HASH.png", "/avatar/hash/HASH", "/face/hash/HASH.webp?size=32", "/avatar/HASH/64", "/head/HASH/left", "/face/64/HASH",
+	},
+}
+
+// All addresses of a subject are balanced to one edge, whatever the size, the side and the suffix.
+// Subjects are spread over the edges, and so are lists of players, by their whole query.
+func TestBalancersBySubject(t *testing.T) {
+	t.Parallel()
+	for _, b := range balancers {
+		t.Run(b.program, func(t *testing.T) {
+			t.Parallel()
+			b.testSubjects(t)
+		})
+	}
+}
+
+func (b balancer) testSubjects(t *testing.T) {
+	t.Helper()
+	upstream := func(name string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			_, _ = io.WriteString(w, name)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	core, first, second := upstream("core"), upstream("first"), upstream("second")
+	url := b.start(t, []server{{"core", "8080", "9080", core, core}, {"edge-1", "8081", "9081", first, first}, {"edge-2", "8081", "9081", second, second}})
+	edge := func(target string) string {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		name, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%.100s: %d, %v", target, response.StatusCode, err)
+		}
+		return string(name)
+	}
+
+	// An address with another key would agree for all 24 subjects once in 16 million times.
+	for kind, addresses := range subjectAddresses {
+		for i := range 24 {
+			hash := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, i)))
+			fill := strings.NewReplacer(
+				"NAME", fmt.Sprintf("player_%d", i), "TEXTURE", fmt.Sprint(7*i*i+1), "USER", fmt.Sprint(9*i*i+1), "HASH", hash,
+				"UUID", fmt.Sprintf("%s-%s-%s-%s-%s", hash[:8], hash[8:12], hash[12:16], hash[16:20], hash[20:32]), "HEX", hash[:32])
+			want := edge(fill.Replace(addresses[0]))
+			f := func(address string) {
+				t.Helper()
+				if got := edge(address); got != want {
+					t.Errorf("%s is balanced to the %s edge; %s to the %s", address, got, fill.Replace(addresses[0]), want)
+				}
+			}
+			for _, address := range addresses[1:] {
+				f(fill.Replace(address))
+			}
+			if upper := strings.ToUpper(fill.Replace(kind)); b.foldsCase && kind != "USER" {
+				f("/helm/" + upper + "/64")
+				f("/face/64/" + upper + ".PNG")
+			}
+		}
+	}
+
+	for _, address := range []string{
+		"/helm/player_%d/128", "/avatar/user/%d", "/avatar/%d",
+		"/sprite/face.png?players=a,player_%d", "/sprite/head.webp?size=32&hashes=a%d,b", "/heads.json?players=a,player_%d",
+	} {
+		const subjects = 1000
+		counts := map[string]int{}
+		for i := range subjects {
+			counts[edge(fmt.Sprintf(address, i))]++
+		}
+		if n := counts["first"]; n < subjects/4 || n > subjects*3/4 || n+counts["second"] != subjects {
+			t.Errorf("%s for %d subjects: %v; want about half at each edge", address, subjects, counts)
+		}
+	}
+	for i := range 24 {
+		query := fmt.Sprintf("?players=a,player_%d", i)
+		if face, head, list := edge("/sprite/face.png"+query), edge("/sprite/head.webp"+query), edge("/heads.json"+query); face != head || face != list {
+			t.Errorf("%s: the edges are %s, %s and %s; want one", query, face, head, list)
+		}
+	}
+
+	// Varnish answers 503 when an expression takes too many steps.
+	for _, part := range []string{"1", "/1", "/user/1", "/face/1", "/left.png", "."} {
+		long := "/" + strings.Repeat(part, 7000/len(part))
+		edge(long)
+		edge(long + "/")
+	}
+}
