@@ -77,11 +77,11 @@ type Files interface {
 
 // Renderer renders pictures.
 type Renderer interface {
-	// Render returns the encoded picture of a sheet, and how long that took. The caller
+	// Render returns the encoded picture of a sheet, and of a worn one, and how long that took. The caller
 	// bounds how many calls run at once.
-	Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error)
-	// Cost estimates how long Render takes for a sheet of a width in texels.
-	Cost(view render.View, width int) time.Duration
+	Render(sheet, worn skin.Sheet, view render.View) ([]byte, render.Timing, error)
+	// Cost estimates how long Render takes for a sheet of a width in texels, and a worn one, 0 without.
+	Cost(view render.View, width, wornWidth int) time.Duration
 	// Revision changes whenever the bytes that Render returns could.
 	Revision() string
 	// CanWebP reports whether WebP can be written.
@@ -290,14 +290,14 @@ func (p *Pictures) load(ctx context.Context, demand *demand, variant Variant) (b
 		// The cache of textures remembers the failure. The back-off of two caches would add up.
 		return nil, cache.Transient(err)
 	}
-	cost := texture.decodeCost() + p.renderer.Cost(variant.View, texture.width)
+	cost := texture.decodeCost() + p.renderer.Cost(variant.View, texture.width, 0)
 	err = permit.draw(ctx, demand, cost, func() error {
 		sheet, err := texture.decode(ctx, variant)
 		if err != nil {
 			return err
 		}
 		var timing render.Timing
-		if body, timing, err = p.renderer.Render(sheet, variant.View); err == nil {
+		if body, timing, err = p.renderer.Render(sheet, skin.Sheet{}, variant.View); err == nil {
 			variant.observeRender(ctx, timing)
 		}
 		return err

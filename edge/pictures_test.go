@@ -46,7 +46,7 @@ func (s *fakeBackend) File(ctx context.Context, hash skin.Hash) ([]byte, error) 
 	return sheet.PNG()
 }
 
-func (s *fakeBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
+func (s *fakeBackend) Render(sheet, _ skin.Sheet, view render.View) ([]byte, render.Timing, error) {
 	s.drawn.Add(1)
 	s.mostDrawing.Store(max(s.mostDrawing.Load(), s.drawing.Add(1)))
 	defer s.drawing.Add(-1)
@@ -62,7 +62,7 @@ func (s *fakeBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render
 }
 
 // Cost is a millisecond per pixel of the size.
-func (s *fakeBackend) Cost(view render.View, _ int) time.Duration {
+func (s *fakeBackend) Cost(view render.View, _, _ int) time.Duration {
 	return time.Duration(view.Size) * time.Millisecond
 }
 

@@ -173,7 +173,7 @@ func (r row) layOut(renderer *render.Renderer) ([]placed, error) {
 	var pictures []image.Image
 	space := r.right - r.left
 	for _, e := range r.items {
-		picture, err := renderer.Draw(e.sheet, render.View{Mode: e.mode, Type: e.kind, Size: e.size, Format: render.PNG})
+		picture, err := renderer.Draw(e.sheet, skin.Sheet{}, render.View{Mode: e.mode, Type: e.kind, Size: e.size, Format: render.PNG})
 		if err != nil {
 			return nil, err
 		}

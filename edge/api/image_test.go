@@ -68,7 +68,7 @@ func openSeeded(tb testing.TB, changes ...func(*setup)) seededServer {
 // drawn returns the picture of a view.
 func drawn(t *testing.T, sheet skin.Sheet, view render.View) string {
 	t.Helper()
-	file, _, err := renderer.Render(sheet, view)
+	file, _, err := renderer.Render(sheet, skin.Sheet{}, view)
 	must(t, err)
 	return string(file)
 }

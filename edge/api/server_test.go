@@ -63,17 +63,17 @@ func (s *countingBackend) File(ctx context.Context, hash skin.Hash) ([]byte, err
 	return s.files.File(ctx, hash)
 }
 
-func (s *countingBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
+func (s *countingBackend) Render(sheet, worn skin.Sheet, view render.View) ([]byte, render.Timing, error) {
 	s.drawn.Add(1)
 	if s.onDraw != nil {
 		s.onDraw()
 	}
-	file, took, err := renderer.Render(sheet, view)
+	file, took, err := renderer.Render(sheet, worn, view)
 	return append(file, s.padding...), took, err
 }
 
-func (s *countingBackend) Cost(view render.View, width int) time.Duration {
-	return renderer.Cost(view, width)
+func (s *countingBackend) Cost(view render.View, width, wornWidth int) time.Duration {
+	return renderer.Cost(view, width, wornWidth)
 }
 
 func (s *countingBackend) Revision() string { return renderer.Revision() }

@@ -75,12 +75,6 @@ func (p Mode) HasAttitudes() bool {
 	return false
 }
 
-// camera returns the camera of an attitude of the mode.
-func (p Mode) camera(a Attitude) camera {
-	turn, tilt := a.turnAndTilt(p)
-	return newTurnedCamera(turn, tilt)
-}
-
 // newTurnedCamera returns the camera of a turn and a tilt.
 func newTurnedCamera(turn int, tilt Tilt) camera {
 	const eighth = 45

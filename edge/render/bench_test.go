@@ -31,21 +31,25 @@ func BenchmarkRender(b *testing.B) {
 		{"body-512-turned-hd", "hd", render.View{Mode: render.Body, Type: skin.Classic, Size: 512, Attitude: render.Body.Attitude(1, render.Tilt25)}},
 		{"isometric-turned", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 128, Attitude: render.Isometric.Attitude(7, render.TiltIso)}},
 		{"isometric-512-turned", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(7, render.TiltIso)}},
+		{"body-cape", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 400, Wear: render.WearCape}},
+		{"body-walking", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 400, Pose: render.Walk}},
+		{"body-walking-elytra", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 400, Pose: render.Walk, Wear: render.WearElytra}},
+		{"body-1024-walking-hd", "hd", render.View{Mode: render.Body, Type: skin.Classic, Size: 1024, Pose: render.Walk}},
 		{"front", "classic", render.View{Mode: render.Front, Type: skin.Classic, Size: 512}},
 		{"preview-cape", "cape", render.View{Mode: render.Preview, Type: skin.Cape, Size: render.DefaultHeight}},
 	} {
-		sheet := readSheet(b, bench.sheet)
+		sheet, worn := readSheet(b, bench.sheet), wornSheet(b, bench.view)
 		b.Run("mode="+bench.name+"/step=draw", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				mustDraw(b, sheet, bench.view)
+				mustDrawWorn(b, sheet, worn, bench.view)
 			}
 		})
 		for _, format := range []render.Format{render.PNG, render.WebP} {
 			view := bench.view
 			view.Format = format
 			b.Run("mode="+bench.name+"/step=encode/format="+format.String(), func(b *testing.B) {
-				picture := mustDraw(b, sheet, view)
+				picture := mustDrawWorn(b, sheet, worn, view)
 				b.ReportAllocs()
 				for b.Loop() {
 					file, err := renderer.Encode(picture, format)
@@ -58,7 +62,7 @@ func BenchmarkRender(b *testing.B) {
 			b.Run("mode="+bench.name+"/step=render/format="+format.String(), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					b.ReportMetric(float64(len(mustRender(b, sheet, view))), "file-bytes")
+					b.ReportMetric(float64(len(mustRenderWorn(b, sheet, worn, view))), "file-bytes")
 				}
 			})
 		}

@@ -14,8 +14,10 @@ const eps = 1e-6
 // border to border of the texels.
 type columnScan struct {
 	quads    []quad // sorted by sortByStart
+	crosses  bool   // they are of several groups
 	blender  blender
 	maxWidth float64   // of a sub-column, in pixels
+	x        float64   // of the line
 	active   []int     // indices of the quads in the current column
 	breaks   []float64 // right edges of its sub-columns
 	columns  []subColumn
@@ -59,9 +61,14 @@ func sortByStart(quads []quad) []quad {
 	return quads
 }
 
-// begin starts a scan of sorted quads, in sub-columns of at most a width.
+// begin starts a scan of sorted quads, in sub-columns of at most a width, or maxSubColumnCrossing where
+// groups cross.
 func (s *columnScan) begin(quads []quad, blender blender, maxWidth float64) {
 	s.quads, s.blender, s.maxWidth = quads, blender, maxWidth
+	s.crosses = slices.ContainsFunc(quads, func(q quad) bool { return q.group != quads[0].group })
+	if s.crosses {
+		s.maxWidth = maxSubColumnCrossing
+	}
 	s.cursors = slices.Grow(s.cursors[:0], len(quads))[:len(quads)]
 }
 
@@ -88,7 +95,7 @@ func (g *gradient) meets(x float64) (from, to float64) {
 // intersect sets the line to x, which lies in the column of the last call of subColumns, and
 // finds its spans.
 func (s *columnScan) intersect(l *scanline, x float64) {
-	l.x, l.spans = x, l.spans[:0]
+	s.x, l.x, l.spans = x, x, l.spans[:0]
 	for _, i := range s.active {
 		q := &s.quads[i]
 		if x <= q.left || x >= q.right {
@@ -106,6 +113,40 @@ func (s *columnScan) intersect(l *scanline, x float64) {
 		}
 		l.spans[at] = span{from, to, i}
 	}
+	if s.crosses {
+		s.split(l)
+	}
+}
+
+// split cuts spans where quads of different groups go through each other: then one of two is nearer
+// wherever they overlap.
+func (s *columnScan) split(l *scanline) {
+	for i := 1; i < len(l.spans); i++ {
+		for _, other := range l.spans[:i] {
+			c := &l.spans[i]
+			at := s.crossing(*c, other)
+			if !(at > c.from+eps && at < min(c.to, other.to)-eps) { // or no number
+				continue
+			}
+			rest := span{at, c.to, c.quad}
+			c.to = at
+			behind := i + 1
+			for behind < len(l.spans) && l.spans[behind].from < at {
+				behind++
+			}
+			l.spans = slices.Insert(l.spans, behind, rest)
+		}
+	}
+}
+
+// crossing returns where on the line two quads are equally near; of one group they never are, and the
+// result is no number.
+func (s *columnScan) crossing(c, other span) float64 {
+	p, q := &s.quads[c.quad], &s.quads[other.quad]
+	if p.group == q.group {
+		return math.NaN()
+	}
+	return (q.nearness.at(s.x, 0) - p.nearness.at(s.x, 0)) / (p.nearness.perY - q.nearness.perY)
 }
 
 // extent returns where the first span begins and the last one ends; both are 0 without spans.
@@ -159,8 +200,20 @@ func (s *columnScan) openSpan(c span, y float64) {
 	s.open[at] = c
 }
 
-// hides reports whether the first of two spans is nearer where both are.
-func (s *columnScan) hides(c, other span) bool { return s.quads[c.quad].hides(&s.quads[other.quad]) }
+// hides reports whether the first of two spans is nearer where both are. Of two groups in one plane the
+// later one is in front.
+func (s *columnScan) hides(c, other span) bool {
+	p, q := &s.quads[c.quad], &s.quads[other.quad]
+	if p.group == q.group {
+		return p.hides(q)
+	}
+	middle := (max(c.from, other.from) + min(c.to, other.to)) / 2
+	between := p.nearness.at(s.x, middle) - q.nearness.at(s.x, middle)
+	if math.Abs(between) < geomEps {
+		return p.group > q.group
+	}
+	return between > 0
+}
 
 // front returns the open spans that may be visible: those down to the first of the opaque base.
 func (s *columnScan) front() []span {

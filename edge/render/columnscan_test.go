@@ -32,7 +32,7 @@ func TestNearerHides(t *testing.T) {
 	for _, s := range scenes() {
 		for _, f := range s.figures {
 			var scan columnScan
-			scan.begin(f.quads(1), nil, maxSubColumn)
+			scan.begin(f.quads(scales{skin: 1}), nil, maxSubColumn)
 			// The distance of a quad's plane towards the viewer, from a plane through the
 			// origin.
 			nearness := func(q *quad, x, y float64) float64 {
@@ -76,9 +76,9 @@ func TestNearerHides(t *testing.T) {
 }
 
 func scenes() []scene {
-	all := []scene{isometric(0, 96), preview(skin.Classic, 400), preview(skin.Slim, 1024)}
+	all := []scene{isometric(View{Mode: Isometric, Size: 96}), preview(skin.Classic, 400), preview(skin.Slim, 1024)}
 	for attitude := range Attitude(attitudeCount) {
-		all = append(all, body(attitude, skin.Slim, 400))
+		all = append(all, body(View{Mode: Body, Type: skin.Slim, Size: 400, Attitude: attitude}))
 	}
 	return all
 }

@@ -30,9 +30,9 @@ type texelRect struct {
 	stride        int // texels from one row of the sheet to the next
 }
 
-// newScannedFigures returns the figures of a scene for sheets of scale k, to be scanned in
+// newScannedFigures returns the figures of a scene for sheets of scales, to be scanned in
 // sub-columns of at most a width.
-func newScannedFigures(s scene, k int, maxWidth float64) *scannedFigures {
+func newScannedFigures(s scene, k scales, maxWidth float64) *scannedFigures {
 	scanned := scannedFigures{maxWidth: maxWidth}
 	for _, f := range s.figures {
 		var figure []texturedQuad
@@ -99,7 +99,7 @@ func (m *compositor) paint(p *sampleMap, pixels []byte, sheet skin.Sheet, lights
 
 // shade sets the colours of texels under the lights, and the alphas of each rectangle.
 func (m *compositor) shade(rects []texelRect, sheet skin.Sheet, lights *lights) {
-	size := sheet.Width * sheet.Height
+	size := len(sheet.Pix) / 4
 	m.colours = slices.Grow(m.colours[:0], size)[:size]
 	m.alphas = m.alphas[:0]
 	for _, p := range rects {

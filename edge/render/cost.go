@@ -30,28 +30,29 @@ func maxBodyHeight(scale int) int {
 	return 960
 }
 
-// capped returns the view that is drawn for a view of a sheet: a preview of a skin is at most
+// capped returns the view that is drawn for a view of sheets: a preview of a skin is at most
 // maxPreviewHeight high, and a body maxBodyHeight.
-func (v View) capped(scale int) View {
+func (v View) capped(k scales) View {
 	if !v.Type.IsSkin() {
 		return v
 	}
 	switch v.Mode {
 	case Preview:
-		v.Size = min(v.Size, maxPreviewHeight(scale))
+		v.Size = min(v.Size, maxPreviewHeight(k.skin))
 	case Body:
-		v.Size = min(v.Size, maxBodyHeight(scale))
+		v.Size = min(v.Size, maxBodyHeight(k.finest()))
 	case Flat, Isometric, LegacySheet, Bust, Front, Back, Left, Right:
 	}
 	return v
 }
 
 // Cost returns about how long Render takes on one core of the reference machine, for a sheet
-// that is width texels wide. It is the time for noise, within a factor of four (TestCost).
+// that is width texels wide, and a worn one, if there is one, that is wornWidth texels wide. It is the time for noise, within a factor of four (TestCost).
 // Skins of few colours take a third of it to all of it.
-func (r *Renderer) Cost(view View, width int) time.Duration {
-	scale := max(1, width/sheetColumns)
-	view = view.capped(scale)
+func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
+	k := scales{max(1, width/sheetColumns), wornWidth / sheetColumns}
+	scale := k.finest()
+	view = view.capped(k)
 	w, h := view.Extent()
 	job := EncodingJob{View: view, Scale: scale, Pixels: w * h, Crisp: true}
 	const fixed = 0.2
@@ -71,7 +72,7 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 	case view.Mode.InSpace():
 		s := view.scene()
 		job.Crisp = s.crisp(scale)
-		ms += drawingCost(s, view, scale, view.Attitude == 0 && r.sampleMaps.contains(mapKeyOf(view, scale)))
+		ms += drawingCost(s, view, scale, view.isMapCached() && r.sampleMaps.contains(mapKeyOf(view, k)))
 	}
 	return time.Duration(ms*float64(time.Millisecond)) + r.encoder.Cost(job)
 }
@@ -93,7 +94,7 @@ func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 	case Preview, Flat, LegacySheet, Front, Back, Left, Right:
 	}
 	switch {
-	case !s.isMapped(scale), view.Attitude != 0 && !s.crisp(scale):
+	case !s.isMapped(scale), !view.isMapCached() && !s.crisp(scale):
 		return 75*texels + 3.6*borders
 	case isCached:
 		return 40*texels + 10*pixels

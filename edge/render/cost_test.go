@@ -31,7 +31,7 @@ func TestLargeSheetsHaveSmallerPictures(t *testing.T) {
 		if kind == skin.Cape {
 			height = 32 * scale
 		}
-		picture, err := renderer.Draw(skintest.Noise(1, 64*scale, height), render.View{Mode: mode, Type: kind, Size: requested})
+		picture, err := renderer.Draw(skintest.Noise(1, 64*scale, height), skin.Sheet{}, render.View{Mode: mode, Type: kind, Size: requested})
 		if err != nil || picture.Height != want {
 			t.Errorf("a %v of %v of scale %d at %d is %d pixels high, %v; want %d", mode, kind, scale, requested, picture.Height, err, want)
 		}

@@ -22,7 +22,8 @@ func TestDrawAllocates(t *testing.T) {
 		case view.Type == skin.Cape:
 			texels = skintest.Noise(1, 512, 256)
 		}
-		got := testing.AllocsPerRun(100, func() { mustDraw(t, texels, view) })
+		worn := wornSheet(t, view)
+		got := testing.AllocsPerRun(100, func() { mustDrawWorn(t, texels, worn, view) })
 		if got > want {
 			t.Errorf("%s of %s: %.0f allocations; want at most %.0f", view.Mode, sheet, got, want)
 		}
@@ -40,7 +41,10 @@ func TestDrawAllocates(t *testing.T) {
 	f("elytra", render.View{Mode: render.Preview, Type: skin.Cape, Size: 400}, 1)
 	f("slim", render.View{Mode: render.Bust, Type: skin.Slim, Size: 128}, 1)
 	f("classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 400}, 1)
+	f("classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 400, Wear: render.WearCape}, 1)
+	f("slim", render.View{Mode: render.Bust, Type: skin.Slim, Size: 128, Wear: render.WearElytra}, 1)
 	f("slim", render.View{Mode: render.Back, Type: skin.Slim, Size: 128}, 3)
+	f("slim", render.View{Mode: render.Back, Type: skin.Slim, Size: 128, Wear: render.WearCape}, 5)
 	f("noise", render.View{Mode: render.Flat, Type: skin.Classic, Size: 72}, 2)
 	f("noise", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 128}, 1)
 	f("noise", render.View{Mode: render.Preview, Type: skin.Cape, Size: 112}, 1)

@@ -5,9 +5,10 @@ import "github.com/veneer-skins/veneer/shared/skin"
 // bodyPart is a box of the player and the layer over it.
 type bodyPart struct {
 	base, layer skin.Part
-	box         cuboid
+	box         cuboid  // of a standing player
 	inflation   float64 // how far the layer stands off, on every side
 	clip        cuboid  // ends where other body parts adjoin
+	motion      motion  // to where it is in a pose
 }
 
 // layerBox returns the box of the layer.
@@ -23,25 +24,58 @@ const (
 func (b bodyPart) isHead() bool { return b.base == skin.Head }
 
 // layerBoxes returns the boxes of the layers of body parts.
-func layerBoxes(parts []bodyPart) []cuboid {
-	boxes := make([]cuboid, len(parts))
+func layerBoxes(parts []bodyPart) []placedBox {
+	boxes := make([]placedBox, len(parts))
 	for i, part := range parts {
-		boxes[i] = part.layerBox()
+		boxes[i] = placedBox{part.layerBox(), part.motion}
 	}
 	return boxes
 }
 
-// head is the head of a standing player, the same for both models. Nothing clips it.
-func head() bodyPart {
-	return bodyPart{skin.Head, skin.Hat, cuboid{vec{-4, 24, -4}, vec{4, 32, 4}}, hatInflation, clipBetween(-far, far, -far, far)}
+// newBodyPart returns the body part of a standing player in a box. Nothing clips it.
+func newBodyPart(base, layer skin.Part, from, to vec, inflation float64) bodyPart {
+	everywhere := cuboid{vec{-far, -far, -far}, vec{far, far, far}}
+	return bodyPart{base, layer, cuboid{from, to}, inflation, everywhere, still}
 }
 
-// figure returns the body parts of a standing player, in the sizes and places of the game's
-// model: 32 units high and 16 wide, or 14 with slim arms.
+// head is the head of a standing player, the same for both models.
+func head() bodyPart {
+	return newBodyPart(skin.Head, skin.Hat, vec{-4, 24, -4}, vec{4, 32, 4}, hatInflation)
+}
+
+// The body parts of a figure, by index.
+const (
+	rightLeg = iota
+	leftLeg
+	rightArm
+	torso
+	leftArm
+	headPart
+
+	bodyParts = iota
+)
+
+// joint is a plane in which two body parts of a standing player adjoin, the first on the lower side.
+type joint struct {
+	lower, upper int
+	axis         axis
+	at           float64
+}
+
+var joints = []joint{
+	{rightArm, torso, sideways, -4},
+	{torso, leftArm, sideways, 4},
+	{rightLeg, leftLeg, sideways, 0},
+	{rightLeg, torso, upright, 12},
+	{leftLeg, torso, upright, 12},
+}
+
+// figure returns the body parts of a player in a pose, in the sizes of the game's model: standing, it
+// is 32 units high and 16 wide, or 14 with slim arms.
 //
 // Body parts adjoin in the planes x = -4 and x = 4 (the arms and the body), x = 0 (the legs)
-// and y = 12 (the body and the legs). Their faces are clipped there: a point of a face of the
-// base counts only if
+// and y = 12 (the body and the legs). If they are moved alike, as in all joints of a standing player,
+// their faces are clipped there: a point of a face of the base counts only if
 //
 //	x ≤ -4       on the right arm,
 //	x ≥ 4        on the left arm,
@@ -59,35 +93,39 @@ func head() bodyPart {
 // Layers overlap only beside the joint of arms and legs, where both are 0.25 wider than the
 // base. Of two layers in one plane the later one in the list is in front: sleeves over
 // trousers.
-func figure(model skin.Type) []bodyPart {
+//
+// Body parts that are moved apart keep all their sides, and go through each other.
+func figure(model skin.Type, pose Pose) []bodyPart {
 	shoulder := 8.0
 	if model == skin.Slim {
 		shoulder = 7
 	}
-	return []bodyPart{
-		{skin.RightLeg, skin.RightPants, cuboid{vec{-4, 0, -2}, vec{0, 12, 2}}, layerInflation, clipBetween(-far, 0, -far, 12)},
-		{skin.LeftLeg, skin.LeftPants, cuboid{vec{0, 0, -2}, vec{4, 12, 2}}, layerInflation, clipBetween(0, far, -far, 12)},
-		{skin.RightArm, skin.RightSleeve, cuboid{vec{-shoulder, 12, -2}, vec{-4, 24, 2}}, layerInflation, clipBetween(-far, -4, -far, far)},
-		{skin.Body, skin.Jacket, cuboid{vec{-4, 12, -2}, vec{4, 24, 2}}, layerInflation, clipBetween(-4, 4, 12, far)},
-		{skin.LeftArm, skin.LeftSleeve, cuboid{vec{4, 12, -2}, vec{shoulder, 24, 2}}, layerInflation, clipBetween(4, far, -far, far)},
+	parts := []bodyPart{
+		newBodyPart(skin.RightLeg, skin.RightPants, vec{-4, 0, -2}, vec{0, 12, 2}, layerInflation),
+		newBodyPart(skin.LeftLeg, skin.LeftPants, vec{0, 0, -2}, vec{4, 12, 2}, layerInflation),
+		newBodyPart(skin.RightArm, skin.RightSleeve, vec{-shoulder, 12, -2}, vec{-4, 24, 2}, layerInflation),
+		newBodyPart(skin.Body, skin.Jacket, vec{-4, 12, -2}, vec{4, 24, 2}, layerInflation),
+		newBodyPart(skin.LeftArm, skin.LeftSleeve, vec{4, 12, -2}, vec{shoulder, 24, 2}, layerInflation),
 		head(),
 	}
+	for i, motion := range pose.motions(model) {
+		parts[i].motion = motion
+	}
+	for _, j := range joints {
+		if lower, upper := &parts[j.lower], &parts[j.upper]; lower.motion == upper.motion {
+			lower.clip.to = lower.clip.to.with(j.axis, j.at)
+			upper.clip.from = upper.clip.from.with(j.axis, j.at)
+		}
+	}
+	return parts
 }
-
-// rightArm is the index of the right arm in a figure. Only the legs are before it.
-const rightArm = 2
 
 // far is farther from the origin than anything of a figure.
 const far = 64
 
-// clipBetween returns the space between two planes across the x axis and two across the y axis.
-func clipBetween(fromX, toX, fromY, toY float64) cuboid {
-	return cuboid{vec{fromX, fromY, -far}, vec{toX, toY, far}}
-}
-
-// pieces returns the faces of body parts that can be visible: of the opaque base those that
-// face the camera, of the layers also the others, since their inner sides show through holes.
-// The base comes first. No two pieces intersect.
+// pieces returns the faces of body parts that can be visible, before their motion: of the opaque base
+// those that face the camera, of the layers also the others, since their inner sides show through
+// holes. The base comes first. No two pieces intersect.
 func (c camera) pieces(parts []bodyPart, model skin.Type) []piece {
 	var all []piece
 	add := func(l bodyPart, box cuboid, part skin.Part, base bool) {
@@ -109,6 +147,17 @@ func (c camera) pieces(parts []bodyPart, model skin.Type) []piece {
 		add(l, l.layerBox(), l.layer, false)
 	}
 	return cut(all)
+}
+
+// wornPieces returns the faces of a worn box that can be visible, before its motion.
+func (c camera) wornPieces(w wornBox) []piece {
+	var all []piece
+	for _, f := range facesOf(w.box, w.faces) {
+		if !c.isEdgeOn(f) {
+			all = append(all, piece{face: f, extent: f.cuboid(), drawOrder: len(all)})
+		}
+	}
+	return all
 }
 
 // parallax returns by how much, along each axis, a face that stands off by an inflation appears

@@ -56,6 +56,19 @@ var goldens = []golden{
 	{"hd-body-level", "hd", render.View{Mode: render.Body, Type: skin.Classic, Size: 240, Attitude: render.Body.Attitude(1, render.TiltLevel)}},
 	{"classic-body-bare", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 256, Omit: render.OmitHat | render.OmitLayers | render.OmitLight}},
 	{"classic-head-from-above", "classic", render.View{Mode: render.Isometric, Type: skin.Classic, Size: 96, Attitude: render.Isometric.Attitude(0, render.TiltIso)}},
+	{"classic-walking", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 256, Pose: render.Walk}},
+	{"slim-waving", "slim", render.View{Mode: render.Body, Type: skin.Slim, Size: 256, Pose: render.Wave}},
+	{"legacy-sitting", "legacy", render.View{Mode: render.Body, Type: skin.Classic, Size: 256, Pose: render.Sit}},
+	{"hd-sneaking-from-the-right", "hd", render.View{Mode: render.Body, Type: skin.Classic, Size: 240, Pose: render.Sneak, Attitude: render.Body.Attitude(2, render.TiltLevel)}},
+	{"classic-sneaking-with-cape", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 192, Pose: render.Sneak, Wear: render.WearCape, Attitude: render.Body.Attitude(3, render.Tilt25)}},
+	{"classic-body-with-cape-from-behind", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 256, Wear: render.WearCape, Attitude: render.Body.Attitude(3, render.Tilt25)}},
+	{"slim-body-with-elytra", "slim", render.View{Mode: render.Body, Type: skin.Slim, Size: 256, Wear: render.WearElytra}},
+	{"classic-walking-with-elytra-from-behind", "classic", render.View{Mode: render.Body, Type: skin.Classic, Size: 256, Pose: render.Walk, Wear: render.WearElytra, Attitude: render.Body.Attitude(4, render.TiltIso)}},
+	{"glass-bust-waving", "glass", render.View{Mode: render.Bust, Type: skin.Slim, Size: 128, Pose: render.Wave}},
+	{"slim-bust-with-cape", "slim", render.View{Mode: render.Bust, Type: skin.Slim, Size: 96, Wear: render.WearCape}},
+	{"classic-back-with-cape", "classic", render.View{Mode: render.Back, Type: skin.Classic, Size: 128, Wear: render.WearCape}},
+	{"slim-back-with-elytra", "slim", render.View{Mode: render.Back, Type: skin.Slim, Size: 128, Wear: render.WearElytra}},
+	{"hd-left-with-cape", "hd", render.View{Mode: render.Left, Type: skin.Classic, Size: 128, Wear: render.WearCape}},
 	{"classic-front", "classic", render.View{Mode: render.Front, Type: skin.Classic, Size: 128}},
 	{"slim-front-without-hat", "slim", render.View{Mode: render.Front, Type: skin.Slim, Size: 128, Omit: render.OmitHat}},
 	{"slim-back", "slim", render.View{Mode: render.Back, Type: skin.Slim, Size: 128}},
@@ -76,6 +89,22 @@ func TestEveryModeHasGolden(t *testing.T) {
 	}
 }
 
+// Every pose has a golden picture, and every mode that shows what is worn, of which the right side
+// mirrors the left one.
+func TestEveryPoseHasGolden(t *testing.T) {
+	t.Parallel()
+	for pose := range render.Pose(render.PoseCount) {
+		if !slices.ContainsFunc(goldens, func(g golden) bool { return g.view.Pose == pose }) {
+			t.Errorf("pose %d has no golden picture", pose)
+		}
+	}
+	for _, mode := range []render.Mode{render.Bust, render.Body, render.Back, render.Left} {
+		if !slices.ContainsFunc(goldens, func(g golden) bool { return g.view.Mode == mode && g.view.Wear != render.WearNothing }) {
+			t.Errorf("%s has no golden picture with a cape or elytra", mode)
+		}
+	}
+}
+
 // The pictures drawn from testdata/sheets equal those in testdata, to the bit.
 func TestGolden(t *testing.T) {
 	t.Parallel()
@@ -84,7 +113,7 @@ func TestGolden(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			rendered := mustRender(t, readSheet(t, test.sheet), test.view)
+			rendered := mustRenderWorn(t, readSheet(t, test.sheet), wornSheet(t, test.view), test.view)
 			path := filepath.Join("testdata", test.name+".png")
 			if *update {
 				if err := os.WriteFile(path, rendered, 0o644); err != nil {
@@ -105,6 +134,19 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wornSheet reads the sheet in testdata of what is worn in a view.
+func wornSheet(tb testing.TB, view render.View) skin.Sheet {
+	tb.Helper()
+	switch view.Wear {
+	case render.WearCape:
+		return readSheet(tb, "cape")
+	case render.WearElytra:
+		return readSheet(tb, "elytra")
+	case render.WearNothing:
+	}
+	return skin.Sheet{}
 }
 
 // readSheet reads one of the sheets in testdata.

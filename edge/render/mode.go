@@ -33,17 +33,18 @@ const (
 
 	// Bust is the upper half of the figure in parallel projection, square and by default in the
 	// attitude of the front in a preview. The head and the body are inside the picture, the arms
-	// are cut off with the lower edge.
+	// are cut off with the lower edge. A raised arm is inside too.
 	Bust
 
 	// Body is the whole figure in the same projection, half as wide as high. By default it is the
-	// front of a preview.
+	// front of a preview. In another pose, or with elytra, it is as large as fits.
 	Body
 
 	// Front, Back, Left and Right are sides of the standing player, each the player's own: flat and
 	// without light, 16 × 32 texels, with the layers blended over the base and as large as it.
 	// Where the height is a multiple of the texels they are squares of one colour; elsewhere every
-	// pixel is the average of the area it covers.
+	// pixel is the average of the area it covers. A cape hangs straight down over the back. Elytra
+	// are spread behind it, each wing 8 of its 10 units wide.
 	Front
 	Back
 	Left
@@ -148,22 +149,6 @@ func (p Mode) sizes() sizes {
 func (s sizes) round(requested int) int {
 	size := min(max(requested, s.min), s.max)
 	return (size + s.step - 1) / s.step * s.step
-}
-
-// scene returns the figures of a mode in space.
-func (p Mode) scene(a Attitude, model skin.Type, size int) scene {
-	switch p {
-	case Isometric:
-		return isometric(a, size)
-	case Preview:
-		return preview(model, size)
-	case Bust:
-		return bust(a, model, size)
-	case Body:
-		return body(a, model, size)
-	case Flat, LegacySheet, Front, Back, Left, Right:
-	}
-	return scene{}
 }
 
 // extent returns the width and height in pixels of the picture of a skin or cape.

@@ -92,18 +92,18 @@ func (t texel) colour(sheet skin.Sheet, lights *lights) rgba64 {
 type painter struct {
 	palette    palette
 	compositor compositor
-	texels     []byte // of a sheet without what a view leaves out
+	texels     []byte // of a sheet without what a view leaves out, and of a worn one
 }
 
-// paint paints the picture of a square sheet into pixels: 4 bytes for each pixel of the map,
-// all of which are written. Of the view it needs only what that leaves out.
-func (m *sampleMap) paint(pixels []byte, sheet skin.Sheet, view View, scratch *painter) {
+// paint paints the picture of a square sheet, and of a worn one, into pixels: 4 bytes for each pixel
+// of the map, all of which are written. Of the view it needs only what that leaves out.
+func (m *sampleMap) paint(pixels []byte, sheet, worn skin.Sheet, view View, scratch *painter) {
 	lights := &modelLights
 	if view.Omit&OmitLight != 0 {
 		lights = &noLights
 	}
-	if view.Omit&(OmitHat|OmitLayers) != 0 {
-		sheet = scratch.without(sheet, view)
+	if view.Omit&(OmitHat|OmitLayers) != 0 || len(worn.Pix) > 0 {
+		sheet = scratch.combined(sheet, worn, view)
 	}
 	if m.scanned != nil {
 		scratch.compositor.paint(m, pixels, sheet, lights)
@@ -112,12 +112,15 @@ func (m *sampleMap) paint(pixels []byte, sheet skin.Sheet, view View, scratch *p
 	}
 }
 
-// without returns a copy of a sheet in which the layers are transparent that the view leaves out. It
-// is valid until the next call.
-func (s *painter) without(sheet skin.Sheet, view View) skin.Sheet {
-	s.texels = append(s.texels[:0], sheet.Pix...)
+// combined returns a copy of a sheet in which the layers are transparent that the view leaves out, with
+// the texels of a worn sheet behind its own. It is valid until the next call.
+func (s *painter) combined(sheet, worn skin.Sheet, view View) skin.Sheet {
+	s.texels = append(append(s.texels[:0], sheet.Pix...), worn.Pix...)
 	sheet.Pix = s.texels
-	for _, part := range figure(view.Type) {
+	if view.Omit&(OmitHat|OmitLayers) == 0 {
+		return sheet
+	}
+	for _, part := range figure(view.Type, Stand) {
 		if !view.Omit.leavesOut(part) {
 			continue
 		}

@@ -25,18 +25,18 @@ const figureGap = 1
 // the height; each half is ⌈height/H · (W + gap)⌉ pixels wide, and the picture
 // twice that.
 func preview(model skin.Type, height int) scene {
-	parts := figure(model)
+	parts := figure(model, Stand)
 	front, back := newCamera(frontYaw, previewPitch), newCamera(backYaw, previewPitch)
 
 	// From behind a figure is as large, and stands on the same ground.
-	bounds := front.extentOf(layerBoxes(figure(skin.Classic))...)
+	bounds := front.extentOf(layerBoxes(figure(skin.Classic, Stand))...)
 	scale := float64(height) / bounds.height()
 	half := int(math.Ceil(scale * (bounds.width() + figureGap)))
 	return scene{
 		width: 2 * half, height: height, scale: scale,
 		figures: []figureInstance{
-			{front, parts, model, centred(bounds, scale, 0, half, height)},
-			{back, parts, model, centred(bounds, scale, half, half, height)},
+			{camera: front, parts: parts, model: model, viewport: centred(bounds, scale, 0, half, height)},
+			{camera: back, parts: parts, model: model, viewport: centred(bounds, scale, half, half, height)},
 		},
 	}
 }
@@ -53,7 +53,7 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	picture := newPicture(capeWidth(height), height, pixels)
 	clear(picture.Pix)
 
-	if isBlank(sheet, faces.Front) && isBlank(sheet, faces.Back) {
+	if showsElytra(sheet) {
 		picture.drawElytra(sheet)
 		return picture
 	}
@@ -97,6 +97,12 @@ func (p Picture) mirror(from, to, top, width, height int) {
 			copy(p.row(to+width-1-x, y, 1), p.row(from+x, y, 1))
 		}
 	}
+}
+
+// showsElytra reports whether a cape shows its elytra, as both of its faces are transparent.
+func showsElytra(sheet skin.Sheet) bool {
+	faces := skin.CapeFaces().Scaled(sheet.Scale())
+	return isBlank(sheet, faces.Front) && isBlank(sheet, faces.Back)
 }
 
 // isBlank reports whether all texels of a part of a sheet are transparent.

@@ -13,6 +13,7 @@ type vec struct{ x, y, z float64 }
 
 func (a vec) plus(b vec) vec          { return vec{a.x + b.x, a.y + b.y, a.z + b.z} }
 func (a vec) times(f float64) vec     { return vec{a.x * f, a.y * f, a.z * f} }
+func (a vec) mirrored() vec           { return vec{-a.x, a.y, a.z} }
 func (a vec) dot(b vec) float64       { return a.x*b.x + a.y*b.y + a.z*b.z }
 func (a vec) along(axis axis) float64 { return [3]float64{a.x, a.y, a.z}[axis] }
 
@@ -156,10 +157,11 @@ func (c camera) facesCamera(f face) bool { return c.towards.along(f.axis)*f.outw
 type extent struct{ left, top, right, bottom float64 }
 
 // extentOf returns the bounding rectangle of boxes.
-func (c camera) extentOf(boxes ...cuboid) extent {
+func (c camera) extentOf(boxes ...placedBox) extent {
 	e := extent{left: math.Inf(1), top: math.Inf(1), right: math.Inf(-1), bottom: math.Inf(-1)}
-	for _, box := range boxes {
-		for _, corner := range box.corners() {
+	for _, b := range boxes {
+		for _, corner := range b.box.corners() {
+			corner = b.motion.moved(corner)
 			x, y := corner.dot(c.right), corner.dot(c.down)
 			e.left, e.right = min(e.left, x), max(e.right, x)
 			e.top, e.bottom = min(e.top, y), max(e.bottom, y)
@@ -177,8 +179,9 @@ func (e extent) width() float64  { return e.right - e.left }
 func (e extent) height() float64 { return e.bottom - e.top }
 
 // viewport maps the camera's image to the picture: the point x, y of the image, in units, is
-// the pixel left + scale·x, top + scale·y.
-type viewport struct{ left, top, scale float64 }
+// the pixel left + scale·x, top + scale·y. Nearness is how near to the viewer the model's origin is, in
+// units.
+type viewport struct{ left, top, scale, nearness float64 }
 
 // toPixel returns where in the picture a point of the model is.
 func (v viewport) toPixel(c camera, p vec) (x, y float64) {

@@ -14,15 +14,24 @@ type quad struct {
 	first        texel      // of the face
 	columns      int        // of the sheet
 	base         bool
+	group        int      // boxes that are moved alike; pieces of one do not intersect
 	axis         axis     // normal to the face
-	depth        [3]depth // along each axis of the model, growing towards the viewer
-	drawOrder    int      // of two in one plane the greater one is in front
+	depth        [3]depth // along each axis of the group, growing towards the viewer
+	drawOrder    int      // of two of a group in one plane the greater one is in front
+	nearness     nearness
 }
 
 // depth is the range that a piece covers along an axis. It grows towards the viewer.
 type depth struct{ from, to float64 }
 
-// hides reports whether the quad is nearer than another one where they overlap. Pieces that do
+// nearness is how near to the viewer the plane of a piece is, in units, as an affine function of the
+// picture.
+type nearness struct{ perX, perY, atZero float64 }
+
+// at returns the value at a point of the picture.
+func (n *nearness) at(x, y float64) float64 { return n.perX*x + n.perY*y + n.atZero }
+
+// hides reports whether the quad is nearer than another one of its group where they overlap. Pieces that do
 // not intersect are separated by a plane across one of the axes. The quad hides the other one
 // if it lies on the viewer's side of that plane. Pieces on both sides of a plane that the camera
 // looks along do not overlap.
@@ -63,8 +72,9 @@ func (g *gradient) atTop(x float64) float64 { return g.perX*x + g.atZero }
 // isUpright reports whether the lines of equal value are vertical.
 func (g *gradient) isUpright() bool { return g.perY == 0 }
 
-// project returns the quad of a piece in a viewport, for square sheets of scale k.
-func (c camera) project(p piece, view viewport, k int) quad {
+// project returns the quad of a piece in a viewport, for sheets of scale k, the texels of which are
+// numbered from a number on.
+func (c camera) project(p piece, view viewport, k, number int) quad {
 	// The corner and the two edges of the whole face in the picture.
 	x0, y0 := view.toPixel(c, p.origin)
 	ax, ay := view.scale*p.across.dot(c.right), view.scale*p.across.dot(c.down)
@@ -80,10 +90,11 @@ func (c camera) project(p piece, view viewport, k int) quad {
 		across:    newGradient(dy*w, -dx*w, (y0*dx-x0*dy)*w, fromU*float64(texels.W), toU*float64(texels.W), texels.W),
 		down:      newGradient(-ay*h, ax*h, (x0*ay-y0*ax)*h, fromV*float64(texels.H), toV*float64(texels.H), texels.H),
 		columns:   sheetColumns * k,
-		first:     newTexel(texels.Y*sheetColumns*k+texels.X, p.light, p.base),
+		first:     newTexel(number+texels.Y*sheetColumns*k+texels.X, p.light, p.base),
 		base:      p.base,
 		axis:      p.axis,
 		drawOrder: p.drawOrder,
+		nearness:  c.nearness(p.face, view),
 	}
 	q.corners = [4]float64{x0 + fromU*ax + fromV*dx, x0 + fromU*ax + toV*dx, x0 + toU*ax + fromV*dx, x0 + toU*ax + toV*dx}
 	q.left, q.right = slices.Min(q.corners[:]), slices.Max(q.corners[:])
@@ -100,6 +111,17 @@ func (c camera) project(p piece, view viewport, k int) quad {
 	return q
 }
 
+// nearness returns how near to the viewer the plane of a face is.
+func (c camera) nearness(f face, view viewport) nearness {
+	towards := c.towards.along(f.axis)
+	n := nearness{
+		perX: -c.right.along(f.axis) / (view.scale * towards),
+		perY: -c.down.along(f.axis) / (view.scale * towards),
+	}
+	n.atZero = view.nearness + f.origin.along(f.axis)/towards - n.at(view.left, view.top)
+	return n
+}
+
 // sheetColumns is how many columns a classic sheet has.
 const sheetColumns = 64
 
@@ -112,7 +134,7 @@ func interval(e cuboid, origin, side vec) (from, to float64) {
 }
 
 // texel is a texel of a sheet under a light: 8 times its number on the sheet, counted in rows
-// from the top, plus 4 if it belongs to the base, which is opaque whatever the sheet says, plus
+// from the top, with a worn sheet after a skin's, plus 4 if it belongs to the base, which is opaque whatever the sheet says, plus
 // the light.
 type texel uint32
 

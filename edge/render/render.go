@@ -1,13 +1,15 @@
 // Package render draws pictures of skins and capes and encodes them: a skin sheet becomes
 // pixels, and those become a PNG or WebP file. It uses no cgo.
 //
-// Geometry. A picture shows the player of the game, standing: six body parts, each a box (the
-// base) and a slightly larger one over it (the layer), which stands off 0.5 units around the
-// head and 0.25 elsewhere and is clipped where body parts adjoin. A unit is a texel of a
-// classic sheet. Boxes are unfolded on the sheet as skin.Faces and skin.CapeFaces say. What
+// Geometry. A picture shows the player of the game, standing or in another Pose: six body parts, each
+// a box (the base) and a slightly larger one over it (the layer), which stands off 0.5 units around
+// the head and 0.25 elsewhere and is clipped where body parts adjoin. Body parts that a pose moves
+// apart go through each other instead, and so does what a player wears: a cape is one box, and elytra
+// are two, the right one the mirror image of the left. A unit is a texel of a classic sheet. Boxes are unfolded on the sheet as skin.Faces and skin.CapeFaces say. What
 // lies behind holes and translucent texels shows through, including the inner sides of layers.
-// In modes in space the light is fixed to the model: it leaves 100 % of a colour on top, 90 % in
-// front and behind, 70 % at the sides and 60 % beneath, on inner sides too. Flat modes and the
+// In modes in space the light is fixed to each box, however it is turned: it leaves 100 % of a colour
+// on top, 90 % in front and behind, 70 % at the sides and 60 % beneath, on inner sides too, so that a
+// texel has the same colour in every pose. Flat modes and the
 // legacy sheet have the colours of the sheet.
 //
 // Rasterisation. Figures are scanned along vertical lines, on which every border between texels
@@ -15,8 +17,14 @@
 // scale of the sheet is the same for all textures, so it is computed once and cached: mostly as
 // a sampleMap, which says what texels each pixel shows, so that painting a texture is a look-up
 // of colours. Large smooth pictures of sheets of high scale are scanned anew for every texture
-// (scannedFigures), and so are figures in another attitude than the default one: there are 23 of
-// these for each size, of which maps would displace the common ones.
+// (scannedFigures), and so are figures in another attitude or pose than the default ones: there are
+// 119 of these for each size, of which maps would displace the common ones.
+//
+// Boxes that are moved alike are a group. In a group faces are cut until one of two is nearer wherever
+// they overlap. Faces of different groups cross: as how near a face is to the viewer is an affine
+// function of the picture, two cross at most once on a line, and are cut there (columnScan.split).
+// Borders between texels of rotated boxes are slanted across and down, which takes twice as many lines
+// for the same precision.
 //
 // Anti-aliasing. A pixel covers a square. Where texels are at least four pixels wide, a picture
 // is crisp: a pixel shows what is at its centre. Only at the outline, before nothing, is it
@@ -80,6 +88,8 @@ type View struct {
 
 	Attitude Attitude  // a value of Mode.Attitude, if Mode.HasAttitudes
 	Omit     Omissions // of Mode.Omissible
+	Pose     Pose      // Stand, unless Mode.HasPoses
+	Wear     Wear      // WearNothing, unless Mode.ShowsWorn
 }
 
 // Check returns the Invalid fault that Draw or Render would return for the view, or nil.
@@ -101,6 +111,12 @@ func (v View) Check() error {
 	}
 	if v.Omit&^v.Mode.Omissible() != 0 {
 		return fault.New(fault.Invalid, "This picture has nothing of that kind to leave out.")
+	}
+	if v.Pose >= PoseCount || v.Pose != Stand && !v.Mode.HasPoses() {
+		return fault.New(fault.Invalid, "This picture has no such pose.")
+	}
+	if v.Wear >= wearCount || v.Wear != WearNothing && !v.Mode.ShowsWorn() {
+		return fault.New(fault.Invalid, "This picture cannot show such a thing on a player's back.")
 	}
 	if r := v.Mode.sizes(); v.Size != r.round(v.Size) {
 		return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", r.step, r.min, r.max)

@@ -81,17 +81,23 @@ func TestDrawRejectsViews(t *testing.T) {
 		{"a face without light", skinSheet, render.View{Type: skin.Classic, Size: 64, Omit: render.OmitLight}, "This picture has nothing of that kind to leave out."},
 		{"a preview without a hat", skinSheet, render.View{Mode: render.Preview, Type: skin.Classic, Size: 64, Omit: render.OmitHat}, "This picture has nothing of that kind to leave out."},
 		{"an unknown omission", skinSheet, render.View{Mode: render.Body, Type: skin.Classic, Size: 64, Omit: 8}, "This picture has nothing of that kind to leave out."},
+		{"a walking head", skinSheet, render.View{Mode: render.Isometric, Type: skin.Classic, Size: 64, Pose: render.Walk}, "This picture has no such pose."},
+		{"an unknown pose", skinSheet, render.View{Mode: render.Body, Type: skin.Classic, Size: 64, Pose: render.PoseCount}, "This picture has no such pose."},
+		{"a walking cape", capeSheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 64, Pose: render.Walk}, "This picture has no such pose."},
+		{"a cape from the front", skinSheet, render.View{Mode: render.Front, Type: skin.Classic, Size: 64, Wear: render.WearCape}, "This picture cannot show such a thing on a player's back."},
+		{"a cape with elytra", capeSheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 64, Wear: render.WearElytra}, "This picture cannot show such a thing on a player's back."},
+		{"an unknown thing on the back", skinSheet, render.View{Mode: render.Body, Type: skin.Classic, Size: 64, Wear: render.WearElytra + 1}, "This picture cannot show such a thing on a player's back."},
 		{"a preview of odd height", capeSheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 72}, "The size is a multiple of 16 from 64 to 1024 pixels."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := renderer.Draw(test.sheet, test.view)
+			_, err := renderer.Draw(test.sheet, skin.Sheet{}, test.view)
 			f, ok := errors.AsType[*fault.Error](err)
 			if !ok || f.Kind != fault.Invalid || f.Message != test.want {
 				t.Errorf("Draw: %v; want the Invalid fault %q", err, test.want)
 			}
-			if _, _, err := renderer.Render(test.sheet, test.view); fault.KindOf(err) != fault.Invalid {
+			if _, _, err := renderer.Render(test.sheet, skin.Sheet{}, test.view); fault.KindOf(err) != fault.Invalid {
 				t.Errorf("Render: %v; want an Invalid fault", err)
 			}
 		})
@@ -103,7 +109,7 @@ func TestExtent(t *testing.T) {
 	t.Parallel()
 
 	for _, view := range views() {
-		picture := mustDraw(t, skintest.Noise(1, 64, 32), view)
+		picture := mustDrawWorn(t, skintest.Noise(1, 64, 32), skintest.Noise(2, 64, 32), view)
 		if width, height := view.Extent(); width != picture.Width || height != picture.Height {
 			t.Errorf("%+v: %d × %d pixels; want %d × %d", view, width, height, picture.Width, picture.Height)
 		}
@@ -126,7 +132,7 @@ func TestDrawRejectsSheets(t *testing.T) {
 	f := func(as skin.Type, width, height, bytes int) {
 		t.Helper()
 		sheet := skin.Sheet{Width: width, Height: height, Pix: make([]byte, bytes)}
-		_, err := renderer.Draw(sheet, render.View{Mode: render.Preview, Type: as, Size: 64})
+		_, err := renderer.Draw(sheet, skin.Sheet{}, render.View{Mode: render.Preview, Type: as, Size: 64})
 		if err == nil || fault.KindOf(err) != fault.Internal {
 			t.Errorf("Draw(%d × %d %s in %d bytes): %v; want a plain error", width, height, as, bytes, err)
 		}
@@ -140,17 +146,25 @@ func TestDrawRejectsSheets(t *testing.T) {
 	f(skin.Cape, 64, 64, 64*64*4)
 	f(skin.Cape, 22, 17, 22*17*4)
 	f(skin.Classic, 64*(skin.MaxScale+1), 64*(skin.MaxScale+1), 4*64*64*(skin.MaxScale+1)*(skin.MaxScale+1))
+
+	// So is a worn sheet.
+	for _, worn := range []skin.Sheet{{}, skin.NewSheet(64, 64), skin.NewSheet(22, 17), {Width: 64, Height: 32, Pix: make([]byte, 64*32*4-1)}} {
+		_, err := renderer.Draw(skin.NewSheet(64, 64), worn, render.View{Mode: render.Body, Type: skin.Classic, Size: 64, Wear: render.WearCape})
+		if err == nil || fault.KindOf(err) != fault.Internal {
+			t.Errorf("Draw with a cape of %d × %d in %d bytes: %v; want a plain error", worn.Width, worn.Height, len(worn.Pix), err)
+		}
+	}
 }
 
 func TestDrawLeavesTheSheetAlone(t *testing.T) {
 	t.Parallel()
 
 	for _, view := range views() {
-		sheet := skintest.Noise(1, 64, 32)
-		before := slices.Clone(sheet.Pix)
-		mustDraw(t, sheet, view)
-		if !bytes.Equal(sheet.Pix, before) {
-			t.Errorf("%+v: Draw changed the sheet", view)
+		sheet, worn := skintest.Noise(1, 64, 32), skintest.Noise(2, 64, 32)
+		before, wornBefore := slices.Clone(sheet.Pix), slices.Clone(worn.Pix)
+		mustDrawWorn(t, sheet, worn, view)
+		if !bytes.Equal(sheet.Pix, before) || !bytes.Equal(worn.Pix, wornBefore) {
+			t.Errorf("%+v: Draw changed a sheet", view)
 		}
 	}
 }
@@ -161,15 +175,15 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 
 	for _, view := range views() {
 		for seed := range uint64(3) {
-			sheet := skintest.Noise(seed, 64, 32)
-			picture := mustDraw(t, sheet, view)
+			sheet, worn := skintest.Noise(seed, 64, 32), skintest.Noise(seed+3, 128, 64)
+			picture := mustDrawWorn(t, sheet, worn, view)
 			for i := 0; i < len(picture.Pix); i += 4 {
 				if [4]byte(picture.Pix[i:]) != [4]byte{} && picture.Pix[i+3] == 0 {
 					t.Fatalf("%+v: pixel %d is transparent, but not black", view, i/4)
 				}
 			}
 
-			file := mustRender(t, sheet, view)
+			file := mustRenderWorn(t, sheet, worn, view)
 			if bytes.Contains(file, []byte("EXIF")) || bytes.Contains(file, []byte("eXIf")) {
 				t.Errorf("%+v: the file contains metadata", view)
 			}
@@ -232,6 +246,7 @@ func TestRenderConcurrently(t *testing.T) {
 		want  []byte
 	}
 	var jobs []job
+	worn := skintest.Noise(9, 64, 32)
 	for i, sheet := range []skin.Sheet{skintest.Noise(7, 64, 32), skintest.Noise(8, 512, 256)} {
 		for j, view := range views() {
 			if i > 0 && j%2 > 0 {
@@ -239,7 +254,7 @@ func TestRenderConcurrently(t *testing.T) {
 			}
 			for _, size := range []int{view.Size, view.Size + 176} { // without a sample map for the larger sheet
 				view.Size = size
-				want, err := renderer.Encode(mustDraw(t, sheet, view), view.Format)
+				want, err := renderer.Encode(mustDrawWorn(t, sheet, worn, view), view.Format)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -253,7 +268,7 @@ func TestRenderConcurrently(t *testing.T) {
 		all.Go(func() {
 			for i := range len(jobs) {
 				job := jobs[(5*i+worker)%len(jobs)] // smaller after larger, and vice versa
-				got, _, err := renderer.Render(job.sheet, job.view)
+				got, _, err := renderer.Render(job.sheet, worn, job.view)
 				if err != nil || !bytes.Equal(got, job.want) {
 					t.Errorf("%+v of scale %d: another file, or %v", job.view, job.sheet.Scale(), err)
 				}
@@ -264,7 +279,7 @@ func TestRenderConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-// views returns a view of each mode, type and format.
+// views returns views of each mode, type, format, pose, and thing that is worn.
 func views() []render.View {
 	var all []render.View
 	for _, format := range []render.Format{render.PNG, render.WebP} {
@@ -279,6 +294,15 @@ func views() []render.View {
 				render.View{Mode: render.Body, Type: as, Size: 128, Format: format, Attitude: render.Body.Attitude(2, render.TiltIso), Omit: render.OmitLayers},
 				render.View{Mode: render.Left, Type: as, Size: 96, Format: format, Omit: render.OmitLayers},
 			)
+			for pose := render.Walk; pose < render.PoseCount; pose++ {
+				all = append(all, render.View{Mode: render.Body, Type: as, Size: 64, Format: format, Pose: pose, Wear: render.Wear(pose % 3)})
+			}
+			all = append(all,
+				render.View{Mode: render.Body, Type: as, Size: 96, Format: format, Wear: render.WearCape},
+				render.View{Mode: render.Bust, Type: as, Size: 64, Format: format, Pose: render.Wave, Wear: render.WearElytra, Omit: render.OmitLayers},
+				render.View{Mode: render.Back, Type: as, Size: 80, Format: format, Wear: render.WearElytra},
+				render.View{Mode: render.Right, Type: as, Size: 64, Format: format, Wear: render.WearCape},
+			)
 			for mode := render.Front; mode <= render.Right; mode++ {
 				all = append(all, render.View{Mode: mode, Type: as, Size: 96, Format: format})
 			}
@@ -290,7 +314,13 @@ func views() []render.View {
 
 func mustDraw(tb testing.TB, sheet skin.Sheet, view render.View) render.Picture {
 	tb.Helper()
-	picture, err := renderer.Draw(sheet, view)
+	return mustDrawWorn(tb, sheet, skin.Sheet{}, view)
+}
+
+// mustDrawWorn draws a view with a worn sheet.
+func mustDrawWorn(tb testing.TB, sheet, worn skin.Sheet, view render.View) render.Picture {
+	tb.Helper()
+	picture, err := renderer.Draw(sheet, worn, view)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -299,7 +329,13 @@ func mustDraw(tb testing.TB, sheet skin.Sheet, view render.View) render.Picture 
 
 func mustRender(tb testing.TB, sheet skin.Sheet, view render.View) []byte {
 	tb.Helper()
-	file, _, err := renderer.Render(sheet, view)
+	return mustRenderWorn(tb, sheet, skin.Sheet{}, view)
+}
+
+// mustRenderWorn renders a view with a worn sheet.
+func mustRenderWorn(tb testing.TB, sheet, worn skin.Sheet, view render.View) []byte {
+	tb.Helper()
+	file, _, err := renderer.Render(sheet, worn, view)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -43,19 +43,33 @@ func (r *Renderer) CanWebP() bool { return r.encoder.Supports(WebP) }
 // the error is an Invalid fault. A sheet of another shape is a plain error, as none should have
 // been stored.
 //
+// Worn is the sheet of the cape or elytra that the figure wears, of any scale, and the zero Sheet if
+// View.Wear is WearNothing.
+//
 // Previews of skins are drawn no higher than 720 pixels from scale 9 on, 384 from 13 on and 240
 // from 15 on, and bodies no higher than 960 from 15 on, because higher ones would take too long.
-func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
-	return r.draw(sheet, view, nil)
+func (r *Renderer) Draw(sheet, worn skin.Sheet, view View) (Picture, error) {
+	return r.draw(sheet, worn, view, nil)
 }
 
 // draw draws in the memory of pixels if that is large enough.
-func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, error) {
+func (r *Renderer) draw(sheet, worn skin.Sheet, view View, pixels []byte) (Picture, error) {
 	if err := view.Check(); err != nil {
 		return Picture{}, err
 	}
 	if err := checkSheet(sheet, view.Type); err != nil {
 		return Picture{}, fmt.Errorf("draw %s of %s: %w", view.Mode, view.Type, err)
+	}
+	switch view.Wear {
+	case WearNothing:
+		worn = skin.Sheet{}
+	case WearCape, WearElytra:
+		if err := checkSheet(worn, skin.Cape); err != nil {
+			return Picture{}, fmt.Errorf("draw %s of %s with a cape: %w", view.Mode, view.Type, err)
+		}
+		if showsElytra(worn) {
+			view.Wear = WearElytra
+		}
 	}
 	if view.Type == skin.Cape {
 		return drawCape(sheet, view.Size, pixels), nil
@@ -69,19 +83,20 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 	}
 	switch view.Mode {
 	case Isometric, Preview, Bust, Body:
-		return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
+		return r.drawFigure(sheet, worn, view, pixels), nil
 	case LegacySheet:
 		return drawLegacy(sheet, model, pixels), nil
 	case Front, Back, Left, Right:
-		return drawSide(sheet, view, pixels), nil
+		return drawSide(sheet, worn, view, pixels), nil
 	case Flat:
 	}
 	return drawFlat(sheet, view, pixels), nil
 }
 
 // drawFigure draws the modes of the model in space.
-func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Picture {
-	samples := r.samples(view, sheet.Scale())
+func (r *Renderer) drawFigure(sheet, worn skin.Sheet, view View, pixels []byte) Picture {
+	k := scales{sheet.Scale(), worn.Scale()}
+	samples := r.samples(view.capped(k), k)
 	scratch, ok := r.painters.Get().(*painter)
 	if !ok {
 		scratch = new(painter)
@@ -89,16 +104,16 @@ func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Pictur
 	defer r.painters.Put(scratch)
 
 	picture := newPicture(samples.width, samples.height, pixels)
-	samples.paint(picture.Pix, sheet, view, scratch)
+	samples.paint(picture.Pix, sheet, worn, view, scratch)
 	return picture
 }
 
-// samples returns the sample map of a view for sheets of a scale.
-func (r *Renderer) samples(view View, scale int) *sampleMap {
-	if view.Attitude != 0 {
-		return newSweptMap(view.scene(), scale)
+// samples returns the sample map of a view for sheets of scales.
+func (r *Renderer) samples(view View, k scales) *sampleMap {
+	if view.isMapCached() {
+		return r.sampleMaps.get(mapKeyOf(view, k))
 	}
-	return r.sampleMaps.get(mapKeyOf(view, scale))
+	return newSweptMap(view.scene(), k)
 }
 
 // checkSheet makes sure that every texel that drawing looks up exists.
@@ -114,9 +129,9 @@ func checkSheet(sheet skin.Sheet, as skin.Type) error {
 // Timing is how long it took to draw a picture and to encode it.
 type Timing struct{ Drawing, Encoding time.Duration }
 
-// Render draws a view of a sheet and encodes it in the view's format. It fails as Draw and
+// Render draws a view of a sheet, and of a worn one, and encodes it in the view's format. It fails as Draw and
 // Encode do.
-func (r *Renderer) Render(sheet skin.Sheet, view View) (file []byte, timing Timing, err error) {
+func (r *Renderer) Render(sheet, worn skin.Sheet, view View) (file []byte, timing Timing, err error) {
 	// Only the file is returned, so the next picture can be drawn in the same memory.
 	pixels, ok := r.pixels.Get().(*[]byte)
 	if !ok {
@@ -125,7 +140,7 @@ func (r *Renderer) Render(sheet skin.Sheet, view View) (file []byte, timing Timi
 	defer r.pixels.Put(pixels)
 
 	began := time.Now()
-	picture, err := r.draw(sheet, view, *pixels)
+	picture, err := r.draw(sheet, worn, view, *pixels)
 	if err != nil {
 		return nil, timing, err
 	}

@@ -60,13 +60,14 @@ func TestRevisionGuard(t *testing.T) {
 func digestOfFiles(t *testing.T) string {
 	t.Helper()
 	sum := sha256.New()
-	add := func(sheet skin.Sheet, view render.View) {
+	addWorn := func(sheet, worn skin.Sheet, view render.View) {
 		for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-			sum.Write(mustRender(t, sheet, view))
+			sum.Write(mustRenderWorn(t, sheet, worn, view))
 		}
 	}
+	add := func(sheet skin.Sheet, view render.View) { addWorn(sheet, skin.Sheet{}, view) }
 	for _, g := range goldens {
-		add(readSheet(t, g.sheet), g.view)
+		addWorn(readSheet(t, g.sheet), wornSheet(t, g.view), g.view)
 	}
 
 	// Noise has all kinds of texels in as many places as there are. The classic skin has few
@@ -81,6 +82,21 @@ func digestOfFiles(t *testing.T) string {
 		add(modern, render.View{Mode: render.Isometric, Type: skin.Classic, Size: 48, Attitude: attitude})
 		add(modern, render.View{Mode: render.Bust, Type: skin.Slim, Size: 104, Attitude: attitude})
 		add(fine, render.View{Mode: render.Body, Type: skin.Classic, Size: 112, Attitude: attitude})
+	}
+	for pose := range render.Pose(render.PoseCount) {
+		for wear := render.WearNothing; wear <= render.WearElytra; wear++ {
+			for turn := range render.TurnCount {
+				tilt := render.Tilt((turn + int(pose) + int(wear)) % 3)
+				addWorn(modern, legacy, render.View{Mode: render.Bust, Type: skin.Classic, Size: 48, Pose: pose, Wear: wear, Attitude: render.Bust.Attitude(turn, tilt)})
+				addWorn(modern, noise(6, 512, 256), render.View{Mode: render.Body, Type: skin.Slim, Size: 96, Pose: pose, Wear: wear, Attitude: render.Body.Attitude(turn, tilt)})
+			}
+		}
+	}
+	for wear := render.WearCape; wear <= render.WearElytra; wear++ {
+		for mode := render.Back; mode <= render.Right; mode++ {
+			addWorn(fine, legacy, render.View{Mode: mode, Type: skin.Slim, Size: 112, Wear: wear})
+		}
+		addWorn(modern, legacy, render.View{Mode: render.Body, Type: skin.Classic, Size: 256, Wear: wear})
 	}
 	for mode := range render.Mode(render.ModeCount) {
 		if omissible := mode.Omissible(); omissible != 0 {

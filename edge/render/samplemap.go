@@ -57,9 +57,9 @@ func (s scene) isMapped(k int) bool {
 	return s.crisp(k) || k <= maxMappedScale && s.width*s.height*k*k <= maxMappedTexels
 }
 
-// newSampleMap returns the sample map of a scene for sheets of scale k.
-func newSampleMap(s scene, k int) *sampleMap {
-	if s.isMapped(k) {
+// newSampleMap returns the sample map of a scene for sheets of scales.
+func newSampleMap(s scene, k scales) *sampleMap {
+	if s.isMapped(k.finest()) {
 		return newFullMap(s, k)
 	}
 	return newScannedMap(s, k, maxSubColumnScanned)
@@ -67,11 +67,11 @@ func newSampleMap(s scene, k int) *sampleMap {
 
 // newSweptMap returns the sample map of a scene for a single picture. A smooth one is scanned, as
 // finely as for a full map, which would take longer.
-func newSweptMap(s scene, k int) *sampleMap {
+func newSweptMap(s scene, k scales) *sampleMap {
 	switch {
-	case s.crisp(k):
+	case s.crisp(k.finest()):
 		return newFullMap(s, k)
-	case s.isMapped(k):
+	case s.isMapped(k.finest()):
 		return newScannedMap(s, k, maxSubColumn)
 	default:
 		return newScannedMap(s, k, maxSubColumnScanned)
@@ -79,7 +79,7 @@ func newSweptMap(s scene, k int) *sampleMap {
 }
 
 // newScannedMap returns a map that is scanned for every picture, in sub-columns of at most a width.
-func newScannedMap(s scene, k int, maxWidth float64) *sampleMap {
+func newScannedMap(s scene, k scales, maxWidth float64) *sampleMap {
 	return &sampleMap{width: s.width, height: s.height, scanned: newScannedFigures(s, k, maxWidth)}
 }
 
@@ -101,9 +101,9 @@ type mapBuilder struct {
 // In a crisp map only the pixels at the outline are mixed, where something behind the figure
 // may show through; all others show the texel at their centre. In a smooth map every pixel is
 // mixed that shows more than one texel.
-func newFullMap(s scene, k int) *sampleMap {
+func newFullMap(s scene, k scales) *sampleMap {
 	b := mapBuilder{
-		out:      &sampleMap{width: s.width, height: s.height, crisp: s.crisp(k)},
+		out:      &sampleMap{width: s.width, height: s.height, crisp: s.crisp(k.finest())},
 		lists:    newInternTable(),
 		pixels:   make([]run, s.width*s.height),
 		open:     make([]bool, s.height),

@@ -31,11 +31,11 @@ func BenchmarkPaint(b *testing.B) {
 	for _, key := range benchmarkKeys() {
 		b.Run(key.String(), func(b *testing.B) {
 			samples, scratch := key.build(), new(painter)
-			sheet := skintest.Noise(1, 64*key.scale, 64*key.scale).Normalised(skin.Classic)
+			sheet := skintest.Noise(1, 64*key.scales.skin, 64*key.scales.skin).Normalised(skin.Classic)
 			pixels := make([]byte, 4*samples.width*samples.height)
 			b.ReportAllocs()
 			for b.Loop() {
-				samples.paint(pixels, sheet, View{}, scratch)
+				samples.paint(pixels, sheet, skin.Sheet{}, View{}, scratch)
 			}
 		})
 	}
@@ -45,14 +45,14 @@ func BenchmarkPaint(b *testing.B) {
 func benchmarkKeys() []mapKey {
 	return append(
 		mappedKeys(),
-		mapKey{Preview, skin.Classic, 400, 1},
-		mapKey{Preview, skin.Classic, 1024, 1},
-		mapKey{Preview, skin.Classic, 400, 8},
-		mapKey{Preview, skin.Classic, 1024, 8},
+		newMapKey(Preview, skin.Classic, 400, 1),
+		newMapKey(Preview, skin.Classic, 1024, 1),
+		newMapKey(Preview, skin.Classic, 400, 8),
+		newMapKey(Preview, skin.Classic, 1024, 8),
 	)
 }
 
 // String returns the key in the format of benchmark names.
 func (k mapKey) String() string {
-	return fmt.Sprintf("mode=%s/size=%d/scale=%d", k.mode, k.size, k.scale)
+	return fmt.Sprintf("mode=%s/size=%d/scale=%d", k.mode, k.size, k.scales.skin)
 }

@@ -13,17 +13,21 @@ import (
 const mapCacheBytes = 64 << 20
 
 // mapKey is what a cached sample map depends on: the parts of a view that concern neither colours
-// nor the file, and the scale of the sheet. Only the attitude 0 has cached ones.
+// nor the file, and the scales of the sheets.
 type mapKey struct {
-	mode  Mode
-	model skin.Type
-	size  int
-	scale int
+	mode   Mode
+	model  skin.Type
+	size   int
+	wear   Wear
+	scales scales
 }
 
-// mapKeyOf returns the key of a view's sample map.
-func mapKeyOf(view View, scale int) mapKey {
-	key := mapKey{view.Mode, view.Type, view.Size, scale}
+// isMapCached reports whether the sample map of a view is cached: in the default attitude and pose only.
+func (v View) isMapCached() bool { return v.Attitude == 0 && v.Pose == Stand }
+
+// mapKeyOf returns the key of the sample map of a view.
+func mapKeyOf(view View, k scales) mapKey {
+	key := mapKey{view.Mode, view.Type, view.Size, view.Wear, k}
 	switch view.Mode {
 	case Isometric:
 		key.model = skin.Classic // both models have the same head
@@ -33,10 +37,12 @@ func mapKeyOf(view View, scale int) mapKey {
 }
 
 // build builds the sample map.
-func (k mapKey) build() *sampleMap { return newSampleMap(k.scene(), k.scale) }
+func (k mapKey) build() *sampleMap { return newSampleMap(k.scene(), k.scales) }
 
 // scene returns the scene of the sample map.
-func (k mapKey) scene() scene { return k.mode.scene(0, k.model, k.size) }
+func (k mapKey) scene() scene {
+	return View{Mode: k.mode, Type: k.model, Size: k.size, Wear: k.wear}.scene()
+}
 
 // mapCache caches sample maps, bounded in bytes. It is safe for concurrent use.
 type mapCache struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
-func head32(scale int) mapKey { return mapKey{Isometric, skin.Classic, 32, scale} }
+func head32(scale int) mapKey { return newMapKey(Isometric, skin.Classic, 32, scale) }
 
 // Concurrent calls for a sample map get the same one.
 func TestSampleMapsAreBuiltOnce(t *testing.T) {
@@ -49,7 +49,7 @@ func TestMapCacheEvicts(t *testing.T) {
 	var keys []mapKey
 	limit := -1
 	for size := 64; size <= 104; size += 8 {
-		keys = append(keys, mapKey{Isometric, skin.Classic, size, 1})
+		keys = append(keys, newMapKey(Isometric, skin.Classic, size, 1))
 	}
 	for _, key := range keys {
 		limit += key.build().bytes() // too little for all by one byte
@@ -90,7 +90,7 @@ func TestLargeMapsAreNotCached(t *testing.T) {
 func TestPanicIsNotCached(t *testing.T) {
 	t.Parallel()
 
-	broken := mapKey{Isometric, skin.Classic, -8, 1}
+	broken := newMapKey(Isometric, skin.Classic, -8, 1)
 	cache := newMapCache(mapCacheBytes)
 	for range 2 {
 		func() {
@@ -113,7 +113,7 @@ func TestIsMapped(t *testing.T) {
 
 	f := func(mode Mode, size, scale int, want bool) {
 		t.Helper()
-		key := mapKey{mode, skin.Classic, size, scale}
+		key := newMapKey(mode, skin.Classic, size, scale)
 		if p := key.build(); (p.scanned == nil) != want {
 			t.Errorf("%s is mapped: %t", key, !want)
 		}
@@ -135,7 +135,7 @@ func TestMapKeyOf(t *testing.T) {
 
 	f := func(mode Mode, same bool) {
 		t.Helper()
-		steve, alex := mapKeyOf(View{Mode: mode, Type: skin.Classic, Size: 64}, 1), mapKeyOf(View{Mode: mode, Type: skin.Slim, Size: 64, Format: WebP}, 1)
+		steve, alex := mapKeyOf(View{Mode: mode, Type: skin.Classic, Size: 64}, scales{skin: 1}), mapKeyOf(View{Mode: mode, Type: skin.Slim, Size: 64, Format: WebP}, scales{skin: 1})
 		if (steve == alex) != same {
 			t.Errorf("%s: %s and %s", mode, steve, alex)
 		}
@@ -147,29 +147,45 @@ func TestMapKeyOf(t *testing.T) {
 	f(Body, false)
 }
 
-// Only the default attitude has cached maps, and pictures without layers or light share them.
+// Only the default attitude and pose have cached maps, and pictures without layers or light share them.
 func TestOtherAttitudesAreNotMapped(t *testing.T) {
 	t.Parallel()
 
 	r := New(new(NativeEncoder))
 	sheet := skintest.Noise(1, 64, 64)
-	draw := func(attitude Attitude, omit Omissions) {
+	drawWorn := func(worn skin.Sheet, view View) {
 		t.Helper()
-		if _, err := r.Draw(sheet, View{Mode: Body, Type: skin.Classic, Size: 64, Attitude: attitude, Omit: omit}); err != nil {
+		view.Mode, view.Type, view.Size = Body, skin.Classic, 64
+		if _, err := r.Draw(sheet, worn, view); err != nil {
 			t.Fatal(err)
 		}
+	}
+	draw := func(attitude Attitude, omit Omissions) {
+		t.Helper()
+		drawWorn(skin.Sheet{}, View{Attitude: attitude, Omit: omit})
 	}
 	for attitude := Attitude(1); attitude < attitudeCount; attitude++ {
 		draw(attitude, 0)
 	}
+	for pose := Walk; pose < PoseCount; pose++ {
+		drawWorn(skintest.Noise(2, 64, 32), View{Pose: pose, Wear: WearCape})
+	}
 	if n := r.sampleMaps.entries.Len(); n != 0 {
-		t.Errorf("%d maps of other attitudes are cached", n)
+		t.Errorf("%d maps of other attitudes and poses are cached", n)
 	}
 	for omit := range Body.Omissible() + 1 {
 		draw(0, omit)
 	}
 	if n := r.sampleMaps.entries.Len(); n != 1 {
 		t.Errorf("%d maps are cached; want one for all that is left out", n)
+	}
+	for k := 1; k <= 2; k++ {
+		for wear := WearCape; wear <= WearElytra; wear++ {
+			drawWorn(skintest.Noise(2, 64*k, 32*k), View{Wear: wear})
+		}
+	}
+	if n := r.sampleMaps.entries.Len(); n != 5 {
+		t.Errorf("%d maps are cached; want four more for capes and elytra of two scales", n)
 	}
 }
 

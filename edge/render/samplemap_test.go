@@ -8,20 +8,25 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
+// newMapKey returns the key of the sample map of a view in which nothing is worn.
+func newMapKey(mode Mode, model skin.Type, size, scale int) mapKey {
+	return mapKeyOf(View{Mode: mode, Type: model, Size: size}, scales{skin: scale})
+}
+
 // mappedKeys are keys of full maps of every kind: smooth and crisp, of classic and of HD
 // sheets.
 func mappedKeys() []mapKey {
 	return []mapKey{
-		{Isometric, skin.Classic, 8, 1},
-		{Isometric, skin.Classic, 56, 1},
-		{Isometric, skin.Classic, 64, 2},
-		{Isometric, skin.Classic, 64, 1},
-		{Isometric, skin.Classic, 512, 1},
-		{Isometric, skin.Classic, 248, 4},
-		{Preview, skin.Classic, 128, 1},
-		{Preview, skin.Classic, 144, 1},
-		{Preview, skin.Slim, 400, 1},
-		{Preview, skin.Slim, 400, 2},
+		newMapKey(Isometric, skin.Classic, 8, 1),
+		newMapKey(Isometric, skin.Classic, 56, 1),
+		newMapKey(Isometric, skin.Classic, 64, 2),
+		newMapKey(Isometric, skin.Classic, 64, 1),
+		newMapKey(Isometric, skin.Classic, 512, 1),
+		newMapKey(Isometric, skin.Classic, 248, 4),
+		newMapKey(Preview, skin.Classic, 128, 1),
+		newMapKey(Preview, skin.Classic, 144, 1),
+		newMapKey(Preview, skin.Slim, 400, 1),
+		newMapKey(Preview, skin.Slim, 400, 2),
 	}
 }
 
@@ -121,12 +126,12 @@ func TestSmoothAreas(t *testing.T) {
 				sheet.Pix[i] = 255
 			}
 		}
-		p := mapKey{Isometric, skin.Classic, size, scale}.build()
+		p := newMapKey(Isometric, skin.Classic, size, scale).build()
 		if p.crisp {
 			t.Fatalf("the picture of %d pixels is crisp", size)
 		}
 		pixels := make([]byte, 4*p.width*p.height)
-		p.paint(pixels, sheet, View{}, new(painter))
+		p.paint(pixels, sheet, skin.Sheet{}, View{}, new(painter))
 		covered := 0.0
 		for i := 3; i < len(pixels); i += 4 {
 			covered += float64(pixels[i]) / 255
@@ -153,11 +158,11 @@ func TestMapsAndScansAgree(t *testing.T) {
 		sheet := skintest.Noise(1, 64*k, 64*k).Normalised(skin.Classic)
 		paint := func(p *sampleMap) []byte {
 			pixels := make([]byte, 4*p.width*p.height)
-			p.paint(pixels, sheet, View{}, new(painter))
+			p.paint(pixels, sheet, skin.Sheet{}, View{}, new(painter))
 			return pixels
 		}
-		mapped := paint(newFullMap(s, k))
-		scanned := paint(newScannedMap(s, k, maxSubColumnScanned))
+		mapped := paint(newFullMap(s, scales{skin: k}))
+		scanned := paint(newScannedMap(s, scales{skin: k}, maxSubColumnScanned))
 		for i := 3; i < len(mapped); i += 4 {
 			for c := i - 3; c <= i; c++ {
 				// The fainter a pixel, the less its colour matters.
@@ -172,11 +177,11 @@ func TestMapsAndScansAgree(t *testing.T) {
 		}
 	}
 
-	f(isometric(0, 32), 1)
-	f(isometric(0, 96), 3)
+	f(isometric(View{Mode: Isometric, Size: 32}), 1)
+	f(isometric(View{Mode: Isometric, Size: 96}), 3)
 	f(preview(skin.Classic, 128), 1)
 	f(preview(skin.Slim, 112), 4)
-	f(isometric(0, 128), skin.MaxScale)
+	f(isometric(View{Mode: Isometric, Size: 128}), skin.MaxScale)
 }
 
 // Equal lists have one number, different ones different numbers, in a table that has grown.

@@ -157,3 +157,85 @@ func TestOmissionsClearTexels(t *testing.T) {
 		}
 	}
 }
+
+// What is worn lies over the back and beside it, each texel of the finer sheet as a square, and blends
+// with what is behind it.
+func TestSidesShowWhatIsWorn(t *testing.T) {
+	t.Parallel()
+
+	type wornFace struct {
+		texels   area
+		x, y     int // of the top left corner, in units
+		mirrored bool
+	}
+	cape, elytra := render.WearCape, render.WearElytra
+	for _, test := range []struct {
+		mode  render.Mode
+		wear  render.Wear
+		faces []wornFace
+	}{
+		{render.Back, cape, []wornFace{{area{1, 1, 10, 16}, 3, 8, false}}},
+		{render.Left, cape, []wornFace{{area{0, 1, 1, 16}, 10, 8, false}}},
+		{render.Right, cape, []wornFace{{area{11, 1, 1, 16}, 5, 8, false}}},
+		{render.Back, elytra, []wornFace{{area{36, 2, 10, 20}, -2, 8, false}, {area{36, 2, 10, 20}, 8, 8, true}}},
+		{render.Left, elytra, []wornFace{{area{34, 2, 2, 20}, 10, 8, false}}},
+		{render.Right, elytra, []wornFace{{area{34, 2, 2, 20}, 4, 8, true}}},
+	} {
+		for _, j := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s/wear=%d/scale=%d", test.mode, test.wear, j), func(t *testing.T) {
+				t.Parallel()
+
+				const unit = 4 // pixels
+				sheet, worn := skintest.Noise(1, 128, 128), skintest.Noise(2, 64*j, 32*j)
+				view := render.View{Mode: test.mode, Type: skin.Classic, Size: 32 * unit}
+				want := mustDraw(t, sheet, view)
+				for _, f := range test.faces {
+					for y := range f.texels[3] * unit {
+						for x := range f.texels[2] * unit {
+							u, v := x*j/unit, y*j/unit
+							if f.mirrored {
+								u = f.texels[2]*j - 1 - u
+							}
+							left := f.x*unit + x
+							if left < 0 || left >= want.Width {
+								continue
+							}
+							over := worn.Pix[worn.At(f.texels[0]*j+u, f.texels[1]*j+v):][:4]
+							at := want.Pix[4*((f.y*unit+y)*want.Width+left):][:4]
+							alpha := int(over[3])
+							switch {
+							case at[3] == 0 && alpha > 0:
+								copy(at, over)
+							case at[3] > 0:
+								for c := range 3 {
+									at[c] = byte((2*(int(over[c])*alpha+int(at[c])*(255-alpha)) + 255) / (2 * 255))
+								}
+							}
+						}
+					}
+				}
+				view.Wear = test.wear
+				if !same(mustDrawWorn(t, sheet, worn, view), want) {
+					t.Error("the picture differs from the reference")
+				}
+			})
+		}
+	}
+}
+
+// A cape with two transparent faces shows its elytra.
+func TestBlankCapeShowsElytra(t *testing.T) {
+	t.Parallel()
+
+	sheet, worn := readSheet(t, "classic"), skintest.Marker(64, 32)
+	fill(worn, 1, 1, 10, 16, [4]byte{})
+	fill(worn, 12, 1, 10, 16, [4]byte{})
+	for _, mode := range []render.Mode{render.Bust, render.Body, render.Back, render.Left, render.Right} {
+		view := render.View{Mode: mode, Type: skin.Classic, Size: 128, Wear: render.WearCape}
+		asCape := mustDrawWorn(t, sheet, worn, view)
+		view.Wear = render.WearElytra
+		if !same(asCape, mustDrawWorn(t, sheet, worn, view)) {
+			t.Errorf("%s: a blank cape is not the elytra", mode)
+		}
+	}
+}

@@ -13,10 +13,13 @@ type subColumn struct{ middle, width float64 }
 // The greatest width of sub-columns, in pixels. The average is wrong where a border passes from
 // one pixel to the next, ends or bends: by at most 0.5 % of a pixel in sample maps, and by 5 %
 // in scanned figures. The texels of those are a few pixels wide at most, and half as many
-// sub-columns take two thirds of the time.
+// sub-columns take two thirds of the time. Where groups of boxes cross, borders are slanted both ways
+// and end and bend everywhere: the average would be wrong by up to 2 % in sub-columns of the first
+// width, so that all are half as wide.
 const (
-	maxSubColumn        = 1.0 / 4
-	maxSubColumnScanned = 1.0 / 2
+	maxSubColumn         = 1.0 / 4
+	maxSubColumnScanned  = 1.0 / 2
+	maxSubColumnCrossing = 1.0 / 8
 )
 
 // subColumns cuts the column of pixels x at the corners of quads and at vertical borders of

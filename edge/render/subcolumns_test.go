@@ -13,7 +13,7 @@ func TestSubColumns(t *testing.T) {
 	for _, scene := range scenes() {
 		for _, f := range scene.figures {
 			var scan columnScan
-			scan.begin(f.quads(2), nil, maxSubColumn)
+			scan.begin(f.quads(scales{skin: 2}), nil, maxSubColumn)
 			cut := 0
 			for x := range scene.width {
 				columns := scan.subColumns(x)

@@ -82,7 +82,7 @@ func TestFlat(t *testing.T) {
 						get(t, s.Address, target, "", http.StatusNotFound)
 						break
 					}
-					want, err := renderer.Draw(named.Sheet, render.View{Mode: render.Flat, Type: named.Type, Size: v.Size})
+					want, err := renderer.Draw(named.Sheet, skin.Sheet{}, render.View{Mode: render.Flat, Type: named.Type, Size: v.Size})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -9,6 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/vips"
 	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
@@ -50,7 +51,7 @@ func (e *env) encodingSubjects(context.Context) ([]subject, error) {
 			{Mode: render.Flat, Size: 64}, {Mode: render.Flat, Size: 128}, {Mode: render.Isometric, Size: 128}, {Mode: render.Preview, Size: 400},
 		} {
 			view.Type = texture.Type
-			picture, err := native.Draw(texture.Sheet, view)
+			picture, err := native.Draw(texture.Sheet, skin.Sheet{}, view)
 			if err != nil {
 				return nil, err
 			}

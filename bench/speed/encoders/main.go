@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
@@ -145,11 +146,11 @@ func sum(results []result, limit float64) (t total) {
 // measure renders and encodes a picture, checks that it decodes to the same pixels, and has the
 // encoders encode them.
 func measure(ctx context.Context, renderer *render.Renderer, memo *resultCache, texture artwork.NamedSheet, view render.View, encoders []encoder) (result, error) {
-	picture, err := renderer.Draw(texture.Sheet, view)
+	picture, err := renderer.Draw(texture.Sheet, skin.Sheet{}, view)
 	if err != nil {
 		return result{}, err
 	}
-	file, _, err := renderer.Render(texture.Sheet, view)
+	file, _, err := renderer.Render(texture.Sheet, skin.Sheet{}, view)
 	if err != nil {
 		return result{}, err
 	}

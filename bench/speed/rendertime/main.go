@@ -126,7 +126,7 @@ func measure(native, byLibvips *render.Renderer, texture artwork.NamedSheet, vie
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	picture, err := native.Draw(texture.Sheet, view)
+	picture, err := native.Draw(texture.Sheet, skin.Sheet{}, view)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func measure(native, byLibvips *render.Renderer, texture artwork.NamedSheet, vie
 // renderFunc returns a function that renders and encodes a view.
 func renderFunc(by *render.Renderer, texture artwork.NamedSheet, view render.View) func() ([]byte, error) {
 	return func() ([]byte, error) {
-		file, _, err := by.Render(texture.Sheet, view)
+		file, _, err := by.Render(texture.Sheet, skin.Sheet{}, view)
 		return file, err
 	}
 }
@@ -278,7 +278,7 @@ func drawAll(renderer *render.Renderer, jobs []job, cores int) (time.Duration, e
 	for core := range cores {
 		all.Go(func() {
 			for i := next.Add(1); i <= int64(len(jobs)) && errs[core] == nil; i = next.Add(1) {
-				_, _, errs[core] = renderer.Render(jobs[i-1].sheet, jobs[i-1].view)
+				_, _, errs[core] = renderer.Render(jobs[i-1].sheet, skin.Sheet{}, jobs[i-1].view)
 			}
 		})
 	}

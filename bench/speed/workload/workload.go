@@ -112,13 +112,13 @@ func (o fakeOrigin) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 }
 
 // Render returns constant bytes of the picture's size.
-func (o fakeOrigin) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
+func (o fakeOrigin) Render(sheet, _ skin.Sheet, view render.View) ([]byte, render.Timing, error) {
 	size := o.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
 	return o.block[:size:size], render.Timing{}, nil
 }
 
 // Cost returns a constant.
-func (fakeOrigin) Cost(render.View, int) time.Duration { return time.Millisecond }
+func (fakeOrigin) Cost(render.View, int, int) time.Duration { return time.Millisecond }
 
 // Revision returns a constant.
 func (fakeOrigin) Revision() string { return "simulated" }

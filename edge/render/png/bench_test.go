@@ -24,7 +24,7 @@ func BenchmarkAppend(b *testing.B) {
 			{Mode: render.Preview, Type: texture.Type, Size: render.DefaultHeight},
 		} {
 			b.Run("skin="+texture.Name+"/mode="+view.Mode.String(), func(b *testing.B) {
-				p, err := renderer.Draw(texture.Sheet, view)
+				p, err := renderer.Draw(texture.Sheet, skin.Sheet{}, view)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/png"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
@@ -191,7 +192,7 @@ func drawn(tb testing.TB) map[string]picture {
 			if view.Check() != nil {
 				continue // a cape has no face
 			}
-			p, err := renderer.Draw(texture.Sheet, view)
+			p, err := renderer.Draw(texture.Sheet, skin.Sheet{}, view)
 			if err != nil {
 				tb.Fatalf("draw %s: %v", texture.Name, err)
 			}

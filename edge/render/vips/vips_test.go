@@ -69,12 +69,12 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 		{Mode: render.Preview, Type: skin.Classic, Size: 1024}, // above all bounds of the settings
 		{Mode: render.Preview, Type: skin.Cape, Size: 128},
 	} {
-		picture, err := renderer.Draw(sheet, view)
+		picture, err := renderer.Draw(sheet, skin.Sheet{}, view)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-			file, _, err := renderer.Render(sheet, view)
+			file, _, err := renderer.Render(sheet, skin.Sheet{}, view)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func BenchmarkEncode(b *testing.B) {
 		{Mode: render.Isometric, Type: skin.Classic, Size: render.DefaultSize},
 		{Mode: render.Preview, Type: skin.Classic, Size: render.DefaultHeight},
 	} {
-		picture, err := renderer.Draw(artwork.Explorer(), view)
+		picture, err := renderer.Draw(artwork.Explorer(), skin.Sheet{}, view)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/webp"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
@@ -54,7 +55,7 @@ var views = []struct {
 func draw(tb testing.TB, of artwork.NamedSheet, view render.View) picture {
 	tb.Helper()
 	view.Type = of.Type
-	p, err := renderer.Draw(of.Sheet, view)
+	p, err := renderer.Draw(of.Sheet, skin.Sheet{}, view)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 			}
 			sheet := skintest.Noise(4, 64*scale, height)
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-				cost := render.New(encoder).Cost(view, sheet.Width)
+				cost := render.New(encoder).Cost(view, sheet.Width, 0)
 				if took := renderTime(t, encoder, sheet, view, 3*cost); max(cost, took) >= least {
 					of := fmt.Sprintf("%v %v of scale %d at %d, attitude %d, as %v", view.Mode, view.Type, scale, view.Size, view.Attitude, view.Format)
 					all = append(all, measurement{of, cost, took, float64(took) / float64(cost)})
@@ -81,7 +81,7 @@ func renderTime(t *testing.T, encoder render.Encoder, sheet skin.Sheet, view ren
 	for n := 0; n < 2 || n < 30 && shortest > enough; n++ {
 		r := render.New(encoder)
 		before := processorTime(t)
-		if _, _, err := r.Render(sheet, view); err != nil {
+		if _, _, err := r.Render(sheet, skin.Sheet{}, view); err != nil {
 			t.Fatal(err)
 		}
 		shortest = min(shortest, processorTime(t)-before)
@@ -111,7 +111,7 @@ func Limit(t *testing.T, encoder render.Encoder) {
 	for scale := 1; scale <= skin.MaxScale; scale++ {
 		cost := func(view render.View) {
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-				if took := r.Cost(view, 64*scale) + time.Duration(64*64*scale*scale)*decoding; took > most {
+				if took := r.Cost(view, 64*scale, 0) + time.Duration(64*64*scale*scale)*decoding; took > most {
 					most, mostly, scaleOfMost = took, view, scale
 				}
 			}
