@@ -30,8 +30,26 @@ func maxBodyHeight(scale int) int {
 	return 960
 }
 
+// maxCrossingSize is the same for bodies and busts in a pose or with something worn, by the scale of the
+// finer sheet.
+func maxCrossingSize(scale int) int {
+	switch {
+	case scale <= 8:
+		return Body.sizes().max
+	case scale <= 12:
+		return 480
+	case scale <= 14:
+		return 288
+	default:
+		return 208
+	}
+}
+
+// crosses reports whether boxes of the figure go through each other.
+func (v View) crosses() bool { return v.Pose != Stand || v.Wear != WearNothing }
+
 // capped returns the view that is drawn for a view of sheets: a preview of a skin is at most
-// maxPreviewHeight high, and a body maxBodyHeight.
+// maxPreviewHeight high, a body maxBodyHeight, and a figure with crossing boxes maxCrossingSize.
 func (v View) capped(k scales) View {
 	if !v.Type.IsSkin() {
 		return v
@@ -40,8 +58,11 @@ func (v View) capped(k scales) View {
 	case Preview:
 		v.Size = min(v.Size, maxPreviewHeight(k.skin))
 	case Body:
-		v.Size = min(v.Size, maxBodyHeight(k.finest()))
+		v.Size = min(v.Size, maxBodyHeight(k.skin))
 	case Flat, Isometric, LegacySheet, Bust, Front, Back, Left, Right:
+	}
+	if v.crosses() && v.Mode.InSpace() {
+		v.Size = min(v.Size, maxCrossingSize(k.finest()))
 	}
 	return v
 }
@@ -69,18 +90,23 @@ func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
 			const averaging = 25e-6 // of a pixel, in milliseconds
 			ms += averaging * float64(w*h)
 		}
+		if view.Wear != WearNothing {
+			const blending = 20e-6 // of a texel, in milliseconds
+			ms += blending * float64(sideWidth*sideHeight*scale*scale)
+		}
 	case view.Mode.InSpace():
 		s := view.scene()
 		job.Crisp = s.crisp(scale)
-		ms += drawingCost(s, view, scale, view.isMapCached() && r.sampleMaps.contains(mapKeyOf(view, k)))
+		ms += drawingCost(s, view, k, view.isMapCached() && r.sampleMaps.contains(mapKeyOf(view, k)))
 	}
 	return time.Duration(ms*float64(time.Millisecond)) + r.encoder.Cost(job)
 }
 
 // drawingCost returns about how many milliseconds it takes to draw a figure of noise. All
 // constants here and below are fitted to measurements of the sizes and scales of TestCost.
-func drawingCost(s scene, view View, scale int, isCached bool) float64 {
-	pixels, texels := float64(s.width*s.height)/1e6, float64(sheetColumns*sheetColumns*scale*scale)/1e6
+func drawingCost(s scene, view View, k scales, isCached bool) float64 {
+	scale := k.finest()
+	pixels, texels := float64(s.width*s.height)/1e6, float64(sheetColumns*sheetColumns*k.skin*k.skin)/1e6
 	borders := float64(view.Size*scale) / 1e3 // between texels on a vertical line
 	switch view.Mode {
 	case Isometric:
@@ -93,15 +119,27 @@ func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 		borders *= once
 	case Preview, Flat, LegacySheet, Front, Back, Left, Right:
 	}
+	const onFaces = 0.35 // share of a worn sheet
+	texels += onFaces * float64(sheetColumns*sheetColumns/2*k.worn*k.worn) / 1e6
+	crossing, lines := 1.0, 1.0 // as many times as much work, and lines, as without what crosses
+	if view.Pose != Stand {
+		crossing++
+	}
+	if view.Wear != WearNothing {
+		crossing++
+	}
+	if view.crosses() {
+		lines = 1.5
+	}
 	switch {
 	case !s.isMapped(scale), !view.isMapCached() && !s.crisp(scale):
-		return 75*texels + 3.6*borders
+		return 75*texels + 3.6*borders*crossing*lines
 	case isCached:
 		return 40*texels + 10*pixels
 	case s.crisp(scale):
-		return 2 + 300*texels + 18*pixels
+		return (2 + 300*texels + 18*pixels) * crossing
 	default:
-		return 350*texels + 110*pixels
+		return (350*texels + 110*pixels) * crossing
 	}
 }
 

@@ -46,4 +46,20 @@ func TestLargeSheetsHaveSmallerPictures(t *testing.T) {
 	f(render.Body, skin.Classic, 14, 1024, 1024)
 	f(render.Body, skin.Slim, 15, 1024, 960)
 	f(render.Body, skin.Classic, 16, 944, 944)
+
+	// Of figures in a pose or with a cape, the finer sheet counts.
+	crossing := func(view render.View, scale, wornScale, want int) {
+		t.Helper()
+		view.Type = skin.Classic
+		picture := mustDrawWorn(t, skintest.Noise(1, 64*scale, 64*scale), skintest.Noise(1, 64*wornScale, 32*wornScale), view)
+		if picture.Height != want {
+			t.Errorf("%+v of scales %d and %d is %d pixels high; want %d", view, scale, wornScale, picture.Height, want)
+		}
+	}
+	crossing(render.View{Mode: render.Body, Size: 1024, Pose: render.Walk, Wear: render.WearCape}, 1, 8, 1024)
+	crossing(render.View{Mode: render.Body, Size: 1024, Pose: render.Sit}, 9, 1, 480)
+	crossing(render.View{Mode: render.Body, Size: 1024, Wear: render.WearElytra}, 1, 13, 288)
+	crossing(render.View{Mode: render.Bust, Size: 512, Pose: render.Wave}, 16, 1, 208)
+	crossing(render.View{Mode: render.Bust, Size: 200, Wear: render.WearCape}, 1, 16, 200)
+	crossing(render.View{Mode: render.Back, Size: 1024, Wear: render.WearCape}, 1, 16, 1024)
 }

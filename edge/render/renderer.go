@@ -47,7 +47,9 @@ func (r *Renderer) CanWebP() bool { return r.encoder.Supports(WebP) }
 // View.Wear is WearNothing.
 //
 // Previews of skins are drawn no higher than 720 pixels from scale 9 on, 384 from 13 on and 240
-// from 15 on, and bodies no higher than 960 from 15 on, because higher ones would take too long.
+// from 15 on, and bodies no higher than 960 from 15 on. Bodies and busts in another pose than Stand, or
+// with something worn, are drawn no higher than 480 pixels if the finer sheet is of scale 9 or more, 288
+// from 13 on and 208 from 15 on. Higher ones would take too long.
 func (r *Renderer) Draw(sheet, worn skin.Sheet, view View) (Picture, error) {
 	return r.draw(sheet, worn, view, nil)
 }

@@ -44,16 +44,17 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 			{Mode: render.Body, Type: skin.Slim, Size: 400, Attitude: render.Body.Attitude(3, render.Tilt25), Omit: render.OmitHat},
 			{Mode: render.Body, Type: skin.Classic, Size: 1024, Attitude: render.Body.Attitude(0, render.TiltLevel)},
 			{Mode: render.Front, Type: skin.Classic, Size: 1024},
+			{Mode: render.Back, Type: skin.Classic, Size: 1024, Wear: render.WearElytra},
+			{Mode: render.Body, Type: skin.Classic, Size: 400, Wear: render.WearCape},
+			{Mode: render.Body, Type: skin.Classic, Size: 1024, Pose: render.Walk},
+			{Mode: render.Body, Type: skin.Slim, Size: 400, Pose: render.Sneak, Wear: render.WearElytra, Attitude: render.Body.Attitude(3, render.TiltIso)},
+			{Mode: render.Bust, Type: skin.Classic, Size: 512, Pose: render.Wave, Wear: render.WearCape},
 		} {
-			height := 64 * scale
-			if view.Type == skin.Cape {
-				height = 32 * scale
-			}
-			sheet := skintest.Noise(4, 64*scale, height)
+			sheet, worn := sheets(view, scale)
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-				cost := render.New(encoder).Cost(view, sheet.Width, 0)
-				if took := renderTime(t, encoder, sheet, view, 3*cost); max(cost, took) >= least {
-					of := fmt.Sprintf("%v %v of scale %d at %d, attitude %d, as %v", view.Mode, view.Type, scale, view.Size, view.Attitude, view.Format)
+				cost := render.New(encoder).Cost(view, sheet.Width, worn.Width)
+				if took := renderTime(t, encoder, sheet, worn, view, 3*cost); max(cost, took) >= least {
+					of := fmt.Sprintf("%v %v of scale %d at %d, attitude %d, pose %d, wearing %d, as %v", view.Mode, view.Type, scale, view.Size, view.Attitude, view.Pose, view.Wear, view.Format)
 					all = append(all, measurement{of, cost, took, float64(took) / float64(cost)})
 				}
 			}
@@ -72,16 +73,28 @@ func Accuracy(t *testing.T, encoder render.Encoder) {
 	}
 }
 
+// sheets returns noise of a scale for a view, and what is worn in it.
+func sheets(view render.View, scale int) (sheet, worn skin.Sheet) {
+	cape := skintest.Noise(4, 64*scale, 32*scale)
+	switch {
+	case view.Type == skin.Cape:
+		return cape, worn
+	case view.Wear != render.WearNothing:
+		worn = cape
+	}
+	return skintest.Noise(4, 64*scale, 64*scale), worn
+}
+
 // renderTime returns the shortest CPU time of rendering a picture with no cached sample map: of two
 // runs, and of up to thirty as long as it is above enough, because the measured time is the whole
 // process's and may have other work in it.
-func renderTime(t *testing.T, encoder render.Encoder, sheet skin.Sheet, view render.View, enough time.Duration) time.Duration {
+func renderTime(t *testing.T, encoder render.Encoder, sheet, worn skin.Sheet, view render.View, enough time.Duration) time.Duration {
 	t.Helper()
 	shortest := time.Hour
 	for n := 0; n < 2 || n < 30 && shortest > enough; n++ {
 		r := render.New(encoder)
 		before := processorTime(t)
-		if _, _, err := r.Render(sheet, skin.Sheet{}, view); err != nil {
+		if _, _, err := r.Render(sheet, worn, view); err != nil {
 			t.Fatal(err)
 		}
 		shortest = min(shortest, processorTime(t)-before)
@@ -110,8 +123,13 @@ func Limit(t *testing.T, encoder render.Encoder) {
 	var scaleOfMost int
 	for scale := 1; scale <= skin.MaxScale; scale++ {
 		cost := func(view render.View) {
+			wornWidth, texels := 0, 64*64*scale*scale
+			if view.Wear != render.WearNothing {
+				wornWidth = 64 * scale
+				texels += texels / 2
+			}
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-				if took := r.Cost(view, 64*scale, 0) + time.Duration(64*64*scale*scale)*decoding; took > most {
+				if took := r.Cost(view, 64*scale, wornWidth) + time.Duration(texels)*decoding; took > most {
 					most, mostly, scaleOfMost = took, view, scale
 				}
 			}
@@ -122,8 +140,16 @@ func Limit(t *testing.T, encoder render.Encoder) {
 				cost(view)
 			}
 		}
+		posed := func(view render.View) {
+			turned(view)
+			view.Wear = render.WearElytra
+			cost(view)
+			view.Pose = render.Sneak
+			cost(view)
+		}
 		for height := 64; height <= 1024; height += 16 {
-			turned(render.View{Mode: render.Body, Type: skin.Classic, Size: height})
+			posed(render.View{Mode: render.Body, Type: skin.Classic, Size: height})
+			cost(render.View{Mode: render.Back, Type: skin.Classic, Size: height, Wear: render.WearElytra})
 			cost(render.View{Mode: render.Left, Type: skin.Classic, Size: height})
 			cost(render.View{Mode: render.Preview, Type: skin.Classic, Size: height})
 			cost(render.View{Mode: render.Preview, Type: skin.Cape, Size: height})
@@ -132,7 +158,7 @@ func Limit(t *testing.T, encoder render.Encoder) {
 		for side := 8; side <= 512; side += 8 {
 			cost(render.View{Mode: render.Flat, Type: skin.Classic, Size: side})
 			turned(render.View{Mode: render.Isometric, Type: skin.Classic, Size: side})
-			turned(render.View{Mode: render.Bust, Type: skin.Classic, Size: side})
+			posed(render.View{Mode: render.Bust, Type: skin.Classic, Size: side})
 		}
 	}
 	if most > limit || most < limit/2 {
