@@ -48,9 +48,9 @@ func TestDrawAgreesWithReference(t *testing.T) {
 				reference := test.reference(s.size, s.k, s.step)
 				var all comparison
 				for seed := i * skinsPerView / len(test.shapes); seed < (i+1)*skinsPerView/len(test.shapes); seed++ {
-					all.compare(t, reference, view, uint64(seed), s.k)
+					all.compare(t, reference, view, uint64(seed), s.k, 0)
 				}
-				all.check(t)
+				all.check(t, rightShare, maxAlphaError)
 			})
 		}
 	}
@@ -70,11 +70,16 @@ type comparison struct {
 	errors                 [4]int
 }
 
-// compare counts the pixels of a view of a random skin.
-func (a *comparison) compare(t *testing.T, reference *referenceMap, view render.View, seed uint64, k int) {
+// compare counts the pixels of a view of a random skin of scale k with a random cape of scale j, 0
+// for none.
+func (a *comparison) compare(t *testing.T, reference *referenceMap, view render.View, seed uint64, k, j int) {
 	t.Helper()
-	sheet := randomSheet(seed, view.Type, k)
-	picture := mustDraw(t, sheet, view)
+	sheet, worn := randomSheet(seed, view.Type, k), skin.Sheet{}
+	if j > 0 {
+		worn = randomSheet(seed, skin.Cape, j)
+		fill(worn, j, j, 1, 1, [4]byte{1, 2, 3, 255}) // the cape is not blank
+	}
+	picture := mustDrawWorn(t, sheet, worn, view)
 	if picture.Width != reference.width || picture.Height != reference.height {
 		t.Fatalf("%d × %d pixels; want %d × %d", picture.Width, picture.Height, reference.width, reference.height)
 	}
@@ -87,6 +92,7 @@ func (a *comparison) compare(t *testing.T, reference *referenceMap, view render.
 			fill(skin.Sheet{Width: 64 * k, Height: 64 * k, Pix: texels}, a[0]*k, a[1]*k, a[2]*k, a[3]*k, [4]byte{})
 		}
 	}
+	texels = append(texels, worn.Pix...)
 	blends := reference.blends(texels, view.Omit&render.OmitLight == 0)
 	var list []colour
 	for _, y := range reference.rows {
@@ -136,8 +142,12 @@ func (a *comparison) count(got colour, list []colour) bool {
 // a pixel may be wrong.
 const tolerance, maxAlphaError = 8, 16
 
-// check logs the counts, and fails the test if too much is wrong.
-func (a *comparison) check(t *testing.T) {
+// rightShare is the least share of pixels that must be within the tolerance.
+const rightShare = 0.999
+
+// check logs the counts, and fails the test if less than a share is right, an alpha is off by more than
+// allowed, or the mean error is above 1.
+func (a *comparison) check(t *testing.T, share float64, alphaError int) {
 	t.Helper()
 	right := 1 - float64(a.wrong)/float64(a.visible)
 	var mean [4]float64
@@ -145,14 +155,14 @@ func (a *comparison) check(t *testing.T) {
 		mean[c] = float64(a.errors[c]) / float64(a.visible)
 	}
 	t.Logf("%d pixels, %d of them not empty: %.4f %% right; mean error %.3f; alpha off by at most %d", a.pixels, a.visible, 100*right, mean, a.alpha)
-	if right < 0.999 {
-		t.Error("fewer than 99.9 % of the pixels are right")
+	if right < share {
+		t.Errorf("fewer than %.1f %% of the pixels are right", 100*share)
 	}
 	if max(mean[0], mean[1], mean[2], mean[3]) > 1 {
 		t.Error("the mean error is above 1")
 	}
-	if a.alpha > maxAlphaError {
-		t.Errorf("an alpha is off by more than %d", maxAlphaError)
+	if a.alpha > alphaError {
+		t.Errorf("an alpha is off by more than %d", alphaError)
 	}
 }
 

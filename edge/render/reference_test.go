@@ -45,6 +45,11 @@ type modelBox struct {
 	layer    bool
 	open     []int
 	sheet    [6]area
+
+	placed   *placement // nil if the box stays where it is
+	worn     int        // scale of the worn sheet, behind the texels of the skin, that sheet lies on; 0 for the skin's
+	mirrored bool       // every side shows the mirror image of its texels
+	reversed bool       // its top and its underside are turned by 180°
 }
 
 var (
@@ -162,18 +167,28 @@ func (b *modelBox) texel(side int, p vec, k int) int32 {
 	case topSide, underside:
 		s, t = p[0], p[2]
 	}
+	if b.mirrored {
+		s = 1 - s
+	}
+	if b.reversed && (side == topSide || side == underside) {
+		s, t = 1-s, 1-t
+	}
+	first := 0
+	if b.worn > 0 {
+		first, k = 64*k*64*k, b.worn
+	}
 	at := b.sheet[side]
 	w, h := at[2]*k, at[3]*k
 	u := min(max(int(s*float64(w)), 0), w-1)
 	v := min(max(int(t*float64(h)), 0), h-1)
-	return int32((at[1]*k+v)*64*k + at[0]*k + u)
+	return int32(first + (at[1]*k+v)*64*k + at[0]*k + u)
 }
 
 // hit is a texel that a ray hits, and its light: texel·128 + light.
 type hit int32
 
 // stack is what a ray hits, nearest first, up to the opaque base; 0 ends it.
-type stack [12]hit
+type stack [20]hit
 
 // camera looks at boxes along parallel rays.
 type camera struct {
@@ -209,6 +224,7 @@ func (c *camera) extent(boxes []modelBox) (x0, y0, x1, y1 float64) {
 					p[axis] = high[axis]
 				}
 			}
+			p = boxes[i].placed.of(p)
 			x, y := c.x+c.scale*dot(c.right, p), c.y+c.scale*dot(c.down, p)
 			x0, y0, x1, y1 = min(x0, x), min(y0, y), max(x1, x), max(y1, y)
 		}
@@ -239,12 +255,12 @@ func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base in
 	}
 	var list [len(met) + 1]crossing
 	n := 0
-	cross := func(box, side int, depth float64) {
+	cross := func(box, side int, depth float64, start, toward vec) {
 		at := start
 		for axis := range 3 {
-			at[axis] -= depth * c.toward[axis]
+			at[axis] -= depth * toward[axis]
 		}
-		if boxes[box].isVisible(side, at, c.toward) {
+		if boxes[box].isVisible(side, at, toward) {
 			list[n] = crossing{depth, at, box, side}
 			n++
 		}
@@ -252,10 +268,11 @@ func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base in
 	for i, b := range boxes {
 		// The ray is inside the box where it is between both planes of each axis.
 		low, high := b.grown()
+		start, toward := b.placed.before(start, c.toward)
 		enter, leave := math.Inf(-1), math.Inf(1)
 		var in, out int
 		for axis := range 3 {
-			near, far := (start[axis]-high[axis])/c.toward[axis], (start[axis]-low[axis])/c.toward[axis]
+			near, far := (start[axis]-high[axis])/toward[axis], (start[axis]-low[axis])/toward[axis]
 			nearSide, farSide := 2*axis+1, 2*axis
 			if near > far {
 				near, far, nearSide, farSide = far, near, farSide, nearSide
@@ -270,9 +287,9 @@ func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base in
 		if enter >= leave {
 			continue
 		}
-		cross(i, in, enter)
+		cross(i, in, enter, start, toward)
 		if b.layer {
-			cross(i, out, leave)
+			cross(i, out, leave, start, toward)
 		}
 	}
 
@@ -575,4 +592,41 @@ func withOpaqueBase(sheet skin.Sheet) []byte {
 	alphas(0, 16, 64, 16, opaque)
 	alphas(16, 48, 32, 16, opaque)
 	return all
+}
+
+// placement is where a box is moved to: what the unit vectors and the origin become.
+type placement struct {
+	axes   [3]vec
+	origin vec
+}
+
+// of returns where a point of the box is.
+func (p *placement) of(at vec) vec {
+	if p == nil {
+		return at
+	}
+	to := p.origin
+	for axis := range 3 {
+		for i := range 3 {
+			to[i] += at[axis] * p.axes[axis][i]
+		}
+	}
+	return to
+}
+
+// before returns a point and a direction as the box has them, before it is moved.
+func (p *placement) before(at, direction vec) (point, along vec) {
+	if p == nil {
+		return at, direction
+	}
+	for i := range 3 {
+		at[i] -= p.origin[i]
+	}
+	for axis := range 3 {
+		point[axis], along[axis] = dot(p.axes[axis], at), dot(p.axes[axis], direction)
+		if math.Abs(along[axis]) < 1e-12 {
+			along[axis] = 0 // along a side exactly
+		}
+	}
+	return point, along
 }

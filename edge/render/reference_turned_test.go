@@ -90,12 +90,12 @@ func TestTurnedFiguresAgreeWithReference(t *testing.T) {
 							before := all.wrong
 							for seed := int(attitude); seed < int(attitude)+skins; seed++ {
 								view.Omit = render.Omissions(seed/2) % 8 & test.mode.Omissible()
-								all.compare(t, reference, view, uint64(seed), s.k)
+								all.compare(t, reference, view, uint64(seed), s.k, 0)
 							}
 							t.Logf("turn %d, tilt %d: %d wrong", turn, tilt, all.wrong-before)
 						}
 					}
-					all.check(t)
+					all.check(t, rightShare, maxAlphaError)
 				})
 			}
 		}
