@@ -47,8 +47,8 @@ const (
 	maxFailures = 1024
 )
 
-// MaxKeySize is the length of the longest key, in bytes: a SHA-256 and seven more.
-const MaxKeySize = 39
+// MaxKeySize is the length of the longest key, in bytes: two SHA-256 and ten more.
+const MaxKeySize = 74
 
 // ErrShed is the cause of a load that was rejected because of too much load. It says nothing
 // about the value, so it is not cached, and a later caller does not join such a load.
@@ -218,16 +218,29 @@ func (c *Cache[V]) peek(key []byte) *entry[V] {
 // A failure is cached for minBackoff to maxBackoff and returned to all callers until
 // then, unless it is Transient or shed. A panic of the loader is a failure.
 func (c *Cache[V]) Get(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
-	value, outcome, err := c.getOnce(ctx, key, waiter, loader)
+	return c.get(ctx, key, waiter, 1, loader)
+}
+
+// GetRare is Get for a value that is probably not requested again: it is not cached before its
+// second load. Loads are counted approximately, and forgotten after some time.
+func (c *Cache[V]) GetRare(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
+	return c.get(ctx, key, waiter, rareLoads, loader)
+}
+
+// rareLoads is at which load a rare value is cached.
+const rareLoads = 2
+
+func (c *Cache[V]) get(ctx context.Context, key []byte, waiter Waiter, minLoads uint32, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
+	value, outcome, err := c.getOnce(ctx, key, waiter, minLoads, loader)
 	if outcome == Coalesced && errors.Is(err, ErrShed) && waiter.JoinedLate() {
-		return c.getOnce(ctx, key, waiter, loader)
+		return c.getOnce(ctx, key, waiter, minLoads, loader)
 	}
 	return value, outcome, err
 }
 
-func (c *Cache[V]) getOnce(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
+func (c *Cache[V]) getOnce(ctx context.Context, key []byte, waiter Waiter, minLoads uint32, loader func(ctx context.Context) (V, error)) (V, Outcome, error) {
 	var none V
-	l, outcome, err := c.loadOrJoin(ctx, key, waiter, loader)
+	l, outcome, err := c.loadOrJoin(ctx, key, waiter, minLoads, loader)
 	if err != nil {
 		return none, outcome, err
 	}
@@ -248,7 +261,7 @@ func (c *Cache[V]) getOnce(ctx context.Context, key []byte, waiter Waiter, loade
 }
 
 // loadOrJoin starts or joins the load of a key, or returns a cached failure.
-func (c *Cache[V]) loadOrJoin(ctx context.Context, key []byte, waiter Waiter, loader func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
+func (c *Cache[V]) loadOrJoin(ctx context.Context, key []byte, waiter Waiter, minLoads uint32, loader func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l, ok := c.loads[string(key)]; ok && !l.isShed() {
@@ -277,19 +290,19 @@ func (c *Cache[V]) loadOrJoin(ctx context.Context, key []byte, waiter Waiter, lo
 	c.misses++
 	l := &load[V]{waiter: waiter, done: make(chan struct{})}
 	c.loads[string(key)] = l
-	go c.run(context.WithoutCancel(ctx), string(key), l, loader)
+	go c.run(context.WithoutCancel(ctx), string(key), l, minLoads, loader)
 	return l, Miss, nil
 }
 
 // run calls the loader and caches the value. Waiting callers get the value before it is in the
 // store. Until it is there, later callers find the load.
-func (c *Cache[V]) run(ctx context.Context, key string, l *load[V], loader func(ctx context.Context) (V, error)) {
+func (c *Cache[V]) run(ctx context.Context, key string, l *load[V], minLoads uint32, loader func(ctx context.Context) (V, error)) {
 	value, err := callLoader(ctx, c.options.LoadTimeout, loader)
 	if err == nil {
 		cost := int64(reflect.TypeFor[entry[V]]().Size()) + entryOverhead + int64(c.options.Size(value))
 		l.entry = newEntry(key, value)
 		l.entry.hash, l.entry.cost = maphash.String(c.seed, key), cost
-		l.admitted = c.admit(l.entry)
+		l.admitted = c.admit(l.entry, minLoads)
 	}
 	l.err = err
 	close(l.done)
@@ -318,10 +331,10 @@ func callLoader[V any](ctx context.Context, timeout time.Duration, loader func(c
 }
 
 // admit adds an entry to the store if the policy admits it, and reports whether it did.
-func (c *Cache[V]) admit(e *entry[V]) bool {
+func (c *Cache[V]) admit(e *entry[V], minLoads uint32) bool {
 	c.policyMu.Lock()
 	defer c.policyMu.Unlock()
-	victims, ok := c.policy.admit(&e.policyEntry)
+	victims, ok := c.policy.admit(&e.policyEntry, minLoads)
 	for _, v := range victims {
 		c.store.Del(v.hash)
 		c.evicted++

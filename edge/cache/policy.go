@@ -65,13 +65,13 @@ func newPolicy(bytes, typical int64) *policy {
 }
 
 // admit counts a load of a value and reports whether it is to be cached, and which others are
-// to be evicted for it.
-func (p *policy) admit(e *policyEntry) (victims []*policyEntry, ok bool) {
+// to be evicted for it. A value with fewer than minLoads loads is not.
+func (p *policy) admit(e *policyEntry, minLoads uint32) (victims []*policyEntry, ok bool) {
 	if p.loads++; p.loads%p.period == 0 {
 		p.age()
 	}
 	e.freq.Store(uint32(p.increment(e.hash)))
-	if e.cost > p.budget {
+	if e.cost > p.budget || e.freq.Load() < minLoads {
 		return nil, false
 	}
 	density, staying := e.density(), len(p.entries) // entries[staying:] are victims

@@ -28,7 +28,7 @@ func (c cacheSim) request(key uint64, cost int64) bool {
 		return true
 	}
 	a := &policyEntry{hash: key, cost: cost}
-	victims, ok := c.policy.admit(a)
+	victims, ok := c.policy.admit(a, 1)
 	for _, v := range victims {
 		delete(c.cached, v.hash)
 	}
