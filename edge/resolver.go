@@ -44,20 +44,24 @@ const (
 
 // Core looks up the mappings of keys.
 type Core interface {
-	// StartLookup starts a look-up of a key and returns at once. The context has the id of the
-	// request, if there is one, and the network of its client; its end does not end the
-	// look-up. StartLookup returns an Unavailable fault when core is known to be unreachable,
-	// with ErrShed in its chain when there are too many look-ups; done is never called then.
-	// Otherwise another goroutine calls done once, within a bounded time, with the mapping and
-	// the cursor of the snapshot in which it was read, or with an Unavailable fault.
-	StartLookup(ctx context.Context, key edgeproto.Key, done func(edgeproto.Mapping, edgeproto.Cursor, error)) error
-	// WouldReject returns the fault that StartLookup would return for a key and the network of
+	// StartLookups starts look-ups of up to MaxBatch keys and returns at once. They go to core in one
+	// request. The context has the id of the client's request, if there is one, and the network of
+	// the client; its end does not end the look-ups. StartLookups returns an Unavailable fault when
+	// core is known to be unreachable, with ErrShed in its chain when there are too many look-ups;
+	// done is never called then. Otherwise another goroutine calls done once for each key, within a
+	// bounded time, with its index, the mapping and the cursor of the snapshot in which it was read,
+	// or with an Unavailable fault.
+	StartLookups(ctx context.Context, keys []edgeproto.Key, done LookupsDone) error
+	// WouldReject returns the fault that StartLookups would return for a key and the network of
 	// a client, nil if none. The zero Prefix stands for an unknown network.
 	WouldReject(key edgeproto.Key, network netip.Prefix) error
 	// Probe finds out whether core answers look-ups, and returns at once. Another goroutine
 	// calls done once, with nil or with an Unavailable fault.
 	Probe(done func(error))
 }
+
+// LookupsDone receives the result of the look-up of the key with an index.
+type LookupsDone func(i int, mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error)
 
 // LookupResult says where a mapping came from.
 type LookupResult uint8
@@ -198,6 +202,67 @@ func (r *Resolver) Lookup(ctx context.Context, key edgeproto.Key) (edgeproto.Map
 	}
 	lookups[result].Inc()
 	return mapping, result, nil
+}
+
+// MaxBatch is the most keys that are looked up together.
+const MaxBatch = 100
+
+// LookupAll looks up to MaxBatch keys up as Lookup does. Those that are not cached are asked of core
+// together. The result is the last one of the constants that any of them has.
+func (r *Resolver) LookupAll(ctx context.Context, keys []edgeproto.Key) (mappings []edgeproto.Mapping, result LookupResult, err error) {
+	// Lookup joins the calls.
+	if err := r.startCalls(ctx, keys); errors.Is(err, ErrShed) {
+		lookupsFailed.Inc()
+		return nil, LookupMiss, err
+	}
+	mappings = make([]edgeproto.Mapping, len(keys))
+	for i, key := range keys {
+		var from LookupResult
+		if mappings[i], from, err = r.Lookup(ctx, key); err != nil {
+			return nil, LookupMiss, err
+		}
+		result = max(result, from)
+	}
+	return mappings, result, nil
+}
+
+// startCalls starts calls for those keys that have neither a valid mapping nor a call.
+func (r *Resolver) startCalls(ctx context.Context, keys []edgeproto.Key) error {
+	var missing []edgeproto.Key
+	var calls []*call
+	r.mu.RLock()
+	for _, key := range keys {
+		if c := r.newCall(key); c != nil {
+			missing, calls = append(missing, key), append(calls, c)
+		}
+	}
+	r.mu.RUnlock()
+	if len(missing) == 0 {
+		return nil
+	}
+	err := r.core.StartLookups(ctx, missing, func(i int, mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) {
+		r.finishCall(missing[i], calls[i], mapping, cursor, err)
+	})
+	if err != nil {
+		for i, key := range missing {
+			r.finishCall(key, calls[i], edgeproto.Mapping{}, edgeproto.Cursor{}, err)
+		}
+	}
+	return err
+}
+
+// newCall adds a call for a key that has neither a valid mapping nor a call to its shard, and returns
+// nil for another one. The caller holds mu for reading.
+func (r *Resolver) newCall(key edgeproto.Key) *call {
+	s := r.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, _, ok := r.current(s, key); ok {
+		return nil
+	}
+	c := &call{revision: r.cursor.Revision, startedAt: r.now(), done: make(chan struct{})}
+	s.calls[key] = c
+	return c
 }
 
 // WouldReject returns the fault with which Lookup would reject a key that is not cached at
@@ -364,18 +429,11 @@ func (r *Resolver) startCall(ctx context.Context, key edgeproto.Key) (cachedMapp
 	s := r.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cached, ok := s.getLocked(key); ok && r.now()-cached.lastValid(r.validAsOf.Load()) < trustWindow {
-		return cached, nil
-	}
-	if c, ok := s.calls[key]; ok {
-		if r.now()-c.startedAt < trustWindow {
-			return cachedMapping{}, c
-		}
-		// Its result may be older than the trust window.
-		c.invalidated = true
+	if cached, c, ok := r.current(s, key); ok {
+		return cached, c
 	}
 	c := &call{revision: r.cursor.Revision, startedAt: r.now(), done: make(chan struct{})}
-	err := r.core.StartLookup(ctx, key, func(mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) {
+	err := r.core.StartLookups(ctx, []edgeproto.Key{key}, func(_ int, mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) {
 		r.finishCall(key, c, mapping, cursor, err)
 	})
 	if err != nil {
@@ -384,6 +442,22 @@ func (r *Resolver) startCall(ctx context.Context, key edgeproto.Key) (cachedMapp
 	}
 	s.calls[key] = c
 	return cachedMapping{}, c
+}
+
+// current returns the valid mapping of a key or the call that looks it up, and reports whether there
+// is one of these. The caller holds mu for reading, and the lock of the shard.
+func (r *Resolver) current(s *shard, key edgeproto.Key) (cachedMapping, *call, bool) {
+	if cached, ok := s.getLocked(key); ok && r.now()-cached.lastValid(r.validAsOf.Load()) < trustWindow {
+		return cached, nil, true
+	}
+	if c, ok := s.calls[key]; ok {
+		if r.now()-c.startedAt < trustWindow {
+			return cachedMapping{}, c, true
+		}
+		// Its result may be older than the trust window.
+		c.invalidated = true
+	}
+	return cachedMapping{}, nil, false
 }
 
 // finishCall hands the result of a call to all waiting callers, and caches it.

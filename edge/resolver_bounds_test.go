@@ -14,8 +14,12 @@ import (
 // stubCore is a core in which every key exists.
 type stubCore struct{}
 
-func (stubCore) StartLookup(_ context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
-	go answer(edgeproto.Mapping{Player: &edgeproto.Player{Name: string(key)}}, at(10), nil)
+func (stubCore) StartLookups(_ context.Context, keys []edgeproto.Key, done LookupsDone) error {
+	go func() {
+		for i, key := range keys {
+			done(i, edgeproto.Mapping{Player: &edgeproto.Player{Name: string(key)}}, at(10), nil)
+		}
+	}()
 	return nil
 }
 
@@ -76,11 +80,11 @@ func negativePart(s *shard) *mappingCache { return s.negative }
 // halfCore is a core in which only names with an initial "y" exist.
 type halfCore struct{}
 
-func (halfCore) StartLookup(ctx context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
-	if key[len(edgeproto.NamePrefix)] == 'y' {
-		return stubCore{}.StartLookup(ctx, key, answer)
+func (halfCore) StartLookups(ctx context.Context, keys []edgeproto.Key, done LookupsDone) error {
+	if keys[0][len(edgeproto.NamePrefix)] == 'y' {
+		return stubCore{}.StartLookups(ctx, keys, done)
 	}
-	go answer(edgeproto.Mapping{}, at(10), nil)
+	go done(0, edgeproto.Mapping{}, at(10), nil)
 	return nil
 }
 

@@ -68,9 +68,9 @@ func (w *modelCore) intN(n int) int {
 // sleep waits for a random time.
 func (w *modelCore) sleep(most time.Duration) { <-time.After(time.Duration(w.intN(int(most)))) }
 
-// StartLookup starts lookup.
-func (w *modelCore) StartLookup(_ context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
-	return answerAsync(w.lookup, key, answer)
+// StartLookups starts lookup for each key.
+func (w *modelCore) StartLookups(_ context.Context, keys []edgeproto.Key, done LookupsDone) error {
+	return answerAsync(w.lookup, keys, done)
 }
 
 // lookup returns the mapping of a key at some time during the call, as core does. Now and then
@@ -95,7 +95,7 @@ func (*modelCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
 
 // Probe succeeds or fails as a look-up does.
 func (w *modelCore) Probe(done func(error)) {
-	err := w.StartLookup(context.Background(), edgeproto.UIDKey(0), func(_ edgeproto.Mapping, _ edgeproto.Cursor, err error) { done(err) })
+	err := w.StartLookups(context.Background(), []edgeproto.Key{edgeproto.UIDKey(0)}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) { done(err) })
 	if err != nil {
 		go done(err)
 	}

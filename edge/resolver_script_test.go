@@ -33,26 +33,31 @@ type lookupReply struct {
 	err      error
 }
 
-func (d scriptedCore) StartLookup(_ context.Context, key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
-	if err := d.rejects[key]; err != nil {
-		return err
+func (d scriptedCore) StartLookups(_ context.Context, keys []edgeproto.Key, done LookupsDone) error {
+	for _, key := range keys {
+		if err := d.rejects[key]; err != nil {
+			return err
+		}
 	}
-	return answerAsync(d.lookup, key, answer)
+	return answerAsync(d.lookup, keys, done)
 }
 
 // coreTimeout bounds a look-up.
 const coreTimeout = 5 * time.Second
 
-// answerAsync calls a blocking look-up from another goroutine.
+// answerAsync calls a blocking look-up of each key from another goroutine.
 func answerAsync(
 	look func(context.Context, edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error),
-	key edgeproto.Key, answer func(edgeproto.Mapping, edgeproto.Cursor, error),
+	keys []edgeproto.Key, done LookupsDone,
 ) error {
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), coreTimeout)
-		defer cancel()
-		answer(look(ctx, key))
-	}()
+	for i, key := range keys {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), coreTimeout)
+			defer cancel()
+			mapping, position, err := look(ctx, key)
+			done(i, mapping, position, err)
+		}()
+	}
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 // Lookup looks a key up and waits for the result.
 func (c *Core) Lookup(ctx context.Context, key edgeproto.Key) (result edgeproto.Mapping, cursor edgeproto.Cursor, err error) {
 	done := make(chan struct{})
-	rejected := c.StartLookup(ctx, key, func(m edgeproto.Mapping, at edgeproto.Cursor, e error) {
+	rejected := c.StartLookups(ctx, []edgeproto.Key{key}, func(_ int, m edgeproto.Mapping, at edgeproto.Cursor, e error) {
 		result, cursor, err = m, at, e
 		close(done)
 	})

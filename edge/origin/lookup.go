@@ -37,6 +37,8 @@ type pendingLookup struct {
 
 	requestID string     // of the client's request; may be empty
 	span      trace.Span // of the client's request
+
+	more []pendingLookup // that are sent with it
 }
 
 // queueTimeout bounds the time in a queue.
@@ -48,7 +50,7 @@ func (c *Core) fail(q pendingLookup, err error) {
 	q.done(edgeproto.Mapping{}, edgeproto.Cursor{}, err)
 }
 
-// WouldReject returns the error with which StartLookup would reject a key now, nil if it
+// WouldReject returns the error with which StartLookups would reject a key now, nil if it
 // would not.
 func (c *Core) WouldReject(key edgeproto.Key, network netip.Prefix) error {
 	if err := c.breaker.Allow(); err != nil {
@@ -61,29 +63,46 @@ func (c *Core) WouldReject(key edgeproto.Key, network netip.Prefix) error {
 	return nil
 }
 
-// StartLookup enqueues a look-up of a key. It calls done with the mapping, or with an
-// Unavailable fault when core does not answer in time. It returns an Unavailable fault, and
-// does not call done, when the circuit breaker is open, and one that wraps edge.ErrShed when
-// there are too many look-ups. Run must be running.
-func (c *Core) StartLookup(ctx context.Context, key edgeproto.Key, done func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
+// StartLookups enqueues look-ups of keys, which are sent to core in one request. It calls done for each
+// with the mapping, or with an Unavailable fault when core does not answer in time. It returns an
+// Unavailable fault, and does not call done, when the circuit breaker is open, and one that wraps
+// edge.ErrShed when there are too many look-ups. If one key is not known to exist, all wait in the
+// queue of such keys. Run must be running.
+func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge.LookupsDone) error {
 	if err := c.breaker.Allow(); err != nil {
 		return err
 	}
-	q := pendingLookup{key: key, enqueuedAt: time.Now(), done: done, requestID: tracing.RequestID(ctx), span: trace.SpanFromContext(ctx)}
+	now, requestID, span := time.Now(), tracing.RequestID(ctx), trace.SpanFromContext(ctx)
+	lookups := make([]pendingLookup, len(keys))
+	refund := func() { // they are not sent
+		for _, q := range lookups {
+			q.charge.refund()
+		}
+	}
 	queue := c.knownQueue
-	if !c.knownKeys.has(key) {
+	for i, key := range keys {
+		lookups[i] = pendingLookup{
+			key: key, enqueuedAt: now, requestID: requestID, span: span,
+			done: func(mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) { done(i, mapping, cursor, err) },
+		}
+		if c.knownKeys.has(key) {
+			continue
+		}
 		var allowed bool
-		if q.charge, allowed = c.unknownLimit.take(edge.NetworkOf(ctx), q.enqueuedAt); !allowed {
+		if lookups[i].charge, allowed = c.unknownLimit.take(edge.NetworkOf(ctx), now); !allowed {
+			refund()
 			unknownRejected.Inc()
 			return tooManyLookups()
 		}
 		queue = c.unknownQueue
 	}
+	first := lookups[0]
+	first.more = lookups[1:]
 	select {
-	case queue <- q:
+	case queue <- first:
 		return nil
 	default:
-		q.charge.refund() // it is not sent
+		refund()
 		queueFull.Inc()
 		return tooManyLookups()
 	}
@@ -133,7 +152,7 @@ func (c *Core) runWorker(ctx context.Context, queue <-chan pendingLookup, pause 
 		case <-ctx.Done():
 			return
 		case first := <-queue:
-			batch = fillBatch(append(batch[:0], first), queue, edgeproto.MaxKeys)
+			batch = fillBatch(append(append(batch[:0], first), first.more...), queue, edgeproto.MaxKeys-edge.MaxBatch+1)
 			c.sendBatch(ctx, c.dropExpired(batch))
 		}
 		if pause > 0 {
@@ -146,13 +165,13 @@ func (c *Core) runWorker(ctx context.Context, queue <-chan pendingLookup, pause 
 	}
 }
 
-// fillBatch adds queued look-ups to a batch, up to limit in all. It does not wait: under load
+// fillBatch adds queued look-ups to a batch until it has limit or more. It does not wait: under load
 // the batches grow while requests are in flight.
 func fillBatch(batch []pendingLookup, queue <-chan pendingLookup, limit int) []pendingLookup {
 	for len(batch) < limit {
 		select {
 		case next := <-queue:
-			batch = append(batch, next)
+			batch = append(append(batch, next), next.more...)
 		default:
 			return batch
 		}

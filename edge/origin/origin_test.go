@@ -330,9 +330,9 @@ func TestQueuedLookupsExpire(t *testing.T) {
 		answers := make(chan error, 3)
 		lookUp := func(key edgeproto.Key) {
 			t.Helper()
-			err := core.StartLookup(t.Context(), key, func(_ edgeproto.Mapping, _ edgeproto.Cursor, err error) { answers <- err })
+			err := core.StartLookups(t.Context(), []edgeproto.Key{key}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) { answers <- err })
 			if err != nil {
-				t.Errorf("StartLookup(%s) = %v", key, err)
+				t.Errorf("StartLookups(%s) = %v", key, err)
 			}
 		}
 		lookUp("tid:1")

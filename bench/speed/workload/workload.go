@@ -126,13 +126,15 @@ func (fakeOrigin) Revision() string { return "simulated" }
 // CanWebP returns true.
 func (fakeOrigin) CanWebP() bool { return true }
 
-// StartLookup returns the texture with the hash in the key.
-func (fakeOrigin) StartLookup(_ context.Context, key edgeproto.Key, done func(edgeproto.Mapping, edgeproto.Cursor, error)) error {
-	hash, err := skin.ParseHash(strings.TrimPrefix(string(key), edgeproto.HashPrefix))
-	if err != nil {
-		return err
+// StartLookups returns the textures with the hashes in the keys.
+func (fakeOrigin) StartLookups(_ context.Context, keys []edgeproto.Key, done edge.LookupsDone) error {
+	for i, key := range keys {
+		hash, err := skin.ParseHash(strings.TrimPrefix(string(key), edgeproto.HashPrefix))
+		if err != nil {
+			return err
+		}
+		go done(i, edgeproto.Mapping{Texture: &edgeproto.Texture{Hash: hash, Type: skin.Classic}}, edgeproto.Cursor{}, nil)
 	}
-	go done(edgeproto.Mapping{Texture: &edgeproto.Texture{Hash: hash, Type: skin.Classic}}, edgeproto.Cursor{}, nil)
 	return nil
 }
 
