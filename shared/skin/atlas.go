@@ -20,6 +20,9 @@ func (b Box) Scaled(k int) Box {
 	}
 }
 
+// faces returns the six faces in a fixed order.
+func (b Box) faces() [6]Rect { return [6]Rect{b.Top, b.Bottom, b.Right, b.Front, b.Left, b.Back} }
+
 // unfold returns the layout of a box of w × h × d units at x, y in the game's order: top and
 // bottom in the first row, right, front, left and back in the second.
 func unfold(x, y, w, h, d int) Box {

@@ -30,6 +30,30 @@ func (s Sheet) Normalised(model Type) Sheet {
 	return out
 }
 
+// WithSlimArms returns a classic square sheet as one for the model Slim: of each face of an arm or a
+// sleeve that is four units wide, the third column is left out. The receiver is not modified.
+func (s Sheet) WithSlimArms() Sheet {
+	const leftOut = 2
+	k := s.Scale()
+	slim := s.padded(s.Width, s.Height)
+	for _, part := range []Part{RightArm, RightSleeve, LeftArm, LeftSleeve} {
+		wide, narrow := Faces(part, Classic), Faces(part, Slim)
+		for i, to := range narrow.faces() {
+			from := wide.faces()[i].Scaled(k)
+			to = to.Scaled(k)
+			for y := range to.H {
+				if from.W == to.W {
+					copy(slim.row(to.X, to.Y+y, to.W), s.row(from.X, from.Y+y, from.W))
+					continue
+				}
+				copy(slim.row(to.X, to.Y+y, leftOut*k), s.row(from.X, from.Y+y, leftOut*k))
+				copy(slim.row(to.X+leftOut*k, to.Y+y, k), s.row(from.X+(leftOut+1)*k, from.Y+y, k))
+			}
+		}
+	}
+	return slim
+}
+
 // wideStrips are the texels that only arms of four units use: the far half of each bottom and
 // of each back, first of the arms, then of the sleeves. The near half of the same face lies
 // to the left of a strip and has the same size.
