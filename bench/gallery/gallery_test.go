@@ -105,7 +105,7 @@ func TestReadmeShowsTheGallery(t *testing.T) {
 // be started.
 func start(t *testing.T) *render.Renderer {
 	t.Helper()
-	return render.New(new(render.NativeEncoder))
+	return render.New(new(render.NativeEncoder), nil)
 }
 
 // decode returns the pixels of a PNG file.

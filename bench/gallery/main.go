@@ -28,7 +28,7 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("the argument must be the file to write")
 	}
-	renderer := render.New(new(render.NativeEncoder))
+	renderer := render.New(new(render.NativeEncoder), nil)
 	file, err := compose(renderer)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ import (
 )
 
 // renderer is used by all tests.
-var renderer = render.New(new(render.NativeEncoder))
+var renderer = render.New(new(render.NativeEncoder), nil)
 
 // testServer is a whole edge on a socket, with a core and an object store of its own.
 type testServer struct {

@@ -51,29 +51,40 @@ func (v View) crosses() bool { return v.Pose != Stand || v.Wear != WearNothing }
 // capped returns the view that is drawn for a view of sheets: a preview of a skin is at most
 // maxPreviewHeight high, a body maxBodyHeight, and a figure with crossing boxes maxCrossingSize.
 func (v View) capped(k scales) View {
-	if !v.Type.IsSkin() {
+	if !v.Type.IsSkin() || !v.Mode.InSpace() {
 		return v
 	}
+	most := v.Mode.sizes().max
 	switch v.Mode {
 	case Preview:
-		v.Size = min(v.Size, maxPreviewHeight(k.skin))
+		most = maxPreviewHeight(k.skin)
 	case Body:
-		v.Size = min(v.Size, maxBodyHeight(k.skin))
+		most = maxBodyHeight(k.skin)
 	case Flat, Isometric, LegacySheet, Bust, Front, Back, Left, Right:
 	}
-	if v.crosses() && v.Mode.InSpace() {
-		v.Size = min(v.Size, maxCrossingSize(k.finest()))
+	if v.crosses() {
+		most = min(most, maxCrossingSize(k.finest()))
+	}
+	const large = 8
+	if v.Exact != 0 && k.finest() >= large { // reducing takes up to a fifth of the time
+		most = most * 4 / 5 / 16 * 16
+	}
+	v.Size = min(v.Size, most)
+	if v.Exact >= v.Size { // which is not drawn
+		v.Exact = 0
 	}
 	return v
 }
 
-// Cost returns about how long Render takes on one core of the reference machine, for a sheet
-// that is width texels wide, and a worn one, if there is one, that is wornWidth texels wide. It is the time for noise, within a factor of four (TestCost).
-// Skins of few colours take a third of it to all of it.
+// Cost returns about how long Render takes on one core of the reference machine, for a sheet that is
+// width texels wide, and a worn one that is wornWidth texels wide, 0 for none. It is the time for noise,
+// within a factor of four (TestCost). Skins of few colours take a third of it to all of it.
 func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
 	k := scales{max(1, width/sheetColumns), wornWidth / sheetColumns}
 	scale := k.finest()
 	view = view.capped(k)
+	exact := view
+	view.Exact = 0
 	w, h := view.Extent()
 	job := EncodingJob{View: view, Scale: scale, Pixels: w * h, Crisp: true}
 	const fixed = 0.2
@@ -99,7 +110,13 @@ func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
 		job.Crisp = s.crisp(scale)
 		ms += drawingCost(s, view, k, view.isMapCached() && r.sampleMaps.contains(mapKeyOf(view, k)))
 	}
-	return time.Duration(ms*float64(time.Millisecond)) + r.encoder.Cost(job)
+	cost := time.Duration(ms * float64(time.Millisecond))
+	if exact.Exact != 0 && r.reducer != nil {
+		cost += r.reducer.Cost(job.Pixels)
+		w, h = exact.Extent()
+		job.Pixels, job.Crisp = w*h, false
+	}
+	return cost + r.encoder.Cost(job)
 }
 
 // drawingCost returns about how many milliseconds it takes to draw a figure of noise. All

@@ -14,12 +14,12 @@ import (
 
 func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	testenv.SkipShort(t)
-	costtest.Accuracy(t, new(render.NativeEncoder))
+	costtest.Accuracy(t, new(render.NativeEncoder), nil)
 }
 
 func TestCostLimit(t *testing.T) {
 	t.Parallel()
-	costtest.Limit(t, new(render.NativeEncoder))
+	costtest.Limit(t, new(render.NativeEncoder), nil)
 }
 
 // Previews and bodies of large sheets are capped in height.
@@ -58,6 +58,7 @@ func TestLargeSheetsHaveSmallerPictures(t *testing.T) {
 	}
 	crossing(render.View{Mode: render.Body, Size: 1024, Pose: render.Walk, Wear: render.WearCape}, 1, 8, 1024)
 	crossing(render.View{Mode: render.Body, Size: 1024, Pose: render.Sit}, 9, 1, 480)
+	crossing(render.View{Mode: render.Body, Size: 1024, Exact: 1023, Wear: render.WearCape}, 1, 8, 816)
 	crossing(render.View{Mode: render.Body, Size: 1024, Wear: render.WearElytra}, 1, 13, 288)
 	crossing(render.View{Mode: render.Bust, Size: 512, Pose: render.Wave}, 16, 1, 208)
 	crossing(render.View{Mode: render.Bust, Size: 200, Wear: render.WearCape}, 1, 16, 200)

@@ -31,7 +31,7 @@ type EncodingJob struct {
 	View   View
 	Scale  int  // of the sheet
 	Pixels int  // of the picture
-	Crisp  bool // texels have hard edges; always true for flat heads and sides
+	Crisp  bool // texels have hard edges; always true for flat heads and sides that are not reduced
 }
 
 // NativeEncoder encodes with the packages png and webp, which are made for pictures of texels. It

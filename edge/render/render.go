@@ -90,6 +90,7 @@ type View struct {
 	Omit     Omissions // of Mode.Omissible
 	Pose     Pose      // Stand, unless Mode.HasPoses
 	Wear     Wear      // WearNothing, unless Mode.ShowsWorn
+	Exact    int       // of Mode.ExactOf: the picture is reduced to this side or height; 0: it is not
 }
 
 // Check returns the Invalid fault that Draw or Render would return for the view, or nil.
@@ -121,6 +122,9 @@ func (v View) Check() error {
 	if r := v.Mode.sizes(); v.Size != r.round(v.Size) {
 		return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", r.step, r.min, r.max)
 	}
+	if !v.checkExact() {
+		return fault.Field("size", "This picture has no such size.")
+	}
 	return nil
 }
 
@@ -129,6 +133,9 @@ func (v View) Check() error {
 func (v View) Extent() (width, height int) {
 	if v.Check() != nil {
 		return 0, 0
+	}
+	if v.Exact != 0 {
+		return v.Mode.reducedExtent(v.Exact)
 	}
 	return v.Mode.extent(v.Type, v.Size)
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // renderer is used by all tests.
-var renderer = render.New(new(render.NativeEncoder))
+var renderer = render.New(new(render.NativeEncoder), nil)
 
 func TestSizes(t *testing.T) {
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestRevision(t *testing.T) {
 	if got := renderer.Revision(); !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(got) {
 		t.Errorf("Revision: %q; want 12 digits", got)
 	}
-	other := render.New(new(otherEncoder))
+	other := render.New(new(otherEncoder), nil)
 	if renderer.Revision() == other.Revision() {
 		t.Error("the files of different encoders have one revision")
 	}

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"sync"
 	"time"
@@ -12,21 +11,28 @@ import (
 // Renderer draws and encodes pictures. It is safe for concurrent use. New returns one; the zero
 // Renderer is not ready.
 type Renderer struct {
-	encoder    Encoder
-	revision   string
-	sampleMaps *mapCache
-	painters   sync.Pool // of *painter
-	pixels     sync.Pool // of *[]byte, the memory of pictures that only become files
+	encoder       Encoder
+	reducer       Reducer // nil: there are no exact sizes
+	revision      string
+	exactRevision string // of pictures of exact sizes
+	sampleMaps    *mapCache
+	painters      sync.Pool // of *painter
+	pixels        sync.Pool // of *[]byte, the memory of pictures that only become files
 }
 
-// New returns a Renderer that encodes with an encoder.
-func New(encoder Encoder) *Renderer {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", revision, platform, encoder.Revision()))
-	return &Renderer{
+// New returns a Renderer that encodes with an encoder, and reduces pictures to exact sizes with a reducer.
+// Without one, which is nil, such views cannot be drawn.
+func New(encoder Encoder, reducer Reducer) *Renderer {
+	r := &Renderer{
 		encoder:    encoder,
-		revision:   fmt.Sprintf("%x", sum[:6]),
+		reducer:    reducer,
+		revision:   digestOf("%d %s %s", revision, platform, encoder.Revision()),
 		sampleMaps: newMapCache(mapCacheBytes),
 	}
+	if reducer != nil {
+		r.exactRevision = digestOf("%s %s", r.revision, reducer.Revision())
+	}
+	return r
 }
 
 // Revision returns a token of 12 lower-case hexadecimal digits. It differs whenever the same view
@@ -49,9 +55,14 @@ func (r *Renderer) CanWebP() bool { return r.encoder.Supports(WebP) }
 // Previews of skins are drawn no higher than 720 pixels from scale 9 on, 384 from 13 on and 240
 // from 15 on, and bodies no higher than 960 from 15 on. Bodies and busts in another pose than Stand, or
 // with something worn, are drawn no higher than 480 pixels if the finer sheet is of scale 9 or more, 288
-// from 13 on and 208 from 15 on. Higher ones would take too long.
+// from 13 on and 208 from 15 on. For exact sizes these bounds are a fifth less from scale 8 on. Higher
+// ones would take too long.
 func (r *Renderer) Draw(sheet, worn skin.Sheet, view View) (Picture, error) {
-	return r.draw(sheet, worn, view, nil)
+	picture, err := r.draw(sheet, worn, view, nil)
+	if err != nil {
+		return Picture{}, err
+	}
+	return r.reduce(picture, view)
 }
 
 // draw draws in the memory of pixels if that is large enough.
@@ -147,6 +158,9 @@ func (r *Renderer) Render(sheet, worn skin.Sheet, view View) (file []byte, timin
 		return nil, timing, err
 	}
 	*pixels = picture.Pix
+	if picture, err = r.reduce(picture, view); err != nil {
+		return nil, timing, err
+	}
 	drawn := time.Now()
 	file, err = r.Encode(picture, view.Format)
 	return file, Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err

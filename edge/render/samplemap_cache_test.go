@@ -151,7 +151,7 @@ func TestMapKeyOf(t *testing.T) {
 func TestOtherAttitudesAreNotMapped(t *testing.T) {
 	t.Parallel()
 
-	r := New(new(NativeEncoder))
+	r := New(new(NativeEncoder), nil)
 	sheet := skintest.Noise(1, 64, 64)
 	drawWorn := func(worn skin.Sheet, view View) {
 		t.Helper()

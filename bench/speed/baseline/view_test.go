@@ -60,7 +60,7 @@ func TestFlat(t *testing.T) {
 
 	skins := skintest.Skins()
 	directory, hashes := storeSkins(t, skins)
-	renderer := render.New(new(render.NativeEncoder))
+	renderer := render.New(new(render.NativeEncoder), nil)
 
 	f := func(name string, run func(ctx context.Context, env Env) (*Server, error)) {
 		t.Run(name, func(t *testing.T) {

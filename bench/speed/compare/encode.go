@@ -41,7 +41,7 @@ func (e *env) encodingSubjects(context.Context) ([]subject, error) {
 		return nil, err
 	}
 	e.closers = append(e.closers, libvips.Close)
-	native, byLibvips := render.New(new(render.NativeEncoder)), render.New(libvips)
+	native, byLibvips := render.New(new(render.NativeEncoder), nil), render.New(libvips, nil)
 	e.usedPrograms["libwebp"], e.usedPrograms["libvips"] = true, true
 	e.addSetting("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips")
 	e.addSetting("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))

@@ -68,7 +68,7 @@ func run(args []string, out io.Writer) error {
 	if len(wanted) == 0 {
 		return fmt.Errorf("there is nothing to measure of formats %q and views %q", *formats, *views)
 	}
-	renderer := render.New(new(render.NativeEncoder))
+	renderer := render.New(new(render.NativeEncoder), nil)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	memo, err := newResultCache(*cache)

@@ -49,7 +49,7 @@ func run(out io.Writer) error {
 		return err
 	}
 	defer libvips.Close()
-	native, byLibvips := render.New(new(render.NativeEncoder)), render.New(libvips)
+	native, byLibvips := render.New(new(render.NativeEncoder), nil), render.New(libvips, nil)
 
 	fmt.Fprintln(out, "| view | texture | floor ms | WebP ms | ratio | PNG ms | ratio | WebP allocations | PNG allocations | libvips WebP ms | PNG ms |")
 	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")

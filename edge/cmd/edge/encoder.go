@@ -50,19 +50,26 @@ type configuredRenderer struct {
 	*render.Renderer
 
 	encoder encoder
+	reducer *vips.Reducer
 	libvips *vips.Encoder // nil unless it is the encoder
 }
 
-// startRenderer returns the Renderer with an encoder. Only libvips has anything to start.
+// startRenderer returns the Renderer with an encoder. libvips starts in any case: it reduces pictures to
+// exact sizes.
 func startRenderer(e encoder, log *slog.Logger) (*configuredRenderer, error) {
-	if e == native {
-		return &configuredRenderer{Renderer: render.New(new(render.NativeEncoder)), encoder: e}, nil
-	}
-	v, err := vips.Start(log)
+	reducer, err := vips.StartReducer(log)
 	if err != nil {
 		return nil, err
 	}
-	return &configuredRenderer{Renderer: render.New(v), encoder: e, libvips: v}, nil
+	if e == native {
+		return &configuredRenderer{Renderer: render.New(new(render.NativeEncoder), reducer), encoder: e, reducer: reducer}, nil
+	}
+	v, err := vips.Start(log)
+	if err != nil {
+		reducer.Close()
+		return nil, err
+	}
+	return &configuredRenderer{Renderer: render.New(v, reducer), encoder: e, reducer: reducer, libvips: v}, nil
 }
 
 // Close stops libvips. The Renderer must not be used any more.
@@ -70,6 +77,7 @@ func (r *configuredRenderer) Close() {
 	if r.libvips != nil {
 		r.libvips.Close()
 	}
+	r.reducer.Close()
 }
 
 // Expose registers the metrics of the Renderer.

@@ -243,7 +243,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if files := metricstest.Value(t, metrics, "process_open_fds"); files <= 0 {
 		t.Errorf("process_open_fds is %v", files)
 	}
-	if peak := metricstest.Value(t, metrics, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
+	if peak := metricstest.Value(t, metrics, "veneer_edge_libvips_peak_bytes"); peak <= 0 { // of samples at least
 		t.Errorf("libvips used %v bytes with the encoder %s", peak, encoder)
 	}
 	inStages := 0.0

@@ -23,7 +23,7 @@ import (
 )
 
 // renderer draws the pictures that the package is made for.
-var renderer = render.New(new(render.NativeEncoder))
+var renderer = render.New(new(render.NativeEncoder), nil)
 
 // picture is the input of png.Encoder.Append.
 type picture struct {

@@ -28,7 +28,7 @@ type Encoder struct {
 
 var _ render.Encoder = (*Encoder)(nil)
 
-// refs counts the Encoders that are not closed. libvips is shared by all of them, and cannot start
+// refs counts the Encoders and Reducers that are not closed. libvips is shared by all of them, and cannot start
 // again in a process that has stopped it.
 var refs struct {
 	sync.Mutex
@@ -39,9 +39,6 @@ var refs struct {
 // write PNG; whether it can write WebP, Supports tells. The log gets libvips' warnings; nil
 // discards them. After all Encoders of a process are closed, Start must not be called again.
 func Start(log *slog.Logger) (*Encoder, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	if err := start(log); err != nil {
 		return nil, err
 	}
@@ -55,6 +52,9 @@ func Start(log *slog.Logger) (*Encoder, error) {
 
 // start starts libvips if it does not run.
 func start(log *slog.Logger) error {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	refs.Lock()
 	defer refs.Unlock()
 	if refs.count > 0 {
@@ -76,8 +76,11 @@ func start(log *slog.Logger) error {
 	return nil
 }
 
-// Close stops libvips if this was the last Encoder. No other method may run or be called any more.
-func (*Encoder) Close() {
+// Close stops libvips if nothing else uses it. No other method may run or be called any more.
+func (*Encoder) Close() { stop() }
+
+// stop stops libvips if nothing else uses it.
+func stop() {
 	refs.Lock()
 	defer refs.Unlock()
 	if refs.count--; refs.count == 0 {

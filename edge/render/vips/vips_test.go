@@ -60,7 +60,7 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 	if !encoder.Supports(render.WebP) {
 		t.Fatal("this libvips cannot write WebP")
 	}
-	renderer := render.New(encoder)
+	renderer := render.New(encoder, nil)
 	sheet := skintest.Noise(1, 64, 32)
 	for _, view := range []render.View{
 		{Mode: render.Flat, Type: skin.Classic, Size: 96},
@@ -149,14 +149,14 @@ func TestRevision(t *testing.T) {
 	if got := encoder.Revision(); !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(got) || got != other.Revision() {
 		t.Errorf("Revision: %q and %q; want the same 12 digits", got, other.Revision())
 	}
-	if render.New(encoder).Revision() == render.New(new(render.NativeEncoder)).Revision() {
+	if render.New(encoder, nil).Revision() == render.New(new(render.NativeEncoder), nil).Revision() {
 		t.Error("the files of libvips and of the native encoders have one revision")
 	}
 }
 
 // BenchmarkEncode measures each mode at its default size.
 func BenchmarkEncode(b *testing.B) {
-	renderer := render.New(encoder)
+	renderer := render.New(encoder, nil)
 	for _, view := range []render.View{
 		{Mode: render.Flat, Type: skin.Classic, Size: render.DefaultSize},
 		{Mode: render.Isometric, Type: skin.Classic, Size: render.DefaultSize},

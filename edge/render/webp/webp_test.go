@@ -20,7 +20,7 @@ import (
 )
 
 // renderer draws the pictures that are encoded.
-var renderer = render.New(new(render.NativeEncoder))
+var renderer = render.New(new(render.NativeEncoder), nil)
 
 // picture is the input of webp.Encoder.Append.
 type picture struct {
