@@ -77,13 +77,18 @@ type Files interface {
 
 // Renderer renders pictures.
 type Renderer interface {
-	// Render returns the encoded picture of a sheet, and of a worn one, and how long that took. The caller
-	// bounds how many calls run at once.
+	// Render returns the encoded picture of a sheet, and how long that took. worn is the sheet of
+	// what the figure wears on its back, zero for nothing. The caller bounds how many calls run at
+	// once.
 	Render(sheet, worn skin.Sheet, view render.View) ([]byte, render.Timing, error)
-	// Cost estimates how long Render takes for a sheet of a width in texels, and a worn one, 0 without.
+	// RenderSprite returns the encoded picture of a view of many sheets, in rows of columns.
+	RenderSprite(tiles []render.Tile, view render.View, columns int) ([]byte, render.Timing, error)
+	// Cost estimates how long Render takes for sheets of these widths in texels.
 	Cost(view render.View, width, wornWidth int) time.Duration
-	// Revision changes whenever the bytes that Render returns could.
+	// Revision changes whenever the bytes that Render returns could, save for those of exact sizes,
+	// and RevisionOf whenever those of a view could.
 	Revision() string
+	RevisionOf(view render.View) string
 	// CanWebP reports whether WebP can be written.
 	CanWebP() bool
 }
@@ -97,19 +102,18 @@ type Pictures struct {
 	revision string
 	canWebP  bool
 
-	// defaultSkin is the sheet of the default avatar. It is not in the object store, so the
-	// digest of its pixels is used in place of the hash of a file.
-	defaultSkin     skin.Sheet
-	defaultSkinHash skin.Hash
+	defaultSkins [skin.Slim + 1]defaultSkin // by model
+
+	exactRevision string // of pictures of exact sizes
 
 	pictureCache *cache.Cache[picture]
 	textureCache *cache.Cache[*textureFile]
 	workers      *workerPool
 }
 
-// NewPictures returns pictures of the textures that a resolver finds. defaultSkin is the
-// skin of the default avatar, a classic one. Errors begin with the name of a setting.
-func NewPictures(config Config, resolver *Resolver, files Files, renderer Renderer, defaultSkin skin.Sheet) (*Pictures, error) {
+// NewPictures returns pictures of the textures that a resolver finds. classic is the
+// skin of the default avatar of that model. Errors begin with the name of a setting.
+func NewPictures(config Config, resolver *Resolver, files Files, renderer Renderer, classic skin.Sheet) (*Pictures, error) {
 	switch {
 	case config.RenderWorkers < 0 || config.RenderWorkers > maxWorkers:
 		return nil, fmt.Errorf("RENDER_WORKERS is %d, but must be 0 to %d", config.RenderWorkers, maxWorkers)
@@ -127,16 +131,16 @@ func NewPictures(config Config, resolver *Resolver, files Files, renderer Render
 		return nil, fmt.Errorf("SHEET_BYTES %w", err)
 	}
 	return &Pictures{
-		resolver:        resolver,
-		files:           files,
-		renderer:        renderer,
-		revision:        renderer.Revision(),
-		canWebP:         renderer.CanWebP(),
-		defaultSkin:     defaultSkin,
-		defaultSkinHash: defaultSkin.Digest(),
-		pictureCache:    pictureCache,
-		textureCache:    textureCache,
-		workers:         newWorkerPool(config.Workers(), config.Workers()*config.RenderQueuePerWorker, config.RenderQueueTimeout),
+		resolver:      resolver,
+		files:         files,
+		renderer:      renderer,
+		revision:      renderer.Revision(),
+		canWebP:       renderer.CanWebP(),
+		exactRevision: renderer.RevisionOf(render.View{Exact: 1}),
+		defaultSkins:  newDefaultSkins(classic),
+		pictureCache:  pictureCache,
+		textureCache:  textureCache,
+		workers:       newWorkerPool(config.Workers(), config.Workers()*config.RenderQueuePerWorker, config.RenderQueueTimeout),
 	}, nil
 }
 
@@ -166,8 +170,16 @@ func (p *Pictures) Expose(registry prometheus.Registerer) {
 	p.workers.expose(register)
 }
 
-// Revision returns the revision of the renderer behind the pictures.
-func (p *Pictures) Revision() string { return p.revision }
+// Revision returns the revision of the renderer behind the pictures of a view.
+func (p *Pictures) Revision(view render.View) string {
+	if view.Exact != 0 {
+		return p.exactRevision
+	}
+	return p.revision
+}
+
+// CanWebP reports whether pictures can be WebP.
+func (p *Pictures) CanWebP() bool { return p.canWebP }
 
 // TryGet returns the response to a request if the mapping is cached and valid at a time, which
 // is now or just was, and the picture is cached. It does not keep the request's key. It
@@ -178,7 +190,7 @@ func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
 			return res, false
 		}
 	}
-	if res.Variant, res.Err = p.variant(req, res.Mapping); res.Err != nil || req.Kind == KindProfile {
+	if p.setVariant(&req, &res); res.Err != nil || req.Kind == KindProfile {
 		return res, true
 	}
 	var key [variantKeySize]byte
@@ -224,7 +236,7 @@ func (p *Pictures) get(ctx context.Context, req Request, precondition Preconditi
 			return err
 		}
 	}
-	if res.Variant, res.Err = p.variant(req, res.Mapping); res.Err != nil {
+	if p.setVariant(&req, res); res.Err != nil {
 		return nil //nolint:nilerr // it is part of the response
 	}
 	if req.Kind != KindProfile {
@@ -265,7 +277,11 @@ func (p *Pictures) picture(ctx context.Context, variant Variant) (picture, cache
 	// The spans of the stages are children of the request that starts the load.
 	ctx, span := tracing.Start(ctx, "picture")
 	demand := p.workers.demand(NetworkOf(ctx))
-	loaded, outcome, err := p.pictureCache.Get(ctx, key, demand, func(ctx context.Context) (picture, error) {
+	get := p.pictureCache.Get
+	if variant.isRare() {
+		get = p.pictureCache.GetRare
+	}
+	loaded, outcome, err := get(ctx, key, demand, func(ctx context.Context) (picture, error) {
 		body, err := p.load(ctx, demand, variant)
 		return picture{etag: p.etag(variant), body: body}, err
 	})
@@ -282,22 +298,30 @@ func (p *Pictures) load(ctx context.Context, demand *demand, variant Variant) (b
 	}
 	defer permit.release()
 	if variant.File {
-		file, err := p.fetch(ctx, permit, demand, variant)
+		file, err := p.fetch(ctx, permit, demand, variant.Texture, variant)
 		return bytes.Clone(file), err // the buffer it was read into is larger
 	}
-	texture, err := p.texture(ctx, permit, demand, variant)
+	texture, err := p.texture(ctx, permit, demand, variant.Texture, variant)
+	worn := decodedTextureFile(skin.Sheet{})
+	if err == nil && variant.Wear != render.WearNothing {
+		worn, err = p.texture(ctx, permit, demand, variant.Worn, variant)
+	}
 	if err != nil {
 		// The cache of textures remembers the failure. The back-off of two caches would add up.
 		return nil, cache.Transient(err)
 	}
-	cost := texture.decodeCost() + p.renderer.Cost(variant.View, texture.width, 0)
+	cost := texture.decodeCost() + worn.decodeCost() + p.renderer.Cost(variant.View, texture.width, worn.width)
 	err = permit.draw(ctx, demand, cost, func() error {
 		sheet, err := texture.decode(ctx, variant)
 		if err != nil {
 			return err
 		}
+		wornSheet, err := worn.decode(ctx, variant)
+		if err != nil {
+			return err
+		}
 		var timing render.Timing
-		if body, timing, err = p.renderer.Render(sheet, skin.Sheet{}, variant.View); err == nil {
+		if body, timing, err = p.renderer.Render(sheet, wornSheet, variant.View); err == nil {
 			variant.observeRender(ctx, timing)
 		}
 		return err
@@ -308,34 +332,41 @@ func (p *Pictures) load(ctx context.Context, demand *demand, variant Variant) (b
 	return body, err
 }
 
-// texture returns a variant's texture. Its file is fetched with the permit of the first picture
-// that needs it.
-func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, variant Variant) (*textureFile, error) {
-	hash := variant.Texture
-	if hash == p.defaultSkinHash {
-		return decodedTextureFile(p.defaultSkin), nil
+// cachedTexture returns a texture that is a default one or cached, nil for another one.
+func (p *Pictures) cachedTexture(hash skin.Hash) *textureFile {
+	for _, model := range []skin.Type{skin.Classic, skin.Slim} {
+		if byDefault := &p.defaultSkins[model]; hash == byDefault.hash {
+			return decodedTextureFile(byDefault.sheet)
+		}
 	}
-	if texture, ok := p.textureCache.TryGet(hash[:]); ok {
+	texture, _ := p.textureCache.TryGet(hash[:])
+	return texture
+}
+
+// texture returns a texture of a variant. Its file is fetched with the permit of the first picture
+// that needs it.
+func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, hash skin.Hash, variant Variant) (*textureFile, error) {
+	if texture := p.cachedTexture(hash); texture != nil {
 		return texture, nil
 	}
 	part := demand.newDependency()
 	texture, _, err := p.textureCache.Get(ctx, hash[:], part, func(ctx context.Context) (*textureFile, error) {
-		file, err := p.fetch(ctx, permit, part, variant)
+		file, err := p.fetch(ctx, permit, part, hash, variant)
 		if err != nil {
 			return nil, err
 		}
-		return newTextureFile(file)
+		return newTextureFile(hash, file)
 	})
 	return texture, err
 }
 
-// fetch returns the file of a variant's texture.
-func (p *Pictures) fetch(ctx context.Context, permit *permit, demand *demand, variant Variant) (file []byte, err error) {
+// fetch returns the file of a texture of a variant.
+func (p *Pictures) fetch(ctx context.Context, permit *permit, demand *demand, hash skin.Hash, variant Variant) (file []byte, err error) {
 	err = permit.fetch(ctx, demand, func() (err error) {
 		start := time.Now()
 		ctx, span := tracing.Start(ctx, stageNames[fetching])
 		defer tracing.End(span, &err)
-		if file, err = p.files.File(ctx, variant.Texture); err == nil {
+		if file, err = p.files.File(ctx, hash); err == nil {
 			variant.observeStage(fetching, time.Since(start))
 		}
 		return err

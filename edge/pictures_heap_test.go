@@ -41,7 +41,7 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		texture, err := p.texture(t.Context(), permit, demand, variant)
+		texture, err := p.texture(t.Context(), permit, demand, variant.Texture, variant)
 		if err != nil {
 			t.Fatal(err)
 		}

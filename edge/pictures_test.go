@@ -61,13 +61,20 @@ func (s *fakeBackend) Render(sheet, _ skin.Sheet, view render.View) ([]byte, ren
 	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), render.Timing{}, nil
 }
 
+// RenderSprite returns a text.
+func (s *fakeBackend) RenderSprite(tiles []render.Tile, view render.View, columns int) ([]byte, render.Timing, error) {
+	return fmt.Appendf(nil, "%d %v in %d", len(tiles), view, columns), render.Timing{}, nil
+}
+
 // Cost is a millisecond per pixel of the size.
 func (s *fakeBackend) Cost(view render.View, _, _ int) time.Duration {
 	return time.Duration(view.Size) * time.Millisecond
 }
 
 func (s *fakeBackend) Revision() string { return "r1" }
-func (s *fakeBackend) CanWebP() bool    { return true }
+
+func (s *fakeBackend) RevisionOf(render.View) string { return "r2" }
+func (s *fakeBackend) CanWebP() bool                 { return true }
 
 func (s *fakeBackend) open(t *testing.T, config Config) *Pictures {
 	t.Helper()
@@ -358,6 +365,13 @@ func TestNewPicturesRejects(t *testing.T) {
 	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20}, "RENDER_QUEUE_TIMEOUT")
 }
 
+// variantOf returns the variant that a request means.
+func variantOf(p *Pictures, req *Request, mapping edgeproto.Mapping) (Variant, error) {
+	res := Response{Mapping: mapping}
+	p.setVariant(req, &res)
+	return res.Variant, res.Err
+}
+
 func TestView(t *testing.T) {
 	t.Parallel()
 	sheet := &edgeproto.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Slim}
@@ -367,7 +381,7 @@ func TestView(t *testing.T) {
 
 	f := func(mapping edgeproto.Mapping, key edgeproto.Key, mode render.Mode, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
-		variant, err := pictures.variant(Request{Key: key, View: render.View{Mode: mode, Size: 64, Format: render.WebP}}, mapping)
+		variant, err := variantOf(pictures, &Request{Key: key, View: render.View{Mode: mode, Size: 64, Format: render.WebP}}, mapping)
 		want := Variant{Texture: wantHash, View: render.View{Mode: mode, Type: wantType, Size: 64, Format: render.WebP}}
 		switch {
 		case wantType == 0 && fault.KindOf(err) != wantKind:
@@ -406,7 +420,7 @@ func TestView(t *testing.T) {
 		{Slot: CapeSlot, View: render.View{Mode: render.Preview}}: {Texture: cape.Hash, View: render.View{Mode: render.Preview, Type: skin.Cape}},
 	} {
 		want.Key = "name:a"
-		if got, err := pictures.variant(*want, worn); got != variant || err != nil {
+		if got, err := variantOf(pictures, want, worn); got != variant || err != nil {
 			t.Errorf("view(%+v) = %+v, %v; want %+v", want, got, err, variant)
 		}
 	}

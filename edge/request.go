@@ -1,8 +1,6 @@
 package edge
 
 import (
-	"strings"
-
 	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
@@ -17,7 +15,20 @@ type TextureSlot uint8
 const (
 	SkinSlot TextureSlot = iota
 	CapeSlot
+	AnySlot // of requests by tid or hash, which may be for a texture of any type
 )
+
+// fits reports whether a texture of a type can be in the slot.
+func (s TextureSlot) fits(texture skin.Type) bool {
+	switch s {
+	case SkinSlot:
+		return texture.IsSkin()
+	case CapeSlot:
+		return texture == skin.Cape
+	case AnySlot:
+	}
+	return true
+}
 
 // Of returns what a player wears in the slot, nil for nothing.
 func (s TextureSlot) Of(player *edgeproto.Player) *edgeproto.Texture {
@@ -43,8 +54,13 @@ type Request struct {
 	Key  edgeproto.Key
 	Kind Kind
 	Slot TextureSlot // of a player's texture
+	// Default is what a picture shows if there is no texture.
+	Default Default
+	// Model is the model that a skin is drawn as, 0 for its own.
+	Model skin.Type
 
-	// View is that of a picture, without the type, which the texture has. Other kinds have none.
+	// View is that of a picture, without the type, which the texture has. Wear is what the figure
+	// wears if the player has a cape. Other kinds have none.
 	render.View
 }
 
@@ -62,6 +78,8 @@ type Response struct {
 	// Err says that there is no such picture, as far as the mapping tells: a NotFound fault, or
 	// an Invalid one for the avatar of a cape. All fields below are zero then.
 	Err error
+	// IsDefault says that the picture shows the default avatar.
+	IsDefault bool
 
 	// Of a picture or a file. A profile consists of the mapping's player.
 	Variant Variant
@@ -70,34 +88,39 @@ type Response struct {
 	Body    []byte        // must not be changed
 }
 
-// variant returns the variant that a request means, given the mapping of its key. The format is
-// PNG if the renderer cannot write WebP. The errors are those of Response.Err.
-func (p *Pictures) variant(req Request, mapping edgeproto.Mapping) (Variant, error) {
-	texture := mapping.Texture
+// setVariant sets the variant that a request means, given the mapping of its key, or the error
+// that there is none. The format is PNG if the renderer cannot write WebP.
+func (p *Pictures) setVariant(req *Request, res *Response) {
+	texture := res.Mapping.Texture
 	switch {
 	case req.Kind == KindProfile:
-		if mapping.Player == nil {
-			return Variant{}, fault.New(fault.NotFound, "There is no such player.")
+		if res.Mapping.Player == nil {
+			res.Err = fault.New(fault.NotFound, "There is no such player.")
 		}
-		return Variant{}, nil
-	case mapping.Player != nil:
-		texture = req.Slot.Of(mapping.Player)
-	case mapping.User != nil && mapping.User.Avatar != 0:
-		texture = mapping.User.Texture
-	case req.Key == "" || strings.HasPrefix(string(req.Key), edgeproto.UIDPrefix):
-		// A page with the avatars of many users need not know which of them are deleted or
-		// have none.
-		return p.pictureVariant(p.defaultSkinHash, skin.Classic, req), nil
+		return
+	case res.Mapping.Player != nil:
+		texture = req.Slot.Of(res.Mapping.Player)
+	case res.Mapping.User != nil:
+		texture = res.Mapping.User.Texture
 	}
 	switch {
-	case texture == nil:
-		return Variant{}, fault.New(fault.NotFound, "There is no such picture.")
 	case req.Kind == KindFile:
-		return Variant{Texture: texture.Hash, File: true}, nil
-	case texture.Type == skin.Cape && !req.Mode.ShowsCapes():
-		return Variant{}, capeFault(req.Mode)
+		if texture == nil || !req.Slot.fits(texture.Type) {
+			res.Err = fault.New(fault.NotFound, "There is no such texture.")
+			return
+		}
+		res.Variant = Variant{Texture: texture.Hash, File: true}
+	case texture != nil && (texture.Type != skin.Cape || req.Mode.ShowsCapes()):
+		res.Variant = p.pictureVariant(req, texture.Hash, texture.Type, res.Mapping.Player)
+	case req.hasDefault(res.Mapping):
+		model := req.defaultModel(res.Mapping)
+		res.IsDefault = true
+		res.Variant = p.pictureVariant(req, p.defaultSkins[model].hash, model, res.Mapping.Player)
+	case texture != nil:
+		res.Err = capeFault(req.Mode)
+	default:
+		res.Err = fault.New(fault.NotFound, "There is no such picture.")
 	}
-	return p.pictureVariant(texture.Hash, texture.Type, req), nil
 }
 
 // capeFault returns the fault of a request for a cape in a mode that shows none.
@@ -110,11 +133,23 @@ func capeFault(mode render.Mode) error {
 	return fault.New(fault.Invalid, "This texture is a cape, which has no figure.")
 }
 
-func (p *Pictures) pictureVariant(texture skin.Hash, model skin.Type, req Request) Variant {
-	view := req.View
-	view.Type = model
-	if view.Format == render.WebP && !p.canWebP {
-		view.Format = render.PNG
+// pictureVariant returns the variant of a texture of a type, with what the player, nil if there is
+// none, wears on the back.
+func (p *Pictures) pictureVariant(req *Request, texture skin.Hash, of skin.Type, player *edgeproto.Player) Variant {
+	v := Variant{Texture: texture, View: req.View}
+	v.Type = of
+	if req.Model != 0 && of.IsSkin() {
+		v.Type = req.Model
 	}
-	return Variant{Texture: texture, View: view}
+	if v.Format == render.WebP && !p.canWebP {
+		v.Format = render.PNG
+	}
+	switch {
+	case v.Wear == render.WearNothing:
+	case player == nil || player.Cape == nil:
+		v.Wear = render.WearNothing
+	default:
+		v.Worn = player.Cape.Hash
+	}
+	return v
 }

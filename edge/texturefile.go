@@ -14,6 +14,7 @@ import (
 // takes longer than rendering an avatar. The width, on which the cost of rendering depends,
 // is known before.
 type textureFile struct {
+	hash          skin.Hash
 	width, height int // in texels
 	fileBytes     int
 
@@ -24,12 +25,12 @@ type textureFile struct {
 }
 
 // newTextureFile returns the texture in a file, of which it reads the size only.
-func newTextureFile(file []byte) (*textureFile, error) {
+func newTextureFile(hash skin.Hash, file []byte) (*textureFile, error) {
 	width, height, err := skin.SizeOf(file)
 	if err != nil {
 		return nil, err
 	}
-	return &textureFile{width: width, height: height, fileBytes: cap(file), file: file}, nil
+	return &textureFile{hash: hash, width: width, height: height, fileBytes: cap(file), file: file}, nil
 }
 
 // decodedTextureFile returns the texture of a decoded sheet.
@@ -64,7 +65,7 @@ func (t *textureFile) decode(ctx context.Context, variant Variant) (sheet skin.S
 	defer tracing.End(span, &err)
 	if t.sheet, err = skin.Decode(t.file); err != nil {
 		// The hash of the file is right, so core has stored a broken one: an internal error.
-		t.err = fmt.Errorf("texture %s: %w", variant.Texture, err)
+		t.err = fmt.Errorf("texture %s: %w", t.hash, err)
 	} else {
 		variant.observeStage(decoding, time.Since(start))
 	}

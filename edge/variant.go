@@ -16,6 +16,8 @@ type Variant struct {
 	Texture skin.Hash
 	// File means the stored file and not a picture. All other fields but Texture are zero.
 	File bool
+	// Worn is the texture of the cape or elytra that the figure wears, if View.Wear says so.
+	Worn skin.Hash
 	render.View
 }
 
@@ -27,11 +29,26 @@ func (v Variant) appendKey(dst []byte) []byte {
 	}
 	dst = append(dst, byte(v.Mode), byte(v.Type), byte(v.Format))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(v.Size))
-	if v.Attitude == 0 && v.Omit == 0 {
+	// The length of the key tells which of the fields below it has.
+	isPosed := v.Pose != render.Stand || v.Wear != render.WearNothing || v.Exact != 0
+	if v.Attitude == 0 && v.Omit == 0 && !isPosed {
 		return dst
 	}
-	return append(dst, byte(v.Attitude), byte(v.Omit))
+	dst = append(dst, byte(v.Attitude), byte(v.Omit))
+	if !isPosed {
+		return dst
+	}
+	dst = append(dst, byte(v.Pose)<<4|byte(v.Wear))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(v.Exact))
+	if v.Wear != render.WearNothing {
+		dst = append(dst, v.Worn[:]...)
+	}
+	return dst
 }
+
+// isRare reports whether the picture is one of very many of its texture, of which each is
+// requested seldom.
+func (v Variant) isRare() bool { return v.Attitude != 0 || v.Pose != render.Stand }
 
 // variantKeySize is the length of the longest cache key of a variant.
 const variantKeySize = cache.MaxKeySize
@@ -44,7 +61,7 @@ type ETag [24]byte
 func (p *Pictures) etag(variant Variant) ETag {
 	key := variant.appendKey(make([]byte, 0, variantKeySize+len(p.revision)))
 	if !variant.File {
-		key = append(key, p.revision...)
+		key = append(key, p.Revision(variant.View)...)
 	}
 	return ETagOf(key)
 }

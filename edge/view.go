@@ -24,6 +24,8 @@ type View struct {
 	Picture *PictureView
 	// Profile is the format of a profile, NoProfile for other kinds.
 	Profile ProfileFormat
+	// HasDownload gives it the parameter download.
+	HasDownload bool
 	// Warm are the queries of the responses that edge warm loads by default.
 	Warm []string
 }
@@ -36,8 +38,9 @@ type PictureView struct {
 	// only, and no parameters.
 	SizeParameter string
 	DefaultSize   int // in pixels
-	// IsAdjustable gives it the parameters turn and tilt if Mode.HasAttitudes, and no for what is
-	// Mode.Omissible. An empty value of its parameters is an absent one.
+	// IsAdjustable gives it the parameters turn and tilt if Mode.HasAttitudes, pose if
+	// Mode.HasPoses, wear if Mode.ShowsWorn, no for what is Mode.Omissible, exact and, by name, UUID
+	// or uid, default. An empty value of its parameters is an absent one.
 	IsAdjustable bool
 }
 
@@ -77,6 +80,9 @@ const (
 	ByUID                          // a user's number
 	ByTID                          // a texture's number
 	ByHash                         // the hash of a texture's file
+
+	// SubjectCount is the number of subjects.
+	SubjectCount = iota
 )
 
 // IsName reports whether the value has a player's name.
@@ -85,6 +91,16 @@ func (s Subject) IsName() bool {
 	case ByName, ByNameParameter, ByNameAndUUID:
 		return true
 	case ByUUID, ByUID, ByTID, ByHash:
+	}
+	return false
+}
+
+// IsPlayer reports whether the value is of a player or a user, and not of a texture.
+func (s Subject) IsPlayer() bool {
+	switch s {
+	case ByName, ByNameParameter, ByNameAndUUID, ByUUID, ByUID:
+		return true
+	case ByTID, ByHash:
 	}
 	return false
 }
@@ -118,7 +134,7 @@ func LegacyTexture(dst []byte, hash skin.Hash) []byte {
 // Views are all views. Of those with a route in common, the one with the longer suffixes comes
 // first.
 var Views = []*View{
-	&avatar, &preview, &face, &head, &bust, &body, &front, &back, &left, &right, &legacyTexture, &storedFile, &skinFile, &capeFile, &skinFileForMods, &capeFileForMods, &legacySheet, &profile, &uniSkinProfile,
+	&avatar, &preview, &face, &head, &bust, &body, &front, &back, &left, &right, &legacyTexture, &storedFile, &skinFile, &capeFile, &skinFileBySubject, &skinFileByTID, &capeFileBySubject, &capeFileByTID, &skinFileForMods, &capeFileForMods, &legacySheet, &profile, &uniSkinProfile,
 }
 
 var avatar = View{
@@ -130,9 +146,10 @@ var avatar = View{
 		{"/avatar/", ByTID, CacheTexture, "head of a texture"},
 		{"/avatar/hash/", ByHash, CacheTexture, "head of a texture"},
 	},
-	Picture: &PictureView{Mode: render.Flat, Mode3D: render.Isometric, SizeParameter: "size", DefaultSize: render.DefaultSize, IsAdjustable: false},
-	Profile: NoProfile,
-	Warm:    []string{"", "?png", "?3d"},
+	Picture:     &PictureView{Mode: render.Flat, Mode3D: render.Isometric, SizeParameter: "size", DefaultSize: render.DefaultSize, IsAdjustable: false},
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        []string{"", "?png", "?3d"},
 }
 
 var preview = View{
@@ -141,9 +158,10 @@ var preview = View{
 		{"/preview/", ByTID, CacheTexture, "whole figure or cape, front and back"},
 		{"/preview/hash/", ByHash, CacheTexture, "whole figure or cape, front and back"},
 	},
-	Picture: &PictureView{Mode: render.Preview, Mode3D: render.Preview, SizeParameter: "height", DefaultSize: render.DefaultHeight, IsAdjustable: false},
-	Profile: NoProfile,
-	Warm:    []string{""},
+	Picture:     &PictureView{Mode: render.Preview, Mode3D: render.Preview, SizeParameter: "height", DefaultSize: render.DefaultHeight, IsAdjustable: false},
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        []string{""},
 }
 
 // The views of one mode each, for all subjects.
@@ -171,14 +189,15 @@ func adjustableView(name string, mode render.Mode, shows, sizeParameter string, 
 			{root, ByTID, CacheTexture, byTexture},
 			{root + "hash/", ByHash, CacheTexture, byTexture},
 		},
-		Picture: &PictureView{Mode: mode, Mode3D: mode, SizeParameter: sizeParameter, DefaultSize: defaultSize, IsAdjustable: true},
-		Profile: NoProfile,
-		Warm:    nil, // a site uses few of them, or none
+		Picture:     &PictureView{Mode: mode, Mode3D: mode, SizeParameter: sizeParameter, DefaultSize: defaultSize, IsAdjustable: true},
+		Profile:     NoProfile,
+		HasDownload: true,
+		Warm:        nil, // a site uses few of them, or none
 	}
 }
 
 var storedFile = View{
-	Kind: KindFile, Slot: SkinSlot, Suffixes: optionalPNG,
+	Kind: KindFile, Slot: AnySlot, Suffixes: optionalPNG,
 	Routes: []Route{
 		{"/textures/", ByHash, CacheImmutable, "the stored file"},
 		// Mods request the files of a profile relative to the URL of the profile.
@@ -186,25 +205,53 @@ var storedFile = View{
 		{"/usm/textures/", ByHash, CacheImmutable, "the stored file"},
 		{"/raw/", ByTID, CacheTexture, "the stored file"},
 	},
-	Picture: nil,
-	Profile: NoProfile,
-	Warm:    []string{""},
+	Picture:     nil,
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        []string{""},
 }
 
 var skinFile = View{
 	Kind: KindFile, Slot: SkinSlot, Suffixes: []string{".png"},
-	Routes:  []Route{{"/skin/", ByName, CachePlayer, skinFileHelp}},
-	Picture: nil,
-	Profile: NoProfile,
-	Warm:    nil,
+	Routes:      []Route{{"/skin/", ByName, CachePlayer, skinFileHelp}},
+	Picture:     nil,
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        nil,
 }
 
 var capeFile = View{
 	Kind: KindFile, Slot: CapeSlot, Suffixes: []string{".png"},
-	Routes:  []Route{{"/cape/", ByName, CachePlayer, capeFileHelp}},
-	Picture: nil,
-	Profile: NoProfile,
-	Warm:    nil,
+	Routes:      []Route{{"/cape/", ByName, CachePlayer, capeFileHelp}},
+	Picture:     nil,
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        nil,
+}
+
+// The files by all subjects. One by number has no suffix: with .png it is that of a player.
+var (
+	skinFileBySubject = fileView(SkinSlot, optionalPNG, fileRoutes("skin"))
+	capeFileBySubject = fileView(CapeSlot, optionalPNG, fileRoutes("cape"))
+	skinFileByTID     = fileView(SkinSlot, []string{""}, []Route{{"/skin/", ByTID, CacheTexture, "the file of a skin"}})
+	capeFileByTID     = fileView(CapeSlot, []string{""}, []Route{{"/cape/", ByTID, CacheTexture, "the file of a cape"}})
+)
+
+// fileView returns the view of the files in a slot.
+func fileView(slot TextureSlot, suffixes []string, routes []Route) View {
+	return View{Kind: KindFile, Slot: slot, Suffixes: suffixes, Routes: routes, Picture: nil, Profile: NoProfile, HasDownload: true, Warm: nil}
+}
+
+// fileRoutes returns the routes of files at the paths that begin with a name.
+func fileRoutes(name string) []Route {
+	root := "/" + name + "/"
+	byPlayer := "the file of the " + name + " that a player wears, or a user chose"
+	return []Route{
+		{root + "player/", ByName, CachePlayer, byPlayer},
+		{root + "uuid/", ByUUID, CachePlayer, byPlayer},
+		{root + "user/", ByUID, CachePlayer, byPlayer},
+		{root + "hash/", ByHash, CacheTexture, "the file of a " + name},
+	}
 }
 
 // The addresses of Mojang's old servers and those of chrly (Ely.by), of which mods and servers
@@ -216,9 +263,10 @@ var skinFileForMods = View{
 		{"/skins", ByNameParameter, CachePlayer, skinFileHelp},
 		{"/MinecraftSkins/", ByName, CachePlayer, skinFileHelp},
 	},
-	Picture: nil,
-	Profile: NoProfile,
-	Warm:    nil,
+	Picture:     nil,
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        nil,
 }
 
 var capeFileForMods = View{
@@ -230,9 +278,10 @@ var capeFileForMods = View{
 		{"/usm/MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
 		{yggdrasilSkins + "MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
 	},
-	Picture: nil,
-	Profile: NoProfile,
-	Warm:    nil,
+	Picture:     nil,
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        nil,
 }
 
 // yggdrasilSkins is where authlib-injector sends what games before 1.7.6 request from
@@ -246,9 +295,10 @@ var legacySheet = View{
 		{"/usm/MinecraftSkins/", ByName, CachePlayer, legacySheetHelp},
 		{yggdrasilSkins + "MinecraftSkins/", ByName, CachePlayer, legacySheetHelp},
 	},
-	Picture: &legacySheetPicture,
-	Profile: NoProfile,
-	Warm:    nil,
+	Picture:     &legacySheetPicture,
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        nil,
 }
 
 // Profiles name it beside the file of a slim skin, for games and mods without that model.
@@ -259,9 +309,10 @@ var legacyTexture = View{
 		{"/csl/textures/", ByHash, CacheTexture, legacyTextureHelp},
 		{"/usm/textures/", ByHash, CacheTexture, legacyTextureHelp},
 	},
-	Picture: &legacySheetPicture,
-	Profile: NoProfile,
-	Warm:    nil,
+	Picture:     &legacySheetPicture,
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        nil,
 }
 
 var legacySheetPicture = PictureView{Mode: render.LegacySheet, Mode3D: render.LegacySheet, SizeParameter: "", DefaultSize: render.LegacySheet.SizeOf(0), IsAdjustable: false}
@@ -272,17 +323,19 @@ var profile = View{
 		{"/csl/", ByName, CachePlayer, profileHelp},
 		{"/", ByName, CachePlayer, profileHelp},
 	},
-	Picture: nil,
-	Warm:    nil,
-	Profile: CustomSkinAPI,
+	Picture:     nil,
+	Warm:        nil,
+	Profile:     CustomSkinAPI,
+	HasDownload: false,
 }
 
 var uniSkinProfile = View{
 	Kind: KindProfile, Slot: SkinSlot, Suffixes: []string{".json"},
-	Routes:  []Route{{"/usm/", ByNameAndUUID, CachePlayer, "the same, as UniSkinAPI describes it"}},
-	Picture: nil,
-	Warm:    nil,
-	Profile: UniSkinAPI,
+	Routes:      []Route{{"/usm/", ByNameAndUUID, CachePlayer, "the same, as UniSkinAPI describes it"}},
+	Picture:     nil,
+	Warm:        nil,
+	Profile:     UniSkinAPI,
+	HasDownload: false,
 }
 
 const (
@@ -293,9 +346,12 @@ const (
 	profileHelp       = "what a player wears, as CustomSkinAPI describes it"
 )
 
-// Parameters returns the names of the query parameters that the view uses.
-func (v *View) Parameters() []string {
+// Parameters returns the names of the query parameters that the view uses by a subject.
+func (v *View) Parameters(subject Subject) []string {
 	if v.Picture == nil || v.Picture.Mode.IsSheet() {
+		if v.HasDownload {
+			return []string{"download"}
+		}
 		return nil
 	}
 	names := []string{v.Picture.SizeParameter}
@@ -306,7 +362,17 @@ func (v *View) Parameters() []string {
 		if v.Picture.Mode.HasAttitudes() {
 			names = append(names, "turn", "tilt")
 		}
-		names = append(names, "no")
+		if v.Picture.Mode.HasPoses() {
+			names = append(names, "pose")
+		}
+		if v.Picture.Mode.ShowsWorn() && subject.IsPlayer() {
+			names = append(names, "wear")
+		}
+		names = append(names, "no", "exact")
+		if subject.IsPlayer() {
+			names = append(names, "default")
+		}
+		names = append(names, "download")
 	}
 	return append(names, "png")
 }
@@ -317,10 +383,10 @@ func (v *View) Pattern(route Route) string {
 }
 
 // RouteName returns the name of a route of the view in metrics and in the document of the API: its
-// pattern. Adjustable views share names, since the counters of 35 more would take 7 MB.
+// pattern. Views for all subjects share names, since the counters of 45 more would take 9 MB.
 func (v *View) RouteName(route Route) string {
 	pattern := v.Pattern(route)
-	if v.Picture == nil || !v.Picture.IsAdjustable {
+	if !v.HasDownload {
 		return pattern
 	}
 	_, below, _ := strings.Cut(pattern[1:], "/")

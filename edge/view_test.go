@@ -41,8 +41,7 @@ func TestViews(t *testing.T) {
 				t.Errorf("%s: its prefix has no slash at one end, or it has no description", name)
 			}
 		}
-		if view.Picture != nil && view.Picture.IsAdjustable {
-			name, _, _ := strings.Cut(view.Routes[0].Prefix[1:], "/")
+		if name, _, _ := strings.Cut(view.Routes[0].Prefix[1:], "/"); view.HasDownload && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 		if (view.Kind == edge.KindPicture) != (view.Picture != nil) {
@@ -90,14 +89,14 @@ func TestPicturesPage(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("\n| address | response | parameters | kept by caches for |\n|---|---|---|---|\n")
 	for _, view := range edge.Views {
-		parameters := ""
-		if names := view.Parameters(); names != nil {
-			parameters = "`" + strings.Join(names, "`, `") + "` "
-		}
 		for routes := view.Routes; len(routes) > 0; {
 			row := routes
 			if end := slices.IndexFunc(routes, func(r edge.Route) bool { return r.Help != routes[0].Help || r.CacheClass != routes[0].CacheClass }); end > 0 {
 				row = routes[:end]
+			}
+			parameters := ""
+			if names := view.Parameters(row[0].Subject); names != nil {
+				parameters = "`" + strings.Join(names, "`, `") + "` "
 			}
 			addresses := make([]string, len(row))
 			for i, route := range row {

@@ -23,7 +23,11 @@ func TestAdjustableViews(t *testing.T) {
 	f := func(path string, sheet skin.Sheet, view render.View, cache, tags string) {
 		t.Helper()
 		got := w.get(t, path)
-		if got.status != http.StatusOK || got.body != drawn(t, sheet, view) {
+		cape := skin.Sheet{}
+		if view.Wear != render.WearNothing {
+			cape = artwork.Sunrise()
+		}
+		if got.status != http.StatusOK || got.body != drawnWearing(t, sheet, cape, view) {
 			t.Errorf("%s: %d, %d bytes, beginning %q; want 200 and %+v", path, got.status, len(got.body), got.body[:min(80, len(got.body))], view)
 		}
 		tags = strings.TrimSpace(tags + " render-" + renderer.Revision())
@@ -37,7 +41,12 @@ func TestAdjustableViews(t *testing.T) {
 		"body": classicView(render.Body, 400), "front": classicView(render.Front, 400), "back": classicView(render.Back, 400),
 		"left": classicView(render.Left, 400), "right": classicView(render.Right, 400),
 	} {
-		f("/"+name+"/player/sTEVE", robot, view, byName, "player-1 texture-11")
+		worn, tags := view, "player-1 texture-11"
+		if view.Mode.ShowsWorn() {
+			worn.Wear, tags = render.WearCape, tags+" texture-13"
+		}
+		f("/"+name+"/player/sTEVE", robot, worn, byName, tags)
+		f("/"+name+"/player/Steve?wear=none", robot, view, byName, "player-1 texture-11")
 		f("/"+name+"/user/777", defaultSkin, view, byName, "user-777")
 		f("/"+name+"/user/0", defaultSkin, view, byName, "")
 		f("/"+name+"/11", robot, view, byTexture, "texture-11")
@@ -77,7 +86,7 @@ func TestEqualPicturesAreOne(t *testing.T) {
 		{"/avatar/11?size=40", "/face/11?size=40", "/face/player/Steve?size=33", "/face/hash/" + hash + "?size=40&no=light,layers&turn=5&tilt=0", "/face/11?SIZE=40&no=&turn=9", "/face/11?size=&size=40"},
 		{"/avatar/11?3d", "/head/11", "/head/player/steve?3d&turn=1", "/head/11?tilt=iso", "/head/11?TURN=01&Tilt=ISO&size=96", "/head/11?no=layers", "/head/11?turn=&tilt=&no=&size="},
 		{"/avatar/11?3d&png&size=64", "/head/11.png?size=64", "/head/11?size=57&png"},
-		{"/body/11", "/body/11?turn=7&tilt=25&height=400", "/body/player/STEVE?no=,", "/body/11?size=banana"},
+		{"/body/11", "/body/11?turn=7&tilt=25&height=400", "/body/player/STEVE?no=,cape,", "/body/11?size=banana"},
 		{"/body/11?no=hat,light", "/body/11?no=light,hat,HAT", "/body/11?no=hat%2Clight", "/body/11?no=light,hat&no=layers"},
 		{"/bust/11?turn=0", "/bust/11?turn=0&turn=3", "/bust/11?turn=&turn=0", "/bust/11?turn=-0"},
 		{"/left/11?height=1", "/left/11?height=64", "/left/11?no=light&turn=3&height=-5"},
@@ -123,7 +132,7 @@ func TestAdjustableViewsRejectValues(t *testing.T) {
 	}
 
 	const turn, tilt = "The turn must be an integer from 0 to 7: it counts eighths of a full turn.", "The tilt must be iso, 25 or 0."
-	const no = "The parameter no must be a list of hat, layers and light, with commas between them."
+	const no = "The parameter no must be a list of hat, layers, light and cape, with commas between them."
 	for _, value := range []string{"8", "-1", "1.5", "x", "45deg", "99999999999999999999", "%20", "1,2"} {
 		f("/head/11?turn="+value, "turn", turn)
 		f("/body/player/Steve.png?size=64&turn="+value+"&turn=1", "turn", turn)
@@ -131,7 +140,7 @@ func TestAdjustableViewsRejectValues(t *testing.T) {
 	for _, value := range []string{"1", "-25", "25.0", "35.264", "isometric", "+0"} {
 		f("/bust/11?tilt="+value, "tilt", tilt)
 	}
-	for _, value := range []string{"hats", "hat;light", "hat,+light", "0", "cape", "hat,layers,shadow"} {
+	for _, value := range []string{"hats", "hat;light", "hat,+light", "0", "elytra", "hat,layers,shadow"} {
 		for _, view := range []string{"face", "head", "bust", "body", "front", "back", "left", "right"} {
 			f("/"+view+"/11?no="+value, "no", no)
 		}
@@ -144,7 +153,7 @@ func TestAdjustableViewsRejectValues(t *testing.T) {
 		f("/"+view+"/13", "", "This texture is a cape, which has no figure.")
 	}
 
-	for _, path := range []string{"/body", "/body/", "/body/player/", "/Body/11", "/body/11/12", "/body/cape/11"} {
+	for _, path := range []string{"/body", "/body/", "/body/player/", "/Body/11", "/body/11/12/13", "/bodies/11"} {
 		if got := w.get(t, path); got.status != http.StatusNotFound {
 			t.Errorf("%s: %d; want 404", path, got.status)
 		}

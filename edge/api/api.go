@@ -23,6 +23,7 @@ type Config struct {
 	SMaxage   time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of what changes with a player or user, for CDNs that are purged by tag; 0s sends none"`
 	// UnknownPlayerStatus is 404 or 204.
 	UnknownPlayerStatus int    `env:"UNKNOWN_PLAYER_STATUS" envDefault:"404" help:"status of a profile or file that a game requests by a player's name, when there is no such player or it wears no such texture: 404, or 204, which CustomSkinLoader remembers for a minute; it requests a 404 again each time"`
+	Foreign             bool   `env:"FOREIGN" envDefault:"true" help:"answer the addresses of other skin services as well, so that a plugin or site needs another host only"`
 	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api and /console are forwarded; empty: they are not found here"`
 	APICA               string `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
 	LaunchersURL        string `env:"YGGDRASIL_URL" example:"/api/yggdrasil/" help:"core's API of launchers, which they are told at /: /api/yggdrasil/ if API_UPSTREAM forwards it, else its address; empty: they are told nothing"`
@@ -35,6 +36,7 @@ type Server struct {
 	tags               Tags
 	playerCacheControl []byte    // Cache-Control of what changes with a player or user
 	noContent          bool      // 204 for players that do not exist
+	hasForeign         bool      // addresses of other services
 	upstream           *upstream // nil if nothing is forwarded
 	routes             *routes
 	limiter            *httpserver.AddressLimiter
@@ -70,8 +72,9 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 	}
 	return &Server{
 		opts: opts, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage),
-		noContent: config.UnknownPlayerStatus == fasthttp.StatusNoContent,
-		upstream:  upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
+		hasForeign: config.Foreign,
+		noContent:  config.UnknownPlayerStatus == fasthttp.StatusNoContent,
+		upstream:   upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
 		launchersURL: config.LaunchersURL,
 		startPage: httpserver.NewPage(httpserver.PageText{
 			Title: "Veneer",
@@ -115,8 +118,11 @@ func (s *Server) FastPath() *httpserver.FastPath {
 // handle serves a request.
 func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	path := unsafeString(rc.Path())
-	target, isHere := parsePath(path, unsafeString(rc.URI().QueryString()))
+	target, isHere := s.parsePath(path, unsafeString(rc.URI().QueryString()))
 	if !isHere {
+		if isBatch, err := s.serveBatch(rc, path); isBatch {
+			return err
+		}
 		return s.serveNonImage(rc, path)
 	}
 	setCommonHeaders(httpserver.ResponseTo(rc))
@@ -124,19 +130,19 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	case rc.IsGet() || rc.IsHead():
 		err := s.serve(rc, target)
 		if err != nil {
-			s.routes.set(rc, target.route, noFormat, errorOutcome(err))
+			s.routes.set(rc, target.route.number, noFormat, errorOutcome(err))
 			if len(rc.Response.Header.PeekBytes(keyCacheStatus)) == 0 {
 				rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 			}
 		}
 		return err
 	case rc.IsOptions():
-		s.routes.set(rc, target.route, noFormat, outcomePreflight)
+		s.routes.set(rc, target.route.number, noFormat, outcomePreflight)
 		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 		writePreflight(rc)
 		return nil
 	default:
-		s.routes.set(rc, target.route, noFormat, outcomeInvalid)
+		s.routes.set(rc, target.route.number, noFormat, outcomeInvalid)
 		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
 		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 		return fault.New(fault.MethodNotAllowed, "A picture can only be fetched.")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,8 @@ var (
 	keySurrogateKey = []byte("Surrogate-Key")
 	keyCacheTag     = []byte("Cache-Tag")
 
-	keyContentType = []byte(fasthttp.HeaderContentType)
+	keyContentType        = []byte(fasthttp.HeaderContentType)
+	keyContentDisposition = []byte(fasthttp.HeaderContentDisposition)
 )
 
 // contentTypes are the values of Content-Type.
@@ -48,8 +50,12 @@ var (
 	ccNotFound = []byte("public, max-age=15")
 	// Mods keep a 204 for an hour unless max-age is shorter, and do not keep a 404 at all.
 	ccNoContent = []byte("public, max-age=60")
-	ccFile      = []byte("public, max-age=31536000, immutable")
-	ccTexture   = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
+	// The default avatar of a player that may come to be.
+	ccDefault = ccNoContent
+	ccHeads   = []byte("public, max-age=5, stale-while-revalidate=60")
+	ccSprite  = []byte("public, max-age=5")
+	ccFile    = []byte("public, max-age=31536000, immutable")
+	ccTexture = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
 	// Long enough for concurrent requests to share, too short to outlive an earlier purge.
 	ccShort = []byte("public, max-age=1")
 )
@@ -71,8 +77,11 @@ func newPlayerCacheControl(shared time.Duration) []byte {
 
 // cacheControl returns the Cache-Control of a response with content.
 func (s *Server) cacheControl(x *exchange) []byte {
-	if x.response.MayBeStale {
+	switch {
+	case x.response.MayBeStale:
 		return ccShort
+	case x.response.IsDefault && x.request.Default != edge.DefaultForUsers:
+		return ccDefault
 	}
 	switch x.route.CacheClass {
 	case edge.CacheImmutable:
@@ -170,9 +179,14 @@ func (t Tags) setHeaders(to httpserver.Response, tags []byte) {
 
 // notFoundTags returns the tags of a response that there is no such picture.
 func notFoundTags(req *edge.Request, mapping edgeproto.Mapping) []byte {
-	tags := appendTags(nil, req, mapping)
-	if strings.HasPrefix(string(req.Key), edgeproto.NamePrefix) {
-		tags = appendTag(tags, req.Key.Tag(), "")
+	return appendNameTag(appendTags(nil, req, mapping), req)
+}
+
+// appendNameTag appends the tag of the name that a request is for, under which it is purged when the
+// player is created.
+func appendNameTag(tags []byte, req *edge.Request) []byte {
+	if name, ok := strings.CutPrefix(string(req.Key), edgeproto.NamePrefix); ok {
+		tags = appendTag(tags, edgeproto.NameTagPrefix, url.PathEscape(name))
 	}
 	return tags
 }

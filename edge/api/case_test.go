@@ -51,7 +51,7 @@ func TestParametersInAnyCase(t *testing.T) {
 
 	for path, want := range map[string]int{
 		"/textures/" + hash + ".WEBP":      http.StatusNotFound,
-		"/skin/Steve.WebP":                 http.StatusNotFound,
+		"/csl/Steve.WebP":                  http.StatusNotFound,
 		player + "?Size=x":                 http.StatusUnprocessableEntity,
 		"/preview/12?HEIGHT=":              http.StatusUnprocessableEntity,
 		"/AVATAR/player/Steve":             http.StatusNotFound,

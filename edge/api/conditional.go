@@ -33,8 +33,20 @@ func (x *exchange) checkConditions(fields []byte) (err error) {
 	if x.request.Kind == edge.KindProfile {
 		x.setProfile()
 	}
-	etag := x.response.ETag[:]
-	var conds conditions
+	conds := parseConditions(fields, x.response.ETag[:])
+	x.notModified, err = conds.evaluate(x.modified, x.at)
+	return err
+}
+
+// checkETag decides by the conditions on entity tags whether a response is 304 Not Modified. It returns
+// a PreconditionFailed fault if it is 412.
+func checkETag(fields []byte, etag edge.ETag) (isUnchanged bool, err error) {
+	conds := parseConditions(fields, etag[:])
+	return conds.evaluate(0, time.Time{})
+}
+
+// parseConditions parses the conditional headers of raw header lines.
+func parseConditions(fields, etag []byte) (conds conditions) {
 	for len(fields) > 0 {
 		var line []byte
 		line, fields, _ = bytes.Cut(fields, []byte("\n"))
@@ -57,19 +69,19 @@ func (x *exchange) checkConditions(fields []byte) (err error) {
 			conds.unmodifiedSinceCount++
 		}
 	}
-	x.notModified, err = x.evaluate(&conds)
-	return err
+	return conds
 }
 
 // evaluate evaluates conditions in the order of RFC 9110, section 13.2.2. Those on dates are
-// ignored if there is one on entity tags, or if the response has no date.
-func (x *exchange) evaluate(conds *conditions) (unchanged bool, err error) {
-	hasDate := x.modified > 0
+// ignored if there is one on entity tags, or if the response has no date, which modified is in seconds
+// since 1970. The request arrived at a time.
+func (conds *conditions) evaluate(modified int64, at time.Time) (unchanged bool, err error) {
+	hasDate := modified > 0
 	switch {
 	case conds.match.given && !conds.match.holds:
 		return false, fault.New(fault.PreconditionFailed, "This is another picture than the one that If-Match names.")
 	case conds.match.given || !hasDate || conds.unmodifiedSinceCount != 1 || conds.unmodifiedSince.IsZero():
-	case x.modified > conds.unmodifiedSince.Unix():
+	case modified > conds.unmodifiedSince.Unix():
 		return false, fault.New(fault.PreconditionFailed, "This has changed since the date that If-Unmodified-Since names.")
 	}
 	if conds.noneMatch.given {
@@ -80,7 +92,7 @@ func (x *exchange) evaluate(conds *conditions) (unchanged bool, err error) {
 	}
 	// A date in the future is invalid (RFC 9110, section 13.1.3).
 	since := conds.modifiedSince.Unix()
-	return x.modified <= since && since <= x.at.Unix(), nil
+	return modified <= since && since <= at.Unix(), nil
 }
 
 // parseDate parses a date in one of the three formats of HTTP. It returns the zero Time for an

@@ -74,7 +74,15 @@ func TestFastPath(t *testing.T) {
 		"/textures/" + hash, "/textures/" + hash + ".png", "/csl/textures/" + hash, "/skin/Steve.png", "/cape/steve.png", "/csl/Steve.json", "/csl/Naked.json",
 		"/Steve.json", "/usm/Alex.json", "/raw/11", "/skins?name=Steve", "/cloaks/Steve", "/MinecraftSkins/Alex.png", "/legacy/Alex.png", "/textures/" + hash + "-legacy",
 		"/api/yggdrasil/skins/MinecraftSkins/Alex.png", "/api/yggdrasil/skins/MinecraftCloaks/Steve.png",
+		"/helm/Steve/128", "/helm/Nobody_1/24.png", "/full/832/Steve.png?no=cape", "/renders/body/7d4448409dc011d1b2455ffdce74fad2?scale=4&overlay", "/download/Steve",
+		"/head/player/Steve?download", "/back/player/Steve?size=64&wear=elytra", "/face/player/Nobody_2?default=slim&size=17&exact", "/skin/user/1", "/cape/13",
 	} {
+		// A picture that was just rendered is a hit before it is in the store.
+		eventually(t, "the picture is in its place", func() bool {
+			before := w.handled.Load()
+			short("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n")
+			return w.handled.Load() == before
+		})
 		f(target, "", http.StatusOK, true)
 		f(target, "Accept: image/webp,*/*\r\nConnection: keep-alive\r\nIf-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\n", http.StatusOK, true)
 		f(target, "If-None-Match: *\r\n", http.StatusNotModified, true)
@@ -84,7 +92,7 @@ func TestFastPath(t *testing.T) {
 	for target, isShort := range map[string]bool{
 		"/avatar/player/Naked": true, "/avatar/player/Nobody": true, "/avatar/user/3": true, "/avatar/99": true, "/cape/Alex.png": true, "/csl/Nobody.json": true,
 		"/Nobody.json": true, "/skins?name=Naked": true, "/legacy/Naked.png": true, "/skins": false, "/api/yggdrasil/skins/MinecraftCloaks/Alex.png": true,
-		"/avatar/13": false, "/skin/Steve": false, "/nothing": false, "/api/players/1": false, "/avatar/11/12": false,
+		"/avatar/13": false, "/skin/Steve/x": false, "/nothing": false, "/api/players/1": false, "/avatar/11/12/13": false,
 	} {
 		status := long("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n").status
 		f(target, "", status, isShort)

@@ -121,12 +121,16 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		"/skins/Steve", "/skins?name=Steve.png", "/MinecraftSkins/Steve.png", "/cloaks/Steve", "/cloaks?x&name=Steve", "/MinecraftCloaks/Steve.png",
 		"/legacy/Alex.png", "/usm/MinecraftSkins/Alex.png", "/usm/MinecraftCloaks/Steve.png",
 		"/api/yggdrasil/skins/MinecraftSkins/Alex.png", "/api/yggdrasil/skins/MinecraftCloaks/Steve.png",
+		"/avatars/7d4448409dc011d1b2455ffdce74fad2?size=64&overlay", "/renders/head/7d444840-9dc0-11d1-b245-5ffdce74fad2.png?scale=4&default=MHF_Steve", "/helm/Steve/128.png",
+		"/helm/Nobody_1/24", "/avatar/Steve/left/64", "/full/832/Steve.png?no=cape", "/head/12/64/nohelm", "/bust/256/Steve?y=50", "/body/front/Steve?scale=4", "/skins/Steve", "/player/Steve.webp",
+		"/body/player/Steve?pose=wave", "/back/player/Steve?wear=elytra", "/face/player/Nobody_1?default=slim&size=17&exact", "/skin/user/1", "/cape/13",
 		"/skin/Dated.png", "/csl/Dated.JSON", "/avatar/player/Steve.WebP?SIZE=64&3D",
 	} {
 		first := w.get(t, path)
 		if first.status != http.StatusOK {
 			t.Fatalf("%s: %d; want 200", path, first.status)
 		}
+		w.get(t, path) // caches a picture that is cached on its second request
 		if status := w.get(t, path).header.Get("Cache-Status"); status != "veneer; hit" {
 			t.Fatalf("%s once more: Cache-Status %s; want a hit", path, status)
 		}

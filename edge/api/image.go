@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/cache"
+	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
@@ -28,6 +30,8 @@ type exchange struct {
 	// outcomeNotModified means 304, without a body.
 	notModified bool
 
+	download downloadName
+
 	key  [maxKey]byte
 	date [len(http.TimeFormat)]byte
 	tags []byte
@@ -43,6 +47,7 @@ var exchangePool = sync.Pool{New: func() any { return new(exchange) }}
 // parse parses a request that arrived at a time.
 func (x *exchange) parse(target target, query string, at time.Time) (err error) {
 	x.at, x.route = at, target.route
+	x.download = downloadOf(target, query)
 	x.request, err = parseRequest(target, query, x.key[:0])
 	return err
 }
@@ -50,7 +55,7 @@ func (x *exchange) parse(target target, query string, at time.Time) (err error) 
 // serveFast serves a request on the fast path, without allocations, and reports whether it
 // did: otherwise the server does.
 func (s *Server) serveFast(c *httpserver.FastContext) bool {
-	target, ok := parsePath(unsafeString(c.Path), unsafeString(c.Query))
+	target, ok := s.parsePath(unsafeString(c.Path), unsafeString(c.Query))
 	if !ok {
 		return false
 	}
@@ -115,10 +120,8 @@ func (s *Server) serve(rc *fasthttp.RequestCtx, target target) error {
 
 // get gets a response that is not cached.
 func (s *Server) get(rc *fasthttp.RequestCtx, x *exchange) (err error) {
-	ctx, cancel := s.opts.RequestContext(rc)
+	ctx, cancel := s.workContext(rc)
 	defer cancel()
-	ctx = tracing.WithRequestID(ctx, httpserver.RequestID(rc))
-	ctx = edge.WithNetwork(ctx, clientip.Network(s.opts.Proxies.ClientIP(rc)))
 	// A 304 needs no fetch and no render.
 	x.response, err = s.pictures.Get(ctx, x.request, func(res *edge.Response) (needsBody bool, err error) {
 		x.response = *res
@@ -126,6 +129,13 @@ func (s *Server) get(rc *fasthttp.RequestCtx, x *exchange) (err error) {
 		return !x.notModified, err
 	})
 	return err
+}
+
+// workContext returns the context of what a request loads, with its id and its client's network.
+func (s *Server) workContext(rc *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
+	ctx, cancel := s.opts.RequestContext(rc)
+	ctx = tracing.WithRequestID(ctx, httpserver.RequestID(rc))
+	return edge.WithNetwork(ctx, clientip.Network(s.opts.Proxies.ClientIP(rc))), cancel
 }
 
 // writeResponse writes a response on the fast path or on the server: a picture, a file, a
@@ -153,6 +163,9 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 		to.SetCanonical(keyContentType, contentTypes[format])
 	}
 	to.SetCanonical(keyETag, res.ETag[:])
+	if x.download.isGiven {
+		to.SetCanonical(keyContentDisposition, x.download.appendDisposition(nil, format))
+	}
 	if x.modified > 0 {
 		to.SetCanonical(keyLastModified, fasthttp.AppendHTTPDate(x.date[:0], time.Unix(x.modified, 0)))
 	}
@@ -161,7 +174,13 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 	x.tags = appendTags(x.tags[:0], &x.request, res.Mapping)
 	switch x.request.Kind {
 	case edge.KindPicture:
-		x.tags = appendTag(x.tags, "render-", s.pictures.Revision())
+		if res.Variant.Wear != render.WearNothing {
+			x.tags = appendTagID(x.tags, edgeproto.TextureTagPrefix, res.Mapping.Player.Cape.TID)
+		}
+		if res.IsDefault {
+			x.tags = appendNameTag(x.tags, &x.request)
+		}
+		x.tags = appendTag(x.tags, "render-", s.pictures.Revision(res.Variant.View))
 	case edge.KindProfile:
 		if cape := res.Mapping.Player.Cape; cape != nil {
 			x.tags = appendTagID(x.tags, "texture-", cape.TID)

@@ -41,21 +41,64 @@ var routeTable = func() map[string][]*route {
 	return table
 }()
 
+// Numbers of routes that are no route of a view.
+var (
+	foreignNumber = len(allRoutes)
+	headsNumber   = len(allRoutes) + 1
+	spriteNumber  = len(allRoutes) + 2
+)
+
+// routeNames are the names of all routes by their number.
+var routeNames = func() (names []string) {
+	for _, route := range allRoutes {
+		names = append(names, route.view.RouteName(route.Route))
+	}
+	return append(names, "foreign", headsPath, spriteRoot+"{view}")
+}()
+
 // target is a parsed path.
 type target struct {
-	route  *route
-	value  string // the name, number or hash, not yet validated
-	suffix string // as in the view, without regard to case
+	route   *route
+	value   string      // the name, number or hash, not yet validated
+	suffix  string      // as in the view, without regard to case
+	foreign foreignPath // of an address of another service, of which the route has no view
 }
 
 // parsePath parses a percent-decoded path, and a query as far as it has the value, and reports
 // whether they have the shape of a route. It does not validate the value.
-func parsePath(path, query string) (target, bool) {
+func (s *Server) parsePath(path, query string) (target, bool) {
+	t, ok := parseOwn(path, query)
+	if !s.hasForeign || ok && !t.isForeign() {
+		return t, ok
+	}
+	if foreign, isForeign := parseForeign(path); isForeign {
+		return foreign, true
+	}
+	return t, ok
+}
+
+// isForeign reports whether a path that has the shape of a route means another subject than that of
+// the route, if it is one of another service as well.
+func (t *target) isForeign() bool {
+	switch {
+	case t.route.Subject == edge.ByTID:
+		return !isDigits(t.value)
+	case t.route.Prefix == "/skins/" || t.route.Prefix == "/cloaks/":
+		return subjectOf(t.value) != edge.ByName
+	default:
+		return false
+	}
+}
+
+// parseOwn is parsePath for the routes of views.
+func parseOwn(path, query string) (target, bool) {
 	after := strings.LastIndexByte(path, '/') + 1
 	routes, value := routeTable[path[:after]], path[after:]
 	if after == 1 && value != "" { // fixed paths win over the names of players
 		if fixed := routeTable[path]; fixed != nil {
 			routes, value = fixed, parameterOf(query, "name").value
+		} else if path == headsPath {
+			return target{}, false
 		}
 	}
 	for _, route := range routes {
@@ -115,6 +158,9 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 	if t.route.Subject == edge.ByNameParameter && t.value == "" {
 		return edge.Request{}, fault.Field("name", "The parameter name must have the name of a player.")
 	}
+	if t.foreign.address != nil {
+		return parseForeignRequest(t, query, scratch)
+	}
 	key, ok := appendKey(scratch, t)
 	if !ok {
 		return edge.Request{}, notFound()
@@ -139,18 +185,24 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 		req.Format = render.PNG
 	}
 	size, err := params.size.intOr(view.Picture.SizeParameter, view.Picture.DefaultSize)
-	if err == nil && view.Picture.IsAdjustable {
-		err = params.adjust(&req.View)
-	}
 	req.Size = req.Mode.SizeOf(size)
+	if err == nil && view.Picture.IsAdjustable {
+		err = params.adjust(&req, t.route.Subject)
+		if params.exact {
+			req.Size, req.Exact = req.Mode.ExactOf(size)
+		}
+	}
 	return req, err
 }
 
 // parameters are the query parameters of a picture.
 type parameters struct {
-	png, is3D      bool
-	size           parameter
-	turn, tilt, no parameter // of adjustable pictures
+	png, is3D bool
+	size      parameter
+
+	// Of adjustable pictures.
+	turn, tilt, pose, wear, no, byDefault parameter
+	exact                                 bool
 }
 
 // parameter is an optional parameter.
@@ -172,6 +224,9 @@ func parseParameters(query string, picture *edge.PictureView) parameters {
 			params.png = true
 		case equalASCIIFold(name, "3d"):
 			params.is3D = true
+		case !picture.IsAdjustable && !equalASCIIFold(name, picture.SizeParameter):
+		case equalASCIIFold(name, "exact"):
+			params.exact = true
 		case picture.IsAdjustable && value == "":
 		case equalASCIIFold(name, picture.SizeParameter):
 			params.size.set(value)
@@ -179,39 +234,128 @@ func parseParameters(query string, picture *edge.PictureView) parameters {
 			params.turn.set(value)
 		case equalASCIIFold(name, "tilt"):
 			params.tilt.set(value)
+		case equalASCIIFold(name, "pose"):
+			params.pose.set(value)
+		case equalASCIIFold(name, "wear"):
+			params.wear.set(value)
 		case equalASCIIFold(name, "no"):
 			params.no.set(value)
+		case equalASCIIFold(name, "default"):
+			params.byDefault.set(value)
 		}
 	}
 	return params
 }
 
-// adjust sets the attitude of an adjustable picture and what it leaves out. It ignores parameters
-// that the mode does not use.
-func (p *parameters) adjust(view *render.View) error {
-	if view.Mode.HasAttitudes() {
-		turn, tilt := view.Mode.DefaultAttitude()
-		if p.turn.given {
-			n, ok := parseInteger(p.turn.value)
-			if !ok || n < 0 || n >= render.TurnCount {
-				return fault.Field("turn", "The turn must be an integer from 0 to 7: it counts eighths of a full turn.")
-			}
-			turn = int(n)
+// adjust sets what the parameters of an adjustable picture say. It ignores those that the mode or the
+// subject does not use.
+func (p *parameters) adjust(req *edge.Request, subject edge.Subject) (err error) {
+	if req.Mode.HasAttitudes() {
+		if req.Attitude, err = p.attitude(req.Mode); err != nil {
+			return err
 		}
-		if p.tilt.given {
-			var ok bool
-			if tilt, ok = parseTilt(p.tilt.value); !ok {
-				return fault.Field("tilt", "The tilt must be iso, 25 or 0.")
-			}
-		}
-		view.Attitude = view.Mode.Attitude(turn, tilt)
 	}
-	omit, ok := parseOmissions(p.no.value)
+	if req.Mode.HasPoses() && p.pose.given {
+		var ok bool
+		if req.Pose, ok = parsePose(p.pose.value); !ok {
+			return fault.Field("pose", "The pose must be stand, walk, wave, sit or sneak.")
+		}
+	}
+	omit, noCape, ok := parseOmissions(p.no.value)
 	if !ok {
-		return fault.Field("no", "The parameter no must be a list of hat, layers and light, with commas between them.")
+		return fault.Field("no", "The parameter no must be a list of hat, layers, light and cape, with commas between them.")
 	}
-	view.Omit = omit & view.Mode.Omissible()
+	req.Omit = omit & req.Mode.Omissible()
+	if req.Mode.ShowsWorn() {
+		if req.Wear, ok = p.worn(noCape); !ok {
+			return fault.Field("wear", "The parameter wear must be cape, elytra or none.")
+		}
+	}
+	if subject.IsPlayer() && p.byDefault.given {
+		if req.Default, ok = parseDefault(p.byDefault.value); !ok {
+			return fault.Field("default", "The default must be 404, avatar, classic or slim.")
+		}
+	}
 	return nil
+}
+
+// attitude returns the attitude of a turn and a tilt, each by default that of the mode.
+func (p *parameters) attitude(mode render.Mode) (render.Attitude, error) {
+	turn, tilt := mode.DefaultAttitude()
+	if p.turn.given {
+		n, ok := parseInteger(p.turn.value)
+		if !ok || n < 0 || n >= render.TurnCount {
+			return 0, fault.Field("turn", "The turn must be an integer from 0 to 7: it counts eighths of a full turn.")
+		}
+		turn = int(n)
+	}
+	if p.tilt.given {
+		var ok bool
+		if tilt, ok = parseTilt(p.tilt.value); !ok {
+			return 0, fault.Field("tilt", "The tilt must be iso, 25 or 0.")
+		}
+	}
+	return mode.Attitude(turn, tilt), nil
+}
+
+// worn returns what a figure wears if its player has a cape: a cape, unless the parameters say otherwise.
+func (p *parameters) worn(noCape bool) (wear render.Wear, ok bool) {
+	wear, ok = render.WearCape, true
+	if p.wear.given {
+		wear, ok = parseWear(p.wear.value)
+	}
+	if noCape && wear == render.WearCape {
+		wear = render.WearNothing
+	}
+	return wear, ok
+}
+
+// parsePose parses a pose in any case.
+func parsePose(text string) (pose render.Pose, ok bool) {
+	switch {
+	case equalASCIIFold(text, "stand"):
+		return render.Stand, true
+	case equalASCIIFold(text, "walk"):
+		return render.Walk, true
+	case equalASCIIFold(text, "wave"):
+		return render.Wave, true
+	case equalASCIIFold(text, "sit"):
+		return render.Sit, true
+	case equalASCIIFold(text, "sneak"):
+		return render.Sneak, true
+	default:
+		return 0, false
+	}
+}
+
+// parseWear parses what a figure wears on its back, in any case.
+func parseWear(text string) (wear render.Wear, ok bool) {
+	switch {
+	case equalASCIIFold(text, "cape"):
+		return render.WearCape, true
+	case equalASCIIFold(text, "elytra"):
+		return render.WearElytra, true
+	case equalASCIIFold(text, "none"):
+		return render.WearNothing, true
+	default:
+		return 0, false
+	}
+}
+
+// parseDefault parses a default in any case.
+func parseDefault(text string) (byDefault edge.Default, ok bool) {
+	switch {
+	case text == "404":
+		return edge.DefaultNone, true
+	case equalASCIIFold(text, "avatar"):
+		return edge.DefaultAvatar, true
+	case equalASCIIFold(text, "classic"):
+		return edge.DefaultClassic, true
+	case equalASCIIFold(text, "slim"):
+		return edge.DefaultSlim, true
+	default:
+		return 0, false
+	}
 }
 
 // parseTilt parses a tilt in any case.
@@ -228,8 +372,9 @@ func parseTilt(text string) (tilt render.Tilt, ok bool) {
 	}
 }
 
-// parseOmissions parses a list of what to leave out, in any order and case.
-func parseOmissions(list string) (omit render.Omissions, ok bool) {
+// parseOmissions parses a list of what to leave out, in any order and case. noCape says that it has
+// cape.
+func parseOmissions(list string) (omit render.Omissions, noCape, ok bool) {
 	for list != "" {
 		var name string
 		switch name, list, _ = strings.Cut(list, ","); {
@@ -240,11 +385,13 @@ func parseOmissions(list string) (omit render.Omissions, ok bool) {
 			omit |= render.OmitLayers
 		case equalASCIIFold(name, "light"):
 			omit |= render.OmitLight
+		case equalASCIIFold(name, "cape"):
+			noCape = true
 		default:
-			return 0, false
+			return 0, false, false
 		}
 	}
-	return omit, true
+	return omit, noCape, true
 }
 
 func (p *parameter) set(value string) {
@@ -352,10 +499,11 @@ func hexDigit(c byte) (byte, bool) {
 	}
 }
 
-// isName reports whether a string could be a player's name. Operators configure which names are
-// valid.
+// isName reports whether a string could be a player's name, which core bounds as well. Operators
+// configure which names are valid beyond that.
 func isName(text string) bool {
-	return len(text) <= edgeproto.MaxNameBytes && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+	return len(text) <= edgeproto.MaxNameBytes && utf8.ValidString(text) && !strings.HasPrefix(text, ".") &&
+		!strings.ContainsAny(text, "/?#%") && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // parseInteger parses a decimal integer of any length. One beyond the range of int64 is

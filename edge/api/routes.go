@@ -85,19 +85,18 @@ type routes struct {
 func newRoutes(opts httpserver.Options) *routes {
 	r := &routes{
 		api: opts.Route(apiRoot), console: opts.Route(consoleRoot), root: opts.Route("/"), robots: opts.Route("/robots.txt"),
-		views: make([][formatCount][outcomeCount]*httpserver.Route, len(allRoutes)),
+		views: make([][formatCount][outcomeCount]*httpserver.Route, len(routeNames)),
 	}
-	for _, route := range allRoutes {
-		name := route.view.RouteName(route.Route)
+	for number, name := range routeNames {
 		for i, format := range formatNames {
 			for j, outcome := range outcomeNames {
-				r.views[route.number][i][j] = opts.Route(name, httpserver.Label{Name: "format", Value: format}, httpserver.Label{Name: "outcome", Value: outcome})
+				r.views[number][i][j] = opts.Route(name, httpserver.Label{Name: "format", Value: format}, httpserver.Label{Name: "outcome", Value: outcome})
 			}
 		}
 	}
 	return r
 }
 
-func (r *routes) set(rc *fasthttp.RequestCtx, route *route, format format, outcome outcome) {
-	r.views[route.number][format][outcome].AssignTo(rc)
+func (r *routes) set(rc *fasthttp.RequestCtx, number int, format format, outcome outcome) {
+	r.views[number][format][outcome].AssignTo(rc)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/edge/render/vips"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/httpserver"
@@ -31,7 +32,13 @@ import (
 )
 
 // renderer is used by all tests.
-var renderer = render.New(new(render.NativeEncoder), nil)
+var renderer = render.New(new(render.NativeEncoder), func() render.Reducer {
+	reducer, err := vips.StartReducer(nil)
+	if err != nil {
+		panic(err)
+	}
+	return reducer
+}())
 
 // testServer is a whole edge on a socket, with a core and an object store of its own.
 type testServer struct {
@@ -72,12 +79,19 @@ func (s *countingBackend) Render(sheet, worn skin.Sheet, view render.View) ([]by
 	return append(file, s.padding...), took, err
 }
 
+func (s *countingBackend) RenderSprite(tiles []render.Tile, view render.View, columns int) ([]byte, render.Timing, error) {
+	s.drawn.Add(1)
+	return renderer.RenderSprite(tiles, view, columns)
+}
+
 func (s *countingBackend) Cost(view render.View, width, wornWidth int) time.Duration {
 	return renderer.Cost(view, width, wornWidth)
 }
 
 func (s *countingBackend) Revision() string { return renderer.Revision() }
-func (s *countingBackend) CanWebP() bool    { return !s.png && renderer.CanWebP() }
+
+func (s *countingBackend) RevisionOf(view render.View) string { return renderer.RevisionOf(view) }
+func (s *countingBackend) CanWebP() bool                      { return !s.png && renderer.CanWebP() }
 
 // setup is the configuration of a server, which a test may change.
 type setup struct {
@@ -94,7 +108,7 @@ type setup struct {
 func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	tb.Helper()
 	with := setup{
-		api:      api.Config{CacheTags: api.TagsBoth, UnknownPlayerStatus: http.StatusNotFound},
+		api:      api.Config{CacheTags: api.TagsBoth, UnknownPlayerStatus: http.StatusNotFound, Foreign: true},
 		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderWorkers: 2, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Minute},
 		backend:  &countingBackend{},
 	}

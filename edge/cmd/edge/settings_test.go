@@ -58,6 +58,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"EDGE_RENDER_QUEUE_PER_WORKER":      {Value: "-1"},
 	"EDGE_RENDER_QUEUE_TIMEOUT":         {Value: "0s"},
 	"EDGE_ENCODER":                      {Value: "vips"},
+	"EDGE_FOREIGN":                      {Value: "some"},
 	"EDGE_MAPPING_BYTES":                {Value: "1"},
 	"EDGE_NEGATIVE_BYTES":               {Value: "2"},
 	"EDGE_MAX_STALE":                    {Value: "-1s"},

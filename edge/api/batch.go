@@ -1,0 +1,270 @@
+package api
+
+import (
+	"math"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/cache"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// Paths of responses about many subjects, which the query lists.
+const (
+	headsPath  = "/heads.json"
+	spriteRoot = "/sprite/"
+)
+
+// lists are the parameters that list subjects.
+var lists = [...]struct {
+	name    string
+	subject edge.Subject
+	of      string
+}{
+	{"players", edge.ByName, "names of players"},
+	{"uuids", edge.ByUUID, "UUIDs of players"},
+	{"users", edge.ByUID, "numbers of users"},
+	{"hashes", edge.ByHash, "hashes of textures"},
+}
+
+// listed are the subjects of a query, in its order.
+type listed struct {
+	texts  []string // as they are in the query, decoded
+	keys   []edgeproto.Key
+	byHash int // how many are hashes
+}
+
+// parseLists parses the lists of subjects of a query.
+func parseLists(query string, allowsHashes bool) (all listed, err error) {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		name, value, _ := strings.Cut(pair, "=")
+		name = unescape(name)
+		for _, list := range lists {
+			if value == "" || !equalASCIIFold(name, list.name) || list.subject == edge.ByHash && !allowsHashes {
+				continue
+			}
+			for text := range strings.SplitSeq(unescape(value), ",") {
+				if err := all.add(list.name, list.of, list.subject, text); err != nil {
+					return all, err
+				}
+			}
+		}
+	}
+	if len(all.keys) == 0 {
+		return all, fault.Field("players", "The parameter players must list the names of players, with commas between them.")
+	}
+	return all, nil
+}
+
+// add adds a subject of a list. It returns an Invalid fault for one that cannot exist, or one too many.
+func (l *listed) add(list, of string, by edge.Subject, text string) error {
+	if len(l.keys) == edge.MaxBatch {
+		return fault.Field(list, "At most %d subjects can be listed.", edge.MaxBatch)
+	}
+	key, ok := appendKey(nil, target{route: foreignRoutes[by], value: text})
+	if !ok {
+		return fault.Field(list, "The parameter %s must be a list of %s, with commas between them.", list, of)
+	}
+	if len(key) == 0 { // a number that no user has
+		key = append(key, edgeproto.UIDKey(0)...)
+	}
+	l.texts, l.keys = append(l.texts, text), append(l.keys, edgeproto.Key(key))
+	if by == edge.ByHash {
+		l.byHash++
+	}
+	return nil
+}
+
+// serveBatch serves a request for many subjects, and reports whether the path is of one.
+func (s *Server) serveBatch(rc *fasthttp.RequestCtx, path string) (isBatch bool, err error) {
+	number, serve := headsNumber, s.serveHeads
+	mode, format, isSprite := parseSpritePath(path, unsafeString(rc.URI().QueryString()))
+	switch {
+	case isSprite:
+		number, serve = spriteNumber, func(rc *fasthttp.RequestCtx) error { return s.serveSprite(rc, mode, format) }
+	case path != headsPath:
+		return false, nil
+	}
+	setDefaultHeaders(rc)
+	s.routes.set(rc, number, noFormat, outcomeInvalid)
+	switch {
+	case rc.IsGet() || rc.IsHead():
+		if err = serve(rc); err != nil {
+			s.routes.set(rc, number, noFormat, errorOutcome(err))
+			if kind := fault.KindOf(err); kind != fault.Invalid && kind != fault.PreconditionFailed {
+				rc.Response.Header.SetCanonical(keyCacheStatus, errorCacheStatus(err))
+			}
+		}
+	case rc.IsOptions():
+		s.routes.set(rc, number, noFormat, outcomePreflight)
+		writePreflight(rc)
+	default:
+		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
+		err = fault.New(fault.MethodNotAllowed, "This can only be fetched.")
+	}
+	return true, err
+}
+
+// serveHeads responds with the hashes and types of the skins of players and users.
+func (s *Server) serveHeads(rc *fasthttp.RequestCtx) error {
+	all, err := parseLists(unsafeString(rc.URI().QueryString()), false)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.workContext(rc)
+	defer cancel()
+	mappings, lookup, err := s.pictures.LookupAll(ctx, all.keys)
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool, len(all.texts))
+	body := []byte{'{'}
+	for i, text := range all.texts {
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		if len(seen) > 1 {
+			body = append(body, ',')
+		}
+		body = append(appendJSON(body, text), ':')
+		texture := edge.SkinOf(mappings[i])
+		if texture == nil {
+			body = append(body, "null"...)
+			continue
+		}
+		body = append(texture.Hash.AppendTo(append(body, `{"hash":"`...)), `","type":"`...)
+		body = append(append(body, texture.Type.String()...), `"}`...)
+	}
+	body = append(body, '}')
+	return s.writeBatch(rc, batch{
+		number: headsNumber, format: formatJSON, all: all, cacheControl: ccHeads,
+		SpriteResponse: edge.SpriteResponse{
+			Mappings: mappings, Lookup: lookup, MayBeStale: s.pictures.MayBeStale(all.keys, mappings, lookup),
+			ETag: edge.ETagOf(body), Outcome: cache.Hit, Body: body,
+		},
+	})
+}
+
+// serveSprite responds with the faces or heads of many subjects in one picture.
+func (s *Server) serveSprite(rc *fasthttp.RequestCtx, mode render.Mode, format render.Format) error {
+	query := unsafeString(rc.URI().QueryString())
+	all, err := parseLists(query, true)
+	if err != nil {
+		return err
+	}
+	sprite := edge.Sprite{Keys: all.keys}
+	sprite.Mode, sprite.Format = mode, format
+	const defaultSize = 32
+	size := parameterOf(query, "size")
+	if sprite.Size, err = size.intOr("size", defaultSize); err != nil {
+		return err
+	}
+	if sprite.Size > edge.MaxSpriteSize {
+		return fault.Field("size", "The size of a picture in a sprite is at most %d pixels.", edge.MaxSpriteSize)
+	}
+	sprite.Size = mode.SizeOf(sprite.Size)
+	columns := parameterOf(query, "columns")
+	if sprite.Columns, err = columns.intOr("columns", int(math.Ceil(math.Sqrt(float64(len(all.keys)))))); err != nil {
+		return err
+	}
+	if sprite.Columns < 1 || sprite.Columns > edge.MaxSpriteColumns {
+		return fault.Field("columns", "The columns of a sprite are 1 to %d.", edge.MaxSpriteColumns)
+	}
+
+	ctx, cancel := s.workContext(rc)
+	defer cancel()
+	x := batch{number: spriteNumber, format: formatWebP, all: all, cacheControl: ccSprite, tag: "render-" + s.pictures.Revision(sprite.View)}
+	if all.byHash == len(all.keys) {
+		x.cacheControl = ccTexture
+	}
+	if format == render.PNG || !s.pictures.CanWebP() {
+		x.format = formatPNG
+	}
+	x.SpriteResponse, err = s.pictures.GetSprite(ctx, sprite, func(res *edge.SpriteResponse) (needsBody bool, err error) {
+		isUnchanged, err := checkETag(rc.Request.Header.RawHeaders(), res.ETag)
+		return !isUnchanged, err
+	})
+	if err != nil {
+		return err
+	}
+	return s.writeBatch(rc, x)
+}
+
+// parseSpritePath parses the path of a sprite, and reports whether it is one.
+func parseSpritePath(path, query string) (mode render.Mode, format render.Format, ok bool) {
+	name, ok := strings.CutPrefix(path, spriteRoot)
+	if !ok {
+		return 0, 0, false
+	}
+	format = render.WebP
+	if stem, isPNG := cutSuffix(name, ".png"); isPNG {
+		name, format = stem, render.PNG
+	} else if stem, isWebP := cutSuffix(name, ".webp"); isWebP {
+		name = stem
+	} else if parameterOf(query, "png").given {
+		format = render.PNG
+	}
+	switch name {
+	case "face":
+		return render.Flat, format, true
+	case "head":
+		return render.Isometric, format, true
+	default:
+		return 0, 0, false
+	}
+}
+
+// batch is a response about many subjects.
+type batch struct {
+	number       int // of the route
+	format       format
+	all          listed
+	cacheControl []byte
+	tag          string // beside those of the subjects
+	edge.SpriteResponse
+}
+
+// writeBatch writes a response about many subjects, or 304.
+func (s *Server) writeBatch(rc *fasthttp.RequestCtx, x batch) error {
+	isUnchanged, err := checkETag(rc.Request.Header.RawHeaders(), x.ETag)
+	if err != nil {
+		return err
+	}
+	to := httpserver.ResponseTo(rc)
+	outcome := cacheOutcomes[x.Outcome]
+	if isUnchanged {
+		outcome = outcomeNotModified
+		to.SetStatusCode(fasthttp.StatusNotModified)
+	} else {
+		to.SetBodyRaw(x.Body)
+		to.SetCanonical(keyContentType, contentTypes[x.format])
+	}
+	to.SetCanonical(keyETag, x.ETag[:])
+	if x.MayBeStale {
+		x.cacheControl = ccShort
+	}
+	to.SetCanonical(keyCacheControl, x.cacheControl)
+	to.SetCanonical(keyCacheStatus, cacheStatus(x.Lookup, x.Outcome))
+	var tags []byte
+	for i, key := range x.all.keys {
+		req := edge.Request{Key: key}
+		tags = appendTags(tags, &req, x.Mappings[i])
+		if x.Mappings[i] == (edgeproto.Mapping{}) {
+			tags = appendNameTag(tags, &req)
+		}
+	}
+	if x.tag != "" {
+		tags = appendTag(tags, x.tag, "")
+	}
+	s.tags.setHeaders(to, tags)
+	s.routes.set(rc, x.number, x.format, outcome)
+	return nil
+}

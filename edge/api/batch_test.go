@@ -1,0 +1,331 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+)
+
+// The heads of many subjects are hashes and types, by what was asked.
+func TestHeads(t *testing.T) {
+	t.Parallel()
+	w := openForeign(t)
+	slim, robot := fmt.Sprintf(`{"hash":"%s","type":"alex"}`, w.slim.Hash), fmt.Sprintf(`{"hash":"%s","type":"steve"}`, w.robot.Hash)
+	f := func(query, want, tags string) {
+		t.Helper()
+		got := w.get(t, "/heads.json?"+query)
+		if got.status != http.StatusOK || got.body != want || got.header.Get("Content-Type") != "application/json; charset=utf-8" {
+			t.Errorf("%s: %d %s, %s; want %s", query, got.status, got.body, got.header.Get("Content-Type"), want)
+		}
+		if got.header.Get("Cache-Control") != "public, max-age=5, stale-while-revalidate=60" || got.header.Get("Surrogate-Key") != tags {
+			t.Errorf("%s: %s, tags %s; want %s", query, got.header.Get("Cache-Control"), got.header.Get("Surrogate-Key"), tags)
+		}
+		etag := got.header.Get("Etag")
+		if got := w.do(t, http.MethodGet, "/heads.json?"+query, http.Header{"If-None-Match": {etag}}, ""); got.status != http.StatusNotModified || got.body != "" || got.header.Get("Etag") != etag {
+			t.Errorf("%s, If-None-Match: %d %s; want 304", query, got.status, got.body)
+		}
+		if got := w.do(t, http.MethodGet, "/heads.json?"+query, http.Header{"If-Match": {`"other"`}}, ""); got.status != http.StatusPreconditionFailed {
+			t.Errorf("%s, If-Match: %d; want 412", query, got.status)
+		}
+		if got := w.do(t, http.MethodHead, "/heads.json?"+query, nil, ""); got.status != http.StatusOK || got.header.Get("Etag") != etag {
+			t.Errorf("HEAD %s: %d", query, got.status)
+		}
+	}
+	f("players=Steve,aLEX,Nobody_1", `{"Steve":`+robot+`,"aLEX":`+slim+`,"Nobody_1":null}`, "player-1 texture-11 player-2 texture-12 name-nobody_1")
+	f("players=Steve%2CAlex", `{"Steve":`+robot+`,"Alex":`+slim+`}`, "player-1 texture-11 player-2 texture-12")
+	f("players=Alex,Alex,Naked", `{"Alex":`+slim+`,"Naked":null}`, "player-2 texture-12 player-2 texture-12 player-3")
+	f("uuids="+steveUUID+"&users=1,2,3,777&PLAYERS=%C3%89lan", `{"`+steveUUID+`":`+robot+`,"1":`+slim+`,"2":null,"3":null,"777":null,"Élan":`+slim+`}`,
+		"player-1 texture-11 user-1 texture-12 user-2 user-3 texture-99 user-777 player-4 texture-12")
+	f("users=0&players=a%22b", `{"0":null,"a\"b":null}`, "user-0 name-a%22b")
+	var decoded map[string]any
+	if err := json.Unmarshal([]byte(w.get(t, "/heads.json?players=%3Cb%3E,x%5Cy,Steve").body), &decoded); err != nil || len(decoded) != 3 {
+		t.Errorf("%v, %v", decoded, err)
+	}
+}
+
+// A sprite has the pictures of its subjects in the asked order, and a default for those without a skin.
+func TestSprite(t *testing.T) {
+	t.Parallel()
+	w := openForeign(t)
+	robot, slim, doll := artwork.Robot(), artwork.Ranger(), artwork.Default()
+	check := func(path string, mode render.Mode, size, columns int, sheets ...skin.Sheet) reply {
+		t.Helper()
+		got := w.get(t, path)
+		picture, err := png.Decode(strings.NewReader(got.body))
+		if err != nil || got.status != http.StatusOK {
+			t.Fatalf("%s: %d %s: %v", path, got.status, got.body[:min(200, len(got.body))], err)
+		}
+		rows := (len(sheets) + columns - 1) / columns
+		if picture.Bounds() != image.Rect(0, 0, columns*size, rows*size) {
+			t.Fatalf("%s: %v; want %d columns and %d rows of %d pixels", path, picture.Bounds(), columns, rows, size)
+		}
+		for i := range columns * rows {
+			var want image.Image = image.NewNRGBA(image.Rect(0, 0, size, size))
+			if i < len(sheets) {
+				file := drawn(t, sheets[i], render.View{Mode: mode, Type: skin.Classic, Size: size, Format: render.PNG})
+				want, err = png.Decode(strings.NewReader(file))
+				must(t, err)
+			}
+			for y := range size {
+				for x := range size {
+					if r, g, b, a := picture.At(i%columns*size+x, i/columns*size+y).RGBA(); [4]uint32{r, g, b, a} != rgba(want, x, y) {
+						t.Fatalf("%s: picture %d differs at %d, %d", path, i, x, y)
+					}
+				}
+			}
+		}
+		return got
+	}
+	got := check("/sprite/face.png?players=Steve,Alex,Nobody_1,Steve,Naked&size=24&columns=2", render.Flat, 24, 2, robot, slim, doll, robot, doll)
+	if cache, tags := got.header.Get("Cache-Control"), got.header.Get("Surrogate-Key"); cache != "public, max-age=5" ||
+		tags != "player-1 texture-11 player-2 texture-12 name-nobody_1 player-1 texture-11 player-3 render-"+renderer.Revision() {
+		t.Errorf("%s, tags %s", cache, tags)
+	}
+	check("/sprite/head.png?users=1,2,777&uuids="+steveUUID+"&size=61", render.Isometric, 64, 2, slim, doll, doll, robot)
+	check("/sprite/face?png&hashes="+w.robot.Hash.String()+","+strings.Repeat("0", 64)+","+w.cape.Hash.String(), render.Flat, 32, 2, robot, doll, doll)
+	check("/sprite/face.PNG?players=Steve&columns=4", render.Flat, 32, 4, robot)
+	names := slices.Repeat([]string{"Steve"}, edge.MaxBatch)
+	check("/sprite/face.png?size=8&players="+strings.Join(names, ","), render.Flat, 8, 10, slices.Repeat([]skin.Sheet{robot}, edge.MaxBatch)...)
+
+	if got := w.get(t, "/sprite/face?hashes="+w.robot.Hash.String()); got.header.Get("Cache-Control") != byTexture || got.header.Get("Content-Type") != "image/webp" {
+		t.Errorf("by hash: %s, %s; want a WebP picture for a day", got.header.Get("Cache-Control"), got.header.Get("Content-Type"))
+	}
+}
+
+func rgba(of image.Image, x, y int) [4]uint32 {
+	r, g, b, a := of.At(x, y).RGBA()
+	return [4]uint32{r, g, b, a}
+}
+
+// A sprite's entity tag is that of its pictures: it is known before they are drawn, and a sprite is
+// cached on its second request.
+func TestSpriteCaching(t *testing.T) {
+	t.Parallel()
+	w := openForeign(t)
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{edgeproto.HashKey(w.slim.Hash): {Texture: w.slim}})
+	const path = "/sprite/face.webp?players=Steve,Alex"
+	first := w.get(t, path)
+	etag, drawn := first.header.Get("Etag"), w.backend.drawn.Load()
+	for _, same := range []string{path, "/sprite/face?players=STEVE,alex&columns=2", "/sprite/face.webp?uuids=" + steveUUID + "&users=1", "/sprite/face?hashes=" + w.robot.Hash.String() + "," + w.slim.Hash.String() + "&size=25"} {
+		got := w.do(t, http.MethodGet, same, http.Header{"If-None-Match": {etag}}, "")
+		if got.status != http.StatusNotModified || got.header.Get("Etag") != etag || w.backend.drawn.Load() != drawn {
+			t.Errorf("%s: %d, ETag %s, %d drawn; want 304 for %s without drawing", same, got.status, got.header.Get("Etag"), w.backend.drawn.Load()-drawn, etag)
+		}
+	}
+	for i, want := range []string{"veneer; fwd=miss; stored", "veneer; hit", "veneer; hit"} {
+		if i == 1 {
+			eventually(t, "the sprite is in its place", func() bool { return w.get(t, path).header.Get("Cache-Status") == want })
+		}
+		if got := w.get(t, path); got.header.Get("Cache-Status") != want || got.body != first.body {
+			t.Errorf("request %d: Cache-Status %s, %d bytes; want %s, %d bytes", i+2, got.header.Get("Cache-Status"), len(got.body), want, len(first.body))
+		}
+	}
+	if first.header.Get("Cache-Status") != "veneer; fwd=miss" {
+		t.Errorf("the first request: Cache-Status %s; want it not stored", first.header.Get("Cache-Status"))
+	}
+	tags := map[string]string{etag: path}
+	for _, other := range []string{
+		"/sprite/head.webp?players=Steve,Alex", "/sprite/face.webp?players=Alex,Steve", "/sprite/face.webp?players=Steve,Alex&columns=1",
+		"/sprite/face.webp?players=Steve,Alex&size=40", "/sprite/face.png?players=Steve,Alex", "/sprite/face.webp?players=Steve", "/sprite/face.webp?players=Steve,Naked",
+	} {
+		tag := w.get(t, other).header.Get("Etag")
+		if tags[tag] != "" {
+			t.Errorf("%s and %s have the ETag %s", other, tags[tag], tag)
+		}
+		tags[tag] = other
+	}
+
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:alex": {Player: &edgeproto.Player{PID: 2, Name: "Alex", Skin: w.robot}}})
+	if got := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {etag}}, ""); got.status != http.StatusOK || got.header.Get("Etag") == etag {
+		t.Errorf("after a change: %d, ETag %s; want another picture", got.status, got.header.Get("Etag"))
+	}
+}
+
+// All keys that are not cached go to core in one request.
+func TestBatchIsOneLookup(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	changes, names := map[edgeproto.Key]edgeproto.Mapping{}, make([]string, edge.MaxBatch)
+	texture := w.put(t, 1, artwork.Fox(), skin.Classic)
+	for i := range names {
+		names[i] = fmt.Sprintf("Player_%d", i)
+		if i%2 == 0 {
+			changes[edgeproto.NameKey(names[i])] = edgeproto.Mapping{Player: &edgeproto.Player{PID: int64(i), Name: names[i], Skin: texture}}
+		}
+	}
+	w.set(t, changes)
+	list := strings.Join(names, ",")
+	for _, test := range []struct {
+		path          string
+		lookups, keys int64
+	}{
+		{"/heads.json?players=" + list, 1, edge.MaxBatch},
+		{"/heads.json?players=" + list, 0, 0},
+		{"/sprite/face?players=" + list, 0, 0},
+		{"/sprite/head?players=" + list + "&size=16", 0, 0},
+	} {
+		lookups, keys := w.core.Lookups.Load(), w.core.Keys.Load()
+		if got := w.get(t, test.path); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", test.path, got.status, got.body)
+		}
+		if lookups, keys := w.core.Lookups.Load()-lookups, w.core.Keys.Load()-keys; lookups != test.lookups || keys != test.keys {
+			t.Errorf("%.40s: %d look-ups of %d keys; want %d of %d", test.path, lookups, keys, test.lookups, test.keys)
+		}
+	}
+	if fetched := w.backend.fetched.Load(); fetched != 1 {
+		t.Errorf("the one texture was fetched %d times", fetched)
+	}
+}
+
+// Invalid lists and bounds have a sentence.
+func TestBatchErrors(t *testing.T) {
+	t.Parallel()
+	w := openForeign(t)
+	f := func(path string, status int, field, message string) {
+		t.Helper()
+		got := w.get(t, path)
+		if want := fmt.Sprintf(`{"code":4,"message":%q,"errors":{%q:[%q]}}`, message, field, message); got.status != status || got.body != want || got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%.80s: %d %s, %s; want %d %s", path, got.status, got.body, got.header.Get("Cache-Control"), status, want)
+		}
+	}
+	many := strings.Repeat("a,", edge.MaxBatch) + "a"
+	const none = "The parameter players must list the names of players, with commas between them."
+	for _, root := range []string{"/heads.json", "/sprite/face.png"} {
+		f(root, 422, "players", none)
+		f(root+"?players=", 422, "players", none)
+		f(root+"?players="+many, 422, "players", "At most 100 subjects can be listed.")
+		f(root+"?players="+many[:len(many)-2]+"&users=1", 422, "users", "At most 100 subjects can be listed.")
+		f(root+"?uuids=7", 422, "uuids", "The parameter uuids must be a list of UUIDs of players, with commas between them.")
+		f(root+"?users=1,me", 422, "users", "The parameter users must be a list of numbers of users, with commas between them.")
+		f(root+"?players=a%0Ab", 422, "players", "The parameter players must be a list of names of players, with commas between them.")
+	}
+	f("/heads.json?hashes="+w.robot.Hash.String(), 422, "players", none)
+	f("/sprite/head?hashes=short", 422, "hashes", "The parameter hashes must be a list of hashes of textures, with commas between them.")
+	f("/sprite/head?players=Steve&size=65", 422, "size", "The size of a picture in a sprite is at most 64 pixels.")
+	f("/sprite/head?players=Steve&size=big", 422, "size", "The size must be an integer.")
+	for _, columns := range []string{"0", "101", "-1"} {
+		f("/sprite/head?players=Steve&columns="+columns, 422, "columns", "The columns of a sprite are 1 to 100.")
+	}
+	f("/sprite/head?players=Steve&columns=x", 422, "columns", "The columns must be an integer.")
+	for _, path := range []string{"/sprite/", "/sprite/body.png?players=Steve", "/sprite/face.gif?players=Steve", "/sprite/face/x?players=Steve"} {
+		if got := w.get(t, path); got.status != http.StatusNotFound {
+			t.Errorf("%s: %d; want 404", path, got.status)
+		}
+	}
+	for _, path := range []string{"/heads.json?players=Steve", "/sprite/face?players=Steve"} {
+		if got := w.do(t, http.MethodPost, path, nil, ""); got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != "GET, HEAD, OPTIONS" {
+			t.Errorf("POST %s: %d, %v", path, got.status, got.header)
+		}
+		if got := w.do(t, http.MethodOptions, path, nil, ""); got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" {
+			t.Errorf("OPTIONS %s: %d, %v", path, got.status, got.header)
+		}
+	}
+}
+
+// A skin that is missing from the object store has the default avatar, and the sprite is not kept. An
+// unreachable core is 503, unless the mappings are cached.
+func TestBatchFailures(t *testing.T) {
+	t.Parallel()
+	w := openForeign(t)
+	const path = "/sprite/face.png?players=Steve,Alex"
+	whole := w.get(t, path)
+	w.remove(t, w.slim.Hash)
+	other := openForeign(t)
+	other.remove(t, other.slim.Hash)
+	broken := other.get(t, path)
+	want := other.get(t, "/sprite/face.png?players=Steve,Nobody_1")
+	if broken.status != http.StatusOK || broken.body != want.body || broken.header.Get("Cache-Control") != "public, max-age=1" || broken.header.Get("Etag") == whole.header.Get("Etag") {
+		t.Errorf("with a missing file: %d, %d bytes, %v; want the default avatar for a second", broken.status, len(broken.body), broken.header)
+	}
+	w.core.SetUnavailable(true)
+	if got := w.get(t, path); got.status != http.StatusOK || got.body != whole.body {
+		t.Errorf("while core is unreachable: %d", got.status)
+	}
+	eventually(t, "unknown names are refused", func() bool {
+		return w.get(t, "/heads.json?players=Steve,Herobrine").status == http.StatusServiceUnavailable
+	})
+	eventually(t, "cached mappings are stale", func() bool {
+		got := w.get(t, "/heads.json?players=Steve,Alex")
+		return got.status == http.StatusOK && got.header.Get("Cache-Control") == "public, max-age=1" && strings.HasSuffix(got.header.Get("Cache-Status"), "detail=stale")
+	})
+}
+
+// What a picture shows without a skin, by the parameter default.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	w := openForeign(t)
+	const slimUUID, classicUUID = "00000000-0000-0000-0000-000000000008", "00000000-0000-0000-0000-000000000009"
+	classic, slim := artwork.Default(), artwork.Default().WithSlimArms()
+	f := func(path string, sheet skin.Sheet, model skin.Type, cache, tags string) {
+		t.Helper()
+		got := w.get(t, path)
+		if want := drawn(t, sheet, render.View{Mode: render.Front, Type: model, Size: 64, Format: render.PNG}); got.status != http.StatusOK || got.body != want {
+			t.Errorf("%s: %d, %d bytes; want the default skin of the model %s", path, got.status, len(got.body), model)
+		}
+		if diff := cmp.Diff([]string{cache, strings.TrimSpace(tags + " render-" + renderer.Revision())}, []string{got.header.Get("Cache-Control"), got.header.Get("Surrogate-Key")}); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", path, diff)
+		}
+	}
+	const aMinute = "public, max-age=60"
+	for _, value := range []string{"avatar", "classic", "AVATAR"} {
+		f("/front/player/Nobody_1.png?height=64&default="+value, classic, skin.Classic, aMinute, "name-nobody_1")
+		f("/front/player/Naked.png?height=64&default=classic", classic, skin.Classic, aMinute, "player-3 name-naked")
+	}
+	f("/front/player/Nobody_1.png?height=64&default=slim", slim, skin.Slim, aMinute, "name-nobody_1")
+	f("/front/uuid/"+slimUUID+".png?height=64&default=avatar", slim, skin.Slim, aMinute, "")
+	f("/front/uuid/"+classicUUID+".png?height=64&default=avatar", classic, skin.Classic, aMinute, "")
+	f("/front/uuid/"+slimUUID+".png?height=64&default=classic", classic, skin.Classic, aMinute, "")
+	f("/front/user/777.png?height=64", classic, skin.Classic, byName, "user-777")
+	f("/front/user/3.png?height=64&default=slim", slim, skin.Slim, aMinute, "user-3 texture-99")
+	f("/front/64/"+slimUUID, slim, skin.Slim, aMinute, "")
+	f("/front/64/"+slimUUID+"?model=classic", classic, skin.Classic, aMinute, "")
+	for _, path := range []string{
+		"/front/player/Nobody_1", "/front/player/Nobody_1?default=404", "/front/player/Nobody_1?default=", "/front/uuid/" + slimUUID, "/front/user/777?default=404", "/front/user/3",
+		"/front/99?default=avatar", "/front/hash/" + strings.Repeat("0", 64) + "?default=slim", "/helm/Nobody_1?default=404",
+	} {
+		if got := w.get(t, path); got.status != http.StatusNotFound {
+			t.Errorf("%s: %d; want 404", path, got.status)
+		}
+	}
+	if got := w.get(t, "/face/player/Steve?default=steve"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "The default must be 404, avatar, classic or slim.") {
+		t.Errorf("%d %s; want 422", got.status, got.body)
+	}
+}
+
+// The parameter download names the file that a browser saves.
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	w := openForeign(t)
+	for path, want := range map[string]string{
+		"/face/player/Steve?download":           "attachment; filename=Steve.webp",
+		"/face/player/Steve.png?Download=1":     "attachment; filename=Steve.png",
+		"/body/12.png?download=":                "attachment; filename=12.png",
+		"/skin/player/Steve?download":           "attachment; filename=Steve.png",
+		"/cape/uuid/" + steveUUID + "?download": "attachment; filename=" + steveUUID + ".png",
+		"/head/player/%C3%89lan?download&png":   "attachment; filename*=UTF-8''%C3%89lan.png",
+		"/download/Steve":                       "attachment; filename=Steve.png",
+		"/helm/Steve/64?download":               "attachment; filename=Steve.png",
+		"/face/player/Steve":                    "",
+		"/avatar/player/Steve?download":         "",
+		"/preview/12?download":                  "",
+		"/skin/Steve.png?download":              "",
+	} {
+		got := w.get(t, path)
+		if got.status != http.StatusOK || got.header.Get("Content-Disposition") != want {
+			t.Errorf("%s: %d, Content-Disposition %s; want %s", path, got.status, got.header.Get("Content-Disposition"), want)
+		}
+	}
+}
