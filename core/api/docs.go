@@ -9,7 +9,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/veneer-skins/veneer/core/public"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -51,7 +50,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'uns
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // assets returns the served files by path.
-var assets = sync.OnceValue(func() map[string]*public.Asset {
+var assets = sync.OnceValue(func() map[string]*httpserver.Asset {
 	read := func(source string) []byte {
 		content, err := embedded.ReadFile(source)
 		if err != nil {
@@ -59,21 +58,21 @@ var assets = sync.OnceValue(func() map[string]*public.Asset {
 		}
 		return content
 	}
-	all := make(map[string]*public.Asset, len(pageFiles)+2)
+	all := make(map[string]*httpserver.Asset, len(pageFiles)+2)
 	page := string(read("docs/index.html"))
 	for _, file := range pageFiles {
 		content := read(file.source)
-		path := pagePath + "/" + public.Digest(content) + "/" + file.name
-		all[path] = public.NewAsset(content, file.contentType, public.CacheForever)
+		path := pagePath + "/" + httpserver.Digest(content) + "/" + file.name
+		all[path] = httpserver.NewAsset(content, file.contentType, httpserver.CacheForever)
 		page = strings.ReplaceAll(page, `"`+pagePath+"/"+file.name+`"`, `"`+path+`"`)
 	}
-	all[pagePath] = public.NewAsset([]byte(page), typeHTML, "")
-	all[documentPath] = public.NewAsset(read("openapi.yaml"), typeYAML, "")
+	all[pagePath] = httpserver.NewAsset([]byte(page), typeHTML, "")
+	all[documentPath] = httpserver.NewAsset(read("openapi.yaml"), typeYAML, "")
 	return all
 })
 
 // serveAsset returns the handler of a file.
-func serveAsset(asset *public.Asset) httpserver.Handler {
+func serveAsset(asset *httpserver.Asset) httpserver.Handler {
 	return func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		asset.Serve(rc)
 		return nil

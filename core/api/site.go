@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -96,10 +96,10 @@ func (s *Server) site() siteJSON {
 }
 
 // siteAsset returns the response of GET /api/site, which is the same until core starts again.
-func (s *Server) siteAsset() *public.Asset {
+func (s *Server) siteAsset() *httpserver.Asset {
 	body, err := json.Marshal(s.site())
 	if err != nil {
 		panic(err) // of strings and numbers it never fails
 	}
-	return public.NewAsset(body, typeJSON, "")
+	return httpserver.NewAsset(body, typeJSON, "")
 }

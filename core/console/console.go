@@ -11,7 +11,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -58,8 +57,8 @@ type Server struct {
 	limiters public.Limiters
 	insecure logging.Minutely // warnings that the cookie is not protected by TLS
 
-	indexes map[string]*public.Asset // by the path below Root, as in newIndexes
-	policy  string                   // Content-Security-Policy of the index pages
+	indexes map[string]*httpserver.Asset // by the path below Root, as in newIndexes
+	policy  string                       // Content-Security-Policy of the index pages
 }
 
 // New returns a server of the console.
@@ -69,9 +68,9 @@ func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters p
 	if err != nil {
 		return nil, err
 	}
-	indexes := make(map[string]*public.Asset, len(pages))
+	indexes := make(map[string]*httpserver.Asset, len(pages))
 	for path, page := range pages {
-		indexes[path] = public.NewAsset([]byte(page), contentType("index.html"), "no-cache")
+		indexes[path] = httpserver.NewAsset([]byte(page), contentType("index.html"), "no-cache")
 	}
 	return &Server{
 		sessions: sessions, site: site, opts: opts, limiters: limiters,
@@ -82,13 +81,12 @@ func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters p
 // newPolicy returns the Content-Security-Policy of the index page. The import map is the only inline
 // script, and pictures are the only files of another origin.
 func newPolicy(importMap, picturesURL string) string {
-	sum := sha256.Sum256([]byte(importMap))
 	from := func(sources ...string) string {
 		return strings.TrimSuffix(strings.Join(append(sources, picturesURL), " "), " ")
 	}
 	return strings.Join([]string{
 		"default-src 'none'",
-		"script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
+		"script-src 'self' " + httpserver.SourceHash(importMap),
 		"style-src 'self'",
 		"img-src " + from("'self'", "blob:", "data:"),
 		"connect-src " + from("'self'"),
@@ -128,10 +126,10 @@ var base = sync.OnceValue(func() string {
 })
 
 // assets returns the files by the path at which they are served.
-var assets = sync.OnceValue(func() map[string]*public.Asset {
-	all := make(map[string]*public.Asset, len(files()))
+var assets = sync.OnceValue(func() map[string]*httpserver.Asset {
+	all := make(map[string]*httpserver.Asset, len(files()))
 	for name, content := range files() {
-		all[base()+"/"+name] = public.NewAsset(content, contentType(name), public.CacheForever)
+		all[base()+"/"+name] = httpserver.NewAsset(content, contentType(name), httpserver.CacheForever)
 	}
 	return all
 })

@@ -1,5 +1,5 @@
-// Package public has what the adapters on core's public listener share: the rate limits of clients,
-// the parsing of request bodies, and files of pages.
+// Package public has what the adapters on core's public listener share: the rate limits of clients
+// and the parsing of request bodies.
 package public
 
 import (

@@ -2,8 +2,6 @@ package httpserver
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"strconv"
@@ -28,9 +26,11 @@ type PageText struct {
 // Link is a hyperlink.
 type Link struct{ Path, Text string }
 
-// pageStyle follows the system's dark or light mode.
-const pageStyle = `:root{color-scheme:light dark;--back:#fafaf7;--text:#23241f;--quiet:#5d6057;--link:#1f6b3a;--line:#d9dbd2}` +
-	`@media (prefers-color-scheme:dark){:root{--back:#181a17;--text:#ecede6;--quiet:#a5a99c;--link:#86d19a;--line:#3a3d36}}` +
+// PageColours are the colours of pages, as CSS variables. They follow the system's dark or light mode.
+const PageColours = `:root{color-scheme:light dark;--back:#fafaf7;--text:#23241f;--quiet:#5d6057;--link:#1f6b3a;--line:#d9dbd2}` +
+	`@media (prefers-color-scheme:dark){:root{--back:#181a17;--text:#ecede6;--quiet:#a5a99c;--link:#86d19a;--line:#3a3d36}}`
+
+const pageStyle = PageColours +
 	`body{margin:0;background:var(--back);color:var(--text);font:1.125rem/1.6 system-ui,sans-serif}` +
 	`main{max-width:36rem;margin:0 auto;padding:15vh 1.5rem 3rem}` +
 	`h1{margin:0 0 1rem;font-size:2rem;line-height:1.2}` +
@@ -61,11 +61,7 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 `))
 
 // pagePolicy allows the page's style and its empty icon only.
-var pagePolicy = func() string {
-	digest := sha256.Sum256([]byte(pageStyle))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; img-src data:; " +
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-}()
+var pagePolicy = "default-src 'none'; style-src " + SourceHash(pageStyle) + "; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // NewPage renders a page.
 func NewPage(text PageText) *Page {

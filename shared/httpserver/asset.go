@@ -1,13 +1,12 @@
-package public
+package httpserver
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"sync"
 
 	"github.com/valyala/fasthttp"
-
-	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // CacheForever is the Cache-Control of files that are addressed by their digest.
@@ -46,6 +45,12 @@ func NewAsset(content []byte, contentType, cacheControl string) *Asset {
 // brotliLevel is below the best level, 11, which takes a second of a processor for 477 KB.
 const brotliLevel = 9
 
+// SourceHash returns the source in a Content-Security-Policy that allows an inline style or script.
+func SourceHash(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
 // Digest returns the first 64 bits of the SHA-256 as 16 hexadecimal digits.
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
@@ -73,7 +78,7 @@ func (a *Asset) Serve(rc *fasthttp.RequestCtx) {
 	if a.cacheControl != "" {
 		header.Set(fasthttp.HeaderCacheControl, a.cacheControl)
 	}
-	if httpserver.MatchETag(request.Peek(fasthttp.HeaderIfNoneMatch), []byte(chosen.etag), true) {
+	if MatchETag(request.Peek(fasthttp.HeaderIfNoneMatch), []byte(chosen.etag), true) {
 		rc.SetStatusCode(fasthttp.StatusNotModified)
 		return
 	}
