@@ -115,6 +115,18 @@ const (
 	CachePlayer                      // it changes whenever a player or user changes textures
 )
 
+// Lifetime returns how long browsers may keep the responses, in words.
+func (c CacheClass) Lifetime() string {
+	switch c {
+	case CacheImmutable:
+		return "a year"
+	case CacheTexture:
+		return "a day"
+	case CachePlayer:
+	}
+	return "a minute"
+}
+
 // pictureSuffixes choose the format.
 var pictureSuffixes = []string{".png", ".webp", ""}
 
@@ -375,6 +387,17 @@ func (v *View) Parameters(subject Subject) []string {
 		names = append(names, "download")
 	}
 	return append(names, "png")
+}
+
+// Groups returns the routes of the view in their order. Those that respond with the same are together.
+func (v *View) Groups() (groups [][]Route) {
+	for i, route := range v.Routes {
+		if i == 0 || route.Help != v.Routes[i-1].Help || route.CacheClass != v.Routes[i-1].CacheClass {
+			groups = append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], route)
+	}
+	return groups
 }
 
 // Pattern returns the path of a route of the view, with a placeholder for the value.

@@ -82,30 +82,75 @@ func TestWarmPaths(t *testing.T) {
 	}
 }
 
-// The table of docs/pictures.md has all routes. Those that respond with the same share a row.
+// The tables of docs/pictures.md have all routes, of which those that respond with the same share a row,
+// and all parameters.
 func TestPicturesPage(t *testing.T) {
 	t.Parallel()
-	lifetimes := map[edge.CacheClass]string{edge.CacheImmutable: "a year", edge.CacheTexture: "a day", edge.CachePlayer: "a minute"}
-	var page strings.Builder
-	page.WriteString("\n| address | response | parameters | kept by caches for |\n|---|---|---|---|\n")
+	var views strings.Builder
+	views.WriteString("\n| address | response | parameters | kept by caches for |\n|---|---|---|---|\n")
 	for _, view := range edge.Views {
-		for routes := view.Routes; len(routes) > 0; {
-			row := routes
-			if end := slices.IndexFunc(routes, func(r edge.Route) bool { return r.Help != routes[0].Help || r.CacheClass != routes[0].CacheClass }); end > 0 {
-				row = routes[:end]
-			}
+		for _, group := range view.Groups() {
 			parameters := ""
-			if names := view.Parameters(row[0].Subject); names != nil {
-				parameters = "`" + strings.Join(names, "`, `") + "` "
+			if names := view.Parameters(group[0].Subject); names != nil {
+				parameters = code(names) + " "
 			}
-			addresses := make([]string, len(row))
-			for i, route := range row {
-				addresses[i] = "`" + view.Pattern(route) + "`"
+			addresses := make([]string, len(group))
+			for i, route := range group {
+				addresses[i] = view.Pattern(route)
 			}
-			fmt.Fprintf(&page, "| %s | %s | %s| %s |\n", strings.Join(addresses, ", "), row[0].Help, parameters, lifetimes[row[0].CacheClass])
-			routes = routes[len(row):]
+			fmt.Fprintf(&views, "| %s | %s | %s| %s |\n", code(addresses), group[0].Help, parameters, group[0].CacheClass.Lifetime())
 		}
 	}
-	page.WriteString("\n")
-	configtest.Section(t, "../docs/pictures.md", "views", page.String())
+	views.WriteString("\n")
+	configtest.Section(t, "../docs/pictures.md", "views", views.String())
+
+	var parameters strings.Builder
+	parameters.WriteString("\n| parameter | values | effect | of |\n|---|---|---|---|\n")
+	for _, parameter := range edge.Parameters {
+		values := parameter.Values[0]
+		if len(parameter.Values) > 1 {
+			values = code(parameter.Values)
+		}
+		var uses []string
+		for _, use := range parameter.Uses() {
+			of := code(use.Views)
+			if use.Default != "" {
+				of += " (" + use.Default + ")"
+			}
+			uses = append(uses, of)
+		}
+		fmt.Fprintf(&parameters, "| `%s` | %s | %s | %s |\n", parameter.Name, values, parameter.Help, strings.Join(uses, ", "))
+	}
+	parameters.WriteString("\n")
+	configtest.Section(t, "../docs/pictures.md", "parameters", parameters.String())
+}
+
+// code returns a list of code in Markdown.
+func code(list []string) string { return "`" + strings.Join(list, "`, `") + "`" }
+
+// Every parameter of a view is described, and every description is of some view.
+func TestParameters(t *testing.T) {
+	t.Parallel()
+	var described, used []string
+	for _, parameter := range edge.Parameters {
+		described = append(described, parameter.Name)
+		if len(parameter.Uses()) == 0 {
+			t.Errorf("no view has the parameter %s", parameter.Name)
+		}
+		for _, use := range parameter.Uses() {
+			if use.Default != "" && len(parameter.Values) > 1 && !slices.Contains(parameter.Values, use.Default) {
+				t.Errorf("the default %s of %s is none of its values", use.Default, parameter.Name)
+			}
+		}
+	}
+	for _, view := range edge.Views {
+		for _, route := range view.Routes {
+			used = append(used, view.Parameters(route.Subject)...)
+		}
+	}
+	for _, name := range used {
+		if !slices.Contains(described, name) {
+			t.Errorf("the parameter %s is not described", name)
+		}
+	}
 }
