@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/veneer-skins/veneer/edge/render"
 )
@@ -19,7 +18,7 @@ type Parameter struct {
 }
 
 // anyValue is of parameters that count by their presence.
-const anyValue = "any"
+const anyValue = "any value"
 
 // tilts are the values of the parameter tilt.
 var tilts = [...]string{render.TiltIso: "iso", render.Tilt25: "25", render.TiltLevel: "0"}
@@ -37,7 +36,7 @@ var Parameters = []Parameter{
 	{"exact", []string{anyValue}, "as many pixels as asked for, without rounding up"},
 	{"default", []string{"404", "avatar", "classic", "slim"}, "what is shown without such a player or skin: an error, the default skin that the game gives the UUID, or one of them. Without the parameter a user has classic, all others have 404"},
 	{"download", []string{anyValue}, "browsers save the file"},
-	{"png", []string{anyValue}, "PNG; so does .png at the end of the path"},
+	{"png", []string{anyValue}, "PNG in place of WebP, as with .png at the end of the path"},
 }
 
 // pixels returns the range of sizes in a mode.
@@ -61,8 +60,7 @@ func (p Parameter) Uses() (uses []Use) {
 			uses = append(uses, Use{Default: byDefault})
 		}
 		use := &uses[len(uses)-1]
-		first, _, _ := strings.Cut(view.Routes[0].Prefix[1:], "/")
-		if name := "/" + first; !slices.Contains(use.Views, name) {
+		if name := "/" + view.Name(); !slices.Contains(use.Views, name) {
 			use.Views = append(use.Views, name)
 		}
 	}

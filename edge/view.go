@@ -389,6 +389,12 @@ func (v *View) Parameters(subject Subject) []string {
 	return append(names, "png")
 }
 
+// Name returns the first segment of the view's paths.
+func (v *View) Name() string {
+	name, _, _ := strings.Cut(v.Routes[0].Prefix[1:], "/")
+	return name
+}
+
 // Groups returns the routes of the view in their order. Those that respond with the same are together.
 func (v *View) Groups() (groups [][]Route) {
 	for i, route := range v.Routes {

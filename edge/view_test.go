@@ -41,7 +41,7 @@ func TestViews(t *testing.T) {
 				t.Errorf("%s: its prefix has no slash at one end, or it has no description", name)
 			}
 		}
-		if name, _, _ := strings.Cut(view.Routes[0].Prefix[1:], "/"); view.HasDownload && !slices.Contains(names, name) {
+		if name := view.Name(); view.HasDownload && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 		if (view.Kind == edge.KindPicture) != (view.Picture != nil) {

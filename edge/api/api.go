@@ -26,6 +26,7 @@ type Config struct {
 	Foreign             bool   `env:"FOREIGN" envDefault:"true" help:"answer the addresses of other skin services as well, so that a plugin or site needs another host only"`
 	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api and /console are forwarded; empty: they are not found here"`
 	APICA               string `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
+	ExamplePlayer       string `env:"EXAMPLE_PLAYER" example:"Steve" help:"name of the player whose pictures the page at / shows; empty: the default skin"`
 	LaunchersURL        string `env:"YGGDRASIL_URL" example:"/api/yggdrasil/" help:"core's API of launchers, which they are told at /: /api/yggdrasil/ if API_UPSTREAM forwards it, else its address; empty: they are told nothing"`
 }
 
@@ -41,8 +42,9 @@ type Server struct {
 	routes             *routes
 	limiter            *httpserver.AddressLimiter
 
-	startPage, notFoundPage *httpserver.Page
-	launchersURL            string // empty for none
+	startPage    startPage
+	notFoundPage *httpserver.Page
+	launchersURL string // empty for none
 }
 
 // New returns a server of pictures. Errors begin with the name of a setting.
@@ -58,6 +60,9 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	case config.UnknownPlayerStatus != fasthttp.StatusNotFound && config.UnknownPlayerStatus != fasthttp.StatusNoContent:
 		return nil, fmt.Errorf("UNKNOWN_PLAYER_STATUS is %d, but must be 404 or 204", config.UnknownPlayerStatus)
+	}
+	if !isName(config.ExamplePlayer) {
+		return nil, fmt.Errorf("EXAMPLE_PLAYER is %.100q, but must be the name of a player", config.ExamplePlayer)
 	}
 	if err := checkLaunchersURL(config.LaunchersURL); err != nil {
 		return nil, err
@@ -76,14 +81,7 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 		noContent:  config.UnknownPlayerStatus == fasthttp.StatusNoContent,
 		upstream:   upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
 		launchersURL: config.LaunchersURL,
-		startPage: httpserver.NewPage(httpserver.PageText{
-			Title: "Veneer",
-			Paragraphs: []string{
-				"This server has the pictures of a site for skins and capes.",
-				"The heads of players are at /avatar/player/{name}, their skins at /skin/{name}.png.",
-			},
-			Links: links,
-		}),
+		startPage:    newStartPage(links, config.ExamplePlayer, config.Foreign),
 		notFoundPage: httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, links...)...),
 	}, nil
 }
@@ -199,7 +197,7 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 		if s.launchersURL != "" {
 			rc.Response.Header.Set(headerLaunchers, s.launchersURL)
 		}
-		return serveGet(rc, func() { s.startPage.Write(rc, fasthttp.StatusOK) })
+		return serveGet(rc, func() { s.startPage.write(rc) })
 	case "/robots.txt":
 		s.routes.robots.AssignTo(rc)
 		return serveGet(rc, func() { httpserver.Robots(rc) })

@@ -32,6 +32,9 @@ var lists = [...]struct {
 	{"hashes", edge.ByHash, "hashes of textures"},
 }
 
+// defaultSpriteSize is the side of a picture in a sprite, in pixels.
+const defaultSpriteSize = 32
+
 // listed are the subjects of a query, in its order.
 type listed struct {
 	texts  []string // as they are in the query, decoded
@@ -162,9 +165,8 @@ func (s *Server) serveSprite(rc *fasthttp.RequestCtx, mode render.Mode, format r
 	}
 	sprite := edge.Sprite{Keys: all.keys}
 	sprite.Mode, sprite.Format = mode, format
-	const defaultSize = 32
 	size := parameterOf(query, "size")
-	if sprite.Size, err = size.intOr("size", defaultSize); err != nil {
+	if sprite.Size, err = size.intOr("size", defaultSpriteSize); err != nil {
 		return err
 	}
 	if sprite.Size > edge.MaxSpriteSize {

@@ -1,9 +1,15 @@
 package api_test
 
 import (
+	"html"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // Browsers get HTML pages at / and at unknown paths, all other clients JSON.
@@ -39,8 +45,8 @@ func TestPages(t *testing.T) {
 			}
 		}
 		const notFound, never = "public, max-age=15", "no-store"
-		f("/", browser, 200, page, "<h1>Veneer</h1>", never, "")
-		f("/", "*/*", 200, page, "<h1>Veneer</h1>", never, "")
+		f("/", browser, 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
+		f("/", "*/*", 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
 		f("/robots.txt", browser, 200, text, "Disallow: /api/\n", never, "")
 		for _, path := range []string{"/nothing", "/favicon.ico", "/avatar/", "/preview/user/1", "/apiary"} {
 			f(path, browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
@@ -77,6 +83,136 @@ func TestLaunchersURL(t *testing.T) {
 		for path, want := range map[string]string{"/": location, "/avatar/1": "", "/nothing": ""} {
 			if got := w.do(t, http.MethodGet, path, nil, "").header.Get(header); got != want {
 				t.Errorf("%q: %s has the header %q; want %q", location, path, got, want)
+			}
+		}
+	}
+}
+
+var (
+	inlineStyle  = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
+	inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
+	exampleImage = regexp.MustCompile(`<img src="([^"]+)"`)
+	address      = regexp.MustCompile(`<code class="address">([^<]+)</code>`)
+	anchor       = regexp.MustCompile(`href="#([^"]+)"`)
+)
+
+// submatches returns the first group of all matches, without the escapes of HTML.
+func submatches(pattern *regexp.Regexp, page string) (all []string) {
+	for _, match := range pattern.FindAllStringSubmatch(page, -1) {
+		all = append(all, html.UnescapeString(match[1]))
+	}
+	return all
+}
+
+// The page at / has the addresses of all views, all parameters, and the addresses of other services unless
+// they are off. Its examples are pictures.
+func TestStartPage(t *testing.T) {
+	t.Parallel()
+	for _, hasForeign := range []bool{false, true} {
+		w := openSeeded(t, func(s *setup) { s.api.Foreign, s.api.ExamplePlayer = hasForeign, "Élan" })
+		page := w.get(t, "/").body
+		addresses := submatches(address, page)
+		for _, view := range edge.Views {
+			for _, route := range view.Routes {
+				if pattern := view.Pattern(route); !slices.Contains(addresses, pattern) {
+					t.Errorf("the page lacks %s", pattern)
+				}
+			}
+		}
+		for _, parameter := range edge.Parameters {
+			if want := `<dt id="` + parameter.Name + `"><code>` + parameter.Name + `</code></dt>`; !strings.Contains(page, want) {
+				t.Errorf("the page lacks %s", want)
+			}
+		}
+		for _, name := range submatches(anchor, page) {
+			if !strings.Contains(page, ` id="`+name+`"`) {
+				t.Errorf("a link leads to %s, which is not there", name)
+			}
+		}
+		_, services, _ := strings.Cut(page, `id="services"`)
+		if (services != "") != hasForeign {
+			t.Errorf("EDGE_FOREIGN=%t: the page has other services: %t", hasForeign, services != "")
+		}
+		for _, foreign := range edge.Foreigns {
+			for _, name := range foreign.Services {
+				_, row, _ := strings.Cut(services, `<tr><th scope="row">`+name+`</th>`)
+				row, _, _ = strings.Cut(row, "</tr>")
+				if hasForeign && !strings.Contains(row, "<code>"+foreign.Prefix+"</code>") {
+					t.Errorf("the page lacks %s of %s", foreign.Prefix, name)
+				}
+			}
+		}
+
+		images := submatches(exampleImage, page)
+		if len(images) < 10 {
+			t.Errorf("the page has the examples %q; want ten or more", images)
+		}
+		for _, path := range images {
+			if got := w.get(t, path); !strings.Contains(path, "/player/%C3%89lan") || got.status != http.StatusOK || got.header.Get("Content-Type") != "image/webp" {
+				t.Errorf("the example %s: %d, %s", path, got.status, got.header.Get("Content-Type"))
+			}
+			if !slices.Contains(addresses, path) {
+				t.Errorf("the page lacks the address %s of an example", path)
+			}
+		}
+	}
+}
+
+// The policy allows what is in the page, and nothing else. The page is sent again only when it changes.
+func TestStartPageHeaders(t *testing.T) {
+	t.Parallel()
+	w := openSeeded(t)
+	got := w.get(t, "/")
+	styles, scripts := submatches(inlineStyle, got.body), submatches(inlineScript, got.body)
+	if len(styles) != 1 || len(scripts) != 1 || strings.Count(got.body, "<script") != 1 || regexp.MustCompile(` (on[a-z]+|style)=`).MatchString(got.body) {
+		t.Fatalf("the page has the styles %q and the scripts %q, or inline handlers", styles, scripts)
+	}
+	want := "default-src 'none'; style-src " + httpserver.SourceHash(inlineStyle.FindStringSubmatch(got.body)[1]) +
+		"; script-src " + httpserver.SourceHash(inlineScript.FindStringSubmatch(got.body)[1]) + "; img-src 'self' data:; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	if policy := got.header.Get("Content-Security-Policy"); policy != want {
+		t.Errorf("the policy is %s; want %s", policy, want)
+	}
+	if !strings.Contains(got.body, `<img src="/face/user/0"`) {
+		t.Error("without a player in the settings the page does not show the default skin")
+	}
+	for _, coding := range []string{"", "gzip", "br"} {
+		header := http.Header{"Accept-Encoding": {coding}}
+		first := w.do(t, http.MethodGet, "/", header, "")
+		header.Set("If-None-Match", first.header.Get("Etag"))
+		again := w.do(t, http.MethodGet, "/", header, "")
+		if first.header.Get("Content-Encoding") != coding || again.status != http.StatusNotModified || again.body != "" || again.header.Get("Etag") != first.header.Get("Etag") {
+			t.Errorf("%q: %v, and then %d %v; want 304", coding, first.header, again.status, again.header)
+		}
+		// Of this the page may take no more, without pictures.
+		if limit := 20 << 10; coding != "" && len(first.body) > limit {
+			t.Errorf("%s: the page takes %d bytes; want at most %d", coding, len(first.body), limit)
+		}
+	}
+}
+
+// The values of parameters on the page are all that there are.
+func TestDescribedParameters(t *testing.T) {
+	t.Parallel()
+	w := openSeeded(t)
+	for _, parameter := range edge.Parameters {
+		if len(parameter.Values) == 1 { // a description
+			continue
+		}
+		for _, use := range parameter.Uses() {
+			for _, view := range use.Views {
+				path := view + "/player/Steve?" + parameter.Name + "="
+				for _, value := range parameter.Values {
+					if got := w.get(t, path+value); got.status != http.StatusOK {
+						t.Errorf("%s: %d; want 200", path+value, got.status)
+					}
+				}
+				if got := w.get(t, path+"nothing"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, strings.Join(parameter.Values[:len(parameter.Values)-1], ", ")) && parameter.Name != "turn" {
+					t.Errorf("%snothing: %d, %s; want 422 and the values %q", path, got.status, got.body, parameter.Values)
+				}
+				if use.Default != "" && w.get(t, path+use.Default).header.Get("Etag") != w.get(t, path).header.Get("Etag") {
+					t.Errorf("%s%s is not the default", path, use.Default)
+				}
 			}
 		}
 	}

@@ -48,6 +48,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"EDGE_CACHE_TAGS":                   {Value: "all"},
 	"EDGE_S_MAXAGE":                     {Value: "1.5s"},
 	"EDGE_UNKNOWN_PLAYER_STATUS":        {Value: "200"},
+	"EDGE_EXAMPLE_PLAYER":               {Value: "a/b"},
 	"EDGE_API_UPSTREAM":                 {Value: "core:8080"},
 	"EDGE_YGGDRASIL_URL":                {Value: "skins.example.org"},
 	"EDGE_API_CA":                       {Value: "/nowhere/ca.pem", Environ: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
