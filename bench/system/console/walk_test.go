@@ -18,18 +18,26 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
-// startSite starts a site; settings are pairs of name and value.
+// startSite starts a site; settings of core and the edge are pairs of name and value.
 func startSite(tb testing.TB, settings ...string) *stack.System {
 	tb.Helper()
 	files := blobstoretest.Directory(tb).Config
 	core := stack.NewCore(tb, files)
 	core.Set("CORE_TRUSTED_PROXIES", "127.0.0.1/32") // the edge
 	core.Set("CORE_LIMIT_REQUESTS", "0")
+	ofEdge := map[string]string{}
 	for i := 0; i < len(settings); i += 2 {
-		core.Set(settings[i], settings[i+1])
+		if name := settings[i]; strings.HasPrefix(name, "EDGE_") {
+			ofEdge[name] = settings[i+1]
+		} else {
+			core.Set(name, settings[i+1])
+		}
 	}
 	core.Start(tb)
 	edge := stack.NewEdge(tb, files, core)
+	for name, value := range ofEdge {
+		edge.Set(name, value)
+	}
 	for _, setting := range []string{"EDGE_RENDER_QUEUE_TIMEOUT", "EDGE_CORE_TIMEOUT", "EDGE_WORK_TIMEOUT"} {
 		edge.Set(setting, "30s") // browsers leave little of a processor for pictures
 	}
