@@ -69,7 +69,7 @@ bench-scale: ## Measure how everything scales; takes an hour and 20 GB; QUICK=1 
 soak: ## Run a mixed load for MINUTES=20 and plot resource usage
 	@deploy/dev/soak $(ARGS)
 
-gallery: ## Regenerate the README's picture, docs/gallery.png
+gallery: ## Regenerate docs/gallery.png and docs/images/views.webp
 	@deploy/dev/gallery
 
 images: ## Build the images of docker-compose.yml

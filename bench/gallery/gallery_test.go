@@ -6,34 +6,43 @@ import (
 	"bytes"
 	"image"
 	"image/color"
-	"image/png"
+	_ "image/png"
 	"os"
+	"strings"
 	"testing"
+
+	_ "golang.org/x/image/webp"
 
 	"github.com/veneer-skins/veneer/edge/render"
 )
 
-// galleryPath is the picture in the README, relative to the root of the repository.
-const galleryPath = "docs/gallery.png"
+// paths are the pictures of the layouts, relative to the root of the repository, and shownBy the documents
+// that show them.
+var (
+	paths   = []string{"docs/gallery.png", "docs/images/views.webp"}
+	shownBy = []string{"README.md", "docs/pictures.md"}
+)
 
-// The stored gallery is up to date, and small enough for a web page.
+// The stored galleries are up to date, and small enough for a web page.
 func TestGalleryIsFresh(t *testing.T) {
 	t.Parallel()
 
-	file, err := compose(start(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const most = 250_000
-	if len(file) > most {
-		t.Errorf("the file has %d bytes; want %d at most", len(file), most)
-	}
-	stored, err := os.ReadFile("../../" + galleryPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := decode(t, stored), decode(t, file); !got.Bounds().Eq(want.Bounds()) || !bytes.Equal(got.Pix, want.Pix) {
-		t.Errorf("%s is stale: make gallery draws it anew", galleryPath)
+	for i, path := range paths {
+		file, err := compose(start(t), layouts[i].rows(), layouts[i].format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const most = 300_000
+		if len(file) > most {
+			t.Errorf("%s has %d bytes; want %d at most", path, len(file), most)
+		}
+		stored, err := os.ReadFile("../../" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := decode(t, stored), decode(t, file); !got.Bounds().Eq(want.Bounds()) || !bytes.Equal(got.Pix, want.Pix) {
+			t.Errorf("%s is stale: make gallery draws it anew", path)
+		}
 	}
 }
 
@@ -41,15 +50,21 @@ func TestGalleryIsFresh(t *testing.T) {
 func TestItemsAreSeparateAndVisible(t *testing.T) {
 	t.Parallel()
 
-	renderer := start(t)
-	file, err := compose(renderer)
+	for _, layout := range layouts {
+		checkItems(t, start(t), layout.rows())
+	}
+}
+
+func checkItems(t *testing.T, renderer *render.Renderer, rows []row) {
+	t.Helper()
+	file, err := compose(renderer, rows, render.PNG)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheet, background := decode(t, file), image.NewNRGBA(image.Rect(0, 0, width, height))
+	sheet, background := decode(t, file), image.NewNRGBA(image.Rect(0, 0, width, heightOf(rows)))
 	drawBackground(background)
 	var positions []image.Rectangle
-	for i, row := range rows() {
+	for i, row := range rows {
 		all, err := row.layOut(renderer)
 		if err != nil {
 			t.Fatal(err)
@@ -74,30 +89,38 @@ func TestItemsAreSeparateAndVisible(t *testing.T) {
 					}
 				}
 			}
-			if area := h.position.Dx() * h.position.Dy(); 2*covered < area || len(colours) < 8 {
+			if area := h.position.Dx() * h.position.Dy(); 4*covered < area || len(colours) < 8 {
 				t.Errorf("item %d of row %d shows %d colours on %d of %d pixels", j, i, len(colours), covered, area)
 			}
 		}
 	}
 }
 
-func TestRunRequiresAFile(t *testing.T) {
+func TestRunRequiresFiles(t *testing.T) {
 	t.Parallel()
 
-	if err := run(nil); err == nil {
-		t.Error("a gallery without a file")
+	for _, args := range [][]string{nil, {"one.png"}, {"one.png", "two.png", "three.png"}} {
+		if err := run(args); err == nil {
+			t.Errorf("a gallery with %d files", len(args))
+		}
 	}
 }
 
-func TestReadmeShowsTheGallery(t *testing.T) {
+func TestDocumentsShowTheGalleries(t *testing.T) {
 	t.Parallel()
 
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(readme, []byte("("+galleryPath+")")) {
-		t.Errorf("README.md does not show %s", galleryPath)
+	for i, document := range shownBy {
+		text, err := os.ReadFile("../../" + document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := paths[i]
+		if strings.HasPrefix(document, "docs/") {
+			path = strings.TrimPrefix(path, "docs/")
+		}
+		if !bytes.Contains(text, []byte("("+path+")")) {
+			t.Errorf("%s does not show %s", document, path)
+		}
 	}
 }
 
@@ -108,10 +131,10 @@ func start(t *testing.T) *render.Renderer {
 	return render.New(new(render.NativeEncoder), nil)
 }
 
-// decode returns the pixels of a PNG file.
+// decode returns the pixels of a PNG or WebP file.
 func decode(t *testing.T, file []byte) *image.NRGBA {
 	t.Helper()
-	img, err := png.Decode(bytes.NewReader(file))
+	img, _, err := image.Decode(bytes.NewReader(file))
 	if err != nil {
 		t.Fatal(err)
 	}

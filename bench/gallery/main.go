@@ -1,5 +1,5 @@
-// Command gallery renders every kind of view, of textures painted by this project, onto one sheet,
-// and writes it to the PNG file that its argument names.
+// Command gallery renders textures painted by this project onto two sheets, and writes them to the files
+// that its arguments name: a PNG for the README, and a WebP picture of all views.
 package main
 
 import (
@@ -25,30 +25,44 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 1 {
-		return errors.New("the argument must be the file to write")
+	if len(args) != len(layouts) {
+		return errors.New("the arguments must be the files to write, docs/gallery.png and docs/images/views.webp")
 	}
 	renderer := render.New(new(render.NativeEncoder), nil)
-	file, err := compose(renderer)
-	if err != nil {
-		return err
+	for i, layout := range layouts {
+		file, err := compose(renderer, layout.rows(), layout.format)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(args[i], file, 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(args[0], file, 0o644)
+	return nil
 }
 
-// The sheet, in pixels. It is as wide as a page shows it without scaling, which would blur sharp
+// layouts are the two sheets. That of all views has many colours, of which WebP takes fewer bytes.
+var layouts = []struct {
+	rows   func() []row
+	format render.Format
+}{{readmeRows, render.PNG}, {viewRows, render.WebP}}
+
+// Sheets, in pixels. They are as wide as a page shows them without scaling, which would blur sharp
 // edges.
 const (
-	width, height = 880, 1088
-	margin        = 28
+	width  = 880
+	margin = 28
 )
 
-// item is a picture on the sheet.
+// item is a picture on a sheet.
 type item struct {
-	sheet skin.Sheet
-	kind  skin.Type
-	mode  render.Mode
-	size  int
+	sheet, worn skin.Sheet
+	view        render.View
+}
+
+// picture returns an item without anything else.
+func picture(sheet skin.Sheet, kind skin.Type, mode render.Mode, size int) item {
+	return item{sheet: sheet, view: render.View{Mode: mode, Type: kind, Size: size}}
 }
 
 // row is items on one baseline, spread between a left and a right edge.
@@ -57,54 +71,54 @@ type row struct {
 	items               []item
 }
 
-// rows are the layout: a large figure, heads beside it from large to small, figures of all kinds,
+// readmeRows are the layout of the sheet for the README: a large figure, heads beside it from large to small, figures of all kinds,
 // below them a slim one of a legacy sheet, a high-resolution one and one with translucent layers,
 // with heads too small to be sharp; capes, and the default skin.
-func rows() []row {
-	const middle, end = 452, width - margin
+func readmeRows() []row {
+	const middle, end, height = 452, width - margin, 1088
 	legacy, fine := randomSkin("Old Plain 1"), randomSkin("HD Smooth 1")
 	return []row{
 		{margin, middle - margin, 428, []item{
-			{artwork.Explorer(), skin.Classic, render.Preview, 400},
+			picture(artwork.Explorer(), skin.Classic, render.Preview, 400),
 		}},
 		{middle, end, 220, []item{
-			{artwork.Robot(), skin.Classic, render.Isometric, 192},
-			{artwork.FrogHoodie(), skin.Slim, render.Isometric, 192},
+			picture(artwork.Robot(), skin.Classic, render.Isometric, 192),
+			picture(artwork.FrogHoodie(), skin.Slim, render.Isometric, 192),
 		}},
 		{middle, end, 340, []item{
-			{artwork.Diver(), skin.Slim, render.Isometric, 96},
-			{artwork.Gardener(), skin.Classic, render.Isometric, 96},
-			{artwork.Mage(), skin.Classic, render.Isometric, 96},
-			{artwork.Fox(), skin.Classic, render.Isometric, 96},
+			picture(artwork.Diver(), skin.Slim, render.Isometric, 96),
+			picture(artwork.Gardener(), skin.Classic, render.Isometric, 96),
+			picture(artwork.Mage(), skin.Classic, render.Isometric, 96),
+			picture(artwork.Fox(), skin.Classic, render.Isometric, 96),
 		}},
 		{middle, end, 428, []item{
-			{artwork.Explorer(), skin.Classic, render.Flat, 56},
-			{artwork.Ranger(), skin.Slim, render.Flat, 56},
-			{artwork.Robot(), skin.Classic, render.Flat, 56},
-			{artwork.Knight(), skin.Classic, render.Flat, 56},
-			{artwork.Penguin(), skin.Classic, render.Flat, 56},
-			{artwork.Astronaut(), skin.Classic, render.Flat, 56},
+			picture(artwork.Explorer(), skin.Classic, render.Flat, 56),
+			picture(artwork.Ranger(), skin.Slim, render.Flat, 56),
+			picture(artwork.Robot(), skin.Classic, render.Flat, 56),
+			picture(artwork.Knight(), skin.Classic, render.Flat, 56),
+			picture(artwork.Penguin(), skin.Classic, render.Flat, 56),
+			picture(artwork.Astronaut(), skin.Classic, render.Flat, 56),
 		}},
 		{margin, end, 660, []item{
-			{artwork.Ranger(), skin.Slim, render.Preview, 208},
-			{artwork.Knight(), skin.Classic, render.Preview, 208},
-			{artwork.Gardener(), skin.Classic, render.Preview, 208},
-			{artwork.Diver(), skin.Slim, render.Preview, 208},
+			picture(artwork.Ranger(), skin.Slim, render.Preview, 208),
+			picture(artwork.Knight(), skin.Classic, render.Preview, 208),
+			picture(artwork.Gardener(), skin.Classic, render.Preview, 208),
+			picture(artwork.Diver(), skin.Slim, render.Preview, 208),
 		}},
 		{margin, end, 908, []item{
-			{legacy, skin.Slim, render.Preview, 208},
-			{fine, skin.Classic, render.Preview, 208},
-			{glazed(), skin.Classic, render.Preview, 208},
-			{artwork.Robot(), skin.Classic, render.Isometric, 48},
-			{fine, skin.Classic, render.Isometric, 48},
+			picture(legacy, skin.Slim, render.Preview, 208),
+			picture(fine, skin.Classic, render.Preview, 208),
+			picture(glazed(), skin.Classic, render.Preview, 208),
+			picture(artwork.Robot(), skin.Classic, render.Isometric, 48),
+			picture(fine, skin.Classic, render.Isometric, 48),
 		}},
 		{margin, end, height - margin, []item{
-			{artwork.Sunrise(), skin.Cape, render.Preview, 128},
-			{artwork.Evergreen(), skin.Cape, render.Preview, 128},
-			{artwork.NightSky(), skin.Cape, render.Preview, 128},
-			{artwork.Default(), skin.Classic, render.Isometric, 128},
-			{artwork.Default(), skin.Classic, render.Isometric, 64},
-			{artwork.Default(), skin.Classic, render.Flat, 32},
+			picture(artwork.Sunrise(), skin.Cape, render.Preview, 128),
+			picture(artwork.Evergreen(), skin.Cape, render.Preview, 128),
+			picture(artwork.NightSky(), skin.Cape, render.Preview, 128),
+			picture(artwork.Default(), skin.Classic, render.Isometric, 128),
+			picture(artwork.Default(), skin.Classic, render.Isometric, 64),
+			picture(artwork.Default(), skin.Classic, render.Flat, 32),
 		}},
 	}
 }
@@ -131,11 +145,15 @@ func glazed() skin.Sheet {
 	return sheet
 }
 
-// compose returns the file of the whole sheet.
-func compose(renderer *render.Renderer) ([]byte, error) {
+// heightOf returns the height of the sheet of rows.
+func heightOf(rows []row) int { return rows[len(rows)-1].bottom + margin }
+
+// compose returns the file of a whole sheet.
+func compose(renderer *render.Renderer, rows []row, format render.Format) ([]byte, error) {
+	height := heightOf(rows)
 	canvas := image.NewNRGBA(image.Rect(0, 0, width, height))
 	drawBackground(canvas)
-	for _, row := range rows() {
+	for _, row := range rows {
 		all, err := row.layOut(renderer)
 		if err != nil {
 			return nil, err
@@ -144,15 +162,15 @@ func compose(renderer *render.Renderer) ([]byte, error) {
 			draw.Draw(canvas, h.position, h.picture, h.picture.Bounds().Min, draw.Over)
 		}
 	}
-	return renderer.Encode(render.Picture{Width: width, Height: height, Pix: canvas.Pix}, render.PNG)
+	return renderer.Encode(render.Picture{Width: width, Height: height, Pix: canvas.Pix}, format)
 }
 
 // drawBackground fills the canvas with a pale checkerboard, which shows transparency.
 func drawBackground(canvas *image.NRGBA) {
 	const side = 10
 	pale, paler := color.NRGBA{R: 0xdc, G: 0xe1, B: 0xe8, A: 0xff}, color.NRGBA{R: 0xe3, G: 0xe7, B: 0xed, A: 0xff}
-	for y := range height {
-		for x := range width {
+	for y := range canvas.Rect.Dy() {
+		for x := range canvas.Rect.Dx() {
 			check := pale
 			if (x/side+y/side)%2 == 0 {
 				check = paler
@@ -173,7 +191,7 @@ func (r row) layOut(renderer *render.Renderer) ([]placed, error) {
 	var pictures []image.Image
 	space := r.right - r.left
 	for _, e := range r.items {
-		picture, err := renderer.Draw(e.sheet, skin.Sheet{}, render.View{Mode: e.mode, Type: e.kind, Size: e.size, Format: render.PNG})
+		picture, err := renderer.Draw(e.sheet, e.worn, e.view)
 		if err != nil {
 			return nil, err
 		}

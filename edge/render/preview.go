@@ -53,7 +53,7 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	picture := newPicture(capeWidth(height), height, pixels)
 	clear(picture.Pix)
 
-	if showsElytra(sheet) {
+	if isBlank(sheet, faces.Front) && isBlank(sheet, faces.Back) {
 		picture.drawElytra(sheet)
 		return picture
 	}
@@ -97,12 +97,6 @@ func (p Picture) mirror(from, to, top, width, height int) {
 			copy(p.row(to+width-1-x, y, 1), p.row(from+x, y, 1))
 		}
 	}
-}
-
-// showsElytra reports whether a cape shows its elytra, as both of its faces are transparent.
-func showsElytra(sheet skin.Sheet) bool {
-	faces := skin.CapeFaces().Scaled(sheet.Scale())
-	return isBlank(sheet, faces.Front) && isBlank(sheet, faces.Back)
 }
 
 // isBlank reports whether all texels of a part of a sheet are transparent.

@@ -80,9 +80,7 @@ func (r *Renderer) draw(sheet, worn skin.Sheet, view View, pixels []byte) (Pictu
 		if err := checkSheet(worn, skin.Cape); err != nil {
 			return Picture{}, fmt.Errorf("draw %s of %s with a cape: %w", view.Mode, view.Type, err)
 		}
-		if showsElytra(worn) {
-			view.Wear = WearElytra
-		}
+		view.Wear = view.Wear.of(worn)
 	}
 	if view.Type == skin.Cape {
 		return drawCape(sheet, view.Size, pixels), nil

@@ -9,7 +9,7 @@ type Wear uint8
 const (
 	WearNothing Wear = iota
 	WearCape         // the elytra instead, if both faces of the cape are transparent
-	WearElytra
+	WearElytra       // the cape instead, if both faces of the wings are transparent
 
 	wearCount = iota
 )
@@ -22,6 +22,25 @@ func (p Mode) ShowsWorn() bool {
 	case Flat, Isometric, Preview, LegacySheet, Front:
 	}
 	return false
+}
+
+// of returns what is drawn of a sheet: not the one of cape and elytra of which both faces are transparent.
+func (w Wear) of(sheet skin.Sheet) Wear {
+	isVisible := func(faces skin.Box) bool {
+		faces = faces.Scaled(sheet.Scale())
+		return !isBlank(sheet, faces.Front) || !isBlank(sheet, faces.Back)
+	}
+	hasCape, hasElytra := isVisible(skin.CapeFaces()), isVisible(skin.ElytraFaces())
+	switch {
+	case !hasCape && !hasElytra:
+		return WearNothing
+	case !hasCape:
+		return WearElytra
+	case !hasElytra:
+		return WearCape
+	default:
+		return w
+	}
 }
 
 // wornBox is a box that is worn, with its texels.
