@@ -201,3 +201,38 @@ func TestIsometricOutline(t *testing.T) {
 		}
 	}
 }
+
+// What is not on a cape's sheet is not worn: the other one of cape and elytra is, or nothing.
+func TestBlankPartsAreNotWorn(t *testing.T) {
+	t.Parallel()
+	figure := skintest.Noise(1, 64, 64)
+	cape, elytra, both := skin.NewSheet(64, 32), skin.NewSheet(64, 32), skin.NewSheet(64, 32)
+	for _, part := range []struct {
+		faces  skin.Box
+		sheets []skin.Sheet
+	}{{skin.CapeFaces(), []skin.Sheet{cape, both}}, {skin.ElytraFaces(), []skin.Sheet{elytra, both}}} {
+		for _, sheet := range part.sheets {
+			for _, face := range []skin.Rect{part.faces.Front, part.faces.Back} {
+				fill(sheet, face.X, face.Y, face.W, face.H, [4]byte{200, 30, 40, 255})
+			}
+		}
+	}
+	for _, mode := range []render.Mode{render.Bust, render.Body, render.Back, render.Left} {
+		view := render.View{Mode: mode, Type: skin.Classic, Size: mode.SizeOf(128)}
+		drawn := func(worn skin.Sheet, wear render.Wear) string {
+			view := view
+			view.Wear = wear
+			return string(mustDrawWorn(t, figure, worn, view).Pix)
+		}
+		bare := string(mustDraw(t, figure, view).Pix)
+		if drawn(elytra, render.WearCape) != drawn(elytra, render.WearElytra) || drawn(cape, render.WearElytra) != drawn(cape, render.WearCape) {
+			t.Errorf("%s: what is not on the sheet is worn", mode)
+		}
+		if drawn(skin.NewSheet(64, 32), render.WearCape) != bare || drawn(skin.NewSheet(64, 32), render.WearElytra) != bare {
+			t.Errorf("%s: a blank sheet is not nothing", mode)
+		}
+		if mode != render.Left && (drawn(both, render.WearCape) == drawn(both, render.WearElytra) || drawn(both, render.WearCape) == bare) {
+			t.Errorf("%s: cape, elytra and nothing are not three pictures", mode)
+		}
+	}
+}
