@@ -73,8 +73,11 @@ sub vcl_recv {
     return (pass);
   }
   # Edges accept names of players, suffixes and parameters in any case, so only the lower
-  # case form is cached. They accept all before a name in its own case only.
-  set req.url = regsub(req.url, "^([^?]*/)?.*$", "\1") + std.tolower(regsub(req.url, "^([^?]*/)?", ""));
+  # case form is cached. They accept all before a name in its own case only. The answer of
+  # heads.json has the names of the query as they are there.
+  if (req.url !~ "^/heads[.]json") {
+    set req.url = regsub(req.url, "^([^?]*/)?.*$", "\1") + std.tolower(regsub(req.url, "^([^?]*/)?", ""));
+  }
 }
 
 sub vcl_backend_fetch {

@@ -77,7 +77,7 @@ func (a *comparison) compare(t *testing.T, reference *referenceMap, view render.
 	sheet, worn := randomSheet(seed, view.Type, k), skin.Sheet{}
 	if j > 0 {
 		worn = randomSheet(seed, skin.Cape, j)
-		fill(worn, j, j, 1, 1, [4]byte{1, 2, 3, 255}) // the cape is not blank
+		fill(worn, j, j, 1, 1, [4]byte{1, 2, 3, 255})      // the cape is not blank
 		fill(worn, 24*j, 2*j, 1, 1, [4]byte{1, 2, 3, 255}) // nor are the elytra
 	}
 	picture := mustDrawWorn(t, sheet, worn, view)

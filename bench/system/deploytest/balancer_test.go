@@ -23,6 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -296,12 +297,17 @@ func (b balancer) test(t *testing.T) {
 		"/avatar/player/pNAME?size=16", "/avatar/player/pNAME.png?size=32", "/skin/pNAME.png", "/csl/pNAME.json",
 		"/pNAME.json", "/usm/pNAME.json", "/usm/pNAME.7d4448409dc011d1b2455ffdce74fad2.json", "/skins/pNAME", "/skins?name=pNAME", "/MinecraftSkins/pNAME.png",
 		"/legacy/pNAME.png", "/api/yggdrasil/skins/MinecraftSkins/pNAME.png",
+		"/helm/pNAME/64", "/avatar/pNAME/32.png", "/full/64/pNAME", "/head/pNAME/64/left", "/skin/pNAME", "/back/player/pNAME?wear=none",
 	}
 	if b.foldsCase {
-		targets = append(targets, "/avatar/player/PNAME", "/PNAME.json", "/MinecraftSkins/PNAME.PNG", "/skins?x=y&name=PNAME.png")
+		targets = append(targets, "/helm/PNAME/64", "/avatar/player/PNAME", "/PNAME.json", "/MinecraftSkins/PNAME.PNG", "/skins?x=y&name=PNAME.png")
 	}
 	if n := request(targets...); n != players {
 		t.Errorf("the edges looked up %d players; want %d, each by one edge", n, players)
+	}
+	// The names of the answer are those of the request.
+	if got := httpservertest.Get(t, url+"/heads.json?players=Nobody_Here"); got.Body != `{"Nobody_Here":null}` {
+		t.Errorf("/heads.json: %d %s", got.Status, got.Body)
 	}
 	isAboutHalf := func(n int) bool { return players/4 <= n && n <= players*3/4 }
 	moved := 0
