@@ -65,7 +65,14 @@ func run(out io.Writer) error {
 		{"isometric 64", render.Isometric, 64, skins},
 		{"isometric 128", render.Isometric, 128, skins},
 		{"isometric 512", render.Isometric, 512, skins},
+		{"preview 128", render.Preview, 128, skins},
 		{"preview 400", render.Preview, 400, skins},
+		{"bust 128", render.Bust, 128, skins},
+		{"bust 400", render.Bust, 400, skins},
+		{"body 128", render.Body, 128, skins},
+		{"body 400", render.Body, 400, skins},
+		{"front 128", render.Front, 128, skins},
+		{"front 400", render.Front, 400, skins},
 		{"cape 400", render.Preview, 400, capes},
 	} {
 		for _, name := range view.textures {
