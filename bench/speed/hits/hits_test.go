@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		fmt.Sprintf("%d addresses of %d patterns and 2 players, all of them hits", urls, fixture.Patterns()),
-		"\nFull answers:\n", "\nNot modified:\n", "\nFull answers, TLS:\n", "\nNot modified, TLS:\n", "\n| 6 | ", "\n| median | ", "\n| of bare's | ", "of 6 ratios in their order, number 1 from either end",
+		"\nFull answers:\n", "\nNot modified:\n", "\nFull answers, TLS:\n", "\nNot modified, TLS:\n", "\n| 6 | ", "\n| median | ", "\n| of bare's | ", "\n/helm/{name}/128:\n", "\n| of own's | ", "of 6 ratios in their order, number 1 from either end",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not print %q", want)

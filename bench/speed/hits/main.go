@@ -1,7 +1,8 @@
 // Command hits measures how fast the edge answers cache hits, beside a fasthttp server that does
 // nothing but send the same bytes, beside nginx with the same files, and without its fast path; in
-// plain HTTP and with TLS. The servers share one processor and alternate, and the load has another
-// one. It prints medians of the ratios within rounds, and their confidence intervals.
+// plain HTTP and with TLS. Then it compares addresses of other services with the edge's own ones of
+// the same pictures. The servers share one processor and alternate, and the load has another one. It
+// prints medians of the ratios within rounds, and their confidence intervals.
 package main
 
 import (
@@ -42,6 +43,7 @@ func run(args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", 300, "number of rounds; each measures every server")
 	seconds := flags.Float64("seconds", 0.1, "duration of a server's measurement in a round; in short rounds all get the same share of the machine's other load")
 	urls := flags.Int("urls", 100_000, "number of addresses to request")
+	onlyForeign := flags.Bool("foreign", false, "only compare addresses of other services with own ones")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -64,10 +66,18 @@ func run(args []string, out io.Writer) error {
 		rounds: *rounds, duration: time.Duration(*seconds * float64(time.Second)), out: out,
 	}
 	defer b.close()
-	if err := b.open(ctx, *binary, *urls); err != nil {
+	if err := b.openFixture(ctx, *binary, fixture.PlayersFor(*urls)); err != nil {
 		return err
 	}
-	return b.run(ctx)
+	if !*onlyForeign {
+		if err := b.open(ctx, *urls); err != nil {
+			return err
+		}
+		if err := b.run(ctx); err != nil {
+			return err
+		}
+	}
+	return b.compareForeign(ctx)
 }
 
 // bench is the servers under test, and the requests to them.
@@ -79,6 +89,7 @@ type bench struct {
 	out      io.Writer
 
 	fixture *fixture.Site
+	players int // of the fixture
 	closers []func()
 	record  *baseline.Record
 	servers []*baseline.Server // plain HTTP, then TLS; the edge first in each
@@ -100,20 +111,24 @@ func (b *bench) add(s *baseline.Server, err error) error {
 	return err
 }
 
-// open starts everything, and checks that all servers give the same answers.
-func (b *bench) open(ctx context.Context, binary string, urls int) error {
-	players := fixture.PlayersFor(urls)
-	var err error
-	if b.fixture, err = fixture.Open(ctx, b.env, binary, players); err != nil {
-		return err
+// openFixture starts the fixture with its edge.
+func (b *bench) openFixture(ctx context.Context, binary string, players int) (err error) {
+	if b.fixture, err = fixture.Open(ctx, b.env, binary, players); err == nil {
+		b.players = players
+		b.closers = append(b.closers, b.fixture.Close)
 	}
-	b.closers = append(b.closers, b.fixture.Close)
+	return err
+}
+
+// open starts the other servers, and checks that all give the same answers.
+func (b *bench) open(ctx context.Context, urls int) error {
+	var err error
 	if b.record, err = baseline.RecordHits(ctx, b.fixture.Edge, b.fixture.Addresses(urls)); err != nil {
 		return err
 	}
 	total, different := sizes(b.record)
 	fmt.Fprintf(b.out, "%d addresses of %d patterns and %d players, all of them hits; %d different bodies of %.1f MiB, %.0f bytes an answer on average.\n",
-		urls, fixture.Patterns(), players, len(b.record.Bodies), different/(1<<20), total/float64(urls))
+		urls, fixture.Patterns(), b.players, len(b.record.Bodies), different/(1<<20), total/float64(urls))
 
 	b.servers = append(b.servers, b.fixture.Edge)
 	if err := b.add(baseline.StartFasthttp(ctx, b.env, b.record, baseline.Certificate{})); err != nil {
@@ -195,7 +210,7 @@ func (b *bench) openNginx(ctx context.Context) error {
 
 // run measures full answers, then those of status 304.
 func (b *bench) run(ctx context.Context) error {
-	before := b.fixture.Lookups()
+	defer b.reportLookups(b.fixture.Lookups())
 	secure := slices.IndexFunc(b.servers, func(s *baseline.Server) bool { return s.TLS })
 	for i, servers := range [][]*baseline.Server{b.servers[:secure], b.servers[secure:]} {
 		suffix := []string{"", ", TLS"}[i]
@@ -211,8 +226,42 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// reportLookups prints how many mappings the edges have looked up since a number of them.
+func (b *bench) reportLookups(before int64) {
 	if lookups := b.fixture.Lookups() - before; lookups > 0 {
 		fmt.Fprintf(b.out, "\nThe edge looked up %d mappings meanwhile, after a second without a heartbeat, so not all answers were hits.\n", lookups)
+	}
+}
+
+// compareForeign measures the addresses of other services beside the own ones of the same pictures.
+func (b *bench) compareForeign(ctx context.Context) error {
+	patterns := b.fixture.Foreigns(b.players)
+	records := make([]*baseline.Record, len(patterns))
+	for i, pattern := range patterns {
+		var err error
+		if records[i], err = baseline.RecordHits(ctx, b.fixture.Edge, slices.Concat(pattern.Addresses, pattern.Own)); err != nil {
+			return err
+		}
+		for n := range pattern.Own {
+			foreign, own := &records[i].Full[n], &records[i].Full[b.players+n]
+			if !slices.Equal(foreign.Headers, own.Headers) || foreign.Body != own.Body {
+				return fmt.Errorf("%s answers %q, and %s %q", foreign.Target, foreign.Headers, own.Target, own.Headers)
+			}
+		}
+	}
+	defer b.reportLookups(b.fixture.Lookups())
+	for i, pattern := range patterns {
+		foreign, own := *b.fixture.Edge, *b.fixture.Edge
+		foreign.Name, own.Name = "foreign", "own"
+		if err := b.measure(ctx, pattern.Pattern, []*baseline.Server{&foreign, &own}, []target{
+			{foreign.Address, stream(&foreign, records[i], records[i].Full[:b.players], nil)},
+			{own.Address, stream(&own, records[i], records[i].Full[b.players:], nil)},
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

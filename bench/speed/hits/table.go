@@ -67,7 +67,7 @@ func (t *table) printSummary() {
 		cost := t.summarize(func(row []measurement) float64 { return row[i].cost() }).Median
 		fmt.Fprintf(t.out, " %.0f | %.2f |", rate, cost)
 	}
-	fmt.Fprint(t.out, "\n\n| | edge's rate, median | lower bound | edge's µs, median | upper bound | bytes an answer | server's processor | load's processor |\n")
+	fmt.Fprintf(t.out, "\n\n| | %s's rate, median | lower bound | %[1]s's µs, median | upper bound | bytes an answer | server's processor | load's processor |\n", t.names[0])
 	fmt.Fprintln(t.out, "|---|--:|--:|--:|--:|--:|--:|--:|")
 	for i, name := range t.names {
 		rates := t.summarize(func(row []measurement) float64 { return row[0].rate() / row[i].rate() })
