@@ -414,7 +414,8 @@ func (p *parameter) intOr(name string, def int) (int, error) {
 
 // unescape decodes a part of a query. It returns invalid encodings as they are.
 func unescape(text string) string {
-	if !strings.ContainsAny(text, "%+") {
+	// Two searches for a byte take a sixth of the time of strings.ContainsAny.
+	if strings.IndexByte(text, '%') < 0 && strings.IndexByte(text, '+') < 0 {
 		return text
 	}
 	if decoded, err := url.QueryUnescape(text); err == nil {
