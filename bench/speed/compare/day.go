@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -22,6 +24,16 @@ const (
 	dayUnmodified = 0.05
 	dayCold       = 0.04
 	dayAPI        = 0.01
+
+	// In the edge's second curve these take the place of hits, a tenth of all: hits at addresses of
+	// other services, sprites in memory, and new sprites.
+	dayForeign   = 0.08
+	daySprite    = 0.01
+	dayNewSprite = 0.01
+	// They are of the first dayPlayers players, in sprites of spriteHeads flat heads, which a web map
+	// or a list of players has.
+	dayPlayers  = 1000
+	spriteHeads = 20
 
 	// At each rate there are dayRounds of dayEach, alternating between servers, of which the
 	// medians count.
@@ -84,12 +96,17 @@ func (e *env) measureDay(ctx context.Context) ([]results.Curve, error) {
 		}
 		all = append(all, &dayServer{server: server, Curve: results.Curve{Name: subj.name}})
 	}
+	other, err := e.openOtherRequests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, &dayServer{server: e.fixture.Edge, other: other, Curve: results.Curve{Name: "Veneer, a tenth foreign or sprites"}})
 	rates := dayRates
 	if e.Quick {
 		rates = []float64{rates[0] / 10}
 	}
 	for _, c := range all { // to warm up
-		if _, err := e.measureRate(ctx, live, c.server, rates[0], 0); err != nil {
+		if _, err := e.measureRate(ctx, live, c, rates[0], 0); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
@@ -101,7 +118,7 @@ func (e *env) measureDay(ctx context.Context) ([]results.Curve, error) {
 				if c.excluded {
 					continue
 				}
-				point, err := e.measureRate(ctx, live, c.server, rate, 1+i*dayRounds+round)
+				point, err := e.measureRate(ctx, live, c, rate, 1+i*dayRounds+round)
 				if err != nil {
 					return nil, fmt.Errorf("%s at %.0f/s: %w", c.Name, rate, err)
 				}
@@ -123,6 +140,7 @@ func (e *env) measureDay(ctx context.Context) ([]results.Curve, error) {
 // dayServer is a server on a mixed day.
 type dayServer struct {
 	server *baseline.Server
+	other  *otherRequests // nil for none
 	results.Curve
 	rounds   []results.Point // of the current rate
 	excluded bool            // too slow, or with rejections in half of the rounds
@@ -151,13 +169,13 @@ func (s *dayServer) conclude() {
 }
 
 // measureRate measures one round of a rate. The round decides the requests.
-func (e *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int) (results.Point, error) {
+func (e *env) measureRate(ctx context.Context, t *liveStack, on *dayServer, rate float64, round int) (results.Point, error) {
 	before, err := rendersOf(ctx, e.fixture.Operators)
 	if err != nil {
 		return results.Point{}, err
 	}
 	firstNew := e.newPictures
-	all, err := e.runDay(ctx, t, server, rate, round, e.duration(dayEach))
+	all, err := e.runDay(ctx, t, on, rate, round, e.duration(dayEach))
 	if err != nil {
 		return results.Point{}, err
 	}
@@ -185,15 +203,15 @@ func (e *env) measureRate(ctx context.Context, t *liveStack, server *baseline.Se
 }
 
 // runDay sends a mixed day at a rate: picture requests to a server, the rest to core.
-func (e *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
-	images, api := e.dayImages(server, round), e.userReads(t, round)
+func (e *env) runDay(ctx context.Context, t *liveStack, on *dayServer, rate float64, round int, duration time.Duration) (*load.Answers, error) {
+	images, api := e.dayImages(on, round), e.userReads(t, round)
 	images.Rate, api.Rate = rate*(1-dayAPI), rate*dayAPI
 	var got [2][]load.Answers
 	var both errgroup.Group
 	for i, target := range []struct {
 		address string
 		*load.Stream
-	}{{server.Address, images}, {t.api, api}} {
+	}{{on.server.Address, images}, {t.api, api}} {
 		both.Go(func() error {
 			unpin, err := load.Pin(e.loadCPU)
 			if err != nil {
@@ -222,35 +240,106 @@ func (e *env) runDay(ctx context.Context, t *liveStack, server *baseline.Server,
 // dayImages returns a day's picture requests: known responses, conditional requests, and uncached
 // pictures. The choice of the known ones is the same for all servers in a round, and differs
 // between rounds.
-func (e *env) dayImages(server *baseline.Server, round int) *load.Stream {
+func (e *env) dayImages(on *dayServer, round int) *load.Stream {
 	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
-	tags, n := e.tags[server], min(dayViews, len(e.record.Full))
-	for _, conditional := range []bool{false, true} {
-		for i := range n {
-			condition, response := "", &e.record.Full[i]
-			if conditional {
-				response = &e.record.Unmodified[i]
-				condition = "If-None-Match: " + tags[i] + "\r\n"
-			}
-			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(response), condition))
-			stream.Lengths = append(stream.Lengths, len(e.record.Body(response)))
-		}
+	random := rand.New(rand.NewPCG(3, uint64(round)))
+	known := func(record *baseline.Record, responses []baseline.Response, tags []string) func() int {
+		return appendKnown(stream, on.server, record, responses, tags, random)
 	}
-	skins, random, views := e.unusedSkins(), rand.New(rand.NewPCG(3, uint64(round))), newPopular(n)
-	cold := len(stream.Requests)
-	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
+	n, skins := min(dayViews, len(e.record.Full)), e.unusedSkins()
+	hits := known(e.record, e.record.Full[:n], nil)
+	kinds := []dayKind{
+		{dayCold, appendUncached(stream, func() string { return e.newPicture(skins) })},
+		{dayUnmodified, known(e.record, e.record.Unmodified[:n], e.tags[on.server])},
+	}
+	if other := on.other; other != nil {
+		kinds = append(kinds,
+			dayKind{dayForeign, known(other.foreign, other.foreign.Full, nil)},
+			dayKind{daySprite, known(other.sprites, other.sprites.Full, nil)},
+			dayKind{dayNewSprite, appendUncached(stream, func() string { return e.newSprite(other.names, random) })},
+		)
+	}
 	stream.Order = func() int {
-		switch draw := random.Float64() * (1 - dayAPI); {
-		case draw < dayCold:
-			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", e.newPicture(skins)) // sent before the next one is made
-			return cold
-		case draw < dayCold+dayUnmodified:
-			return n + views.draw(random)
-		default:
-			return views.draw(random)
+		draw := random.Float64() * (1 - dayAPI)
+		for _, kind := range kinds {
+			if draw -= kind.share; draw < 0 {
+				return kind.next()
+			}
 		}
+		return hits()
 	}
 	return stream
+}
+
+// dayKind is a kind of picture requests with its share of all requests of a day.
+type dayKind struct {
+	share float64
+	next  func() int // returns the index of a request in the stream
+}
+
+// appendKnown appends the requests for responses to a stream, with tags conditional ones, and returns a
+// function that draws one in Zipf order.
+func appendKnown(stream *load.Stream, server *baseline.Server, record *baseline.Record, responses []baseline.Response, tags []string, random *rand.Rand) func() int {
+	first, views := len(stream.Requests), newPopular(len(responses))
+	for i := range responses {
+		condition, response := "", &responses[i]
+		if tags != nil {
+			condition = "If-None-Match: " + tags[i] + "\r\n"
+		}
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(response), condition))
+		stream.Lengths = append(stream.Lengths, len(record.Body(response)))
+	}
+	return func() int { return first + views.draw(random) }
+}
+
+// appendUncached appends a request to a stream, and returns a function that gives it another address.
+func appendUncached(stream *load.Stream, address func() string) func() int {
+	at := len(stream.Requests)
+	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
+	return func() int {
+		stream.Requests[at] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", address()) // sent before the next one is made
+		return at
+	}
+}
+
+// otherRequests are requests at addresses of other services and for sprites.
+type otherRequests struct {
+	foreign, sprites *baseline.Record
+	names            []string // of the players
+}
+
+// openOtherRequests makes the edge have the answers to those requests in memory.
+func (e *env) openOtherRequests(ctx context.Context) (*otherRequests, error) {
+	players := min(dayPlayers, e.usedPlayers)
+	t := &otherRequests{names: e.fixture.Names()[:players]}
+	var foreign, sprites []string
+	for _, pattern := range e.fixture.Foreigns(players) {
+		foreign = append(foreign, pattern.Addresses...)
+	}
+	for names := range slices.Chunk(t.names, spriteHeads) {
+		sprites = append(sprites, spriteAddress(names))
+	}
+	var err error
+	if t.foreign, err = baseline.RecordHits(ctx, e.fixture.Edge, foreign); err != nil {
+		return nil, err
+	}
+	t.sprites, err = baseline.RecordHits(ctx, e.fixture.Edge, sprites)
+	return t, err
+}
+
+func spriteAddress(names []string) string {
+	return "/sprite/face.webp?size=32&players=" + strings.Join(names, ",")
+}
+
+// newSprite returns the address of a sprite of random players, of which there are too many for one to
+// come twice.
+func (e *env) newSprite(names []string, random *rand.Rand) string {
+	e.newPictures++
+	list := make([]string, spriteHeads)
+	for i := range list {
+		list[i] = names[random.IntN(len(names))]
+	}
+	return spriteAddress(list)
 }
 
 // newPicture returns the next address of an uncached picture, or of one requested so long ago that

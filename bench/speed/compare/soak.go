@@ -74,7 +74,7 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*result
 	ended := make(chan struct{})
 	work.Go(func() error {
 		defer close(ended)
-		got, err := s.runDay(ctx, t, s.fixture.Edge, rate, 0, duration)
+		got, err := s.runDay(ctx, t, &dayServer{server: s.fixture.Edge}, rate, 0, duration)
 		if err != nil {
 			return err
 		}
