@@ -224,6 +224,9 @@ func parseSpritePath(path, query string) (mode render.Mode, format render.Format
 	}
 }
 
+// maxNameTags is the length of the tags of a batch in bytes from which on names of no players have none.
+const maxNameTags = 2 << 10
+
 // batch is a response about many subjects.
 type batch struct {
 	number       int // of the route
@@ -257,11 +260,7 @@ func (s *Server) writeBatch(rc *fasthttp.RequestCtx, x batch) error {
 	to.SetCanonical(keyCacheStatus, cacheStatus(x.Lookup, x.Outcome))
 	var tags []byte
 	for i, key := range x.all.keys {
-		req := edge.Request{Key: key}
-		tags = appendTags(tags, &req, x.Mappings[i])
-		if x.Mappings[i] == (edgeproto.Mapping{}) {
-			tags = appendNameTag(tags, &req)
-		}
+		tags = appendSubjectTag(tags, key, x.Mappings[i])
 	}
 	if x.tag != "" {
 		tags = appendTag(tags, x.tag, "")
@@ -269,4 +268,25 @@ func (s *Server) writeBatch(rc *fasthttp.RequestCtx, x batch) error {
 	s.tags.setHeaders(to, tags)
 	s.routes.set(rc, x.number, x.format, outcome)
 	return nil
+}
+
+// appendSubjectTag appends the tag of a key alone: that of the player, the user, the texture, or the name
+// of no player. Those of the textures that players wear would double the length, which proxies bound:
+// 100 players have 1.2 KB. A player changes with its textures. Names of no players, which a client can make
+// up, have no tags beyond maxNameTags.
+func appendSubjectTag(tags []byte, key edgeproto.Key, mapping edgeproto.Mapping) []byte {
+	switch {
+	case mapping.Player != nil:
+		return appendTagID(tags, edgeproto.PlayerTagPrefix, mapping.Player.PID)
+	case mapping.Texture != nil:
+		return appendTagID(tags, edgeproto.TextureTagPrefix, mapping.Texture.TID)
+	}
+	if uid, ok := strings.CutPrefix(string(key), edgeproto.UIDPrefix); ok {
+		return appendTag(tags, edgeproto.UserTagPrefix, uid)
+	}
+	const longestEscape = len("%00")
+	if len(tags)+longestEscape*len(key) > maxNameTags {
+		return tags
+	}
+	return appendNameTag(tags, key)
 }

@@ -44,12 +44,19 @@ func TestHeads(t *testing.T) {
 			t.Errorf("HEAD %s: %d", query, got.status)
 		}
 	}
-	f("players=Steve,aLEX,Nobody_1", `{"Steve":`+robot+`,"aLEX":`+slim+`,"Nobody_1":null}`, "player-1 texture-11 player-2 texture-12 name-nobody_1")
-	f("players=Steve%2CAlex", `{"Steve":`+robot+`,"Alex":`+slim+`}`, "player-1 texture-11 player-2 texture-12")
-	f("players=Alex,Alex,Naked", `{"Alex":`+slim+`,"Naked":null}`, "player-2 texture-12 player-2 texture-12 player-3")
+	f("players=Steve,aLEX,Nobody_1", `{"Steve":`+robot+`,"aLEX":`+slim+`,"Nobody_1":null}`, "player-1 player-2 name-nobody_1")
+	f("players=Steve%2CAlex", `{"Steve":`+robot+`,"Alex":`+slim+`}`, "player-1 player-2")
+	f("players=Alex,Alex,Naked", `{"Alex":`+slim+`,"Naked":null}`, "player-2 player-2 player-3")
 	f("uuids="+steveUUID+"&users=1,2,3,777&PLAYERS=%C3%89lan", `{"`+steveUUID+`":`+robot+`,"1":`+slim+`,"2":null,"3":null,"777":null,"Élan":`+slim+`}`,
-		"player-1 texture-11 user-1 texture-12 user-2 user-3 texture-99 user-777 player-4 texture-12")
+		"player-1 user-1 user-2 user-3 user-777 player-4")
 	f("users=0&players=a%22b", `{"0":null,"a\"b":null}`, "user-0 name-a%22b")
+	// Made-up names do not make the header long.
+	long := strings.Repeat("%C3%A9", edgeproto.MaxNameChars)
+	list := "players=Steve," + strings.Repeat(long[6:]+"1,", 20) + "Alex," + strings.Repeat("Nobody_1,", 70) + "Naked"
+	tags := w.get(t, "/heads.json?"+list).header.Get("Surrogate-Key")
+	if len(tags) > 3<<10 || !strings.HasPrefix(tags, "player-1 name-") || !strings.HasSuffix(tags, " player-3") || !strings.Contains(tags, " player-2 ") {
+		t.Errorf("%d bytes of tags: %s; want those of the players, and not of all names", len(tags), tags)
+	}
 	var decoded map[string]any
 	if err := json.Unmarshal([]byte(w.get(t, "/heads.json?players=%3Cb%3E,x%5Cy,Steve").body), &decoded); err != nil || len(decoded) != 3 {
 		t.Errorf("%v, %v", decoded, err)
@@ -91,7 +98,7 @@ func TestSprite(t *testing.T) {
 	}
 	got := check("/sprite/face.png?players=Steve,Alex,Nobody_1,Steve,Naked&size=24&columns=2", render.Flat, 24, 2, robot, slim, doll, robot, doll)
 	if cache, tags := got.header.Get("Cache-Control"), got.header.Get("Surrogate-Key"); cache != "public, max-age=5" ||
-		tags != "player-1 texture-11 player-2 texture-12 name-nobody_1 player-1 texture-11 player-3 render-"+renderer.Revision() {
+		tags != "player-1 player-2 name-nobody_1 player-1 player-3 render-"+renderer.Revision() {
 		t.Errorf("%s, tags %s", cache, tags)
 	}
 	check("/sprite/head.png?users=1,2,777&uuids="+steveUUID+"&size=61", render.Isometric, 64, 2, slim, doll, doll, robot)

@@ -179,13 +179,13 @@ func (t Tags) setHeaders(to httpserver.Response, tags []byte) {
 
 // notFoundTags returns the tags of a response that there is no such picture.
 func notFoundTags(req *edge.Request, mapping edgeproto.Mapping) []byte {
-	return appendNameTag(appendTags(nil, req, mapping), req)
+	return appendNameTag(appendTags(nil, req, mapping), req.Key)
 }
 
-// appendNameTag appends the tag of the name that a request is for, under which it is purged when the
+// appendNameTag appends the tag of the name that a key is for, under which responses are purged when the
 // player is created.
-func appendNameTag(tags []byte, req *edge.Request) []byte {
-	if name, ok := strings.CutPrefix(string(req.Key), edgeproto.NamePrefix); ok {
+func appendNameTag(tags []byte, key edgeproto.Key) []byte {
+	if name, ok := strings.CutPrefix(string(key), edgeproto.NamePrefix); ok {
 		tags = appendTag(tags, edgeproto.NameTagPrefix, url.PathEscape(name))
 	}
 	return tags

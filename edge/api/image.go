@@ -178,7 +178,7 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 			x.tags = appendTagID(x.tags, edgeproto.TextureTagPrefix, res.Mapping.Player.Cape.TID)
 		}
 		if res.IsDefault {
-			x.tags = appendNameTag(x.tags, &x.request)
+			x.tags = appendNameTag(x.tags, x.request.Key)
 		}
 		x.tags = appendTag(x.tags, "render-", s.pictures.Revision(res.Variant.View))
 	case edge.KindProfile:
