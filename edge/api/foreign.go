@@ -161,23 +161,36 @@ func subjectByWord(word string) (edge.Subject, bool) {
 // subjectOf returns what a value is that no word describes: a UUID, a hash, a number of digits, or
 // else a name.
 func subjectOf(value string) edge.Subject {
-	var scratch [36]byte
-	if _, isUUID := appendUUID(scratch[:0], value); isUUID {
+	const uuidDigits, hyphenatedUUID, hashDigits = 32, 36, 2 * len(skin.Hash{})
+	switch n := len(value); {
+	case (n == uuidDigits || n == hashDigits || n == hyphenatedUUID) && isHexadecimal(value, n == hyphenatedUUID):
+		if n == hashDigits {
+			return edge.ByHash
+		}
 		return edge.ByUUID
-	}
-	const hashDigits = 2 * len(skin.Hash{})
-	switch {
 	case isDigits(value):
 		return edge.ByTID
-	case len(value) == hashDigits && !strings.ContainsFunc(value, func(c rune) bool { return !isHexDigit(c) }):
-		return edge.ByHash
 	default:
 		return edge.ByName
 	}
 }
 
-func isHexDigit(c rune) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+// isHexadecimal reports whether a text consists of hexadecimal digits, and of the hyphens of a UUID if it
+// is hyphenated.
+func isHexadecimal(text string, isHyphenated bool) bool {
+	for i := range len(text) {
+		c := text[i]
+		if isHyphenated && (i == 8 || i == 13 || i == 18 || i == 23) {
+			if c != '-' {
+				return false
+			}
+			continue
+		}
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 // isDigits reports whether a text consists of digits.
