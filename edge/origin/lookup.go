@@ -98,14 +98,17 @@ func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge
 	}
 	first := lookups[0]
 	first.more = lookups[1:]
-	select {
-	case queue <- first:
-		return nil
-	default:
-		refund()
-		queueFull.Inc()
-		return tooManyLookups()
+	if c.waiting.Add(int64(len(keys))) <= c.maxWaiting {
+		select {
+		case queue <- first:
+			return nil
+		default:
+		}
 	}
+	c.waiting.Add(-int64(len(keys)))
+	refund()
+	queueFull.Inc()
+	return tooManyLookups()
 }
 
 // Probe looks up a user that never exists, bypassing queues and limits. It calls done with an
@@ -153,6 +156,7 @@ func (c *Core) runWorker(ctx context.Context, queue <-chan pendingLookup, pause 
 			return
 		case first := <-queue:
 			batch = fillBatch(append(append(batch[:0], first), first.more...), queue, edgeproto.MaxKeys-edge.MaxBatch+1)
+			c.waiting.Add(-int64(len(batch)))
 			c.sendBatch(ctx, c.dropExpired(batch))
 		}
 		if pause > 0 {
@@ -207,7 +211,7 @@ func (c *Core) sendBatch(ctx context.Context, batch []pendingLookup) {
 	lookup := edgeproto.LookupRequest{Keys: make([]edgeproto.Key, len(batch))}
 	for i, q := range batch {
 		lookup.Keys[i] = q.key
-		if q.requestID != "" {
+		if q.requestID != "" && (i == 0 || q.requestID != batch[i-1].requestID) {
 			lookup.Requests = append(lookup.Requests, q.requestID)
 		}
 	}

@@ -80,6 +80,8 @@ type Core struct {
 	// Look-ups of keys that are known to exist, but have changed, do not wait behind those
 	// of made-up keys.
 	knownQueue, unknownQueue chan pendingLookup
+	waiting                  atomic.Int64 // look-ups in both
+	maxWaiting               int64
 	knownKeys                *bloomFilter
 	unknownLimit             *unknownLimiter // nil: no limit
 
@@ -132,6 +134,7 @@ func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
 		},
 		log:          log,
 		breaker:      breaker.New(dependency),
+		maxWaiting:   2 * int64(cfg.Queue),
 		knownQueue:   make(chan pendingLookup, cfg.Queue),
 		unknownQueue: make(chan pendingLookup, cfg.Queue),
 		knownKeys:    newBloomFilter(),
