@@ -81,13 +81,12 @@ type Renderer interface {
 	// what the figure wears on its back, zero for nothing. The caller bounds how many calls run at
 	// once.
 	Render(sheet, worn skin.Sheet, view render.View) ([]byte, render.Timing, error)
-	// RenderSprite returns the encoded picture of a view of many sheets, in rows of columns.
-	RenderSprite(tiles []render.Tile, view render.View, columns int) ([]byte, render.Timing, error)
+	// DrawTile draws a view of a sheet as the picture with a number of a sprite, and Encode encodes that.
+	DrawTile(sprite render.Picture, number int, sheet skin.Sheet, view render.View) error
+	Encode(picture render.Picture, format render.Format) ([]byte, error)
 	// Cost estimates how long Render takes for sheets of these widths in texels.
 	Cost(view render.View, width, wornWidth int) time.Duration
-	// Revision changes whenever the bytes that Render returns could, save for those of exact sizes,
-	// and RevisionOf whenever those of a view could.
-	Revision() string
+	// RevisionOf changes whenever the bytes that Render returns for a view could.
 	RevisionOf(view render.View) string
 	// CanWebP reports whether WebP can be written.
 	CanWebP() bool
@@ -134,7 +133,7 @@ func NewPictures(config Config, resolver *Resolver, files Files, renderer Render
 		resolver:      resolver,
 		files:         files,
 		renderer:      renderer,
-		revision:      renderer.Revision(),
+		revision:      renderer.RevisionOf(render.View{}),
 		canWebP:       renderer.CanWebP(),
 		exactRevision: renderer.RevisionOf(render.View{Exact: 1}),
 		defaultSkins:  newDefaultSkins(classic),

@@ -61,9 +61,12 @@ func (s *fakeBackend) Render(sheet, _ skin.Sheet, view render.View) ([]byte, ren
 	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), render.Timing{}, nil
 }
 
-// RenderSprite returns a text.
-func (s *fakeBackend) RenderSprite(tiles []render.Tile, view render.View, columns int) ([]byte, render.Timing, error) {
-	return fmt.Appendf(nil, "%d %v in %d", len(tiles), view, columns), render.Timing{}, nil
+// DrawTile draws nothing.
+func (s *fakeBackend) DrawTile(render.Picture, int, skin.Sheet, render.View) error { return nil }
+
+// Encode returns a text.
+func (s *fakeBackend) Encode(picture render.Picture, format render.Format) ([]byte, error) {
+	return fmt.Appendf(nil, "%d × %d as %v", picture.Width, picture.Height, format), nil
 }
 
 // Cost is a millisecond per pixel of the size.
@@ -71,10 +74,14 @@ func (s *fakeBackend) Cost(view render.View, _, _ int) time.Duration {
 	return time.Duration(view.Size) * time.Millisecond
 }
 
-func (s *fakeBackend) Revision() string { return "r1" }
+func (s *fakeBackend) RevisionOf(view render.View) string {
+	if view.Exact != 0 {
+		return "r2"
+	}
+	return "r1"
+}
 
-func (s *fakeBackend) RevisionOf(render.View) string { return "r2" }
-func (s *fakeBackend) CanWebP() bool                 { return true }
+func (s *fakeBackend) CanWebP() bool { return true }
 
 func (s *fakeBackend) open(t *testing.T, config Config) *Pictures {
 	t.Helper()

@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,7 +63,7 @@ type spriteTile struct {
 	model   skin.Type
 }
 
-// GetSprite returns the response to a sprite. Subjects without a skin, and those whose skin is missing
+// GetSprite returns the response to a sprite. Subjects without a skin, or with one that is missing
 // from the object store, have the default avatar. The entity tag is known before anything is loaded;
 // the precondition is as for Get.
 func (p *Pictures) GetSprite(ctx context.Context, sprite Sprite, precondition func(*SpriteResponse) (needsBody bool, err error)) (res SpriteResponse, err error) {
@@ -81,7 +81,7 @@ func (p *Pictures) GetSprite(ctx context.Context, sprite Sprite, precondition fu
 		tiles[i] = p.spriteTile(SkinOf(mapping))
 	}
 	key := spriteKey(tiles, &sprite)
-	res.ETag = p.spriteETag(key)
+	res.ETag = ETagOf(append(slices.Clip(key), p.revision...))
 	if needsBody, err := precondition(&res); err != nil || !needsBody {
 		return res, err
 	}
@@ -89,23 +89,24 @@ func (p *Pictures) GetSprite(ctx context.Context, sprite Sprite, precondition fu
 		res.Body, res.Outcome = cached.body, cache.Hit
 		return res, nil
 	}
-	textures, hasMissing, err := p.spriteTextures(ctx, tiles, sprite.Mode)
-	if err != nil {
-		return res, err
-	}
-	if hasMissing {
-		res.MayBeStale = true
-		key = spriteKey(tiles, &sprite)
-		res.ETag = p.spriteETag(key)
-	}
 	demand := p.workers.demand(NetworkOf(ctx))
 	loaded, outcome, err := p.pictureCache.GetRare(ctx, key, demand, func(ctx context.Context) (picture, error) {
-		body, err := p.drawSprite(ctx, demand, tiles, textures, &sprite)
+		body, err := p.loadSprite(ctx, demand, tiles, &sprite)
 		return picture{etag: res.ETag, body: body}, err
 	})
 	res.Body, res.Outcome = loaded.body, outcome
+	if incomplete, ok := errors.AsType[incompleteSprite](err); ok {
+		res.Body, res.Outcome, res.MayBeStale, err = incomplete, cache.MissUncached, true, nil
+		res.ETag = ETagOf(res.Body)
+	}
 	return res, err
 }
+
+// incompleteSprite is a sprite with the default avatar in place of skins that are missing from the object
+// store. It is an error, since it must not be cached.
+type incompleteSprite []byte
+
+func (incompleteSprite) Error() string { return "a skin is missing" }
 
 // SkinOf returns the skin of a player, of the avatar of a user, or of a texture; nil if a mapping has
 // none.
@@ -142,37 +143,75 @@ func spriteKey(tiles []spriteTile, sprite *Sprite) []byte {
 	return digest.Sum([]byte{'s'})
 }
 
-// spriteETag returns the entity tag of a sprite.
-func (p *Pictures) spriteETag(key []byte) ETag {
-	return ETagOf(append(slices.Clip(key), p.revision...))
+const (
+	// spriteFetches is how many textures of a sprite are loaded at once, and held.
+	spriteFetches = 8
+	// spriteJob is the estimated time from which on tiles are drawn as another job, so that other pictures
+	// wait for a few tiles and not for a hundred.
+	spriteJob = 20 * time.Millisecond
+)
+
+// loadSprite draws a sprite. Textures are loaded with a permit each, so that a sprite counts as so many
+// pictures. It holds the sprite and the textures of spriteFetches tiles.
+func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []spriteTile, sprite *Sprite) (body []byte, err error) {
+	permit, err := p.workers.admit(demand)
+	if err != nil {
+		return nil, err
+	}
+	defer permit.release()
+	picture := render.NewSprite(len(tiles), sprite.Columns, sprite.Size)
+	isComplete, timing := true, render.Timing{}
+	for first := 0; first < len(tiles); first += spriteFetches {
+		some := tiles[first:min(first+spriteFetches, len(tiles))]
+		textures, err := p.spriteTextures(ctx, some, sprite.Mode)
+		if err != nil {
+			return nil, cache.Transient(err)
+		}
+		for i, texture := range textures {
+			if texture == nil {
+				isComplete = false
+				some[i] = p.spriteTile(nil)
+				textures[i] = p.cachedTexture(some[i].texture)
+			}
+		}
+		took, err := p.drawTiles(ctx, permit, demand, picture, first, some, textures, sprite.View)
+		if err != nil {
+			return nil, err
+		}
+		timing.Drawing += took
+	}
+	variant := Variant{View: sprite.View}
+	err = permit.draw(ctx, demand, spriteJob, func() error {
+		began := time.Now()
+		body, err = p.renderer.Encode(picture, sprite.Format)
+		timing.Encoding = time.Since(began)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	variant.observeRender(ctx, timing)
+	variant.observeStage(queueing, permit.waited)
+	if !isComplete {
+		return nil, cache.Transient(incompleteSprite(body))
+	}
+	return body, nil
 }
 
-// spriteFetches is how many textures of a sprite are loaded at once.
-const spriteFetches = 8
-
-// spriteTextures loads the textures of tiles, each with a permit of its own, so that a sprite counts as
-// so many pictures. It puts the default avatar in place of those that are missing from the object store.
-func (p *Pictures) spriteTextures(ctx context.Context, tiles []spriteTile, mode render.Mode) (textures []*textureFile, hasMissing bool, err error) {
-	textures = make([]*textureFile, len(tiles))
-	var group errgroup.Group
-	group.SetLimit(spriteFetches)
-	var mu sync.Mutex // guards hasMissing
-	for i := range tiles {
-		group.Go(func() error {
-			texture, err := p.spriteTexture(ctx, tiles[i].texture, mode)
-			if fault.KindOf(err) == fault.NotFound {
-				tiles[i] = p.spriteTile(nil)
-				mu.Lock()
-				hasMissing = true
-				mu.Unlock()
-				texture, err = p.spriteTexture(ctx, tiles[i].texture, mode)
+// spriteTextures loads the textures of tiles. It returns nil for those that are missing from the object
+// store.
+func (p *Pictures) spriteTextures(ctx context.Context, tiles []spriteTile, mode render.Mode) ([]*textureFile, error) {
+	textures := make([]*textureFile, len(tiles))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, tile := range tiles {
+		group.Go(func() (err error) {
+			if textures[i], err = p.spriteTexture(ctx, tile.texture, mode); fault.KindOf(err) == fault.NotFound {
+				return nil
 			}
-			textures[i] = texture
 			return err
 		})
 	}
-	err = group.Wait()
-	return textures, hasMissing, err
+	return textures, group.Wait()
 }
 
 // spriteTexture loads the texture of a tile. One that is cached takes no permit.
@@ -189,37 +228,33 @@ func (p *Pictures) spriteTexture(ctx context.Context, hash skin.Hash, mode rende
 	return p.texture(ctx, permit, demand, hash, Variant{View: render.View{Mode: mode}})
 }
 
-// drawSprite draws a sprite as one job.
-func (p *Pictures) drawSprite(ctx context.Context, demand *demand, tiles []spriteTile, textures []*textureFile, sprite *Sprite) (body []byte, err error) {
-	permit, err := p.workers.admit(demand)
-	if err != nil {
-		return nil, err
-	}
-	defer permit.release()
-	variant := Variant{View: sprite.View}
-	var cost time.Duration
-	view := sprite.View
-	for i, texture := range textures {
-		view.Type = tiles[i].model
-		cost += texture.decodeCost() + p.renderer.Cost(view, texture.width, 0)
-	}
-	err = permit.draw(ctx, demand, cost, func() error {
-		drawn := make([]render.Tile, len(tiles))
-		for i, texture := range textures {
-			sheet, err := texture.decode(ctx, variant)
-			if err != nil {
-				return err
+// drawTiles draws the tiles of a sprite from the number first on, in jobs of about spriteJob.
+func (p *Pictures) drawTiles(ctx context.Context, permit *permit, demand *demand, sprite render.Picture, first int, tiles []spriteTile, textures []*textureFile, view render.View) (took time.Duration, err error) {
+	for from := 0; from < len(tiles); {
+		to, cost := from, time.Duration(0)
+		for ; to < len(tiles) && cost < spriteJob; to++ {
+			view.Type = tiles[to].model
+			cost += textures[to].decodeCost() + p.renderer.Cost(view, textures[to].width, 0)
+		}
+		err = permit.draw(ctx, demand, cost, func() error {
+			began := time.Now()
+			defer func() { took += time.Since(began) }()
+			for i := from; i < to; i++ {
+				view.Type = tiles[i].model
+				sheet, err := textures[i].decode(ctx, Variant{View: view})
+				if err != nil {
+					return err
+				}
+				if err := p.renderer.DrawTile(sprite, first+i, sheet, view); err != nil {
+					return err
+				}
 			}
-			drawn[i] = render.Tile{Sheet: sheet, Type: tiles[i].model}
+			return nil
+		})
+		if err != nil {
+			return took, err
 		}
-		var timing render.Timing
-		if body, timing, err = p.renderer.RenderSprite(drawn, sprite.View, sprite.Columns); err == nil {
-			variant.observeRender(ctx, timing)
-		}
-		return err
-	})
-	if err == nil {
-		variant.observeStage(queueing, permit.waited)
+		from = to
 	}
-	return body, err
+	return took, nil
 }

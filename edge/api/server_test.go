@@ -79,16 +79,18 @@ func (s *countingBackend) Render(sheet, worn skin.Sheet, view render.View) ([]by
 	return append(file, s.padding...), took, err
 }
 
-func (s *countingBackend) RenderSprite(tiles []render.Tile, view render.View, columns int) ([]byte, render.Timing, error) {
+func (s *countingBackend) DrawTile(sprite render.Picture, number int, sheet skin.Sheet, view render.View) error {
 	s.drawn.Add(1)
-	return renderer.RenderSprite(tiles, view, columns)
+	return renderer.DrawTile(sprite, number, sheet, view)
+}
+
+func (s *countingBackend) Encode(picture render.Picture, format render.Format) ([]byte, error) {
+	return renderer.Encode(picture, format)
 }
 
 func (s *countingBackend) Cost(view render.View, width, wornWidth int) time.Duration {
 	return renderer.Cost(view, width, wornWidth)
 }
-
-func (s *countingBackend) Revision() string { return renderer.Revision() }
 
 func (s *countingBackend) RevisionOf(view render.View) string { return renderer.RevisionOf(view) }
 func (s *countingBackend) CanWebP() bool                      { return !s.png && renderer.CanWebP() }

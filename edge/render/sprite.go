@@ -1,35 +1,24 @@
 package render
 
-import (
-	"time"
+import "github.com/veneer-skins/veneer/shared/skin"
 
-	"github.com/veneer-skins/veneer/shared/skin"
-)
-
-// Tile is the skin of one picture of a sprite.
-type Tile struct {
-	Sheet skin.Sheet
-	Type  skin.Type
+// NewSprite returns the transparent picture of a sprite: square pictures of a size beside and below each
+// other, columns in each row.
+func NewSprite(count, columns, size int) Picture {
+	return newPicture(columns*size, (count+columns-1)/columns*size, nil)
 }
 
-// RenderSprite draws square pictures of skins in one mode and size beside and below each other, and
-// encodes them as one picture: row by row, columns pictures in each, the rest of the last row being
-// transparent. The view's Type does not count. It fails as Render does.
-func (r *Renderer) RenderSprite(tiles []Tile, view View, columns int) (file []byte, timing Timing, err error) {
-	began := time.Now()
-	side, rows := view.Size, (len(tiles)+columns-1)/columns
-	sprite := newPicture(columns*side, rows*side, nil)
-	var tile Picture
-	for i, t := range tiles {
-		view.Type = t.Type
-		if tile, err = r.draw(t.Sheet, skin.Sheet{}, view, tile.Pix); err != nil {
-			return nil, timing, err
-		}
-		for y := range side {
-			copy(sprite.row(i%columns*side, i/columns*side+y, side), tile.row(0, y, side))
-		}
+// DrawTile draws a view of a skin, which is square, as the picture with a number of a sprite. Pictures are
+// numbered row by row. It fails as Draw does.
+func (r *Renderer) DrawTile(sprite Picture, number int, sheet skin.Sheet, view View) error {
+	tile, err := r.Draw(sheet, skin.Sheet{}, view)
+	if err != nil {
+		return err
 	}
-	drawn := time.Now()
-	file, err = r.Encode(sprite, view.Format)
-	return file, Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
+	side := view.Size
+	columns := sprite.Width / side
+	for y := range side {
+		copy(sprite.row(number%columns*side, number/columns*side+y, side), tile.row(0, y, side))
+	}
+	return nil
 }

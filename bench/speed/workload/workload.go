@@ -117,19 +117,17 @@ func (o fakeOrigin) Render(sheet, _ skin.Sheet, view render.View) ([]byte, rende
 	return o.block[:size:size], render.Timing{}, nil
 }
 
-// RenderSprite returns no bytes: there are no sprites in the workload.
-func (fakeOrigin) RenderSprite([]render.Tile, render.View, int) ([]byte, render.Timing, error) {
-	return nil, render.Timing{}, nil
-}
+// DrawTile draws nothing: there are no sprites in the workload.
+func (fakeOrigin) DrawTile(render.Picture, int, skin.Sheet, render.View) error { return nil }
+
+// Encode returns no bytes.
+func (fakeOrigin) Encode(render.Picture, render.Format) ([]byte, error) { return nil, nil }
 
 // Cost returns a constant.
 func (fakeOrigin) Cost(render.View, int, int) time.Duration { return time.Millisecond }
 
 // RevisionOf returns a constant.
 func (fakeOrigin) RevisionOf(render.View) string { return "simulated" }
-
-// Revision returns a constant.
-func (fakeOrigin) Revision() string { return "simulated" }
 
 // CanWebP returns true.
 func (fakeOrigin) CanWebP() bool { return true }
