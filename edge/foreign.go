@@ -26,6 +26,22 @@ type Foreign struct {
 	IsAttachment bool
 }
 
+// Pattern returns the address with placeholders for the subject and the size, as its services have it.
+func (f *Foreign) Pattern() string {
+	switch {
+	case f.Kind == KindFile:
+		return f.Prefix + "{id}"
+	case f.IsBare && f.Mode == render.Flat:
+		return f.Prefix + "{id}?size={size}&overlay"
+	case f.IsBare:
+		return f.Prefix + "{id}?scale={scale}&overlay"
+	case f.IsSizeFirst:
+		return f.Prefix + "{size}/{id}"
+	default:
+		return f.Prefix + "{id}/{size}"
+	}
+}
+
 // Measure is a length of a picture.
 type Measure uint8
 

@@ -94,7 +94,7 @@ sub vcl_backend_fetch {
     if (bereq.url ~ "^/(skins|cloaks)[?](.*&)?name=") {
       set bereq.http.X-Shard = regsub(bereq.url, "^[^?]*[?](?:.*&)?name=([^&.]*).*$", "\1");
     } elsif (bereq.url ~ "^/(sprite/|heads[.]json)") {
-      set bereq.http.X-Shard = regsub(bereq.url, "^[^?]*", "");
+      set bereq.http.X-Shard = std.tolower(regsub(bereq.url, "^[^?]*", ""));
     }
     set bereq.http.X-Shard = regsuball(bereq.http.X-Shard, "-", "");
     set bereq.backend = edges.backend(by=KEY, alt=bereq.retries, healthy=ALL, key=edges.key(bereq.http.X-Shard));

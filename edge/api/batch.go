@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -39,7 +40,8 @@ const defaultSpriteSize = 32
 type listed struct {
 	texts  []string // as they are in the query, decoded
 	keys   []edgeproto.Key
-	byHash int // how many are hashes
+	byHash int               // how many are hashes
+	listOf map[string]string // the list of each text
 }
 
 // parseLists parses the lists of subjects of a query.
@@ -66,8 +68,19 @@ func parseLists(query string, allowsHashes bool) (all listed, err error) {
 	return all, nil
 }
 
-// add adds a subject of a list. It returns an Invalid fault for one that cannot exist, or one too many.
+// add adds a subject of a list, unless it is empty. It returns an Invalid fault for one that cannot exist,
+// one too many, and one that is in another list as well.
 func (l *listed) add(list, of string, by edge.Subject, text string) error {
+	if text == "" {
+		return nil
+	}
+	if other, ok := l.listOf[text]; ok && other != list { // answers name subjects by these texts
+		return fault.Field(list, "The same text cannot be in the lists %s and %s.", other, list)
+	}
+	if l.listOf == nil {
+		l.listOf = map[string]string{}
+	}
+	l.listOf[text] = list
 	if len(l.keys) == edge.MaxBatch {
 		return fault.Field(list, "At most %d subjects can be listed.", edge.MaxBatch)
 	}
@@ -165,7 +178,7 @@ func (s *Server) serveSprite(rc *fasthttp.RequestCtx, mode render.Mode, format r
 	}
 	sprite := edge.Sprite{Keys: all.keys}
 	sprite.Mode, sprite.Format = mode, format
-	size := parameterOf(query, "size")
+	size := presentParameter(query, "size")
 	if sprite.Size, err = size.intOr("size", defaultSpriteSize); err != nil {
 		return err
 	}
@@ -173,7 +186,7 @@ func (s *Server) serveSprite(rc *fasthttp.RequestCtx, mode render.Mode, format r
 		return fault.Field("size", "The size of a picture in a sprite is at most %d pixels.", edge.MaxSpriteSize)
 	}
 	sprite.Size = mode.SizeOf(sprite.Size)
-	columns := parameterOf(query, "columns")
+	columns := presentParameter(query, "columns")
 	if sprite.Columns, err = columns.intOr("columns", int(math.Ceil(math.Sqrt(float64(len(all.keys)))))); err != nil {
 		return err
 	}
@@ -197,7 +210,17 @@ func (s *Server) serveSprite(rc *fasthttp.RequestCtx, mode render.Mode, format r
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(x.Mappings, func(m edgeproto.Mapping) bool { return edge.SkinOf(m) == nil }) {
+		x.cacheControl = ccSprite // a texture may come to be
+	}
 	return s.writeBatch(rc, x)
+}
+
+// presentParameter returns a parameter of a query. One without a value is absent.
+func presentParameter(query, name string) parameter {
+	p := parameterOf(query, name)
+	p.given = p.value != ""
+	return p
 }
 
 // parseSpritePath parses the path of a sprite, and reports whether it is one.

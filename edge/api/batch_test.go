@@ -104,9 +104,16 @@ func TestSprite(t *testing.T) {
 	check("/sprite/head.png?users=1,2,777&uuids="+steveUUID+"&size=61", render.Isometric, 64, 2, slim, doll, doll, robot)
 	check("/sprite/face?png&hashes="+w.robot.Hash.String()+","+strings.Repeat("0", 64)+","+w.cape.Hash.String(), render.Flat, 32, 2, robot, doll, doll)
 	check("/sprite/face.PNG?players=Steve&columns=4", render.Flat, 32, 4, robot)
+	check("/sprite/face.png?players=,Steve,,Alex,&size=&columns=", render.Flat, 32, 2, robot, slim)
 	names := slices.Repeat([]string{"Steve"}, edge.MaxBatch)
 	check("/sprite/face.png?size=8&players="+strings.Join(names, ","), render.Flat, 8, 10, slices.Repeat([]skin.Sheet{robot}, edge.MaxBatch)...)
 
+	none := strings.Repeat("0", 64)
+	for _, path := range []string{"/sprite/face?hashes=" + none, "/sprite/face?hashes=" + w.robot.Hash.String() + "," + w.cape.Hash.String()} {
+		if got := w.get(t, path); got.header.Get("Cache-Control") != "public, max-age=5" {
+			t.Errorf("%s: %s; want five seconds, as a skin may come to be", path, got.header.Get("Cache-Control"))
+		}
+	}
 	if got := w.get(t, "/sprite/face?hashes="+w.robot.Hash.String()); got.header.Get("Cache-Control") != byTexture || got.header.Get("Content-Type") != "image/webp" {
 		t.Errorf("by hash: %s, %s; want a WebP picture for a day", got.header.Get("Cache-Control"), got.header.Get("Content-Type"))
 	}
@@ -217,6 +224,8 @@ func TestBatchErrors(t *testing.T) {
 		f(root+"?players="+many[:len(many)-2]+"&users=1", 422, "users", "At most 100 subjects can be listed.")
 		f(root+"?uuids=7", 422, "uuids", "The parameter uuids must be a list of UUIDs of players, with commas between them.")
 		f(root+"?users=1,me", 422, "users", "The parameter users must be a list of numbers of users, with commas between them.")
+		f(root+"?players=1,2&users=2", 422, "users", "The same text cannot be in the lists players and users.")
+		f(root+"?players=,,", 422, "players", none)
 		f(root+"?players=a%0Ab", 422, "players", "The parameter players must be a list of names of players, with commas between them.")
 	}
 	f("/heads.json?hashes="+w.robot.Hash.String(), 422, "players", none)

@@ -41,7 +41,7 @@ var foreignRoutes = func() (all [edge.SubjectCount]*route) {
 
 // foreignSuffixes are the suffixes that such addresses may have. All but .webp mean PNG: clients of
 // other services are plugins in Java, which reads no WebP.
-var foreignSuffixes = [...]string{".png", ".webp", ".svg", ".jpg", ".jpeg", ".gif"}
+var foreignSuffixes = [...]string{".png", ".webp", ".svg", ".jpg", ".jpeg", ".gif", ".jxl"}
 
 // parseForeign parses a percent-decoded path of another service, and reports whether it is one.
 //
@@ -59,6 +59,12 @@ func parseForeign(path string) (target, bool) {
 		if stem, ok := cutSuffix(rest, suffix); ok {
 			rest, t.suffix = stem, suffix
 			break
+		}
+	}
+	if dot := strings.LastIndexByte(rest, '.'); dot > 0 && t.suffix == "" {
+		last := rest[strings.LastIndexByte(rest[:dot], '/')+1 : dot]
+		if isSize(last) || subjectOf(last) != edge.ByName { // which has no full stop, so that any suffix is one
+			rest = rest[:dot]
 		}
 	}
 	values, count, ok := t.foreign.cutWords(rest)
@@ -246,19 +252,23 @@ func parseForeignRequest(t target, query string, scratch []byte) (edge.Request, 
 	if req.Mode.HasAttitudes() {
 		req.Attitude = params.attitude(req.Mode, &t.foreign)
 	}
-	req.Model, req.Default = params.model, params.byDefault
+	req.Default = params.byDefault
+	if req.Mode != render.Flat && req.Mode != render.Isometric { // the head is the same for both models
+		req.Model = params.model
+	}
 	return req, nil
 }
 
 // foreignParameters are the parameters of other services' pictures.
 type foreignParameters struct {
-	size, height, scale int // 0: not given
-	yaw                 float64
-	overlay, noOverlay  bool
-	noCape              bool
-	omit                render.Omissions
-	model               skin.Type
-	byDefault           edge.Default
+	size, width, height, scale int // 0: not given
+	yaw                        float64
+	overlay, noOverlay         bool
+	noCape                     bool
+	omit                       render.Omissions
+	model                      skin.Type
+	byDefault                  edge.Default
+	hasYaw, hasDefault         bool
 }
 
 func parseForeignParameters(query string) foreignParameters {
@@ -272,22 +282,25 @@ func parseForeignParameters(query string) foreignParameters {
 	return params
 }
 
-// set sets a parameter. The last of repeated ones counts.
+// set sets a parameter. The first valid one of repeated ones counts; those that leave something out add up.
 func (p *foreignParameters) set(name, value string) {
 	switch {
-	case equalASCIIFold(name, "size"), equalASCIIFold(name, "w"), equalASCIIFold(name, "width"):
-		p.size = positiveInteger(value)
+	case equalASCIIFold(name, "size"):
+		setOnce(&p.size, value)
+	case equalASCIIFold(name, "w"), equalASCIIFold(name, "width"):
+		setOnce(&p.width, value)
 	case equalASCIIFold(name, "h"), equalASCIIFold(name, "height"):
-		p.height = positiveInteger(value)
+		setOnce(&p.height, value)
 	case equalASCIIFold(name, "scale"):
-		p.scale = positiveInteger(value)
+		setOnce(&p.scale, value)
 	case equalASCIIFold(name, "y"), equalASCIIFold(name, "yaw"):
-		if yaw, err := strconv.ParseFloat(value, 64); err == nil && math.Abs(yaw) < math.MaxInt16 {
-			p.yaw = yaw
+		if yaw, err := strconv.ParseFloat(value, 64); err == nil && math.Abs(yaw) < math.MaxInt16 && !p.hasYaw {
+			p.yaw, p.hasYaw = yaw, true
 		}
 	case equalASCIIFold(name, "overlay"), equalASCIIFold(name, "helm"):
-		isOff := equalASCIIFold(value, "false") || equalASCIIFold(value, "no") || value == "0"
-		p.overlay, p.noOverlay = true, isOff
+		if !p.overlay {
+			p.overlay, p.noOverlay = true, equalASCIIFold(value, "false") || equalASCIIFold(value, "no") || value == "0"
+		}
 	case equalASCIIFold(name, "no"), equalASCIIFold(name, "exclude"):
 		p.leaveOut(value)
 	case equalASCIIFold(name, "nolayers"):
@@ -319,6 +332,7 @@ func (p *foreignParameters) leaveOut(list string) {
 
 func (p *foreignParameters) setModel(name string) {
 	switch {
+	case p.model != 0:
 	case equalASCIIFold(name, "slim"), equalASCIIFold(name, "alex"):
 		p.model = skin.Slim
 	case equalASCIIFold(name, "default"), equalASCIIFold(name, "classic"), equalASCIIFold(name, "wide"), equalASCIIFold(name, "steve"):
@@ -332,6 +346,10 @@ func (p *foreignParameters) setDefault(value string) {
 	var scratch [36]byte
 	uuid, isUUID := appendUUID(scratch[:0], value)
 	byDefault, ok := parseDefault(value)
+	if p.hasDefault {
+		return
+	}
+	p.hasDefault = true
 	switch {
 	case ok:
 		p.byDefault = byDefault
@@ -341,6 +359,8 @@ func (p *foreignParameters) setDefault(value string) {
 		p.byDefault = edge.DefaultSlim
 	case isUUID:
 		p.byDefault = edge.DefaultClassic
+	default:
+		p.hasDefault = false
 	}
 }
 
@@ -356,6 +376,10 @@ func (p *foreignParameters) sizeOf(path *foreignPath) int {
 		return 2 * size
 	case size > 0:
 		return size
+	case p.width > 0 && address.Measure != edge.Side:
+		return 2 * p.width
+	case p.width > 0:
+		return p.width
 	case p.height > 0:
 		return p.height
 	case p.scale > 0 && address.Scale > 0:
@@ -378,6 +402,13 @@ func (p *foreignParameters) attitude(mode render.Mode, path *foreignPath) render
 	}
 	turn += int(math.Round(p.yaw / eighth))
 	return mode.Attitude((turn%render.TurnCount+render.TurnCount)%render.TurnCount, tilt)
+}
+
+// setOnce sets a number to a positive integer, unless it is set.
+func setOnce(number *int, value string) {
+	if *number == 0 {
+		*number = positiveInteger(value)
+	}
 }
 
 // positiveInteger returns an integer, or 0 if a text is none or not positive. It is small enough to

@@ -11,8 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/config/configtest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // steveUUID is the UUID of Steve, of which the default skin is classic.
@@ -104,8 +107,8 @@ var foreignAddresses = []struct{ from, address, equals, size string }{
 	{"crafthead", "/avatar/{hash}/64", "/face/hash/{hash}.png?size=64", "64 × 64"},
 	{"crafthead", "/armor/cube/{name}/64", "/head/player/{name}.png?size=64", "64 × 64"},
 	{"crafthead", "/cape/{uuid}", "/cape/uuid/{uuid}", "64 × 32"},
-	{"crafthead", "/helm/{unknown}/64?model=slim", "/face/player/{unknown}.png?size=64&default=slim", "64 × 64"},
-	{"crafthead", "/helm/{unknown}/64?model=default", "/face/player/{unknown}.png?size=64&default=classic", "64 × 64"},
+	{"crafthead", "/bust/{unknown}/64?model=slim", "/bust/player/{unknown}.png?size=64&default=slim", "64 × 64"},
+	{"crafthead", "/bust/{none}/64?model=default", "/bust/uuid/{none}.png?size=64&default=classic", "64 × 64"},
 	{"crafthead", "/helm/{unknown}/64", "/face/player/{unknown}.png?size=64&default=avatar", "64 × 64"},
 	// mc-heads.net.
 	{"mc-heads.net", "/avatar/{name}", "/face/player/{name}.png?size=180&exact", "180 × 180"},
@@ -145,13 +148,16 @@ var foreignAddresses = []struct{ from, address, equals, size string }{
 	{"VZGE", "/head/256/{uuid}.webp", "/head/uuid/{uuid}.webp?size=256", "WebP"},
 	{"VZGE", "/head/256/{uuid}?y=90", "/head/uuid/{uuid}.png?size=256&turn=3", "256 × 256"},
 	{"VZGE", "/full/384/{uuid}?y=180&no=shadow,cape", "/body/uuid/{uuid}.png?height=384&turn=3&wear=none", "192 × 384"},
-	{"VZGE", "/full/384/{uuid}?slim", "/body/uuid/{uuid}.png?height=384&model=slim", "192 × 384"},
+	{"VZGE", "/full/384/{none}?slim", "/body/uuid/{none}.png?height=384&default=slim", "192 × 384"},
 	{"VZGE", "/processedskin/{uuid}", "/skin/uuid/{uuid}", "128 × 128"},
 	{"VZGE", "/face/64/{tid}", "/face/{tid}.png?size=64", "64 × 64"},
 	{"Lapitar", "/portrait/{name}/128", "/bust/player/{name}.png?size=128", "128 × 128"},
 	{"Lapitar", "/helm/64/{name}", "/face/player/{name}.png?size=64", "64 × 64"},
 	// NMSR.
 	{"NMSR", "/fullbody/{uuid}", "/body/uuid/{uuid}.png?height=360&exact", "180 × 360"},
+	{"NMSR", "/full/{uuid}?w=256", "/body/uuid/{uuid}.png?height=512", "256 × 512"},
+	{"VZGE", "/face/64/{uuid}.jxl", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"Crafatar, any suffix", "/avatars/{uuid}.bmp?size=64&overlay", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
 	{"NMSR", "/full/{uuid}?h=300", "/body/uuid/{uuid}.png?height=300&exact", "150 × 300"},
 	{"NMSR", "/fullbodyiso/{uuid}?noshading", "/body/uuid/{uuid}.png?height=360&exact&no=light", "180 × 360"},
 	{"NMSR", "/headiso/{uuid}?w=64", "/head/uuid/{uuid}.png?size=64", "64 × 64"},
@@ -184,7 +190,6 @@ func TestForeignAddresses(t *testing.T) {
 	replace := strings.NewReplacer(
 		"{name}", "Steve", "{uuid}", strings.ReplaceAll(steveUUID, "-", ""), "{hyphenated}", steveUUID, "{tid}", "11",
 		"{hash}", w.robot.Hash.String(), "{unknown}", "Nobody_1", "{none}", unknownUUID,
-		"&model=slim", "",
 	)
 	if len(foreignAddresses) < 120 {
 		t.Errorf("there are %d addresses; want 120", len(foreignAddresses))
@@ -196,9 +201,6 @@ func TestForeignAddresses(t *testing.T) {
 	for _, row := range foreignAddresses {
 		address, equals := replace.Replace(row.address), replace.Replace(row.equals)
 		got, want := w.get(t, address), w.get(t, equals)
-		if strings.Contains(row.equals, "&model=slim") { // our own addresses show the model of the texture
-			want = got
-		}
 		if got.status != http.StatusOK || got.body != want.body || got.header.Get("Etag") != want.header.Get("Etag") {
 			t.Errorf("%s: %d, %d bytes, ETag %s; want what %s has: %d, %d bytes, ETag %s",
 				address, got.status, len(got.body), got.header.Get("Etag"), equals, want.status, len(want.body), want.header.Get("Etag"))
@@ -317,6 +319,14 @@ func TestForeignClashes(t *testing.T) {
 	// Minotar's avatar has no hat and its body is flat; those of mc-heads.net have more users.
 	same("/face/player/Steve.png?size=64", "/avatar/Steve/64")
 	same("/body/player/Steve.png?height=128", "/body/Steve/64")
+	// A chosen model is drawn in place of that of the texture, and heads have none.
+	if got, want := w.get(t, "/front/64/Steve?model=slim&no=cape").body, drawn(t, artwork.Robot(), render.View{Mode: render.Front, Type: skin.Slim, Size: 64, Format: render.PNG}); got != want {
+		t.Error("/front/64/Steve?model=slim has not slim arms")
+	}
+	same("/face/player/Steve.png?size=64", "/helm/Steve/64?model=slim", "/helm/Steve/64?alex&steve")
+	// Of repeated parameters the first counts, of a size in the path and one in the query that in the path.
+	same("/face/player/Steve.png?size=64", "/helm/Steve?size=64&size=32", "/helm/Steve/64?size=32", "/helm/Steve?size=x&size=64&w=16")
+	same("/body/player/Steve.png?height=128&turn=0", "/body/Steve/64?y=45&y=90", "/body/Steve/64?yaw=x&y=45")
 	// Not taken.
 	notFound("/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/full", "/helm/", "/helm", "/helm/Steve/64/32", "/helm/Steve/12345", "/skin/Steve/64",
 		"/helm//64", "/helm/Steve/", "/helm/Steve/64/upside", "/renders/Steve", "/renders/head/", "/armor/Steve", "/HELM/Steve")

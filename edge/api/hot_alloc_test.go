@@ -123,7 +123,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		"/api/yggdrasil/skins/MinecraftSkins/Alex.png", "/api/yggdrasil/skins/MinecraftCloaks/Steve.png",
 		"/avatars/7d4448409dc011d1b2455ffdce74fad2?size=64&overlay", "/renders/head/7d444840-9dc0-11d1-b245-5ffdce74fad2.png?scale=4&default=MHF_Steve", "/helm/Steve/128.png",
 		"/helm/Nobody_1/24", "/avatar/Steve/left/64", "/full/832/Steve.png?no=cape", "/head/12/64/nohelm", "/bust/256/Steve?y=50", "/body/front/Steve?scale=4", "/skins/Steve", "/player/Steve.webp",
-		"/body/player/Steve?pose=wave", "/back/player/Steve?wear=elytra", "/face/player/Nobody_1?default=slim&size=17&exact", "/skin/user/1", "/cape/13",
+		"/body/player/Steve?pose=wave", "/back/player/Steve?wear=elytra", "/face/player/Nobody_1?default=slim&size=17&exact", "/skin/user/1", "/cape/13", "/download/Steve", "/head/player/Steve?download",
 		"/skin/Dated.png", "/csl/Dated.JSON", "/avatar/player/Steve.WebP?SIZE=64&3D",
 	} {
 		first := w.get(t, path)

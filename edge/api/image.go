@@ -36,6 +36,8 @@ type exchange struct {
 	date [len(http.TimeFormat)]byte
 	tags []byte
 	body []byte // of a profile
+
+	disposition []byte
 }
 
 // maxKey is the length of the longest key, save for names that grow when their case is
@@ -164,7 +166,8 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 	}
 	to.SetCanonical(keyETag, res.ETag[:])
 	if x.download.isGiven {
-		to.SetCanonical(keyContentDisposition, x.download.appendDisposition(nil, format))
+		x.disposition = x.download.appendDisposition(x.disposition[:0], format)
+		to.SetCanonical(keyContentDisposition, x.disposition)
 	}
 	if x.modified > 0 {
 		to.SetCanonical(keyLastModified, fasthttp.AppendHTTPDate(x.date[:0], time.Unix(x.modified, 0)))

@@ -164,7 +164,7 @@ type service struct {
 // serviceKind is one kind of a service's pictures or files.
 type serviceKind struct {
 	Name     string // of the view that shows the same, as in its path
-	Prefixes []string
+	Patterns []string
 }
 
 // newServices returns the other services in alphabetical order.
@@ -185,19 +185,19 @@ func newServices() (all []service) {
 			if i < 0 {
 				i, all = len(all), append(all, service{Name: name})
 			}
-			all[i].add(kind, address.Prefix)
+			all[i].add(kind, address.Pattern())
 		}
 	}
 	slices.SortFunc(all, func(a, b service) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
 	return all
 }
 
-func (s *service) add(kind, prefix string) {
+func (s *service) add(kind, pattern string) {
 	i := slices.IndexFunc(s.Kinds, func(k serviceKind) bool { return k.Name == kind })
 	if i < 0 {
 		i, s.Kinds = len(s.Kinds), append(s.Kinds, serviceKind{Name: kind})
 	}
-	s.Kinds[i].Prefixes = append(s.Kinds[i].Prefixes, prefix)
+	s.Kinds[i].Patterns = append(s.Kinds[i].Patterns, pattern)
 }
 
 // write responds with the page.

@@ -66,7 +66,7 @@ func (v View) capped(k scales) View {
 		most = min(most, maxCrossingSize(k.finest()))
 	}
 	const large = 8
-	if v.Exact != 0 && k.finest() >= large { // reducing takes up to a fifth of the time
+	if v.Exact != 0 && k.finest() >= large && v.Mode != Isometric { // reducing takes up to a fifth of the time
 		most = most * 4 / 5 / 16 * 16
 	}
 	v.Size = min(v.Size, most)

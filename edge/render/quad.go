@@ -134,8 +134,8 @@ func interval(e cuboid, origin, side vec) (from, to float64) {
 }
 
 // texel is a texel of a sheet under a light: 8 times its number on the sheet, counted in rows
-// from the top, with a worn sheet after a skin's, plus 4 if it belongs to the base, which is opaque whatever the sheet says, plus
-// the light.
+// from the top, with a worn sheet after a skin's, plus 4 if it belongs to the base, which is opaque
+// whatever the sheet says, plus the light.
 type texel uint32
 
 const (

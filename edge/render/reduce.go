@@ -24,13 +24,13 @@ type Reducer interface {
 // ExactOf returns how a picture of exactly a requested size is made: exact is that size, at least 8
 // pixels and at most the largest one that is drawn, and size the next larger one in which the picture is
 // crisp, from which it is reduced. If the requested size is one of those that are drawn, exact is 0.
-func (m Mode) ExactOf(requested int) (size, exact int) {
-	s := m.sizes()
+func (p Mode) ExactOf(requested int) (size, exact int) {
+	s := p.sizes()
 	exact = min(max(requested, minExact), s.max)
 	if exact == s.round(exact) {
 		return exact, 0
 	}
-	if m.isSide() {
+	if p.isSide() {
 		s.step = sideHeight
 	}
 	return s.round(exact), exact
@@ -40,7 +40,7 @@ func (m Mode) ExactOf(requested int) (size, exact int) {
 const minExact = 8
 
 // canBeExact reports whether pictures in the mode have exact sizes.
-func (m Mode) canBeExact() bool { return m != Preview && m != LegacySheet }
+func (p Mode) canBeExact() bool { return p != Preview && p != LegacySheet }
 
 // checkExact reports whether the view has sizes that ExactOf returns.
 func (v View) checkExact() bool {
@@ -52,8 +52,8 @@ func (v View) checkExact() bool {
 }
 
 // reducedExtent returns the width and height in pixels of a picture of an exact size.
-func (m Mode) reducedExtent(exact int) (width, height int) {
-	switch m {
+func (p Mode) reducedExtent(exact int) (width, height int) {
+	switch p {
 	case Flat, Isometric, Bust:
 		return exact, exact
 	case Body, Front, Back, Left, Right, Preview, LegacySheet:

@@ -5,8 +5,8 @@
 // a box (the base) and a slightly larger one over it (the layer), which stands off 0.5 units around
 // the head and 0.25 elsewhere and is clipped where body parts adjoin. Body parts that a pose moves
 // apart go through each other instead, and so does what a player wears: a cape is one box, and elytra
-// are two, the right one the mirror image of the left. A unit is a texel of a classic sheet. Boxes are unfolded on the sheet as skin.Faces and skin.CapeFaces say. What
-// lies behind holes and translucent texels shows through, including the inner sides of layers.
+// are two, the right one the mirror image of the left. A unit is a texel of a classic sheet. Boxes are
+// unfolded on the sheet as skin.Faces, skin.CapeFaces and skin.ElytraFaces say. What lies behind holes and translucent texels shows through, including the inner sides of layers.
 // In modes in space the light is fixed to each box, however it is turned: it leaves 100 % of a colour
 // on top, 90 % in front and behind, 70 % at the sides and 60 % beneath, on inner sides too, so that a
 // texel has the same colour in every pose. Flat modes and the

@@ -3,6 +3,7 @@ package vips_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 
@@ -90,6 +91,60 @@ func TestReducedPixels(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Reduced pictures look like the average of a large one: the root mean square of the differences of
+// premultiplied values is at most 8, and 12 to 14 with the nearest pixels.
+func TestReducedColours(t *testing.T) {
+	t.Parallel()
+	for _, mode := range exactModes {
+		for _, requested := range []int{45, 100, 180} {
+			size, exact := mode.ExactOf(requested)
+			if exact == 0 {
+				continue
+			}
+			sheet := artwork.Explorer()
+			view := render.View{Mode: mode, Type: skin.Classic, Size: size, Exact: exact}
+			got, err := reducing().Draw(sheet, skin.Sheet{}, view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const factor = 8
+			large, err := reducing().Draw(sheet, skin.Sheet{}, render.View{Mode: mode, Type: skin.Classic, Size: mode.SizeOf(1024)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum float64
+			for y := range got.Height {
+				for x := range got.Width {
+					var want [4]float64
+					for v := range factor {
+						for u := range factor {
+							// The sample in the middle of a part of the pixel.
+							column := (factor*x + u) * large.Width / (factor * got.Width)
+							row := (factor*y + v) * large.Height / (factor * got.Height)
+							for c, value := range premultipliedAt(large, column, row) {
+								want[c] += value / (factor * factor)
+							}
+						}
+					}
+					for c, value := range premultipliedAt(got, x, y) {
+						sum += (value - want[c]) * (value - want[c])
+					}
+				}
+			}
+			if rms := math.Sqrt(sum / float64(len(got.Pix))); rms > 8 {
+				t.Errorf("%s of %d pixels is off by %.1f", mode, requested, rms)
+			}
+		}
+	}
+}
+
+// premultipliedAt returns the values of a pixel, multiplied by its alpha.
+func premultipliedAt(picture render.Picture, x, y int) [4]float64 {
+	pixel := picture.Pix[4*(y*picture.Width+x):][:4]
+	alpha := float64(pixel[3])
+	return [4]float64{float64(pixel[0]) * alpha / 255, float64(pixel[1]) * alpha / 255, float64(pixel[2]) * alpha / 255, alpha}
 }
 
 // The same picture is the same file, however many are reduced at once, and both encoders keep its pixels.

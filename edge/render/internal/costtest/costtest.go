@@ -15,8 +15,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
-// Accuracy checks that the estimated cost of pictures of noise, with a reducer of those of exact sizes, is right within a factor of four,
-// from 5 ms on. The factor is relative to the median of all, because machines differ. It is measured
+// Accuracy checks that the estimated cost of pictures of noise, with a reducer of those of exact sizes, is
+// right within a factor of four, from 5 ms on. The factor is relative to the median of all, because machines differ. It is measured
 // in CPU time of the process, as libvips uses more than one processor, so that nothing else should
 // run in it.
 func Accuracy(t *testing.T, encoder render.Encoder, reducer render.Reducer) {
