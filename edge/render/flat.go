@@ -80,6 +80,10 @@ func (p Picture) row(left, y, width int) []byte {
 // scaleRow scales columns to a row of pixels, in each of which the colour sums have the given
 // weight.
 func scaleRow(row []byte, columns []colourSum, weight uint64) {
+	if weight > math.MaxUint32/(255*255) {
+		scaleLargeRow(row, columns, weight)
+		return
+	}
 	across := resampler{length: len(row) / 4}
 	var colour nrgba
 	for i := 0; i < len(row); i += 4 {
@@ -96,6 +100,25 @@ func scaleRow(row []byte, columns []colourSum, weight uint64) {
 			colour = s.average(weight)
 		}
 		binary.LittleEndian.PutUint32(row[i:], uint32(colour))
+	}
+}
+
+// scaleLargeRow is scaleRow for weights with which the values of a colourSum would overflow: those of sides
+// of sheets from scale 12 on.
+func scaleLargeRow(row []byte, columns []colourSum, weight uint64) {
+	across := resampler{length: len(row) / 4}
+	for i := 0; i < len(row); i += 4 {
+		var red, green, blue, alpha uint64
+		for rest := len(columns); rest > 0; {
+			u, part := across.advance(rest)
+			rest -= part
+			share := uint64(part)
+			red += columns[u].redBlue & math.MaxUint32 * share
+			blue += columns[u].redBlue >> 32 * share
+			green += columns[u].greenAlpha & math.MaxUint32 * share
+			alpha += columns[u].greenAlpha >> 32 * share
+		}
+		binary.LittleEndian.PutUint32(row[i:], uint32(newNRGBA(red, green, blue, alpha, 255*weight)))
 	}
 }
 

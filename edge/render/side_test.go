@@ -239,3 +239,25 @@ func TestBlankCapeShowsElytra(t *testing.T) {
 		}
 	}
 }
+
+// Sides of sheets of one colour have that colour, at every scale and height.
+func TestSidesKeepAColour(t *testing.T) {
+	t.Parallel()
+	for scale := 1; scale <= skin.MaxScale; scale++ {
+		sheet := skin.NewSheet(64*scale, 64*scale)
+		fill(sheet, 0, 0, sheet.Width, sheet.Height, [4]byte{200, 100, 50, 255})
+		for _, mode := range []render.Mode{render.Flat, render.Front, render.Left} {
+			for _, size := range []int{64, 200, 400, 1024} {
+				picture := mustDraw(t, sheet, render.View{Mode: mode, Type: skin.Classic, Size: mode.SizeOf(size)})
+				for i := 0; i < len(picture.Pix); i += 4 {
+					if pixel := [4]byte(picture.Pix[i:]); pixel[3] == 255 && pixel != [4]byte{200, 100, 50, 255} || mode == render.Flat && pixel[3] != 255 {
+						t.Fatalf("%s of scale %d at %d: pixel %d is %v", mode, scale, size, i/4, pixel)
+					}
+				}
+				if middle := [4]byte(picture.Pix[4*(picture.Height/2*picture.Width+picture.Width/2):]); middle != [4]byte{200, 100, 50, 255} {
+					t.Errorf("%s of scale %d at %d: the middle is %v", mode, scale, size, middle)
+				}
+			}
+		}
+	}
+}
