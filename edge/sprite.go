@@ -95,18 +95,18 @@ func (p *Pictures) GetSprite(ctx context.Context, sprite Sprite, precondition fu
 		return picture{etag: res.ETag, body: body}, err
 	})
 	res.Body, res.Outcome = loaded.body, outcome
-	if incomplete, ok := errors.AsType[incompleteSprite](err); ok {
+	if incomplete, ok := errors.AsType[incompleteSpriteError](err); ok {
 		res.Body, res.Outcome, res.MayBeStale, err = incomplete, cache.MissUncached, true, nil
 		res.ETag = ETagOf(res.Body)
 	}
 	return res, err
 }
 
-// incompleteSprite is a sprite with the default avatar in place of skins that are missing from the object
+// incompleteSpriteError is a sprite with the default avatar in place of skins that are missing from the object
 // store. It is an error, since it must not be cached.
-type incompleteSprite []byte
+type incompleteSpriteError []byte
 
-func (incompleteSprite) Error() string { return "a skin is missing" }
+func (incompleteSpriteError) Error() string { return "a skin is missing" }
 
 // SkinOf returns the skin of a player, of the avatar of a user, or of a texture; nil if a mapping has
 // none.
@@ -193,7 +193,7 @@ func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []sprit
 	variant.observeRender(ctx, timing)
 	variant.observeStage(queueing, permit.waited)
 	if !isComplete {
-		return nil, cache.Transient(incompleteSprite(body))
+		return nil, cache.Transient(incompleteSpriteError(body))
 	}
 	return body, nil
 }

@@ -10,4 +10,6 @@ const (
 
 // Suffixes returns what edges cut from the end of a path, in any case, before they look a player
 // up. No name ends so.
-func Suffixes() []string { return []string{".png", ".webp", ".json", ".svg", ".jpg", ".jpeg", ".gif", ".jxl"} }
+func Suffixes() []string {
+	return []string{".png", ".webp", ".json", ".svg", ".jpg", ".jpeg", ".gif", ".jxl"}
+}
