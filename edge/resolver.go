@@ -229,11 +229,16 @@ func (r *Resolver) LookupAll(ctx context.Context, keys []edgeproto.Key) (mapping
 	}
 	for n, i := range missing {
 		from := LookupMiss
-		if c := calls[n]; c != nil && c.wait(ctx) == nil {
+		if c := calls[n]; c != nil {
 			// The result counts even if it is not cached, since the caller came before it.
-			mappings[i] = c.mapping
-			lookups[LookupMiss].Inc()
-		} else if mappings[i], from, err = r.Lookup(ctx, keys[i]); err != nil {
+			if err = c.wait(ctx); err == nil {
+				mappings[i] = c.mapping
+				lookups[LookupMiss].Inc()
+			}
+		} else {
+			mappings[i], from, err = r.Lookup(ctx, keys[i])
+		}
+		if err != nil {
 			return nil, LookupMiss, err
 		}
 		result = max(result, from)
@@ -289,11 +294,12 @@ func (r *Resolver) startCalls(ctx context.Context, keys []edgeproto.Key, missing
 
 // callOf returns the call that looks a key up, a new one if there is none, and whether a mapping is cached.
 // There is no call if that is valid, or if core is unreachable. The caller holds mu for reading.
-func (r *Resolver) callOf(key edgeproto.Key) (c *call, isNew, isCached bool) {
+func (r *Resolver) callOf(key edgeproto.Key) (c *call, isNew, hasStale bool) {
 	s := r.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, isCached = s.getLocked(key)
+	cached, isCached := s.getLocked(key)
+	isCached = isCached && r.now()-cached.lastValid(r.validAsOf.Load()) <= r.maxStale
 	if isCached && r.retryAt.Load() != 0 {
 		return nil, false, true
 	}

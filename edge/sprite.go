@@ -149,16 +149,14 @@ const (
 	// spriteJob is the estimated time from which on tiles are drawn as another job, so that other pictures
 	// wait for a few tiles and not for a hundred.
 	spriteJob = 20 * time.Millisecond
+	// encodingPixel is the estimated time to encode a pixel.
+	encodingPixel = 20 * time.Nanosecond
 )
 
 // loadSprite draws a sprite. Textures are loaded with a permit each, so that a sprite counts as so many
-// pictures. It holds the sprite and the textures of spriteFetches tiles.
+// pictures, and groups of tiles are drawn with one, so that each waits as long as a picture may. It holds the
+// sprite and the textures of spriteFetches tiles.
 func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []spriteTile, sprite *Sprite) (body []byte, err error) {
-	permit, err := p.workers.admit(demand)
-	if err != nil {
-		return nil, err
-	}
-	defer permit.release()
 	picture := render.NewSprite(len(tiles), sprite.Columns, sprite.Size)
 	isComplete, timing := true, render.Timing{}
 	for first := 0; first < len(tiles); first += spriteFetches {
@@ -174,14 +172,20 @@ func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []sprit
 				textures[i] = p.cachedTexture(some[i].texture)
 			}
 		}
-		took, err := p.drawTiles(ctx, permit, demand, picture, first, some, textures, sprite.View)
+		took, err := p.drawTiles(ctx, demand, picture, first, some, textures, sprite.View)
 		if err != nil {
 			return nil, err
 		}
 		timing.Drawing += took
 	}
+	permit, err := p.workers.admit(demand)
+	if err != nil {
+		return nil, err
+	}
+	defer permit.release()
 	variant := Variant{View: sprite.View}
-	err = permit.draw(ctx, demand, spriteJob, func() error {
+	encoding := time.Duration(picture.Width*picture.Height) * encodingPixel
+	err = permit.draw(ctx, demand, encoding, func() error {
 		began := time.Now()
 		body, err = p.renderer.Encode(picture, sprite.Format)
 		timing.Encoding = time.Since(began)
@@ -229,7 +233,12 @@ func (p *Pictures) spriteTexture(ctx context.Context, hash skin.Hash, mode rende
 }
 
 // drawTiles draws the tiles of a sprite from the number first on, in jobs of about spriteJob.
-func (p *Pictures) drawTiles(ctx context.Context, permit *permit, demand *demand, sprite render.Picture, first int, tiles []spriteTile, textures []*textureFile, view render.View) (took time.Duration, err error) {
+func (p *Pictures) drawTiles(ctx context.Context, demand *demand, sprite render.Picture, first int, tiles []spriteTile, textures []*textureFile, view render.View) (took time.Duration, err error) {
+	permit, err := p.workers.admit(demand)
+	if err != nil {
+		return 0, err
+	}
+	defer permit.release()
 	for from := 0; from < len(tiles); {
 		to, cost := from, time.Duration(0)
 		for ; to < len(tiles) && cost < spriteJob; to++ {

@@ -42,10 +42,13 @@ type listed struct {
 	keys   []edgeproto.Key
 	byHash int               // how many are hashes
 	listOf map[string]string // the list of each text
+	// isNamed says that the response names subjects by their texts.
+	isNamed bool
 }
 
 // parseLists parses the lists of subjects of a query.
 func parseLists(query string, allowsHashes bool) (all listed, err error) {
+	all.isNamed = !allowsHashes
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
@@ -74,7 +77,7 @@ func (l *listed) add(list, of string, by edge.Subject, text string) error {
 	if text == "" {
 		return nil
 	}
-	if other, ok := l.listOf[text]; ok && other != list { // answers name subjects by these texts
+	if other, ok := l.listOf[text]; ok && other != list && l.isNamed {
 		return fault.Field(list, "The same text cannot be in the lists %s and %s.", other, list)
 	}
 	if l.listOf == nil {

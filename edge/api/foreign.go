@@ -61,11 +61,8 @@ func parseForeign(path string) (target, bool) {
 			break
 		}
 	}
-	if dot := strings.LastIndexByte(rest, '.'); dot > 0 && t.suffix == "" {
-		last := rest[strings.LastIndexByte(rest[:dot], '/')+1 : dot]
-		if isSize(last) || subjectOf(last) != edge.ByName { // which has no full stop, so that any suffix is one
-			rest = rest[:dot]
-		}
+	if t.suffix == "" && !(isNamed && subject == edge.ByName) {
+		rest = cutUnknownSuffix(rest)
 	}
 	values, count, ok := t.foreign.cutWords(rest)
 	if !ok || !t.setValues(values[:count], isNamed) {
@@ -79,6 +76,16 @@ func parseForeign(path string) (target, bool) {
 	}
 	t.route = foreignRoutes[subject]
 	return t, true
+}
+
+// cutUnknownSuffix cuts any suffix off the last segment of a path if that is no name then: numbers, UUIDs and
+// hashes have no full stop.
+func cutUnknownSuffix(path string) string {
+	start := strings.LastIndexByte(path, '/') + 1
+	if dot := strings.LastIndexByte(path, '.'); dot > start && subjectOf(path[start:dot]) != edge.ByName {
+		return path[:dot]
+	}
+	return path
 }
 
 // cutForeign returns the address with the longest prefix of a path, nil if there is none, and what comes

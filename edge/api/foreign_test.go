@@ -327,8 +327,14 @@ func TestForeignClashes(t *testing.T) {
 	// Of repeated parameters the first counts, of a size in the path and one in the query that in the path.
 	same("/face/player/Steve.png?size=64", "/helm/Steve?size=64&size=32", "/helm/Steve/64?size=32", "/helm/Steve?size=x&size=64&w=16")
 	same("/body/player/Steve.png?height=128&turn=0", "/body/Steve/64?y=45&y=90", "/body/Steve/64?yaw=x&y=45")
+	// Any suffix is cut off what is no name, at the end only.
+	same("/face/11.png?size=64", "/helm/11/64.bmp", "/helm/11/64", "/face/64/11.bmp")
+	same("/face/player/Nobody_1.x.png?size=180&exact&default=avatar", "/helm/Nobody_1.x", "/helm/player/Nobody_1.x")
+	if got := w.get(t, "/helm/player/12345.x").header.Get("Surrogate-Key"); !strings.HasPrefix(got, "name-12345.x ") {
+		t.Errorf("/helm/player/12345.x has the tags %s", got)
+	}
 	// Not taken.
-	notFound("/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/full", "/helm/", "/helm", "/helm/Steve/64/32", "/helm/Steve/12345", "/skin/Steve/64",
+	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/full", "/helm/", "/helm", "/helm/Steve/64/32", "/helm/Steve/12345", "/skin/Steve/64",
 		"/helm//64", "/helm/Steve/", "/helm/Steve/64/upside", "/renders/Steve", "/renders/head/", "/armor/Steve", "/HELM/Steve")
 	for _, path := range []string{"/helm/Steve", "/avatars/" + uuid} {
 		if got := w.do(t, http.MethodPost, path, nil, ""); got.status != http.StatusMethodNotAllowed {

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -39,6 +41,16 @@ type pendingLookup struct {
 	span      trace.Span // of the client's request
 
 	more []pendingLookup // that are sent with it
+}
+
+// lookupQueue is look-ups that wait to be sent.
+type lookupQueue struct {
+	lookups chan pendingLookup
+	waiting atomic.Int64 // with those that are sent together with another one
+}
+
+func newLookupQueue(size int) *lookupQueue {
+	return &lookupQueue{lookups: make(chan pendingLookup, size)}
 }
 
 // queueTimeout bounds the time in a queue.
@@ -98,14 +110,14 @@ func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge
 	}
 	first := lookups[0]
 	first.more = lookups[1:]
-	if c.waiting.Add(int64(len(keys))) <= c.maxWaiting {
+	if queue.waiting.Add(int64(len(keys))) <= c.maxWaiting {
 		select {
-		case queue <- first:
+		case queue.lookups <- first:
 			return nil
 		default:
 		}
 	}
-	c.waiting.Add(-int64(len(keys)))
+	queue.waiting.Add(-int64(len(keys)))
 	refund()
 	queueFull.Inc()
 	return tooManyLookups()
@@ -140,23 +152,23 @@ func (c *Core) Run(ctx context.Context) {
 		workers.Go(func() { c.runWorker(ctx, c.unknownQueue, unknownPause) })
 	}
 	workers.Wait()
-	for _, queue := range []chan pendingLookup{c.knownQueue, c.unknownQueue} {
-		for _, q := range fillBatch(nil, queue, cap(queue)) {
+	for _, queue := range []*lookupQueue{c.knownQueue, c.unknownQueue} {
+		for _, q := range queue.fillBatch(nil, math.MaxInt) {
 			c.fail(q, fault.NewUnavailable(dependency, ctx.Err()))
 		}
 	}
 }
 
 // runWorker sends the look-ups in a queue in batches, with a pause after each.
-func (c *Core) runWorker(ctx context.Context, queue <-chan pendingLookup, pause time.Duration) {
+func (c *Core) runWorker(ctx context.Context, queue *lookupQueue, pause time.Duration) {
 	batch := make([]pendingLookup, 0, edgeproto.MaxKeys)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case first := <-queue:
-			batch = fillBatch(append(append(batch[:0], first), first.more...), queue, edgeproto.MaxKeys-edge.MaxBatch+1)
-			c.waiting.Add(-int64(len(batch)))
+		case first := <-queue.lookups:
+			batch = queue.fillBatch(append(append(batch[:0], first), first.more...), edgeproto.MaxKeys-edge.MaxBatch+1)
+			queue.waiting.Add(-int64(len(batch)))
 			c.sendBatch(ctx, c.dropExpired(batch))
 		}
 		if pause > 0 {
@@ -171,10 +183,10 @@ func (c *Core) runWorker(ctx context.Context, queue <-chan pendingLookup, pause 
 
 // fillBatch adds queued look-ups to a batch until it has limit or more. It does not wait: under load
 // the batches grow while requests are in flight.
-func fillBatch(batch []pendingLookup, queue <-chan pendingLookup, limit int) []pendingLookup {
+func (q *lookupQueue) fillBatch(batch []pendingLookup, limit int) []pendingLookup {
 	for len(batch) < limit {
 		select {
-		case next := <-queue:
+		case next := <-q.lookups:
 			batch = append(append(batch, next), next.more...)
 		default:
 			return batch

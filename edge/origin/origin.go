@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
@@ -79,9 +80,8 @@ type Core struct {
 
 	// Look-ups of keys that are known to exist, but have changed, do not wait behind those
 	// of made-up keys.
-	knownQueue, unknownQueue chan pendingLookup
-	waiting                  atomic.Int64 // look-ups in both
-	maxWaiting               int64
+	knownQueue, unknownQueue *lookupQueue
+	maxWaiting               int64 // look-ups in each
 	knownKeys                *bloomFilter
 	unknownLimit             *unknownLimiter // nil: no limit
 
@@ -134,9 +134,9 @@ func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
 		},
 		log:          log,
 		breaker:      breaker.New(dependency),
-		maxWaiting:   2 * int64(cfg.Queue),
-		knownQueue:   make(chan pendingLookup, cfg.Queue),
-		unknownQueue: make(chan pendingLookup, cfg.Queue),
+		maxWaiting:   int64(max(cfg.Queue, edge.MaxBatch)),
+		knownQueue:   newLookupQueue(cfg.Queue),
+		unknownQueue: newLookupQueue(cfg.Queue),
 		knownKeys:    newBloomFilter(),
 		unknownLimit: newUnknownLimiter(cfg.UnknownKeysPerSecond),
 	}, nil
