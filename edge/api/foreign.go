@@ -61,7 +61,7 @@ func parseForeign(path string) (target, bool) {
 			break
 		}
 	}
-	if t.suffix == "" && !(isNamed && subject == edge.ByName) {
+	if t.suffix == "" && (!isNamed || subject != edge.ByName) {
 		rest = cutUnknownSuffix(rest)
 	}
 	values, count, ok := t.foreign.cutWords(rest)
