@@ -31,7 +31,7 @@ type foreignPath struct {
 var foreignRoutes = func() (all [edge.SubjectCount]*route) {
 	for subject := range all {
 		class := edge.CachePlayer
-		if s := edge.Subject(subject); s == edge.ByTID || s == edge.ByHash {
+		if !edge.Subject(subject).IsPlayer() {
 			class = edge.CacheTexture
 		}
 		all[subject] = &route{Route: edge.Route{Subject: edge.Subject(subject), CacheClass: class}, number: foreignNumber}

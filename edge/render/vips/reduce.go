@@ -100,8 +100,8 @@ func (*Reducer) Reduce(picture render.Picture, width, height int, inSpace bool) 
 // ReduceWith is Reduce with another kernel, to compare them.
 //
 // libvips gets premultiplied pixels, so that transparent ones lend no colour to others, in four bands of
-// no meaning: of an image with alpha it would make floating-point numbers, which take four times as long,
-// and of which it cuts the fractions off in the end, after which opaque pictures are not opaque.
+// no meaning: of an image with alpha it would make floating-point numbers, which take twice as long (26 and
+// 15 ms for a body of 1,000 pixels), and of which it cuts the fractions off in the end, after which opaque pictures are not opaque.
 func ReduceWith(kernel Kernel, picture render.Picture, width, height int) (render.Picture, error) {
 	img, err := govips.NewImageFromGoImage(&image.NRGBA{
 		Pix:    premultiplied(picture.Pix),
@@ -153,11 +153,12 @@ func unpremultiply(pixels []byte) {
 		if alpha == 255 {
 			continue
 		}
-		for c := range 3 {
-			pixels[i+c] = byte(min((uint32(pixels[i+c])*255+alpha/2)/max(alpha, 1), 255))
-		}
 		if alpha == 0 {
 			clear(pixels[i:][:3])
+			continue
+		}
+		for c := range 3 {
+			pixels[i+c] = byte(min((uint32(pixels[i+c])*255+alpha/2)/alpha, 255))
 		}
 	}
 }

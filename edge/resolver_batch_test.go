@@ -1,0 +1,64 @@
+package edge
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// A batch starts calls for the keys that have none, and joins the others.
+func TestLookupAll(t *testing.T) {
+	t.Parallel()
+	runScript(t, func(s script) {
+		const other, third = edgeproto.Key("name:bob"), edgeproto.Key("name:carol")
+		s.learn(key, 1, 10)
+		single := s.lookup(other)
+		joined := s.nextLookup(other)
+		type outcome struct {
+			mappings []edgeproto.Mapping
+			result   LookupResult
+			err      error
+		}
+		done := make(chan outcome, 1)
+		go func() {
+			var o outcome
+			o.mappings, o.result, o.err = s.resolver.LookupAll(s.Context(), []edgeproto.Key{third, key, other, third})
+			done <- o
+		}()
+		started := s.nextLookup(third)
+		s.wantNoLookup()
+		s.change(11, third) // the result of the batch may be from before it
+		s.answer(started, texture(3), at(10))
+		s.answer(joined, texture(2), at(11))
+		s.want(single, lookupOutcome{TID: 2, Result: LookupMiss})
+		// The caller came before the change, so the result counts for it, and core is not asked again.
+		s.wantNoLookup()
+		o := <-done
+		if o.err != nil || o.result != LookupMiss {
+			s.Fatalf("LookupAll() = %+v", o)
+		}
+		for i, want := range []int64{3, 1, 2, 3} {
+			if got := o.mappings[i].Texture.TID; got != want {
+				s.Errorf("mapping %d is of texture %d; want %d", i, got, want)
+			}
+		}
+		s.heartbeat(11)
+		s.wantHit(other, 2)
+	})
+}
+
+// A batch that core refuses leaves no calls behind, and its callers get the fault.
+func TestLookupAllIsRefused(t *testing.T) {
+	t.Parallel()
+	runScript(t, func(s script) {
+		s.core.rejects["name:bob"] = fault.NewUnavailable("core", ErrShed)
+		if _, _, err := s.resolver.LookupAll(s.Context(), []edgeproto.Key{key, "name:bob"}); !errors.Is(err, ErrShed) {
+			s.Errorf("LookupAll() = %v; want that it is shed", err)
+		}
+		delete(s.core.rejects, "name:bob")
+		s.learn(key, 1, 10)
+		s.learn("name:bob", 2, 10)
+	})
+}
