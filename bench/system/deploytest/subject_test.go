@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 )
 
 // subjectAddresses are the addresses of a subject, by its kind: of this site, and those that plugins
@@ -76,20 +78,11 @@ func (b balancer) testSubjects(t *testing.T) {
 	url := b.start(t, []server{{"core", "8080", "9080", core, core}, {"edge-1", "8081", "9081", first, first}, {"edge-2", "8081", "9081", second, second}})
 	edge := func(target string) string {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+target, nil)
-		if err != nil {
-			t.Fatal(err)
+		response := httpservertest.Get(t, url+target)
+		if response.Status != http.StatusOK {
+			t.Fatalf("%.100s: %d", target, response.Status)
 		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		name, err := io.ReadAll(response.Body)
-		if err != nil || response.StatusCode != http.StatusOK {
-			t.Fatalf("%.100s: %d, %v", target, response.StatusCode, err)
-		}
-		return string(name)
+		return response.Body
 	}
 
 	// An address with another key would agree for all 24 subjects once in 16 million times.
