@@ -55,14 +55,8 @@ func parseForeign(path string) (target, bool) {
 	}
 	t := target{foreign: foreignPath{address: address}}
 	subject, isNamed := namedSubject(&rest)
-	for _, suffix := range foreignSuffixes {
-		if stem, ok := cutSuffix(rest, suffix); ok {
-			rest, t.suffix = stem, suffix
-			break
-		}
-	}
-	if t.suffix == "" && (!isNamed || subject != edge.ByName) {
-		rest = cutUnknownSuffix(rest)
+	if strings.IndexByte(rest, '.') >= 0 {
+		rest, t.suffix = cutForeignSuffix(rest, isNamed && subject == edge.ByName)
 	}
 	values, count, ok := t.foreign.cutWords(rest)
 	if !ok || !t.setValues(values[:count], isNamed) {
@@ -78,14 +72,19 @@ func parseForeign(path string) (target, bool) {
 	return t, true
 }
 
-// cutUnknownSuffix cuts any suffix off the last segment of a path if that is no name then: numbers, UUIDs and
-// hashes have no full stop.
-func cutUnknownSuffix(path string) string {
-	start := strings.LastIndexByte(path, '/') + 1
-	if dot := strings.LastIndexByte(path, '.'); dot > start && subjectOf(path[start:dot]) != edge.ByName {
-		return path[:dot]
+// cutForeignSuffix cuts a suffix off a path, and returns it if it is a known one. It cuts others off the last
+// segment only if that is no name then: numbers, UUIDs and hashes have no full stop.
+func cutForeignSuffix(path string, isName bool) (rest, suffix string) {
+	for _, suffix := range foreignSuffixes {
+		if rest, ok := cutSuffix(path, suffix); ok {
+			return rest, suffix
+		}
 	}
-	return path
+	start := strings.LastIndexByte(path, '/') + 1
+	if dot := strings.LastIndexByte(path, '.'); !isName && dot > start && subjectOf(path[start:dot]) != edge.ByName {
+		return path[:dot], ""
+	}
+	return path, ""
 }
 
 // cutForeign returns the address with the longest prefix of a path, nil if there is none, and what comes
@@ -172,15 +171,15 @@ func subjectByWord(word string) (edge.Subject, bool) {
 }
 
 // subjectOf returns what a value is that no word describes: a UUID, a hash, a number of digits, or
-// else a name.
+// else a name. Of 36 bytes the hyphens alone make a UUID, since appendKey checks the digits.
 func subjectOf(value string) edge.Subject {
 	const uuidDigits, hyphenatedUUID, hashDigits = 32, 36, 2 * len(skin.Hash{})
 	switch n := len(value); {
-	case (n == uuidDigits || n == hashDigits || n == hyphenatedUUID) && isHexadecimal(value, n == hyphenatedUUID):
-		if n == hashDigits {
-			return edge.ByHash
-		}
+	case n == hyphenatedUUID && value[8] == '-' && value[13] == '-' && value[18] == '-' && value[23] == '-',
+		n == uuidDigits && isHexadecimal(value):
 		return edge.ByUUID
+	case n == hashDigits && isHexadecimal(value):
+		return edge.ByHash
 	case isDigits(value):
 		return edge.ByTID
 	default:
@@ -188,18 +187,10 @@ func subjectOf(value string) edge.Subject {
 	}
 }
 
-// isHexadecimal reports whether a text consists of hexadecimal digits, and of the hyphens of a UUID if it
-// is hyphenated.
-func isHexadecimal(text string, isHyphenated bool) bool {
+// isHexadecimal reports whether a text consists of hexadecimal digits.
+func isHexadecimal(text string) bool {
 	for i := range len(text) {
-		c := text[i]
-		if isHyphenated && (i == 8 || i == 13 || i == 18 || i == 23) {
-			if c != '-' {
-				return false
-			}
-			continue
-		}
-		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+		if _, ok := hexDigit(text[i]); !ok {
 			return false
 		}
 	}
