@@ -55,6 +55,9 @@ type Core interface {
 	// WouldReject returns the fault that StartLookups would return for a key and the network of
 	// a client, nil if none. The zero Prefix stands for an unknown network.
 	WouldReject(key edgeproto.Key, network netip.Prefix) error
+	// IsKnown reports whether a key probably exists. Look-ups of other keys may wait for longer, and
+	// so do those that are started with one.
+	IsKnown(key edgeproto.Key) bool
 	// Probe finds out whether core answers look-ups, and returns at once. Another goroutine
 	// calls done once, with nil or with an Unavailable fault.
 	Probe(done func(error))
@@ -347,10 +350,21 @@ func (r *Resolver) Apply(event edgeproto.Event, asOf time.Time) error {
 
 // fetch returns the mapping of a key from core, by a call that it starts or joins.
 func (r *Resolver) fetch(ctx context.Context, key edgeproto.Key) (edgeproto.Mapping, error) {
-	cached, c := r.startCall(ctx, key)
-	if c == nil {
-		return cached.mapping, nil
+	for isLast := false; ; isLast = true {
+		cached, c, isJoined := r.startCall(ctx, key)
+		if c == nil {
+			return cached.mapping, nil
+		}
+		mapping, err := c.wait(ctx)
+		// A call that is refused was so for the network that started it.
+		if !isJoined || isLast || !errors.Is(err, ErrShed) {
+			return mapping, err
+		}
 	}
+}
+
+// wait waits for the result of a call.
+func (c *call) wait(ctx context.Context) (edgeproto.Mapping, error) {
 	select {
 	case <-c.done:
 		return c.mapping, c.err
@@ -359,9 +373,14 @@ func (r *Resolver) fetch(ctx context.Context, key edgeproto.Key) (edgeproto.Mapp
 	}
 }
 
+// newCall returns a call that starts now. The caller holds mu for reading.
+func (r *Resolver) newCall() *call {
+	return &call{revision: r.cursor.Revision, startedAt: r.now(), done: make(chan struct{})}
+}
+
 // startCall starts or joins the call that looks a key up. It returns no call but a cached
 // mapping if a call has ended since the caller looked.
-func (r *Resolver) startCall(ctx context.Context, key edgeproto.Key) (cachedMapping, *call) {
+func (r *Resolver) startCall(ctx context.Context, key edgeproto.Key) (cached cachedMapping, c *call, isJoined bool) {
 	// Held until the call is in the shard, so that every change after its revision finds it.
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -369,18 +388,18 @@ func (r *Resolver) startCall(ctx context.Context, key edgeproto.Key) (cachedMapp
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cached, c, ok := r.current(s, key); ok {
-		return cached, c
+		return cached, c, true
 	}
-	c := &call{revision: r.cursor.Revision, startedAt: r.now(), done: make(chan struct{})}
+	c = r.newCall()
 	err := r.core.StartLookups(ctx, []edgeproto.Key{key}, func(_ int, mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) {
 		r.finishCall(key, c, mapping, cursor, err)
 	})
 	if err != nil {
 		r.observeResult(err)
-		return cachedMapping{}, &call{done: closedChan, err: err}
+		return cachedMapping{}, &call{done: closedChan, err: err}, false
 	}
 	s.calls[key] = c
-	return cachedMapping{}, c
+	return cachedMapping{}, c, false
 }
 
 // current returns the valid mapping of a key or the call that looks it up, and reports whether there
@@ -390,10 +409,10 @@ func (r *Resolver) current(s *shard, key edgeproto.Key) (cachedMapping, *call, b
 		return cached, nil, true
 	}
 	if c, ok := s.calls[key]; ok {
-		if r.now()-c.startedAt < trustWindow {
+		if r.now()-c.startedAt < trustWindow && !c.isDelayed {
 			return cachedMapping{}, c, true
 		}
-		// Its result may be older than the trust window.
+		// Its result may be older than the trust window, or than that of the call that replaces it.
 		c.invalidated = true
 	}
 	return cachedMapping{}, nil, false

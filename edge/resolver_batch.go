@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
@@ -32,15 +33,18 @@ func (r *Resolver) LookupAll(ctx context.Context, keys []edgeproto.Key) (mapping
 		return nil, LookupMiss, err
 	}
 	for n, i := range missing {
-		from := LookupMiss
-		if c := calls[n]; c != nil {
+		c, from := calls[n], LookupMiss
+		if c != nil {
 			// The result counts even if it is not cached, since the caller came before it.
-			if err = c.wait(ctx); err == nil {
-				mappings[i] = c.mapping
-				lookups[LookupMiss].Inc()
-			}
-		} else {
+			mappings[i], err = c.wait(ctx)
+		}
+		switch {
+		case c == nil || errors.Is(err, ErrShed): // it was refused for the network that started it
 			mappings[i], from, err = r.Lookup(ctx, keys[i])
+		case err != nil:
+			lookupsFailed.Inc()
+		default:
+			lookups[LookupMiss].Inc()
 		}
 		if err != nil {
 			return nil, LookupMiss, err
@@ -48,16 +52,6 @@ func (r *Resolver) LookupAll(ctx context.Context, keys []edgeproto.Key) (mapping
 		result = max(result, from)
 	}
 	return mappings, result, nil
-}
-
-// wait waits for the end of a call and returns its error.
-func (c *call) wait(ctx context.Context) error {
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // startCalls starts or joins calls for the keys with the given indices. It returns those of keys without a
@@ -68,15 +62,23 @@ func (r *Resolver) startCalls(ctx context.Context, keys []edgeproto.Key, missing
 	var started []edgeproto.Key
 	var startedCalls []*call
 	isNeeded := false
+	hasUnknown := slices.ContainsFunc(missing, func(i int) bool { return !r.core.IsKnown(keys[i]) })
+	seen := make(map[edgeproto.Key]*call, len(missing))
 	r.mu.RLock()
 	for n, i := range missing {
-		c, isNew, hasStale := r.callOf(keys[i])
+		key := keys[i]
+		if c, isRepeated := seen[key]; isRepeated {
+			calls[n] = c
+			continue
+		}
+		c, isNew, hasStale := r.callOf(key, hasUnknown && r.core.IsKnown(key))
 		if isNew {
-			started, startedCalls = append(started, keys[i]), append(startedCalls, c)
+			started, startedCalls = append(started, key), append(startedCalls, c)
 		}
 		if !hasStale {
 			calls[n], isNeeded = c, true
 		}
+		seen[key] = calls[n]
 	}
 	r.mu.RUnlock()
 	if len(started) == 0 {
@@ -97,8 +99,9 @@ func (r *Resolver) startCalls(ctx context.Context, keys []edgeproto.Key, missing
 }
 
 // callOf returns the call that looks a key up, a new one if there is none, and whether a mapping is cached.
-// There is no call if that is valid, or if core is unreachable. The caller holds mu for reading.
-func (r *Resolver) callOf(key edgeproto.Key) (c *call, isNew, hasStale bool) {
+// There is no call if that is valid, or if core is unreachable. isDelayed says that the key is known to exist,
+// and others of the same list are not. The caller holds mu for reading.
+func (r *Resolver) callOf(key edgeproto.Key, isDelayed bool) (c *call, isNew, hasStale bool) {
 	s := r.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +113,8 @@ func (r *Resolver) callOf(key edgeproto.Key) (c *call, isNew, hasStale bool) {
 	if _, c, ok := r.current(s, key); ok {
 		return c, false, isCached
 	}
-	c = &call{revision: r.cursor.Revision, startedAt: r.now(), done: make(chan struct{})}
+	c = r.newCall()
+	c.isDelayed = isDelayed
 	s.calls[key] = c
 	return c, true, isCached
 }

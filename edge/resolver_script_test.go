@@ -19,6 +19,8 @@ import (
 type scriptedCore struct {
 	lookups      chan *pendingLookup
 	rejects      map[edgeproto.Key]error
+	before       map[edgeproto.Key]func() // is called before a look-up is started or rejected
+	known        map[edgeproto.Key]bool
 	unresponsive *atomic.Bool
 }
 
@@ -35,6 +37,9 @@ type lookupReply struct {
 
 func (d scriptedCore) StartLookups(_ context.Context, keys []edgeproto.Key, done LookupsDone) error {
 	for _, key := range keys {
+		if before := d.before[key]; before != nil {
+			before()
+		}
 		if err := d.rejects[key]; err != nil {
 			return err
 		}
@@ -78,6 +83,8 @@ func (d scriptedCore) lookup(ctx context.Context, key edgeproto.Key) (edgeproto.
 
 func (d scriptedCore) WouldReject(key edgeproto.Key, _ netip.Prefix) error { return d.rejects[key] }
 
+func (d scriptedCore) IsKnown(key edgeproto.Key) bool { return d.known[key] }
+
 // Probe succeeds unless core is unresponsive.
 func (d scriptedCore) Probe(done func(error)) {
 	if !d.unresponsive.Load() {
@@ -97,7 +104,10 @@ type script struct {
 func runScript(t *testing.T, scene func(s script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := script{T: t, core: scriptedCore{make(chan *pendingLookup), map[edgeproto.Key]error{}, new(atomic.Bool)}}
+		s := script{T: t, core: scriptedCore{
+			lookups: make(chan *pendingLookup), rejects: map[edgeproto.Key]error{}, before: map[edgeproto.Key]func(){},
+			known: map[edgeproto.Key]bool{}, unresponsive: new(atomic.Bool),
+		}}
 		m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: 24 * time.Hour}, s.core)
 		if err != nil {
 			t.Fatal(err)

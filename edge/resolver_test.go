@@ -65,7 +65,7 @@ func TestFinishedCallIsFoundInCache(t *testing.T) {
 	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		// Like a caller that has missed just before the call ended.
-		if cached, c := s.resolver.startCall(s.Context(), key); c != nil || cached.mapping.Texture.TID != 1 {
+		if cached, c, _ := s.resolver.startCall(s.Context(), key); c != nil || cached.mapping.Texture.TID != 1 {
 			s.Errorf("startCall() = %+v, %+v; want the cached mapping and no call", cached, c)
 		}
 	})

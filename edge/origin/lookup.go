@@ -68,12 +68,15 @@ func (c *Core) WouldReject(key edgeproto.Key, network netip.Prefix) error {
 	if err := c.breaker.Allow(); err != nil {
 		return err
 	}
-	if c.unknownLimit.wouldReject(network, time.Now()) && !c.knownKeys.has(key) {
+	if c.unknownLimit.wouldReject(network, time.Now()) && !c.IsKnown(key) {
 		unknownRejected.Inc()
 		return tooManyLookups()
 	}
 	return nil
 }
+
+// IsKnown reports whether core has had a mapping of a key.
+func (c *Core) IsKnown(key edgeproto.Key) bool { return c.knownKeys.has(key) }
 
 // StartLookups enqueues look-ups of keys, which are sent to core in one request. It calls done for each
 // with the mapping, or with an Unavailable fault when core does not answer in time. It returns an
@@ -97,7 +100,7 @@ func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge
 			key: key, enqueuedAt: now, requestID: requestID, span: span,
 			done: func(mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) { done(i, mapping, cursor, err) },
 		}
-		if c.knownKeys.has(key) {
+		if c.IsKnown(key) {
 			continue
 		}
 		var allowed bool
