@@ -153,15 +153,31 @@ const (
 	encodingPixel = 100 * time.Nanosecond
 )
 
-// loadSprite draws a sprite. Textures are loaded with a permit each, so that a sprite counts as so many
-// pictures, and groups of tiles are drawn with one, so that each waits as long as a picture may. It holds the
-// sprite and the textures of spriteFetches tiles.
+// loadSprite waits until few enough others are being made, and draws a sprite. It counts the cost of all its
+// pictures, so that a network with sprites is shed like one that requests so many pictures.
 func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []spriteTile, sprite *Sprite) (body []byte, err error) {
+	permit, err := p.workers.admit(demand)
+	if err != nil {
+		return nil, err
+	}
+	defer permit.release()
+	const usualWidth = 64 // the textures are not known yet
+	cost := time.Duration(len(tiles)) * p.renderer.Cost(sprite.View, usualWidth, 0)
+	err = permit.compose(ctx, demand, cost, func() error {
+		body, err = p.drawSprite(ctx, permit, demand, tiles, sprite)
+		return err
+	})
+	return body, err
+}
+
+// drawSprite draws a sprite. Each texture and each group of tiles may wait as long as a picture. It holds the
+// sprite, of at most 3.2 MB, and the textures of spriteFetches tiles.
+func (p *Pictures) drawSprite(ctx context.Context, permit *permit, demand *demand, tiles []spriteTile, sprite *Sprite) (body []byte, err error) {
 	picture := render.NewSprite(len(tiles), sprite.Columns, sprite.Size)
 	isComplete, timing := true, render.Timing{}
 	for first := 0; first < len(tiles); first += spriteFetches {
 		some := tiles[first:min(first+spriteFetches, len(tiles))]
-		textures, err := p.spriteTextures(ctx, some, sprite.Mode)
+		textures, err := p.spriteTextures(ctx, permit, some, sprite.Mode)
 		if err != nil {
 			return nil, cache.Transient(err)
 		}
@@ -172,20 +188,16 @@ func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []sprit
 				textures[i] = p.cachedTexture(some[i].texture)
 			}
 		}
-		took, err := p.drawTiles(ctx, demand, picture, first, some, textures, sprite.View)
+		took, err := p.drawTiles(ctx, permit.part(), demand, picture, first, some, textures, sprite.View)
 		if err != nil {
 			return nil, err
 		}
 		timing.Drawing += took
 	}
-	permit, err := p.workers.admit(demand)
-	if err != nil {
-		return nil, err
-	}
-	defer permit.release()
 	variant := Variant{View: sprite.View}
 	encoding := time.Duration(picture.Width*picture.Height) * encodingPixel
-	err = permit.draw(ctx, demand, encoding, func() error {
+	encoder := permit.part()
+	err = encoder.draw(ctx, demand, encoding, func() error {
 		began := time.Now()
 		body, err = p.renderer.Encode(picture, sprite.Format)
 		timing.Encoding = time.Since(began)
@@ -195,7 +207,7 @@ func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []sprit
 		return nil, err
 	}
 	variant.observeRender(ctx, timing)
-	variant.observeStage(queueing, permit.waited)
+	variant.observeStage(queueing, permit.waited+encoder.waited)
 	if !isComplete {
 		return nil, cache.Transient(incompleteSpriteError(body))
 	}
@@ -204,12 +216,12 @@ func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []sprit
 
 // spriteTextures loads the textures of tiles. It returns nil for those that are missing from the object
 // store.
-func (p *Pictures) spriteTextures(ctx context.Context, tiles []spriteTile, mode render.Mode) ([]*textureFile, error) {
+func (p *Pictures) spriteTextures(ctx context.Context, permit *permit, tiles []spriteTile, mode render.Mode) ([]*textureFile, error) {
 	textures := make([]*textureFile, len(tiles))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, tile := range tiles {
 		group.Go(func() (err error) {
-			if textures[i], err = p.spriteTexture(ctx, tile.texture, mode); fault.KindOf(err) == fault.NotFound {
+			if textures[i], err = p.spriteTexture(ctx, permit.part(), tile.texture, mode); fault.KindOf(err) == fault.NotFound {
 				return nil
 			}
 			return err
@@ -218,27 +230,17 @@ func (p *Pictures) spriteTextures(ctx context.Context, tiles []spriteTile, mode 
 	return textures, group.Wait()
 }
 
-// spriteTexture loads the texture of a tile. One that is cached takes no permit.
-func (p *Pictures) spriteTexture(ctx context.Context, hash skin.Hash, mode render.Mode) (*textureFile, error) {
+// spriteTexture loads the texture of a tile.
+func (p *Pictures) spriteTexture(ctx context.Context, permit *permit, hash skin.Hash, mode render.Mode) (*textureFile, error) {
 	if texture := p.cachedTexture(hash); texture != nil {
 		return texture, nil
 	}
 	demand := p.workers.demand(NetworkOf(ctx))
-	permit, err := p.workers.admit(demand)
-	if err != nil {
-		return nil, err
-	}
-	defer permit.release()
 	return p.texture(ctx, permit, demand, hash, Variant{View: render.View{Mode: mode}})
 }
 
 // drawTiles draws the tiles of a sprite from the number first on, in jobs of about spriteJob.
-func (p *Pictures) drawTiles(ctx context.Context, demand *demand, sprite render.Picture, first int, tiles []spriteTile, textures []*textureFile, view render.View) (took time.Duration, err error) {
-	permit, err := p.workers.admit(demand)
-	if err != nil {
-		return 0, err
-	}
-	defer permit.release()
+func (p *Pictures) drawTiles(ctx context.Context, permit *permit, demand *demand, sprite render.Picture, first int, tiles []spriteTile, textures []*textureFile, view render.View) (took time.Duration, err error) {
 	for from := 0; from < len(tiles); {
 		to, cost := from, time.Duration(0)
 		for ; to < len(tiles) && cost < spriteJob; to++ {

@@ -65,6 +65,7 @@ type workerPool struct {
 	capacity int // the most that may be
 	fetches  limiter
 	draws    limiter
+	sprites  limiter
 }
 
 // limiter bounds how many jobs of a kind run, and how many run or wait.
@@ -90,6 +91,10 @@ func newWorkerPool(n, queue int, queueTimeout time.Duration) *workerPool {
 	maxFetches := (p.capacity + 1) / 2
 	p.fetches = limiter{limit: maxFetches - maxFetches/4, capacity: maxFetches, start: func(*job) {}}
 	p.draws = limiter{limit: n, capacity: p.capacity, start: func(j *job) { p.jobs <- j }}
+	// A sprite holds its pixels while its textures are fetched and its tiles wait for a worker. So only one for
+	// each worker is made at once, and one more, since a worker is idle while a sprite fetches. Those that wait
+	// hold nothing, and at most a quarter of all pictures are sprites, so that others can be loaded.
+	p.sprites = limiter{limit: n + 1, capacity: max(n+1, p.capacity/4), start: func(*job) {}}
 	for range n {
 		p.threads.Go(p.runWorker)
 	}
@@ -239,6 +244,9 @@ func (p *workerPool) admit(d *demand) (*permit, error) {
 	return &permit{pool: p, maxWait: p.queueTimeout}, nil
 }
 
+// part returns a permit for a part of a picture, which waits as long as one may. It is not released.
+func (p *permit) part() *permit { return &permit{pool: p.pool, maxWait: p.maxWait} }
+
 // shedFor sheds a waiting job in favour of a new one, and reports whether it did: otherwise
 // the new one is to be rejected. The caller holds mu.
 func (p *workerPool) shedFor(l *limiter, d *demand) bool {
@@ -258,11 +266,21 @@ func (p *permit) release() {
 
 // fetch calls get to fetch a file, which takes no worker. All files count the same cost.
 func (p *permit) fetch(ctx context.Context, d *demand, get func() error) error {
-	if err := p.waitInQueue(ctx, &p.pool.fetches, &job{demand: d, cost: quantum}, closedChan); err != nil {
+	return p.run(ctx, &p.pool.fetches, &job{demand: d, cost: quantum}, get)
+}
+
+// compose calls load to load a sprite of an estimated cost, of which the parts take workers.
+func (p *permit) compose(ctx context.Context, d *demand, cost time.Duration, load func() error) error {
+	return p.run(ctx, &p.pool.sprites, &job{demand: d, cost: cost}, load)
+}
+
+// run waits until a job of a limiter is started, and calls work, which takes no worker.
+func (p *permit) run(ctx context.Context, l *limiter, j *job, work func() error) error {
+	if err := p.waitInQueue(ctx, l, j, closedChan); err != nil {
 		return err
 	}
-	defer p.pool.release(&p.pool.fetches)
-	return get()
+	defer p.pool.release(l)
+	return work()
 }
 
 // draw waits until a worker has run a job of an estimated cost.

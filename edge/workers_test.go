@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -228,6 +230,97 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 	})
 }
 
+// One sprite more than there are workers is made at once. The others wait and are shed like pictures, and hold up
+// no pictures.
+func TestFewSpritesAreMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const workers, queue = 1, 63
+		otherNetwork := netip.MustParsePrefix("198.51.100.0/24")
+		s := newWorkerPool(workers, queue, time.Second)
+		defer s.close()
+		finish := make(chan struct{})
+		var making atomic.Int64
+		results := make(chan error, queue)
+		compose := func(network netip.Prefix) {
+			go func() {
+				permit, err := s.admit(s.demand(network))
+				if err == nil {
+					defer permit.release()
+					err = permit.compose(t.Context(), s.demand(network), time.Millisecond, func() error {
+						making.Add(1)
+						<-finish
+						return nil
+					})
+				}
+				results <- err
+			}()
+			synctest.Wait()
+		}
+		const most = (workers + queue) / 4
+		for range most + 1 {
+			compose(testNetwork)
+		}
+		if got := making.Load(); got != workers+1 {
+			t.Errorf("%d sprites are made at once; want %d", got, workers+1)
+		}
+		if err := <-results; !errors.Is(err, ErrShed) {
+			t.Errorf("the last sprite: %v; want that it is shed", err)
+		}
+		compose(otherNetwork)
+		if err := <-results; !errors.Is(err, ErrShed) {
+			t.Errorf("a sprite of the busy network: %v; want that it is shed for another network's", err)
+		}
+		permit, err := s.admit(s.demand(otherNetwork))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer permit.release()
+		if err := permit.draw(t.Context(), s.demand(otherNetwork), time.Millisecond, func() error { return nil }); err != nil {
+			t.Errorf("a picture: %v; want that it waits for no sprite", err)
+		}
+		close(finish)
+		for range most {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Sprites that wait for others load nothing.
+func TestWaitingSpritesLoadNothing(t *testing.T) {
+	t.Parallel()
+	finish := make(chan struct{})
+	backend := &fakeBackend{fetch: func(context.Context) error { <-finish; return nil }}
+	p := backend.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 127, RenderQueueTimeout: time.Hour})
+	const sprites, tiles = 20, 4
+	results := make(chan error, sprites)
+	for i := range sprites {
+		all := make([]spriteTile, tiles)
+		for j := range all {
+			all[j] = spriteTile{skin.Hash{byte(i), byte(j)}, skin.Classic}
+		}
+		go func() {
+			_, err := p.loadSprite(t.Context(), p.workers.demand(testNetwork), all, &Sprite{Columns: 1, View: render.View{Size: 8}})
+			results <- err
+		}()
+	}
+	const made = 2
+	eventually(t, "two sprites are made and the others wait", func() bool {
+		return p.workers.state().spritesWaiting == sprites-made && backend.fetched.Load() == made*tiles
+	})
+	close(finish)
+	for range sprites {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := backend.fetched.Load(); got != sprites*tiles {
+		t.Errorf("%d textures are fetched; want %d", got, sprites*tiles)
+	}
+}
+
 // Workers have a lower priority than all other threads.
 func TestWorkersHaveLowPriority(t *testing.T) {
 	t.Parallel()
@@ -254,12 +347,12 @@ func TestWorkersHaveLowPriority(t *testing.T) {
 }
 
 // poolState is the state of a pool that tests wait for.
-type poolState struct{ admitted, filesWaiting, waiting int }
+type poolState struct{ admitted, filesWaiting, waiting, spritesWaiting int }
 
 func (p *workerPool) state() poolState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return poolState{p.admitted, p.fetches.waiting.count, p.draws.waiting.count}
+	return poolState{p.admitted, p.fetches.waiting.count, p.draws.waiting.count, p.sprites.waiting.count}
 }
 
 // eventually waits until a condition holds.

@@ -12,10 +12,11 @@ import (
 
 const (
 	// baseBytes is the memory of everything except caches and connections: up to 64 MiB of
-	// sample maps, of which the usual sizes need few, one render, and the runtime. Pages of
-	// the executable, about 30 MiB, do not count.
+	// sample maps, of which the usual sizes need few, one render, one sprite, and the runtime.
+	// Pages of the executable, about 30 MiB, do not count.
 	baseBytes = 72 << 20
-	// workerBytes is the memory of each further concurrent render, at the maximum size.
+	// workerBytes is the memory of each further concurrent render, at the maximum size. A sprite of eight
+	// skins of the maximum size has 36 MB, and there is at most one more than there are workers.
 	workerBytes = 50 << 20
 	// connectionBytes is the maximum memory of a connection while a request arrives, without
 	// and with TLS, as TestConnectionMemory in shared/httpserver measures it.
