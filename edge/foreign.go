@@ -157,7 +157,7 @@ var Foreigns = func() (all []*Foreign) {
 	front.Measure, front.IsSizeFirst, front.DefaultSize = Height, true, render.DefaultHeight
 	front.Services = of(vzge, nmsr)
 	picture(front, "/frontfull/", "/front/")
-	front.Services = of(nmsr)
+	front.Services, front.IsSizeFirst = of(nmsr), false
 	picture(front, "/frontbust/")
 
 	file(SkinSlot, false, of(crafatar), "/skins/")

@@ -31,7 +31,7 @@ var Parameters = []Parameter{
 	{"turn", []string{"0", "1", "2", "3", "4", "5", "6", "7"}, "eighths of a full turn: 0 shows the front, 1 the front on the viewer's right, 4 the back, 7 the front on the viewer's left"},
 	{"tilt", tilts[:], "the elevation of the viewer in degrees; iso is 35.264"},
 	{"pose", []string{"stand", "walk", "wave", "sit", "sneak"}, "how the figure stands"},
-	{"wear", []string{"cape", "elytra", "none"}, "what a player with a cape wears on the back"},
+	{"wear", []string{"cape", "elytra", "none"}, "what a player with a cape wears on the back; users and textures have none"},
 	{"no", []string{"hat", "layers", "light", "cape"}, "what is left out, a list with commas; layers are all but the hat"},
 	{"exact", []string{anyValue}, "as many pixels as asked for, without rounding up"},
 	{"default", []string{"404", "avatar", "classic", "slim"}, "what is shown without such a player or skin: an error, the default skin that the game gives the UUID, or one of them. Without the parameter a user has classic, all others have 404"},

@@ -95,6 +95,9 @@ func (s Subject) IsName() bool {
 	return false
 }
 
+// CanWear reports whether the value is of a player, which may wear a cape. A user has a skin only.
+func (s Subject) CanWear() bool { return s.IsPlayer() && s != ByUID }
+
 // IsPlayer reports whether the value is of a player or a user, and not of a texture.
 func (s Subject) IsPlayer() bool {
 	switch s {
@@ -377,7 +380,7 @@ func (v *View) Parameters(subject Subject) []string {
 		if v.Picture.Mode.HasPoses() {
 			names = append(names, "pose")
 		}
-		if v.Picture.Mode.ShowsWorn() && subject.IsPlayer() {
+		if v.Picture.Mode.ShowsWorn() && subject.CanWear() {
 			names = append(names, "wear")
 		}
 		names = append(names, "no", "exact")

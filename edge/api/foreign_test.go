@@ -257,6 +257,8 @@ func TestForeignClashes(t *testing.T) {
 	for i, word := range []string{"player", "uuid", "user", "hash", "left", "heads"} {
 		words[edgeproto.NameKey(word)] = edgeproto.Mapping{Player: &edgeproto.Player{PID: int64(21 + i), Name: word, Skin: w.slim}}
 	}
+	const decimalUUID = "00000000-0000-0000-0009-012345678901"
+	words["uuid:"+decimalUUID] = edgeproto.Mapping{Player: &edgeproto.Player{PID: 30, Name: "Console", UUID: decimalUUID, Skin: w.slim}}
 	w.set(t, words)
 	uuid, hash := strings.ReplaceAll(steveUUID, "-", ""), w.robot.Hash.String()
 	same := func(equals string, addresses ...string) {
@@ -292,6 +294,9 @@ func TestForeignClashes(t *testing.T) {
 	same("/face/player/Steve.png?size=180&exact", "/avatar/Steve", "/helm/sTeVe", "/avatar/Steve.svg")
 	same("/face/player/Nobody_1.png?size=180&exact&default=avatar", "/avatar/Nobody_1", "/helm/nobody_1.gif")
 	notFound("/avatar/"+strings.Repeat("0", 64), "/helm/a%2Fb", "/helm/a%23b", "/helm/.hidden", "/helm/"+strings.Repeat("x", edgeproto.MaxNameBytes+1))
+	decimal := strings.ReplaceAll(decimalUUID, "-", "")
+	same("/face/uuid/"+decimalUUID+".png?size=64", "/avatar/"+decimal+"?size=64", "/face/"+decimal+".png?size=64", "/helm/"+decimal+"/64")
+	same("/skin/uuid/"+decimalUUID, "/skin/"+decimal, "/skins/"+decimal)
 	// The contract's files are those of a name, digits too.
 	same("/skin/player/12345", "/skin/12345.png", "/MinecraftSkins/12345.png", "/skin/player/12345.png")
 	notFound("/cape/11", "/skin/13", "/cape/11.png", "/skin/hash/"+w.cape.Hash.String(), "/cape/hash/"+hash)

@@ -82,7 +82,7 @@ func (s *Server) parsePath(path, query string) (target, bool) {
 func (t *target) isForeign() bool {
 	switch {
 	case t.route.Subject == edge.ByTID:
-		return !isDigits(t.value)
+		return subjectOf(t.value) != edge.ByTID
 	case t.route.Prefix == "/skins/" || t.route.Prefix == "/cloaks/":
 		return subjectOf(t.value) != edge.ByName
 	default:
@@ -111,13 +111,14 @@ func parseOwn(path, query string) (target, bool) {
 	return target{}, false
 }
 
-// parameterOf returns the first parameter of a name in a query. The name may be in any case.
+// parameterOf returns the first parameter of a name in a query, in any case, that has a value, or else
+// one without.
 func parameterOf(query, name string) (first parameter) {
-	for query != "" && !first.given {
+	for query != "" && first.value == "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		if key, value, _ := strings.Cut(pair, "="); equalASCIIFold(unescape(key), name) {
-			first.set(value)
+			first = parameter{value: unescape(value), given: true}
 		}
 	}
 	return first
@@ -266,7 +267,7 @@ func (p *parameters) adjust(req *edge.Request, subject edge.Subject) (err error)
 		return fault.Field("no", "The parameter no must be a list of hat, layers, light and cape, with commas between them.")
 	}
 	req.Omit = omit & req.Mode.Omissible()
-	if req.Mode.ShowsWorn() {
+	if req.Mode.ShowsWorn() && subject.CanWear() {
 		if req.Wear, ok = p.worn(noCape); !ok {
 			return fault.Field("wear", "The parameter wear must be cape, elytra or none.")
 		}
