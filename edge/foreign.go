@@ -7,7 +7,7 @@ import "github.com/veneer-skins/veneer/edge/render"
 // pictures a size, each as a segment of the path. Package api has the rules.
 type Foreign struct {
 	Prefix   string   // one or two segments, with slashes at both ends
-	Services []string // that have the address
+	Services []string // that have the address, none if it is our own with other subjects
 	Kind     Kind
 	Slot     TextureSlot // of a file
 	Mode     render.Mode // of a picture
@@ -26,16 +26,20 @@ type Foreign struct {
 	IsAttachment bool
 }
 
-// Pattern returns the address with placeholders for the subject and the size, as its services have it.
-func (f *Foreign) Pattern() string {
+// Pattern returns the address with placeholders for the subject and the size, as one of its services has it.
+func (f *Foreign) Pattern(service string) string {
 	switch {
 	case f.Kind == KindFile:
 		return f.Prefix + "{id}"
-	case f.IsBare && f.Mode == render.Flat:
+	case service == crafatar && f.Mode == render.Flat:
 		return f.Prefix + "{id}?size={size}&overlay"
-	case f.IsBare:
+	case service == crafatar:
 		return f.Prefix + "{id}?scale={scale}&overlay"
-	case f.IsSizeFirst:
+	case service == mineatar:
+		return f.Prefix + "{id}?scale={scale}"
+	case service == nmsr:
+		return f.Prefix + "{id}?w={width}"
+	case service == vzge:
 		return f.Prefix + "{size}/{id}"
 	default:
 		return f.Prefix + "{id}/{size}"
@@ -162,11 +166,12 @@ var Foreigns = func() (all []*Foreign) {
 
 	file(SkinSlot, false, of(crafatar), "/skins/")
 	file(SkinSlot, false, of(minotar, crafthead, mcHeads, vzge, nmsr, mineatar), "/skin/")
-	file(SkinSlot, true, of(minotar, mcHeads), "/download/")
+	file(SkinSlot, true, of(minotar, crafthead, mcHeads), "/download/")
 	file(SkinSlot, false, of(vzge), "/processedskin/")
 	file(SkinSlot, false, of(nmsr), "/texture/")
 	file(CapeSlot, false, of(crafatar), "/capes/")
 	file(CapeSlot, false, of(crafthead, nmsr), "/cape/")
-	file(CapeSlot, false, of(nmsr), "/cloak/", "/cloaks/")
+	file(CapeSlot, false, of(nmsr), "/cloak/")
+	file(CapeSlot, false, nil, "/cloaks/") // beside our own /cloaks/{name}
 	return all
 }()

@@ -166,7 +166,7 @@ var foreignAddresses = []struct{ from, address, equals, size string }{
 	{"NMSR", "/face/{uuid}?no=hat", "/face/uuid/{uuid}.png?size=180&exact&no=hat", "180 × 180"},
 	{"NMSR", "/texture/{hash}", "/skin/hash/{hash}", "128 × 128"},
 	{"NMSR", "/cloak/{uuid}", "/cape/uuid/{uuid}", "64 × 32"},
-	{"NMSR", "/cloaks/{hyphenated}.png", "/cape/uuid/{uuid}", "64 × 32"},
+	{"chrly, by UUID", "/cloaks/{hyphenated}.png", "/cape/uuid/{uuid}", "64 × 32"},
 	{"NMSR", "/bust/{none}?alex", "/bust/uuid/{none}.png?size=180&exact&default=slim", "180 × 180"},
 	// mineatar.
 	{"mineatar", "/face/{uuid}?scale=4", "/face/uuid/{uuid}.png?size=32", "32 × 32"},

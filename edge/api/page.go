@@ -185,7 +185,7 @@ func newServices() (all []service) {
 			if i < 0 {
 				i, all = len(all), append(all, service{Name: name})
 			}
-			all[i].add(kind, address.Pattern())
+			all[i].add(kind, address.Pattern(name))
 		}
 	}
 	slices.SortFunc(all, func(a, b service) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })

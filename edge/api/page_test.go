@@ -137,7 +137,7 @@ func TestStartPage(t *testing.T) {
 			for _, name := range foreign.Services {
 				_, row, _ := strings.Cut(services, `<tr><th scope="row">`+name+`</th>`)
 				row, _, _ = strings.Cut(row, "</tr>")
-				if hasForeign && !strings.Contains(row, "<code>"+strings.ReplaceAll(foreign.Pattern(), "&", "&amp;")+"</code>") {
+				if hasForeign && !strings.Contains(row, "<code>"+strings.ReplaceAll(foreign.Pattern(name), "&", "&amp;")+"</code>") {
 					t.Errorf("the page lacks %s of %s", foreign.Prefix, name)
 				}
 			}
