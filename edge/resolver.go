@@ -55,9 +55,6 @@ type Core interface {
 	// WouldReject returns the fault that StartLookups would return for a key and the network of
 	// a client, nil if none. The zero Prefix stands for an unknown network.
 	WouldReject(key edgeproto.Key, network netip.Prefix) error
-	// IsKnown reports whether a key probably exists. Look-ups of other keys may wait for longer, and
-	// so do those that are started with one.
-	IsKnown(key edgeproto.Key) bool
 	// Probe finds out whether core answers look-ups, and returns at once. Another goroutine
 	// calls done once, with nil or with an Unavailable fault.
 	Probe(done func(error))
@@ -409,10 +406,10 @@ func (r *Resolver) current(s *shard, key edgeproto.Key) (cachedMapping, *call, b
 		return cached, nil, true
 	}
 	if c, ok := s.calls[key]; ok {
-		if r.now()-c.startedAt < trustWindow && !c.isDelayed {
+		if r.now()-c.startedAt < trustWindow {
 			return cachedMapping{}, c, true
 		}
-		// Its result may be older than the trust window, or than that of the call that replaces it.
+		// Its result may be older than the trust window.
 		c.invalidated = true
 	}
 	return cachedMapping{}, nil, false

@@ -3,7 +3,6 @@ package edge
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
@@ -62,23 +61,15 @@ func (r *Resolver) startCalls(ctx context.Context, keys []edgeproto.Key, missing
 	var started []edgeproto.Key
 	var startedCalls []*call
 	isNeeded := false
-	hasUnknown := slices.ContainsFunc(missing, func(i int) bool { return !r.core.IsKnown(keys[i]) })
-	seen := make(map[edgeproto.Key]*call, len(missing))
 	r.mu.RLock()
 	for n, i := range missing {
-		key := keys[i]
-		if c, isRepeated := seen[key]; isRepeated {
-			calls[n] = c
-			continue
-		}
-		c, isNew, hasStale := r.callOf(key, hasUnknown && r.core.IsKnown(key))
+		c, isNew, hasStale := r.callOf(keys[i])
 		if isNew {
-			started, startedCalls = append(started, key), append(startedCalls, c)
+			started, startedCalls = append(started, keys[i]), append(startedCalls, c)
 		}
 		if !hasStale {
 			calls[n], isNeeded = c, true
 		}
-		seen[key] = calls[n]
 	}
 	r.mu.RUnlock()
 	if len(started) == 0 {
@@ -99,9 +90,8 @@ func (r *Resolver) startCalls(ctx context.Context, keys []edgeproto.Key, missing
 }
 
 // callOf returns the call that looks a key up, a new one if there is none, and whether a mapping is cached.
-// There is no call if that is valid, or if core is unreachable. isDelayed says that the key is known to exist,
-// and others of the same list are not. The caller holds mu for reading.
-func (r *Resolver) callOf(key edgeproto.Key, isDelayed bool) (c *call, isNew, hasStale bool) {
+// There is no call if that is valid, or if core is unreachable. The caller holds mu for reading.
+func (r *Resolver) callOf(key edgeproto.Key) (c *call, isNew, hasStale bool) {
 	s := r.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +104,6 @@ func (r *Resolver) callOf(key edgeproto.Key, isDelayed bool) (c *call, isNew, ha
 		return c, false, isCached
 	}
 	c = r.newCall()
-	c.isDelayed = isDelayed
 	s.calls[key] = c
 	return c, true, isCached
 }

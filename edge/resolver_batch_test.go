@@ -3,7 +3,6 @@ package edge
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -80,33 +79,5 @@ func TestLookupAllIsRefusedAlone(t *testing.T) {
 		}
 		s.answer(s.nextLookup(key), texture(1), at(10))
 		s.want(single, lookupOutcome{TID: 1, Result: LookupMiss})
-	})
-}
-
-// A key that exists does not wait for a batch with made-up keys, of which the result is not cached.
-func TestMadeUpKeysDelayNoOthers(t *testing.T) {
-	t.Parallel()
-	runScript(t, func(s script) {
-		s.core.known[key] = true
-		done := make(chan error, 1)
-		go func() {
-			_, _, err := s.resolver.LookupAll(s.Context(), []edgeproto.Key{key, "name:made_up"})
-			done <- err
-		}()
-		synctest.Wait()
-		delayed := []*pendingLookup{<-s.core.lookups, <-s.core.lookups}
-
-		single := s.lookup(key)
-		s.answer(s.nextLookup(key), texture(2), at(10))
-		s.want(single, lookupOutcome{TID: 2, Result: LookupMiss})
-		s.wantHit(key, 2)
-		for _, lookup := range delayed {
-			s.answer(lookup, texture(1), at(10))
-		}
-		if err := <-done; err != nil {
-			s.Error(err)
-		}
-		s.wantHit(key, 2)
-		s.wantHit("name:made_up", 1)
 	})
 }

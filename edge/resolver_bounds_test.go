@@ -24,7 +24,6 @@ func (stubCore) StartLookups(_ context.Context, keys []edgeproto.Key, done Looku
 }
 
 func (stubCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
-func (stubCore) IsKnown(edgeproto.Key) bool                    { return false }
 func (stubCore) Probe(done func(error))                        { go done(nil) }
 
 func TestResolverIsBoundedAndScanResistant(t *testing.T) {
@@ -90,7 +89,6 @@ func (halfCore) StartLookups(ctx context.Context, keys []edgeproto.Key, done Loo
 }
 
 func (halfCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
-func (halfCore) IsKnown(edgeproto.Key) bool                    { return false }
 func (halfCore) Probe(done func(error))                        { go done(nil) }
 
 func TestNegativeEntriesHaveTheirOwnBudget(t *testing.T) {

@@ -93,9 +93,6 @@ func (w *modelCore) lookup(_ context.Context, key edgeproto.Key) (edgeproto.Mapp
 // WouldReject returns nil: this core is never known to be unreachable.
 func (*modelCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
 
-// IsKnown returns true for half of the keys, so that batches have both kinds.
-func (*modelCore) IsKnown(key edgeproto.Key) bool { return key[len(key)-1]%2 == 0 }
-
 // Probe succeeds or fails as a look-up does.
 func (w *modelCore) Probe(done func(error)) {
 	err := w.StartLookups(context.Background(), []edgeproto.Key{edgeproto.UIDKey(0)}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) { done(err) })

@@ -20,7 +20,6 @@ type scriptedCore struct {
 	lookups      chan *pendingLookup
 	rejects      map[edgeproto.Key]error
 	before       map[edgeproto.Key]func() // is called before a look-up is started or rejected
-	known        map[edgeproto.Key]bool
 	unresponsive *atomic.Bool
 }
 
@@ -83,8 +82,6 @@ func (d scriptedCore) lookup(ctx context.Context, key edgeproto.Key) (edgeproto.
 
 func (d scriptedCore) WouldReject(key edgeproto.Key, _ netip.Prefix) error { return d.rejects[key] }
 
-func (d scriptedCore) IsKnown(key edgeproto.Key) bool { return d.known[key] }
-
 // Probe succeeds unless core is unresponsive.
 func (d scriptedCore) Probe(done func(error)) {
 	if !d.unresponsive.Load() {
@@ -106,7 +103,7 @@ func runScript(t *testing.T, scene func(s script)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script{T: t, core: scriptedCore{
 			lookups: make(chan *pendingLookup), rejects: map[edgeproto.Key]error{}, before: map[edgeproto.Key]func(){},
-			known: map[edgeproto.Key]bool{}, unresponsive: new(atomic.Bool),
+			unresponsive: new(atomic.Bool),
 		}}
 		m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: 24 * time.Hour}, s.core)
 		if err != nil {

@@ -25,11 +25,8 @@ type call struct {
 	done      chan struct{} // closed once mapping and err are set
 	mapping   edgeproto.Mapping
 	err       error
-	// isDelayed says that the call waits behind made-up keys, though its key is known to exist. Other
-	// requests do not join it.
-	isDelayed bool
-	// invalidated is set by a change, or by a call that replaces this one, under the lock of the
-	// shard: the result may be from before the change.
+	// invalidated is set by a change, under the lock of the shard: the result may be from
+	// before the change.
 	invalidated bool
 }
 

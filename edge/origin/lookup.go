@@ -68,21 +68,19 @@ func (c *Core) WouldReject(key edgeproto.Key, network netip.Prefix) error {
 	if err := c.breaker.Allow(); err != nil {
 		return err
 	}
-	if c.unknownLimit.wouldReject(network, time.Now()) && !c.IsKnown(key) {
+	if c.unknownLimit.wouldReject(network, time.Now()) && !c.knownKeys.has(key) {
 		unknownRejected.Inc()
 		return tooManyLookups()
 	}
 	return nil
 }
 
-// IsKnown reports whether core has had a mapping of a key.
-func (c *Core) IsKnown(key edgeproto.Key) bool { return c.knownKeys.has(key) }
-
 // StartLookups enqueues look-ups of keys, which are sent to core in one request. It calls done for each
 // with the mapping, or with an Unavailable fault when core does not answer in time. It returns an
 // Unavailable fault, and does not call done, when the circuit breaker is open, and one that wraps
-// edge.ErrShed when there are too many look-ups. If one key is not known to exist, all wait in the
-// queue of such keys. Run must be running.
+// edge.ErrShed when there are too many look-ups. They wait in the queue of made-up keys only if none of
+// them is known to exist, since other requests may join the look-up of one that is, and the unknown ones
+// are charged anyway. Run must be running.
 func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge.LookupsDone) error {
 	if err := c.breaker.Allow(); err != nil {
 		return err
@@ -94,13 +92,14 @@ func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge
 			q.charge.refund()
 		}
 	}
-	queue := c.knownQueue
+	queue := c.unknownQueue
 	for i, key := range keys {
 		lookups[i] = pendingLookup{
 			key: key, enqueuedAt: now, requestID: requestID, span: span,
 			done: func(mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) { done(i, mapping, cursor, err) },
 		}
-		if c.IsKnown(key) {
+		if c.knownKeys.has(key) {
+			queue = c.knownQueue
 			continue
 		}
 		var allowed bool
@@ -109,7 +108,6 @@ func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge
 			unknownRejected.Inc()
 			return tooManyLookups()
 		}
-		queue = c.unknownQueue
 	}
 	first := lookups[0]
 	first.more = lookups[1:]

@@ -50,6 +50,18 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 			t.Errorf("Lookup of a known texture = %+v, %v", got, err)
 		}
 	}
+	results := make(chan error, 2)
+	err := core.StartLookups(t.Context(), []edgeproto.Key{edgeproto.TIDKey(0), "name:made_up"}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) {
+		results <- err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range cap(results) { // a list with a known key does not wait either
+		if err := <-results; err != nil {
+			t.Errorf("a list of a known and a made-up key: %v", err)
+		}
+	}
 	if n := len(entered); n > 0 {
 		t.Errorf("%d look-ups of unknown keys were in flight; want 2", n+2)
 	}

@@ -147,9 +147,6 @@ func (fakeOrigin) StartLookups(_ context.Context, keys []edgeproto.Key, done edg
 // WouldReject returns no error.
 func (fakeOrigin) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
 
-// IsKnown returns true: keys are never made up.
-func (fakeOrigin) IsKnown(edgeproto.Key) bool { return true }
-
 // Probe always succeeds.
 func (fakeOrigin) Probe(done func(error)) { go done(nil) }
 
