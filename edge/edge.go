@@ -48,7 +48,7 @@ import (
 type Config struct {
 	CacheBytes           int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for cached pictures, in bytes"`
 	SheetBytes           int64         `env:"SHEET_BYTES" envDefault:"8388608" help:"memory for decoded textures, in bytes"`
-	RenderWorkers        int           `env:"RENDER_WORKERS" envDefault:"0" help:"most pictures that are rendered at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
+	RenderWorkers        int           `env:"RENDER_WORKERS" envDefault:"0" help:"most pictures that are rendered at once; 0 means one less than there are cores, but at least one; each may take 58 MiB"`
 	RenderQueuePerWorker int           `env:"RENDER_QUEUE_PER_WORKER" envDefault:"64" help:"most pictures that are fetched or wait to be rendered, for each worker; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
 	RenderQueueTimeout   time.Duration `env:"RENDER_QUEUE_TIMEOUT" envDefault:"1s" help:"longest time that a picture waits to be rendered before it is answered with 503"`
 }

@@ -154,7 +154,7 @@ const (
 )
 
 // loadSprite waits until few enough others are being made, and draws a sprite. It counts the cost of all its
-// pictures, so that a network with sprites is shed like one that requests so many pictures.
+// pictures, so that among sprites a network is shed by the number of its pictures.
 func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []spriteTile, sprite *Sprite) (body []byte, err error) {
 	permit, err := p.workers.admit(demand)
 	if err != nil {
@@ -163,7 +163,8 @@ func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []sprit
 	defer permit.release()
 	const usualWidth = 64 // the textures are not known yet
 	cost := time.Duration(len(tiles)) * p.renderer.Cost(sprite.View, usualWidth, 0)
-	err = permit.compose(ctx, demand, cost, func() error {
+	needsFiles := slices.ContainsFunc(tiles, func(tile spriteTile) bool { return p.cachedTexture(tile.texture) == nil })
+	err = permit.compose(ctx, demand, cost, needsFiles, func() error {
 		body, err = p.drawSprite(ctx, permit, demand, tiles, sprite)
 		return err
 	})
@@ -174,7 +175,7 @@ func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []sprit
 // sprite, of at most 3.2 MB, and the textures of spriteFetches tiles.
 func (p *Pictures) drawSprite(ctx context.Context, permit *permit, demand *demand, tiles []spriteTile, sprite *Sprite) (body []byte, err error) {
 	picture := render.NewSprite(len(tiles), sprite.Columns, sprite.Size)
-	isComplete, timing := true, render.Timing{}
+	isComplete, timing, waited := true, render.Timing{}, permit.waited
 	for first := 0; first < len(tiles); first += spriteFetches {
 		some := tiles[first:min(first+spriteFetches, len(tiles))]
 		textures, err := p.spriteTextures(ctx, permit, some, sprite.Mode)
@@ -188,16 +189,18 @@ func (p *Pictures) drawSprite(ctx context.Context, permit *permit, demand *deman
 				textures[i] = p.cachedTexture(some[i].texture)
 			}
 		}
-		took, err := p.drawTiles(ctx, permit.part(), demand, picture, first, some, textures, sprite.View)
+		part := permit.part()
+		took, err := p.drawTiles(ctx, part, demand, picture, first, some, textures, sprite.View)
 		if err != nil {
 			return nil, err
 		}
 		timing.Drawing += took
+		waited += part.waited
 	}
 	variant := Variant{View: sprite.View}
 	encoding := time.Duration(picture.Width*picture.Height) * encodingPixel
-	encoder := permit.part()
-	err = encoder.draw(ctx, demand, encoding, func() error {
+	part := permit.part()
+	err = part.draw(ctx, demand, encoding, func() error {
 		began := time.Now()
 		body, err = p.renderer.Encode(picture, sprite.Format)
 		timing.Encoding = time.Since(began)
@@ -207,7 +210,7 @@ func (p *Pictures) drawSprite(ctx context.Context, permit *permit, demand *deman
 		return nil, err
 	}
 	variant.observeRender(ctx, timing)
-	variant.observeStage(queueing, permit.waited+encoder.waited)
+	variant.observeStage(queueing, waited+part.waited)
 	if !isComplete {
 		return nil, cache.Transient(incompleteSpriteError(body))
 	}

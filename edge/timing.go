@@ -19,7 +19,7 @@ type stage uint8
 const (
 	fetching stage = iota // the texture's file, from the store
 	decoding
-	queueing // until GOMAXPROCS is raised and a worker is free
+	queueing // until GOMAXPROCS is raised and a worker is free, and before until a sprite may begin
 	drawing
 	encoding
 	stageCount

@@ -65,7 +65,8 @@ type workerPool struct {
 	capacity int // the most that may be
 	fetches  limiter
 	draws    limiter
-	sprites  limiter
+	// Of sprites of cached textures, and of those that need files.
+	sprites, fetchingSprites limiter
 }
 
 // limiter bounds how many jobs of a kind run, and how many run or wait.
@@ -91,10 +92,13 @@ func newWorkerPool(n, queue int, queueTimeout time.Duration) *workerPool {
 	maxFetches := (p.capacity + 1) / 2
 	p.fetches = limiter{limit: maxFetches - maxFetches/4, capacity: maxFetches, start: func(*job) {}}
 	p.draws = limiter{limit: n, capacity: p.capacity, start: func(j *job) { p.jobs <- j }}
-	// A sprite holds its pixels while its textures are fetched and its tiles wait for a worker. So only one for
-	// each worker is made at once, and one more, since a worker is idle while a sprite fetches. Those that wait
-	// hold nothing, and at most a quarter of all pictures are sprites, so that others can be loaded.
-	p.sprites = limiter{limit: n + 1, capacity: max(n+1, p.capacity/4), start: func(*job) {}}
+	// A sprite holds its pixels while its textures are fetched and its tiles wait for a worker. So only one of
+	// cached textures for each worker is made at once, and one more of those that need files, since a worker is
+	// idle while a sprite fetches. The former wait for no file. Those that wait hold nothing. A quarter of all
+	// pictures may be of either kind, so that others can be loaded.
+	maxSprites := p.capacity / 4
+	p.sprites = limiter{limit: n, capacity: max(n, maxSprites), start: func(*job) {}}
+	p.fetchingSprites = limiter{limit: n + 1, capacity: max(n+1, maxSprites), start: func(*job) {}}
 	for range n {
 		p.threads.Go(p.runWorker)
 	}
@@ -270,8 +274,12 @@ func (p *permit) fetch(ctx context.Context, d *demand, get func() error) error {
 }
 
 // compose calls load to load a sprite of an estimated cost, of which the parts take workers.
-func (p *permit) compose(ctx context.Context, d *demand, cost time.Duration, load func() error) error {
-	return p.run(ctx, &p.pool.sprites, &job{demand: d, cost: cost}, load)
+func (p *permit) compose(ctx context.Context, d *demand, cost time.Duration, needsFiles bool, load func() error) error {
+	limiter := &p.pool.sprites
+	if needsFiles {
+		limiter = &p.pool.fetchingSprites
+	}
+	return p.run(ctx, limiter, &job{demand: d, cost: cost}, load)
 }
 
 // run waits until a job of a limiter is started, and calls work, which takes no worker.
@@ -377,17 +385,29 @@ func (p *workerPool) expose(register promauto.Factory) {
 			return value()
 		})
 	}
-	gauge("networks", "Client networks with waiting pictures.", func() float64 { return float64(len(p.draws.waiting.networks)) })
+	gauge("networks", "Client networks with waiting pictures.", func() float64 { return float64(len(p.waitingCosts())) })
 	gauge("cost_seconds", "Estimated processor time of the waiting pictures.", func() (sum float64) {
-		for _, n := range p.draws.waiting.networks {
-			sum += n.cost.Seconds()
+		for _, cost := range p.waitingCosts() {
+			sum += cost
 		}
 		return sum
 	})
-	gauge("cost_seconds_busiest_network", "Estimated processor time of the waiting pictures of the network with most of it.", func() float64 {
-		if n := p.draws.waiting.mostLoaded(); n != nil {
-			return n.cost.Seconds()
+	gauge("cost_seconds_busiest_network", "Estimated processor time of the waiting pictures of the network with most of it.", func() (most float64) {
+		for _, cost := range p.waitingCosts() {
+			most = max(most, cost)
 		}
-		return 0
+		return most
 	})
+}
+
+// waitingCosts returns the estimated seconds of the pictures and sprites that wait to be drawn, by network. The
+// caller holds mu.
+func (p *workerPool) waitingCosts() map[netip.Prefix]float64 {
+	costs := map[netip.Prefix]float64{}
+	for _, l := range []*limiter{&p.draws, &p.sprites, &p.fetchingSprites} {
+		for prefix, n := range l.waiting.networks {
+			costs[prefix] += n.cost.Seconds()
+		}
+	}
+	return costs
 }

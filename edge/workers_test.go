@@ -230,8 +230,8 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 	})
 }
 
-// One sprite more than there are workers is made at once. The others wait and are shed like pictures, and hold up
-// no pictures.
+// One sprite of cached textures is made at once for each worker, and one more of those that need files. The others
+// wait and are shed like pictures, and hold up no pictures.
 func TestFewSpritesAreMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,12 +242,12 @@ func TestFewSpritesAreMadeAtOnce(t *testing.T) {
 		finish := make(chan struct{})
 		var making atomic.Int64
 		results := make(chan error, queue)
-		compose := func(network netip.Prefix) {
+		compose := func(network netip.Prefix, needsFiles bool) {
 			go func() {
 				permit, err := s.admit(s.demand(network))
 				if err == nil {
 					defer permit.release()
-					err = permit.compose(t.Context(), s.demand(network), time.Millisecond, func() error {
+					err = permit.compose(t.Context(), s.demand(network), time.Millisecond, needsFiles, func() error {
 						making.Add(1)
 						<-finish
 						return nil
@@ -259,17 +259,25 @@ func TestFewSpritesAreMadeAtOnce(t *testing.T) {
 		}
 		const most = (workers + queue) / 4
 		for range most + 1 {
-			compose(testNetwork)
+			compose(testNetwork, true)
 		}
 		if got := making.Load(); got != workers+1 {
-			t.Errorf("%d sprites are made at once; want %d", got, workers+1)
+			t.Errorf("%d sprites that need files are made at once; want %d", got, workers+1)
 		}
 		if err := <-results; !errors.Is(err, ErrShed) {
 			t.Errorf("the last sprite: %v; want that it is shed", err)
 		}
-		compose(otherNetwork)
+		compose(otherNetwork, true)
 		if err := <-results; !errors.Is(err, ErrShed) {
 			t.Errorf("a sprite of the busy network: %v; want that it is shed for another network's", err)
+		}
+		if costs := s.waitingCosts(); len(costs) != 2 || costs[otherNetwork] != 0.001 {
+			t.Errorf("waiting costs: %v", costs)
+		}
+		compose(otherNetwork, false)
+		compose(otherNetwork, false)
+		if got := making.Load(); got != 2*workers+1 {
+			t.Errorf("%d sprites are made at once; want one of cached textures as well", got)
 		}
 		permit, err := s.admit(s.demand(otherNetwork))
 		if err != nil {
@@ -280,7 +288,7 @@ func TestFewSpritesAreMadeAtOnce(t *testing.T) {
 			t.Errorf("a picture: %v; want that it waits for no sprite", err)
 		}
 		close(finish)
-		for range most {
+		for range most + 2 {
 			if err := <-results; err != nil {
 				t.Error(err)
 			}
@@ -352,7 +360,7 @@ type poolState struct{ admitted, filesWaiting, waiting, spritesWaiting int }
 func (p *workerPool) state() poolState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return poolState{p.admitted, p.fetches.waiting.count, p.draws.waiting.count, p.sprites.waiting.count}
+	return poolState{p.admitted, p.fetches.waiting.count, p.draws.waiting.count, p.fetchingSprites.waiting.count}
 }
 
 // eventually waits until a condition holds.

@@ -24,7 +24,7 @@ func TestParsedRequestsAreValid(t *testing.T) {
 		"true", "false", "%", "%00", "%0d%0a", "+", "é", "\xff", strings.Repeat("9", 300), steveTestUUID, strings.Repeat("a", 64), strings.Repeat("1", 32),
 	}
 	segments := slices.Concat(values, []string{"left", "right", "nohelm", "hat", "player", "uuid", "user", "hash", "Steve", "Steve.png", "x.webp", "11.jpg", ".", "..", "a b", "\x00"})
-	names := []string{"download", "unknown", "w", "h", "width", "scale", "y", "yaw", "overlay", "helm", "exclude", "nolayers", "noshading", "model", "slim", "steve"}
+	names := []string{"name", "download", "unknown", "w", "h", "width", "scale", "y", "yaw", "overlay", "helm", "exclude", "nolayers", "noshading", "model", "slim", "steve"}
 	for _, parameter := range edge.Parameters {
 		names = append(names, parameter.Name)
 	}

@@ -304,8 +304,8 @@ func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	directory, _ := preparedStore(t)
 	for _, test := range []struct{ setting, want string }{
-		{"EDGE_RENDER_WORKERS=1", `"limit_bytes":197656576`},
-		{"EDGE_RENDER_WORKERS=3", `"limit_bytes":302514176`}, // 2·50 MiB more
+		{"EDGE_RENDER_WORKERS=1", `"limit_bytes":210239488`},
+		{"EDGE_RENDER_WORKERS=3", `"limit_bytes":331874304`}, // 2·(50 + 2·4) MiB more
 		{"GOMEMLIMIT=600MiB", `"limit_bytes":629145600`},
 	} {
 		command := edgeWith(t, "serve", minimalSettings("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=file://"+directory, test.setting)...)

@@ -12,12 +12,14 @@ import (
 
 const (
 	// baseBytes is the memory of everything except caches and connections: up to 64 MiB of
-	// sample maps, of which the usual sizes need few, one render, one sprite, and the runtime.
-	// Pages of the executable, about 30 MiB, do not count.
+	// sample maps, of which the usual sizes need few, one render, and the runtime. Pages of
+	// the executable, about 30 MiB, do not count.
 	baseBytes = 72 << 20
-	// workerBytes is the memory of each further concurrent render, at the maximum size. A sprite of eight
-	// skins of the maximum size has 36 MB, and there is at most one more than there are workers.
+	// workerBytes is the memory of each further concurrent render, at the maximum size.
 	workerBytes = 50 << 20
+	// spriteBytes is the memory of a sprite that is being made: 3.2 MB of pixels, and eight skins of usual
+	// sizes. Eight of the maximum size would be 32 MB.
+	spriteBytes = 4 << 20
 	// connectionBytes is the maximum memory of a connection while a request arrives, without
 	// and with TLS, as TestConnectionMemory in shared/httpserver measures it.
 	connectionBytes    = 80 << 10
@@ -37,7 +39,9 @@ const (
 func limitMemory(ctx context.Context, log *slog.Logger, cfg settings) {
 	caches := cfg.Pictures.CacheBytes + cfg.Pictures.SheetBytes + cfg.Mappings.Bytes + cfg.Mappings.NegativeBytes
 	unset := debug.SetMemoryLimit(-1) == math.MaxInt64
-	limit := caches + caches/4 + baseBytes + int64(cfg.Pictures.Workers()-1)*workerBytes + int64(cfg.Limits.BodiesBytes)
+	workers := int64(cfg.Pictures.Workers())
+	sprites := 2*workers + 1 // of cached textures, and of others
+	limit := caches + caches/4 + baseBytes + (workers-1)*workerBytes + sprites*spriteBytes + int64(cfg.Limits.BodiesBytes)
 	if unset {
 		debug.SetMemoryLimit(limit)
 	}
