@@ -124,7 +124,7 @@ func SkinOf(mapping edgeproto.Mapping) *edgeproto.Texture {
 	return texture
 }
 
-// spriteTile returns the tile of a skin, nil for none.
+// spriteTile returns the tile of a skin, or of the default one for nil.
 func (p *Pictures) spriteTile(texture *edgeproto.Texture) spriteTile {
 	if texture == nil {
 		return spriteTile{p.defaultSkins[skin.Classic].hash, skin.Classic}
@@ -224,22 +224,15 @@ func (p *Pictures) spriteTextures(ctx context.Context, permit *permit, tiles []s
 	group, ctx := errgroup.WithContext(ctx)
 	for i, tile := range tiles {
 		group.Go(func() (err error) {
-			if textures[i], err = p.spriteTexture(ctx, permit.part(), tile.texture, mode); fault.KindOf(err) == fault.NotFound {
+			demand := p.workers.demand(NetworkOf(ctx))
+			textures[i], err = p.texture(ctx, permit.part(), demand, tile.texture, Variant{View: render.View{Mode: mode}})
+			if fault.KindOf(err) == fault.NotFound {
 				return nil
 			}
 			return err
 		})
 	}
 	return textures, group.Wait()
-}
-
-// spriteTexture loads the texture of a tile.
-func (p *Pictures) spriteTexture(ctx context.Context, permit *permit, hash skin.Hash, mode render.Mode) (*textureFile, error) {
-	if texture := p.cachedTexture(hash); texture != nil {
-		return texture, nil
-	}
-	demand := p.workers.demand(NetworkOf(ctx))
-	return p.texture(ctx, permit, demand, hash, Variant{View: render.View{Mode: mode}})
 }
 
 // drawTiles draws the tiles of a sprite from the number first on, in jobs of about spriteJob.

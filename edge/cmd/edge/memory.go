@@ -40,7 +40,7 @@ func limitMemory(ctx context.Context, log *slog.Logger, cfg settings) {
 	caches := cfg.Pictures.CacheBytes + cfg.Pictures.SheetBytes + cfg.Mappings.Bytes + cfg.Mappings.NegativeBytes
 	unset := debug.SetMemoryLimit(-1) == math.MaxInt64
 	workers := int64(cfg.Pictures.Workers())
-	sprites := 2*workers + 1 // of cached textures, and of others
+	sprites := 2*workers + 1 // as many as edge.Pictures makes at once
 	limit := caches + caches/4 + baseBytes + (workers-1)*workerBytes + sprites*spriteBytes + int64(cfg.Limits.BodiesBytes)
 	if unset {
 		debug.SetMemoryLimit(limit)
