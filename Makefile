@@ -1,6 +1,6 @@
-# Targets of more than one command are scripts in deploy/dev; this file lists them.
+# The commands are scripts in deploy/dev; this file lists them.
 
-.PHONY: help run cluster faults launchers test lint fuzz build bench bench-bodies bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery images reset clean clean-all
+.PHONY: help run cluster faults launchers test lint fuzz build bench bench-compare bench-go soak gallery images reset clean clean-all
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -10,7 +10,7 @@ run: ## Run everything here until Ctrl-C; OBJECTS=minio for a real MinIO, DEV_PO
 	@deploy/dev/run
 
 cluster: ## Run a whole cluster here until Ctrl-C: failover, four object store nodes
-	@deploy/dev/cluster
+	@deploy/dev/faults -stay
 
 faults: ## Inject every fault into a cluster under load, and write docs/operations/faults.md; ARGS="-only 'core killed'"
 	@deploy/dev/faults $(ARGS)
@@ -24,50 +24,23 @@ test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run C
 lint: ## Run the linters; ARGS=--fix applies automatic fixes
 	@deploy/dev/lint $(ARGS)
 
-fuzz: ## Run every fuzz target for its share of two minutes; ARGS='-fuzztime 1h -run fastpath' for longer, and some
+fuzz: ## Run every fuzz target for its share of two minutes; FUZZ_SECONDS=3600 for longer, ARGS=httpserver for some
 	@deploy/dev/fuzz $(ARGS)
 
 build: ## Build core and edge into .dev/bin
 	@deploy/dev/build
 
-bench: ## Benchmark Veneer against the alternatives; QUICK=1 only checks that everything runs; ARGS='-only hot'
+bench: ## Benchmark Veneer against the alternatives; QUICK=1 only checks that everything runs; ARGS='-only hot', ARGS=-h for all
 	@deploy/dev/bench $(ARGS)
 
-bench-go: ## Run the Go benchmarks; ARGS as for test
+bench-go: ## Run the Go benchmarks; ARGS='-bench Memory -benchtime 1x ./bench/speed/compare' for some
 	@deploy/dev/bench-go $(ARGS)
 
 bench-compare: ## Compare the Go benchmarks at BASE=<rev> with the working tree; ARGS='-bench Hit ./edge/...'
 	@deploy/dev/bench-compare "$(BASE)" $(ARGS)
 
-bench-chaos: ## Check that edges stay correct while everything else fails; TEST_CHAOS_SEED=… repeats a run
-	@deploy/dev/bench-chaos $(ARGS)
-
-bench-hits: ## Measure cache hits against nginx, without and with TLS; ARGS='-rounds 60'
-	@deploy/dev/bench-hits $(ARGS)
-
-bench-bodies: ## Measure core and an edge during stalled and slow uploads
-	@deploy/dev/bench-bodies $(ARGS)
-
-bench-flood: ## Measure cache hits during a flood of new pictures
-	@deploy/dev/bench-flood
-
-bench-sizes: ## Measure picture sizes against other encoders; ARGS='-formats webp' for the quick half
-	@deploy/dev/bench-sizes $(ARGS)
-
-bench-speed: ## Measure render time on one core
-	@deploy/dev/bench-speed
-
-bench-ratio: ## Simulate the picture cache's hit ratio; ARGS="-only 'Zipf 0.9'" for one trace
-	@deploy/dev/bench-ratio $(ARGS)
-
-bench-memory: ## Measure an edge's memory while it renders two million pictures
-	@deploy/dev/bench-memory $(ARGS)
-
-bench-scale: ## Measure how everything scales; takes an hour and 20 GB; QUICK=1 only checks that everything runs
-	@deploy/dev/bench-scale $(ARGS)
-
-soak: ## Run a mixed load for MINUTES=20 and plot resource usage
-	@deploy/dev/soak $(ARGS)
+soak: ## Run a mixed load for MINUTES=20 and print resource usage
+	@deploy/dev/bench -only soak -soak "$${MINUTES:-20}m" $(ARGS)
 
 gallery: ## Regenerate docs/gallery.png and docs/images/views.webp
 	@deploy/dev/gallery

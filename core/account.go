@@ -14,7 +14,7 @@ import (
 // PasswordChange replaces the password of a user.
 type PasswordChange struct {
 	User UserID
-	// OldHash, unless empty, is the hash that the user must still have.
+	// OldHash is the hash that the user must still have; empty for an administrator's change.
 	OldHash, NewHash string
 	// AttemptID is the log-in attempt that verified the old password; 0 for none.
 	AttemptID int64
@@ -26,18 +26,24 @@ type PasswordChange struct {
 
 // EmailChange replaces the e-mail address of a user.
 type EmailChange struct {
+	User UserID
+	// PasswordHash and AttemptID are OldHash and AttemptID of a PasswordChange.
+	PasswordHash    string
+	AttemptID       int64
 	Email, EmailKey string
 	// Notify sends a notice to the old address and a verification link to the new one. A change of
 	// case alone sends neither.
 	Notify bool
 }
 
-// AccountStore holds what users change of their own accounts. Methods that take VerifiedCredentials
-// return ErrPasswordChanged, and change nothing of the account, unless the user still has that
-// password hash. The others return ErrSignedOut when the user is gone.
-type AccountStore interface {
+// AccountStore holds accounts. Methods that take an actor first check Actor.CanModerate the user
+// (Forbidden), unless the actor is the owner; an unknown user is then a NotFound fault. For an owner
+// those that change an address or a password, or delete the user, return ErrPasswordChanged, and
+// change nothing of the account, unless the user still has the password hash. The others return
+// ErrSignedOut when the user is gone.
+type AccountStore interface { //nolint:interfacebloat // Accounts, its only user, calls each method
 	// SetNickname replaces the nickname of a user.
-	SetNickname(ctx context.Context, user UserID, nickname string) (User, error)
+	SetNickname(ctx context.Context, by Actor, user UserID, nickname string) (User, error)
 
 	// SetAvatar makes a texture the avatar of a user; 0 removes the avatar. The texture must exist
 	// (NotFound), be no cape (Invalid), and be public, uploaded by the user or in the user's closet
@@ -46,30 +52,46 @@ type AccountStore interface {
 
 	// SetEmail replaces the e-mail address of a user. The new address is unverified unless it
 	// differs only in case. A taken address is a Duplicate fault with the field email.
-	SetEmail(ctx context.Context, credentials VerifiedCredentials, change EmailChange) (User, error)
+	SetEmail(ctx context.Context, by Actor, change EmailChange) (User, error)
 
 	// QueueEmail queues an e-mail with a link that makes an address the user's. It does the same
 	// whether or not another account has the address.
 	QueueEmail(ctx context.Context, credentials VerifiedCredentials, email, emailKey string) error
 
-	// SetPassword replaces the hash of a password and ends sessions.
-	SetPassword(ctx context.Context, change PasswordChange) error
+	// SetPassword replaces the hash of a password and ends sessions. It returns the user for an
+	// administrator only.
+	SetPassword(ctx context.Context, by Actor, change PasswordChange) (User, error)
 
 	// DeleteUser deletes a user with their sessions, players, closet, notifications and private
-	// textures, which are taken off all players. Public textures stay, without an uploader.
-	DeleteUser(ctx context.Context, credentials VerifiedCredentials) error
+	// textures, which are taken off all players. Public textures stay, without an uploader. An
+	// administrator needs no credentials but the ID.
+	DeleteUser(ctx context.Context, by Actor, credentials VerifiedCredentials) error
+
+	// SetVerified sets whether the e-mail address of a user is verified, for an administrator.
+	SetVerified(ctx context.Context, by Actor, user UserID, verified bool) (User, error)
+
+	// SetScore sets the score of a user, for an administrator.
+	SetScore(ctx context.Context, by Actor, user UserID, score int64) (User, error)
+
+	// SetPermission sets the permission of a user, for an administrator, to one that the actor can
+	// grant. Lifting a ban ends the user's sessions.
+	SetPermission(ctx context.Context, by Actor, user UserID, permission Permission) (User, error)
+
+	// FindUsers lists users, the latest registration first.
+	FindUsers(ctx context.Context, query UserQuery) (Page[User], error)
 }
 
-// accountStore is the store that Accounts needs.
-type accountStore interface {
-	AccountStore
-	UserAdminStore
-	UserDirectoryStore
+// UserQuery selects users for an administrator. Zero values select all.
+type UserQuery struct {
+	ID UserID
+	// Email and Nickname are case-insensitive substrings.
+	Email, Nickname string
+	Page, PerPage   int
 }
 
-// Accounts changes accounts: users their own, administrators those of others.
+// Accounts changes accounts: users their own, administrators the accounts of other users.
 type Accounts struct {
-	store     accountStore
+	store     AccountStore
 	logins    *Logins
 	passwords *Passwords
 	mail      bool
@@ -77,17 +99,29 @@ type Accounts struct {
 
 // NewAccounts returns the accounts of a store. With mail, changes of an e-mail address or a
 // password are announced by e-mail.
-func NewAccounts(store accountStore, logins *Logins, passwords *Passwords, mail bool) *Accounts {
+func NewAccounts(store AccountStore, logins *Logins, passwords *Passwords, mail bool) *Accounts {
 	return &Accounts{store: store, logins: logins, passwords: passwords, mail: mail}
 }
 
-// Rename replaces the nickname of the caller.
-func (a *Accounts) Rename(ctx context.Context, caller Caller, nickname string) (User, error) {
+// Find returns a page of the users that match a query. A page past the end is empty.
+func (a *Accounts) Find(ctx context.Context, query UserQuery) (Page[User], error) {
+	var wrong fieldFaults
+	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
+	wrong.addPart("email", &query.Email, maxEmail)
+	wrong.addPart("nickname", &query.Nickname, MaxName)
+	if err := wrong.fault(); err != nil {
+		return Page[User]{}, err
+	}
+	return a.store.FindUsers(ctx, query)
+}
+
+// Rename replaces the nickname of a user.
+func (a *Accounts) Rename(ctx context.Context, by Actor, user UserID, nickname string) (User, error) {
 	nickname, err := validateName("nickname", nickname)
 	if err != nil {
 		return User{}, err
 	}
-	return a.store.SetNickname(ctx, caller.ID, nickname)
+	return a.store.SetNickname(ctx, by, user, nickname)
 }
 
 // SetAvatar makes a texture the avatar of the caller; 0 removes the avatar.
@@ -108,10 +142,23 @@ func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, pass
 	}
 	var user User
 	err = a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) (err error) {
-		user, err = a.store.SetEmail(ctx, credentials, EmailChange{Email: address, EmailKey: casefold.Key(address), Notify: a.mail})
+		user, err = a.store.SetEmail(ctx, caller.Owner(), EmailChange{
+			User: credentials.ID, PasswordHash: credentials.PasswordHash, AttemptID: credentials.AttemptID,
+			Email: address, EmailKey: casefold.Key(address), Notify: a.mail,
+		})
 		return err
 	})
 	return user, err
+}
+
+// SetEmail replaces the e-mail address of a user, for an administrator. The user gets the same
+// e-mails as for a change of their own.
+func (a *Accounts) SetEmail(ctx context.Context, by Actor, user UserID, address string) (User, error) {
+	address, err := validateEmail(address)
+	if err != nil {
+		return User{}, err
+	}
+	return a.store.SetEmail(ctx, by, EmailChange{User: user, Email: address, EmailKey: casefold.Key(address), Notify: a.mail})
 }
 
 // RequestEmailChange queues an e-mail with a link that makes an address the caller's. The answer
@@ -138,18 +185,50 @@ func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, n
 		if err != nil {
 			return err
 		}
-		return a.store.SetPassword(ctx, PasswordChange{
+		_, err = a.store.SetPassword(ctx, caller.Owner(), PasswordChange{
 			User: credentials.ID, OldHash: credentials.PasswordHash, NewHash: hash, AttemptID: credentials.AttemptID, KeepSession: caller.Session, Notify: a.mail,
 		})
+		return err
 	})
 }
 
-// hashPassword returns the hash of a valid password.
-func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
-	if err := checkPassword("password", password); err != nil {
-		return "", err
+// ResetPassword replaces the password of a user and ends all their sessions, for an administrator.
+// The user gets the same e-mail as for a change of their own.
+func (a *Accounts) ResetPassword(ctx context.Context, by Actor, user UserID, newPassword string) (User, error) {
+	if err := checkPassword("password", newPassword); err != nil {
+		return User{}, err
 	}
-	return a.passwords.Hash(ctx, password)
+	hash, err := a.passwords.Hash(ctx, newPassword)
+	if err != nil {
+		return User{}, err
+	}
+	return a.store.SetPassword(ctx, by, PasswordChange{User: user, NewHash: hash, Notify: a.mail})
+}
+
+// SetVerified sets whether the e-mail address of a user is verified, for an administrator.
+func (a *Accounts) SetVerified(ctx context.Context, by Actor, user UserID, verified bool) (User, error) {
+	return a.store.SetVerified(ctx, by, user, verified)
+}
+
+// maxScore leaves room for all rewards that a user may ever earn on top of it.
+const maxScore = 1_000_000_000_000
+
+// SetScore sets the score of a user, for an administrator.
+func (a *Accounts) SetScore(ctx context.Context, by Actor, user UserID, score int64) (User, error) {
+	if score < 0 || score > maxScore {
+		return User{}, fault.Field("score", "The score is %d, but must be 0 to %d.", score, maxScore)
+	}
+	return a.store.SetScore(ctx, by, user, score)
+}
+
+// SetPermission bans a user, lifts a ban, or sets whether a user is an administrator. From the next
+// request on a banned user gets ErrBanned. Lifting the ban ends the sessions from before it. Only
+// CLIActor makes super administrators.
+func (a *Accounts) SetPermission(ctx context.Context, by Actor, user UserID, permission int64) (User, error) {
+	if permission < int64(Banned) || permission > int64(Administrator) && by != CLIActor {
+		return User{}, fault.Field("permission", "The permission is %d, but must be -1, 0 or 1.", permission)
+	}
+	return a.store.SetPermission(ctx, by, user, Permission(permission))
 }
 
 // Delete deletes the account of the caller. A wrong password is an Invalid fault with the field
@@ -159,8 +238,13 @@ func (a *Accounts) Delete(ctx context.Context, caller Caller, password string, f
 		return fault.New(fault.Forbidden, "A super administrator cannot delete their own account.")
 	}
 	return a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) error {
-		return a.store.DeleteUser(ctx, credentials)
+		return a.store.DeleteUser(ctx, caller.Owner(), credentials)
 	})
+}
+
+// DeleteUser deletes a user, for an administrator.
+func (a *Accounts) DeleteUser(ctx context.Context, by Actor, user UserID) error {
+	return a.store.DeleteUser(ctx, by, VerifiedCredentials{Credentials: Credentials{User: User{ID: user}}})
 }
 
 // withPassword runs work once the caller's password, sent in a field, is verified. Failures count

@@ -9,14 +9,47 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
+// AuditAction is what an administrator did: a kind of subject, and a verb.
+type AuditAction string
+
+// The actions. AuditActions lists them.
+const (
+	AuditUserAdd          AuditAction = "user.add"
+	AuditUserNickname     AuditAction = "user.nickname"
+	AuditUserEmail        AuditAction = "user.email"
+	AuditUserPassword     AuditAction = "user.password"
+	AuditUserVerified     AuditAction = "user.verified"
+	AuditUserScore        AuditAction = "user.score"
+	AuditUserPermission   AuditAction = "user.permission"
+	AuditUserDelete       AuditAction = "user.delete"
+	AuditClosetAdd        AuditAction = "closet.add"
+	AuditClosetRemove     AuditAction = "closet.remove"
+	AuditPlayerRename     AuditAction = "player.rename"
+	AuditPlayerMove       AuditAction = "player.move"
+	AuditPlayerDress      AuditAction = "player.dress"
+	AuditPlayerUndress    AuditAction = "player.undress"
+	AuditPlayerDelete     AuditAction = "player.delete"
+	AuditTextureChange    AuditAction = "texture.change"
+	AuditTextureDelete    AuditAction = "texture.delete"
+	AuditReportSettle     AuditAction = "report.settle"
+	AuditNotificationSend AuditAction = "notification.send"
+)
+
+// AuditActions are all actions. The console has words for each.
+var AuditActions = []AuditAction{
+	AuditUserAdd, AuditUserNickname, AuditUserEmail, AuditUserPassword, AuditUserVerified, AuditUserScore, AuditUserPermission, AuditUserDelete,
+	AuditClosetAdd, AuditClosetRemove, AuditPlayerRename, AuditPlayerMove, AuditPlayerDress, AuditPlayerUndress, AuditPlayerDelete,
+	AuditTextureChange, AuditTextureDelete, AuditReportSettle, AuditNotificationSend,
+}
+
 // AuditEntry records one act of an administrator.
 type AuditEntry struct {
 	ID         int64
 	ActedAt    time.Time
-	Actor      UserID          // 0 for CLIActor
-	ActorEmail string          // at that time; empty for CLIActor
-	Address    netip.Addr      // the zero Addr for CLIActor
-	Action     string          // such as user.permission
+	Actor      UserID     // 0 for CLIActor
+	ActorEmail string     // at that time; empty for CLIActor
+	Address    netip.Addr // the zero Addr for CLIActor
+	Action     AuditAction
 	Subject    string          // such as user:12
 	Details    json.RawMessage // a JSON object: name of the subject, and what changed
 }

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 var discardLog = slog.New(slog.DiscardHandler)
@@ -30,26 +31,28 @@ type testCore struct {
 func startNode(t *testing.T, address string) testCore {
 	t.Helper()
 	db := postgrestest.Connect(t, address)
-	n := testCore{Feed: core.NewFeed(db, discardLog), db: db}
+	n := startFeed(t, db)
+	n.db = db
 	db.OnChange(n.Committed)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{}, 2)
-	go func() { n.Run(ctx); done <- struct{}{} }()
-	go func() { db.Listen(ctx, discardLog, n.Notify); done <- struct{}{} }()
-	t.Cleanup(func() { stop(); <-done; <-done })
+	coretest.Background(t, func(ctx context.Context) { db.Listen(ctx, discardLog, n.Notify) })
+	return n
+}
+
+// startFeed runs a feed of a store until the test ends.
+func startFeed(t *testing.T, store core.ChangeStore) testCore {
+	t.Helper()
+	n := testCore{Feed: core.NewFeed(store, discardLog)}
+	coretest.Background(t, n.Run)
 	return n
 }
 
 // follow returns the events that an edge at a position receives.
-func (n testCore) follow(t *testing.T, from edgeproto.Cursor) <-chan edgeproto.Event {
+func (c testCore) follow(t *testing.T, from edgeproto.Cursor) <-chan edgeproto.Event {
 	t.Helper()
 	events := make(chan edgeproto.Event, 100)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	coretest.Background(t, func(ctx context.Context) {
 		defer close(events)
-		_ = n.Follow(ctx, from, time.Now(), func(heard ...edgeproto.Event) error {
+		_ = c.Follow(ctx, from, time.Now(), func(heard ...edgeproto.Event) error {
 			for _, e := range heard {
 				select {
 				case events <- e:
@@ -59,8 +62,7 @@ func (n testCore) follow(t *testing.T, from edgeproto.Cursor) <-chan edgeproto.E
 			}
 			return nil
 		})
-	}()
-	t.Cleanup(func() { stop(); <-done })
+	})
 	return events
 }
 
@@ -94,11 +96,8 @@ func hasKey(key edgeproto.Key) func(edgeproto.Event) bool {
 
 func addUser(t *testing.T, db *postgres.DB, name string) core.User {
 	t.Helper()
-	user, err := db.CreateUser(t.Context(), core.NewUser{Email: name, EmailKey: name, Nickname: name, PasswordHash: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return user
+	fresh := core.NewUser{Email: name, EmailKey: name, Nickname: name, PasswordHash: "x"}
+	return testenv.Must(db.CreateUser(t.Context(), core.Registrant, fresh))(t)
 }
 
 // A new stream starts at the head and sends each change once, in order, with heartbeats that never
@@ -140,18 +139,14 @@ func TestFollowCatchesUp(t *testing.T) {
 		want = append(want, edgeproto.UIDKey(int64(i)))
 	}
 	conn := postgrestest.Conn(t, address)
-	if _, err := conn.Exec(t.Context(), "INSERT INTO changes (keys) SELECT ARRAY['uid:' || n] FROM generate_series(0, 2999) n"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(conn.Exec(t.Context(), "INSERT INTO changes (keys) SELECT ARRAY['uid:' || n] FROM generate_series(0, 2999) n"))(t)
 	first.Notify()
 
 	// The second core starts when all changes are numbered, so it has none in memory.
 	next(t, first.follow(t, edgeproto.Cursor{}), func(e edgeproto.Event) bool { return e.Revision == from.Revision+3000 })
 	for name, n := range map[string]testCore{"from memory": first, "from the database": startNode(t, address)} {
 		events := n.follow(t, from)
-		if start := next(t, events, isStart); start.Cursor != from {
-			t.Fatalf("%s: starts at %+v; want %+v", name, start, from)
-		}
+		testenv.Equal(t, next(t, events, isStart).Cursor, from, "%s: where it starts", name)
 		var got []edgeproto.Key
 		at := from
 		for len(got) < len(want) {
@@ -162,9 +157,7 @@ func TestFollowCatchesUp(t *testing.T) {
 			got = append(got, e.Keys...)
 			at = e.Cursor
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: keys (-want +got):\n%s", name, diff)
-		}
+		cmptest.Same(t, got, want, "%s: keys", name)
 	}
 }
 
@@ -203,24 +196,14 @@ func TestLateCommitIsStreamed(t *testing.T) {
 	events := n.follow(t, edgeproto.Cursor{})
 	next(t, events, isStart)
 
-	early, err := postgrestest.Conn(t, address).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := early.Exec(t.Context(), "INSERT INTO changes (keys) VALUES ('{name:early}')"); err != nil {
-		t.Fatal(err)
-	}
+	early := testenv.Must(postgrestest.Conn(t, address).Begin(t.Context()))(t)
+	testenv.Must(early.Exec(t.Context(), "INSERT INTO changes (keys) VALUES ('{name:early}')"))(t)
 	user := addUser(t, n.db, "late")
 	seen := next(t, events, isChange)
-	if !hasKey(edgeproto.UIDKey(int64(user.ID)))(seen) {
-		t.Fatalf("first comes %+v; want the change that was committed", seen)
-	}
-	if err := early.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if e := next(t, events, isChange); !hasKey("name:early")(e) || e.Revision != seen.Revision+1 {
-		t.Errorf("then comes %+v; want name:early right after %+v", e, seen)
-	}
+	testenv.Equal(t, hasKey(edgeproto.UIDKey(int64(user.ID)))(seen), true, "first comes the committed change: %+v", seen)
+	testenv.Do(t, early.Commit(t.Context()))
+	e := next(t, events, isChange)
+	testenv.Check(t, hasKey("name:early")(e) && e.Revision == seen.Revision+1, "then comes %+v, after %+v", e, seen)
 }
 
 func TestStreamRestarts(t *testing.T) {
@@ -234,27 +217,19 @@ func TestStreamRestarts(t *testing.T) {
 
 	startsAt := func(what string, from, want edgeproto.Cursor) {
 		t.Helper()
-		if start := next(t, n.follow(t, from), isStart); start.Cursor != want {
-			t.Errorf("%s: starts at %+v; want %+v", what, start, want)
-		}
+		testenv.Equal(t, next(t, n.follow(t, from), isStart).Cursor, want, "%s: where it starts", what)
 	}
 	one := edgeproto.Cursor{Epoch: head.Epoch, Revision: 1}
 	startsAt("all changes are stored", one, one)
 	startsAt("unknown epoch", edgeproto.Cursor{Epoch: "another", Revision: 1}, head)
 
-	if _, err := n.db.TrimChanges(t.Context(), time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(n.db.TrimChanges(t.Context(), time.Now().Add(time.Hour)))(t)
 	startsAt("trimmed gap", one, head)
 	startsAt("all trimmed changes were received", head, head)
 
 	// A new epoch under a running stream.
-	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET history = 'before the restore'"); err != nil {
-		t.Fatal(err)
-	}
-	if start := next(t, events, isStart); start.Epoch == head.Epoch {
-		t.Errorf("restarts at %+v; want another epoch than %+v", start, head)
-	}
+	testenv.Must(postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET history = 'before the restore'"))(t)
+	testenv.Equal(t, next(t, events, isStart).Epoch == head.Epoch, false, "it restarts in the epoch %s", head.Epoch)
 	epoch := next(t, events, edgeproto.Event.IsHeartbeat).Epoch
 
 	// An edge has received a change that the database lost: it was restored in
@@ -263,21 +238,14 @@ func TestStreamRestarts(t *testing.T) {
 	for e := range n.follow(t, gone) {
 		t.Errorf("an edge ahead of the database receives %+v", e)
 	}
-	if start := next(t, events, isStart); start.Epoch == epoch {
-		t.Errorf("restarts at %+v; want another epoch than %s", start, epoch)
-	}
-	if start := next(t, n.follow(t, gone), isStart); start.Epoch == epoch {
-		t.Errorf("the reconnected edge starts at %+v; want another epoch than %s", start, epoch)
-	}
+	testenv.Equal(t, next(t, events, isStart).Epoch == epoch, false, "it restarts in the epoch %s", epoch)
+	reconnected := next(t, n.follow(t, gone), isStart)
+	testenv.Equal(t, reconnected.Epoch == epoch, false, "the reconnected edge starts in the epoch %s", epoch)
 
 	// So they do when a core has read changes that the database lost.
 	now := n.Head()
-	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET revision = revision - 1, trimmed = 0"); err != nil {
-		t.Fatal(err)
-	}
-	if start := next(t, events, isStart); start.Epoch == now.Epoch {
-		t.Errorf("restarts at %+v; want another epoch than %s", start, now.Epoch)
-	}
+	testenv.Must(postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET revision = revision - 1, trimmed = 0"))(t)
+	testenv.Equal(t, next(t, events, isStart).Epoch == now.Epoch, false, "it restarts in the epoch %s", now.Epoch)
 }
 
 // While other cores number continuously, an edge that reconnects is never told to restart.
@@ -309,9 +277,7 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 	for range 10 {
 		n := startNode(t, address) // has nothing in memory, so streams read from the database
 		events := n.follow(t, at)
-		if start := next(t, events, isStart); start.Cursor != at {
-			t.Fatalf("starts at %+v; want %+v", start, at)
-		}
+		testenv.Equal(t, next(t, events, isStart).Cursor, at, "where it starts")
 		for {
 			e := next(t, events, func(edgeproto.Event) bool { return true })
 			if e.Start {
@@ -332,24 +298,18 @@ func TestStreamsEndWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	store := &failingStore{ChangeStore: postgrestest.Open(t)}
 	store.failing.Store(true)
-	n := core.NewFeed(store, discardLog)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { n.Run(ctx); close(done) }()
-	defer func() { stop(); <-done }()
+	n := startFeed(t, store)
 
 	ended := make(chan error, 20)
 	for range cap(ended) {
 		go func() {
-			ended <- n.Follow(ctx, edgeproto.Cursor{}, time.Now(), func(...edgeproto.Event) error { return nil })
+			ended <- n.Follow(t.Context(), edgeproto.Cursor{}, time.Now(), func(...edgeproto.Event) error { return nil })
 		}()
 	}
 	for range cap(ended) {
 		select {
 		case err := <-ended:
-			if err == nil || ctx.Err() != nil {
-				t.Errorf("a stream ends with %v", err)
-			}
+			testenv.Check(t, err != nil && t.Context().Err() == nil, "a stream ends with %v", err)
 		case <-time.After(testTimeout):
 			t.Fatal("a stream without heartbeats does not end")
 		}
@@ -394,11 +354,7 @@ func (s *blockingChangeStore) NumberChanges(ctx context.Context) (core.FeedHead,
 func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	t.Parallel()
 	store := &blockingChangeStore{ChangeStore: postgrestest.Open(t), block: make(chan chan struct{}, 1)}
-	n := testCore{Feed: core.NewFeed(store, discardLog)}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { n.Run(ctx); close(done) }()
-	defer func() { stop(); <-done }()
+	n := startFeed(t, store)
 
 	before := time.Now()
 	events := n.follow(t, edgeproto.Cursor{})
@@ -431,11 +387,7 @@ func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	store := &failingStore{ChangeStore: postgrestest.Open(t)}
-	n := testCore{Feed: core.NewFeed(store, discardLog)}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { n.Run(ctx); close(done) }()
-	defer func() { stop(); <-done }()
+	n := startFeed(t, store)
 	events := n.follow(t, edgeproto.Cursor{})
 	next(t, events, edgeproto.Event.IsHeartbeat)
 

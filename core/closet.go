@@ -26,41 +26,40 @@ type ClosetPage struct {
 	Total int
 }
 
-// ClosetStore holds closets. A texture's likes are the number of closets it is in.
+// ClosetStore holds closets. A texture's likes are the number of closets it is in. Methods that take
+// an actor first check Actor.CanModerateContentOf the user (Forbidden), unless the actor is the owner;
+// an unknown user is then a NotFound fault. The rights of the user count, not the actor's.
 type ClosetStore interface {
 	// Closet lists items of the closet of the token's user, the newest first.
 	Closet(ctx context.Context, token VerifiedToken, query ClosetQuery) (ClosetPage, error)
+
+	// ClosetOf lists items of a user's closet as Closet does. An unknown user is a NotFound fault.
+	ClosetOf(ctx context.Context, user UserID, query ClosetQuery) (ClosetPage, error)
 
 	// AddClosetItem adds a texture. It must exist (NotFound) and be public, unless the user
 	// uploaded it or is an administrator (Forbidden). It returns a Duplicate fault when the item is
 	// there already, a Refused one when the closet is full, and a ScoreTooLow one when the user
 	// cannot pay.
-	AddClosetItem(ctx context.Context, user UserID, texture TextureID, name string, pricing Pricing) error
+	AddClosetItem(ctx context.Context, by Actor, user UserID, texture TextureID, name string, pricing Pricing) error
 
 	// RenameClosetItem renames an item; an unknown item is a NotFound fault.
 	RenameClosetItem(ctx context.Context, user UserID, texture TextureID, name string) error
 
 	// RemoveClosetItem removes an item; an unknown item is a NotFound fault. A private texture of
 	// another uploader is taken off the user's players, since the user may no longer use it.
-	RemoveClosetItem(ctx context.Context, user UserID, texture TextureID) error
-}
-
-// closetStore is the store that Closets needs.
-type closetStore interface {
-	ClosetStore
-	ClosetAdminStore
+	RemoveClosetItem(ctx context.Context, by Actor, user UserID, texture TextureID) error
 }
 
 // Closets are the users' collections of textures.
 type Closets struct {
-	store   closetStore
+	store   ClosetStore
 	pricing Pricing
 }
 
 // NewClosets returns the closets of a store.
-func NewClosets(store closetStore, quotas Quotas, scores Scores) *Closets {
+func NewClosets(store ClosetStore, quotas Quotas, prices ScorePrices) *Closets {
 	return &Closets{store: store, pricing: Pricing{
-		Quotas: quotas, Cost: scores.ClosetItem, Refund: scores.RefundClosetItem, Reward: scores.LikeReward,
+		Quotas: quotas, Cost: prices.ClosetItem, Refund: prices.RefundClosetItem, Reward: prices.LikeReward,
 	}}
 }
 
@@ -80,24 +79,31 @@ func (c *Closets) List(ctx context.Context, token VerifiedToken, query ClosetQue
 	return c.store.Closet(ctx, token, query)
 }
 
-// Add adds a texture to the caller's closet under a name.
-func (c *Closets) Add(ctx context.Context, caller Caller, texture TextureID, itemName string) error {
-	itemName, err := checkItem(texture, itemName)
-	if err != nil {
-		return err
+// Of returns a page of a user's closet, for an administrator. A page past the end is empty.
+func (c *Closets) Of(ctx context.Context, user UserID, query ClosetQuery) (ClosetPage, error) {
+	if err := query.check(); err != nil {
+		return ClosetPage{}, err
 	}
-	return c.store.AddClosetItem(ctx, caller.ID, texture, itemName, c.pricing)
+	return c.store.ClosetOf(ctx, user, query)
 }
 
-// checkItem validates a new item, and returns its trimmed name.
-func checkItem(texture TextureID, itemName string) (string, error) {
+// Add adds a texture to a user's closet under a name. It charges and rewards only in the actor's own
+// closet. The user must be allowed to have the texture.
+func (c *Closets) Add(ctx context.Context, by Actor, user UserID, texture TextureID, itemName string) error {
 	var wrong fieldFaults
 	itemName, err := validateName("name", itemName)
 	wrong.add(err)
 	if texture < 1 {
 		wrong.add(fault.Field("tid", "A TID is at least 1."))
 	}
-	return itemName, wrong.fault()
+	if err := wrong.fault(); err != nil {
+		return err
+	}
+	pricing := c.pricing
+	if user != by.ID {
+		pricing = Pricing{Quotas: c.pricing.Quotas}
+	}
+	return c.store.AddClosetItem(ctx, by, user, texture, itemName, pricing)
 }
 
 // Rename renames an item of the caller's closet.
@@ -109,7 +115,7 @@ func (c *Closets) Rename(ctx context.Context, caller Caller, texture TextureID, 
 	return c.store.RenameClosetItem(ctx, caller.ID, texture, itemName)
 }
 
-// Remove removes a texture from the caller's closet.
-func (c *Closets) Remove(ctx context.Context, caller Caller, texture TextureID) error {
-	return c.store.RemoveClosetItem(ctx, caller.ID, texture)
+// Remove removes a texture from a user's closet.
+func (c *Closets) Remove(ctx context.Context, by Actor, user UserID, texture TextureID) error {
+	return c.store.RemoveClosetItem(ctx, by, user, texture)
 }

@@ -69,7 +69,7 @@ func validateLine(field, text string) (string, error) {
 // validateName validates a line that names something: it must also be legible.
 func validateName(field, text string) (string, error) {
 	text, err := validateLine(field, text)
-	if err == nil && !legible(text) {
+	if err == nil && !isLegible(text) {
 		err = fault.Field(field, "A %s has a visible character, and no invisible ones and controls of direction.", field)
 	}
 	if err != nil {

@@ -28,11 +28,11 @@ type JoinedPlayer struct {
 	Server [32]byte
 	Name   NewPlayer // compared exactly
 	// From, if valid, is the network that the player must have joined from, unless the address of one
-	// is IPv4 and that of the other IPv6.
+	// is IPv4 and the other's IPv6.
 	From netip.Prefix
 }
 
-// JoinStore holds the players that are joining game servers. Times are those of the store.
+// JoinStore holds the players that are joining game servers. Times are by the store's clock.
 type JoinStore interface {
 	// JoinGame adds a join. The token must be valid and bound to the player: ErrLauncherToken, or
 	// ErrBanned for a banned user.

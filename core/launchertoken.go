@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -17,32 +16,15 @@ import (
 )
 
 // LauncherLimits bounds the tokens of launchers, and how often one may sign in.
+// Its settings are CORE_YGGDRASIL_TOKENS, CORE_YGGDRASIL_TOKEN_TTL, CORE_YGGDRASIL_TOKEN_REFRESH,
+// CORE_YGGDRASIL_LOGIN_INTERVAL, CORE_YGGDRASIL_REQUIRE_VERIFIED.
 type LauncherLimits struct {
-	Tokens          int           `env:"TOKENS" envDefault:"10" help:"most live tokens of launchers of a user, beyond which the oldest end; 0 for any number"`
-	TokenTTL        time.Duration `env:"TOKEN_TTL" envDefault:"360h" help:"how long a launcher's token is valid"`
-	TokenRefresh    time.Duration `env:"TOKEN_REFRESH" envDefault:"720h" help:"how long after that it can still be refreshed"`
-	LoginInterval   time.Duration `env:"LOGIN_INTERVAL" envDefault:"1s" help:"shortest time between two log-ins by launchers to one account from one client network; 0s for none"`
+	Tokens          int           `env:"TOKENS" envDefault:"10" min:"0" help:"most live tokens of launchers of a user, beyond which the oldest end; 0 for any number"`
+	TokenTTL        time.Duration `env:"TOKEN_TTL" envDefault:"360h" min:"1s" help:"how long a launcher's token is valid"`
+	TokenRefresh    time.Duration `env:"TOKEN_REFRESH" envDefault:"720h" min:"0s" help:"how long after that it can still be refreshed"`
+	LoginInterval   time.Duration `env:"LOGIN_INTERVAL" envDefault:"1s" min:"0s" max:"1h" help:"shortest time between two log-ins by launchers to one account from one client network; 0s for none"`
 	RequireVerified bool          `env:"REQUIRE_VERIFIED" envDefault:"false" help:"only users with a verified e-mail address sign in with a launcher"`
 }
-
-// Check returns an error that names an invalid limit.
-func (l LauncherLimits) Check() error {
-	switch {
-	case l.Tokens < 0:
-		return fmt.Errorf("TOKENS is %d, but must not be negative", l.Tokens)
-	case l.TokenTTL < time.Second:
-		return fmt.Errorf("TOKEN_TTL is %s, but must be at least 1s", l.TokenTTL)
-	case l.TokenRefresh < 0:
-		return fmt.Errorf("TOKEN_REFRESH is %s, but must not be negative", l.TokenRefresh)
-	case l.LoginInterval < 0 || l.LoginInterval > maxLoginInterval:
-		return fmt.Errorf("LOGIN_INTERVAL is %s, but must be 0s to %s", l.LoginInterval, maxLoginInterval)
-	default:
-		return nil
-	}
-}
-
-// maxLoginInterval is how long log-ins by launchers are remembered.
-const maxLoginInterval = accountWindow
 
 // LauncherHash is the SHA-256 of a launcher's token. The token itself is not stored.
 type LauncherHash [32]byte
@@ -76,7 +58,7 @@ type NewLauncherToken struct {
 	ClientToken string
 	// Player is the player to bind it to, if it is the user's; 0 for the only one that the user has.
 	Player PlayerID
-	// PerUser bounds the tokens of a user, of which the oldest end; 0 stands for any number.
+	// PerUser bounds the tokens of a user, beyond which the oldest end; 0 stands for any number.
 	PerUser int
 }
 
@@ -94,7 +76,7 @@ type LauncherRefresh struct {
 	Window      LauncherTokenWindow
 }
 
-// LauncherTokenStore holds the tokens of launchers. Times are those of the store, since the clocks of
+// LauncherTokenStore holds the tokens of launchers. Times are by the store's clock, since the clocks of
 // cores may differ. A token is live while it can be refreshed, and the player that it is bound to is
 // the user's. A live token is valid unless it is too old, or the player has another name by now.
 type LauncherTokenStore interface {
@@ -227,7 +209,7 @@ func (t *LauncherTokens) withCredentials(ctx context.Context, username, password
 }
 
 // Refresh replaces a token, and binds the new one to a player if one is selected and the old one is
-// bound to none. clientToken, unless nil, must be that of the token. If it fails the old token stays
+// bound to none. clientToken, unless nil, must be the token's. If it fails the old token stays
 // as it was.
 func (t *LauncherTokens) Refresh(ctx context.Context, token string, clientToken *string, selected *uuid.UUID) (LauncherSession, error) {
 	next, hash := newLauncherToken()
@@ -238,7 +220,7 @@ func (t *LauncherTokens) Refresh(ctx context.Context, token string, clientToken 
 	return session, err
 }
 
-// Validate returns the user of a valid token. clientToken, unless nil, must be that of the token.
+// Validate returns the user of a valid token. clientToken, unless nil, must be the token's.
 func (t *LauncherTokens) Validate(ctx context.Context, token string, clientToken *string) (LauncherUser, error) {
 	return t.store.LauncherTokenUser(ctx, hashLauncherToken(token), clientToken, t.limits.window())
 }

@@ -31,7 +31,7 @@ func NewLauncherUploads(textures *Textures, closets *Closets, players *Players) 
 
 // Apply uploads a private texture into the user's closet, and applies it to the player. Pixels that
 // the user has uploaded already are that texture. Those of another user's public texture are that
-// one, which is added to the closet. Faults are those of Textures.Upload, Closets.Add and
+// one, which is added to the closet. Faults are as of Textures.Upload, Closets.Add and
 // Players.SetTextures.
 func (u *LauncherUploads) Apply(ctx context.Context, user User, upload LauncherUpload) error {
 	caller, name := Caller{User: user}, upload.itemName()
@@ -43,7 +43,7 @@ func (u *LauncherUploads) Apply(ctx context.Context, user User, upload LauncherU
 	if upload.Cape {
 		selection = TextureSelection{Cape: &tid}
 	}
-	_, err = u.players.SetTextures(ctx, caller, upload.Player.ID, selection)
+	_, err = u.players.SetTextures(ctx, caller.Owner(), upload.Player.ID, selection)
 	return err
 }
 
@@ -66,14 +66,14 @@ func (u *LauncherUploads) upload(ctx context.Context, caller Caller, upload Laun
 		return 0, err
 	}
 	if found.Uploader != caller.ID {
-		if err := u.closets.Add(ctx, caller, existing, name); err != nil && fault.KindOf(err) != fault.Duplicate {
+		if err := u.closets.Add(ctx, caller.Owner(), caller.ID, existing, name); err != nil && fault.KindOf(err) != fault.Duplicate {
 			return 0, err
 		}
 	}
 	return existing, nil
 }
 
-// itemName returns the name of the file without its suffix, or that of the player if it is not fit
+// itemName returns the name of the file without its suffix, or the player's name if it is not fit
 // for an item of a closet.
 func (u LauncherUpload) itemName() string {
 	name := path.Base(strings.ReplaceAll(u.Name, "\\", "/"))

@@ -2,11 +2,11 @@ package core
 
 import "unicode"
 
-// legible reports whether readers can tell a text from others: it has a visible character, and no
+// isLegible reports whether readers can tell a text from others: it has a visible character, and no
 // line separators or Default_Ignorable_Code_Points, which are invisible (direction controls are
 // among them). Joiners and variation selectors are allowed where they change what is shown: within
 // emoji, and joiners between letters of scripts that use them.
-func legible(text string) bool {
+func isLegible(text string) bool {
 	runes := []rune(text)
 	seen := false
 	for i, r := range runes {

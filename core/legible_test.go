@@ -1,15 +1,17 @@
 package core
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
 
 func TestLegible(t *testing.T) {
 	t.Parallel()
 
 	f := func(text string, want bool) {
 		t.Helper()
-		if got := legible(text); got != want {
-			t.Errorf("legible(%+q) = %t; want %t", text, got, want)
-		}
+		testenv.Equal(t, isLegible(text), want, "isLegible(%+q)", text)
 	}
 
 	f("Steve", true)

@@ -40,7 +40,7 @@ type LinkStore interface {
 }
 
 // RegistrationStore holds registrations until their address is confirmed. Its methods return
-// ErrLink, as those of LinkStore do.
+// ErrLink, as the methods of LinkStore do.
 type RegistrationStore interface {
 	// Registration returns the registered user, and changes nothing.
 	Registration(ctx context.Context, token LinkHash, now time.Time) (NewUser, error)
@@ -70,13 +70,13 @@ type Links struct {
 	passwords *Passwords
 	names     *PlayerNames
 	config    MailConfig
-	scores    Scores
+	prices    ScorePrices
 	now       Clock
 }
 
 // NewLinks returns the links of a store.
-func NewLinks(store linkStore, passwords *Passwords, names *PlayerNames, config MailConfig, scores Scores, now Clock) *Links {
-	return &Links{store: store, passwords: passwords, names: names, config: config, scores: scores, now: now}
+func NewLinks(store linkStore, passwords *Passwords, names *PlayerNames, config MailConfig, prices ScorePrices, now Clock) *Links {
+	return &Links{store: store, passwords: passwords, names: names, config: config, prices: prices, now: now}
 }
 
 // RequestVerification queues an e-mail with a link that verifies the caller's address.
@@ -130,7 +130,7 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	if c.PlayerName != nil {
 		user.Player = names.Player
 	}
-	user.Score, user.Verified = l.scores.Registration, true
+	user.Score, user.Verified = l.prices.Registration, true
 	if user.PasswordHash, err = l.passwords.Hash(ctx, *c.Password); err != nil {
 		return Credentials{}, err
 	}

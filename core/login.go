@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -18,33 +17,18 @@ import (
 
 // LoginLimits bounds guesses at passwords. The store counts failures for all cores together. A
 // limit of 0 is none.
+// Its settings are CORE_LIMIT_LOGIN_FAILURES, CORE_LIMIT_LOGIN_FAILURES_PER_ADDRESS,
+// CORE_LIMIT_LOGIN_FAILURES_PER_ACCOUNT.
 type LoginLimits struct {
-	PerPair    int `env:"LOGIN_FAILURES" envDefault:"10" help:"most failed log-ins with one e-mail address from one IP address in 15 minutes; 0 for any number"`
-	PerAddress int `env:"LOGIN_FAILURES_PER_ADDRESS" envDefault:"200" help:"most failed log-ins from one IP address in 15 minutes; 0 for any number"`
-	PerAccount int `env:"LOGIN_FAILURES_PER_ACCOUNT" envDefault:"100" help:"failed log-ins with one e-mail address from anywhere in an hour, after which IP addresses that never signed in to that account wait longer after each failure; 0 for any number"`
-}
-
-// Check returns an error that names an invalid limit.
-func (l LoginLimits) Check() error {
-	return notNegative(map[string]int{
-		"LOGIN_FAILURES": l.PerPair, "LOGIN_FAILURES_PER_ADDRESS": l.PerAddress, "LOGIN_FAILURES_PER_ACCOUNT": l.PerAccount,
-	})
-}
-
-// notNegative returns an error that names a limit below 0.
-func notNegative(limits map[string]int) error {
-	for name, value := range limits {
-		if value < 0 {
-			return fmt.Errorf("%s is %d, but must not be negative", name, value)
-		}
-	}
-	return nil
+	PerPair    int `env:"LOGIN_FAILURES" envDefault:"10" min:"0" help:"most failed log-ins with one e-mail address from one IP address in 15 minutes; 0 for any number"`
+	PerAddress int `env:"LOGIN_FAILURES_PER_ADDRESS" envDefault:"200" min:"0" help:"most failed log-ins from one IP address in 15 minutes; 0 for any number"`
+	PerAccount int `env:"LOGIN_FAILURES_PER_ACCOUNT" envDefault:"100" min:"0" help:"failed log-ins with one e-mail address from anywhere in an hour, after which IP addresses that never signed in to that account wait longer after each failure; 0 for any number"`
 }
 
 // How long failed log-ins count, and how long an attempt may take.
 const (
 	pairWindow         = 15 * time.Minute
-	accountWindow      = time.Hour
+	accountWindow      = time.Hour // the bound of LauncherLimits.LoginInterval, too
 	maxLoginDelay      = 15 * time.Minute
 	maxAttemptDuration = time.Minute
 )

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"strings"
@@ -23,13 +22,15 @@ import (
 )
 
 // MailConfig configures the content of e-mail, the validity of its links and retries.
+// Its settings are CORE_MAIL_SITE, CORE_MAIL_URL, CORE_MAIL_VERIFICATION_TTL, CORE_MAIL_RESET_TTL,
+// CORE_MAIL_PER_HOUR, CORE_MAIL_RETRY_FOR.
 type MailConfig struct {
 	Site         string        `env:"SITE" envDefault:"Veneer" help:"the site's name in e-mail"`
 	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind, those of a registration to /verify?registration; empty: the console at CORE_PUBLIC_URL, one of which is required with CORE_SMTP_HOST"`
-	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" help:"how long a link works that verifies an address or confirms a registration"`
-	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" help:"how long a link works that resets a password"`
-	PerHour      int           `env:"PER_HOUR" envDefault:"5" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`
-	RetryFor     time.Duration `env:"RETRY_FOR" envDefault:"24h" help:"how long sending an e-mail is retried"`
+	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" min:"1m" help:"how long a link works that verifies an address or confirms a registration"`
+	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" min:"1m" help:"how long a link works that resets a password"`
+	PerHour      int           `env:"PER_HOUR" envDefault:"5" min:"0" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`
+	RetryFor     time.Duration `env:"RETRY_FOR" envDefault:"24h" min:"1m" help:"how long sending an e-mail is retried"`
 }
 
 // Check returns an error that names an invalid setting. An empty URL is valid: a site that sends no
@@ -38,17 +39,9 @@ func (c MailConfig) Check() error {
 	target, ok := config.ParseURL(c.URL)
 	switch {
 	case c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !isPrintable(c.URL) || strings.Contains(c.URL, " ")):
-		return fmt.Errorf("URL is %s, but must look like https://skins.example.org", config.QuoteRedacted(c.URL))
+		return config.Errorf("URL", "is %s, but must look like https://skins.example.org", config.QuoteRedacted(c.URL))
 	case c.Site == "" || !isPrintable(c.Site) || utf8.RuneCountInString(c.Site) > MaxName:
-		return fmt.Errorf("SITE is %q, but must have 1 to %d characters, and no control characters", c.Site, MaxName)
-	case c.Verification < time.Minute:
-		return fmt.Errorf("VERIFICATION_TTL is %s, but must be at least 1m", c.Verification)
-	case c.Reset < time.Minute:
-		return fmt.Errorf("RESET_TTL is %s, but must be at least 1m", c.Reset)
-	case c.PerHour < 0:
-		return fmt.Errorf("PER_HOUR is %d, but must not be negative", c.PerHour)
-	case c.RetryFor < time.Minute:
-		return fmt.Errorf("RETRY_FOR is %s, but must be at least 1m", c.RetryFor)
+		return config.Errorf("SITE", "is %q, but must have 1 to %d characters, and no control characters", c.Site, MaxName)
 	default:
 		return nil
 	}

@@ -10,27 +10,26 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/mail/mailtest"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // mailEnv is a site that sends e-mail, with its mail server.
 type mailEnv struct {
 	*mailtest.Server
-	conn   *pgx.Conn
+	*coretest.Site
 	db     *postgres.DB
-	now    *atomic.Int64 // Unix time, in seconds
 	config core.MailConfig
 	log    *logBuffer
 }
@@ -41,121 +40,97 @@ type logBuffer struct {
 	lines bytes.Buffer
 }
 
-func (j *logBuffer) Write(line []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.lines.Write(line)
+func (l *logBuffer) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
 }
 
-func (j *logBuffer) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.lines.String()
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
 }
 
 func newMailEnv(t *testing.T) mailEnv {
 	t.Helper()
-	address := postgrestest.URL(t)
+	site := coretest.NewSite(t)
 	o := mailEnv{
 		mailtest.Start(t, mailtest.Options{StartTLS: true, User: "operator", Password: "hunter2"}),
-		postgrestest.Conn(t, address), postgrestest.Connect(t, address), new(atomic.Int64),
+		site, postgrestest.Connect(t, site.URL),
 		core.MailConfig{Site: "Skins & More", URL: "https://skins.example.org/", Verification: 24 * time.Hour, Reset: time.Hour, PerHour: 5, RetryFor: 24 * time.Hour},
 		&logBuffer{},
 	}
-	o.now.Store(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC).Unix())
 	t.Cleanup(func() {
 		for _, secret := range []string{"@example.com", "token=", "hunter2"} {
-			if strings.Contains(o.log.String(), secret) {
-				t.Errorf("the log tells %q:\n%s", secret, o.log)
-			}
+			testenv.Equal(t, strings.Contains(o.log.String(), secret), false, "the log tells %q:\n%s\n", secret, o.log)
 		}
 	})
 	return o
 }
 
 // newOutbox returns the outbox of another core.
-func (o mailEnv) newOutbox(t *testing.T) *core.Outbox {
+func (e mailEnv) newOutbox(t *testing.T) *core.Outbox {
 	t.Helper()
 	const timeout = 10 * time.Second
-	client, err := mail.New(mail.Config{
-		Host: o.Host, Port: o.Port, TLS: "starttls", CA: o.CA, User: "operator", Password: "hunter2", From: "noreply@skins.example.org", Timeout: timeout,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return core.NewOutbox(o.db, mail.NewSender(client, o.config), o.config, timeout, slog.New(slog.NewTextHandler(o.log, nil)), o.clock)
+	client := testenv.Must(mail.New(mail.Config{
+		Host: e.Host, Port: e.Port, TLS: "starttls", CA: e.CA, User: "operator", Password: "hunter2", From: "noreply@skins.example.org", Timeout: timeout,
+	}))(t)
+	log := slog.New(slog.NewTextHandler(e.log, nil))
+	return core.NewOutbox(e.db, mail.NewSender(client, e.config), e.config, timeout, log, e.Clock)
 }
 
-func (o mailEnv) clock() time.Time { return time.Unix(o.now.Load(), 0) }
-
-func (o mailEnv) exec(t *testing.T, sql string, args ...any) {
+func (e mailEnv) addUser(t *testing.T, name string) {
 	t.Helper()
-	if _, err := o.conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (o mailEnv) count(t *testing.T, sql string, args ...any) (n int) {
-	t.Helper()
-	if err := o.conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
-func (o mailEnv) addUser(t *testing.T, name string) core.User {
-	t.Helper()
-	user, err := o.db.CreateUser(t.Context(), core.NewUser{
+	testenv.Must(e.db.CreateUser(t.Context(), core.Registrant, core.NewUser{
 		Email: name + "@Example.com", EmailKey: strings.ToLower(name) + "@example.com", Nickname: "<b>Evil", PasswordHash: "x",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return user
+	}))(t)
 }
 
 // queue adds a mail to the outbox.
-func (o mailEnv) queue(t *testing.T, purpose core.Purpose, email string) {
+func (e mailEnv) queue(t *testing.T, purpose core.Purpose, email string) {
 	t.Helper()
-	o.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, lower($2))", purpose, email)
+	e.Exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, lower($2))", purpose, email)
 }
 
 // requestEmail requests a change of a user's e-mail address.
-func (o mailEnv) requestEmail(t *testing.T, key, email string) {
+func (e mailEnv) requestEmail(t *testing.T, key, email string) {
 	t.Helper()
-	user, err := o.db.UserByEmail(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.db.QueueEmail(t.Context(), core.VerifiedCredentials{Credentials: user}, email, strings.ToLower(email)); err != nil {
-		t.Fatal(err)
-	}
+	user := testenv.Must(e.db.UserByEmail(t.Context(), key))(t)
+	testenv.Do(t, e.db.QueueEmail(t.Context(), core.VerifiedCredentials{Credentials: user}, email, strings.ToLower(email)))
 }
 
 // drain sends due mails, and returns those that arrived, in the order of their addresses.
-func (o mailEnv) drain(t *testing.T, outbox *core.Outbox) []mailtest.Mail {
+func (e mailEnv) drain(t *testing.T, outbox *core.Outbox) []mailtest.Mail {
 	t.Helper()
-	before := len(o.Mails())
-	if _, err := outbox.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	arrived := o.Mails()[before:]
+	before := len(e.Mails())
+	testenv.Must(outbox.Drain(t.Context()))(t)
+	arrived := e.Mails()[before:]
 	slices.SortFunc(arrived, func(a, b mailtest.Mail) int { return strings.Compare(a.To, b.To) })
 	return arrived
+}
+
+// drainAtOnce sends due mails from several cores.
+func (e mailEnv) drainAtOnce(t *testing.T, cores int) {
+	t.Helper()
+	var group sync.WaitGroup
+	for range cores {
+		outbox := e.newOutbox(t)
+		group.Go(func() { testenv.Is(t, testenv.ErrOf(outbox.Drain(t.Context())), nil, "Drain") })
+	}
+	group.Wait()
 }
 
 var tokenPattern = regexp.MustCompile(`#token=([\w-]{43})\n`)
 
 // format returns a mail with its token replaced. The database must have the hash of the token.
-func (o mailEnv) format(t *testing.T, m mailtest.Mail) string {
+func (e mailEnv) format(t *testing.T, m mailtest.Mail) string {
 	t.Helper()
 	text := m.Text
 	if found := tokenPattern.FindStringSubmatch(text); found != nil {
 		text = strings.Replace(text, found[1], "T", 1)
 		hash := sha256.Sum256([]byte(found[1]))
-		if n := o.count(t, "SELECT count(*) FROM mail_tokens WHERE hash = $1", hash[:]); n != 1 {
-			t.Errorf("of the token in the mail to %s there are %d hashes", m.To, n)
-		}
+		e.HasCount(t, 1, "SELECT count(*) FROM mail_tokens WHERE hash = $1", hash[:])
 	}
 	return m.To + "\n" + m.Subject(t) + "\n" + text
 }
@@ -165,11 +140,9 @@ func TestMailTexts(t *testing.T) {
 	o := newMailEnv(t)
 	o.addUser(t, "Ann")
 	o.addUser(t, "Ben")
-	o.exec(t, "UPDATE users SET verified = true WHERE email_key = 'ben@example.com'")
+	o.Exec(t, "UPDATE users SET verified = true WHERE email_key = 'ben@example.com'")
 	for _, name := range []string{"ann", "dan"} {
-		if err := o.db.QueueRegistration(t.Context(), core.NewUser{Email: name + "@example.com", EmailKey: name + "@example.com", Nickname: "<b>Evil"}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, o.db.QueueRegistration(t.Context(), core.NewUser{Email: name + "@example.com", EmailKey: name + "@example.com", Nickname: "<b>Evil"}))
 	}
 	o.queue(t, core.ForVerification, "Ann@Example.com")
 	o.queue(t, core.ForVerification, "Ben@Example.com") // verified already
@@ -211,15 +184,9 @@ func TestMailTexts(t *testing.T) {
 			"If it was not you, ask for a new password at Skins & More now. The link to it goes to this address, and all sessions of the account end when you use it. " +
 			"Then tell those who run Skins & More: administrators can change passwords, too." + signature,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the mails (-want +got):\n%s", diff)
-	}
-	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
-		t.Errorf("%d mails are left", n)
-	}
-	if n := o.count(t, "SELECT count(*) FROM mail_tokens"); n != 5 {
-		t.Errorf("there are %d tokens; want 5", n)
-	}
+	cmptest.Same(t, got, want, "the mails")
+	o.HasCount(t, 0, "SELECT count(*) FROM mails")
+	o.HasCount(t, 5, "SELECT count(*) FROM mail_tokens")
 }
 
 // During an upgrade cores of a later release queue mails that this release cannot render. They wait
@@ -227,15 +194,12 @@ func TestMailTexts(t *testing.T) {
 func TestMailsOfALaterReleaseWait(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
-	o.exec(t, "ALTER TABLE mails DROP CONSTRAINT mails_purpose_check")
+	o.Exec(t, "ALTER TABLE mails DROP CONSTRAINT mails_purpose_check")
 	o.queue(t, "birthday", "ann@example.com")
 	o.queue(t, core.ForChange, "ben@example.com")
-	if arrived := o.drain(t, o.newOutbox(t)); len(arrived) != 1 || arrived[0].To != "ben@example.com" {
-		t.Errorf("%v arrived; want the other one", arrived)
-	}
-	if n := o.count(t, "SELECT count(*) FROM mails"); n != 1 {
-		t.Errorf("%d mails wait; want the one of the later release", n)
-	}
+	arrived := o.drain(t, o.newOutbox(t))
+	testenv.Check(t, len(arrived) == 1 && arrived[0].To == "ben@example.com", "%v arrived; want the other one", arrived)
+	o.HasCount(t, 1, "SELECT count(*) FROM mails")
 }
 
 // However many cores send concurrently, each mail arrives once.
@@ -246,28 +210,15 @@ func TestSeveralCoresSendEachMailOnce(t *testing.T) {
 	for i := range mails {
 		o.queue(t, core.ForChange, fmt.Sprintf("user%d@example.com", i))
 	}
-	var cores sync.WaitGroup
-	for range 3 {
-		outbox := o.newOutbox(t)
-		cores.Go(func() {
-			if _, err := outbox.Drain(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	cores.Wait()
+	o.drainAtOnce(t, 3)
 	arrived := map[string]int{}
 	for _, m := range o.Mails() {
 		arrived[m.To]++
 	}
 	for to, times := range arrived {
-		if times != 1 {
-			t.Errorf("%s got %d mails", to, times)
-		}
+		testenv.Equal(t, times, 1, "mails to %s", to)
 	}
-	if len(arrived) != mails {
-		t.Errorf("%d mails arrived; want %d", len(arrived), mails)
-	}
+	testenv.Equal(t, len(arrived), mails, "mails arrived")
 }
 
 // A core that dies during a delivery loses no mail: another core takes over.
@@ -275,20 +226,13 @@ func TestMailsOfADeadCoreAreSent(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
 	o.queue(t, core.ForChange, "ann@example.com")
-	if claimed, err := o.db.ClaimMails(t.Context(), []core.Purpose{core.ForChange}, 10, time.Minute); err != nil || len(claimed) != 1 {
-		t.Fatalf("claimed %v, %v; want one", claimed, err)
-	}
+	claimed := testenv.Must(o.db.ClaimMails(t.Context(), []core.Purpose{core.ForChange}, 10, time.Minute))(t)
+	testenv.Equal(t, len(claimed), 1, "mails are claimed")
 	outbox := o.newOutbox(t)
-	if arrived := o.drain(t, outbox); len(arrived) != 0 {
-		t.Errorf("%d mails arrived that another core has claimed", len(arrived))
-	}
-	if n := o.count(t, "SELECT count(*) FROM mails WHERE due_at BETWEEN now() + interval '50 s' AND now() + interval '60 s'"); n != 1 {
-		t.Error("the mail is not held for the lease")
-	}
-	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
-	if arrived := o.drain(t, outbox); len(arrived) != 1 {
-		t.Errorf("%d mails arrived; want 1", len(arrived))
-	}
+	testenv.Equal(t, len(o.drain(t, outbox)), 0, "mails arrived that another core has claimed")
+	o.HasCount(t, 1, "SELECT count(*) FROM mails WHERE due_at BETWEEN now() + interval '50 s' AND now() + interval '60 s'")
+	o.Exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
+	testenv.Equal(t, len(o.drain(t, outbox)), 1, "mails arrived")
 }
 
 // Nothing is lost while the mail server is unavailable.
@@ -300,22 +244,17 @@ func TestMailsWaitForTheServer(t *testing.T) {
 	}
 	outbox := o.newOutbox(t)
 	o.Stop()
-	if dealt, err := outbox.Drain(t.Context()); err == nil || dealt > 4 {
-		t.Errorf("without a server %d mails were tried, %v; want one round, and an error", dealt, err)
-	}
-	if n := o.count(t, "SELECT count(*) FROM mails WHERE due_at <= now() + interval '1 s'"); n != 10 {
-		t.Errorf("%d mails are due soon; want all 10", n)
-	}
+	dealt, err := outbox.Drain(t.Context())
+	testenv.Check(t, err != nil && dealt <= 4, "without a server %d mails were tried, %v; want one round", dealt, err)
+	o.HasCount(t, 10, "SELECT count(*) FROM mails WHERE due_at <= now() + interval '1 s'")
 	o.Restart(t)
-	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
-	if arrived := o.drain(t, outbox); len(arrived) != 10 {
-		t.Errorf("%d mails arrived; want 10", len(arrived))
-	}
+	o.Exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
+	testenv.Equal(t, len(o.drain(t, outbox)), 10, "mails arrived")
 }
 
 // rejectRecipient makes the server answer mails to an address with a reply.
-func (o mailEnv) rejectRecipient(address, reply string) {
-	o.SetReply(func(command string) string {
+func (e mailEnv) rejectRecipient(address, reply string) {
+	e.SetReply(func(command string) string {
 		if strings.HasPrefix(command, "RCPT") && strings.Contains(command, address) {
 			return reply
 		}
@@ -332,9 +271,7 @@ func TestMailsAreTriedAgain(t *testing.T) {
 	o.queue(t, core.ForReset, "ann@example.com")
 	o.queue(t, core.ForChange, "ben@example.com")
 	var id uuid.UUID
-	if err := o.conn.QueryRow(t.Context(), "SELECT id FROM mails WHERE purpose = 'reset'").Scan(&id); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, o.SQL.QueryRow(t.Context(), "SELECT id FROM mails WHERE purpose = 'reset'").Scan(&id))
 	outbox := o.newOutbox(t)
 	o.rejectRecipient("ann@Example.com", "450 4.2.0 ann@example.com is greylisted")
 	if arrived := o.drain(t, outbox); len(arrived) != 1 || arrived[0].To != "ben@example.com" {
@@ -342,28 +279,24 @@ func TestMailsAreTriedAgain(t *testing.T) {
 	}
 	due := func(from, to string) {
 		t.Helper()
-		if n := o.count(t, "SELECT count(*) FROM mails WHERE due_at BETWEEN now() + $1::interval AND now() + $2::interval", from, to); n != 1 {
-			t.Errorf("the mail is not due in %s to %s", from, to)
-		}
+		o.HasCount(t, 1, "SELECT count(*) FROM mails WHERE due_at - now() BETWEEN $1::interval AND $2::interval", from, to)
 	}
 	due("10 s", "30 s")
-	o.exec(t, "UPDATE mails SET due_at = now(), queued_at = now() - interval '10 min'")
+	o.Exec(t, "UPDATE mails SET due_at = now(), queued_at = now() - interval '10 min'")
 	o.drain(t, outbox)
 	due("5 min", "10 min")
-	o.exec(t, "UPDATE mails SET due_at = now(), queued_at = now() - interval '10 h'")
+	o.Exec(t, "UPDATE mails SET due_at = now(), queued_at = now() - interval '10 h'")
 	o.drain(t, outbox)
 	due("29 min", "60 min")
 
 	o.SetReply(nil)
-	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
+	o.Exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
 	arrived := o.drain(t, outbox)
 	if len(arrived) != 1 || arrived[0].Header.Get("Message-Id") != "<"+id.String()+"@skins.example.org>" {
 		t.Fatalf("%v arrived; want the mail %s", arrived, id)
 	}
 	o.format(t, arrived[0])
-	if n := o.count(t, "SELECT count(*) FROM mails_sent WHERE purpose = 'reset'"); n != 1 {
-		t.Errorf("a mail that was tried again counts %d times", n)
-	}
+	o.HasCount(t, 1, "SELECT count(*) FROM mails_sent WHERE purpose = 'reset'")
 }
 
 func TestMailsAreGivenUp(t *testing.T) {
@@ -372,24 +305,18 @@ func TestMailsAreGivenUp(t *testing.T) {
 	outbox := o.newOutbox(t)
 	f := func(what, reply, age string, left int) {
 		t.Helper()
-		o.exec(t, "DELETE FROM mails")
+		o.Exec(t, "DELETE FROM mails")
 		o.queue(t, core.ForChange, "ann@example.com")
-		o.exec(t, "UPDATE mails SET queued_at = now() - $1::interval", age)
+		o.Exec(t, "UPDATE mails SET queued_at = now() - $1::interval", age)
 		o.rejectRecipient("ann@example.com", reply)
-		if arrived := o.drain(t, outbox); len(arrived) != 0 {
-			t.Errorf("%s: it arrived", what)
-		}
-		if n := o.count(t, "SELECT count(*) FROM mails"); n != left {
-			t.Errorf("%s: %d mails are left; want %d", what, n, left)
-		}
+		testenv.Equal(t, len(o.drain(t, outbox)), 0, "%s: mails arrived", what)
+		testenv.Equal(t, o.Count(t, "SELECT count(*) FROM mails"), left, "%s: mails are left", what)
 	}
 	f("no such user", "550 5.1.1 no ann@example.com", "0", 0)
 	f("young", "450 4.2.0 no ann@example.com", "22 h", 1)
 	f("about to be too old", "450 4.2.0 no ann@example.com", "23 h 59 min 50 s", 0)
 	f("too old", "", "25 h", 0)
-	if n := strings.Count(o.log.String(), "an e-mail is given up"); n != 3 {
-		t.Errorf("the log tells of %d mails given up; want 3:\n%s", n, o.log)
-	}
+	testenv.Equal(t, strings.Count(o.log.String(), "an e-mail is given up"), 3, "mails given up by the log\n%s\n", o.log)
 }
 
 // An address gets only a few mails of a kind in an hour, however many requests and cores there are.
@@ -403,43 +330,24 @@ func TestMailsToAnAddressAreLimited(t *testing.T) {
 	}
 	o.queue(t, core.ForVerification, "ann@Example.com")
 	o.queue(t, core.ForChange, "ann@example.com")
-	var cores sync.WaitGroup
-	for range 2 {
-		outbox := o.newOutbox(t)
-		cores.Go(func() {
-			if _, err := outbox.Drain(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	cores.Wait()
-	if n := len(o.Mails()); n != 5+2 {
-		t.Errorf("%d mails arrived; want 5 of a kind, and one each of two others", n)
-	}
-	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
-		t.Errorf("%d mails are left", n)
-	}
+	o.drainAtOnce(t, 2)
+	testenv.Equal(t, len(o.Mails()), 5+2, "mails arrived, 5 of a kind, and one each of two others")
+	o.HasCount(t, 0, "SELECT count(*) FROM mails")
 
 	outbox := o.newOutbox(t)
-	o.now.Add(59 * 60)
+	o.Advance(59 * time.Minute)
 	o.queue(t, core.ForReset, "ann@example.com")
-	if arrived := o.drain(t, outbox); len(arrived) != 0 {
-		t.Error("a sixth mail arrived within the hour")
-	}
-	o.now.Add(2 * 60)
+	testenv.Equal(t, len(o.drain(t, outbox)), 0, "mails arrived beyond the limit of the hour")
+	o.Advance(2 * time.Minute)
 	o.queue(t, core.ForReset, "ann@example.com")
-	if arrived := o.drain(t, outbox); len(arrived) != 1 {
-		t.Error("after an hour no mail arrived")
-	}
+	testenv.Equal(t, len(o.drain(t, outbox)), 1, "mails arrived after an hour")
 
 	o.config.PerHour = 0
 	unlimited := o.newOutbox(t)
 	for range 10 {
 		o.queue(t, core.ForChange, "ann@example.com")
 	}
-	if arrived := o.drain(t, unlimited); len(arrived) != 10 {
-		t.Errorf("%d mails arrived; want 10", len(arrived))
-	}
+	testenv.Equal(t, len(o.drain(t, unlimited)), 10, "mails arrived")
 }
 
 // Tokens, registrations and counts are deleted once they are useless.
@@ -450,9 +358,7 @@ func TestMailsAreTrimmed(t *testing.T) {
 	outbox := o.newOutbox(t)
 	register := func(name string) {
 		t.Helper()
-		if err := o.db.QueueRegistration(t.Context(), core.NewUser{Email: name + "@example.com", EmailKey: name + "@example.com", Nickname: "N", PasswordHash: "x"}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, o.db.QueueRegistration(t.Context(), core.NewUser{Email: name + "@example.com", EmailKey: name + "@example.com", Nickname: "N", PasswordHash: "x"}))
 	}
 	register("ann") // has an account
 	register("ben")
@@ -461,18 +367,15 @@ func TestMailsAreTrimmed(t *testing.T) {
 	register("cat") // its mail is queued
 	trim := func(want, tokens, registrations, sent int) {
 		t.Helper()
-		if n, err := outbox.Trim(t.Context()); n != want || err != nil {
-			t.Errorf("%d trimmed, %v; want %d", n, err, want)
-		}
-		got := [3]int{o.count(t, "SELECT count(*) FROM mail_tokens"), o.count(t, "SELECT count(*) FROM registrations"), o.count(t, "SELECT count(*) FROM mails_sent")}
-		if got != [3]int{tokens, registrations, sent} {
-			t.Errorf("tokens, registrations and counts are %v; want %d, %d, %d", got, tokens, registrations, sent)
-		}
+		testenv.Equal(t, testenv.Must(outbox.Trim(t.Context()))(t), want, "rows are trimmed")
+		o.HasCount(t, tokens, "SELECT count(*) FROM mail_tokens")
+		o.HasCount(t, registrations, "SELECT count(*) FROM registrations")
+		o.HasCount(t, sent, "SELECT count(*) FROM mails_sent")
 	}
 	trim(1, 2, 2, 3) // the registration of an address that has an account
-	o.now.Add(3601)
+	o.Advance(3601 * time.Second)
 	trim(1, 1, 2, 0) // the token that resets
-	o.now.Add(23 * 3600)
+	o.Advance(23 * time.Hour)
 	trim(2, 0, 1, 0) // the token that confirms, and its registration
 }
 
@@ -482,7 +385,7 @@ func TestOutboxRuns(t *testing.T) {
 	o := newMailEnv(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	outbox, ended := o.newOutbox(t), make(chan struct{})
+	outbox := o.newOutbox(t)
 	o.SetReply(func(command string) string {
 		if command == "DATA" {
 			stop()
@@ -490,17 +393,9 @@ func TestOutboxRuns(t *testing.T) {
 		return ""
 	})
 	o.queue(t, core.ForChange, "ann@example.com")
-	go func() {
-		outbox.Run(ctx)
-		close(ended)
-	}()
-	<-ended
-	if n := len(o.Mails()); n != 1 {
-		t.Errorf("%d mails arrived; want 1", n)
-	}
-	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
-		t.Errorf("%d mails are left, and would be sent again", n)
-	}
+	outbox.Run(ctx)
+	testenv.Equal(t, len(o.Mails()), 1, "mails arrived")
+	o.HasCount(t, 0, "SELECT count(*) FROM mails") // left ones would be sent again
 }
 
 // The log has one line when the server becomes unavailable, and one when it is available again.
@@ -510,31 +405,16 @@ func TestOutboxLogsServerOutage(t *testing.T) {
 	o.Stop()
 	o.queue(t, core.ForChange, "ann@example.com")
 	outbox := o.newOutbox(t)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		outbox.Run(ctx)
-		close(ended)
-	}()
+	t.Cleanup(func() { // once the outbox has ended
+		testenv.Equal(t, strings.Count(o.log.String(), "\n"), 2, "lines of the log\n%s\n", o.log)
+	})
+	coretest.Background(t, outbox.Run)
 	await := func(text string) {
 		t.Helper()
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for !strings.Contains(o.log.String(), text) {
-			select {
-			case <-tick.C:
-			case <-ended:
-				t.Fatal("it ended by itself")
-			}
-		}
+		testenv.Eventually(t, "the log has "+text, func() bool { return strings.Contains(o.log.String(), text) })
 	}
 	await("e-mail cannot be sent, it stays queued")
 	o.Restart(t)
 	await("e-mail is sent again")
 	o.Await(t, 1)
-	stop()
-	<-ended
-	if n := strings.Count(o.log.String(), "\n"); n != 2 {
-		t.Errorf("the log has %d lines; want 2:\n%s", n, o.log)
-	}
 }

@@ -2,13 +2,13 @@ package core
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // blockingMappingStore answers once the test allows it.
@@ -18,9 +18,9 @@ type blockingMappingStore struct {
 	free  chan struct{}
 }
 
-func (l blockingMappingStore) MostLiked(_ context.Context, limit int) ([]skin.Hash, error) {
-	l.asked <- limit
-	<-l.free
+func (b blockingMappingStore) MostLiked(_ context.Context, limit int) ([]skin.Hash, error) {
+	b.asked <- limit
+	<-b.free
 	return make([]skin.Hash, limit), nil
 }
 
@@ -33,26 +33,18 @@ func TestMostLikedQueriesAreSerialized(t *testing.T) {
 		for range 2 {
 			go func() {
 				liked, err := mappings.MostLiked(t.Context(), 3)
-				if err != nil {
-					t.Error(err)
-				}
+				testenv.Is(t, err, nil, "a query")
 				answers <- len(liked.Hashes)
 			}()
 		}
 		synctest.Wait()
-		if n := len(store.asked); n != 1 {
-			t.Errorf("%d queries run at once; want 1", n)
-		}
+		testenv.Equal(t, len(store.asked), 1, "queries run at once")
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := mappings.MostLiked(canceled, 3); !errors.Is(err, context.Canceled) {
-			t.Errorf("a canceled query returns %v", err)
-		}
+		testenv.Is(t, testenv.ErrOf(mappings.MostLiked(canceled, 3)), context.Canceled, "a canceled query")
 		for range 2 {
 			store.free <- struct{}{}
-			if n := <-answers; n != 3 {
-				t.Errorf("%d are liked; want 3", n)
-			}
+			testenv.Equal(t, <-answers, 3, "are liked")
 		}
 	})
 }
@@ -63,11 +55,9 @@ func TestMostLikedLimit(t *testing.T) {
 	store.free <- struct{}{}
 	mappings := NewMappings(store)
 	for _, limit := range []int{-1, 0, edgeproto.MaxLiked + 1} {
-		if _, err := mappings.MostLiked(t.Context(), limit); fault.KindOf(err) != fault.Invalid {
-			t.Errorf("Liked(%d): %v; want it invalid", limit, err)
-		}
+		_, err := mappings.MostLiked(t.Context(), limit)
+		testenv.Equal(t, fault.KindOf(err), fault.Invalid, "MostLiked(%d): %v", limit, err)
 	}
-	if liked, err := mappings.MostLiked(t.Context(), edgeproto.MaxLiked); err != nil || len(liked.Hashes) != edgeproto.MaxLiked {
-		t.Errorf("Liked of the most: %d, %v", len(liked.Hashes), err)
-	}
+	liked := testenv.Must(mappings.MostLiked(t.Context(), edgeproto.MaxLiked))(t)
+	testenv.Equal(t, len(liked.Hashes), edgeproto.MaxLiked, "the most that are liked")
 }

@@ -22,7 +22,7 @@ type Page[T any] struct {
 	More  bool // whether there may be more results than Total
 }
 
-// MaxCounted is where a search stops counting: with so many results a user narrows the search, and
+// MaxCounted is where a search stops counting: with more results a user narrows the search, and
 // does not need their number.
 const MaxCounted = 10_000
 

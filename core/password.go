@@ -59,14 +59,26 @@ var verifiers = []struct {
 
 // Passwords hashes and verifies passwords, at most GOMAXPROCS at a time: a hash takes 19 MiB and a
 // processor for a while, so more at a time would only take memory.
-type Passwords struct{ *workers }
+type Passwords struct {
+	*cpuLimiter
+	memory uint32 // of a hash, in KiB
+	prefix string // of hashes of the present scheme and cost
+	dummy  string // a hash that matches no password, and takes as long to verify as any other one
+}
 
 // waitersPerWorker is how many callers may wait for each processor: about a second's work.
 const waitersPerWorker = 32
 
 // NewPasswords returns a hasher.
-func NewPasswords() *Passwords {
-	return &Passwords{newWorkers(runtime.GOMAXPROCS(0), waitersPerWorker, "Too many people are signing in at the moment. Please try again.")}
+func NewPasswords() *Passwords { return NewPasswordsOf(argonMemory) }
+
+// NewPasswordsOf returns a hasher whose hashes take other memory, in KiB. Tests save time with little:
+// a hash of 19 MiB takes 20 ms.
+func NewPasswordsOf(memory uint32) *Passwords {
+	p := &Passwords{memory: memory, prefix: fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argonVersion, memory, argonPasses, argonLanes)}
+	p.dummy = p.format(make([]byte, argonSalt), make([]byte, argonKey))
+	p.cpuLimiter = newCPULimiter(runtime.GOMAXPROCS(0), waitersPerWorker, "Too many people are signing in at the moment. Please try again.")
+	return p
 }
 
 // Hash returns the hash of a password in PHC string format. It returns an Unavailable fault at once
@@ -75,7 +87,7 @@ func (p *Passwords) Hash(ctx context.Context, password string) (hash string, err
 	err = p.do(ctx, func() {
 		salt := make([]byte, argonSalt)
 		_, _ = rand.Read(salt) // never fails
-		hash = encodeArgon2id(password, salt)
+		hash = p.encode(password, salt)
 	})
 	return hash, err
 }
@@ -92,7 +104,7 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 	}
 	defer release()
 
-	if strings.HasPrefix(hash, argonPrefix) {
+	if strings.HasPrefix(hash, p.prefix) {
 		ok, err = verifyArgon2id(hash, password)
 		return ok, "", err
 	}
@@ -105,7 +117,7 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 		}
 	}
 	if !ok {
-		_, err = verifyArgon2id(dummyHash, password)
+		_, err = verifyArgon2id(p.dummy, password)
 		return false, "", err
 	}
 	if strings.HasPrefix(hash, "$2") && len(password) > bcryptBytes {
@@ -114,21 +126,15 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 	}
 	salt := make([]byte, argonSalt)
 	_, _ = rand.Read(salt) // never fails
-	return true, encodeArgon2id(password, salt), nil
+	return true, p.encode(password, salt), nil
 }
 
-// argonPrefix is the prefix of hashes of the present scheme and cost.
-var argonPrefix = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argonVersion, argonMemory, argonPasses, argonLanes)
-
-// dummyHash matches no password, and takes as long to verify as any other hash.
-var dummyHash = formatArgon2id(make([]byte, argonSalt), make([]byte, argonKey))
-
-func encodeArgon2id(password string, salt []byte) string {
-	return formatArgon2id(salt, argon2.IDKey([]byte(password), salt, argonPasses, argonMemory, argonLanes, argonKey))
+func (p *Passwords) encode(password string, salt []byte) string {
+	return p.format(salt, argon2.IDKey([]byte(password), salt, argonPasses, p.memory, argonLanes, argonKey))
 }
 
-func formatArgon2id(salt, key []byte) string {
-	return argonPrefix + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(key)
+func (p *Passwords) format(salt, key []byte) string {
+	return p.prefix + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(key)
 }
 
 var errHash = errors.New("the stored password hash is malformed")

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/netip"
 	"runtime"
@@ -21,37 +20,25 @@ func TestHashIsArgon2id(t *testing.T) {
 	t.Parallel()
 
 	passwords := NewPasswords()
-	hash, err := passwords.Hash(t.Context(), "correct horse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hash := testenv.Must(passwords.Hash(t.Context(), "correct horse"))(t)
 	parts := strings.Split(hash, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != "v=19" || parts[3] != "m=19456,t=2,p=1" {
 		t.Fatalf("the hash is %s; want argon2id with 19 MiB, two passes and one lane", hash)
 	}
-	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
-	if err != nil || len(salt) != 16 {
-		t.Errorf("the salt has %d bytes, %v; want 16", len(salt), err)
-	}
+	salt := testenv.Must(base64.RawStdEncoding.DecodeString(parts[4]))(t)
+	testenv.Equal(t, len(salt), 16, "bytes of the salt")
 	key := argon2.IDKey([]byte("correct horse"), salt, 2, 19*1024, 1, 32)
-	if got := base64.RawStdEncoding.EncodeToString(key); got != parts[5] {
-		t.Errorf("the key is %s; want %s", parts[5], got)
-	}
+	testenv.Equal(t, base64.RawStdEncoding.EncodeToString(key), parts[5], "the key")
 
-	again, err := passwords.Hash(t.Context(), "correct horse")
-	if err != nil || again == hash {
-		t.Errorf("the same password has the same hash twice, %v: the salt is not random", err)
-	}
+	again := testenv.Must(passwords.Hash(t.Context(), "correct horse"))(t)
+	testenv.Equal(t, again == hash, false, "the same password has the same hash twice: the salt is not random")
 }
 
 func TestVerify(t *testing.T) {
 	t.Parallel()
 
 	passwords := NewPasswords()
-	hash, err := passwords.Hash(t.Context(), "correct horse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hash := testenv.Must(passwords.Hash(t.Context(), "correct horse"))(t)
 	weak := argon2.IDKey([]byte("correct horse"), make([]byte, 16), 1, 64, 1, 32)
 	for _, test := range []struct {
 		name, hash, password string
@@ -84,12 +71,9 @@ func TestVerify(t *testing.T) {
 			if newHash == "" {
 				return
 			}
-			if !strings.HasPrefix(newHash, "$argon2id$v=19$m=19456,t=2,p=1$") {
-				t.Errorf("the fresh hash is %s", newHash)
-			}
-			if ok, again, err := passwords.Verify(t.Context(), newHash, test.password); !ok || again != "" || err != nil {
-				t.Errorf("the fresh hash verifies: %t, %q, %v", ok, again, err)
-			}
+			testenv.Contains(t, newHash, "$argon2id$v=19$m=19456,t=2,p=1$", "the fresh hash")
+			ok, again, err := passwords.Verify(t.Context(), newHash, test.password)
+			testenv.Check(t, ok && again == "" && err == nil, "the fresh hash verifies: %t, %q, %v", ok, again, err)
 		})
 	}
 }
@@ -97,11 +81,7 @@ func TestVerify(t *testing.T) {
 // bcrypted returns a bcrypt hash of the least cost.
 func bcrypted(t *testing.T, password string) string {
 	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(hash)
+	return string(testenv.Must(bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost))(t))
 }
 
 func TestVerifyReportsMalformedHashes(t *testing.T) {
@@ -110,9 +90,8 @@ func TestVerifyReportsMalformedHashes(t *testing.T) {
 	passwords := NewPasswords()
 	f := func(hash string) {
 		t.Helper()
-		if ok, _, err := passwords.Verify(t.Context(), hash, "correct horse"); ok || err == nil {
-			t.Errorf("Verify(%q) = %t, %v; want an error", hash, ok, err)
-		}
+		ok, _, err := passwords.Verify(t.Context(), hash, "correct horse")
+		testenv.Check(t, !ok && err != nil, "Verify(%q) = %t, %v; want an error", hash, ok, err)
 	}
 
 	f("$argon2id$")
@@ -129,19 +108,15 @@ func TestVerifyReportsMalformedHashes(t *testing.T) {
 // compute argon2id at its present cost, which shows in the memory allocated.
 func TestVerifyCostsTheSameForAll(t *testing.T) {
 	passwords := NewPasswords()
-	hash, err := passwords.Hash(t.Context(), "correct horse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hash := testenv.Must(passwords.Hash(t.Context(), "correct horse"))(t)
 	f := func(account, hash string) {
 		t.Helper()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, _, _ = passwords.Verify(t.Context(), hash, "wrong horse")
 		runtime.ReadMemStats(&after)
-		if got := after.TotalAlloc - before.TotalAlloc; got < argonMemory*1024 || got > argonMemory*1024*3/2 {
-			t.Errorf("a wrong password for %s takes %d bytes; want one argon2id", account, got)
-		}
+		got := after.TotalAlloc - before.TotalAlloc
+		testenv.Check(t, got >= argonMemory*1024 && got <= argonMemory*1024*3/2, "%s takes %d bytes", account, got)
 	}
 
 	f("an account", hash)
@@ -162,31 +137,23 @@ func TestTooManyConcurrentHashesAreRejected(t *testing.T) {
 		return n
 	}
 	hash := func(network netip.Prefix) error {
-		_, err := passwords.Hash(WithClient(t.Context(), Client{Network: network}), "correct horse")
-		return err
+		return testenv.ErrOf(passwords.Hash(WithClient(t.Context(), Client{Network: network}), "correct horse"))
 	}
 	refused := func(what string, err error) {
 		t.Helper()
-		if refused := fault.Of(err); refused.Kind != fault.Unavailable || refused.RetryAfter <= 0 {
-			t.Errorf("Hash %s: %v; want an Unavailable fault with a time to retry", what, err)
-		}
+		got := fault.Of(err)
+		testenv.Check(t, got.Kind == fault.Unavailable && got.RetryAfter > 0, "Hash %s: %v; want it Unavailable", what, err)
 	}
 	hostile, other, honest := netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/56"), netip.MustParsePrefix("198.51.100.0/24")
 
-	if n, most := fill(hostile), passwords.queue.capacity; n != most/2 {
-		t.Errorf("one network has %d of %d places in the queue; want half", n, most)
-	}
+	testenv.Equal(t, fill(hostile), passwords.queue.capacity/2, "places in the queue for one network")
 	refused("for a network that has half of the places", hash(hostile))
-	if err := hash(honest); err != nil {
-		t.Errorf("Hash for another network: %v", err)
-	}
+	testenv.Is(t, hash(honest), nil, "Hash for another network")
 	fill(other)
 	fill(honest)
 	refused("with a full queue", hash(netip.MustParsePrefix("192.0.2.0/24")))
 	passwords.queue.release(other)
-	if err := hash(honest); err != nil {
-		t.Errorf("Hash with one place in the queue: %v", err)
-	}
+	testenv.Is(t, hash(honest), nil, "Hash with one place in the queue")
 }
 
 func TestHashWaitEndsWithContext(t *testing.T) {
@@ -198,20 +165,12 @@ func TestHashWaitEndsWithContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := passwords.Hash(ctx, "correct horse"); !errors.Is(err, context.Canceled) {
-		t.Errorf("Hash = %v; want the context's error", err)
-	}
-	if n := passwords.queue.size; n != 0 {
-		t.Errorf("%d callers still wait", n)
-	}
+	testenv.Is(t, testenv.ErrOf(passwords.Hash(ctx, "correct horse")), context.Canceled, "Hash with a cancelled context")
+	testenv.Equal(t, passwords.queue.size, 0, "callers still wait")
 
 	<-passwords.sem
-	if _, err := passwords.Hash(t.Context(), "correct horse"); err != nil {
-		t.Errorf("Hash with one slot: %v", err)
-	}
-	if n := passwords.queue.size; n != 0 {
-		t.Errorf("%d callers wait after the last one is done", n)
-	}
+	testenv.Is(t, testenv.ErrOf(passwords.Hash(t.Context(), "correct horse")), nil, "Hash with one slot")
+	testenv.Equal(t, passwords.queue.size, 0, "callers wait after the last one is done")
 }
 
 func TestPasswordsHaveEightTo128Characters(t *testing.T) {
@@ -220,12 +179,9 @@ func TestPasswordsHaveEightTo128Characters(t *testing.T) {
 	f := func(password string, want bool) {
 		t.Helper()
 		err := checkPassword("new_password", password)
-		if (err == nil) != want {
-			t.Errorf("%q is allowed: %v; want %t", password, err, want)
-		}
-		if err != nil && fmt.Sprint(fault.Of(err).Fields) == "map[]" {
-			t.Errorf("%q: the fault %v names no field", password, err)
-		}
+		testenv.Equal(t, err == nil, want, "%q is allowed (%v)", password, err)
+		testenv.Check(t, err == nil || fmt.Sprint(fault.Of(err).Fields) != "map[]",
+			"%q: the fault %v names no field", password, err)
 	}
 
 	f("1234567", false)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/shared/casefold"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
@@ -38,10 +39,11 @@ type TextureSelection struct {
 	Skin, Cape *TextureID
 }
 
-// PlayerStore holds players. Methods that change a player take its owner: an unknown player is a
-// NotFound fault, and one of another user a Forbidden fault. All record the keys of the mappings
-// that they change.
-type PlayerStore interface {
+// PlayerStore holds players. Of methods that take an actor, an unknown player is a NotFound fault, and
+// one of another user a Forbidden fault, unless the actor is an administrator and
+// Actor.CanModerateContentOf the player's owner. The rights of the owner count, not the actor's. All
+// record the keys of the mappings that they change.
+type PlayerStore interface { //nolint:interfacebloat // Players, its only user, calls each method
 	// Players lists the players of the token's user by pid.
 	Players(ctx context.Context, token VerifiedToken) ([]Player, error)
 
@@ -49,27 +51,51 @@ type PlayerStore interface {
 	// quota a Refused one, and a cost that the user cannot pay a ScoreTooLow one.
 	CreatePlayer(ctx context.Context, owner UserID, player NewPlayer, pricing Pricing) (Player, error)
 
+	// FindPlayers lists players, the latest first.
+	FindPlayers(ctx context.Context, query PlayerQuery) (Page[FoundPlayer], error)
+
 	// DeletePlayer deletes a player.
-	DeletePlayer(ctx context.Context, owner UserID, player PlayerID) error
+	DeletePlayer(ctx context.Context, by Actor, player PlayerID) error
 
 	// RenamePlayer renames a player. A taken name is a fault as in CreatePlayer.
-	RenamePlayer(ctx context.Context, owner UserID, player PlayerID, name NewPlayer) (Player, error)
+	RenamePlayer(ctx context.Context, by Actor, player PlayerID, name NewPlayer) (Player, error)
 
 	// SetPlayerTextures applies all given textures or none. Each must exist (NotFound), have a type
 	// that fits the slot (Invalid, with its field), and be public, uploaded by the owner or in the
 	// owner's closet (Forbidden).
-	SetPlayerTextures(ctx context.Context, owner UserID, player PlayerID, selection TextureSelection) (Player, error)
+	SetPlayerTextures(ctx context.Context, by Actor, player PlayerID, selection TextureSelection) (Player, error)
 
 	// ClearPlayerTextures takes textures off.
-	ClearPlayerTextures(ctx context.Context, owner UserID, player PlayerID, skin, cape bool) (Player, error)
+	ClearPlayerTextures(ctx context.Context, by Actor, player PlayerID, skin, cape bool) (Player, error)
+
+	// MovePlayer gives a player to another user, for an administrator. That user must exist
+	// (NotFound), must pass Actor.CanModerateContentOf (Forbidden), and must have fewer players than
+	// the quota (Refused). Textures that the new owner may not use are taken off.
+	MovePlayer(ctx context.Context, by Actor, player PlayerID, owner UserID, quotas Quotas) (Player, error)
+}
+
+// FoundPlayer is a player with the nickname of its owner.
+type FoundPlayer struct {
+	Player
+	OwnerNickname string
+}
+
+// PlayerQuery selects players for an administrator. Zero values select all.
+type PlayerQuery struct {
+	ID            PlayerID
+	Owner         UserID
+	Name          string // part of the name, case-insensitive
+	Page, PerPage int
 }
 
 // PlayerLimits bounds the names of players.
+// Its settings are CORE_PLAYER_NAME_PATTERN, CORE_PLAYER_NAME_ALLOWED, CORE_PLAYER_NAME_MIN,
+// CORE_PLAYER_NAME_MAX.
 type PlayerLimits struct {
 	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match; names with / ? # %, with a dot in front, or with .png, .webp or .json at the end are always rejected"`
 	NameAllowed string `env:"NAME_ALLOWED" example:"letters, digits and spaces" help:"description of the characters that NAME_PATTERN allows, for error messages; empty: a description of the default pattern, or any other pattern itself"`
-	NameMin     int    `env:"NAME_MIN" envDefault:"3" help:"least characters in a player's name"`
-	NameMax     int    `env:"NAME_MAX" envDefault:"16" help:"most characters in a player's name"`
+	NameMin     int    `env:"NAME_MIN" envDefault:"3" min:"1" max:"64" help:"least characters in a player's name"`
+	NameMax     int    `env:"NAME_MAX" envDefault:"16" min:"1" max:"64" help:"most characters in a player's name"`
 }
 
 // The default pattern, and its description in error messages.
@@ -105,13 +131,7 @@ type PlayerNames struct {
 func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 	pattern, err := regexp.Compile(`^(?:` + limits.NamePattern + `)$`)
 	if err != nil {
-		return nil, fmt.Errorf("PLAYER_NAME_PATTERN is no regular expression: %w", err)
-	}
-	switch {
-	case limits.NameMin < 1 || limits.NameMax < limits.NameMin:
-		return nil, fmt.Errorf("PLAYER_NAME_MIN is %d, but must be at least 1 and no more than PLAYER_NAME_MAX, %d", limits.NameMin, limits.NameMax)
-	case limits.NameMax > MaxName:
-		return nil, fmt.Errorf("PLAYER_NAME_MAX is %d, but must be at most %d", limits.NameMax, MaxName)
+		return nil, config.Errorf("PLAYER_NAME_PATTERN", "is no regular expression: %w", err)
 	}
 	return &PlayerNames{pattern: pattern, min: limits.NameMin, max: limits.NameMax, rule: limits.Rule()}, nil
 }
@@ -122,9 +142,9 @@ func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	switch length := utf8.RuneCountInString(name); {
 	case !isPrintable(name) || length < n.min || length > n.max || !n.pattern.MatchString(name):
 		return NewPlayer{}, fault.Field(field, "%s", n.rule)
-	case !legible(name):
+	case !isLegible(name):
 		return NewPlayer{}, fault.Field(field, "A player name has a visible character, and no invisible ones and controls of direction.")
-	case !addressable(name):
+	case !isURLSafe(name):
 		return NewPlayer{}, fault.Field(field, "A player name has none of / ? # %%, does not begin with a dot, and does not end in %s.", strings.Join(edgeproto.Suffixes(), ", "))
 	default:
 		return NewPlayer{Name: name, Key: casefold.Key(name)}, nil
@@ -139,29 +159,23 @@ func (n *PlayerNames) optional(field, name string) (NewPlayer, error) {
 	return n.check(field, name)
 }
 
-// addressable reports whether the path of a URL, such as /skin/{name}.png, can hold a player name.
-func addressable(name string) bool {
+// isURLSafe reports whether the path of a URL, such as /skin/{name}.png, can hold a player name.
+func isURLSafe(name string) bool {
 	lower := strings.ToLower(name)
 	return !strings.ContainsAny(name, "/?#%") && !strings.HasPrefix(name, ".") &&
 		!slices.ContainsFunc(edgeproto.Suffixes(), func(suffix string) bool { return strings.HasSuffix(lower, suffix) })
 }
 
-// playerStore is the store that Players needs.
-type playerStore interface {
-	PlayerStore
-	PlayerAdminStore
-}
-
 // Players are the game characters of users.
 type Players struct {
-	store   playerStore
+	store   PlayerStore
 	names   *PlayerNames
 	pricing Pricing
 }
 
 // NewPlayers returns the players of a store.
-func NewPlayers(store playerStore, names *PlayerNames, quotas Quotas, scores Scores) *Players {
-	return &Players{store: store, names: names, pricing: Pricing{Quotas: quotas, Cost: scores.Player, Refund: scores.RefundPlayer}}
+func NewPlayers(store PlayerStore, names *PlayerNames, quotas Quotas, prices ScorePrices) *Players {
+	return &Players{store: store, names: names, pricing: Pricing{Quotas: quotas, Cost: prices.Player, Refund: prices.RefundPlayer}}
 }
 
 // List returns the players of the token's user by pid.
@@ -178,26 +192,45 @@ func (p *Players) Create(ctx context.Context, caller Caller, name string) (Playe
 	return p.store.CreatePlayer(ctx, caller.ID, player, p.pricing)
 }
 
-// Delete deletes a player of the caller.
-func (p *Players) Delete(ctx context.Context, caller Caller, player PlayerID) error {
-	return p.store.DeletePlayer(ctx, caller.ID, player)
+// Find returns a page of the players that match a query. A page past the end is empty.
+func (p *Players) Find(ctx context.Context, query PlayerQuery) (Page[FoundPlayer], error) {
+	var wrong fieldFaults
+	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
+	wrong.addPart("name", &query.Name, MaxName)
+	if err := wrong.fault(); err != nil {
+		return Page[FoundPlayer]{}, err
+	}
+	return p.store.FindPlayers(ctx, query)
 }
 
-// Rename renames a player of the caller.
-func (p *Players) Rename(ctx context.Context, caller Caller, player PlayerID, name string) (Player, error) {
+// Delete deletes a player.
+func (p *Players) Delete(ctx context.Context, by Actor, player PlayerID) error {
+	return p.store.DeletePlayer(ctx, by, player)
+}
+
+// Rename renames a player.
+func (p *Players) Rename(ctx context.Context, by Actor, player PlayerID, name string) (Player, error) {
 	newName, err := p.names.check("name", name)
 	if err != nil {
 		return Player{}, err
 	}
-	return p.store.RenamePlayer(ctx, caller.ID, player, newName)
+	return p.store.RenamePlayer(ctx, by, player, newName)
 }
 
-// SetTextures applies textures to a player of the caller: all that are given, or none.
-func (p *Players) SetTextures(ctx context.Context, caller Caller, player PlayerID, selection TextureSelection) (Player, error) {
+// Move gives a player to another user, for an administrator.
+func (p *Players) Move(ctx context.Context, by Actor, player PlayerID, owner UserID) (Player, error) {
+	if owner < 1 {
+		return Player{}, fault.Field("uid", "A uid is at least 1.")
+	}
+	return p.store.MovePlayer(ctx, by, player, owner, p.pricing.Quotas)
+}
+
+// SetTextures applies textures to a player: all that are given, or none.
+func (p *Players) SetTextures(ctx context.Context, by Actor, player PlayerID, selection TextureSelection) (Player, error) {
 	if err := selection.check(); err != nil {
 		return Player{}, err
 	}
-	return p.store.SetPlayerTextures(ctx, caller.ID, player, selection)
+	return p.store.SetPlayerTextures(ctx, by, player, selection)
 }
 
 // check returns a fault unless there is something to apply.
@@ -218,12 +251,10 @@ func (s TextureSelection) check() error {
 	return wrong.fault()
 }
 
-var errNoSlot = fault.Field("type", "Say what to take off: skin, cape, or both.")
-
-// ClearTextures takes textures off a player of the caller.
-func (p *Players) ClearTextures(ctx context.Context, caller Caller, player PlayerID, skin, cape bool) (Player, error) {
+// ClearTextures takes textures off a player.
+func (p *Players) ClearTextures(ctx context.Context, by Actor, player PlayerID, skin, cape bool) (Player, error) {
 	if !skin && !cape {
-		return Player{}, errNoSlot
+		return Player{}, fault.Field("type", "Say what to take off: skin, cape, or both.")
 	}
-	return p.store.ClearPlayerTextures(ctx, caller.ID, player, skin, cape)
+	return p.store.ClearPlayerTextures(ctx, by, player, skin, cape)
 }

@@ -1,11 +1,14 @@
 package core
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // defaultNames are the default limits.
@@ -16,19 +19,14 @@ func defaultNames() PlayerLimits {
 func TestPlayerNames(t *testing.T) {
 	t.Parallel()
 
-	names, err := NewPlayerNames(defaultNames())
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := testenv.Must(NewPlayerNames(defaultNames()))(t)
 	f := func(text, name, key string) {
 		t.Helper()
 		got, err := names.check("player_name", text)
-		if got != (NewPlayer{Name: name, Key: key}) || (err == nil) != (name != "") {
-			t.Errorf("check(%q) = %q, %v; want %q with the key %q", text, got, err, name, key)
-		}
-		if err != nil && len(fault.Of(err).Fields["player_name"]) != 1 {
-			t.Errorf("check(%q): the fault %v does not name the field", text, err)
-		}
+		testenv.Check(t, got == (NewPlayer{Name: name, Key: key}) && (err == nil) == (name != ""),
+			"check(%q) = %q, %v; want %q with the key %q", text, got, err, name, key)
+		testenv.Check(t, err == nil || len(fault.Of(err).Fields["player_name"]) == 1,
+			"check(%q): the fault %v does not name the field", text, err)
 	}
 
 	f("Steve_99", "Steve_99", "steve_99")
@@ -50,15 +48,11 @@ func TestPlayerNames(t *testing.T) {
 func TestPlayerNamesBySetting(t *testing.T) {
 	t.Parallel()
 
-	names, err := NewPlayerNames(PlayerLimits{NamePattern: `^[\p{L} ]+$`, NameMin: 1, NameMax: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := testenv.Must(NewPlayerNames(PlayerLimits{NamePattern: `^[\p{L} ]+$`, NameMin: 1, NameMax: 4}))(t)
 	f := func(text string, want bool) {
 		t.Helper()
-		if got, err := names.check("name", text); (err == nil) != want {
-			t.Errorf("check(%q) = %q, %v; want it allowed: %t", text, got, err, want)
-		}
+		got, err := names.check("name", text)
+		testenv.Equal(t, err == nil, want, "check(%q) allows it: %q, %v", text, got, err)
 	}
 
 	f("Ö", true)
@@ -73,16 +67,10 @@ func TestPlayerNamesBySetting(t *testing.T) {
 func TestLongestPlayerName(t *testing.T) {
 	t.Parallel()
 
-	names, err := NewPlayerNames(PlayerLimits{NamePattern: `\p{Han}+`, NameMin: 1, NameMax: MaxName})
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := testenv.Must(NewPlayerNames(PlayerLimits{NamePattern: `\p{Han}+`, NameMin: 1, NameMax: MaxName}))(t)
 	longest := strings.Repeat("𠮷", MaxName)
 	if got, err := names.check("name", longest); err != nil || got.Name != longest || len(got.Key) != edgeproto.MaxNameBytes {
 		t.Errorf("check(%s) = %q, %v; want it allowed, with a key of %d bytes", longest, got, err, edgeproto.MaxNameBytes)
-	}
-	if _, err := NewPlayerNames(PlayerLimits{NamePattern: ".+", NameMin: 1, NameMax: MaxName + 1}); err == nil {
-		t.Errorf("NAME_MAX of %d is accepted", MaxName+1)
 	}
 }
 
@@ -90,10 +78,7 @@ func TestLongestPlayerName(t *testing.T) {
 func TestPlayerNamesOfAnyPattern(t *testing.T) {
 	t.Parallel()
 
-	names, err := NewPlayerNames(PlayerLimits{NamePattern: ".+", NameMin: 1, NameMax: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := testenv.Must(NewPlayerNames(PlayerLimits{NamePattern: ".+", NameMin: 1, NameMax: 16}))(t)
 	f := func(text, message string) {
 		t.Helper()
 		_, err := names.check("name", text)
@@ -122,14 +107,10 @@ func TestRejectedNameMessages(t *testing.T) {
 
 	f := func(limits PlayerLimits, want string) {
 		t.Helper()
-		names, err := NewPlayerNames(limits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := testenv.Must(NewPlayerNames(limits))(t)
 		for _, text := range []string{"", strings.Repeat("a", 65), "a\x00b", "-----"} {
-			if _, err := names.check("name", text); err == nil || fault.Of(err).Message != want {
-				t.Errorf("%+v refuse %q with %v; want %s", limits, text, err, want)
-			}
+			_, err := names.check("name", text)
+			testenv.Equal(t, fault.Of(err).Message, want, "what %+v say of %q", limits, text)
 		}
 	}
 
@@ -145,28 +126,27 @@ func TestNicknameMessages(t *testing.T) {
 
 	for _, text := range []string{" ", "a\nb", "a\xff", strings.Repeat("ä", 65)} {
 		_, err := validateName("nickname", text)
-		if want := "A nickname has 1 to 64 characters, without line breaks and other control characters."; err == nil || fault.Of(err).Message != want {
-			t.Errorf("name(%q): %v; want %s", text, err, want)
-		}
+		const want = "A nickname has 1 to 64 characters, without line breaks and other control characters."
+		testenv.Equal(t, fault.Of(err).Message, want, "name(%q)", text)
 	}
-	if got, err := validateName("nickname", " "+strings.Repeat("ä", 64)); err != nil || got != strings.Repeat("ä", 64) {
-		t.Errorf("64 characters: %q, %v", got, err)
-	}
+	got := testenv.Must(validateName("nickname", " "+strings.Repeat("ä", 64)))(t)
+	testenv.Equal(t, got, strings.Repeat("ä", 64), "64 characters")
 }
 
 func TestPlayerLimitErrorsNameTheSetting(t *testing.T) {
 	t.Parallel()
 
-	f := func(want string, change func(*PlayerLimits)) {
+	f := func(name, value string) {
 		t.Helper()
-		limits := defaultNames()
-		change(&limits)
-		if _, err := NewPlayerNames(limits); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v; want an error that names %s", limits, err, want)
+		limits, err := config.Read[PlayerLimits]("PLAYER_", []string{name + "=" + value})
+		if err == nil {
+			_, err = NewPlayerNames(limits)
 		}
+		testenv.ErrorHas(t, err, name+" ", "%s=%s", name, value)
 	}
 
-	f("PLAYER_NAME_PATTERN", func(l *PlayerLimits) { l.NamePattern = "[" })
-	f("PLAYER_NAME_MIN", func(l *PlayerLimits) { l.NameMin = 0 })
-	f("PLAYER_NAME_MAX", func(l *PlayerLimits) { l.NameMax = 2 })
+	f("PLAYER_NAME_PATTERN", "[")
+	f("PLAYER_NAME_MIN", "0")
+	f("PLAYER_NAME_MAX", "0")
+	f("PLAYER_NAME_MAX", strconv.Itoa(MaxName+1))
 }

@@ -47,7 +47,7 @@ type PlayerCertificates struct {
 	key     *ProfileKey
 	signed  bool
 	now     Clock
-	workers *workers
+	limiter *cpuLimiter
 
 	mu     sync.Mutex
 	issued *sieve.Cache[uuid.UUID, PlayerCertificate]
@@ -57,7 +57,7 @@ type PlayerCertificates struct {
 func NewPlayerCertificates(key *ProfileKey, signed bool, now Clock) *PlayerCertificates {
 	return &PlayerCertificates{
 		key: key, signed: signed, now: now, issued: sieve.New[uuid.UUID, PlayerCertificate](maxCertificates),
-		workers: newWorkers(max(1, runtime.GOMAXPROCS(0)-1), certificateWaiters, "Too many keys are being made at the moment. Please try again."),
+		limiter: newCPULimiter(max(1, runtime.GOMAXPROCS(0)-1), certificateWaiters, "Too many keys are being made at the moment. Please try again."),
 	}
 }
 
@@ -69,7 +69,7 @@ func (c *PlayerCertificates) Issue(ctx context.Context, player uuid.UUID) (Playe
 	}
 	var certificate PlayerCertificate
 	var err error
-	if busy := c.workers.do(ctx, func() {
+	if busy := c.limiter.do(ctx, func() {
 		// Another request of the player may have made one meanwhile.
 		var ok bool
 		if certificate, ok = c.cached(player); !ok {

@@ -53,24 +53,14 @@ type Property struct {
 }
 
 // ProfileLimits bounds the memory for profiles.
+// Its setting is CORE_YGGDRASIL_PROFILE_BYTES.
 type ProfileLimits struct {
-	Bytes int64 `env:"PROFILE_BYTES" envDefault:"33554432" help:"memory for profiles of players and their signatures, and an eighth of it for names, in bytes: about 900 a player; one that does not fit costs a query and 5 ms of a processor for a new signature"`
+	Bytes int64 `env:"PROFILE_BYTES" envDefault:"33554432" min:"65536" help:"memory for profiles of players and their signatures, and an eighth of it for names, in bytes: about 900 a player; one that does not fit costs a query and 5 ms of a processor for a new signature"`
 }
 
 // namesShare is the part of ProfileLimits.Bytes for names: one takes a quarter of what a profile does,
 // and fewer are looked up.
 const namesShare = 8
-
-// minProfileBytes holds some seventy profiles.
-const minProfileBytes = 1 << 16
-
-// Check returns an error that names an invalid limit.
-func (l ProfileLimits) Check() error {
-	if l.Bytes < minProfileBytes {
-		return fmt.Errorf("PROFILE_BYTES is %d, but must be at least %d", l.Bytes, minProfileBytes)
-	}
-	return nil
-}
 
 // Profiles tells games what players wear.
 //
@@ -83,7 +73,7 @@ type Profiles struct {
 	texturesURL string // without a slash at the end
 	now         Clock
 	uploadable  Property
-	workers     *workers
+	limiter     *cpuLimiter
 
 	mu      sync.Mutex
 	signing map[Profile]*signing
@@ -107,7 +97,7 @@ func NewProfiles(store ProfileStore, feed *Feed, key *ProfileKey, limits Profile
 		cache: newProfileCache(store, feed, limits.Bytes-limits.Bytes/namesShare, key.private.Size()),
 		names: newNameCache(store, feed, limits.Bytes/namesShare),
 		key:   key, texturesURL: strings.TrimRight(texturesURL, "/"), now: now,
-		workers:    newWorkers(max(1, runtime.GOMAXPROCS(0)-1), signersPerWorker, "Too many profiles are being signed at the moment. Please try again."),
+		limiter:    newCPULimiter(max(1, runtime.GOMAXPROCS(0)-1), signersPerWorker, "Too many profiles are being signed at the moment. Please try again."),
 		signing:    map[Profile]*signing{},
 		uploadable: Property{Name: "uploadableTextures", Value: "skin,cape"},
 	}
@@ -251,7 +241,7 @@ func (p *Profiles) beginSigning(profile Profile) (s *signing, isFirst bool) {
 
 // sign signs a profile, and caches the signature.
 func (p *Profiles) sign(ctx context.Context, profile Profile, s *signing) {
-	err := p.workers.do(ctx, func() {
+	err := p.limiter.do(ctx, func() {
 		var ok bool
 		// Another caller may have ended since this one looked.
 		if s.property, ok, s.err = p.cachedTextures(profile); ok {

@@ -131,7 +131,7 @@ func newNameCache(store ProfileStore, feed *Feed, budget int64) *nameCache {
 	})}
 }
 
-// find returns the players with comparison keys, of which none is there twice, in any order.
+// find returns the players with comparison keys, without duplicates, in any order.
 func (c *nameCache) find(ctx context.Context, keys []string) ([]NamedPlayer, error) {
 	players, missing := c.current(make([]NamedPlayer, 0, len(keys)), keys...)
 	nameHits.Add(float64(len(players)))

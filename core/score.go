@@ -2,67 +2,50 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Scores configures rewards and costs; all are 0 by default.
+// ScorePrices configures rewards and costs; all are 0 by default. Their bound is far beyond useful ones,
+// and keeps scores within the integers of JSON readers.
 //
 // A reward is never taken back. It is paid for a new maximum instead: more textures than their
 // uploader ever had, or more closets that hold a texture than ever did. So repeating an action
 // earns nothing, and no user owes a score already spent because another user changed their mind.
-type Scores struct {
-	Registration      int64 `env:"REGISTRATION" envDefault:"0" help:"score of a new user"`
-	Player            int64 `env:"PLAYER" envDefault:"0" help:"score that adding a player costs; the player of a registration is free"`
-	ClosetItem        int64 `env:"CLOSET_ITEM" envDefault:"0" help:"score that adding a closet item costs; the item of an upload is free"`
-	TextureKiB        int64 `env:"TEXTURE_KIB" envDefault:"0" help:"score that a public texture costs for each KiB of its file, rounded up"`
-	PrivateTextureKiB int64 `env:"PRIVATE_TEXTURE_KIB" envDefault:"0" help:"score that a private texture costs for each KiB of its file, rounded up"`
+// Its settings are CORE_SCORE_REGISTRATION, CORE_SCORE_PLAYER, CORE_SCORE_CLOSET_ITEM,
+// CORE_SCORE_TEXTURE_KIB, CORE_SCORE_PRIVATE_TEXTURE_KIB, CORE_SCORE_UPLOAD_REWARD,
+// CORE_SCORE_LIKE_REWARD, CORE_SCORE_SIGN_REWARD, CORE_SCORE_REFUND_PLAYER,
+// CORE_SCORE_REFUND_CLOSET_ITEM, CORE_SCORE_REFUND_TEXTURE, CORE_SCORE_RETENTION.
+type ScorePrices struct {
+	Registration      int64 `env:"REGISTRATION" envDefault:"0" min:"0" max:"1000000" help:"score of a new user"`
+	Player            int64 `env:"PLAYER" envDefault:"0" min:"0" max:"1000000" help:"score that adding a player costs; the player of a registration is free"`
+	ClosetItem        int64 `env:"CLOSET_ITEM" envDefault:"0" min:"0" max:"1000000" help:"score that adding a closet item costs; the item of an upload is free"`
+	TextureKiB        int64 `env:"TEXTURE_KIB" envDefault:"0" min:"0" max:"1000000" help:"score that a public texture costs for each KiB of its file, rounded up"`
+	PrivateTextureKiB int64 `env:"PRIVATE_TEXTURE_KIB" envDefault:"0" min:"0" max:"1000000" help:"score that a private texture costs for each KiB of its file, rounded up"`
 
-	UploadReward int64 `env:"UPLOAD_REWARD" envDefault:"0" help:"score that an upload earns, if its uploader never had as many textures before"`
-	LikeReward   int64 `env:"LIKE_REWARD" envDefault:"0" help:"score that a texture earns its uploader when another user adds it to their closet, if it never was in as many closets before"`
-	SignReward   int64 `env:"SIGN_REWARD" envDefault:"0" help:"score that a daily sign-in earns"`
+	UploadReward int64 `env:"UPLOAD_REWARD" envDefault:"0" min:"0" max:"1000000" help:"score that an upload earns, if its uploader never had as many textures before"`
+	LikeReward   int64 `env:"LIKE_REWARD" envDefault:"0" min:"0" max:"1000000" help:"score that a texture earns its uploader when another user adds it to their closet, if it never was in as many closets before"`
+	SignReward   int64 `env:"SIGN_REWARD" envDefault:"0" min:"0" max:"1000000" help:"score that a daily sign-in earns"`
 
 	RefundPlayer     bool `env:"REFUND_PLAYER" envDefault:"false" help:"refund the cost of a player when it is deleted; for players added while this is set"`
 	RefundClosetItem bool `env:"REFUND_CLOSET_ITEM" envDefault:"false" help:"refund the cost of a closet item when it or its texture is deleted; for items added while this is set"`
 	RefundTexture    bool `env:"REFUND_TEXTURE" envDefault:"false" help:"refund the cost of a texture when it is deleted, or the difference when it costs less as a public one; for textures uploaded while this is set"`
 
-	Retention time.Duration `env:"RETENTION" envDefault:"8760h" help:"how long changes of scores are kept one by one; the older ones of a user are merged into one; 0s: forever"`
-}
-
-// maxAmount bounds costs and rewards far beyond useful ones, so that scores stay within the
-// integers of JSON readers.
-const maxAmount = 1_000_000
-
-// Check returns an error that names an invalid score.
-func (s Scores) Check() error {
-	for name, amount := range map[string]int64{
-		"REGISTRATION": s.Registration, "PLAYER": s.Player, "CLOSET_ITEM": s.ClosetItem,
-		"TEXTURE_KIB": s.TextureKiB, "PRIVATE_TEXTURE_KIB": s.PrivateTextureKiB,
-		"UPLOAD_REWARD": s.UploadReward, "LIKE_REWARD": s.LikeReward, "SIGN_REWARD": s.SignReward,
-	} {
-		if amount < 0 || amount > maxAmount {
-			return fmt.Errorf("%s is %d, but must be 0 to %d", name, amount, maxAmount)
-		}
-	}
-	if s.Retention < 0 {
-		return fmt.Errorf("RETENTION is %s, but must not be negative", s.Retention)
-	}
-	return nil
+	Retention time.Duration `env:"RETENTION" envDefault:"8760h" min:"0s" help:"how long changes of scores are kept one by one; the older ones of a user are merged into one; 0s: forever"`
 }
 
 // TextureRate returns the cost of a texture for each KiB.
-func (s Scores) TextureRate(public bool) int64 {
+func (p ScorePrices) TextureRate(public bool) int64 {
 	if public {
-		return s.TextureKiB
+		return p.TextureKiB
 	}
-	return s.PrivateTextureKiB
+	return p.PrivateTextureKiB
 }
 
-// textureCost returns the cost of a texture with a file of so many bytes.
-func (s Scores) textureCost(bytes int, public bool) int64 {
-	return s.TextureRate(public) * int64(kib(bytes))
+// textureCost returns the cost of a texture with a file of this size.
+func (p ScorePrices) textureCost(bytes int, public bool) int64 {
+	return p.TextureRate(public) * int64(kib(bytes))
 }
 
 // Pricing is what adding one thing requires and changes: the quotas must leave room for it, the
@@ -78,7 +61,7 @@ type Pricing struct {
 }
 
 // Free reports whether no score changes.
-func (t Pricing) Free() bool { return t.Cost == 0 && t.Reward == 0 }
+func (p Pricing) Free() bool { return p.Cost == 0 && p.Reward == 0 }
 
 // ErrScoreTooLow returns the fault of a user with a score below a cost.
 func ErrScoreTooLow(cost int64) error {
@@ -123,7 +106,7 @@ func ErrAlreadySigned(next time.Time) error {
 	}
 }
 
-// ScoreStore holds the ledger of scores. A score changes together with its ledger, so it is the sum
+// ScoreStore holds scores and their changes. Both are written together, so a score is the sum
 // of its changes.
 type ScoreStore interface {
 	// ScoreChanges lists changes of the score of the token's user, the newest first.
@@ -138,17 +121,17 @@ type ScoreStore interface {
 	TrimScoreChanges(ctx context.Context, before time.Time) (int, error)
 }
 
-// Ledger is the history of scores.
-type Ledger struct {
+// Scores is the history of scores.
+type Scores struct {
 	store     ScoreStore
 	reward    int64
 	retention time.Duration
 	now       Clock
 }
 
-// NewLedger returns the ledger of a store.
-func NewLedger(store ScoreStore, scores Scores, now Clock) *Ledger {
-	return &Ledger{store: store, reward: scores.SignReward, retention: scores.Retention, now: now}
+// NewScores returns the scores of a store.
+func NewScores(store ScoreStore, prices ScorePrices, now Clock) *Scores {
+	return &Scores{store: store, reward: prices.SignReward, retention: prices.Retention, now: now}
 }
 
 // DefaultScoreChanges is the default number of changes on a page.
@@ -156,26 +139,26 @@ const DefaultScoreChanges = 20
 
 // List returns a page of the changes of the score of the token's user, the newest first. A page
 // past the end is empty.
-func (l *Ledger) List(ctx context.Context, token VerifiedToken, query ScoreQuery) (ScorePage, error) {
+func (s *Scores) List(ctx context.Context, token VerifiedToken, query ScoreQuery) (ScorePage, error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, maxPage)
 	if err := wrong.fault(); err != nil {
 		return ScorePage{}, err
 	}
-	return l.store.ScoreChanges(ctx, token, query)
+	return s.store.ScoreChanges(ctx, token, query)
 }
 
 // Sign records the daily sign-in of the caller, by the day in UTC, which may be rewarded. It
 // returns ErrAlreadySigned for a second one.
-func (l *Ledger) Sign(ctx context.Context, caller Caller) (SignIn, error) {
-	return l.store.Sign(ctx, caller.ID, l.now().UTC(), l.reward)
+func (s *Scores) Sign(ctx context.Context, caller Caller) (SignIn, error) {
+	return s.store.Sign(ctx, caller.ID, s.now().UTC(), s.reward)
 }
 
 // Trim merges the changes of each user that are older than the retention into one, and returns how
 // many it removed.
-func (l *Ledger) Trim(ctx context.Context) (int, error) {
-	if l.retention == 0 {
+func (s *Scores) Trim(ctx context.Context) (int, error) {
+	if s.retention == 0 {
 		return 0, nil
 	}
-	return l.store.TrimScoreChanges(ctx, l.now().Add(-l.retention))
+	return s.store.TrimScoreChanges(ctx, s.now().Add(-s.retention))
 }

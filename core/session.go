@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -13,12 +12,14 @@ import (
 )
 
 // SessionLimits bounds sessions.
+// Its settings are CORE_TOKEN_TTL, CORE_SESSION_IDLE, CORE_SESSION_LONGEST, CORE_SESSIONS_PER_USER,
+// CORE_REFRESH_GRACE.
 type SessionLimits struct {
-	TokenTTL time.Duration `env:"TOKEN_TTL" envDefault:"60m" help:"lifetime of a token"`
-	Idle     time.Duration `env:"SESSION_IDLE" envDefault:"336h" help:"time after its last refresh at which a session ends"`
-	MaxAge   time.Duration `env:"SESSION_LONGEST" envDefault:"2160h" help:"time after its log-in at which a session ends"`
-	PerUser  int           `env:"SESSIONS_PER_USER" envDefault:"20" help:"most live sessions of a user, beyond which the oldest end; 0 for any number"`
-	Grace    time.Duration `env:"REFRESH_GRACE" envDefault:"30s" help:"how long a token still works after it was refreshed"`
+	TokenTTL time.Duration `env:"TOKEN_TTL" envDefault:"60m" min:"1s" help:"lifetime of a token"`
+	Idle     time.Duration `env:"SESSION_IDLE" envDefault:"336h" min:"1s" help:"time after its last refresh at which a session ends"`
+	MaxAge   time.Duration `env:"SESSION_LONGEST" envDefault:"2160h" min:"1s" help:"time after its log-in at which a session ends"`
+	PerUser  int           `env:"SESSIONS_PER_USER" envDefault:"20" min:"0" help:"most live sessions of a user, beyond which the oldest end; 0 for any number"`
+	Grace    time.Duration `env:"REFRESH_GRACE" envDefault:"30s" min:"0s" help:"how long a token still works after it was refreshed"`
 }
 
 // SessionWindow holds the earliest times at which a live session was refreshed and created, and at
@@ -28,24 +29,6 @@ type SessionWindow struct {
 	RefreshedAfter time.Time
 	CreatedAfter   time.Time
 	ReplacedAfter  time.Time
-}
-
-// Check returns an error that names an invalid limit.
-func (l SessionLimits) Check() error {
-	for name, value := range map[string]time.Duration{
-		"TOKEN_TTL": l.TokenTTL, "SESSION_IDLE": l.Idle, "SESSION_LONGEST": l.MaxAge,
-	} {
-		if value < time.Second {
-			return fmt.Errorf("%s is %s, but must be at least 1s", name, value)
-		}
-	}
-	if l.Grace < 0 {
-		return fmt.Errorf("REFRESH_GRACE is %s, but must not be negative", l.Grace)
-	}
-	if l.PerUser < 0 {
-		return fmt.Errorf("SESSIONS_PER_USER is %d, but must not be negative", l.PerUser)
-	}
-	return nil
 }
 
 func (l SessionLimits) window(now time.Time) SessionWindow {
@@ -67,7 +50,7 @@ type NewSession struct {
 	Credentials VerifiedCredentials
 	// Network is the client's.
 	Network netip.Prefix
-	// PerUser bounds the sessions of a user, of which the oldest end; 0 stands for any number.
+	// PerUser bounds the sessions of a user, beyond which the oldest end; 0 stands for any number.
 	PerUser int
 	Window  SessionWindow
 }
@@ -125,7 +108,7 @@ type Caller struct {
 }
 
 // ErrPasswordChanged says that a user no longer has the password hash that was verified. Its
-// message is that of a wrong password.
+// message is the one of a wrong password.
 var ErrPasswordChanged = fault.New(fault.Unauthenticated, "%s", errCredentials.Message)
 
 // ErrSignedOut is the fault of a request without a live session.

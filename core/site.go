@@ -7,7 +7,7 @@ type Site struct {
 	Players  PlayerLimits
 	Textures skin.Limits
 	Quotas   Quotas
-	Scores   Scores
-	// TexturesURL is the address of the edges, without a slash at the end; empty for that of the API.
+	Scores   ScorePrices
+	// TexturesURL is the address of the edges, without a slash at the end; empty for the API's.
 	TexturesURL string
 }

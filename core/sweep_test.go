@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
@@ -23,9 +22,10 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
-	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // sweepEnv is a database of textures and a store of their files.
@@ -38,21 +38,25 @@ type sweepEnv struct {
 	uploader core.UserID
 }
 
-// backends are the backends of the file store.
-var backends = map[string]func(testing.TB) blobstoretest.Backend{"directory": blobstoretest.Directory, "bucket": blobstoretest.Bucket}
+// onEachBackend runs a test with each backend of the file store.
+func onEachBackend(t *testing.T, test func(t *testing.T, s *sweepEnv)) {
+	t.Helper()
+	for name, backend := range map[string]func(testing.TB) blobstoretest.Backend{
+		"directory": blobstoretest.Directory, "bucket": blobstoretest.Bucket,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newSweepEnv(t, backend(t)))
+		})
+	}
+}
 
 func newSweepEnv(t *testing.T, backend blobstoretest.Backend) *sweepEnv {
 	t.Helper()
 	s := &sweepEnv{address: postgrestest.URL(t), backend: backend, files: blobstoretest.Open(t, backend.Config)}
 	s.db, s.conn = postgrestest.Connect(t, s.address), postgrestest.Conn(t, s.address)
-	if err := s.files.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "a@example.com", EmailKey: casefold.Key("a@example.com"), Nickname: "a", PasswordHash: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.uploader = user.ID
+	testenv.Do(t, s.files.Init(t.Context()))
+	s.uploader = addUser(t, s.db, "a@example.com").ID
 	return s
 }
 
@@ -66,9 +70,7 @@ func file(content string) ([]byte, skin.Hash) {
 func (s *sweepEnv) put(t *testing.T, content string) skin.Hash {
 	t.Helper()
 	data, hash := file(content)
-	if err := s.files.Put(t.Context(), hash, data); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, s.files.Put(t.Context(), hash, data))
 	return hash
 }
 
@@ -86,11 +88,7 @@ func (s *sweepEnv) upload(ctx context.Context, db *postgres.DB, content string, 
 
 func (s *sweepEnv) mustUpload(t *testing.T, content string) core.TextureID {
 	t.Helper()
-	tid, err := s.upload(t.Context(), s.db, content, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tid
+	return testenv.Must(s.upload(t.Context(), s.db, content, func() {}))(t)
 }
 
 // remove deletes the textures with a file.
@@ -122,9 +120,7 @@ func sweepOptions(t *testing.T) core.SweepOptions {
 func (s *sweepEnv) sweep(t *testing.T, files core.SweepFiles, opts core.SweepOptions) core.SweepReport {
 	t.Helper()
 	sweep := core.NewSweep(s.db, files, opts)
-	if err := sweep.Run(t.Context()); err != nil {
-		t.Errorf("sweep: %v", err)
-	}
+	testenv.Is(t, sweep.Run(t.Context()), nil, "sweep")
 	return sweep.Report()
 }
 
@@ -140,89 +136,68 @@ func (s *sweepEnv) has(t *testing.T, hash skin.Hash) bool {
 
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	for name, backend := range backends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSweepEnv(t, backend(t))
-			_, kept := file("kept")
-			s.mustUpload(t, "kept")
-			s.mustUpload(t, "deleted")
-			if err := s.remove(t.Context(), s.conn, "deleted"); err != nil {
-				t.Fatal(err)
-			}
-			orphan, size := s.put(t, "orphan"), int64(len("orphan"))
-			_, deleted := file("deleted")
-			s.backend.Write(t, "notes.txt", []byte("foreign"))
-			s.backend.Write(t, deleted.String()[:2]+"/"+deleted.String()+".png.bak", []byte("foreign"))
+	onEachBackend(t, func(t *testing.T, s *sweepEnv) {
+		t.Helper()
+		_, kept := file("kept")
+		s.mustUpload(t, "kept")
+		s.mustUpload(t, "deleted")
+		testenv.Do(t, s.remove(t.Context(), s.conn, "deleted"))
+		orphan, size := s.put(t, "orphan"), int64(len("orphan"))
+		_, deleted := file("deleted")
+		s.backend.Write(t, "notes.txt", []byte("foreign"))
+		s.backend.Write(t, deleted.String()[:2]+"/"+deleted.String()+".png.bak", []byte("foreign"))
 
-			f := func(change func(*core.SweepOptions), want core.SweepReport) {
-				t.Helper()
-				opts := sweepOptions(t)
-				change(&opts)
-				if diff := cmp.Diff(want, s.sweep(t, s.files, opts)); diff != "" {
-					t.Errorf("report (-want +got):\n%s", diff)
-				}
-			}
-			f(func(opts *core.SweepOptions) { opts.Before = time.Now().Add(-time.Hour) }, core.SweepReport{Files: 3, TooNew: 2})
-			f(func(opts *core.SweepOptions) { opts.DryRun = true }, core.SweepReport{Files: 3, Orphans: 2, OrphanBytes: 2*size + 1})
-			if !s.has(t, orphan) || !s.has(t, deleted) {
-				t.Error("files are gone that were young, or of a dry run")
-			}
-			f(func(*core.SweepOptions) {}, core.SweepReport{Files: 3, Orphans: 2, OrphanBytes: 2*size + 1, Removed: 2, FreedBytes: 2*size + 1})
-			if s.has(t, orphan) || s.has(t, deleted) || !s.has(t, kept) {
-				t.Error("want the one file that a texture names, and no other")
-			}
-			f(func(*core.SweepOptions) {}, core.SweepReport{Files: 1})
+		f := func(change func(*core.SweepOptions), want core.SweepReport) {
+			t.Helper()
+			opts := sweepOptions(t)
+			change(&opts)
+			cmptest.Same(t, s.sweep(t, s.files, opts), want, "report")
+		}
+		f(func(opts *core.SweepOptions) { opts.Before = time.Now().Add(-time.Hour) }, core.SweepReport{Files: 3, TooNew: 2})
+		found := core.SweepReport{Files: 3, Orphans: 2, OrphanBytes: 2*size + 1}
+		f(func(opts *core.SweepOptions) { opts.DryRun = true }, found)
+		testenv.Equal(t, s.has(t, orphan) && s.has(t, deleted), true, "the files are there that are young, or of a dry run")
+		found.Removed, found.FreedBytes = 2, found.OrphanBytes
+		f(func(*core.SweepOptions) {}, found)
+		there := [3]bool{s.has(t, orphan), s.has(t, deleted), s.has(t, kept)}
+		testenv.Equal(t, there, [3]bool{false, false, true}, "which files are there: the texture's")
+		f(func(*core.SweepOptions) {}, core.SweepReport{Files: 1})
 
-			// The last texture may be deleted, too.
-			if err := s.remove(t.Context(), s.conn, "kept"); err != nil {
-				t.Fatal(err)
-			}
-			if r := s.sweep(t, s.files, sweepOptions(t)); r.Removed != 1 || s.has(t, kept) {
-				t.Errorf("after the last texture is deleted: %+v", r)
-			}
-			s.backend.Remove(t, "notes.txt") // fails if the sweep deleted it
-		})
-	}
+		// The last texture may be deleted, too.
+		testenv.Do(t, s.remove(t.Context(), s.conn, "kept"))
+		r := s.sweep(t, s.files, sweepOptions(t))
+		testenv.Check(t, r.Removed == 1 && !s.has(t, kept), "after the last texture is deleted: %+v", r)
+		s.backend.Remove(t, "notes.txt") // fails if the sweep deleted it
+	})
 }
 
 func TestSweepFindsMissingFiles(t *testing.T) {
 	t.Parallel()
-	for name, backend := range backends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSweepEnv(t, backend(t))
-			want, there := map[core.TextureID]skin.Hash{}, []string{"a", "b", "c", "d", "e", "f"}
-			for i, content := range there {
-				tid := s.mustUpload(t, content)
-				if _, hash := file(content); i%3 == 0 {
-					want[tid] = hash
-					if err := s.files.Delete(t.Context(), hash); err != nil {
-						t.Fatal(err)
-					}
-				}
+	onEachBackend(t, func(t *testing.T, s *sweepEnv) {
+		t.Helper()
+		want, there := map[core.TextureID]skin.Hash{}, []string{"a", "b", "c", "d", "e", "f"}
+		for i, content := range there {
+			tid := s.mustUpload(t, content)
+			if _, hash := file(content); i%3 == 0 {
+				want[tid] = hash
+				testenv.Do(t, s.files.Delete(t.Context(), hash))
 			}
-			orphan := s.put(t, "orphan")
+		}
+		orphan := s.put(t, "orphan")
 
-			got, mu := map[core.TextureID]skin.Hash{}, sync.Mutex{}
-			opts := sweepOptions(t)
-			opts.OnMissing = func(tid core.TextureID, hash skin.Hash) {
-				mu.Lock()
-				defer mu.Unlock()
-				got[tid] = hash
-			}
-			sweep := core.NewSweep(s.db, s.files, opts)
-			if err := sweep.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "without a file: 2") {
-				t.Errorf("got %v; want that 2 textures have no file", err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("missing (-want +got):\n%s", diff)
-			}
-			if r := sweep.Report(); r.Missing != 2 || r.Removed != 1 || s.has(t, orphan) {
-				t.Errorf("report: %+v", r)
-			}
-		})
-	}
+		got, mu := map[core.TextureID]skin.Hash{}, sync.Mutex{}
+		opts := sweepOptions(t)
+		opts.OnMissing = func(tid core.TextureID, hash skin.Hash) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[tid] = hash
+		}
+		sweep := core.NewSweep(s.db, s.files, opts)
+		testenv.ErrorHas(t, sweep.Run(t.Context()), "without a file: 2", "the sweep")
+		cmptest.Same(t, got, want, "missing")
+		r := sweep.Report()
+		testenv.Check(t, r.Missing == 2 && r.Removed == 1 && !s.has(t, orphan), "report: %+v", r)
+	})
 }
 
 // With another database every file looks like an orphan.
@@ -236,12 +211,11 @@ func TestSweepRefusesTheWrongDatabase(t *testing.T) {
 		opts := sweepOptions(t)
 		opts.OnMissing = func(core.TextureID, skin.Hash) {}
 		sweep := core.NewSweep(other.db, ours.files, opts)
-		if err := sweep.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "nothing was removed") {
-			t.Errorf("got %v; want %q", err, want)
-		}
-		if r := sweep.Report(); r.Orphans != 1 || r.Removed != 0 || !ours.has(t, hash) {
-			t.Errorf("report: %+v", r)
-		}
+		err := sweep.Run(t.Context())
+		testenv.ErrorHas(t, err, want, "the sweep")
+		testenv.ErrorHas(t, err, "nothing was removed", "the sweep")
+		r := sweep.Report()
+		testenv.Check(t, r.Orphans == 1 && r.Removed == 0 && ours.has(t, hash), "report: %+v", r)
 	}
 	other := newSweepEnv(t, blobstoretest.Directory(t))
 	f(other, "never had a texture")
@@ -281,78 +255,53 @@ func (h hookedFiles) Delete(ctx context.Context, hash skin.Hash) error {
 // A file is stored, and its row is not written yet.
 func TestSweepDuringAnUpload(t *testing.T) {
 	t.Parallel()
-	for name, backend := range backends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSweepEnv(t, backend(t))
-			s.mustUpload(t, "other")
-			var r core.SweepReport
-			if _, err := s.upload(t.Context(), s.db, "new", func() { r = s.sweep(t, s.files, sweepOptions(t)) }); err != nil {
-				t.Fatal(err)
-			}
-			if want := (core.SweepReport{Files: 2, Locked: 1}); r != want {
-				t.Errorf("report %+v; want %+v", r, want)
-			}
-			if _, hash := file("new"); !s.has(t, hash) {
-				t.Error("the sweep removed a file that was being uploaded")
-			}
-			if r := s.sweep(t, s.files, sweepOptions(t)); r.Files != 2 || r.Orphans != 0 {
-				t.Errorf("afterwards: %+v", r)
-			}
-		})
-	}
+	onEachBackend(t, func(t *testing.T, s *sweepEnv) {
+		t.Helper()
+		s.mustUpload(t, "other")
+		var r core.SweepReport
+		testenv.Must(s.upload(t.Context(), s.db, "new", func() { r = s.sweep(t, s.files, sweepOptions(t)) }))(t)
+		testenv.Equal(t, r, core.SweepReport{Files: 2, Locked: 1}, "the report")
+		_, hash := file("new")
+		testenv.Equal(t, s.has(t, hash), true, "the file that was being uploaded is there")
+		r = s.sweep(t, s.files, sweepOptions(t))
+		testenv.Check(t, r.Files == 2 && r.Orphans == 0, "afterwards: %+v", r)
+	})
 }
 
 // A file without a texture is listed, and then its pixels are uploaded again.
 func TestSweepRechecksUnderTheLock(t *testing.T) {
 	t.Parallel()
-	for name, backend := range backends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSweepEnv(t, backend(t))
-			s.mustUpload(t, "other")
-			orphan := s.put(t, "again")
-			files := hookedFiles{Store: s.files, listed: func(hash skin.Hash) {
-				if hash == orphan {
-					s.mustUpload(t, "again")
-				}
-			}}
-			if r := s.sweep(t, files, sweepOptions(t)); r.Removed != 0 || !s.has(t, orphan) {
-				t.Errorf("the sweep removed a file that was uploaded again: %+v", r)
+	onEachBackend(t, func(t *testing.T, s *sweepEnv) {
+		t.Helper()
+		s.mustUpload(t, "other")
+		orphan := s.put(t, "again")
+		files := hookedFiles{Store: s.files, listed: func(hash skin.Hash) {
+			if hash == orphan {
+				s.mustUpload(t, "again")
 			}
-		})
-	}
+		}}
+		r := s.sweep(t, files, sweepOptions(t))
+		testenv.Check(t, r.Removed == 0 && s.has(t, orphan), "the sweep removed a file that was uploaded again: %+v", r)
+	})
 }
 
 // The sweep has checked that a file has no texture, and is about to delete it when the same pixels
 // are uploaded again: the upload has to wait.
 func TestSweepBlocksUploads(t *testing.T) {
 	t.Parallel()
-	for name, backend := range backends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSweepEnv(t, backend(t))
-			s.mustUpload(t, "other")
-			orphan := s.put(t, "again")
-			uploaded := make(chan error, 1)
-			files := hookedFiles{Store: s.files, removing: func(hash skin.Hash) {
-				go func() {
-					_, err := s.upload(t.Context(), s.db, "again", func() {})
-					uploaded <- err
-				}()
-				s.awaitUpload(t, hash, uploaded)
-			}}
-			if r := s.sweep(t, files, sweepOptions(t)); r.Removed != 1 {
-				t.Errorf("report: %+v", r)
-			}
-			if err := <-uploaded; err != nil {
-				t.Error(err)
-			}
-			if !s.has(t, orphan) {
-				t.Error("the sweep removed a file that was uploaded again")
-			}
-		})
-	}
+	onEachBackend(t, func(t *testing.T, s *sweepEnv) {
+		t.Helper()
+		s.mustUpload(t, "other")
+		orphan := s.put(t, "again")
+		uploaded := make(chan error, 1)
+		files := hookedFiles{Store: s.files, removing: func(hash skin.Hash) {
+			go func() { uploaded <- testenv.ErrOf(s.upload(t.Context(), s.db, "again", func() {})) }()
+			s.awaitUpload(t, hash, uploaded)
+		}}
+		testenv.Equal(t, s.sweep(t, files, sweepOptions(t)).Removed, 1, "files are removed")
+		testenv.Is(t, <-uploaded, nil, "the upload")
+		testenv.Equal(t, s.has(t, orphan), true, "the file that was uploaded again is there")
+	})
 }
 
 // awaitUpload waits until an upload waits for the lock on a hash.
@@ -387,98 +336,88 @@ func (s *sweepEnv) awaitUpload(t *testing.T, hash skin.Hash, ended chan error) {
 // A sweep that is stopped ends its running deletions, and the next one does the rest.
 func TestSweepStops(t *testing.T) {
 	t.Parallel()
-	for name, backend := range backends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSweepEnv(t, backend(t))
-			const orphans = 50
-			s.mustUpload(t, "other")
-			for i := range orphans {
-				s.put(t, fmt.Sprint(i))
-			}
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			sweep := core.NewSweep(s.db, hookedFiles{Store: s.files, removing: func(skin.Hash) { stop() }}, sweepOptions(t))
-			if err := sweep.Run(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v; want %v", err, context.Canceled)
-			}
-			removed := sweep.Report().Removed
-			if removed == 0 || removed > 20 {
-				t.Errorf("removed %d of %d; want those that were under way", removed, orphans)
-			}
-			if r := s.sweep(t, s.files, sweepOptions(t)); r.Files != orphans+1-removed || r.Removed != orphans-removed {
-				t.Errorf("the first sweep removed %d, the next one: %+v", removed, r)
-			}
-		})
-	}
+	onEachBackend(t, func(t *testing.T, s *sweepEnv) {
+		t.Helper()
+		const orphans = 50
+		s.mustUpload(t, "other")
+		for i := range orphans {
+			s.put(t, fmt.Sprint(i))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		sweep := core.NewSweep(s.db, hookedFiles{Store: s.files, removing: func(skin.Hash) { stop() }}, sweepOptions(t))
+		testenv.Is(t, sweep.Run(ctx), context.Canceled, "the sweep")
+		removed := sweep.Report().Removed
+		testenv.Check(t, removed != 0 && removed <= 20,
+			"removed %d of %d; want those that were under way", removed, orphans)
+		r := s.sweep(t, s.files, sweepOptions(t))
+		testenv.Check(t, r.Files == orphans+1-removed && r.Removed == orphans-removed, "after %d removed: %+v", removed, r)
+	})
 }
 
 // Uploads, deletions and sweeps of the same few files run concurrently on two cores: every texture
 // has a file as long as it exists.
 func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 	t.Parallel()
-	for name, backend := range backends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSweepEnv(t, backend(t))
-			const contents, rounds, enough = 8, 200, 20
-			cores := []*postgres.DB{s.db, postgrestest.Connect(t, s.address)}
-			var work, sweeps sync.WaitGroup
-			var removed atomic.Int64
-			workers := uint64(0)
-			worker := func(do func(conn *pgx.Conn, content string) error) {
-				conn, rng := postgrestest.Conn(t, s.address), rand.New(rand.NewPCG(1, workers))
-				workers++
-				work.Go(func() {
-					for round := 0; round < rounds || removed.Load() < enough && !t.Failed(); round++ {
-						if err := do(conn, strconv.Itoa(rng.IntN(contents))); err != nil {
-							t.Error(err)
-							return
-						}
+	onEachBackend(t, func(t *testing.T, s *sweepEnv) {
+		t.Helper()
+		const contents, rounds, enough = 8, 200, 20
+		s.mustUpload(t, "other") // a sweep refuses a database that never had a texture
+		cores := []*postgres.DB{s.db, postgrestest.Connect(t, s.address)}
+		var work, sweeps sync.WaitGroup
+		var removed atomic.Int64
+		workers := uint64(0)
+		worker := func(do func(conn *pgx.Conn, content string) error) {
+			conn, rng := postgrestest.Conn(t, s.address), rand.New(rand.NewPCG(1, workers))
+			workers++
+			work.Go(func() {
+				for round := 0; round < rounds || removed.Load() < enough && !t.Failed(); round++ {
+					if err := do(conn, strconv.Itoa(rng.IntN(contents))); err != nil {
+						t.Error(err)
+						return
 					}
-				})
-			}
-			for i := range 4 {
-				worker(func(_ *pgx.Conn, content string) error {
-					_, err := s.upload(t.Context(), cores[i%2], content, func() {})
-					if fault.KindOf(err) == fault.Duplicate || err != nil && strings.Contains(err.Error(), "at this moment, and deleted it") {
-						return nil
-					}
-					return err
-				})
-			}
-			for range 2 {
-				worker(func(conn *pgx.Conn, content string) error { return s.remove(t.Context(), conn, content) })
-			}
-			worker(func(conn *pgx.Conn, content string) error { return s.read(t, conn, content) })
+				}
+			})
+		}
+		for i := range 4 {
+			worker(func(_ *pgx.Conn, content string) error {
+				_, err := s.upload(t.Context(), cores[i%2], content, func() {})
+				isDuplicate := fault.KindOf(err) == fault.Duplicate
+				if isDuplicate || err != nil && strings.Contains(err.Error(), "at this moment, and deleted it") {
+					return nil
+				}
+				return err
+			})
+		}
+		for range 2 {
+			worker(func(conn *pgx.Conn, content string) error { return s.remove(t.Context(), conn, content) })
+		}
+		worker(func(conn *pgx.Conn, content string) error { return s.read(t, conn, content) })
 
-			done := make(chan struct{})
-			for i := range 2 {
-				sweeps.Go(func() {
-					for {
-						sweep := core.NewSweep(cores[i], s.files, sweepOptions(t))
-						if err := sweep.Run(t.Context()); err != nil {
-							t.Error(err)
-							return
-						}
-						removed.Add(int64(sweep.Report().Removed))
-						select {
-						case <-done:
-							return
-						default:
-						}
+		done := make(chan struct{})
+		for i := range 2 {
+			sweeps.Go(func() {
+				for {
+					sweep := core.NewSweep(cores[i], s.files, sweepOptions(t))
+					if err := sweep.Run(t.Context()); err != nil {
+						t.Error(err)
+						return
 					}
-				})
-			}
-			work.Wait()
-			close(done)
-			sweeps.Wait()
-			s.sweep(t, s.files, sweepOptions(t))
-			if diff := cmp.Diff(s.hashes(t, s.db.TextureHashes(t.Context())), s.listed(t)); diff != "" {
-				t.Errorf("textures and files at the end (-textures +files):\n%s", diff)
-			}
-		})
-	}
+					removed.Add(int64(sweep.Report().Removed))
+					select {
+					case <-done:
+						return
+					default:
+					}
+				}
+			})
+		}
+		work.Wait()
+		close(done)
+		sweeps.Wait()
+		s.sweep(t, s.files, sweepOptions(t))
+		cmptest.Same(t, s.listed(t), s.hashes(t, s.db.TextureHashes(t.Context())), "textures and files at the end")
+	})
 }
 
 // read checks that a file exists if it has the same texture before and after.
@@ -509,13 +448,13 @@ type undeletableFiles struct {
 
 var errNotDeleted = errors.New("not now")
 
-func (r undeletableFiles) List(context.Context) iter.Seq2[blobstore.Object, error] {
-	return func(yield func(blobstore.Object, error) bool) { yield(blobstore.Object{Hash: r.hash}, nil) }
+func (u undeletableFiles) List(context.Context) iter.Seq2[blobstore.Object, error] {
+	return func(yield func(blobstore.Object, error) bool) { yield(blobstore.Object{Hash: u.hash}, nil) }
 }
 
-func (r undeletableFiles) CleanTemp(context.Context, bool) (int, int64, error) { return 0, 0, nil }
+func (u undeletableFiles) CleanTemp(context.Context, bool) (int, int64, error) { return 0, 0, nil }
 
-func (r undeletableFiles) Delete(context.Context, skin.Hash) error { return errNotDeleted }
+func (u undeletableFiles) Delete(context.Context, skin.Hash) error { return errNotDeleted }
 
 // lockRecorder is a database without textures, which records how long locks are held.
 type lockRecorder struct{ held time.Duration }
@@ -544,12 +483,9 @@ func TestSweepBlocksUploadsAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store lockRecorder
 		sweep := core.NewSweep(&store, undeletableFiles{hash: skin.HashOf(nil)}, core.SweepOptions{Before: time.Now()})
-		if err := sweep.Run(t.Context()); !errors.Is(err, errNotDeleted) {
-			t.Errorf("got %v; want %v", err, errNotDeleted)
-		}
-		if store.held != 10*time.Second || sweep.Report().Removed != 0 {
-			t.Errorf("the lock was held for %v, and %d files removed; want 10 s, and none", store.held, sweep.Report().Removed)
-		}
+		testenv.Is(t, sweep.Run(t.Context()), errNotDeleted, "the sweep")
+		testenv.Equal(t, store.held, 10*time.Second, "how long the lock was held")
+		testenv.Equal(t, sweep.Report().Removed, 0, "removed files")
 	})
 }
 
@@ -557,9 +493,7 @@ func (s *sweepEnv) hashes(t *testing.T, all iter.Seq2[skin.Hash, error]) []strin
 	t.Helper()
 	var hashes []string
 	for hash, err := range all {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, err)
 		hashes = append(hashes, hash.String())
 	}
 	return hashes
@@ -569,9 +503,7 @@ func (s *sweepEnv) listed(t *testing.T) []string {
 	t.Helper()
 	var hashes []string
 	for object, err := range s.files.List(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, err)
 		hashes = append(hashes, object.Hash.String())
 	}
 	return hashes

@@ -63,17 +63,19 @@ type TextureStore interface {
 	// LibraryTexture returns a texture as a user sees it, 0 for none, or a NotFound fault.
 	LibraryTexture(ctx context.Context, user UserID, texture TextureID) (LibraryTexture, error)
 
-	// ChangeTexture changes a texture. An unknown texture is a NotFound fault. Another texture with
-	// the same pixels and the new type is a Duplicate fault with the data tid. A texture that
-	// becomes private is removed from all closets but its uploader's, from the players of other
-	// users, and from avatars. The uploader is charged if it costs more as a public, or as a
-	// private one: a ScoreTooLow fault if they cannot pay.
-	ChangeTexture(ctx context.Context, texture TextureID, change TextureChange, scores Scores) (Texture, error)
+	// ChangeTexture changes a texture. An unknown texture is a NotFound fault. An actor that is not
+	// its owner must pass Actor.CanModerateContentOf the uploader (Forbidden), if there is one.
+	// Another texture with the same pixels and the new type is a Duplicate fault with the data tid. A
+	// texture that becomes private is removed from all closets but its uploader's, from the players
+	// of other users, and from avatars. An actor that uploaded it is charged if it costs more as a
+	// public, or as a private one: a ScoreTooLow fault if they cannot pay.
+	ChangeTexture(ctx context.Context, by Actor, texture TextureID, change TextureChange, prices ScorePrices) (Texture, error)
 
-	// DeleteTexture deletes a texture, or returns a NotFound fault. The texture is removed from all
-	// closets and players. Users keep it as their avatar, which is not found from then on. Sweep
-	// deletes the file.
-	DeleteTexture(ctx context.Context, texture TextureID) error
+	// DeleteTexture deletes a texture, with the checks of ChangeTexture. The texture is removed from
+	// all closets and players. Users keep it as their avatar, which is not found from then on. Sweep
+	// deletes the file. A deletion by an administrator settles open reports about the texture, and
+	// notifies their reporters.
+	DeleteTexture(ctx context.Context, by Actor, texture TextureID) error
 }
 
 // TextureChange changes properties of a texture; nil keeps a property.
@@ -95,41 +97,28 @@ type FileStore interface {
 }
 
 // TextureLimits bounds uploads.
+// Its setting is CORE_UPLOAD_CONCURRENCY.
 type TextureLimits struct {
 	skin.Limits
-	Concurrency int `env:"CONCURRENCY" envDefault:"4" help:"most uploads that are processed at a time, at least 1: each takes memory, and a database connection while its file is stored"`
-}
-
-// Check returns an error that names an invalid limit.
-func (l TextureLimits) Check() error {
-	if l.Concurrency < 1 {
-		return fmt.Errorf("CONCURRENCY is %d, but must be at least 1", l.Concurrency)
-	}
-	return l.Limits.Check()
-}
-
-// textureStore is the store that Textures needs.
-type textureStore interface {
-	TextureStore
-	TextureAdminStore
+	Concurrency int `env:"CONCURRENCY" envDefault:"4" min:"1" help:"most uploads that are processed at a time, at least 1: each takes memory, and a database connection while its file is stored"`
 }
 
 // Textures are the skins and capes that users share.
 type Textures struct {
-	store  textureStore
+	store  TextureStore
 	files  FileStore
 	limits skin.Limits
 	quotas Quotas
-	scores Scores
+	prices ScorePrices
 	sem    chan struct{} // a token for each file being processed: an upload, or a type change
 	// perNetwork bounds the tokens of one network.
 	perNetwork *ratelimit.Semaphore[netip.Prefix]
 }
 
 // NewTextures returns the textures of a store, and their files in another.
-func NewTextures(store textureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
+func NewTextures(store TextureStore, files FileStore, limits TextureLimits, quotas Quotas, prices ScorePrices) *Textures {
 	return &Textures{
-		store: store, files: files, limits: limits.Limits, quotas: quotas, scores: scores,
+		store: store, files: files, limits: limits.Limits, quotas: quotas, prices: prices,
 		sem: make(chan struct{}, limits.Concurrency), perNetwork: ratelimit.NewSemaphore[netip.Prefix](max(1, limits.Concurrency-1)),
 	}
 }
@@ -181,14 +170,14 @@ func (t *Textures) Price(ctx context.Context, uploader UserID, upload Upload) (U
 			price.Duplicate = duplicate
 			return nil
 		}
-		price.Public, price.Private = t.scores.textureCost(texture.Bytes, true), t.scores.textureCost(texture.Bytes, false)
+		price.Public, price.Private = t.prices.textureCost(texture.Bytes, true), t.prices.textureCost(texture.Bytes, false)
 		return err
 	})
 	return price, err
 }
 
-// parse validates an upload, and calls do with the texture to add and its file. Only so many run at
-// once: a slow file store must not occupy all database connections.
+// parse validates an upload, and calls do with the texture to add and its file. The number of calls
+// at a time is bounded: a slow file store must not occupy all database connections.
 func (t *Textures) parse(ctx context.Context, uploader UserID, upload Upload, do func(texture NewTexture, file []byte) error) error {
 	var wrong fieldFaults
 	title, err := validateName("name", upload.Name)
@@ -227,7 +216,7 @@ func (t *Textures) acquire(ctx context.Context) (release func(), err error) {
 // uploadPricing returns the pricing of an upload.
 func (t *Textures) uploadPricing(texture NewTexture) Pricing {
 	return Pricing{
-		Quotas: t.quotas, Cost: t.scores.textureCost(texture.Bytes, texture.Public), Refund: t.scores.RefundTexture, Reward: t.scores.UploadReward,
+		Quotas: t.quotas, Cost: t.prices.textureCost(texture.Bytes, texture.Public), Refund: t.prices.RefundTexture, Reward: t.prices.UploadReward,
 	}
 }
 
@@ -257,57 +246,52 @@ func (t *Textures) Find(ctx context.Context, user User, tid TextureID) (LibraryT
 // may be in a million closets, and on a million players.
 const cascadeTimeout = 10 * time.Minute
 
-// Delete deletes a texture, and all that refers to it, for its uploader or, as DeleteBy does, for
-// an administrator at an address. An unknown texture is a NotFound fault; other callers get a
-// Forbidden one.
-func (t *Textures) Delete(ctx context.Context, caller Caller, from netip.Addr, tid TextureID) error {
-	switch texture, err := t.ownedTexture(ctx, caller, tid); {
-	case err != nil:
-		return err
-	case texture.Uploader != caller.ID:
-		return t.DeleteBy(ctx, Actor{ID: caller.ID, Permission: caller.Permission, From: from}, tid)
+// Delete deletes a texture, and all that refers to it. An unknown texture is a NotFound fault. An owner
+// that did not upload it gets a Forbidden one, unless they are an administrator, and act as one then.
+func (t *Textures) Delete(ctx context.Context, by Actor, tid TextureID) error {
+	if by.Owner {
+		if _, err := t.findFor(ctx, &by, tid); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
-	return t.store.DeleteTexture(ctx, tid)
+	return t.store.DeleteTexture(ctx, by, tid)
 }
 
-// ownedTexture returns a texture that the caller may change. That holds until it is deleted, since
-// its uploader never changes.
-func (t *Textures) ownedTexture(ctx context.Context, caller Caller, tid TextureID) (Texture, error) {
+// findFor returns a texture that an actor is about to change. An owner that did not upload it becomes
+// an administrator, or gets a Forbidden fault. That holds until the texture is deleted, since its
+// uploader never changes.
+func (t *Textures) findFor(ctx context.Context, by *Actor, tid TextureID) (Texture, error) {
 	texture, err := t.store.Texture(ctx, tid)
 	switch {
 	case err != nil:
 		return Texture{}, err
-	case !texture.canEdit(caller.User):
+	case by.Owner && !texture.canEdit(User{ID: by.ID, Permission: by.Permission}):
 		return Texture{}, fault.New(fault.Forbidden, "Texture %d is somebody else's.", tid)
-	default:
-		return texture, nil
 	}
+	by.Owner = by.Owner && texture.Uploader == by.ID
+	return texture, nil
 }
 
-// Change changes a texture, and all that refers to it, for its uploader or, as ChangeBy does, for
-// an administrator at an address; other callers get a Forbidden fault. A skin with a square sheet
-// may have either model, otherwise the slim one is an Invalid fault.
-func (t *Textures) Change(ctx context.Context, caller Caller, from netip.Addr, tid TextureID, change TextureChange) (Texture, error) {
+// Change changes a texture, and all that refers to it, with the checks of Delete. A skin with a square
+// sheet may have either model, otherwise the slim one is an Invalid fault.
+func (t *Textures) Change(ctx context.Context, by Actor, tid TextureID, change TextureChange) (Texture, error) {
 	if err := change.check(); err != nil {
 		return Texture{}, err
 	}
-	texture, err := t.ownedTexture(ctx, caller, tid)
-	switch {
-	case err != nil:
-		return Texture{}, err
-	case texture.Uploader != caller.ID:
-		return t.ChangeBy(ctx, Actor{ID: caller.ID, Permission: caller.Permission, From: from}, tid, change)
-	}
-	if change.Type != nil {
-		if err := t.checkTypeChange(ctx, texture, *change.Type); err != nil {
+	if by.Owner || change.Type != nil {
+		texture, err := t.findFor(ctx, &by, tid)
+		if err == nil && change.Type != nil {
+			err = t.checkTypeChange(ctx, texture, *change.Type)
+		}
+		if err != nil {
 			return Texture{}, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
-	return t.store.ChangeTexture(ctx, tid, change, t.scores)
+	return t.store.ChangeTexture(ctx, by, tid, change, t.prices)
 }
 
 // check returns an Invalid fault for an empty or invalid change, and trims the name.

@@ -58,7 +58,7 @@ type KeyRing struct {
 	keys  map[string][]byte // by kid
 }
 
-// minKey is the least length of a key in bytes: that of a SHA-256.
+// minKey is the least length of a key in bytes: as of a SHA-256.
 const minKey = 32
 
 // UnmarshalText parses "id:base64,id:base64,…".

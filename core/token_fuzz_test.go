@@ -9,25 +9,18 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Only tokens that were signed with a key, with all required claims, are accepted. compact is a
 // token of a client; header and claims are signed with the key, as by a faulty core.
 func FuzzVerify(f *testing.F) {
 	var keys core.KeyRing
-	if err := keys.UnmarshalText([]byte("new:" + base64.StdEncoding.EncodeToString([]byte(keyNew)))); err != nil {
-		f.Fatal(err)
-	}
+	testenv.Do(f, keys.UnmarshalText([]byte("new:"+base64.StdEncoding.EncodeToString([]byte(keyNew)))))
 	tokens := core.NewTokens(keys, "veneer", time.Hour, fixedClock(noon))
-	signed, err := tokens.Sign(testToken())
-	if err != nil {
-		f.Fatal(err)
-	}
+	signed := testenv.Must(tokens.Sign(testToken()))(f)
 	const header = `{"alg":"HS256","kid":"new","typ":"JWT"}`
-	claims, err := json.Marshal(testClaims())
-	if err != nil {
-		f.Fatal(err)
-	}
+	claims := testenv.Must(json.Marshal(testClaims()))(f)
 	f.Add(signed, []byte(header), claims)
 	f.Add(signed+"=", []byte(`{"alg":"none","kid":"new"}`), claims)
 	f.Add(signed[:len(signed)-1], []byte(`{"alg":"HS512","kid":["new"]}`), []byte(`{"sub":"7","exp":1e30}`))
@@ -49,11 +42,9 @@ func FuzzVerify(f *testing.F) {
 			Expires   int64  `json:"exp"`
 			Algorithm string `json:"alg"`
 		}
-		if json.Unmarshal(claims, &says) != nil || says.Issuer != "veneer" || says.Expires < noon.Add(-time.Minute).Unix() {
-			t.Errorf("the claims %q are taken", claims)
-		}
-		if json.Unmarshal(header, &says) != nil || says.Algorithm != "HS256" {
-			t.Errorf("the header %q is taken", header)
-		}
+		testenv.Check(t, json.Unmarshal(claims, &says) == nil && says.Issuer == "veneer" &&
+			says.Expires >= noon.Add(-time.Minute).Unix(), "the claims %q are taken", claims)
+		testenv.Check(t, json.Unmarshal(header, &says) == nil && says.Algorithm == "HS256",
+			"the header %q is taken", header)
 	})
 }

@@ -6,16 +6,18 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"hash"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 const (
@@ -36,9 +38,7 @@ func newKeyRing(t *testing.T, pairs ...string) core.KeyRing {
 		entries = append(entries, pairs[i]+":"+base64.StdEncoding.EncodeToString([]byte(pairs[i+1])))
 	}
 	var keys core.KeyRing
-	if err := keys.UnmarshalText([]byte(strings.Join(entries, ","))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, keys.UnmarshalText([]byte(strings.Join(entries, ","))))
 	return keys
 }
 
@@ -60,11 +60,7 @@ func testClaims() map[string]any {
 func forge(t *testing.T, header, claims map[string]any, sum func() hash.Hash, key string) string {
 	t.Helper()
 	part := func(fields map[string]any) string {
-		text, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return base64.RawURLEncoding.EncodeToString(text)
+		return base64.RawURLEncoding.EncodeToString(testenv.Must(json.Marshal(fields))(t))
 	}
 	signed := part(header) + "." + part(claims)
 	if sum == nil {
@@ -97,47 +93,25 @@ func TestTokenHasItsClaims(t *testing.T) {
 	t.Parallel()
 
 	tokens := core.NewTokens(newKeyRing(t, "b", keyNew, "a", keyOld), "veneer", time.Hour, fixedClock(noon))
-	compact, err := tokens.Sign(testToken())
-	if err != nil {
-		t.Fatal(err)
-	}
+	compact := testenv.Must(tokens.Sign(testToken()))(t)
 	f := func(part string, want map[string]any) {
 		t.Helper()
-		text, err := base64.RawURLEncoding.DecodeString(part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wanted, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(base64.RawURLEncoding.DecodeString(part))(t)
+		wanted := testenv.Must(json.Marshal(want))(t)
 		var got, expected any
-		if err := json.Unmarshal(text, &got); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(wanted, &expected); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(expected, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", text, diff)
-		}
+		testenv.Do(t, json.Unmarshal(text, &got))
+		testenv.Do(t, json.Unmarshal(wanted, &expected))
+		cmptest.Same(t, got, expected, "%s", text)
 	}
 
 	parts := strings.Split(compact, ".")
 	f(parts[0], map[string]any{"alg": "HS256", "typ": "JWT", "kid": "b"})
 	f(parts[1], testClaims())
 
-	got, err := tokens.Verify(compact, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testenv.Must(tokens.Verify(compact, false))(t)
 	got.IssuedAt = got.IssuedAt.UTC()
-	if diff := cmp.Diff(testToken(), got); diff != "" {
-		t.Errorf("what is verified differs from what was signed (-want +got):\n%s", diff)
-	}
-	if again, err := tokens.Sign(testToken()); err != nil || again != compact {
-		t.Errorf("signing the same token again gives %s, %v; want %s", again, err, compact)
-	}
+	cmptest.Same(t, got, testToken(), "what is verified differs from what was signed")
+	testenv.Equal(t, testenv.Must(tokens.Sign(testToken()))(t), compact, "signing the same token again")
 }
 
 // A token with any flaw other than its age is rejected, also for a refresh.
@@ -148,9 +122,7 @@ func TestVerifyRejects(t *testing.T) {
 	genuine := forge(t, header, testClaims(), sha256.New, keyOld)
 	signature := genuine[strings.LastIndex(genuine, ".")+1:]
 	tokens := core.NewTokens(newKeyRing(t, "a", keyOld), "veneer", time.Hour, fixedClock(noon))
-	if _, err := tokens.Verify(genuine, false); err != nil {
-		t.Fatalf("the genuine token is refused: %v", err)
-	}
+	testenv.Must(tokens.Verify(genuine, false))(t)
 
 	for _, test := range []struct{ name, token string }{
 		{"nothing", ""},
@@ -222,19 +194,14 @@ func TestTokensWorkForTheirTime(t *testing.T) {
 	t.Parallel()
 
 	keys := newKeyRing(t, "a", keyOld)
-	compact, err := core.NewTokens(keys, "veneer", time.Hour, fixedClock(noon)).Sign(testToken())
-	if err != nil {
-		t.Fatal(err)
-	}
+	compact := testenv.Must(core.NewTokens(keys, "veneer", time.Hour, fixedClock(noon)).Sign(testToken()))(t)
 	f := func(after time.Duration, want, wantEvenExpired bool) {
 		t.Helper()
 		tokens := core.NewTokens(keys, "veneer", time.Hour, fixedClock(noon.Add(after)))
-		if _, err := tokens.Verify(compact, false); (err == nil) != want {
-			t.Errorf("%s after it was issued, a token works: %v; want %t", after, err, want)
-		}
-		if _, err := tokens.Verify(compact, true); (err == nil) != wantEvenExpired {
-			t.Errorf("%s after it was issued, a token can be refreshed: %v; want %t", after, err, wantEvenExpired)
-		}
+		_, err := tokens.Verify(compact, false)
+		testenv.Equal(t, err == nil, want, "%s after it was issued, a token works (%v)", after, err)
+		_, err = tokens.Verify(compact, true)
+		testenv.Equal(t, err == nil, wantEvenExpired, "%s after it was issued, a token can be refreshed (%v)", after, err)
 	}
 
 	f(-6*time.Second, false, false)
@@ -253,23 +220,12 @@ func TestKeysRotate(t *testing.T) {
 		return core.NewTokens(newKeyRing(t, pairs...), "veneer", time.Hour, fixedClock(noon))
 	}
 	before, during, after := tokens("a", keyOld), tokens("b", keyNew, "a", keyOld), tokens("b", keyNew)
-	sign := func(by *core.Tokens) string {
-		compact, err := by.Sign(testToken())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return compact
-	}
+	sign := func(by *core.Tokens) string { return testenv.Must(by.Sign(testToken()))(t) }
 
-	if _, err := during.Verify(sign(before), false); err != nil {
-		t.Errorf("the old key does not verify: %v", err)
-	}
-	if _, err := after.Verify(sign(during), false); err != nil {
-		t.Errorf("the new key does not sign: %v", err)
-	}
-	if _, err := after.Verify(sign(before), false); err == nil {
-		t.Error("a key that was taken out still verifies")
-	}
+	testenv.Is(t, testenv.ErrOf(during.Verify(sign(before), false)), nil, "the old key")
+	testenv.Is(t, testenv.ErrOf(after.Verify(sign(during), false)), nil, "the new key")
+	_, err := after.Verify(sign(before), false)
+	testenv.Equal(t, err == nil, false, "a key that was taken out still verifies")
 }
 
 func TestKeyRingRejects(t *testing.T) {
@@ -280,12 +236,8 @@ func TestKeyRingRejects(t *testing.T) {
 		t.Helper()
 		var keys core.KeyRing
 		err := keys.UnmarshalText([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the ring %q: %v; want an error with %q", text, err, want)
-		}
-		if err != nil && strings.Contains(err.Error(), long) {
-			t.Errorf("the error tells a key: %v", err)
-		}
+		testenv.ErrorHas(t, err, want, "the ring %q", text)
+		testenv.Equal(t, strings.Contains(fmt.Sprint(err), long), false, "the error tells a key: %v", err)
 	}
 
 	f("", "form id:base64")

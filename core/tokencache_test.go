@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/shared/sieve"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Cached tokens are found by their bytes, and their validity is checked on every lookup.
@@ -17,17 +18,12 @@ func TestCachedTokensAreStillChecked(t *testing.T) {
 	now := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 	tokens := NewTokens(KeyRing{first: "k", keys: map[string][]byte{"k": bytes.Repeat([]byte("k"), 32)}}, "veneer", time.Hour, func() time.Time { return now })
 	issued := Token{User: 7, Session: uuid.New(), ID: uuid.New(), IssuedAt: now}
-	compact, err := tokens.Sign(issued)
-	if err != nil {
-		t.Fatal(err)
-	}
+	compact := testenv.Must(tokens.Sign(issued))(t)
 	f := func(compact string, at time.Duration, allowExpired, want bool) {
 		t.Helper()
 		now = issued.IssuedAt.Add(at)
 		got, err := tokens.Verify(compact, allowExpired)
-		if (err == nil) != want {
-			t.Errorf("%s after it was issued: %v; want it to work: %t", at, err, want)
-		}
+		testenv.Equal(t, err == nil, want, "%s after it was issued, it works (%v)", at, err)
 		if err == nil && (got.User != issued.User || got.Session != issued.Session || got.ID != issued.ID || !got.IssuedAt.Equal(issued.IssuedAt)) {
 			t.Errorf("the token identifies %+v; want %+v", got, issued)
 		}
@@ -60,7 +56,6 @@ func TestTokenInUseStaysCached(t *testing.T) {
 			t.Fatal("a token in use is evicted")
 		}
 	}
-	if _, ok := k.get("unused", now); ok || k.tokens.Len() != maxCachedTokens {
-		t.Errorf("%d tokens are cached, an unused one among them: %t", k.tokens.Len(), ok)
-	}
+	_, ok := k.get("unused", now)
+	testenv.Check(t, !ok && k.tokens.Len() == maxCachedTokens, "%d tokens, an unused one: %t", k.tokens.Len(), ok)
 }

@@ -58,11 +58,9 @@ type Credentials struct {
 // UserStore holds users.
 type UserStore interface {
 	// CreateUser adds a user and, if named, their first player: both or neither. A taken e-mail or
-	// player name is a Duplicate fault with the field email or player_name.
-	CreateUser(ctx context.Context, user NewUser) (User, error)
-
-	// CreateUserBy adds a user for an administrator, and writes an entry of the audit log.
-	CreateUserBy(ctx context.Context, by Actor, user NewUser) (User, error)
+	// player name is a Duplicate fault with the field email or player_name. An administrator must be
+	// able to grant the permission (Forbidden).
+	CreateUser(ctx context.Context, by Actor, user NewUser) (User, error)
 
 	// UserByEmail returns the user with the comparison key of an e-mail, or a NotFound fault.
 	UserByEmail(ctx context.Context, emailKey string) (Credentials, error)
@@ -78,14 +76,14 @@ type Users struct {
 	store     UserStore
 	passwords *Passwords
 	names     *PlayerNames
-	scores    Scores
+	prices    ScorePrices
 	mail      bool
 }
 
 // NewUsers returns the users of a store. With mail, new users get a link that verifies their
 // address.
-func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, scores Scores, mail bool) *Users {
-	return &Users{store: store, passwords: passwords, names: names, scores: scores, mail: mail}
+func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, prices ScorePrices, mail bool) *Users {
+	return &Users{store: store, passwords: passwords, names: names, prices: prices, mail: mail}
 }
 
 // Registration is the form that creates an account.
@@ -102,19 +100,19 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 	if err != nil {
 		return Credentials{}, err
 	}
-	user, err := u.store.CreateUser(ctx, newUser)
+	user, err := u.store.CreateUser(ctx, Registrant, newUser)
 	return Credentials{User: user, PasswordHash: newUser.PasswordHash}, err
 }
 
-// RegisterBy adds a user for an administrator, as Register does, with a permission that the actor
+// Add adds a user for an administrator, as Register does, with a permission that the actor
 // can grant.
-func (u *Users) RegisterBy(ctx context.Context, by Actor, r Registration, permission Permission) (User, error) {
+func (u *Users) Add(ctx context.Context, by Actor, r Registration, permission Permission) (User, error) {
 	newUser, err := u.newUser(ctx, r)
 	if err != nil {
 		return User{}, err
 	}
 	newUser.Permission = permission
-	return u.store.CreateUserBy(ctx, by, newUser)
+	return u.store.CreateUser(ctx, by, newUser)
 }
 
 // RequestRegistration queues an e-mail with a link that adds the user; the password is chosen then.
@@ -140,7 +138,7 @@ func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 	}
 	var err error
 	newUser.PasswordHash, err = u.passwords.Hash(ctx, r.Password)
-	newUser.Score, newUser.Verified, newUser.Verify = u.scores.Registration, r.Verified, u.mail && !r.Verified
+	newUser.Score, newUser.Verified, newUser.Verify = u.prices.Registration, r.Verified, u.mail && !r.Verified
 	return newUser, err
 }
 
@@ -168,7 +166,7 @@ const maxEmail = 254
 func validateEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	parsed, err := mail.ParseAddress(text)
-	if err != nil || parsed.Address != text || len(text) > maxEmail || !isPrintable(text) || !legible(text) {
+	if err != nil || parsed.Address != text || len(text) > maxEmail || !isPrintable(text) || !isLegible(text) {
 		return "", fault.Field("email", "This is no e-mail address.")
 	}
 	return text, nil

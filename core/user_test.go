@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestEmail(t *testing.T) {
@@ -16,9 +15,8 @@ func TestEmail(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
 		got, err := validateEmail(text)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("email(%q) = %q, %v; want %q", text, got, err, want)
-		}
+		testenv.Equal(t, got, want, "email(%q)", text)
+		testenv.Equal(t, err == nil, want != "", "email(%q) allows it (%v)", text, err)
 	}
 
 	f("steve@example.com", "steve@example.com")
@@ -49,9 +47,8 @@ func TestName(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
 		got, err := validateName("nickname", text)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("name(%q) = %q, %v; want %q", text, got, err, want)
-		}
+		testenv.Equal(t, got, want, "name(%q)", text)
+		testenv.Equal(t, err == nil, want != "", "name(%q) allows it (%v)", text, err)
 	}
 
 	f("Steve", "Steve")
@@ -69,9 +66,8 @@ func TestName(t *testing.T) {
 	f("a\xffb", "")
 	f("\u200b", "")
 	f("a\u202eb", "")
-	if title, err := validateLine("title", " שלום\u200f! "); title != "שלום\u200f!" || err != nil {
-		t.Errorf("of a title, which is no name, the controls of direction are refused: %q, %v", title, err)
-	}
+	title := testenv.Must(validateLine("title", " שלום\u200f! "))(t)
+	testenv.Equal(t, title, "שלום\u200f!", "a title, which is no name and may have controls of direction")
 }
 
 func TestFieldFaultsAreCollected(t *testing.T) {
@@ -80,21 +76,15 @@ func TestFieldFaultsAreCollected(t *testing.T) {
 
 	var wrong fieldFaults
 	wrong.add(nil)
-	if err := wrong.fault(); err != nil {
-		t.Errorf("nothing is wrong, but the fault is %v", err)
-	}
+	testenv.Is(t, wrong.fault(), nil, "the fault when nothing is wrong")
 	wrong.add(fault.Field("email", "This is no e-mail address."))
 	wrong.add(nil)
 	wrong.add(fault.Field("password", "It is too short."))
 	wrong.add(fault.Field("email", "It is too long."))
 	want := map[string][]string{"email": {"This is no e-mail address.", "It is too long."}, "password": {"It is too short."}}
-	if diff := cmp.Diff(want, fault.Of(wrong.fault()).Fields); diff != "" {
-		t.Errorf("the fields (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, fault.Of(wrong.fault()).Fields, want, "the fields")
 
 	wrong.add(fault.New(fault.TooLarge, "The file is too large."))
 	wrong.add(fault.Field("name", "It is too long."))
-	if got := fault.KindOf(wrong.fault()); got != fault.TooLarge {
-		t.Errorf("after a fault of another kind, the fault is %v; want that one", wrong.fault())
-	}
+	testenv.Equal(t, fault.KindOf(wrong.fault()), fault.TooLarge, "the kind after a fault of another kind")
 }

@@ -29,18 +29,16 @@ RUN ["edge", "help"]
 
 # A listener on a container's loopback cannot be reached from outside.
 ENV EDGE_LISTEN=0.0.0.0:8081 EDGE_OPS_LISTEN=0.0.0.0:9081
-# glibc keeps freed memory in one arena for every few threads. With two arenas an edge
-# uses a sixth less memory with libvips as the encoder and no more CPU time, and the same
-# with the native encoders. jemalloc saves less and is slower:
+# glibc keeps freed memory in one arena for every few threads: what libvips frees, which makes
+# exact sizes, would stay in all of them. Two arenas cost no CPU time, and jemalloc saves nothing:
 #
-#                                   native encoders          libvips
-#   glibc's default             197 MiB  1269 µs CPU    222 MiB  4170 µs CPU
-#   MALLOC_ARENA_MAX=2          206 MiB  1214 µs CPU    183 MiB  4112 µs CPU
-#   jemalloc 5.3                196 MiB  1228 µs CPU    214 MiB  4398 µs CPU
+#   glibc's default             197 MiB  1269 µs CPU
+#   MALLOC_ARENA_MAX=2          206 MiB  1214 µs CPU
+#   jemalloc 5.3                196 MiB  1228 µs CPU
 #
 # Means of two runs of 15,000 pictures each: resident memory at the end, and CPU time of a
-# picture; two cores, "go test -bench Allocator ./bench/speed/gobench". Single runs differ by 15 % in
-# memory with the native encoders and with jemalloc, by 2 % otherwise.
+# picture; two cores, "go test -bench Allocator ./bench/speed/compare". Single runs differ by 15 % in
+# memory.
 ENV MALLOC_ARENA_MAX=2
 EXPOSE 8081 9081
 # It writes no files, so the root file system can be read-only.

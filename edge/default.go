@@ -7,31 +7,31 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Default is what a picture by name, UUID or uid shows if there is no such player or user, or no
+// DefaultSkin is what a picture by name, UUID or uid shows if there is no such player or user, or no
 // skin of it.
-type Default uint8
+type DefaultSkin uint8
 
 // The defaults.
 const (
-	DefaultForUsers Default = iota // the classic default skin for a user without an avatar, else nothing
+	DefaultForUsers DefaultSkin = iota // the classic default skin for a user without an avatar, else nothing
 	DefaultNone
 	DefaultAvatar // the default skin, of the model that the game gives the UUID
 	DefaultClassic
 	DefaultSlim
 )
 
-// defaultSkin is the sheet of the default avatar of a model. It is not in the object store, so the
+// defaultSheet is the sheet of the default avatar of a model. It is not in the object store, so the
 // digest of its pixels is used in place of the hash of a file.
-type defaultSkin struct {
+type defaultSheet struct {
 	sheet skin.Sheet
 	hash  skin.Hash
 }
 
-// newDefaultSkins returns the default skins by model, made from the classic one.
-func newDefaultSkins(classic skin.Sheet) (all [skin.Slim + 1]defaultSkin) {
+// newDefaultSheets returns the default skins by model, made from the classic one.
+func newDefaultSheets(classic skin.Sheet) (all [skin.Slim + 1]defaultSheet) {
 	slim := classic.WithSlimArms()
-	all[skin.Classic] = defaultSkin{classic, classic.Digest()}
-	all[skin.Slim] = defaultSkin{slim, slim.Digest()}
+	all[skin.Classic] = defaultSheet{classic, classic.Digest()}
+	all[skin.Slim] = defaultSheet{slim, slim.Digest()}
 	return all
 }
 
@@ -39,7 +39,7 @@ func newDefaultSkins(classic skin.Sheet) (all [skin.Slim + 1]defaultSkin) {
 func (r *Request) hasDefault(mapping edgeproto.Mapping) bool {
 	key := string(r.Key)
 	isTexture := strings.HasPrefix(key, edgeproto.TIDPrefix) || strings.HasPrefix(key, edgeproto.HashPrefix)
-	switch r.Default {
+	switch r.DefaultSkin {
 	case DefaultForUsers:
 		// A page with the avatars of many users need not know which of them are deleted or have
 		// none.
@@ -57,9 +57,9 @@ func (r *Request) defaultModel(mapping edgeproto.Mapping) skin.Type {
 	switch {
 	case r.Model != 0:
 		return r.Model
-	case r.Default == DefaultSlim:
+	case r.DefaultSkin == DefaultSlim:
 		return skin.Slim
-	case r.Default != DefaultAvatar:
+	case r.DefaultSkin != DefaultAvatar:
 		return skin.Classic
 	case mapping.Player != nil:
 		return DefaultModel(mapping.Player.UUID)

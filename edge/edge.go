@@ -1,7 +1,7 @@
 // Package edge renders pictures of textures and caches them. It is stateless: everything in
 // it can be fetched again.
 //
-// A request names a picture by a key, of which the meaning may change: a player's name, a
+// A request names a picture by a key, whose meaning may change: a player's name, a
 // user, a number. Resolver maps such a key to a texture. It asks core once, caches the
 // mapping, and drops it within milliseconds of a change, because core streams the changes of
 // all keys to every edge.
@@ -11,9 +11,9 @@
 // picture never expires, and a Variant is its cache key and, together with the renderer's
 // revision, its entity tag.
 //
-// Pictures.TryGet responds from the caches alone, and Pictures.Get does everything else: look
-// the key up, get the texture from a second cache or from the object store, wait for a worker,
-// render. Concurrent requests for a picture share one load, which continues when a client
+// Pictures.TryGet responds from the caches alone. Otherwise Pictures.Find looks the key up, and
+// Pictures.Load gets the texture from a second cache or from the object store, waits for a
+// worker, and renders. Concurrent requests for a picture share one load, which continues when a client
 // disconnects. Workers decode and render on threads of a lower priority, and their queue is
 // bounded, so that cache hits stay fast. When more pictures are requested than can be
 // rendered, client networks have equal shares of the workers, whatever the number of their
@@ -25,9 +25,7 @@
 package edge
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -35,22 +33,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // Config bounds the memory and the processor time of pictures.
+// Its settings are EDGE_CACHE_BYTES, EDGE_TEXTURE_CACHE_BYTES, EDGE_RENDER_WORKERS,
+// EDGE_RENDER_QUEUE_PER_WORKER, EDGE_RENDER_QUEUE_TIMEOUT.
 type Config struct {
-	CacheBytes           int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for cached pictures, in bytes"`
-	SheetBytes           int64         `env:"SHEET_BYTES" envDefault:"8388608" help:"memory for decoded textures, in bytes"`
-	RenderWorkers        int           `env:"RENDER_WORKERS" envDefault:"0" help:"most pictures that are rendered at once; 0 means one less than there are cores, but at least one; each may take 58 MiB"`
-	RenderQueuePerWorker int           `env:"RENDER_QUEUE_PER_WORKER" envDefault:"64" help:"most pictures that are fetched or wait to be rendered, for each worker; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
-	RenderQueueTimeout   time.Duration `env:"RENDER_QUEUE_TIMEOUT" envDefault:"1s" help:"longest time that a picture waits to be rendered before it is answered with 503"`
+	CacheBytes           int64         `env:"CACHE_BYTES" envDefault:"268435456" min:"1048576" help:"memory for cached pictures, in bytes"`
+	TextureCacheBytes    int64         `env:"TEXTURE_CACHE_BYTES" envDefault:"8388608" min:"1048576" help:"memory for decoded textures, in bytes"`
+	RenderWorkers        int           `env:"RENDER_WORKERS" envDefault:"0" min:"0" max:"1024" help:"most pictures that are rendered at once; 0 means one less than there are cores, but at least one; each may take 58 MiB"`
+	RenderQueuePerWorker int           `env:"RENDER_QUEUE_PER_WORKER" envDefault:"64" min:"0" help:"most pictures that are fetched or wait to be rendered, for each worker; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
+	RenderQueueTimeout   time.Duration `env:"RENDER_QUEUE_TIMEOUT" envDefault:"1s" above:"0s" help:"longest time that a picture waits to be rendered before it is answered with 503"`
 }
 
 // Workers returns how many pictures are rendered at once.
@@ -60,9 +58,6 @@ func (c Config) Workers() int {
 	}
 	return max(1, runtime.GOMAXPROCS(0)-1)
 }
-
-// maxWorkers bounds RENDER_WORKERS. Each worker is a thread.
-const maxWorkers = 1024
 
 // loadTimeout bounds the loading of one picture or texture, which no request's deadline
 // does: several requests may wait for it.
@@ -88,8 +83,6 @@ type Renderer interface {
 	Cost(view render.View, width, wornWidth int) time.Duration
 	// RevisionOf changes whenever the bytes that Render returns for a view could.
 	RevisionOf(view render.View) string
-	// CanWebP reports whether WebP can be written.
-	CanWebP() bool
 }
 
 // Pictures returns pictures and texture files: from its cache, or loaded once for all
@@ -98,12 +91,10 @@ type Pictures struct {
 	resolver *Resolver
 	files    Files
 	renderer Renderer
-	revision string
-	canWebP  bool
 
-	defaultSkins [skin.Slim + 1]defaultSkin // by model
-
-	exactRevision string // of pictures of exact sizes
+	defaultSheets [skin.Slim + 1]defaultSheet // by model
+	// Revisions of the renderer, for most pictures and for exact sizes.
+	revision, exactRevision string
 
 	pictureCache *cache.Cache[picture]
 	textureCache *cache.Cache[*textureFile]
@@ -111,48 +102,31 @@ type Pictures struct {
 }
 
 // NewPictures returns pictures of the textures that a resolver finds. classic is the
-// skin of the default avatar of that model. Errors begin with the name of a setting.
-func NewPictures(config Config, resolver *Resolver, files Files, renderer Renderer, classic skin.Sheet) (*Pictures, error) {
-	switch {
-	case config.RenderWorkers < 0 || config.RenderWorkers > maxWorkers:
-		return nil, fmt.Errorf("RENDER_WORKERS is %d, but must be 0 to %d", config.RenderWorkers, maxWorkers)
-	case config.RenderQueuePerWorker < 0:
-		return nil, fmt.Errorf("RENDER_QUEUE_PER_WORKER is %d, but must not be negative", config.RenderQueuePerWorker)
-	case config.RenderQueueTimeout <= 0:
-		return nil, fmt.Errorf("RENDER_QUEUE_TIMEOUT is %s, but must be longer than 0", config.RenderQueueTimeout)
-	}
-	pictureCache, err := newPictureCache(config.CacheBytes, time.Now)
-	if err != nil {
-		return nil, fmt.Errorf("CACHE_BYTES %w", err)
-	}
-	textureCache, err := newTextureCache(config.SheetBytes, time.Now)
-	if err != nil {
-		return nil, fmt.Errorf("SHEET_BYTES %w", err)
-	}
+// skin of the default avatar of that model.
+func NewPictures(cfg Config, resolver *Resolver, files Files, renderer Renderer, classic skin.Sheet) *Pictures {
 	return &Pictures{
 		resolver:      resolver,
 		files:         files,
 		renderer:      renderer,
 		revision:      renderer.RevisionOf(render.View{}),
-		canWebP:       renderer.CanWebP(),
 		exactRevision: renderer.RevisionOf(render.View{Exact: 1}),
-		defaultSkins:  newDefaultSkins(classic),
-		pictureCache:  pictureCache,
-		textureCache:  textureCache,
-		workers:       newWorkerPool(config.Workers(), config.Workers()*config.RenderQueuePerWorker, config.RenderQueueTimeout),
-	}, nil
+		defaultSheets: newDefaultSheets(classic),
+		pictureCache:  newPictureCache(cfg.CacheBytes, time.Now),
+		textureCache:  newTextureCache(cfg.TextureCacheBytes, time.Now),
+		workers:       newWorkerPool(cfg.Workers(), cfg.Workers()*cfg.RenderQueuePerWorker, cfg.RenderQueueTimeout),
+	}
 }
 
-func newPictureCache(bytes int64, now func() time.Time) (*cache.Cache[picture], error) {
+func newPictureCache(bytes int64, now func() time.Time) *cache.Cache[picture] {
 	return cache.New(cache.Options[picture]{
 		Name: "picture", Bytes: bytes, TypicalSize: 1 << 10, LoadTimeout: loadTimeout, Now: now,
 		Size: func(picture picture) int { return cap(picture.body) },
 	})
 }
 
-func newTextureCache(bytes int64, now func() time.Time) (*cache.Cache[*textureFile], error) {
+func newTextureCache(bytes int64, now func() time.Time) *cache.Cache[*textureFile] {
 	return cache.New(cache.Options[*textureFile]{
-		Name: "sheet", Bytes: bytes, TypicalSize: 16 << 10, LoadTimeout: loadTimeout, Now: now,
+		Name: "texture", Bytes: bytes, TypicalSize: 16 << 10, LoadTimeout: loadTimeout, Now: now,
 		Size: (*textureFile).size,
 	})
 }
@@ -169,16 +143,13 @@ func (p *Pictures) Expose(registry prometheus.Registerer) {
 	p.workers.expose(register)
 }
 
-// Revision returns the revision of the renderer behind the pictures of a view.
-func (p *Pictures) Revision(view render.View) string {
+// revisionOf returns the revision of the renderer behind the pictures of a view.
+func (p *Pictures) revisionOf(view render.View) string {
 	if view.Exact != 0 {
 		return p.exactRevision
 	}
 	return p.revision
 }
-
-// CanWebP reports whether pictures can be WebP.
-func (p *Pictures) CanWebP() bool { return p.canWebP }
 
 // TryGet returns the response to a request if the mapping is cached and valid at a time, which
 // is now or just was, and the picture is cached. It does not keep the request's key. It
@@ -198,177 +169,74 @@ func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
 	return res, ok
 }
 
-// Precondition evaluates the conditions of a request on a response without its body, and
-// reports whether the body is needed. An error ends the request.
-type Precondition func(res *Response) (needsBody bool, err error)
-
-// maxTries bounds how often a response is made because the mapping has changed in the
-// meantime.
+// maxTries bounds how often a response is made because the mapping has changed in the meantime.
 const maxTries = 3
 
-// Get returns the response to a request: it looks up, fetches and renders what is not cached.
-// The cost counts for the client network in ctx. The body is not loaded unless the
-// precondition needs it.
+// Find returns the response to a request without its body, which Load loads if it is needed. It looks up what is not
+// cached.
 //
-// An Unavailable fault says that core or the object store is unreachable, or that there is too
-// much load. A NotFound fault says that a texture's file is missing from the object store.
-func (p *Pictures) Get(ctx context.Context, req Request, precondition Precondition) (Response, error) {
-	req.Key = edgeproto.Key(strings.Clone(string(req.Key))) // the resolver keeps it
-	var res Response
-	for try := 1; ; try++ {
-		if err := p.get(ctx, req, precondition, &res); err != nil {
-			return Response{}, err
-		}
-		// A CDN may have been purged because of a change in the meantime, and must not keep
-		// the response from before it for more than a second.
-		res.MayBeStale = res.Lookup == LookupStale || req.Key != "" && !p.resolver.IsCurrent(req.Key, res.Mapping)
-		if !res.MayBeStale || res.Lookup == LookupStale || try == maxTries {
-			return res, nil
+// An Unavailable fault says that core is unreachable, or that there is too much load.
+func (p *Pictures) Find(ctx context.Context, req Request) (res Response, err error) {
+	for range maxTries {
+		var isFinal bool
+		if res, isFinal, err = p.find(ctx, req); err != nil || isFinal {
+			break
 		}
 	}
+	return res, err
 }
 
-// get makes a response by the current mapping of its key.
-func (p *Pictures) get(ctx context.Context, req Request, precondition Precondition, res *Response) (err error) {
+// find is one try of Find, and reports whether another one would find the same.
+func (p *Pictures) find(ctx context.Context, req Request) (res Response, isFinal bool, err error) {
 	if req.Key != "" {
+		req.Key = edgeproto.Key(strings.Clone(string(req.Key))) // the resolver keeps it
 		if res.Mapping, res.Lookup, err = p.resolver.Lookup(ctx, req.Key); err != nil {
+			return Response{}, false, err
+		}
+	}
+	p.setVariant(&req, &res)
+	if res.Err == nil && req.Kind != KindProfile {
+		res.ETag = res.Variant.etag(res.Revision)
+	}
+	return res, p.isFinal(&req, &res), nil
+}
+
+// isFinal sets MayBeStale, and reports whether the mapping of a response is its key's, or the best that there is.
+func (p *Pictures) isFinal(req *Request, res *Response) bool {
+	// A CDN may have been purged because of a change in the meantime, and must not keep the response from before it
+	// for more than a second.
+	res.MayBeStale = res.Lookup == LookupStale || req.Key != "" && !p.resolver.IsCurrent(req.Key, res.Mapping)
+	return !res.MayBeStale || res.Lookup == LookupStale
+}
+
+// Load adds the body to a response that Find returned: it fetches and renders what is not cached. If the mapping has
+// changed in the meantime, it replaces the response. The cost counts for the client network in ctx.
+//
+// An Unavailable fault says that core or the object store is unreachable, or that there is too much load. A NotFound
+// fault says that a texture's file is missing from the object store.
+func (p *Pictures) Load(ctx context.Context, req Request, res *Response) (err error) {
+	for try := 1; res.Err == nil && req.Kind != KindProfile; try++ {
+		var loaded picture
+		if loaded, res.Outcome, err = p.picture(ctx, res.Variant, res.ETag); err != nil {
+			return err
+		}
+		res.Body = loaded.body
+		if p.isFinal(&req, res) || try == maxTries {
+			return nil
+		}
+		if *res, _, err = p.find(ctx, req); err != nil {
 			return err
 		}
 	}
-	if p.setVariant(&req, res); res.Err != nil {
-		return nil //nolint:nilerr // it is part of the response
-	}
-	if req.Kind != KindProfile {
-		res.ETag = p.etag(res.Variant)
-	}
-	needsBody, err := precondition(res)
-	if err != nil || !needsBody || req.Kind == KindProfile {
-		return err
-	}
-	var loaded picture
-	loaded, res.Outcome, err = p.picture(ctx, res.Variant)
-	res.Body = loaded.body
-	return err
+	return nil
 }
 
-// WouldReject returns the fault with which Get would reject a request at once if the mapping
-// of its key is not cached, nil if none. The network is that of the client, the zero Prefix if
+// WouldReject returns the fault with which Find would reject a request at once if the mapping
+// of its key is not cached, nil if none. The network is the client's, the zero Prefix if
 // it is unknown.
 func (p *Pictures) WouldReject(req Request, network netip.Prefix) error {
 	if req.Key == "" {
 		return nil
 	}
 	return p.resolver.WouldReject(req.Key, network)
-}
-
-// picture is an encoded picture or a stored file. Requests share it: it must not be changed.
-type picture struct {
-	etag ETag
-	body []byte
-}
-
-// picture returns the picture of a view, from the cache or loaded.
-func (p *Pictures) picture(ctx context.Context, variant Variant) (picture, cache.Outcome, error) {
-	key := variant.appendKey(nil)
-	if cached, ok := p.pictureCache.TryGet(key); ok {
-		return cached, cache.Hit, nil
-	}
-	// The spans of the stages are children of the request that starts the load.
-	ctx, span := tracing.Start(ctx, "picture")
-	demand := p.workers.demand(NetworkOf(ctx))
-	get := p.pictureCache.Get
-	if variant.isRare() {
-		get = p.pictureCache.GetRare
-	}
-	loaded, outcome, err := get(ctx, key, demand, func(ctx context.Context) (picture, error) {
-		body, err := p.load(ctx, demand, variant)
-		return picture{etag: p.etag(variant), body: body}, err
-	})
-	span.SetAttributes(attribute.Stringer("outcome", outcome))
-	tracing.End(span, &err)
-	return loaded, outcome, err
-}
-
-// load renders a picture, or fetches a file, with a permit of its own.
-func (p *Pictures) load(ctx context.Context, demand *demand, variant Variant) (body []byte, err error) {
-	permit, err := p.workers.admit(demand)
-	if err != nil {
-		return nil, err
-	}
-	defer permit.release()
-	if variant.File {
-		file, err := p.fetch(ctx, permit, demand, variant.Texture, variant)
-		return bytes.Clone(file), err // the buffer it was read into is larger
-	}
-	texture, err := p.texture(ctx, permit, demand, variant.Texture, variant)
-	worn := decodedTextureFile(skin.Sheet{})
-	if err == nil && variant.Wear != render.WearNothing {
-		worn, err = p.texture(ctx, permit, demand, variant.Worn, variant)
-	}
-	if err != nil {
-		// The cache of textures remembers the failure. The back-off of two caches would add up.
-		return nil, cache.Transient(err)
-	}
-	cost := texture.decodeCost() + worn.decodeCost() + p.renderer.Cost(variant.View, texture.width, worn.width)
-	err = permit.draw(ctx, demand, cost, func() error {
-		sheet, err := texture.decode(ctx, variant)
-		if err != nil {
-			return err
-		}
-		wornSheet, err := worn.decode(ctx, variant)
-		if err != nil {
-			return err
-		}
-		var timing render.Timing
-		if body, timing, err = p.renderer.Render(sheet, wornSheet, variant.View); err == nil {
-			variant.observeRender(ctx, timing)
-		}
-		return err
-	})
-	if err == nil {
-		variant.observeStage(queueing, permit.waited)
-	}
-	return body, err
-}
-
-// cachedTexture returns a texture that is a default one or cached, nil for another one.
-func (p *Pictures) cachedTexture(hash skin.Hash) *textureFile {
-	for _, model := range []skin.Type{skin.Classic, skin.Slim} {
-		if byDefault := &p.defaultSkins[model]; hash == byDefault.hash {
-			return decodedTextureFile(byDefault.sheet)
-		}
-	}
-	texture, _ := p.textureCache.TryGet(hash[:])
-	return texture
-}
-
-// texture returns a texture of a variant. Its file is fetched with the permit of the first picture
-// that needs it.
-func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, hash skin.Hash, variant Variant) (*textureFile, error) {
-	if texture := p.cachedTexture(hash); texture != nil {
-		return texture, nil
-	}
-	part := demand.newDependency()
-	texture, _, err := p.textureCache.Get(ctx, hash[:], part, func(ctx context.Context) (*textureFile, error) {
-		file, err := p.fetch(ctx, permit, part, hash, variant)
-		if err != nil {
-			return nil, err
-		}
-		return newTextureFile(hash, file)
-	})
-	return texture, err
-}
-
-// fetch returns the file of a texture of a variant.
-func (p *Pictures) fetch(ctx context.Context, permit *permit, demand *demand, hash skin.Hash, variant Variant) (file []byte, err error) {
-	err = permit.fetch(ctx, demand, func() (err error) {
-		start := time.Now()
-		ctx, span := tracing.Start(ctx, stageNames[fetching])
-		defer tracing.End(span, &err)
-		if file, err = p.files.File(ctx, hash); err == nil {
-			variant.observeStage(fetching, time.Since(start))
-		}
-		return err
-	})
-	return file, err
 }

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge/cache"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // Client networks: one with many requests, and two with few.
@@ -24,9 +24,9 @@ var (
 	quiet6 = netip.MustParsePrefix("2001:db8::/56")
 )
 
-// testJob returns a job of a demand of networks.
+// testJob returns a job that networks request.
 func testJob(cost time.Duration, networks ...netip.Prefix) *job {
-	return &job{demand: &demand{networks: networks}, cost: cost, start: make(chan error, 1)}
+	return &job{requesters: &requesters{networks: networks}, cost: cost, start: make(chan error, 1)}
 }
 
 // While several networks wait, each gets the same share of work, whatever the number and the
@@ -43,7 +43,7 @@ func TestQueueSharesByCost(t *testing.T) {
 	}
 	for {
 		j := q.pop()
-		network := j.demand.networks[0]
+		network := j.requesters.networks[0]
 		done[network] += j.cost
 		if q.waiting(network) == 0 {
 			break
@@ -74,8 +74,8 @@ func TestQueueServesNewNetworkNext(t *testing.T) {
 		q.push(testJob(time.Millisecond, quiet))
 	}
 	for n := range 3 {
-		if j := q.pop(); j.demand.networks[0] != quiet {
-			t.Errorf("job %d is one of %v; want the three of %v first", n, j.demand.networks, quiet)
+		if j := q.pop(); j.requesters.networks[0] != quiet {
+			t.Errorf("job %d is one of %v; want the three of %v first", n, j.requesters.networks, quiet)
 		}
 	}
 }
@@ -91,9 +91,7 @@ func TestQueueOrderWithinANetwork(t *testing.T) {
 		j := q.pop()
 		got = append(got, fmt.Sprint(j.cost, " #", j.order))
 	}
-	if diff := cmp.Diff([]string{"5ms #6", "10ms #2", "10ms #4", "20ms #3", "30ms #1", "1s #5"}, got); diff != "" {
-		t.Errorf("the order of jobs (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, got, []string{"5ms #6", "10ms #2", "10ms #4", "20ms #3", "30ms #1", "1s #5"}, "the order of jobs")
 	if len(q.networks) != 0 || q.rounds.Len() != 0 {
 		t.Errorf("%d networks without jobs are in the queue", len(q.networks))
 	}
@@ -112,15 +110,13 @@ func TestQueueVictim(t *testing.T) {
 	}
 	f := func(what string, want *job, networks ...netip.Prefix) {
 		t.Helper()
-		if got := q.victim(networks); got != want {
-			t.Errorf("for %s, %+v is shed; want %+v", what, got, want)
-		}
+		testenv.Equal(t, q.victim(networks), want, "for %s, the victim", what)
 	}
 	f("a quiet network", newest, quiet6)
 	f("a network with less work", newest, quiet)
 	f("the busiest network", nil, busy)
 	f("the busiest and a quiet one", newest, busy, quiet)
-	newest.demand.networks = append(newest.demand.networks, quiet)
+	newest.requesters.networks = append(newest.requesters.networks, quiet)
 	f("a quiet network, if another wants the newest", old, quiet6)
 }
 
@@ -138,7 +134,7 @@ func block(t *testing.T, queue int) *blockedPictures {
 	b := &blockedPictures{backend: new(fakeBackend), begun: make(chan render.View, 200), finish: make(chan struct{})}
 	b.backend.drawView = func(view render.View) { b.begun <- view; <-b.finish }
 	b.Pictures = b.backend.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: queue, RenderQueueTimeout: time.Hour})
-	go func() { _, _, _ = b.picture(WithNetwork(t.Context(), busy), viewOf(0, 1000)) }()
+	go func() { _, _, _ = b.picture(WithNetwork(t.Context(), busy), viewOf(0, 1000), ETag{}) }()
 	<-b.begun
 	return b
 }
@@ -148,8 +144,8 @@ func (b *blockedPictures) ask(t *testing.T, network netip.Prefix, variant Varian
 	t.Helper()
 	before := b.workers.state().waiting
 	errs := make(chan error, 1)
-	go func() { _, _, err := b.picture(WithNetwork(t.Context(), network), variant); errs <- err }()
-	eventually(t, "the picture waits", func() bool { return b.workers.state().waiting > before })
+	go func() { errs <- b.errorOf(WithNetwork(t.Context(), network), variant) }()
+	testenv.Eventually(t, "the picture waits", func() bool { return b.workers.state().waiting > before })
 	return errs
 }
 
@@ -167,24 +163,22 @@ func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
 	for i := range queue {
 		waiting = append(waiting, b.ask(t, busy, viewOf(0, 800+i)))
 	}
-	if _, _, err := b.picture(WithNetwork(t.Context(), busy), viewOf(0, 900)); !isRefused(err) {
+	if _, _, err := b.picture(WithNetwork(t.Context(), busy), viewOf(0, 900), ETag{}); !isRefused(err) {
 		t.Errorf("one more of the network that has filled the queue: %v; want it rejected", err)
 	}
 	var others []<-chan error
 	for i, network := range []netip.Prefix{quiet, quiet6} {
 		errs := make(chan error, 1)
-		go func() { _, _, err := b.picture(WithNetwork(t.Context(), network), viewOf(0, 8+i)); errs <- err }()
+		go func() { errs <- b.errorOf(WithNetwork(t.Context(), network), viewOf(0, 8+i)) }()
 		if err := <-waiting[queue-1-i]; !isRefused(err) {
 			t.Errorf("the newest picture but %d of the network that has filled the queue: %v; want it rejected", i, err)
 		}
 		others = append(others, errs)
 	}
-	eventually(t, "the others wait", func() bool { return b.workers.state().waiting == queue })
+	testenv.Eventually(t, "the others wait", func() bool { return b.workers.state().waiting == queue })
 	close(b.finish)
 	for _, errs := range append(others, waiting[:queue-2]...) {
-		if err := <-errs; err != nil {
-			t.Errorf("a picture that waited: %v", err)
-		}
+		testenv.Is(t, <-errs, nil, "a picture that waited")
 	}
 	var order []int
 	for range queue {
@@ -205,8 +199,8 @@ func TestCoalescedPictureCountsForTheQuietestNetwork(t *testing.T) {
 	shared := viewOf(0, 500)
 	first := b.ask(t, busy, shared)
 	second := make(chan error, 1)
-	go func() { _, _, err := b.picture(WithNetwork(t.Context(), quiet), shared); second <- err }()
-	eventually(t, "the second has joined", func() bool { return b.waitingOf(quiet) > 0 })
+	go func() { second <- b.errorOf(WithNetwork(t.Context(), quiet), shared) }()
+	testenv.Eventually(t, "the second has joined", func() bool { return b.waitingOf(quiet) > 0 })
 	b.ask(t, quiet6, viewOf(0, 600))
 	close(b.finish)
 	if a, b := <-first, <-second; a != nil || b != nil {
@@ -238,12 +232,12 @@ func hangingStore(t *testing.T) (p *Pictures, asked chan skin.Hash, answer chan 
 	p = s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 15, RenderQueueTimeout: time.Hour}) // 8 files, of which 6 at once
 	for i := range byte(8) {
 		result := make(chan error, 1)
-		go func() { _, _, err := p.picture(WithNetwork(t.Context(), busy), viewOf(i+1, 8)); result <- err }()
+		go func() { result <- p.errorOf(WithNetwork(t.Context(), busy), viewOf(i+1, 8)) }()
 		errs = append(errs, result)
 		if i < 6 {
 			<-asked
 		} else {
-			eventually(t, "the file is waited for", func() bool { return p.workers.state().filesWaiting == int(i)-5 })
+			testenv.Eventually(t, "the file is waited for", func() bool { return p.workers.state().filesWaiting == int(i)-5 })
 		}
 	}
 	return p, asked, answer, errs
@@ -254,11 +248,11 @@ func TestFetchesAreSharedBetweenNetworks(t *testing.T) {
 	t.Parallel()
 	p, asked, answer, errs := hangingStore(t)
 	defer func() { close(answer) }()
-	if _, _, err := p.picture(WithNetwork(t.Context(), busy), viewOf(9, 8)); !isRefused(err) {
+	if _, _, err := p.picture(WithNetwork(t.Context(), busy), viewOf(9, 8), ETag{}); !isRefused(err) {
 		t.Errorf("a file too many: %v; want it rejected", err)
 	}
 	result := make(chan error, 1)
-	go func() { _, _, err := p.picture(WithNetwork(t.Context(), quiet), viewOf(10, 8)); result <- err }()
+	go func() { result <- p.errorOf(WithNetwork(t.Context(), quiet), viewOf(10, 8)) }()
 	if err := <-errs[7]; !isRefused(err) {
 		t.Errorf("the newest picture of the network that occupies all fetches: %v; want it rejected", err)
 	}
@@ -270,9 +264,7 @@ func TestFetchesAreSharedBetweenNetworks(t *testing.T) {
 	for range 6 {
 		answer <- struct{}{}
 	}
-	if err := <-result; err != nil {
-		t.Errorf("picture() for another network: %v", err)
-	}
+	testenv.Is(t, <-result, nil, "picture() for another network")
 }
 
 // A texture that a second network needs for another picture counts for that network.
@@ -282,21 +274,21 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	defer func() { close(answer) }()
 	result := make(chan error, 1)
 	// Its texture is the newest of the files that the busy network waits for.
-	go func() { _, _, err := p.picture(WithNetwork(t.Context(), quiet), viewOf(8, 16)); result <- err }()
-	eventually(t, "the second has joined", func() bool {
+	go func() { result <- p.errorOf(WithNetwork(t.Context(), quiet), viewOf(8, 16)) }()
+	testenv.Eventually(t, "the second has joined", func() bool {
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
 		return p.workers.fetches.waiting.waiting(quiet) > 0
 	})
 	// A third network joins the second's picture.
 	third := make(chan error, 1)
-	go func() { _, _, err := p.picture(WithNetwork(t.Context(), quiet6), viewOf(8, 16)); third <- err }()
-	eventually(t, "the third has joined the file as well", func() bool {
+	go func() { third <- p.errorOf(WithNetwork(t.Context(), quiet6), viewOf(8, 16)) }()
+	testenv.Eventually(t, "the third has joined the file as well", func() bool {
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
 		for _, n := range p.workers.fetches.waiting.networks {
 			for _, j := range n.jobs {
-				if slices.Contains(j.demand.networks, quiet6) {
+				if slices.Contains(j.requesters.networks, quiet6) {
 					return true
 				}
 			}
@@ -312,9 +304,7 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 		answer <- struct{}{}
 	}
 	for _, result := range []chan error{result, third} {
-		if err := <-result; err != nil {
-			t.Errorf("picture() for another network: %v", err)
-		}
+		testenv.Is(t, <-result, nil, "picture() for another network")
 	}
 }
 
@@ -322,13 +312,10 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 // joined it.
 func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	t.Parallel()
-	c, err := cache.New(cache.Options[string]{
+	c := cache.New(cache.Options[string]{
 		Name: "test", Bytes: 1 << 20, TypicalSize: 1 << 10, Size: func(text string) int { return len(text) },
 		LoadTimeout: time.Minute, Now: time.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	pool := newWorkerPool(1, 1, time.Hour)
 	defer pool.close()
 	finish := make(chan struct{})
@@ -341,7 +328,7 @@ func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	load := func(network netip.Prefix, fetch func(context.Context) (string, error)) <-chan result {
 		results := make(chan result, 1)
 		go func() {
-			value, outcome, err := c.Get(t.Context(), []byte("name"), pool.demand(network), fetch)
+			value, outcome, err := c.Get(t.Context(), []byte("name"), pool.requesters(network), fetch)
 			results <- result{value, outcome, err}
 		}()
 		return results
@@ -350,11 +337,11 @@ func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	coalesced := func(n uint64) func() bool {
 		return func() bool { stats := c.Stats(); return stats.Misses == 1 && stats.Coalesced == n }
 	}
-	eventually(t, "the load has begun", coalesced(0))
+	testenv.Eventually(t, "the load has begun", coalesced(0))
 	same := load(busy, func(context.Context) (string, error) { return "second", nil })
-	eventually(t, "another of the network has joined", coalesced(1))
+	testenv.Eventually(t, "another of the network has joined", coalesced(1))
 	other := load(quiet, func(context.Context) (string, error) { return "third", nil })
-	eventually(t, "another network has joined", coalesced(2))
+	testenv.Eventually(t, "another network has joined", coalesced(2))
 	close(finish)
 	if a, b := <-owner, <-same; !isRefused(a.err) || !isRefused(b.err) {
 		t.Errorf("the network whose work was shed: %v, %v; want both rejected", a, b)

@@ -34,9 +34,9 @@ type network struct {
 
 // job is work that waits in a queue, runs, or has been rejected.
 type job struct {
-	demand *demand
-	cost   time.Duration // estimated, on one core
-	start  chan error    // receives nil when the work may start, or the fault that rejects it
+	requesters *requesters
+	cost       time.Duration // estimated, on one core
+	start      chan error    // receives nil when the work may start, or the fault that rejects it
 
 	work func() error // run by a worker; nil: the caller does the work
 	done chan error   // receives the result of work
@@ -51,12 +51,12 @@ func compareJobs(a, b *job) int {
 	return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.order, b.order))
 }
 
-// push adds a job to the network of its demand that has the least cost waiting.
+// push adds a job to the network among its requesters that has the least cost waiting.
 func (q *fairQueue) push(j *job) {
 	q.sequence++
 	j.queue, j.order = q, q.sequence
 	q.count++
-	q.insert(j, q.leastLoaded(j.demand.networks))
+	q.insert(j, q.leastLoaded(j.requesters.networks))
 }
 
 func (q *fairQueue) insert(j *job, of netip.Prefix) {
@@ -109,7 +109,7 @@ func (q *fairQueue) pop() *job {
 	}
 }
 
-// reassign moves a waiting job to another network of its demand, if less cost waits there.
+// reassign moves a waiting job to another network of its requesters, if less cost waits there.
 func (q *fairQueue) reassign(j *job, to netip.Prefix) {
 	if q.waiting(to) < j.network.cost-j.cost {
 		q.remove(j)
@@ -149,7 +149,7 @@ func (q *fairQueue) victim(wantedBy []netip.Prefix) (newest *job) {
 		return nil
 	}
 	for _, j := range most.jobs {
-		if len(j.demand.networks) == 1 && (newest == nil || j.order > newest.order) {
+		if len(j.requesters.networks) == 1 && (newest == nil || j.order > newest.order) {
 			newest = j
 		}
 	}

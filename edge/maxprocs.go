@@ -11,7 +11,7 @@ import (
 //
 // Go's scheduler lets a goroutine run for 10 ms before it preempts it, so a render would
 // delay cache hits by that much. With one P more for each worker there is always one for the
-// hits, and the kernel prefers their threads to those of the workers at once. While no
+// hits, and the kernel prefers their threads to the workers' at once. While no
 // picture is rendered, the default is better: more Ps than processors are threads that the
 // kernel switches every few milliseconds.
 type procsBoost struct {

@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // GOMAXPROCS is raised before a job runs, and until a while after it. Raising it counts as
@@ -24,17 +25,12 @@ func TestProcsBoost(t *testing.T) {
 		defer s.close()
 		use := func(waits time.Duration) {
 			t.Helper()
-			permit, err := s.admit(s.demand(testNetwork))
-			if err != nil {
-				t.Fatal(err)
-			}
+			permit := testenv.Must(s.admit(s.requesters(testNetwork)))(t)
 			defer permit.release()
-			if err := permit.draw(ctx, s.demand(testNetwork), time.Millisecond, func() error { note("used"); <-time.After(long); return nil }); err != nil {
+			if err := permit.draw(ctx, s.requesters(testNetwork), time.Millisecond, func() error { note("used"); <-time.After(long); return nil }); err != nil {
 				t.Error(err)
 			}
-			if permit.waited != waits {
-				t.Errorf("a job waited for %s; want %s", permit.waited, waits)
-			}
+			testenv.Equal(t, permit.waited, waits, "a job waited for")
 		}
 		use(0)
 		var watched bool
@@ -61,8 +57,6 @@ func TestProcsBoost(t *testing.T) {
 			"widened at 5.08s", "used at 5.08s", "narrowed at 6.28s",
 			"used at 7.09s",
 		}
-		if diff := cmp.Diff(want, happened); diff != "" {
-			t.Errorf("what happened (-want +got):\n%s", diff)
-		}
+		cmptest.Same(t, happened, want, "what happened")
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/veneer-skins/veneer/edge/render"
 )
@@ -20,8 +21,79 @@ type Parameter struct {
 // anyValue is of parameters that count by their presence.
 const anyValue = "any value"
 
-// tilts are the values of the parameter tilt.
-var tilts = [...]string{render.TiltIso: "iso", render.Tilt25: "25", render.TiltLevel: "0"}
+// Values are the values of a parameter. Parsing, error messages and documents are made from them.
+type Values[T comparable] []struct {
+	Name  string // in lower case
+	Value T
+}
+
+// The values of parameters that name one of a few, in the order of documents.
+var (
+	Tilts        = Values[render.Tilt]{{"iso", render.TiltIso}, {"25", render.Tilt25}, {"0", render.TiltLevel}}
+	Poses        = Values[render.Pose]{{"stand", render.Stand}, {"walk", render.Walk}, {"wave", render.Wave}, {"sit", render.Sit}, {"sneak", render.Sneak}}
+	Wears        = Values[render.Wear]{{"cape", render.WearCape}, {"elytra", render.WearElytra}, {"none", render.WearNothing}}
+	Omissions    = Values[Omission]{{"hat", Omission{Omit: render.OmitHat}}, {"layers", Omission{Omit: render.OmitLayers}}, {"light", Omission{Omit: render.OmitLight}}, {"cape", Omission{Cape: true}}}
+	DefaultSkins = Values[DefaultSkin]{{"404", DefaultNone}, {"avatar", DefaultAvatar}, {"classic", DefaultClassic}, {"slim", DefaultSlim}}
+)
+
+// Omission is what a picture leaves out. The cape is no part of the skin.
+type Omission struct {
+	Omit render.Omissions
+	Cape bool
+}
+
+// Parse returns the value with a name in any case.
+func (v Values[T]) Parse(name string) (value T, ok bool) {
+	for i := range v {
+		if EqualASCIIFold(name, v[i].Name) {
+			return v[i].Value, true
+		}
+	}
+	return value, false
+}
+
+// Names returns the names of all values.
+func (v Values[T]) Names() []string {
+	names := make([]string, len(v))
+	for i := range v {
+		names[i] = v[i].Name
+	}
+	return names
+}
+
+// NameOf returns the name of a value.
+func (v Values[T]) NameOf(value T) string {
+	for i := range v {
+		if v[i].Value == value {
+			return v[i].Name
+		}
+	}
+	return ""
+}
+
+// List returns the names with commas and a conjunction before the last one, as in error messages.
+func (v Values[T]) List(conjunction string) string {
+	names, last := v.Names(), len(v)-1
+	return strings.Join(names[:last], ", ") + " " + conjunction + " " + names[last]
+}
+
+// EqualASCIIFold reports whether a string equals a name but for the case of ASCII letters. The name is given in lower
+// case.
+func EqualASCIIFold(text, name string) bool {
+	if len(text) != len(name) {
+		return false
+	}
+	for i := range len(name) {
+		c := text[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != name[i] {
+			return false
+		}
+	}
+	return true
+}
 
 // Parameters are the query parameters of all views, in the order of View.Parameters.
 var Parameters = []Parameter{
@@ -29,12 +101,12 @@ var Parameters = []Parameter{
 	{"height", pixels(render.Body), "the height, rounded up to a multiple of 16"},
 	{"3d", []string{anyValue}, "the head in three dimensions"},
 	{"turn", []string{"0", "1", "2", "3", "4", "5", "6", "7"}, "eighths of a full turn: 0 shows the front, 1 the front on the viewer's right, 4 the back, 7 the front on the viewer's left"},
-	{"tilt", tilts[:], "the elevation of the viewer in degrees; iso is 35.264"},
-	{"pose", []string{"stand", "walk", "wave", "sit", "sneak"}, "how the figure stands"},
-	{"wear", []string{"cape", "elytra", "none"}, "what a player with a cape wears on the back; users and textures have none"},
-	{"no", []string{"hat", "layers", "light", "cape"}, "what is left out, a list with commas; layers are all but the hat"},
+	{"tilt", Tilts.Names(), "the elevation of the viewer in degrees; iso is 35.264"},
+	{"pose", Poses.Names(), "how the figure stands"},
+	{"wear", Wears.Names(), "what a player with a cape wears on the back; users and textures have none"},
+	{"no", Omissions.Names(), "what is left out, a list with commas; layers are all but the hat"},
 	{"exact", []string{anyValue}, "as many pixels as asked for, without rounding up"},
-	{"default", []string{"404", "avatar", "classic", "slim"}, "what is shown without such a player or skin: an error, the default skin that the game gives the UUID, or one of them. Without the parameter a user has classic, all others have 404"},
+	{"default", DefaultSkins.Names(), "what is shown without such a player or skin: an error, the default skin that the game gives the UUID, or one of them. Without the parameter a user has classic, all others have 404"},
 	{"download", []string{anyValue}, "browsers save the file"},
 	{"png", []string{anyValue}, "PNG in place of WebP, as with .png at the end of the path"},
 }
@@ -77,11 +149,11 @@ func (v *View) defaultOf(parameter string) string {
 		return strconv.Itoa(turn)
 	case "tilt":
 		_, tilt := v.Picture.Mode.DefaultAttitude()
-		return tilts[tilt]
+		return Tilts.NameOf(tilt)
 	case "pose":
-		return "stand"
+		return Poses.NameOf(render.Stand)
 	case "wear":
-		return "cape"
+		return Wears.NameOf(render.WearCape)
 	}
 	return ""
 }

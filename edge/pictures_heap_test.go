@@ -18,14 +18,12 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 	for _, budget := range []int64{12 << 20, 16 << 20} {
 		for _, size := range []int{320, 2048} {
 			before := heap()
-			p := (&fakeBackend{}).open(t, Config{CacheBytes: budget, SheetBytes: 1 << 20, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
+			p := (&fakeBackend{}).open(t, Config{CacheBytes: budget, TextureCacheBytes: 1 << 20, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
 			for i := range int(6*budget) / (size + 400) {
 				variant := viewOf(byte(i), i>>16)
 				variant.Texture[1] = byte(i >> 8)
 				_, _, err := p.pictureCache.Get(t.Context(), variant.appendKey(nil), nil, func(context.Context) (picture, error) { return picture{body: make([]byte, size)}, nil })
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Do(t, err)
 			}
 			waitIdle(t, p.pictureCache)
 			checkHeapCost(t, "pictures", p.pictureCache.Stats().Entries, heap()-before, budget)
@@ -33,22 +31,18 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 	}
 	const budget = 16 << 20
 	before := heap()
-	p := (&fakeBackend{}).open(t, Config{CacheBytes: 1 << 20, SheetBytes: budget, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
+	p := (&fakeBackend{}).open(t, Config{CacheBytes: 1 << 20, TextureCacheBytes: budget, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
 	for i := range 3000 {
 		variant := Variant{Texture: skin.Hash{byte(i), byte(i >> 8)}}
-		demand := p.workers.demand(testNetwork)
-		permit, err := p.workers.admit(demand)
-		if err != nil {
+		l := p.newLoader(t.Context(), variant, ETag{})
+		var err error
+		if l.permit, err = p.workers.admit(l.requesters); err != nil {
 			t.Fatal(err)
 		}
-		texture, err := p.texture(t.Context(), permit, demand, variant.Texture, variant)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := texture.decode(t.Context(), variant); err != nil {
-			t.Fatal(err)
-		}
-		permit.release()
+		texture, err := l.texture(t.Context(), variant.Texture)
+		testenv.Do(t, err)
+		testenv.Must(texture.decode(t.Context(), variant))(t)
+		l.permit.release()
 	}
 	waitIdle(t, p.textureCache)
 	checkHeapCost(t, "sheets", p.textureCache.Stats().Entries, heap()-before, budget)

@@ -19,6 +19,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // fakeBackend is the object store and the renderer of a test. It counts calls, and calls the
@@ -31,73 +32,79 @@ type fakeBackend struct {
 	drawView                             func(render.View)
 }
 
-func (s *fakeBackend) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
-	s.fetched.Add(1)
-	if s.fetch != nil {
-		if err := s.fetch(ctx); err != nil {
+func (f *fakeBackend) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	f.fetched.Add(1)
+	if f.fetch != nil {
+		if err := f.fetch(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if s.fetchHash != nil {
-		s.fetchHash(hash)
+	if f.fetchHash != nil {
+		f.fetchHash(hash)
 	}
 	sheet := skin.NewSheet(64, 64)
 	copy(sheet.Pix, hash[:])
 	return sheet.PNG()
 }
 
-func (s *fakeBackend) Render(sheet, _ skin.Sheet, view render.View) ([]byte, render.Timing, error) {
-	s.drawn.Add(1)
-	s.mostDrawing.Store(max(s.mostDrawing.Load(), s.drawing.Add(1)))
-	defer s.drawing.Add(-1)
-	if s.draw != nil {
-		if err := s.draw(); err != nil {
+func (f *fakeBackend) Render(sheet, _ skin.Sheet, view render.View) ([]byte, render.Timing, error) {
+	f.drawn.Add(1)
+	f.mostDrawing.Store(max(f.mostDrawing.Load(), f.drawing.Add(1)))
+	defer f.drawing.Add(-1)
+	if f.draw != nil {
+		if err := f.draw(); err != nil {
 			return nil, render.Timing{}, err
 		}
 	}
-	if s.drawView != nil {
-		s.drawView(view)
+	if f.drawView != nil {
+		f.drawView(view)
 	}
 	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), render.Timing{}, nil
 }
 
 // DrawTile draws nothing.
-func (s *fakeBackend) DrawTile(render.Picture, int, skin.Sheet, render.View) error { return nil }
+func (f *fakeBackend) DrawTile(render.Picture, int, skin.Sheet, render.View) error { return nil }
 
 // Encode returns a text.
-func (s *fakeBackend) Encode(picture render.Picture, format render.Format) ([]byte, error) {
+func (f *fakeBackend) Encode(picture render.Picture, format render.Format) ([]byte, error) {
 	return fmt.Appendf(nil, "%d × %d as %v", picture.Width, picture.Height, format), nil
 }
 
 // Cost is a millisecond per pixel of the size.
-func (s *fakeBackend) Cost(view render.View, _, _ int) time.Duration {
+func (f *fakeBackend) Cost(view render.View, _, _ int) time.Duration {
 	return time.Duration(view.Size) * time.Millisecond
 }
 
-func (s *fakeBackend) RevisionOf(view render.View) string {
+func (f *fakeBackend) RevisionOf(view render.View) string {
 	if view.Exact != 0 {
 		return "r2"
 	}
 	return "r1"
 }
 
-func (s *fakeBackend) CanWebP() bool { return true }
-
-func (s *fakeBackend) open(t *testing.T, config Config) *Pictures {
+func (f *fakeBackend) open(t *testing.T, config Config) *Pictures {
 	t.Helper()
-	mappings, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, stubCore{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mappings := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, stubCore{})
 	if config.CacheBytes == 0 {
-		config.CacheBytes, config.SheetBytes = 1<<24, 1<<24
+		config.CacheBytes, config.TextureCacheBytes = 1<<24, 1<<24
 	}
-	pictures, err := NewPictures(config, mappings, s, s, skin.NewSheet(64, 64))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pictures := NewPictures(config, mappings, f, f, skin.NewSheet(64, 64))
 	t.Cleanup(pictures.Close)
 	return pictures
+}
+
+// errorOf returns the error of a request for a picture.
+func (p *Pictures) errorOf(ctx context.Context, variant Variant) error {
+	_, _, err := p.picture(ctx, variant, ETag{})
+	return err
+}
+
+// wantUnavailable checks that an error is an Unavailable fault.
+func wantUnavailable(t *testing.T, err error, what string) {
+	t.Helper()
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%s: %v; want it unavailable", what, err)
+	}
 }
 
 func viewOf(hash byte, size int) Variant {
@@ -117,20 +124,14 @@ func (c *clock) advance(d time.Duration) { c.time.Add(int64(d)) }
 func newClock(t *testing.T, p *Pictures) *clock {
 	t.Helper()
 	c := &clock{}
-	var err error
-	if p.pictureCache, err = newPictureCache(1<<24, c.now); err != nil {
-		t.Fatal(err)
-	}
-	if p.textureCache, err = newTextureCache(1<<24, c.now); err != nil {
-		t.Fatal(err)
-	}
+	p.pictureCache, p.textureCache = newPictureCache(1<<24, c.now), newTextureCache(1<<24, c.now)
 	return c
 }
 
 // waitIdle waits until no load of a cache is running.
 func waitIdle[V any](t *testing.T, c *cache.Cache[V]) {
 	t.Helper()
-	eventually(t, "all loads end", func() bool { return c.Stats().Loads == 0 })
+	testenv.Eventually(t, "all loads end", func() bool { return c.Stats().Loads == 0 })
 }
 
 func testConfig() Config {
@@ -151,7 +152,7 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	results := make(chan result, callers)
 	for range callers {
 		go func() {
-			got, _, err := pictures.picture(t.Context(), viewOf(1, 8))
+			got, _, err := pictures.picture(t.Context(), viewOf(1, 8), ETag{})
 			results <- result{string(got.body), err}
 		}()
 	}
@@ -163,10 +164,10 @@ func TestPictureIsMadeOnce(t *testing.T) {
 		}
 	}
 	// Another picture of the same texture does not fetch the file again.
-	if _, outcome, err := pictures.picture(t.Context(), viewOf(1, 16)); err != nil || outcome != cache.Miss {
+	if _, outcome, err := pictures.picture(t.Context(), viewOf(1, 16), ETag{}); err != nil || outcome != cache.Miss {
 		t.Errorf("picture() of another size: %v, %v", outcome, err)
 	}
-	if _, outcome, err := pictures.picture(t.Context(), viewOf(1, 16)); err != nil || outcome != cache.Hit {
+	if _, outcome, err := pictures.picture(t.Context(), viewOf(1, 16), ETag{}); err != nil || outcome != cache.Hit {
 		t.Errorf("picture() once more: %v, %v", outcome, err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {
@@ -186,16 +187,12 @@ func TestCanceledCallerKeepsRender(t *testing.T) {
 
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() { _, _, err := pictures.picture(ctx, viewOf(1, 8)); left <- err }()
+	go func() { _, _, err := pictures.picture(ctx, viewOf(1, 8), ETag{}); left <- err }()
 	<-entered
 	leave()
-	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("picture() of a cancelled caller: %v", err)
-	}
+	testenv.Is(t, <-left, context.Canceled, "picture() of a cancelled caller")
 	close(arrived)
-	if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); err != nil {
-		t.Errorf("picture() of another caller: %v", err)
-	}
+	testenv.Is(t, pictures.errorOf(t.Context(), viewOf(1, 8)), nil, "picture() of another caller")
 	if s.fetched.Load() != 1 || s.drawn.Load() != 1 {
 		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 1", s.fetched.Load(), s.drawn.Load())
 	}
@@ -223,21 +220,17 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		clock := newClock(t, pictures)
 		sick.Store(true)
 		for range 100 {
-			if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
+			if _, _, err := pictures.picture(t.Context(), viewOf(1, 8), ETag{}); !errors.Is(err, trouble) {
 				t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
 			}
 		}
-		if tries := test.tries(test.backend); tries != 1 {
-			t.Errorf("failure %s: %d tries at one moment; want 1", test.name, tries)
-		}
+		testenv.Equal(t, test.tries(test.backend), 1, "failure %s: tries at one moment", test.name)
 		sick.Store(false)
 		// A failure is returned before it is remembered, and remembered from then on.
 		waitIdle(t, pictures.pictureCache)
 		waitIdle(t, pictures.textureCache)
 		clock.advance(2 * time.Second) // the maximum of the back-off
-		if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); err != nil {
-			t.Errorf("after a failure %s: %v", test.name, err)
-		}
+		testenv.Is(t, pictures.errorOf(t.Context(), viewOf(1, 8)), nil, "after a failure %s", test.name)
 	}
 }
 
@@ -255,11 +248,9 @@ func TestRejectionIsNotRemembered(t *testing.T) {
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 0, RenderQueueTimeout: time.Second})
 	newClock(t, pictures) // which is not advanced
 	done := make(chan error, 1)
-	go func() { _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); done <- err }()
+	go func() { done <- pictures.errorOf(t.Context(), viewOf(1, 8)) }()
 	<-drawing
-	if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("picture() without a free worker: %v; want it unavailable", err)
-	}
+	wantUnavailable(t, pictures.errorOf(t.Context(), viewOf(2, 8)), "picture() without a free worker")
 	close(finish)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -268,9 +259,7 @@ func TestRejectionIsNotRemembered(t *testing.T) {
 		runtime.Gosched() // the permit is released just before picture returns
 	}
 	waitIdle(t, pictures.pictureCache)
-	if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); err != nil {
-		t.Errorf("picture() with a free worker, at the same time: %v", err)
-	}
+	testenv.Is(t, pictures.errorOf(t.Context(), viewOf(2, 8)), nil, "picture() with a free worker, at the same time")
 }
 
 func TestPanicWhileDrawingIsAnError(t *testing.T) {
@@ -278,7 +267,7 @@ func TestPanicWhileDrawingIsAnError(t *testing.T) {
 	s := &fakeBackend{draw: func() error { panic("a texel too far") }}
 	pictures := s.open(t, testConfig())
 	for i := range byte(3) { // more often than there are workers: none is lost
-		_, _, err := pictures.picture(t.Context(), viewOf(i, 8))
+		_, _, err := pictures.picture(t.Context(), viewOf(i, 8), ETag{})
 		if err == nil || !strings.Contains(err.Error(), "a texel too far") || fault.KindOf(err) != fault.Internal {
 			t.Errorf("picture() = %v; want the panic as an internal fault", err)
 		}
@@ -289,17 +278,15 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	t.Parallel()
 	s := &fakeBackend{}
 	const budget = 1 << 20
-	pictures := s.open(t, Config{CacheBytes: budget, SheetBytes: budget, RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Second})
+	pictures := s.open(t, Config{CacheBytes: budget, TextureCacheBytes: budget, RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Second})
 	for i := range 400 {
 		variant := viewOf(byte(i), 8)
 		variant.Texture[1] = byte(i >> 8)
-		if _, _, err := pictures.picture(t.Context(), variant); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, pictures.errorOf(t.Context(), variant))
 	}
 	waitIdle(t, pictures.pictureCache)
 	for range 100 {
-		if _, outcome, err := pictures.picture(t.Context(), viewOf(0, 8)); outcome != cache.Hit || err != nil {
+		if _, outcome, err := pictures.picture(t.Context(), viewOf(0, 8), ETag{}); outcome != cache.Hit || err != nil {
 			t.Fatalf("a small picture is not cached: %v, %v", outcome, err)
 		}
 	}
@@ -311,10 +298,8 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	pictures.Expose(registry)
 	text := metricstest.Text(t, registry)
-	metricstest.Value(t, text, "veneer_edge_sheet_cache_evicted_total")
-	if ratio := metricstest.Value(t, text, "veneer_edge_picture_cache_hit_ratio"); ratio != 0.2 {
-		t.Errorf("the hit ratio is %v; want 0.2", ratio)
-	}
+	metricstest.Value(t, text, "veneer_edge_texture_cache_evicted_total")
+	testenv.Equal(t, metricstest.Value(t, text, "veneer_edge_picture_cache_hit_ratio"), 0.2, "the hit ratio")
 }
 
 func TestETagNamesTheContent(t *testing.T) {
@@ -335,41 +320,26 @@ func TestETagNamesTheContent(t *testing.T) {
 	} {
 		variant := base
 		change(&variant)
-		tag := pictures.etag(variant)
+		tag := variant.etag("r1")
 		if other, ok := seen[tag]; ok {
 			t.Errorf("%+v and %+v share the entity tag %s", variant, other, tag)
 		}
 		seen[tag] = variant
-		if tag != pictures.etag(variant) || len(tag) != 24 || tag[0] != '"' || tag[23] != '"' {
+		if tag != variant.etag("r1") || len(tag) != 24 || tag[0] != '"' || tag[23] != '"' {
 			t.Errorf("etag(%+v) = %s; want the same 22 characters in quotes each time", variant, tag)
 		}
 	}
-	file := Variant{Texture: base.Texture, File: true}
-	before, stored := pictures.etag(base), pictures.etag(file)
-	pictures.revision = "r2"
-	if pictures.etag(base) == before {
+	if base.etag("r1") == base.etag("r2") {
 		t.Error("another revision of the renderer has the same entity tags")
 	}
-	if pictures.etag(file) != stored {
-		t.Error("the renderer's revision changes the entity tag of a file, which it does not draw")
-	}
-}
-
-func TestNewPicturesRejects(t *testing.T) {
-	t.Parallel()
-	f := func(config Config, setting string) {
-		t.Helper()
-		_, err := NewPictures(config, nil, &fakeBackend{}, &fakeBackend{}, skin.NewSheet(64, 64))
-		if err == nil || !strings.HasPrefix(err.Error(), setting) {
-			t.Errorf("NewPictures(%+v) = %v; want an error about %s", config, err, setting)
+	// Each response has the revision behind it, and a file, which the renderer does not draw, has none.
+	mapping := edgeproto.Mapping{Texture: &edgeproto.Texture{Hash: base.Texture, Type: skin.Classic}}
+	for want, req := range map[string]Request{"": {Kind: KindFile}, "r1": {View: render.View{Size: 8}}, "r2": {View: render.View{Size: 8, Exact: 8}}} {
+		res := Response{Mapping: mapping}
+		if pictures.setVariant(&req, &res); res.Revision != want || res.Err != nil {
+			t.Errorf("%+v has the revision %q, %v; want %q", req, res.Revision, res.Err, want)
 		}
 	}
-	f(Config{CacheBytes: 1, SheetBytes: 1 << 20, RenderQueueTimeout: 1}, "CACHE_BYTES")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: -1, RenderQueueTimeout: 1}, "SHEET_BYTES")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderWorkers: -1}, "RENDER_WORKERS")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderWorkers: 20_000}, "RENDER_WORKERS")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueuePerWorker: -1}, "RENDER_QUEUE_PER_WORKER")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20}, "RENDER_QUEUE_TIMEOUT")
 }
 
 // variantOf returns the variant that a request means.

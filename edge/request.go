@@ -54,13 +54,13 @@ type Request struct {
 	Key  edgeproto.Key
 	Kind Kind
 	Slot TextureSlot // of a player's texture
-	// Default is what a picture shows if there is no texture.
-	Default Default
+	// DefaultSkin is what a picture shows if there is no texture.
+	DefaultSkin DefaultSkin
 	// Model is the model that a skin is drawn as, 0 for its own.
 	Model skin.Type
 
-	// View is that of a picture, without the type, which the texture has. Wear is what the figure
-	// wears if the player has a cape. Other kinds have none.
+	// View is set for KindPicture. Its Type is filled in from the texture, and Wear is kept only if the player has a
+	// cape.
 	render.View
 }
 
@@ -82,14 +82,15 @@ type Response struct {
 	IsDefault bool
 
 	// Of a picture or a file. A profile consists of the mapping's player.
-	Variant Variant
-	ETag    ETag
-	Outcome cache.Outcome // where the body came from
-	Body    []byte        // must not be changed
+	Variant  Variant
+	Revision string // of the renderer, empty for a file
+	ETag     ETag
+	Outcome  cache.Outcome // where the body came from
+	Body     []byte        // must not be changed
 }
 
 // setVariant sets the variant that a request means, given the mapping of its key, or the error
-// that there is none. The format is PNG if the renderer cannot write WebP.
+// that there is none.
 func (p *Pictures) setVariant(req *Request, res *Response) {
 	texture := res.Mapping.Texture
 	switch {
@@ -111,11 +112,11 @@ func (p *Pictures) setVariant(req *Request, res *Response) {
 		}
 		res.Variant = Variant{Texture: texture.Hash, File: true}
 	case texture != nil && (texture.Type != skin.Cape || req.Mode.ShowsCapes()):
-		res.Variant = p.pictureVariant(req, texture.Hash, texture.Type, res.Mapping.Player)
+		p.setPicture(req, res, texture.Hash, texture.Type)
 	case req.hasDefault(res.Mapping):
 		model := req.defaultModel(res.Mapping)
 		res.IsDefault = true
-		res.Variant = p.pictureVariant(req, p.defaultSkins[model].hash, model, res.Mapping.Player)
+		p.setPicture(req, res, p.defaultSheets[model].hash, model)
 	case texture != nil:
 		res.Err = capeFault(req.Mode)
 	default:
@@ -133,23 +134,21 @@ func capeFault(mode render.Mode) error {
 	return fault.New(fault.Invalid, "This texture is a cape, which has no figure.")
 }
 
-// pictureVariant returns the variant of a texture of a type, with what the player, nil if there is
-// none, wears on the back.
-func (p *Pictures) pictureVariant(req *Request, texture skin.Hash, of skin.Type, player *edgeproto.Player) Variant {
-	v := Variant{Texture: texture, View: req.View}
+// setPicture sets the variant and the revision of a picture of a texture. The figure wears what its player has on the
+// back.
+func (p *Pictures) setPicture(req *Request, res *Response, texture skin.Hash, of skin.Type) {
+	v := &res.Variant
+	*v = Variant{Texture: texture, View: req.View}
 	v.Type = of
 	if req.Model != 0 && of.IsSkin() {
 		v.Type = req.Model
 	}
-	if v.Format == render.WebP && !p.canWebP {
-		v.Format = render.PNG
-	}
-	switch {
+	switch player := res.Mapping.Player; {
 	case v.Wear == render.WearNothing:
 	case player == nil || player.Cape == nil:
 		v.Wear = render.WearNothing
 	default:
 		v.Worn = player.Cape.Hash
 	}
-	return v
+	res.Revision = p.revisionOf(v.View)
 }

@@ -22,10 +22,11 @@ import (
 )
 
 // ResolverConfig bounds the cache of mappings.
+// Its settings are EDGE_MAPPING_BYTES, EDGE_NEGATIVE_BYTES, EDGE_MAX_STALE.
 type ResolverConfig struct {
-	Bytes         int64         `env:"MAPPING_BYTES" envDefault:"33554432" help:"memory for the mappings of names and numbers to textures, in bytes"`
-	NegativeBytes int64         `env:"NEGATIVE_BYTES" envDefault:"4194304" help:"memory for names and numbers that do not exist, in bytes"`
-	MaxStale      time.Duration `env:"MAX_STALE" envDefault:"24h" help:"longest time that cached mappings are used while core is unreachable; 0s: they are not"`
+	Bytes         int64         `env:"MAPPING_BYTES" envDefault:"33554432" min:"65536" help:"memory for the mappings of names and numbers to textures, in bytes"`
+	NegativeBytes int64         `env:"NEGATIVE_BYTES" envDefault:"4194304" min:"65536" help:"memory for names and numbers that do not exist, in bytes"`
+	MaxStale      time.Duration `env:"MAX_STALE" envDefault:"24h" min:"0s" help:"longest time that cached mappings are used while core is unreachable; 0s: they are not"`
 }
 
 const (
@@ -134,17 +135,8 @@ type Resolver struct {
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // NewResolver returns a resolver with an empty cache. It caches nothing before the first
-// event of a stream. Errors begin with the name of a setting.
-func NewResolver(config ResolverConfig, core Core) (*Resolver, error) {
-	const minBytes = 1 << 16
-	switch {
-	case config.Bytes < minBytes:
-		return nil, fmt.Errorf("MAPPING_BYTES is %d, but must be at least %d", config.Bytes, minBytes)
-	case config.NegativeBytes < minBytes:
-		return nil, fmt.Errorf("NEGATIVE_BYTES is %d, but must be at least %d", config.NegativeBytes, minBytes)
-	case config.MaxStale < 0:
-		return nil, fmt.Errorf("MAX_STALE is %s, but must not be negative", config.MaxStale)
-	}
+// event of a stream.
+func NewResolver(config ResolverConfig, core Core) *Resolver {
 	r := &Resolver{core: core, maxStale: config.MaxStale, start: time.Now(), seed: maphash.MakeSeed()}
 	r.validAsOf.Store(math.MinInt64 / 2)
 	for i := range r.shards {
@@ -153,7 +145,7 @@ func NewResolver(config ResolverConfig, core Core) (*Resolver, error) {
 		r.shards[i].negative = sieve.New[uint64, mappingEntry](config.NegativeBytes / shardCount)
 		r.shards[i].flush()
 	}
-	return r, nil
+	return r
 }
 
 // TryLookup returns the mapping of a key if it is cached and valid at a time, which is now
@@ -205,7 +197,7 @@ func (r *Resolver) Lookup(ctx context.Context, key edgeproto.Key) (edgeproto.Map
 }
 
 // WouldReject returns the fault with which Lookup would reject a key that is not cached at
-// once, nil if none. The network is that of the client, the zero Prefix if it is unknown.
+// once, nil if none. The network is the client's, the zero Prefix if it is unknown.
 func (r *Resolver) WouldReject(key edgeproto.Key, network netip.Prefix) error {
 	if r.shard(key).hasOrPending(key) {
 		return nil
@@ -469,8 +461,8 @@ func (r *Resolver) getCached(key edgeproto.Key) (cached cachedMapping, age time.
 
 // lastValid returns when a mapping was last known to be right, given the time of the last
 // heartbeat; both since the start of the resolver.
-func (k cachedMapping) lastValid(validAsOf int64) time.Duration {
-	return max(k.fetchedAt, time.Duration(validAsOf))
+func (m cachedMapping) lastValid(validAsOf int64) time.Duration {
+	return max(m.fetchedAt, time.Duration(validAsOf))
 }
 
 // Expose registers the metrics of the resolver.

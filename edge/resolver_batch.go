@@ -53,8 +53,8 @@ func (r *Resolver) LookupAll(ctx context.Context, keys []edgeproto.Key) (mapping
 	return mappings, result, nil
 }
 
-// startCalls starts or joins calls for the keys with the given indices. It returns those of keys without a
-// cached mapping, and nil for others, for which Lookup waits less. It returns the fault of too many look-ups
+// startCalls starts or joins calls for the keys with the given indices. It returns the calls of keys without a
+// cached mapping, and nil for others: Lookup waits less for them. It returns the fault of too many look-ups
 // if a key needs one.
 func (r *Resolver) startCalls(ctx context.Context, keys []edgeproto.Key, missing []int) ([]*call, error) {
 	calls := make([]*call, len(missing))

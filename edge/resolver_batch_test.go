@@ -32,7 +32,7 @@ func TestLookupAll(t *testing.T) {
 		s.change(11, third) // the result of the batch may be from before it
 		s.answer(started, texture(3), at(10))
 		s.answer(joined, texture(2), at(11))
-		s.want(single, lookupOutcome{TID: 2, Result: LookupMiss})
+		s.want(single, miss(2))
 		// The caller came before the change, so the result counts for it, and core is not asked again.
 		s.wantNoLookup()
 		o := <-done
@@ -78,6 +78,6 @@ func TestLookupAllIsRefusedAlone(t *testing.T) {
 			s.Errorf("LookupAll() = %v; want that it is shed", err)
 		}
 		s.answer(s.nextLookup(key), texture(1), at(10))
-		s.want(single, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.want(single, miss(1))
 	})
 }

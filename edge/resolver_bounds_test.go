@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // stubCore is a core in which every key exists.
@@ -30,13 +31,9 @@ func TestResolverIsBoundedAndScanResistant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const budget = 1 << 18
-		m, err := NewResolver(ResolverConfig{Bytes: budget, NegativeBytes: 1 << 16, MaxStale: time.Hour}, stubCore{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := NewResolver(ResolverConfig{Bytes: budget, NegativeBytes: 1 << 16, MaxStale: time.Hour}, stubCore{})
 		s := script{T: t, resolver: m}
-		s.apply(edgeproto.Event{Cursor: at(10), Start: true})
-		s.heartbeat(10)
+		s.begin()
 
 		hot := make([]edgeproto.Key, 64)
 		for i := range hot {
@@ -44,9 +41,7 @@ func TestResolverIsBoundedAndScanResistant(t *testing.T) {
 		}
 		look := func(key edgeproto.Key) LookupResult {
 			_, source, err := m.Lookup(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Do(t, err)
 			return source
 		}
 		for i := range 20_000 {
@@ -78,36 +73,26 @@ func positivePart(s *shard) *mappingCache { return s.positive }
 func negativePart(s *shard) *mappingCache { return s.negative }
 
 // halfCore is a core in which only names with an initial "y" exist.
-type halfCore struct{}
+type halfCore struct{ stubCore }
 
-func (halfCore) StartLookups(ctx context.Context, keys []edgeproto.Key, done LookupsDone) error {
+func (h halfCore) StartLookups(ctx context.Context, keys []edgeproto.Key, done LookupsDone) error {
 	if keys[0][len(edgeproto.NamePrefix)] == 'y' {
-		return stubCore{}.StartLookups(ctx, keys, done)
+		return h.stubCore.StartLookups(ctx, keys, done)
 	}
 	go done(0, edgeproto.Mapping{}, at(10), nil)
 	return nil
 }
-
-func (halfCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
-func (halfCore) Probe(done func(error))                        { go done(nil) }
 
 func TestNegativeEntriesHaveTheirOwnBudget(t *testing.T) {
 	t.Parallel()
 	for flood, others := range map[string]string{"no": "yes", "yes": "no"} {
 		synctest.Test(t, func(t *testing.T) {
 			const budget = 1 << 18
-			m, err := NewResolver(ResolverConfig{Bytes: budget, NegativeBytes: budget, MaxStale: time.Hour}, halfCore{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := script{T: t, resolver: m}
-			s.apply(edgeproto.Event{Cursor: at(10), Start: true})
-			s.heartbeat(10)
+			m := NewResolver(ResolverConfig{Bytes: budget, NegativeBytes: budget, MaxStale: time.Hour}, halfCore{})
+			script{T: t, resolver: m}.begin()
 			look := func(name string) LookupResult {
 				_, source, err := m.Lookup(t.Context(), edgeproto.NameKey(name))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Do(t, err)
 				return source
 			}
 			const few = 200
@@ -134,9 +119,7 @@ func TestNegativeEntriesHaveTheirOwnBudget(t *testing.T) {
 func TestNegativeEntryBecomesPositive(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
-		got := s.lookup(key)
-		s.answer(s.nextLookup(key), edgeproto.Mapping{}, at(10))
-		s.want(got, lookupOutcome{Result: LookupMiss})
+		s.ask(key, edgeproto.Mapping{}, at(10))
 		if count := s.resolver.usage(negativePart).count; count != 1 {
 			s.Errorf("%d negative entries; want 1", count)
 		}

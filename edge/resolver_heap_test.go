@@ -55,10 +55,7 @@ func TestMappingsAllocateWhatTheyCost(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := NewResolver(ResolverConfig{Bytes: 8 << 20, NegativeBytes: 8 << 20, MaxStale: time.Hour}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := NewResolver(ResolverConfig{Bytes: 8 << 20, NegativeBytes: 8 << 20, MaxStale: time.Hour}, nil)
 			before := heap()
 			for i := range 300_000 {
 				key := test.key(i)

@@ -9,22 +9,19 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestStreamLag(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20}, stubCore{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20}, stubCore{})
 		registry := prometheus.NewRegistry()
 		m.Expose(registry)
 		lag := func(want float64) {
 			t.Helper()
-			if got := metricstest.Value(t, metricstest.Text(t, registry), "veneer_edge_stream_lag_seconds"); got != want {
-				t.Errorf("the lag is %v s; want %v s", got, want)
-			}
+			testenv.Equal(t, metricstest.Value(t, metricstest.Text(t, registry), "veneer_edge_stream_lag_seconds"), want,
+				"the lag in seconds")
 		}
 		s := script{T: t, resolver: m}
 		s.advance(3 * time.Second)

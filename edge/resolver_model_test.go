@@ -15,6 +15,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // modelCore is a model of core: every key has a texture, with a tid that grows with each change
@@ -40,17 +41,17 @@ type fact struct {
 }
 
 // set changes the tid of a key. The caller holds mu.
-func (w *modelCore) set(key edgeproto.Key, tid int64) {
-	w.truth[key] = tid
-	w.past[key] = append(w.past[key], fact{time.Now(), tid})
+func (c *modelCore) set(key edgeproto.Key, tid int64) {
+	c.truth[key] = tid
+	c.past[key] = append(c.past[key], fact{time.Now(), tid})
 }
 
 // trueAt returns the tid of a key at a time.
-func (w *modelCore) trueAt(moment time.Time, key edgeproto.Key) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (c *modelCore) trueAt(moment time.Time, key edgeproto.Key) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	tid := int64(0)
-	for _, t := range w.past[key] {
+	for _, t := range c.past[key] {
 		if !t.at.After(moment) {
 			tid = t.tid
 		}
@@ -59,30 +60,30 @@ func (w *modelCore) trueAt(moment time.Time, key edgeproto.Key) int64 {
 }
 
 // intN returns a random number below n, the same at every run.
-func (w *modelCore) intN(n int) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.random.IntN(n)
+func (c *modelCore) intN(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.random.IntN(n)
 }
 
 // sleep waits for a random time.
-func (w *modelCore) sleep(most time.Duration) { <-time.After(time.Duration(w.intN(int(most)))) }
+func (c *modelCore) sleep(most time.Duration) { <-time.After(time.Duration(c.intN(int(most)))) }
 
 // StartLookups starts lookup for each key.
-func (w *modelCore) StartLookups(_ context.Context, keys []edgeproto.Key, done LookupsDone) error {
-	return answerAsync(w.lookup, keys, done)
+func (c *modelCore) StartLookups(_ context.Context, keys []edgeproto.Key, done LookupsDone) error {
+	return answerAsync(c.lookup, keys, done)
 }
 
 // lookup returns the mapping of a key at some time during the call, as core does. Now and then
 // it takes long.
-func (w *modelCore) lookup(_ context.Context, key edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error) {
-	w.sleep(30 * time.Millisecond)
-	w.mu.Lock()
-	unreachable, mapping, position := w.unreachable, texture(w.truth[key]), w.position
-	w.mu.Unlock()
-	w.sleep(60 * time.Millisecond)
-	if w.intN(50) == 0 {
-		w.sleep(3 * time.Second)
+func (c *modelCore) lookup(_ context.Context, key edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error) {
+	c.sleep(30 * time.Millisecond)
+	c.mu.Lock()
+	unreachable, mapping, position := c.unreachable, texture(c.truth[key]), c.position
+	c.mu.Unlock()
+	c.sleep(60 * time.Millisecond)
+	if c.intN(50) == 0 {
+		c.sleep(3 * time.Second)
 	}
 	if unreachable {
 		return edgeproto.Mapping{}, edgeproto.Cursor{}, fault.NewUnavailable("core", errors.New("away"))
@@ -94,99 +95,95 @@ func (w *modelCore) lookup(_ context.Context, key edgeproto.Key) (edgeproto.Mapp
 func (*modelCore) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
 
 // Probe succeeds or fails as a look-up does.
-func (w *modelCore) Probe(done func(error)) {
-	err := w.StartLookups(context.Background(), []edgeproto.Key{edgeproto.UIDKey(0)}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) { done(err) })
+func (c *modelCore) Probe(done func(error)) {
+	err := c.StartLookups(context.Background(), []edgeproto.Key{edgeproto.UIDKey(0)}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) { done(err) })
 	if err != nil {
 		go done(err)
 	}
 }
 
 // step makes a random change in core.
-func (w *modelCore) step(keys []edgeproto.Key) {
-	n, key, other := w.intN(100), keys[w.intN(len(keys))], keys[w.intN(len(keys))]
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (c *modelCore) step(keys []edgeproto.Key) {
+	n, key, other := c.intN(100), keys[c.intN(len(keys))], keys[c.intN(len(keys))]
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case n == 0: // a new epoch
-		w.position = edgeproto.Cursor{Epoch: w.position.Epoch + "+", Revision: w.position.Revision / 2}
-		w.changes, w.oldest = nil, w.position.Revision
+		c.position = edgeproto.Cursor{Epoch: c.position.Epoch + "+", Revision: c.position.Revision / 2}
+		c.changes, c.oldest = nil, c.position.Revision
 	case n < 3: // the history is trimmed
-		w.changes, w.oldest = nil, w.position.Revision
+		c.changes, c.oldest = nil, c.position.Revision
 	case n < 6:
-		w.unreachable = !w.unreachable
+		c.unreachable = !c.unreachable
 	default:
-		w.position.Revision++
-		w.set(key, w.truth[key]+1)
-		w.set(other, w.truth[other]+1)
-		w.changes = append(w.changes, edgeproto.Event{Cursor: w.position, Keys: []edgeproto.Key{key, other}})
+		c.position.Revision++
+		c.set(key, c.truth[key]+1)
+		c.set(other, c.truth[other]+1)
+		c.changes = append(c.changes, edgeproto.Event{Cursor: c.position, Keys: []edgeproto.Key{key, other}})
 	}
 }
 
 // stream streams to the edge, with interruptions, until ctx ends.
-func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
+func (c *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 	t.Helper()
 	for ctx.Err() == nil {
 		from := m.Cursor()
-		w.mu.Lock()
-		unreachable := w.unreachable
-		if from.Epoch != w.position.Epoch || from.Revision < w.oldest || from.Revision > w.position.Revision {
-			from = w.position
+		c.mu.Lock()
+		unreachable := c.unreachable
+		if from.Epoch != c.position.Epoch || from.Revision < c.oldest || from.Revision > c.position.Revision {
+			from = c.position
 		}
-		start, then := edgeproto.Event{Cursor: from, Start: true}, maps.Clone(w.truth)
-		w.mu.Unlock()
+		start, then := edgeproto.Event{Cursor: from, Start: true}, maps.Clone(c.truth)
+		c.mu.Unlock()
 		if unreachable {
-			w.sleep(100 * time.Millisecond)
+			c.sleep(100 * time.Millisecond)
 			continue
 		}
 		flushed := from != m.Cursor()
-		if err := m.Apply(start, time.Now()); err != nil {
-			t.Errorf("Apply(%+v): %v", start, err)
-		}
+		testenv.Is(t, m.Apply(start, time.Now()), nil, "Apply(%+v)", start)
 		if flushed {
-			w.mu.Lock()
-			maps.Copy(w.applied, then)
-			w.mu.Unlock()
+			c.mu.Lock()
+			maps.Copy(c.applied, then)
+			c.mu.Unlock()
 		}
-		for ctx.Err() == nil && w.intN(200) != 0 {
-			event, tids, ok := w.next(from)
+		for ctx.Err() == nil && c.intN(200) != 0 {
+			event, tids, ok := c.next(from)
 			if !ok {
 				break
 			}
 			sent := time.Now()
-			w.sleep(20 * time.Millisecond)
-			if w.intN(100) == 0 { // delayed, with everything after it
-				w.sleep(3 * time.Second)
+			c.sleep(20 * time.Millisecond)
+			if c.intN(100) == 0 { // delayed, with everything after it
+				c.sleep(3 * time.Second)
 			}
-			if err := m.Apply(event, sent); err != nil {
-				t.Errorf("Apply(%+v): %v", event, err)
-			}
+			testenv.Is(t, m.Apply(event, sent), nil, "Apply(%+v)", event)
 			from = event.Cursor
-			w.mu.Lock()
+			c.mu.Lock()
 			for i, key := range event.Keys {
-				w.applied[key] = max(w.applied[key], tids[i])
+				c.applied[key] = max(c.applied[key], tids[i])
 			}
-			w.mu.Unlock()
+			c.mu.Unlock()
 		}
 	}
 }
 
 // next returns the event after a position and the lowest tids that its keys may have from there
 // on. It is not ok if the stream has ended.
-func (w *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, tids []int64, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.unreachable || from.Epoch != w.position.Epoch || from.Revision < w.oldest {
+func (c *modelCore) next(from edgeproto.Cursor) (event edgeproto.Event, tids []int64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unreachable || from.Epoch != c.position.Epoch || from.Revision < c.oldest {
 		return edgeproto.Event{}, nil, false
 	}
-	i := slices.IndexFunc(w.changes, func(e edgeproto.Event) bool { return e.Revision > from.Revision })
+	i := slices.IndexFunc(c.changes, func(e edgeproto.Event) bool { return e.Revision > from.Revision })
 	if i < 0 {
-		return edgeproto.Event{Cursor: w.position}, nil, true
+		return edgeproto.Event{Cursor: c.position}, nil, true
 	}
-	event = w.changes[i]
+	event = c.changes[i]
 	for _, key := range event.Keys {
 		// Without the later changes, which the edge need not know yet.
-		least := w.truth[key]
-		for _, later := range w.changes[i+1:] {
+		least := c.truth[key]
+		for _, later := range c.changes[i+1:] {
 			for _, changed := range later.Keys {
 				if changed == key {
 					least--
@@ -227,10 +224,7 @@ func runModel(t *testing.T, seed uint64) {
 		keys[i] = edgeproto.TIDKey(int64(i + 1))
 		w.set(keys[i], 1)
 	}
-	m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Minute}, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Minute}, w)
 	ctx, stop := context.WithCancel(t.Context())
 	var stream, callers sync.WaitGroup
 	stream.Go(func() { w.stream(ctx, t, m) })
@@ -283,15 +277,11 @@ func runModel(t *testing.T, seed uint64) {
 	for key, want := range w.truth {
 		if cached, ok := m.shard(key).get(key); ok {
 			cachedCount++
-			if got := cached.mapping.Texture.TID; got != want {
-				t.Errorf("in the end %s has %d; want %d", key, got, want)
-			}
+			testenv.Equal(t, cached.mapping.Texture.TID, want, "in the end %s", key)
 		}
 	}
 	if cachedCount == 0 || results[LookupHit] == 0 || results[LookupMiss] == 0 {
 		t.Errorf("%d mappings are cached, look-ups by result: %v; the test tests nothing", cachedCount, results)
 	}
-	if got, want := m.Cursor(), w.position; got != want {
-		t.Errorf("Position() = %+v; want %+v", got, want)
-	}
+	testenv.Equal(t, m.Cursor(), w.position, "Position()")
 }

@@ -34,16 +34,16 @@ type lookupReply struct {
 	err      error
 }
 
-func (d scriptedCore) StartLookups(_ context.Context, keys []edgeproto.Key, done LookupsDone) error {
+func (s scriptedCore) StartLookups(_ context.Context, keys []edgeproto.Key, done LookupsDone) error {
 	for _, key := range keys {
-		if before := d.before[key]; before != nil {
+		if before := s.before[key]; before != nil {
 			before()
 		}
-		if err := d.rejects[key]; err != nil {
+		if err := s.rejects[key]; err != nil {
 			return err
 		}
 	}
-	return answerAsync(d.lookup, keys, done)
+	return answerAsync(s.lookup, keys, done)
 }
 
 // coreTimeout bounds a look-up.
@@ -65,10 +65,10 @@ func answerAsync(
 	return nil
 }
 
-func (d scriptedCore) lookup(ctx context.Context, key edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error) {
+func (s scriptedCore) lookup(ctx context.Context, key edgeproto.Key) (edgeproto.Mapping, edgeproto.Cursor, error) {
 	q := &pendingLookup{key: key, answer: make(chan lookupReply)}
 	select {
-	case d.lookups <- q:
+	case s.lookups <- q:
 	case <-ctx.Done():
 		return edgeproto.Mapping{}, edgeproto.Cursor{}, fault.NewUnavailable("core", ctx.Err())
 	}
@@ -80,11 +80,11 @@ func (d scriptedCore) lookup(ctx context.Context, key edgeproto.Key) (edgeproto.
 	}
 }
 
-func (d scriptedCore) WouldReject(key edgeproto.Key, _ netip.Prefix) error { return d.rejects[key] }
+func (s scriptedCore) WouldReject(key edgeproto.Key, _ netip.Prefix) error { return s.rejects[key] }
 
 // Probe succeeds unless core is unresponsive.
-func (d scriptedCore) Probe(done func(error)) {
-	if !d.unresponsive.Load() {
+func (s scriptedCore) Probe(done func(error)) {
+	if !s.unresponsive.Load() {
 		go done(nil)
 	}
 }
@@ -105,13 +105,9 @@ func runScript(t *testing.T, scene func(s script)) {
 			lookups: make(chan *pendingLookup), rejects: map[edgeproto.Key]error{}, before: map[edgeproto.Key]func(){},
 			unresponsive: new(atomic.Bool),
 		}}
-		m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: 24 * time.Hour}, s.core)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: 24 * time.Hour}, s.core)
 		s.resolver = m
-		s.apply(edgeproto.Event{Cursor: at(10), Start: true})
-		s.heartbeat(10)
+		s.begin()
 		scene(s)
 	})
 }
@@ -127,6 +123,13 @@ func (s script) apply(event edgeproto.Event) {
 	if err := s.resolver.Apply(event, time.Now()); err != nil {
 		s.Fatalf("Apply(%+v): %v", event, err)
 	}
+}
+
+// begin begins a live stream at revision 10.
+func (s script) begin() {
+	s.Helper()
+	s.apply(edgeproto.Event{Cursor: at(10), Start: true})
+	s.heartbeat(10)
 }
 
 func (s script) heartbeat(revision int64) {
@@ -146,19 +149,29 @@ type lookupOutcome struct {
 	Kind   string // of the fault, empty if there is none
 }
 
+// stale is the outcome of a stale mapping of texture 1.
+var stale = lookupOutcome{TID: 1, Result: LookupStale}
+
+func miss(tid int64) lookupOutcome     { return lookupOutcome{TID: tid, Result: LookupMiss} }
+func failed(kind string) lookupOutcome { return lookupOutcome{Result: LookupMiss, Kind: kind} }
+
+// outcomeOf returns the outcome of the results of Lookup.
+func outcomeOf(mapping edgeproto.Mapping, result LookupResult, err error) lookupOutcome {
+	o := lookupOutcome{Result: result}
+	if err != nil {
+		o.Kind = fault.KindOf(err).String()
+	}
+	if mapping.Texture != nil {
+		o.TID = mapping.Texture.TID
+	}
+	return o
+}
+
 // lookup starts a look-up and returns a channel for its outcome.
 func (s script) lookup(key edgeproto.Key) <-chan lookupOutcome {
 	done := make(chan lookupOutcome, 1)
 	go func() {
-		mapping, source, err := s.resolver.Lookup(s.Context(), key)
-		o := lookupOutcome{Result: source}
-		if err != nil {
-			o.Kind = fault.KindOf(err).String()
-		}
-		if mapping.Texture != nil {
-			o.TID = mapping.Texture.TID
-		}
-		done <- o
+		done <- outcomeOf(s.resolver.Lookup(s.Context(), key))
 	}()
 	synctest.Wait()
 	return done
@@ -196,12 +209,18 @@ func (s script) answer(q *pendingLookup, mapping edgeproto.Mapping, position edg
 	synctest.Wait()
 }
 
+// ask looks up a key that is not cached, and answers for core.
+func (s script) ask(key edgeproto.Key, mapping edgeproto.Mapping, position edgeproto.Cursor) {
+	s.Helper()
+	got := s.lookup(key)
+	s.answer(s.nextLookup(key), mapping, position)
+	s.want(got, outcomeOf(mapping, LookupMiss, nil))
+}
+
 // learn makes the resolver cache a key.
 func (s script) learn(key edgeproto.Key, tid, revision int64) {
 	s.Helper()
-	got := s.lookup(key)
-	s.answer(s.nextLookup(key), texture(tid), at(revision))
-	s.want(got, lookupOutcome{TID: tid, Result: LookupMiss})
+	s.ask(key, texture(tid), at(revision))
 	s.wantHit(key, tid)
 }
 
@@ -229,7 +248,7 @@ func (s script) wantMiss(key edgeproto.Key) {
 	s.Helper()
 	got := s.lookup(key)
 	s.nextLookup(key).answer <- lookupReply{err: fault.NewUnavailable("core", errors.New("away"))}
-	s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
+	s.want(got, failed("unavailable"))
 }
 
 // wantStale checks that core is asked about the key, fails that look-up, and checks that the
@@ -238,7 +257,7 @@ func (s script) wantStale() {
 	s.Helper()
 	got := s.lookup(key)
 	s.nextLookup(key).answer <- lookupReply{err: fault.NewUnavailable("core", errors.New("away"))}
-	s.want(got, lookupOutcome{TID: 1, Result: LookupStale})
+	s.want(got, stale)
 }
 
 func (s script) advance(d time.Duration) { <-time.After(d) }

@@ -27,7 +27,7 @@ const (
 type Sprite struct {
 	Keys    []edgeproto.Key // at most MaxBatch
 	Columns int
-	// View is that of each picture, which is a square of at most MaxSpriteSize, without the type.
+	// View is the view of each picture, a square of at most MaxSpriteSize. Its Type is filled in from the texture.
 	render.View
 }
 
@@ -37,9 +37,13 @@ type SpriteResponse struct {
 	Lookup   LookupResult        // the last one of the constants that any of them has
 	// MayBeStale says that caches must not store the response for more than a second.
 	MayBeStale bool
+	Revision   string // of the renderer
 	ETag       ETag
 	Outcome    cache.Outcome
 	Body       []byte // must not be changed
+
+	sprite Sprite
+	tiles  []spriteTile
 }
 
 // LookupAll returns the mappings of at most MaxBatch keys as Resolver.LookupAll does.
@@ -63,43 +67,43 @@ type spriteTile struct {
 	model   skin.Type
 }
 
-// GetSprite returns the response to a sprite. Subjects without a skin, or with one that is missing
-// from the object store, have the default avatar. The entity tag is known before anything is loaded;
-// the precondition is as for Get.
-func (p *Pictures) GetSprite(ctx context.Context, sprite Sprite, precondition func(*SpriteResponse) (needsBody bool, err error)) (res SpriteResponse, err error) {
+// FindSprite returns the response to a sprite without its body, which LoadSprite loads if it is needed. Subjects
+// without a skin have the default avatar.
+func (p *Pictures) FindSprite(ctx context.Context, sprite Sprite) (res SpriteResponse, err error) {
 	if res.Mappings, res.Lookup, err = p.LookupAll(ctx, sprite.Keys); err != nil {
 		return res, err
 	}
-	defer func() {
-		res.MayBeStale = res.MayBeStale || p.MayBeStale(sprite.Keys, res.Mappings, res.Lookup)
-	}()
-	if sprite.Format == render.WebP && !p.canWebP {
-		sprite.Format = render.PNG
-	}
-	tiles := make([]spriteTile, len(res.Mappings))
+	res.sprite, res.tiles = sprite, make([]spriteTile, len(res.Mappings))
 	for i, mapping := range res.Mappings {
-		tiles[i] = p.spriteTile(SkinOf(mapping))
+		res.tiles[i] = p.spriteTile(SkinOf(mapping))
 	}
-	key := spriteKey(tiles, &sprite)
-	res.ETag = ETagOf(append(slices.Clip(key), p.revision...))
-	if needsBody, err := precondition(&res); err != nil || !needsBody {
-		return res, err
-	}
+	res.Revision = p.revision
+	res.ETag = ETagOf(append(res.key(), res.Revision...))
+	res.MayBeStale = p.MayBeStale(sprite.Keys, res.Mappings, res.Lookup)
+	return res, nil
+}
+
+// LoadSprite adds the body to a response that FindSprite returned. Skins that are missing from the object store are
+// replaced by the default avatar, and the entity tag by another one.
+func (p *Pictures) LoadSprite(ctx context.Context, res *SpriteResponse) error {
+	key := res.key()
 	if cached, ok := p.pictureCache.TryGet(key); ok {
 		res.Body, res.Outcome = cached.body, cache.Hit
-		return res, nil
+		return nil
 	}
-	demand := p.workers.demand(NetworkOf(ctx))
-	loaded, outcome, err := p.pictureCache.GetRare(ctx, key, demand, func(ctx context.Context) (picture, error) {
-		body, err := p.loadSprite(ctx, demand, tiles, &sprite)
-		return picture{etag: res.ETag, body: body}, err
+	l := p.newLoader(ctx, Variant{View: res.sprite.View}, res.ETag)
+	loaded, outcome, err := p.pictureCache.GetRare(ctx, key, l.requesters, func(ctx context.Context) (loaded picture, err error) {
+		loaded.etag = l.etag
+		loaded.body, err = l.loadSprite(ctx, res.tiles, res.sprite.Columns)
+		return loaded, err
 	})
 	res.Body, res.Outcome = loaded.body, outcome
+	res.MayBeStale = p.MayBeStale(res.sprite.Keys, res.Mappings, res.Lookup)
 	if incomplete, ok := errors.AsType[incompleteSpriteError](err); ok {
 		res.Body, res.Outcome, res.MayBeStale, err = incomplete, cache.MissUncached, true, nil
 		res.ETag = ETagOf(res.Body)
 	}
-	return res, err
+	return err
 }
 
 // incompleteSpriteError is a sprite with the default avatar in place of skins that are missing from the object
@@ -127,19 +131,19 @@ func SkinOf(mapping edgeproto.Mapping) *edgeproto.Texture {
 // spriteTile returns the tile of a skin, or of the default one for nil.
 func (p *Pictures) spriteTile(texture *edgeproto.Texture) spriteTile {
 	if texture == nil {
-		return spriteTile{p.defaultSkins[skin.Classic].hash, skin.Classic}
+		return spriteTile{p.defaultSheets[skin.Classic].hash, skin.Classic}
 	}
 	return spriteTile{texture.Hash, texture.Type}
 }
 
-// spriteKey returns the cache key of a sprite, which is as long as that of no variant.
-func spriteKey(tiles []spriteTile, sprite *Sprite) []byte {
+// key returns the cache key of the sprite. No variant has a key of its length.
+func (r *SpriteResponse) key() []byte {
 	digest := sha256.New()
-	for _, tile := range tiles {
+	for _, tile := range r.tiles {
 		digest.Write(append(tile.texture[:], byte(tile.model)))
 	}
-	view := Variant{View: sprite.View}
-	digest.Write(binary.BigEndian.AppendUint16(view.appendKey(nil), uint16(sprite.Columns)))
+	view := Variant{View: r.sprite.View}
+	digest.Write(binary.BigEndian.AppendUint16(view.appendKey(nil), uint16(r.sprite.Columns)))
 	return digest.Sum([]byte{'s'})
 }
 
@@ -155,17 +159,16 @@ const (
 
 // loadSprite waits until few enough others are being made, and draws a sprite. It counts the cost of all its
 // pictures, so that among sprites a network is shed by the number of its pictures.
-func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []spriteTile, sprite *Sprite) (body []byte, err error) {
-	permit, err := p.workers.admit(demand)
-	if err != nil {
+func (l *loader) loadSprite(ctx context.Context, tiles []spriteTile, columns int) (body []byte, err error) {
+	if l.permit, err = l.pictures.workers.admit(l.requesters); err != nil {
 		return nil, err
 	}
-	defer permit.release()
+	defer l.permit.release()
 	const usualWidth = 64 // the textures are not known yet
-	cost := time.Duration(len(tiles)) * p.renderer.Cost(sprite.View, usualWidth, 0)
-	needsFiles := slices.ContainsFunc(tiles, func(tile spriteTile) bool { return p.cachedTexture(tile.texture) == nil })
-	err = permit.compose(ctx, demand, cost, needsFiles, func() error {
-		body, err = p.drawSprite(ctx, permit, demand, tiles, sprite)
+	cost := time.Duration(len(tiles)) * l.pictures.renderer.Cost(l.variant.View, usualWidth, 0)
+	needsFiles := slices.ContainsFunc(tiles, func(tile spriteTile) bool { return l.pictures.cachedTexture(tile.texture) == nil })
+	err = l.permit.runSprite(ctx, l.requesters, cost, needsFiles, func() error {
+		body, err = l.drawSprite(ctx, tiles, columns)
 		return err
 	})
 	return body, err
@@ -173,44 +176,43 @@ func (p *Pictures) loadSprite(ctx context.Context, demand *demand, tiles []sprit
 
 // drawSprite draws a sprite. Each texture and each group of tiles may wait as long as a picture. It holds the
 // sprite, of at most 3.2 MB, and the textures of spriteFetches tiles.
-func (p *Pictures) drawSprite(ctx context.Context, permit *permit, demand *demand, tiles []spriteTile, sprite *Sprite) (body []byte, err error) {
-	picture := render.NewSprite(len(tiles), sprite.Columns, sprite.Size)
-	isComplete, timing, waited := true, render.Timing{}, permit.waited
+func (l *loader) drawSprite(ctx context.Context, tiles []spriteTile, columns int) (body []byte, err error) {
+	sprite := render.NewSprite(len(tiles), columns, l.variant.Size)
+	isComplete, timing, waited := true, render.Timing{}, l.permit.waited
 	for first := 0; first < len(tiles); first += spriteFetches {
 		some := tiles[first:min(first+spriteFetches, len(tiles))]
-		textures, err := p.spriteTextures(ctx, permit, some, sprite.Mode)
+		textures, err := l.spriteTextures(ctx, some)
 		if err != nil {
 			return nil, cache.Transient(err)
 		}
 		for i, texture := range textures {
 			if texture == nil {
 				isComplete = false
-				some[i] = p.spriteTile(nil)
-				textures[i] = p.cachedTexture(some[i].texture)
+				some[i] = l.pictures.spriteTile(nil)
+				textures[i] = l.pictures.cachedTexture(some[i].texture)
 			}
 		}
-		part := permit.part()
-		took, err := p.drawTiles(ctx, part, demand, picture, first, some, textures, sprite.View)
+		child := l.child(l.requesters)
+		took, err := child.drawTiles(ctx, sprite, first, some, textures)
 		if err != nil {
 			return nil, err
 		}
 		timing.Drawing += took
-		waited += part.waited
+		waited += child.permit.waited
 	}
-	variant := Variant{View: sprite.View}
-	encoding := time.Duration(picture.Width*picture.Height) * encodingPixel
-	part := permit.part()
-	err = part.draw(ctx, demand, encoding, func() error {
+	encoding := time.Duration(sprite.Width*sprite.Height) * encodingPixel
+	child := l.permit.child()
+	err = child.draw(ctx, l.requesters, encoding, func() error {
 		began := time.Now()
-		body, err = p.renderer.Encode(picture, sprite.Format)
+		body, err = l.pictures.renderer.Encode(sprite, l.variant.Format)
 		timing.Encoding = time.Since(began)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	variant.observeRender(ctx, timing)
-	variant.observeStage(queueing, waited+part.waited)
+	l.variant.observeRender(ctx, timing)
+	l.variant.observeStage(queueing, waited+child.waited)
 	if !isComplete {
 		return nil, cache.Transient(incompleteSpriteError(body))
 	}
@@ -219,14 +221,13 @@ func (p *Pictures) drawSprite(ctx context.Context, permit *permit, demand *deman
 
 // spriteTextures loads the textures of tiles. It returns nil for those that are missing from the object
 // store.
-func (p *Pictures) spriteTextures(ctx context.Context, permit *permit, tiles []spriteTile, mode render.Mode) ([]*textureFile, error) {
+func (l *loader) spriteTextures(ctx context.Context, tiles []spriteTile) ([]*textureFile, error) {
 	textures := make([]*textureFile, len(tiles))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, tile := range tiles {
 		group.Go(func() (err error) {
-			demand := p.workers.demand(NetworkOf(ctx))
-			textures[i], err = p.texture(ctx, permit.part(), demand, tile.texture, Variant{View: render.View{Mode: mode}})
-			if fault.KindOf(err) == fault.NotFound {
+			child := l.child(l.pictures.workers.requesters(NetworkOf(ctx)))
+			if textures[i], err = child.texture(ctx, tile.texture); fault.KindOf(err) == fault.NotFound {
 				return nil
 			}
 			return err
@@ -236,23 +237,24 @@ func (p *Pictures) spriteTextures(ctx context.Context, permit *permit, tiles []s
 }
 
 // drawTiles draws the tiles of a sprite from the number first on, in jobs of about spriteJob.
-func (p *Pictures) drawTiles(ctx context.Context, permit *permit, demand *demand, sprite render.Picture, first int, tiles []spriteTile, textures []*textureFile, view render.View) (took time.Duration, err error) {
+func (l *loader) drawTiles(ctx context.Context, sprite render.Picture, first int, tiles []spriteTile, textures []*textureFile) (took time.Duration, err error) {
+	variant, renderer := l.variant, l.pictures.renderer
 	for from := 0; from < len(tiles); {
 		to, cost := from, time.Duration(0)
 		for ; to < len(tiles) && cost < spriteJob; to++ {
-			view.Type = tiles[to].model
-			cost += textures[to].decodeCost() + p.renderer.Cost(view, textures[to].width, 0)
+			variant.Type = tiles[to].model
+			cost += textures[to].decodeCost() + renderer.Cost(variant.View, textures[to].width, 0)
 		}
-		err = permit.draw(ctx, demand, cost, func() error {
+		err = l.permit.draw(ctx, l.requesters, cost, func() error {
 			began := time.Now()
 			defer func() { took += time.Since(began) }()
 			for i := from; i < to; i++ {
-				view.Type = tiles[i].model
-				sheet, err := textures[i].decode(ctx, Variant{View: view})
+				variant.Type = tiles[i].model
+				sheet, err := textures[i].decode(ctx, variant)
 				if err != nil {
 					return err
 				}
-				if err := p.renderer.DrawTile(sprite, first+i, sheet, view); err != nil {
+				if err := renderer.DrawTile(sprite, first+i, sheet, variant.View); err != nil {
 					return err
 				}
 			}

@@ -24,7 +24,7 @@ type textureFile struct {
 	err   error
 }
 
-// newTextureFile returns the texture in a file, of which it reads the size only.
+// newTextureFile returns the texture in a file. It reads the size only.
 func newTextureFile(hash skin.Hash, file []byte) (*textureFile, error) {
 	width, height, err := skin.SizeOf(file)
 	if err != nil {

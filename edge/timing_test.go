@@ -8,6 +8,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // The stages of what is loaded are counted by mode, and apart for capes and files.
@@ -32,10 +33,7 @@ func TestStagesByView(t *testing.T) {
 // stageSum returns the seconds of encoding that a view has been observed with.
 func stageSum(t *testing.T, view string) float64 {
 	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testenv.Must(prometheus.DefaultGatherer.Gather())(t)
 	for _, family := range families {
 		if family.GetName() != "veneer_edge_render_seconds" {
 			continue

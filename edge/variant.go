@@ -46,8 +46,7 @@ func (v Variant) appendKey(dst []byte) []byte {
 	return dst
 }
 
-// isRare reports whether the picture is one of very many of its texture, of which each is
-// requested seldom.
+// isRare reports whether the picture is one of very many of its texture, each requested seldom.
 func (v Variant) isRare() bool { return v.Attitude != 0 || v.Pose != render.Stand }
 
 // variantKeySize is the length of the longest cache key of a variant.
@@ -56,14 +55,10 @@ const variantKeySize = cache.MaxKeySize
 // ETag is a strong entity tag with its quotes.
 type ETag [24]byte
 
-// etag returns the entity tag of a variant: a digest of the variant and, unless it is a stored
-// file, of the renderer's revision. Together these decide every byte.
-func (p *Pictures) etag(variant Variant) ETag {
-	key := variant.appendKey(make([]byte, 0, variantKeySize+len(p.revision)))
-	if !variant.File {
-		key = append(key, p.Revision(variant.View)...)
-	}
-	return ETagOf(key)
+// etag returns the entity tag of a variant: a digest of the variant and of the renderer's revision, which is empty
+// for a stored file. Together these decide every byte.
+func (v Variant) etag(revision string) ETag {
+	return ETagOf(append(v.appendKey(make([]byte, 0, variantKeySize+len(revision))), revision...))
 }
 
 // ETagOf returns the entity tag of a body, or of a key that decides the body.

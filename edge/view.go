@@ -133,7 +133,7 @@ func (c CacheClass) Lifetime() string {
 // pictureSuffixes choose the format.
 var pictureSuffixes = []string{".png", ".webp", ""}
 
-// optionalPNG are the suffixes of files of which mods may leave out the end.
+// optionalPNG are the suffixes of files that mods may request without .png.
 var optionalPNG = []string{".png", ""}
 
 // legacySuffix is the end of the name of a texture as the sheet of games before 1.8. Mods take
@@ -226,35 +226,21 @@ var storedFile = View{
 	Warm:        []string{""},
 }
 
-var skinFile = View{
-	Kind: KindFile, Slot: SkinSlot, Suffixes: []string{".png"},
-	Routes:      []Route{{"/skin/", ByName, CachePlayer, skinFileHelp}},
-	Picture:     nil,
-	Profile:     NoProfile,
-	HasDownload: false,
-	Warm:        nil,
-}
+var skinFile = fileView(SkinSlot, []string{".png"}, false, []Route{{"/skin/", ByName, CachePlayer, skinFileHelp}})
 
-var capeFile = View{
-	Kind: KindFile, Slot: CapeSlot, Suffixes: []string{".png"},
-	Routes:      []Route{{"/cape/", ByName, CachePlayer, capeFileHelp}},
-	Picture:     nil,
-	Profile:     NoProfile,
-	HasDownload: false,
-	Warm:        nil,
-}
+var capeFile = fileView(CapeSlot, []string{".png"}, false, []Route{{"/cape/", ByName, CachePlayer, capeFileHelp}})
 
-// The files by all subjects. One by number has no suffix: with .png it is that of a player.
+// The files by all subjects. One by number has no suffix: with .png the number is a player's name.
 var (
-	skinFileBySubject = fileView(SkinSlot, optionalPNG, fileRoutes("skin"))
-	capeFileBySubject = fileView(CapeSlot, optionalPNG, fileRoutes("cape"))
-	skinFileByTID     = fileView(SkinSlot, []string{""}, []Route{{"/skin/", ByTID, CacheTexture, "the file of a skin"}})
-	capeFileByTID     = fileView(CapeSlot, []string{""}, []Route{{"/cape/", ByTID, CacheTexture, "the file of a cape"}})
+	skinFileBySubject = fileView(SkinSlot, optionalPNG, true, fileRoutes("skin"))
+	capeFileBySubject = fileView(CapeSlot, optionalPNG, true, fileRoutes("cape"))
+	skinFileByTID     = fileView(SkinSlot, []string{""}, true, []Route{{"/skin/", ByTID, CacheTexture, "the file of a skin"}})
+	capeFileByTID     = fileView(CapeSlot, []string{""}, true, []Route{{"/cape/", ByTID, CacheTexture, "the file of a cape"}})
 )
 
 // fileView returns the view of the files in a slot.
-func fileView(slot TextureSlot, suffixes []string, routes []Route) View {
-	return View{Kind: KindFile, Slot: slot, Suffixes: suffixes, Routes: routes, Picture: nil, Profile: NoProfile, HasDownload: true, Warm: nil}
+func fileView(slot TextureSlot, suffixes []string, hasDownload bool, routes []Route) View {
+	return View{Kind: KindFile, Slot: slot, Suffixes: suffixes, Routes: routes, Picture: nil, Profile: NoProfile, HasDownload: hasDownload, Warm: nil}
 }
 
 // fileRoutes returns the routes of files at the paths that begin with a name.
@@ -269,35 +255,20 @@ func fileRoutes(name string) []Route {
 	}
 }
 
-// The addresses of Mojang's old servers and those of chrly (Ely.by), of which mods and servers
-// are set to another host.
-var skinFileForMods = View{
-	Kind: KindFile, Slot: SkinSlot, Suffixes: optionalPNG,
-	Routes: []Route{
-		{"/skins/", ByName, CachePlayer, skinFileHelp},
-		{"/skins", ByNameParameter, CachePlayer, skinFileHelp},
-		{"/MinecraftSkins/", ByName, CachePlayer, skinFileHelp},
-	},
-	Picture:     nil,
-	Profile:     NoProfile,
-	HasDownload: false,
-	Warm:        nil,
-}
+// Paths of Mojang's old servers and of chrly (Ely.by); mods and servers point them here.
+var skinFileForMods = fileView(SkinSlot, optionalPNG, false, []Route{
+	{"/skins/", ByName, CachePlayer, skinFileHelp},
+	{"/skins", ByNameParameter, CachePlayer, skinFileHelp},
+	{"/MinecraftSkins/", ByName, CachePlayer, skinFileHelp},
+})
 
-var capeFileForMods = View{
-	Kind: KindFile, Slot: CapeSlot, Suffixes: optionalPNG,
-	Routes: []Route{
-		{"/cloaks/", ByName, CachePlayer, capeFileHelp},
-		{"/cloaks", ByNameParameter, CachePlayer, capeFileHelp},
-		{"/MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
-		{"/usm/MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
-		{yggdrasilSkins + "MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
-	},
-	Picture:     nil,
-	Profile:     NoProfile,
-	HasDownload: false,
-	Warm:        nil,
-}
+var capeFileForMods = fileView(CapeSlot, optionalPNG, false, []Route{
+	{"/cloaks/", ByName, CachePlayer, capeFileHelp},
+	{"/cloaks", ByNameParameter, CachePlayer, capeFileHelp},
+	{"/MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
+	{"/usm/MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
+	{yggdrasilSkins + "MinecraftCloaks/", ByName, CachePlayer, capeFileHelp},
+})
 
 // yggdrasilSkins is where authlib-injector sends what games before 1.7.6 request from
 // skins.minecraft.net. All else below the root of the Yggdrasil API is core's.

@@ -7,19 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/config/configtest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestViews(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile("../core/api/openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testenv.Must(os.ReadFile("../core/api/openapi.yaml"))(t)
 	suffixes := map[string]bool{} // with the prefix
 	var names []string            // of the views that share the names of routes
 	for _, view := range edge.Views {
@@ -77,9 +75,7 @@ func TestViews(t *testing.T) {
 func TestWarmPaths(t *testing.T) {
 	t.Parallel()
 	want := []string{"/avatar/hash/{hash}", "/avatar/hash/{hash}?png", "/avatar/hash/{hash}?3d", "/preview/hash/{hash}", "/textures/{hash}"}
-	if diff := cmp.Diff(want, edge.WarmPaths()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, edge.WarmPaths(), want, "WarmPaths()")
 }
 
 // The tables of docs/pictures.md have all routes, of which those that respond with the same share a row,
@@ -153,4 +149,16 @@ func TestParameters(t *testing.T) {
 			t.Errorf("the parameter %s is not described", name)
 		}
 	}
+}
+
+// Values are found by their names in any case, and listed in sentences.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"sneak": true, "SNEAK": true, " sneak": false, "sneak ": false, "snea\xcb": false, "": false,
+	} {
+		pose, ok := edge.Poses.Parse(name)
+		testenv.Equal(t, ok && pose == render.Sneak, want, "%q is a pose", name)
+	}
+	testenv.Equal(t, edge.Tilts.List("or"), "iso, 25 or 0", "the tilts")
 }

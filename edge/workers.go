@@ -59,7 +59,7 @@ type workerPool struct {
 	closing      chan struct{}
 	threads      sync.WaitGroup
 
-	mu       sync.Mutex // guards the fields below, and every demand and job
+	mu       sync.Mutex // guards the fields below, and all requesters and jobs
 	isClosed bool
 	admitted int // pictures that are being loaded
 	capacity int // the most that may be
@@ -165,67 +165,64 @@ func (p *workerPool) cancel(j *job) bool {
 	return true
 }
 
-// demand is the set of client networks that wait for a value which is being loaded.
-type demand struct {
+// requesters are the client networks that wait for a value which is being loaded.
+type requesters struct {
 	pool       *workerPool
 	networks   []netip.Prefix
-	job        *job    // the waiting job that loads the value; nil if there is none
-	dependency *demand // for the value that this one is made from
-	joinedLate bool    // a network of it joined a load that another network had started
+	job        *job        // the waiting job that loads the value; nil if there is none
+	dependency *requesters // of the value that this one is made from
+	joinedLate bool        // a network of these joined a load that another network had started
 }
 
-// maxDemandNetworks bounds the networks that a demand lists. Among so many, one has little
-// work waiting.
-const maxDemandNetworks = 32
+// maxRequesterNetworks bounds the networks of one value. With more, which one is charged hardly matters.
+const maxRequesterNetworks = 32
 
-// demand returns the demand of a client network for a value.
-func (p *workerPool) demand(by netip.Prefix) *demand {
-	return &demand{pool: p, networks: []netip.Prefix{by}}
+// requesters returns the requesters of a value, at first one client network.
+func (p *workerPool) requesters(network netip.Prefix) *requesters {
+	return &requesters{pool: p, networks: []netip.Prefix{network}}
 }
 
-// newDependency returns a demand of the same networks for a value that this one is made
-// from.
-func (d *demand) newDependency() *demand {
-	d.pool.mu.Lock()
-	defer d.pool.mu.Unlock()
-	d.dependency = &demand{pool: d.pool, networks: slices.Clone(d.networks)}
-	return d.dependency
+// newDependency returns requesters of the same networks for a value that this one is made from.
+func (r *requesters) newDependency() *requesters {
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
+	r.dependency = &requesters{pool: r.pool, networks: slices.Clone(r.networks)}
+	return r.dependency
 }
 
-// Join adds the networks of another demand for the same value, and those that join that one
-// later. A job that waits for the value then counts for the network with the least cost
-// waiting.
-func (d *demand) Join(later cache.Waiter) {
-	other, ok := later.(*demand)
+// Join adds the networks of later requesters of the same value, and of those that join them. A job that waits for
+// the value then counts for the network with the least cost waiting.
+func (r *requesters) Join(later cache.Waiter) {
+	other, ok := later.(*requesters)
 	if !ok {
 		return // there are no others in this package
 	}
-	d.pool.mu.Lock()
-	defer d.pool.mu.Unlock()
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
 	for _, network := range other.networks {
-		other.joinedLate = d.add(network) || other.joinedLate
+		other.joinedLate = r.add(network) || other.joinedLate
 	}
-	other.dependency = d
+	other.dependency = r
 }
 
-// JoinedLate reports whether the demand has joined a load that was started for other networks
-// only. Such a load is shed as their work.
-func (d *demand) JoinedLate() bool { return d.joinedLate }
+// JoinedLate reports whether the requesters have joined a load that was started for other networks only. Such a
+// load is shed as work of these networks.
+func (r *requesters) JoinedLate() bool { return r.joinedLate }
 
 // add adds a network and reports whether it was new.
-func (d *demand) add(network netip.Prefix) bool {
-	if slices.Contains(d.networks, network) {
+func (r *requesters) add(network netip.Prefix) bool {
+	if slices.Contains(r.networks, network) {
 		return false
 	}
-	if len(d.networks) == maxDemandNetworks {
+	if len(r.networks) == maxRequesterNetworks {
 		return true
 	}
-	d.networks = append(d.networks, network)
-	if d.job != nil && d.job.queue != nil {
-		d.job.queue.reassign(d.job, network)
+	r.networks = append(r.networks, network)
+	if r.job != nil && r.job.queue != nil {
+		r.job.queue.reassign(r.job, network)
 	}
-	if d.dependency != nil {
-		d.dependency.add(network)
+	if r.dependency != nil {
+		r.dependency.add(network)
 	}
 	return true
 }
@@ -238,23 +235,23 @@ type permit struct {
 }
 
 // admit returns a permit, which must be released, or rejects the picture.
-func (p *workerPool) admit(d *demand) (*permit, error) {
+func (p *workerPool) admit(r *requesters) (*permit, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.admitted >= p.capacity && !p.shedFor(&p.draws, d) {
+	if p.admitted >= p.capacity && !p.shedFor(&p.draws, r) {
 		return nil, reject(queueFull)
 	}
 	p.admitted++
 	return &permit{pool: p, maxWait: p.queueTimeout}, nil
 }
 
-// part returns a permit for a part of a picture, which waits as long as one may. It is not released.
-func (p *permit) part() *permit { return &permit{pool: p.pool, maxWait: p.maxWait} }
+// child returns a permit for a part of a sprite, which may wait as long as a picture. It is not released.
+func (p *permit) child() *permit { return &permit{pool: p.pool, maxWait: p.maxWait} }
 
 // shedFor sheds a waiting job in favour of a new one, and reports whether it did: otherwise
 // the new one is to be rejected. The caller holds mu.
-func (p *workerPool) shedFor(l *limiter, d *demand) bool {
-	victim := l.waiting.victim(d.networks)
+func (p *workerPool) shedFor(l *limiter, r *requesters) bool {
+	victim := l.waiting.victim(r.networks)
 	if victim == nil {
 		return false
 	}
@@ -268,34 +265,29 @@ func (p *permit) release() {
 	p.pool.admitted--
 }
 
-// fetch calls get to fetch a file, which takes no worker. All files count the same cost.
-func (p *permit) fetch(ctx context.Context, d *demand, get func() error) error {
-	return p.run(ctx, &p.pool.fetches, &job{demand: d, cost: quantum}, get)
-}
-
-// compose calls load to load a sprite of an estimated cost, of which the parts take workers.
-func (p *permit) compose(ctx context.Context, d *demand, cost time.Duration, needsFiles bool, load func() error) error {
+// runSprite calls load to load a sprite of an estimated cost. The parts of the sprite take workers.
+func (p *permit) runSprite(ctx context.Context, r *requesters, cost time.Duration, needsFiles bool, load func() error) error {
 	limiter := &p.pool.sprites
 	if needsFiles {
 		limiter = &p.pool.fetchingSprites
 	}
-	return p.run(ctx, limiter, &job{demand: d, cost: cost}, load)
-}
-
-// run waits until a job of a limiter is started, and calls work, which takes no worker.
-func (p *permit) run(ctx context.Context, l *limiter, j *job, work func() error) error {
-	if err := p.waitInQueue(ctx, l, j, closedChan); err != nil {
+	if err := p.acquire(ctx, limiter, r, cost); err != nil {
 		return err
 	}
-	defer p.pool.release(l)
-	return work()
+	defer p.pool.release(limiter)
+	return load()
+}
+
+// acquire waits until a job of a limiter may run, which takes no worker. The caller must release the limiter.
+func (p *permit) acquire(ctx context.Context, l *limiter, r *requesters, cost time.Duration) error {
+	return p.waitInQueue(ctx, l, &job{requesters: r, cost: cost}, closedChan)
 }
 
 // draw waits until a worker has run a job of an estimated cost.
-func (p *permit) draw(ctx context.Context, d *demand, cost time.Duration, work func() error) error {
+func (p *permit) draw(ctx context.Context, r *requesters, cost time.Duration, work func() error) error {
 	ready := p.pool.boost.acquire()
 	defer p.pool.boost.release()
-	j := &job{demand: d, cost: cost, work: work, done: make(chan error, 1)}
+	j := &job{requesters: r, cost: cost, work: work, done: make(chan error, 1)}
 	if err := p.waitInQueue(ctx, &p.pool.draws, j, ready); err != nil {
 		return err
 	}
@@ -343,10 +335,10 @@ func (p *workerPool) push(l *limiter, j *job) {
 	switch {
 	case p.isClosed:
 		j.start <- reject(closed)
-	case l.running+l.waiting.count >= l.capacity && !p.shedFor(l, j.demand):
+	case l.running+l.waiting.count >= l.capacity && !p.shedFor(l, j.requesters):
 		j.start <- reject(queueFull)
 	default:
-		j.demand.job = j
+		j.requesters.job = j
 		l.waiting.push(j)
 		p.dispatch(l)
 	}

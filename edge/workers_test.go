@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestDrawingIsBounded(t *testing.T) {
@@ -27,7 +27,7 @@ func TestDrawingIsBounded(t *testing.T) {
 	errs := make(chan error, workers+queue+surplus)
 	for i := range workers + queue + surplus {
 		// All of one texture, since fetching is bounded separately.
-		go func() { _, _, err := pictures.picture(t.Context(), viewOf(1, 8*(i+1))); errs <- err }()
+		go func() { errs <- pictures.errorOf(t.Context(), viewOf(1, 8*(i+1))) }()
 	}
 	for range surplus {
 		f := fault.Of(<-errs)
@@ -37,9 +37,7 @@ func TestDrawingIsBounded(t *testing.T) {
 	}
 	close(finish)
 	for range workers + queue {
-		if err := <-errs; err != nil {
-			t.Errorf("a picture that waited: %v", err)
-		}
+		testenv.Is(t, <-errs, nil, "a picture that waited")
 	}
 	if got := s.mostDrawing.Load(); got > workers {
 		t.Errorf("%d pictures were rendered at once; want at most %d", got, workers)
@@ -52,16 +50,12 @@ func TestRejectedPictureIsNotFetched(t *testing.T) {
 	defer close(finish)
 	s := &fakeBackend{draw: func() error { close(drawing); <-finish; return nil }}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueueTimeout: time.Hour})
-	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8), ETag{}) }()
 	<-drawing
 	for range 3 {
-		if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("a picture too many: %v; want it unavailable", err)
-		}
+		wantUnavailable(t, pictures.errorOf(t.Context(), viewOf(2, 8)), "a picture too many")
 	}
-	if fetched := s.fetched.Load(); fetched != 1 {
-		t.Errorf("%d files were fetched; want 1", fetched)
-	}
+	testenv.Equal(t, s.fetched.Load(), 1, "files were fetched")
 }
 
 func TestFetchingTakesNoWorker(t *testing.T) {
@@ -78,11 +72,9 @@ func TestFetchingTakesNoWorker(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 3, RenderQueueTimeout: time.Hour})
-	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8), ETag{}) }()
 	<-entered
-	if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); err != nil {
-		t.Errorf("picture() while another is fetched: %v", err)
-	}
+	testenv.Is(t, pictures.errorOf(t.Context(), viewOf(2, 8)), nil, "picture() while another is fetched")
 }
 
 func TestHangingStoreLeavesCapacityForCachedTextures(t *testing.T) {
@@ -97,31 +89,23 @@ func TestHangingStoreLeavesCapacityForCachedTextures(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 9, RenderQueueTimeout: time.Hour})
-	if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, pictures.errorOf(t.Context(), viewOf(1, 8)))
 
 	hangs.Store(true)
 	const files, atOnce = (1 + 9) / 2, 4
 	errs := make(chan error, files)
 	for i := range files {
-		go func() { _, _, err := pictures.picture(t.Context(), viewOf(byte(i+2), 8)); errs <- err }()
+		go func() { errs <- pictures.errorOf(t.Context(), viewOf(byte(i+2), 8)) }()
 	}
 	for range atOnce {
 		<-entered
 	}
-	eventually(t, "the other files are waited for", func() bool { return pictures.workers.state().filesWaiting == files-atOnce })
-	if _, _, err := pictures.picture(t.Context(), viewOf(99, 8)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("picture() of one more texture: %v; want it unavailable", err)
-	}
-	if _, _, err := pictures.picture(t.Context(), viewOf(1, 16)); err != nil {
-		t.Errorf("picture() of a cached texture: %v", err)
-	}
+	testenv.Eventually(t, "the other files are waited for", func() bool { return pictures.workers.state().filesWaiting == files-atOnce })
+	wantUnavailable(t, pictures.errorOf(t.Context(), viewOf(99, 8)), "picture() of one more texture")
+	testenv.Is(t, pictures.errorOf(t.Context(), viewOf(1, 16)), nil, "picture() of a cached texture")
 	close(stuck)
 	for range files {
-		if err := <-errs; err != nil {
-			t.Errorf("picture() of a texture that came late: %v", err)
-		}
+		testenv.Is(t, <-errs, nil, "picture() of a texture that came late")
 	}
 }
 
@@ -131,11 +115,9 @@ func TestDecodingTakesAWorker(t *testing.T) {
 	defer close(finish)
 	s := &fakeBackend{draw: func() error { close(drawing); <-finish; return nil }}
 	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Second})
-	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.picture(t.Context(), viewOf(1, 8), ETag{}) }()
 	<-drawing
-	if _, _, err := pictures.picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("picture() while the only worker is busy: %v; want it unavailable", err)
-	}
+	wantUnavailable(t, pictures.errorOf(t.Context(), viewOf(2, 8)), "picture() while the only worker is busy")
 	texture, ok := pictures.textureCache.TryGet(append([]byte{2}, make([]byte, 31)...))
 	if !ok || texture.decodeCost() == 0 {
 		t.Errorf("the second texture was fetched: %t, and decoded; want it fetched only", ok)
@@ -146,7 +128,7 @@ func TestInvalidFileIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	pictures := (&fakeBackend{}).open(t, testConfig())
 	pictures.files = invalidFiles{}
-	if _, _, err := pictures.picture(t.Context(), viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
+	if _, _, err := pictures.picture(t.Context(), viewOf(1, 8), ETag{}); err == nil || fault.KindOf(err) != fault.Internal {
 		t.Errorf("picture() of what is no texture: %v; want it internal", err)
 	}
 }
@@ -163,37 +145,31 @@ func TestQueueTimeout(t *testing.T) {
 		defer s.close()
 		enter := func() *permit {
 			t.Helper()
-			permit, err := s.admit(s.demand(testNetwork))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return permit
+			return testenv.Must(s.admit(s.requesters(testNetwork)))(t)
 		}
 		const work = 600 * time.Millisecond
 		occupy := func() {
 			go func() {
-				_ = enter().draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { <-time.After(work); return nil })
+				_ = enter().draw(t.Context(), s.requesters(testNetwork), time.Millisecond, func() error { <-time.After(work); return nil })
 			}()
 			synctest.Wait()
 		}
 		// The time-out is for all waits of a permit together.
 		late := enter()
 		occupy()
-		if err := late.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { return nil }); err != nil {
+		if err := late.draw(t.Context(), s.requesters(testNetwork), time.Millisecond, func() error { return nil }); err != nil {
 			t.Errorf("draw() with a worker that is free after %s: %v", work, err)
 		}
 		occupy()
 		start := time.Now()
-		if err := late.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("draw() = %v; want it unavailable", err)
-		}
-		if waited := time.Since(start); waited != time.Second-work {
-			t.Errorf("draw() waited for %s; want %s, as of its second it had waited %s before", waited, time.Second-work, work)
-		}
+		err := late.draw(t.Context(), s.requesters(testNetwork), time.Millisecond, func() error { return nil })
+		wantUnavailable(t, err, "draw()")
+		testenv.Equal(t, time.Since(start), time.Second-work,
+			"draw(), which had waited %s of its second before, waited", work)
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := enter().draw(ctx, s.demand(testNetwork), time.Millisecond, func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := enter().draw(ctx, s.requesters(testNetwork), time.Millisecond, func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("draw() = %v; want the end of its context", err)
 		}
 	})
@@ -204,12 +180,9 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newWorkerPool(2, 2, time.Second)
 		finish := make(chan struct{})
-		permit, err := s.admit(s.demand(testNetwork))
-		if err != nil {
-			t.Fatal(err)
-		}
+		permit := testenv.Must(s.admit(s.requesters(testNetwork)))(t)
 		go func() {
-			_ = permit.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { <-finish; return nil })
+			_ = permit.draw(t.Context(), s.requesters(testNetwork), time.Millisecond, func() error { <-finish; return nil })
 		}()
 		synctest.Wait()
 		var closed atomic.Bool
@@ -219,7 +192,7 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 			t.Error("close returned while a worker was busy")
 		}
 		start := time.Now()
-		if err := permit.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
+		if err := permit.draw(t.Context(), s.requesters(testNetwork), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
 			t.Errorf("draw() after close = %v after %s; want it unavailable at once", err, time.Since(start))
 		}
 		close(finish)
@@ -244,10 +217,10 @@ func TestFewSpritesAreMadeAtOnce(t *testing.T) {
 		results := make(chan error, queue)
 		compose := func(network netip.Prefix, needsFiles bool) {
 			go func() {
-				permit, err := s.admit(s.demand(network))
+				permit, err := s.admit(s.requesters(network))
 				if err == nil {
 					defer permit.release()
-					err = permit.compose(t.Context(), s.demand(network), time.Millisecond, needsFiles, func() error {
+					err = permit.runSprite(t.Context(), s.requesters(network), time.Millisecond, needsFiles, func() error {
 						making.Add(1)
 						<-finish
 						return nil
@@ -261,30 +234,19 @@ func TestFewSpritesAreMadeAtOnce(t *testing.T) {
 		for range most + 1 {
 			compose(testNetwork, true)
 		}
-		if got := making.Load(); got != workers+1 {
-			t.Errorf("%d sprites that need files are made at once; want %d", got, workers+1)
-		}
-		if err := <-results; !errors.Is(err, ErrShed) {
-			t.Errorf("the last sprite: %v; want that it is shed", err)
-		}
+		testenv.Equal(t, making.Load(), workers+1, "sprites that need files are made at once")
+		testenv.Is(t, <-results, ErrShed, "the last sprite")
 		compose(otherNetwork, true)
-		if err := <-results; !errors.Is(err, ErrShed) {
-			t.Errorf("a sprite of the busy network: %v; want that it is shed for another network's", err)
-		}
+		testenv.Is(t, <-results, ErrShed, "a sprite of the busy network, shed for another network's")
 		if costs := s.waitingCosts(); len(costs) != 2 || costs[otherNetwork] != 0.001 {
 			t.Errorf("waiting costs: %v", costs)
 		}
 		compose(otherNetwork, false)
 		compose(otherNetwork, false)
-		if got := making.Load(); got != 2*workers+1 {
-			t.Errorf("%d sprites are made at once; want one of cached textures as well", got)
-		}
-		permit, err := s.admit(s.demand(otherNetwork))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Equal(t, making.Load(), 2*workers+1, "sprites are made at once, one of cached textures as well")
+		permit := testenv.Must(s.admit(s.requesters(otherNetwork)))(t)
 		defer permit.release()
-		if err := permit.draw(t.Context(), s.demand(otherNetwork), time.Millisecond, func() error { return nil }); err != nil {
+		if err := permit.draw(t.Context(), s.requesters(otherNetwork), time.Millisecond, func() error { return nil }); err != nil {
 			t.Errorf("a picture: %v; want that it waits for no sprite", err)
 		}
 		close(finish)
@@ -310,12 +272,12 @@ func TestWaitingSpritesLoadNothing(t *testing.T) {
 			all[j] = spriteTile{skin.Hash{byte(i), byte(j)}, skin.Classic}
 		}
 		go func() {
-			_, err := p.loadSprite(t.Context(), p.workers.demand(testNetwork), all, &Sprite{Columns: 1, View: render.View{Size: 8}})
+			_, err := p.newLoader(t.Context(), Variant{View: render.View{Size: 8}}, ETag{}).loadSprite(t.Context(), all, 1)
 			results <- err
 		}()
 	}
 	const made = 2
-	eventually(t, "two sprites are made and the others wait", func() bool {
+	testenv.Eventually(t, "two sprites are made and the others wait", func() bool {
 		return p.workers.state().spritesWaiting == sprites-made && backend.fetched.Load() == made*tiles
 	})
 	close(finish)
@@ -324,9 +286,7 @@ func TestWaitingSpritesLoadNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := backend.fetched.Load(); got != sprites*tiles {
-		t.Errorf("%d textures are fetched; want %d", got, sprites*tiles)
-	}
+	testenv.Equal(t, backend.fetched.Load(), sprites*tiles, "textures are fetched")
 }
 
 // Workers have a lower priority than all other threads.
@@ -334,10 +294,7 @@ func TestWorkersHaveLowPriority(t *testing.T) {
 	t.Parallel()
 	s := newWorkerPool(1, 0, time.Hour)
 	defer s.close()
-	permit, err := s.admit(s.demand(testNetwork))
-	if err != nil {
-		t.Fatal(err)
-	}
+	permit := testenv.Must(s.admit(s.requesters(testNetwork)))(t)
 	priority := func() int {
 		p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		if err != nil {
@@ -346,7 +303,7 @@ func TestWorkersHaveLowPriority(t *testing.T) {
 		return p
 	}
 	var inside int
-	if err := permit.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { inside = priority(); return nil }); err != nil {
+	if err := permit.draw(t.Context(), s.requesters(testNetwork), time.Millisecond, func() error { inside = priority(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if usual := priority(); inside >= usual && usual > 1 {
@@ -361,14 +318,4 @@ func (p *workerPool) state() poolState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return poolState{p.admitted, p.fetches.waiting.count, p.draws.waiting.count, p.fetchingSprites.waiting.count}
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, isSo func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !isSo(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("this never happened: %s", what)
-		}
-	}
 }

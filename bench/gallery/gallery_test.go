@@ -1,11 +1,10 @@
-//go:build !race
-
 package main
 
 import (
 	"bytes"
 	"image"
 	"image/color"
+	"image/draw"
 	_ "image/png"
 	"os"
 	"strings"
@@ -14,32 +13,20 @@ import (
 	_ "golang.org/x/image/webp"
 
 	"github.com/veneer-skins/veneer/edge/render"
-)
-
-// paths are the pictures of the layouts, relative to the root of the repository, and shownBy the documents
-// that show them.
-var (
-	paths   = []string{"docs/gallery.png", "docs/images/views.webp"}
-	shownBy = []string{"README.md", "docs/pictures.md"}
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // The stored galleries are up to date, and small enough for a web page.
 func TestGalleryIsFresh(t *testing.T) {
 	t.Parallel()
-
-	for i, path := range paths {
-		file, err := compose(start(t), layouts[i].rows(), layouts[i].format)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, layout := range layouts {
+		path := layout.path
+		file := testenv.Must(compose(render.New(nil), layout.rows(), layout.format))(t)
 		const most = 300_000
 		if len(file) > most {
 			t.Errorf("%s has %d bytes; want %d at most", path, len(file), most)
 		}
-		stored, err := os.ReadFile("../../" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := testenv.Must(os.ReadFile("../../" + path))(t)
 		if got, want := decode(t, stored), decode(t, file); !got.Bounds().Eq(want.Bounds()) || !bytes.Equal(got.Pix, want.Pix) {
 			t.Errorf("%s is stale: make gallery draws it anew", path)
 		}
@@ -49,26 +36,19 @@ func TestGalleryIsFresh(t *testing.T) {
 // Every item has an area of its own, and is visible in it.
 func TestItemsAreSeparateAndVisible(t *testing.T) {
 	t.Parallel()
-
 	for _, layout := range layouts {
-		checkItems(t, start(t), layout.rows())
+		checkItems(t, render.New(nil), layout.rows())
 	}
 }
 
 func checkItems(t *testing.T, renderer *render.Renderer, rows []row) {
 	t.Helper()
-	file, err := compose(renderer, rows, render.PNG)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testenv.Must(compose(renderer, rows, render.PNG))(t)
 	sheet, background := decode(t, file), image.NewNRGBA(image.Rect(0, 0, width, heightOf(rows)))
 	drawBackground(background)
 	var positions []image.Rectangle
 	for i, row := range rows {
-		all, err := row.layOut(renderer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := testenv.Must(row.layOut(renderer))(t)
 		for j, h := range all {
 			if !h.position.In(background.Rect.Inset(margin / 2)) {
 				t.Errorf("item %d of row %d reaches into the margin", j, i)
@@ -96,53 +76,25 @@ func checkItems(t *testing.T, renderer *render.Renderer, rows []row) {
 	}
 }
 
-func TestRunRequiresFiles(t *testing.T) {
-	t.Parallel()
-
-	for _, args := range [][]string{nil, {"one.png"}, {"one.png", "two.png", "three.png"}} {
-		if err := run(args); err == nil {
-			t.Errorf("a gallery with %d files", len(args))
-		}
-	}
-}
-
 func TestDocumentsShowTheGalleries(t *testing.T) {
 	t.Parallel()
-
-	for i, document := range shownBy {
-		text, err := os.ReadFile("../../" + document)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := paths[i]
-		if strings.HasPrefix(document, "docs/") {
+	for _, layout := range layouts {
+		text := testenv.Must(os.ReadFile("../../" + layout.shownBy))(t)
+		path := layout.path
+		if strings.HasPrefix(layout.shownBy, "docs/") {
 			path = strings.TrimPrefix(path, "docs/")
 		}
 		if !bytes.Contains(text, []byte("("+path+")")) {
-			t.Errorf("%s does not show %s", document, path)
+			t.Errorf("%s does not show %s", layout.shownBy, path)
 		}
 	}
 }
 
-// start starts a renderer for a test. It stays open: once all of a process are closed, no other can
-// be started.
-func start(t *testing.T) *render.Renderer {
-	t.Helper()
-	return render.New(new(render.NativeEncoder), nil)
-}
-
-// decode returns the pixels of a PNG or WebP file.
 func decode(t *testing.T, file []byte) *image.NRGBA {
 	t.Helper()
 	img, _, err := image.Decode(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	all := image.NewNRGBA(img.Bounds())
-	for y := range all.Rect.Dy() {
-		for x := range all.Rect.Dx() {
-			all.Set(x, y, img.At(x, y))
-		}
-	}
+	draw.Draw(all, all.Rect, img, image.Point{}, draw.Src)
 	return all
 }

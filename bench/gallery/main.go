@@ -1,9 +1,8 @@
-// Command gallery renders textures painted by this project onto two sheets, and writes them to the files
-// that its arguments name: a PNG for the README, and a WebP picture of all views.
+// Command gallery renders textures painted by this project onto two sheets, and writes them: a PNG for the
+// README, and a WebP picture of all views. It runs in the root of the repository.
 package main
 
 import (
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -18,34 +17,26 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "gallery:", err)
-		os.Exit(1)
-	}
-}
-
-func run(args []string) error {
-	if len(args) != len(layouts) {
-		return errors.New("the arguments must be the files to write, docs/gallery.png and docs/images/views.webp")
-	}
-	renderer := render.New(new(render.NativeEncoder), nil)
-	for i, layout := range layouts {
+	renderer := render.New(nil)
+	for _, layout := range layouts {
 		file, err := compose(renderer, layout.rows(), layout.format)
-		if err != nil {
-			return err
+		if err == nil {
+			err = os.WriteFile(layout.path, file, 0o644)
 		}
-		if err := os.WriteFile(args[i], file, 0o644); err != nil {
-			return err
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "gallery:", err)
+			os.Exit(1)
 		}
 	}
-	return nil
 }
 
-// layouts are the two sheets. That of all views has many colours, of which WebP takes fewer bytes.
+// layouts are the two sheets, and the documents that show them. That of all views has many colours, of
+// which WebP takes fewer bytes.
 var layouts = []struct {
-	rows   func() []row
-	format render.Format
-}{{readmeRows, render.PNG}, {viewRows, render.WebP}}
+	path, shownBy string
+	rows          func() []row
+	format        render.Format
+}{{"docs/gallery.png", "README.md", readmeRows, render.PNG}, {"docs/images/views.webp", "docs/pictures.md", viewRows, render.WebP}}
 
 // Sheets, in pixels. They are as wide as a page shows them without scaling, which would blur sharp
 // edges.
@@ -78,33 +69,11 @@ func readmeRows() []row {
 	const middle, end, height = 452, width - margin, 1088
 	legacy, fine := randomSkin("Old Plain 1"), randomSkin("HD Smooth 1")
 	return []row{
-		{margin, middle - margin, 428, []item{
-			picture(artwork.Explorer(), skin.Classic, render.Preview, 400),
-		}},
-		{middle, end, 220, []item{
-			picture(artwork.Robot(), skin.Classic, render.Isometric, 192),
-			picture(artwork.FrogHoodie(), skin.Slim, render.Isometric, 192),
-		}},
-		{middle, end, 340, []item{
-			picture(artwork.Diver(), skin.Slim, render.Isometric, 96),
-			picture(artwork.Gardener(), skin.Classic, render.Isometric, 96),
-			picture(artwork.Mage(), skin.Classic, render.Isometric, 96),
-			picture(artwork.Fox(), skin.Classic, render.Isometric, 96),
-		}},
-		{middle, end, 428, []item{
-			picture(artwork.Explorer(), skin.Classic, render.Flat, 56),
-			picture(artwork.Ranger(), skin.Slim, render.Flat, 56),
-			picture(artwork.Robot(), skin.Classic, render.Flat, 56),
-			picture(artwork.Knight(), skin.Classic, render.Flat, 56),
-			picture(artwork.Penguin(), skin.Classic, render.Flat, 56),
-			picture(artwork.Astronaut(), skin.Classic, render.Flat, 56),
-		}},
-		{margin, end, 660, []item{
-			picture(artwork.Ranger(), skin.Slim, render.Preview, 208),
-			picture(artwork.Knight(), skin.Classic, render.Preview, 208),
-			picture(artwork.Gardener(), skin.Classic, render.Preview, 208),
-			picture(artwork.Diver(), skin.Slim, render.Preview, 208),
-		}},
+		{margin, middle - margin, 428, named(render.Preview, 400, "Explorer")},
+		{middle, end, 220, named(render.Isometric, 192, "Robot", "Frog Hoodie")},
+		{middle, end, 340, named(render.Isometric, 96, "Diver", "Gardener", "Mage", "Fox")},
+		{middle, end, 428, named(render.Flat, 56, "Explorer", "Ranger", "Robot", "Knight", "Penguin", "Astronaut")},
+		{margin, end, 660, named(render.Preview, 208, "Ranger", "Knight", "Gardener", "Diver")},
 		{margin, end, 908, []item{
 			picture(legacy, skin.Slim, render.Preview, 208),
 			picture(fine, skin.Classic, render.Preview, 208),
@@ -112,18 +81,24 @@ func readmeRows() []row {
 			picture(artwork.Robot(), skin.Classic, render.Isometric, 48),
 			picture(fine, skin.Classic, render.Isometric, 48),
 		}},
-		{margin, end, height - margin, []item{
-			picture(artwork.Sunrise(), skin.Cape, render.Preview, 128),
-			picture(artwork.Evergreen(), skin.Cape, render.Preview, 128),
-			picture(artwork.NightSky(), skin.Cape, render.Preview, 128),
+		{margin, end, height - margin, append(named(render.Preview, 128, "Sunrise", "Evergreen", "Night Sky"),
 			picture(artwork.Default(), skin.Classic, render.Isometric, 128),
 			picture(artwork.Default(), skin.Classic, render.Isometric, 64),
 			picture(artwork.Default(), skin.Classic, render.Flat, 32),
-		}},
+		)},
 	}
 }
 
-// randomSkin returns a skin of skintest.
+// named returns textures by their names, without anything else.
+func named(mode render.Mode, size int, names ...string) (items []item) {
+	all := slices.Concat(artwork.Skins(), artwork.Capes())
+	for _, name := range names {
+		texture := all[slices.IndexFunc(all, func(n artwork.NamedSheet) bool { return n.Name == name })]
+		items = append(items, picture(texture.Sheet, texture.Type, mode, size))
+	}
+	return items
+}
+
 func randomSkin(name string) skin.Sheet {
 	skins := skintest.Skins()
 	return skins[slices.IndexFunc(skins, func(n artwork.NamedSheet) bool { return n.Name == name })].Sheet
@@ -145,7 +120,6 @@ func glazed() skin.Sheet {
 	return sheet
 }
 
-// heightOf returns the height of the sheet of rows.
 func heightOf(rows []row) int { return rows[len(rows)-1].bottom + margin }
 
 // compose returns the file of a whole sheet.
@@ -228,4 +202,75 @@ func trim(picture render.Picture) image.Image {
 		}
 	}
 	return img.SubImage(visible)
+}
+
+// viewRows are the layout of the sheet of all views: heads, busts and bodies in all turns and tilts,
+// bodies in all poses from the front and from behind, with nothing, a cape and elytra, and the flat sides.
+func viewRows() (rows []row) {
+	bottom := margin / 2
+	add := func(height int, items ...item) {
+		bottom += height + margin/2
+		rows = append(rows, row{margin, width - margin, bottom, items})
+	}
+	for _, turned := range []struct {
+		item
+		height int
+	}{
+		{item{sheet: artwork.Explorer(), view: render.View{Mode: render.Isometric, Type: skin.Classic, Size: 48}}, 48},
+		{item{sheet: artwork.Ranger(), view: render.View{Mode: render.Bust, Type: skin.Slim, Size: 56}}, 56},
+		{item{sheet: artwork.Fox(), view: render.View{Mode: render.Body, Type: skin.Classic, Size: 80}}, 80},
+	} {
+		for tilt := render.TiltIso; tilt <= render.TiltLevel; tilt++ {
+			var items []item
+			for turn := range render.TurnCount {
+				of := turned.item
+				of.view.Attitude = of.view.Mode.Attitude(turn, tilt)
+				items = append(items, of)
+			}
+			add(turned.height, items...)
+		}
+	}
+	const front, behind = 7, 3
+	for _, turn := range []int{front, behind} {
+		for _, wear := range []render.Wear{render.WearNothing, render.WearCape, render.WearElytra} {
+			var items []item
+			for pose := range render.Pose(render.PoseCount) {
+				items = append(items, item{artwork.Mage(), winged(), render.View{
+					Mode: render.Body, Type: skin.Classic, Size: 112, Pose: pose, Wear: wear, Attitude: render.Body.Attitude(turn, render.Tilt25),
+				}})
+			}
+			add(112, items...)
+		}
+	}
+	sides := []item{
+		{sheet: artwork.Knight(), view: render.View{Mode: render.Flat, Type: skin.Classic, Size: 64}},
+		{sheet: artwork.Knight(), view: render.View{Mode: render.Flat, Type: skin.Classic, Size: 64, Omit: render.OmitHat}},
+		{sheet: artwork.Knight(), view: render.View{Mode: render.Front, Type: skin.Classic, Size: 128}},
+	}
+	for _, mode := range []render.Mode{render.Back, render.Left, render.Right} {
+		for _, wear := range []render.Wear{render.WearNothing, render.WearCape, render.WearElytra} {
+			view := render.View{Mode: mode, Type: skin.Classic, Size: 128, Wear: wear}
+			if mode == render.Right && wear != render.WearNothing {
+				continue // the mirror image of the left side
+			}
+			sides = append(sides, item{artwork.Knight(), winged(), view})
+		}
+	}
+	add(128, sides...)
+	return rows
+}
+
+// winged returns the Sunrise cape with elytra of the same colours.
+func winged() skin.Sheet {
+	sheet := artwork.Sunrise()
+	cape, wing := skin.CapeFaces().Front, skin.ElytraFaces()
+	for _, face := range []skin.Rect{wing.Top, wing.Bottom, wing.Right, wing.Front, wing.Left, wing.Back} {
+		for y := range face.H {
+			for x := range face.W {
+				texel := sheet.At(cape.X+x*cape.W/face.W, cape.Y+y*cape.H/face.H)
+				copy(sheet.Pix[sheet.At(face.X+x, face.Y+y):], sheet.Pix[texel:][:4])
+			}
+		}
+	}
+	return sheet
 }

@@ -1,24 +1,8 @@
 package api
 
 import (
-	"context"
-
-	"github.com/valyala/fasthttp"
-
 	"github.com/veneer-skins/veneer/core"
 )
-
-// requireAdmin wraps a handler of administrators: others get 403. The domain decides on which users
-// and things an administrator may act.
-func (s *Server) requireAdmin(h func(context.Context, *fasthttp.RequestCtx, core.Actor) error) fasthttp.RequestHandler {
-	return s.requireUser(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-		by, err := core.NewActor(caller.User, s.opts.Proxies.ClientIP(rc))
-		if err != nil {
-			return err
-		}
-		return h(ctx, rc, by)
-	})
-}
 
 // searchPageJSON is a page of search results. Its total is counted up to core.MaxCounted only.
 type searchPageJSON[T any] struct {
@@ -51,21 +35,4 @@ func toSearchPageJSON[T, B any](result core.Page[T], page, perPage, maxPage int,
 		body.To = body.From + len(result.Items) - 1
 	}
 	return body
-}
-
-// pageParams reads the parameters page and perPage of a search.
-func (f *form) pageParams() (page, perPage int) {
-	return int(f.integer("page", 1)), int(f.integer("perPage", core.DefaultSearchPerPage))
-}
-
-// id returns the id in a field, 0 when the field is absent.
-func (f *form) id(name string) int64 {
-	n := f.optionalInteger(name)
-	switch {
-	case n == nil:
-		return 0
-	case *n < 1:
-		f.addError(name, "The field %s must be at least 1.", name)
-	}
-	return *n
 }

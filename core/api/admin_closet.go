@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -32,15 +33,12 @@ func (s *Server) handleAddUserClosetItem(ctx context.Context, rc *fasthttp.Reque
 	if err != nil {
 		return err
 	}
-	f, err := parseForm(rc)
-	if err != nil {
+	f := decode.ParseForm(rc)
+	tid, name := f.RequiredInteger("tid"), f.Str("name")
+	if err := f.Err(); err != nil {
 		return err
 	}
-	tid, name := f.requiredInteger("tid"), f.str("name")
-	if err := f.err(); err != nil {
-		return err
-	}
-	if err := s.Closets.AddBy(ctx, by, core.UserID(uid), core.TextureID(tid), name); err != nil {
+	if err := s.Closets.Add(ctx, by, core.UserID(uid), core.TextureID(tid), name); err != nil {
 		return err
 	}
 	return writeOK(rc, "The texture is in the closet.", nil)
@@ -56,7 +54,7 @@ func (s *Server) handleRemoveUserClosetItem(ctx context.Context, rc *fasthttp.Re
 	if err != nil {
 		return err
 	}
-	if err := s.Closets.RemoveBy(ctx, by, core.UserID(uid), core.TextureID(tid)); err != nil {
+	if err := s.Closets.Remove(ctx, by, core.UserID(uid), core.TextureID(tid)); err != nil {
 		return err
 	}
 	return writeOK(rc, "The texture is out of the closet.", nil)

@@ -8,19 +8,20 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // auditEntryJSON is an entry of the audit log.
 type auditEntryJSON struct {
-	ID         int64           `json:"id"`
-	Time       timestamp       `json:"time"`
-	Actor      core.UserID     `json:"actor"`
-	ActorEmail string          `json:"actor_email"`
-	Address    netip.Addr      `json:"address"`
-	Action     string          `json:"action"`
-	Subject    string          `json:"subject"`
-	Details    json.RawMessage `json:"details"`
+	ID         int64            `json:"id"`
+	Time       timestamp        `json:"time"`
+	Actor      core.UserID      `json:"actor"`
+	ActorEmail string           `json:"actor_email"`
+	Address    netip.Addr       `json:"address"`
+	Action     core.AuditAction `json:"action"`
+	Subject    string           `json:"subject"`
+	Details    json.RawMessage  `json:"details"`
 }
 
 // auditPageJSON is a page of the audit log. Pages have a cursor instead of numbers, since new
@@ -36,12 +37,12 @@ const defaultAuditPerPage = 50
 
 // handleListAuditEntries handles GET /api/admin/audit.
 func (s *Server) handleListAuditEntries(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
-	f := parseQuery(rc)
+	f := decode.ParseQuery(rc)
 	query := core.AuditQuery{
-		Actor: (*core.UserID)(f.optionalInteger("actor")), Action: f.optionalStr("action", ""), Subject: f.optionalStr("subject", ""),
-		Before: f.id("before"), Limit: int(f.integer("perPage", defaultAuditPerPage)),
+		Actor: (*core.UserID)(f.OptionalInteger("actor")), Action: f.OptionalStr("action", ""), Subject: f.OptionalStr("subject", ""),
+		Before: f.ID("before"), Limit: int(f.Integer("perPage", defaultAuditPerPage)),
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	entries, more, err := s.Audit.List(ctx, query)

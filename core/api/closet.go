@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -63,32 +64,27 @@ func (s *Server) handleListClosetItems(ctx context.Context, rc *fasthttp.Request
 
 // parseClosetQuery parses the parameters of a closet's list.
 func parseClosetQuery(rc *fasthttp.RequestCtx) (core.ClosetQuery, error) {
-	f := parseQuery(rc)
-	query := core.ClosetQuery{
-		Name: f.optionalStr("q", ""),
-		Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultPerPage)),
-	}
-	switch strings.TrimSpace(f.optionalStr("category", "skin")) {
+	f := decode.ParseQuery(rc)
+	query := core.ClosetQuery{Name: f.OptionalStr("q", "")}
+	query.Page, query.PerPage = f.Page(core.DefaultPerPage)
+	switch strings.TrimSpace(f.OptionalStr("category", "skin")) {
 	case "skin":
 	case "cape":
 		query.Capes = true
 	default:
-		f.addError("category", "The category must be skin or cape.")
+		f.AddError("category", "The category must be skin or cape.")
 	}
-	return query, f.err()
+	return query, f.Err()
 }
 
 // handleAddClosetItem handles POST /api/closet.
 func (s *Server) handleAddClosetItem(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := parseForm(rc)
-	if err != nil {
+	f := decode.ParseForm(rc)
+	tid, name := f.RequiredInteger("tid"), f.Str("name")
+	if err := f.Err(); err != nil {
 		return err
 	}
-	tid, name := f.requiredInteger("tid"), f.str("name")
-	if err := f.err(); err != nil {
-		return err
-	}
-	if err := s.Closets.Add(ctx, caller, core.TextureID(tid), name); err != nil {
+	if err := s.Closets.Add(ctx, caller.Owner(), caller.ID, core.TextureID(tid), name); err != nil {
 		return err
 	}
 	return writeOK(rc, "The texture is in your closet.", nil)
@@ -100,12 +96,9 @@ func (s *Server) handleRenameClosetItem(ctx context.Context, rc *fasthttp.Reques
 	if err != nil {
 		return err
 	}
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	name := f.str("name")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	name := f.Str("name")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if err := s.Closets.Rename(ctx, caller, core.TextureID(tid), name); err != nil {
@@ -120,7 +113,7 @@ func (s *Server) handleRemoveClosetItem(ctx context.Context, rc *fasthttp.Reques
 	if err != nil {
 		return err
 	}
-	if err := s.Closets.Remove(ctx, caller, core.TextureID(tid)); err != nil {
+	if err := s.Closets.Remove(ctx, caller.Owner(), caller.ID, core.TextureID(tid)); err != nil {
 		return err
 	}
 	return writeOK(rc, "The texture is out of your closet.", nil)

@@ -3,21 +3,21 @@ package api_test
 import (
 	"bytes"
 	"net/http"
-	"strings"
 	"testing"
 
-	"github.com/veneer-skins/veneer/core/public/openapitest"
+	"github.com/veneer-skins/veneer/core/clientapi/openapitest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // validExchanges returns exchanges that the document allows, by name.
 func validExchanges() map[string]openapitest.Exchange {
 	respond := func(status int, answer string) openapitest.Exchange {
-		return openapitest.Exchange{Status: status, ResponseBody: []byte(answer), Header: http.Header{
+		return openapitest.Exchange{Status: status, Body: []byte(answer), Header: http.Header{
 			"Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {"abc-123"},
 		}}
 	}
 	toRequest := func(x openapitest.Exchange, method, target string, body body) openapitest.Exchange {
-		x.Method, x.Target, x.Body = method, target, sentBody(body)
+		x.Method, x.Target, x.Sent = method, target, body
 		return x
 	}
 	const player = `{"pid":3,"uid":7,"uuid":"6a0c1d2e-93b4-4f5a-8c7d-1e2f3a4b5c6d","name":"Demo","tid_skin":1,"tid_cape":0,"last_modified":"2031-02-03 04:05:06"}`
@@ -44,7 +44,7 @@ func validExchanges() map[string]openapitest.Exchange {
 		"undress array":       toRequest(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":[" skin "],"cape":null}`)),
 		"undress by presence": toRequest(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":null,"cape":null}`)),
 		"undress form": toRequest(dressed, "DELETE", "/api/players/3/textures",
-			body{"multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"type[]\"\r\n\r\nskin\r\n--x--\r\n")}),
+			raw("multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"type[]\"\r\n\r\nskin\r\n--x--\r\n")),
 		"closet page": toRequest(respond(200, `{"per_page":6,"from":0,"to":0,"total":0,"current_page":1,"last_page":1,"data":[]}`),
 			"GET", "/api/closet?category=cape&page=1", body{}),
 		"invalid":     toRequest(respond(422, `{"code":4,"message":"No.","errors":{"name":["No."]}}`), "POST", "/api/players", encodeJSON(`{}`)),
@@ -60,11 +60,8 @@ func validExchanges() map[string]openapitest.Exchange {
 
 func TestContractAcceptsDocumented(t *testing.T) {
 	t.Parallel()
-
 	for name, x := range validExchanges() {
-		if err := mustLoadContract(t).Check(x); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		testenv.Is(t, mustLoadContract(t).Check(x), nil, "%s", name)
 	}
 }
 
@@ -72,23 +69,18 @@ func TestContractAcceptsDocumented(t *testing.T) {
 // detected.
 func TestContractRejectsUndocumented(t *testing.T) {
 	t.Parallel()
-
 	document := mustLoadContract(t)
 	rejects := func(name, what string, change func(*openapitest.Exchange), want string) {
 		t.Helper()
 		x := validExchanges()[name]
 		change(&x)
-		if err := document.Check(x); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s with %s: the complaint is %v; want one with %q", name, what, err, want)
-		}
+		testenv.ErrorHas(t, document.Check(x), want, "%s with %s", name, what)
 	}
 	f := func(name, old, replacement, want string) {
 		t.Helper()
 		rejects(name, replacement, func(x *openapitest.Exchange) {
-			if !bytes.Contains(x.ResponseBody, []byte(old)) {
-				t.Errorf("the answer to %s lacks %s", name, old)
-			}
-			x.ResponseBody = bytes.Replace(x.ResponseBody, []byte(old), []byte(replacement), 1)
+			testenv.Equal(t, bytes.Contains(x.Body, []byte(old)), true, "the answer to %s has %s", name, old)
+			x.Body = bytes.Replace(x.Body, []byte(old), []byte(replacement), 1)
 		}, want)
 	}
 
@@ -148,20 +140,20 @@ func TestContractRejectsUndocumented(t *testing.T) {
 	rejects("too many", "an odd hint", func(x *openapitest.Exchange) { x.Header.Set("Retry-After", "soon") }, "Retry-After")
 	rejects("not allowed", "no methods", func(x *openapitest.Exchange) { x.Header.Del("Allow") }, "Allow is missing")
 	rejects("sign out", "a type", func(x *openapitest.Exchange) { x.Header.Set("Content-Type", "text/plain") }, "no body")
-	rejects("sign out", "a body", func(x *openapitest.Exchange) { x.ResponseBody = []byte("{}") }, "no body")
-	rejects("preflight", "a body", func(x *openapitest.Exchange) { x.ResponseBody = []byte("{}") }, "preflight")
+	rejects("sign out", "a body", func(x *openapitest.Exchange) { x.Body = []byte("{}") }, "no body")
+	rejects("preflight", "a body", func(x *openapitest.Exchange) { x.Body = []byte("{}") }, "preflight")
 	rejects("preflight", "another status", func(x *openapitest.Exchange) { x.Status = 200 }, "preflight")
 
 	// Requests that succeed although the document does not allow them.
-	rejects("dress", "an unfit body", func(x *openapitest.Exchange) { x.Body = sentBody(encodeJSON(`{"skin":"one"}`)) }, "got string, want")
-	rejects("dress", "a body without fields", func(x *openapitest.Exchange) { x.Body = sentBody(encodeJSON(`{"hat":1}`)) }, "missing property 'skin'")
-	rejects("dress", "no body", func(x *openapitest.Exchange) { x.Body = sentBody(body{}) }, "required")
-	rejects("dress", "a body of another type", func(x *openapitest.Exchange) { x.Body.ContentType = "text/plain" }, "not documented")
+	rejects("dress", "an unfit body", func(x *openapitest.Exchange) { x.Sent = encodeJSON(`{"skin":"one"}`) }, "got string, want")
+	rejects("dress", "a body without fields", func(x *openapitest.Exchange) { x.Sent = encodeJSON(`{"hat":1}`) }, "missing property 'skin'")
+	rejects("dress", "no body", func(x *openapitest.Exchange) { x.Sent = body{} }, "required")
+	rejects("dress", "a body of another type", func(x *openapitest.Exchange) { x.Sent.ContentType = "text/plain" }, "not documented")
 	rejects("dress", "another path", func(x *openapitest.Exchange) { x.Target = "/api/players/Demo/textures" }, "the parameter pid")
-	rejects("dress form", "an unfit field", func(x *openapitest.Exchange) { x.Body = sentBody(encodeForm("skin=one")) }, "got string, want")
-	rejects("rename", "an odd name", func(x *openapitest.Exchange) { x.Body = sentBody(encodeJSON(`{"name":"De mo"}`)) }, "does not match pattern")
+	rejects("dress form", "an unfit field", func(x *openapitest.Exchange) { x.Sent = encodeForm("skin=one") }, "got string, want")
+	rejects("rename", "an odd name", func(x *openapitest.Exchange) { x.Sent = encodeJSON(`{"name":"De mo"}`) }, "does not match pattern")
 	rejects("undress", "an odd query", func(x *openapitest.Exchange) { x.Target = "/api/players/3/textures?type=hat" }, "the parameter type")
-	rejects("undress form", "three slots", func(x *openapitest.Exchange) { x.Body = sentBody(encodeForm("type=skin&type=cape&type=skin")) }, "maxItems")
+	rejects("undress form", "three slots", func(x *openapitest.Exchange) { x.Sent = encodeForm("type=skin&type=cape&type=skin") }, "maxItems")
 	rejects("closet page", "an odd page", func(x *openapitest.Exchange) { x.Target = "/api/closet?page=0" }, "the parameter page")
 	rejects("closet page", "an odd category", func(x *openapitest.Exchange) { x.Target = "/api/closet?category=hat" }, "the parameter category")
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // recordReports records the responses to reports and to their settlement.
-func recordReports(t *testing.T, s *testSite, seen seenResponses) {
+func recordReports(t *testing.T, s testSite, seen seenResponses) {
 	t.Helper()
-	configured := s.setup
+	configured := s.Setup
 	c := s.serve(t)
 	normal, admin, user := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUp(t)
 	public := user.texture(t, "name=A&type=skin", skinFile(t, 21))
@@ -18,8 +18,8 @@ func recordReports(t *testing.T, s *testSite, seen seenResponses) {
 
 	seen.record(t,
 		normal.report(t, public), normal.report(t, public), normal.report(t, private), normal.report(t, missing),
-		normal.post(t, "/api/reports", `{"tid":1}`), normal.get(t, "/api/reports"), normal.get(t, "/api/reports?state=x"),
-		normal.get(t, "/api/admin/reports"), admin.get(t, "/api/admin/reports"), admin.get(t, "/api/admin/reports?state=x"),
+		normal.Post(t, "/api/reports", `{"tid":1}`), normal.Get(t, "/api/reports"), normal.Get(t, "/api/reports?state=x"),
+		normal.Get(t, "/api/admin/reports"), admin.Get(t, "/api/admin/reports"), admin.Get(t, "/api/admin/reports?state=x"),
 	)
 	rid := c.latestReport(t)
 	user.permit(t, core.SuperAdministrator)
@@ -30,10 +30,10 @@ func recordReports(t *testing.T, s *testSite, seen seenResponses) {
 		admin.settleReport(t, rid, "reject"), admin.settleReport(t, rid, "reject"),
 	)
 	normal.report(t, public)
-	s.exec(t, "UPDATE reports SET uploader = NULL")
+	s.Exec(t, "UPDATE reports SET uploader = NULL")
 	seen.record(t, admin.settleReport(t, c.latestReport(t), "ban"))
-	s.setup.API.Limits.Reports = 1
-	limited := s.serve(t).as(normal.token)
+	s.Setup.API.Limits.Reports = 1
+	limited := s.serve(t).as(normal.Token)
 	seen.record(t, limited.report(t, public), limited.report(t, public))
-	s.setup = configured
+	s.Setup = configured
 }

@@ -1,11 +1,11 @@
 package api_test
 
 import (
-	"net/http"
 	"sync"
 	"testing"
 
-	"github.com/veneer-skins/veneer/core/public/openapitest"
+	"github.com/veneer-skins/veneer/core/clientapi/openapitest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // contract is the OpenAPI document. Every response of the tests is checked against it.
@@ -18,25 +18,6 @@ var loadContract = sync.OnceValues(func() (contract, error) {
 
 func mustLoadContract(t *testing.T) contract {
 	t.Helper()
-	c, err := loadContract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Must(loadContract())(t)
 	return c
-}
-
-// newExchange returns a request and its response for the check.
-func newExchange(method, target string, body body, a response) openapitest.Exchange {
-	header := http.Header{}
-	for name, value := range a.header.All() {
-		header.Add(string(name), string(value))
-	}
-	return openapitest.Exchange{
-		Method: method, Target: target, Body: sentBody(body), Status: a.status, Header: header, ResponseBody: a.body,
-	}
-}
-
-// sentBody returns a request's body for the check.
-func sentBody(b body) openapitest.Body {
-	return openapitest.Body{ContentType: b.contentType, Content: b.content}
 }

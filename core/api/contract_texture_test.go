@@ -8,7 +8,7 @@ import (
 )
 
 // recordAdminTextures records the responses to administrators' changes of textures.
-func recordAdminTextures(t *testing.T, s *testSite, seen seenResponses) {
+func recordAdminTextures(t *testing.T, s testSite, seen seenResponses) {
 	t.Helper()
 	c := s.serve(t)
 	normal, admin, user := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUp(t)
@@ -17,18 +17,15 @@ func recordAdminTextures(t *testing.T, s *testSite, seen seenResponses) {
 	flat := user.texture(t, "name=A&type=steve", fileOf(t, artwork.Sunrise(), 42))
 	user.texture(t, "name=A&type=alex", skinFile(t, 41))
 	const textures, missing = "/api/admin/textures", "999999"
-	change := func(by client, tid, object string) response {
-		t.Helper()
-		return by.put(t, textures+"/"+tid, object)
-	}
+	change := func(by client, tid, object string) response { return by.Put(t, textures+"/"+tid, object) }
 
 	user.permit(t, core.Administrator)
-	seen.record(t, change(admin, skin, `{"name":"B"}`), admin.delete(t, textures+"/"+skin))
+	seen.record(t, change(admin, skin, `{"name":"B"}`), admin.Delete(t, textures+"/"+skin))
 	user.permit(t, core.Normal)
 	seen.record(t,
-		normal.get(t, textures), admin.get(t, textures), admin.get(t, textures+"?q=ab"),
+		normal.Get(t, textures), admin.Get(t, textures), admin.Get(t, textures+"?q=ab"),
 		change(normal, skin, `{"name":"B"}`), change(admin, skin, `{"name":"B"}`), change(admin, missing, `{"name":"B"}`),
 		change(admin, skin, `{}`), change(admin, flat, `{"type":"alex"}`), change(admin, cape, `{"type":"steve"}`), change(admin, skin, `{"type":"alex"}`),
-		normal.delete(t, textures+"/"+skin), admin.delete(t, textures+"/"+skin), admin.delete(t, textures+"/"+skin),
+		normal.Delete(t, textures+"/"+skin), admin.Delete(t, textures+"/"+skin), admin.Delete(t, textures+"/"+skin),
 	)
 }

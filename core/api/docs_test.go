@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // pageFiles are the sources of the files that the documentation page uses.
@@ -32,7 +35,6 @@ func assetOf(source string) string {
 
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
-
 	c := newSite(t, "LIMIT_REQUESTS=0").serve(t)
 	kinds := map[string]string{
 		".yaml": "application/yaml; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
@@ -40,49 +42,36 @@ func TestDocumentation(t *testing.T) {
 	}
 	f := func(path, source, kind string) {
 		t.Helper()
-		want, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := testenv.Must(os.ReadFile(source))(t)
 		tags := map[string]bool{}
 		for accepted, coding := range map[string]string{"": "", "zstd": "", "gzip;q=0": "", "gzip": "gzip", "br;q=0, gzip": "gzip", "gzip, deflate, br, zstd": "br"} {
-			a := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted)
-			if a.status != 200 || a.headerValue("Content-Type") != kind {
-				t.Errorf("%s: %d, of type %s; want %s", a.request, a.status, a.headerValue("Content-Type"), kind)
-			}
-			if a.headerValue("Vary") != "Accept-Encoding" || a.headerValue("Content-Encoding") != coding {
-				t.Errorf("%s with Accept-Encoding %q: Content-Encoding %q, Vary %q", a.request, accepted, a.headerValue("Content-Encoding"), a.headerValue("Vary"))
-			}
-			got := unpack(t, coding, a.body)
-			if path != "/api/docs" && !bytes.Equal(got, want) {
-				t.Errorf("%s is not %s", a.request, source)
-			}
+			a := c.Send(t, "GET", path, body{}, "Accept-Encoding", accepted)
+			a.HasStatus(t, 200)
+			testenv.Equal(t, a.Header.Get("Content-Type"), kind, "%s: Content-Type", a.Request())
+			testenv.Equal(t, a.Header.Get("Content-Encoding"), coding, "%s with %q: Content-Encoding", a.Request(), accepted)
+			testenv.Equal(t, a.Header.Get("Vary"), "Accept-Encoding", "%s with %q: Vary", a.Request(), accepted)
+			got := unpack(t, coding, a.Body)
+			testenv.Check(t, path == "/api/docs" || bytes.Equal(got, want), "%s is not %s", a.Request(), source)
 
-			etag := a.headerValue("ETag")
+			etag := a.Header.Get("ETag")
 			tags[etag] = true
 			for _, condition := range []string{etag, "W/" + etag, `"x", ` + etag} {
-				unchanged := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted, "If-None-Match", condition)
-				if unchanged.status != 304 || len(unchanged.body) > 0 || unchanged.headerValue("ETag") != etag || unchanged.headerValue("Vary") != "Accept-Encoding" {
-					t.Errorf("%s with If-None-Match %s: %d with the tag %s and %d bytes", a.request, condition, unchanged.status, unchanged.headerValue("ETag"), len(unchanged.body))
-				}
+				unchanged := c.Send(t, "GET", path, body{}, "Accept-Encoding", accepted, "If-None-Match", condition)
+				unchanged.HasStatus(t, 304)
+				sent := [3]string{string(unchanged.Body), unchanged.Header.Get("ETag"), unchanged.Header.Get("Vary")}
+				testenv.Equal(t, sent, [3]string{"", etag, "Accept-Encoding"}, "%s with If-None-Match %s", a.Request(), condition)
 			}
-			if other := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted, "If-None-Match", `"x"`); other.status != 200 {
-				t.Errorf("%s with another tag: %d", a.request, other.status)
-			}
+			c.Send(t, "GET", path, body{}, "Accept-Encoding", accepted, "If-None-Match", `"x"`).HasStatus(t, 200)
 
-			head := c.send(t, "HEAD", path, body{}, "Accept-Encoding", accepted)
+			head := c.Send(t, "HEAD", path, body{}, "Accept-Encoding", accepted)
 			for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Length", "Cache-Control", "ETag", "Vary", "Content-Security-Policy"} {
-				if head.headerValue(name) != a.headerValue(name) {
-					t.Errorf("HEAD %s: %s is %q; GET has %q", path, name, head.headerValue(name), a.headerValue(name))
-				}
+				testenv.Equal(t, head.Header.Get(name), a.Header.Get(name), "HEAD %s: %s, which GET has", path, name)
 			}
-			if head.status != 200 || len(head.body) > 0 {
-				t.Errorf("HEAD %s: %d with %d bytes", path, head.status, len(head.body))
-			}
+			head.HasStatus(t, 200)
+			testenv.Equal(t, len(head.Body), 0, "HEAD %s: bytes", path)
 		}
-		if len(tags) != 3 || tags[""] {
-			t.Errorf("%s has the entity tags %v; want one for each of three codings", path, tags)
-		}
+		testenv.Check(t, len(tags) == 3 && !tags[""],
+			"%s has the entity tags %v; want one for each of three codings", path, tags)
 	}
 
 	f("/api/openapi.yaml", "openapi.yaml", kinds[".yaml"])
@@ -102,24 +91,21 @@ func unpack(t *testing.T, coding string, packed []byte) []byte {
 	case "br":
 		plain, err = fasthttp.AppendUnbrotliBytes(nil, packed)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	return plain
 }
 
 func TestDocumentationNotFound(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	digest, _, _ := strings.Cut(assetOf("docs/start.js"), "/")
 	for _, path := range []string{
 		"/api/docs/index.html", "/api/docs/start.js", "/api/docs/nothing", "/api/openapi.json",
 		"/api/docs/" + digest, "/api/docs/" + digest + "/page.css", "/api/docs/0000000000000000/start.js", "/api/docs/" + digest + "/README.md",
 	} {
-		c.get(t, path).isError(t, 404, 3)
+		c.Get(t, path).IsError(t, 404, 3)
 	}
-	c.post(t, "/api/docs", `{}`).isError(t, 405, 3)
+	c.Post(t, "/api/docs", `{}`).IsError(t, 405, 3)
 }
 
 // The page needs its own site only: the files that it names exist, and its policy forbids other
@@ -127,31 +113,25 @@ func TestDocumentationNotFound(t *testing.T) {
 // fetches none of them.
 func TestPageUsesEmbeddedFiles(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
-	a := c.get(t, "/api/docs")
-	policy := strings.Split(a.headerValue("Content-Security-Policy"), "; ")
+	a := c.Get(t, "/api/docs")
+	policy := strings.Split(a.Header.Get("Content-Security-Policy"), "; ")
 	for _, want := range []string{
 		"default-src 'none'", "script-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 	} {
-		if !slices.Contains(policy, want) {
-			t.Errorf("the policy %q lacks %s", policy, want)
-		}
+		testenv.Equal(t, slices.Contains(policy, want), true, "the policy %q has %s", policy, want)
 	}
-	if strings.Contains(strings.Join(policy, ";"), "http") {
-		t.Errorf("the policy %q names another host", policy)
-	}
+	testenv.Equal(t, strings.Contains(strings.Join(policy, ";"), "http"), false, "the policy %q names others", policy)
 
 	var files []string
-	for _, found := range regexp.MustCompile(`(?:src|href|data-document)="([^"]*)"`).FindAllSubmatch(a.body, -1) {
+	for _, found := range regexp.MustCompile(`(?:src|href|data-document)="([^"]*)"`).FindAllSubmatch(a.Body, -1) {
 		switch path := string(found[1]); path {
 		case "data:,", "/", "#about":
 		case "/api/openapi.yaml": // a link
 		default:
 			files = append(files, strings.TrimPrefix(path, "/api/docs/"))
-			if got := c.get(t, path); got.status != 200 || !got.isAsset() {
-				t.Errorf("the page names %s, which is answered with %d", path, got.status)
-			}
+			got := c.Get(t, path)
+			testenv.Check(t, got.Status == 200 && isAsset(got), "the page names %s, which is answered with %d", path, got.Status)
 		}
 	}
 	var want []string
@@ -160,28 +140,21 @@ func TestPageUsesEmbeddedFiles(t *testing.T) {
 	}
 	slices.Sort(files)
 	slices.Sort(want)
-	if !slices.Equal(files, want) {
-		t.Errorf("the page names the files %q; want %q", files, want)
-	}
-	if regexp.MustCompile(`<script[^>]*>[^<]|\son\w+=`).Match(a.body) {
-		t.Error("the page has a script within it, which its policy forbids")
-	}
+	cmptest.Same(t, files, want, "the files that the page names")
+	inline := regexp.MustCompile(`<script[^>]*>[^<]|\son\w+=`)
+	testenv.Equal(t, inline.FindString(string(a.Body)), "", "the script within the page, which its policy forbids")
 }
 
 // Path parameters have examples, which Swagger UI fills in. They are declared at the operations:
 // Swagger UI ignores those of a path when the address opens an operation directly.
 func TestPathParametersHaveExamples(t *testing.T) {
 	t.Parallel()
-
 	for path, item := range mustLoadContract(t).Paths.Map() {
-		if len(item.Parameters) > 0 {
-			t.Errorf("%s has parameters; want them at its operations", path)
-		}
+		testenv.Equal(t, len(item.Parameters), 0, "parameters of %s that are not at its operations", path)
 		for method, operation := range item.Operations() {
 			for _, parameter := range operation.Parameters {
-				if p := parameter.Value; p.In == "path" && p.Example == nil {
-					t.Errorf("%s %s: the parameter %s has no example", method, path, p.Name)
-				}
+				p := parameter.Value
+				testenv.Equal(t, p.In == "path" && p.Example == nil, false, "%s %s: %s has no example", method, path, p.Name)
 			}
 		}
 	}

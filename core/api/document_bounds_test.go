@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // probe is a value of a field, and whether the document allows it.
@@ -91,19 +92,16 @@ func lettersOf(schema *openapi3.Schema, characters uint64) string {
 }
 
 // checkField checks that the response has an error for the field, or has none if valid.
-func (a response) checkField(t *testing.T, field string, value any, valid bool) {
+func checkField(t *testing.T, r response, field string, value any, valid bool) {
 	t.Helper()
 	var problem struct{ Errors map[string][]string }
-	if err := json.Unmarshal(a.body, &problem); err != nil {
-		t.Fatal(err)
-	}
-	isInvalid := a.status == 422 && problem.Errors[field] != nil
-	if a.status == 400 || a.status == 415 || a.status == 429 || a.status >= 500 {
-		t.Errorf("%s with %s %.40q is answered with %d %s", a.request, field, fmt.Sprint(value), a.status, a.body)
-	}
+	testenv.Do(t, json.Unmarshal(r.Body, &problem))
+	isInvalid := r.Status == 422 && problem.Errors[field] != nil
+	testenv.Check(t, r.Status != 400 && r.Status != 415 && r.Status != 429 && r.Status < 500,
+		"%s with %s %.40q is answered with %d %s", r.Request(), field, fmt.Sprint(value), r.Status, r.Body)
 	if isInvalid == valid {
 		t.Errorf("%s with %s %.40q, of %d bytes, is answered with %d %s, but documented as granted: %t",
-			a.request, field, fmt.Sprint(value), len(fmt.Sprint(value)), a.status, a.body, valid)
+			r.Request(), field, fmt.Sprint(value), len(fmt.Sprint(value)), r.Status, r.Body, valid)
 	}
 }
 
@@ -118,7 +116,7 @@ func TestDocumentedBounds(t *testing.T) {
 	c.withPassword(t, "demo-password") // as in the document's examples
 	c.permit(t, core.SuperAdministrator)
 	player := c.player(t, "Demo")
-	c.site.exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 100") // so that texture 1 exists, and no cape does
+	c.site.Exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 100") // so that texture 1 exists, and no cape does
 	for _, e := range mustLoadContract(t).endpoints() {
 		path := strings.Replace(e.path, "/api/players/1", player, 1)
 		for _, parameter := range e.Parameters {
@@ -137,7 +135,7 @@ func TestDocumentedBounds(t *testing.T) {
 				if p.Name == "page" && e.Parameters.GetByInAndName(openapi3.ParameterInQuery, "perPage") != nil {
 					query.Set("perPage", "1") // the larger the pages, the fewer there are
 				}
-				c.send(t, e.method, path+"?"+query.Encode(), body{}).checkField(t, p.Name, probe.value, probe.valid)
+				checkField(t, c.Send(t, e.method, path+"?"+query.Encode(), body{}), p.Name, probe.value, probe.valid)
 			}
 		}
 		if e.RequestBody != nil {
@@ -158,7 +156,7 @@ func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3
 			if media.Schema.Value.Properties["file"] != nil {
 				form := url.Values{"name": {"A"}, "type": {"skin"}}
 				form.Set(name, fmt.Sprint(probe.value))
-				c.send(t, e.method, path, encodeMultipart(t, form.Encode(), skinFile(t, 1))).checkField(t, name, probe.value, probe.valid)
+				checkField(t, c.Send(t, e.method, path, encodeMultipart(t, form.Encode(), skinFile(t, 1))), name, probe.value, probe.valid)
 				continue
 			}
 			fields, ok := e.exampleFields().(map[string]any)
@@ -167,11 +165,8 @@ func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3
 			}
 			fields = maps.Clone(fields)
 			fields[name] = probe.value
-			text, err := json.Marshal(fields)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.send(t, e.method, path, encodeJSON(string(text))).checkField(t, name, probe.value, probe.valid)
+			text := testenv.Must(json.Marshal(fields))(t)
+			checkField(t, c.Send(t, e.method, path, encodeJSON(string(text))), name, probe.value, probe.valid)
 		}
 	}
 }
@@ -179,11 +174,7 @@ func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3
 // The numbers in the document are the defaults of the settings.
 func TestDocumentedLimits(t *testing.T) {
 	t.Parallel()
-
-	source, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testenv.Must(os.ReadFile("openapi.yaml"))(t)
 	_, table, _ := strings.Cut(string(source), "## Limits\n")
 	table, _, _ = strings.Cut(table, "A client address is")
 	var rows []string
@@ -193,10 +184,7 @@ func TestDocumentedLimits(t *testing.T) {
 		}
 	}
 
-	settings, err := config.Read[testConfig]("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := testenv.Must(config.Read[coretest.Config]("", nil))(t)
 	rates, logins, quotas := settings.API.Limits, settings.Logins, settings.Quotas
 	mebibytes := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 	kibibytes := func(n int) string { return fmt.Sprintf("%d KiB", n>>10) }
@@ -225,9 +213,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"notifications | kept for a year | |", // set by cmd/core
 		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", settings.Scores.Retention.Hours()/24),
 	}
-	if diff := cmp.Diff(want, rows); diff != "" {
-		t.Errorf("the table of limits (-the settings' +the document's):\n%s", diff)
-	}
+	cmptest.Same(t, rows, want, "the table of limits")
 
 	// Other sentences of the document have numbers, too.
 	text := strings.Join(strings.Fields(string(source)), " ")
@@ -258,25 +244,21 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("makes the account, and signs in. The link works for %.0f hours.", settings.Mail.Verification.Hours()),
 		fmt.Sprintf("A player's name: %d to %d letters", settings.Players.NameMin, settings.Players.NameMax),
 	} {
-		if !strings.Contains(text, sentence) {
-			t.Errorf("the document lacks %q, which holds of the settings' defaults", sentence)
-		}
+		testenv.Equal(t, strings.Contains(text, sentence), true, "the document has %q, which holds of the defaults", sentence)
 	}
 }
 
 // A parameter with its documented default means the same as an absent one.
 func TestDocumentedDefaults(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	c.fillCloset(t, "steve", numbered(7)...)
 	c.fillCloset(t, "cape", "Cape")
-	want := c.get(t, "/api/closet").body
+	want := string(c.Get(t, "/api/closet").Body)
 	for _, parameter := range mustLoadContract(t).Paths.Value("/api/closet").Get.Parameters {
 		if p := parameter.Value; p.Schema.Value.Default != nil {
-			if got := c.get(t, fmt.Sprintf("/api/closet?%s=%v", p.Name, p.Schema.Value.Default)).body; !slices.Equal(got, want) {
-				t.Errorf("with its default %v %s makes a difference", p.Schema.Value.Default, p.Name)
-			}
+			got := c.Get(t, fmt.Sprintf("/api/closet?%s=%v", p.Name, p.Schema.Value.Default)).Body
+			testenv.Equal(t, string(got), want, "with %s at its default", p.Name)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // generatedSuffixes are what generators append to an operationId to name the types of its
@@ -30,13 +32,11 @@ func identifier(name string) string {
 // document. Examples and headers get no names.
 func TestGeneratedNamesAreUnique(t *testing.T) {
 	t.Parallel()
-
 	owners := map[string]string{}
 	claim := func(name, owner string) {
 		t.Helper()
-		if other, ok := owners[identifier(name)]; ok {
-			t.Errorf("%s and %s: a generator names both %s", owner, other, name)
-		}
+		other, ok := owners[identifier(name)]
+		testenv.Check(t, !ok, "%s and %s: a generator names both %s", owner, other, name)
 		owners[identifier(name)] = owner
 	}
 
@@ -68,7 +68,6 @@ func TestGeneratedNamesAreUnique(t *testing.T) {
 // it is a verb and a noun.
 func TestOperationIDsNameVerbAndNoun(t *testing.T) {
 	t.Parallel()
-
 	verbAndNoun := regexp.MustCompile(`^[a-z]+([A-Z]+[a-z0-9]*)+$`)
 	ofOneWord := []string{"login", "logout", "register"}
 	for path, item := range mustLoadContract(t).Paths.Map() {
@@ -89,7 +88,6 @@ func isBinary(schema *openapi3.Schema) bool {
 // specifies and few generators support.
 func TestFilesAreBinary(t *testing.T) {
 	t.Parallel()
-
 	document := mustLoadContract(t)
 	schemas := 0
 	check := func(at string, ref *openapi3.SchemaRef) error {
@@ -97,17 +95,11 @@ func TestFilesAreBinary(t *testing.T) {
 		if schema.ContentMediaType != "" {
 			schemas++
 		}
-		if (schema.ContentMediaType != "") != isBinary(schema) {
-			t.Errorf("%s: the type of its content is %q, but its format %q", at, schema.ContentMediaType, schema.Format)
-		}
+		testenv.Equal(t, isBinary(schema), schema.ContentMediaType != "", "%s: the schema of a file is binary", at)
 		return nil
 	}
-	if err := document.WalkSchemas(check); err != nil {
-		t.Fatal(err)
-	}
-	if schemas == 0 {
-		t.Error("no schema is a file's")
-	}
+	testenv.Do(t, document.WalkSchemas(check))
+	testenv.Equal(t, schemas > 0, true, "a schema is a file's")
 
 	for path, item := range document.Paths.Map() {
 		for method, operation := range item.Operations() {

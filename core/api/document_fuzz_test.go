@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public/openapitest"
+	"github.com/veneer-skins/veneer/core/clientapi/openapitest"
 )
 
 // undocumentedErrors are the messages of a 422 to a request that its schema allows: they depend on
@@ -48,16 +48,15 @@ var hashingOperations = []string{"login", "register", "deleteUser", "changePassw
 // prints the seed of a failure.
 func TestDocumentAgreesWithServer(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_PRICES=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_RESETS=0", "QUOTA_TEXTURES=0", "QUOTA_PLAYERS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
 	c.withPassword(t, rightPassword)
 	c.permit(t, core.SuperAdministrator)
 	other := c.signUp(t)
 	skin := c.texture(t, "name=N&type=steve", skinFile(t, 1))
-	paths := strings.NewReplacer("/api/players/1", c.player(t, "Steve"), "/api/admin/users/1", fmt.Sprintf("/api/admin/users/%d", other.uid))
+	paths := strings.NewReplacer("/api/players/1", c.player(t, "Steve"), "/api/admin/users/1", fmt.Sprintf("/api/admin/users/%d", other.UID))
 	reported := other.texture(t, "name=N&type=steve", skinFile(t, 2))
-	c.post(t, "/api/reports", `{"tid":`+reported+`,"reason":"R"}`)
+	c.Post(t, "/api/reports", `{"tid":`+reported+`,"reason":"R"}`)
 	c.fillCloset(t, "cape", "Cape")
 
 	var endpoints []endpoint
@@ -81,22 +80,22 @@ func TestDocumentAgreesWithServer(t *testing.T) {
 			if e.RequestBody != nil {
 				sent = drawBody(t, r, e, file)
 			}
-			a, err := c.exchange(e.method, path, sent)
+			a, err := c.Exchange(e.method, path, sent)
 			if err != nil {
 				r.Fatal(err)
 			}
-			if len(sent.content) > 60<<10 && a.status == 413 {
+			if len(sent.Content) > 60<<10 && a.Status == 413 {
 				continue // the limit of bodies is in bytes
 			}
 			invalid := e.validate(path, sent)
-			calledInvalid := a.status == 400 || a.status == 415 || a.status == 422
+			calledInvalid := a.Status == 400 || a.Status == 415 || a.Status == 422
 			switch {
-			case a.status >= 500 || a.status == 401 && e.OperationID != "login":
-				r.Fatalf("%s with %s %q: %d %s", a.request, sent.contentType, sent.content, a.status, a.body)
+			case a.Status >= 500 || a.Status == 401 && e.OperationID != "login":
+				r.Fatalf("%s with %s %q: %d %s", a.Request(), sent.ContentType, sent.Content, a.Status, a.Body)
 			case invalid != nil && !calledInvalid:
-				r.Fatalf("%s with %s %q: %d %s, but the document says: %v", a.request, sent.contentType, sent.content, a.status, a.body, invalid)
-			case invalid == nil && calledInvalid && (undocumentedErrors[e.OperationID] == nil || !undocumentedErrors[e.OperationID].Match(a.body)):
-				r.Fatalf("%s with %s %q: %d %s, but the document allows it", a.request, sent.contentType, sent.content, a.status, a.body)
+				r.Fatalf("%s with %s %q: %d %s, but the document says: %v", a.Request(), sent.ContentType, sent.Content, a.Status, a.Body, invalid)
+			case invalid == nil && calledInvalid && (undocumentedErrors[e.OperationID] == nil || !undocumentedErrors[e.OperationID].Match(a.Body)):
+				r.Fatalf("%s with %s %q: %d %s, but the document allows it", a.Request(), sent.ContentType, sent.Content, a.Status, a.Body)
 			}
 		}
 	})
@@ -109,14 +108,14 @@ func (e endpoint) validate(path string, sent body) error {
 		return err
 	}
 	inBody := map[string]any{}
-	if e.RequestBody != nil && len(sent.content) > 0 {
-		contentType, _, _ := strings.Cut(sent.contentType, ";")
-		_, boundary, _ := strings.Cut(sent.contentType, "boundary=")
-		fields, err := openapitest.DecodeFields(e.RequestBody.Value.Content.Get(contentType).Schema.Value, contentType, boundary, sent.content)
+	if e.RequestBody != nil && len(sent.Content) > 0 {
+		contentType, _, _ := strings.Cut(sent.ContentType, ";")
+		_, boundary, _ := strings.Cut(sent.ContentType, "boundary=")
+		fields, err := openapitest.DecodeFields(e.RequestBody.Value.Content.Get(contentType).Schema.Value, contentType, boundary, sent.Content)
 		if err != nil {
 			return err
 		}
-		if strings.Contains(string(sent.content), loneSurrogate) {
+		if strings.Contains(string(sent.Content), loneSurrogate) {
 			return errors.New("half of a surrogate pair")
 		}
 		for name, value := range fields {
@@ -137,7 +136,7 @@ func (e endpoint) validate(path string, sent body) error {
 		}
 		inQuery = append(inQuery, p)
 	}
-	return openapitest.CheckRequest(inQuery, nil, target.Query(), e.RequestBody, sentBody(sent))
+	return openapitest.CheckRequest(inQuery, nil, target.Query(), e.RequestBody, sent)
 }
 
 // checkText checks text by the rules of the introduction.

@@ -11,46 +11,35 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/core/api"
-	"github.com/veneer-skins/veneer/core/public/openapitest"
+	"github.com/veneer-skins/veneer/core/clientapi/openapitest"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestDocumentIsValid(t *testing.T) {
 	t.Parallel()
-
-	asServed, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !asServed.IsOpenAPI31OrLater() {
-		t.Errorf("the document is of OpenAPI %s; want 3.1", asServed.OpenAPI)
-	}
+	asServed := testenv.Must(openapi3.NewLoader().LoadFromFile("openapi.yaml"))(t)
+	testenv.Equal(t, asServed.IsOpenAPI31OrLater(), true, "the document is of OpenAPI 3.1")
 	// Examples are valid by their schemas, to the last field.
 	for _, document := range []*openapi3.T{asServed, mustLoadContract(t).T} {
-		if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation()); err != nil {
-			t.Error(err)
-		}
+		err := document.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation())
+		testenv.Is(t, err, nil, "the document")
 	}
-	if err := mustLoadContract(t).WalkSchemas(func(at string, ref *openapi3.SchemaRef) error {
+	testenv.Do(t, mustLoadContract(t).WalkSchemas(func(at string, ref *openapi3.SchemaRef) error {
 		for _, example := range ref.Value.Examples {
-			if err := openapitest.Validate(ref.Value, example); err != nil {
-				t.Errorf("%s: the example %v: %v", at, example, err)
-			}
+			testenv.Is(t, openapitest.Validate(ref.Value, example), nil, "%s: the example %v", at, example)
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 }
 
 // Every request body and every response has an example, or has no schema. A file has no example; a
 // form with a file has examples of its other fields.
 func TestDocumentHasExamples(t *testing.T) {
 	t.Parallel()
-
 	f := func(what string, content openapi3.Content) {
 		t.Helper()
 		for kind, media := range content {
@@ -61,9 +50,7 @@ func TestDocumentHasExamples(t *testing.T) {
 			if isBinary(media.Schema.Value) {
 				continue
 			}
-			if properties["file"] == nil {
-				t.Errorf("%s: there is no example of %s", what, kind)
-			}
+			testenv.Equal(t, properties["file"] != nil, true, "%s: there is an example of %s", what, kind)
 			for name, property := range properties {
 				if p := property.Value; name != "file" && len(p.Examples)+len(p.Enum) == 0 && p.Default == nil {
 					t.Errorf("%s: there is no example of the field %s", what, name)
@@ -102,17 +89,12 @@ func isEdgePath(path string) bool {
 // The route table and the document name the same operations.
 func TestRoutesAreDocumented(t *testing.T) {
 	t.Parallel()
-
-	server, err := api.New(httpserver.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, newSite(t).setup.API, 0, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := httpserver.Options{Log: slog.New(slog.DiscardHandler)}
+	server := testenv.Must(api.New(options, api.Services{}, newSite(t).Setup.API, 0, time.Now))(t)
 	var served, documented []string
 	routes := server.Routes()
 	for _, path := range routes[http.MethodHead] {
-		if !slices.Contains(routes[http.MethodGet], path) {
-			t.Errorf("%s knows HEAD, but not GET", path)
-		}
+		testenv.Equal(t, slices.Contains(routes[http.MethodGet], path), true, "%s, which knows HEAD, knows GET", path)
 	}
 	delete(routes, http.MethodHead) // HEAD is no operation of its own
 	for method, paths := range routes {
@@ -124,9 +106,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 		}
 	}
 	for path, item := range mustLoadContract(t).Paths.Map() {
-		if !isCorePath(path) && !isEdgePath(path) {
-			t.Errorf("%s is neither core's nor edge's", path)
-		}
+		testenv.Equal(t, isCorePath(path) || isEdgePath(path), true, "%s is core's or edge's", path)
 		for method := range item.Operations() {
 			if isCorePath(path) {
 				documented = append(documented, path+" "+method)
@@ -135,9 +115,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 	}
 	slices.Sort(served)
 	slices.Sort(documented)
-	if diff := cmp.Diff(documented, served); diff != "" {
-		t.Errorf("operations (-documented +served):\n%s", diff)
-	}
+	cmptest.Same(t, served, documented, "operations")
 }
 
 // isOptional reports whether an operation takes a token but does not require one.
@@ -148,30 +126,21 @@ func isOptional(security openapi3.SecurityRequirements) bool {
 // A request without a token gets 401 where the document requires a token, and nowhere else.
 func TestDocumentedSecurity(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	document := mustLoadContract(t)
-	for path, item := range document.Paths.Map() {
-		for method, operation := range item.Operations() {
-			if !isCorePath(path) {
-				continue
-			}
-			security := document.Security
-			if operation.Security != nil {
-				security = *operation.Security
-			}
-			target := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{digest}/{file}", assetOf("docs/start.js")).Replace(path)
-			if a := c.send(t, method, target, body{}); (a.status == http.StatusUnauthorized) != (len(security) > 0 && !isOptional(security)) {
-				t.Errorf("%s: without a token the status is %d, but the document asks for %v", a.request, a.status, security)
-			}
+	for _, e := range document.endpoints() {
+		security := document.Security
+		if e.Security != nil {
+			security = *e.Security
 		}
+		a, isSecured := c.Send(t, e.method, e.path, body{}), len(security) > 0 && !isOptional(security)
+		testenv.Equal(t, a.Status == 401, isSecured, "%s: without a token: %d, which asks for one", a.Request(), a.Status)
 	}
 }
 
 // The documented files are served, and no others.
 func TestDocumentedFiles(t *testing.T) {
 	t.Parallel()
-
 	var served, documented []string
 	for _, source := range pageFiles {
 		served = append(served, path.Base(source))
@@ -182,20 +151,15 @@ func TestDocumentedFiles(t *testing.T) {
 	}
 	slices.Sort(served)
 	slices.Sort(documented)
-	if !slices.Equal(served, documented) {
-		t.Errorf("the files are %q; documented are %q", served, documented)
-	}
+	cmptest.Same(t, served, documented, "the files")
 	// The example of a digest is a current one.
 	example := parameters.GetByInAndName("path", "digest").Example
-	if want := assetOf("docs/LICENSE"); fmt.Sprint(example)+"/LICENSE" != want {
-		t.Errorf("the document's example of a digest is %v, but the file is at %s", example, want)
-	}
+	testenv.Equal(t, fmt.Sprint(example)+"/LICENSE", assetOf("docs/LICENSE"), "the file at the example of a digest")
 }
 
 // No two paragraphs of the introduction share three quarters of the words of the shorter one.
 func TestIntroductionHasNoRepetition(t *testing.T) {
 	t.Parallel()
-
 	f := func(introduction string) (twice []string) {
 		var paragraphs []string
 		for paragraph := range strings.SplitSeq(introduction, "\n\n") {

@@ -3,12 +3,13 @@ package api_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Bodies of common HTTP clients, byte for byte.
 func TestBodiesOfClients(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	steve := c.player(t, "Steve")
 	skin, cape := c.texture(t, "name=N&type=steve", skinFile(t, 1)), c.texture(t, "name=N&type=cape", capeFile(t))
@@ -17,18 +18,17 @@ func TestBodiesOfClients(t *testing.T) {
 	// f sends a body with both textures of a player, and one with neither.
 	f := func(client, method, kind, content, wantSkin, wantCape string) {
 		t.Helper()
-		c.delete(t, steve+"/textures?skin&cape")
+		c.Delete(t, steve+"/textures?skin&cape")
 		if method == "DELETE" {
-			c.put(t, steve+"/textures", fill.Replace(`{"skin":SKIN,"cape":CAPE}`))
+			c.Put(t, steve+"/textures", fill.Replace(`{"skin":SKIN,"cape":CAPE}`))
 		}
-		a := c.send(t, method, steve+"/textures", body{kind, []byte(fill.Replace(content))})
-		if a.status != 200 {
-			t.Errorf("%s: %d %s", client, a.status, a.body)
+		a := c.Send(t, method, steve+"/textures", raw(kind, fill.Replace(content)))
+		if a.Status != 200 {
+			t.Errorf("%s: %d %s", client, a.Status, a.Body)
 			return
 		}
-		if gotSkin, gotCape := a.field(t, "data", "tid_skin"), a.field(t, "data", "tid_cape"); gotSkin != fill.Replace(wantSkin) || gotCape != fill.Replace(wantCape) {
-			t.Errorf("%s: the player wears %s and %s; want %s and %s", client, gotSkin, gotCape, wantSkin, wantCape)
-		}
+		worn := outfit{fill.Replace(wantSkin), fill.Replace(wantCape)}
+		testenv.Equal(t, outfitOf(t, a), worn, "%s: what the player wears", client)
 	}
 	lines := func(lines ...string) string { return strings.Join(lines, "\r\n") + "\r\n" }
 
@@ -71,13 +71,13 @@ func TestBodiesOfClients(t *testing.T) {
 
 	upload := func(client, kind, content string) {
 		t.Helper()
-		c.delete(t, "/api/textures/"+skin)
-		a := c.send(t, "POST", "/api/textures", body{kind, []byte(strings.ReplaceAll(content, "PNG", string(skinFile(t, 2))))})
-		if a.status != 200 || a.field(t, "data", "name") != "Zoë" || a.field(t, "data", "public") != "false" {
-			t.Errorf("%s: %d %s", client, a.status, a.body)
+		c.Delete(t, "/api/textures/"+skin)
+		a := c.Send(t, "POST", "/api/textures", raw(kind, strings.ReplaceAll(content, "PNG", string(skinFile(t, 2)))))
+		if a.Status != 200 || a.Field(t, "data", "name") != "Zoë" || a.Field(t, "data", "public") != "false" {
+			t.Errorf("%s: %d %s", client, a.Status, a.Body)
 			return
 		}
-		skin = a.field(t, "data", "tid")
+		skin = a.Field(t, "data", "tid")
 	}
 	upload(".NET, MultipartFormDataContent", `multipart/form-data; boundary="b"`, lines(
 		"--b", "Content-Disposition: form-data; name=file; filename=steve.png; filename*=utf-8''steve.png", "", "PNG",
@@ -100,18 +100,17 @@ func TestBodiesOfClients(t *testing.T) {
 // The accepted and rejected spellings of a value, in every content type.
 func TestSpellingsOfValues(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
-	c.site.exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 62")
+	c.site.Exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 62")
 	c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	f := func(path, field string, status int, bodies ...body) {
 		t.Helper()
 		for _, b := range bodies {
-			a := c.send(t, "PUT", path, b)
+			a := c.Send(t, "PUT", path, b)
 			if status == 422 {
-				a.isError(t, 422, 4, field)
-			} else if a.status != status {
-				t.Errorf("%s as %s: %d %s; want %d", b.content, b.contentType, a.status, a.body, status)
+				a.IsError(t, 422, 4, field)
+			} else {
+				a.HasStatus(t, status)
 			}
 		}
 	}
@@ -153,8 +152,8 @@ func TestSpellingsOfValues(t *testing.T) {
 	// Invalid text is rejected in every field.
 	f(user, "x", 422, encodeJSON(`{"nickname":"Zoë","x":{"y":["\ud83d"]}}`), encodeJSON(`{"nickname":"Zoë","x":{"\ud83d":1}}`), encodeForm("nickname=Zoe&x=%ff"))
 	f(user, "\ufffd", 422, encodeJSON(`{"nickname":"Zoë","\ud83d":1}`), encodeForm("nickname=Zoe&%ff=1"))
-	c.get(t, "/api/closet?q=%ff").isError(t, 422, 4, "q")
-	c.get(t, "/api/closet?x=%ff").isError(t, 422, 4, "x")
+	c.Get(t, "/api/closet?q=%ff").IsError(t, 422, 4, "q")
+	c.Get(t, "/api/closet?x=%ff").IsError(t, 422, 4, "x")
 	f(user, "nickname", 200, encodeJSON(`{"nickname":"\ud83d","nickname":"Zoë"}`)) // the last value counts
 	f(user, "nickname", 422, encodeJSON(`{"nickname":"Zoë","nickname":"\ud83d"}`))
 
@@ -168,34 +167,33 @@ func TestSpellingsOfValues(t *testing.T) {
 		"application/json", "APPLICATION/JSON", "application/json;charset=UTF-8", `application/json; Charset="utf-8"; q=1`, "application/json; charset=utf8",
 		"application/json; odata=verbose", "application/json;", "application/json;;", "application/json; charset",
 	} {
-		f(user, "", 200, body{kind, []byte(`{"nickname":"Zoë"}`)}, body{kind, []byte("\xef\xbb\xbf{\"nickname\":\"Zoë\"}")})
+		f(user, "", 200, raw(kind, `{"nickname":"Zoë"}`), raw(kind, "\xef\xbb\xbf{\"nickname\":\"Zoë\"}"))
 	}
-	f(user, "", 200, body{"application/x-www-form-urlencoded; charset=utf-8", []byte("\xef\xbb\xbfnickname=Zoe")})
+	f(user, "", 200, raw("application/x-www-form-urlencoded; charset=utf-8", "\xef\xbb\xbfnickname=Zoe"))
 	for _, charset := range []string{"utf-16", "ISO-8859-1", "us-ascii", `""`} {
-		f(user, "", 415, body{"application/json; charset=" + charset, []byte(`{"nickname":"Zoe"}`)},
-			body{"application/x-www-form-urlencoded; charset=" + charset, []byte("nickname=Zoe")})
+		f(user, "", 415, raw("application/json; charset="+charset, `{"nickname":"Zoe"}`),
+			raw("application/x-www-form-urlencoded; charset="+charset, "nickname=Zoe"))
 	}
 	latin := "--b\r\nContent-Disposition: form-data; name=\"nickname\"\r\nContent-Type: text/plain; charset=ISO-8859-1\r\n\r\nZoë\r\n--b--\r\n"
-	f(user, "", 415, body{"multipart/form-data; boundary=b", []byte(latin)})
+	f(user, "", 415, raw("multipart/form-data; boundary=b", latin))
 	f(user, "", 400, encodeJSON("\xef\xbb\xbf\xef\xbb\xbf{}"), encodeJSON("\xfe\xff\x00{\x00}"))
 }
 
 // Elements of an array are ordered by their indices, with gaps allowed.
 func TestArraysOfForms(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	steve := c.player(t, "Steve")
 	f := func(form string, ok bool) {
 		t.Helper()
 		for _, a := range []response{
-			c.send(t, "DELETE", steve+"/textures", encodeForm(form)), c.send(t, "DELETE", steve+"/textures", encodeMultipart(t, form, nil)),
-			c.send(t, "DELETE", steve+"/textures?"+form, body{}),
+			c.Send(t, "DELETE", steve+"/textures", encodeForm(form)), c.Send(t, "DELETE", steve+"/textures", encodeMultipart(t, form, nil)),
+			c.Send(t, "DELETE", steve+"/textures?"+form, body{}),
 		} {
 			if !ok {
-				a.isError(t, 422, 4, "type")
-			} else if a.status != 200 {
-				t.Errorf("%s: %d %s", form, a.status, a.body)
+				a.IsError(t, 422, 4, "type")
+			} else if a.Status != 200 {
+				t.Errorf("%s: %d %s", form, a.Status, a.Body)
 			}
 		}
 	}

@@ -3,11 +3,12 @@ package api_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestMalformedBodies(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	steve := c.player(t, "Steve")
 	f := func(kind, content string, status int) {
@@ -20,13 +21,13 @@ func TestMalformedBodies(t *testing.T) {
 			{"PUT", steve + "/textures"},
 			{"DELETE", steve + "/textures"},
 		} {
-			c.send(t, route.method, route.path, body{kind, []byte(content)}).isError(t, status, 4)
+			c.Send(t, route.method, route.path, raw(kind, content)).IsError(t, status, 4)
 		}
 		// An upload accepts multipart only.
 		if !strings.HasPrefix(kind, "multipart/form-data") {
 			status = 415
 		}
-		c.send(t, "POST", "/api/textures", body{kind, []byte(content)}).isError(t, status, 4)
+		c.Send(t, "POST", "/api/textures", raw(kind, content)).IsError(t, status, 4)
 	}
 
 	const multipart = "multipart/form-data; boundary=x"
@@ -48,75 +49,61 @@ func TestMalformedBodies(t *testing.T) {
 // The number of form fields is limited, since many fields take many times the memory of the body.
 func TestFormFieldLimit(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	fields := func(n int) string { return "name=Alex" + strings.Repeat("&a=1", n-1) }
-	c.send(t, "POST", "/api/players", encodeForm(fields(65))).isError(t, 400, 4)
-	c.send(t, "POST", "/api/players", encodeMultipart(t, fields(65), nil)).isError(t, 400, 4)
-	c.send(t, "POST", "/api/textures", encodeMultipart(t, fields(65), nil)).isError(t, 400, 4)
+	c.Send(t, "POST", "/api/players", encodeForm(fields(65))).IsError(t, 400, 4)
+	c.Send(t, "POST", "/api/players", encodeMultipart(t, fields(65), nil)).IsError(t, 400, 4)
+	c.Send(t, "POST", "/api/textures", encodeMultipart(t, fields(65), nil)).IsError(t, 400, 4)
 	for _, body := range []body{encodeForm(fields(64)), encodeMultipart(t, fields(64), nil)} {
-		a := c.send(t, "POST", "/api/players", body)
-		if a.status != 200 {
-			t.Errorf("64 fields as %s: %d %s", body.contentType, a.status, a.body)
-		}
-		c.delete(t, "/api/players/"+a.field(t, "data", "pid"))
+		a := c.Send(t, "POST", "/api/players", body)
+		a.HasStatus(t, 200)
+		c.Delete(t, "/api/players/"+a.Field(t, "data", "pid"))
 	}
 }
 
 // Fields of the body take precedence over the query.
 func TestBodyWinsOverQuery(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	steve := c.player(t, "Steve")
 	skin, cape := c.texture(t, "name=N&type=steve", skinFile(t, 1)), c.texture(t, "name=N&type=cape", capeFile(t))
 	for _, body := range []body{encodeForm("type[]=cape"), encodeForm("type=cape"), encodeJSON(`{"type":["cape"]}`)} {
-		c.put(t, steve+"/textures", `{"skin":`+skin+`,"cape":`+cape+`}`)
-		a := c.send(t, "DELETE", steve+"/textures?type[]=skin", body)
-		if a.field(t, "data", "tid_skin") != skin || a.field(t, "data", "tid_cape") != "0" {
-			t.Errorf("%s in the body takes off %s", body.content, a.body)
-		}
+		c.Put(t, steve+"/textures", `{"skin":`+skin+`,"cape":`+cape+`}`)
+		a := c.Send(t, "DELETE", steve+"/textures?type[]=skin", body)
+		testenv.Equal(t, outfitOf(t, a), outfit{skin, "0"}, "what %s in the body leaves", body.Content)
 	}
 
 	c.withPassword(t, "correct horse")
 	f := func(query string, body body, fields ...string) {
 		t.Helper()
-		c.send(t, "DELETE", "/api/user?"+query, body).isError(t, 422, 4, fields...)
+		c.Send(t, "DELETE", "/api/user?"+query, body).IsError(t, 422, 4, fields...)
 	}
 	f("password=correct+horse", encodeForm("password=wrong"), "password")
 	f("password=correct+horse", encodeMultipart(t, "password=wrong", nil), "password")
 	f("password=correct+horse", encodeJSON(`{"password":"wrong"}`), "password")
-	if a := c.send(t, "DELETE", "/api/user?password=correct+horse", encodeJSON(`{}`)); a.status != 200 {
-		t.Errorf("a password that the body leaves out: %d %s", a.status, a.body)
-	}
+	c.Send(t, "DELETE", "/api/user?password=correct+horse", encodeJSON(`{}`)).HasStatus(t, 200)
 }
 
 // An empty body may have any content type, and so may one that the route does not read.
 func TestIgnoredBodies(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
-	c.send(t, "POST", "/api/players", body{"text/plain", nil}).isError(t, 422, 4, "name")
-	c.send(t, "DELETE", c.player(t, "Alex"), body{"text/plain", []byte("x")}).is(t, 200, `{"code":0,"message":"<text>"}`)
-	if a := c.send(t, "POST", "/api/auth/refresh", body{"text/plain", []byte("x")}); a.status != 200 {
-		t.Errorf("a refresh with a body is answered with %d %s", a.status, a.body)
-	}
-	if a := c.send(t, "POST", "/api/auth/logout", body{"text/plain", []byte("x")}); a.status != 204 {
-		t.Errorf("a log-out with a body is answered with %d %s", a.status, a.body)
-	}
+	c.Send(t, "POST", "/api/players", body{ContentType: "text/plain"}).IsError(t, 422, 4, "name")
+	c.Send(t, "DELETE", c.player(t, "Alex"), raw("text/plain", "x")).Is(t, 200, `{"code":0,"message":"<text>"}`)
+	c.Send(t, "POST", "/api/auth/refresh", raw("text/plain", "x")).HasStatus(t, 200)
+	c.Send(t, "POST", "/api/auth/logout", raw("text/plain", "x")).HasStatus(t, 204)
 }
 
 func TestFormText(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	f := func(body body, fields ...string) {
 		t.Helper()
-		a := c.send(t, "POST", "/api/players", body)
+		a := c.Send(t, "POST", "/api/players", body)
 		if len(fields) > 0 {
-			a.isError(t, 422, 4, fields...)
-		} else if a.status != 200 {
-			t.Errorf("%s is answered with %d %s", body.content, a.status, a.body)
+			a.IsError(t, 422, 4, fields...)
+		} else if a.Status != 200 {
+			t.Errorf("%s is answered with %d %s", body.Content, a.Status, a.Body)
 		}
 	}
 
@@ -127,16 +114,15 @@ func TestFormText(t *testing.T) {
 	f(encodeMultipart(t, "name=%ff%fe%fd", nil), "name")
 	f(encodeForm("name=Steve&name=Alex")) // the first value counts
 	f(encodeForm("name=Alex"))
-	f(body{"APPLICATION/JSON", []byte("\n {\"name\": \"\\u0045nder\"} \n")})
-	f(body{"multipart/form-data; boundary=x", []byte(strings.ReplaceAll("--x\nContent-Disposition: form-data; name=\"name\"\n"+
-		"Content-Type: text/plain; charset=utf-8\n\nZombie\n--x--\n", "\n", "\r\n"))})
+	f(raw("APPLICATION/JSON", "\n {\"name\": \"\\u0045nder\"} \n"))
+	f(raw("multipart/form-data; boundary=x", strings.ReplaceAll("--x\nContent-Disposition: form-data; name=\"name\"\n"+
+		"Content-Type: text/plain; charset=utf-8\n\nZombie\n--x--\n", "\n", "\r\n")))
 }
 
 // Only DELETE reads fields from the query.
 func TestIgnoredQueries(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
-	c.send(t, "POST", "/api/players?name=Steve", body{}).isError(t, 422, 4, "name")
-	c.send(t, "PUT", c.player(t, "Alex")+"/name?name=Steve", body{}).isError(t, 422, 4, "name")
+	c.Send(t, "POST", "/api/players?name=Steve", body{}).IsError(t, 422, 4, "name")
+	c.Send(t, "PUT", c.player(t, "Alex")+"/name?name=Steve", body{}).IsError(t, 422, 4, "name")
 }

@@ -3,8 +3,8 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"image"
-	"net/url"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -16,36 +16,25 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // startTwoNetworks starts a server and returns clients of two networks, neither signed in. Its
-// connections to PostgreSQL have the schema as application_name, so that awaitLocks finds them.
+// connections to PostgreSQL have the database's name as application_name, so that awaitLocks finds them.
 func startTwoNetworks(t *testing.T, environ ...string) (hostile, honest client) {
 	t.Helper()
 	s := newSite(t, append(environ, "LIMIT_REQUESTS=0")...)
-	parsed, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	query := parsed.Query()
-	query.Set("application_name", query.Get("search_path"))
-	parsed.RawQuery = query.Encode()
-	s.url = parsed.String()
+	s.URL += "&application_name=" + postgrestest.Name(s.URL)
 	c := s.serve(t)
 	return c.from(t, "203.0.113.7"), c.from(t, "198.51.100.1")
 }
 
 // holdLock runs a statement in a transaction that keeps its locks until release is called. release
 // also waits for the requests that flood has sent.
-func (s *testSite) holdLock(t *testing.T, sql string, args ...any) (flood func(want int, requests ...func()), release func()) {
+func (s testSite) holdLock(t *testing.T, sql string, args ...any) (flood func(want int, requests ...func()), release func()) {
 	t.Helper()
-	tx, err := postgrestest.Conn(t, s.url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	tx := testenv.Must(postgrestest.Conn(t, s.URL).Begin(t.Context()))(t)
+	testenv.Must(tx.Exec(t.Context(), sql, args...))(t)
 	var sent sync.WaitGroup
 	// flood sends requests and returns once want statements wait for locks.
 	flood = func(want int, requests ...func()) {
@@ -56,33 +45,20 @@ func (s *testSite) holdLock(t *testing.T, sql string, args ...any) (flood func(w
 		s.awaitLocks(t, want)
 	}
 	return flood, sync.OnceFunc(func() {
-		if err := tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, tx.Rollback(context.WithoutCancel(t.Context())), nil, "the rollback")
 		sent.Wait()
 	})
 }
 
 // awaitLocks waits until want statements of the site wait for locks.
-func (s *testSite) awaitLocks(t *testing.T, want int) {
+func (s testSite) awaitLocks(t *testing.T, want int) {
 	t.Helper()
-	conn := postgrestest.Conn(t, s.url)
-	deadline := time.After(20 * time.Second)
-	for {
-		rows, _ := conn.Query(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = current_schema() AND cardinality(pg_blocking_pids(pid)) > 0")
-		n, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n >= want {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%d statements wait for locks; want %d", n, want)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	conn := postgrestest.Conn(t, s.URL)
+	testenv.Eventually(t, fmt.Sprintf("%d statements wait for locks", want), func() bool {
+		rows, _ := conn.Query(t.Context(), "SELECT count(*) FROM pg_stat_activity "+ // CollectExactlyOneRow reports the error
+			"WHERE application_name = current_database() AND cardinality(pg_blocking_pids(pid)) > 0")
+		return testenv.Must(pgx.CollectExactlyOneRow(rows, pgx.RowTo[int]))(t) >= want
+	})
 }
 
 // respondsSoon checks the status of a response, and that it took at most 2 s.
@@ -90,17 +66,15 @@ func (c client) respondsSoon(t *testing.T, what string, want int, send func() re
 	t.Helper()
 	began := time.Now()
 	a := send()
-	if took := time.Since(began); a.status != want || took > 2*time.Second {
-		t.Errorf("%s: %d %s after %s; want %d, soon", what, a.status, a.body, took.Round(time.Millisecond), want)
-	}
+	took := time.Since(began)
+	a.HasStatus(t, want)
+	testenv.Check(t, took <= 2*time.Second, "%s took %s; want it soon", what, took.Round(time.Millisecond))
 }
 
 // isOKOrUnavailable checks that a flooding request succeeded or was rejected with 503.
-func (a response) isOKOrUnavailable(t *testing.T) {
+func isOKOrUnavailable(t *testing.T, r response) {
 	t.Helper()
-	if a.status != 200 && a.status != 503 {
-		t.Errorf("%s of a hostile client: %d %s", a.request, a.status, a.body)
-	}
+	testenv.Check(t, r.Status == 200 || r.Status == 503, "%s of a hostile client: %d %s", r.Request(), r.Status, r.Body)
 }
 
 // Two hundred writes of one user that wait for one row leave connections to other users, of the
@@ -110,20 +84,20 @@ func TestWritesOfOneUserLeaveConnections(t *testing.T) {
 	hostile, honest := startTwoNetworks(t)
 	neighbour := hostile.signUp(t)
 	hostile, honest = hostile.signUp(t), honest.signUp(t)
-	flood, release := hostile.site.holdLock(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", hostile.uid)
+	flood, release := hostile.site.holdLock(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", hostile.UID)
 	defer release()
 	writes := make([]func(), 200)
 	for i := range writes {
-		writes[i] = func() { hostile.put(t, "/api/user", `{"nickname":"Hostile"}`).isOKOrUnavailable(t) }
+		writes[i] = func() { isOKOrUnavailable(t, hostile.Put(t, "/api/user", `{"nickname":"Hostile"}`)) }
 	}
 	flood(2, writes...)
 	for range 3 {
-		honest.respondsSoon(t, "a write in another network", 200, func() response { return honest.put(t, "/api/user", `{"nickname":"Honest"}`) })
-		neighbour.respondsSoon(t, "a write of another user", 200, func() response { return neighbour.put(t, "/api/user", `{"nickname":"Neighbour"}`) })
-		hostile.respondsSoon(t, "a read of the same user", 200, func() response { return hostile.get(t, "/api/user") })
+		honest.respondsSoon(t, "a write in another network", 200, func() response { return honest.Put(t, "/api/user", `{"nickname":"Honest"}`) })
+		neighbour.respondsSoon(t, "a write of another user", 200, func() response { return neighbour.Put(t, "/api/user", `{"nickname":"Neighbour"}`) })
+		hostile.respondsSoon(t, "a read of the same user", 200, func() response { return hostile.Get(t, "/api/user") })
 	}
 	release()
-	hostile.respondsSoon(t, "a write of the same user afterwards", 200, func() response { return hostile.put(t, "/api/user", `{"nickname":"Late"}`) })
+	hostile.respondsSoon(t, "a write of the same user afterwards", 200, func() response { return hostile.Put(t, "/api/user", `{"nickname":"Late"}`) })
 }
 
 // Writes from any number of accounts of one network leave connections to other networks.
@@ -137,11 +111,11 @@ func TestWritesOfOneNetworkLeaveConnections(t *testing.T) {
 	var writes []func()
 	for range 20 {
 		account := hostile.signUp(t)
-		writes = append(writes, func() { account.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`).isOKOrUnavailable(t) })
+		writes = append(writes, func() { isOKOrUnavailable(t, account.Post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)) })
 	}
 	flood(6, writes...) // three quarters of the connections
 	for range 3 {
-		honest.respondsSoon(t, "a write in another network", 200, func() response { return honest.put(t, "/api/user", `{"nickname":"Honest"}`) })
+		honest.respondsSoon(t, "a write in another network", 200, func() response { return honest.Put(t, "/api/user", `{"nickname":"Honest"}`) })
 	}
 }
 
@@ -154,12 +128,12 @@ func TestReadsOfOneNetworkLeaveConnections(t *testing.T) {
 	defer release()
 	reads := make([]func(), 100)
 	for i := range reads {
-		reads[i] = func() { hostile.get(t, "/api/user/score").isOKOrUnavailable(t) }
+		reads[i] = func() { isOKOrUnavailable(t, hostile.Get(t, "/api/user/score")) }
 	}
 	flood(3, reads...)
 	for range 3 {
-		honest.respondsSoon(t, "a list in another network", 200, func() response { return honest.get(t, "/api/players") })
-		honest.respondsSoon(t, "a look at one's account in another network", 200, func() response { return honest.get(t, "/api/user") })
+		honest.respondsSoon(t, "a list in another network", 200, func() response { return honest.Get(t, "/api/players") })
+		honest.respondsSoon(t, "a look at one's account in another network", 200, func() response { return honest.Get(t, "/api/user") })
 	}
 }
 
@@ -173,7 +147,7 @@ func TestUploadsOfOneNetworkLeaveCapacity(t *testing.T) {
 	var uploads []func()
 	for i := range byte(10) {
 		account, file := hostile.signUp(t), skinFile(t, 1+i)
-		uploads = append(uploads, func() { account.upload(t, "name=Steve&type=steve", bytes.Clone(file)).isOKOrUnavailable(t) })
+		uploads = append(uploads, func() { isOKOrUnavailable(t, account.upload(t, "name=Steve&type=steve", bytes.Clone(file))) })
 	}
 	flood(3, uploads...)
 	file := encodePNG(t, tinyImage())
@@ -207,10 +181,10 @@ func (f *slowFiles) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
 func TestTypeChangesBoundConcurrentReads(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "LIMIT_REQUESTS=0")
-	db, services := s.services(t)
-	files := &slowFiles{FileStore: s.files, release: make(chan struct{})}
-	services.Textures = core.NewTextures(db, files, s.setup.Textures, s.setup.Quotas, s.setup.Scores)
-	c := client{site: s, db: db, services: services, server: s.httpServer(t, services)}.from(t, "203.0.113.7")
+	d := s.NewDomain(t)
+	files := &slowFiles{FileStore: s.Files, release: make(chan struct{})}
+	d.Textures = core.NewTextures(d.DB, files, s.Setup.Textures, s.Setup.Quotas, s.Setup.Scores)
+	c := s.clientOf(t, d).from(t, "203.0.113.7")
 	c = c.signUp(t)
 	tid := c.texture(t, "name=Steve&type=steve", skinFile(t, 1))
 	var changes sync.WaitGroup
@@ -218,7 +192,7 @@ func TestTypeChangesBoundConcurrentReads(t *testing.T) {
 	for range cap(began) {
 		changes.Go(func() {
 			began <- struct{}{}
-			c.put(t, "/api/textures/"+tid, `{"type":"alex"}`).isOKOrUnavailable(t)
+			isOKOrUnavailable(t, c.Put(t, "/api/textures/"+tid, `{"type":"alex"}`))
 		})
 	}
 	for range cap(began) {
@@ -229,11 +203,9 @@ func TestTypeChangesBoundConcurrentReads(t *testing.T) {
 		runtime.Gosched()
 	}
 	for range 20 { // time for more reads, if they were allowed
-		other.respondsSoon(t, "a read in another network", 200, func() response { return other.get(t, "/api/textures/"+tid) })
+		other.respondsSoon(t, "a read in another network", 200, func() response { return other.Get(t, "/api/textures/"+tid) })
 	}
 	close(files.release)
 	changes.Wait()
-	if n := files.maxReading.Load(); n != 3 {
-		t.Errorf("%d files were read at once; want 3, one less than may be", n)
-	}
+	testenv.Equal(t, files.maxReading.Load(), 3, "files were read at once")
 }

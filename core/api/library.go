@@ -7,35 +7,33 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // handleListTextures handles GET /api/textures.
 func (s *Server) handleListTextures(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
-	f := parseQuery(rc)
-	query := core.LibraryQuery{
-		Name: f.optionalStr("q", ""),
-		Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultPerPage)),
-		Uploader: (*core.UserID)(f.optionalInteger("uploader")),
-	}
-	if text := strings.TrimSpace(f.optionalStr("type", "")); text == "skin" {
+	f := decode.ParseQuery(rc)
+	query := core.LibraryQuery{Name: f.OptionalStr("q", ""), Uploader: (*core.UserID)(f.OptionalInteger("uploader"))}
+	query.Page, query.PerPage = f.Page(core.DefaultPerPage)
+	if text := strings.TrimSpace(f.OptionalStr("type", "")); text == "skin" {
 		query.Types = []skin.Type{skin.Classic, skin.Slim}
-	} else if !f.isAbsent("type") {
+	} else if !f.IsAbsent("type") {
 		typ, err := skin.ParseType(text)
 		if err != nil {
-			f.addError("type", "The type must be skin, steve, alex or cape.")
+			f.AddError("type", "The type must be skin, steve, alex or cape.")
 		}
 		query.Types = []skin.Type{typ}
 	}
-	switch strings.TrimSpace(f.optionalStr("sort", "newest")) {
+	switch strings.TrimSpace(f.OptionalStr("sort", "newest")) {
 	case "newest":
 	case "likes":
 		query.ByLikes = true
 	default:
-		f.addError("sort", "The order must be newest or likes.")
+		f.AddError("sort", "The order must be newest or likes.")
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	page, err := s.Library.List(ctx, user, query)

@@ -12,59 +12,57 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // addPublicTextures inserts public textures of a type, one for each name, without an uploader.
 func (c client) addPublicTextures(t *testing.T, kind string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		c.site.exec(t, `
+		c.site.Exec(t, `
 			INSERT INTO textures (bytes, public, type, hash, pixels, name)
 			SELECT 100, true, $1, sha256(n::text::bytea), sha256(n::text::bytea), $2 FROM (SELECT coalesce(max(tid), 0) AS n FROM textures) counted`, kind, name)
 	}
 }
 
 // finds checks the names of the textures on a page, and the total.
-func (a response) finds(t *testing.T, total int, names ...string) {
+func finds(t *testing.T, r response, total int, names ...string) {
 	t.Helper()
 	var page struct {
 		From, Total int
 		Data        []struct{ Name string }
 	}
-	if err := json.Unmarshal(a.body, &page); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, json.Unmarshal(r.Body, &page))
 	got := []string{}
 	for _, texture := range page.Data {
 		got = append(got, texture.Name)
 	}
-	if a.status != 200 || page.Total != total || !slices.Equal(got, names) || (page.From == 0) != (len(names) == 0) {
-		t.Errorf("%s is answered with %d, %q of %d; want %q of %d", a.request, a.status, got, page.Total, names, total)
-	}
+	r.HasStatus(t, 200)
+	testenv.Check(t, page.Total == total && slices.Equal(got, names) && (page.From == 0) == (len(names) == 0),
+		"%s is answered with %q of %d; want %q of %d", r.Request(), got, page.Total, names, total)
 }
 
 func TestLibrary(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
-	c.get(t, "/api/textures").is(t, 200,
+	c.Get(t, "/api/textures").Is(t, 200,
 		`{"per_page":6,"from":0,"to":0,"total":0,"total_is_lower_bound":false,"current_page":1,"last_page":1,"data":[]}`)
 	ann, bob := c.signUp(t), c.signUp(t)
 	tid := ann.texture(t, "name=Steve&type=steve", skinFile(t, 1))
-	c.get(t, "/api/textures").is(t, 200, fmt.Sprintf(`{"per_page":6,"from":1,"to":1,"total":1,"total_is_lower_bound":false,"current_page":1,"last_page":1,
-		"data":[{"tid":%s,"name":"Steve","type":"steve","hash":"<hash>","size":"<integer>","uploader":%d,"uploader_nickname":"Somebody","public":true,"upload_at":"<time>","likes":1}]}`, tid, ann.uid))
+	c.Get(t, "/api/textures").Is(t, 200, fmt.Sprintf(`{"per_page":6,"from":1,"to":1,"total":1,"total_is_lower_bound":false,"current_page":1,"last_page":1,
+		"data":[{"tid":%s,"name":"Steve","type":"steve","hash":"<hash>","size":"<integer>","uploader":%d,"uploader_nickname":"Somebody","public":true,"upload_at":"<time>","likes":1}]}`, tid, ann.UID))
 
 	// Every core lists a change at once, also one made by another core.
 	other := c.site.serve(t)
-	other.get(t, "/api/textures").finds(t, 1, "Steve")
+	finds(t, other.Get(t, "/api/textures"), 1, "Steve")
 	bobs := bob.texture(t, "name=Bobs+cape&type=cape", capeFile(t))
 	ann.texture(t, "name=Ann+alone&type=alex&public=false", skinFile(t, 2))
 	bob.texture(t, "name=Bob+alone&type=steve&public=false", skinFile(t, 3))
-	bob.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
+	bob.Post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
 	f := func(query string, names ...string) {
 		t.Helper()
 		for _, reader := range []client{c, other} {
-			reader.get(t, "/api/textures?"+query).finds(t, len(names), names...)
+			finds(t, reader.Get(t, "/api/textures?"+query), len(names), names...)
 		}
 	}
 	f("", "Bobs cape", "Steve")
@@ -77,45 +75,42 @@ func TestLibrary(t *testing.T) {
 	f("q=steve&type=steve", "Steve")
 	f("q=steve&type=cape")
 	f("q=alone")
-	f("uploader="+fmt.Sprint(ann.uid), "Steve")
+	f("uploader="+fmt.Sprint(ann.UID), "Steve")
 	f("uploader=0")
 	f("uploader=999999")
 
 	// A user also sees their own private textures, and an administrator all of them.
-	ann.get(t, "/api/textures").finds(t, 3, "Ann alone", "Bobs cape", "Steve")
-	ann.get(t, "/api/textures?uploader="+fmt.Sprint(bob.uid)).finds(t, 1, "Bobs cape")
-	ann.get(t, "/api/textures?type=alex&q=alone").finds(t, 1, "Ann alone")
-	c.site.exec(t, "UPDATE users SET permission = 1 WHERE uid = $1", bob.uid)
-	bob.get(t, "/api/textures?q=alone&sort=likes").finds(t, 2, "Bob alone", "Ann alone")
-	c.as("none that works").get(t, "/api/textures").isError(t, 401, 5)
-	c.site.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", bob.uid)
-	bob.get(t, "/api/textures").isError(t, 403, -1)
+	finds(t, ann.Get(t, "/api/textures"), 3, "Ann alone", "Bobs cape", "Steve")
+	finds(t, ann.Get(t, "/api/textures?uploader="+fmt.Sprint(bob.UID)), 1, "Bobs cape")
+	finds(t, ann.Get(t, "/api/textures?type=alex&q=alone"), 1, "Ann alone")
+	c.site.Exec(t, "UPDATE users SET permission = 1 WHERE uid = $1", bob.UID)
+	finds(t, bob.Get(t, "/api/textures?q=alone&sort=likes"), 2, "Bob alone", "Ann alone")
+	c.as("none that works").Get(t, "/api/textures").IsError(t, 401, 5)
+	c.site.Exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", bob.UID)
+	bob.Get(t, "/api/textures").IsError(t, 403, -1)
 
-	c.site.exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", bob.uid)
-	bob.put(t, "/api/textures/"+bobs, `{"name":"Dusk"}`)
+	c.site.Exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", bob.UID)
+	bob.Put(t, "/api/textures/"+bobs, `{"name":"Dusk"}`)
 	f("q=dus", "Dusk")
 	f("q=bob")
-	ann.put(t, "/api/textures/"+tid, `{"public":false}`)
+	ann.Put(t, "/api/textures/"+tid, `{"public":false}`)
 	f("", "Dusk")
-	bob.delete(t, "/api/textures/"+bobs)
+	bob.Delete(t, "/api/textures/"+bobs)
 	f("")
-	ann.put(t, "/api/textures/"+tid, `{"public":true}`)
-	c.site.exec(t, "DELETE FROM users WHERE uid = $1", ann.uid)
+	ann.Put(t, "/api/textures/"+tid, `{"public":true}`)
+	c.site.Exec(t, "DELETE FROM users WHERE uid = $1", ann.UID)
 	f("uploader=0", "Steve")
 }
 
 func TestLibraryPages(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	c.addPublicTextures(t, "steve", numbered(7)...)
 	f := func(query string, perPage, from, to, page, lastPage int) {
 		t.Helper()
-		a := c.get(t, "/api/textures?"+query)
+		a := c.Get(t, "/api/textures?"+query)
 		for field, want := range map[string]int{"per_page": perPage, "from": from, "to": to, "total": 7, "current_page": page, "last_page": lastPage} {
-			if got := a.field(t, field); got != fmt.Sprint(want) {
-				t.Errorf("%s: %s is %s; want %d", query, field, got, want)
-			}
+			a.HasField(t, fmt.Sprint(want), field)
 		}
 	}
 
@@ -126,23 +121,23 @@ func TestLibraryPages(t *testing.T) {
 	f("page=10000&perPage=1", 1, 0, 0, 10000, 7)
 	f("perPage=1&page=7&sort=likes", 1, 7, 7, 7, 7)
 	f("perPage=7", 7, 1, 7, 1, 1)
-	c.get(t, "/api/textures?perPage=2&page=2").finds(t, 7, "Item 5", "Item 4")
-	c.get(t, "/api/textures?perPage=2&page=2&sort=likes").finds(t, 7, "Item 5", "Item 4") // equal likes: newest first
+	finds(t, c.Get(t, "/api/textures?perPage=2&page=2"), 7, "Item 5", "Item 4")
+	finds(t, c.Get(t, "/api/textures?perPage=2&page=2&sort=likes"), 7, "Item 5", "Item 4") // equal likes: newest first
 
 	for _, query := range []string{"page=0", "page=1667", "page=101&perPage=100", "page=10001&perPage=1", "page=x", "perPage=0", "perPage=101", "type=hat", "type=", "sort=oldest", "uploader=-1", "uploader=me", "q=ab", "q=%00abc"} {
 		field, _, _ := strings.Cut(query, "=")
-		c.get(t, "/api/textures?"+query).isError(t, 422, 4, field)
+		c.Get(t, "/api/textures?"+query).IsError(t, 422, 4, field)
 	}
 
 	// More textures than are counted.
-	c.site.exec(t, `
+	c.site.Exec(t, `
 		INSERT INTO textures (bytes, public, type, hash, pixels, name)
 		SELECT 100, true, 'cape', sha256(n::text::bytea), sha256(n::text::bytea), 'Many' FROM generate_series(1, 10000) n`)
 	counts := func(query, want string) {
 		t.Helper()
-		a := c.get(t, "/api/textures?"+query)
-		if got := fmt.Sprint(a.field(t, "total_is_lower_bound"), " ", a.field(t, "total"), " ", a.field(t, "to"), " ", a.field(t, "last_page")); got != want {
-			t.Errorf("%s says %s; want %s", query, got, want)
+		a := c.Get(t, "/api/textures?"+query)
+		for i, name := range []string{"total_is_lower_bound", "total", "to", "last_page"} {
+			a.HasField(t, strings.Fields(want)[i], name)
 		}
 	}
 	for _, sort := range []string{"newest", "likes"} {
@@ -156,12 +151,11 @@ func TestLibraryPages(t *testing.T) {
 
 func TestLibrarySearch(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	c.addPublicTextures(t, "steve", "Red Fox", "100% wool", "a_b_c", `back\slash`, "Zoë", "ÉCLAIR", "ΣΟΦΙΑΣΜΑ", "ЁЖИК", "红狐狸", "キツネ", "여우비", "no")
 	f := func(q string, names ...string) {
 		t.Helper()
-		c.get(t, "/api/textures?q="+url.QueryEscape(q)).finds(t, len(names), names...)
+		finds(t, c.Get(t, "/api/textures?q="+url.QueryEscape(q)), len(names), names...)
 	}
 
 	f("fox", "Red Fox")
@@ -181,59 +175,58 @@ func TestLibrarySearch(t *testing.T) {
 	f("狐狸", "红狐狸")
 	f("キツ", "キツネ")
 	f("여우", "여우비")
-	c.get(t, "/api/textures?q=+").finds(t, 12, "no", "여우비", "キツネ", "红狐狸", "ЁЖИК", "ΣΟΦΙΑΣΜΑ")
-	c.get(t, "/api/textures?q="+url.QueryEscape("狐")).isError(t, 422, 4, "q")
-	c.get(t, "/api/textures?q="+url.QueryEscape("a狐")).isError(t, 422, 4, "q")
+	finds(t, c.Get(t, "/api/textures?q=+"), 12, "no", "여우비", "キツネ", "红狐狸", "ЁЖИК", "ΣΟΦΙΑΣΜΑ")
+	c.Get(t, "/api/textures?q="+url.QueryEscape("狐")).IsError(t, 422, 4, "q")
+	c.Get(t, "/api/textures?q="+url.QueryEscape("a狐")).IsError(t, 422, 4, "q")
 	for _, two := range []string{"スー", "ｽｰ", "か\u3099く", "ㄅㄆ"} {
-		c.get(t, "/api/textures?q="+url.QueryEscape(two)).finds(t, 0)
+		finds(t, c.Get(t, "/api/textures?q="+url.QueryEscape(two)), 0)
 	}
-	c.get(t, "/api/textures?q="+url.QueryEscape("ae\u0301")).isError(t, 422, 4, "q") // two characters of three code points
-	c.get(t, "/api/textures?q=no").isError(t, 422, 4, "q")
+	c.Get(t, "/api/textures?q="+url.QueryEscape("ae\u0301")).IsError(t, 422, 4, "q") // two characters of three code points
+	c.Get(t, "/api/textures?q=no").IsError(t, 422, 4, "q")
 }
 
 func TestTexture(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	ann, bob, admin := c.signUp(t), c.signUp(t), c.signUp(t)
-	c.site.exec(t, "UPDATE users SET permission = 1 WHERE uid = $1", admin.uid)
+	c.site.Exec(t, "UPDATE users SET permission = 1 WHERE uid = $1", admin.UID)
 	public := ann.texture(t, "name=A&type=steve", skinFile(t, 1))
 	private := ann.texture(t, "name=B&type=cape&public=false", capeFile(t))
 	want := func(tid, name, kind string, public bool) string {
 		return fmt.Sprintf(`{"tid":%s,"name":%q,"type":%q,"hash":"<hash>","size":"<integer>","uploader":%d,"uploader_nickname":"Somebody","public":%t,"upload_at":"<time>","likes":1}`,
-			tid, name, kind, ann.uid, public)
+			tid, name, kind, ann.UID, public)
 	}
 
 	seen := func(reader client, tid, name, kind string, public bool) string {
 		texture := want(tid, name, kind, public)
-		if reader.token != "" {
-			texture = fmt.Sprintf(`%s,"in_closet":%t}`, strings.TrimSuffix(texture, "}"), reader.uid == ann.uid)
+		if reader.Token != "" {
+			texture = fmt.Sprintf(`%s,"in_closet":%t}`, strings.TrimSuffix(texture, "}"), reader.UID == ann.UID)
 		}
 		return texture
 	}
 	for _, reader := range []client{c, ann, bob, admin} {
-		reader.get(t, "/api/textures/"+public).is(t, 200, seen(reader, public, "A", "steve", true))
-		reader.get(t, "/api/textures/999999").isError(t, 404, 3)
-		reader.get(t, "/api/textures/x").isError(t, 404, 3)
+		reader.Get(t, "/api/textures/"+public).Is(t, 200, seen(reader, public, "A", "steve", true))
+		reader.Get(t, "/api/textures/999999").IsError(t, 404, 3)
+		reader.Get(t, "/api/textures/x").IsError(t, 404, 3)
 	}
 	for _, reader := range []client{ann, admin} {
-		reader.get(t, "/api/textures/"+private).is(t, 200, seen(reader, private, "B", "cape", false))
+		reader.Get(t, "/api/textures/"+private).Is(t, 200, seen(reader, private, "B", "cape", false))
 	}
 	for _, reader := range []client{c, bob} {
-		reader.get(t, "/api/textures/"+private).isError(t, 403, 6)
+		reader.Get(t, "/api/textures/"+private).IsError(t, 403, 6)
 	}
 
-	bob.put(t, "/api/textures/"+public, `{"name":"C"}`).isError(t, 403, 6)
-	bob.delete(t, "/api/textures/"+public).isError(t, 403, 6)
-	c.put(t, "/api/textures/"+public, `{"name":"C"}`).isError(t, 401, 5)
-	c.delete(t, "/api/textures/"+public).isError(t, 401, 5)
-	ann.put(t, "/api/textures/"+public, `{"name":" C "}`).is(t, 200, done(want(public, "C", "steve", true)))
-	admin.put(t, "/api/textures/"+public, `{"name":"D","type":"alex"}`).is(t, 200, done(want(public, "D", "alex", true)))
-	ann.send(t, "PUT", "/api/textures/"+public, encodeForm("type=steve&public=0")).is(t, 200, done(want(public, "D", "steve", false)))
+	bob.Put(t, "/api/textures/"+public, `{"name":"C"}`).IsError(t, 403, 6)
+	bob.Delete(t, "/api/textures/"+public).IsError(t, 403, 6)
+	c.Put(t, "/api/textures/"+public, `{"name":"C"}`).IsError(t, 401, 5)
+	c.Delete(t, "/api/textures/"+public).IsError(t, 401, 5)
+	ann.Put(t, "/api/textures/"+public, `{"name":" C "}`).Is(t, 200, done(want(public, "C", "steve", true)))
+	admin.Put(t, "/api/textures/"+public, `{"name":"D","type":"alex"}`).Is(t, 200, done(want(public, "D", "alex", true)))
+	ann.Send(t, "PUT", "/api/textures/"+public, encodeForm("type=steve&public=0")).Is(t, 200, done(want(public, "D", "steve", false)))
 
 	f := func(tid, change, field string) {
 		t.Helper()
-		ann.put(t, "/api/textures/"+tid, change).isError(t, 422, 4, field)
+		ann.Put(t, "/api/textures/"+tid, change).IsError(t, 422, 4, field)
 	}
 	f(public, `{}`, "name")
 	f(public, `{"name":null}`, "name")
@@ -244,122 +237,101 @@ func TestTexture(t *testing.T) {
 	f(private, `{"type":"steve"}`, "type")
 	flat := ann.texture(t, "name=Flat&type=steve", capeFile(t))
 	f(flat, `{"type":"alex"}`, "type")
-	ann.put(t, "/api/textures/"+flat, `{"type":"steve","name":"Even"}`).is(t, 200, done(want(flat, "Even", "steve", true)))
+	ann.Put(t, "/api/textures/"+flat, `{"type":"steve","name":"Even"}`).Is(t, 200, done(want(flat, "Even", "steve", true)))
 
 	twin := ann.texture(t, "name=Twin&type=alex", skinFile(t, 1))
-	ann.put(t, "/api/textures/"+public, `{"type":"alex"}`).is(t, 409,
+	ann.Put(t, "/api/textures/"+public, `{"type":"alex"}`).Is(t, 409,
 		`{"code":2,"message":"<text>","errors":{"type":["<text>"]},"data":{"tid":`+twin+`}}`)
 	theirs := bob.texture(t, "name=Theirs&type=steve", skinFile(t, 1))
-	ann.put(t, "/api/textures/"+public, `{"public":true}`).is(t, 409,
+	ann.Put(t, "/api/textures/"+public, `{"public":true}`).Is(t, 409,
 		`{"code":2,"message":"<text>","errors":{"public":["<text>"]},"data":{"tid":`+theirs+`}}`)
 
-	admin.delete(t, "/api/textures/"+public).is(t, 200, `{"code":0,"message":"<text>"}`)
-	ann.delete(t, "/api/textures/"+public).isError(t, 404, 3)
-	ann.delete(t, "/api/textures/"+private).is(t, 200, `{"code":0,"message":"<text>"}`)
-	ann.get(t, "/api/textures/"+private).isError(t, 404, 3)
+	admin.Delete(t, "/api/textures/"+public).Is(t, 200, `{"code":0,"message":"<text>"}`)
+	ann.Delete(t, "/api/textures/"+public).IsError(t, 404, 3)
+	ann.Delete(t, "/api/textures/"+private).Is(t, 200, `{"code":0,"message":"<text>"}`)
+	ann.Get(t, "/api/textures/"+private).IsError(t, 404, 3)
 }
 
 // Textures say whether they are in the closet of the request's user, and nothing without one.
 func TestInCloset(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	ann, bob := c.signUp(t), c.signUpAs(t, core.Administrator)
 	first, second := ann.texture(t, "name=A&type=steve", skinFile(t, 1)), ann.texture(t, "name=B&type=steve", skinFile(t, 2))
-	bob.post(t, "/api/closet", `{"tid":`+second+`,"name":"N"}`)
-	ann.delete(t, "/api/closet/"+second)
+	bob.Post(t, "/api/closet", `{"tid":`+second+`,"name":"N"}`)
+	ann.Delete(t, "/api/closet/"+second)
 	f := func(reader client, path string, inFirst, inSecond any) {
 		t.Helper()
 		var page struct{ Data []map[string]any }
-		reader.get(t, path).decode(t, &page)
-		if len(page.Data) != 2 || page.Data[0]["in_closet"] != inSecond || page.Data[1]["in_closet"] != inFirst {
-			t.Errorf("%s lists %v; want in_closet %v and %v", path, page.Data, inSecond, inFirst)
-		}
+		reader.Get(t, path).Decode(t, &page)
+		testenv.Check(t, len(page.Data) == 2 && page.Data[0]["in_closet"] == inSecond && page.Data[1]["in_closet"] == inFirst,
+			"%s lists %v; want in_closet %v and %v", path, page.Data, inSecond, inFirst)
 		for tid, want := range map[string]any{first: inFirst, second: inSecond} {
 			var texture map[string]any
-			reader.get(t, "/api/textures/"+tid).decode(t, &texture)
-			if got := texture["in_closet"]; got != want {
-				t.Errorf("texture %s has in_closet %v; want %v", tid, got, want)
-			}
+			reader.Get(t, "/api/textures/"+tid).Decode(t, &texture)
+			testenv.Equal(t, texture["in_closet"], want, "texture %s has in_closet", tid)
 		}
 	}
 
-	for _, query := range []string{"", "?sort=likes&perPage=100&page=1", fmt.Sprintf("?uploader=%d", ann.uid)} {
+	for _, query := range []string{"", "?sort=likes&perPage=100&page=1", fmt.Sprintf("?uploader=%d", ann.UID)} {
 		f(c, "/api/textures"+query, nil, nil)
 	}
 	f(ann, "/api/textures", true, false)
 	f(bob, "/api/textures", false, true)
 	f(bob, "/api/admin/textures", false, true)
-	bob.delete(t, "/api/closet/"+second)
+	bob.Delete(t, "/api/closet/"+second)
 	f(bob, "/api/textures", false, false)
 }
 
 // Textures have the current nickname of their uploader, and none once the account is deleted.
 func TestUploaderNickname(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	ann, admin := c.signUp(t), c.signUpAs(t, core.Administrator)
 	tid := ann.texture(t, "name=A&type=steve", skinFile(t, 1))
-	admin.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
+	admin.Post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
 	f := func(want any) {
 		t.Helper()
 		var texture map[string]any
-		admin.get(t, "/api/textures/"+tid).decode(t, &texture)
-		if got := texture["uploader_nickname"]; got != want {
-			t.Errorf("the uploader's nickname is %v; want %v", got, want)
-		}
+		admin.Get(t, "/api/textures/"+tid).Decode(t, &texture)
+		testenv.Equal(t, texture["uploader_nickname"], want, "the uploader's nickname")
 		for _, path := range []string{"/api/textures", "/api/admin/textures", "/api/closet", admin.user() + "/closet"} {
 			var page struct{ Data []map[string]any }
-			admin.get(t, path).decode(t, &page)
-			if len(page.Data) != 1 || page.Data[0]["uploader_nickname"] != want {
-				t.Errorf("%s lists %v; want the nickname %v", path, page.Data, want)
-			}
+			admin.Get(t, path).Decode(t, &page)
+			testenv.Check(t, len(page.Data) == 1 && page.Data[0]["uploader_nickname"] == want,
+				"%s lists %v; want the nickname %v", path, page.Data, want)
 		}
 	}
 
 	f("Somebody")
-	ann.put(t, "/api/user", `{"nickname":"Änn <b>"}`)
+	ann.Put(t, "/api/user", `{"nickname":"Änn <b>"}`)
 	f("Änn <b>")
-	if got := ann.put(t, "/api/textures/"+tid, `{"name":"B"}`).field(t, "data", "uploader_nickname"); got != "Änn <b>" {
-		t.Errorf("the changed texture has the nickname %q", got)
-	}
-	c.site.exec(t, "DELETE FROM users WHERE uid = $1", ann.uid)
+	ann.Put(t, "/api/textures/"+tid, `{"name":"B"}`).HasField(t, "Änn <b>", "data", "uploader_nickname")
+	c.site.Exec(t, "DELETE FROM users WHERE uid = $1", ann.UID)
 	f(nil)
 }
 
 // The deletion of a texture leaves its file, which the sweep deletes later.
 func TestDeleteTextureKeepsFile(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	tid := c.texture(t, "name=A&type=steve", skinFile(t, 1))
-	hash, err := skin.ParseHash(c.get(t, "/api/textures/"+tid).field(t, "hash"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.delete(t, "/api/textures/"+tid)
-	if _, err := c.site.files.Get(t.Context(), hash); err != nil {
-		t.Error(err)
-	}
+	hash := testenv.Must(skin.ParseHash(c.Get(t, "/api/textures/"+tid).Field(t, "hash")))(t)
+	c.Delete(t, "/api/textures/"+tid)
+	testenv.Must(c.site.Files.Get(t.Context(), hash))(t)
 }
 
 // Whether a skin is square is known from its file only.
 func TestChangeTypeNeedsFile(t *testing.T) {
 	t.Parallel()
-
 	s := newSite(t)
-	empty, err := blobstore.New(blobstore.Config{URL: "file://" + t.TempDir(), Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := testenv.Must(blobstore.New(blobstore.Config{URL: "file://" + t.TempDir(), Timeout: time.Minute}))(t)
 	c := s.serve(t).signUp(t)
 	slim, classic := c.texture(t, "name=A&type=alex", skinFile(t, 1)), c.texture(t, "name=B&type=steve", skinFile(t, 2))
-	_, services := s.services(t)
-	db := c.db
-	services.Textures = core.NewTextures(db, empty, s.setup.Textures, s.setup.Quotas, s.setup.Scores)
-	emptyStore := client{site: s, db: db, services: services, server: s.httpServer(t, services)}.from(t, "0.0.0.0").as(c.token)
-	emptyStore.put(t, "/api/textures/"+slim, `{"type":"steve"}`).is(t, 200, done(`{"tid":"<integer>","name":"A","type":"steve","hash":"<hash>","size":"<integer>",
+	d := s.NewDomain(t)
+	d.Textures = core.NewTextures(d.DB, empty, s.Setup.Textures, s.Setup.Quotas, s.Setup.Scores)
+	emptyStore := s.clientOf(t, d).from(t, "0.0.0.0").as(c.Token)
+	emptyStore.Put(t, "/api/textures/"+slim, `{"type":"steve"}`).Is(t, 200, done(`{"tid":"<integer>","name":"A","type":"steve","hash":"<hash>","size":"<integer>",
 		"uploader":"<integer>","uploader_nickname":"Somebody","public":true,"upload_at":"<time>","likes":1}`)) // a slim skin is always square
-	emptyStore.put(t, "/api/textures/"+classic, `{"type":"alex"}`).isError(t, 503, 9)
+	emptyStore.Put(t, "/api/textures/"+classic, `{"type":"alex"}`).IsError(t, 503, 9)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 )
 
 // handleRequestVerification handles POST /api/user/verification.
@@ -19,19 +20,16 @@ func (s *Server) handleRequestVerification(ctx context.Context, rc *fasthttp.Req
 // handleVerifyEmail handles POST /api/auth/verify: it verifies an address, or adds the user of a
 // registration and opens a session.
 func (s *Server) handleVerifyEmail(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	confirmation := core.Confirmation{Token: f.str("token")}
+	f := decode.ParseForm(rc)
+	confirmation := core.Confirmation{Token: f.Str("token")}
 	for name, field := range map[string]**string{
 		"password": &confirmation.Password, "nickname": &confirmation.Nickname, "player_name": &confirmation.PlayerName,
 	} {
-		if !f.isAbsent(name) {
-			*field = new(f.str(name))
+		if !f.IsAbsent(name) {
+			*field = new(f.Str(name))
 		}
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	user, err := s.Links.Verify(ctx, confirmation)
@@ -47,12 +45,9 @@ func (s *Server) handleVerifyEmail(ctx context.Context, rc *fasthttp.RequestCtx)
 // handleRequestPasswordReset handles POST /api/auth/reset. The response is the same whether or not
 // there is an account with the address.
 func (s *Server) handleRequestPasswordReset(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	email := f.str("email")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	email := f.Str("email")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if err := s.limiters.Resets.Take(rc, s.addressKey(rc)); err != nil {
@@ -66,12 +61,9 @@ func (s *Server) handleRequestPasswordReset(ctx context.Context, rc *fasthttp.Re
 
 // handleResetPassword handles POST /api/auth/password.
 func (s *Server) handleResetPassword(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	token, password := f.str("token"), f.str("password")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	token, password := f.Str("token"), f.Str("password")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if err := s.Links.ResetPassword(ctx, token, password, s.network(rc)); err != nil {

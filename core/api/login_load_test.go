@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"net"
 	"runtime"
 	"runtime/metrics"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -26,16 +26,11 @@ func heap() uint64 {
 // The test measures the memory of the whole process, so it does not run in parallel.
 func TestConcurrentLoginsBoundMemory(t *testing.T) {
 	testenv.SkipShort(t)
-	c := newUser(t, "LIMIT_REQUESTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0", "WORK_TIMEOUT=5m")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serveListener(t, c.server, listener)
+	c := newUser(t, coretest.FullPasswords, "LIMIT_REQUESTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0", "WORK_TIMEOUT=5m")
 	processors := runtime.GOMAXPROCS(0)
 	capacity := processors * 33 / 2 // of one network
 	clients := max(200, 6*capacity)
-	c.http = &fasthttp.HostClient{Addr: listener.Addr().String(), MaxConns: clients}
+	c.HTTP = &fasthttp.HostClient{Addr: coretest.Listen(t, c.Server), MaxConns: clients}
 
 	runtime.GC()
 	before := heap()
@@ -64,41 +59,35 @@ func TestConcurrentLoginsBoundMemory(t *testing.T) {
 
 	statuses := map[int]int{}
 	for _, a := range responses {
-		switch statuses[a.status]++; a.status {
+		switch statuses[a.Status]++; a.Status {
 		case 200:
-			a.isToken(t)
+			isToken(t, a)
 		case 503:
-			a.isError(t, 503, 9)
-			if got := a.headerValue("Retry-After"); got != "1" {
-				t.Errorf("Retry-After is %q; want 1", got)
-			}
+			a.IsError(t, 503, 9)
+			testenv.Equal(t, a.Header.Get("Retry-After"), "1", "Retry-After")
 		default:
-			t.Errorf("%d %s", a.status, a.body)
+			t.Errorf("%d %s", a.Status, a.Body)
 		}
 	}
-	if statuses[200] < capacity || statuses[503] == 0 {
-		t.Errorf("of %d log-ins the statuses are %v; want at least %d times 200, and some 503", clients, statuses, capacity)
-	}
+	testenv.Check(t, statuses[200] >= capacity && statuses[503] != 0,
+		"of %d log-ins the statuses are %v; want at least %d times 200, and some 503", clients, statuses, capacity)
 	// A hash takes 19 MiB, and garbage stays for a while.
-	if grown, bound := <-peak-before, uint64(4*processors*19<<20+64<<20); grown > bound {
-		t.Errorf("the heap grew by %d MiB; want at most %d", grown>>20, bound>>20)
-	}
+	grown, bound := <-peak-before, uint64(4*processors*19<<20+64<<20)
+	testenv.Check(t, grown <= bound, "the heap grew by %d MiB; want at most %d", grown>>20, bound>>20)
 
-	if n := c.site.failures(t); n != 0 {
-		t.Errorf("%d log-ins count as failed; want none", n)
-	}
-	c.logIn(t, knownEmail, rightPassword).isToken(t)
-	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	testenv.Equal(t, c.site.failures(t), 0, "log-ins count as failed")
+	isToken(t, c.logIn(t, knownEmail, rightPassword))
+	c.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
 }
 
 // Password guesses of one network leave capacity to log-ins from other networks. The test keeps all
 // processors busy, so it runs only with the long ones.
 func TestLoginsOfOneNetworkLeaveCapacity(t *testing.T) {
 	testenv.SkipShort(t)
-	hostile, honest := startTwoNetworks(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
+	hostile, honest := startTwoNetworks(t, coretest.FullPasswords, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
 	honest = honest.signUp(t)
 	honest.withPassword(t, rightPassword)
-	email := fmt.Sprintf("user%d@example.com", honest.site.users.Load())
+	email := fmt.Sprintf("user%d@example.com", honest.site.Users.Load())
 	ended := make(chan struct{})
 	var guesses sync.WaitGroup
 	defer guesses.Wait()
@@ -112,7 +101,7 @@ func TestLoginsOfOneNetworkLeaveCapacity(t *testing.T) {
 					return
 				default:
 				}
-				if a := hostile.logIn(t, fmt.Sprintf("nobody%d@example.com", i), wrongPassword); a.status == 503 {
+				if a := hostile.logIn(t, fmt.Sprintf("nobody%d@example.com", i), wrongPassword); a.Status == 503 {
 					select {
 					case refused <- struct{}{}:
 					default:
@@ -125,9 +114,7 @@ func TestLoginsOfOneNetworkLeaveCapacity(t *testing.T) {
 	for range 5 {
 		began := time.Now()
 		a := honest.logIn(t, email, rightPassword)
-		if a.status != 200 {
-			t.Errorf("a log-in from another network: %d %s", a.status, a.body)
-		}
+		a.HasStatus(t, 200)
 		t.Logf("a log-in from another network took %s", time.Since(began).Round(time.Millisecond))
 	}
 }

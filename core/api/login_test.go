@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -19,7 +19,7 @@ import (
 // logIn sends a log-in.
 func (c client) logIn(t *testing.T, email, password string) response {
 	t.Helper()
-	return c.post(t, "/api/auth/login", `{"email":"`+email+`","password":"`+password+`"}`)
+	return c.Post(t, "/api/auth/login", `{"email":"`+email+`","password":"`+password+`"}`)
 }
 
 const (
@@ -28,37 +28,35 @@ const (
 )
 
 // isToken checks that the response is a token.
-func (a response) isToken(t *testing.T) {
+func isToken(t *testing.T, r response) {
 	t.Helper()
-	a.is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+	r.Is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
 }
 
 // isRateLimited checks that the response is a 429 with Retry-After.
-func (a response) isRateLimited(t *testing.T, seconds string) {
+func isRateLimited(t *testing.T, r response, seconds string) {
 	t.Helper()
-	a.isError(t, 429, 8)
-	if got := a.headerValue("Retry-After"); got != seconds {
-		t.Errorf("%s: Retry-After is %q; want %s", a.request, got, seconds)
-	}
+	r.IsError(t, 429, 8)
+	testenv.Equal(t, r.Header.Get("Retry-After"), seconds, "%s: Retry-After", r.Request())
 }
 
 // failures returns the number of failed log-ins that count.
-func (s *testSite) failures(t *testing.T) int {
+func (s testSite) failures(t *testing.T) int {
 	t.Helper()
-	return s.count(t, "SELECT count(*) FROM login_failures")
+	return s.Count(t, "SELECT count(*) FROM login_failures")
 }
 
 // addFailures inserts failed log-ins with an e-mail address, each from another client address.
-func (s *testSite) addFailures(t *testing.T, email string, times int) {
+func (s testSite) addFailures(t *testing.T, email string, times int) {
 	t.Helper()
 	account := sha256.Sum256([]byte(casefold.Key(email)))
-	s.exec(t, `
+	s.Exec(t, `
 		INSERT INTO login_failures (settled, failed_at, account, address)
-		SELECT true, $1, $2, inet '198.18.0.0' + n FROM generate_series(1, $3::bigint) n`, s.clock(), account[:], times)
+		SELECT true, $1, $2, inet '198.18.0.0' + n FROM generate_series(1, $3::bigint) n`, s.Clock(), account[:], times)
 }
 
 // newUser returns a client that is not signed in, on a site with one user with a password and a
-// log-in from homeNetwork.
+// log-in from coretest.HomeNetwork.
 func newUser(t *testing.T, environ ...string) client {
 	t.Helper()
 	c := start(t, environ...).signUp(t)
@@ -72,57 +70,51 @@ const knownEmail, unknownEmail = "user1@example.com", "nobody@example.com"
 // whether or not there is an account.
 func TestLoginLimitPerPair(t *testing.T) {
 	t.Parallel()
-
 	c := newUser(t)
 	first, second, otherServer := c.from(t, "203.0.113.7"), c.from(t, "203.0.113.8"), c.site.serve(t).from(t, "203.0.113.7")
 	transcript := func(email string) (all []byte) {
 		t.Helper()
 		note := func(a response) response {
-			all = fmt.Appendf(all, "%d %s %s\n", a.status, a.headerValue("Retry-After"), a.body)
+			all = fmt.Appendf(all, "%d %s %s\n", a.Status, a.Header.Get("Retry-After"), a.Body)
 			return a
 		}
 		for i := range 10 {
-			note([]client{first, otherServer}[i%2].logIn(t, email, wrongPassword)).isError(t, 401, 5)
+			note([]client{first, otherServer}[i%2].logIn(t, email, wrongPassword)).IsError(t, 401, 5)
 		}
 		for _, c := range []client{first, otherServer} {
-			note(c.logIn(t, email, wrongPassword)).isRateLimited(t, "900")
-			note(c.logIn(t, email, rightPassword)).isRateLimited(t, "900")
-			note(c.logIn(t, " "+strings.ToUpper(email), rightPassword)).isRateLimited(t, "900")
+			isRateLimited(t, note(c.logIn(t, email, wrongPassword)), "900")
+			isRateLimited(t, note(c.logIn(t, email, rightPassword)), "900")
+			isRateLimited(t, note(c.logIn(t, " "+strings.ToUpper(email), rightPassword)), "900")
 		}
 		return all
 	}
 	known, unknown := transcript(knownEmail), transcript(unknownEmail)
-	if !bytes.Equal(known, unknown) {
-		t.Errorf("the responses reveal whether there is an account:\n%s\n%s", known, unknown)
-	}
+	testenv.Equal(t, string(known), string(unknown), "the responses on an account, as on none")
 
 	// Other e-mail addresses from the same client address do not wait, nor does the same one from
 	// another.
-	first.logIn(t, "another@example.com", wrongPassword).isError(t, 401, 5)
-	second.logIn(t, knownEmail, rightPassword).isToken(t)
+	first.logIn(t, "another@example.com", wrongPassword).IsError(t, 401, 5)
+	isToken(t, second.logIn(t, knownEmail, rightPassword))
 
-	c.site.advance(15*time.Minute - time.Second)
-	first.logIn(t, knownEmail, rightPassword).isRateLimited(t, "1")
-	if n := c.site.failures(t); n != 21 {
-		t.Errorf("%d log-ins count as failed; want 21: those refused at once do not", n)
-	}
-	c.site.advance(time.Second)
-	otherServer.logIn(t, knownEmail, rightPassword).isToken(t)
-	first.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	c.site.Advance(15*time.Minute - time.Second)
+	isRateLimited(t, first.logIn(t, knownEmail, rightPassword), "1")
+	testenv.Equal(t, c.site.failures(t), 21, "log-ins count as failed")
+	c.site.Advance(time.Second)
+	isToken(t, otherServer.logIn(t, knownEmail, rightPassword))
+	first.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
 }
 
 // After a reset of the password by mail, its address can log in despite the failures of other
 // clients.
 func TestPasswordResetEndsLockout(t *testing.T) {
 	t.Parallel()
-
 	c := newUser(t)
 	// addFailuresFrom inserts failed log-ins from an address, each with another e-mail address.
 	addFailuresFrom := func(address string, emails ...string) {
 		t.Helper()
 		for _, email := range emails {
 			account := sha256.Sum256([]byte(casefold.Key(email)))
-			c.site.exec(t, "INSERT INTO login_failures (settled, failed_at, account, address) VALUES (true, $1, $2, $3)", c.site.clock(), account[:], address)
+			c.site.Exec(t, "INSERT INTO login_failures (settled, failed_at, account, address) VALUES (true, $1, $2, $3)", c.site.Clock(), account[:], address)
 		}
 	}
 	var others []string
@@ -135,64 +127,62 @@ func TestPasswordResetEndsLockout(t *testing.T) {
 		addFailuresFrom(network, others...)
 		addFailuresFrom(network, slices.Repeat([]string{knownEmail}, 10)...)
 		at := c.from(t, from)
-		at.logIn(t, knownEmail, rightPassword).isError(t, 429, 8)
+		at.logIn(t, knownEmail, rightPassword).IsError(t, 429, 8)
 		token := c.link(t, core.ForReset)
-		at.post(t, "/api/auth/password", `{"token":"`+token+`","password":"`+password+`"}`).is(t, 200, emptySuccess)
+		at.Post(t, "/api/auth/password", `{"token":"`+token+`","password":"`+password+`"}`).Is(t, 200, emptySuccess)
 	}
 
 	reset("203.0.113.7", "203.0.113.7", "second horse")
-	c.from(t, "203.0.113.8").logIn(t, knownEmail, "second horse").isError(t, 429, 8)
+	c.from(t, "203.0.113.8").logIn(t, knownEmail, "second horse").IsError(t, 429, 8)
 	first := c.from(t, "203.0.113.7")
-	first.logIn(t, "other0@example.com", rightPassword).isError(t, 429, 8)
-	first.logIn(t, knownEmail, "second horse").isToken(t)
+	first.logIn(t, "other0@example.com", rightPassword).IsError(t, 429, 8)
+	isToken(t, first.logIn(t, knownEmail, "second horse"))
 
 	reset("2001:db8:1:2::1", "2001:db8:1:2::/64", "third horse")
-	c.from(t, "2001:db8:1:3::1").logIn(t, knownEmail, "third horse").isError(t, 429, 8)
-	c.from(t, "2001:db8:1:2:ffff::9").logIn(t, knownEmail, "third horse").isToken(t)
+	c.from(t, "2001:db8:1:3::1").logIn(t, knownEmail, "third horse").IsError(t, 429, 8)
+	isToken(t, c.from(t, "2001:db8:1:2:ffff::9").logIn(t, knownEmail, "third horse"))
 
 	// After that, failures count as before, and after an hour those with other e-mail addresses,
 	// too.
 	for range 10 {
-		first.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+		first.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
 	}
-	first.logIn(t, knownEmail, "third horse").isError(t, 429, 8)
-	c.site.advance(time.Hour)
+	first.logIn(t, knownEmail, "third horse").IsError(t, 429, 8)
+	c.site.Advance(time.Hour)
 	addFailuresFrom("203.0.113.7", others...)
-	first.logIn(t, knownEmail, "third horse").isError(t, 429, 8)
+	first.logIn(t, knownEmail, "third horse").IsError(t, 429, 8)
 }
 
 // Each failure expires by itself, so one more attempt is possible when the first has expired.
 func TestLoginFailuresExpireIndividually(t *testing.T) {
 	t.Parallel()
-
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=2")
-	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
-	c.site.advance(10 * time.Minute)
-	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
-	c.logIn(t, knownEmail, wrongPassword).isRateLimited(t, "300")
-	c.site.advance(5 * time.Minute)
-	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
-	c.logIn(t, knownEmail, rightPassword).isRateLimited(t, "600")
+	c.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
+	c.site.Advance(10 * time.Minute)
+	c.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
+	isRateLimited(t, c.logIn(t, knownEmail, wrongPassword), "300")
+	c.site.Advance(5 * time.Minute)
+	c.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
+	isRateLimited(t, c.logIn(t, knownEmail, rightPassword), "600")
 }
 
 // 200 failures in 15 minutes from a client address, with any e-mail addresses. An IPv6 client
 // counts by its /64.
 func TestLoginLimitPerAddress(t *testing.T) {
 	t.Parallel()
-
 	f := func(c client, network, sameNetwork, other string) {
 		t.Helper()
-		c.site.exec(t, `
+		c.site.Exec(t, `
 			INSERT INTO login_failures (settled, failed_at, account, address)
-			SELECT true, $1, sha256(n::text::bytea), $2 FROM generate_series(1, 199) n`, c.site.clock(), network)
+			SELECT true, $1, sha256(n::text::bytea), $2 FROM generate_series(1, 199) n`, c.site.Clock(), network)
 		first, second := c.from(t, sameNetwork), c.from(t, other)
-		first.logIn(t, unknownEmail, wrongPassword).isError(t, 401, 5)
-		first.logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
-		first.logIn(t, unknownEmail, wrongPassword).isRateLimited(t, "900")
-		c.site.serve(t).from(t, sameNetwork).logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
-		second.logIn(t, knownEmail, rightPassword).isToken(t)
-		c.site.advance(15 * time.Minute)
-		first.logIn(t, knownEmail, rightPassword).isToken(t)
+		first.logIn(t, unknownEmail, wrongPassword).IsError(t, 401, 5)
+		isRateLimited(t, first.logIn(t, knownEmail, rightPassword), "900")
+		isRateLimited(t, first.logIn(t, unknownEmail, wrongPassword), "900")
+		isRateLimited(t, c.site.serve(t).from(t, sameNetwork).logIn(t, knownEmail, rightPassword), "900")
+		isToken(t, second.logIn(t, knownEmail, rightPassword))
+		c.site.Advance(15 * time.Minute)
+		isToken(t, first.logIn(t, knownEmail, rightPassword))
 	}
 
 	c := newUser(t)
@@ -205,9 +195,8 @@ func TestLoginLimitPerAddress(t *testing.T) {
 // addresses that the user never signed in from wait longer and longer. Others do not wait.
 func TestLoginLimitPerAccount(t *testing.T) {
 	t.Parallel()
-
 	c := newUser(t)
-	known := c.from(t, homeNetwork.Addr().String())
+	known := c.from(t, coretest.HomeNetwork.Addr().String())
 	for _, email := range []string{knownEmail, unknownEmail} {
 		guesses := 0
 		guess := func() response {
@@ -216,130 +205,98 @@ func TestLoginLimitPerAccount(t *testing.T) {
 			return c.from(t, fmt.Sprintf("203.0.113.%d", guesses)).logIn(t, email, wrongPassword)
 		}
 		c.site.addFailures(t, email, 99)
-		guess().isError(t, 401, 5)
+		guess().IsError(t, 401, 5)
 		for _, delay := range []int{1, 2, 4, 8} {
-			guess().isRateLimited(t, fmt.Sprint(delay))
-			c.site.serve(t).from(t, "203.0.113.99").logIn(t, email, rightPassword).isRateLimited(t, fmt.Sprint(delay))
-			c.site.advance(time.Duration(delay) * time.Second)
-			guess().isError(t, 401, 5)
+			isRateLimited(t, guess(), fmt.Sprint(delay))
+			isRateLimited(t, c.site.serve(t).from(t, "203.0.113.99").logIn(t, email, rightPassword), fmt.Sprint(delay))
+			c.site.Advance(time.Duration(delay) * time.Second)
+			guess().IsError(t, 401, 5)
 		}
 		if email == knownEmail {
-			known.logIn(t, email, rightPassword).isToken(t)
-			known.logIn(t, email, wrongPassword).isError(t, 401, 5)
-			known.logIn(t, email, rightPassword).isToken(t)
+			isToken(t, known.logIn(t, email, rightPassword))
+			known.logIn(t, email, wrongPassword).IsError(t, 401, 5)
+			isToken(t, known.logIn(t, email, rightPassword))
 		} else {
-			known.logIn(t, email, wrongPassword).isRateLimited(t, "16")
+			isRateLimited(t, known.logIn(t, email, wrongPassword), "16")
 		}
 
 		// The delay is bounded, and the failures expire after their hour.
 		c.site.addFailures(t, email, 200)
-		guess().isRateLimited(t, "900")
-		c.site.advance(15 * time.Minute)
-		guess().isError(t, 401, 5)
-		guess().isRateLimited(t, "900")
-		c.site.advance(time.Hour)
-		guess().isError(t, 401, 5)
-		guess().isError(t, 401, 5)
+		isRateLimited(t, guess(), "900")
+		c.site.Advance(15 * time.Minute)
+		guess().IsError(t, 401, 5)
+		isRateLimited(t, guess(), "900")
+		c.site.Advance(time.Hour)
+		guess().IsError(t, 401, 5)
+		guess().IsError(t, 401, 5)
 	}
 	// After a successful log-in the address is known.
 	guest := c.from(t, "203.0.113.200")
-	guest.logIn(t, knownEmail, rightPassword).isToken(t)
+	isToken(t, guest.logIn(t, knownEmail, rightPassword))
 	c.site.addFailures(t, knownEmail, 150)
-	guest.logIn(t, knownEmail, rightPassword).isToken(t)
+	isToken(t, guest.logIn(t, knownEmail, rightPassword))
 }
 
 // Only failures count: not a right password, a ban, or an invalid request.
 func TestOnlyFailuresCount(t *testing.T) {
 	t.Parallel()
-
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=3")
 	for range 5 {
-		c.logIn(t, knownEmail, rightPassword).isToken(t)
+		isToken(t, c.logIn(t, knownEmail, rightPassword))
 	}
-	c.site.exec(t, "UPDATE users SET permission = -1")
+	c.site.Exec(t, "UPDATE users SET permission = -1")
 	for range 5 {
-		c.logIn(t, knownEmail, rightPassword).isError(t, 403, -1)
+		c.logIn(t, knownEmail, rightPassword).IsError(t, 403, -1)
 	}
-	c.site.exec(t, "UPDATE users SET permission = 0")
-	c.post(t, "/api/auth/login", `{"email":"user1@example.com"}`).isError(t, 422, 4, "password")
-	c.logIn(t, `user1\u0000@example.com`, wrongPassword).isError(t, 422, 4, "email")
-	if n := c.site.failures(t); n != 0 {
-		t.Errorf("%d log-ins count as failed; want none", n)
-	}
+	c.site.Exec(t, "UPDATE users SET permission = 0")
+	c.Post(t, "/api/auth/login", `{"email":"user1@example.com"}`).IsError(t, 422, 4, "password")
+	c.logIn(t, `user1\u0000@example.com`, wrongPassword).IsError(t, 422, 4, "email")
+	testenv.Equal(t, c.site.failures(t), 0, "log-ins count as failed")
 
 	// A success removes its own attempt from the count, and no earlier failure.
-	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
-	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
-	c.logIn(t, knownEmail, rightPassword).isToken(t)
-	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
-	c.logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
+	c.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
+	c.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
+	isToken(t, c.logIn(t, knownEmail, rightPassword))
+	c.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
+	isRateLimited(t, c.logIn(t, knownEmail, rightPassword), "900")
 }
 
 // With a stolen token, passwords can be tried at other routes. All of these failures count
-// together.
+// together, at all servers.
 func TestWrongCurrentPasswordsCountAsFailures(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_LOGIN_FAILURES=3", "LIMIT_REGISTRATIONS=0").signUp(t)
 	c.withPassword(t, rightPassword)
+	otherServer := c.site.serve(t).as(c.Token)
 	changes := []struct{ method, path, field, object string }{
 		{"PUT", "/api/user/password", "current_password", `{"current_password":"%s","new_password":"another horse"}`},
 		{"PUT", "/api/user/email", "password", `{"email":"other@example.com","password":"%s"}`},
 		{"DELETE", "/api/user", "password", `{"password":"%s"}`},
 	}
 	for i, change := range changes {
-		c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, wrongPassword))).isError(t, 422, 4, change.field)
-		if n := c.site.failures(t); n != i+1 {
-			t.Errorf("after %d wrong passwords %d count", i+1, n)
-		}
+		wrong := encodeJSON(fmt.Sprintf(change.object, wrongPassword))
+		[]client{c, otherServer}[i%2].Send(t, change.method, change.path, wrong).IsError(t, 422, 4, change.field)
+		testenv.Equal(t, c.site.failures(t), i+1, "wrong passwords that count")
 	}
 	for _, change := range changes {
-		c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, rightPassword))).isRateLimited(t, "900")
+		right := encodeJSON(fmt.Sprintf(change.object, rightPassword))
+		isRateLimited(t, otherServer.Send(t, change.method, change.path, right), "900")
 	}
-	c.as("").logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
+	isRateLimited(t, c.as("").logIn(t, knownEmail, rightPassword), "900")
 	c.works(t, true)
-	if n := c.site.count(t, "SELECT count(*) FROM users WHERE email = $1", knownEmail); n != 1 {
-		t.Errorf("%d users have the e-mail address; want the one", n)
-	}
+	c.site.HasCount(t, 1, "SELECT count(*) FROM users WHERE email = $1", knownEmail)
 
 	// Right passwords do not count, also when the change fails for another reason.
-	c.site.advance(15 * time.Minute)
-	c.site.exec(t, "DELETE FROM login_failures")
+	c.site.Advance(15 * time.Minute)
+	c.site.Exec(t, "DELETE FROM login_failures")
 	c.signUp(t)
-	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"`+rightPassword+`"}`).isError(t, 409, 2, "email")
+	c.Put(t, "/api/user/email", `{"email":"user2@example.com","password":"`+rightPassword+`"}`).IsError(t, 409, 2, "email")
 	password := rightPassword
 	for _, change := range changes {
-		if a := c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, password))); a.status != 200 {
-			t.Errorf("%s is answered with %d %s", a.request, a.status, a.body)
-		}
+		c.Send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, password))).HasStatus(t, 200)
 		password = "another horse" // set by the first change
 	}
-	if n := c.site.failures(t); n != 0 {
-		t.Errorf("%d right passwords count as failures", n)
-	}
-}
-
-// Of any number of concurrent guesses, at all servers, only ten are checked.
-func TestConcurrentGuesses(t *testing.T) {
-	t.Parallel()
-	testenv.SkipShort(t)
-
-	c := newUser(t)
-	servers := []client{c, c.site.serve(t)}
-	responses := make(chan response, 50)
-	for i := range cap(responses) {
-		go func() { responses <- servers[i%2].logIn(t, knownEmail, wrongPassword) }()
-	}
-	statuses := map[int]int{}
-	for range cap(responses) {
-		statuses[(<-responses).status]++
-	}
-	if statuses[401] != 10 || statuses[429] != 40 {
-		t.Errorf("the answers by status: %v; want 401 ten times, and 429 else", statuses)
-	}
-	if n := c.site.failures(t); n != 10 {
-		t.Errorf("%d log-ins count as failed; want 10", n)
-	}
+	testenv.Equal(t, c.site.failures(t), 0, "right passwords count as failures")
 }
 
 // Concurrent log-ins with the right password get no 429, unlike guesses.
@@ -354,55 +311,47 @@ func TestConcurrentLogins(t *testing.T) {
 	}
 	welcome := 0
 	for range cap(responses) {
-		if a := <-responses; a.status == 200 {
-			a.isToken(t)
+		if a := <-responses; a.Status == 200 {
+			isToken(t, a)
 			welcome++
 		} else {
-			a.isRateLimited(t, "1")
+			isRateLimited(t, a, "1")
 		}
 	}
-	if welcome < 10 {
-		t.Errorf("%d of %d log-ins succeed; want at least as many as may fail", welcome, cap(responses))
-	}
-	if n := c.site.failures(t); n != 0 {
-		t.Errorf("%d log-ins count as failed; want none", n)
-	}
-	c.logIn(t, knownEmail, rightPassword).isToken(t)
+	testenv.Check(t, welcome >= 10,
+		"%d of %d log-ins succeed; want at least as many as may fail", welcome, cap(responses))
+	testenv.Equal(t, c.site.failures(t), 0, "log-ins count as failed")
+	isToken(t, c.logIn(t, knownEmail, rightPassword))
 }
 
 func TestNoLoginLimits(t *testing.T) {
 	t.Parallel()
-
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
 	c.site.addFailures(t, knownEmail, 500)
-	c.site.exec(t, "INSERT INTO login_failures (settled, failed_at, account, address) SELECT true, failed_at, account, '0.0.0.0' FROM login_failures")
-	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
-	c.logIn(t, knownEmail, rightPassword).isToken(t)
+	c.site.Exec(t, "INSERT INTO login_failures (settled, failed_at, account, address) SELECT true, failed_at, account, '0.0.0.0' FROM login_failures")
+	c.logIn(t, knownEmail, wrongPassword).IsError(t, 401, 5)
+	isToken(t, c.logIn(t, knownEmail, rightPassword))
 }
 
-// Of concurrent changes with the right password, none fails because another one has replaced the
-// hash.
-func TestConcurrentPasswordChangesRehash(t *testing.T) {
+// Of concurrent log-ins and changes with the right password, none fails because another one has
+// replaced the hash.
+func TestConcurrentRehashes(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
 
 	c := start(t).signUp(t)
-	old, err := bcrypt.GenerateFromPassword([]byte(rightPassword), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := testenv.Must(bcrypt.GenerateFromPassword([]byte(rightPassword), bcrypt.MinCost))(t)
 	for range 3 {
-		c.site.exec(t, "UPDATE users SET password_hash = $2 WHERE uid = $1", c.uid, string(old))
+		c.site.Exec(t, "UPDATE users SET password_hash = $2 WHERE uid = $1", c.UID, string(old))
 		responses := make(chan response, 4)
-		for range cap(responses) {
+		for range cap(responses) / 2 {
 			go func() {
-				responses <- c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+rightPassword+`"}`)
+				responses <- c.Put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+rightPassword+`"}`)
 			}()
+			go func() { responses <- c.logIn(t, knownEmail, rightPassword) }()
 		}
 		for range cap(responses) {
-			if a := <-responses; a.status != 200 {
-				t.Errorf("%s is answered with %d %s", a.request, a.status, a.body)
-			}
+			(<-responses).HasStatus(t, 200)
 		}
 	}
 }
@@ -410,24 +359,23 @@ func TestConcurrentPasswordChangesRehash(t *testing.T) {
 // A spoofed X-Forwarded-For allows no more guesses.
 func TestSpoofedAddresses(t *testing.T) {
 	t.Parallel()
-
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=2", "LIMIT_REGISTRATIONS=2")
 	spoof := func(i int, path, object string) response {
 		t.Helper()
 		address := fmt.Sprintf("203.0.113.%d", i)
-		return c.send(t, "POST", path, encodeJSON(object), "X-Forwarded-For", address, "X-Real-IP", address, "Forwarded", "for="+address)
+		return c.Send(t, "POST", path, encodeJSON(object), "X-Forwarded-For", address, "X-Real-IP", address, "Forwarded", "for="+address)
 	}
 	for i := range 4 {
 		a := spoof(i, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`)
 		if i < 2 {
-			a.isError(t, 401, 5)
+			a.IsError(t, 401, 5)
 		} else {
-			a.isRateLimited(t, "900")
+			isRateLimited(t, a, "900")
 		}
 		if a = spoof(i, "/api/auth/register", `{"email":"user1@example.com","password":"correct horse","nickname":"A"}`); i < 2 {
-			a.isError(t, 409, 2, "email")
+			a.IsError(t, 409, 2, "email")
 		} else {
-			a.isError(t, 429, 8)
+			a.IsError(t, 429, 8)
 		}
 	}
 }
@@ -436,20 +384,17 @@ func TestSpoofedAddresses(t *testing.T) {
 // client may have sent.
 func TestForwardedAddresses(t *testing.T) {
 	t.Parallel()
-
 	c := newUser(t, "TRUSTED_PROXIES=10.0.0.0/8,2001:db8:ffff::/48", "LIMIT_LOGIN_FAILURES=2")
 	f := func(peer, forwarded, counted string) {
 		t.Helper()
-		before := c.site.count(t, "SELECT count(*) FROM login_failures WHERE address = $1", counted)
-		a := c.from(t, peer).send(t, "POST", "/api/auth/login", encodeJSON(`{"email":"user1@example.com","password":"wrong horse"}`), "X-Forwarded-For", forwarded)
+		before := c.site.Count(t, "SELECT count(*) FROM login_failures WHERE address = $1", counted)
+		a := c.from(t, peer).Send(t, "POST", "/api/auth/login", encodeJSON(`{"email":"user1@example.com","password":"wrong horse"}`), "X-Forwarded-For", forwarded)
 		if before == 2 {
-			a.isRateLimited(t, "900")
+			isRateLimited(t, a, "900")
 			return
 		}
-		a.isError(t, 401, 5)
-		if n := c.site.count(t, "SELECT count(*) FROM login_failures WHERE address = $1", counted); n != before+1 {
-			t.Errorf("a failure of %s at the peer %s does not count for %s", forwarded, peer, counted)
-		}
+		a.IsError(t, 401, 5)
+		c.site.HasCount(t, before+1, "SELECT count(*) FROM login_failures WHERE address = $1", counted)
 	}
 
 	f("10.0.0.1", "203.0.113.7", "203.0.113.7")

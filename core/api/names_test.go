@@ -20,38 +20,36 @@ func TestNamesArePrintable(t *testing.T) {
 	refused := func(field string, answers ...response) {
 		t.Helper()
 		for _, a := range answers {
-			a.isError(t, 422, 4, field)
+			a.IsError(t, 422, 4, field)
 		}
 	}
 	for _, name := range []string{`\u200b`, `abc\u202e`, `\u3164`, `a\ufe0fb`} {
 		refused("nickname",
-			c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"`+name+`"}`),
-			c.put(t, "/api/user", `{"nickname":"`+name+`"}`),
-			c.put(t, other.user()+"/nickname", `{"nickname":"`+name+`"}`),
+			c.Post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"`+name+`"}`),
+			c.Put(t, "/api/user", `{"nickname":"`+name+`"}`),
+			c.Put(t, other.user()+"/nickname", `{"nickname":"`+name+`"}`),
 		)
 		refused("email",
-			c.post(t, "/api/auth/register", `{"email":"`+name+`@example.com","password":"correct horse","nickname":"A"}`),
-			c.put(t, "/api/user/email", `{"email":"`+name+`@example.com","password":"`+rightPassword+`"}`),
-			c.put(t, other.user()+"/email", `{"email":"`+name+`@example.com"}`),
+			c.Post(t, "/api/auth/register", `{"email":"`+name+`@example.com","password":"correct horse","nickname":"A"}`),
+			c.Put(t, "/api/user/email", `{"email":"`+name+`@example.com","password":"`+rightPassword+`"}`),
+			c.Put(t, other.user()+"/email", `{"email":"`+name+`@example.com"}`),
 		)
 		refused("name",
-			c.post(t, "/api/closet", `{"tid":`+public+`,"name":"`+name+`"}`),
-			c.put(t, "/api/closet/"+tid, `{"name":"`+name+`"}`),
-			c.post(t, other.user()+"/closet", `{"tid":`+tid+`,"name":"`+name+`"}`),
-			c.put(t, "/api/textures/"+tid, `{"name":"`+name+`"}`),
-			c.put(t, "/api/admin/textures/"+public, `{"name":"`+name+`"}`),
+			c.Post(t, "/api/closet", `{"tid":`+public+`,"name":"`+name+`"}`),
+			c.Put(t, "/api/closet/"+tid, `{"name":"`+name+`"}`),
+			c.Post(t, other.user()+"/closet", `{"tid":`+tid+`,"name":"`+name+`"}`),
+			c.Put(t, "/api/textures/"+tid, `{"name":"`+name+`"}`),
+			c.Put(t, "/api/admin/textures/"+public, `{"name":"`+name+`"}`),
 		)
 	}
-	c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=%E2%80%8B&type=steve", skinFile(t, 3))).isError(t, 422, 4, "name")
+	c.Send(t, "POST", "/api/textures", encodeMultipart(t, "name=%E2%80%8B&type=steve", skinFile(t, 3))).IsError(t, 422, 4, "name")
 	for _, name := range []string{`\u200b`, `abc\u202e`, "a/b", "a?b", "a#b", "a%b", ".a", "a.png", "a.PNG", "a.webp", "a.json"} {
-		refused("player_name", c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"`+name+`"}`))
+		refused("player_name", c.Post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"`+name+`"}`))
 		refused("name",
-			c.post(t, "/api/players", `{"name":"`+name+`"}`),
-			c.put(t, pid+"/name", `{"name":"`+name+`"}`),
-			c.put(t, strings.Replace(theirs, "/api/", "/api/admin/", 1)+"/name", `{"name":"`+name+`"}`),
+			c.Post(t, "/api/players", `{"name":"`+name+`"}`),
+			c.Put(t, pid+"/name", `{"name":"`+name+`"}`),
+			c.Put(t, strings.Replace(theirs, "/api/", "/api/admin/", 1)+"/name", `{"name":"`+name+`"}`),
 		)
 	}
-	if n := c.site.count(t, "SELECT count(*) FROM users WHERE email = 'a@example.com'"); n != 0 {
-		t.Errorf("%d users were added", n)
-	}
+	c.site.HasCount(t, 0, "SELECT count(*) FROM users WHERE email = 'a@example.com'")
 }

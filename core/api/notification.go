@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -60,12 +61,9 @@ type recipientsJSON struct {
 
 // handleSendNotification handles POST /api/admin/notifications.
 func (s *Server) handleSendNotification(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	to, title, content := f.str("to"), f.str("title"), f.str("content")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	to, title, content := f.Str("to"), f.Str("title"), f.Str("content")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	users, err := s.Notifications.Announce(ctx, by, to, title, content)

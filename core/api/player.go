@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -44,12 +45,9 @@ func (s *Server) handleListPlayers(ctx context.Context, rc *fasthttp.RequestCtx,
 
 // handleAddPlayer handles POST /api/players.
 func (s *Server) handleAddPlayer(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	name := f.str("name")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	name := f.Str("name")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	player, err := s.Players.Create(ctx, caller, name)
@@ -59,96 +57,32 @@ func (s *Server) handleAddPlayer(ctx context.Context, rc *fasthttp.RequestCtx, c
 	return writeOK(rc, "The player is added.", toPlayerJSON(player))
 }
 
-// handleDeletePlayer handles DELETE /api/players/{pid}.
-func (s *Server) handleDeletePlayer(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	pid, err := pathInteger(rc, "pid")
-	if err != nil {
-		return err
-	}
-	if err := s.Players.Delete(ctx, caller, core.PlayerID(pid)); err != nil {
-		return err
-	}
-	return writeOK(rc, "The player is deleted.", nil)
-}
-
-// handleRenamePlayer handles PUT /api/players/{pid}/name.
-func (s *Server) handleRenamePlayer(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	pid, f, err := playerAndForm(rc)
-	if err != nil {
-		return err
-	}
-	name := f.str("name")
-	if err := f.err(); err != nil {
-		return err
-	}
-	player, err := s.Players.Rename(ctx, caller, pid, name)
-	if err != nil {
-		return err
-	}
-	return writeOK(rc, "The player is renamed.", toPlayerJSON(player))
-}
-
-// handleApplyTextures handles PUT /api/players/{pid}/textures.
-func (s *Server) handleApplyTextures(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	pid, f, err := playerAndForm(rc)
-	if err != nil {
-		return err
-	}
-	slots := f.textureSelection()
-	if err := f.err(); err != nil {
-		return err
-	}
-	player, err := s.Players.SetTextures(ctx, caller, pid, slots)
-	if err != nil {
-		return err
-	}
-	return writeOK(rc, "The player is dressed.", toPlayerJSON(player))
-}
-
 // textureSelection returns the textures to set, nil for a slot that stays.
-func (f *form) textureSelection() core.TextureSelection {
-	return core.TextureSelection{Skin: (*core.TextureID)(f.optionalInteger("skin")), Cape: (*core.TextureID)(f.optionalInteger("cape"))}
+func textureSelection(f *decode.Form) core.TextureSelection {
+	return core.TextureSelection{Skin: (*core.TextureID)(f.OptionalInteger("skin")), Cape: (*core.TextureID)(f.OptionalInteger("cape"))}
 }
 
-// slotsToClear returns which slots to empty: the elements of type, or else the presence of the
-// fields skin and cape.
-func (f *form) slotsToClear() (skin, cape bool) {
-	if f.isAbsent("type") {
-		return f.has("skin"), f.has("cape")
+// slots are slots of a player's textures.
+type slots struct{ skin, cape bool }
+
+// slotsToClear returns the slots to empty: the elements of type, or else the presence of the fields
+// skin and cape.
+func slotsToClear(f *decode.Form) slots {
+	if f.IsAbsent("type") {
+		return slots{f.Has("skin"), f.Has("cape")}
 	}
-	slots := f.strs("type")
-	for i, slot := range slots {
-		slots[i] = strings.TrimSpace(slot)
+	names := f.Strs("type")
+	for i, name := range names {
+		names[i] = strings.TrimSpace(name)
 	}
-	invalid := slices.ContainsFunc(slots, func(slot string) bool { return slot != "skin" && slot != "cape" })
-	if len(slots) < 1 || len(slots) > 2 || invalid {
-		f.addError("type", "The field type must hold one or two of skin and cape.")
+	invalid := slices.ContainsFunc(names, func(name string) bool { return name != "skin" && name != "cape" })
+	if len(names) < 1 || len(names) > 2 || invalid {
+		f.AddError("type", "The field type must hold one or two of skin and cape.")
 	}
-	return slices.Contains(slots, "skin"), slices.Contains(slots, "cape")
+	return slots{slices.Contains(names, "skin"), slices.Contains(names, "cape")}
 }
 
-// handleRemoveTextures handles DELETE /api/players/{pid}/textures.
-func (s *Server) handleRemoveTextures(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	pid, f, err := playerAndForm(rc)
-	if err != nil {
-		return err
-	}
-	skin, cape := f.slotsToClear()
-	if err := f.err(); err != nil {
-		return err
-	}
-	player, err := s.Players.ClearTextures(ctx, caller, pid, skin, cape)
-	if err != nil {
-		return err
-	}
-	return writeOK(rc, "The textures are taken off.", toPlayerJSON(player))
-}
-
-func playerAndForm(rc *fasthttp.RequestCtx) (core.PlayerID, *form, error) {
-	pid, err := pathInteger(rc, "pid")
-	if err != nil {
-		return 0, nil, err
-	}
-	f, err := parseForm(rc)
-	return core.PlayerID(pid), f, err
+// clearTextures empties slots of a player.
+func (s *Server) clearTextures(ctx context.Context, by core.Actor, player core.PlayerID, empty slots) (core.Player, error) {
+	return s.Players.ClearTextures(ctx, by, player, empty.skin, empty.cape)
 }

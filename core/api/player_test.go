@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // playerJSON returns a player of the client as the API writes it.
 func (c client) playerJSON(path, name, skin, cape string) string {
 	return fmt.Sprintf(`{"pid":%s,"uid":%d,"uuid":"<uuid>","name":"%s","tid_skin":%s,"tid_cape":%s,"last_modified":"<time>"}`,
-		strings.TrimPrefix(path, "/api/players/"), c.uid, name, skin, cape)
+		strings.TrimPrefix(path, "/api/players/"), c.UID, name, skin, cape)
 }
 
 // outfit has the tids of a player's textures.
@@ -25,9 +27,7 @@ func (c client) outfit(t *testing.T, name string) outfit {
 		Skin int `json:"tid_skin"`
 		Cape int `json:"tid_cape"`
 	}
-	if err := json.Unmarshal(c.get(t, "/api/players").body, &players); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, json.Unmarshal(c.Get(t, "/api/players").Body, &players))
 	for _, p := range players {
 		if p.Name == name {
 			return outfit{strconv.Itoa(p.Skin), strconv.Itoa(p.Cape)}
@@ -37,39 +37,40 @@ func (c client) outfit(t *testing.T, name string) outfit {
 	return outfit{}
 }
 
+// outfitOf returns the textures of the player in a response.
+func outfitOf(t *testing.T, r response) outfit {
+	t.Helper()
+	return outfit{r.Field(t, "data", "tid_skin"), r.Field(t, "data", "tid_cape")}
+}
+
 // done returns an envelope with data.
 func done(data string) string { return `{"code":0,"message":"<text>","data":` + data + `}` }
 
 func TestPlayers(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
-	c.get(t, "/api/players").is(t, 200, `[]`)
-	c.post(t, "/api/players", `{"name":" Zombie "}`).is(t, 200,
-		done(fmt.Sprintf(`{"pid":"<integer>","uid":%d,"uuid":"<uuid>","name":"Zombie","tid_skin":0,"tid_cape":0,"last_modified":"<time>"}`, c.uid)))
+	c.Get(t, "/api/players").Is(t, 200, `[]`)
+	c.Post(t, "/api/players", `{"name":" Zombie "}`).Is(t, 200,
+		done(fmt.Sprintf(`{"pid":"<integer>","uid":%d,"uuid":"<uuid>","name":"Zombie","tid_skin":0,"tid_cape":0,"last_modified":"<time>"}`, c.UID)))
 	alex := c.player(t, "Alex")
 	c.signUp(t).player(t, "Stranger")
 	steve := c.player(t, "Steve")
 
-	a := c.get(t, "/api/players")
-	a.is(t, 200, `[`+strings.Replace(c.playerJSON("", "Zombie", "0", "0"), `"pid":`, `"pid":"<integer>"`, 1)+`,`+
+	a := c.Get(t, "/api/players")
+	a.Is(t, 200, `[`+strings.Replace(c.playerJSON("", "Zombie", "0", "0"), `"pid":`, `"pid":"<integer>"`, 1)+`,`+
 		c.playerJSON(alex, "Alex", "0", "0")+`,`+c.playerJSON(steve, "Steve", "0", "0")+`]`)
 }
 
 func TestAddPlayerBodyFormats(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	for i, body := range []body{
 		encodeJSON(`{"name":"Steve0","unknown":[{}]}`),
-		{"application/json; charset=utf-8", []byte(`{"name":"Steve1"}`)},
+		raw("application/json; charset=utf-8", `{"name":"Steve1"}`),
 		encodeForm("name=Steve2&unknown=1"),
 		encodeMultipart(t, "name=Steve3&unknown=1", nil),
 	} {
-		a := c.send(t, "POST", "/api/players", body)
-		if got := a.field(t, "data", "name"); a.status != 200 || got != fmt.Sprintf("Steve%d", i) {
-			t.Errorf("%s is answered with %d %s", body.content, a.status, a.body)
-		}
+		c.Send(t, "POST", "/api/players", body).Has(t, "data.name", fmt.Sprintf("Steve%d", i))
 	}
 }
 
@@ -81,69 +82,60 @@ var names = []string{
 
 func TestAddPlayerRefuses(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	for _, name := range names {
-		c.post(t, "/api/players", name).isError(t, 422, 4, "name")
+		c.Post(t, "/api/players", name).IsError(t, 422, 4, "name")
 	}
-	c.send(t, "POST", "/api/players", body{}).isError(t, 422, 4, "name")
+	c.Send(t, "POST", "/api/players", body{}).IsError(t, 422, 4, "name")
 	const rule = "A player name has 3 to 16 characters: letters A to Z, digits and underscores."
-	if a := c.post(t, "/api/players", `{"name":"José"}`); a.field(t, "message") != rule {
-		t.Errorf("%s: %s; want it to say %s", a.request, a.body, rule)
-	}
+	c.Post(t, "/api/players", `{"name":"José"}`).HasField(t, rule, "message")
 	c.player(t, "Steve")
-	c.post(t, "/api/players", `{"name":"sTEVE"}`).isError(t, 409, 2, "name")
-	c.signUp(t).post(t, "/api/players", `{"name":"Steve"}`).isError(t, 409, 2, "name")
+	c.Post(t, "/api/players", `{"name":"sTEVE"}`).IsError(t, 409, 2, "name")
+	c.signUp(t).Post(t, "/api/players", `{"name":"Steve"}`).IsError(t, 409, 2, "name")
 }
 
 func TestPlayerQuota(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "QUOTA_PLAYERS=2").signUp(t)
 	c.player(t, "Steve")
 	alex := c.player(t, "Alex")
-	c.post(t, "/api/players", `{"name":"Zombie"}`).isError(t, 403, 1)
-	c.delete(t, alex)
+	c.Post(t, "/api/players", `{"name":"Zombie"}`).IsError(t, 403, 1)
+	c.Delete(t, alex)
 	c.player(t, "Zombie")
 }
 
 func TestRenamePlayer(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	steve, alex := c.player(t, "Steve"), c.signUp(t).player(t, "Alex")
-	uuid := func(a response) string { return a.field(t, "data", "uuid") }
+	uuid := func(a response) string { return a.Field(t, "data", "uuid") }
 
-	first := c.put(t, steve+"/name", `{"name":" Herobrine "}`)
-	first.is(t, 200, done(c.playerJSON(steve, "Herobrine", "0", "0")))
-	second := c.send(t, "PUT", steve+"/name", encodeForm("name=HEROBRINE")) // the player's own name in another case
-	second.is(t, 200, done(c.playerJSON(steve, "HEROBRINE", "0", "0")))
-	if uuid(first) != uuid(second) {
-		t.Errorf("the UUID was %s, and is %s after a new name", uuid(first), uuid(second))
-	}
+	first := c.Put(t, steve+"/name", `{"name":" Herobrine "}`)
+	first.Is(t, 200, done(c.playerJSON(steve, "Herobrine", "0", "0")))
+	second := c.Send(t, "PUT", steve+"/name", encodeForm("name=HEROBRINE")) // the player's own name in another case
+	second.Is(t, 200, done(c.playerJSON(steve, "HEROBRINE", "0", "0")))
+	testenv.Equal(t, uuid(second), uuid(first), "the UUID after a new name")
 	c.player(t, "Steve") // the name is free again
 
 	for _, name := range names {
-		c.put(t, steve+"/name", name).isError(t, 422, 4, "name")
+		c.Put(t, steve+"/name", name).IsError(t, 422, 4, "name")
 	}
-	c.put(t, steve+"/name", `{"name":"alex"}`).isError(t, 409, 2, "name")
-	c.put(t, alex+"/name", `{"name":"Mine"}`).isError(t, 403, 6)
-	c.put(t, "/api/players/999999/name", `{"name":"Mine"}`).isError(t, 404, 3)
-	c.put(t, "/api/players/0/name", `{"name":"Mine"}`).isError(t, 404, 3)
+	c.Put(t, steve+"/name", `{"name":"alex"}`).IsError(t, 409, 2, "name")
+	c.Put(t, alex+"/name", `{"name":"Mine"}`).IsError(t, 403, 6)
+	c.Put(t, "/api/players/999999/name", `{"name":"Mine"}`).IsError(t, 404, 3)
+	c.Put(t, "/api/players/0/name", `{"name":"Mine"}`).IsError(t, 404, 3)
 }
 
 func TestLastModified(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	steve, skin := c.player(t, "Steve"), c.texture(t, "name=Skin&type=steve", skinFile(t, 1))
 	f := func(changes bool, method, path, object string) {
 		t.Helper()
-		c.site.exec(t, "UPDATE players SET last_modified = '2024-05-06 07:08:09+00'")
-		a := c.send(t, method, steve+path, encodeJSON(object))
-		if got := a.field(t, "data", "last_modified"); (got != "2024-05-06 07:08:09") != changes {
-			t.Errorf("after %s %s %s, last_modified is %s; want it changed: %t", method, path, object, got, changes)
-		}
+		c.site.Exec(t, "UPDATE players SET last_modified = '2024-05-06 07:08:09+00'")
+		a := c.Send(t, method, steve+path, encodeJSON(object))
+		got := a.Field(t, "data", "last_modified")
+		testenv.Equal(t, got != "2024-05-06 07:08:09", changes, "%s changes last_modified, which is %s", a.Request(), got)
 	}
 
 	f(true, "PUT", "/name", `{"name":"STEVE"}`)
@@ -157,29 +149,25 @@ func TestLastModified(t *testing.T) {
 
 func TestDeletePlayer(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	steve, alex := c.player(t, "Steve"), c.signUp(t).player(t, "Alex")
-	c.delete(t, alex).isError(t, 403, 6)
-	c.delete(t, steve).is(t, 200, `{"code":0,"message":"<text>"}`)
-	c.delete(t, steve).isError(t, 404, 3)
-	c.get(t, "/api/players").is(t, 200, `[]`)
+	c.Delete(t, alex).IsError(t, 403, 6)
+	c.Delete(t, steve).Is(t, 200, `{"code":0,"message":"<text>"}`)
+	c.Delete(t, steve).IsError(t, 404, 3)
+	c.Get(t, "/api/players").Is(t, 200, `[]`)
 	c.player(t, "Steve") // the name is free again
 }
 
 func TestApplyTextures(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	steve := c.player(t, "Steve")
 	classic := c.texture(t, "name=Classic&type=steve", skinFile(t, 1))
 	slim := c.texture(t, "name=Slim&type=alex&public=false", skinFile(t, 2))
 	cape := c.signUp(t).texture(t, "name=Cape&type=cape", capeFile(t))
 	f := func(body body, skin, cape string) {
-		t.Helper()
-		a := c.send(t, "PUT", steve+"/textures", body)
-		a.is(t, 200, done(c.playerJSON(steve, "Steve", skin, cape)))
-		c.get(t, "/api/players").is(t, 200, `[`+c.playerJSON(steve, "Steve", skin, cape)+`]`)
+		c.Send(t, "PUT", steve+"/textures", body).Is(t, 200, done(c.playerJSON(steve, "Steve", skin, cape)))
+		c.Get(t, "/api/players").Is(t, 200, `[`+c.playerJSON(steve, "Steve", skin, cape)+`]`)
 	}
 
 	f(encodeJSON(`{"skin":`+classic+`}`), classic, "0")
@@ -191,57 +179,52 @@ func TestApplyTextures(t *testing.T) {
 
 func TestApplyTexturesRefuses(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	otherUser := c.signUp(t)
 	steve, alex := c.player(t, "Steve"), otherUser.player(t, "Alex")
 	skin := c.texture(t, "name=Skin&type=steve", skinFile(t, 1))
 	cape := c.texture(t, "name=Cape&type=cape", capeFile(t))
 	private := otherUser.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
-	dress := func(object string) response {
-		t.Helper()
-		return c.put(t, steve+"/textures", object)
-	}
+	dress := func(object string) response { return c.Put(t, steve+"/textures", object) }
 
-	dress(`{}`).isError(t, 422, 4, "skin", "cape")
-	c.send(t, "PUT", steve+"/textures", body{}).isError(t, 422, 4, "skin", "cape")
-	dress(`{"skin":0}`).isError(t, 422, 4, "skin")
-	dress(`{"skin":-1,"cape":0}`).isError(t, 422, 4, "skin", "cape")
-	dress(`{"skin":"Steve"}`).isError(t, 422, 4, "skin")
-	dress(`{"skin":1.5,"cape":true}`).isError(t, 422, 4, "skin", "cape")
-	dress(`{"skin":99999999999999999999}`).isError(t, 422, 4, "skin")
-	c.send(t, "PUT", steve+"/textures", encodeForm("skin=&cape=")).isError(t, 422, 4, "skin", "cape")
-	c.send(t, "PUT", steve+"/textures", encodeForm("skin=&cape=one")).isError(t, 422, 4, "cape")
-	dress(`{"skin":`+cape+`}`).isError(t, 422, 4, "skin")
-	dress(`{"cape":`+skin+`}`).isError(t, 422, 4, "cape")
-	dress(`{"skin":999999}`).isError(t, 404, 3)
-	dress(`{"skin":`+private+`}`).isError(t, 403, 6)
-	c.put(t, alex+"/textures", `{"skin":`+skin+`}`).isError(t, 403, 6)
-	c.put(t, "/api/players/999999/textures", `{"skin":`+skin+`}`).isError(t, 404, 3)
+	dress(`{}`).IsError(t, 422, 4, "skin", "cape")
+	c.Send(t, "PUT", steve+"/textures", body{}).IsError(t, 422, 4, "skin", "cape")
+	dress(`{"skin":0}`).IsError(t, 422, 4, "skin")
+	dress(`{"skin":-1,"cape":0}`).IsError(t, 422, 4, "skin", "cape")
+	dress(`{"skin":"Steve"}`).IsError(t, 422, 4, "skin")
+	dress(`{"skin":1.5,"cape":true}`).IsError(t, 422, 4, "skin", "cape")
+	dress(`{"skin":99999999999999999999}`).IsError(t, 422, 4, "skin")
+	c.Send(t, "PUT", steve+"/textures", encodeForm("skin=&cape=")).IsError(t, 422, 4, "skin", "cape")
+	c.Send(t, "PUT", steve+"/textures", encodeForm("skin=&cape=one")).IsError(t, 422, 4, "cape")
+	dress(`{"skin":`+cape+`}`).IsError(t, 422, 4, "skin")
+	dress(`{"cape":`+skin+`}`).IsError(t, 422, 4, "cape")
+	dress(`{"skin":999999}`).IsError(t, 404, 3)
+	dress(`{"skin":`+private+`}`).IsError(t, 403, 6)
+	c.Put(t, alex+"/textures", `{"skin":`+skin+`}`).IsError(t, 403, 6)
+	c.Put(t, "/api/players/999999/textures", `{"skin":`+skin+`}`).IsError(t, 404, 3)
 
 	// Both slots, or neither.
-	dress(`{"skin":`+skin+`,"cape":999999}`).isError(t, 404, 3)
-	dress(`{"skin":`+private+`,"cape":`+cape+`}`).isError(t, 403, 6)
-	dress(`{"skin":`+skin+`,"cape":`+skin+`}`).isError(t, 422, 4, "cape")
-	c.get(t, "/api/players").is(t, 200, `[`+c.playerJSON(steve, "Steve", "0", "0")+`]`)
+	dress(`{"skin":`+skin+`,"cape":999999}`).IsError(t, 404, 3)
+	dress(`{"skin":`+private+`,"cape":`+cape+`}`).IsError(t, 403, 6)
+	dress(`{"skin":`+skin+`,"cape":`+skin+`}`).IsError(t, 422, 4, "cape")
+	c.Get(t, "/api/players").Is(t, 200, `[`+c.playerJSON(steve, "Steve", "0", "0")+`]`)
 
 	// A private texture in the closet may be applied.
-	c.site.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, (SELECT max(tid) FROM textures), false, 'Gift')", c.uid)
-	dress(`{"skin":`+private+`}`).is(t, 200, done(c.playerJSON(steve, "Steve", private, "0")))
+	c.site.Exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, (SELECT max(tid) FROM textures), false, 'Gift')", c.UID)
+	dress(`{"skin":`+private+`}`).Is(t, 200, done(c.playerJSON(steve, "Steve", private, "0")))
 }
 
 func TestRemoveTextures(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	steve := c.player(t, "Steve")
 	skin := c.texture(t, "name=Skin&type=steve", skinFile(t, 1))
 	cape := c.texture(t, "name=Cape&type=cape", capeFile(t))
 	f := func(query string, body body, left string) {
 		t.Helper()
-		c.put(t, steve+"/textures", `{"skin":`+skin+`,"cape":`+cape+`}`)
+		c.Put(t, steve+"/textures", `{"skin":`+skin+`,"cape":`+cape+`}`)
 		want := map[string][2]string{"": {"0", "0"}, "skin": {skin, "0"}, "cape": {"0", cape}}[left]
-		c.send(t, "DELETE", steve+"/textures"+query, body).is(t, 200, done(c.playerJSON(steve, "Steve", want[0], want[1])))
+		c.Send(t, "DELETE", steve+"/textures"+query, body).Is(t, 200, done(c.playerJSON(steve, "Steve", want[0], want[1])))
 	}
 
 	// A list of slots.
@@ -275,20 +258,19 @@ func TestRemoveTextures(t *testing.T) {
 	f("", encodeJSON(`{"type":["skin"],"cape":1}`), "cape")
 
 	// Empty slots are no error.
-	c.delete(t, steve+"/textures?skin&cape").is(t, 200, done(c.playerJSON(steve, "Steve", "0", "0")))
-	c.delete(t, steve+"/textures?skin&cape").is(t, 200, done(c.playerJSON(steve, "Steve", "0", "0")))
+	c.Delete(t, steve+"/textures?skin&cape").Is(t, 200, done(c.playerJSON(steve, "Steve", "0", "0")))
+	c.Delete(t, steve+"/textures?skin&cape").Is(t, 200, done(c.playerJSON(steve, "Steve", "0", "0")))
 }
 
 func TestRemoveTexturesRefuses(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	steve, alex := c.player(t, "Steve"), c.signUp(t).player(t, "Alex")
 	skin := c.texture(t, "name=Skin&type=steve", skinFile(t, 1))
-	c.put(t, steve+"/textures", `{"skin":`+skin+`}`)
+	c.Put(t, steve+"/textures", `{"skin":`+skin+`}`)
 	f := func(query string, body body) {
 		t.Helper()
-		c.send(t, "DELETE", steve+"/textures"+query, body).isError(t, 422, 4, "type")
+		c.Send(t, "DELETE", steve+"/textures"+query, body).IsError(t, 422, 4, "type")
 	}
 
 	f("", body{})
@@ -308,7 +290,7 @@ func TestRemoveTexturesRefuses(t *testing.T) {
 	f("?type[]=skin&type[]=cape&type[]=skin", body{})
 	f("?type=skin,cape", body{})
 
-	c.delete(t, alex+"/textures?skin").isError(t, 403, 6)
-	c.delete(t, "/api/players/999999/textures?skin").isError(t, 404, 3)
-	c.get(t, "/api/players").is(t, 200, `[`+c.playerJSON(steve, "Steve", skin, "0")+`]`)
+	c.Delete(t, alex+"/textures?skin").IsError(t, 403, 6)
+	c.Delete(t, "/api/players/999999/textures?skin").IsError(t, 404, 3)
+	c.Get(t, "/api/players").Is(t, 200, `[`+c.playerJSON(steve, "Steve", skin, "0")+`]`)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -52,20 +53,17 @@ func toReportPageJSON[T any](query core.ReportQuery, page core.ReportPage, toJSO
 
 // handleReportTexture handles POST /api/reports.
 func (s *Server) handleReportTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	network := public.Key{Network: core.ClientOf(ctx).Network}
+	network := clientapi.Key{Network: core.ClientOf(ctx).Network}
 	if err := s.limiters.NetworkReports.Take(rc, network); err != nil {
 		return err
 	}
-	if err := s.limiters.Reports.Take(rc, public.Key{User: caller.ID}); err != nil {
+	if err := s.limiters.Reports.Take(rc, clientapi.Key{User: caller.ID}); err != nil {
 		s.limiters.NetworkReports.Refund(network)
 		return err
 	}
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	tid, reason := f.requiredInteger("tid"), f.str("reason")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	tid, reason := f.RequiredInteger("tid"), f.Str("reason")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if err := s.Reports.Add(ctx, caller, core.TextureID(tid), reason); err != nil {
@@ -102,37 +100,14 @@ func (s *Server) handleListReports(ctx context.Context, rc *fasthttp.RequestCtx,
 
 // parseReportQuery parses the parameters of a list of reports.
 func parseReportQuery(rc *fasthttp.RequestCtx) (core.ReportQuery, error) {
-	f := parseQuery(rc)
-	query := core.ReportQuery{
-		State: core.ReportState(strings.TrimSpace(f.optionalStr("state", ""))),
-		Page:  int(f.integer("page", 1)), PerPage: int(f.integer("perPage", defaultReportsPerPage)),
+	f := decode.ParseQuery(rc)
+	query := core.ReportQuery{State: core.ReportState(strings.TrimSpace(f.OptionalStr("state", "")))}
+	query.Page, query.PerPage = f.Page(defaultReportsPerPage)
+	if !f.IsAbsent("state") && query.State == "" {
+		f.AddError("state", "The state must not be empty.")
 	}
-	if !f.isAbsent("state") && query.State == "" {
-		f.addError("state", "The state must not be empty.")
-	}
-	return query, f.err()
+	return query, f.Err()
 }
 
 // defaultReportsPerPage is the number of reports on a page.
 const defaultReportsPerPage = 50
-
-// handleSettleReport handles PUT /api/admin/reports/{rid}.
-func (s *Server) handleSettleReport(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	rid, err := pathInteger(rc, "rid")
-	if err != nil {
-		return err
-	}
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	action := f.str("action")
-	if err := f.err(); err != nil {
-		return err
-	}
-	report, err := s.Reports.Settle(ctx, by, core.ReportID(rid), action)
-	if err != nil {
-		return err
-	}
-	return writeOK(rc, "The report is settled.", toReportJSON(report))
-}

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -27,12 +28,13 @@ type dailySignInJSON struct {
 
 // handleListScoreChanges handles GET /api/user/score.
 func (s *Server) handleListScoreChanges(ctx context.Context, rc *fasthttp.RequestCtx, token core.VerifiedToken) error {
-	f := parseQuery(rc)
-	query := core.ScoreQuery{Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultScoreChanges))}
-	if err := f.err(); err != nil {
+	f := decode.ParseQuery(rc)
+	var query core.ScoreQuery
+	query.Page, query.PerPage = f.Page(core.DefaultScoreChanges)
+	if err := f.Err(); err != nil {
 		return err
 	}
-	page, err := s.Ledger.List(ctx, token, query)
+	page, err := s.Scores.List(ctx, token, query)
 	if err != nil {
 		return err
 	}
@@ -45,7 +47,7 @@ func (s *Server) handleListScoreChanges(ctx context.Context, rc *fasthttp.Reques
 
 // handleSignForToday handles POST /api/user/sign.
 func (s *Server) handleSignForToday(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	reward, err := s.Ledger.Sign(ctx, caller)
+	reward, err := s.Scores.Sign(ctx, caller)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,9 @@
 //
 // The handlers are in a file for each noun, as in package core, and openapi.yaml documents them.
 // routes lists all of them with the middleware that authenticates: public, withToken, requireUser,
-// optionalUser, requireAdmin. form parses bodies and queries, and collects the errors of all
-// fields. public.Limiters count requests per user, network or token. /api/docs serves the document with
-// Swagger UI.
+// optionalUser, requireAdmin. Package decode parses bodies and queries, and collects the errors of
+// all fields. clientapi.Limiters count requests per user, network or token. /api/docs serves the
+// document with Swagger UI.
 package api
 
 import (
@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -27,7 +26,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
@@ -35,11 +35,12 @@ import (
 )
 
 // Config has the settings of the API.
+// Its settings are CORE_CORS_ORIGINS, CORE_REGISTRATION, CORE_BODY_BYTES.
 type Config struct {
-	CORSOrigins  []string      `env:"CORS_ORIGINS" envDefault:"*" example:"https://skins.example.org" help:"origins whose pages may call /api, comma-separated; * for all"`
-	Registration string        `env:"REGISTRATION" envDefault:"open" help:"registration: open, confirm (by a link sent by e-mail), or closed"`
-	BodyBytes    int           `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for as many as BODIES_BYTES; uploads may carry a texture file besides"`
-	Limits       public.Limits `envPrefix:"LIMIT_"`
+	CORSOrigins  []string         `env:"CORS_ORIGINS" envDefault:"*" example:"https://skins.example.org" help:"origins whose pages may call /api, comma-separated; * for all"`
+	Registration string           `env:"REGISTRATION" envDefault:"open" oneof:"open,confirm,closed" help:"registration: open, confirm (by a link sent by e-mail), or closed"`
+	BodyBytes    int              `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for as many as BODIES_BYTES; uploads may carry a texture file besides"`
+	Limits       clientapi.Limits `envPrefix:"LIMIT_"`
 }
 
 // Services is the domain behind the API.
@@ -53,7 +54,7 @@ type Services struct {
 	Textures      *core.Textures
 	Library       *core.Library
 	Notifications *core.Notifications
-	Ledger        *core.Ledger
+	Scores        *core.Scores
 	Reports       *core.Reports
 	Audit         *core.Audit
 	Links         *core.Links // nil if the site sends no e-mail
@@ -69,7 +70,7 @@ type Server struct {
 	opts      httpserver.Options
 	fileBytes int
 
-	limiters  public.Limiters
+	limiters  clientapi.Limiters
 	database  healthCheck
 	launchers *Mount // nil for none
 	console   *Mount // nil for none
@@ -108,34 +109,28 @@ func (s *Server) LaunchersPath() string {
 func (s *Server) MountConsole(mount Mount) { s.console = &mount }
 
 // Limiters returns the rate limits of clients, which other APIs share.
-func (s *Server) Limiters() public.Limiters { return s.limiters }
+func (s *Server) Limiters() clientapi.Limiters { return s.limiters }
 
 // New returns a server of the API. fileBytes is the size of the largest texture file that the
 // domain accepts.
-func New(opts httpserver.Options, services Services, config Config, fileBytes int, now core.Clock) (*Server, error) {
-	if err := config.Limits.Check(); err != nil {
-		return nil, err
+func New(opts httpserver.Options, services Services, cfg Config, fileBytes int, now core.Clock) (*Server, error) {
+	if cfg.Registration == "confirm" && services.Links == nil {
+		return nil, config.Errorf("REGISTRATION", "is confirm, which takes e-mail, but SMTP_HOST is not set")
 	}
-	switch {
-	case config.Registration == "confirm" && services.Links == nil:
-		return nil, errors.New("REGISTRATION is confirm, which takes e-mail, but SMTP_HOST is not set")
-	case config.Registration != "open" && config.Registration != "confirm" && config.Registration != "closed":
-		return nil, fmt.Errorf("REGISTRATION is %q, but must be open, confirm or closed", config.Registration)
+	if cfg.BodyBytes != 0 && cfg.BodyBytes < minBodyBytes {
+		return nil, config.Errorf("BODY_BYTES", "is %d, but must be 0 or at least %d", cfg.BodyBytes, minBodyBytes)
 	}
-	if config.BodyBytes != 0 && config.BodyBytes < minBodyBytes {
-		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least %d", config.BodyBytes, minBodyBytes)
+	if limit := (&Server{config: cfg, fileBytes: fileBytes}).uploadLimit(); limit > opts.Limits.BodiesBytes {
+		return nil, config.Errorf("BODIES_BYTES", "is %d, but must be at least %d, an upload of UPLOAD_MAX_BYTES and BODY_BYTES", opts.Limits.BodiesBytes, limit)
 	}
-	if limit := (&Server{config: config, fileBytes: fileBytes}).uploadLimit(); limit > opts.Limits.BodiesBytes {
-		return nil, fmt.Errorf("BODIES_BYTES is %d, but must be at least %d, an upload of UPLOAD_MAX_BYTES and BODY_BYTES", opts.Limits.BodiesBytes, limit)
-	}
-	origins, err := parseOrigins(config.CORSOrigins)
+	origins, err := parseOrigins(cfg.CORSOrigins)
 	if err != nil {
 		return nil, err
 	}
-	config.CORSOrigins = origins
+	cfg.CORSOrigins = origins
 	opts.Listener = "public"
 	return &Server{
-		Services: services, config: config, opts: opts, fileBytes: fileBytes, limiters: config.Limits.Limiters(now),
+		Services: services, config: cfg, opts: opts, fileBytes: fileBytes, limiters: cfg.Limits.Limiters(now),
 		database: healthCheck{check: services.Check, now: now},
 	}, nil
 }
@@ -148,7 +143,7 @@ func parseOrigins(values []string) ([]string, error) {
 		origin = strings.TrimSpace(origin)
 		parsed, err := url.Parse(origin)
 		if origin != "*" && (err != nil || parsed.Host == "" || strings.Contains(origin, "*") || parsed.Scheme+"://"+parsed.Host != origin) {
-			return nil, fmt.Errorf("CORS_ORIGINS has %q, but must be *, or origins as in https://skins.example", origin)
+			return nil, config.Errorf("CORS_ORIGINS", "has %q, but must be *, or origins as in https://skins.example", origin)
 		}
 		origins = append(origins, origin)
 	}
@@ -168,7 +163,7 @@ func isUpload(rc *fasthttp.RequestCtx) bool {
 }
 
 // uploadLimiter returns the limit of a request that carries a texture file.
-func (s *Server) uploadLimiter(rc *fasthttp.RequestCtx) *public.Limiter {
+func (s *Server) uploadLimiter(rc *fasthttp.RequestCtx) *clientapi.Limiter {
 	if string(rc.Path()) == pricePath {
 		return s.limiters.Prices
 	}
@@ -290,10 +285,6 @@ func (s *Server) routes() *router.Router {
 
 	handle(fasthttp.MethodGet, "/api/players", s.withToken(s.handleListPlayers))
 	handle(fasthttp.MethodPost, "/api/players", s.requireUser(s.limitChanges(s.handleAddPlayer)))
-	handle(fasthttp.MethodDelete, "/api/players/{pid}", s.requireUser(s.limitChanges(s.handleDeletePlayer)))
-	handle(fasthttp.MethodPut, "/api/players/{pid}/name", s.requireUser(s.limitChanges(s.handleRenamePlayer)))
-	handle(fasthttp.MethodPut, "/api/players/{pid}/textures", s.requireUser(s.limitChanges(s.handleApplyTextures)))
-	handle(fasthttp.MethodDelete, "/api/players/{pid}/textures", s.requireUser(s.limitChanges(s.handleRemoveTextures)))
 
 	handle(fasthttp.MethodGet, "/api/closet", s.withToken(s.handleListClosetItems))
 	handle(fasthttp.MethodPost, "/api/closet", s.requireUser(s.handleAddClosetItem))
@@ -304,35 +295,43 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, pricePath, s.requireUser(s.handlePriceUpload)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
 	handle(fasthttp.MethodGet, "/api/textures", s.optionalUser(s.handleListTextures))
 	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.optionalUser(s.handleGetTexture))
-	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.requireUser(s.limitChanges(s.handleChangeTexture)))
-	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.requireUser(s.limitChanges(s.handleDeleteTexture)))
 	handle(fasthttp.MethodGet, "/api/reports", s.withToken(s.handleListOwnReports))
 	handle(fasthttp.MethodPost, "/api/reports", s.requireUser(s.handleReportTexture))
 
+	// What an owner and administrators may do: each has a path for both.
+	for _, by := range []struct {
+		root    string
+		require func(actorHandler) fasthttp.RequestHandler
+	}{{"/api", s.requireOwner}, {"/api/admin", s.requireAdmin}} {
+		player, texture := by.root+"/players/{pid}", by.root+"/textures/{tid}"
+		handle(fasthttp.MethodDelete, player, by.require(deleteByID("pid", "The player is deleted.", s.Players.Delete)))
+		handle(fasthttp.MethodPut, player+"/name", by.require(changeByID("pid", "The player is renamed.", str("name"), s.Players.Rename, toPlayerJSON)))
+		handle(fasthttp.MethodPut, player+"/textures", by.require(changeByID("pid", "The player is dressed.", textureSelection, s.Players.SetTextures, toPlayerJSON)))
+		handle(fasthttp.MethodDelete, player+"/textures", by.require(changeByID("pid", "The textures are taken off.", slotsToClear, s.clearTextures, toPlayerJSON)))
+		handle(fasthttp.MethodPut, texture, by.require(changeByID("tid", "The texture is changed.", textureChange, s.Textures.Change, toTextureJSON)))
+		handle(fasthttp.MethodDelete, texture, by.require(deleteByID("tid", "The texture is deleted.", s.Textures.Delete)))
+	}
+
+	const user = "/api/admin/users/{uid}"
+	setUser := func(field string, h actorHandler) { handle(fasthttp.MethodPut, user+"/"+field, s.requireAdmin(h)) }
+	setUser("nickname", changeByID("uid", "The nickname is changed.", str("nickname"), s.Accounts.Rename, toUserJSON))
+	setUser("email", changeByID("uid", "The e-mail address is changed.", str("email"), s.Accounts.SetEmail, toUserJSON))
+	setUser("password", changeByID("uid", "The password is changed. The user's sessions have ended.", str("password"), s.Accounts.ResetPassword, toUserJSON))
+	setUser("verified", changeByID("uid", "The verification is changed.", requiredBool("verified"), s.Accounts.SetVerified, toUserJSON))
+	setUser("score", changeByID("uid", "The score is set.", integer[int64]("score"), s.Accounts.SetScore, toUserJSON))
+	setUser("permission", changeByID("uid", "The permission is changed.", integer[int64]("permission"), s.Accounts.SetPermission, toUserJSON))
+	handle(fasthttp.MethodDelete, user, s.requireAdmin(deleteByID("uid", "The account is deleted.", s.Accounts.DeleteUser)))
 	handle(fasthttp.MethodGet, "/api/admin/users", s.requireAdmin(s.handleFindUsers))
-	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}", s.requireAdmin(s.handleDeleteUserAsAdmin))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/nickname", s.handleUserAction("The nickname is changed.", s.setUserNickname))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/email", s.handleUserAction("The e-mail address is changed.", s.setUserEmail))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/password", s.handleUserAction("The password is changed. The user's sessions have ended.", s.setUserPassword))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/verified", s.handleUserAction("The verification is changed.", s.setUserVerified))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/score", s.handleUserAction("The score is set.", s.setUserScore))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/permission", s.handleUserAction("The permission is changed.", s.setUserPermission))
 	handle(fasthttp.MethodGet, "/api/admin/users/{uid}/closet", s.requireAdmin(s.handleListUserClosetItems))
 	handle(fasthttp.MethodPost, "/api/admin/users/{uid}/closet", s.requireAdmin(s.handleAddUserClosetItem))
 	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}/closet/{tid}", s.requireAdmin(s.handleRemoveUserClosetItem))
 
 	handle(fasthttp.MethodGet, "/api/admin/players", s.requireAdmin(s.handleFindPlayers))
-	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}", s.requireAdmin(s.handleDeletePlayerAsAdmin))
-	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/name", s.handlePlayerAction("The player is renamed.", s.renamePlayerAsAdmin))
-	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/owner", s.handlePlayerAction("The player is moved.", s.setPlayerOwner))
-	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/textures", s.handlePlayerAction("The player is dressed.", s.applyTexturesAsAdmin))
-	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}/textures", s.handlePlayerAction("The textures are taken off.", s.removeTexturesAsAdmin))
+	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/owner", s.requireAdmin(changeByID("pid", "The player is moved.", integer[core.UserID]("uid"), s.Players.Move, toPlayerJSON)))
 
 	handle(fasthttp.MethodGet, "/api/admin/textures", s.requireAdmin(s.handleListTexturesAsAdmin))
-	handle(fasthttp.MethodPut, "/api/admin/textures/{tid}", s.requireAdmin(s.handleChangeTextureAsAdmin))
-	handle(fasthttp.MethodDelete, "/api/admin/textures/{tid}", s.requireAdmin(s.handleDeleteTextureAsAdmin))
 	handle(fasthttp.MethodGet, "/api/admin/reports", s.requireAdmin(s.handleListReports))
-	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.requireAdmin(s.handleSettleReport))
+	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.requireAdmin(changeByID("rid", "The report is settled.", str("action"), s.Reports.Settle, toReportJSON)))
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.requireAdmin(s.handleSendNotification)).
 		AcceptBody(s.bodyLimit(maxCharacterBytes*core.MaxContent), 0)
 	handle(fasthttp.MethodGet, "/api/admin/audit", s.requireAdmin(s.handleListAuditEntries))
@@ -396,7 +395,7 @@ func (s *Server) setDefaultHeaders(rc *fasthttp.RequestCtx) {
 	httpserver.SetSecurityHeaders(rc)
 	s.allowOrigin(rc)
 	if path := s.LaunchersPath(); path != "" {
-		rc.Response.Header.Set(public.HeaderLaunchers, path)
+		rc.Response.Header.Set(clientapi.HeaderLaunchers, path)
 	}
 }
 
@@ -433,7 +432,7 @@ func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 // body has arrived, and nothing is held for it before.
 func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h httpserver.Handler) error {
 	if isUpload(rc) { // counted by the handler, once the session is verified
-		if err := s.uploadLimiter(rc).Peek(rc, public.Key{User: user}); err != nil {
+		if err := s.uploadLimiter(rc).Peek(rc, clientapi.Key{User: user}); err != nil {
 			return err
 		}
 	}
@@ -449,7 +448,7 @@ func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h https
 }
 
 // withToken wraps a handler that takes a token with a valid signature. The handler verifies the
-// session: a read does so in the round trip of its query. Requests count for the user.
+// session: reads verify it in the same round trip. Requests count for the user.
 func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.VerifiedToken) error) fasthttp.RequestHandler {
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		verified, err := s.verifyToken(rc)
@@ -457,7 +456,7 @@ func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.Ve
 			return cmp.Or(s.limiters.Requests.Take(rc, s.addressKey(rc)), err)
 		}
 		httpserver.AddLogAttr(rc, slog.Int64("uid", int64(verified.Token.User)))
-		user, token := public.Key{User: verified.Token.User}, public.Key{Token: verified.Token.ID}
+		user, token := clientapi.Key{User: verified.Token.User}, clientapi.Key{Token: verified.Token.ID}
 		if err := s.limiters.EndedTokens.Peek(rc, token); err != nil {
 			return err
 		}
@@ -490,7 +489,7 @@ func (s *Server) requireUser(h func(context.Context, *fasthttp.RequestCtx, core.
 // is kept for a day, and sent to every edge and to the CDN.
 func (s *Server) limitChanges(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) func(context.Context, *fasthttp.RequestCtx, core.Caller) error {
 	return func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-		if err := s.limiters.Changes.Take(rc, public.Key{User: caller.ID}); err != nil {
+		if err := s.limiters.Changes.Take(rc, clientapi.Key{User: caller.ID}); err != nil {
 			return err
 		}
 		return h(ctx, rc, caller)
@@ -528,8 +527,8 @@ func (s *Server) withClient(ctx context.Context, rc *fasthttp.RequestCtx, user c
 }
 
 // addressKey returns the rate limit key of the client's network.
-func (s *Server) addressKey(rc *fasthttp.RequestCtx) public.Key {
-	return public.Key{Network: s.network(rc)}
+func (s *Server) addressKey(rc *fasthttp.RequestCtx) clientapi.Key {
+	return clientapi.Key{Network: s.network(rc)}
 }
 
 func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {

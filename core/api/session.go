@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -22,12 +23,9 @@ func toTokenJSON(b core.SignedToken) tokenJSON {
 
 // handleLogin handles POST /api/auth/login.
 func (s *Server) handleLogin(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	email, password := f.str("email"), f.str("password")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	email, password := f.Str("email"), f.Str("password")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	token, err := s.Sessions.Login(ctx, email, password, s.network(rc))

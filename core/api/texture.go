@@ -7,7 +7,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -54,18 +55,15 @@ func libraryTextureFor(user core.User) func(core.LibraryTexture) libraryTextureJ
 
 // readUpload counts an upload, or a request for its price, for its limit, and parses it.
 func (s *Server) readUpload(rc *fasthttp.RequestCtx, caller core.Caller) (core.Upload, error) {
-	if err := s.uploadLimiter(rc).Take(rc, public.Key{User: caller.ID}); err != nil {
+	if err := s.uploadLimiter(rc).Take(rc, clientapi.Key{User: caller.ID}); err != nil {
 		return core.Upload{}, err
 	}
-	f, err := parseUpload(rc)
-	if err != nil {
-		return core.Upload{}, err
+	f := decode.ParseUpload(rc)
+	upload := core.Upload{File: f.File, Name: f.Str("name"), Type: strings.TrimSpace(f.Str("type")), Public: f.OptionalBool("public", true)}
+	if f.File == nil {
+		f.AddError("file", "Send the PNG file as the field file of a multipart/form-data body.")
 	}
-	upload := core.Upload{File: f.file, Name: f.str("name"), Type: strings.TrimSpace(f.str("type")), Public: f.optionalBool("public", true)}
-	if f.file == nil {
-		f.addError("file", "Send the PNG file as the field file of a multipart/form-data body.")
-	}
-	return upload, f.err()
+	return upload, f.Err()
 }
 
 // handleUploadTexture handles POST /api/textures.
@@ -118,54 +116,21 @@ func (s *Server) handleGetTexture(ctx context.Context, rc *fasthttp.RequestCtx, 
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, libraryTextureFor(user)(texture))
 }
 
-// parseTextureChange parses the change of a texture.
-func parseTextureChange(rc *fasthttp.RequestCtx) (core.TextureChange, error) {
+// textureChange returns the change of a texture.
+func textureChange(f *decode.Form) core.TextureChange {
 	var change core.TextureChange
-	f, err := parseForm(rc)
-	if err != nil {
-		return change, err
+	if !f.IsAbsent("name") {
+		change.Name = new(f.Str("name"))
 	}
-	if !f.isAbsent("name") {
-		change.Name = new(f.str("name"))
-	}
-	if !f.isAbsent("type") {
-		typ, err := skin.ParseType(strings.TrimSpace(f.str("type")))
+	if !f.IsAbsent("type") {
+		typ, err := skin.ParseType(strings.TrimSpace(f.Str("type")))
 		if err != nil || typ == skin.Cape {
-			f.addError("type", "The type must be steve or alex.")
+			f.AddError("type", "The type must be steve or alex.")
 		}
 		change.Type = &typ
 	}
-	if !f.isAbsent("public") {
-		change.Public = new(f.optionalBool("public", false))
+	if !f.IsAbsent("public") {
+		change.Public = new(f.OptionalBool("public", false))
 	}
-	return change, f.err()
-}
-
-// handleChangeTexture handles PUT /api/textures/{tid}.
-func (s *Server) handleChangeTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	tid, err := pathInteger(rc, "tid")
-	if err != nil {
-		return err
-	}
-	change, err := parseTextureChange(rc)
-	if err != nil {
-		return err
-	}
-	texture, err := s.Textures.Change(ctx, caller, s.opts.Proxies.ClientIP(rc), core.TextureID(tid), change)
-	if err != nil {
-		return err
-	}
-	return writeOK(rc, "The texture is changed.", toTextureJSON(texture))
-}
-
-// handleDeleteTexture handles DELETE /api/textures/{tid}.
-func (s *Server) handleDeleteTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	tid, err := pathInteger(rc, "tid")
-	if err != nil {
-		return err
-	}
-	if err := s.Textures.Delete(ctx, caller, s.opts.Proxies.ClientIP(rc), core.TextureID(tid)); err != nil {
-		return err
-	}
-	return writeOK(rc, "The texture is deleted.", nil)
+	return change
 }

@@ -15,72 +15,50 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // upload uploads a texture; form has the other fields as a query.
 func (c client) upload(t *testing.T, form string, file []byte) response {
 	t.Helper()
-	return c.send(t, "POST", "/api/textures", encodeMultipart(t, form, file))
+	return c.Send(t, "POST", "/api/textures", encodeMultipart(t, form, file))
 }
 
 // price asks for the price of an upload.
 func (c client) price(t *testing.T, form string, file []byte) response {
 	t.Helper()
-	return c.send(t, "POST", "/api/price", encodeMultipart(t, form, file))
+	return c.Send(t, "POST", "/api/price", encodeMultipart(t, form, file))
 }
 
 func TestUpload(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	uploaded := skinFile(t, 1)
 	a := c.upload(t, "name="+url.QueryEscape(" Zoë's <skin> ")+"&type=steve", append(bytes.Clone(uploaded), "trailing bytes"...))
-	a.is(t, 200, done(fmt.Sprintf(`{"tid":"<integer>","name":"Zoë's <skin>","type":"steve","hash":"<hash>","size":"<integer>",
-		"uploader":%d,"uploader_nickname":"Somebody","public":true,"upload_at":"<time>","likes":1}`, c.uid)))
+	a.Is(t, 200, done(fmt.Sprintf(`{"tid":"<integer>","name":"Zoë's <skin>","type":"steve","hash":"<hash>","size":"<integer>",
+		"uploader":%d,"uploader_nickname":"Somebody","public":true,"upload_at":"<time>","likes":1}`, c.UID)))
 
 	// The hash is that of the stored file, and the size its KiB.
-	hash, err := skin.ParseHash(a.field(t, "data", "hash"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := c.site.files.Get(t.Context(), hash)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := skin.HashOf(stored); got != hash {
-		t.Errorf("the hash is %s, but the file's is %s", hash, got)
-	}
-	if got, want := a.field(t, "data", "size"), fmt.Sprint((len(stored)+1023)/1024); got != want {
-		t.Errorf("the size is %s for %d bytes; want %s", got, len(stored), want)
-	}
-	sheet, err := skin.Decode(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := artwork.Explorer(); !bytes.Equal(sheet.Pix[4:], want.Pix[4:]) || sheet.Pix[0] != 1 {
-		t.Error("the pixels are not the ones uploaded")
-	}
-	if bytes.Contains(stored, []byte("trailing")) {
-		t.Error("the stored file has more than pixels")
-	}
+	hash := testenv.Must(skin.ParseHash(a.Field(t, "data", "hash")))(t)
+	stored := testenv.Must(c.site.Files.Get(t.Context(), hash))(t)
+	testenv.Equal(t, skin.HashOf(stored), hash, "the digest of the file")
+	a.HasField(t, fmt.Sprint((len(stored)+1023)/1024), "data", "size")
+	sheet := testenv.Must(skin.Decode(stored))(t)
+	want := artwork.Explorer()
+	testenv.Check(t, bytes.Equal(sheet.Pix[4:], want.Pix[4:]) && sheet.Pix[0] == 1, "the pixels are not the ones uploaded")
+	testenv.Equal(t, bytes.Contains(stored, []byte("trailing")), false, "the stored file has more than pixels")
 
 	// The upload adds it to the uploader's closet.
-	if n := c.site.count(t, "SELECT count(*) FROM closet_items WHERE uid = $1 AND tid = (SELECT max(tid) FROM textures) AND item_name = $2",
-		c.uid, "Zoë's <skin>"); n != 1 {
-		t.Error("the texture is not in its uploader's closet")
-	}
+	c.site.HasCount(t, 1, "SELECT count(*) FROM closet_items JOIN textures USING (tid) WHERE uid = $1 AND item_name = $2",
+		c.UID, "Zoë's <skin>")
 }
 
 func TestUploadTypes(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	f := func(kind string, file []byte, want string) {
 		t.Helper()
-		a := c.upload(t, "name=N&type="+url.QueryEscape(kind), file)
-		if a.status != 200 || a.field(t, "data", "type") != want {
-			t.Errorf("a %s is answered with %d %s; want type %s", kind, a.status, a.body, want)
-		}
+		c.upload(t, "name=N&type="+url.QueryEscape(kind), file).Has(t, "data.type", want)
 	}
 
 	f("steve", skinFile(t, 1), "steve")
@@ -94,7 +72,6 @@ func TestUploadTypes(t *testing.T) {
 
 func TestUploadVisibility(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	variant := byte(0)
 	f := func(field, want string) {
@@ -102,9 +79,9 @@ func TestUploadVisibility(t *testing.T) {
 		variant++
 		a := c.upload(t, "name=N&type=steve"+field, skinFile(t, variant))
 		if want == "" {
-			a.isError(t, 422, 4, "public")
-		} else if a.status != 200 || a.field(t, "data", "public") != want {
-			t.Errorf("an upload with %q is answered with %d %s; want public %s", field, a.status, a.body, want)
+			a.IsError(t, 422, 4, "public")
+		} else {
+			a.Has(t, "data.public", want)
 		}
 	}
 
@@ -126,12 +103,11 @@ func exists(tid string) string {
 
 func TestUploadDuplicates(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	otherUser := c.signUp(t)
 	f := func(c client, form string, file []byte, tid string) {
 		t.Helper()
-		c.upload(t, "name=Again&type=steve"+form, file).is(t, 409, exists(tid))
+		c.upload(t, "name=Again&type=steve"+form, file).Is(t, 409, exists(tid))
 	}
 
 	public := c.texture(t, "name=Public&type=steve", skinFile(t, 1))
@@ -163,12 +139,11 @@ type opaque struct{ image.Image }
 
 func TestUploadRefuses(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	file := skinFile(t, 1)
 	f := func(form string, file []byte, fields ...string) {
 		t.Helper()
-		c.upload(t, form, file).isError(t, 422, 4, fields...)
+		c.upload(t, form, file).IsError(t, 422, 4, fields...)
 	}
 	blank := func(w, h int) []byte { return encodePNG(t, image.NewNRGBA(image.Rect(0, 0, w, h))) }
 
@@ -186,8 +161,8 @@ func TestUploadRefuses(t *testing.T) {
 	f("name=N&type=Steve", file, "type")
 	f("name=N&type=", file, "type")
 	f("name="+strings.Repeat("x", 65)+"&type=steve", []byte("no PNG"), "file", "name")
-	c.post(t, "/api/textures", `{"name":"N","type":"steve","file":"data"}`).isError(t, 415, 4)
-	c.send(t, "POST", "/api/textures", encodeForm("name=N&type=steve&file=data")).isError(t, 415, 4)
+	c.Post(t, "/api/textures", `{"name":"N","type":"steve","file":"data"}`).IsError(t, 415, 4)
+	c.Send(t, "POST", "/api/textures", encodeForm("name=N&type=steve&file=data")).IsError(t, 415, 4)
 
 	// Files.
 	f("name=N&type=steve", []byte{}, "file")
@@ -201,17 +176,14 @@ func TestUploadRefuses(t *testing.T) {
 	f("name=N&type=skin", blank(22, 17), "file")
 	f("name=N&type=steve", encodePNG(t, image.NewNRGBA64(image.Rect(0, 0, 64, 64))), "file")
 
-	if n := c.site.count(t, "SELECT count(*) FROM textures"); n != 0 {
-		t.Errorf("there are %d textures", n)
-	}
-	for object, err := range c.site.files.List(t.Context()) {
+	c.site.HasCount(t, 0, "SELECT count(*) FROM textures")
+	for object, err := range c.site.Files.List(t.Context()) {
 		t.Errorf("the store holds %v, %v", object, err)
 	}
 }
 
 func TestUploadTooLarge(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	f := func(size, status int) {
 		t.Helper()
@@ -219,12 +191,10 @@ func TestUploadTooLarge(t *testing.T) {
 		file := skinFile(t, 1)
 		a := c.upload(t, "name=N&type=steve", append(file, make([]byte, size-len(file))...))
 		if status == 413 {
-			a.isError(t, 413, 4, "file")
-			if sentence := a.field(t, "errors", "file"); !strings.Contains(sentence, "1048576 bytes") {
-				t.Errorf("a file of %d bytes is answered with %s; want the limit", size, sentence)
-			}
-		} else if a.status != status {
-			t.Errorf("a file of %d bytes is answered with %d %s", size, a.status, a.body)
+			a.IsError(t, 413, 4, "file")
+			testenv.Contains(t, a.Field(t, "errors", "file"), "1048576 bytes", "a file of %d bytes: the answer", size)
+		} else {
+			a.HasStatus(t, status)
 		}
 	}
 
@@ -235,66 +205,45 @@ func TestUploadTooLarge(t *testing.T) {
 // Without a limit of files there is none of upload bodies.
 func TestNoUploadLimit(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "UPLOAD_MAX_BYTES=0").signUp(t)
 	a := c.upload(t, "name=N&type=steve", append(skinFile(t, 1), make([]byte, 2<<20)...))
-	if a.status != 200 {
-		t.Errorf("a file of 2 MiB is answered with %d %s", a.status, a.body)
-	}
+	a.HasStatus(t, 200)
 }
 
 // No texture is added when its file cannot be stored.
 func TestUploadWhileStoreIsDown(t *testing.T) {
 	t.Parallel()
-
 	s := newSite(t)
 	regular := filepath.Join(t.TempDir(), "regular")
-	if err := os.WriteFile(regular, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if s.files, err = blobstore.New(blobstore.Config{URL: "file://" + regular + "/textures", Timeout: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(regular, nil, 0o600))
+	config := blobstore.Config{URL: "file://" + regular + "/textures", Timeout: time.Minute}
+	s.Files = testenv.Must(blobstore.New(config))(t)
 	c := s.serve(t).signUp(t)
 	a := c.upload(t, "name=N&type=steve", skinFile(t, 1))
-	a.isError(t, 503, 9)
-	if got := a.headerValue("Retry-After"); got != "1" {
-		t.Errorf("Retry-After is %q; want 1", got)
-	}
-	if n := s.count(t, "SELECT count(*) FROM textures"); n != 0 {
-		t.Errorf("there are %d textures", n)
-	}
+	a.IsError(t, 503, 9)
+	testenv.Equal(t, a.Header.Get("Retry-After"), "1", "Retry-After")
+	s.HasCount(t, 0, "SELECT count(*) FROM textures")
 }
 
 // The price of an upload is what the upload then costs, and asking for it stores nothing.
 func TestUploadPrice(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "SCORE_TEXTURE_KIB=2", "SCORE_PRIVATE_TEXTURE_KIB=3", "SCORE_UPLOAD_REWARD=1").signUp(t)
 	f := func(form string, file []byte, kind string, rate int) {
 		t.Helper()
-		c.site.exec(t, "UPDATE users SET score = 1000 WHERE uid = $1", c.uid)
+		c.site.Exec(t, "UPDATE users SET score = 1000 WHERE uid = $1", c.UID)
 		before := c.site.totals(t)
 		a := c.price(t, form, file)
-		if after := c.site.totals(t); after != before {
-			t.Errorf("%s: players, textures, items, likes, score and files were %v, and are %v after the price", form, before, after)
-		}
+		testenv.Equal(t, c.site.totals(t), before, "%s: the totals after the price", form)
 		uploaded := c.upload(t, form, file)
-		size, err := strconv.Atoi(uploaded.field(t, "data", "size"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.is(t, 200, fmt.Sprintf(`{"type":%q,"size":%d,"public_price":%d,"private_price":%d,"duplicate":0}`, kind, size, 2*size, 3*size))
-		if got, want := c.score(t), 1000-rate*size+1; got != want || uploaded.field(t, "data", "type") != kind {
-			t.Errorf("%s: after the upload of %s the score is %d; want %d", form, uploaded.body, got, want)
-		}
+		size := testenv.Must(strconv.Atoi(uploaded.Field(t, "data", "size")))(t)
+		a.Is(t, 200, fmt.Sprintf(`{"type":%q,"size":%d,"public_price":%d,"private_price":%d,"duplicate":0}`, kind, size, 2*size, 3*size))
+		testenv.Equal(t, c.score(t), 1000-rate*size+1, "%s: the score after the upload", form)
+		uploaded.HasField(t, kind, "data", "type")
 		before = c.site.totals(t)
-		c.price(t, form, file).is(t, 200, fmt.Sprintf(`{"type":%q,"size":%d,"public_price":0,"private_price":0,"duplicate":%s}`,
-			kind, size, uploaded.field(t, "data", "tid")))
-		if after := c.site.totals(t); after != before {
-			t.Errorf("%s: the totals were %v, and are %v after the price of a duplicate", form, before, after)
-		}
+		c.price(t, form, file).Is(t, 200, fmt.Sprintf(`{"type":%q,"size":%d,"public_price":0,"private_price":0,"duplicate":%s}`,
+			kind, size, uploaded.Field(t, "data", "tid")))
+		testenv.Equal(t, c.site.totals(t), before, "%s: the totals after the price of a duplicate", form)
 	}
 
 	f("name=N&type=skin", skinFile(t, 1), "steve", 2)
@@ -304,30 +253,24 @@ func TestUploadPrice(t *testing.T) {
 
 	// Private textures of other users are no duplicates.
 	other := c.signUp(t)
-	c.site.exec(t, "UPDATE users SET score = 1000")
-	if got := other.price(t, "name=N&type=alex", skinFile(t, 1)).field(t, "duplicate"); got != "0" {
-		t.Errorf("the duplicate is %s; want none", got)
-	}
+	c.site.Exec(t, "UPDATE users SET score = 1000")
+	other.price(t, "name=N&type=alex", skinFile(t, 1)).HasField(t, "0", "duplicate")
 }
 
 // The price of an upload is refused as the upload is.
 func TestUploadPriceRefuses(t *testing.T) {
 	t.Parallel()
-
 	s := newSite(t, "SCORE_TEXTURE_KIB=1", "SCORE_PRIVATE_TEXTURE_KIB=1000", "LIMIT_UPLOADS=0", "LIMIT_PRICES=0")
 	c := s.serve(t).signUp(t)
-	s.exec(t, "UPDATE users SET score = 999 WHERE uid = $1", c.uid)
+	s.Exec(t, "UPDATE users SET score = 999 WHERE uid = $1", c.UID)
 	f := func(c client, form string, file []byte, status, code int, fields ...string) {
 		t.Helper()
 		before := s.totals(t)
 		a := c.price(t, form, file)
-		a.isError(t, status, code, fields...)
-		if want := c.upload(t, form, file); string(want.body) != string(a.body) {
-			t.Errorf("the price of %q is refused with %s, and the upload with %s", form, a.body, want.body)
-		}
-		if after := s.totals(t); after != before {
-			t.Errorf("%q: the totals were %v, and are %v", form, before, after)
-		}
+		a.IsError(t, status, code, fields...)
+		want := c.upload(t, form, file)
+		testenv.Equal(t, string(a.Body), string(want.Body), "the refusal of the price of %q, as of the upload", form)
+		testenv.Equal(t, s.totals(t), before, "%q: the totals", form)
 	}
 
 	file := skinFile(t, 1)
@@ -339,11 +282,11 @@ func TestUploadPriceRefuses(t *testing.T) {
 	f(c, "name=N&type=steve", append(file, make([]byte, 1<<20)...), 413, 4, "file")
 	f(c, "name=N&type=steve&public=false", file, 403, 7)
 	f(c.as(""), "name=N&type=steve", file, 401, 5)
-	c.send(t, "POST", "/api/price", encodeJSON(`{"name":"N","type":"steve"}`)).isError(t, 415, 4)
+	c.Send(t, "POST", "/api/price", encodeJSON(`{"name":"N","type":"steve"}`)).IsError(t, 415, 4)
 
 	c.texture(t, "name=N&type=steve", file)
-	s.setup.Quotas.Textures = 1
-	f(s.serve(t).as(c.token), "name=N&type=steve", skinFile(t, 2), 403, 1)
-	s.setup.Quotas.Textures, s.setup.Quotas.ClosetItems = 0, 1
-	f(s.serve(t).as(c.token), "name=N&type=steve", skinFile(t, 2), 403, 1)
+	s.Setup.Quotas.Textures = 1
+	f(s.serve(t).as(c.Token), "name=N&type=steve", skinFile(t, 2), 403, 1)
+	s.Setup.Quotas.Textures, s.Setup.Quotas.ClosetItems = 0, 1
+	f(s.serve(t).as(c.Token), "name=N&type=steve", skinFile(t, 2), 403, 1)
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core/coretest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // forgery is a modified copy of a genuine token.
@@ -27,20 +30,12 @@ func (f forgery) of(t *testing.T, genuine string) string {
 	t.Helper()
 	parts := strings.Split(genuine, ".")
 	change := func(part string, changes map[string]any) string {
-		text, err := base64.RawURLEncoding.DecodeString(part)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(base64.RawURLEncoding.DecodeString(part))(t)
 		var fields map[string]any
-		if err := json.Unmarshal(text, &fields); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, json.Unmarshal(text, &fields))
 		maps.Copy(fields, changes)
 		maps.DeleteFunc(fields, func(_ string, value any) bool { return value == nil })
-		if text, err = json.Marshal(fields); err != nil {
-			t.Fatal(err)
-		}
-		return base64.RawURLEncoding.EncodeToString(text)
+		return base64.RawURLEncoding.EncodeToString(testenv.Must(json.Marshal(fields))(t))
 	}
 	signed := change(parts[0], f.header) + "." + change(parts[1], f.claims)
 	if f.sum == nil {
@@ -49,7 +44,7 @@ func (f forgery) of(t *testing.T, genuine string) string {
 	if f.key == "" {
 		f.key = "k"
 	}
-	mac := hmac.New(f.sum, keyBytes(f.key))
+	mac := hmac.New(f.sum, coretest.KeyBytes(f.key))
 	mac.Write([]byte(signed))
 	signature := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	if f.signature != nil {
@@ -63,18 +58,15 @@ type fields = map[string]any
 // Every forged token is rejected, also by refresh, and the session that it names goes on.
 func TestForgedTokens(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	victim := c.signUp(t)
-	if got := (forgery{}).of(t, c.token); got == c.token {
-		t.Fatal("the forged token equals the genuine one")
-	} else {
-		c.as(got).works(t, true) // the same token with its fields in another order
-	}
+	got := forgery{}.of(t, c.Token)
+	testenv.Equal(t, got == c.Token, false, "the forged token equals the genuine one")
+	c.as(got).works(t, true) // the same token with its fields in another order
 
-	now := c.site.clock()
+	now := c.site.Clock()
 	none := func(string) string { return "" }
-	genuine := func(string) string { return c.token[strings.LastIndex(c.token, ".")+1:] }
+	genuine := func(string) string { return c.Token[strings.LastIndex(c.Token, ".")+1:] }
 	for _, test := range []struct {
 		name string
 		forgery
@@ -96,7 +88,7 @@ func TestForgedTokens(t *testing.T) {
 		{"another key under our kid", forgery{key: "x"}},
 		{"an unknown kid", forgery{header: fields{"kid": "other"}}},
 		{"an unknown kid with a key of its own", forgery{header: fields{"kid": "other"}, key: "x"}},
-		{"a key that the token brings along", forgery{header: fields{"jwk": fields{"kty": "oct", "k": base64.RawURLEncoding.EncodeToString(keyBytes("x"))}}, key: "x"}},
+		{"a key that the token brings along", forgery{header: fields{"jwk": fields{"kty": "oct", "k": base64.RawURLEncoding.EncodeToString(coretest.KeyBytes("x"))}}, key: "x"}},
 		{"no kid", forgery{header: fields{"kid": nil}}},
 		{"a sub changed after signing", forgery{claims: fields{"sub": victim.subject(t)}, signature: genuine}},
 		{"a signed sub that is not the session's user", forgery{claims: fields{"sub": victim.subject(t)}}},
@@ -119,10 +111,10 @@ func TestForgedTokens(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			forged := c.as(test.of(t, c.token))
+			forged := c.as(test.of(t, c.Token))
 			forged.works(t, false)
-			forged.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
-			forged.send(t, "POST", "/api/auth/logout", body{}).isError(t, 401, 5)
+			forged.Send(t, "POST", "/api/auth/refresh", body{}).IsError(t, 401, 5)
+			forged.Send(t, "POST", "/api/auth/logout", body{}).IsError(t, 401, 5)
 			c.works(t, true)
 			victim.works(t, true)
 		})
@@ -132,11 +124,10 @@ func TestForgedTokens(t *testing.T) {
 // claim returns a claim of the client's token.
 func (c client) claim(t *testing.T, name string) string {
 	t.Helper()
-	text, err := base64.RawURLEncoding.DecodeString(strings.Split(c.token, ".")[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim, ok := decode(t, text).(map[string]any)[name].(string)
+	text := testenv.Must(base64.RawURLEncoding.DecodeString(strings.Split(c.Token, ".")[1]))(t)
+	var claims map[string]any
+	testenv.Do(t, json.Unmarshal(text, &claims))
+	claim, ok := claims[name].(string)
 	if !ok {
 		t.Fatalf("the token has no claim %s: %s", name, text)
 	}
@@ -151,17 +142,16 @@ func (c client) subject(t *testing.T) string {
 // An expired token is rejected everywhere but by refresh.
 func TestExpiredTokens(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
-	c.site.advance(time.Hour + 6*time.Second)
+	c.site.Advance(time.Hour + 6*time.Second)
 	for _, route := range protected {
-		c.send(t, route.method, route.path, body{}).isError(t, 401, 5)
+		c.Send(t, route.method, route.path, body{}).IsError(t, 401, 5)
 	}
 	// Other defects of an expired token are not ignored.
 	for _, f := range []forgery{
 		{key: "x"}, {header: fields{"alg": "none"}, signature: func(string) string { return "" }}, {claims: fields{"iss": "other"}},
 	} {
-		c.as(f.of(t, c.token)).send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
+		c.as(f.of(t, c.Token)).Send(t, "POST", "/api/auth/refresh", body{}).IsError(t, 401, 5)
 	}
 	c.refresh(t).works(t, true)
 }
@@ -169,78 +159,69 @@ func TestExpiredTokens(t *testing.T) {
 // A token that its session does not know was replaced long ago: a refresh with it ends the session.
 func TestUnknownTokenEndsSession(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).signUp(t)
 	other := c.signIn(t)
-	unknown := c.as(forgery{claims: fields{"jti": uuid.NewString()}}.of(t, c.token))
+	unknown := c.as(forgery{claims: fields{"jti": uuid.NewString()}}.of(t, c.Token))
 	unknown.works(t, false)
 	c.works(t, true)
-	unknown.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
+	unknown.Send(t, "POST", "/api/auth/refresh", body{}).IsError(t, 401, 5)
 	c.works(t, false)
 	other.works(t, true)
 }
 
 func TestTokensOfDeletedUser(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	c.withPassword(t, "battery staple")
-	otherServer, other := c.site.serve(t).as(c.token), c.signUp(t)
+	otherServer, other := c.site.serve(t).as(c.Token), c.signUp(t)
 	c.signInWith(t, "battery staple")
-	if a := c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"battery staple"}`)); a.status != 200 {
-		t.Fatalf("the account is not deleted: %d %s", a.status, a.body)
-	}
+	c.Send(t, "DELETE", "/api/user", encodeJSON(`{"password":"battery staple"}`)).HasStatus(t, 200)
 	for _, c := range []client{c, otherServer} {
 		for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
-			c.send(t, route.method, route.path, body{}).isError(t, 401, 5)
+			c.Send(t, route.method, route.path, body{}).IsError(t, 401, 5)
 		}
-		c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"battery staple"}`).isError(t, 401, 5)
+		c.as("").Post(t, "/api/auth/login", `{"email":"user1@example.com","password":"battery staple"}`).IsError(t, 401, 5)
 	}
 	other.works(t, true)
 	for _, table := range []string{"sessions", "session_tokens", "users"} {
-		if n := c.site.count(t, "SELECT count(*) FROM "+table); n != 1 {
-			t.Errorf("there are %d rows in %s; want the other user's", n, table)
-		}
+		c.site.HasCount(t, 1, "SELECT count(*) FROM "+table)
 	}
 }
 
 // signInWith signs the client's user in with their password.
 func (c client) signInWith(t *testing.T, password string) client {
 	t.Helper()
-	a := c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"`+password+`"}`)
-	a.is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
-	return c.as(a.field(t, "token"))
+	a := c.Post(t, "/api/auth/login", `{"email":"user1@example.com","password":"`+password+`"}`)
+	a.Is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+	return c.as(a.Field(t, "token"))
 }
 
 // Keys are rotated one server after another, and no session ends before the old key is removed.
 func TestKeysAreRotated(t *testing.T) {
 	t.Parallel()
-
 	s := newSite(t)
-	s.keys = keyRing("old", "o")
+	s.Keys = coretest.KeyRing("old", "o")
 	before := s.serve(t).signUp(t)
-	s.keys = keyRing("old", "o", "new", "n")
-	prepared := s.serve(t).as(before.token)
-	s.keys = keyRing("new", "n", "old", "o")
-	during := s.serve(t).as(before.token)
-	s.keys = keyRing("new", "n")
-	after := s.serve(t).as(before.token)
+	s.Keys = coretest.KeyRing("old", "o", "new", "n")
+	prepared := s.serve(t).as(before.Token)
+	s.Keys = coretest.KeyRing("new", "n", "old", "o")
+	during := s.serve(t).as(before.Token)
+	s.Keys = coretest.KeyRing("new", "n")
+	after := s.serve(t).as(before.Token)
 
 	prepared.works(t, true)
 	during.works(t, true)
 	after.works(t, false)
-	after.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
+	after.Send(t, "POST", "/api/auth/refresh", body{}).IsError(t, 401, 5)
 
 	fresh := during.refresh(t)
-	prepared.as(fresh.token).works(t, true)
-	after.as(fresh.token).works(t, true)
-	before.as(fresh.token).works(t, false) // that server does not know the new key yet
+	prepared.as(fresh.Token).works(t, true)
+	after.as(fresh.Token).works(t, true)
+	before.as(fresh.Token).works(t, false) // that server does not know the new key yet
 	before.works(t, true)
 
 	// A repeated refresh returns the same successor, also under another key.
 	again := prepared.refresh(t)
-	if got, want := again.claim(t, "jti"), fresh.claim(t, "jti"); got != want {
-		t.Errorf("the successor is %s under another key; want %s", got, want)
-	}
+	testenv.Equal(t, again.claim(t, "jti"), fresh.claim(t, "jti"), "the successor under another key")
 	prepared.works(t, true)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
@@ -41,74 +42,53 @@ func TestMaliciousFiles(t *testing.T) {
 		}
 		if file.WantError != "" {
 			refused++
-			a.isError(t, 422, 4, "file")
-			if sentence := a.message(t); !strings.Contains(sentence, file.WantError) {
-				t.Errorf("%s: the answer says %q; want a sentence with %q", file.Name, sentence, file.WantError)
-			}
+			a.IsError(t, 422, 4, "file")
+			testenv.Contains(t, message(t, a), file.WantError, "%s: the answer", file.Name)
 			continue
 		}
-		if a.status != 200 {
-			t.Errorf("%s: %d %s", file.Name, a.status, a.body)
+		if a.Status != 200 {
+			t.Errorf("%s: %d %s", file.Name, a.Status, a.Body)
 			continue
 		}
 		sheet := c.site.storedSheet(t, a)
-		if sheet.Width != file.Sheet.Width || sheet.Height != file.Sheet.Height || !bytes.Equal(sheet.Pix, file.Sheet.Pix) {
-			t.Errorf("%s: the pixels are not the ones uploaded", file.Name)
-		}
-		if file.Payload != "" && bytes.Contains(c.site.storedFile(t, a), []byte(file.Payload)) {
-			t.Errorf("%s: the stored file holds %q", file.Name, file.Payload)
-		}
-		stored[a.field(t, "data", "hash")] = true
+		same := sheet.Width == file.Sheet.Width && sheet.Height == file.Sheet.Height && bytes.Equal(sheet.Pix, file.Sheet.Pix)
+		testenv.Check(t, same, "%s: the pixels are not the ones uploaded", file.Name)
+		testenv.Check(t, file.Payload == "" || !bytes.Contains(c.site.storedFile(t, a), []byte(file.Payload)),
+			"%s: the stored file holds %q", file.Name, file.Payload)
+		stored[a.Field(t, "data", "hash")] = true
 	}
 	t.Logf("of %d files %d are refused; the longest, %v, takes %s", len(corpus), refused, longest.Round(time.Millisecond), slowest)
 
 	// Rejected files are not stored.
-	if n := c.site.count(t, "SELECT count(*) FROM textures"); n != len(corpus)-refused {
-		t.Errorf("there are %d textures; want %d", n, len(corpus)-refused)
-	}
-	for object, err := range c.site.files.List(t.Context()) {
-		if err != nil || !stored[object.Hash.String()] {
-			t.Errorf("the store holds %v, %v", object, err)
-		}
+	c.site.HasCount(t, len(corpus)-refused, "SELECT count(*) FROM textures")
+	for object, err := range c.site.Files.List(t.Context()) {
+		testenv.Equal(t, err == nil && stored[object.Hash.String()], true, "%v, %v in the store is an upload", object, err)
 	}
 }
 
 // message returns the error message about the file.
-func (a response) message(t *testing.T) string {
+func message(t *testing.T, r response) string {
 	t.Helper()
-	if a.status != 422 {
-		return a.field(t, "message")
+	if r.Status != 422 {
+		return r.Field(t, "message")
 	}
-	return a.field(t, "errors", "file")
+	return r.Field(t, "errors", "file")
 }
 
 // storedFile returns the stored file of an upload.
-func (s *testSite) storedFile(t *testing.T, a response) []byte {
+func (s testSite) storedFile(t *testing.T, a response) []byte {
 	t.Helper()
-	hash, err := skin.ParseHash(a.field(t, "data", "hash"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := s.files.Get(t.Context(), hash)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
+	hash := testenv.Must(skin.ParseHash(a.Field(t, "data", "hash")))(t)
+	return testenv.Must(s.Files.Get(t.Context(), hash))(t)
 }
 
 // storedSheet returns the stored pixels of an upload. Two decoders must agree on them; one of them
 // rejects files with additional data.
-func (s *testSite) storedSheet(t *testing.T, a response) skin.Sheet {
+func (s testSite) storedSheet(t *testing.T, a response) skin.Sheet {
 	t.Helper()
 	file := s.storedFile(t, a)
-	sheet, err := skintest.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoded, err := png.Decode(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sheet := testenv.Must(skintest.Read(file))(t)
+	decoded := testenv.Must(png.Decode(bytes.NewReader(file)))(t)
 	picture, ok := decoded.(*image.NRGBA)
 	if !ok || picture.Rect != image.Rect(0, 0, sheet.Width, sheet.Height) || !bytes.Equal(picture.Pix, sheet.Pix) {
 		t.Fatalf("the two decoders see different pixels in %.16x", file)
@@ -135,7 +115,6 @@ func form(boundary string, parts ...string) string {
 // Malicious multipart bodies are rejected, or parsed like all others.
 func TestMaliciousUploadForms(t *testing.T) {
 	t.Parallel()
-
 	c := listen(t)
 	const multipart = "multipart/form-data; boundary=b"
 	valid, other := string(skinFile(t, 1)), string(skinFile(t, 2))
@@ -202,76 +181,55 @@ func TestMaliciousUploadForms(t *testing.T) {
 		{"a bare PNG that says it is a form", multipart, valid, 400, malformed},
 		{"JSON", "application/json", `{"name":"N","type":"steve","file":"iVBORw0KGgo="}`, 415, "must be multipart/form-data"},
 	} {
-		a := c.signUp(t).send(t, "POST", "/api/textures", body{test.kind, []byte(test.content)})
-		if a.status != test.status {
-			t.Errorf("%s: %d %s; want %d", test.name, a.status, a.body, test.status)
+		a := c.signUp(t).Send(t, "POST", "/api/textures", raw(test.kind, test.content))
+		if a.Status != test.status {
+			t.Errorf("%s: %d %s; want %d", test.name, a.Status, a.Body, test.status)
 			continue
 		}
 		if test.status != 200 {
-			if sentence := a.message(t); !strings.Contains(sentence, test.want) {
-				t.Errorf("%s: the answer says %q; want a sentence with %q", test.name, sentence, test.want)
-			}
+			testenv.Contains(t, message(t, a), test.want, "%s: the answer", test.name)
 			continue
 		}
-		if sheet := c.site.storedSheet(t, a); !bytes.Equal(sheet.Pix, want.Pix) {
-			t.Errorf("%s: the pixels are not the ones uploaded", test.name)
-		}
-		c.site.exec(t, "DELETE FROM closet_items")
-		c.site.exec(t, "DELETE FROM textures") // so that the same pixels can be uploaded again
+		sheet := c.site.storedSheet(t, a)
+		testenv.Equal(t, bytes.Equal(sheet.Pix, want.Pix), true, "%s: the pixels are the ones uploaded", test.name)
+		c.site.Exec(t, "DELETE FROM closet_items")
+		c.site.Exec(t, "DELETE FROM textures") // so that the same pixels can be uploaded again
 	}
 }
 
 // Only an upload may take longer to arrive, and only with a token.
 func TestUploadReadTimeout(t *testing.T) {
 	t.Parallel()
-
 	c := listen(t, "READ_TIMEOUT=300ms").signUp(t)
 	form := encodeMultipart(t, "name=N&type=steve", skinFile(t, 1))
 	open := func(target, headers string, length, sent int) net.Conn {
 		t.Helper()
-		conn, err := net.Dial("tcp", c.http.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testenv.Must(net.Dial("tcp", c.HTTP.Addr))(t)
 		t.Cleanup(func() { _ = conn.Close() })
-		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: veneer.test\r\nContent-Type: %s\r\n%sContent-Length: %d\r\n\r\n%s",
-			target, form.contentType, headers, length, form.content[:sent]); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: veneer.test\r\nContent-Type: %s\r\n%s"+
+			"Content-Length: %d\r\n\r\n%s", target, form.ContentType, headers, length, form.Content[:sent]))(t)
 		return conn
 	}
 	status := func(conn net.Conn) int {
 		t.Helper()
 		var resp fasthttp.Response
-		if err := resp.Read(bufio.NewReader(conn)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, resp.Read(bufio.NewReader(conn)))
 		return resp.StatusCode()
 	}
 
-	length, token := len(form.content), "Authorization: Bearer "+c.token+"\r\n"
+	length, token := len(form.Content), "Authorization: Bearer "+c.Token+"\r\n"
 	upload := open("/api/textures?x=1", token, length, 10)
 	for range 2 { // the timeout of other requests has then passed for the upload, too
-		if got := status(open("/api/players", token, length, 10)); got != http.StatusRequestTimeout {
-			t.Errorf("half of another request is answered with %d; want 408", got)
-		}
+		testenv.Equal(t, status(open("/api/players", token, length, 10)), 408, "the status of half of another request")
 	}
-	if _, err := upload.Write(form.content[10:]); err != nil {
-		t.Fatal(err)
-	}
-	if got := status(upload); got != http.StatusOK {
-		t.Errorf("an upload that took its time is answered with %d; want 200", got)
-	}
+	testenv.Must(upload.Write(form.Content[10:]))(t)
+	testenv.Equal(t, status(upload), http.StatusOK, "the status of an upload that took its time")
 	// The server does not wait for these bodies.
-	for headers, want := range map[string]int{"": 401, "Authorization: Bearer " + c.token + "x\r\n": 401} {
-		if got := status(open("/api/textures", headers, length, 1)); got != want {
-			t.Errorf("an upload with %q is answered with %d; want %d", headers, got, want)
-		}
+	for headers, want := range map[string]int{"": 401, "Authorization: Bearer " + c.Token + "x\r\n": 401} {
+		testenv.Equal(t, status(open("/api/textures", headers, length, 1)), want, "the status of an upload with %q", headers)
 	}
 	for target, want := range map[string]int{"/api/nothing": 404, "/api/auth/refresh": 401, "/api/user": 405} {
-		if got := status(open(target, "", length, 1)); got != want {
-			t.Errorf("a body sent to %s is answered with %d; want %d", target, got, want)
-		}
+		testenv.Equal(t, status(open(target, "", length, 1)), want, "the status of a body sent to %s", target)
 	}
 }
 
@@ -283,8 +241,8 @@ func TestMaliciousUploadRequests(t *testing.T) {
 	c := listen(t, "UPLOAD_TIMEOUT=300ms", "READ_TIMEOUT=300ms").signUp(t)
 	want, accepted := firstSkin(), 0
 	whole := encodeMultipart(t, "name=N&type=steve", skinFile(t, 1))
-	content := string(whole.content)
-	compressed := string(gzipped(t, whole.content))
+	content := string(whole.Content)
+	compressed := string(gzipped(t, whole.Content))
 	bomb := string(gzipped(t, make([]byte, 64<<20)))
 	const invalid = "The request is no valid HTTP."
 	length := func(n any) string { return fmt.Sprintf("Content-Length: %v\r\n\r\n", n) }
@@ -319,50 +277,38 @@ func TestMaliciousUploadRequests(t *testing.T) {
 		{"less of a body than there is", length(len(content)-10) + content, 400, "no well-formed"},
 		{"no body", length(0), 422, "Send the PNG file as the field file"},
 	} {
-		conn, err := net.Dial("tcp", c.http.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request := "POST /api/textures HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nAuthorization: Bearer " + c.token +
-			"\r\nContent-Type: " + whole.contentType + "\r\n" + test.rest
-		if _, err := conn.Write([]byte(request)); err != nil {
-			t.Fatal(err)
-		}
+		conn := testenv.Must(net.Dial("tcp", c.HTTP.Addr))(t)
+		request := "POST /api/textures HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nAuthorization: Bearer " + c.Token +
+			"\r\nContent-Type: " + whole.ContentType + "\r\n" + test.rest
+		testenv.Must(conn.Write([]byte(request)))(t)
 		var resp fasthttp.Response
 		if err := resp.Read(bufio.NewReader(conn)); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
 		_ = conn.Close()
-		a := response{test.name, resp.StatusCode(), &resp.Header, resp.Body()}
-		a.check(t)
-		if a.status != test.status {
-			t.Errorf("%s: %d %s; want %d", test.name, a.status, a.body, test.status)
+		a := coretest.NewResponse("POST", "/api/textures", whole, &resp)
+		checkHeaders(t, a)
+		if a.Status != test.status {
+			t.Errorf("%s: %d %s; want %d", test.name, a.Status, a.Body, test.status)
 			continue
 		}
-		if a.status == 200 {
+		if a.Status == 200 {
 			accepted++
-			if sheet := c.site.storedSheet(t, a); !bytes.Equal(sheet.Pix, want.Pix) {
-				t.Errorf("%s: the pixels are not the ones uploaded", test.name)
-			}
-		} else if sentence := a.message(t); !strings.Contains(sentence, test.want) {
-			t.Errorf("%s: the answer says %q; want a sentence with %q", test.name, sentence, test.want)
+			sheet := c.site.storedSheet(t, a)
+			testenv.Equal(t, bytes.Equal(sheet.Pix, want.Pix), true, "%s: the pixels are the ones uploaded", test.name)
+		} else {
+			testenv.Contains(t, message(t, a), test.want, "%s: the answer", test.name)
 		}
 	}
-	if n := c.site.count(t, "SELECT count(*) FROM textures"); n != accepted {
-		t.Errorf("there are %d textures; want %d", n, accepted)
-	}
+	c.site.HasCount(t, accepted, "SELECT count(*) FROM textures")
 }
 
 func gzipped(t *testing.T, content []byte) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	w := gzip.NewWriter(&file)
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(w.Write(content))(t)
+	testenv.Do(t, w.Close())
 	return file.Bytes()
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
@@ -55,23 +56,20 @@ func (s *Server) handleRegister(ctx context.Context, rc *fasthttp.RequestCtx) er
 	if s.config.Registration == "closed" {
 		return fault.New(fault.Refused, "Registration is closed.")
 	}
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
+	f := decode.ParseForm(rc)
 	confirm := s.config.Registration == "confirm"
-	registration := core.Registration{Email: f.str("email"), Nickname: f.str("nickname"), PlayerName: f.optionalStr("player_name", "")}
+	registration := core.Registration{Email: f.Str("email"), Nickname: f.Str("nickname"), PlayerName: f.OptionalStr("player_name", "")}
 	if !confirm {
-		registration.Password = f.str("password")
+		registration.Password = f.Str("password")
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if confirm {
 		return s.requestRegistration(ctx, rc, registration)
 	}
 	var user core.Credentials
-	err = s.limitRegistrations(rc, func() (err error) {
+	err := s.limitRegistrations(rc, func() (err error) {
 		user, err = s.Users.Register(ctx, registration)
 		return err
 	})
@@ -98,15 +96,12 @@ func (s *Server) handleGetUser(_ context.Context, rc *fasthttp.RequestCtx, calle
 
 // handleUpdateUser handles PUT /api/user.
 func (s *Server) handleUpdateUser(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := parseForm(rc)
-	if err != nil {
+	f := decode.ParseForm(rc)
+	nickname := f.Str("nickname")
+	if err := f.Err(); err != nil {
 		return err
 	}
-	nickname := f.str("nickname")
-	if err := f.err(); err != nil {
-		return err
-	}
-	user, err := s.Accounts.Rename(ctx, caller, nickname)
+	user, err := s.Accounts.Rename(ctx, caller.Owner(), caller.ID, nickname)
 	if err != nil {
 		return err
 	}
@@ -115,12 +110,9 @@ func (s *Server) handleUpdateUser(ctx context.Context, rc *fasthttp.RequestCtx, 
 
 // handleSetAvatar handles PUT /api/user/avatar.
 func (s *Server) handleSetAvatar(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	tid := f.requiredInteger("tid")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	tid := f.RequiredInteger("tid")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	user, err := s.Accounts.SetAvatar(ctx, caller, core.TextureID(tid))
@@ -133,12 +125,9 @@ func (s *Server) handleSetAvatar(ctx context.Context, rc *fasthttp.RequestCtx, c
 // handleChangeEmail handles PUT /api/user/email. Like a registration it reveals whether an address
 // is registered: it counts for the same limit, and must be confirmed where registrations must.
 func (s *Server) handleChangeEmail(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	email, password := f.str("email"), f.str("password")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	email, password := f.Str("email"), f.Str("password")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if s.config.Registration == "confirm" {
@@ -149,7 +138,7 @@ func (s *Server) handleChangeEmail(ctx context.Context, rc *fasthttp.RequestCtx,
 		return writeAccepted(rc, "An e-mail with a link is on its way to that address. Open it to make the address yours.")
 	}
 	var user core.User
-	err = s.limitRegistrations(rc, func() (err error) {
+	err := s.limitRegistrations(rc, func() (err error) {
 		user, err = s.Accounts.ChangeEmail(ctx, caller, email, password, s.network(rc))
 		return err
 	})
@@ -161,12 +150,9 @@ func (s *Server) handleChangeEmail(ctx context.Context, rc *fasthttp.RequestCtx,
 
 // handleChangePassword handles PUT /api/user/password.
 func (s *Server) handleChangePassword(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	current, fresh := f.str("current_password"), f.str("new_password")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	current, fresh := f.Str("current_password"), f.Str("new_password")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if err := s.Accounts.ChangePassword(ctx, caller, current, fresh, s.network(rc)); err != nil {
@@ -177,12 +163,9 @@ func (s *Server) handleChangePassword(ctx context.Context, rc *fasthttp.RequestC
 
 // handleDeleteUser handles DELETE /api/user.
 func (s *Server) handleDeleteUser(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := parseForm(rc)
-	if err != nil {
-		return err
-	}
-	password := f.str("password")
-	if err := f.err(); err != nil {
+	f := decode.ParseForm(rc)
+	password := f.Str("password")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if err := s.Accounts.Delete(ctx, caller, password, s.network(rc)); err != nil {

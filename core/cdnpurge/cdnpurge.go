@@ -41,10 +41,11 @@ const (
 )
 
 // Config has the settings of the webhook. Without a URL there are no purges.
+// Its settings are CORE_PURGE_URL, CORE_PURGE_SECRET, CORE_PURGE_TIMEOUT.
 type Config struct {
 	URL     string        `env:"URL" example:"https://hooks.example.org/purge" needs:"SECRET" help:"webhook that gets the tags to purge from content delivery networks, as in https://hooks.example.org/purge; the same at every core; empty: no purges"`
 	Secret  string        `env:"SECRET" random:"true" example:"$(head -c 32 /dev/urandom | base64)" needs:"URL" help:"secret of at least 32 bytes that signs requests to the webhook"`
-	Timeout time.Duration `env:"TIMEOUT" envDefault:"5s" help:"timeout of a request to the webhook"`
+	Timeout time.Duration `env:"TIMEOUT" envDefault:"5s" above:"0s" help:"timeout of a request to the webhook"`
 }
 
 // minSecret is the length of the digest, as RFC 2104 recommends for keys.
@@ -69,11 +70,9 @@ func (c Config) Check() error {
 	_, ok := config.ParseURL(c.URL)
 	switch {
 	case c.URL != "" && !ok:
-		return errors.New("URL must look like http://host/path or https://host/path") // without the value, which may contain a token
+		return config.Errorf("URL", "must look like http://host/path or https://host/path") // without the value, which may contain a token
 	case c.URL != "" && len(c.Secret) < minSecret:
-		return fmt.Errorf("SECRET has %d bytes, but must have at least %d", len(c.Secret), minSecret)
-	case c.Timeout <= 0:
-		return fmt.Errorf("TIMEOUT is %s, but must be longer than 0", c.Timeout)
+		return config.Errorf("SECRET", "has %d bytes, but must have at least %d", len(c.Secret), minSecret)
 	default:
 		return nil
 	}
@@ -86,7 +85,7 @@ func New(cfg Config) (*Webhook, error) {
 	}
 	target, ok := config.ParseURL(cfg.URL)
 	if !ok {
-		return nil, errors.New("URL must be set")
+		return nil, config.Errorf("URL", "must be set")
 	}
 	return &Webhook{
 		url:    target.String(),
@@ -105,7 +104,7 @@ func New(cfg Config) (*Webhook, error) {
 }
 
 // Purge posts a purge. The context bounds the request.
-func (h *Webhook) Purge(ctx context.Context, purge Purge) error {
+func (w *Webhook) Purge(ctx context.Context, purge Purge) error {
 	body, err := json.Marshal(struct {
 		Epoch    string   `json:"epoch"`
 		Revision int64    `json:"revision"`
@@ -115,7 +114,7 @@ func (h *Webhook) Purge(ctx context.Context, purge Purge) error {
 	if err != nil {
 		return fmt.Errorf("encode the body: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("create the request: %w", err)
 	}
@@ -123,8 +122,8 @@ func (h *Webhook) Purge(ctx context.Context, purge Purge) error {
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "veneer-core")
 	request.Header.Set(HeaderTimestamp, timestamp)
-	request.Header.Set(HeaderSignature, h.sign(timestamp, body))
-	response, err := h.client.Do(request)
+	request.Header.Set(HeaderSignature, w.sign(timestamp, body))
+	response, err := w.client.Do(request)
 	if err != nil {
 		// url.Error contains the URL, which may contain a token.
 		if outer, ok := errors.AsType[*url.Error](err); ok {
@@ -141,8 +140,8 @@ func (h *Webhook) Purge(ctx context.Context, purge Purge) error {
 }
 
 // sign returns the value of HeaderSignature.
-func (h *Webhook) sign(timestamp string, body []byte) string {
-	mac := hmac.New(sha256.New, h.secret)
+func (w *Webhook) sign(timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, w.secret)
 	mac.Write([]byte(timestamp + "."))
 	mac.Write(body)
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))

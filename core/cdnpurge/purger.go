@@ -111,7 +111,7 @@ func NewPurger(store core.PurgeStore, cdn CDN, feed *core.Feed, timeout time.Dur
 
 // Register adds a stream to an edge before anything is sent on it, and returns the id under which
 // the edge acknowledges. From then on purges wait for this stream, and no longer for the edge's
-// former one, of which another core may notice the end only seconds later; uuid.Nil is for none.
+// former one, whose end another core may notice only seconds later; uuid.Nil is for none.
 func (p *Purger) Register(ctx context.Context, former uuid.UUID) (uuid.UUID, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +20,8 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 var discardLog = slog.New(slog.DiscardHandler)
@@ -75,36 +76,29 @@ func newPurgeEnv(t *testing.T) purgeEnv {
 
 // newPurger returns the purger of another core, which the test runs step by step. Its lease
 // outlasts the test.
-func (s purgeEnv) newPurger() *cdnpurge.Purger {
-	return cdnpurge.NewPurger(s.db, s, core.NewFeed(s.db, discardLog), time.Minute, discardLog)
+func (e purgeEnv) newPurger() *cdnpurge.Purger {
+	return cdnpurge.NewPurger(e.db, e, core.NewFeed(e.db, discardLog), time.Minute, discardLog)
 }
 
 // change commits and numbers a change, and returns the head. However slow the test is, the change
 // looks recent.
-func (s purgeEnv) change(t *testing.T, keys ...edgeproto.Key) core.FeedHead {
+func (e purgeEnv) change(t *testing.T, keys ...edgeproto.Key) core.FeedHead {
 	t.Helper()
-	s.exec(t, "INSERT INTO changes (keys) VALUES ($1)", keys)
-	head, err := s.db.NumberChanges(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.exec(t, "UPDATE changes SET numbered_at = now() + interval '1 hour' WHERE revision = $1", head.Revision)
+	e.exec(t, "INSERT INTO changes (keys) VALUES ($1)", keys)
+	head := testenv.Must(e.db.NumberChanges(t.Context()))(t)
+	e.exec(t, "UPDATE changes SET numbered_at = now() + interval '1 hour' WHERE revision = $1", head.Revision)
 	return head
 }
 
-func (s purgeEnv) exec(t *testing.T, sql string, args ...any) {
+func (e purgeEnv) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(e.conn.Exec(t.Context(), sql, args...))(t)
 }
 
 // runOnce runs a purger once, which must succeed.
 func runOnce(t *testing.T, p *cdnpurge.Purger) {
 	t.Helper()
-	if err := p.RunOnce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, p.RunOnce(t.Context()))
 }
 
 func register(t *testing.T, p *cdnpurge.Purger) uuid.UUID {
@@ -115,22 +109,16 @@ func register(t *testing.T, p *cdnpurge.Purger) uuid.UUID {
 // reregister registers the stream of an edge that had another one before.
 func reregister(t *testing.T, p *cdnpurge.Purger, former uuid.UUID) uuid.UUID {
 	t.Helper()
-	stream, err := p.Register(t.Context(), former)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stream
+	return testenv.Must(p.Register(t.Context(), former))(t)
 }
 
 // expect runs each purger once, and checks the purges.
-func (s purgeEnv) expect(t *testing.T, what string, cores []*cdnpurge.Purger, want ...cdnpurge.Purge) {
+func (e purgeEnv) expect(t *testing.T, what string, cores []*cdnpurge.Purger, want ...cdnpurge.Purge) {
 	t.Helper()
 	for _, p := range cores {
 		runOnce(t, p)
 	}
-	if diff := cmp.Diff(want, s.take()); diff != "" {
-		t.Errorf("%s: purged (-want +got):\n%s", what, diff)
-	}
+	cmptest.Same(t, e.take(), want, "%s: purged", what)
 }
 
 // tagged returns a purge up to a head.
@@ -193,13 +181,9 @@ func TestPurgesWaitNoLongerThanTwoSeconds(t *testing.T) {
 	s.exec(t, "UPDATE edge_streams SET seen_at = now() - interval '2 s'")
 	s.expect(t, "the core is dead for two seconds", cores, tagged(second, "user-2"))
 
-	if n, err := a.Trim(t.Context()); n != 0 || err != nil {
-		t.Errorf("%d streams trimmed, %v; want none so soon", n, err)
-	}
+	testenv.Equal(t, testenv.Must(a.Trim(t.Context()))(t), 0, "the trimmed streams, so soon,")
 	s.exec(t, "UPDATE edge_streams SET seen_at = now() - interval '2 hours'")
-	if n, err := a.Trim(t.Context()); n != 1 || err != nil {
-		t.Errorf("%d streams trimmed, %v; want 1", n, err)
-	}
+	testenv.Equal(t, testenv.Must(a.Trim(t.Context()))(t), 1, "the trimmed streams")
 }
 
 // Purges wait for an edge from before its stream begins, also when a crash of the database has
@@ -274,9 +258,7 @@ func TestPurgesAreSentAtLeastOnce(t *testing.T) {
 	other := s.newPurger()
 	runOnce(t, dying)
 	first := s.change(t, "uid:1")
-	if err := dying.RunOnce(t.Context()); err == nil {
-		t.Fatal("the database does not record what is purged, but there is no error")
-	}
+	testenv.ErrorHas(t, dying.RunOnce(t.Context()), "gone at this moment", "a purge that is not recorded")
 	s.expect(t, "the other core has no lease", []*cdnpurge.Purger{other}, tagged(first, "user-1"))
 	s.exec(t, "UPDATE purges SET held_until = now()")
 	second := s.change(t, "uid:2")
@@ -284,9 +266,7 @@ func TestPurgesAreSentAtLeastOnce(t *testing.T) {
 
 	s.setError(errors.New("the hook is down"))
 	third := s.change(t, "uid:3")
-	if err := other.RunOnce(t.Context()); err == nil {
-		t.Error("the hook is down, but there is no error")
-	}
+	testenv.ErrorHas(t, other.RunOnce(t.Context()), "the hook is down", "a purge")
 	// Another core takes over, without a backoff.
 	s.exec(t, "UPDATE purges SET held_until = now()")
 	s.setError(nil)
@@ -345,9 +325,7 @@ func TestLostChangesPurgeEverything(t *testing.T) {
 	s.change(t, "uid:1")
 	head := s.change(t, "uid:2")
 	s.exec(t, "UPDATE changes SET numbered_at = now() - interval '25 hours' WHERE revision = 2")
-	if _, err := s.db.TrimChanges(t.Context(), time.Now().Add(-core.ChangeRetention)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.db.TrimChanges(t.Context(), time.Now().Add(-core.ChangeRetention)))(t)
 	s.expect(t, "a change is trimmed", cores, cdnpurge.Purge{Cursor: head.Cursor, All: true})
 	s.expect(t, "it is done", cores)
 
@@ -444,9 +422,8 @@ func TestPurgesBackOff(t *testing.T) {
 		p.Expose(registry)
 		lag := func(least, most float64) {
 			t.Helper()
-			if got := metricstest.Value(t, metricstest.Text(t, registry), "veneer_core_purge_lag_seconds"); got < least || got > most {
-				t.Errorf("the lag is %v s; want %v to %v s", got, least, most)
-			}
+			got := metricstest.Value(t, metricstest.Text(t, registry), "veneer_core_purge_lag_seconds")
+			testenv.Check(t, got >= least && got <= most, "the lag is %v s; want %v to %v s", got, least, most)
 		}
 		<-time.After(10 * time.Minute)
 		lag(3600, 3699) // an hour, and up to 99 s
@@ -454,17 +431,13 @@ func TestPurgesBackOff(t *testing.T) {
 		<-time.After(time.Minute + time.Second)
 		lag(0, 0)
 
-		if purges := n.take(); len(purges) != 1 {
-			t.Errorf("purged %v once the hook is up; want one purge", purges)
-		}
-		if calls := len(n.calls); calls > 30 {
-			t.Errorf("the hook was called %d times in ten minutes", calls)
-		}
+		testenv.Equal(t, len(n.take()), 1, "the number of purges once the hook is up")
+		calls := len(n.calls)
+		testenv.Check(t, calls <= 30, "the hook was called %d times in ten minutes", calls)
 		pause, slack := 250*time.Millisecond, 100*time.Millisecond
 		for i, at := range n.calls[1:] {
-			if waited := at.Sub(n.calls[i]); waited < pause/2 || waited > pause+slack {
-				t.Errorf("after call %d there was a pause of %s; want %s to %s", i, waited, pause/2, pause)
-			}
+			waited := at.Sub(n.calls[i])
+			testenv.Check(t, waited >= pause/2 && waited <= pause+slack, "pause %d is %s, not %s", i, waited, pause)
 			pause = min(2*pause, time.Minute)
 		}
 	})
@@ -479,15 +452,11 @@ func TestIdlePurgerPollsTwiceASecond(t *testing.T) {
 		defer stop()
 		<-time.After(time.Minute)
 		s.set(func(s *memoryStore) {
-			if s.runs < 100 || s.runs > 121 {
-				t.Errorf("%d rounds in a minute; want two a second", s.runs)
-			}
+			testenv.Check(t, s.runs >= 100 && s.runs <= 121, "%d rounds in a minute; want two a second", s.runs)
 			s.head++
 		})
 		<-time.After(300 * time.Millisecond) // the feed polls, then the purger ticks
-		if purges := n.take(); len(purges) != 1 {
-			t.Errorf("purged %v; want the change at once", purges)
-		}
+		testenv.Equal(t, len(n.take()), 1, "the number of purges at once")
 	})
 }
 
@@ -505,9 +474,8 @@ func TestEndedStreamsAreReported(t *testing.T) {
 		ended := time.Now()
 		<-time.After(time.Minute)
 		s.set(func(s *memoryStore) {
-			if after := s.shared.Sub(ended); after < 500*time.Millisecond || after > time.Second {
-				t.Errorf("the stream was last reported %s after its end; want close to 1 s", after)
-			}
+			after := s.shared.Sub(ended)
+			testenv.Check(t, after >= 500*time.Millisecond && after <= time.Second, "last reported %s after its end", after)
 		})
 	})
 }
@@ -525,8 +493,7 @@ func TestPurgeAllWaitsForEdges(t *testing.T) {
 		if len(purges) != 1 || !purges[0].All || purges[0].Revision != 10 {
 			t.Fatalf("purged %v; want everything, once", purges)
 		}
-		if waited := n.calls[0].Sub(began); waited < 2*time.Second || waited > 2200*time.Millisecond {
-			t.Errorf("purged after %s; want 2 s", waited)
-		}
+		waited := n.calls[0].Sub(began)
+		testenv.Check(t, waited >= 2*time.Second && waited <= 2200*time.Millisecond, "purged after %s; want 2 s", waited)
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/logging"
@@ -42,8 +42,8 @@ type Site struct {
 	// PicturesURL is the origin of pictures, as in https://pictures.example.org, if it is not that
 	// of the pages; empty if it is.
 	PicturesURL string
-	// LaunchersPath is the path of the API of launchers, of which they are told at the index page;
-	// empty without one.
+	// LaunchersPath is the path of the API of launchers, which a header of the index page has; empty
+	// without one.
 	LaunchersPath string
 	// UserJSON returns a user as GET /api/user responds with it.
 	UserJSON func(core.User) any
@@ -54,15 +54,15 @@ type Server struct {
 	sessions *core.Sessions
 	site     Site
 	opts     httpserver.Options
-	limiters public.Limiters
-	insecure logging.Minutely // warnings that the cookie is not protected by TLS
+	limiters clientapi.Limiters
+	insecure logging.OncePerMinute // warnings that the cookie is not protected by TLS
 
 	indexes map[string]*httpserver.Asset // by the path below Root, as in newIndexes
 	policy  string                       // Content-Security-Policy of the index pages
 }
 
 // New returns a server of the console.
-func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters public.Limiters) (*Server, error) {
+func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters clientapi.Limiters) (*Server, error) {
 	opts.Listener = "public"
 	pages, importMap, err := newIndexes(site.PicturesURL)
 	if err != nil {
@@ -138,7 +138,7 @@ var assets = sync.OnceValue(func() map[string]*httpserver.Asset {
 // processor, for which the first requests would wait.
 func Compress(ctx context.Context) {
 	all := assets()
-	for _, name := range slices.Sorted(maps.Keys(all)) { // those of pages come before the larger libraries
+	for _, name := range slices.Sorted(maps.Keys(all)) { // pages come before the larger libraries
 		if ctx.Err() != nil {
 			return
 		}
@@ -235,7 +235,7 @@ func (s *Server) handlePage(rc *fasthttp.RequestCtx) error {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set(fasthttp.HeaderReferrerPolicy, "same-origin")
 	if s.site.LaunchersPath != "" {
-		header.Set(public.HeaderLaunchers, s.site.LaunchersPath)
+		header.Set(clientapi.HeaderLaunchers, s.site.LaunchersPath)
 	}
 	index, ok := s.indexes["/"+strings.Trim(strings.TrimPrefix(requested, Root), "/")]
 	if !ok {

@@ -15,9 +15,14 @@ func Files() map[string][]byte {
 // Modules returns the content of the files by name.
 func Modules() map[string][]byte { return files() }
 
+// ImportsOf returns the modules that a module imports before it runs, and later.
+func ImportsOf(name string) (static, dynamic []string, err error) {
+	all, err := imports()
+	return all[name].static, all[name].dynamic, err
+}
+
 // Parts of the index page's construction.
 var (
-	ImportsOf     = importsOf
 	StaticImports = staticImports
 	PageModules   = pageModules
 )

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const (
@@ -24,15 +25,17 @@ var libraries = map[string]string{
 	"htm":                  "vendor/htm.js",
 }
 
-// page matches a page in main.js: its path, and its module relative to main.js.
-var page = regexp.MustCompile(`"(/[a-z/]*)": \{[^\n]*\bimport\("\./(pages/[^"]+)"\)`)
-
-// pageModules returns the modules of the pages by the pages' paths, as in /players.
+// pageModules returns the modules of the pages by the pages' paths: /players is app/pages/players.js,
+// and / is app/pages/home.js. main.js has the same paths, as a test demands.
 func pageModules() map[string]string {
 	modules := map[string]string{}
-	for _, match := range page.FindAllStringSubmatch(string(files()[mainName]), -1) {
-		modules[match[1]] = path.Join(path.Dir(mainName), match[2])
+	for name := range files() {
+		if page, ok := strings.CutPrefix(name, "app/pages/"); ok {
+			modules["/"+strings.TrimSuffix(page, ".js")] = name
+		}
 	}
+	modules["/"] = modules["/home"]
+	delete(modules, "/home")
 	return modules
 }
 
@@ -43,11 +46,11 @@ func newIndexes(picturesURL string) (indexes map[string]string, importMap string
 	if err != nil {
 		return nil, "", err
 	}
-	imports := make(map[string]string, len(libraries))
+	urls := make(map[string]string, len(libraries))
 	for name, file := range libraries {
-		imports[name] = base() + "/" + file
+		urls[name] = base() + "/" + file
 	}
-	encoded, err := json.Marshal(map[string]any{"imports": imports})
+	encoded, err := json.Marshal(map[string]any{"imports": urls})
 	if err != nil {
 		return nil, "", err
 	}
@@ -74,11 +77,11 @@ func newIndexes(picturesURL string) (indexes map[string]string, importMap string
 func staticImports(names ...string) ([]string, error) {
 	loaded := slices.Compact(names)
 	for i := 0; i < len(loaded); i++ {
-		static, _, err := importsOf(loaded[i])
+		all, err := imports()
 		if err != nil {
 			return nil, err
 		}
-		for _, imported := range static {
+		for _, imported := range all[loaded[i]].static {
 			if !slices.Contains(loaded, imported) {
 				loaded = append(loaded, imported)
 			}
@@ -94,25 +97,35 @@ var (
 	dynamicImport = regexp.MustCompile(`\bimport\(\s*["']([^"']+)["']\s*\)`)
 )
 
-// importsOf returns the modules that a module imports before it runs, and those that it may load
-// later.
-func importsOf(name string) (static, dynamic []string, err error) {
-	content := string(files()[name])
-	for _, match := range staticImport.FindAllStringSubmatch(content, -1) {
-		static = append(static, match[1]+match[2])
-	}
-	for _, match := range dynamicImport.FindAllStringSubmatch(content, -1) {
-		dynamic = append(dynamic, match[1])
-	}
-	for _, specifiers := range [][]string{static, dynamic} {
-		for i, specifier := range specifiers {
-			if specifiers[i], err = resolve(name, specifier); err != nil {
-				return nil, nil, err
+// moduleImports are the modules that a module imports before it runs, and those that it may load later.
+type moduleImports struct{ static, dynamic []string }
+
+// imports returns the imports of all modules. They are found once: the pages share most modules.
+var imports = sync.OnceValues(func() (map[string]moduleImports, error) {
+	all := map[string]moduleImports{}
+	for name, content := range files() {
+		if path.Ext(name) != ".js" {
+			continue
+		}
+		var found moduleImports
+		for _, match := range staticImport.FindAllSubmatch(content, -1) {
+			found.static = append(found.static, string(match[1])+string(match[2]))
+		}
+		for _, match := range dynamicImport.FindAllSubmatch(content, -1) {
+			found.dynamic = append(found.dynamic, string(match[1]))
+		}
+		for _, specifiers := range [][]string{found.static, found.dynamic} {
+			for i, specifier := range specifiers {
+				var err error
+				if specifiers[i], err = resolve(name, specifier); err != nil {
+					return nil, err
+				}
 			}
 		}
+		all[name] = found
 	}
-	return static, dynamic, nil
-}
+	return all, nil
+})
 
 // resolve returns the file that a specifier in a module leads to.
 func resolve(module, specifier string) (string, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core/console"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // skinViewer is a script that modules load when a page shows a figure.
@@ -21,9 +22,7 @@ func TestModules(t *testing.T) {
 	reached := map[string]bool{"app/main.js": true, skinViewer: true}
 	for queue := []string{"app/main.js"}; len(queue) > 0; queue = queue[1:] {
 		static, dynamic, err := console.ImportsOf(queue[0])
-		if err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, err, nil, "%s", queue[0])
 		for _, name := range slices.Concat(static, dynamic) {
 			if !reached[name] {
 				reached[name] = true
@@ -32,9 +31,7 @@ func TestModules(t *testing.T) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(console.Modules())) {
-		if strings.HasSuffix(name, ".js") && !reached[name] {
-			t.Errorf("no module imports %s", name)
-		}
+		testenv.Check(t, !strings.HasSuffix(name, ".js") || reached[name], "no module imports %s", name)
 	}
 }
 
@@ -53,10 +50,7 @@ func TestFirstPage(t *testing.T) {
 		for _, language := range []string{"app/words/en.js", "app/words/zh.js"} {
 			loaded := map[string]bool{}
 			for _, entry := range []string{"app/main.js", language, page} {
-				modules, err := console.StaticImports(entry)
-				if err != nil {
-					t.Fatal(err)
-				}
+				modules := testenv.Must(console.StaticImports(entry))(t)
 				for _, name := range modules {
 					loaded[name] = true
 				}
@@ -66,15 +60,10 @@ func TestFirstPage(t *testing.T) {
 				bytes += packed(console.Modules()[name])
 			}
 			t.Logf("%s in %s: %d modules, %d bytes", page, language, len(loaded), bytes)
-			if len(loaded) > maxModules {
-				t.Errorf("%s needs %d modules; want %d at most: %v", page, len(loaded), maxModules, slices.Sorted(maps.Keys(loaded)))
-			}
-			if bytes > maxBytes {
-				t.Errorf("%s takes %d bytes; want %d at most", page, bytes, maxBytes)
-			}
-			if loaded[skinViewer] {
-				t.Errorf("%s loads the viewer", page)
-			}
+			all := slices.Sorted(maps.Keys(loaded))
+			testenv.Check(t, len(all) <= maxModules, "%s needs %d modules, %v; want %d at most", page, len(all), all, maxModules)
+			testenv.Check(t, bytes <= maxBytes, "%s takes %d bytes; want %d at most", page, bytes, maxBytes)
+			testenv.Check(t, !loaded[skinViewer], "%s loads the viewer", page)
 		}
 	}
 }
@@ -97,9 +86,8 @@ func wordsOf(t *testing.T, language string) map[string]string {
 			end = matches[i+1][0]
 		}
 		key := content[match[2]:match[3]]
-		if _, ok := words[key]; ok {
-			t.Errorf("%s has %s twice", language, key)
-		}
+		_, ok := words[key]
+		testenv.Check(t, !ok, "%s has %s twice", language, key)
 		words[key] = strings.TrimSpace(content[match[1]:end])
 	}
 	if len(words) == 0 {
@@ -136,14 +124,10 @@ func TestWords(t *testing.T) {
 	for _, language := range []string{"en", "zh"} {
 		words := wordsOf(t, language)
 		for key := range used {
-			if words[key] == "" {
-				t.Errorf("%s lacks %s", language, key)
-			}
+			testenv.Check(t, words[key] != "", "%s lacks %s", language, key)
 		}
 		for key, text := range words {
-			if !used[key] {
-				t.Errorf("%s has %s, which is not used", language, key)
-			}
+			testenv.Check(t, used[key], "%s has %s, which is not used", language, key)
 			if got, want := holes(text), holes(english[key]); got != want && !strings.Contains(text, "other:") {
 				t.Errorf("%s has the values %q in %s; want %q", language, got, key, want)
 			}
@@ -159,9 +143,7 @@ func TestNoInlineCode(t *testing.T) {
 			continue
 		}
 		for _, forbidden := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", " style=", "dangerouslySet", "sessionStorage", "document.cookie"} {
-			if strings.Contains(string(content), forbidden) {
-				t.Errorf("%s has %q", name, forbidden)
-			}
+			testenv.Check(t, !strings.Contains(string(content), forbidden), "%s has %q", name, forbidden)
 		}
 	}
 }

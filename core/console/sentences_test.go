@@ -12,11 +12,12 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/core/console"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // sentenceSources are the files with the sentences of faults that pages may show.
 var sentenceSources = []string{
-	"../*.go", "../api/*.go", "../postgres/*.go", "../public/*.go", "*.go", "../../shared/fault/*.go", "../../shared/skin/upload.go",
+	"../*.go", "../api/*.go", "../postgres/*.go", "../clientapi/*.go", "../clientapi/decode/*.go", "*.go", "../../shared/fault/*.go", "../../shared/skin/upload.go",
 }
 
 // sentencesForOthers match sentences that no page shows.
@@ -35,15 +36,12 @@ var sentencesForOthers = regexp.MustCompile(strings.Join([]string{
 var sentence = regexp.MustCompile(`^[A-Z%].* .*\.$`)
 
 // callsWithoutFaults are calls with sentences that are no faults: of successful responses and of metrics.
-var callsWithoutFaults = []string{"writeOK", "writeAccepted", "handleUserAction", "handlePlayerAction", "counter"}
+var callsWithoutFaults = []string{"writeOK", "writeAccepted", "changeByID", "deleteByID", "counter"}
 
 // faultSentences returns the sentences of faults in a file, as formats.
 func faultSentences(t *testing.T, file string) (sentences []string) {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := testenv.Must(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
 	ast.Inspect(parsed, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.CallExpr:
@@ -102,19 +100,15 @@ func TestSentences(t *testing.T) {
 	chinese, _, _ := strings.Cut(string(console.Modules()["app/words/zh.js"]), "const words")
 	var translated []string
 	for _, match := range translation.FindAllStringSubmatch(chinese, -1) {
-		format, err := strconv.Unquote(match[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		format := testenv.Must(strconv.Unquote(match[1]))(t)
 		translated = append(translated, format)
 		for _, hole := range place.FindAllStringSubmatch(match[2], -1) {
 			if n, _ := strconv.Atoi(hole[1]); n < 1 || n > len(verb.FindAllString(format, -1)) {
 				t.Errorf("%q has no value %s", format, hole[0])
 			}
 		}
-		if !slices.ContainsFunc(sentences, func(s string) bool { return matches(s, format) }) {
-			t.Errorf("%q is no sentence of a fault", format)
-		}
+		testenv.Check(t, slices.ContainsFunc(sentences, func(s string) bool { return matches(s, format) }),
+			"%q is no sentence of a fault", format)
 	}
 	slices.Sort(sentences)
 	for _, s := range slices.Compact(sentences) {

@@ -9,7 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
@@ -41,13 +42,13 @@ var errForeign = fault.New(fault.Forbidden, "Only pages of this site may do this
 func (s *Server) ownPages(h httpserver.Handler) fasthttp.RequestHandler {
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		address := s.opts.Proxies.ClientIP(rc)
-		if err := s.limiters.Requests.Take(rc, public.Key{Network: clientip.Prefix(address)}); err != nil {
+		if err := s.limiters.Requests.Take(rc, clientapi.Key{Network: clientip.Prefix(address)}); err != nil {
 			return err
 		}
 		if !s.isOwnPage(rc) {
 			return errForeign
 		}
-		if !public.IsJSON(rc) {
+		if !decode.IsJSON(rc) {
 			return fault.New(fault.UnsupportedMedia, "The body must be application/json.")
 		}
 		if err := httpserver.ReadBody(rc); err != nil {
@@ -74,8 +75,8 @@ func (s *Server) isOwnPage(rc *fasthttp.RequestCtx) bool {
 	return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, s.opts.Proxies.RequestedHost(rc))
 }
 
-// isInsecure reports whether a page was loaded over plain HTTP from a host of which browsers reject
-// Secure cookies. Only the browser knows: TLS may end in front of core.
+// isInsecure reports whether a page was loaded over plain HTTP from a host whose Secure cookies
+// browsers reject. Only the browser knows: TLS may end in front of core.
 func isInsecure(rc *fasthttp.RequestCtx) bool {
 	origin, err := url.Parse(string(rc.Request.Header.Peek(fasthttp.HeaderOrigin)))
 	if err != nil || origin.Scheme != "http" {
@@ -153,7 +154,7 @@ type signInJSON struct {
 // handleSignIn handles POST /console/session.
 func (s *Server) handleSignIn(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	var request signInJSON
-	if err := public.ReadJSON(rc, &request); err != nil {
+	if err := decode.JSON(rc, &request); err != nil {
 		return err
 	}
 	if request.Token != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
@@ -61,7 +62,7 @@ func New(ctx context.Context, options httpserver.Options, mappings *core.Mapping
 	s := &Server{mappings: mappings, feed: feed, purges: purges, http: options, ctx: ctx}
 	valid, err := edgeproto.Secrets(secrets)
 	if err != nil {
-		return nil, fmt.Errorf("EDGE_SECRETS: %w", err)
+		return nil, config.Errorf("EDGE_SECRETS", "%w", err)
 	}
 	for _, secret := range valid {
 		s.secrets = append(s.secrets, sha256.Sum256([]byte(secret)))

@@ -2,7 +2,6 @@ package edgeapi_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,19 +15,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/cdnpurge"
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/core/edgeapi"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 const (
@@ -44,14 +45,8 @@ type testServer struct {
 	stop    context.CancelFunc // ends the streams
 }
 
-// startServer starts the edge API of a core without a webhook.
-func startServer(t *testing.T) testServer {
-	t.Helper()
-	return startServerWithHook(t, nil)
-}
-
-// startServerWithHook starts the edge API of a core with a webhook, unless that is nil.
-func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
+// startServer starts the edge API of a core, with a webhook unless that is nil.
+func startServer(t *testing.T, hook cdnpurge.CDN) testServer {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	database := postgrestest.URL(t)
@@ -59,53 +54,38 @@ func startServerWithHook(t *testing.T, hook cdnpurge.CDN) testServer {
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Committed)
 	ctx, stop := context.WithCancel(t.Context())
-	run, endRun := context.WithCancel(t.Context())
-	var background sync.WaitGroup
-	background.Go(func() { feed.Run(run) })
+	coretest.Background(t, feed.Run)
 	var purges edgeapi.Purges
 	if hook != nil {
 		// Purges start after the revision at which the lease was first acquired.
-		if _, err := db.NumberChanges(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := db.AcquirePurgeLease(t.Context(), uuid.New(), 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(db.NumberChanges(t.Context()))(t)
+		_, _, err := db.AcquirePurgeLease(t.Context(), uuid.New(), 0)
+		testenv.Do(t, err)
 		purger := cdnpurge.NewPurger(db, hook, feed, time.Second, log)
-		background.Go(func() { purger.Run(run) })
+		coretest.Background(t, purger.Run)
 		purges = purger
 	}
 
-	limits := httpserver.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
-	server, err := edgeapi.New(ctx, httpserver.Options{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, secondSecret})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		endRun()
-		background.Wait()
-	})
+	options, secrets := httpserver.Options{Log: log, Limits: limits}, []string{secret, secondSecret}
+	server := testenv.Must(edgeapi.New(ctx, options, core.NewMappings(db), feed, purges, secrets))(t)
 	address := listen(t, server.HTTP())
 	t.Cleanup(stop) // runs first: streams do not end by themselves
 	return testServer{db: db, conn: postgrestest.Conn(t, database), address: address, stop: stop}
 }
 
+var limits = httpserver.Limits{
+	ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20,
+}
+
 // listen serves on a real socket until the test ends, and returns its URL.
 func listen(t *testing.T, server *fasthttp.Server) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
-		if err := server.Shutdown(); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, server.Shutdown(), nil, "Shutdown")
+		testenv.Is(t, <-served, nil, "Serve")
 	})
 	return "http://" + listener.Addr().String()
 }
@@ -113,37 +93,37 @@ func listen(t *testing.T, server *fasthttp.Server) string {
 // request sends a request and returns the response's status and body.
 func (s testServer) request(t *testing.T, method, path, secret, body string) (int, io.Reader) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, s.address+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := testenv.Must(http.NewRequestWithContext(t.Context(), method, s.address+path, strings.NewReader(body)))(t)
 	if secret != "" {
 		request.Header.Set("Authorization", "Bearer "+secret)
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	for name, want := range map[string]string{
 		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 	} {
-		if got := response.Header.Values(name); len(got) != 1 || got[0] != want {
-			t.Errorf("%s %s: %s is %q; want %q", method, path, name, got, want)
-		}
+		cmptest.Same(t, response.Header.Values(name), []string{want}, "%s %s: %s", method, path, name)
 	}
 	return response.StatusCode, response.Body
 }
 
+// addUser adds a user with a player, if that has a name.
+func (s testServer) addUser(t *testing.T, player core.NewPlayer) core.User {
+	t.Helper()
+	return testenv.Must(s.db.CreateUser(t.Context(), core.Registrant, core.NewUser{
+		Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash", Player: player,
+	}))(t)
+}
+
 func TestSecretIsRequired(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := startServer(t, nil)
 
 	f := func(method, path, secret, body string, want int) {
 		t.Helper()
-		if status, _ := s.request(t, method, path, secret, body); status != want {
-			t.Errorf("%s %s with %q: %d; want %d", method, path, secret, status, want)
-		}
+		status, _ := s.request(t, method, path, secret, body)
+		testenv.Equal(t, status, want, "%s %s with %q: the status", method, path, secret)
 	}
 
 	lookup := `{"keys":[]}`
@@ -178,54 +158,36 @@ func TestSecretIsRequired(t *testing.T) {
 	f("POST", edgeproto.LookupPath, secret, marshal(t, edgeproto.LookupRequest{Keys: append(full.Keys, longest)}), 422)
 }
 
-func marshal(t *testing.T, request edgeproto.LookupRequest) string {
+func marshal(t *testing.T, value any) string {
 	t.Helper()
-	text, err := json.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(testenv.Must(json.Marshal(value))(t))
 }
 
 func TestShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := edgeapi.New(t.Context(), httpserver.Options{}, nil, nil, nil, []string{secret, "short"}); err == nil || !strings.Contains(err.Error(), "EDGE_SECRETS") {
-		t.Errorf("%v; want an error that names the setting", err)
-	}
+	_, err := edgeapi.New(t.Context(), httpserver.Options{}, nil, nil, nil, []string{secret, "short"})
+	testenv.ErrorHas(t, err, "EDGE_SECRETS", "a short secret")
 }
 
 // A change is on the stream and in look-ups.
 func TestLookupAndChanges(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := startServer(t, nil)
 	_, stream := s.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
-	if start := nextEvent(t, lines, isStart); start.Stream != "" {
-		t.Errorf("the stream has the name %q, but acknowledgements are not needed", start.Stream)
-	}
+	testenv.Equal(t, nextEvent(t, lines, isStart).Stream, "", "the name of a stream that needs no acknowledgements")
 
-	user, err := s.db.CreateUser(t.Context(), core.NewUser{
-		Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash", Player: core.NewPlayer{Name: "Ann", Key: "ann"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := s.addUser(t, core.NewPlayer{Name: "Ann", Key: "ann"})
 	change := nextEvent(t, lines, isChange)
 
 	_, answered := s.request(t, "POST", edgeproto.LookupPath, secret, `{"keys":["name:ann","`+string(edgeproto.UIDKey(int64(user.ID)))+`"]}`)
-	body, err := io.ReadAll(answered)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := testenv.Must(io.ReadAll(answered))(t)
 	var response edgeproto.LookupResponse
-	if err := json.Unmarshal(body, &response); err != nil {
-		t.Fatal(err)
-	}
-	if response.Cursor != change.Cursor || response.Mappings[0].Player == nil || response.Mappings[1].User == nil {
-		t.Errorf("response %s; want the player and the user at %+v", body, change.Cursor)
-	}
-	if bytes.Contains(body, []byte("@")) || bytes.Contains(body, []byte("hash\":\"secret")) || bytes.Contains(body, []byte("score")) {
-		t.Errorf("response %s has data that edges must not get", body)
+	testenv.Do(t, json.Unmarshal(body, &response))
+	testenv.Check(t, response.Cursor == change.Cursor && response.Mappings[0].Player != nil &&
+		response.Mappings[1].User != nil, "response %s; want the player and the user at %+v", body, change.Cursor)
+	for _, secret := range []string{"@", "hash\":\"secret", "score"} {
+		testenv.Check(t, !strings.Contains(string(body), secret), "response %s has data that edges must not get", body)
 	}
 
 	s.stop()
@@ -242,9 +204,7 @@ func nextEvent(t *testing.T, lines *bufio.Scanner, wanted func(edgeproto.Event) 
 	t.Helper()
 	for lines.Scan() {
 		var e edgeproto.Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, json.Unmarshal(lines.Bytes(), &e))
 		if wanted(e) {
 			return e
 		}
@@ -265,17 +225,14 @@ func (p recordedPurges) Purge(_ context.Context, purge cdnpurge.Purge) error {
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	purges := make(recordedPurges, 10)
-	s := startServerWithHook(t, purges)
+	s := startServer(t, purges)
 	_, stream := s.request(t, "GET", edgeproto.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
 	start := nextEvent(t, lines, isStart)
 	acknowledge := func(at edgeproto.Cursor) {
 		t.Helper()
-		body, err := json.Marshal(edgeproto.Acknowledgement{Cursor: at, Stream: start.Stream})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if status, response := s.request(t, "POST", edgeproto.AcknowledgePath, secret, string(body)); status != 200 {
+		body := marshal(t, edgeproto.Acknowledgement{Cursor: at, Stream: start.Stream})
+		if status, response := s.request(t, "POST", edgeproto.AcknowledgePath, secret, body); status != 200 {
 			text, _ := io.ReadAll(response)
 			t.Fatalf("an acknowledgement: %d %s", status, text)
 		}
@@ -283,10 +240,7 @@ func TestAcknowledge(t *testing.T) {
 	acknowledge(start.Cursor)
 
 	began := time.Now()
-	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := s.addUser(t, core.NewPlayer{})
 	change := nextEvent(t, lines, isChange)
 	for range 2 { // time enough for a purge without acknowledgements
 		nextEvent(t, lines, edgeproto.Event.IsHeartbeat)
@@ -296,55 +250,38 @@ func TestAcknowledge(t *testing.T) {
 	}
 	acknowledge(change.Cursor)
 	want := cdnpurge.Purge{Cursor: change.Cursor, Tags: []string{edgeproto.UIDKey(int64(user.ID)).Tag()}}
-	if diff := cmp.Diff(want, <-purges); diff != "" {
-		t.Errorf("purged (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, <-purges, want, "purged")
 }
 
 // An edge that reconnects names its previous stream, which then needs no acknowledgements,
 // though it may still be open. An invalid name is ignored.
 func TestPreviousStream(t *testing.T) {
 	t.Parallel()
-	s := startServerWithHook(t, make(recordedPurges, 10))
+	s := startServer(t, make(recordedPurges, 10))
 	begin := func(query string) (name string) {
 		t.Helper()
 		status, stream := s.request(t, "GET", edgeproto.ChangesPath+query, secret, "")
-		if status != 200 {
-			t.Fatalf("a stream with %q: %d", query, status)
-		}
+		testenv.Equal(t, status, 200, "a stream with %q: the status", query)
 		return nextEvent(t, bufio.NewScanner(stream), isStart).Stream
 	}
 	first := begin("")
 	second := begin("?former=" + first)
 	third := begin("?former=" + second[:35] + "x")
-	rows, err := s.conn.Query(t.Context(), "SELECT stream::text FROM edge_streams WHERE NOT replaced")
-	if err != nil {
-		t.Fatal(err)
-	}
-	waited, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := testenv.Must(s.conn.Query(t.Context(), "SELECT stream::text FROM edge_streams WHERE NOT replaced"))(t)
+	waited := testenv.Must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 	want := []string{second, third}
 	slices.Sort(want)
 	slices.Sort(waited)
-	if diff := cmp.Diff(want, waited); diff != "" {
-		t.Errorf("streams that must acknowledge (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, waited, want, "streams that must acknowledge")
 }
 
 // The time of a heartbeat counts from the request, however long the stream takes to start.
 func TestHeartbeatsCountFromRequest(t *testing.T) {
 	t.Parallel()
 	const held = 300 * time.Millisecond
-	s := startServerWithHook(t, make(recordedPurges, 10))
-	tx, err := s.conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "LOCK edge_streams IN SHARE MODE"); err != nil {
-		t.Fatal(err)
-	}
+	s := startServer(t, make(recordedPurges, 10))
+	tx := testenv.Must(s.conn.Begin(t.Context()))(t)
+	testenv.Must(tx.Exec(t.Context(), "LOCK edge_streams IN SHARE MODE"))(t)
 	var letting sync.WaitGroup
 	defer letting.Wait()
 	letting.Go(func() {
@@ -356,41 +293,29 @@ func TestHeartbeatsCountFromRequest(t *testing.T) {
 			}
 		}
 		<-time.After(held)
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, tx.Commit(t.Context()), nil, "Commit")
 	})
 	_, stream := s.request(t, "GET", edgeproto.ChangesPath, secret, "")
-	if heartbeat := nextEvent(t, bufio.NewScanner(stream), edgeproto.Event.IsHeartbeat); heartbeat.AsOf < held {
-		t.Errorf("the first heartbeat is of %s after the request; want %s or more", heartbeat.AsOf, held)
-	}
+	heartbeat := nextEvent(t, bufio.NewScanner(stream), edgeproto.Event.IsHeartbeat)
+	testenv.Check(t, heartbeat.AsOf >= held, "the first heartbeat is %s after the request, not %s", heartbeat.AsOf, held)
 }
 
 func TestLiked(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
-	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := startServer(t, nil)
+	user := s.addUser(t, core.NewPlayer{})
 	want := edgeproto.LikedTextures{Hashes: []skin.Hash{}}
 	liked := func() {
 		t.Helper()
 		_, body := s.request(t, "GET", edgeproto.LikedPath+"?limit=2", secret, "")
 		var got edgeproto.LikedTextures
-		if err := json.NewDecoder(body).Decode(&got); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("liked textures (-want +got):\n%s", diff)
-		}
+		testenv.Do(t, json.NewDecoder(body).Decode(&got))
+		cmptest.Same(t, got, want, "liked textures")
 	}
 	liked()
 	for n := range byte(3) {
 		texture := core.NewTexture{Name: "N", Type: skin.Classic, Hash: skin.Hash{n}, Pixels: skin.Hash{n}, Bytes: 1, Uploader: user.ID, Public: true}
-		if _, err := s.db.AddTexture(t.Context(), texture, core.Pricing{}, func(context.Context) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(s.db.AddTexture(t.Context(), texture, core.Pricing{}, func(context.Context) error { return nil }))(t)
 	}
 	want.Hashes = []skin.Hash{{2}, {1}}
 	liked()
@@ -399,39 +324,28 @@ func TestLiked(t *testing.T) {
 // A panic in a stream ends only that stream.
 func TestPanicEndsOnlyItsStream(t *testing.T) {
 	t.Parallel()
-	limits := httpserver.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
 	// Without a feed, following it panics.
-	server, err := edgeapi.New(t.Context(), httpserver.Options{Log: slog.New(slog.DiscardHandler), Limits: limits}, nil, nil, nil, []string{secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := httpserver.Options{Log: slog.New(slog.DiscardHandler), Limits: limits}
+	server := testenv.Must(edgeapi.New(t.Context(), options, nil, nil, nil, []string{secret}))(t)
 	s := testServer{address: listen(t, server.HTTP())}
 	for range 2 {
 		status, stream := s.request(t, "GET", edgeproto.ChangesPath, secret, "")
-		if rest, err := io.ReadAll(stream); status != 200 || err != nil || len(rest) > 0 {
-			t.Errorf("the stream is %d %q, %v; want it to end at once", status, rest, err)
-		}
+		rest := testenv.Must(io.ReadAll(stream))(t)
+		testenv.Check(t, status == 200 && len(rest) == 0, "the stream is %d %q; want it to end at once", status, rest)
 	}
 }
 
 // A disconnect of the edge ends its stream.
 func TestDisconnectEndsStream(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := startServer(t, nil)
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
-		request, err := http.NewRequestWithContext(ctx, "GET", s.address+edgeproto.ChangesPath, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testenv.Must(http.NewRequestWithContext(ctx, "GET", s.address+edgeproto.ChangesPath, nil))(t)
 		request.Header.Set("Authorization", "Bearer "+secret)
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := response.Body.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, err)
+		testenv.Must(response.Body.Read(make([]byte, 1)))(t)
 		cancel()
 		_ = response.Body.Close()
 	}

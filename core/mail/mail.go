@@ -17,20 +17,23 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 )
 
 // Config has the settings of the mail server. Without a host no e-mail is sent.
+// Its settings are CORE_SMTP_HOST, CORE_SMTP_PORT, CORE_SMTP_TLS, CORE_SMTP_CA, CORE_SMTP_USER,
+// CORE_SMTP_PASSWORD, CORE_SMTP_FROM, CORE_SMTP_TIMEOUT.
 type Config struct {
 	Host     string        `env:"HOST" example:"smtp.example.org" needs:"FROM" help:"mail server that sends the site's e-mail, as in smtp.example.org; the same at every core; empty: no e-mail is sent"`
-	Port     int           `env:"PORT" envDefault:"0" example:"587" help:"port of the mail server; 0 for the usual one: 587 with starttls, 465 with tls, 25 with none"`
-	TLS      string        `env:"TLS" envDefault:"starttls" help:"encryption: starttls or tls, both with a valid certificate only, or none, which sends everything in the clear"`
+	Port     int           `env:"PORT" envDefault:"0" example:"587" min:"0" max:"65535" help:"port of the mail server; 0 for the usual one: 587 with starttls, 465 with tls, 25 with none"`
+	TLS      string        `env:"TLS" envDefault:"starttls" oneof:"starttls,tls,none" help:"encryption: starttls or tls, both with a valid certificate only, or none, which sends everything in the clear"`
 	CA       string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"HOST" help:"PEM file of the certificate authorities that verify the mail server; empty: the system's"`
 	User     string        `env:"USER" example:"veneer" needs:"HOST,PASSWORD" help:"user name at the mail server; empty: no authentication"`
 	Password string        `env:"PASSWORD" example:"the-password-of-that-user" needs:"USER" help:"password of that user"`
 	From     string        `env:"FROM" example:"Skins <noreply@example.org>" needs:"HOST" help:"sender of the site's e-mail, as in Skins <noreply@example.org>; required with a host"`
-	Timeout  time.Duration `env:"TIMEOUT" envDefault:"30s" help:"timeout of the delivery of an e-mail"`
+	Timeout  time.Duration `env:"TIMEOUT" envDefault:"30s" above:"0s" help:"timeout of the delivery of an e-mail"`
 }
 
 // ports are the usual ports by the setting TLS.
@@ -54,21 +57,14 @@ type Client struct {
 // Check validates the settings. Its error begins with the name of a setting. Without a host
 // they are valid.
 func (c Config) Check() error {
-	_, ok := ports[c.TLS]
 	_, err := netmail.ParseAddress(c.From)
 	switch {
-	case !ok:
-		return fmt.Errorf("TLS is %q, but must be starttls, tls or none", c.TLS)
 	case strings.ContainsAny(c.Host, " :/\r\n\t") && net.ParseIP(c.Host) == nil:
-		return fmt.Errorf("HOST is %q, but must be a name or an address, without a port", c.Host)
-	case c.Port < 0 || c.Port > 65535:
-		return fmt.Errorf("PORT is %d, but must be 0 to 65535", c.Port)
+		return config.Errorf("HOST", "is %q, but must be a name or an address, without a port", c.Host)
 	case c.Host != "" && (err != nil || strings.ContainsAny(c.From, "\r\n")):
-		return fmt.Errorf("FROM is %q, but must look like Skins <noreply@example.org>", c.From)
+		return config.Errorf("FROM", "is %q, but must look like Skins <noreply@example.org>", c.From)
 	case c.User != "" && c.TLS == "none":
-		return fmt.Errorf("TLS is %q, with which the password would go in the clear, but must be starttls or tls", c.TLS)
-	case c.Timeout <= 0:
-		return fmt.Errorf("TIMEOUT is %s, but must be longer than 0", c.Timeout)
+		return config.Errorf("TLS", "is %q, with which the password would go in the clear, but must be starttls or tls", c.TLS)
 	default:
 		return nil
 	}
@@ -81,11 +77,11 @@ func New(cfg Config) (*Client, error) {
 	}
 	from, err := netmail.ParseAddress(cfg.From)
 	if err != nil || cfg.Host == "" {
-		return nil, errors.New("HOST and FROM must be set")
+		return nil, config.Errorf("HOST", "and FROM must be set")
 	}
 	tlsConfig, err := tlsreload.ClientConfig(cfg.CA)
 	if err != nil {
-		return nil, fmt.Errorf("CA %w", err)
+		return nil, config.Errorf("CA", "%w", err)
 	}
 	tlsConfig.ServerName = cfg.Host
 	port := cfg.Port

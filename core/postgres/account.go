@@ -2,6 +2,9 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/casefold"
@@ -12,14 +15,81 @@ var _ core.AccountStore = (*DB)(nil)
 const updateNickname = `UPDATE users u SET nickname = $2, nickname_key = $3 WHERE uid = $1 RETURNING ` + userColumns
 
 // SetNickname changes a user's nickname.
-func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string) (core.User, error) {
-	return setNickname(ctx, db.writes, user, nickname)
+func (db *DB) SetNickname(ctx context.Context, by core.Actor, user core.UserID, nickname string) (core.User, error) {
+	return db.changeUser(ctx, by, user, userChange{
+		action:      core.AuditUserNickname,
+		loggedValue: func(u core.User) any { return u.Nickname },
+		do: func(q querier, _ core.Actor, _ core.User) (core.User, error) {
+			users, err := collect[core.User](ctx, q, statement{updateNickname, []any{user, nickname, casefold.Key(nickname)}})
+			return one(users, failure("change a nickname", err), core.ErrSignedOut)
+		},
+	})
 }
 
-func setNickname(ctx context.Context, q querier, user core.UserID, nickname string) (core.User, error) {
-	users, err := collect[core.User](ctx, q, statement{updateNickname, []any{user, nickname, casefold.Key(nickname)}})
-	return one(users, failure("change a nickname", err), core.ErrSignedOut)
+// userDetails are the details of a user action in the audit log: address and nickname before
+// it, and the changed value.
+type userDetails struct {
+	Email    string `json:"email"`
+	Nickname string `json:"nickname"`
+	From     any    `json:"from,omitempty"`
+	To       any    `json:"to,omitempty"`
+	// Report is the one that a ban has settled.
+	Report core.ReportID `json:"report,omitempty"`
 }
+
+// userChange is a change of a user.
+type userChange struct {
+	action core.AuditAction
+	// loggedValue returns the value that the action changes; nil if it must not be logged, as a
+	// password, or there is none.
+	loggedValue func(core.User) any
+	// do gets the actor and the user as they are in the transaction of an administrator.
+	do func(q querier, by core.Actor, before core.User) (core.User, error)
+	// lock, if set, is an administrator's first statement: it locks them, the user and others.
+	lock statement
+}
+
+// changeUser runs a change of a user by themselves, or by an administrator.
+func (db *DB) changeUser(ctx context.Context, by core.Actor, user core.UserID, c userChange) (core.User, error) {
+	if by.Owns(user) {
+		return c.do(db.writes, by, core.User{ID: user})
+	}
+	return db.moderateUser(ctx, by, user, c)
+}
+
+// moderateUser runs a change of a user that the administrator may moderate, and logs it.
+func (db *DB) moderateUser(ctx context.Context, by core.Actor, user core.UserID, c userChange) (after core.User, err error) {
+	err = db.adminTx(ctx, string(c.action), func(tx pgx.Tx) error {
+		if c.lock.sql != "" {
+			if _, err := tx.Exec(ctx, c.lock.sql, c.lock.args...); err != nil {
+				return err
+			}
+		}
+		admin, users, err := authorise(ctx, tx, by, user)
+		if err != nil {
+			return err
+		}
+		before, ok := users[user]
+		if !ok {
+			return noUser(user)
+		}
+		if err := admin.CanModerate(before); err != nil {
+			return err
+		}
+		if after, err = c.do(tx, admin, before); err != nil {
+			return err
+		}
+		details := userDetails{Email: before.Email, Nickname: before.Nickname}
+		if c.loggedValue != nil {
+			details.From, details.To = c.loggedValue(before), c.loggedValue(after)
+		}
+		return writeAudit(ctx, tx, admin, c.action, userSubject(user), details)
+	})
+	return after, err
+}
+
+// userSubject names a user in the audit log.
+func userSubject(user core.UserID) string { return fmt.Sprintf("user:%d", user) }
 
 // one returns the first of rows, or the error missing where there is none.
 func one[T any](rows []T, err, missing error) (T, error) {
@@ -138,25 +208,27 @@ const queueChangeMails = `queued_mails AS (
 	)`
 
 // SetEmail changes a user's e-mail address.
-func (db *DB) SetEmail(ctx context.Context, credentials core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
-	return setEmail(ctx, db.writes, credentials, change)
-}
-
-func setEmail(ctx context.Context, q querier, credentials core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
-	rows, err := collect[struct {
-		core.User
-		Taken bool
-	}](ctx, q,
-		statement{deleteAttempt, []any{credentials.AttemptID}},
-		statement{lockUserToDelete, []any{credentials.ID}}, // FOR UPDATE, as for any change of a key column
-		statement{lockEmail, []any{change.EmailKey}},
-		statement{updateEmail, []any{credentials.ID, credentials.PasswordHash, change.Email, change.EmailKey, change.Notify}},
-	)
-	row, err := one(rows, failure("change an e-mail address", uniqueFault(err, errNameTaken)), core.ErrPasswordChanged)
-	if err == nil && row.Taken {
-		err = errEmailTaken
-	}
-	return row.User, err
+func (db *DB) SetEmail(ctx context.Context, by core.Actor, c core.EmailChange) (core.User, error) {
+	return db.changeUser(ctx, by, c.User, userChange{
+		action:      core.AuditUserEmail,
+		loggedValue: func(u core.User) any { return u.Email },
+		do: func(q querier, _ core.Actor, _ core.User) (core.User, error) {
+			rows, err := collect[struct {
+				core.User
+				Taken bool
+			}](ctx, q,
+				statement{deleteAttempt, []any{c.AttemptID}},
+				statement{lockUserToDelete, []any{c.User}}, // FOR UPDATE, as for any change of a key column
+				statement{lockEmail, []any{c.EmailKey}},
+				statement{updateEmail, []any{c.User, c.PasswordHash, c.Email, c.EmailKey, c.Notify}},
+			)
+			row, err := one(rows, failure("change an e-mail address", uniqueFault(err, errNameTaken)), core.ErrPasswordChanged)
+			if err == nil && row.Taken {
+				err = errEmailTaken
+			}
+			return row.User, err
+		},
+	})
 }
 
 const insertAddress = `
@@ -190,20 +262,62 @@ const updatePassword = `
 	SELECT uid FROM updated_user`
 
 // SetPassword replaces a password hash, ends the user's sessions, and revokes the tokens of launchers.
-func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
-	return setPassword(ctx, db.writes, c)
+func (db *DB) SetPassword(ctx context.Context, by core.Actor, c core.PasswordChange) (core.User, error) {
+	return db.changeUser(ctx, by, c.User, userChange{
+		action: core.AuditUserPassword,
+		do: func(q querier, _ core.Actor, before core.User) (core.User, error) {
+			changed, err := collect[struct{ UID core.UserID }](ctx, q,
+				statement{deleteAttempt, []any{c.AttemptID}},
+				// The lock waits for a concurrent log-in with the old password, so that its session is
+				// ended, too.
+				statement{lockUser, []any{c.User}},
+				statement{updatePassword, []any{c.User, c.OldHash, c.NewHash, c.KeepSession, c.Notify}},
+			)
+			_, err = one(changed, failure("change a password", err), core.ErrPasswordChanged)
+			return before, err
+		},
+	})
 }
 
-func setPassword(ctx context.Context, q querier, c core.PasswordChange) error {
-	changed, err := collect[struct{ UID core.UserID }](ctx, q,
-		statement{deleteAttempt, []any{c.AttemptID}},
-		// The lock waits for a concurrent log-in with the old password, so that its session is
-		// ended, too.
-		statement{lockUser, []any{c.User}},
-		statement{updatePassword, []any{c.User, c.OldHash, c.NewHash, c.KeepSession, c.Notify}},
-	)
-	_, err = one(changed, failure("change a password", err), core.ErrPasswordChanged)
-	return err
+const updateVerified = `UPDATE users u SET verified = $2 WHERE uid = $1 RETURNING ` + userColumns
+
+// SetVerified sets whether a user's e-mail address is verified.
+func (db *DB) SetVerified(ctx context.Context, admin core.Actor, user core.UserID, verified bool) (core.User, error) {
+	return db.moderateUser(ctx, admin, user, userChange{
+		action:      core.AuditUserVerified,
+		loggedValue: func(u core.User) any { return u.Verified },
+		do: func(q querier, _ core.Actor, _ core.User) (core.User, error) {
+			users, err := collect[core.User](ctx, q, statement{updateVerified, []any{user, verified}})
+			return one(users, err, noUser(user))
+		},
+	})
+}
+
+// SetScore sets a user's score.
+func (db *DB) SetScore(ctx context.Context, admin core.Actor, user core.UserID, score int64) (core.User, error) {
+	return db.moderateUser(ctx, admin, user, userChange{
+		action:      core.AuditUserScore,
+		loggedValue: func(u core.User) any { return u.Score },
+		do: func(q querier, _ core.Actor, after core.User) (core.User, error) {
+			err := charge(ctx, q, user, after.Score-score, "administrator", "")
+			after.Score = score
+			return after, err
+		},
+	})
+}
+
+// SetPermission sets a user's permission.
+func (db *DB) SetPermission(ctx context.Context, admin core.Actor, user core.UserID, permission core.Permission) (core.User, error) {
+	return db.moderateUser(ctx, admin, user, userChange{
+		action:      core.AuditUserPermission,
+		loggedValue: func(u core.User) any { return u.Permission },
+		do: func(q querier, admin core.Actor, _ core.User) (core.User, error) {
+			if err := admin.CanGrant(permission); err != nil {
+				return core.User{}, err
+			}
+			return setPermission(ctx, q, user, permission)
+		},
+	})
 }
 
 // Deleting a user takes locks in the order that all transactions use: users, textures, players.
@@ -296,22 +410,51 @@ const deleteUser = `
 	RETURNING u.uid`
 
 // DeleteUser deletes a user with their players, private textures and closet.
-func (db *DB) DeleteUser(ctx context.Context, credentials core.VerifiedCredentials) error {
-	if err := deleteUserOf(ctx, db.writes, credentials); err != nil {
-		return err
+func (db *DB) DeleteUser(ctx context.Context, by core.Actor, credentials core.VerifiedCredentials) error {
+	user := credentials.ID
+	_, err := db.changeUser(ctx, by, user, userChange{
+		action: core.AuditUserDelete,
+		lock:   statement{lockUserAndItemOwners, []any{user, by.ID}},
+		do: func(q querier, _ core.Actor, before core.User) (core.User, error) {
+			deleted, err := collect[struct{ UID core.UserID }](ctx, q,
+				statement{deleteAttempt, []any{credentials.AttemptID}},
+				statement{lockUserAndItemOwners, []any{user, 0}},
+				statement{lockTexturesOfUser, []any{user}},
+				statement{lockPlayersOfUser, []any{user}},
+				statement{deleteUser, []any{user, credentials.PasswordHash}},
+			)
+			_, err = one(deleted, failure("delete a user", err), core.ErrPasswordChanged)
+			return before, err
+		},
+	})
+	if err == nil && by.Owns(user) {
+		db.onChange()
 	}
-	db.onChange()
-	return nil
+	return err
 }
 
-func deleteUserOf(ctx context.Context, q querier, credentials core.VerifiedCredentials) error {
-	deleted, err := collect[struct{ UID core.UserID }](ctx, q,
-		statement{deleteAttempt, []any{credentials.AttemptID}},
-		statement{lockUserAndItemOwners, []any{credentials.ID, 0}},
-		statement{lockTexturesOfUser, []any{credentials.ID}},
-		statement{lockPlayersOfUser, []any{credentials.ID}},
-		statement{deleteUser, []any{credentials.ID, credentials.PasswordHash}},
-	)
-	_, err = one(deleted, failure("delete a user", err), core.ErrPasswordChanged)
-	return err
+const selectUsers = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid DESC`
+
+// FindUsers lists users, the latest first. Search texts are not patterns.
+func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Page[core.User], error) {
+	var f filter
+	if query.ID != 0 {
+		f.add("u.uid = $%d", query.ID)
+	}
+	if query.Email != "" {
+		f.add("strpos(u.email_key, $%d) > 0", casefold.Key(query.Email))
+	}
+	if query.Nickname != "" {
+		if err := db.fillForSearch(ctx, nicknameKeys); err != nil {
+			return core.Page[core.User]{}, err
+		}
+		f.add("strpos(u.nickname_key, $%d) > 0", casefold.Key(query.Nickname))
+	}
+	result := core.Page[core.User]{}
+	total, more, ids, err := db.find(ctx, "u.uid", "users u", f, query.Page, query.PerPage)
+	if err == nil {
+		result.Total, result.More = total, more
+		result.Items, err = collect[core.User](ctx, db.reads, statement{selectUsers, []any{ids}})
+	}
+	return result, failure("find users", err)
 }

@@ -3,32 +3,29 @@ package postgres_test
 import (
 	"slices"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
-// watchChanges returns a function that checks the keys of all changes since its last call.
-func watchChanges(t *testing.T, db *postgres.DB) func(what string, want ...edgeproto.Key) {
+// watchChanges returns a function that checks the keys of all changes since its last call, and that onChange was
+// called if there are some.
+func watchChanges(t *testing.T, db store) func(what string, want ...edgeproto.Key) {
 	t.Helper()
-	at := must(db.NumberChanges(t.Context()))(t).Revision
+	at, calls := must(db.NumberChanges(t.Context()))(t).Revision, db.changed.Load()
 	return func(what string, want ...edgeproto.Key) {
 		t.Helper()
 		head := must(db.NumberChanges(t.Context()))(t).Revision
 		got := slices.Concat(keysAfter(t, db, at)...)
 		slices.Sort(got)
 		slices.Sort(want)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s names (-want +got):\n%s", what, diff)
-		}
-		at = head
+		cmptest.Same(t, got, want, "%s names", what)
+		testenv.Equal(t, db.changed.Load() > calls || len(want) == 0, true, "%s: onChange was called", what)
+		at, calls = head, db.changed.Load()
 	}
 }
 
@@ -49,45 +46,31 @@ func textureKeys(t core.Texture) []edgeproto.Key {
 
 func TestAvatarsNameTheirUser(t *testing.T) {
 	t.Parallel()
-	db := postgrestest.Open(t)
-	ann := addUser(t, db, "ann")
+	db, ann := openForOne(t)
 	a := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "c", true))
-	calls := 0
-	db.OnChange(func() { calls++ })
 	wantKeys := watchChanges(t, db)
 
 	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
 	wantKeys("an avatar", edgeproto.UIDKey(int64(ann.ID)))
-	if calls == 0 {
-		t.Error("onChange was not called")
-	}
 	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
 	wantKeys("the same avatar")
-	_, err := db.SetAvatar(t.Context(), ann.ID, cape.ID)
-	wantKind(t, err, fault.Invalid)
+	wantKind(t, errOf(db.SetAvatar(t.Context(), ann.ID, cape.ID)), fault.Invalid)
 	wantKeys("an avatar that is refused")
 	must(db.SetAvatar(t.Context(), ann.ID, 0))(t)
 	wantKeys("no avatar any more", edgeproto.UIDKey(int64(ann.ID)))
-	_, err = db.SetAvatar(t.Context(), ann.ID+100, 0)
-	wantKind(t, err, fault.Unauthenticated)
+	wantKind(t, errOf(db.SetAvatar(t.Context(), ann.ID+100, 0)), fault.Unauthenticated)
 }
 
 // SetAvatar locks the user before the texture, as a deletion of the user does, and then finds
 // no user.
 func TestAvatarAfterWaitingForADeletion(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	db, ann, bob := openForTwo(t)
 	tid := addTexture(t, db, texture(bob.ID, skin.Classic, "x", true)).ID
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	other := db.lock(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 
-	set := make(chan error, 1)
-	go func() {
-		_, err := db.SetAvatar(t.Context(), ann.ID, tid)
-		set <- err
-	}()
+	set := start(func() error { return errOf(db.SetAvatar(t.Context(), ann.ID, tid)) })
 	other.waitBlocked(t, 1)
 	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR UPDATE NOWAIT", tid)
 	other.exec(t, "DELETE FROM users WHERE uid = $1", ann.ID)
@@ -99,45 +82,29 @@ func TestAvatarAfterWaitingForADeletion(t *testing.T) {
 // change names the user.
 func TestAvatarLocksItsTexture(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
-		t.Fatal(err)
-	}
+	db, ann, bob := openForTwo(t)
+	do(t, db.ForcePermission(t.Context(), ann.ID, core.Administrator))
 	private := addTexture(t, db, texture(bob.ID, skin.Classic, "private", false))
-	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Pricing{}); err != nil {
-		t.Fatal(err)
-	}
+	do(t, db.AddClosetItem(t.Context(), as(ann.ID), ann.ID, private.ID, "gift", core.Pricing{}))
 	wantKeys := watchChanges(t, db)
 	// SetAvatar takes no row lock between reading the texture and the commit, so the update
 	// itself must wait.
-	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), `
+	db.exec(t, `
 		CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN
 				PERFORM pg_advisory_xact_lock('users'::regclass::bigint);
 				RETURN new;
 			END
 		$$;
-		CREATE TRIGGER pause BEFORE UPDATE OF avatar ON users FOR EACH ROW EXECUTE FUNCTION pause()`); err != nil {
-		t.Fatal(err)
-	}
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT pg_advisory_xact_lock('users'::regclass::bigint)")
+		CREATE TRIGGER pause BEFORE UPDATE OF avatar ON users FOR EACH ROW EXECUTE FUNCTION pause()`)
+	other := db.lock(t, "SELECT pg_advisory_xact_lock('users'::regclass::bigint)")
 
-	set, deleted := make(chan error, 1), make(chan error, 1)
-	go func() {
-		_, err := db.SetAvatar(t.Context(), ann.ID, private.ID)
-		set <- err
-	}()
+	set := start(func() error { return errOf(db.SetAvatar(t.Context(), ann.ID, private.ID)) })
 	other.waitBlocked(t, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(bob)) }()
+	deleted := start(func() error { return db.DeleteUser(t.Context(), as(bob.ID), credentialsOf(bob)) })
 	other.commitOnceBlocked(t, 2)
-	if err := <-set; err != nil {
-		t.Error(err)
-	}
-	if err := <-deleted; err != nil {
-		t.Error(err)
-	}
+	do(t, <-set)
+	do(t, <-deleted)
 	wantKeys("an avatar that is set, and deleted", append(
 		textureKeys(private), edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID)))...)
 }
@@ -145,12 +112,8 @@ func TestAvatarLocksItsTexture(t *testing.T) {
 // A deletion names exactly the keys that edges may have cached of the user.
 func TestDeletedUserNamesItsKeys(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	db := postgrestest.Connect(t, address)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	if err := db.SetPermission(t.Context(), bob.ID, core.Administrator); err != nil {
-		t.Fatal(err)
-	}
+	db, ann, bob := openForTwo(t)
+	do(t, db.ForcePermission(t.Context(), bob.ID, core.Administrator))
 	public := addTexture(t, db, texture(ann.ID, skin.Classic, "public", true))
 	private := addTexture(t, db, texture(ann.ID, skin.Classic, "private", false))
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", false))
@@ -158,133 +121,88 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	own := addPlayer(t, db, ann.ID, "Own")
 	skinned, caped, both, bare := addPlayer(t, db, bob.ID, "Skinned"), addPlayer(t, db, bob.ID, "Caped"), addPlayer(t, db, bob.ID, "Both"), addPlayer(t, db, bob.ID, "Bare")
 	for _, texture := range []core.Texture{private, cape, public} {
-		if err := db.AddClosetItem(t.Context(), bob.ID, texture.ID, "gift", core.Pricing{}); err != nil {
-			t.Fatal(err)
-		}
+		do(t, db.AddClosetItem(t.Context(), as(bob.ID), bob.ID, texture.ID, "gift", core.Pricing{}))
 	}
-	for _, update := range []struct {
-		player    core.Player
-		selection core.TextureSelection
-	}{
-		{skinned, core.TextureSelection{Skin: &private.ID}},
-		{caped, core.TextureSelection{Skin: &public.ID, Cape: &cape.ID}},
-		{both, core.TextureSelection{Skin: &private.ID, Cape: &cape.ID}},
-		{bare, core.TextureSelection{Skin: &bobs.ID}},
-	} {
-		must(db.SetPlayerTextures(t.Context(), bob.ID, update.player.ID, update.selection))(t)
-	}
+	do(t, db.wear(t.Context(), bob.ID, skinned.ID, private.ID))
+	worn := core.TextureSelection{Skin: &public.ID, Cape: &cape.ID}
+	must(db.SetPlayerTextures(t.Context(), as(bob.ID), caped.ID, worn))(t)
+	worn.Skin = &private.ID
+	must(db.SetPlayerTextures(t.Context(), as(bob.ID), both.ID, worn))(t)
+	do(t, db.wear(t.Context(), bob.ID, bare.ID, bobs.ID))
 	must(db.SetAvatar(t.Context(), ann.ID, private.ID))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private.ID))(t)
-	calls := 0
-	db.OnChange(func() { calls++ })
 	wantKeys := watchChanges(t, db)
 
 	outdated := credentialsOf(ann)
 	outdated.PasswordHash = "another"
-	wantKind(t, db.DeleteUser(t.Context(), outdated), fault.Unauthenticated)
+	wantKind(t, db.DeleteUser(t.Context(), as(outdated.ID), outdated), fault.Unauthenticated)
 	wantKeys("a deletion with an outdated password")
 
-	if err := db.DeleteUser(t.Context(), credentialsOf(ann)); err != nil {
-		t.Fatal(err)
-	}
+	calls := db.changed.Load()
+	do(t, db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)))
 	wantKeys("a deleted user", slices.Concat(
 		[]edgeproto.Key{edgeproto.UIDKey(int64(ann.ID)), edgeproto.UIDKey(int64(bob.ID))}, // bob's avatar is deleted
 		playerKeys(own), playerKeys(skinned), playerKeys(caped), playerKeys(both), textureKeys(private), textureKeys(cape),
 	)...)
-	if calls != 1 {
-		t.Errorf("onChange was called %d times; want once", calls)
-	}
-	wantKind(t, db.DeleteUser(t.Context(), credentialsOf(ann)), fault.Unauthenticated)
+	testenv.Equal(t, db.changed.Load()-calls, 1, "calls of onChange")
+	wantKind(t, db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)), fault.Unauthenticated)
 
 	// After the changes, edges read the new state.
 	response := must(db.Mappings(t.Context(), []edgeproto.Key{
 		edgeproto.UIDKey(int64(ann.ID)), edgeproto.NameKey("own"), edgeproto.TIDKey(int64(private.ID)), edgeproto.HashKey(private.Hash), edgeproto.TIDKey(int64(public.ID)), edgeproto.NameKey("caped"),
 	}))(t)
 	for i, m := range response.Mappings[:4] {
-		if m != (edgeproto.Mapping{}) {
-			t.Errorf("key %d of what is deleted is mapped to %+v", i, m)
-		}
+		testenv.Equal(t, m, (edgeproto.Mapping{}), "what key %d of what is deleted is mapped to", i)
 	}
-	if got := response.Mappings[4].Texture; got == nil || got.TID != int64(public.ID) {
-		t.Errorf("the public texture is %+v", got)
-	}
-	if got := response.Mappings[5].Player; got.Skin == nil || got.Skin.TID != int64(public.ID) || got.Cape != nil {
-		t.Errorf("the player that wore a private cape wears %+v and %+v", got.Skin, got.Cape)
-	}
+	mapped, wearer := response.Mappings[4].Texture, response.Mappings[5].Player
+	testenv.Check(t, mapped != nil && mapped.TID == int64(public.ID), "the public texture is %+v", mapped)
+	testenv.Check(t, wearer.Skin != nil && wearer.Skin.TID == int64(public.ID) && wearer.Cape == nil,
+		"the player that wore a private cape wears %+v and %+v", wearer.Skin, wearer.Cape)
 }
 
 // A deletion of a user waits for transactions that use the user's textures, and then sees their
 // players.
 func TestDeleteUserSeesConcurrentSetTextures(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	db, ann, bob := openForTwo(t)
 	alex := addPlayer(t, db, bob.ID, "Alex")
 	private := addTexture(t, db, texture(ann.ID, skin.Classic, "private", false))
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", private.ID)
+	other := db.lock(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", private.ID)
 	other.exec(t, "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID)
 
-	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(ann)) }()
-	other.commitOnceBlocked(t, 1)
-	if err := <-deleted; err != nil {
-		t.Fatal(err)
-	}
-	if got := playersOf(t, db, bob.ID)[0]; got.Skin != 0 {
-		t.Errorf("the player wears %d, which is deleted", got.Skin)
-	}
+	do(t, other.delays(t, func() error { return db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)) }))
+	testenv.Equal(t, playersOf(t, db, bob.ID)[0].Skin, 0, "what the player wears of what is deleted")
 }
 
 // A deletion of a user waits for a transaction that clears a player's skin, and then does not
 // change that player.
 func TestDeleteUserSeesConcurrentClearing(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	db, ann, bob := openForTwo(t)
 	alex := addPlayer(t, db, bob.ID, "Alex")
 	private := addTexture(t, db, texture(ann.ID, skin.Classic, "private", false))
-	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID); err != nil {
-		t.Fatal(err)
-	}
+	db.exec(t, "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID)
 	wantKeys := watchChanges(t, db)
-	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE players SET tid_skin = NULL WHERE pid = $1", alex.ID)
+	other := db.lock(t, "UPDATE players SET tid_skin = NULL WHERE pid = $1", alex.ID)
 
-	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(ann)) }()
-	other.commitOnceBlocked(t, 1)
-	if err := <-deleted; err != nil {
-		t.Fatal(err)
-	}
+	do(t, other.delays(t, func() error { return db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)) }))
 	wantKeys("the deleted user", append(textureKeys(private), edgeproto.UIDKey(int64(ann.ID)))...)
-	if got := playersOf(t, db, bob.ID)[0]; got != alex {
-		t.Errorf("the player is %+v; want %+v, untouched", got, alex)
-	}
+	testenv.Equal(t, playersOf(t, db, bob.ID)[0], alex, "the player")
 }
 
 // A deletion of a user locks textures before players, also textures that only lose their
 // uploader.
 func TestDeleteLocksTexturesBeforePlayers(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann := addUser(t, db, "ann")
+	db, ann := openForOne(t)
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	public := addTexture(t, db, texture(ann.ID, skin.Classic, "public", true))
-	if err := db.RemoveClosetItem(t.Context(), ann.ID, public.ID); err != nil {
-		t.Fatal(err)
-	}
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", public.ID)
+	do(t, db.RemoveClosetItem(t.Context(), as(ann.ID), ann.ID, public.ID))
+	other := db.lock(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", public.ID)
 
-	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(ann)) }()
-	other.waitBlocked(t, 1)
-	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", steve.ID)
-	other.commitOnceBlocked(t, 1)
-	if err := <-deleted; err != nil {
-		t.Error(err)
-	}
+	do(t, other.delays(t, func() error { return db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)) }, func() {
+		other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", steve.ID)
+	}))
 }
 
 func TestSetPasswordEndsSessions(t *testing.T) {
@@ -293,63 +211,42 @@ func TestSetPasswordEndsSessions(t *testing.T) {
 	current, ended := s.open(t), s.open(t)
 
 	outdated := core.PasswordChange{User: s.user.ID, OldHash: "another", NewHash: "fresh", KeepSession: current.Session}
-	wantKind(t, s.db.SetPassword(t.Context(), outdated), fault.Unauthenticated)
-	if !s.isValid(t, current) || !s.isValid(t, ended) {
-		t.Error("a change that is refused ends sessions")
-	}
-	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, OldHash: "x", NewHash: "fresh", KeepSession: current.Session}); err != nil {
-		t.Fatal(err)
-	}
-	if !s.isValid(t, current) || s.isValid(t, ended) {
-		t.Errorf("the caller's session lives: %t, the other: %t; want only the caller's", s.isValid(t, current), s.isValid(t, ended))
-	}
-	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, NewHash: "reset"}); err != nil {
-		t.Fatal(err)
-	}
-	if s.isValid(t, current) {
-		t.Error("a session outlives a reset")
-	}
-	wantKind(t, s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID + 100, NewHash: "reset"}), fault.Unauthenticated)
+	wantKind(t, errOf(s.db.SetPassword(t.Context(), as(s.user.ID), outdated)), fault.Unauthenticated)
+	s.wantWorking(t, "after a change that is refused", current, ended)
+	must(s.db.SetPassword(t.Context(), as(s.user.ID), core.PasswordChange{User: s.user.ID, OldHash: "x", NewHash: "fresh", KeepSession: current.Session}))(t)
+	s.wantWorking(t, "after a change by the first one", current)
+	s.wantEnded(t, "after a change by another session", ended)
+	must(s.db.SetPassword(t.Context(), as(s.user.ID), core.PasswordChange{User: s.user.ID, NewHash: "reset"}))(t)
+	s.wantEnded(t, "after a reset", current)
+	wantKind(t, errOf(s.db.SetPassword(t.Context(), as(s.user.ID+100), core.PasswordChange{User: s.user.ID + 100, NewHash: "reset"})), fault.Unauthenticated)
 }
 
 // A session that is opened during a change of the password is either ended or not opened.
 func TestNoSessionOutlivesAPasswordChange(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", s.user.ID)
+	s := newSessionTest(t)
+	other := s.db.lock(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", s.user.ID)
 
 	token := s.token([16]byte{5})
-	opened, changed := make(chan error, 1), make(chan error, 1)
-	go func() { opened <- db.OpenSession(t.Context(), s.session(token, "x", 20)) }()
+	opened := start(func() error { return s.db.OpenSession(t.Context(), s.session(token, "x", 20)) })
 	other.waitBlocked(t, 1)
-	go func() {
-		changed <- db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, OldHash: "x", NewHash: "fresh"})
-	}()
+	changed := start(func() error {
+		change := core.PasswordChange{User: s.user.ID, OldHash: "x", NewHash: "fresh"}
+		return errOf(s.db.SetPassword(t.Context(), as(s.user.ID), change))
+	})
 	other.commitOnceBlocked(t, 2)
-	if err := <-opened; err != nil {
-		t.Fatal(err) // it came first
-	}
-	if err := <-changed; err != nil {
-		t.Fatal(err)
-	}
-	if s.isValid(t, token) {
-		t.Error("the session lives")
-	}
+	do(t, <-opened)
+	do(t, <-changed)
+	s.wantEnded(t, "after the change", token)
 }
 
 func TestSetEmailNeedsThePassword(t *testing.T) {
 	t.Parallel()
-	db := postgrestest.Open(t)
-	ann := addUser(t, db, "ann")
-	outdated := credentialsOf(ann)
-	outdated.PasswordHash = "another"
-	_, err := db.SetEmail(t.Context(), outdated, core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"})
-	wantKind(t, err, fault.Unauthenticated)
-	if got := must(db.SetEmail(t.Context(), credentialsOf(ann), core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"}))(t); got.Email != "b@example.com" {
-		t.Errorf("the address is %s", got.Email)
-	}
+	db, ann := openForOne(t)
+	change := core.EmailChange{User: ann.ID, PasswordHash: "another", Email: "b@example.com", EmailKey: "b@example.com"}
+	wantKind(t, errOf(db.SetEmail(t.Context(), as(ann.ID), change)), fault.Unauthenticated)
+	change.PasswordHash = "x"
+	testenv.Equal(t, must(db.SetEmail(t.Context(), as(ann.ID), change))(t).Email, "b@example.com", "the address")
 }
 
 // Avatars that cores of the previous release left to users without a right to the texture are
@@ -357,23 +254,17 @@ func TestSetEmailNeedsThePassword(t *testing.T) {
 func TestClearLostAvatars(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
-	ann, ben := addUser(t, l.DB, "ann"), addUser(t, l.DB, "ben")
-	private := addTexture(t, l.DB, texture(ann.ID, skin.Classic, "private", false)).ID
-	public := addTexture(t, l.DB, texture(ann.ID, skin.Classic, "public", true)).ID
+	ann, ben := addUser(t, l.store, "ann"), addUser(t, l.store, "ben")
+	private := addTexture(t, l.store, texture(ann.ID, skin.Classic, "private", false)).ID
+	public := addTexture(t, l.store, texture(ann.ID, skin.Classic, "public", true)).ID
 	l.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'x')", ben.ID, private)
 	l.exec(t, "UPDATE users SET avatar = $1", private)
 	l.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash, avatar) SELECT n || '@b.c', n || '@b.c', 'x', 'x', $1 FROM generate_series(1, 1500) n", private)
 	l.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash, avatar) VALUES ('p@b.c', 'p@b.c', 'x', 'x', $1)", public)
 	l.exec(t, "DELETE FROM changes")
 	for _, want := range []int{1500, 0} {
-		if got := must(l.ClearLostAvatars(t.Context()))(t); got != want {
-			t.Errorf("%d avatars are cleared; want %d", got, want)
-		}
+		testenv.Equal(t, must(l.ClearLostAvatars(t.Context()))(t), want, "avatars are cleared")
 	}
-	if n := l.count(t, "SELECT count(*) FROM users WHERE avatar <> 0 AND (uid IN ($1, $2) OR email = 'p@b.c')", ann.ID, ben.ID); n != 3 {
-		t.Errorf("%d users with a right to their avatar have it; want 3", n)
-	}
-	if n := l.count(t, "SELECT count(*) FROM changes"); n != 1500 {
-		t.Errorf("%d changes are written; want 1500", n)
-	}
+	l.hasCount(t, 3, "SELECT count(*) FROM users WHERE avatar <> 0 AND (uid IN ($1, $2) OR email = 'p@b.c')", ann.ID, ben.ID)
+	l.hasCount(t, 1500, "SELECT count(*) FROM changes")
 }

@@ -7,84 +7,69 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // Actions of administrators on players write the same changes as those of owners.
 func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	t.Parallel()
-	db := postgrestest.Open(t)
+	db := open(t)
 	root := addAdministrator(t, db, "root", core.SuperAdministrator)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	public := addTexture(t, db, texture(ann.ID, skin.Classic, "public", true))
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", false))
 	bobs := addTexture(t, db, texture(bob.ID, skin.Classic, "bobs", false))
-	calls := 0
-	db.OnChange(func() { calls++ })
+	calls := db.changed.Load()
 	wantKeys := watchChanges(t, db)
 	renamed := steve
 	renamed.Name = "Alex"
 
-	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
+	must(db.RenamePlayer(t.Context(), root, steve.ID, player("Alex")))(t)
 	wantKeys("a rename", append(playerKeys(renamed), edgeproto.NameKey("Steve"))...)
-	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
+	must(db.RenamePlayer(t.Context(), root, steve.ID, player("Alex")))(t)
 	wantKeys("a rename to the same name")
-	_, err := db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSelection{Skin: &bobs.ID})
-	wantKind(t, err, fault.Forbidden)
+	wantKind(t, errOf(db.SetPlayerTextures(t.Context(), root, steve.ID, core.TextureSelection{Skin: &bobs.ID})), fault.Forbidden)
 	wantKeys("an outfit that is refused")
-	must(db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSelection{Skin: &public.ID, Cape: &cape.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), root, steve.ID, core.TextureSelection{Skin: &public.ID, Cape: &cape.ID}))(t)
 	wantKeys("an outfit", playerKeys(renamed)...)
 
-	moved := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t)
+	moved := must(db.MovePlayer(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t)
 	wantKeys("a moved player that loses a texture", playerKeys(renamed)...)
-	if moved.Owner != bob.ID || moved.Skin != public.ID || moved.Cape != 0 || moved.UUID != steve.UUID {
-		t.Errorf("the moved player is %+v; want it bob's, with the public skin and no cape", moved)
-	}
-	back := must(db.MovePlayerBy(t.Context(), root, steve.ID, ann.ID, core.Quotas{}))(t)
+	testenv.Check(t, moved.Owner == bob.ID && moved.Skin == public.ID && moved.Cape == 0 && moved.UUID == steve.UUID,
+		"the moved player is %+v; want it bob's, with the public skin and no cape", moved)
+	back := must(db.MovePlayer(t.Context(), root, steve.ID, ann.ID, core.Quotas{}))(t)
 	wantKeys("a moved player that keeps all textures")
-	if !back.LastModified.Equal(moved.LastModified) {
-		t.Errorf("a new owner alone changes last_modified from %s to %s", moved.LastModified, back.LastModified)
-	}
+	testenv.Equal(t, back.LastModified, moved.LastModified, "last_modified after a new owner alone")
 
-	must(db.ClearPlayerTexturesBy(t.Context(), root, steve.ID, true, true))(t)
+	must(db.ClearPlayerTextures(t.Context(), root, steve.ID, true, true))(t)
 	wantKeys("no outfit", playerKeys(renamed)...)
-	if err := db.DeletePlayerBy(t.Context(), root, steve.ID); err != nil {
-		t.Fatal(err)
-	}
+	do(t, db.DeletePlayer(t.Context(), root, steve.ID))
 	wantKeys("a deletion", playerKeys(renamed)...)
-	if calls != 7 {
-		t.Errorf("onChange was called %d times; want once for each of 7 actions", calls)
-	}
+	testenv.Equal(t, db.changed.Load()-calls, 7, "calls of onChange, one for each action")
 }
 
 // A moved player keeps the textures that the new owner may use: their own, and those in their
 // closet.
 func TestMovedPlayerKeepsAllowedTextures(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
+	db := open(t)
 	root := addAdministrator(t, db, "root", core.SuperAdministrator)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	gift := addTexture(t, db, texture(ann.ID, skin.Classic, "gift", false))
 	bobs := addTexture(t, db, texture(bob.ID, skin.Cape, "bobs", false))
-	conn := postgrestest.Conn(t, address)
 	for uid, tid := range map[core.UserID]core.TextureID{bob.ID: gift.ID, ann.ID: bobs.ID} {
-		if _, err := conn.Exec(t.Context(), "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, $3, 'gift')", uid, tid, tid == bobs.ID); err != nil {
-			t.Fatal(err)
-		}
+		db.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, $3, 'gift')", uid, tid, tid == bobs.ID)
 	}
-	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &gift.ID, Cape: &bobs.ID}))(t)
-	if got := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t); got.Skin != gift.ID || got.Cape != bobs.ID {
-		t.Errorf("the player wears %d and %d; want %d and %d", got.Skin, got.Cape, gift.ID, bobs.ID)
-	}
+	must(db.SetPlayerTextures(t.Context(), as(ann.ID), steve.ID, core.TextureSelection{Skin: &gift.ID, Cape: &bobs.ID}))(t)
+	got := must(db.MovePlayer(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t)
+	testenv.Equal(t, outfitOf(got), outfit{gift.ID, bobs.ID}, "what the player wears")
 }
 
 // An action on a player that changes while the action waits for the lock is retried with the
@@ -103,31 +88,22 @@ func TestPlayerActionsAreRetried(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db, address := openNamed(t)
-			ann := addUser(t, db, "ann")
+			db, ann := openForOne(t)
 			addUser(t, db, "bob")
 			addAdministrator(t, db, "peer", core.Administrator)
 			admin := addAdministrator(t, db, "admin", core.Administrator)
 			steve := addPlayer(t, db, ann.ID, "Steve")
-			other := beginLockTx(t, address)
-			other.exec(t, test.meanwhile)
+			other := db.lock(t, test.meanwhile)
 
-			renamed := make(chan error, 1)
-			go func() {
-				_, err := db.RenamePlayerBy(t.Context(), admin, steve.ID, player("Last"))
-				renamed <- err
-			}()
-			other.commitOnceBlocked(t, 1)
-			err := <-renamed
+			err := other.delays(t, func() error { return errOf(db.RenamePlayer(t.Context(), admin, steve.ID, player("Last"))) })
 			var want []string
 			if test.entry == "" {
 				wantKind(t, err, test.want)
-			} else if want = []string{"player.rename player:1 " + test.entry}; err != nil {
-				t.Fatal(err)
+			} else {
+				do(t, err)
+				want = []string{"player.rename player:1 " + test.entry}
 			}
-			if diff := cmp.Diff(want, summaries(auditLog(t, db))); diff != "" {
-				t.Errorf("the log (-want +got):\n%s", diff)
-			}
+			cmptest.Same(t, summaries(auditLog(t, db)), want, "the log")
 		})
 	}
 }
@@ -137,8 +113,7 @@ func TestPlayerActionsAreRetried(t *testing.T) {
 func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	address := postgrestest.URL(t)
-	db := postgrestest.Connect(t, address)
+	db := open(t)
 	const most = 3
 	quotas := core.Quotas{Players: most}
 	admins := []core.Actor{addAdministrator(t, db, "root", core.SuperAdministrator), addAdministrator(t, db, "admin", core.Administrator)}
@@ -158,30 +133,25 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	ctx := t.Context()
 	actions := []func(owner core.UserID, admin core.Actor, pid core.PlayerID, tid core.TextureID) error{
 		func(owner core.UserID, admin core.Actor, pid core.PlayerID, _ core.TextureID) error {
-			_, err := db.MovePlayerBy(ctx, admin, pid, owner, quotas)
-			return err
+			return errOf(db.MovePlayer(ctx, admin, pid, owner, quotas))
 		},
 		func(_ core.UserID, admin core.Actor, pid core.PlayerID, tid core.TextureID) error {
-			_, err := db.SetPlayerTexturesBy(ctx, admin, pid, core.TextureSelection{Skin: &tid})
-			return err
+			return errOf(db.SetPlayerTextures(ctx, admin, pid, core.TextureSelection{Skin: &tid}))
 		},
 		func(owner core.UserID, _ core.Actor, pid core.PlayerID, tid core.TextureID) error {
-			_, err := db.SetPlayerTextures(ctx, owner, pid, core.TextureSelection{Skin: &tid})
-			return err
+			return errOf(db.SetPlayerTextures(ctx, as(owner), pid, core.TextureSelection{Skin: &tid}))
 		},
 		func(owner core.UserID, _ core.Actor, _ core.PlayerID, tid core.TextureID) error {
-			return db.AddClosetItem(ctx, owner, tid, "gift", core.Pricing{})
+			return db.AddClosetItem(ctx, as(owner), owner, tid, "gift", core.Pricing{})
 		},
 		func(owner core.UserID, _ core.Actor, _ core.PlayerID, tid core.TextureID) error {
-			return db.RemoveClosetItem(ctx, owner, tid)
+			return db.RemoveClosetItem(ctx, as(owner), owner, tid)
 		},
 		func(owner core.UserID, admin core.Actor, _ core.PlayerID, _ core.TextureID) error {
-			_, err := db.SetPermissionBy(ctx, admin, owner, core.Permission(-rand.IntN(2)))
-			return err
+			return errOf(db.SetPermission(ctx, admin, owner, core.Permission(-rand.IntN(2))))
 		},
 		func(owner core.UserID, _ core.Actor, _ core.PlayerID, _ core.TextureID) error {
-			_, err := db.CreatePlayer(ctx, owner, player(fmt.Sprintf("p%d", rand.Uint64())), core.Pricing{Quotas: quotas})
-			return err
+			return errOf(db.CreatePlayer(ctx, owner, player(fmt.Sprintf("p%d", rand.Uint64())), core.Pricing{Quotas: quotas}))
 		},
 	}
 	var group sync.WaitGroup
@@ -198,19 +168,12 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	}
 	group.Wait()
 
-	conn := postgrestest.Conn(t, address)
-	for what, sql := range map[string]string{
-		"users with too many players": fmt.Sprintf("SELECT count(*) FROM (SELECT uid FROM players GROUP BY uid HAVING count(*) > %d) u", most),
-		"players that wear what their owner may not use": `
-			SELECT count(*) FROM players p JOIN textures t ON t.tid IN (p.tid_skin, p.tid_cape)
+	for _, sql := range []string{
+		"SELECT count(*) too_many FROM (SELECT uid FROM players GROUP BY uid HAVING count(*) > " + fmt.Sprint(most) + ") u",
+		`SELECT count(*) AS players_that_wear_what_their_owner_may_not_use
+			FROM players p JOIN textures t ON t.tid IN (p.tid_skin, p.tid_cape)
 			WHERE NOT t.public AND t.uploader <> p.uid AND NOT EXISTS (SELECT FROM closet_items c WHERE c.uid = p.uid AND c.tid = t.tid)`,
 	} {
-		var n int
-		if err := conn.QueryRow(ctx, sql).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		if n > 0 {
-			t.Errorf("there are %d %s", n, what)
-		}
+		db.hasCount(t, 0, sql)
 	}
 }

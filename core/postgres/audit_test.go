@@ -15,27 +15,30 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 var adminAddr = netip.MustParseAddr("2001:db8::1")
 
 // addAdministrator adds a user with a permission, and returns it as an actor.
-func addAdministrator(t *testing.T, db *postgres.DB, name string, permission core.Permission) core.Actor {
+func addAdministrator(t *testing.T, db store, name string, permission core.Permission) core.Actor {
 	t.Helper()
 	user := addUser(t, db, name)
-	if err := db.SetPermission(t.Context(), user.ID, permission); err != nil {
-		t.Fatal(err)
-	}
+	do(t, db.ForcePermission(t.Context(), user.ID, permission))
 	return core.Actor{ID: user.ID, Permission: permission, From: adminAddr}
 }
 
-// auditLog returns the whole audit log, the latest action first.
-func auditLog(t *testing.T, db *postgres.DB) []core.AuditEntry {
+// auditLog returns the whole audit log, the latest action first. The console has words for the actions
+// in core.AuditActions.
+func auditLog(t *testing.T, db store) []core.AuditEntry {
 	t.Helper()
-	return must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 1000}))(t)
+	entries := must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 1000}))(t)
+	for _, e := range entries {
+		testenv.Equal(t, slices.Contains(core.AuditActions, e.Action), true, "AuditActions in core/audit.go has %s", e.Action)
+	}
+	return entries
 }
 
 // summaries returns one line for each entry, in the order given.
@@ -50,52 +53,42 @@ func summaries(entries []core.AuditEntry) []string {
 // An entry keeps actor and subject after both are deleted.
 func TestAuditLogOutlivesUsers(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	db := postgrestest.Connect(t, address)
+	db := open(t)
 	ann := addAdministrator(t, db, "ann", core.Administrator)
 	bob := addUser(t, db, "bob")
-	must(db.SetPermissionBy(t.Context(), ann, bob.ID, core.Banned))(t)
-	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "DELETE FROM users"); err != nil {
-		t.Fatal(err)
-	}
+	must(db.SetPermission(t.Context(), ann, bob.ID, core.Banned))(t)
+	db.exec(t, "DELETE FROM users")
 
 	entries := auditLog(t, db)
 	if len(entries) != 1 {
 		t.Fatalf("there are %d entries; want 1", len(entries))
 	}
 	got := entries[0]
-	if got.ActedAt.IsZero() || got.ID < 1 {
-		t.Errorf("the entry is %d, of %s", got.ID, got.ActedAt)
-	}
+	testenv.Check(t, !got.ActedAt.IsZero() && got.ID >= 1, "the entry is %d, of %s", got.ID, got.ActedAt)
 	want := core.AuditEntry{
 		ID: got.ID, ActedAt: got.ActedAt,
 		Actor: ann.ID, ActorEmail: "ann@example.com", Address: adminAddr, Action: "user.permission", Subject: fmt.Sprintf("user:%d", bob.ID),
 		Details: []byte(`{"to": -1, "from": 0, "email": "bob@example.com", "nickname": "bob"}`),
 	}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
-		t.Errorf("the entry (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }))
+	testenv.Check(t, diff == "", "the entry (-want +got):\n%s", diff)
 }
 
 // No statement can change entries, not even one that matches none.
 func TestAuditLogIsAppendOnly(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	db := postgrestest.Connect(t, address)
+	db := open(t)
 	ann := addAdministrator(t, db, "ann", core.Administrator)
-	must(db.SetPermissionBy(t.Context(), ann, addUser(t, db, "bob").ID, core.Banned))(t)
+	must(db.SetPermission(t.Context(), ann, addUser(t, db, "bob").ID, core.Banned))(t)
 	want := auditLog(t, db)
 
-	conn := postgrestest.Conn(t, address)
 	for _, replica := range []bool{false, true} {
 		if replica { // which disables ordinary triggers
-			_, err := conn.Exec(t.Context(), "SET session_replication_role = replica")
+			_, err := db.conn().Exec(t.Context(), "SET session_replication_role = replica")
 			if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "42501" {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			do(t, err)
 		}
 		for _, sql := range []string{
 			"UPDATE audit_log SET action = 'nothing'",
@@ -105,20 +98,16 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 			"TRUNCATE audit_log",
 			"INSERT INTO audit_log OVERRIDING SYSTEM VALUE SELECT * FROM audit_log ON CONFLICT (id) DO UPDATE SET action = 'nothing'",
 		} {
-			_, err := conn.Exec(t.Context(), sql)
-			if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(pgErr.Message, "only be added to") {
-				t.Errorf("%s, as a replica: %t: %v; want it refused", sql, replica, err)
-			}
+			_, err := db.conn().Exec(t.Context(), sql)
+			testenv.ErrorHas(t, err, "only be added to", "%s, as a replica: %t", sql, replica)
 		}
 	}
-	if diff := cmp.Diff(summaries(want), summaries(auditLog(t, db))); diff != "" {
-		t.Errorf("the log (-before +after):\n%s", diff)
-	}
+	cmptest.Same(t, summaries(auditLog(t, db)), summaries(want), "the log")
 }
 
 func TestAuditLogIsFiltered(t *testing.T) {
 	t.Parallel()
-	db := postgrestest.Open(t)
+	db := open(t)
 	ann, root := addAdministrator(t, db, "ann", core.Administrator), addAdministrator(t, db, "root", core.SuperAdministrator)
 	bob, eve := addUser(t, db, "bob"), addUser(t, db, "eve")
 	for _, act := range []struct {
@@ -126,7 +115,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 		user       core.UserID
 		permission core.Permission
 	}{{ann, bob.ID, -1}, {ann, eve.ID, -1}, {root, bob.ID, 0}, {root, bob.ID, 1}, {ann, eve.ID, 0}} {
-		must(db.SetPermissionBy(t.Context(), act.by, act.user, act.permission))(t)
+		must(db.SetPermission(t.Context(), act.by, act.user, act.permission))(t)
 	}
 	all := auditLog(t, db)
 	if len(all) != 5 {
@@ -140,9 +129,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 		for _, i := range want {
 			wanted = append(wanted, all[i])
 		}
-		if diff := cmp.Diff(summaries(wanted), summaries(must(db.AuditLog(t.Context(), query))(t))); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", query, diff)
-		}
+		cmptest.Same(t, summaries(must(db.AuditLog(t.Context(), query))(t)), summaries(wanted), "%+v", query)
 	}
 
 	f(core.AuditQuery{}, 0)
@@ -156,11 +143,10 @@ func TestAuditLogIsFiltered(t *testing.T) {
 	f(core.AuditQuery{Limit: 9, Action: "user"})
 
 	// Actions on the command line have no actor.
-	must(db.SetPermissionBy(t.Context(), core.CLIActor, root.ID, core.Normal))(t)
+	must(db.SetPermission(t.Context(), core.CLIActor, root.ID, core.Normal))(t)
 	latest := must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 9, Actor: new(core.UserID)}))(t)
-	if len(latest) != 1 || latest[0].Actor != 0 || latest[0].ActorEmail != "" || latest[0].Address.IsValid() {
-		t.Errorf("the actions without an actor are %+v", latest)
-	}
+	testenv.Check(t, len(latest) == 1 && latest[0].Actor == 0 && latest[0].ActorEmail == "" &&
+		!latest[0].Address.IsValid(), "the actions without an actor are %+v", latest)
 	f(core.AuditQuery{Limit: 9, Subject: "user:"})
 }
 
@@ -179,12 +165,11 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db, address := openNamed(t)
+			db := open(t)
 			bob := addUser(t, db, "bob") // locked before the actor
 			ann := addAdministrator(t, db, "ann", core.Administrator)
 			eve := addUser(t, db, "eve") // locked after the actor
-			other := beginLockTx(t, address)
-			other.exec(t, test.meanwhile)
+			other := db.lock(t, test.meanwhile)
 
 			acted := make(chan error, 2)
 			subjects := []core.UserID{bob.ID}
@@ -192,18 +177,13 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 				subjects = append(subjects, eve.ID)
 			}
 			for _, subject := range subjects {
-				go func() {
-					_, err := db.SetPermissionBy(t.Context(), ann, subject, core.Banned)
-					acted <- err
-				}()
+				go func() { acted <- errOf(db.SetPermission(t.Context(), ann, subject, core.Banned)) }()
 			}
 			other.commitOnceBlocked(t, len(subjects))
 			for range subjects {
 				wantKind(t, <-acted, test.want)
 			}
-			if entries := auditLog(t, db); len(entries) > 0 {
-				t.Errorf("a failed action is logged: %q", summaries(entries))
-			}
+			cmptest.Same(t, summaries(auditLog(t, db)), []string(nil), "the log after failed actions")
 		})
 	}
 }
@@ -211,37 +191,20 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 // Actor and subject stay locked until the action is committed.
 func TestAdminActionLocksActorAndSubject(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
+	db := open(t)
 	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
-	other := beginLockTx(t, address)
-	other.exec(t, "LOCK TABLE audit_log IN SHARE MODE") // which an action writes last
+	other := db.lock(t, "LOCK TABLE audit_log IN SHARE MODE") // which an action writes last
 
-	acted := make(chan error, 1)
-	go func() {
-		_, err := db.SetPermissionBy(t.Context(), ann, bob.ID, core.Banned)
-		acted <- err
-	}()
-	other.waitBlocked(t, 1)
-	var free int
-	if err := postgrestest.Conn(t, address).QueryRow(t.Context(),
-		"SELECT count(*) FROM (SELECT FROM users FOR NO KEY UPDATE SKIP LOCKED) free",
-	).Scan(&free); err != nil {
-		t.Fatal(err)
-	}
-	if free != 0 {
-		t.Errorf("%d of actor and subject can be changed before the action is committed", free)
-	}
-	other.commitOnceBlocked(t, 1)
-	if err := <-acted; err != nil {
-		t.Error(err)
-	}
+	do(t, other.delays(t, func() error { return errOf(db.SetPermission(t.Context(), ann, bob.ID, core.Banned)) }, func() {
+		db.hasCount(t, 0, "SELECT count(*) FROM (SELECT FROM users FOR NO KEY UPDATE SKIP LOCKED) free")
+	}))
 }
 
 // The result of concurrent actions is that of a serial order: each entry of the log was allowed
 // by the state after those before it.
 func TestConcurrentPermissionChanges(t *testing.T) {
 	t.Parallel()
-	db := postgrestest.Open(t)
+	db := open(t)
 	permissions := map[string]core.Permission{} // by subject
 	var actors []core.Actor
 	for i, permission := range []core.Permission{2, 1, 1, 1, 1, 0, 0, 0} {
@@ -256,7 +219,7 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 			for range 60 {
 				actor, subject := actors[rand.IntN(len(actors))], actors[rand.IntN(len(actors))]
 				actor.Permission = core.SuperAdministrator // so that only the store checks it
-				_, err := db.SetPermissionBy(t.Context(), actor, subject.ID, core.Permission(rand.IntN(3)-1))
+				_, err := db.SetPermission(t.Context(), actor, subject.ID, core.Permission(rand.IntN(3)-1))
 				if kind := fault.KindOf(err); err != nil && kind != fault.Forbidden && kind != fault.Banned {
 					t.Errorf("user %d on user %d: %v", actor.ID, subject.ID, err)
 				}
@@ -266,14 +229,10 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 	group.Wait()
 
 	entries := auditLog(t, db)
-	if len(entries) < 10 {
-		t.Errorf("only %d actions were allowed", len(entries))
-	}
+	testenv.Check(t, len(entries) >= 10, "only %d actions were allowed", len(entries))
 	for _, e := range slices.Backward(entries) {
 		var changed struct{ From, To core.Permission }
-		if err := json.Unmarshal(e.Details, &changed); err != nil {
-			t.Fatal(err)
-		}
+		do(t, json.Unmarshal(e.Details, &changed))
 		actor := permissions[fmt.Sprintf("user:%d", e.Actor)]
 		if before := permissions[e.Subject]; before != changed.From || actor < 1 || before >= actor || changed.To >= actor {
 			t.Errorf("an actor of permission %d set permission %d for a user of permission %d; the entry is %s", actor, changed.To, before, e.Details)
@@ -281,9 +240,8 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 		permissions[e.Subject] = changed.To
 	}
 	for i, a := range actors {
+		want := permissions[fmt.Sprintf("user:%d", a.ID)]
 		got := must(db.UserByEmail(t.Context(), fmt.Sprintf("user%d@example.com", i)))(t)
-		if want := permissions[fmt.Sprintf("user:%d", a.ID)]; got.Permission != want {
-			t.Errorf("user %d has permission %d; the log says %d", a.ID, got.Permission, want)
-		}
+		testenv.Equal(t, got.Permission, want, "by the log, the permission of user %d", a.ID)
 	}
 }

@@ -42,13 +42,13 @@ func newClientLimits(pool *pgxpool.Pool, users int) clientLimits {
 }
 
 // listLimits bounds how many lists are read at once. Each may hold a connection for tenths of a
-// second, and without a pool of their own they share that of all other reads.
+// second, and without a pool of their own they share the pool of all other reads.
 type listLimits struct {
 	clientLimits
 	all *ratelimit.Semaphore[struct{}]
 }
 
-// newListLimits returns limits that allow lists to use so many connections, and one network two
+// newListLimits returns limits that allow lists to use this number of connections, and one network two
 // thirds of them.
 func newListLimits(connections int) listLimits {
 	return listLimits{
@@ -57,7 +57,7 @@ func newListLimits(connections int) listLimits {
 	}
 }
 
-// do runs work within the limit of all lists and those of the client in ctx.
+// do runs work within the limits of all lists and of the client in ctx.
 func (l listLimits) do(ctx context.Context, work func() error) error {
 	return l.clientLimits.do(ctx, func() error {
 		release, err := l.all.Acquire(ctx, struct{}{})

@@ -2,12 +2,12 @@ package postgres
 
 import (
 	"context"
-	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 var _ core.ClosetStore = (*DB)(nil)
@@ -19,6 +19,12 @@ const closetItems = `
 	WHERE uid = $1 AND cape = $2
 		AND ($3 = '' OR strpos(item_key, $3) > 0)`
 
+// closetColumns are the columns of a core.ClosetItem, the zero value where the table textures as t
+// has no row.
+const closetColumns = `coalesce(t.tid, 0) AS id, coalesce(t.name, '') AS name, t.type, t.hash, coalesce(t.bytes, 0) AS bytes,
+	coalesce(t.uploader, 0) AS uploader, coalesce(t.public, false) AS public, coalesce(t.upload_at, 'epoch') AS upload_at, coalesce(t.likes, 0) AS likes,
+	coalesce((SELECT nickname FROM users WHERE uid = t.uploader), '') AS uploader_nickname, coalesce(p.item_name, '') AS item_name`
+
 // selectCloset returns the total even if the page is empty, and whether a search may have
 // missed items that lack a search key.
 const selectCloset = `
@@ -28,25 +34,14 @@ const selectCloset = `
 	), totals AS (
 		SELECT count(*) AS total` + closetItems + `
 	)
-	SELECT c.total, $3 <> '' AND EXISTS (SELECT FROM closet_items WHERE uid = $1 AND item_key IS NULL) AS unkeyed, ` + textureColumns + `, p.item_name
+	SELECT c.total, $3 <> '' AND EXISTS (SELECT FROM closet_items WHERE uid = $1 AND item_key IS NULL) AS unkeyed, ` + closetColumns + `
 	FROM totals c LEFT JOIN page p ON true LEFT JOIN textures t USING (tid)
 	ORDER BY p.added_at DESC, p.tid DESC`
 
 type closetRow struct {
-	Total    int
-	Unkeyed  bool
-	TID      *core.TextureID
-	Name     *string
-	Type     *string
-	Hash     []byte
-	Bytes    *int
-	Uploader core.UserID
-	Public   *bool
-	UploadAt *time.Time
-	Likes    *int64
-	ItemName *string
-
-	UploaderNickname string
+	Total   int
+	Unkeyed bool
+	core.ClosetItem
 }
 
 // Closet lists items of a closet.
@@ -54,6 +49,23 @@ func (db *DB) Closet(ctx context.Context, token core.VerifiedToken, query core.C
 	user := token.Token.User
 	return db.closetPage(ctx, user, func() ([]closetRow, error) {
 		return readWithSession[closetRow](ctx, db, token, closetStatement(user, query))
+	})
+}
+
+const selectUserID = `SELECT uid FROM users WHERE uid = $1`
+
+// ClosetOf lists items of a user's closet.
+func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQuery) (core.ClosetPage, error) {
+	return db.closetPage(ctx, user, func() (rows []closetRow, err error) {
+		var users []struct{ UID core.UserID }
+		err = db.reads.run(ctx, func() error {
+			var batch pgx.Batch
+			batch.Queue(selectUserID, user).Query(collectInto(&users))
+			closetStatement(user, query).queue(&batch).Query(collectInto(&rows))
+			return db.reads.SendBatch(ctx, &batch).Close()
+		})
+		_, err = one(users, failure("list a closet", err), noUser(user))
+		return rows, err
 	})
 }
 
@@ -73,28 +85,17 @@ func (db *DB) closetPage(ctx context.Context, user core.UserID, read func() ([]c
 	if err != nil {
 		return core.ClosetPage{}, err
 	}
-	return toClosetPage(rows)
+	return toClosetPage(rows), nil
 }
 
-func toClosetPage(rows []closetRow) (core.ClosetPage, error) {
+func toClosetPage(rows []closetRow) core.ClosetPage {
 	page := core.ClosetPage{Total: rows[0].Total}
 	for _, row := range rows {
-		if row.TID == nil {
-			break // the page is empty
+		if row.ID != 0 { // else the page is empty
+			page.Items = append(page.Items, row.ClosetItem)
 		}
-		kind, err := skin.ParseType(*row.Type)
-		if err != nil {
-			return core.ClosetPage{}, err
-		}
-		page.Items = append(page.Items, core.ClosetItem{
-			Texture: core.Texture{
-				ID: *row.TID, Name: *row.Name, Type: kind, Hash: skin.Hash(row.Hash), Bytes: *row.Bytes, Uploader: row.Uploader,
-				Public: *row.Public, UploadAt: *row.UploadAt, Likes: *row.Likes, UploaderNickname: row.UploaderNickname,
-			},
-			ItemName: *row.ItemName,
-		})
 	}
-	return page, nil
+	return page
 }
 
 // A change of a closet locks the user, to count the items, and then the texture, to count the
@@ -145,9 +146,47 @@ const (
 	SELECT violation FROM validation`
 )
 
+// closetDetails are the details of a closet action in the audit log.
+type closetDetails struct {
+	Email string         `json:"email"` // of the closet's user
+	TID   core.TextureID `json:"tid"`
+	Name  string         `json:"name,omitempty"` // of the item
+}
+
+// changeCloset runs a change of a user's closet. An administrator's is logged, and requires that they
+// may moderate the user's content.
+func (db *DB) changeCloset(ctx context.Context, by core.Actor, user core.UserID, action core.AuditAction, details closetDetails, do func(querier) error) error {
+	if by.Owns(user) {
+		return do(db.writes)
+	}
+	return db.adminTx(ctx, string(action), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockUsersAndUploader, []core.UserID{by.ID, user}, details.TID); err != nil {
+			return err
+		}
+		admin, users, err := authorise(ctx, tx, by, user)
+		if err != nil {
+			return err
+		}
+		owner, ok := users[user]
+		if !ok {
+			return noUser(user)
+		}
+		if err := admin.CanModerateContentOf(owner); err != nil {
+			return err
+		}
+		if err := do(tx); err != nil {
+			return err
+		}
+		details.Email = owner.Email
+		return writeAudit(ctx, tx, admin, action, userSubject(user), details)
+	})
+}
+
 // AddClosetItem adds a texture to a closet.
-func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, pricing core.Pricing) error {
-	return addClosetItem(ctx, db.writes, user, texture, name, pricing)
+func (db *DB) AddClosetItem(ctx context.Context, by core.Actor, user core.UserID, texture core.TextureID, name string, pricing core.Pricing) error {
+	return db.changeCloset(ctx, by, user, core.AuditClosetAdd, closetDetails{TID: texture, Name: name}, func(q querier) error {
+		return addClosetItem(ctx, q, user, texture, name, pricing)
+	})
 }
 
 func addClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID, name string, pricing core.Pricing) error {
@@ -239,28 +278,20 @@ const deleteClosetItem = `
 	SELECT tid FROM deleted_items`
 
 // RemoveClosetItem removes an item.
-func (db *DB) RemoveClosetItem(ctx context.Context, user core.UserID, texture core.TextureID) error {
-	if err := removeClosetItem(ctx, db.writes, user, texture); err != nil {
+func (db *DB) RemoveClosetItem(ctx context.Context, by core.Actor, user core.UserID, texture core.TextureID) error {
+	err := db.changeCloset(ctx, by, user, core.AuditClosetRemove, closetDetails{TID: texture}, func(q querier) error {
+		removed, err := collect[struct{ TID core.TextureID }](ctx, q,
+			statement{lockUser, []any{user}},
+			statement{lockTexture, []any{texture}},
+			statement{lockOwnPlayersWearing, []any{user, texture}},
+			statement{clearLostAvatar, []any{user, texture}},
+			statement{deleteClosetItem, []any{user, texture}},
+		)
+		_, err = one(removed, failure("remove a closet item", err), errNoItem)
 		return err
+	})
+	if err == nil && by.Owns(user) {
+		db.onChange()
 	}
-	db.onChange()
-	return nil
-}
-
-func removeClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID) error {
-	removed, err := collect[struct{ TID core.TextureID }](ctx, q,
-		statement{lockUser, []any{user}},
-		statement{lockTexture, []any{texture}},
-		statement{lockOwnPlayersWearing, []any{user, texture}},
-		statement{clearLostAvatar, []any{user, texture}},
-		statement{deleteClosetItem, []any{user, texture}},
-	)
-	switch {
-	case err != nil:
-		return failure("remove a closet item", err)
-	case len(removed) == 0:
-		return errNoItem
-	default:
-		return nil
-	}
+	return err
 }

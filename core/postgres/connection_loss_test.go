@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
@@ -30,10 +28,7 @@ import (
 // connection to the target.
 func startProxy(t *testing.T, target string, handle func(client, server net.Conn)) (address string) {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -88,15 +83,12 @@ func (p *blackholeProxy) cut()     { p.generation.Add(1) }
 func (p *blackholeProxy) restore() { p.generation.Add(1) }
 
 // openBehindProxy returns a database that is reached through a blackholeProxy.
-func openBehindProxy(t *testing.T) (*postgres.DB, *blackholeProxy) {
+func openBehindProxy(t *testing.T) (store, *blackholeProxy) {
 	t.Helper()
-	address, err := url.Parse(postgrestest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must(url.Parse(postgrestest.URL(t)))(t)
 	proxy := newBlackholeProxy(t, address.Host)
 	address.Host = proxy.address
-	return postgrestest.Connect(t, address.String()), proxy
+	return openAt(t, address.String()), proxy
 }
 
 // Idle connections that died without a TCP reset delay a look-up only briefly.
@@ -108,9 +100,7 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 	proxy.cut()
 	proxy.restore()
 	<-time.After(1100 * time.Millisecond) // connections used in the last second are not pinged
-	if _, err := db.Mappings(t.Context(), []edgeproto.Key{"tid:1"}); err != nil {
-		t.Errorf("with dead connections: %v; want a new connection", err)
-	}
+	testenv.Is(t, errOf(db.Mappings(t.Context(), []edgeproto.Key{"tid:1"})), nil, "a look-up with dead connections")
 }
 
 // After a network cut without TCP resets, statements in progress fail, and so do those until
@@ -123,25 +113,17 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 		name  string
 		bound time.Duration // look-ups also have a shorter one of their own
 		kind  fault.Kind    // of the error after that
-		run   func(ctx context.Context, db *postgres.DB) error
+		run   func(ctx context.Context, db store) error
 	}
 	workloads := []workload{
-		{"look-ups", 10 * time.Second, fault.Unavailable, func(ctx context.Context, db *postgres.DB) error {
-			_, err := db.Mappings(ctx, []edgeproto.Key{"tid:1"})
-			return err
+		{"look-ups", 10 * time.Second, fault.Unavailable, func(ctx context.Context, db store) error {
+			return errOf(db.Mappings(ctx, []edgeproto.Key{"tid:1"}))
 		}},
-		{"reads", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
-			_, err := db.MostLiked(ctx, 1)
-			return err
+		{"reads", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db store) error { return errOf(db.MostLiked(ctx, 1)) }},
+		{"writes", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db store) error {
+			return errOf(db.TrimNotifications(ctx, time.Unix(0, 0)))
 		}},
-		{"writes", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
-			_, err := db.TrimNotifications(ctx, time.Unix(0, 0))
-			return err
-		}},
-		{"numbering of changes", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
-			_, err := db.NumberChanges(ctx)
-			return err
-		}},
+		{"numbering of changes", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db store) error { return errOf(db.NumberChanges(ctx)) }},
 	}
 	for _, test := range []struct {
 		name  string
@@ -168,9 +150,9 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 				for _, w := range workloads {
 					for range connections {
 						done.Go(func() {
-							if took, err := run(w); err == nil || fault.KindOf(err) != w.kind || took > 3*time.Second {
-								t.Errorf("%s during the cut: %v, after %v; want %v within two seconds", w.name, err, took, w.kind)
-							}
+							took, err := run(w)
+							testenv.Check(t, err != nil && fault.KindOf(err) == w.kind && took <= 3*time.Second,
+								"%s during the cut: %v, after %v; want %v within two seconds", w.name, err, took, w.kind)
 						})
 					}
 				}
@@ -200,45 +182,33 @@ func TestRecoversAfterNetworkCut(t *testing.T) {
 // Reads are retried after the server has closed all connections, as it does when it stops.
 func TestReadsSurviveConnectionLoss(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
+	db := open(t)
 	user := addUser(t, db, "Ann").ID
 	connections := must(db.AcquireAll(t.Context()))(t)
-	endSessions(t, address, connections)
+	endSessions(t, db, connections)
 	var group sync.WaitGroup
 	for range connections {
 		group.Go(func() {
 			token := core.Token{User: user, Session: uuid.New(), ID: uuid.New(), IssuedAt: time.Now()}
-			if _, err := lookUp(t.Context(), db, token); !errors.Is(err, core.ErrSignedOut) {
-				t.Errorf("an unknown session: %v; want %v", err, core.ErrSignedOut)
-			}
-			if _, err := db.Mappings(t.Context(), []edgeproto.Key{"tid:1"}); err != nil {
-				t.Errorf("an edge's look-up: %v", err)
-			}
-			if _, err := db.Reports(t.Context(), core.ReportQuery{PerPage: 1, Page: 1}); err != nil {
-				t.Errorf("a list: %v", err)
-			}
+			testenv.Is(t, errOf(lookUp(t.Context(), db, token)), core.ErrSignedOut, "an unknown session")
+			testenv.Is(t, errOf(db.Mappings(t.Context(), []edgeproto.Key{"tid:1"})), nil, "an edge's look-up")
+			testenv.Is(t, errOf(db.Reports(t.Context(), core.ReportQuery{PerPage: 1, Page: 1})), nil, "a list")
 		})
 	}
 	group.Wait()
 }
 
-// endSessions terminates all sessions of a database that openNamed has opened.
-func endSessions(t *testing.T, address string, atLeast int) {
+// endSessions terminates all sessions of a database except the test's own.
+func endSessions(t *testing.T, db store, atLeast int) {
 	t.Helper()
-	operator := postgrestest.Conn(t, address)
-	rows, _ := operator.Query(t.Context(), "SELECT CASE WHEN pg_terminate_backend(pid) THEN pid ELSE 0 END FROM pg_stat_activity WHERE application_name = current_schema") // CollectRows reports the error
-	ended, err := pgx.CollectRows(rows, pgx.RowTo[int32])
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, _ := db.conn().Query(t.Context(), "SELECT CASE WHEN pg_terminate_backend(pid) THEN pid ELSE 0 END FROM pg_stat_activity WHERE application_name = current_database()") // CollectRows reports the error
+	ended := must(pgx.CollectRows(rows, pgx.RowTo[int32]))(t)
 	if len(ended) < atLeast {
 		t.Fatalf("%d sessions were ended; want at least %d", len(ended), atLeast)
 	}
 	// Termination takes a moment, in which new connections may be made.
 	for left := 1; left > 0; {
-		if err := operator.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY ($1)", ended).Scan(&left); err != nil {
-			t.Fatal(err)
-		}
+		do(t, db.conn().QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY ($1)", ended).Scan(&left))
 	}
 }
 
@@ -249,61 +219,44 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		t.Run(fmt.Sprintf("waiting: %t", waiting), func(t *testing.T) {
 			t.Parallel()
-			db, address := openNamed(t)
+			db := open(t)
 			ann := addUser(t, db, "Ann")
 			admin := addAdministrator(t, db, "Root", core.Administrator)
 			hat := addTexture(t, db, texture(ann.ID, skin.Classic, "hat", true))
 			writes := map[string]func() error{
-				"one batch": func() error {
-					_, err := db.CreatePlayer(t.Context(), ann.ID, player("Steve"), core.Pricing{})
-					return err
-				},
+				"one batch": func() error { return errOf(db.CreatePlayer(t.Context(), ann.ID, player("Steve"), core.Pricing{})) },
 				"one statement": func() error {
-					_, err := db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "Title", "Content")
-					return err
+					return errOf(db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "Title", "Content"))
 				},
 				"a statement without rows": func() error { return db.QueueReset(t.Context(), ann.Email, casefold.Key(ann.Email)) },
-				"an action": func() error {
-					_, err := db.SetNicknameBy(t.Context(), admin, ann.ID, "Anna")
-					return err
-				},
-				"a transaction": func() error { return db.DeleteTexture(t.Context(), hat.ID) },
+				"an action":                func() error { return errOf(db.SetNickname(t.Context(), admin, ann.ID, "Anna")) },
+				"a transaction":            func() error { return db.DeleteTexture(t.Context(), anyOwner, hat.ID) },
 				"an upload": func() error {
-					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Classic, "coat", true), core.Pricing{}, putOK)
-					return err
+					return errOf(db.AddTexture(t.Context(), texture(ann.ID, skin.Classic, "coat", true), core.Pricing{}, putOK))
 				},
 			}
 			connections := must(db.AcquireAll(t.Context()))(t)
 			var other lockTx
 			if waiting {
-				other = beginLockTx(t, address)
+				other = db.begin(t)
 				other.exec(t, "LOCK TABLE users, players, textures, messages, mails IN SHARE MODE")
 			} else {
-				endSessions(t, address, connections)
+				endSessions(t, db, connections)
 			}
 			var writing sync.WaitGroup
 			for name, write := range writes {
-				writing.Go(func() {
-					if err := write(); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
-				})
+				writing.Go(func() { testenv.Is(t, write(), nil, "%s", name) })
 			}
 			if waiting {
 				other.waitBlocked(t, len(writes))
-				endSessions(t, address, len(writes))
-				if err := other.Rollback(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				endSessions(t, db, len(writes))
+				do(t, other.Rollback(t.Context()))
 			}
 			writing.Wait()
 			for what, want := range map[string]int{
 				"players": 1, "messages": 1, "mails": 1, "audit_log": 1, "textures WHERE name = 'coat'": 1, "textures WHERE name = 'hat'": 0,
 			} {
-				var got int
-				if err := postgrestest.Conn(t, address).QueryRow(t.Context(), "SELECT count(*) FROM "+what).Scan(&got); err != nil || got != want {
-					t.Errorf("there are %d %s (%v); want %d", got, what, err, want)
-				}
+				db.hasCount(t, want, "SELECT count(*) FROM "+what)
 			}
 		})
 	}
@@ -358,44 +311,32 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, marker, count string
-		write               func(db *postgres.DB, admin core.Actor, user core.UserID) error
+		write               func(db store, admin core.Actor, user core.UserID) error
 	}{
-		{"a statement", "To all users", "messages", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
-			_, err := db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "To all users", "Content")
-			return err
+		{"a statement", "To all users", "messages", func(db store, _ core.Actor, _ core.UserID) error {
+			return errOf(db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "To all users", "Content"))
 		}},
-		{"a statement without rows", "lost@example.com", "mails", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
+		{"a statement without rows", "lost@example.com", "mails", func(db store, _ core.Actor, _ core.UserID) error {
 			return db.QueueReset(t.Context(), "lost@example.com", casefold.Key("lost@example.com"))
 		}},
-		{"a batch", "Lost", "players", func(db *postgres.DB, _ core.Actor, user core.UserID) error {
-			_, err := db.CreatePlayer(t.Context(), user, player("Lost"), core.Pricing{})
-			return err
+		{"a batch", "Lost", "players", func(db store, _ core.Actor, user core.UserID) error {
+			return errOf(db.CreatePlayer(t.Context(), user, player("Lost"), core.Pricing{}))
 		}},
-		{"an upload", "coat", "textures", func(db *postgres.DB, _ core.Actor, user core.UserID) error {
-			_, err := db.AddTexture(t.Context(), texture(user, skin.Classic, "coat", true), core.Pricing{}, putOK)
-			return err
+		{"an upload", "coat", "textures", func(db store, _ core.Actor, user core.UserID) error {
+			return errOf(db.AddTexture(t.Context(), texture(user, skin.Classic, "coat", true), core.Pricing{}, putOK))
 		}},
-		{"a transaction", "commit\x00", "audit_log", func(db *postgres.DB, admin core.Actor, user core.UserID) error {
-			_, err := db.SetNicknameBy(t.Context(), admin, user, "Anna")
-			return err
+		{"a transaction", "commit\x00", "audit_log", func(db store, admin core.Actor, user core.UserID) error {
+			return errOf(db.SetNickname(t.Context(), admin, user, "Anna"))
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db, address := openNamed(t)
+			db := open(t)
 			root, ann := addAdministrator(t, db, "Root", core.Administrator), addUser(t, db, "Ann").ID
-			proxied, err := url.Parse(address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			proxied := must(url.Parse(db.address))(t)
 			proxied.Host = newResponseDropper(t, proxied.Host, test.marker)
-			if err := test.write(postgrestest.Connect(t, proxied.String()), root, ann); fault.KindOf(err) != fault.Unavailable {
-				t.Errorf("a write with a lost response: %v; want Unavailable", err)
-			}
-			var got int
-			if err := postgrestest.Conn(t, address).QueryRow(t.Context(), "SELECT count(*) FROM "+test.count).Scan(&got); err != nil || got != 1 {
-				t.Errorf("there are %d %s (%v); want 1", got, test.count, err)
-			}
+			wantKind(t, test.write(openAt(t, proxied.String()), root, ann), fault.Unavailable)
+			db.hasCount(t, 1, "SELECT count(*) FROM "+test.count)
 		})
 	}
 }
@@ -403,21 +344,14 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 // Cancelling the context of a statement also cancels it at the server.
 func TestStatementsAreCancelled(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
+	db := open(t)
 	must(db.AcquireAll(t.Context()))(t)
-	other := beginLockTx(t, address)
-	other.exec(t, "LOCK TABLE textures IN ACCESS EXCLUSIVE MODE")
+	other := db.lock(t, "LOCK TABLE textures IN ACCESS EXCLUSIVE MODE")
 
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := db.MostLiked(ctx, 1)
-		done <- err
-	}()
+	done := start(func() error { return errOf(db.MostLiked(ctx, 1)) })
 	other.waitBlocked(t, 1)
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("a statement with a cancelled context: %v; want %v", err, context.Canceled)
-	}
-	other.waitNoneBlocked(t)
+	testenv.Is(t, <-done, context.Canceled, "a statement with a cancelled context")
+	testenv.Eventually(t, "no transaction waits for a lock", func() bool { return other.blocked(t) == 0 })
 }

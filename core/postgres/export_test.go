@@ -10,8 +10,10 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// Charge lets tests change scores.
-var Charge = charge
+// Charge changes a user's score.
+func (db *DB) Charge(ctx context.Context, user core.UserID, amount int64) error {
+	return db.writes.transact(ctx, func(tx pgx.Tx) error { return charge(ctx, tx, user, amount, "administrator", "") })
+}
 
 // MigrateTo migrates the schema to a version, up or down.
 func (db *DB) MigrateTo(ctx context.Context, version int32) error {
@@ -52,8 +54,8 @@ func (db *DB) AcquireAll(ctx context.Context) (int, error) {
 	return int(db.writes.Config().MaxConns), nil
 }
 
-// SetPermission sets a user's permission without a check or an audit entry.
-func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission core.Permission) error {
+// ForcePermission sets a user's permission without a check or an audit entry.
+func (db *DB) ForcePermission(ctx context.Context, user core.UserID, permission core.Permission) error {
 	_, err := setPermission(ctx, db.writes, user, permission)
 	return err
 }

@@ -10,36 +10,26 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Search keys of rows older than the columns are made in batches, once.
 func TestFillKeys(t *testing.T) {
 	t.Parallel()
 
-	address := postgrestest.Empty(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	db := openEmpty(t)
 	const users, items = 2500, 1200
 	do(t, db.MigrateTo(t.Context(), 14))
-	exec(`INSERT INTO users (email, email_key, nickname, password_hash) SELECT n || '@b.c', n || '@b.c', 'É ' || n, 'x' FROM generate_series(1, $1::int) n`, users)
-	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'É ' || n FROM generate_series(1, $1::int) n`, items)
-	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1 + tid % 3, tid, false, 'CAFÉ ' || tid FROM textures`)
+	db.addUsers(t, users)
+	db.addTextures(t, items)
+	db.exec(t, `INSERT INTO closet_items (uid, tid, cape, item_name)
+		SELECT 1 + tid % 3, tid, false, 'CAFÉ ' || tid FROM textures`)
 
-	if _, _, err := db.Migrate(t.Context(), func(string) {}); err != nil {
-		t.Fatal(err)
-	}
+	db.migrate(t)
 	for _, want := range []int{users + items, 0} {
-		if got := must(db.FillKeys(t.Context()))(t); got != want {
-			t.Errorf("%d keys are made; want %d", got, want)
-		}
+		testenv.Equal(t, must(db.FillKeys(t.Context()))(t), want, "keys are made")
 	}
 	for table, of := range map[string]struct {
 		name, column string
@@ -47,10 +37,7 @@ func TestFillKeys(t *testing.T) {
 	}{
 		"users": {"nickname", "nickname_key", casefold.Key}, "closet_items": {"item_name", "item_key", casefold.Key}, "textures": {"name", "name_key", postgres.NameKey},
 	} {
-		rows, err := conn.Query(t.Context(), fmt.Sprintf("SELECT %s, coalesce(%s, '') FROM %s", of.name, of.column, table))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must(db.conn().Query(t.Context(), fmt.Sprintf("SELECT %s, coalesce(%s, '') FROM %s", of.name, of.column, table)))(t)
 		for rows.Next() {
 			var name, key string
 			do(t, rows.Scan(&name, &key))
@@ -66,18 +53,11 @@ func TestFillKeys(t *testing.T) {
 // missing.
 func TestSearchesMakeFewKeys(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	db := open(t)
 	const most = 2000
-	exec(`INSERT INTO users (email, email_key, nickname, password_hash) SELECT n || '@b.c', n || '@b.c', 'É ' || n, 'x' FROM generate_series(1, $1::int) n`, 2*most+1)
-	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T ' || n FROM generate_series(1, $1::int) n`, 2*most+1)
-	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1, tid, false, 'CAFÉ ' || tid FROM textures`)
+	db.addUsers(t, 2*most+1)
+	db.addTextures(t, 2*most+1)
+	db.exec(t, `INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1, tid, false, 'CAFÉ ' || tid FROM textures`)
 	for table, c := range map[string]struct {
 		key    string
 		search func() (int, error)
@@ -91,22 +71,15 @@ func TestSearchesMakeFewKeys(t *testing.T) {
 			return page.Total, err
 		}},
 		"textures": {"name_key", func() (int, error) {
-			result, err := db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: "t 4001", Page: 1, PerPage: 10})
+			result, err := db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: "é 4001", Page: 1, PerPage: 10})
 			return result.Total, err
 		}},
 	} {
 		for _, left := range []int{most + 1, 1} {
-			_, err := c.search()
-			wantKind(t, err, fault.Unavailable)
-			var missing int
-			do(t, conn.QueryRow(t.Context(), fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", table, c.key)).Scan(&missing))
-			if missing != left {
-				t.Errorf("%s: a search leaves %d keys to be made; want %d", table, missing, left)
-			}
+			wantKind(t, errOf(c.search()), fault.Unavailable)
+			db.hasCount(t, left, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", table, c.key))
 		}
-		if result := must(c.search())(t); result != 1 {
-			t.Errorf("%s: %d are found; want 1", table, result)
-		}
+		testenv.Equal(t, must(c.search())(t), 1, "%s that are found", table)
 	}
 }
 
@@ -115,56 +88,42 @@ func TestSearchesMakeFewKeys(t *testing.T) {
 func TestNamesWrittenWithoutKeys(t *testing.T) {
 	t.Parallel()
 
-	address := postgrestest.URL(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	user := must(db.CreateUser(t.Context(), core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "Zoë", PasswordHash: "x"}))(t)
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'Robe ' || n FROM generate_series(1, 2) n`)
-	do(t, db.AddClosetItem(t.Context(), user.ID, 1, "Sunday best", core.Pricing{}))
+	db := open(t)
+	user := must(db.CreateUser(t.Context(), core.Registrant, core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "Zoë", PasswordHash: "x"}))(t)
+	db.addTextures(t, 2)
+	db.exec(t, `UPDATE textures SET name = 'Robe ' || tid`)
+	do(t, db.AddClosetItem(t.Context(), as(user.ID), user.ID, 1, "Sunday best", core.Pricing{}))
 
 	finds := func(nickname string, users int, item string, items int, name string, textures int) {
 		t.Helper()
 		result := must(db.FindUsers(t.Context(), core.UserQuery{Nickname: nickname, Page: 1, PerPage: 10}))(t)
-		if result.Total != users {
-			t.Errorf("%d users are called %s; want %d", result.Total, nickname, users)
-		}
+		testenv.Equal(t, result.Total, users, "users that are called %s", nickname)
 		page := must(db.ClosetOf(t.Context(), user.ID, core.ClosetQuery{Name: item, Page: 1, PerPage: 10}))(t)
-		if page.Total != items || len(page.Items) != items {
-			t.Errorf("%d items are called %s; want %d", page.Total, item, items)
-		}
+		testenv.Equal(t, [2]int{page.Total, len(page.Items)}, [2]int{items, items}, "items that are called %s", item)
 		list := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: name, Page: 1, PerPage: 10}))(t)
-		if list.Total != textures || len(list.Items) != textures {
-			t.Errorf("%d textures are called %s; want %d", list.Total, name, textures)
-		}
+		testenv.Equal(t, [2]int{list.Total, len(list.Items)}, [2]int{textures, textures}, "textures that are called %s", name)
 	}
 	finds("ZOË", 1, "SUNDAY", 1, "ROBE", 2)
 
 	// As the previous release inserts rows, renames them, and renames rows that this release
 	// has written.
-	exec(`INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('b@b.c', 'b@b.c', 'Zoë 2', 'x')`)
-	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, 2, false, 'Sunday worst')`, user.ID)
+	db.exec(t, `INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('b@b.c', 'b@b.c', 'Zoë 2', 'x')`)
+	db.exec(t, `INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, 2, false, 'Sunday worst')`, user.ID)
 	finds("zoë", 2, "sunday", 2, "robe", 2)
-	exec(`UPDATE users SET nickname = 'Chloé' WHERE uid = $1`, user.ID)
-	exec(`UPDATE closet_items SET item_name = 'Monday' WHERE uid = $1 AND tid = 1`, user.ID)
-	exec(`UPDATE textures SET name = 'Frock' WHERE tid = 1`)
+	db.exec(t, `UPDATE users SET nickname = 'Chloé' WHERE uid = $1`, user.ID)
+	db.exec(t, `UPDATE closet_items SET item_name = 'Monday' WHERE uid = $1 AND tid = 1`, user.ID)
+	db.exec(t, `UPDATE textures SET name = 'Frock' WHERE tid = 1`)
 	finds("zoë", 1, "sunday", 1, "robe", 1)
 	finds("CHLOÉ", 1, "MONDAY", 1, "FROCK", 1)
 
 	// Renames by this release write the key, unless it stays the same.
-	must(db.SetNickname(t.Context(), user.ID, "Zoë"))(t)
+	must(db.SetNickname(t.Context(), as(user.ID), user.ID, "Zoë"))(t)
 	do(t, db.RenameClosetItem(t.Context(), user.ID, 1, "Tuesday"))
-	must(db.ChangeTexture(t.Context(), 1, core.TextureChange{Name: new("Gown")}, core.Scores{}))(t)
-	if got := must(db.FillKeys(t.Context()))(t); got != 0 {
-		t.Errorf("renames leave %d keys to be made", got)
-	}
-	must(db.SetNickname(t.Context(), user.ID, "ZOË"))(t)
+	must(db.change(t.Context(), 1, core.TextureChange{Name: new("Gown")}))(t)
+	testenv.Equal(t, must(db.FillKeys(t.Context()))(t), 0, "keys that renames leave to be made")
+	must(db.SetNickname(t.Context(), as(user.ID), user.ID, "ZOË"))(t)
 	do(t, db.RenameClosetItem(t.Context(), user.ID, 1, "TUESDAY"))
-	must(db.ChangeTexture(t.Context(), 1, core.TextureChange{Name: new("GOWN")}, core.Scores{}))(t)
+	must(db.change(t.Context(), 1, core.TextureChange{Name: new("GOWN")}))(t)
 	finds("zoë", 2, "tuesday", 1, "gown", 1)
 }
 
@@ -172,25 +131,20 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 // table.
 func TestMissingKeysAreFoundByIndex(t *testing.T) {
 	t.Parallel()
-	conn := postgrestest.Conn(t, postgrestest.URL(t))
-	for _, sql := range []string{
-		`INSERT INTO users (email, email_key, nickname, nickname_key, password_hash) SELECT n || '@b.c', n || '@b.c', 'É', 'é', 'x' FROM generate_series(1, 5000) n`,
-		`INSERT INTO textures (bytes, public, type, hash, pixels, name, name_key) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T', 't' FROM generate_series(1, 5000) n`,
-		`INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uid, 1, false, 'T', 't' FROM users`,
-		"ANALYZE users, closet_items, textures",
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	db := open(t)
+	db.exec(t, `
+		INSERT INTO users (email, email_key, nickname, nickname_key, password_hash)
+			SELECT n || '@b.c', n || '@b.c', 'É', 'é', 'x' FROM generate_series(1, 5000) n;
+		INSERT INTO textures (bytes, public, type, hash, pixels, name, name_key)
+			SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T', 't' FROM generate_series(1, 5000) n;
+		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uid, 1, false, 'T', 't' FROM users;
+		ANALYZE users, closet_items, textures`)
 	for index, sql := range map[string]string{
 		"users_nickname_key_missing": postgres.SelectUnkeyedUsers, "closet_items_item_key_missing": postgres.SelectUnkeyedItems,
 		"textures_name_key_missing": postgres.SelectUnkeyedTextures,
 	} {
-		rows, _ := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+sql, pgx.QueryExecModeSimpleProtocol, 0, 0, int64(math.MaxInt64), 1000) // CollectRows reports the error
+		rows, _ := db.conn().Query(t.Context(), "EXPLAIN (COSTS OFF) "+sql, pgx.QueryExecModeSimpleProtocol, 0, 0, int64(math.MaxInt64), 1000) // CollectRows reports the error
 		plan := strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
-		if !strings.Contains(plan, index) {
-			t.Errorf("%s is not used:\n%s", index, plan)
-		}
+		testenv.Equal(t, strings.Contains(plan, index), true, "%s is used:\n%s\n", index, plan)
 	}
 }

@@ -89,7 +89,7 @@ func launcherSession(rows []launcherSessionRow) core.LauncherSession {
 	return session
 }
 
-// IssueLauncherToken adds a token, and ends those of the user that are too many.
+// IssueLauncherToken adds a token, and ends the user's that are too many.
 func (db *DB) IssueLauncherToken(ctx context.Context, t core.NewLauncherToken) (core.LauncherSession, error) {
 	user, hash := t.Credentials.ID, t.Credentials.PasswordHash
 	rows, err := collect[launcherSessionRow](ctx, db.writes,

@@ -111,8 +111,8 @@ type listQuery struct {
 	disabled []string // plan types, by setting
 }
 
-func (db *DB) runListQuery(ctx context.Context, a listQuery) (listResult, error) {
-	rows, err := collect[listResult](ctx, db.library, withPlannerOff(a.statement, a.disabled...)...)
+func (db *DB) runListQuery(ctx context.Context, q listQuery) (listResult, error) {
+	rows, err := collect[listResult](ctx, db.library, withPlannerOff(q.statement, q.disabled...)...)
 	if err != nil {
 		return listResult{}, err
 	}
@@ -130,12 +130,12 @@ type listResult struct {
 
 // add records the page and the total, if the result has them. A truncated result has the
 // first matches only if it is ordered as the list.
-func (l *list) add(a listResult, ordered bool) {
-	if !l.hasTotal && (!a.Truncated || a.Matched >= l.maxCounted) {
-		l.total, l.hasTotal = a.Matched, true
+func (l *list) add(r listResult, ordered bool) {
+	if !l.hasTotal && (!r.Truncated || r.Matched >= l.maxCounted) {
+		l.total, l.hasTotal = r.Matched, true
 	}
-	if !l.hasPage && (!a.Truncated || ordered && a.Matched >= l.to) {
-		l.tids, l.hasPage = a.TIDs, true
+	if !l.hasPage && (!r.Truncated || ordered && r.Matched >= l.to) {
+		l.tids, l.hasPage = r.TIDs, true
 	}
 }
 
@@ -192,7 +192,7 @@ func (l *list) furtherRows(result, siteResult listResult) int {
 }
 
 // matchShare returns the share of scanned rows that match.
-func matchShare(a listResult) float64 { return float64(a.Matched) / float64(max(a.Scanned, 1)) }
+func matchShare(r listResult) float64 { return float64(r.Matched) / float64(max(r.Scanned, 1)) }
 
 // visibleSet is a set of textures that the user may see, which one index has in order.
 type visibleSet struct {
@@ -282,8 +282,8 @@ func (l *list) sample() listQuery {
 	return all.walk(l.limits.all)
 }
 
-// walk scans up to so many rows in the order of the list. The result is truncated if it has
-// as many.
+// walk scans at most this number of rows in the order of the list. The result is truncated if it has
+// that many rows.
 func (l *list) walk(rows int) listQuery {
 	var f filter
 	o, limit, condition := l.order(), f.argument(rows), "true"
@@ -331,7 +331,7 @@ func (l *list) search() listQuery {
 }
 
 // selectTextures returns textures in the order of the TIDs. It asks the primary: since the list
-// was read a texture may have been deleted or made private, of which a standby may not know
+// was read a texture may have been deleted or made private, which a standby may not know
 // yet.
 const selectTextures = `
 	SELECT ` + textureColumns + `, ` + inCloset + `
@@ -339,19 +339,9 @@ const selectTextures = `
 	WHERE t.public OR t.uploader = $2 OR $3
 	ORDER BY requested.n`
 
-// visibleTextures returns those of the textures that exist and that the user may see.
+// visibleTextures returns the textures that exist and that the user may see.
 func (db *DB) visibleTextures(ctx context.Context, user core.User, tids []core.TextureID) ([]core.LibraryTexture, error) {
-	rows, err := collect[libraryRow](ctx, db.reads, statement{selectTextures, []any{tids, user.ID, user.Permission >= core.Administrator}})
-	if err != nil {
-		return nil, err
-	}
-	textures := make([]core.LibraryTexture, len(rows))
-	for i, row := range rows {
-		if textures[i], err = row.libraryTexture(); err != nil {
-			return nil, err
-		}
-	}
-	return textures, nil
+	return collect[core.LibraryTexture](ctx, db.reads, statement{selectTextures, []any{tids, user.ID, user.Permission >= core.Administrator}})
 }
 
 const deleteTextureChanges = `DELETE FROM texture_changes WHERE at < $1`

@@ -17,10 +17,10 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // expectedList computes the TIDs of a list from all textures.
@@ -74,9 +74,7 @@ func addRandomTextures(t *testing.T, conn *pgx.Conn, random *rand.Rand, users []
 		rows = append(rows, []any{x.ID, uploader, x.Likes, 100, x.Public, x.Type.String(), digest[:], digest[:], x.Name, postgres.NameKey(x.Name)})
 		all = append(all, x)
 	}
-	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"textures"}, columns, pgx.CopyFromRows(rows)); err != nil {
-		t.Fatal(err)
-	}
+	must(conn.CopyFrom(t.Context(), pgx.Identifier{"textures"}, columns, pgx.CopyFromRows(rows)))(t)
 	return all
 }
 
@@ -84,14 +82,11 @@ func addRandomTextures(t *testing.T, conn *pgx.Conn, random *rand.Rand, users []
 // search the index of names.
 func TestListsAgainstModel(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	db := open(t)
 	random := rand.New(rand.NewPCG(1, 2)) // reproducible
 	users := []core.UserID{0, addUser(t, db, "ann").ID, addUser(t, db, "bob").ID, addUser(t, db, "cid").ID}
-	all := addRandomTextures(t, conn, random, users, 4000)
-	if _, err := conn.Exec(t.Context(), "ANALYZE textures"); err != nil { // without statistics there is no second scan
-		t.Fatal(err)
-	}
+	all := addRandomTextures(t, db.conn(), random, users, 4000)
+	db.exec(t, "ANALYZE textures") // without statistics there is no second scan
 	names := []string{"", "", "steve", "esk", "Eve", "könig", "KÖNIG", "狐狸", "狐", "%_\\", "___", "★☆★", "2.0", "nothing", "evea", "xst", "   ", "ա狐", "狐ա", "eա", "þþþ", "★狐"}
 
 	for n := range 400 {
@@ -124,73 +119,62 @@ func TestListsAgainstModel(t *testing.T) {
 // texture_likes follows every change of a texture, by any statement.
 func TestLikesAreCopied(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	db, ann, bob := openForTwo(t)
 	x := addTexture(t, db, texture(ann.ID, skin.Classic, "first", true))
 	f := func(what string, textures int) {
 		t.Helper()
 		var copied, all int
-		do(t, conn.QueryRow(t.Context(), `
+		do(t, db.conn().QueryRow(t.Context(), `
 			SELECT count(*) FILTER (WHERE (l.likes, l.public, l.type, l.uploader, l.name_key) IS NOT DISTINCT FROM (t.likes, t.public, t.type, coalesce(t.uploader, 0), t.name_key)), count(*)
 			FROM texture_likes l FULL JOIN textures t USING (tid)`).Scan(&copied, &all))
-		if copied != all || all != textures {
-			t.Errorf("%s: of %d textures %d are copied; want %d", what, all, copied, textures)
-		}
+		testenv.Equal(t, [2]int{copied, all}, [2]int{textures, textures}, "%s: the copied textures, and all", what)
 	}
 	f("an upload", 1)
-	do(t, db.AddClosetItem(t.Context(), bob.ID, x.ID, "N", core.Pricing{}))
+	do(t, db.AddClosetItem(t.Context(), as(bob.ID), bob.ID, x.ID, "N", core.Pricing{}))
 	f("a like", 1)
-	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Name: new("renamed"), Type: new(skin.Slim)}, core.Scores{}))(t)
+	must(db.change(t.Context(), x.ID, core.TextureChange{Name: new("renamed"), Type: new(skin.Slim)}))(t)
 	f("a name and a type", 1)
-	if _, err := conn.Exec(t.Context(), "UPDATE textures SET name = 'as the release before renames'"); err != nil {
-		t.Fatal(err)
-	}
+	db.exec(t, "UPDATE textures SET name = 'as the release before renames'")
 	f("a name without its key", 1)
-	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
+	must(db.change(t.Context(), x.ID, core.TextureChange{Public: new(false)}))(t)
 	f("one that becomes private", 1)
-	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t)
-	do(t, db.DeleteUser(t.Context(), credentialsOf(ann)))
+	must(db.change(t.Context(), x.ID, core.TextureChange{Public: new(true)}))(t)
+	do(t, db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)))
 	f("the end of its uploader", 1)
-	do(t, db.DeleteTexture(t.Context(), x.ID))
+	do(t, db.DeleteTexture(t.Context(), anyOwner, x.ID))
 	f("a deletion", 0)
 }
 
 // A list returns the current rows, not only the columns of the index.
 func TestFindTextures(t *testing.T) {
 	t.Parallel()
-	db := postgrestest.Open(t)
-	ann := addUser(t, db, "ann")
-	want := addTexture(t, db, texture(ann.ID, skin.Slim, "Ann's", true))
-	result := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Page: 1, PerPage: 10}))(t)
-	if diff := gocmp.Diff(core.Page[core.LibraryTexture]{Items: []core.LibraryTexture{{Texture: want}}, Total: 1}, result); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	db, ann := openForOne(t)
+	added := addTexture(t, db, texture(ann.ID, skin.Slim, "Ann's", true))
+	want := core.Page[core.LibraryTexture]{Items: []core.LibraryTexture{{Texture: added}}, Total: 1}
+	got := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Page: 1, PerPage: 10}))(t)
+	cmptest.Same(t, got, want, "the list")
 }
 
 // Slow lists leave connections to other reads, even if each comes from another network.
 func TestListsLeaveConnections(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
+	db := open(t)
 	x := addTexture(t, db, texture(addUser(t, db, "ann").ID, skin.Classic, "first", true))
-	tx := beginLockTx(t, address)
+	tx := db.begin(t)
 	tx.exec(t, "LOCK TABLE texture_likes")
 	var lists sync.WaitGroup
 	for n := range 16 {
 		lists.Go(func() {
 			ctx := core.WithClient(t.Context(), core.Client{Network: netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, byte(n), 0}), 24)})
-			if result, err := db.FindTextures(ctx, core.User{}, core.LibraryQuery{ByLikes: true, Page: 1, PerPage: 10}); err != nil || result.Total != 1 {
-				t.Errorf("list %d: %d textures, %v", n, result.Total, err)
-			}
+			result := must(db.FindTextures(ctx, core.User{}, core.LibraryQuery{ByLikes: true, Page: 1, PerPage: 10}))(t)
+			testenv.Equal(t, result.Total, 1, "list %d: the textures", n)
 		})
 	}
 	tx.waitBlocked(t, 2)
 	bounded, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for range 20 {
-		if _, err := db.Texture(bounded, x.ID); err != nil {
-			t.Fatalf("a read while lists wait: %v", err)
-		}
+		testenv.Is(t, errOf(db.Texture(bounded, x.ID)), nil, "a read while lists wait")
 	}
 	do(t, tx.Commit(t.Context()))
 	lists.Wait()
@@ -200,40 +184,29 @@ func TestListsLeaveConnections(t *testing.T) {
 func TestListPlans(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	address := postgrestest.URL(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	ann := addUser(t, db, "ann")
-	for _, sql := range []string{
-		"SET synchronous_commit = off; DROP INDEX textures_name_steve, textures_name_alex, textures_name_cape",
-		`INSERT INTO textures (uploader, bytes, public, type, hash, pixels, likes, name, name_key)
-		SELECT CASE WHEN n % 3 = 0 THEN (SELECT uid FROM users) END, 100, n % 20 > 0, CASE WHEN n % 1000 = 0 THEN 'cape' WHEN n % 2 = 0 THEN 'alex' ELSE 'steve' END,
+	db, ann := openForOne(t)
+	db.exec(t, `
+		SET synchronous_commit = off;
+		DROP INDEX textures_name_steve, textures_name_alex, textures_name_cape;
+		INSERT INTO textures (uploader, bytes, public, type, hash, pixels, likes, name, name_key)
+		SELECT CASE WHEN n % 3 = 0 THEN (SELECT uid FROM users) END, 100, n % 20 > 0,
+			CASE WHEN n % 1000 = 0 THEN 'cape' WHEN n % 2 = 0 THEN 'alex' ELSE 'steve' END,
 			sha256(n::text::bytea), sha256(n::text::bytea), n % 97, 'Steve ' || n, 'steve ' || n
-		FROM generate_series(1, 100000) n`,
-		"CREATE INDEX textures_name_steve ON textures USING gin (name_key public.gin_trgm_ops) WHERE type = 'steve'",
-		"CREATE INDEX textures_name_alex ON textures USING gin (name_key public.gin_trgm_ops) WHERE type = 'alex'",
-		"CREATE INDEX textures_name_cape ON textures USING gin (name_key public.gin_trgm_ops) WHERE type = 'cape'",
-		"ANALYZE textures, texture_likes",
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+		FROM generate_series(1, 100000) n;
+		CREATE INDEX textures_name_steve ON textures USING gin (name_key public.gin_trgm_ops) WHERE type = 'steve';
+		CREATE INDEX textures_name_alex ON textures USING gin (name_key public.gin_trgm_ops) WHERE type = 'alex';
+		CREATE INDEX textures_name_cape ON textures USING gin (name_key public.gin_trgm_ops) WHERE type = 'cape';
+		ANALYZE textures, texture_likes`)
 	plan := func(mode string, attempt postgres.ListQuery) string {
 		t.Helper()
-		tx := must(conn.Begin(t.Context()))(t)
+		tx := lockTx{must(db.conn().Begin(t.Context()))(t), db}
 		defer func() { _ = tx.Rollback(t.Context()) }()
-		exec := func(sql string) {
-			t.Helper()
-			if _, err := tx.Exec(t.Context(), sql); err != nil {
-				t.Fatalf("%v\n%s", err, sql)
-			}
-		}
 		for _, name := range attempt.Disabled {
-			exec("SET LOCAL " + name + " = off")
+			tx.exec(t, "SET LOCAL "+name+" = off")
 		}
-		exec("SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL plan_cache_mode = " + mode)
-		exec("PREPARE list AS " + attempt.SQL)
-		defer func() { _, _ = conn.Exec(t.Context(), "DEALLOCATE list") }()
+		tx.exec(t, "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL plan_cache_mode = "+mode)
+		tx.exec(t, "PREPARE list AS "+attempt.SQL)
+		defer func() { _, _ = db.conn().Exec(t.Context(), "DEALLOCATE list") }()
 		var values []string
 		for _, arg := range attempt.Args {
 			values = append(values, fmt.Sprintf("'%v'", arg))
@@ -294,59 +267,42 @@ func listIndexes(query core.LibraryQuery, user core.User, search bool) (want, ot
 func TestMigrateBuildsIndexes(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	address := postgrestest.Empty(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	do(t, db.MigrateTo(t.Context(), 20))
-	if _, err := conn.Exec(t.Context(), `
-		INSERT INTO textures (bytes, public, type, hash, pixels, name)
-		SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'É ' || n FROM generate_series(1, 1500) n`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), "CREATE UNIQUE INDEX CONCURRENTLY textures_newest ON textures (public)"); err == nil {
-		t.Fatal("an index is unique that cannot be; want it to be left invalid")
-	}
+	db := openWithInvalidIndex(t, 1500)
+	messages := db.migrate(t)
+	testenv.Check(t, len(messages) == 10 && messages[1] == "building the index textures_newest",
+		"the reported messages are %q", messages)
+	wantAllIndexes(t, db)
+	testenv.Equal(t, must(db.FillKeys(t.Context()))(t), 0, "keys were missing")
+	db.hasCount(t, 1, `
+		SELECT (min(relallvisible) > 0 AND EXISTS (SELECT FROM pg_stats WHERE tablename = 'textures_uploader_newest'))::int
+		FROM pg_class WHERE oid IN ('textures'::regclass, 'texture_likes'::regclass)`) // they are vacuumed and analyzed
+	db.hasCount(t, 1500, `SELECT count(*) FROM texture_likes JOIN textures USING (tid, likes, public, type, name_key)`)
+}
 
-	var messages []string
-	if _, _, err := db.Migrate(t.Context(), func(text string) { messages = append(messages, text) }); err != nil {
-		t.Fatal(err)
-	}
-	if len(messages) != 10 || messages[1] != "building the index textures_newest" {
-		t.Errorf("the reported messages are %q", messages)
-	}
-	wantAllIndexes(t, conn)
-	if n := must(db.FillKeys(t.Context()))(t); n != 0 {
-		t.Errorf("%d keys were missing", n)
-	}
-	var visible bool
-	do(t, conn.QueryRow(t.Context(), `
-		SELECT min(relallvisible) > 0 AND EXISTS (SELECT FROM pg_stats WHERE tablename = 'textures_uploader_newest')
-		FROM pg_class WHERE oid IN ('textures'::regclass, 'texture_likes'::regclass)`).Scan(&visible))
-	if !visible {
-		t.Error("textures and their copies are not vacuumed and analyzed")
-	}
-	var copies int
-	do(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM texture_likes JOIN textures USING (tid, likes, public, type, name_key)`).Scan(&copies))
-	if copies != 1500 {
-		t.Errorf("%d textures are copied; want all 1500", copies)
-	}
+// openWithInvalidIndex returns a database of an earlier schema with a number of textures, and with an index that was
+// left invalid by an interrupted migration.
+func openWithInvalidIndex(t *testing.T, textures int) store {
+	t.Helper()
+	db := openEmpty(t)
+	do(t, db.MigrateTo(t.Context(), 20))
+	db.addTextures(t, textures)
+	err := errOf(db.conn().Exec(t.Context(), "CREATE UNIQUE INDEX CONCURRENTLY textures_newest ON textures (public)"))
+	testenv.Equal(t, err == nil, false, "an index is unique that cannot be")
+	return db
 }
 
 // wantAllIndexes checks that the tables of lists have the indexes of a new schema.
-func wantAllIndexes(t *testing.T, conn *pgx.Conn) {
+func wantAllIndexes(t *testing.T, db store) {
 	t.Helper()
-	built := func(conn *pgx.Conn) (indexes []string) {
+	built := func(db store) (indexes []string) {
 		t.Helper()
-		if err := conn.QueryRow(t.Context(), `
+		do(t, db.conn().QueryRow(t.Context(), `
 			SELECT array_agg(regexp_replace(pg_get_indexdef(indexrelid), 'test_\w+', '') ORDER BY indexrelid::regclass::text)
-			FROM pg_index WHERE indrelid IN ('textures'::regclass, 'texture_likes'::regclass) AND indisvalid`).Scan(&indexes); err != nil {
-			t.Fatal(err)
-		}
+			FROM pg_index WHERE indrelid IN ('textures'::regclass, 'texture_likes'::regclass) AND indisvalid`).Scan(&indexes))
 		return indexes
 	}
-	empty := postgrestest.Conn(t, postgrestest.URL(t)) // where the migration itself builds them
-	if diff := gocmp.Diff(built(empty), built(conn)); diff != "" {
-		t.Errorf("the indexes (-at once +concurrently):\n%s", diff)
-	}
+	empty := open(t) // where the migration itself builds them
+	cmptest.Same(t, built(db), built(empty), "the indexes")
 }
 
 // Two programs that migrate concurrently build each index once. An invalid index of an
@@ -357,35 +313,15 @@ func TestMigrationsBuildIndexesTogether(t *testing.T) {
 	for _, texture := range []string{"kept", "gone"} {
 		t.Run(texture, func(t *testing.T) {
 			t.Parallel()
-			address := postgrestest.Empty(t)
-			db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-			do(t, db.MigrateTo(t.Context(), 20))
-			if _, err := conn.Exec(t.Context(), `
-				INSERT INTO textures (bytes, public, type, hash, pixels, name)
-				SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'Name' FROM generate_series(1, 2) n`); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := conn.Exec(t.Context(), "CREATE UNIQUE INDEX CONCURRENTLY textures_newest ON textures (public)"); err == nil {
-				t.Fatal("an index is unique that cannot be; want it to be left invalid")
-			}
+			db := openWithInvalidIndex(t, 2)
 			if texture == "gone" {
-				if _, err := conn.Exec(t.Context(), "DELETE FROM textures"); err != nil {
-					t.Fatal(err)
-				}
+				db.exec(t, "DELETE FROM textures")
 			}
-			errs := make(chan error)
-			for range 2 {
-				go func() {
-					_, _, err := db.Migrate(t.Context(), func(string) {})
-					errs <- err
-				}()
-			}
-			for range 2 {
-				if err := <-errs; err != nil {
-					t.Error(err)
-				}
-			}
-			wantAllIndexes(t, conn)
+			atOnce(t, 2, 2, 0, func(int) error {
+				_, _, err := db.Migrate(t.Context(), func(string) {})
+				return err
+			})
+			wantAllIndexes(t, db)
 		})
 	}
 }

@@ -84,7 +84,7 @@ const lockEmailOfLink = `
 // Both run after lockUserOfLink has been acquired, and so do not find a token that a concurrent
 // use has deleted.
 const (
-	// verifyEmail verifies the user's address, or changes it to that of the link. Nothing
+	// verifyEmail verifies the user's address, or changes it to the link's. Nothing
 	// changes where another user has the address.
 	verifyEmail = `
 	WITH link AS (

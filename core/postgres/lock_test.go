@@ -3,9 +3,8 @@ package postgres_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,375 +12,261 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // lockTx is a concurrent transaction that holds locks until it commits.
 type lockTx struct {
 	pgx.Tx
-	address string
+	store store
 }
 
-func beginLockTx(t *testing.T, address string) lockTx {
+// begin begins a transaction in a connection of its own.
+func (s store) begin(t *testing.T) lockTx {
 	t.Helper()
-	return lockTx{must(postgrestest.Conn(t, address).Begin(t.Context()))(t), address}
+	return lockTx{must(postgrestest.Conn(t, s.address).Begin(t.Context()))(t), s}
+}
+
+// lock begins a transaction with a statement.
+func (s store) lock(t *testing.T, sql string, args ...any) lockTx {
+	t.Helper()
+	tx := s.begin(t)
+	tx.exec(t, sql, args...)
+	return tx
 }
 
 func (tx lockTx) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.Exec(t.Context(), sql, args...))(t)
 }
 
 // commitOnceBlocked commits once n others wait for its locks.
 func (tx lockTx) commitOnceBlocked(t *testing.T, n int) {
 	t.Helper()
 	tx.waitBlocked(t, n)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
+	do(t, tx.Commit(t.Context()))
+}
+
+// delays returns the error of a call that waits for the locks of the transaction. Once it waits, what shall happen
+// meanwhile is done, and the transaction is committed.
+func (tx lockTx) delays(t *testing.T, call func() error, meanwhile ...func()) error {
+	t.Helper()
+	outcome := start(call)
+	tx.waitBlocked(t, 1)
+	for _, act := range meanwhile {
+		act()
 	}
+	tx.commitOnceBlocked(t, 1)
+	return <-outcome
 }
 
 // waitBlocked waits until n others wait for locks.
 func (tx lockTx) waitBlocked(t *testing.T, n int) {
 	t.Helper()
-	tx.waitUntil(t, strconv.Itoa(n), func(blocked int) bool { return blocked >= n })
+	testenv.Eventually(t, fmt.Sprintf("%d transactions wait for a lock", n), func() bool { return tx.blocked(t) >= n })
 }
 
-// waitNoneBlocked waits until none waits for a lock any more.
-func (tx lockTx) waitNoneBlocked(t *testing.T) {
+// blocked returns how many wait for locks. Transactions that wait for a row queue behind each other: all of them wait
+// for a lock.
+func (tx lockTx) blocked(t *testing.T) int {
 	t.Helper()
-	tx.waitUntil(t, "none", func(blocked int) bool { return blocked == 0 })
-}
-
-func (tx lockTx) waitUntil(t *testing.T, wanted string, enough func(blocked int) bool) {
-	t.Helper()
-	watch := postgrestest.Conn(t, tx.address)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for {
-		var blocked int
-		// Transactions that wait for a row queue behind each other: all of them wait for a
-		// lock.
-		if err := watch.QueryRow(t.Context(),
-			"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND cardinality(pg_blocking_pids(pid)) > 0 AND application_name = current_schema()",
-		).Scan(&blocked); err != nil {
-			t.Fatal(err)
-		}
-		if enough(blocked) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%d transactions wait for a lock; want %s", blocked, wanted)
-		}
-	}
-}
-
-// openNamed returns a database that has the schema's name as application_name of its
-// connections, so that a test can count those that wait.
-func openNamed(t *testing.T) (*postgres.DB, string) {
-	t.Helper()
-	address := postgrestest.URL(t)
-	_, schema, _ := strings.Cut(address, "search_path=")
-	return postgrestest.Connect(t, address+"&application_name="+schema), address
+	return tx.store.count(t, `SELECT count(*) FROM pg_stat_activity
+		WHERE wait_event_type = 'Lock' AND cardinality(pg_blocking_pids(pid)) > 0 AND application_name = current_database()`)
 }
 
 // A rename that waited for another one names the name that the other set.
 func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann := addUser(t, db, "ann")
+	db, ann := openForOne(t)
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE players SET name = 'Between', name_key = 'between' WHERE pid = $1", steve.ID)
+	other := db.lock(t, "UPDATE players SET name = 'Between', name_key = 'between' WHERE pid = $1", steve.ID)
 
-	renamed := make(chan error, 1)
-	go func() {
-		_, err := db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Last"))
-		renamed <- err
-	}()
-	other.commitOnceBlocked(t, 1)
-	if err := <-renamed; err != nil {
-		t.Fatal(err)
-	}
+	rename := func() error { return errOf(db.RenamePlayer(t.Context(), as(ann.ID), steve.ID, player("Last"))) }
+	do(t, other.delays(t, rename))
 	head := must(db.NumberChanges(t.Context()))(t)
 	keys := keysAfter(t, db, head.Revision-1)[0]
-	if !slices.Contains(keys, edgeproto.NameKey("Between")) || !slices.Contains(keys, edgeproto.NameKey("Last")) {
-		t.Errorf("the rename names %v; want the name it replaced and the one it gave", keys)
-	}
+	testenv.Check(t, slices.Contains(keys, edgeproto.NameKey("Between")) &&
+		slices.Contains(keys, edgeproto.NameKey("Last")), "the rename names %v; want the name it replaced, and its own", keys)
 }
 
 // A private texture that is removed from the closet while a request to apply it waits is not
 // applied.
 func TestSetTexturesAfterWaitingChecksAgain(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	db, ann, bob := openForTwo(t)
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	gift := addTexture(t, db, texture(bob.ID, skin.Classic, "gift", false)).ID
-	before := beginLockTx(t, address)
+	before := db.begin(t)
 	before.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, gift)
-	if err := before.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	do(t, before.Commit(t.Context()))
 
-	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE textures SET likes = likes - 1 WHERE tid = $1", gift)
+	other := db.lock(t, "UPDATE textures SET likes = likes - 1 WHERE tid = $1", gift)
 	other.exec(t, "DELETE FROM closet_items WHERE uid = $1", ann.ID)
-	applied := make(chan error, 1)
-	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &gift})
-		applied <- err
-	}()
-	other.commitOnceBlocked(t, 1)
-	wantKind(t, <-applied, fault.Forbidden)
+	wantKind(t, other.delays(t, func() error { return db.wear(t.Context(), ann.ID, steve.ID, gift) }), fault.Forbidden)
 }
 
 // A request that waits to change one slot keeps a concurrent change of the other.
 func TestSetTexturesAfterWaitingKeepsOtherSlot(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann := addUser(t, db, "ann")
+	db, ann := openForOne(t)
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	tid := addTexture(t, db, texture(ann.ID, skin.Classic, "skin", true)).ID
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", true)).ID
-	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE players SET tid_cape = $2 WHERE pid = $1", steve.ID, cape)
+	other := db.lock(t, "UPDATE players SET tid_cape = $2 WHERE pid = $1", steve.ID, cape)
 
-	applied := make(chan error, 1)
-	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &tid})
-		applied <- err
-	}()
-	other.commitOnceBlocked(t, 1)
-	if err := <-applied; err != nil {
-		t.Fatal(err)
-	}
-	if got := playersOf(t, db, ann.ID)[0]; got.Skin != tid || got.Cape != cape {
-		t.Errorf("the player wears %d and %d; want %d and %d", got.Skin, got.Cape, tid, cape)
-	}
+	do(t, other.delays(t, func() error { return db.wear(t.Context(), ann.ID, steve.ID, tid) }))
+	testenv.Equal(t, outfitOf(playersOf(t, db, ann.ID)[0]), outfit{tid, cape}, "what the player wears")
 }
 
 // Applying textures locks them until the commit: a request that makes one private waits, and
 // then finds the player.
 func TestSetTexturesLocksTextures(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	db, ann, bob := openForTwo(t)
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	tid := addTexture(t, db, texture(bob.ID, skin.Classic, "x", true)).ID
 
-	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // which blocks the request
-	applied := make(chan error, 1)
-	go func() {
-		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSelection{Skin: &tid})
-		applied <- err
-	}()
-	other.waitBlocked(t, 1)
-	var free int
-	if err := postgrestest.Conn(t, address).QueryRow(t.Context(),
-		"SELECT count(*) FROM (SELECT FROM textures WHERE tid = $1 FOR NO KEY UPDATE SKIP LOCKED) free", tid,
-	).Scan(&free); err != nil {
-		t.Fatal(err)
-	}
-	if free != 0 {
-		t.Error("the texture can be changed while a request is about to apply it")
-	}
-	other.commitOnceBlocked(t, 1)
-	if err := <-applied; err != nil {
-		t.Error(err)
-	}
+	other := db.lock(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // which blocks the request
+	do(t, other.delays(t, func() error { return db.wear(t.Context(), ann.ID, steve.ID, tid) }, func() {
+		db.hasCount(t, 0, "SELECT count(*) FROM (SELECT FROM textures WHERE tid = $1 FOR NO KEY UPDATE SKIP LOCKED) x", tid)
+	}))
 }
 
 // Concurrent refreshes of a session are serialised, and so return the same successor.
 func TestRefreshesWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
+	s := newSessionTest(t)
 	first := s.open(t)
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM sessions WHERE sid = $1 FOR UPDATE", first.Session)
+	other := s.db.lock(t, "SELECT FROM sessions WHERE sid = $1 FOR UPDATE", first.Session)
 
 	successors := make(chan core.Token, 4)
 	for range cap(successors) {
 		go func() {
-			successor, _, err := db.RefreshSession(t.Context(), s.verified(first), s.token(first.Session))
-			if err != nil {
-				t.Error(err)
-			}
+			successor, _, err := s.db.RefreshSession(t.Context(), s.verified(first), s.token(first.Session))
+			testenv.Is(t, err, nil, "a refresh")
 			successors <- successor
 		}()
 	}
 	other.commitOnceBlocked(t, cap(successors))
 	one := <-successors
 	for range cap(successors) - 1 {
-		if another := <-successors; another != one {
-			t.Errorf("successors %v and %v; want one", one, another)
-		}
+		testenv.Equal(t, <-successors, one, "another successor")
 	}
+	testenv.Equal(t, one == first, false, "the successor is the token itself")
+	s.wantWorking(t, "after refreshes at once", one)
 }
 
 // An upload and the sweep of the same file exclude each other.
 func TestUploadWaitsForTheSweep(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
+	db := open(t)
 	upload := texture(addUser(t, db, "ann").ID, skin.Classic, "swept", true)
-	sweep := beginLockTx(t, address)
-	sweep.exec(t, "SELECT pg_advisory_xact_lock($1)", int64(binary.BigEndian.Uint64(upload.Hash[:])))
+	sweep := db.lock(t, "SELECT pg_advisory_xact_lock($1)", int64(binary.BigEndian.Uint64(upload.Hash[:])))
 
-	added := make(chan error, 1)
-	go func() {
-		_, err := db.AddTexture(t.Context(), upload, core.Pricing{}, putOK)
-		added <- err
-	}()
-	sweep.commitOnceBlocked(t, 1)
-	if err := <-added; err != nil {
-		t.Error(err)
-	}
+	do(t, sweep.delays(t, func() error { return errOf(db.AddTexture(t.Context(), upload, core.Pricing{}, putOK)) }))
 }
 
 // Look-ups of edges and the feed are not blocked by requests that wait for locks.
 func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann := addUser(t, db, "ann")
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	db, ann := openForOne(t)
+	other := db.lock(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 
-	outcomes := make(chan error, 20) // more than there are connections
-	for i := range cap(outcomes) {
-		go func() {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player("waiting"+string(rune('a'+i))), core.Pricing{})
-			outcomes <- err
-		}()
+	var created []<-chan error
+	for i := range 20 { // more than there are connections
+		created = append(created, start(func() error {
+			return errOf(db.CreatePlayer(t.Context(), ann.ID, player("waiting"+string(rune('a'+i))), core.Pricing{}))
+		}))
 	}
 	other.waitBlocked(t, 8) // which occupies the whole pool for writes
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := db.Mappings(ctx, []edgeproto.Key{edgeproto.UIDKey(int64(ann.ID))}); err != nil {
-		t.Errorf("a look-up fails while requests wait: %v", err)
-	}
-	if _, err := db.NumberChanges(ctx); err != nil {
-		t.Errorf("numbering fails while requests wait: %v", err)
-	}
+	keys := []edgeproto.Key{edgeproto.UIDKey(int64(ann.ID))}
+	testenv.Is(t, errOf(db.Mappings(ctx, keys)), nil, "a look-up while requests wait")
+	testenv.Is(t, errOf(db.NumberChanges(ctx)), nil, "numbering while requests wait")
 	other.commitOnceBlocked(t, 8)
-	if got := countKinds(t, outcomes); got[nil] != cap(outcomes) {
-		t.Errorf("outcomes %v; want %d successes", got, cap(outcomes))
+	for _, outcome := range created {
+		do(t, <-outcome)
+	}
+}
+
+// failWrites makes the next writes to tables fail with an error, as many as the sequence tries is below 1.
+func (s store) failWrites(t *testing.T, code string, tables ...string) {
+	t.Helper()
+	s.exec(t, `
+		CREATE SEQUENCE IF NOT EXISTS tries MINVALUE -100; -- which no rollback sets back
+		CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN
+				IF nextval('tries') <= 0 THEN
+					RAISE EXCEPTION 'conflict' USING ERRCODE = '`+code+`';
+				END IF;
+				RETURN new;
+			END
+		$$`)
+	for _, table := range tables {
+		s.exec(t, "CREATE OR REPLACE TRIGGER fail BEFORE INSERT OR UPDATE ON "+table+" FOR EACH ROW EXECUTE FUNCTION fail()")
 	}
 }
 
 // A transaction that loses a conflict is tried four times in all.
 func TestConflictsAreRetried(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	ann := addUser(t, db, "ann")
+	db, ann := openForOne(t)
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec("CREATE SEQUENCE tries MINVALUE -100") // which a rollback does not reset
-	fail := func(code string) {
-		exec(`
-			CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
-				BEGIN
-					IF nextval('tries') <= 0 THEN
-						RAISE EXCEPTION 'conflict' USING ERRCODE = '` + code + `';
-					END IF;
-					RETURN new;
-				END
-			$$`)
-	}
-	fail("40P01")
-	for _, table := range []string{"users", "players"} {
-		exec("CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON " + table + " FOR EACH ROW EXECUTE FUNCTION fail()")
-	}
 	f := func(work func() error) {
 		t.Helper()
-		exec("SELECT setval('tries', -4)")
+		db.exec(t, "SELECT setval('tries', -4)")
 		wantKind(t, work(), fault.Unavailable)
-		exec("SELECT setval('tries', -3)")
-		if err := work(); err != nil {
-			t.Errorf("after three losses: %v", err)
-		}
+		db.exec(t, "SELECT setval('tries', -3)")
+		testenv.Is(t, work(), nil, "after three losses")
 	}
 
 	for _, code := range []string{"40P01", "40001"} { // a deadlock, and one that cannot be serialised
-		fail(code)
-		f(func() error {
-			_, err := db.SetNickname(t.Context(), ann.ID, "Ann")
-			return err
-		})
-		f(func() error {
-			_, err := db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Steve"+code))
-			return err
-		})
-		f(func() error {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Alex"+code), core.Pricing{})
-			return err
-		})
+		db.failWrites(t, code, "users", "players")
+		f(func() error { return errOf(db.SetNickname(t.Context(), as(ann.ID), ann.ID, "Ann")) })
+		f(func() error { return errOf(db.RenamePlayer(t.Context(), as(ann.ID), steve.ID, player("Steve"+code))) })
+		f(func() error { return errOf(db.CreatePlayer(t.Context(), ann.ID, player("Alex"+code), core.Pricing{})) })
 	}
 
 	// Other errors are not retried.
-	fail("22000")
-	exec("SELECT setval('tries', -1)")
-	if _, err := db.SetNickname(t.Context(), ann.ID, "Ann"); err == nil {
-		t.Error("an invalid statement is retried")
-	}
+	db.failWrites(t, "22000", "users")
+	db.exec(t, "SELECT setval('tries', -1)")
+	err := errOf(db.SetNickname(t.Context(), as(ann.ID), ann.ID, "Ann"))
+	testenv.Equal(t, err == nil, false, "an invalid statement is retried")
 }
 
 func TestBannedRefreshChangesNothing(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
+	s := newSessionTest(t)
 	token := s.open(t)
-	conn := postgrestest.Conn(t, address)
 	ban := func(permission core.Permission) {
 		t.Helper()
-		if _, err := conn.Exec(t.Context(), "UPDATE users SET permission = $1", permission); err != nil {
-			t.Fatal(err)
-		}
+		s.db.exec(t, "UPDATE users SET permission = $1", permission)
 	}
 
 	ban(core.Banned)
-	if _, permission, err := db.RefreshSession(t.Context(), s.verified(token), s.token(token.Session)); err != nil || permission != core.Banned {
-		t.Errorf("refresh of the banned: permission %d, %v", permission, err)
-	}
+	_, permission, err := s.db.RefreshSession(t.Context(), s.verified(token), s.token(token.Session))
+	testenv.Is(t, err, nil, "a refresh of the banned")
+	testenv.Equal(t, permission, core.Banned, "the permission")
 	ban(core.Normal)
 	s.now = s.now.Add(time.Hour)
-	if _, ok := s.refresh(t, token); !ok {
-		t.Error("the token does not work after the ban")
-	}
+	_, ok := s.refresh(t, token)
+	testenv.Equal(t, ok, true, "the token works after the ban")
 }
 
 // A log-in with a password that is changed meanwhile fails.
 func TestLoginWithAPasswordThatChangedMeanwhile(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
-	token := core.Token{User: s.user.ID, Session: s.token([16]byte{1}).ID, ID: s.token([16]byte{1}).ID, IssuedAt: s.now}
-	other := beginLockTx(t, address)
-	other.exec(t, "UPDATE users SET password_hash = 'another'")
-
-	opened := make(chan error, 1)
-	go func() { opened <- db.OpenSession(t.Context(), s.session(token, "x", 20)) }()
-	other.commitOnceBlocked(t, 1)
-	wantKind(t, <-opened, fault.Unauthenticated)
-	if s.isValid(t, token) {
-		t.Error("the session works")
-	}
+	s := newSessionTest(t)
+	token := s.token([16]byte{1})
+	other := s.db.lock(t, "UPDATE users SET password_hash = 'another'")
+	openSession := func() error { return s.db.OpenSession(t.Context(), s.session(token, "x", 20)) }
+	wantKind(t, other.delays(t, openSession), fault.Unauthenticated)
+	s.wantEnded(t, "after the change", token)
 }
 
 // A log-in that fails ends no session.
@@ -390,9 +275,7 @@ func TestFailedLoginKeepsSessions(t *testing.T) {
 	s := newSessionTest(t)
 	existing := s.open(t)
 	wantKind(t, s.db.OpenSession(t.Context(), s.session(s.token([16]byte{7}), "another hash", 1)), fault.Unauthenticated)
-	if !s.isValid(t, existing) {
-		t.Error("the session that was there is ended")
-	}
+	s.wantWorking(t, "after the log-in", existing)
 }
 
 // The newest session is kept, even if the clock of another core is ahead.
@@ -401,16 +284,11 @@ func TestNewSessionIsNotEvicted(t *testing.T) {
 	s := newSessionTest(t)
 	ahead := s.session(s.token([16]byte{9}), "x", 1)
 	ahead.Window.Now = s.now.Add(time.Minute)
-	if err := s.db.OpenSession(t.Context(), ahead); err != nil {
-		t.Fatal(err)
-	}
+	do(t, s.db.OpenSession(t.Context(), ahead))
 	behind := s.token([16]byte{8})
-	if err := s.db.OpenSession(t.Context(), s.session(behind, "x", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if !s.isValid(t, behind) || s.isValid(t, ahead.Token) {
-		t.Errorf("the new session works: %v, the old one: %v; want only the new one", s.isValid(t, behind), s.isValid(t, ahead.Token))
-	}
+	do(t, s.db.OpenSession(t.Context(), s.session(behind, "x", 1)))
+	s.wantWorking(t, "the new session", behind)
+	s.wantEnded(t, "the old session", ahead.Token)
 }
 
 // A core of the previous release writes an address or a name without a lock, between this one's
@@ -430,14 +308,12 @@ func TestUnlockedWritesOfFormerRelease(t *testing.T) {
 	}{
 		"registration, address": {insertUser, "email", func(l *linkTest, _ core.User) func() error {
 			return func() error {
-				_, err := l.CreateUser(t.Context(), fresh("taken@example.com", "Other"))
-				return err
+				return errOf(l.CreateUser(t.Context(), core.Registrant, fresh("taken@example.com", "Other")))
 			}
 		}},
 		"registration, player": {insertPlayer, "player_name", func(l *linkTest, _ core.User) func() error {
 			return func() error {
-				_, err := l.CreateUser(t.Context(), fresh("other@example.com", "Taken"))
-				return err
+				return errOf(l.CreateUser(t.Context(), core.Registrant, fresh("other@example.com", "Taken")))
 			}
 		}},
 		"confirmed registration": {insertPlayer, "player_name", func(l *linkTest, _ core.User) func() error {
@@ -445,23 +321,16 @@ func TestUnlockedWritesOfFormerRelease(t *testing.T) {
 			return func() error { return l.confirm(t, token, applicant("taken")) }
 		}},
 		"new player": {insertPlayer, "name", func(l *linkTest, ann core.User) func() error {
-			return func() error {
-				_, err := l.CreatePlayer(t.Context(), ann.ID, player("Taken"), core.Pricing{})
-				return err
-			}
+			return func() error { return errOf(l.CreatePlayer(t.Context(), ann.ID, player("Taken"), core.Pricing{})) }
 		}},
 		"renamed player": {insertPlayer, "name", func(l *linkTest, ann core.User) func() error {
-			steve := addPlayer(t, l.DB, ann.ID, "Steve")
-			return func() error {
-				_, err := l.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Taken"))
-				return err
-			}
+			steve := addPlayer(t, l.store, ann.ID, "Steve")
+			return func() error { return errOf(l.RenamePlayer(t.Context(), as(ann.ID), steve.ID, player("Taken"))) }
 		}},
 		"changed address": {insertUser, "email", func(l *linkTest, _ core.User) func() error {
 			user := must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
 			return func() error {
-				_, err := l.SetEmail(t.Context(), core.VerifiedCredentials{Credentials: user}, core.EmailChange{Email: "taken@example.com", EmailKey: "taken@example.com"})
-				return err
+				return errOf(l.SetEmail(t.Context(), as(user.ID), core.EmailChange{User: user.ID, PasswordHash: user.PasswordHash, Email: "taken@example.com", EmailKey: "taken@example.com"}))
 			}
 		}},
 		"confirmed address": {strings.ReplaceAll(insertUser, "taken@", "new@"), "email", func(l *linkTest, _ core.User) func() error {
@@ -471,19 +340,11 @@ func TestUnlockedWritesOfFormerRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, address := openNamed(t)
-			l := &linkTest{DB: db, conn: postgrestest.Conn(t, address), now: time.Now()}
+			db := open(t)
+			l := &linkTest{store: db, now: time.Now()}
 			work := c.work(l, addUser(t, db, "ann"))
-			other := beginLockTx(t, address)
-			other.exec(t, c.writes)
-			done := make(chan error, 1)
-			go func() { done <- work() }()
-			other.commitOnceBlocked(t, 1)
-			err := <-done
-			wantKind(t, err, fault.Duplicate)
-			if faultErr, ok := errors.AsType[*fault.Error](err); !ok || faultErr.Fields[c.field] == nil {
-				t.Errorf("%v does not name the field %s", err, c.field)
-			}
+			other := db.lock(t, c.writes)
+			wantDuplicate(t, other.delays(t, work), c.field)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -34,18 +33,11 @@ func TestAttemptsAtOnce(t *testing.T) {
 
 	f := func(limits core.LoginLimits, of func(i int) (email string, from netip.Prefix)) {
 		t.Helper()
-		db := postgrestest.Open(t)
-		outcomes := make(chan error, 40)
-		for i := range cap(outcomes) {
-			go func() {
-				email, from := of(i)
-				_, err := db.BeginAttempt(t.Context(), attempt(email, from, limits))
-				outcomes <- err
-			}()
-		}
-		if got := countKinds(t, outcomes); got[nil] != 7 || got[fault.TooMany] != 33 {
-			t.Errorf("%+v: %v; want 7 attempts counted and 33 rejected", limits, got)
-		}
+		db := open(t)
+		atOnce(t, 40, 7, fault.TooMany, func(i int) error {
+			email, from := of(i)
+			return errOf(db.BeginAttempt(t.Context(), attempt(email, from, limits)))
+		})
 	}
 
 	f(core.LoginLimits{PerPair: 7}, func(int) (string, netip.Prefix) { return "ann@example.com", homeNetwork })
@@ -60,31 +52,25 @@ func TestAttemptsUnderWay(t *testing.T) {
 
 	f := func(limits core.LoginLimits, settled time.Duration) {
 		t.Helper()
-		db := postgrestest.Open(t)
+		db := open(t)
 		try := attempt("ann@example.com", homeNetwork, limits)
 		waits := func(when string, want time.Duration) {
 			t.Helper()
 			_, err := db.BeginAttempt(t.Context(), try)
 			wantKind(t, err, fault.TooMany)
-			if got := fault.Of(err).RetryAfter; got != want {
-				t.Errorf("%+v: %s, others may try in %s; want %s", limits, when, got, want)
-			}
+			testenv.Equal(t, fault.Of(err).RetryAfter, want, "%+v: %s, others may try in", limits, when)
 		}
 		begin := func() int64 { return must(db.BeginAttempt(t.Context(), try))(t).AttemptID }
 		settle := func(attempt int64) {
 			t.Helper()
-			if err := db.FailAttempt(t.Context(), attempt); err != nil {
-				t.Fatal(err)
-			}
+			do(t, db.FailAttempt(t.Context(), attempt))
 		}
 
 		first, second := begin(), begin()
 		waits("two in progress", time.Second)
 		settle(first)
 		waits("one failed, one in progress", time.Second)
-		if err := db.CancelAttempt(t.Context(), second); err != nil {
-			t.Fatal(err)
-		}
+		do(t, db.CancelAttempt(t.Context(), second))
 		begin()
 		waits("one failed, another in progress", time.Second)
 		try.Now = try.Now.Add(time.Minute)
@@ -103,95 +89,57 @@ func TestAttemptsUnderWay(t *testing.T) {
 // they retry simultaneously.
 func TestUnknownNetworksTryOneAtATime(t *testing.T) {
 	t.Parallel()
-	db := postgrestest.Open(t)
+	db := open(t)
 	try := attempt("ann@example.com", homeNetwork, core.LoginLimits{PerAccount: 2})
 	for range 2 {
 		begun := must(db.BeginAttempt(t.Context(), try))(t)
-		if err := db.FailAttempt(t.Context(), begun.AttemptID); err != nil {
-			t.Fatal(err)
-		}
+		do(t, db.FailAttempt(t.Context(), begun.AttemptID))
 	}
 	try.Now = try.Now.Add(time.Second)
-	outcomes := make(chan error, 20)
-	for i := range cap(outcomes) {
-		go func() {
-			other := try
-			other.Network = network(i)
-			_, err := db.BeginAttempt(t.Context(), other)
-			if err != nil && fault.Of(err).RetryAfter != time.Second {
-				t.Errorf("an unknown network may try in %s; want 1s", fault.Of(err).RetryAfter)
-			}
-			outcomes <- err
-		}()
-	}
-	if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.TooMany] != 19 {
-		t.Errorf("20 concurrent attempts: %v; want one counted, and 19 rejected", got)
-	}
+	atOnce(t, 20, 1, fault.TooMany, func(i int) error {
+		other := try
+		other.Network = network(i)
+		_, err := db.BeginAttempt(t.Context(), other)
+		testenv.Check(t, err == nil || fault.Of(err).RetryAfter == time.Second,
+			"an unknown network may try in %s; want 1s", fault.Of(err).RetryAfter)
+		return err
+	})
 }
 
 // An attempt that waited for others counts them.
 func TestAnAttemptAfterWaitingCountsTheOthers(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
+	db := open(t)
 	late := attempt("ann@example.com", homeNetwork, core.LoginLimits{PerPair: 1})
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1)", int32(binary.BigEndian.Uint32(late.EmailHash[:])))
+	other := db.lock(t, "SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1)", int32(binary.BigEndian.Uint32(late.EmailHash[:])))
 	other.exec(t, "INSERT INTO login_failures (failed_at, account, address, settled) VALUES ($1, $2, $3, true)", late.Now, late.EmailHash[:], late.Network)
 
-	begun := make(chan error, 1)
-	go func() {
-		_, err := db.BeginAttempt(t.Context(), late)
-		begun <- err
-	}()
-	other.commitOnceBlocked(t, 1)
-	err := <-begun
+	err := other.delays(t, func() error { return errOf(db.BeginAttempt(t.Context(), late)) })
 	wantKind(t, err, fault.TooMany)
-	if got := fault.Of(err).RetryAfter; got != 15*time.Minute {
-		t.Errorf("the attempt may be repeated in %s; want 15m", got)
-	}
+	testenv.Equal(t, fault.Of(err).RetryAfter, 15*time.Minute, "the wait")
 }
 
 func TestAttempts(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	ann := addUser(t, db, "ann")
-	counted := func() (n int) {
-		t.Helper()
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM login_failures").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	db, ann := openForOne(t)
+	const counted = "SELECT count(*) FROM login_failures"
 
 	known := must(db.BeginAttempt(t.Context(), attempt("ann@example.com", homeNetwork, core.LoginLimits{})))(t)
-	if known.ID != ann.ID || known.Email != ann.Email || known.PasswordHash != "x" || known.AttemptID == 0 {
-		t.Errorf("the attempt on an account: %+v", known)
-	}
+	testenv.Check(t, known.ID == ann.ID && known.Email == ann.Email && known.PasswordHash == "x" && known.AttemptID != 0,
+		"the attempt on an account: %+v", known)
 	unknown := must(db.BeginAttempt(t.Context(), attempt("bob@example.com", homeNetwork, core.LoginLimits{})))(t)
-	if unknown.ID != 0 || unknown.PasswordHash != "" || unknown.AttemptID == 0 || unknown.AttemptID == known.AttemptID {
-		t.Errorf("the attempt on no account: %+v", unknown)
-	}
+	isNew := unknown.AttemptID != 0 && unknown.AttemptID != known.AttemptID
+	testenv.Check(t, unknown.ID == 0 && unknown.PasswordHash == "" && isNew, "the attempt on no account: %+v", unknown)
 
-	if err := db.CancelAttempt(t.Context(), known.AttemptID); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.CancelAttempt(t.Context(), known.AttemptID); err != nil {
-		t.Errorf("cancel an attempt again: %v", err)
-	}
-	if n := counted(); n != 1 {
-		t.Errorf("%d attempts count after one of two was cancelled", n)
-	}
+	do(t, db.CancelAttempt(t.Context(), known.AttemptID))
+	testenv.Is(t, db.CancelAttempt(t.Context(), known.AttemptID), nil, "cancel an attempt again")
+	db.hasCount(t, 1, counted) // one of two was cancelled
 
 	late := attempt("bob@example.com", homeNetwork, core.LoginLimits{})
 	late.Now = late.Now.Add(time.Minute)
 	must(db.BeginAttempt(t.Context(), late))(t)
-	if n, err := db.TrimAttempts(t.Context(), late.Now); n != 1 || err != nil {
-		t.Errorf("trimmed %d attempts, %v; want the earlier one of two", n, err)
-	}
-	if n := counted(); n != 1 {
-		t.Errorf("%d attempts count after one of two was trimmed", n)
-	}
+	testenv.Equal(t, must(db.TrimAttempts(t.Context(), late.Now))(t), 1, "attempts are trimmed, the earlier one of two")
+	db.hasCount(t, 1, counted)
 }
 
 // A network from which a user has signed in is known for that user, for a year.
@@ -204,9 +152,7 @@ func TestKnownAddresses(t *testing.T) {
 		t.Helper()
 		limited := attempt(user.Email, from, core.LoginLimits{PerAccount: 1})
 		_, err := s.db.BeginAttempt(t.Context(), limited)
-		if (err == nil) != want {
-			t.Errorf("an attempt on %s from %s: %v; want it to pass: %t", user.Email, from, err, want)
-		}
+		testenv.Equal(t, err == nil, want, "an attempt on %s from %s passes (%v)", user.Email, from, err)
 	}
 
 	f(s.user, network(1), true)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -55,8 +54,8 @@ type mappingRow struct {
 	Name             *string
 	Modified         *int64
 	TID, CapeTID     *int64
-	Hash, CapeHash   []byte
-	Type, CapeType   *string
+	Hash, CapeHash   skin.Hash
+	Type, CapeType   skin.Type
 }
 
 // keysByKind are the keys of a look-up, by their kind.
@@ -64,7 +63,7 @@ type keysByKind struct {
 	names      []string
 	uuids      []string // canonical
 	uids, tids []int64
-	hashes     [][]byte
+	hashes     []skin.Hash
 }
 
 // add adds a key. A malformed key is ignored, since nothing has it.
@@ -91,7 +90,7 @@ func (k *keysByKind) add(key edgeproto.Key) {
 		}
 	case edgeproto.HashPrefix:
 		if hash, err := skin.ParseHash(value); err == nil {
-			k.hashes = append(k.hashes, hash[:])
+			k.hashes = append(k.hashes, hash)
 		}
 	}
 }
@@ -114,9 +113,7 @@ func (db *DB) Mappings(ctx context.Context, keys []edgeproto.Key) (edgeproto.Loo
 		if row.Key == nil {
 			continue
 		}
-		if mappings[*row.Key], err = row.mapping(); err != nil {
-			return edgeproto.LookupResponse{}, err
-		}
+		mappings[*row.Key] = row.mapping()
 	}
 	for i, key := range keys {
 		response.Mappings[i] = mappings[key]
@@ -124,35 +121,24 @@ func (db *DB) Mappings(ctx context.Context, keys []edgeproto.Key) (edgeproto.Loo
 	return response, nil
 }
 
-func (r mappingRow) mapping() (edgeproto.Mapping, error) {
-	texture, err := mappedTexture(r.TID, r.Hash, r.Type)
-	if err != nil {
-		return edgeproto.Mapping{}, err
-	}
-	cape, err := mappedTexture(r.CapeTID, r.CapeHash, r.CapeType)
-	if err != nil {
-		return edgeproto.Mapping{}, err
-	}
+func (r mappingRow) mapping() edgeproto.Mapping {
+	texture, cape := mappedTexture(r.TID, r.Hash, r.Type), mappedTexture(r.CapeTID, r.CapeHash, r.CapeType)
 	switch {
 	case *r.PID != 0:
-		return edgeproto.Mapping{Player: &edgeproto.Player{PID: *r.PID, UUID: r.UUID.String(), Name: *r.Name, Skin: texture, Cape: cape}, Modified: *r.Modified}, nil
+		return edgeproto.Mapping{Player: &edgeproto.Player{PID: *r.PID, UUID: r.UUID.String(), Name: *r.Name, Skin: texture, Cape: cape}, Modified: *r.Modified}
 	case *r.UID != 0:
-		return edgeproto.Mapping{User: &edgeproto.User{UID: *r.UID, Avatar: *r.Avatar, Texture: texture}}, nil
+		return edgeproto.Mapping{User: &edgeproto.User{UID: *r.UID, Avatar: *r.Avatar, Texture: texture}}
 	default:
-		return edgeproto.Mapping{Texture: texture, Modified: *r.Modified}, nil
+		return edgeproto.Mapping{Texture: texture, Modified: *r.Modified}
 	}
 }
 
 // mappedTexture returns nil where there is no texture.
-func mappedTexture(tid *int64, hash []byte, kind *string) (*edgeproto.Texture, error) {
+func mappedTexture(tid *int64, hash skin.Hash, kind skin.Type) *edgeproto.Texture {
 	if tid == nil {
-		return nil, nil
+		return nil
 	}
-	parsed, err := skin.ParseType(*kind)
-	if err != nil || len(hash) != len(skin.Hash{}) {
-		return nil, fmt.Errorf("texture %d has type %q and a hash of %d bytes", *tid, *kind, len(hash))
-	}
-	return &edgeproto.Texture{TID: *tid, Hash: skin.Hash(hash), Type: parsed}, nil
+	return &edgeproto.Texture{TID: *tid, Hash: hash, Type: kind}
 }
 
 // selectMostLiked reads the index of the order, and then the rows.
@@ -165,16 +151,13 @@ var selectMostLiked = `
 // MostLiked returns the hashes of the public textures with the most likes. It uses the pool for
 // reads, so that look-ups do not wait for it.
 func (db *DB) MostLiked(ctx context.Context, limit int) ([]skin.Hash, error) {
-	rows, err := collect[struct{ Hash []byte }](ctx, db.reads, withPlannerOff(statement{selectMostLiked, []any{limit}}, "enable_bitmapscan")...)
+	rows, err := collect[struct{ Hash skin.Hash }](ctx, db.reads, withPlannerOff(statement{selectMostLiked, []any{limit}}, "enable_bitmapscan")...)
 	if err != nil {
 		return nil, failure("read the most liked textures", err)
 	}
 	hashes := make([]skin.Hash, len(rows))
 	for i, row := range rows {
-		if len(row.Hash) != len(skin.Hash{}) {
-			return nil, fmt.Errorf("a texture has a hash of %d bytes", len(row.Hash))
-		}
-		hashes[i] = skin.Hash(row.Hash)
+		hashes[i] = row.Hash
 	}
 	return hashes, nil
 }

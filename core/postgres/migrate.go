@@ -51,8 +51,8 @@ const (
 
 // Migrate brings the schema up to date, under a lock, and returns the versions before and
 // after. It calls report before what takes long: building indexes of large tables, and waiting
-// for transactions that hold a table, for at most ten minutes. A connection error is as that of
-// Check.
+// for transactions that hold a table, for at most ten minutes. Connection errors are as
+// from Check.
 func (db *DB) Migrate(ctx context.Context, report func(string)) (before, after int32, err error) {
 	// The lock belongs to the session, so the connection must not pass a transaction pooler.
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())

@@ -5,11 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // selectSchema describes everything in the schema, one line each.
@@ -41,13 +39,10 @@ func TestMigrationsAreReversible(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	address := postgrestest.Empty(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	db := openEmpty(t)
 	schema := func() (lines []string) {
 		t.Helper()
-		if err := conn.QueryRow(t.Context(), selectSchema).Scan(&lines); err != nil {
-			t.Fatal(err)
-		}
+		do(t, db.conn().QueryRow(t.Context(), selectSchema).Scan(&lines))
 		return lines
 	}
 
@@ -61,12 +56,10 @@ func TestMigrationsAreReversible(t *testing.T) {
 		t.Fatalf("all migrations make %d things of %d", len(before[len(files)]), len(before[0]))
 	}
 	// An action of the command line cannot be stored by earlier schemas.
-	must(db.CreateUserBy(t.Context(), core.CLIActor, core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "A", PasswordHash: "x"}))(t)
+	must(db.CreateUser(t.Context(), core.CLIActor, core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "A", PasswordHash: "x"}))(t)
 	for version, file := range slices.Backward(files) {
 		do(t, db.MigrateTo(t.Context(), int32(version)))
-		if diff := cmp.Diff(before[version], schema()); diff != "" {
-			t.Errorf("%s reverted leaves (-before +after):\n%s", file, diff)
-		}
+		cmptest.Same(t, schema(), before[version], "%s reverted leaves", file)
 	}
 }
 
@@ -75,13 +68,9 @@ func TestMigrationsAreReversible(t *testing.T) {
 func TestMigrationLockTimeout(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	address := postgrestest.Empty(t)
-	db := postgrestest.Connect(t, address)
+	db := openEmpty(t)
 	do(t, db.MigrateTo(t.Context(), 14))
-	tx := must(postgrestest.Conn(t, address).Begin(t.Context()))(t)
-	if _, err := tx.Exec(t.Context(), "SELECT FROM users"); err != nil {
-		t.Fatal(err)
-	}
+	tx := db.lock(t, "SELECT FROM users")
 
 	waits, done := make(chan string, 100), make(chan error, 1)
 	go func() {
@@ -91,16 +80,13 @@ func TestMigrationLockTimeout(t *testing.T) {
 	for range 2 {
 		select {
 		case text := <-waits:
-			if want := "015_search_keys.sql waits until other transactions end; trying again"; text != want {
-				t.Errorf("the reported message is %s; want %s", text, want)
-			}
+			const want = "015_search_keys.sql waits until other transactions end; trying again"
+			testenv.Equal(t, text, want, "the reported message")
 		case err := <-done:
 			t.Fatalf("the migration ended while a transaction held its table: %v", err)
 		}
 	}
 	do(t, tx.Commit(t.Context()))
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	do(t, <-done)
 	do(t, db.Check(t.Context()))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/casefold"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // The key of a text is a substring of the key of a name exactly if the text is a substring of
@@ -43,7 +44,5 @@ func TestNameKeysAreStable(t *testing.T) {
 		}
 	}
 	const want = "0a2fcd429b89859f05080dce28abb09b09500d3504ae8f70290baad1a63a592d"
-	if got := hex.EncodeToString(digest.Sum(nil)); got != want {
-		t.Errorf("the digest of all keys is %s; want %s", got, want)
-	}
+	testenv.Equal(t, hex.EncodeToString(digest.Sum(nil)), want, "the digest of all keys")
 }

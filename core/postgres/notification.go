@@ -120,7 +120,7 @@ func (db *DB) Announce(ctx context.Context, admin core.Actor, to core.Recipients
 		case to.Audience == "":
 			return fault.New(fault.NotFound, "There is no such user.")
 		}
-		return writeAudit(ctx, tx, admin, "notification.send", subject, map[string]any{"title": title, "users": count})
+		return writeAudit(ctx, tx, admin, core.AuditNotificationSend, subject, map[string]any{"title": title, "users": count})
 	})
 	return count, err
 }

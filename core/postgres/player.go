@@ -1,9 +1,15 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -96,42 +102,148 @@ const (
 	SELECT ` + playerColumns + ` FROM target WHERE NOT EXISTS (SELECT FROM changed)`
 )
 
-// changePlayer runs a statement built from withTarget and selectChanged, and returns a
-// Forbidden fault if the player is not the owner's. Owner and player are the first two
-// arguments of the statement.
-func (db *DB) changePlayer(ctx context.Context, operation, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
-	changed, err := changePlayer(ctx, db.writes, operation, sql, owner, player, args...)
-	if err == nil {
-		db.onChange()
-	}
-	return changed, err
-}
-
-func changePlayer(ctx context.Context, q querier, operation, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
-	players, err := collect[core.Player](ctx, q,
-		statement{lockPlayer, []any{player}},
-		statement{sql, append([]any{owner, player}, args...)},
-	)
+// updatePlayer runs statements, the last of them built from withTarget and selectChanged, and returns
+// a Forbidden fault if the player is not the owner's.
+func updatePlayer(ctx context.Context, q querier, operation string, owner core.UserID, statements ...statement) (core.Player, error) {
+	players, err := collect[core.Player](ctx, q, statements...)
+	player, err := one(players, failure(operation, uniqueFault(err, errNameTaken)), errNoPlayer)
 	if err != nil {
-		return core.Player{}, failure(operation, err)
-	}
-	if err := checkOwner(players, owner); err != nil {
 		return core.Player{}, err
 	}
-	return players[0], nil
+	return player, checkOwner(player, owner)
 }
 
 var errNoPlayer = fault.New(fault.NotFound, "There is no such player.")
 
-func checkOwner(players []core.Player, owner core.UserID) error {
-	switch {
-	case len(players) == 0:
-		return errNoPlayer
-	case players[0].Owner != owner:
+func checkOwner(player core.Player, owner core.UserID) error {
+	if player.Owner != owner {
 		return fault.New(fault.Forbidden, "This player is somebody else's.")
-	default:
-		return nil
 	}
+	return nil
+}
+
+// playerDetails are the details of a player action in the audit log: name and owner before it,
+// and the changed value.
+type playerDetails struct {
+	Name string      `json:"name"`
+	UID  core.UserID `json:"uid"`
+	From any         `json:"from,omitempty"`
+	To   any         `json:"to,omitempty"`
+}
+
+// playerTextures are the textures of a player, for the audit log. UID is the owner, where the
+// action changes it.
+type playerTextures struct {
+	UID  core.UserID    `json:"uid,omitempty"`
+	Skin core.TextureID `json:"skin"`
+	Cape core.TextureID `json:"cape"`
+}
+
+// playerTexturesOf returns the textures of a player.
+func playerTexturesOf(p core.Player) any { return playerTextures{Skin: p.Skin, Cape: p.Cape} }
+
+// playerChange is a change of a player.
+type playerChange struct {
+	action core.AuditAction
+	// newOwner is the user that receives the player; 0 if the owner stays.
+	newOwner core.UserID
+	// selection has the textures to apply.
+	selection core.TextureSelection
+	// loggedValue returns the value that the action changes; nil if there is none to log.
+	loggedValue func(core.Player) any
+	// do changes the player, if it is the owner's.
+	do func(q querier, owner core.UserID) (core.Player, error)
+}
+
+const (
+	selectPlayer = `SELECT ` + playerColumns + ` FROM players WHERE pid = $1`
+
+	selectAndLockPlayer = selectPlayer + ` FOR UPDATE`
+
+	lockPlayerTextures = `SELECT tid FROM textures WHERE tid = ANY ($1) ORDER BY tid FOR SHARE`
+)
+
+// errConcurrentChange is the fault of an action if the player changed between being read and
+// being locked, on every try.
+var errConcurrentChange = &fault.Error{
+	Kind: fault.Unavailable, Message: "Somebody else is changing this at the moment. Please try again.", RetryAfter: time.Second,
+}
+
+// changePlayer runs a change of a player by its owner, or by an administrator.
+func (db *DB) changePlayer(ctx context.Context, by core.Actor, player core.PlayerID, c playerChange) (core.Player, error) {
+	if !by.Owner {
+		return db.moderatePlayer(ctx, by, player, c)
+	}
+	after, err := c.do(db.writes, by.ID)
+	if err != nil {
+		return core.Player{}, err
+	}
+	db.onChange()
+	return after, nil
+}
+
+// moderatePlayer runs a change of a player, if the administrator may moderate the owner's content,
+// and logs it. Locks are taken in the order users, textures, players, but the owner
+// and the textures are known from the player only. So the player is read first, and must be
+// unchanged once it is locked.
+func (db *DB) moderatePlayer(ctx context.Context, admin core.Actor, player core.PlayerID, c playerChange) (after core.Player, err error) {
+	err = db.adminTx(ctx, string(c.action), func(tx pgx.Tx) error {
+		players, err := collect[core.Player](ctx, tx, statement{selectPlayer, []any{player}})
+		seen, err := one(players, err, errNoPlayer)
+		if err != nil {
+			return err
+		}
+		if err := authoriseOnOwners(ctx, tx, &admin, seen.Owner, c.newOwner); err != nil {
+			return err
+		}
+		players, err = collect[core.Player](ctx, tx,
+			statement{lockPlayerTextures, []any{[]*core.TextureID{&seen.Skin, &seen.Cape, c.selection.Skin, c.selection.Cape}}},
+			statement{selectAndLockPlayer, []any{player}},
+		)
+		before, err := one(players, err, errNoPlayer)
+		switch {
+		case err != nil:
+			return err
+		case before != seen:
+			return errConcurrentChange
+		}
+		if after, err = c.do(tx, before.Owner); err != nil {
+			return err
+		}
+		details := playerDetails{Name: before.Name, UID: before.Owner}
+		if c.loggedValue != nil {
+			details.From, details.To = c.loggedValue(before), c.loggedValue(after)
+		}
+		return writeAudit(ctx, tx, admin, c.action, fmt.Sprintf("player:%d", player), details)
+	})
+	return after, err
+}
+
+// authoriseOnOwners returns a fault unless the administrator may moderate the content of a
+// player's owner and, if the player is moved, of the new one.
+func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Actor, owner, to core.UserID) error {
+	ownerIDs := []core.UserID{owner}
+	if to != 0 {
+		ownerIDs = append(ownerIDs, to)
+	}
+	current, users, err := authorise(ctx, tx, *admin, ownerIDs...)
+	if err != nil {
+		return err
+	}
+	*admin = current
+	for _, uid := range ownerIDs {
+		user, ok := users[uid]
+		switch {
+		case !ok && uid == owner:
+			return errConcurrentChange // the player was deleted with the owner
+		case !ok:
+			return noUser(uid)
+		}
+		if err := current.CanModerateContentOf(user); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const deletePlayer = withTarget + `changed AS (
@@ -144,20 +256,18 @@ const deletePlayer = withTarget + `changed AS (
 	)` + applyScoreEntries + selectChanged
 
 // DeletePlayer deletes a player. The owner is locked first, for a refund.
-func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.PlayerID) error {
-	players, err := collect[core.Player](ctx, db.writes,
-		statement{lockUser, []any{owner}},
-		statement{lockPlayer, []any{player}},
-		statement{deletePlayer, []any{owner, player}},
-	)
-	if err != nil {
-		return failure("delete a player", err)
-	}
-	if err := checkOwner(players, owner); err != nil {
-		return err
-	}
-	db.onChange()
-	return nil
+func (db *DB) DeletePlayer(ctx context.Context, by core.Actor, player core.PlayerID) error {
+	_, err := db.changePlayer(ctx, by, player, playerChange{
+		action: core.AuditPlayerDelete,
+		do: func(q querier, owner core.UserID) (core.Player, error) {
+			return updatePlayer(ctx, q, "delete a player", owner,
+				statement{lockUser, []any{owner}},
+				statement{lockPlayer, []any{player}},
+				statement{deletePlayer, []any{owner, player}},
+			)
+		},
+	})
+	return err
 }
 
 // renamePlayer changes nothing if another player has the new name.
@@ -171,30 +281,22 @@ const renamePlayer = withTarget + `changed AS (
 	)` + selectChanged
 
 // RenamePlayer renames a player.
-func (db *DB) RenamePlayer(ctx context.Context, owner core.UserID, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
-	renamed, err := rename(ctx, db.writes, owner, player, name)
-	if err == nil {
-		db.onChange()
-	}
-	return renamed, err
-}
-
-func rename(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
-	players, err := collect[core.Player](ctx, q,
-		statement{lockPlayer, []any{player}},
-		statement{lockName, []any{name.Key}},
-		statement{renamePlayer, []any{owner, player, name.Name, name.Key}},
-	)
-	if err != nil {
-		return core.Player{}, failure("rename a player", uniqueFault(err, errNameTaken))
-	}
-	if err := checkOwner(players, owner); err != nil {
-		return core.Player{}, err
-	}
-	if players[0].Name != name.Name {
-		return core.Player{}, errNameTaken
-	}
-	return players[0], nil
+func (db *DB) RenamePlayer(ctx context.Context, by core.Actor, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
+	return db.changePlayer(ctx, by, player, playerChange{
+		action:      core.AuditPlayerRename,
+		loggedValue: func(p core.Player) any { return p.Name },
+		do: func(q querier, owner core.UserID) (core.Player, error) {
+			renamed, err := updatePlayer(ctx, q, "rename a player", owner,
+				statement{lockPlayer, []any{player}},
+				statement{lockName, []any{name.Key}},
+				statement{renamePlayer, []any{owner, player, name.Name, name.Key}},
+			)
+			if err == nil && renamed.Name != name.Name {
+				err = errNameTaken
+			}
+			return renamed, err
+		},
+	})
 }
 
 const clearPlayerTextures = withTarget + `changed AS (
@@ -208,8 +310,17 @@ const clearPlayerTextures = withTarget + `changed AS (
 	)` + selectChanged
 
 // ClearPlayerTextures empties texture slots of a player.
-func (db *DB) ClearPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, skin, cape bool) (core.Player, error) {
-	return db.changePlayer(ctx, "clear the textures of a player", clearPlayerTextures, owner, player, skin, cape)
+func (db *DB) ClearPlayerTextures(ctx context.Context, by core.Actor, player core.PlayerID, skin, cape bool) (core.Player, error) {
+	return db.changePlayer(ctx, by, player, playerChange{
+		action:      core.AuditPlayerUndress,
+		loggedValue: playerTexturesOf,
+		do: func(q querier, owner core.UserID) (core.Player, error) {
+			return updatePlayer(ctx, q, "clear the textures of a player", owner,
+				statement{lockPlayer, []any{player}},
+				statement{clearPlayerTextures, []any{owner, player, skin, cape}},
+			)
+		},
+	})
 }
 
 // Textures are locked, so that none is made private, deleted, or taken out of the closet before
@@ -254,42 +365,35 @@ const setPlayerTextures = withTarget + `requested AS (
 	SELECT result.*, skin_violation, cape_violation FROM result, validation`
 
 // SetPlayerTextures applies textures to a player.
-func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, selection core.TextureSelection) (core.Player, error) {
-	changed, err := applyTextures(ctx, db.writes, owner, player, selection, "your closet")
-	if err == nil {
-		db.onChange()
+func (db *DB) SetPlayerTextures(ctx context.Context, by core.Actor, player core.PlayerID, selection core.TextureSelection) (core.Player, error) {
+	closet := "the owner's closet"
+	if by.Owner {
+		closet = "your closet"
 	}
-	return changed, err
-}
-
-// applyTextures puts textures into a player's slots. closet is what error messages call the
-// owner's closet.
-func applyTextures(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, selection core.TextureSelection, closet string) (core.Player, error) {
-	rows, err := collect[struct {
-		core.Player
-		SkinViolation, CapeViolation string
-	}](ctx, q,
-		statement{lockTextures, []any{selection.Skin, selection.Cape}},
-		statement{lockPlayer, []any{player}},
-		statement{setPlayerTextures, []any{owner, player, selection.Skin, selection.Cape}},
-	)
-	if err != nil {
-		return core.Player{}, failure("apply textures", err)
-	}
-	var players []core.Player
-	for _, row := range rows {
-		players = append(players, row.Player)
-	}
-	if err := checkOwner(players, owner); err != nil {
-		return core.Player{}, err
-	}
-	if err := violationError("skin", rows[0].SkinViolation, selection.Skin, "a skin, of type steve or alex", closet); err != nil {
-		return core.Player{}, err
-	}
-	if err := violationError("cape", rows[0].CapeViolation, selection.Cape, "a cape", closet); err != nil {
-		return core.Player{}, err
-	}
-	return players[0], nil
+	return db.changePlayer(ctx, by, player, playerChange{
+		action:      core.AuditPlayerDress,
+		selection:   selection,
+		loggedValue: playerTexturesOf,
+		do: func(q querier, owner core.UserID) (core.Player, error) {
+			rows, err := collect[struct {
+				core.Player
+				SkinViolation, CapeViolation string
+			}](ctx, q,
+				statement{lockTextures, []any{selection.Skin, selection.Cape}},
+				statement{lockPlayer, []any{player}},
+				statement{setPlayerTextures, []any{owner, player, selection.Skin, selection.Cape}},
+			)
+			row, err := one(rows, failure("apply textures", err), errNoPlayer)
+			if err != nil {
+				return core.Player{}, err
+			}
+			return row.Player, cmp.Or(
+				checkOwner(row.Player, owner),
+				violationError("skin", row.SkinViolation, selection.Skin, "a skin, of type steve or alex", closet),
+				violationError("cape", row.CapeViolation, selection.Cape, "a cape", closet),
+			)
+		},
+	})
 }
 
 // violationError returns the fault of a texture that cannot be put into a slot.
@@ -304,4 +408,78 @@ func violationError(slot, violation string, tid *core.TextureID, wanted, closet 
 	default:
 		return nil
 	}
+}
+
+// movePlayer clears private textures that are neither the new owner's nor in their closet. A
+// refund is not passed on to another user. Tokens and joins of the former owner end for good, also if
+// the player is given back. Edges do not know owners, so a change is written only if a slot was
+// cleared.
+const movePlayer = withTarget + `quota AS (
+		SELECT $4 = 0 OR uid = $3 OR (SELECT count(*) FROM players WHERE uid = $3) < $4 AS fits FROM target
+	), allowed_textures AS (
+		SELECT x.tid FROM textures x JOIN target t ON x.tid IN (t.tid_skin, t.tid_cape)
+		WHERE x.public OR coalesce(x.uploader = $3, false) OR EXISTS (SELECT FROM closet_items c WHERE c.uid = $3 AND c.tid = x.tid)
+	), new_slots AS (
+		SELECT pid, (SELECT tid FROM allowed_textures WHERE tid = tid_skin) AS skin, (SELECT tid FROM allowed_textures WHERE tid = tid_cape) AS cape FROM target
+	), slot_changes AS (
+		SELECT t.pid, w.skin IS DISTINCT FROM t.tid_skin OR w.cape IS DISTINCT FROM t.tid_cape AS cleared FROM target t JOIN new_slots w USING (pid)
+	), changed AS (
+		UPDATE players p
+		SET uid = $3, refund = CASE WHEN p.uid = $3 THEN p.refund END, tid_skin = w.skin, tid_cape = w.cape, last_modified = CASE WHEN u.cleared THEN clock_timestamp() ELSE p.last_modified END
+		FROM target t, quota v, new_slots w, slot_changes u
+		WHERE p.pid = t.pid AND t.uid = $1 AND v.fits
+		RETURNING p.*
+	), revoked_tokens AS (
+		DELETE FROM launcher_tokens k USING changed c WHERE k.pid = c.pid AND k.uid <> c.uid
+	), ended_joins AS (
+		DELETE FROM game_joins g USING changed c, target t WHERE g.pid = c.pid AND t.uid <> c.uid
+	), change_events AS (
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed JOIN slot_changes USING (pid) WHERE cleared
+	), result AS (` + selectChanged + `
+	)
+	SELECT result.*, fits FROM result, quota`
+
+// MovePlayer gives a player to another user.
+func (db *DB) MovePlayer(ctx context.Context, admin core.Actor, player core.PlayerID, owner core.UserID, quotas core.Quotas) (core.Player, error) {
+	return db.moderatePlayer(ctx, admin, player, playerChange{
+		action:      core.AuditPlayerMove,
+		newOwner:    owner,
+		loggedValue: func(p core.Player) any { return playerTextures{p.Owner, p.Skin, p.Cape} },
+		do: func(q querier, before core.UserID) (core.Player, error) {
+			rows, err := collect[struct {
+				core.Player
+				Fits bool
+			}](ctx, q, statement{movePlayer, []any{before, player, owner, quotas.Players}})
+			row, err := one(rows, err, errNoPlayer)
+			if err == nil && !row.Fits {
+				err = fault.New(fault.Refused, "User %d has %d players already, and may have no more.", owner, quotas.Players)
+			}
+			return row.Player, err
+		},
+	})
+}
+
+const selectFoundPlayers = `
+	SELECT ` + playerColumns + `, (SELECT nickname FROM users WHERE users.uid = players.uid) AS owner_nickname
+	FROM players WHERE pid = ANY ($1) ORDER BY pid DESC`
+
+// FindPlayers lists players, the latest first.
+func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Page[core.FoundPlayer], error) {
+	var f filter
+	if query.ID != 0 {
+		f.add("pid = $%d", query.ID)
+	}
+	if query.Owner != 0 {
+		f.add("uid = $%d", query.Owner)
+	}
+	if query.Name != "" {
+		f.add("strpos(name_key, $%d) > 0", casefold.Key(query.Name))
+	}
+	result := core.Page[core.FoundPlayer]{}
+	total, more, ids, err := db.find(ctx, "pid", "players", f, query.Page, query.PerPage)
+	if err == nil {
+		result.Total, result.More = total, more
+		result.Items, err = collect[core.FoundPlayer](ctx, db.reads, statement{selectFoundPlayers, []any{ids}})
+	}
+	return result, failure("find players", err)
 }

@@ -6,29 +6,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
+
+// openSized returns a new database with a number of connections for writes.
+func openSized(t *testing.T, connections int32) store {
+	t.Helper()
+	db := open(t)
+	address := db.address + "&application_name=" + postgrestest.Name(db.address)
+	db.DB = must(postgres.Open(t.Context(), postgres.Config{URL: address, Connections: connections}))(t)
+	t.Cleanup(db.Close)
+	return db
+}
 
 func TestPoolsAreExposed(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	_, schema, _ := strings.Cut(address, "search_path=")
-	db := must(postgres.Open(t.Context(), postgres.Config{URL: address + "&application_name=" + schema, Connections: 2}))(t)
-	t.Cleanup(db.Close)
+	db := openSized(t, 2)
 	registry := prometheus.NewRegistry()
 	db.Expose(registry)
 	f := func(moment string, wants ...string) {
 		t.Helper()
 		text := metricstest.Text(t, registry)
 		for _, want := range wants {
-			if !strings.Contains(text, "veneer_pool_"+want+"\n") {
-				t.Errorf("%s the metrics lack %s:\n%s", moment, want, text)
-			}
+			testenv.Equal(t, strings.Contains(text, "veneer_pool_"+want+"\n"), true, "%s has %s:\n%s", moment, want, text)
 		}
 	}
 
@@ -41,29 +47,18 @@ func TestPoolsAreExposed(t *testing.T) {
 	token := session.verified(session.open(t))
 	f("after a write", `connections{pool="writes",state="used"} 0`, `connections{pool="writes",state="idle"} 1`, `waits_total{pool="writes"} 1`)
 
-	other := beginLockTx(t, address)
-	other.exec(t, "LOCK TABLE players IN ACCESS EXCLUSIVE MODE")
-	done := make(chan error, 2)
-	for range 2 {
-		go func() {
-			_, err := db.Players(t.Context(), token)
-			done <- err
-		}()
-	}
+	other := db.lock(t, "LOCK TABLE players IN ACCESS EXCLUSIVE MODE")
+	list := func() error { return errOf(db.Players(t.Context(), token)) }
+	first, second := start(list), start(list)
 	other.waitBlocked(t, 2)
 	shortCtx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := db.Players(shortCtx, token); err == nil {
-		t.Error("there is a third connection")
-	}
+	testenv.ErrorHas(t, errOf(db.Players(shortCtx, token)), "", "a third connection")
 	f("while all wait", `connections{pool="reads",state="used"} 2`, `connections{pool="reads",state="idle"} 0`, `waits_total{pool="reads"} 2`,
 		`gave_up_total{pool="reads"} 1`)
 	other.commitOnceBlocked(t, 2)
-	for range 2 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
+	do(t, <-first)
+	do(t, <-second)
 	f("afterwards", `connections{pool="reads",state="used"} 0`, `connections{pool="reads",state="idle"} 2`)
 
 	// The pools are separate.
@@ -71,48 +66,34 @@ func TestPoolsAreExposed(t *testing.T) {
 	must(db.NumberChanges(t.Context()))(t)
 	f("at last", `waits_total{pool="writes"} 1`, `waits_total{pool="lookups"} 1`, `waits_total{pool="feed"} 1`,
 		`connections{pool="lookups",state="idle"} 1`, `connections{pool="feed",state="idle"} 1`)
-	if metricstest.Value(t, metricstest.Text(t, registry), `veneer_pool_wait_seconds_total{pool="reads"}`) == 0 {
-		t.Error("waiting took no time")
-	}
+	waited := metricstest.Value(t, metricstest.Text(t, registry), `veneer_pool_wait_seconds_total{pool="reads"}`)
+	testenv.Equal(t, waited > 0, true, "waiting took time")
 }
 
 // Reads have connections however many writes wait, for locks or for a synchronous standby.
 func TestReadsWaitForNoWrite(t *testing.T) {
 	t.Parallel()
-	address := postgrestest.URL(t)
-	_, schema, _ := strings.Cut(address, "search_path=")
 	const writes = 4
-	db := must(postgres.Open(t.Context(), postgres.Config{URL: address + "&application_name=" + schema, Connections: writes}))(t)
-	t.Cleanup(db.Close)
+	db := openSized(t, writes)
 	session := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
 	token := session.verified(session.open(t))
 
-	other := beginLockTx(t, address)
-	other.exec(t, "LOCK TABLE users IN EXCLUSIVE MODE") // which blocks writes only, as a commit that waits for a standby
-	done := make(chan error, 2*writes)
+	other := db.lock(t, "LOCK TABLE users IN EXCLUSIVE MODE") // which blocks writes only, as a commit that waits for a standby
+	var done []<-chan error
 	for range 2 * writes { // twice the pool size
-		go func() {
-			_, err := db.SetNickname(t.Context(), session.user.ID, "Ann")
-			done <- err
-		}()
+		done = append(done, start(func() error {
+			return errOf(db.SetNickname(t.Context(), as(session.user.ID), session.user.ID, "Ann"))
+		}))
 	}
 	other.waitBlocked(t, writes)
 	boundedCtx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := db.Players(boundedCtx, token); err != nil {
-		t.Errorf("a list while all writes wait: %v", err)
-	}
-	if _, err := db.SessionUser(boundedCtx, token); err != nil {
-		t.Errorf("a look at a session while all writes wait: %v", err)
-	}
-	if err := db.Check(boundedCtx); err != nil {
-		t.Errorf("a look at the schema while all writes wait: %v", err)
-	}
+	testenv.Is(t, errOf(db.Players(boundedCtx, token)), nil, "a list while all writes wait")
+	testenv.Is(t, errOf(db.SessionUser(boundedCtx, token)), nil, "a look at a session while all writes wait")
+	testenv.Is(t, db.Check(boundedCtx), nil, "a look at the schema while all writes wait")
 	other.commitOnceBlocked(t, writes)
-	for range 2 * writes {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+	for _, outcome := range done {
+		do(t, <-outcome)
 	}
 }
 
@@ -128,8 +109,6 @@ func TestLifetimes(t *testing.T) {
 	} {
 		db := must(postgres.Open(t.Context(), postgres.Config{URL: url, Connections: 4}))(t)
 		t.Cleanup(db.Close)
-		if got := db.Lifetimes(); !cmp.Equal(got, [][3]time.Duration{want, want, want, want}) {
-			t.Errorf("with %s connections are used for %v; want %v", url, got, want)
-		}
+		cmptest.Same(t, db.Lifetimes(), [][3]time.Duration{want, want, want, want}, "how long %s has connections", url)
 	}
 }

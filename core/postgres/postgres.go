@@ -33,11 +33,13 @@ import (
 )
 
 // Config has the addresses of the database, and how many connections are made.
+// Its settings are CORE_DATABASE_URL, CORE_LISTEN_DATABASE_URL, CORE_LIBRARY_DATABASE_URL,
+// CORE_DATABASE_CONNECTIONS.
 type Config struct {
 	URL         string `env:"DATABASE_URL,required,notEmpty" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"PostgreSQL, as postgres://user:password@host:port/database"`
 	ListenURL   string `env:"LISTEN_DATABASE_URL" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
 	LibraryURL  string `env:"LIBRARY_DATABASE_URL" example:"postgres://veneer:password@10.0.0.22,10.0.0.21/veneer?target_session_attrs=prefer-standby" help:"hot standby to read lists of textures from, which are then as old as its data; empty for DATABASE_URL"`
-	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" help:"maximum number of connections to PostgreSQL for writes; reads have half as many besides, lists from a standby too, look-ups of edges a quarter, and the change feed 3"`
+	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" min:"2" help:"maximum number of connections to PostgreSQL for writes; reads have half as many besides, lists from a standby too, look-ups of edges a quarter, and the change feed 3"`
 
 	// Tracer makes spans of the statements of traced requests; nil makes none.
 	Tracer trace.TracerProvider
@@ -85,7 +87,7 @@ const (
 	// connCheckTimeout bounds the ping before a connection is reused, and closing one that
 	// failed: it keeps its place in the pool meanwhile.
 	connCheckTimeout = time.Second
-	// shortConnCheckTimeout is that of latency-sensitive pools: several dead connections may
+	// shortConnCheckTimeout is for latency-sensitive pools: several dead connections may
 	// have to be pinged and closed before a new one is made.
 	shortConnCheckTimeout = 300 * time.Millisecond
 	// connLifetime is the maximum age of a connection, if the URL does not set one. The jitter
@@ -105,31 +107,28 @@ const (
 
 // Open returns a database. It does not wait for a connection, so that a program can start
 // before its database; Check reports whether there is one.
-func Open(ctx context.Context, config Config) (*DB, error) {
-	poolConfig, err := config.pool("DATABASE_URL", config.URL)
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	poolConfig, err := cfg.pool("DATABASE_URL", cfg.URL)
 	if err != nil {
 		return nil, err
 	}
-	if config.Connections < 2 {
-		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
-	}
 	listen := poolConfig.ConnConfig
-	if config.ListenURL != "" {
-		if listen, err = pgx.ParseConfig(config.ListenURL); err != nil {
-			return nil, errors.New("LISTEN_DATABASE_URL must look like postgres://user:password@host:port/database")
+	if cfg.ListenURL != "" {
+		if listen, err = pgx.ParseConfig(cfg.ListenURL); err != nil {
+			return nil, config.Errorf("LISTEN_DATABASE_URL", "must look like postgres://user:password@host:port/database")
 		}
 		listen.ConnectTimeout = poolConfig.ConnConfig.ConnectTimeout
 	}
-	db := &DB{listen: listen, separateListenURL: config.ListenURL != "", onChange: func() {}, rowLimits: defaultRowLimits}
-	forReads := max(2, config.Connections/2)
+	db := &DB{listen: listen, separateListenURL: cfg.ListenURL != "", onChange: func() {}, rowLimits: defaultRowLimits}
+	forReads := max(2, cfg.Connections/2)
 	for _, p := range []struct {
 		pool         **pgxpool.Pool
 		connections  int32
 		checkTimeout time.Duration
 	}{
-		{&db.writes.Pool, config.Connections, connCheckTimeout},
+		{&db.writes.Pool, cfg.Connections, connCheckTimeout},
 		{&db.reads.Pool, forReads, connCheckTimeout},
-		{&db.lookups.Pool, max(2, config.Connections/4), shortConnCheckTimeout},
+		{&db.lookups.Pool, max(2, cfg.Connections/4), shortConnCheckTimeout},
 		{&db.feed, 2, shortConnCheckTimeout}, // one to number changes, one to read them
 	} {
 		if *p.pool, err = newPool(ctx, poolConfig, p.connections, p.checkTimeout); err != nil {
@@ -139,8 +138,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	db.writes.clientLimits = newClientLimits(db.writes.Pool, userWrites)
 	db.reads.clientLimits, db.lookups.clientLimits = newClientLimits(db.reads.Pool, 0), newClientLimits(db.lookups.Pool, 0)
 	db.library, db.lists = db.reads, newListLimits(int(forReads)/2)
-	if config.LibraryURL != "" {
-		library, err := config.pool("LIBRARY_DATABASE_URL", config.LibraryURL)
+	if cfg.LibraryURL != "" {
+		library, err := cfg.pool("LIBRARY_DATABASE_URL", cfg.LibraryURL)
 		if err != nil {
 			return nil, err
 		}
@@ -153,12 +152,11 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	return db, nil
 }
 
-// newPool makes a pool of up to so many connections. The timeout bounds pinging and closing
-// each.
-func newPool(ctx context.Context, config *pgxpool.Config, connections int32, timeout time.Duration) (*pgxpool.Pool, error) {
-	sized := config.Copy()
+// newPool makes a pool of at most connections. The timeout bounds pinging and closing each.
+func newPool(ctx context.Context, cfg *pgxpool.Config, connections int32, timeout time.Duration) (*pgxpool.Pool, error) {
+	sized := cfg.Copy()
 	sized.MaxConns = connections
-	sized.PingTimeout = cmp.Or(config.PingTimeout, timeout)
+	sized.PingTimeout = cmp.Or(cfg.PingTimeout, timeout)
 	setCloseTimeout(sized, timeout)
 	pool, err := pgxpool.NewWithConfig(ctx, sized)
 	if err != nil {
@@ -171,7 +169,7 @@ func newPool(ctx context.Context, config *pgxpool.Config, connections int32, tim
 func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
 	poolConfig, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New(setting + " must look like postgres://user:password@host:port/database") // the URL itself has a password
+		return nil, config.Errorf(setting, "must look like postgres://user:password@host:port/database") // the URL itself has a password
 	}
 	if !strings.Contains(url, "connect_timeout=") {
 		poolConfig.ConnConfig.ConnectTimeout = connectTimeout
@@ -190,15 +188,15 @@ func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
 // request over a new connection, and waits up to 15 seconds for the server to close the old
 // one. After a network cut all connections of the pool would be blocked for that long, though
 // the server may be back.
-func setCloseTimeout(config *pgxpool.Config, timeout time.Duration) {
-	config.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
+func setCloseTimeout(cfg *pgxpool.Config, timeout time.Duration) {
+	cfg.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
 		var connected atomic.Bool
-		config.AfterConnect = func(context.Context, *pgconn.PgConn) error {
+		conn.AfterConnect = func(context.Context, *pgconn.PgConn) error {
 			connected.Store(true)
 			return nil
 		}
-		dial := config.DialFunc
-		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dial := conn.DialFunc
+		conn.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if !connected.Load() {
 				return dial(ctx, network, address)
 			}
@@ -214,7 +212,7 @@ func setCloseTimeout(config *pgxpool.Config, timeout time.Duration) {
 		}
 		return nil
 	}
-	config.BeforeClose = func(conn *pgx.Conn) {
+	cfg.BeforeClose = func(conn *pgx.Conn) {
 		time.AfterFunc(timeout, func() { _ = conn.PgConn().Conn().Close() })
 	}
 }
@@ -236,30 +234,30 @@ const selectVersion = `SELECT version FROM ` + versionTable
 
 // Check returns nil if the database answers and has the schema that this program needs, or a
 // later one: migrations run before the programs that need them. The error begins with the name
-// of a setting, and is a config.SettingError if only another value can mend it.
+// of a setting, and is a final config.Error if only another value can mend it.
 func (db *DB) Check(ctx context.Context) error {
 	return checkSchema(ctx, db.reads, "DATABASE_URL")
 }
 
-// checkSchema does so for the database of a setting.
+// checkSchema is Check for one pool; setting names it in errors.
 func checkSchema(ctx context.Context, pool readPool, setting string) error {
 	var version int32
 	err := pool.QueryRow(ctx, selectVersion).Scan(&version)
 	var missing *pgconn.PgError
 	switch {
 	case errors.As(err, &missing) && missing.Code == "42P01": // undefined_table
-		return errors.New(setting + " leads to a database without a schema; run core migrate")
+		return config.Errorf(setting, "leads to a database without a schema; run core migrate")
 	case err != nil:
 		return describeConnError(setting, err)
 	case version < requiredVersion:
-		return fmt.Errorf("%s leads to a database whose schema has version %d, but %d is needed; run core migrate", setting, version, requiredVersion)
+		return config.Errorf(setting, "leads to a database whose schema has version %d, but %d is needed; run core migrate", version, requiredVersion)
 	default:
 		return nil
 	}
 }
 
-// CheckListen checks the connection for LISTEN, if it has a URL of its own. The error is as
-// that of Check.
+// CheckListen checks the connection for LISTEN, if it has a URL of its own. Errors are as
+// from Check.
 func (db *DB) CheckListen(ctx context.Context) error {
 	if !db.separateListenURL {
 		return nil
@@ -286,13 +284,13 @@ func describeConnError(setting string, err error) error {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && pgErr.Code[:2] == "28":
-		return config.SettingError{Cause: fmt.Errorf("%s has a user or a password that the server refuses: %w", setting, err)}
+		return config.Finalf(setting, "has a user or a password that the server refuses: %w", err)
 	case ok && pgErr.Code == "3D000":
-		return config.SettingError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
+		return config.Finalf(setting, "names a database that does not exist; create it, or name another: %w", err)
 	case strings.Contains(err.Error(), "server refused TLS connection"): // pgx 5.12 has no value for it
-		return config.SettingError{Cause: fmt.Errorf("%s has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", setting, err)}
+		return config.Finalf(setting, "has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", err)
 	default:
-		return &fault.Error{Kind: fault.Unavailable, Message: setting + " leads to a server that does not answer; start PostgreSQL, or correct the URL", Cause: err}
+		return config.Errorf(setting, "%w", &fault.Error{Kind: fault.Unavailable, Message: "leads to a server that does not answer; start PostgreSQL, or correct the URL", Cause: err})
 	}
 }
 
@@ -540,7 +538,7 @@ func lookUp[T any](ctx context.Context, db *DB, s statement) ([]T, error) {
 // lockUser serialises changes of what is counted for a user, against quotas and the score.
 const lockUser = `SELECT score FROM users WHERE uid = $1 FOR NO KEY UPDATE`
 
-// withUserLock runs statements, the last of which adds something to a locked user. It returns
+// withUserLock runs statements; the last one adds something to a locked user. It returns
 // the rows of that one and the user's score before it; no score if there is no such user.
 func withUserLock[T any](ctx context.Context, db *DB, user core.UserID, statements ...statement) (scores []int64, rows []T, err error) {
 	err = db.writes.run(ctx, func() error {

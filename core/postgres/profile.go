@@ -22,7 +22,7 @@ const (
 type profileRow struct {
 	UUID       [16]byte
 	Name       string
-	Skin, Cape []byte
+	Skin, Cape skin.Hash
 	Slim       bool
 	Epoch      string
 	Revision   int64
@@ -47,13 +47,7 @@ func (db *DB) profile(ctx context.Context, query statement) (core.Profile, edgep
 	if err != nil {
 		return core.Profile{}, edgeproto.Cursor{}, err
 	}
-	profile := core.Profile{NamedPlayer: core.NamedPlayer{UUID: row.UUID, Name: row.Name}, Slim: row.Slim}
-	if row.Skin != nil {
-		profile.Skin = skin.Hash(row.Skin)
-	}
-	if row.Cape != nil {
-		profile.Cape = skin.Hash(row.Cape)
-	}
+	profile := core.Profile{NamedPlayer: core.NamedPlayer{UUID: row.UUID, Name: row.Name}, Skin: row.Skin, Cape: row.Cape, Slim: row.Slim}
 	return profile, edgeproto.Cursor{Epoch: row.Epoch, Revision: row.Revision}, nil
 }
 

@@ -99,7 +99,7 @@ func (db *DB) ReportsByUser(ctx context.Context, token core.VerifiedToken, query
 	return list.page(), nil
 }
 
-// reportList reads a page of reports, and counts those of all pages.
+// reportList reads a page of reports, and counts the reports of all pages.
 type reportList struct {
 	count, list statement
 	counts      []struct{ Total int }
@@ -180,7 +180,7 @@ func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.Report
 		for _, other := range settled[1:] {
 			details.Others = append(details.Others, other.ID)
 		}
-		return writeAudit(ctx, tx, admin, "report.settle", fmt.Sprintf("report:%d", id), details)
+		return writeAudit(ctx, tx, admin, core.AuditReportSettle, fmt.Sprintf("report:%d", id), details)
 	})
 	if err != nil {
 		return core.Report{}, err
@@ -216,7 +216,7 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 			return err
 		}
 		details := textureDetails{Name: before.Name, Uploader: before.Uploader, Reports: []core.ReportID{report.ID}}
-		return writeAudit(ctx, tx, admin, "texture.delete", textureSubject(before.ID), details)
+		return writeAudit(ctx, tx, admin, core.AuditTextureDelete, textureSubject(before.ID), details)
 	case core.ReportBanned:
 		if uploader.ID == 0 {
 			return fault.New(fault.NotFound, "The uploader's account is deleted.")
@@ -229,7 +229,7 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 			return err
 		}
 		details := userDetails{Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: after.Permission, Report: report.ID}
-		return writeAudit(ctx, tx, admin, "user.permission", userSubject(uploader.ID), details)
+		return writeAudit(ctx, tx, admin, core.AuditUserPermission, userSubject(uploader.ID), details)
 	case core.ReportRejected:
 		// Administrators cannot reject reports about themselves. Super administrators can,
 		// since there is no higher permission.

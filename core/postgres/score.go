@@ -39,7 +39,7 @@ const chargeUser = `
 // locks the user, so a transaction that charges several does so in the order of uid, and before
 // it locks textures or players. It returns ErrSignedOut if there is no such user, and
 // ErrScoreTooLow if the score does not cover the amount; then nothing has changed.
-func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reason, subject string) error {
+func charge(ctx context.Context, q querier, user core.UserID, amount int64, reason, subject string) error {
 	if amount == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reas
 	var batch pgx.Batch
 	batch.Queue(lockUser, user).Query(collectInto(&scores))
 	batch.Queue(chargeUser, user, amount, reason, subject).Query(collectInto(&paid))
-	switch err := tx.SendBatch(ctx, &batch).Close(); {
+	switch err := q.SendBatch(ctx, &batch).Close(); {
 	case err != nil:
 		return err
 	case len(scores) == 0:
@@ -110,7 +110,7 @@ func refundTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error
 	return err
 }
 
-// refundClosets refunds the price of a texture's closet items, except that of one user, if
+// refundClosets refunds the price of a texture's closet items, except one user's, if
 // given, which stays. It runs after lockAffectedUsers and the lock of the texture, and before
 // the items are deleted.
 func refundClosets(ctx context.Context, tx pgx.Tx, texture core.TextureID, except *core.UserID) error {
@@ -142,8 +142,8 @@ const updatePaid = `
 // an uploader that reverts that neither pays nor gains. It runs after lockAffectedUsers and the
 // lock of the texture, and before the change. It returns ErrScoreTooLow, and has changed
 // nothing, if the score does not cover the cost.
-func chargeVisibilityChange(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, scores core.Scores) error {
-	rows, _ := tx.Query(ctx, updatePaid, texture, public, scores.TextureRate(!public), scores.TextureRate(public)) // CollectRows reports the error
+func chargeVisibilityChange(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, prices core.ScorePrices) error {
+	rows, _ := tx.Query(ctx, updatePaid, texture, public, prices.TextureRate(!public), prices.TextureRate(public)) // CollectRows reports the error
 	moves, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
 		Cost    int64
 		Covered bool

@@ -11,11 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -29,7 +26,7 @@ type event struct {
 	texture core.TextureID
 	player  core.PlayerID
 	pricing core.Pricing
-	scores  core.Scores // prices of a change of visibility
+	scores  core.ScorePrices // prices of a change of visibility
 	amount  int64
 	day     int
 	public  bool
@@ -60,17 +57,17 @@ var eventKinds = strings.Split("register register upload upload upload like like
 	"move-by move-by score-by like-by unlike-by move-player-by delete-player-by delete-texture-by delete-user-by", " ")
 
 // randomEvent returns a random event.
-func (c *entities) randomEvent(random *rand.Rand) event {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.words++
+func (e *entities) randomEvent(random *rand.Rand) event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.words++
 	amount := func(most int64) int64 { return max(0, random.Int64N(2*most)-most+1) } // often 0
 	return event{
 		kind: eventKinds[random.IntN(len(eventKinds))],
-		word: fmt.Sprintf("w%d", c.words),
-		user: pick(random, c.users), texture: pick(random, c.textures), player: pick(random, c.players),
+		word: fmt.Sprintf("w%d", e.words),
+		user: pick(random, e.users), texture: pick(random, e.textures), player: pick(random, e.players),
 		pricing: core.Pricing{Cost: amount(20), Refund: random.IntN(2) == 0, Reward: amount(10)},
-		scores:  core.Scores{TextureKiB: amount(10), PrivateTextureKiB: amount(20)},
+		scores:  core.ScorePrices{TextureKiB: amount(10), PrivateTextureKiB: amount(20)},
 		amount:  random.Int64N(60) - 40, day: random.IntN(10), public: random.IntN(3) > 0,
 	}
 }
@@ -80,22 +77,25 @@ const textureKiB = 3
 
 // scoreHarness runs events against the database.
 type scoreHarness struct {
-	*postgres.DB
-	pool     *pgxpool.Pool
+	store
 	entities *entities
 	admin    core.Actor // without score, textures or players
 }
 
-func newScoreHarness(t *testing.T) (scoreHarness, ledger) {
+func newScoreHarness(t *testing.T) scoreHarness {
 	t.Helper()
-	address := postgrestest.URL(t)
-	pool, err := pgxpool.New(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
+	db := open(t)
+	return scoreHarness{db, new(entities), addAdministrator(t, db, "chief", core.SuperAdministrator)}
+}
+
+// keep records the id of what an event added.
+func keep[T any](e *entities, all *[]T, id T, err error) error {
+	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		*all = append(*all, id)
 	}
-	t.Cleanup(pool.Close)
-	db := postgrestest.Connect(t, address)
-	return scoreHarness{db, pool, new(entities), addAdministrator(t, db, "chief", core.SuperAdministrator)}, ledger{postgrestest.Conn(t, address)}
+	return err
 }
 
 // apply runs an event, and returns the id of what it added.
@@ -103,71 +103,50 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 	c := s.entities
 	switch e.kind {
 	case "register":
-		user, err := s.CreateUser(ctx, core.NewUser{Email: e.word, EmailKey: e.word, Nickname: e.word, PasswordHash: "x", Score: e.pricing.Cost})
-		if err == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.users = append(c.users, user.ID)
-		}
-		return int64(user.ID), err
+		user, err := s.CreateUser(ctx, core.Registrant, core.NewUser{Email: e.word, EmailKey: e.word, Nickname: e.word, PasswordHash: "x", Score: e.pricing.Cost})
+		return int64(user.ID), keep(c, &c.users, user.ID, err)
 	case "upload":
 		fresh := texture(e.user, skin.Classic, e.word, e.public)
 		fresh.Bytes = textureKiB << 10
 		added, err := s.AddTexture(ctx, fresh, e.pricing, putOK)
-		if err == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.textures = append(c.textures, added.ID)
-		}
-		return int64(added.ID), err
+		return int64(added.ID), keep(c, &c.textures, added.ID, err)
 	case "add-player":
 		added, err := s.CreatePlayer(ctx, e.user, player(e.word), e.pricing)
-		if err == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.players = append(c.players, added.ID)
-		}
-		return int64(added.ID), err
+		return int64(added.ID), keep(c, &c.players, added.ID, err)
 	case "like":
-		return 0, s.AddClosetItem(ctx, e.user, e.texture, "N", e.pricing)
+		return 0, s.AddClosetItem(ctx, as(e.user), e.user, e.texture, "N", e.pricing)
 	case "unlike":
-		return 0, s.RemoveClosetItem(ctx, e.user, e.texture)
+		return 0, s.RemoveClosetItem(ctx, as(e.user), e.user, e.texture)
 	case "delete-player":
-		return 0, s.DeletePlayer(ctx, e.user, e.player)
+		return 0, s.DeletePlayer(ctx, as(e.user), e.player)
 	case "sign":
-		_, err := s.Sign(ctx, e.user, time.Date(2031, 1, 1+e.day, e.day, 0, 0, 0, time.UTC), e.pricing.Reward)
-		return 0, err
+		return 0, errOf(s.Sign(ctx, e.user, time.Date(2031, 1, 1+e.day, e.day, 0, 0, 0, time.UTC), e.pricing.Reward))
 	case "charge":
-		return 0, inTx(ctx, s.pool, func(tx pgx.Tx) error { return postgres.Charge(ctx, tx, e.user, e.amount, "administrator", "") })
+		return 0, s.Charge(ctx, e.user, e.amount)
 	case "move":
-		_, err := s.ChangeTexture(ctx, e.texture, core.TextureChange{Public: &e.public}, e.scores)
-		return 0, err
+		return 0, errOf(s.ChangeTexture(ctx, anyOwner, e.texture, core.TextureChange{Public: &e.public}, e.scores))
 	case "move-by":
-		_, err := s.ChangeTextureBy(ctx, s.admin, e.texture, core.TextureChange{Public: &e.public}, e.scores)
-		return 0, err
+		return 0, errOf(s.ChangeTexture(ctx, s.admin, e.texture, core.TextureChange{Public: &e.public}, e.scores))
 	case "like-by":
-		return 0, s.AddClosetItemBy(ctx, s.admin, e.user, e.texture, "N", e.pricing)
+		return 0, s.AddClosetItem(ctx, s.admin, e.user, e.texture, "N", e.pricing)
 	case "unlike-by":
-		return 0, s.RemoveClosetItemBy(ctx, s.admin, e.user, e.texture)
+		return 0, s.RemoveClosetItem(ctx, s.admin, e.user, e.texture)
 	case "move-player-by":
-		_, err := s.MovePlayerBy(ctx, s.admin, e.player, e.user, core.Quotas{})
-		return 0, err
+		return 0, errOf(s.MovePlayer(ctx, s.admin, e.player, e.user, core.Quotas{}))
 	case "delete-player-by":
-		return 0, s.DeletePlayerBy(ctx, s.admin, e.player)
+		return 0, s.DeletePlayer(ctx, s.admin, e.player)
 	case "score-by":
-		_, err := s.SetScoreBy(ctx, s.admin, e.user, e.pricing.Cost)
-		return 0, err
+		return 0, errOf(s.SetScore(ctx, s.admin, e.user, e.pricing.Cost))
 	case "delete-texture":
-		return 0, s.DeleteTexture(ctx, e.texture)
+		return 0, s.DeleteTexture(ctx, anyOwner, e.texture)
 	case "delete-texture-by":
-		return 0, s.DeleteTextureBy(ctx, s.admin, e.texture)
+		return 0, s.DeleteTexture(ctx, s.admin, e.texture)
 	case "delete-user-by":
-		return 0, s.DeleteUserBy(ctx, s.admin, e.user)
+		return 0, s.DeleteUser(ctx, s.admin, byID(e.user))
 	case "delete-user":
-		return 0, s.DeleteUser(ctx, credentialsOf(core.User{ID: e.user}))
+		return 0, s.DeleteUser(ctx, as(e.user), credentialsOf(core.User{ID: e.user}))
 	default: // trim
-		_, err := s.TrimScoreChanges(ctx, time.Now().Add(time.Hour))
-		return 0, err
+		return 0, errOf(s.TrimScoreChanges(ctx, time.Now().Add(time.Hour)))
 	}
 }
 
@@ -226,7 +205,7 @@ func (m model) predict(e event) (refusal any, effect func(id int64)) {
 	case "move":
 		return m.move(e)
 	case "move-by":
-		e.scores = core.Scores{}
+		e.scores = core.ScorePrices{}
 		return m.move(e)
 	case "delete-texture", "delete-texture-by":
 		return m.deleteTexture(e.texture)
@@ -452,18 +431,16 @@ func (m model) scores() map[core.UserID]int64 {
 }
 
 // scores returns the score of every user.
-func (l ledger) scores(t *testing.T) map[core.UserID]int64 {
+func (s store) scores(t *testing.T) map[core.UserID]int64 {
 	t.Helper()
 	scores := map[core.UserID]int64{}
-	rows, _ := l.Query(t.Context(), "SELECT uid, score FROM users") // ForEachRow reports the error
+	rows, _ := s.conn().Query(t.Context(), "SELECT uid, score FROM users") // ForEachRow reports the error
 	var user core.UserID
 	var score int64
-	if _, err := pgx.ForEachRow(rows, []any{&user, &score}, func() error {
+	must(pgx.ForEachRow(rows, []any{&user, &score}, func() error {
 		scores[user] = score
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return scores
 }
 
@@ -474,7 +451,7 @@ func TestScoresAgainstModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			s, l := newScoreHarness(t)
+			s := newScoreHarness(t)
 			random := rand.New(rand.NewPCG(seed, 0))
 			m := model{map[core.UserID]*modelUser{s.admin.ID: {}}, map[core.PlayerID]modelPlayer{}, map[core.TextureID]*modelTexture{}}
 			for i := range 400 {
@@ -491,10 +468,10 @@ func TestScoresAgainstModel(t *testing.T) {
 				if want == nil {
 					effect(id)
 				}
-				if diff := cmp.Diff(m.scores(), l.scores(t)); diff != "" {
+				if diff := cmp.Diff(m.scores(), s.scores(t)); diff != "" {
 					t.Fatalf("event %d, %+v: scores (-want +got):\n%s", i, e, diff)
 				}
-				l.checkSums(t, fmt.Sprintf("event %d, %+v", i, e))
+				s.checkSums(t, fmt.Sprintf("event %d, %+v", i, e))
 			}
 		})
 	}
@@ -505,11 +482,10 @@ func TestScoresAgainstModel(t *testing.T) {
 func TestScoreSumsUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	s, l := newScoreHarness(t)
+	s := newScoreHarness(t)
 	for range 4 {
-		if _, err := s.apply(t.Context(), event{kind: "register", word: fmt.Sprint(len(s.entities.users)), pricing: core.Pricing{Cost: 100}}); err != nil {
-			t.Fatal(err)
-		}
+		word := fmt.Sprint(len(s.entities.users))
+		must(s.apply(t.Context(), event{kind: "register", word: word, pricing: core.Pricing{Cost: 100}}))(t)
 	}
 	var actors sync.WaitGroup
 	for seed := range uint64(8) {
@@ -530,10 +506,10 @@ func TestScoreSumsUnderConcurrency(t *testing.T) {
 		close(ended)
 	}()
 	for {
-		l.checkSums(t, "during the events")
+		s.checkSums(t, "during the events")
 		select {
 		case <-ended:
-			l.checkSums(t, "after all events")
+			s.checkSums(t, "after all events")
 			return
 		default:
 		}

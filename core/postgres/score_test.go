@@ -2,155 +2,94 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"net/netip"
-	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// ledger reads scores and their changes.
-type ledger struct{ *pgx.Conn }
-
 // changes returns the changes of a user's score, the oldest first, as in "-5 95 player".
-func (l ledger) changes(t *testing.T, user core.UserID) []string {
+func (s store) changes(t *testing.T, user core.UserID) []string {
 	t.Helper()
-	rows, _ := l.Query(t.Context(), // CollectRows reports the error
+	rows, _ := s.conn().Query(t.Context(), // CollectRows reports the error
 		"SELECT amount || ' ' || balance || ' ' || reason FROM score_changes WHERE uid = $1 ORDER BY id", user)
 	return must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 }
 
 // wantChanges checks the changes of a user's score, and the sums of all.
-func (l ledger) wantChanges(t *testing.T, user core.UserID, want ...string) {
+func (s store) wantChanges(t *testing.T, user core.UserID, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, l.changes(t, user), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("what changed the score of user %d (-want +got):\n%s", user, diff)
-	}
-	l.checkSums(t, "")
+	diff := cmp.Diff(want, s.changes(t, user), cmpopts.EquateEmpty())
+	testenv.Check(t, diff == "", "what changed the score of user %d (-want +got):\n%s", user, diff)
+	s.checkSums(t, "")
 }
 
 // checkSums checks that each score is the sum of its changes, and that each balance is the sum
 // up to it.
-func (l ledger) checkSums(t *testing.T, after string) {
+func (s store) checkSums(t *testing.T, after string) {
 	t.Helper()
 	var sums, balances int
-	if err := l.QueryRow(t.Context(), `
+	do(t, s.conn().QueryRow(t.Context(), `
 		SELECT
 			(SELECT count(*) FROM users u WHERE score <> (SELECT coalesce(sum(amount), 0) FROM score_changes c WHERE c.uid = u.uid)),
 			(SELECT count(*) FROM (SELECT balance, sum(amount) OVER (PARTITION BY uid ORDER BY id) FROM score_changes) c WHERE balance <> sum)`,
-	).Scan(&sums, &balances); err != nil {
-		t.Fatal(err)
-	}
-	if sums != 0 || balances != 0 {
-		t.Errorf("%s: %d users have another score than the sum of its changes, and %d changes another balance", after, sums, balances)
-	}
-}
-
-// inTx runs work in a transaction, and again after a deadlock.
-func inTx(ctx context.Context, beginner interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-}, do func(pgx.Tx) error,
-) error {
-	for {
-		err := pgx.BeginFunc(ctx, beginner, do)
-		if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || pgErr.Code != "40P01" {
-			return err
-		}
-	}
-}
-
-// scoreTest is a database, with a ledger of its scores.
-type scoreTest struct {
-	*postgres.DB
-	ledger
-}
-
-func newScoreTest(t *testing.T) scoreTest {
-	t.Helper()
-	address := postgrestest.URL(t)
-	return scoreTest{postgrestest.Connect(t, address), ledger{postgrestest.Conn(t, address)}}
+	).Scan(&sums, &balances))
+	testenv.Equal(t, sums, 0, "%s: users whose score is not the sum of its changes", after)
+	testenv.Equal(t, balances, 0, "%s: changes whose balance is not the sum up to them", after)
 }
 
 // user adds a user with a score.
-func (s scoreTest) user(t *testing.T, name string, score int64) core.UserID {
+func (s store) user(t *testing.T, name string, score int64) core.UserID {
 	t.Helper()
 	email := name + "@example.com"
-	return must(s.CreateUser(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: name, PasswordHash: "x", Score: score}))(t).ID
+	return must(s.CreateUser(t.Context(), core.Registrant, core.NewUser{Email: email, EmailKey: email, Nickname: name, PasswordHash: "x", Score: score}))(t).ID
 }
 
-func (s scoreTest) upload(t *testing.T, user core.UserID, word string, public bool, pricing core.Pricing) core.TextureID {
+func (s store) upload(t *testing.T, user core.UserID, word string, public bool, pricing core.Pricing) core.TextureID {
 	t.Helper()
 	return must(s.AddTexture(t.Context(), texture(user, skin.Classic, word, public), pricing, putOK))(t).ID
-}
-
-func (s scoreTest) charge(t *testing.T, user core.UserID, amount int64) error {
-	t.Helper()
-	return inTx(t.Context(), s.Conn, func(tx pgx.Tx) error {
-		return postgres.Charge(t.Context(), tx, user, amount, "administrator", "")
-	})
-}
-
-// do fails the test on an error.
-func do(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A score from before the migration gets an opening entry.
 func TestMigrationOpensTheLedger(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("migrations/*_score.sql")
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%v, %v; want one migration", files, err)
-	}
-	number, err := strconv.Atoi(filepath.Base(files[0])[:3])
-	do(t, err)
+	number := migration(t, "score")
 
-	address := postgrestest.Empty(t)
-	db, conn := postgrestest.Connect(t, address), ledger{postgrestest.Conn(t, address)}
-	do(t, db.MigrateTo(t.Context(), int32(number-1)))
-	if _, err := conn.Exec(t.Context(), `
+	db := openEmpty(t)
+	do(t, db.MigrateTo(t.Context(), number-1))
+	db.exec(t, `
 		INSERT INTO users (email, email_key, nickname, password_hash, score) VALUES ('a', 'a', 'a', 'x', 0), ('b', 'b', 'b', 'x', 70), ('c', 'c', 'c', 'x', 1)`,
-	); err != nil {
-		t.Fatal(err)
-	}
+	)
 	for range 2 { // up, down, and up again
-		do(t, db.MigrateTo(t.Context(), int32(number)))
-		conn.wantChanges(t, 1)
-		conn.wantChanges(t, 2, "70 70 opening")
-		conn.wantChanges(t, 3, "1 1 opening")
-		do(t, db.MigrateTo(t.Context(), int32(number-1)))
+		do(t, db.MigrateTo(t.Context(), number))
+		db.wantChanges(t, 1)
+		db.wantChanges(t, 2, "70 70 opening")
+		db.wantChanges(t, 3, "1 1 opening")
+		do(t, db.MigrateTo(t.Context(), number-1))
 	}
 }
 
 // A charge never exceeds the score.
 func TestCharge(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	ann := s.user(t, "ann", 10)
 
-	do(t, s.charge(t, ann, 4))
-	do(t, s.charge(t, ann, 0))
-	wantKind(t, s.charge(t, ann, 7), fault.ScoreTooLow)
-	do(t, s.charge(t, ann, -3))
-	do(t, s.charge(t, ann, 9))
-	wantKind(t, s.charge(t, ann, 1), fault.ScoreTooLow)
-	wantKind(t, s.charge(t, ann+100, 1), fault.Unauthenticated)
+	do(t, s.Charge(t.Context(), ann, 4))
+	do(t, s.Charge(t.Context(), ann, 0))
+	wantKind(t, s.Charge(t.Context(), ann, 7), fault.ScoreTooLow)
+	do(t, s.Charge(t.Context(), ann, -3))
+	do(t, s.Charge(t.Context(), ann, 9))
+	wantKind(t, s.Charge(t.Context(), ann, 1), fault.ScoreTooLow)
+	wantKind(t, s.Charge(t.Context(), ann+100, 1), fault.Unauthenticated)
 	s.wantChanges(t, ann, "10 10 registration", "-4 6 administrator", "3 9 administrator", "-9 0 administrator")
 }
 
@@ -158,29 +97,16 @@ func TestCharge(t *testing.T) {
 func TestChargesAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	address := postgrestest.URL(t)
-	db := postgrestest.Connect(t, address)
-	s := scoreTest{db, ledger{postgrestest.Conn(t, address)}}
+	s := open(t)
 	ann := s.user(t, "ann", 20)
-	outcomes := make(chan error, 10)
-	for range cap(outcomes) {
-		conn := postgrestest.Conn(t, address)
-		go func() {
-			outcomes <- inTx(t.Context(), conn, func(tx pgx.Tx) error {
-				return postgres.Charge(t.Context(), tx, ann, 5, "administrator", "")
-			})
-		}()
-	}
-	if got := countKinds(t, outcomes); got[nil] != 4 || got[fault.ScoreTooLow] != 6 {
-		t.Errorf("10 charges with a score for 4: %v; want 4 successes and 6 faults", got)
-	}
+	atOnce(t, 10, 4, fault.ScoreTooLow, func(int) error { return s.Charge(t.Context(), ann, 5) })
 	s.checkSums(t, "charges at once")
 }
 
 // Costs are charged, refundable ones are refunded, and without a price nothing is recorded.
 func TestCostsAndRefunds(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	bob := s.user(t, "bob", 0)
 	public := s.upload(t, bob, "public", true, core.Pricing{})
 	f := func(bought, back string, add func(user core.UserID, pricing core.Pricing) (remove func() error)) {
@@ -196,17 +122,15 @@ func TestCostsAndRefunds(t *testing.T) {
 
 	f("player", "player_refund", func(user core.UserID, pricing core.Pricing) func() error {
 		added := must(s.CreatePlayer(t.Context(), user, player("Steve"), pricing))(t).ID
-		return func() error { return s.DeletePlayer(t.Context(), user, added) }
+		return func() error { return s.DeletePlayer(t.Context(), as(user), added) }
 	})
 	f("closet_item", "closet_item_refund", func(user core.UserID, pricing core.Pricing) func() error {
-		do(t, s.AddClosetItem(t.Context(), user, public, "N", pricing))
-		return func() error { return s.RemoveClosetItem(t.Context(), user, public) }
+		do(t, s.AddClosetItem(t.Context(), as(user), user, public, "N", pricing))
+		return func() error { return s.RemoveClosetItem(t.Context(), as(user), user, public) }
 	})
 	f("upload", "texture_refund", func(user core.UserID, pricing core.Pricing) func() error {
 		added := s.upload(t, user, "own", false, pricing)
-		return func() error {
-			return s.DeleteTexture(t.Context(), added)
-		}
+		return func() error { return s.DeleteTexture(t.Context(), anyOwner, added) }
 	})
 	s.wantChanges(t, bob)
 }
@@ -215,26 +139,24 @@ func TestCostsAndRefunds(t *testing.T) {
 // deleted.
 func TestRefundOfItemsOfDeletedUser(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	ann, bob := s.user(t, "ann", 10), s.user(t, "bob", 10)
-	do(t, s.SetPermission(t.Context(), ann, core.Administrator))
+	do(t, s.ForcePermission(t.Context(), ann, core.Administrator))
 	tid := s.upload(t, bob, "a", false, core.Pricing{Cost: 4, Refund: true})
-	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Pricing{Cost: 3, Refund: true}))
-	do(t, s.DeleteUser(t.Context(), credentialsOf(core.User{ID: bob})))
+	do(t, s.AddClosetItem(t.Context(), as(ann), ann, tid, "N", core.Pricing{Cost: 3, Refund: true}))
+	do(t, s.DeleteUser(t.Context(), as(core.User{ID: bob}.ID), credentialsOf(core.User{ID: bob})))
 	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
 }
 
 // A score set by an administrator is recorded as a change.
 func TestAdministratorSetsScore(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	admin, ann := s.user(t, "chief", 0), s.user(t, "ann", 10)
-	do(t, s.SetPermission(t.Context(), admin, core.SuperAdministrator))
+	do(t, s.ForcePermission(t.Context(), admin, core.SuperAdministrator))
 	by := core.Actor{ID: admin, From: netip.MustParseAddr("192.0.2.1")}
 	for _, score := range []int64{25, 3, 3, 0} {
-		if user := must(s.SetScoreBy(t.Context(), by, ann, score))(t); user.Score != score {
-			t.Errorf("the score is %d; want %d", user.Score, score)
-		}
+		testenv.Equal(t, must(s.SetScore(t.Context(), by, ann, score))(t).Score, score, "the score")
 	}
 	s.wantChanges(t, ann, "10 10 registration", "15 25 administrator", "-22 3 administrator", "-3 0 administrator")
 }
@@ -242,14 +164,14 @@ func TestAdministratorSetsScore(t *testing.T) {
 // An item that is removed because its texture becomes private is refunded.
 func TestRefundOfLostItems(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	ann, bob, zoe := s.user(t, "ann", 10), s.user(t, "bob", 10), s.user(t, "zoe", 10)
 	tid := s.upload(t, bob, "a", true, core.Pricing{Cost: 4, Refund: true})
-	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Pricing{Cost: 3, Refund: true}))
-	do(t, s.AddClosetItem(t.Context(), zoe, tid, "N", core.Pricing{Cost: 3}))
-	must(s.ChangeTexture(t.Context(), tid, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
+	do(t, s.AddClosetItem(t.Context(), as(ann), ann, tid, "N", core.Pricing{Cost: 3, Refund: true}))
+	do(t, s.AddClosetItem(t.Context(), as(zoe), zoe, tid, "N", core.Pricing{Cost: 3}))
+	must(s.change(t.Context(), tid, core.TextureChange{Public: new(false)}))(t)
 	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
-	do(t, s.DeleteTexture(t.Context(), tid))
+	do(t, s.DeleteTexture(t.Context(), anyOwner, tid))
 	s.wantChanges(t, bob, "10 10 registration", "-4 6 upload", "4 10 texture_refund")
 	s.wantChanges(t, zoe, "10 10 registration", "-3 7 closet_item")
 }
@@ -257,40 +179,38 @@ func TestRefundOfLostItems(t *testing.T) {
 // A cost is charged before the reward for the same upload, and cannot be paid with it.
 func TestUploadRewards(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	ann := s.user(t, "ann", 6)
 	pricing := core.Pricing{Cost: 4, Reward: 3}
 	s.upload(t, ann, "a", true, pricing)
 	s.upload(t, ann, "b", false, pricing)
 	history := []string{"6 6 registration", "-4 2 upload", "3 5 upload_reward", "-4 1 upload", "3 4 upload_reward"}
 	s.wantChanges(t, ann, history...)
-	_, err := s.AddTexture(t.Context(), texture(ann, skin.Classic, "c", true), core.Pricing{Cost: 5, Reward: 5}, putOK)
-	wantKind(t, err, fault.ScoreTooLow)
-	_, err = s.AddTexture(t.Context(), texture(ann, skin.Classic, "b", true), pricing, putOK)
-	wantKind(t, err, fault.Duplicate)
+	wantKind(t, errOf(s.AddTexture(t.Context(), texture(ann, skin.Classic, "c", true), core.Pricing{Cost: 5, Reward: 5}, putOK)), fault.ScoreTooLow)
+	wantKind(t, errOf(s.AddTexture(t.Context(), texture(ann, skin.Classic, "b", true), pricing, putOK)), fault.Duplicate)
 	s.wantChanges(t, ann, history...)
 }
 
 // Repeating a rewarded action after undoing it earns nothing.
 func TestRewardIsPaidOnce(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	ann, bob, zoe := s.user(t, "ann", 0), s.user(t, "bob", 0), s.user(t, "zoe", 0)
 	reward := core.Pricing{Reward: 3}
 	like := func(user core.UserID, tid core.TextureID) {
 		t.Helper()
-		do(t, s.AddClosetItem(t.Context(), user, tid, "N", reward))
+		do(t, s.AddClosetItem(t.Context(), as(user), user, tid, "N", reward))
 	}
 	unlike := func(user core.UserID, tid core.TextureID) {
 		t.Helper()
-		do(t, s.RemoveClosetItem(t.Context(), user, tid))
+		do(t, s.RemoveClosetItem(t.Context(), as(user), user, tid))
 	}
 
 	first := s.upload(t, ann, "a", true, reward)
 	second := s.upload(t, ann, "b", true, reward)
 	earned := []string{"3 3 upload_reward", "3 6 upload_reward"}
 	s.wantChanges(t, ann, earned...)
-	do(t, s.DeleteTexture(t.Context(), second))
+	do(t, s.DeleteTexture(t.Context(), anyOwner, second))
 	s.upload(t, ann, "c", true, reward)
 	s.wantChanges(t, ann, earned...)
 	s.upload(t, ann, "d", true, reward)
@@ -317,21 +237,21 @@ func TestRewardIsPaidOnce(t *testing.T) {
 // A like rewards the uploader and charges the user that likes.
 func TestLikeWithCostAndReward(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	ann, bob := s.user(t, "ann", 0), s.user(t, "bob", 8)
 	tid := s.upload(t, ann, "a", true, core.Pricing{})
 	pricing := core.Pricing{Cost: 5, Reward: 3}
-	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", pricing))
-	wantKind(t, s.AddClosetItem(t.Context(), bob, tid, "N", pricing), fault.Duplicate)
-	wantKind(t, s.AddClosetItem(t.Context(), bob, s.upload(t, ann, "b", true, core.Pricing{}), "N", pricing), fault.ScoreTooLow)
+	do(t, s.AddClosetItem(t.Context(), as(bob), bob, tid, "N", pricing))
+	wantKind(t, s.AddClosetItem(t.Context(), as(bob), bob, tid, "N", pricing), fault.Duplicate)
+	wantKind(t, s.AddClosetItem(t.Context(), as(bob), bob, s.upload(t, ann, "b", true, core.Pricing{}), "N", pricing), fault.ScoreTooLow)
 	s.wantChanges(t, ann, "3 3 like")
 	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item")
 
 	// A like of a texture without an uploader rewards no user.
 	tid = s.upload(t, ann, "c", true, core.Pricing{})
 	user := core.User{ID: ann}
-	do(t, s.DeleteUser(t.Context(), credentialsOf(user)))
-	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", core.Pricing{Cost: 1, Reward: 3}))
+	do(t, s.DeleteUser(t.Context(), as(user.ID), credentialsOf(user)))
+	do(t, s.AddClosetItem(t.Context(), as(bob), bob, tid, "N", core.Pricing{Cost: 1, Reward: 3}))
 	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item", "-1 2 closet_item")
 }
 
@@ -339,11 +259,10 @@ func TestLikeWithCostAndReward(t *testing.T) {
 // difference between them.
 func TestMoveCost(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	ann := s.user(t, "ann", 20)
 	move := func(tid core.TextureID, public bool, price, private int64) error {
-		_, err := s.ChangeTexture(t.Context(), tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: price, PrivateTextureKiB: private})
-		return err
+		return errOf(s.ChangeTexture(t.Context(), anyOwner, tid, core.TextureChange{Public: &public}, core.ScorePrices{TextureKiB: price, PrivateTextureKiB: private}))
 	}
 	tid := s.upload(t, ann, "a", true, core.Pricing{Cost: 2, Refund: true}) // of 1 KiB
 	history := []string{"20 20 registration", "-2 18 upload"}
@@ -367,10 +286,10 @@ func TestMoveCost(t *testing.T) {
 
 	// A change by an administrator costs nothing, nor does reverting it.
 	admin := s.user(t, "chief", 0)
-	do(t, s.SetPermission(t.Context(), admin, core.SuperAdministrator))
+	do(t, s.ForcePermission(t.Context(), admin, core.SuperAdministrator))
 	by := func(public bool) {
 		t.Helper()
-		_, err := s.ChangeTextureBy(t.Context(), core.Actor{ID: admin, From: adminAddr}, tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: 50})
+		_, err := s.ChangeTexture(t.Context(), core.Actor{ID: admin, From: adminAddr}, tid, core.TextureChange{Public: &public}, core.ScorePrices{TextureKiB: 50})
 		do(t, err)
 	}
 	by(true)
@@ -380,32 +299,28 @@ func TestMoveCost(t *testing.T) {
 	f(true, 4, 9, "5 16 visibility")
 	by(false)
 	f(true, 4, 9)
-	do(t, s.DeleteTexture(t.Context(), tid))
+	do(t, s.DeleteTexture(t.Context(), anyOwner, tid))
 	s.wantChanges(t, ann, append(history, "4 20 texture_refund")...)
 
 	// A texture without an uploader costs nothing.
 	tid = s.upload(t, ann, "b", true, core.Pricing{Cost: 1})
-	do(t, s.DeleteUser(t.Context(), credentialsOf(core.User{ID: ann})))
+	do(t, s.DeleteUser(t.Context(), as(core.User{ID: ann}.ID), credentialsOf(core.User{ID: ann})))
 	do(t, move(tid, false, 0, 9))
 }
 
 // Old changes are merged into one for each user, with the same sum.
 func TestTrimScoreChanges(t *testing.T) {
 	t.Parallel()
-	s := newScoreTest(t)
+	s := open(t)
 	ann, bob, zoe := s.user(t, "ann", 10), s.user(t, "bob", 10), s.user(t, "zoe", 10)
-	do(t, s.charge(t, ann, 4))
-	do(t, s.charge(t, bob, 10))
-	if _, err := s.Exec(t.Context(), "UPDATE score_changes SET changed_at = changed_at - interval '1 hour'"); err != nil {
-		t.Fatal(err)
-	}
-	do(t, s.charge(t, ann, -1))
-	do(t, s.charge(t, bob, -2))
+	do(t, s.Charge(t.Context(), ann, 4))
+	do(t, s.Charge(t.Context(), bob, 10))
+	s.exec(t, "UPDATE score_changes SET changed_at = changed_at - interval '1 hour'")
+	do(t, s.Charge(t.Context(), ann, -1))
+	do(t, s.Charge(t.Context(), bob, -2))
 	f := func(age time.Duration, gone int, anns, bobs, zoes []string) {
 		t.Helper()
-		if got := must(s.TrimScoreChanges(t.Context(), time.Now().Add(-age)))(t); got != gone {
-			t.Errorf("%d changes were deleted; want %d", got, gone)
-		}
+		testenv.Equal(t, must(s.TrimScoreChanges(t.Context(), time.Now().Add(-age)))(t), gone, "changes were deleted")
 		s.wantChanges(t, ann, anns...)
 		s.wantChanges(t, bob, bobs...)
 		s.wantChanges(t, zoe, zoes...)
@@ -423,19 +338,15 @@ func TestTrimScoreChanges(t *testing.T) {
 // deadlock.
 func TestLikesLockUsersInOrder(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	db, ann, bob := openForTwo(t)
 	anns, bobs := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true)).ID, addTexture(t, db, texture(bob.ID, skin.Classic, "b", true)).ID
 	f := func(fan core.UserID, tid core.TextureID) {
 		t.Helper()
-		other := beginLockTx(t, address)
-		other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
-		liked := make(chan error, 1)
-		go func() { liked <- db.AddClosetItem(t.Context(), fan, tid, "N", core.Pricing{Reward: 1}) }()
-		other.waitBlocked(t, 1)
-		other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE NOWAIT", bob.ID)
-		other.commitOnceBlocked(t, 1)
-		do(t, <-liked)
+		other := db.lock(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+		like := func() error { return db.AddClosetItem(t.Context(), as(fan), fan, tid, "N", core.Pricing{Reward: 1}) }
+		do(t, other.delays(t, like, func() {
+			other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE NOWAIT", bob.ID)
+		}))
 	}
 	f(ann.ID, bobs)
 	f(bob.ID, anns)
@@ -444,14 +355,12 @@ func TestLikesLockUsersInOrder(t *testing.T) {
 // Without a reward, a like does not wait for the uploader.
 func TestUnrewardedLikeLocksNoUploader(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	db, ann, bob := openForTwo(t)
 	tid := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true)).ID
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	other := db.lock(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	do(t, db.AddClosetItem(ctx, bob.ID, tid, "N", core.Pricing{}))
+	do(t, db.AddClosetItem(ctx, as(bob.ID), bob.ID, tid, "N", core.Pricing{}))
 	other.commitOnceBlocked(t, 0)
 }
 
@@ -459,22 +368,14 @@ func TestUnrewardedLikeLocksNoUploader(t *testing.T) {
 func TestSignsAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
-	s := newScoreTest(t)
+	s := open(t)
 	ann := s.user(t, "ann", 0)
 	now := time.Date(2031, 2, 3, 23, 59, 59, 0, time.UTC)
 	for day := range 2 {
-		outcomes := make(chan error, 10)
-		for range cap(outcomes) {
-			go func() {
-				_, err := s.Sign(t.Context(), ann, now.AddDate(0, 0, day), 5)
-				outcomes <- err
-			}()
-		}
-		if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.Refused] != 9 {
-			t.Errorf("10 sign-ins on day %d: %v; want 1 success and 9 faults", day, got)
-		}
+		atOnce(t, 10, 1, fault.Refused, func(int) error {
+			return errOf(s.Sign(t.Context(), ann, now.AddDate(0, 0, day), 5))
+		})
 	}
 	s.wantChanges(t, ann, "5 5 sign", "5 10 sign")
-	_, err := s.Sign(t.Context(), ann+100, now, 5)
-	wantKind(t, err, fault.Unauthenticated)
+	wantKind(t, errOf(s.Sign(t.Context(), ann+100, now, 5)), fault.Unauthenticated)
 }

@@ -28,7 +28,7 @@ const deleteExcessSessions = `
 	)`
 
 // insertSession stores the start of the session with the full precision of the clock, so that
-// the oldest is known among those of one second. The token has whole seconds.
+// the oldest is known among tokens of one second. The token has whole seconds.
 const insertSession = `
 	WITH s AS (
 		INSERT INTO sessions (sid, uid, created_at, refreshed_at)
@@ -43,7 +43,7 @@ const upsertAddress = `
 	SELECT uid, $3, $4 FROM users WHERE uid = $1 AND password_hash = $2
 	ON CONFLICT (uid, address) DO UPDATE SET signed_in = excluded.signed_in`
 
-// OpenSession adds a session, and ends those of the user that are expired or too many.
+// OpenSession adds a session, and ends the user's that are expired or too many.
 func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 	user, hash := s.Token.User, s.Credentials.PasswordHash
 	rows, err := collect[struct{ SID uuid.UUID }](ctx, db.writes,

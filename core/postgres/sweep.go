@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"time"
 
@@ -71,16 +70,7 @@ func (db *DB) hashesAfter(ctx context.Context, after []byte) ([]skin.Hash, error
 
 func (db *DB) hashes(ctx context.Context, sql string, args ...any) ([]skin.Hash, error) {
 	rows, _ := db.reads.Query(ctx, sql, args...) // CollectRows reports the error
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (skin.Hash, error) {
-		var digest []byte
-		if err := row.Scan(&digest); err != nil {
-			return skin.Hash{}, err
-		}
-		if len(digest) != len(skin.Hash{}) {
-			return skin.Hash{}, fmt.Errorf("a texture has a hash of %d bytes", len(digest))
-		}
-		return skin.Hash(digest), nil
-	})
+	return pgx.CollectRows(rows, pgx.RowTo[skin.Hash])
 }
 
 // The transaction is READ WRITE, so that it fails on a standby, which does not have the locks
@@ -106,12 +96,12 @@ const selectTexturesByHash = `SELECT hash, tid FROM textures WHERE hash = ANY ($
 // LockHashes calls do while it holds the locks on hashes. The transaction writes nothing: its
 // end only releases the locks.
 func (db *DB) LockHashes(ctx context.Context, hashes []skin.Hash, do func(map[skin.Hash][]core.TextureID) error) error {
-	digests, locks := make([][]byte, len(hashes)), make([]int64, len(hashes))
+	locks := make([]int64, len(hashes))
 	for i, hash := range hashes {
-		digests[i], locks[i] = hash[:], hashLock(hash)
+		locks[i] = hashLock(hash)
 	}
 	return db.withConn(ctx, func(conn *pgxpool.Conn) error {
-		textures, err := lockHashes(ctx, conn, digests, locks)
+		textures, err := lockHashes(ctx, conn, hashes, locks)
 		if err != nil {
 			return failure("lock the hashes of textures", err)
 		}
@@ -126,30 +116,29 @@ func (db *DB) LockHashes(ctx context.Context, hashes []skin.Hash, do func(map[sk
 	})
 }
 
-func lockHashes(ctx context.Context, conn *pgxpool.Conn, digests [][]byte, locks []int64) (map[skin.Hash][]core.TextureID, error) {
+func lockHashes(ctx context.Context, conn *pgxpool.Conn, hashes []skin.Hash, locks []int64) (map[skin.Hash][]core.TextureID, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	var locked []struct{ Hash []byte }
+	var locked []struct{ Hash skin.Hash }
 	var rows []struct {
-		Hash []byte
+		Hash skin.Hash
 		TID  core.TextureID
 	}
 	var batch pgx.Batch
 	batch.Queue(beginSweep)
 	batch.Queue(disableTxTimeouts)
-	batch.Queue(tryLockHashes, digests, locks).Query(collectInto(&locked))
-	batch.Queue(selectTexturesByHash, digests).Query(collectInto(&rows))
+	batch.Queue(tryLockHashes, hashes, locks).Query(collectInto(&locked))
+	batch.Queue(selectTexturesByHash, hashes).Query(collectInto(&rows))
 	if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
 	textures := make(map[skin.Hash][]core.TextureID, len(locked))
 	for _, row := range locked {
-		textures[skin.Hash(row.Hash)] = nil
+		textures[row.Hash] = nil
 	}
 	for _, row := range rows {
-		hash := skin.Hash(row.Hash)
-		if tids, ok := textures[hash]; ok {
-			textures[hash] = append(tids, row.TID)
+		if tids, ok := textures[row.Hash]; ok {
+			textures[row.Hash] = append(tids, row.TID)
 		}
 	}
 	return textures, nil

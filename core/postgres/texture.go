@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,19 +26,19 @@ func hashLock(hash skin.Hash) int64 { return int64(binary.BigEndian.Uint64(hash[
 
 const selectDuplicate = `
 	SELECT tid FROM textures
-	WHERE pixels = $1 AND type = $2 AND (public OR uploader = $3)
+	WHERE pixels = @pixels AND type = @type AND (public OR uploader = @uploader)
 	ORDER BY tid LIMIT 1`
 
 // selectQuota returns why a user cannot add a texture; an empty violation if they can.
 const selectQuota = `
 	SELECT u.uid, u.nickname, CASE
-		WHEN u.score < $3 THEN 'score'
-		WHEN $4 > 0 AND t.number >= $4 OR $5 > 0 AND t.bytes + $2 > $5 THEN 'textures'
-		WHEN $6 > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= $6 THEN 'closet'
+		WHEN u.score < @cost THEN 'score'
+		WHEN @max_textures > 0 AND t.number >= @max_textures OR @max_bytes > 0 AND t.bytes + @bytes > @max_bytes THEN 'textures'
+		WHEN @max_items > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= @max_items THEN 'closet'
 		ELSE ''
 	END AS violation
 	FROM users u, LATERAL (SELECT count(*) AS number, coalesce(sum(bytes), 0) AS bytes FROM textures WHERE uploader = u.uid) t
-	WHERE u.uid = $1`
+	WHERE u.uid = @uploader`
 
 // insertTexture inserts nothing if another upload of the same pixels commits first: it waits
 // for that commit, after which the duplicate is visible.
@@ -48,20 +47,20 @@ const (
 	WITH quota AS (` + selectQuota + `
 	), inserted AS (
 		INSERT INTO textures (name, name_key, type, hash, pixels, bytes, uploader, public, likes, paid, refundable)
-		SELECT $7, $13, $8, $9, $10, $2, uid, $11, 1, nullif($3::bigint, 0), $12 FROM quota WHERE violation = ''
+		SELECT @name, @name_key, @type, @hash, @pixels, @bytes, uid, @public, 1, nullif(@cost::bigint, 0), @refund FROM quota WHERE violation = ''
 		ON CONFLICT DO NOTHING
 		RETURNING *
 	), inserted_item AS (
-		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uploader, tid, type = 'cape', name, $14 FROM inserted
+		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uploader, tid, type = 'cape', name, @item_key FROM inserted
 	), change_events AS (
 		INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM inserted
 	)`
 
 	insertPaidTexture = insertTexture + `, score_entries AS (
-		SELECT 1 AS n, uploader AS uid, -$3 AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM inserted
+		SELECT 1 AS n, uploader AS uid, -@cost AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM inserted
 		UNION ALL
-		SELECT 2, uploader, $15::bigint, 'upload_reward', 'texture:' || tid FROM inserted JOIN users u ON u.uid = uploader
-		WHERE u.rewarded_textures <= (SELECT count(*) FROM textures WHERE uploader = $1)
+		SELECT 2, uploader, @reward::bigint, 'upload_reward', 'texture:' || tid FROM inserted JOIN users u ON u.uid = uploader
+		WHERE u.rewarded_textures <= (SELECT count(*) FROM textures WHERE uploader = @uploader)
 	)` + applyScoreEntries
 
 	selectInsertedTexture = `
@@ -69,7 +68,7 @@ const (
 
 	updateRewardedTextures = `
 	UPDATE users SET rewarded_textures = t.number
-	FROM (SELECT count(*) AS number FROM textures WHERE uploader = $1) t WHERE uid = $1 AND rewarded_textures < t.number`
+	FROM (SELECT count(*) AS number FROM textures WHERE uploader = @uploader) t WHERE uid = @uploader AND rewarded_textures < t.number`
 )
 
 // uploadCheck is what is checked before an upload's file is stored.
@@ -84,20 +83,21 @@ type uploadCheck struct {
 	}
 }
 
-func (c *uploadCheck) duplicate() statement {
-	return statement{selectDuplicate, []any{c.texture.Pixels[:], c.texture.Type.String(), c.texture.Uploader}}
-}
-
-// quotaArgs are the arguments of selectQuota.
-func (c *uploadCheck) quotaArgs() []any {
-	quotas := c.pricing.Quotas
-	return []any{c.texture.Uploader, c.texture.Bytes, c.pricing.Cost, quotas.Textures, quotas.TextureBytes, quotas.ClosetItems}
+// args are the arguments of all statements of an upload.
+func (c *uploadCheck) args() pgx.NamedArgs {
+	t, quotas := c.texture, c.pricing.Quotas
+	return pgx.NamedArgs{
+		"uploader": t.Uploader, "name": t.Name, "name_key": NameKey(t.Name), "item_key": casefold.Key(t.Name),
+		"type": t.Type, "hash": t.Hash, "pixels": t.Pixels[:], "bytes": t.Bytes, "public": t.Public,
+		"cost": c.pricing.Cost, "refund": c.pricing.Refund, "reward": c.pricing.Reward,
+		"max_textures": quotas.Textures, "max_bytes": quotas.TextureBytes, "max_items": quotas.ClosetItems,
+	}
 }
 
 // queue adds the statements of the check to a batch.
 func (c *uploadCheck) queue(batch *pgx.Batch) {
-	c.duplicate().queue(batch).Query(collectInto(&c.duplicates))
-	statement{selectQuota, c.quotaArgs()}.queue(batch).Query(collectInto(&c.quotas))
+	batch.Queue(selectDuplicate, c.args()).Query(collectInto(&c.duplicates))
+	batch.Queue(selectQuota, c.args()).Query(collectInto(&c.quotas))
 }
 
 // fault returns why the texture cannot be added; nil if it can.
@@ -159,16 +159,15 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing c
 		var winners []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
 		batch.Queue(lockUser, texture.Uploader)
-		args := slices.Concat(check.quotaArgs(), []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, pricing.Refund, NameKey(texture.Name), casefold.Key(texture.Name)})
-		if pricing.Free() {
-			batch.Queue(insertTexture+selectInsertedTexture, args...).Query(collectInto(&after))
-		} else {
-			batch.Queue(insertPaidTexture+selectInsertedTexture, append(args, pricing.Reward)...).Query(collectInto(&after))
+		insert := insertTexture
+		if !pricing.Free() {
+			insert = insertPaidTexture
 		}
+		batch.Queue(insert+selectInsertedTexture, check.args()).Query(collectInto(&after))
 		if pricing.Reward > 0 {
-			batch.Queue(updateRewardedTextures, texture.Uploader)
+			batch.Queue(updateRewardedTextures, check.args())
 		}
-		check.duplicate().queue(&batch).Query(collectInto(&winners))
+		batch.Queue(selectDuplicate, check.args()).Query(collectInto(&winners))
 		committed := false
 		batch.Queue("COMMIT").Exec(func(pgconn.CommandTag) error {
 			committed = true
@@ -197,8 +196,8 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, pricing c
 	return added, nil
 }
 
-// errConflictGone is the fault of an upload that lost a conflict with another one, the texture
-// of which has been deleted since.
+// errConflictGone is the fault of an upload that lost a conflict with another one, whose texture
+// has been deleted since.
 var errConflictGone = &fault.Error{
 	Kind: fault.Unavailable, Message: "Somebody uploaded the same texture at this moment, and deleted it. Please try again.", RetryAfter: time.Second,
 }
@@ -231,77 +230,29 @@ func quotaError(violation string, pricing core.Pricing) error {
 	}
 }
 
-// textureColumns are the columns of a textureRow, from the table textures as t. The nickname is a
+// textureColumns are the columns of a core.Texture, from the table textures as t. The nickname is a
 // subquery and no join, so that it is looked up for the rows of the result only, and by the primary
 // key.
-const textureColumns = `t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes,
+const textureColumns = `t.tid AS id, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes,
 	coalesce((SELECT nickname FROM users WHERE uid = t.uploader), '') AS uploader_nickname`
-
-type textureRow struct {
-	TID      core.TextureID
-	Name     string
-	Type     string
-	Hash     []byte
-	Bytes    int
-	Uploader core.UserID
-	Public   bool
-	UploadAt time.Time
-	Likes    int64
-
-	UploaderNickname string
-}
-
-func (r textureRow) texture() (core.Texture, error) {
-	kind, err := skin.ParseType(r.Type)
-	if err != nil {
-		return core.Texture{}, fmt.Errorf("texture %d: %w", r.TID, err)
-	}
-	return core.Texture{
-		ID: r.TID, Name: r.Name, Type: kind, Hash: skin.Hash(r.Hash), Bytes: r.Bytes, Uploader: r.Uploader,
-		Public: r.Public, UploadAt: r.UploadAt, Likes: r.Likes, UploaderNickname: r.UploaderNickname,
-	}, nil
-}
-
-// oneTexture returns the texture of the first row, or a NotFound fault.
-func oneTexture(tid core.TextureID, rows []textureRow, err error) (core.Texture, error) {
-	row, err := one(rows, err, noTexture(tid))
-	if err != nil {
-		return core.Texture{}, err
-	}
-	return row.texture()
-}
 
 const selectTexture = `SELECT ` + textureColumns + ` FROM textures t WHERE tid = $1`
 
 // Texture returns a texture.
 func (db *DB) Texture(ctx context.Context, tid core.TextureID) (core.Texture, error) {
-	rows, err := collect[textureRow](ctx, db.reads, statement{selectTexture, []any{tid}})
-	return oneTexture(tid, rows, failure("read a texture", err))
+	textures, err := collect[core.Texture](ctx, db.reads, statement{selectTexture, []any{tid}})
+	return one(textures, failure("read a texture", err), noTexture(tid))
 }
 
 // inCloset tells whether a texture, from the table textures as t, is in the closet of user $2.
 const inCloset = `EXISTS (SELECT FROM closet_items c WHERE c.uid = $2 AND c.tid = t.tid) AS in_closet`
 
-type libraryRow struct {
-	textureRow
-	InCloset bool
-}
-
-func (r libraryRow) libraryTexture() (core.LibraryTexture, error) {
-	texture, err := r.texture()
-	return core.LibraryTexture{Texture: texture, InCloset: r.InCloset}, err
-}
-
 const selectLibraryTexture = `SELECT ` + textureColumns + `, ` + inCloset + ` FROM textures t WHERE tid = $1`
 
 // LibraryTexture returns a texture as a user sees it.
 func (db *DB) LibraryTexture(ctx context.Context, user core.UserID, tid core.TextureID) (core.LibraryTexture, error) {
-	rows, err := collect[libraryRow](ctx, db.reads, statement{selectLibraryTexture, []any{tid, user}})
-	row, err := one(rows, failure("read a texture", err), noTexture(tid))
-	if err != nil {
-		return core.LibraryTexture{}, err
-	}
-	return row.libraryTexture()
+	textures, err := collect[core.LibraryTexture](ctx, db.reads, statement{selectLibraryTexture, []any{tid, user}})
+	return one(textures, failure("read a texture", err), noTexture(tid))
 }
 
 const selectAnyTexture = `SELECT EXISTS (SELECT FROM textures) AS found`

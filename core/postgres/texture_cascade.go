@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // A texture may be in a million closets and worn by a million players. So the statements below
@@ -96,22 +98,98 @@ func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (before c
 // lockTextureIn locks a texture until the transaction ends, and returns its current state, or a
 // NotFound fault.
 func lockTextureIn(ctx context.Context, tx pgx.Tx, tid core.TextureID) (core.Texture, error) {
-	rows, _ := tx.Query(ctx, lockWholeTexture, tid) // CollectRows reports the error
-	locked, err := pgx.CollectRows(rows, pgx.RowToStructByName[textureRow])
-	return oneTexture(tid, locked, err)
+	locked, err := collect[core.Texture](ctx, tx, statement{lockWholeTexture, []any{tid}})
+	return one(locked, err, noTexture(tid))
 }
 
-// DeleteTexture deletes a texture and everything that depends on it.
-func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
+// textureDetails are the details of a texture action in the audit log: name and uploader before
+// it, and the changed fields.
+type textureDetails struct {
+	Name     string         `json:"name"`
+	Uploader core.UserID    `json:"uploader"`
+	From     *textureTraits `json:"from,omitempty"`
+	To       *textureTraits `json:"to,omitempty"`
+	// Reports are those that a deletion has settled, or the one that caused it.
+	Reports []core.ReportID `json:"reports,omitempty"`
+}
+
+// textureTraits are the fields of a texture that can be changed.
+type textureTraits struct {
+	Name   string    `json:"name"`
+	Type   skin.Type `json:"type"`
+	Public bool      `json:"public"`
+}
+
+func traits(t core.Texture) *textureTraits { return &textureTraits{t.Name, t.Type, t.Public} }
+
+// authoriseOnTexture returns a fault unless the administrator may moderate the texture. It
+// locks the administrator, the uploader, and all users that the action may change the score of
+// or, with avatars, the avatar. The uploader of a texture never changes. Any administrator may
+// moderate a texture without one.
+func authoriseOnTexture(ctx context.Context, tx pgx.Tx, admin core.Actor, tid core.TextureID, avatars bool) (core.Actor, core.Texture, error) {
+	if err := lockAffectedUsers(ctx, tx, tid, avatars, admin.ID); err != nil {
+		return core.Actor{}, core.Texture{}, err
+	}
+	textures, err := collect[core.Texture](ctx, tx, statement{selectTexture, []any{tid}})
+	texture, err := one(textures, err, noTexture(tid))
+	if err != nil {
+		return core.Actor{}, core.Texture{}, err
+	}
+	admin, users, err := authorise(ctx, tx, admin, texture.Uploader)
+	if err != nil {
+		return core.Actor{}, core.Texture{}, err
+	}
+	if uploader, ok := users[texture.Uploader]; ok {
+		err = admin.CanModerateContentOf(uploader)
+	}
+	return admin, texture, err
+}
+
+// asActorOn runs a change of a texture as one transaction: as its uploader, or as an administrator,
+// whose change is logged. avatars is an argument of authoriseOnTexture.
+func (db *DB) asActorOn(
+	ctx context.Context, by core.Actor, tid core.TextureID, operation string, action core.AuditAction, avatars bool,
+	do func(tx pgx.Tx, isUploader bool) (textureDetails, error),
+) error {
 	err := db.writes.transact(ctx, func(tx pgx.Tx) error {
-		_, err := deleteTexture(ctx, tx, tid)
-		return err
+		if by.Owner {
+			_, err := do(tx, true)
+			return err
+		}
+		admin, texture, err := authoriseOnTexture(ctx, tx, by, tid, avatars)
+		if err != nil {
+			return err
+		}
+		details, err := do(tx, texture.Uploader == admin.ID)
+		if err != nil {
+			return err
+		}
+		return writeAudit(ctx, tx, admin, action, textureSubject(tid), details)
 	})
 	if err != nil {
-		return failure("delete a texture", err)
+		return failure(operation, err)
 	}
 	db.onChange()
 	return nil
+}
+
+func textureSubject(tid core.TextureID) string { return fmt.Sprintf("texture:%d", tid) }
+
+// DeleteTexture deletes a texture and everything that depends on it. An administrator also settles
+// the reports about it.
+func (db *DB) DeleteTexture(ctx context.Context, by core.Actor, tid core.TextureID) error {
+	return db.asActorOn(ctx, by, tid, "delete a texture", core.AuditTextureDelete, false, func(tx pgx.Tx, _ bool) (details textureDetails, err error) {
+		before, err := deleteTexture(ctx, tx, tid)
+		if err != nil || by.Owner {
+			return details, err
+		}
+		settled, err := settleReportsAbout(ctx, tx, tid, 0, core.ReportDeleted)
+		details = textureDetails{Name: before.Name, Uploader: before.Uploader}
+		for _, report := range settled {
+			details.Reports = append(details.Reports, report.ID)
+		}
+		return details, err
+	})
 }
 
 // updateTexture counts the likes anew if closets were emptied.
@@ -126,7 +204,7 @@ const updateTexture = `
 // before and after, or a NotFound fault. It locks as deleteTexture does, and the caller calls
 // onChange after the commit.
 func changeTexture(
-	ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange, scores core.Scores,
+	ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange, prices core.ScorePrices,
 ) (before, after core.Texture, err error) {
 	if change.Public != nil {
 		if err := lockAffectedUsers(ctx, tx, tid, change.Hides()); err != nil {
@@ -138,7 +216,7 @@ func changeTexture(
 	}
 	hides := change.Hides() && before.Public
 	if change.Public != nil {
-		if err := chargeVisibilityChange(ctx, tx, tid, *change.Public, scores); err != nil {
+		if err := chargeVisibilityChange(ctx, tx, tid, *change.Public, prices); err != nil {
 			return before, after, err
 		}
 	}
@@ -148,11 +226,11 @@ func changeTexture(
 		}
 	}
 	retypes := change.Type != nil && *change.Type != before.Type
-	var kind, key *string
+	var key *string
 	if change.Name != nil {
 		key = new(NameKey(*change.Name))
 	}
-	var changed []textureRow
+	var changed []core.Texture
 	var batch pgx.Batch
 	if hides {
 		// uid 0, of a deleted uploader, matches no user.
@@ -166,31 +244,39 @@ func changeTexture(
 		batch.Queue(emptyClosets, tid, before.Uploader)
 	}
 	if retypes {
-		kind = new(change.Type.String())
 		batch.Queue(notifyTexture, tid)
 		batch.Queue(notifyPlayers, tid)
 		batch.Queue(notifyAvatars, tid)
 	}
-	statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides, key}}.queue(&batch).Query(collectInto(&changed))
+	statement{updateTexture, []any{tid, change.Name, change.Type, change.Public, hides, key}}.queue(&batch).Query(collectInto(&changed))
 	err = tx.SendBatch(ctx, &batch).Close()
-	after, err = oneTexture(tid, changed, err)
+	after, err = one(changed, err, noTexture(tid))
 	return before, after, err
 }
 
-// ChangeTexture changes a texture and everything that depends on it.
-func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange, scores core.Scores) (changed core.Texture, err error) {
-	err = db.writes.transact(ctx, func(tx pgx.Tx) (err error) {
-		_, changed, err = changeTexture(ctx, tx, tid, change, scores)
-		return err
-	})
-	if collides(err) {
+// ChangeTexture changes a texture and everything that depends on it. Administrators change textures of
+// others at no cost.
+func (db *DB) ChangeTexture(
+	ctx context.Context, by core.Actor, tid core.TextureID, change core.TextureChange, prices core.ScorePrices,
+) (changed core.Texture, err error) {
+	do := func(tx pgx.Tx, isUploader bool) (textureDetails, error) {
+		charged := core.ScorePrices{}
+		if isUploader {
+			charged = prices
+		}
+		before, after, err := changeTexture(ctx, tx, tid, change, charged)
+		changed = after
+		return textureDetails{Name: before.Name, Uploader: before.Uploader, From: traits(before), To: traits(after)}, err
+	}
+	err = db.asActorOn(ctx, by, tid, "change a texture", core.AuditTextureChange, change.Hides(), do)
+	switch {
+	case collides(err):
 		return core.Texture{}, db.collision(ctx, tid, change)
+	case err != nil:
+		return core.Texture{}, err
+	default:
+		return changed, nil
 	}
-	if err != nil {
-		return core.Texture{}, failure("change a texture", err)
-	}
-	db.onChange()
-	return changed, nil
 }
 
 // collides reports whether a change failed because such a texture exists.
@@ -207,12 +293,11 @@ const selectCollision = `
 
 // collision returns the Duplicate fault of a change that would duplicate another texture.
 func (db *DB) collision(ctx context.Context, tid core.TextureID, change core.TextureChange) error {
-	var kind *string
 	field := "public"
 	if change.Type != nil {
-		kind, field = new(change.Type.String()), "type"
+		field = "type"
 	}
-	others, err := collect[struct{ TID core.TextureID }](ctx, db.reads, statement{selectCollision, []any{tid, kind, change.Public}})
+	others, err := collect[struct{ TID core.TextureID }](ctx, db.reads, statement{selectCollision, []any{tid, change.Type, change.Public}})
 	other, err := one(others, failure("look for the same pixels", err), errConflictGone)
 	if err != nil {
 		return err

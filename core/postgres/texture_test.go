@@ -3,27 +3,25 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // However an upload ends, its connection is returned without a transaction or a lock.
 func TestAddTextureReleasesConnection(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	conn := postgrestest.Conn(t, address)
+	db, ann, bob := openForTwo(t)
 	idle := func() []int {
 		t.Helper()
-		rows, _ := conn.Query(t.Context(),
-			"SELECT pid FROM pg_stat_activity WHERE application_name = current_schema() AND state = 'idle' ORDER BY pid") // CollectRows reports the error
+		rows, _ := db.conn().Query(t.Context(),
+			"SELECT pid FROM pg_stat_activity WHERE application_name = current_database() AND state = 'idle' ORDER BY pid") // CollectRows reports the error
 		return must(pgx.CollectRows(rows, pgx.RowTo[int]))(t)
 	}
 	addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
@@ -34,12 +32,9 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	wantRejected := func(what string, ctx context.Context, fresh core.NewTexture, pricing core.Pricing, put func(context.Context) error, want error) {
 		t.Helper()
 		_, err := db.AddTexture(ctx, fresh, pricing, put)
-		if err == nil || !errors.Is(err, want) && fault.KindOf(err) != fault.KindOf(want) {
-			t.Errorf("%s: %v; want %v", what, err, want)
-		}
-		if after := idle(); !slices.Equal(after, before) {
-			t.Errorf("%s: the idle connections are %v; want %v", what, after, before)
-		}
+		testenv.Check(t, err != nil && (errors.Is(err, want) || fault.KindOf(err) == fault.KindOf(want)),
+			"%s: %v; want %v", what, err, want)
+		cmptest.Same(t, idle(), before, "%s: the idle connections", what)
 	}
 
 	fresh := texture(ann.ID, skin.Classic, "b", true)
@@ -56,49 +51,33 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	wantRejected("a deadline during the upload", ctx, fresh, core.Pricing{}, func(ctx context.Context) error { cancel(); return ctx.Err() }, context.Canceled)
 
 	// The lock on the file's hash is released, and nothing was recorded.
-	var free bool
-	if err := conn.QueryRow(t.Context(), "SELECT NOT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE application_name = current_schema() AND locktype = 'advisory')").Scan(&free); err != nil {
-		t.Fatal(err)
-	}
-	if !free {
-		t.Error("a lock is held")
-	}
+	db.hasCount(t, 0, "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) "+
+		"WHERE application_name = current_database() AND locktype = 'advisory'")
 	addTexture(t, db, fresh)
 }
 
 // An upload that loses a conflict reports the duplicate, even if the user is deleted next.
 func TestAddTextureConflictBeforeUserDeletion(t *testing.T) {
 	t.Parallel()
-	db, address := openNamed(t)
-	ann := addUser(t, db, "ann")
+	db, ann := openForOne(t)
 	upload := texture(ann.ID, skin.Classic, "a", false)
 	waiting, proceed := make(chan struct{}), make(chan struct{})
-	added := make(chan error, 1)
-	go func() {
-		_, err := db.AddTexture(t.Context(), upload, core.Pricing{}, func(context.Context) error {
+	added := start(func() error {
+		return errOf(db.AddTexture(t.Context(), upload, core.Pricing{}, func(context.Context) error {
 			close(waiting)
 			<-proceed
 			return nil
-		})
-		added <- err
-	}()
+		}))
+	})
 	<-waiting
 	duplicate := addTexture(t, db, upload)
 
 	// The upload and the deletion wait for the same user, one after the other.
-	other := beginLockTx(t, address)
-	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	other := db.lock(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 	close(proceed)
 	other.waitBlocked(t, 1)
-	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), credentialsOf(ann)) }()
+	deleted := start(func() error { return db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)) })
 	other.commitOnceBlocked(t, 2)
-	err := <-added
-	wantKind(t, err, fault.Duplicate)
-	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != duplicate.ID {
-		t.Errorf("data %v; want tid %d", fault.Of(err).Data, duplicate.ID)
-	}
-	if err := <-deleted; err != nil {
-		t.Error(err)
-	}
+	wantDuplicateOf(t, <-added, duplicate.ID)
+	do(t, <-deleted)
 }

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -18,21 +20,21 @@ const userColumns = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.perm
 // it inserts nothing, and returns the user that has it, with which of the two is taken.
 const insertUser = `
 	WITH conflicts AS (
-		SELECT uid, 'email' AS taken FROM users WHERE email_key = $2
+		SELECT uid, 'email' AS taken FROM users WHERE email_key = @email_key
 		UNION ALL
-		SELECT uid, 'player' FROM players WHERE name_key = $8
+		SELECT uid, 'player' FROM players WHERE name_key = @player_key
 	), u AS (
 		INSERT INTO users (email, email_key, nickname, nickname_key, password_hash, permission, verified, score)
-		SELECT $1, $2, $3, $11, $4, $5, $6, $9 WHERE NOT EXISTS (SELECT FROM conflicts)
+		SELECT @email, @email_key, @nickname, @nickname_key, @password_hash, @permission, @verified, @score WHERE NOT EXISTS (SELECT FROM conflicts)
 		RETURNING *
 	), p AS (
 		INSERT INTO players (uid, name, name_key)
-		SELECT uid, $7, $8 FROM u WHERE $8::text <> ''
+		SELECT uid, @player, @player_key FROM u WHERE @player_key::text <> ''
 		RETURNING *
 	), inserted_change AS (
 		INSERT INTO score_changes (uid, amount, balance, reason) SELECT uid, score, score, 'registration' FROM u WHERE score > 0
 	), queued_mail AS (
-		INSERT INTO mails (purpose, email, email_key) SELECT 'verification', email, email_key FROM u WHERE $10
+		INSERT INTO mails (purpose, email, email_key) SELECT 'verification', email, email_key FROM u WHERE @verify
 	), change_events AS (
 		INSERT INTO changes (keys)
 		SELECT ARRAY['uid:' || u.uid] || CASE WHEN p.pid IS NULL THEN '{}' ELSE ` + playerKeys + ` END
@@ -52,10 +54,11 @@ func addUser(ctx context.Context, q querier, user core.NewUser) (core.User, erro
 	rows, err := collect[struct {
 		core.User
 		Taken string
-	}](ctx, q, append(statements, statement{insertUser, []any{
-		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score, user.Verify,
-		casefold.Key(user.Nickname),
-	}})...)
+	}](ctx, q, append(statements, statement{insertUser, []any{pgx.NamedArgs{
+		"email": user.Email, "email_key": user.EmailKey, "nickname": user.Nickname, "nickname_key": casefold.Key(user.Nickname),
+		"password_hash": user.PasswordHash, "permission": user.Permission, "verified": user.Verified, "score": user.Score, "verify": user.Verify,
+		"player": user.Player.Name, "player_key": user.Player.Key,
+	}}})...)
 	row, err := one(rows, failure("add a user", uniqueFault(err, errPlayerTaken)), errConflictGone)
 	switch {
 	case err != nil:
@@ -70,13 +73,28 @@ func addUser(ctx context.Context, q querier, user core.NewUser) (core.User, erro
 }
 
 // CreateUser adds a user, with a first player if one is named.
-func (db *DB) CreateUser(ctx context.Context, user core.NewUser) (core.User, error) {
-	added, err := addUser(ctx, db.writes, user)
-	if err != nil {
-		return core.User{}, err
+func (db *DB) CreateUser(ctx context.Context, by core.Actor, user core.NewUser) (added core.User, err error) {
+	if by.Owner {
+		if added, err = addUser(ctx, db.writes, user); err == nil {
+			db.onChange()
+		}
+		return added, err
 	}
-	db.onChange()
-	return added, nil
+	err = db.adminTx(ctx, "add a user", func(tx pgx.Tx) error {
+		admin, _, err := authorise(ctx, tx, by)
+		if err != nil {
+			return err
+		}
+		if err := admin.CanGrant(user.Permission); err != nil {
+			return err
+		}
+		if added, err = addUser(ctx, tx, user); err != nil {
+			return err
+		}
+		details := userDetails{Email: added.Email, Nickname: added.Nickname, To: added.Permission}
+		return writeAudit(ctx, tx, admin, core.AuditUserAdd, userSubject(added.ID), details)
+	})
+	return added, err
 }
 
 var (

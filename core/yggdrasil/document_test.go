@@ -3,61 +3,42 @@ package yggdrasil_test
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/google/go-cmp/cmp"
 
-	"github.com/veneer-skins/veneer/core/public/openapitest"
-	"github.com/veneer-skins/veneer/core/yggdrasil"
+	"github.com/veneer-skins/veneer/core/clientapi/openapitest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 var loadDocument = sync.OnceValues(func() (openapitest.Document, error) { return openapitest.Load("openapi.yaml") })
 
 func mustLoadDocument(t *testing.T) openapitest.Document {
 	t.Helper()
-	document, err := loadDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return document
+	return testenv.Must(loadDocument())(t)
 }
 
-// checkDocument returns an error if the document does not allow a response, or not the request
-// though it succeeded.
-func checkDocument(t *testing.T, method, path string, body body, got response) error {
+// checkResponse checks that the document allows a response, and the request if it succeeded.
+func checkResponse(t *testing.T, r response) {
 	t.Helper()
-	header := http.Header{}
-	for name, value := range got.header.All() {
-		header.Add(string(name), string(value))
-	}
-	return mustLoadDocument(t).Check(openapitest.Exchange{
-		Method: method, Target: yggdrasil.Root + path, Body: openapitest.Body{ContentType: body.contentType, Content: body.content},
-		Status: got.status, Header: header, ResponseBody: got.body,
-	})
+	testenv.Is(t, mustLoadDocument(t).Check(r.Exchange), nil, "%s", r.Request())
 }
 
 // The document and its examples are valid, to the last field.
 func TestDocumentIsValid(t *testing.T) {
 	t.Parallel()
-
-	asServed, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	asServed := testenv.Must(openapi3.NewLoader().LoadFromFile("openapi.yaml"))(t)
 	for _, document := range []*openapi3.T{asServed, mustLoadDocument(t).T} {
-		if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation()); err != nil {
-			t.Error(err)
-		}
+		err := document.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation())
+		testenv.Is(t, err, nil, "the document")
 	}
 }
 
 // The route table and the document name the same operations, and the site serves the document.
 func TestRoutesAreDocumented(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	var served, documented []string
 	for method, paths := range c.ygg.Routes() {
@@ -74,11 +55,8 @@ func TestRoutesAreDocumented(t *testing.T) {
 	}
 	slices.Sort(served)
 	slices.Sort(documented)
-	if diff := cmp.Diff(documented, served); diff != "" {
-		t.Errorf("the routes (-documented +served):\n%s", diff)
-	}
-	got := c.get(t, "/openapi.yaml")
-	if got.status != 200 || !strings.HasPrefix(string(got.body), "# The OpenAPI document of the API for launchers") {
-		t.Errorf("%d %.100s", got.status, got.body)
-	}
+	cmptest.Same(t, served, documented, "the routes")
+	got := c.Get(t, "/openapi.yaml")
+	got.HasStatus(t, 200)
+	testenv.Contains(t, string(got.Body[:100]), "# The OpenAPI document of the API for launchers", "the document")
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
-// FormatError is the httpserver.ErrorFormat of the public listener: that of the protocol, with the
+// FormatError is the httpserver.ErrorFormat of the public listener: the format of the protocol, with the
 // names of core's own faults.
 func FormatError(path []byte, f *fault.Error) (status int, body any) {
 	status, body = yggproto.FormatError(path, f)

@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 )
@@ -19,7 +19,7 @@ func (s *Server) handleJoin(ctx context.Context, rc *fasthttp.RequestCtx) error 
 		SelectedProfile string  `json:"selectedProfile"`
 		ServerID        *string `json:"serverId"`
 	}
-	if err := public.ReadJSON(rc, &request); err != nil {
+	if err := decode.JSON(rc, &request); err != nil {
 		return err
 	}
 	if request.ServerID == nil {
@@ -40,7 +40,7 @@ func (s *Server) handleHasJoined(ctx context.Context, rc *fasthttp.RequestCtx) e
 	query := rc.QueryArgs()
 	var from *netip.Prefix
 	if text := string(query.Peek("ip")); text != "" {
-		from = new(netip.Prefix) // what is no address is that of no client
+		from = new(netip.Prefix) // no client has what is no address
 		if address, err := netip.ParseAddr(text); err == nil {
 			*from = clientip.Prefix(address.Unmap().WithZone(""))
 		}

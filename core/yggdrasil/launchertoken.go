@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
@@ -77,7 +77,7 @@ func (s *Server) handleAuthenticate(ctx context.Context, rc *fasthttp.RequestCtx
 		ClientToken *string `json:"clientToken"`
 		RequestUser bool    `json:"requestUser"`
 	}
-	if err := public.ReadJSON(rc, &request); err != nil {
+	if err := decode.JSON(rc, &request); err != nil {
 		return err
 	}
 	session, err := s.Tokens.Authenticate(ctx, request.Username, request.Password, request.ClientToken, s.network(rc))
@@ -102,7 +102,7 @@ func (s *Server) handleRefresh(ctx context.Context, rc *fasthttp.RequestCtx) err
 			ID string `json:"id"`
 		} `json:"selectedProfile"`
 	}
-	if err := public.ReadJSON(rc, &request); err != nil {
+	if err := decode.JSON(rc, &request); err != nil {
 		return err
 	}
 	var selected *uuid.UUID
@@ -120,7 +120,7 @@ func (s *Server) handleRefresh(ctx context.Context, rc *fasthttp.RequestCtx) err
 // handleValidate handles POST /authserver/validate.
 func (s *Server) handleValidate(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	var request tokenRequest
-	if err := public.ReadJSON(rc, &request); err != nil {
+	if err := decode.JSON(rc, &request); err != nil {
 		return err
 	}
 	if _, err := s.Tokens.Validate(ctx, request.AccessToken, request.ClientToken); err != nil {
@@ -132,7 +132,7 @@ func (s *Server) handleValidate(ctx context.Context, rc *fasthttp.RequestCtx) er
 // handleInvalidate handles POST /authserver/invalidate. The client token is ignored.
 func (s *Server) handleInvalidate(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	var request tokenRequest
-	if err := public.ReadJSON(rc, &request); err != nil {
+	if err := decode.JSON(rc, &request); err != nil {
 		return err
 	}
 	if err := s.Tokens.Invalidate(ctx, request.AccessToken); err != nil {
@@ -147,7 +147,7 @@ func (s *Server) handleSignOut(ctx context.Context, rc *fasthttp.RequestCtx) err
 		Username string `json:"username"`
 		Password string `json:"password"`
 	}
-	if err := public.ReadJSON(rc, &request); err != nil {
+	if err := decode.JSON(rc, &request); err != nil {
 		return err
 	}
 	if err := s.Tokens.SignOut(ctx, request.Username, request.Password, s.network(rc)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -86,7 +86,7 @@ func (s *Server) handlePlayerNamed(ctx context.Context, rc *fasthttp.RequestCtx)
 // handlePlayersNamed handles POST /api/profiles/minecraft.
 func (s *Server) handlePlayersNamed(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	var names []string
-	if err := public.ReadJSON(rc, &names); err != nil {
+	if err := decode.JSON(rc, &names); err != nil {
 		return err
 	}
 	if names == nil {

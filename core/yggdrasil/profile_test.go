@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // signedProfile is a player with properties in a response.
@@ -40,14 +41,10 @@ func (p signedProfile) verify(t *testing.T) {
 			t.Errorf("%s: %s has no signature", p.Name, property.Name)
 			continue
 		}
-		signature, err := base64.StdEncoding.DecodeString(*property.Signature)
-		if err != nil {
-			t.Fatal(err)
-		}
+		signature := testenv.Must(base64.StdEncoding.DecodeString(*property.Signature))(t)
 		digest := sha1.Sum([]byte(property.Value))
-		if err := rsa.VerifyPKCS1v15(&private.PublicKey, crypto.SHA1, digest[:], signature); err != nil {
-			t.Errorf("%s: the signature of %s: %v", p.Name, property.Name, err)
-		}
+		err := rsa.VerifyPKCS1v15(&private.PublicKey, crypto.SHA1, digest[:], signature)
+		testenv.Is(t, err, nil, "%s: the signature of %s", p.Name, property.Name)
 	}
 }
 
@@ -55,9 +52,7 @@ func (p signedProfile) verify(t *testing.T) {
 func (p signedProfile) isUnsigned(t *testing.T) {
 	t.Helper()
 	for _, property := range p.Properties {
-		if property.Signature != nil {
-			t.Errorf("%s: %s has a signature", p.Name, property.Name)
-		}
+		testenv.Equal(t, property.Signature, nil, "%s: the signature of %s", p.Name, property.Name)
 	}
 }
 
@@ -77,45 +72,36 @@ func (p signedProfile) payload(t *testing.T) textures {
 	if len(p.Properties) != 2 || p.Properties[0].Name != "textures" || p.Properties[1].Name != "uploadableTextures" || p.Properties[1].Value != "skin,cape" {
 		t.Fatalf("%s has the properties %+v", p.Name, p.Properties)
 	}
-	text, err := base64.StdEncoding.DecodeString(p.Properties[0].Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(base64.StdEncoding.DecodeString(p.Properties[0].Value))(t)
 	var payload textures
-	if err := json.Unmarshal(text, &payload); err != nil {
-		t.Fatal(err)
-	}
-	if payload.ProfileID != p.ID || payload.ProfileName != p.Name || payload.Textures == nil {
-		t.Errorf("%s has the textures %s", p.Name, text)
-	}
+	testenv.Do(t, json.Unmarshal(text, &payload))
+	testenv.Check(t, payload.ProfileID == p.ID && payload.ProfileName == p.Name && payload.Textures != nil,
+		"%s has the textures %s", p.Name, text)
 	return payload
 }
 
 // profile returns the profile of a player, signed.
 func (c client) profile(t *testing.T, p core.Player) signedProfile {
 	t.Helper()
-	return decode[signedProfile](t, c.get(t, "/sessionserver/session/minecraft/profile/"+hexID(p.UUID)+"?unsigned=false"))
+	return decode[signedProfile](t, c.Get(t, "/sessionserver/session/minecraft/profile/"+hexID(p.UUID)+"?unsigned=false"))
 }
 
 // A profile names what the player wears, with signatures if they are asked for.
 func TestProfile(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	u := c.signUp(t, "Both", "Slim_only", "Cape_only", "Neither")
 	both, bothCape := c.dress(t, u.players[0], skinFile(t, 1), capeFile(t), "steve")
 	slim, _ := c.dress(t, u.players[1], skinFile(t, 2), nil, "alex")
-	c.site.exec(t, "UPDATE players SET tid_cape = (SELECT tid_cape FROM players WHERE name = 'Both') WHERE name = 'Cape_only'")
+	c.site.Exec(t, "UPDATE players SET tid_cape = (SELECT tid_cape FROM players WHERE name = 'Both') WHERE name = 'Cape_only'")
 	url := func(hash skin.Hash) string { return texturesURL + "/textures/" + hash.String() }
 
 	f := func(p core.Player, want map[string]string, model string) {
 		t.Helper()
 		for _, id := range []string{hexID(p.UUID), p.UUID.String(), strings.ToUpper(hexID(p.UUID))} {
 			for query, isSigned := range map[string]bool{"": false, "?unsigned=true": false, "?unsigned=": false, "?unsigned=FALSE": false, "?unsigned=false": true} {
-				got := decode[signedProfile](t, c.get(t, "/sessionserver/session/minecraft/profile/"+id+query))
-				if got.named != toNamed(p) {
-					t.Errorf("%s%s: %+v", id, query, got)
-				}
+				got := decode[signedProfile](t, c.Get(t, "/sessionserver/session/minecraft/profile/"+id+query))
+				testenv.Equal(t, got.named, toNamed(p), "%s%s: the player", id, query)
 				if isSigned {
 					got.verify(t)
 				} else {
@@ -125,16 +111,11 @@ func TestProfile(t *testing.T) {
 				urls := map[string]string{}
 				for kind, texture := range payload.Textures {
 					urls[kind] = texture.URL
-					if kind == "SKIN" && texture.Metadata["model"] != model || kind != "SKIN" && texture.Metadata != nil {
-						t.Errorf("%s: %s has the metadata %v", p.Name, kind, texture.Metadata)
-					}
+					testenv.Check(t, kind == "SKIN" && texture.Metadata["model"] == model || kind != "SKIN" && texture.Metadata == nil,
+						"%s: %s has the metadata %v", p.Name, kind, texture.Metadata)
 				}
-				if diff := cmp.Diff(want, urls); diff != "" {
-					t.Errorf("%s: the textures (-want +got):\n%s", p.Name, diff)
-				}
-				if want := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC).UnixMilli(); payload.Timestamp != want {
-					t.Errorf("%s: the timestamp is %d; want %d", p.Name, payload.Timestamp, want)
-				}
+				cmptest.Same(t, urls, want, "%s: the textures", p.Name)
+				testenv.Equal(t, payload.Timestamp, c.site.Clock().UnixMilli(), "%s: the timestamp", p.Name)
 			}
 		}
 	}
@@ -144,16 +125,15 @@ func TestProfile(t *testing.T) {
 	f(u.players[3], map[string]string{}, "")
 
 	for _, unknown := range []string{"992960dfc7a54afca041760004499434", hexID(uuid.Nil), "x", "%00", hexID(u.players[0].UUID) + "0", "urn:uuid:" + u.players[0].UUID.String(), "{" + hexID(u.players[0].UUID) + "}", "%ff"} {
-		c.get(t, "/sessionserver/session/minecraft/profile/"+unknown).isEmpty(t)
+		c.Get(t, "/sessionserver/session/minecraft/profile/"+unknown).IsEmpty(t)
 	}
 }
 
 // A profile changes with the player at once, and is signed once for each state.
 func TestProfileFollowsPlayer(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
-	again := c.site.serve(t)
+	again := serve(t, c.site)
 	u := c.signUp(t, "Ann_1")
 	player, caller := u.players[0], core.Caller{User: u.User}
 	first, _ := c.dress(t, player, skinFile(t, 1), nil, "steve")
@@ -164,67 +144,45 @@ func TestProfileFollowsPlayer(t *testing.T) {
 		return got.Properties[0].Value, *got.Properties[0].Signature
 	}
 	value, signed := signature(c)
-	c.site.now.Add(60_000)
-	if later, _ := signature(c); later != value {
-		t.Error("an unchanged profile is signed anew")
-	}
-	if got := c.profile(t, player).payload(t); !strings.HasSuffix(got.Textures["SKIN"].URL, first.String()) {
-		t.Errorf("the skin is %v", got.Textures)
-	}
+	c.site.Advance(time.Minute)
+	later, _ := signature(c)
+	testenv.Equal(t, later, value, "an unchanged profile, a minute later,")
+	skinURL := func(c client) string { return c.worn(t, player).Textures["SKIN"].URL }
+	testenv.Equal(t, skinURL(c), texturesURL+"/textures/"+first.String(), "the skin")
 
 	second, _ := c.dress(t, player, skinFile(t, 2), nil, "steve")
 	for _, c := range []client{c, again} {
-		if got := c.profile(t, player).payload(t); !strings.HasSuffix(got.Textures["SKIN"].URL, second.String()) {
-			t.Errorf("after another skin it is %v", got.Textures)
-		}
+		testenv.Equal(t, skinURL(c), texturesURL+"/textures/"+second.String(), "after another skin it")
 	}
-	if _, now := signature(c); now == signed {
-		t.Error("another skin has the same signature")
-	}
-	if _, err := c.services.Players.Rename(t.Context(), caller, player.ID, "Ann_2"); err != nil {
-		t.Fatal(err)
-	}
+	_, now := signature(c)
+	testenv.Check(t, now != signed, "another skin has the same signature")
+	testenv.Must(c.Domain.Players.Rename(t.Context(), caller.Owner(), player.ID, "Ann_2"))(t)
 	player.Name = "Ann_2"
-	if got := c.profile(t, player); got.Name != "Ann_2" {
-		t.Errorf("after another name it is %s", got.Name)
-	} else {
-		got.payload(t)
-	}
-	if _, err := c.services.Players.ClearTextures(t.Context(), caller, player.ID, true, true); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.profile(t, player).payload(t); len(got.Textures) != 0 {
-		t.Errorf("without textures they are %v", got.Textures)
-	}
-	if err := c.services.Players.Delete(t.Context(), caller, player.ID); err != nil {
-		t.Fatal(err)
-	}
-	c.get(t, "/sessionserver/session/minecraft/profile/"+hexID(player.UUID)).isEmpty(t)
+	testenv.Equal(t, c.profile(t, player).Name, "Ann_2", "after another name it")
+	c.worn(t, player)
+	testenv.Must(c.Domain.Players.ClearTextures(t.Context(), caller.Owner(), player.ID, true, true))(t)
+	c.wears(t, player)
+	testenv.Do(t, c.Domain.Players.Delete(t.Context(), caller.Owner(), player.ID))
+	c.Get(t, "/sessionserver/session/minecraft/profile/"+hexID(player.UUID)).IsEmpty(t)
 }
 
 // Many requests for one profile at once get one signature.
 func TestProfilesAtOnce(t *testing.T) {
 	t.Parallel()
-
-	c := start(t)
-	u := c.signUp(t, "Ann_1")
+	c, u := startForOne(t)
 	values := make([]string, 30)
 	var requests sync.WaitGroup
 	for i := range values {
 		requests.Go(func() {
-			c.site.now.Add(1) // each would be signed with another timestamp
-			got, err := c.exchange("GET", "/sessionserver/session/minecraft/profile/"+hexID(u.players[0].UUID)+"?unsigned=false", body{})
-			if err != nil || got.status != 200 {
-				t.Errorf("%d, %v", got.status, err)
-			}
-			values[i] = string(got.body)
+			c.site.Advance(time.Millisecond) // each would be signed with another timestamp
+			got, err := c.Exchange("GET", "/sessionserver/session/minecraft/profile/"+hexID(u.players[0].UUID)+"?unsigned=false", body{})
+			testenv.Check(t, err == nil && got.Status == 200, "%d, %v", got.Status, err)
+			values[i] = string(got.Body)
 		})
 	}
 	requests.Wait()
 	for _, value := range values {
-		if value != values[0] {
-			t.Fatalf("two answers differ:\n%s\n%s", values[0], value)
-		}
+		testenv.Equal(t, value, values[0], "another answer")
 	}
 }
 
@@ -232,18 +190,17 @@ func TestProfilesAtOnce(t *testing.T) {
 // name that it has.
 func TestPlayersNamed(t *testing.T) {
 	t.Parallel()
-
 	c := start(t)
 	u := c.signUp(t, "First", "Second")
 	first, second := toNamed(u.players[0]), toNamed(u.players[1])
 	for _, path := range []string{"/api/profiles/minecraft", "/minecraftservices/minecraft/profile/lookup/bulk/byname", "/api/minecraft/profile/lookup/bulk/byname"} {
 		f := func(names any, want ...named) {
 			t.Helper()
-			got := c.post(t, path, names)
+			got := c.Post(t, path, names)
 			byName := func(a, b named) int { return strings.Compare(a.Name, b.Name) }
-			if diff := cmp.Diff(slices.SortedFunc(slices.Values(want), byName), slices.SortedFunc(slices.Values(decode[[]named](t, got)), byName)); diff != "" || got.body[0] != '[' {
-				t.Errorf("%s of %v (-want +got):\n%s", path, names, diff)
-			}
+			players := slices.SortedFunc(slices.Values(decode[[]named](t, got)), byName)
+			cmptest.Same(t, players, slices.SortedFunc(slices.Values(want), byName), "%s of %v", path, names)
+			testenv.Equal(t, got.Body[0], '[', "%s of %v: the first character", path, names)
 		}
 		f([]string{})
 		f([]string{"characterNotExists"})
@@ -257,9 +214,9 @@ func TestPlayersNamed(t *testing.T) {
 			many = append(many, fmt.Sprintf("Nobody%d", i))
 		}
 		f(many, first)
-		c.post(t, path, append(many, "second")).isError(t, 400, "Bad Request", "")
+		isError(t, c.Post(t, path, append(many, "second")), 400, "Bad Request", "")
 		for _, wrong := range []string{`{"names":[]}`, `["a",1]`, `"First"`, `[`, `[["First"]]`, "", "null"} {
-			c.post(t, path, wrong).isError(t, 400, "Bad Request", "")
+			isError(t, c.Post(t, path, wrong), 400, "Bad Request", "")
 		}
 	}
 }
@@ -267,15 +224,13 @@ func TestPlayersNamed(t *testing.T) {
 // One player is looked up by name or UUID; 204 says that there is none.
 func TestLookUpPlayer(t *testing.T) {
 	t.Parallel()
-
-	c := start(t)
-	u := c.signUp(t, "Ann_1")
+	c, u := startForOne(t)
 	want := toNamed(u.players[0])
 	f := func(path string, exists bool) {
 		t.Helper()
-		got := c.get(t, path)
+		got := c.Get(t, path)
 		if !exists {
-			got.isEmpty(t)
+			got.IsEmpty(t)
 		} else if player := decode[named](t, got); player != want {
 			t.Errorf("%s: %+v", path, player)
 		}

@@ -2,11 +2,11 @@ package yggdrasil_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,26 +14,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // follow runs the feed, without which profiles come from the database.
 func (c client) follow(t *testing.T) client {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { c.feed.Run(ctx) })
-	running.Go(func() { c.db.Listen(ctx, slog.New(slog.DiscardHandler), c.feed.Notify) })
-	t.Cleanup(func() { stop(); running.Wait() })
+	coretest.Background(t, c.feed.Run)
+	coretest.Background(t, func(ctx context.Context) {
+		c.Domain.DB.Listen(ctx, slog.New(slog.DiscardHandler), c.feed.Notify)
+	})
 	return c
 }
 
 // look describes a profile: the name, the skin's file, and the model; empty if there is none.
 func (c client) look(t *testing.T, player uuid.UUID) string {
 	t.Helper()
-	got := c.get(t, "/sessionserver/session/minecraft/profile/"+hexID(player))
-	if got.status == 204 {
+	got := c.Get(t, "/sessionserver/session/minecraft/profile/"+hexID(player))
+	if got.Status == 204 {
 		return ""
 	}
 	profile := decode[signedProfile](t, got)
@@ -61,10 +62,7 @@ func (c client) shows(t *testing.T, what string, player uuid.UUID, want string) 
 // hits returns how many profiles have come from memory.
 func hits(t *testing.T) (n float64) {
 	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testenv.Must(prometheus.DefaultGatherer.Gather())(t)
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			labels := map[string]string{}
@@ -83,9 +81,8 @@ func hits(t *testing.T) (n float64) {
 // another core within the time that all changes take.
 func TestUploadsShowInProfiles(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0").follow(t)
-	other := c.site.serve(t).follow(t)
+	other := serve(t, c.site).follow(t)
 	u := c.signUp(t, "Ann_1")
 	player := u.players[0]
 	as := c.as(c.issue(t, u).AccessToken)
@@ -98,9 +95,7 @@ func TestUploadsShowInProfiles(t *testing.T) {
 	var waits []time.Duration
 	var looks [2]string
 	for i := range uploads {
-		if got := as.upload(t, player, "skin", "", files[i%2]); got.status != 204 {
-			t.Fatalf("upload %d: %d %s", i, got.status, got.body)
-		}
+		as.upload(t, player, "skin", "", files[i%2]).HasStatus(t, 204)
 		shown := c.look(t, player.UUID)
 		if i < 2 {
 			looks[i] = shown
@@ -112,41 +107,34 @@ func TestUploadsShowInProfiles(t *testing.T) {
 	}
 	slices.Sort(waits)
 	t.Logf("the other core shows an upload after %s (median), %s (p99)", waits[len(waits)/2], waits[len(waits)*99/100])
-	if hits(t) == before {
-		t.Error("no profile came from memory")
-	}
+	testenv.Check(t, hits(t) != before, "no profile came from memory")
 }
 
 // Whatever changes a profile, cores with the profile in memory show the change.
 func TestChangesShowInCachedProfiles(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).follow(t)
-	other := c.site.serve(t).follow(t)
+	other := serve(t, c.site).follow(t)
 	ann, bob := c.signUp(t, "Ann_1"), c.signUp(t, "Bob_1")
 	caller, by := core.Caller{User: ann.User}, core.CLIActor
 	player := ann.players[0]
 	own, _ := c.dress(t, bob.players[0], skinFile(t, 1), nil, "steve")
 	texture := func(hash skin.Hash) (tid core.TextureID) {
 		t.Helper()
-		if err := c.site.sql.QueryRow(t.Context(), "SELECT tid FROM textures WHERE hash = $1", hash[:]).Scan(&tid); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, c.site.SQL.QueryRow(t.Context(), "SELECT tid FROM textures WHERE hash = $1", hash[:]).Scan(&tid))
 		return tid
 	}
 	shared := texture(own)
 	wear := func() error {
-		_, err := c.services.Players.SetTexturesBy(t.Context(), by, player.ID, core.TextureSelection{Skin: &shared})
-		return err
+		return testenv.ErrOf(c.Domain.Players.SetTextures(t.Context(), by, player.ID, core.TextureSelection{Skin: &shared}))
+	}
+	alter := func(change core.TextureChange) error {
+		return testenv.ErrOf(c.Domain.Textures.Change(t.Context(), by, shared, change))
 	}
 	f := func(what, want string, change func() error) {
 		t.Helper()
-		if err := change(); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if got := c.look(t, player.UUID); got != want {
-			t.Errorf("%s: the core that made the change shows %q; want %q", what, got, want)
-		}
+		testenv.Do(t, change())
+		testenv.Equal(t, c.look(t, player.UUID), want, "%s: the core that made the change shows", what)
 		other.shows(t, what, player.UUID, want)
 		c.shows(t, what, player.UUID, want) // from memory
 		if want != "" {
@@ -155,59 +143,47 @@ func TestChangesShowInCachedProfiles(t *testing.T) {
 	}
 	f("textures set", "Ann_1 "+own.String(), wear)
 	f("another model", "Ann_1 "+own.String()+" slim", func() error {
-		_, err := c.textures(t).ChangeBy(t.Context(), by, shared, core.TextureChange{Type: new(skin.Slim)})
-		return err
+		return alter(core.TextureChange{Type: new(skin.Slim)})
 	})
 	f("a rename", "Ann_2 "+own.String()+" slim", func() error {
-		_, err := c.services.Players.Rename(t.Context(), caller, player.ID, "Ann_2")
-		return err
+		return testenv.ErrOf(c.Domain.Players.Rename(t.Context(), caller.Owner(), player.ID, "Ann_2"))
 	})
-	f("the texture hidden by its owner", "Ann_2", func() error {
-		_, err := c.textures(t).ChangeBy(t.Context(), by, shared, core.TextureChange{Public: new(false)})
-		return err
-	})
+	f("the texture hidden by its owner", "Ann_2", func() error { return alter(core.TextureChange{Public: new(false)}) })
 	f("public and worn again", "Ann_2 "+own.String()+" slim", func() error {
-		if _, err := c.textures(t).ChangeBy(t.Context(), by, shared, core.TextureChange{Public: new(true)}); err != nil {
-			return err
-		}
-		return wear()
+		return errors.Join(alter(core.TextureChange{Public: new(true)}), wear())
 	})
 	f("another owner of the player", "Ann_2 "+own.String()+" slim", func() error {
-		_, err := c.services.Players.MoveBy(t.Context(), by, player.ID, bob.ID)
-		return err
+		return testenv.ErrOf(c.Domain.Players.Move(t.Context(), by, player.ID, bob.ID))
 	})
-	f("the texture deleted", "Ann_2", func() error { return c.textures(t).DeleteBy(t.Context(), by, shared) })
-	f("the player deleted", "", func() error { return c.services.Players.DeleteBy(t.Context(), by, player.ID) })
+	f("the texture deleted", "Ann_2", func() error { return c.Domain.Textures.Delete(t.Context(), by, shared) })
+	f("the player deleted", "", func() error { return c.Domain.Players.Delete(t.Context(), by, player.ID) })
 	var again core.Player
 	f("a player of the same name created", "", func() (err error) {
-		again, err = c.services.Players.Create(t.Context(), caller, "Ann_2")
+		again, err = c.Domain.Players.Create(t.Context(), caller, "Ann_2")
 		return err
 	})
 	player = again
 	f("then", "Ann_2", func() error { return nil })
-	f("the user deleted", "", func() error { return c.services.accounts.DeleteBy(t.Context(), by, ann.ID) })
+	f("the user deleted", "", func() error { return c.Domain.Accounts.DeleteUser(t.Context(), by, ann.ID) })
 }
 
 // A database that was restored in place shows former profiles, of which no change tells.
 func TestRestoreShowsInCachedProfiles(t *testing.T) {
 	t.Parallel()
-
 	c := start(t).follow(t)
 	player := c.signUp(t, "Ann_1").players[0]
 	for _, name := range []string{"Ann_2", "Ann_3"} {
-		if _, err := c.services.Players.RenameBy(t.Context(), core.CLIActor, player.ID, name); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(c.Domain.Players.Rename(t.Context(), core.CLIActor, player.ID, name))(t)
 		c.shows(t, "a rename", player.UUID, name)
 	}
 	// Both in one transaction, as a restore does.
-	c.site.exec(t, `
+	c.site.Exec(t, `
 		WITH former AS (UPDATE players SET name = 'Ann_1', name_key = 'ann_1')
 		UPDATE feed SET revision = revision - 1`)
 	c.shows(t, "a restore to an earlier revision", player.UUID, "Ann_1")
 	c.shows(t, "the same from memory", player.UUID, "Ann_1")
 
-	c.site.exec(t, `
+	c.site.Exec(t, `
 		WITH former AS (UPDATE players SET name = 'Ann_0', name_key = 'ann_0')
 		UPDATE feed SET history = 'another server'`)
 	c.shows(t, "a promotion", player.UUID, "Ann_0")

@@ -12,7 +12,6 @@ package yggdrasil
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -23,7 +22,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
@@ -34,6 +34,7 @@ import (
 const Root = yggproto.Root
 
 // Config has the settings of the API.
+// Its settings are CORE_YGGDRASIL_PROFILE_KEYS, CORE_YGGDRASIL_SKIN_DOMAINS.
 type Config struct {
 	ProfileKeys bool     `env:"PROFILE_KEYS" envDefault:"false" help:"sign the keys of players for signed chat; game servers without authlib-injector then reject these players"`
 	SkinDomains []string `env:"SKIN_DOMAINS" example:".cdn.example.org" help:"further hosts that games load textures from, comma-separated, with a dot in front for all below it; that of TEXTURES_URL needs no entry"`
@@ -43,7 +44,7 @@ type Config struct {
 func (c Config) Check() error {
 	for _, domain := range c.SkinDomains {
 		if domain == "" || strings.ContainsAny(domain, "/:* \t") {
-			return fmt.Errorf("SKIN_DOMAINS has %q, but must be hosts without a scheme and a port, as in cdn.example.org or .example.org", domain)
+			return config.Errorf("SKIN_DOMAINS", "has %q, but must be hosts without a scheme and a port, as in cdn.example.org or .example.org", domain)
 		}
 	}
 	return nil
@@ -53,7 +54,7 @@ func (c Config) Check() error {
 type Site struct {
 	Name         string
 	Homepage     string // URL of the site's pages
-	TexturesHost string // that of textures, without a port
+	TexturesHost string // host of texture URLs, without a port
 }
 
 // Services is the domain behind the API.
@@ -70,7 +71,7 @@ type Services struct {
 type Server struct {
 	Services
 	opts      httpserver.Options
-	limiters  public.Limiters
+	limiters  clientapi.Limiters
 	fileBytes int
 	metadata  []byte
 	keys      []byte // response of handlePublicKeys
@@ -78,11 +79,11 @@ type Server struct {
 
 // New returns a server of the API. fileBytes is the size of the largest texture file that the domain
 // accepts.
-func New(opts httpserver.Options, services Services, config Config, site Site, limiters public.Limiters, fileBytes int) (*Server, error) {
+func New(opts httpserver.Options, services Services, cfg Config, site Site, limiters clientapi.Limiters, fileBytes int) (*Server, error) {
 	opts.Listener = "public"
 	s := &Server{Services: services, opts: opts, limiters: limiters, fileBytes: fileBytes}
 	var err error
-	if s.metadata, err = newMetadata(config, site, services.Profiles.Key()); err != nil {
+	if s.metadata, err = newMetadata(cfg, site, services.Profiles.Key()); err != nil {
 		return nil, err
 	}
 	s.keys, err = newPublicKeys(services.Profiles.Key())
@@ -171,7 +172,7 @@ func (s *Server) routes() *router.Router {
 	return r
 }
 
-// open wraps a handler that needs no token and has no limit but that of an address.
+// open wraps a handler that needs no token and has no limit but the limit of addresses.
 func (s *Server) open(h httpserver.Handler) fasthttp.RequestHandler {
 	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error { return s.readAndServe(rc, 0, h) })
 }
@@ -200,7 +201,7 @@ func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.La
 			return cmp.Or(s.limiters.Requests.Take(rc, s.addressKey(rc)), err)
 		}
 		httpserver.AddLogAttr(rc, slog.Int64("uid", int64(user.ID)))
-		key := public.Key{User: user.ID}
+		key := clientapi.Key{User: user.ID}
 		if err := s.limiters.Requests.Take(rc, key); err != nil {
 			return err
 		}
@@ -237,8 +238,8 @@ func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
 	return clientip.Prefix(s.opts.Proxies.ClientIP(rc))
 }
 
-func (s *Server) addressKey(rc *fasthttp.RequestCtx) public.Key {
-	return public.Key{Network: s.network(rc)}
+func (s *Server) addressKey(rc *fasthttp.RequestCtx) clientapi.Key {
+	return clientapi.Key{Network: s.network(rc)}
 }
 
 // writeNoContent writes status 204.

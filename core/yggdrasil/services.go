@@ -49,7 +49,7 @@ func (s *Server) handlePublicKeys(_ context.Context, rc *fasthttp.RequestCtx) er
 	return writeEncoded(rc, s.keys)
 }
 
-// timeFormat is that of times in certificates.
+// timeFormat is the format of times in certificates.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // handleCertificates handles POST /minecraftservices/player/certificates.

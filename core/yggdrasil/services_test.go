@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 type certificate struct {
@@ -25,50 +26,37 @@ type certificate struct {
 // A certificate is a key pair in the games' PEM, signed by the site's key in both versions.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-
 	c := start(t, "YGGDRASIL_PROFILE_KEYS=true")
-	if meta := string(c.get(t, "").body); !strings.Contains(meta, `"feature.enable_profile_key":true`) {
-		t.Errorf("the metadata is %s", meta)
-	}
+	testenv.Contains(t, string(c.Get(t, "").Body), `"feature.enable_profile_key":true`, "the metadata")
 	u := c.signUp(t, "First", "Second")
 	first := c.as(c.issue(t, u, "First").AccessToken)
-	issue := func() certificate {
-		t.Helper()
-		return decode[certificate](t, first.send(t, "POST", "/minecraftservices/player/certificates", body{}))
-	}
-	got := issue()
-	if lines := strings.Split(got.KeyPair.PublicKey, "\n"); len(lines[1]) != 76 || lines[len(lines)-1] != "" || strings.Contains(got.KeyPair.PublicKey, "\r") {
-		t.Errorf("the public key is %q", got.KeyPair.PublicKey)
-	}
+	const path = "/minecraftservices/player/certificates"
+	of := func(c client) certificate { return decode[certificate](t, c.Send(t, "POST", path, body{})) }
+	got := of(first)
+	lines := strings.Split(got.KeyPair.PublicKey, "\n")
+	testenv.Check(t, len(lines[1]) == 76 && lines[len(lines)-1] == "" && !strings.Contains(got.KeyPair.PublicKey, "\r"),
+		"the public key is %q", got.KeyPair.PublicKey)
 	publicBlock, _ := pem.Decode([]byte(got.KeyPair.PublicKey))
 	privateBlock, _ := pem.Decode([]byte(got.KeyPair.PrivateKey))
 	if publicBlock == nil || publicBlock.Type != "RSA PUBLIC KEY" || privateBlock == nil || privateBlock.Type != "RSA PRIVATE KEY" {
 		t.Fatalf("the keys are %+v", got.KeyPair)
 	}
-	parsed, err := x509.ParsePKCS8PrivateKey(privateBlock.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := testenv.Must(x509.ParsePKCS8PrivateKey(privateBlock.Bytes))(t)
 	public, err := x509.ParsePKIXPublicKey(publicBlock.Bytes)
 	if private, ok := parsed.(*rsa.PrivateKey); err != nil || !ok || !private.PublicKey.Equal(public) || private.N.BitLen() != 2048 {
 		t.Errorf("the keys do not fit: %v", err)
 	}
-	now := c.site.clock()
-	if !got.ExpiresAt.Equal(now.Add(48*time.Hour)) || !got.RefreshedAfter.Equal(now.Add(36*time.Hour)) {
-		t.Errorf("made at %s, it expires at %s, and is refreshed after %s", now, got.ExpiresAt, got.RefreshedAfter)
-	}
+	now := c.site.Clock()
+	testenv.Check(t, got.ExpiresAt.Equal(now.Add(48*time.Hour)) && got.RefreshedAfter.Equal(now.Add(36*time.Hour)),
+		"made at %s, it expires at %s, and is refreshed after %s", now, got.ExpiresAt, got.RefreshedAfter)
 
 	site, _ := testKey()
 	verify := func(signature, signed string) {
 		t.Helper()
-		decoded, err := base64.StdEncoding.DecodeString(signature)
-		if err != nil {
-			t.Fatal(err)
-		}
+		decoded := testenv.Must(base64.StdEncoding.DecodeString(signature))(t)
 		digest := sha1.Sum([]byte(signed))
-		if err := rsa.VerifyPKCS1v15(&site.PublicKey, crypto.SHA1, digest[:], decoded); err != nil {
-			t.Error(err)
-		}
+		err := rsa.VerifyPKCS1v15(&site.PublicKey, crypto.SHA1, digest[:], decoded)
+		testenv.Is(t, err, nil, "the signature of %q", signed)
 	}
 	expires := got.ExpiresAt.UnixMilli()
 	verify(got.PublicKeySignature, strconv.FormatInt(expires, 10)+got.KeyPair.PublicKey)
@@ -76,31 +64,22 @@ func TestCertificates(t *testing.T) {
 	verify(got.PublicKeySignatureV2, string(id[:])+string(binary.BigEndian.AppendUint64(nil, uint64(expires)))+string(publicBlock.Bytes))
 
 	// It stays until it must be replaced, and is the player's own.
-	if diff := cmp.Diff(got, issue()); diff != "" {
-		t.Errorf("the next answer differs:\n%s", diff)
-	}
+	cmptest.Same(t, of(first), got, "the next answer differs")
 	second := c.as(c.issue(t, u, "Second").AccessToken)
-	if other := decode[certificate](t, second.send(t, "POST", "/minecraftservices/player/certificates", body{})); other.KeyPair == got.KeyPair {
-		t.Error("two players have one key")
-	}
-	c.site.now.Add((36 * time.Hour).Milliseconds())
-	if issue().KeyPair == got.KeyPair {
-		t.Error("the key is not replaced")
-	}
+	testenv.Check(t, of(second).KeyPair != got.KeyPair, "two players have one key")
+	c.site.Advance(36 * time.Hour)
+	testenv.Check(t, of(first).KeyPair != got.KeyPair, "the key is not replaced")
 
-	c.as("x").send(t, "POST", "/minecraftservices/player/certificates", body{}).isError(t, 401, "Unauthorized", badToken)
-	c.as(c.issue(t, u).AccessToken).send(t, "POST", "/minecraftservices/player/certificates", body{}).isError(t, 403, forbidden, "")
+	isError(t, c.as("x").Send(t, "POST", path, body{}), 401, "Unauthorized", badToken)
+	isError(t, c.as(c.issue(t, u).AccessToken).Send(t, "POST", path, body{}), 403, forbidden, "")
 }
 
 // Without the setting there are keys, but no signatures.
 func TestUnsignedCertificates(t *testing.T) {
 	t.Parallel()
-
-	c := start(t)
-	u := c.signUp(t, "Ann_1")
+	c, u := startForOne(t)
 	c = c.as(c.issue(t, u).AccessToken)
-	got := decode[certificate](t, c.send(t, "POST", "/minecraftservices/player/certificates", body{"application/json", []byte("{}")}))
-	if got.PublicKeySignature != "" || got.PublicKeySignatureV2 != "" || got.KeyPair.PrivateKey == "" {
-		t.Errorf("%+v", got)
-	}
+	got := decode[certificate](t, c.Send(t, "POST", "/minecraftservices/player/certificates", raw("application/json", "{}")))
+	testenv.Check(t, got.PublicKeySignature == "" && got.PublicKeySignatureV2 == "" && got.KeyPair.PrivateKey != "",
+		"%+v", got)
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/public"
+	"github.com/veneer-skins/veneer/core/clientapi"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -30,17 +31,13 @@ func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCt
 	if err != nil {
 		return err
 	}
-	for _, limiter := range []*public.Limiter{s.limiters.Uploads, s.limiters.Changes} {
-		if err := limiter.Take(rc, public.Key{User: user.ID}); err != nil {
+	for _, limiter := range []*clientapi.Limiter{s.limiters.Uploads, s.limiters.Changes} {
+		if err := limiter.Take(rc, clientapi.Key{User: user.ID}); err != nil {
 			return err
 		}
 	}
 	upload := core.LauncherUpload{Player: *user.Player, Cape: isCape}
-	body, err := public.ReadContent(rc, public.TypeMultipart)
-	if err != nil {
-		return err
-	}
-	if err := body.EachPart(func(part public.Part) {
+	if err := decode.EachPart(rc, func(part decode.Part) {
 		switch {
 		case part.Name == "file" && upload.File == nil:
 			upload.File, upload.Name = part.Content, part.FileName
@@ -65,10 +62,10 @@ func (s *Server) handleClearTexture(ctx context.Context, rc *fasthttp.RequestCtx
 	if err != nil {
 		return err
 	}
-	if err := s.limiters.Changes.Take(rc, public.Key{User: user.ID}); err != nil {
+	if err := s.limiters.Changes.Take(rc, clientapi.Key{User: user.ID}); err != nil {
 		return err
 	}
-	if _, err := s.Players.ClearTextures(ctx, core.Caller{User: user.User}, player, !isCape, isCape); err != nil {
+	if _, err := s.Players.ClearTextures(ctx, core.Caller{User: user.User}.Owner(), player, !isCape, isCape); err != nil {
 		return err
 	}
 	return writeNoContent(rc)

@@ -1,3 +1,5 @@
+//go:build !race
+
 package api_test
 
 import (
@@ -9,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Every adjustable view is there for every subject, by default and adjusted.
@@ -97,9 +100,8 @@ func TestEqualPicturesAreOne(t *testing.T) {
 			if got.status != http.StatusOK || got.body != first.body || got.header.Get("Etag") != first.header.Get("Etag") {
 				t.Errorf("%s: %d, ETag %s; want the picture and the ETag %s of %s", path, got.status, got.header.Get("Etag"), first.header.Get("Etag"), same[0])
 			}
-			if got := w.get(t, path).header.Get("Cache-Status"); got != "veneer; hit" {
-				t.Errorf("%s: Cache-Status %s; want a hit, as the picture is cached", path, got)
-			}
+			testenv.Equal(t, w.get(t, path).header.Get("Cache-Status"), "veneer; hit",
+				"%s, whose picture is cached: Cache-Status", path)
 		}
 	}
 
@@ -154,9 +156,7 @@ func TestAdjustableViewsRejectValues(t *testing.T) {
 	}
 
 	for _, path := range []string{"/body", "/body/", "/body/player/", "/Body/11", "/body/11/12/13", "/bodies/11"} {
-		if got := w.get(t, path); got.status != http.StatusNotFound {
-			t.Errorf("%s: %d; want 404", path, got.status)
-		}
+		testenv.Equal(t, w.get(t, path).status, http.StatusNotFound, "%s", path)
 	}
 	for _, path := range []string{"/bust/player/Nobody_1", "/front/99", "/left/uuid/00000000-0000-0000-0000-000000000000", "/back/hash/" + strings.Repeat("0", 64), "/right/eleven"} {
 		if got := w.get(t, path); got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "public, max-age=15" {

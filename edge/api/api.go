@@ -4,7 +4,6 @@ package api
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"time"
 
@@ -18,12 +17,14 @@ import (
 )
 
 // Config configures the headers for caches and the forwarding to core.
+// Its settings are EDGE_CACHE_TAGS, EDGE_S_MAXAGE, EDGE_UNKNOWN_PLAYER_STATUS, EDGE_COMPAT_ROUTES,
+// EDGE_API_UPSTREAM, EDGE_API_CA, EDGE_EXAMPLE_PLAYER, EDGE_YGGDRASIL_URL.
 type Config struct {
 	CacheTags Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that name for CDNs what a response depends on: off, surrogate-key, cache-tag or both"`
-	SMaxage   time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of what changes with a player or user, for CDNs that are purged by tag; 0s sends none"`
+	SMaxage   time.Duration `env:"S_MAXAGE" envDefault:"0s" min:"0s" help:"s-maxage of what changes with a player or user, for CDNs that are purged by tag; 0s sends none"`
 	// UnknownPlayerStatus is 404 or 204.
-	UnknownPlayerStatus int    `env:"UNKNOWN_PLAYER_STATUS" envDefault:"404" help:"status of a profile or file that a game requests by a player's name, when there is no such player or it wears no such texture: 404, or 204, which CustomSkinLoader remembers for a minute; it requests a 404 again each time"`
-	Foreign             bool   `env:"FOREIGN" envDefault:"true" help:"answer the addresses of other skin services as well, so that a plugin or site needs another host only"`
+	UnknownPlayerStatus int    `env:"UNKNOWN_PLAYER_STATUS" envDefault:"404" oneof:"404,204" help:"status of a profile or file that a game requests by a player's name, when there is no such player or it wears no such texture: 404, or 204, which CustomSkinLoader remembers for a minute; it requests a 404 again each time"`
+	CompatRoutes        bool   `env:"COMPAT_ROUTES" envDefault:"true" help:"serve the URLs of other skin services (Crafatar, mc-heads.net, Minotar and others) as well, so that plugins and sites need another host only"`
 	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api and /console are forwarded; empty: they are not found here"`
 	APICA               string `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
 	ExamplePlayer       string `env:"EXAMPLE_PLAYER" example:"Steve" help:"name of the player whose pictures the page at / shows; empty: the default skin"`
@@ -37,7 +38,7 @@ type Server struct {
 	tags               Tags
 	playerCacheControl []byte    // Cache-Control of what changes with a player or user
 	noContent          bool      // 204 for players that do not exist
-	hasForeign         bool      // addresses of other services
+	hasCompatRoutes    bool      // compatible URLs
 	upstream           *upstream // nil if nothing is forwarded
 	routes             *routes
 	limiter            *httpserver.AddressLimiter
@@ -48,23 +49,18 @@ type Server struct {
 }
 
 // New returns a server of pictures. Errors begin with the name of a setting.
-func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Server, error) {
-	upstream, err := newUpstream(config, opts)
+func New(opts httpserver.Options, pictures *edge.Pictures, cfg Config) (*Server, error) {
+	upstream, err := newUpstream(cfg, opts)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case config.SMaxage < 0:
-		return nil, fmt.Errorf("S_MAXAGE is %s, but must not be negative", config.SMaxage)
-	case config.SMaxage%time.Second != 0:
-		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
-	case config.UnknownPlayerStatus != fasthttp.StatusNotFound && config.UnknownPlayerStatus != fasthttp.StatusNoContent:
-		return nil, fmt.Errorf("UNKNOWN_PLAYER_STATUS is %d, but must be 404 or 204", config.UnknownPlayerStatus)
+	if cfg.SMaxage%time.Second != 0 {
+		return nil, config.Errorf("S_MAXAGE", "is %s, but must be whole seconds", cfg.SMaxage)
 	}
-	if !isName(config.ExamplePlayer) {
-		return nil, fmt.Errorf("EXAMPLE_PLAYER is %.100q, but must be the name of a player", config.ExamplePlayer)
+	if !isName(cfg.ExamplePlayer) {
+		return nil, config.Errorf("EXAMPLE_PLAYER", "is %.100q, but must be the name of a player", cfg.ExamplePlayer)
 	}
-	if err := checkLaunchersURL(config.LaunchersURL); err != nil {
+	if err := checkLaunchersURL(cfg.LaunchersURL); err != nil {
 		return nil, err
 	}
 	opts.Listener, opts.DefaultHeaders = "public", setDefaultHeaders
@@ -76,12 +72,12 @@ func New(opts httpserver.Options, pictures *edge.Pictures, config Config) (*Serv
 			httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
 	}
 	return &Server{
-		opts: opts, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage),
-		hasForeign: config.Foreign,
-		noContent:  config.UnknownPlayerStatus == fasthttp.StatusNoContent,
-		upstream:   upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
-		launchersURL: config.LaunchersURL,
-		startPage:    newStartPage(links, config.ExamplePlayer, config.Foreign),
+		opts: opts, pictures: pictures, tags: cfg.CacheTags, playerCacheControl: newPlayerCacheControl(cfg.SMaxage),
+		hasCompatRoutes: cfg.CompatRoutes,
+		noContent:       cfg.UnknownPlayerStatus == fasthttp.StatusNoContent,
+		upstream:        upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
+		launchersURL: cfg.LaunchersURL,
+		startPage:    newStartPage(links, cfg.ExamplePlayer, cfg.CompatRoutes),
 		notFoundPage: httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, links...)...),
 	}, nil
 }
@@ -100,7 +96,7 @@ func checkLaunchersURL(text string) error {
 	if _, isAddress := config.ParseURL(text); text == "" || isAddress || isAPI(text) {
 		return nil
 	}
-	return fmt.Errorf("YGGDRASIL_URL is %s, but must be /api/yggdrasil/ or an address as in https://skins.example.org/api/yggdrasil/", config.QuoteRedacted(text))
+	return config.Errorf("YGGDRASIL_URL", "is %s, but must be /api/yggdrasil/ or an address as in https://skins.example.org/api/yggdrasil/", config.QuoteRedacted(text))
 }
 
 // HTTP returns the fasthttp server of the public listener.
@@ -123,28 +119,52 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 		}
 		return s.serveNonImage(rc, path)
 	}
+	// Cache-Status is set behind ETag, as the fast path does: both write the same bytes of a hit.
 	setCommonHeaders(httpserver.ResponseTo(rc))
+	isRead, err := s.allowView(rc, target.route.number, "A picture")
+	if isRead {
+		if err = s.serve(rc, target); err == nil {
+			return nil
+		}
+		s.routes.set(rc, target.route.number, noFormat, errorOutcome(err))
+	}
+	if len(rc.Response.Header.PeekBytes(keyCacheStatus)) == 0 {
+		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
+	}
+	return err
+}
+
+// beginView sets the headers of a response below a numbered route, and reports whether it is to be served: otherwise
+// it is a preflight or an error.
+func (s *Server) beginView(rc *fasthttp.RequestCtx, number int, what string) (isRead bool, err error) {
+	setDefaultHeaders(rc)
+	return s.allowView(rc, number, what)
+}
+
+// allowView is beginView without the headers.
+func (s *Server) allowView(rc *fasthttp.RequestCtx, number int, what string) (isRead bool, err error) {
+	if isRead, err = allowRead(rc, what); !isRead {
+		outcome := outcomePreflight
+		if err != nil {
+			outcome = outcomeInvalid
+		}
+		s.routes.set(rc, number, noFormat, outcome)
+	}
+	return isRead, err
+}
+
+// allowRead reports whether a request is GET or HEAD. It responds to a preflight, and returns the fault of other
+// methods.
+func allowRead(rc *fasthttp.RequestCtx, what string) (isRead bool, err error) {
 	switch {
 	case rc.IsGet() || rc.IsHead():
-		err := s.serve(rc, target)
-		if err != nil {
-			s.routes.set(rc, target.route.number, noFormat, errorOutcome(err))
-			if len(rc.Response.Header.PeekBytes(keyCacheStatus)) == 0 {
-				rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
-			}
-		}
-		return err
+		return true, nil
 	case rc.IsOptions():
-		s.routes.set(rc, target.route.number, noFormat, outcomePreflight)
-		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 		writePreflight(rc)
-		return nil
-	default:
-		s.routes.set(rc, target.route.number, noFormat, outcomeInvalid)
-		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
-		rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
-		return fault.New(fault.MethodNotAllowed, "A picture can only be fetched.")
+		return false, nil
 	}
+	rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
+	return false, fault.New(fault.MethodNotAllowed, "%s can only be fetched.", what)
 }
 
 // writePreflight responds to a CORS preflight (Fetch standard, section 4.8).
@@ -209,17 +229,12 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 
 // serveGet calls answer for GET and HEAD, and responds to other methods itself.
 func serveGet(rc *fasthttp.RequestCtx, answer func()) error {
-	switch {
-	case rc.IsGet() || rc.IsHead():
+	isRead, err := allowRead(rc, "This")
+	if isRead {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
 		answer()
-	case rc.IsOptions():
-		writePreflight(rc)
-	default:
-		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
-		return fault.New(fault.MethodNotAllowed, "This can only be fetched.")
 	}
-	return nil
+	return err
 }
 
 const methods = "GET, HEAD, OPTIONS"

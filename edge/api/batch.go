@@ -50,12 +50,10 @@ type listed struct {
 func parseLists(query string, allowsHashes bool) (all listed, err error) {
 	all.isNamed = !allowsHashes
 	for query != "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
-		name, value, _ := strings.Cut(pair, "=")
-		name = unescape(name)
+		var name, value string
+		name, value, query = cutParameter(query)
 		for _, list := range lists {
-			if value == "" || !equalASCIIFold(name, list.name) || list.subject == edge.ByHash && !allowsHashes {
+			if value == "" || !edge.EqualASCIIFold(name, list.name) || list.subject == edge.ByHash && !allowsHashes {
 				continue
 			}
 			for text := range strings.SplitSeq(unescape(value), ",") {
@@ -87,7 +85,7 @@ func (l *listed) add(list, of string, by edge.Subject, text string) error {
 	if len(l.keys) == edge.MaxBatch {
 		return fault.Field(list, "At most %d subjects can be listed.", edge.MaxBatch)
 	}
-	key, ok := appendKey(nil, target{route: foreignRoutes[by], value: text})
+	key, ok := appendKey(nil, target{route: compatRoutes[by], value: text})
 	if !ok {
 		return fault.Field(list, "The parameter %s must be a list of %s, with commas between them.", list, of)
 	}
@@ -103,30 +101,27 @@ func (l *listed) add(list, of string, by edge.Subject, text string) error {
 
 // serveBatch serves a request for many subjects, and reports whether the path is of one.
 func (s *Server) serveBatch(rc *fasthttp.RequestCtx, path string) (isBatch bool, err error) {
-	number, serve := headsNumber, s.serveHeads
+	number := headsNumber
 	mode, format, isSprite := parseSpritePath(path, unsafeString(rc.URI().QueryString()))
-	switch {
-	case isSprite:
-		number, serve = spriteNumber, func(rc *fasthttp.RequestCtx) error { return s.serveSprite(rc, mode, format) }
-	case path != headsPath:
+	if isSprite {
+		number = spriteNumber
+	} else if path != headsPath {
 		return false, nil
 	}
-	setDefaultHeaders(rc)
-	s.routes.set(rc, number, noFormat, outcomeInvalid)
-	switch {
-	case rc.IsGet() || rc.IsHead():
-		if err = serve(rc); err != nil {
-			s.routes.set(rc, number, noFormat, errorOutcome(err))
-			if kind := fault.KindOf(err); kind != fault.Invalid && kind != fault.PreconditionFailed {
-				rc.Response.Header.SetCanonical(keyCacheStatus, errorCacheStatus(err))
-			}
+	isRead, err := s.beginView(rc, number, "This")
+	if !isRead {
+		return true, err
+	}
+	if isSprite {
+		err = s.serveSprite(rc, mode, format)
+	} else {
+		err = s.serveHeads(rc)
+	}
+	if err != nil {
+		s.routes.set(rc, number, noFormat, errorOutcome(err))
+		if kind := fault.KindOf(err); kind != fault.Invalid && kind != fault.PreconditionFailed {
+			rc.Response.Header.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 		}
-	case rc.IsOptions():
-		s.routes.set(rc, number, noFormat, outcomePreflight)
-		writePreflight(rc)
-	default:
-		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
-		err = fault.New(fault.MethodNotAllowed, "This can only be fetched.")
 	}
 	return true, err
 }
@@ -199,17 +194,20 @@ func (s *Server) serveSprite(rc *fasthttp.RequestCtx, mode render.Mode, format r
 
 	ctx, cancel := s.workContext(rc)
 	defer cancel()
-	x := batch{number: spriteNumber, format: formatWebP, all: all, cacheControl: ccSprite, tag: "render-" + s.pictures.Revision(sprite.View)}
+	x := batch{number: spriteNumber, format: formatWebP, all: all, cacheControl: ccSprite}
 	if all.byHash == len(all.keys) {
 		x.cacheControl = ccTexture
 	}
-	if format == render.PNG || !s.pictures.CanWebP() {
+	if format == render.PNG {
 		x.format = formatPNG
 	}
-	x.SpriteResponse, err = s.pictures.GetSprite(ctx, sprite, func(res *edge.SpriteResponse) (needsBody bool, err error) {
-		isUnchanged, err := checkETag(rc.Request.Header.RawHeaders(), res.ETag)
-		return !isUnchanged, err
-	})
+	if x.SpriteResponse, err = s.pictures.FindSprite(ctx, sprite); err != nil {
+		return err
+	}
+	isUnchanged, err := checkETag(rc.Request.Header.RawHeaders(), x.ETag)
+	if err == nil && !isUnchanged {
+		err = s.pictures.LoadSprite(ctx, &x.SpriteResponse)
+	}
 	if err != nil {
 		return err
 	}
@@ -259,7 +257,6 @@ type batch struct {
 	format       format
 	all          listed
 	cacheControl []byte
-	tag          string // beside those of the subjects
 	edge.SpriteResponse
 }
 
@@ -279,25 +276,20 @@ func (s *Server) writeBatch(rc *fasthttp.RequestCtx, x batch) error {
 		to.SetCanonical(keyContentType, contentTypes[x.format])
 	}
 	to.SetCanonical(keyETag, x.ETag[:])
-	if x.MayBeStale {
-		x.cacheControl = ccShort
-	}
-	to.SetCanonical(keyCacheControl, x.cacheControl)
-	to.SetCanonical(keyCacheStatus, cacheStatus(x.Lookup, x.Outcome))
 	var tags []byte
 	for i, key := range x.all.keys {
 		tags = appendSubjectTag(tags, key, x.Mappings[i])
 	}
-	if x.tag != "" {
-		tags = appendTag(tags, x.tag, "")
+	if x.Revision != "" {
+		tags = appendTag(tags, revisionTagPrefix, x.Revision)
 	}
-	s.tags.setHeaders(to, tags)
+	s.writeCaching(to, x.cacheControl, caching{x.MayBeStale, x.Lookup, x.Outcome}, tags)
 	s.routes.set(rc, x.number, x.format, outcome)
 	return nil
 }
 
-// appendSubjectTag appends the tag of a key alone: that of the player, the user, the texture, or the name
-// of no player. Those of the textures that players wear would double the length, which proxies bound:
+// appendSubjectTag appends the tag of a key alone: of the player, the user, the texture, or the name
+// of no player. Tags of the textures that players wear would double the length, which proxies bound:
 // 100 players have 1.2 KB. A player changes with its textures. Names of no players, which a client can make
 // up, have no tags beyond maxNameTags.
 func appendSubjectTag(tags []byte, key edgeproto.Key, mapping edgeproto.Mapping) []byte {

@@ -10,19 +10,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // The heads of many subjects are hashes and types, by what was asked.
 func TestHeads(t *testing.T) {
 	t.Parallel()
-	w := openForeign(t)
+	w := openCompat(t)
 	slim, robot := fmt.Sprintf(`{"hash":"%s","type":"alex"}`, w.slim.Hash), fmt.Sprintf(`{"hash":"%s","type":"steve"}`, w.robot.Hash)
 	f := func(query, want, tags string) {
 		t.Helper()
@@ -37,9 +36,8 @@ func TestHeads(t *testing.T) {
 		if got := w.do(t, http.MethodGet, "/heads.json?"+query, http.Header{"If-None-Match": {etag}}, ""); got.status != http.StatusNotModified || got.body != "" || got.header.Get("Etag") != etag {
 			t.Errorf("%s, If-None-Match: %d %s; want 304", query, got.status, got.body)
 		}
-		if got := w.do(t, http.MethodGet, "/heads.json?"+query, http.Header{"If-Match": {`"other"`}}, ""); got.status != http.StatusPreconditionFailed {
-			t.Errorf("%s, If-Match: %d; want 412", query, got.status)
-		}
+		other := w.do(t, http.MethodGet, "/heads.json?"+query, http.Header{"If-Match": {`"other"`}}, "")
+		testenv.Equal(t, other.status, http.StatusPreconditionFailed, "%s, If-Match", query)
 		if got := w.do(t, http.MethodHead, "/heads.json?"+query, nil, ""); got.status != http.StatusOK || got.header.Get("Etag") != etag {
 			t.Errorf("HEAD %s: %d", query, got.status)
 		}
@@ -66,7 +64,7 @@ func TestHeads(t *testing.T) {
 // A sprite has the pictures of its subjects in the asked order, and a default for those without a skin.
 func TestSprite(t *testing.T) {
 	t.Parallel()
-	w := openForeign(t)
+	w := openCompat(t)
 	robot, slim, doll := artwork.Robot(), artwork.Ranger(), artwork.Default()
 	check := func(path string, mode render.Mode, size, columns int, sheets ...skin.Sheet) reply {
 		t.Helper()
@@ -83,8 +81,7 @@ func TestSprite(t *testing.T) {
 			var want image.Image = image.NewNRGBA(image.Rect(0, 0, size, size))
 			if i < len(sheets) {
 				file := drawn(t, sheets[i], render.View{Mode: mode, Type: skin.Classic, Size: size, Format: render.PNG})
-				want, err = png.Decode(strings.NewReader(file))
-				must(t, err)
+				want = testenv.Must(png.Decode(strings.NewReader(file)))(t)
 			}
 			for y := range size {
 				for x := range size {
@@ -110,9 +107,8 @@ func TestSprite(t *testing.T) {
 
 	none := strings.Repeat("0", 64)
 	for _, path := range []string{"/sprite/face?hashes=" + none, "/sprite/face?hashes=" + w.robot.Hash.String() + "," + w.cape.Hash.String()} {
-		if got := w.get(t, path); got.header.Get("Cache-Control") != "public, max-age=5" {
-			t.Errorf("%s: %s; want five seconds, as a skin may come to be", path, got.header.Get("Cache-Control"))
-		}
+		testenv.Equal(t, w.get(t, path).header.Get("Cache-Control"), "public, max-age=5",
+			"Cache-Control of %s, as a skin may come to be", path)
 	}
 	if got := w.get(t, "/sprite/face?hashes="+w.robot.Hash.String()); got.header.Get("Cache-Control") != byTexture || got.header.Get("Content-Type") != "image/webp" {
 		t.Errorf("by hash: %s, %s; want a WebP picture for a day", got.header.Get("Cache-Control"), got.header.Get("Content-Type"))
@@ -128,7 +124,7 @@ func rgba(of image.Image, x, y int) [4]uint32 {
 // cached on its second request.
 func TestSpriteCaching(t *testing.T) {
 	t.Parallel()
-	w := openForeign(t)
+	w := openCompat(t)
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{edgeproto.HashKey(w.slim.Hash): {Texture: w.slim}})
 	const path = "/sprite/face.webp?players=Steve,Alex"
 	first := w.get(t, path)
@@ -141,15 +137,14 @@ func TestSpriteCaching(t *testing.T) {
 	}
 	for i, want := range []string{"veneer; fwd=miss; stored", "veneer; hit", "veneer; hit"} {
 		if i == 1 {
-			eventually(t, "the sprite is in its place", func() bool { return w.get(t, path).header.Get("Cache-Status") == want })
+			testenv.Eventually(t, "the sprite is in its place", func() bool { return w.get(t, path).header.Get("Cache-Status") == want })
 		}
 		if got := w.get(t, path); got.header.Get("Cache-Status") != want || got.body != first.body {
 			t.Errorf("request %d: Cache-Status %s, %d bytes; want %s, %d bytes", i+2, got.header.Get("Cache-Status"), len(got.body), want, len(first.body))
 		}
 	}
-	if first.header.Get("Cache-Status") != "veneer; fwd=miss" {
-		t.Errorf("the first request: Cache-Status %s; want it not stored", first.header.Get("Cache-Status"))
-	}
+	testenv.Equal(t, first.header.Get("Cache-Status"), "veneer; fwd=miss",
+		"the first request, which is not stored: Cache-Status")
 	tags := map[string]string{etag: path}
 	for _, other := range []string{
 		"/sprite/head.webp?players=Steve,Alex", "/sprite/face.webp?players=Alex,Steve", "/sprite/face.webp?players=Steve,Alex&columns=1",
@@ -199,15 +194,13 @@ func TestBatchIsOneLookup(t *testing.T) {
 			t.Errorf("%.40s: %d look-ups of %d keys; want %d of %d", test.path, lookups, keys, test.lookups, test.keys)
 		}
 	}
-	if fetched := w.backend.fetched.Load(); fetched != 1 {
-		t.Errorf("the one texture was fetched %d times", fetched)
-	}
+	testenv.Equal(t, w.backend.fetched.Load(), 1, "how often the one texture was fetched")
 }
 
 // Invalid lists and bounds have a sentence.
 func TestBatchErrors(t *testing.T) {
 	t.Parallel()
-	w := openForeign(t)
+	w := openCompat(t)
 	f := func(path string, status int, field, message string) {
 		t.Helper()
 		got := w.get(t, path)
@@ -237,29 +230,20 @@ func TestBatchErrors(t *testing.T) {
 	}
 	f("/sprite/head?players=Steve&columns=x", 422, "columns", "The columns must be an integer.")
 	for _, path := range []string{"/sprite/", "/sprite/body.png?players=Steve", "/sprite/face.gif?players=Steve", "/sprite/face/x?players=Steve"} {
-		if got := w.get(t, path); got.status != http.StatusNotFound {
-			t.Errorf("%s: %d; want 404", path, got.status)
-		}
+		testenv.Equal(t, w.get(t, path).status, http.StatusNotFound, "%s", path)
 	}
-	for _, path := range []string{"/heads.json?players=Steve", "/sprite/face?players=Steve"} {
-		if got := w.do(t, http.MethodPost, path, nil, ""); got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != "GET, HEAD, OPTIONS" {
-			t.Errorf("POST %s: %d, %v", path, got.status, got.header)
-		}
-		if got := w.do(t, http.MethodOptions, path, nil, ""); got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" {
-			t.Errorf("OPTIONS %s: %d, %v", path, got.status, got.header)
-		}
-	}
+	w.checkMethods(t, "/heads.json?players=Steve", "/sprite/face?players=Steve")
 }
 
 // A skin that is missing from the object store has the default avatar, and the sprite is not kept. An
 // unreachable core is 503, unless the mappings are cached.
 func TestBatchFailures(t *testing.T) {
 	t.Parallel()
-	w := openForeign(t)
+	w := openCompat(t)
 	const path = "/sprite/face.png?players=Steve,Alex"
 	whole := w.get(t, path)
 	w.remove(t, w.slim.Hash)
-	other := openForeign(t)
+	other := openCompat(t)
 	other.remove(t, other.slim.Hash)
 	broken := other.get(t, path)
 	want := other.get(t, "/sprite/face.png?players=Steve,Nobody_1")
@@ -270,10 +254,10 @@ func TestBatchFailures(t *testing.T) {
 	if got := w.get(t, path); got.status != http.StatusOK || got.body != whole.body {
 		t.Errorf("while core is unreachable: %d", got.status)
 	}
-	eventually(t, "unknown names are refused", func() bool {
+	testenv.Eventually(t, "unknown names are refused", func() bool {
 		return w.get(t, "/heads.json?players=Steve,Herobrine").status == http.StatusServiceUnavailable
 	})
-	eventually(t, "cached mappings are stale", func() bool {
+	testenv.Eventually(t, "cached mappings are stale", func() bool {
 		got := w.get(t, "/heads.json?players=Steve,Alex")
 		return got.status == http.StatusOK && got.header.Get("Cache-Control") == "public, max-age=1" && strings.HasSuffix(got.header.Get("Cache-Status"), "detail=stale")
 	})
@@ -282,7 +266,7 @@ func TestBatchFailures(t *testing.T) {
 // What a picture shows without a skin, by the parameter default.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	w := openForeign(t)
+	w := openCompat(t)
 	const slimUUID, classicUUID = "00000000-0000-0000-0000-000000000008", "00000000-0000-0000-0000-000000000009"
 	classic, slim := artwork.Default(), artwork.Default().WithSlimArms()
 	f := func(path string, sheet skin.Sheet, model skin.Type, cache, tags string) {
@@ -291,9 +275,9 @@ func TestDefaults(t *testing.T) {
 		if want := drawn(t, sheet, render.View{Mode: render.Front, Type: model, Size: 64, Format: render.PNG}); got.status != http.StatusOK || got.body != want {
 			t.Errorf("%s: %d, %d bytes; want the default skin of the model %s", path, got.status, len(got.body), model)
 		}
-		if diff := cmp.Diff([]string{cache, strings.TrimSpace(tags + " render-" + renderer.Revision())}, []string{got.header.Get("Cache-Control"), got.header.Get("Surrogate-Key")}); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", path, diff)
-		}
+		testenv.Equal(t, got.header.Get("Cache-Control"), cache, "%s", path)
+		wantTags := strings.TrimSpace(tags + " render-" + renderer.Revision())
+		testenv.Equal(t, got.header.Get("Surrogate-Key"), wantTags, "%s", path)
 	}
 	const aMinute = "public, max-age=60"
 	for _, value := range []string{"avatar", "classic", "AVATAR"} {
@@ -312,9 +296,7 @@ func TestDefaults(t *testing.T) {
 		"/front/player/Nobody_1", "/front/player/Nobody_1?default=404", "/front/player/Nobody_1?default=", "/front/uuid/" + slimUUID, "/front/user/777?default=404", "/front/user/3",
 		"/front/99?default=avatar", "/front/hash/" + strings.Repeat("0", 64) + "?default=slim", "/helm/Nobody_1?default=404",
 	} {
-		if got := w.get(t, path); got.status != http.StatusNotFound {
-			t.Errorf("%s: %d; want 404", path, got.status)
-		}
+		testenv.Equal(t, w.get(t, path).status, http.StatusNotFound, "%s", path)
 	}
 	if got := w.get(t, "/face/player/Steve?default=steve"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "The default must be 404, avatar, classic or slim.") {
 		t.Errorf("%d %s; want 422", got.status, got.body)
@@ -324,7 +306,7 @@ func TestDefaults(t *testing.T) {
 // The parameter download names the file that a browser saves.
 func TestDownload(t *testing.T) {
 	t.Parallel()
-	w := openForeign(t)
+	w := openCompat(t)
 	for path, want := range map[string]string{
 		"/face/player/Steve?download":           "attachment; filename=Steve.webp",
 		"/face/player/Steve.png?Download=1":     "attachment; filename=Steve.png",

@@ -75,12 +75,29 @@ func newPlayerCacheControl(shared time.Duration) []byte {
 	return []byte("public, max-age=60" + sMaxage + ", stale-while-revalidate=600, stale-if-error=86400")
 }
 
+// caching is what decides the caching headers of a response beside its subject.
+type caching struct {
+	mayBeStale bool
+	lookup     edge.LookupResult
+	outcome    cache.Outcome
+}
+
+// writeCaching sets the headers for caches. It may overwrite the spaces of the tags.
+func (s *Server) writeCaching(to httpserver.Response, control []byte, c caching, tags []byte) {
+	if c.mayBeStale {
+		control = ccShort
+	}
+	to.SetCanonical(keyCacheControl, control)
+	to.SetCanonical(keyCacheStatus, cacheStatus(c.lookup, c.outcome))
+	s.tags.setHeaders(to, tags)
+}
+
+// revisionTagPrefix is of the tag of the renderer's revision, under which a CDN can purge all pictures of it.
+const revisionTagPrefix = "render-"
+
 // cacheControl returns the Cache-Control of a response with content.
 func (s *Server) cacheControl(x *exchange) []byte {
-	switch {
-	case x.response.MayBeStale:
-		return ccShort
-	case x.response.IsDefault && x.request.Default != edge.DefaultForUsers:
+	if x.response.IsDefault && x.request.DefaultSkin != edge.DefaultForUsers {
 		return ccDefault
 	}
 	switch x.route.CacheClass {

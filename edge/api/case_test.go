@@ -3,6 +3,8 @@ package api_test
 import (
 	"net/http"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Names of parameters and suffixes mean the same in any case: on the fast path, on the server
@@ -27,9 +29,7 @@ func TestParametersInAnyCase(t *testing.T) {
 				}
 			}
 		}
-		if again := w.backend.drawn.Load() - drawn; again != 0 {
-			t.Errorf("%s is drawn %d times more for %q", canonical, again, others)
-		}
+		testenv.Equal(t, w.backend.drawn.Load()-drawn, 0, "%s: pictures drawn for %q", canonical, others)
 	}
 
 	const player = "/avatar/player/Steve"
@@ -57,8 +57,6 @@ func TestParametersInAnyCase(t *testing.T) {
 		"/AVATAR/player/Steve":             http.StatusNotFound,
 		player + "?%C5%BFize=x&heigh%54=x": http.StatusOK, // a long s is no s
 	} {
-		if got := w.get(t, path); got.status != want {
-			t.Errorf("%s: %d; want %d", path, got.status, want)
-		}
+		testenv.Equal(t, w.get(t, path).status, want, "%s", path)
 	}
 }

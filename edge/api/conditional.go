@@ -28,13 +28,13 @@ type etagCondition struct{ given, holds bool }
 //
 // It scans the raw header lines: most requests have no condition, and looking up each header
 // by its name would take longer.
-func (x *exchange) checkConditions(fields []byte) (err error) {
-	x.modified = x.lastModified()
-	if x.request.Kind == edge.KindProfile {
-		x.setProfile()
+func (e *exchange) checkConditions(fields []byte) (err error) {
+	e.modified = e.lastModified()
+	if e.request.Kind == edge.KindProfile {
+		e.setProfile()
 	}
-	conds := parseConditions(fields, x.response.ETag[:])
-	x.notModified, err = conds.evaluate(x.modified, x.at)
+	conds := parseConditions(fields, e.response.ETag[:])
+	e.notModified, err = conds.evaluate(e.modified, e.at)
 	return err
 }
 
@@ -75,23 +75,23 @@ func parseConditions(fields, etag []byte) (conds conditions) {
 // evaluate evaluates conditions in the order of RFC 9110, section 13.2.2. Those on dates are
 // ignored if there is one on entity tags, or if the response has no date, which modified is in seconds
 // since 1970. The request arrived at a time.
-func (conds *conditions) evaluate(modified int64, at time.Time) (unchanged bool, err error) {
+func (c *conditions) evaluate(modified int64, at time.Time) (unchanged bool, err error) {
 	hasDate := modified > 0
 	switch {
-	case conds.match.given && !conds.match.holds:
+	case c.match.given && !c.match.holds:
 		return false, fault.New(fault.PreconditionFailed, "This is another picture than the one that If-Match names.")
-	case conds.match.given || !hasDate || conds.unmodifiedSinceCount != 1 || conds.unmodifiedSince.IsZero():
-	case modified > conds.unmodifiedSince.Unix():
+	case c.match.given || !hasDate || c.unmodifiedSinceCount != 1 || c.unmodifiedSince.IsZero():
+	case modified > c.unmodifiedSince.Unix():
 		return false, fault.New(fault.PreconditionFailed, "This has changed since the date that If-Unmodified-Since names.")
 	}
-	if conds.noneMatch.given {
-		return conds.noneMatch.holds, nil
+	if c.noneMatch.given {
+		return c.noneMatch.holds, nil
 	}
-	if !hasDate || conds.modifiedSinceCount != 1 || conds.modifiedSince.IsZero() {
+	if !hasDate || c.modifiedSinceCount != 1 || c.modifiedSince.IsZero() {
 		return false, nil
 	}
 	// A date in the future is invalid (RFC 9110, section 13.1.3).
-	since := conds.modifiedSince.Unix()
+	since := c.modifiedSince.Unix()
 	return modified <= since && since <= at.Unix(), nil
 }
 
@@ -112,9 +112,9 @@ func parseDate(value []byte) time.Time {
 // response from the second of a change, or from before the change arrived here, has another
 // date or none. A stale mapping has no date, since there may be changes that have not
 // arrived.
-func (x *exchange) lastModified() int64 {
-	res := &x.response
-	if !x.request.IsForGames() || res.Lookup == edge.LookupStale || x.at.Unix() <= res.Mapping.Modified {
+func (e *exchange) lastModified() int64 {
+	res := &e.response
+	if !e.request.IsForGames() || res.Lookup == edge.LookupStale || e.at.Unix() <= res.Mapping.Modified {
 		return 0
 	}
 	return res.Mapping.Modified

@@ -6,6 +6,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // A date is used from a second after it: a response from before that may be from before a
@@ -32,8 +33,6 @@ func TestLastModifiedOf(t *testing.T) {
 	} {
 		x := exchange{at: test.at, request: edge.Request{Kind: test.kind}}
 		x.response = edge.Response{Lookup: test.lookup, Mapping: edgeproto.Mapping{Modified: date}}
-		if got := x.lastModified(); got != test.want {
-			t.Errorf("%s: %d; want %d", test.name, got, test.want)
-		}
+		testenv.Equal(t, x.lastModified(), test.want, "%s", test.name)
 	}
 }

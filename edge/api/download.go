@@ -10,12 +10,11 @@ type downloadName struct {
 	value   string // the value in the path
 }
 
-// downloadOf returns the name for a request with the parameter download, or at an address for
-// downloads.
+// downloadOf returns the name for a request with the parameter download, or at a URL for downloads.
 func downloadOf(t target, query string) downloadName {
-	address := t.foreign.address
-	isDownload := address != nil && address.IsAttachment
-	hasParameter := address != nil || t.route.view.HasDownload
+	compat := t.compat.route
+	isDownload := compat != nil && compat.IsAttachment
+	hasParameter := compat != nil || t.route.view.HasDownload
 	if !isDownload && (!hasParameter || !parameterOf(query, "download").given) {
 		return downloadName{}
 	}

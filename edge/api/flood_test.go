@@ -1,12 +1,8 @@
 package api_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"strings"
 	"testing"
 )
 
@@ -18,13 +14,10 @@ func TestSlowClientHoldsNoWorker(t *testing.T) {
 		with.pictures.RenderWorkers, with.pictures.RenderQueuePerWorker = 1, 3 // half of these may fetch
 		with.backend.padding = make([]byte, 1<<20)                             // so that a few fill the socket buffers
 	})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	must(t, err)
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, w.url, "")
 	const asked = 512 / 8
 	for i := range asked {
-		_, err := fmt.Fprintf(conn, "GET /avatar/11?size=%d HTTP/1.1\r\nHost: test\r\n\r\n", 8*(i+1))
-		must(t, err)
+		conn.send(t, fmt.Sprintf("GET /avatar/11?size=%d HTTP/1.1\r\nHost: test\r\n\r\n", 8*(i+1)))
 	}
 
 	// Other clients get their pictures, before and after the server blocks in writing.
@@ -49,27 +42,10 @@ func TestSlowClientHoldsNoWorker(t *testing.T) {
 func TestUnknownNamesOfOneNetwork(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t, func(with *setup) { with.unknown = 10 })
-	from := func(address string) (get func(target string) int) {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-		conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
-		must(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
-		reader := bufio.NewReader(conn)
-		return func(target string) int {
-			_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target)
-			must(t, err)
-			response, err := http.ReadResponse(reader, nil)
-			must(t, err)
-			_, err = io.Copy(io.Discard, response.Body)
-			must(t, err)
-			_ = response.Body.Close()
-			return response.StatusCode
-		}
-	}
-	hostile, made := from("127.0.2.1"), 0
+	hostile, made := dial(t, w.url, "127.0.2.1"), 0
 	makeUp := func() int {
 		made++
-		return hostile(fmt.Sprintf("/avatar/player/made_up_%d", made))
+		return hostile.get(t, fmt.Sprintf("/avatar/player/made_up_%d", made)).status
 	}
 	for makeUp() == http.StatusNotFound {
 	}
@@ -84,7 +60,7 @@ func TestUnknownNamesOfOneNetwork(t *testing.T) {
 		t.Errorf("%d of %d rejections did not take the fast path", handled, many)
 	}
 	for i, target := range []string{"/avatar/player/Steve", "/skin/Alex.png", "/avatar/player/nobody", "/avatar/uuid/00000000000000000000000000000000"} {
-		if status := from(fmt.Sprintf("127.0.3.%d", i+1))(target); status != http.StatusOK && status != http.StatusNotFound {
+		if status := dial(t, w.url, fmt.Sprintf("127.0.3.%d", i+1)).get(t, target).status; status != http.StatusOK && status != http.StatusNotFound {
 			t.Errorf("%s for another network: %d", target, status)
 		}
 		_ = makeUp()

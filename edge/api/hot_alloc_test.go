@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // memoryConn is the server side of a connection on which a test sends one request after another.
@@ -24,33 +25,33 @@ type memoryConn struct {
 	answer   []byte        // everything written since the last request
 }
 
-func (w *memoryConn) Read(into []byte) (int, error) {
-	w.idle <- struct{}{}
-	request, ok := <-w.requests
+func (m *memoryConn) Read(into []byte) (int, error) {
+	m.idle <- struct{}{}
+	request, ok := <-m.requests
 	if !ok {
 		return 0, io.EOF
 	}
 	return copy(into, request), nil
 }
 
-func (w *memoryConn) Write(part []byte) (int, error) {
-	w.answer = append(w.answer, part...)
+func (m *memoryConn) Write(part []byte) (int, error) {
+	m.answer = append(m.answer, part...)
 	return len(part), nil
 }
 
-func (w *memoryConn) Close() error                     { return nil }
-func (w *memoryConn) SetDeadline(time.Time) error      { return nil }
-func (w *memoryConn) SetReadDeadline(time.Time) error  { return nil }
-func (w *memoryConn) SetWriteDeadline(time.Time) error { return nil }
-func (w *memoryConn) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+func (m *memoryConn) Close() error                     { return nil }
+func (m *memoryConn) SetDeadline(time.Time) error      { return nil }
+func (m *memoryConn) SetReadDeadline(time.Time) error  { return nil }
+func (m *memoryConn) SetWriteDeadline(time.Time) error { return nil }
+func (m *memoryConn) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-func (w *memoryConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+func (m *memoryConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 // ask sends a request and waits for the response.
-func (w *memoryConn) ask(request []byte) {
-	w.answer = w.answer[:0]
-	w.requests <- request
-	<-w.idle
+func (m *memoryConn) ask(request []byte) {
+	m.answer = m.answer[:0]
+	m.requests <- request
+	<-m.idle
 }
 
 // socketClient is a client on a socket that does not allocate.
@@ -61,15 +62,15 @@ type socketClient struct {
 }
 
 // ask sends a request and reads a response of a length, 0 if it is unknown.
-func (e *socketClient) ask(tb testing.TB, request []byte, length int) {
+func (s *socketClient) ask(tb testing.TB, request []byte, length int) {
 	tb.Helper()
-	_, err := e.Write(request)
-	must(tb, err)
+	_, err := s.Write(request)
+	testenv.Do(tb, err)
 	for n := 0; n == 0 || n < length; {
-		read, err := e.Read(e.buffer[n:])
-		must(tb, err)
+		read, err := s.Read(s.buffer[n:])
+		testenv.Do(tb, err)
 		n += read
-		e.answer = e.buffer[:n]
+		s.answer = s.buffer[:n]
 	}
 }
 
@@ -96,11 +97,11 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 	<-through.idle
 	defer func() {
 		close(through.requests)
-		must(t, <-served)
+		testenv.Do(t, <-served)
 	}()
 
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	must(t, err)
+	testenv.Do(t, err)
 	defer func() { _ = conn.Close() }()
 	short := &socketClient{Conn: conn}
 	short.ask(t, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0)
@@ -135,7 +136,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			t.Fatalf("%s once more: Cache-Status %s; want a hit", path, status)
 		}
 		// A picture that was just rendered is a hit before it is in the store.
-		eventually(t, "the picture is in its place", func() bool {
+		testenv.Eventually(t, "the picture is in its place", func() bool {
 			request := []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")
 			return testing.AllocsPerRun(10, func() { through.ask(request) }) == 0
 		})
@@ -156,9 +157,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			if len(through.answer) < len(want) || string(through.answer[:len(want)]) != want || !bytes.Contains(through.answer, id) {
 				t.Errorf("%s: the answer begins %q; want %q with an id", path, through.answer[:min(60, len(through.answer))], want)
 			}
-			if allocations != 0 {
-				t.Errorf("%s, answered %q: %v allocations; want none", path, want, allocations)
-			}
+			testenv.Equal(t, allocations, 0, "%s, answered %q: allocations", path, want)
 			if strings.Contains(path, "%53") { // which the fast path does not serve
 				continue
 			}
@@ -168,9 +167,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			if !bytes.HasPrefix(short.answer, []byte(want)) || !bytes.Contains(short.answer, id) || w.handled.Load() != handled {
 				t.Errorf("%s: the fast path answers %q; want %q with an id", path, short.answer[:min(60, len(short.answer))], want)
 			}
-			if allocations != 0 {
-				t.Errorf("%s, answered %q by the fast path: %v allocations; want none", path, want, allocations)
-			}
+			testenv.Equal(t, allocations, 0, "%s, answered %q by the fast path: allocations", path, want)
 		}
 	}
 

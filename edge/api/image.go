@@ -47,10 +47,10 @@ const maxKey = len(edgeproto.NamePrefix) + edgeproto.MaxNameBytes
 var exchangePool = sync.Pool{New: func() any { return new(exchange) }}
 
 // parse parses a request that arrived at a time.
-func (x *exchange) parse(target target, query string, at time.Time) (err error) {
-	x.at, x.route = at, target.route
-	x.download = downloadOf(target, query)
-	x.request, err = parseRequest(target, query, x.key[:0])
+func (e *exchange) parse(target target, query string, at time.Time) (err error) {
+	e.at, e.route = at, target.route
+	e.download = downloadOf(target, query)
+	e.request, err = parseRequest(target, query, e.key[:0])
 	return err
 }
 
@@ -120,17 +120,17 @@ func (s *Server) serve(rc *fasthttp.RequestCtx, target target) error {
 	return s.writeResponse(httpserver.ResponseTo(rc), x, rc.Request.Header.RawHeaders())
 }
 
-// get gets a response that is not cached.
+// get gets a response that is not cached. A 304 needs no fetch and no render.
 func (s *Server) get(rc *fasthttp.RequestCtx, x *exchange) (err error) {
 	ctx, cancel := s.workContext(rc)
 	defer cancel()
-	// A 304 needs no fetch and no render.
-	x.response, err = s.pictures.Get(ctx, x.request, func(res *edge.Response) (needsBody bool, err error) {
-		x.response = *res
-		err = x.checkConditions(rc.Request.Header.RawHeaders())
-		return !x.notModified, err
-	})
-	return err
+	if x.response, err = s.pictures.Find(ctx, x.request); err != nil || x.response.Err != nil {
+		return err
+	}
+	if err := x.checkConditions(rc.Request.Header.RawHeaders()); err != nil || x.notModified {
+		return err
+	}
+	return s.pictures.Load(ctx, x.request, &x.response)
 }
 
 // workContext returns the context of what a request loads, with its id and its client's network.
@@ -141,8 +141,8 @@ func (s *Server) workContext(rc *fasthttp.RequestCtx) (context.Context, context.
 }
 
 // writeResponse writes a response on the fast path or on the server: a picture, a file, a
-// profile or 304. It returns the fault of any other one, of which it sets the headers. fields
-// are the raw header lines of the request.
+// profile or 304. For any other one it sets the headers and returns the fault. fields are the
+// raw header lines of the request.
 func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byte) error {
 	res := &x.response
 	if res.Err != nil {
@@ -172,8 +172,6 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 	if x.modified > 0 {
 		to.SetCanonical(keyLastModified, fasthttp.AppendHTTPDate(x.date[:0], time.Unix(x.modified, 0)))
 	}
-	to.SetCanonical(keyCacheControl, s.cacheControl(x))
-	to.SetCanonical(keyCacheStatus, cacheStatus(res.Lookup, res.Outcome))
 	x.tags = appendTags(x.tags[:0], &x.request, res.Mapping)
 	switch x.request.Kind {
 	case edge.KindPicture:
@@ -183,14 +181,14 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 		if res.IsDefault {
 			x.tags = appendNameTag(x.tags, x.request.Key)
 		}
-		x.tags = appendTag(x.tags, "render-", s.pictures.Revision(res.Variant.View))
+		x.tags = appendTag(x.tags, revisionTagPrefix, res.Revision)
 	case edge.KindProfile:
 		if cape := res.Mapping.Player.Cape; cape != nil {
 			x.tags = appendTagID(x.tags, "texture-", cape.TID)
 		}
 	case edge.KindFile:
 	}
-	s.tags.setHeaders(to, x.tags)
+	s.writeCaching(to, s.cacheControl(x), caching{res.MayBeStale, res.Lookup, res.Outcome}, x.tags)
 	to.SetRoute(s.routes.views[x.route.number][format][x.outcome()])
 	return nil
 }
@@ -205,15 +203,10 @@ func (s *Server) writeNotFound(to httpserver.Response, x *exchange) error {
 	}
 	isEmpty := s.noContent && x.route.Subject.IsName() && x.request.IsForGames()
 	control := ccNotFound
-	switch {
-	case res.MayBeStale:
-		control = ccShort
-	case isEmpty:
+	if isEmpty {
 		control = ccNoContent
 	}
-	to.SetCanonical(keyCacheControl, control)
-	to.SetCanonical(keyCacheStatus, cacheStatus(res.Lookup, cache.Hit))
-	s.tags.setHeaders(to, notFoundTags(&x.request, res.Mapping))
+	s.writeCaching(to, control, caching{res.MayBeStale, res.Lookup, cache.Hit}, notFoundTags(&x.request, res.Mapping))
 	if !isEmpty {
 		return res.Err
 	}
@@ -223,14 +216,14 @@ func (s *Server) writeNotFound(to httpserver.Response, x *exchange) error {
 }
 
 // outcome returns the outcome of a response with content, for metrics.
-func (x *exchange) outcome() outcome {
+func (e *exchange) outcome() outcome {
 	switch {
-	case x.notModified:
+	case e.notModified:
 		return outcomeNotModified
-	case x.response.Outcome == cache.Hit && x.response.Lookup == edge.LookupMiss:
+	case e.response.Outcome == cache.Hit && e.response.Lookup == edge.LookupMiss:
 		return outcomeMiss
 	default:
-		return cacheOutcomes[x.response.Outcome]
+		return cacheOutcomes[e.response.Outcome]
 	}
 }
 

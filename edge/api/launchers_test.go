@@ -2,15 +2,14 @@ package api_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
@@ -61,12 +60,8 @@ func TestErrorsForLaunchers(t *testing.T) {
 
 	held := make(chan struct{})
 	defer close(held)
-	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-held }))
-	t.Cleanup(silent.Close)
-	slow := open(t, func(s *setup) {
-		s.api.APIUpstream = silent.URL
-		s.limits = func(l *httpserver.Limits) { l.WorkTimeout = 100 * time.Millisecond }
-	})
+	silent := func(http.ResponseWriter, *http.Request) { <-held }
+	slow := openForwarding(t, silent, limited(func(l *httpserver.Limits) { l.WorkTimeout = 100 * time.Millisecond }))
 	f(slow, http.MethodPost, authenticate, 503, unavailable)
 }
 
@@ -74,18 +69,13 @@ func TestErrorsForLaunchers(t *testing.T) {
 func TestRejectedRequestsOfLaunchers(t *testing.T) {
 	t.Parallel()
 	const head = "POST " + authenticate + " HTTP/1.1\r\nHost: x\r\n"
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	t.Cleanup(upstream.Close)
-	s := open(t, func(with *setup) {
-		with.api.APIUpstream = upstream.URL
-		with.limits = func(l *httpserver.Limits) {
-			l.ReadTimeout, l.UploadTimeout, l.BodiesBytes = 200*time.Millisecond, 400*time.Millisecond, 64<<10
-		}
-	})
+	s := openForwarding(t, discardBody, limited(func(l *httpserver.Limits) {
+		l.ReadTimeout, l.UploadTimeout, l.BodiesBytes = 200*time.Millisecond, 400*time.Millisecond, 64<<10
+	}))
 	f := func(sent string, status int, name string) {
 		t.Helper()
-		gotStatus, body := answerOf(t, s.dial(t, head+sent))
-		isLauncherError(t, sent[:min(len(sent), 40)], gotStatus, body, status, name)
+		got := dial(t, s.url, "").send(t, head+sent).reply(t, http.MethodPost)
+		isLauncherError(t, sent[:min(len(sent), 40)], got.status, got.body, status, name)
 	}
 	f("Content-Length: 100\r\n\r\nx", 408, "Request Timeout")
 	f("Content-Length: 100000\r\n\r\n"+strings.Repeat("x", 50_000), 408, "Request Timeout")
@@ -98,12 +88,8 @@ func TestRejectedRequestsOfLaunchers(t *testing.T) {
 func TestGameServersAreUnlimited(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
-	t.Cleanup(upstream.Close)
-	s := open(t, func(with *setup) {
-		with.api.APIUpstream = upstream.URL
-		with.limits = func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1, 1 }
-	})
+	s := openForwarding(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) },
+		limited(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1, 1 }))
 	paths := []string{
 		yggproto.Root + "/", hasJoined, yggproto.Root + "/sessionserver/session/minecraft/profile/992960dfc7a54afca041760004499434",
 		yggproto.Root + "/api/users/profiles/minecraft/Ann_1", yggproto.Root + "/minecraftservices/publickeys",
@@ -118,13 +104,10 @@ func TestGameServersAreUnlimited(t *testing.T) {
 			t.Errorf("names: %d %s", got.status, got.body)
 		}
 	}
-	if got := asked.Load(); got != int64(5*(len(paths)+1)) {
-		t.Errorf("%d requests were forwarded", got)
-	}
+	testenv.Equal(t, asked.Load(), int64(5*(len(paths)+1)), "requests that were forwarded")
 
-	if got := s.do(t, http.MethodPost, authenticate, nil, "{}"); got.status != http.StatusOK {
-		t.Errorf("the first request of a launcher: %d", got.status)
-	}
+	testenv.Equal(t, s.do(t, http.MethodPost, authenticate, nil, "{}").status, http.StatusOK,
+		"the first request of a launcher")
 	got := s.do(t, http.MethodPost, authenticate, nil, "{}")
 	isLauncherError(t, authenticate, got.status, got.body, 403, yggproto.ForbiddenOperation)
 	if got.header.Get("Retry-After") != "1" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestColdPictureIsRenderedOnce(t *testing.T) {
@@ -49,7 +50,7 @@ func TestColdPictureIsRenderedOnce(t *testing.T) {
 		})
 	}
 	arrived.Wait()
-	eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() > 0 })
+	testenv.Eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() > 0 })
 	close(release)
 	done.Wait()
 	if fetched, drawn := w.backend.fetched.Load(), w.backend.drawn.Load(); fetched != 1 || drawn != 1 {
@@ -67,21 +68,14 @@ func TestClientDisconnectKeepsRender(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { <-release } })
-	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
-	must(t, err)
-	_, err = io.WriteString(connection, "GET /avatar/11 HTTP/1.1\r\nHost: x\r\n\r\n")
-	must(t, err)
-	eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
-	must(t, connection.Close())
+	connection := dial(t, w.url, "").send(t, "GET /avatar/11 HTTP/1.1\r\nHost: x\r\n\r\n")
+	testenv.Eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
+	testenv.Do(t, connection.Close())
 	stayed := make(chan reply, 1)
 	go func() { stayed <- w.get(t, "/avatar/11") }()
 	close(release)
-	if got := <-stayed; got.status != http.StatusOK {
-		t.Errorf("the other client: %d; want 200", got.status)
-	}
-	if drawn := w.backend.drawn.Load(); drawn != 1 {
-		t.Errorf("%d pictures were drawn; want 1", drawn)
-	}
+	testenv.Equal(t, (<-stayed).status, http.StatusOK, "the other client")
+	testenv.Equal(t, w.backend.drawn.Load(), 1, "pictures were drawn")
 }
 
 func TestTooManyPicturesAtOnce(t *testing.T) {
@@ -93,7 +87,7 @@ func TestTooManyPicturesAtOnce(t *testing.T) {
 	})
 	first := make(chan reply, 1)
 	go func() { first <- w.get(t, "/avatar/11") }()
-	eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
+	testenv.Eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
 	got := w.get(t, "/avatar/12")
 	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s, Retry-After %q, Cache-Control %q; want 503, code 9", got.status, got.body, got.header.Get("Retry-After"), got.header.Get("Cache-Control"))
@@ -102,12 +96,8 @@ func TestTooManyPicturesAtOnce(t *testing.T) {
 		t.Errorf("an error has the header of a picture: %v", got.header)
 	}
 	close(release)
-	if got := <-first; got.status != http.StatusOK {
-		t.Errorf("the first: %d; want 200", got.status)
-	}
-	if got := w.get(t, "/avatar/12"); got.status != http.StatusOK {
-		t.Errorf("the second, tried again: %d; want 200", got.status)
-	}
+	testenv.Equal(t, (<-first).status, http.StatusOK, "the first")
+	testenv.Equal(t, w.get(t, "/avatar/12").status, http.StatusOK, "the second, tried again")
 }
 
 // A network with more requests than can wait is rejected, and no other network. Networks are
@@ -128,26 +118,19 @@ func TestRendersAreSharedBetweenNetworks(t *testing.T) {
 	for i := range asked {
 		go func() { busy <- ask(8*(i+1), fmt.Sprint("203.0.113.", i)) }()
 		if i == 0 {
-			eventually(t, "a picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
+			testenv.Eventually(t, "a picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
 		}
 	}
-	if status := <-busy; status != http.StatusServiceUnavailable {
-		t.Errorf("a picture too many: %d; want 503", status)
-	}
+	testenv.Equal(t, <-busy, http.StatusServiceUnavailable, "a picture too many")
 	quiet := make(chan int, 1)
 	go func() { quiet <- ask(256, "198.51.100.1") }()
-	if status := <-busy; status != http.StatusServiceUnavailable {
-		t.Errorf("a picture of the busy network when another network requests one: %d; want 503", status)
-	}
+	testenv.Equal(t, <-busy, http.StatusServiceUnavailable,
+		"a picture of the busy network when another network requests one")
 	close(release)
 	for range asked - 2 {
-		if status := <-busy; status != http.StatusOK {
-			t.Errorf("a picture that was rendered or waited: %d; want 200", status)
-		}
+		testenv.Equal(t, <-busy, http.StatusOK, "a picture that was rendered or waited")
 	}
-	if status := <-quiet; status != http.StatusOK {
-		t.Errorf("the other network's picture: %d; want 200", status)
-	}
+	testenv.Equal(t, <-quiet, http.StatusOK, "the other network's picture")
 }
 
 func TestMissingFile(t *testing.T) {
@@ -170,10 +153,10 @@ func TestMissingFile(t *testing.T) {
 		t.Errorf("%d %s; want 503, code 9", got.status, got.body)
 	}
 
-	must(t, w.store.Init(t.Context()))
+	testenv.Do(t, w.store.Init(t.Context()))
 	w.put(t, 11, artwork.Robot(), skin.Classic)
 	// The failure is remembered for a short time.
-	eventually(t, "the picture is there once the file is back", func() bool { return w.get(t, "/avatar/11").status == http.StatusOK })
+	testenv.Eventually(t, "the picture is there once the file is back", func() bool { return w.get(t, "/avatar/11").status == http.StatusOK })
 }
 
 func TestCoreAway(t *testing.T) {
@@ -185,7 +168,7 @@ func TestCoreAway(t *testing.T) {
 	w.get(t, file)
 	w.core.SetUnavailable(true)
 	var got reply
-	eventually(t, "the mapping is stale", func() bool {
+	testenv.Eventually(t, "the mapping is stale", func() bool {
 		got = w.get(t, path)
 		return got.header.Get("Cache-Status") != "veneer; hit"
 	})
@@ -193,11 +176,9 @@ func TestCoreAway(t *testing.T) {
 		t.Errorf("a cached player: %d, Cache-Status %q; want 200, a stale hit", got.status, got.header.Get("Cache-Status"))
 	}
 	// A CDN may have been purged because of a change that has not arrived here.
-	if cache := got.header.Get("Cache-Control"); cache != "public, max-age=1" {
-		t.Errorf("a cached player: Cache-Control %q; want a max-age of 1", cache)
-	}
+	testenv.Equal(t, got.header.Get("Cache-Control"), "public, max-age=1", "a cached player: Cache-Control")
 	// A file never changes, but the texture may have been deleted.
-	eventually(t, "the mapping of the file, which was looked up later, is stale", func() bool {
+	testenv.Eventually(t, "the mapping of the file, which was looked up later, is stale", func() bool {
 		got = w.get(t, file)
 		return got.header.Get("Cache-Status") != "veneer; hit"
 	})
@@ -209,10 +190,8 @@ func TestCoreAway(t *testing.T) {
 		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s, which is not cached: %d %s; want 503, code 9", path, got.status, got.body)
 		}
-		if got.header.Get("Cache-Status") != "veneer; detail=unavailable" {
-			t.Errorf("%s: Cache-Status %s", path, got.header.Get("Cache-Status"))
-		}
+		testenv.Equal(t, got.header.Get("Cache-Status"), "veneer; detail=unavailable", "%s: Cache-Status", path)
 	}
 	w.core.SetUnavailable(false)
-	eventually(t, "the edge receives heartbeats again", func() bool { return w.get(t, path).header.Get("Cache-Status") == "veneer; hit" })
+	testenv.Eventually(t, "the edge receives heartbeats again", func() bool { return w.get(t, path).header.Get("Cache-Status") == "veneer; hit" })
 }

@@ -22,8 +22,8 @@ var changed = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 const sameAsChanged = "Wed, 04 Mar 2026 05:06:07 GMT"
 
 // dated returns the paths of files and profiles of openDated.
-func (w seededServer) dated() []string {
-	hash := w.robot.Hash.String()
+func (s seededServer) dated() []string {
+	hash := s.robot.Hash.String()
 	return []string{
 		"/skin/Dated.png", "/skin/dated.PNG", "/cape/Dated.png", "/csl/Dated.json", "/csl/dated.JSON",
 		"/Dated.json", "/usm/Dated.json", "/legacy/Dated.png", "/skins?name=Dated", "/MinecraftCloaks/Dated.png",
@@ -42,12 +42,12 @@ func openDated(tb testing.TB, changed time.Time) seededServer {
 	return w
 }
 
-func (w seededServer) date(tb testing.TB, changed time.Time) {
+func (s seededServer) date(tb testing.TB, changed time.Time) {
 	tb.Helper()
-	w.set(tb, map[edgeproto.Key]edgeproto.Mapping{
-		"name:dated":                    {Player: &edgeproto.Player{PID: 9, Name: "Dated", Skin: w.robot, Cape: w.cape}, Modified: changed.Unix()},
-		edgeproto.HashKey(w.robot.Hash): {Texture: w.robot, Modified: changed.Unix()},
-		"tid:11":                        {Texture: w.robot, Modified: changed.Unix()},
+	s.set(tb, map[edgeproto.Key]edgeproto.Mapping{
+		"name:dated":                    {Player: &edgeproto.Player{PID: 9, Name: "Dated", Skin: s.robot, Cape: s.cape}, Modified: changed.Unix()},
+		edgeproto.HashKey(s.robot.Hash): {Texture: s.robot, Modified: changed.Unix()},
+		"tid:11":                        {Texture: s.robot, Modified: changed.Unix()},
 	})
 }
 
@@ -165,7 +165,7 @@ func TestNoLastModified(t *testing.T) {
 	}
 	w.core.SetUnavailable(true)
 	for _, path := range w.dated() {
-		eventually(t, "core is found to be unreachable", func() bool {
+		testenv.Eventually(t, "core is found to be unreachable", func() bool {
 			return strings.Contains(w.get(t, path).header.Get("Cache-Status"), "stale")
 		})
 		undated(w, path, "core is unreachable")
@@ -190,9 +190,7 @@ func TestLastModifiedClients(t *testing.T) {
 		if len(statuses) == 0 {
 			t.Fatalf("%q: %v: %s", arguments, err, output)
 		}
-		status, err := strconv.Atoi(string(statuses[len(statuses)-1][1]))
-		must(t, err)
-		return status
+		return testenv.Must(strconv.Atoi(string(statuses[len(statuses)-1][1])))(t)
 	}
 	last := "" // of the Java client
 	for name, fetch := range map[string]func(t *testing.T, w seededServer, folder string) int{
@@ -221,15 +219,11 @@ func TestLastModifiedClients(t *testing.T) {
 			t.Parallel()
 			w, folder := openDated(t, changed), t.TempDir()
 			for i, want := range []int{http.StatusOK, http.StatusNotModified, http.StatusNotModified} {
-				if got := fetch(t, w, folder); got != want {
-					t.Errorf("fetched %d times: %d; want %d", i+1, got, want)
-				}
+				testenv.Equal(t, fetch(t, w, folder), want, "fetched %d times", i+1)
 			}
 			w.date(t, changed.Add(time.Second))
 			for i, want := range []int{http.StatusOK, http.StatusNotModified} {
-				if got := fetch(t, w, folder); got != want {
-					t.Errorf("fetched %d times since a change: %d; want %d", i+1, got, want)
-				}
+				testenv.Equal(t, fetch(t, w, folder), want, "fetched %d times since a change", i+1)
 			}
 		})
 	}

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // customSkinLoader resolves a profile as the mod of that name does: the fields skin and cape
@@ -33,12 +32,12 @@ func customSkinLoader(t *testing.T, s *testServer, root, name string, models ...
 		PlayerName      string   `json:"player_name"`
 		LastUpdate      *int64   `json:"last_update"`
 	}
-	must(t, json.Unmarshal([]byte(got.body), &profile))
+	testenv.Do(t, json.Unmarshal([]byte(got.body), &profile))
 	keys := append(orderedKeys(t, profile.Skins), orderedKeys(t, profile.Textures)...)
 	values := map[string]string{}
 	for _, text := range []json.RawMessage{profile.Skins, profile.Textures} {
 		if text != nil {
-			must(t, json.Unmarshal(text, &values))
+			testenv.Do(t, json.Unmarshal(text, &values))
 		}
 	}
 	if profile.PlayerName != "" { // UniSkinAPI
@@ -70,8 +69,7 @@ func orderedKeys(t *testing.T, object json.RawMessage) (keys []string) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	for depth := 0; ; {
-		token, err := decoder.Token()
-		must(t, err)
+		token := testenv.Must(decoder.Token())(t)
 		switch token {
 		case json.Delim('{'):
 			depth++
@@ -79,8 +77,7 @@ func orderedKeys(t *testing.T, object json.RawMessage) (keys []string) {
 			return keys
 		default:
 			keys = append(keys, token.(string)) //nolint:errcheck,forcetypeassert // keys and values are strings
-			_, err = decoder.Token()
-			must(t, err)
+			testenv.Must(decoder.Token())(t)
 		}
 	}
 }
@@ -96,9 +93,7 @@ func TestModsFindTextures(t *testing.T) {
 	f := func(root, name string, models []string, model string, wantSkin, wantCape []byte) {
 		t.Helper()
 		gotModel, texture, cape := customSkinLoader(t, w.testServer, root, name, models...)
-		if gotModel != model {
-			t.Errorf("%s of %s, with the models %q, has the model %q; want %q", name, root, models, gotModel, model)
-		}
+		testenv.Equal(t, gotModel, model, "the model of %s of %s, with the models %q", name, root, models)
 		if body := w.get(t, texture).body; wantSkin != nil && body != string(wantSkin) {
 			t.Errorf("%s of %s, with the models %q: %s is not the skin", name, root, models, texture)
 		}
@@ -136,42 +131,26 @@ func TestNoContent(t *testing.T) {
 	t.Parallel()
 	w := openNoContent(t)
 	hash := strings.Repeat("0", 64)
-	for path, tags := range map[string]string{
-		"/csl/Nobody_1.json":     "name-nobody_1",
-		"/Nobody_1.json":         "name-nobody_1",
-		"/usm/Nobody_1.json":     "name-nobody_1",
-		"/skin/Nobody_1.png":     "name-nobody_1",
-		"/skin/Naked.png":        "player-3 name-naked",
-		"/cape/Alex.png":         "player-2 name-alex",
-		"/skins/Naked":           "player-3 name-naked",
-		"/skins?name=Nobody_1":   "name-nobody_1",
-		"/cloaks/Alex.png":       "player-2 name-alex",
-		"/cloaks?name=Alex":      "player-2 name-alex",
-		"/MinecraftSkins/Naked":  "player-3 name-naked",
-		"/MinecraftCloaks/Naked": "player-3 name-naked",
-		"/legacy/Naked.png":      "player-3 name-naked",
-		"/api/yggdrasil/skins/MinecraftSkins/Nobody_1.png":  "name-nobody_1",
-		"/api/yggdrasil/skins/MinecraftCloaks/Nobody_1.png": "name-nobody_1",
+	for tags, paths := range map[string][]string{
+		"name-nobody_1": {
+			"/csl/Nobody_1.json", "/Nobody_1.json", "/usm/Nobody_1.json", "/skin/Nobody_1.png", "/skins?name=Nobody_1",
+			"/api/yggdrasil/skins/MinecraftSkins/Nobody_1.png", "/api/yggdrasil/skins/MinecraftCloaks/Nobody_1.png",
+		},
+		"player-3 name-naked": {
+			"/skin/Naked.png", "/skins/Naked", "/MinecraftSkins/Naked", "/MinecraftCloaks/Naked", "/legacy/Naked.png",
+		},
+		"player-2 name-alex": {"/cape/Alex.png", "/cloaks/Alex.png", "/cloaks?name=Alex"},
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			for name, s := range map[string]*testServer{"fast path": w.testServer, "server": {url: w.slowURL}} {
-				s.do(t, method, path, nil, "") // from now on the mapping is cached
-				got := s.do(t, method, path, http.Header{"If-None-Match": {"*"}}, "")
-				got.header.Del("Date")
-				if got.status != http.StatusNoContent || got.body != "" {
-					t.Errorf("%s %s on the %s: %d %q; want 204", method, path, name, got.status, got.body)
-				}
-				if diff := cmp.Diff(http.Header{
-					"Access-Control-Allow-Origin":   {"*"},
-					"Access-Control-Expose-Headers": {exposed},
-					"Cache-Control":                 {"public, max-age=60"},
-					"Cache-Status":                  {"veneer; hit"},
-					"Cache-Tag":                     {strings.ReplaceAll(tags, " ", ",")},
-					"Cross-Origin-Resource-Policy":  {"cross-origin"},
-					"Surrogate-Key":                 {tags},
-					"X-Content-Type-Options":        {"nosniff"},
-				}, got.header); diff != "" {
-					t.Errorf("header of %s %s on the %s (-want +got):\n%s", method, path, name, diff)
+		for _, path := range paths {
+			for _, method := range []string{http.MethodGet, http.MethodHead} {
+				for name, s := range map[string]*testServer{"fast path": w.testServer, "server": {url: w.slowURL}} {
+					s.do(t, method, path, nil, "") // from now on the mapping is cached
+					got := s.do(t, method, path, http.Header{"If-None-Match": {"*"}}, "")
+					if got.status != http.StatusNoContent || got.body != "" {
+						t.Errorf("%s %s on the %s: %d %q; want 204", method, path, name, got.status, got.body)
+					}
+					want := http.Header{"Cache-Control": {"public, max-age=60"}, "Cache-Status": {"veneer; hit"}}
+					sameHeader(t, got.header, want, tags, "header of %s %s on the %s", method, path, name)
 				}
 			}
 		}
@@ -180,16 +159,12 @@ func TestNoContent(t *testing.T) {
 		"/avatar/player/Nobody_1": 404, "/avatar/player/Naked": 404, "/textures/" + hash: 404, "/textures/" + hash + "-legacy": 404, "/raw/99": 404,
 		"/nothing": 404, "/skins": 422, "/csl/Naked.json": 200,
 	} {
-		if got := w.get(t, path); got.status != want {
-			t.Errorf("%s: %d; want %d", path, got.status, want)
-		}
+		testenv.Equal(t, w.get(t, path).status, want, "%s", path)
 	}
 	// A player that gets the name is seen at once.
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:nobody_1": {Player: &edgeproto.Player{PID: 20, Name: "Nobody_1", Skin: w.robot}}})
 	for _, path := range []string{"/Nobody_1.json", "/usm/Nobody_1.json", "/skins/Nobody_1", "/legacy/Nobody_1.png"} {
-		if got := w.get(t, path); got.status != http.StatusOK {
-			t.Errorf("%s of a player that exists now: %d; want 200", path, got.status)
-		}
+		testenv.Equal(t, w.get(t, path).status, http.StatusOK, "%s of a player that exists now", path)
 	}
 	// A file that the object store lacks is no player without a skin.
 	w.remove(t, w.slim.Hash)
@@ -198,7 +173,7 @@ func TestNoContent(t *testing.T) {
 	}
 	// While core is unreachable, the response is kept for a second only.
 	w.core.SetUnavailable(true)
-	eventually(t, "core is found to be unreachable", func() bool {
+	testenv.Eventually(t, "core is found to be unreachable", func() bool {
 		got := w.get(t, "/skin/Naked.png")
 		return got.status == http.StatusNoContent && got.header.Get("Cache-Control") == "public, max-age=1"
 	})

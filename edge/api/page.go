@@ -65,7 +65,7 @@ type listText struct {
 
 // newStartPage returns the page with links to other pages, and examples of a player, empty for the
 // default skin.
-func newStartPage(links []httpserver.Link, player string, hasForeign bool) startPage {
+func newStartPage(links []httpserver.Link, player string, hasCompatRoutes bool) startPage {
 	read := func(name string) string {
 		content, err := pageFiles.ReadFile("page/" + name)
 		if err != nil {
@@ -95,7 +95,7 @@ func newStartPage(links []httpserver.Link, player string, hasForeign bool) start
 	for _, list := range lists {
 		text.Lists = append(text.Lists, listText{list.name, list.of, list.subject == edge.ByHash})
 	}
-	if hasForeign {
+	if hasCompatRoutes {
 		text.Services = newServices()
 	}
 	var body bytes.Buffer
@@ -175,17 +175,17 @@ func newServices() (all []service) {
 			names[view.Picture.Mode] = view.Name()
 		}
 	}
-	for _, address := range edge.Foreigns {
-		kind := names[address.Mode]
-		if address.Kind == edge.KindFile {
-			kind = map[edge.TextureSlot]string{edge.SkinSlot: "skin", edge.CapeSlot: "cape"}[address.Slot]
+	for _, route := range edge.CompatRoutes {
+		kind := names[route.Mode]
+		if route.Kind == edge.KindFile {
+			kind = map[edge.TextureSlot]string{edge.SkinSlot: "skin", edge.CapeSlot: "cape"}[route.Slot]
 		}
-		for _, name := range address.Services {
+		for _, name := range route.Services {
 			i := slices.IndexFunc(all, func(s service) bool { return s.Name == name })
 			if i < 0 {
 				i, all = len(all), append(all, service{Name: name})
 			}
-			all[i].add(kind, address.Pattern(name))
+			all[i].add(kind, route.Pattern(name))
 		}
 	}
 	slices.SortFunc(all, func(a, b service) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })

@@ -1,3 +1,5 @@
+//go:build !race
+
 package api_test
 
 import (
@@ -10,6 +12,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Browsers get HTML pages at / and at unknown paths, all other clients JSON.
@@ -34,9 +37,9 @@ func TestPages(t *testing.T) {
 				if got.header.Get("Cache-Control") != cache || strings.Join(got.header.Values("Vary"), ", ") != vary || got.header.Get("Cache-Status") != "veneer; fwd=bypass" {
 					t.Errorf("%s %s for %q: header %v; want Cache-Control %s and Vary %q", method, path, accept, got.header, cache, vary)
 				}
-				if got := strings.Contains(got.header.Get("Content-Security-Policy"), "default-src 'none'; style-src 'sha256-"); got != (kind == page) {
-					t.Errorf("%s %s for %q: it has the policy of pages: %t", method, path, accept, got)
-				}
+				policy := got.header.Get("Content-Security-Policy")
+				testenv.Equal(t, strings.Contains(policy, "default-src 'none'; style-src 'sha256-"), kind == page,
+					"%s %s for %q: it has the policy of pages", method, path, accept)
 				for _, link := range []string{docs, console} {
 					if strings.Contains(got.body, link) != (passes && kind == page && method == http.MethodGet) {
 						t.Errorf("%s %s, forwarding: %t, %s:\n%s", method, path, passes, link, got.body)
@@ -57,14 +60,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("/avatar/99: %d, header %v", got.status, got.header)
 		}
 
-		for _, path := range []string{"/", "/robots.txt"} {
-			if got := w.do(t, http.MethodPost, path, nil, ""); got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != "GET, HEAD, OPTIONS" || got.header.Get("Cache-Control") != never {
-				t.Errorf("POST %s: %d, header %v", path, got.status, got.header)
-			}
-			if got := w.do(t, http.MethodOptions, path, nil, ""); got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" {
-				t.Errorf("OPTIONS %s: %d, header %v", path, got.status, got.header)
-			}
-		}
+		w.checkMethods(t, "/", "/robots.txt")
 		if !passes {
 			f("/console/", browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			if got := w.do(t, http.MethodGet, "/api/nothing", http.Header{"Accept": {browser}}, ""); got.status != 404 || got.header.Get("Content-Type") != data {
@@ -81,9 +77,8 @@ func TestLaunchersURL(t *testing.T) {
 	for _, location := range []string{"", "/api/yggdrasil/", "https://api.example.org/api/yggdrasil/"} {
 		w := openSeeded(t, func(s *setup) { s.api.LaunchersURL = location })
 		for path, want := range map[string]string{"/": location, "/avatar/1": "", "/nothing": ""} {
-			if got := w.do(t, http.MethodGet, path, nil, "").header.Get(header); got != want {
-				t.Errorf("%q: %s has the header %q; want %q", location, path, got, want)
-			}
+			testenv.Equal(t, w.do(t, http.MethodGet, path, nil, "").header.Get(header), want,
+				"%q: the header of %s", location, path)
 		}
 	}
 }
@@ -108,8 +103,8 @@ func submatches(pattern *regexp.Regexp, page string) (all []string) {
 // they are off. Its examples are pictures.
 func TestStartPage(t *testing.T) {
 	t.Parallel()
-	for _, hasForeign := range []bool{false, true} {
-		w := openSeeded(t, func(s *setup) { s.api.Foreign, s.api.ExamplePlayer = hasForeign, "Élan" })
+	for _, hasCompatRoutes := range []bool{false, true} {
+		w := openSeeded(t, func(s *setup) { s.api.CompatRoutes, s.api.ExamplePlayer = hasCompatRoutes, "Élan" })
 		page := w.get(t, "/").body
 		addresses := submatches(address, page)
 		for _, view := range edge.Views {
@@ -130,15 +125,14 @@ func TestStartPage(t *testing.T) {
 			}
 		}
 		_, services, _ := strings.Cut(page, `id="services"`)
-		if (services != "") != hasForeign {
-			t.Errorf("EDGE_FOREIGN=%t: the page has other services: %t", hasForeign, services != "")
-		}
-		for _, foreign := range edge.Foreigns {
-			for _, name := range foreign.Services {
+		testenv.Equal(t, services != "", hasCompatRoutes,
+			"EDGE_COMPAT_ROUTES=%t: the page has other services", hasCompatRoutes)
+		for _, route := range edge.CompatRoutes {
+			for _, name := range route.Services {
 				_, row, _ := strings.Cut(services, `<tr><th scope="row">`+name+`</th>`)
 				row, _, _ = strings.Cut(row, "</tr>")
-				if hasForeign && !strings.Contains(row, "<code>"+strings.ReplaceAll(foreign.Pattern(name), "&", "&amp;")+"</code>") {
-					t.Errorf("the page lacks %s of %s", foreign.Prefix, name)
+				if hasCompatRoutes && !strings.Contains(row, "<code>"+strings.ReplaceAll(route.Pattern(name), "&", "&amp;")+"</code>") {
+					t.Errorf("the page lacks %s of %s", route.Prefix, name)
 				}
 			}
 		}
@@ -170,9 +164,7 @@ func TestStartPageHeaders(t *testing.T) {
 	want := "default-src 'none'; style-src " + httpserver.SourceHash(inlineStyle.FindStringSubmatch(got.body)[1]) +
 		"; script-src " + httpserver.SourceHash(inlineScript.FindStringSubmatch(got.body)[1]) + "; img-src 'self' data:; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-	if policy := got.header.Get("Content-Security-Policy"); policy != want {
-		t.Errorf("the policy is %s; want %s", policy, want)
-	}
+	testenv.Equal(t, got.header.Get("Content-Security-Policy"), want, "the policy")
 	if !strings.Contains(got.body, `<img src="/face/user/0"`) {
 		t.Error("without a player in the settings the page does not show the default skin")
 	}
@@ -203,9 +195,7 @@ func TestDescribedParameters(t *testing.T) {
 			for _, view := range use.Views {
 				path := view + "/player/Steve?" + parameter.Name + "="
 				for _, value := range parameter.Values {
-					if got := w.get(t, path+value); got.status != http.StatusOK {
-						t.Errorf("%s: %d; want 200", path+value, got.status)
-					}
+					testenv.Equal(t, w.get(t, path+value).status, http.StatusOK, "%s", path+value)
 				}
 				if got := w.get(t, path+"nothing"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, strings.Join(parameter.Values[:len(parameter.Values)-1], ", ")) && parameter.Name != "turn" {
 					t.Errorf("%snothing: %d, %s; want 422 and the values %q", path, got.status, got.body, parameter.Values)

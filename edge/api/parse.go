@@ -32,7 +32,7 @@ var allRoutes = func() (all []*route) {
 	return all
 }()
 
-// routeTable are the routes by their prefix, those of one prefix in the order of the views.
+// routeTable are the routes by their prefix. Routes with the same prefix are in the order of the views.
 var routeTable = func() map[string][]*route {
 	table := map[string][]*route{}
 	for _, route := range allRoutes {
@@ -43,9 +43,9 @@ var routeTable = func() map[string][]*route {
 
 // Numbers of routes that are no route of a view.
 var (
-	foreignNumber = len(allRoutes)
-	headsNumber   = len(allRoutes) + 1
-	spriteNumber  = len(allRoutes) + 2
+	compatNumber = len(allRoutes)
+	headsNumber  = len(allRoutes) + 1
+	spriteNumber = len(allRoutes) + 2
 )
 
 // routeNames are the names of all routes by their number.
@@ -53,33 +53,33 @@ var routeNames = func() (names []string) {
 	for _, route := range allRoutes {
 		names = append(names, route.view.RouteName(route.Route))
 	}
-	return append(names, "foreign", headsPath, spriteRoot+"{view}")
+	return append(names, "compat", headsPath, spriteRoot+"{view}")
 }()
 
 // target is a parsed path.
 type target struct {
-	route   *route
-	value   string      // the name, number or hash, not yet validated
-	suffix  string      // as in the view, without regard to case
-	foreign foreignPath // of an address of another service, of which the route has no view
+	route  *route
+	value  string     // the name, number or hash, not yet validated
+	suffix string     // as in the view, without regard to case
+	compat compatPath // of a compatible URL, whose route has no view
 }
 
 // parsePath parses a percent-decoded path, and a query as far as it has the value, and reports
 // whether they have the shape of a route. It does not validate the value.
 func (s *Server) parsePath(path, query string) (target, bool) {
 	t, ok := parseOwn(path, query)
-	if !s.hasForeign || ok && !t.isForeign() {
+	if !s.hasCompatRoutes || ok && !t.isCompat() {
 		return t, ok
 	}
-	if foreign, isForeign := parseForeign(path); isForeign {
-		return foreign, true
+	if compat, isCompat := parseCompat(path); isCompat {
+		return compat, true
 	}
 	return t, ok
 }
 
-// isForeign reports whether a path that has the shape of a route means another subject than that of
-// the route, if it is one of another service as well.
-func (t *target) isForeign() bool {
+// isCompat reports whether a path with the shape of a view's route means another subject, if it is a compatible
+// URL as well.
+func (t *target) isCompat() bool {
 	switch {
 	case t.route.Subject == edge.ByTID:
 		return subjectOf(t.value) != edge.ByTID
@@ -111,13 +111,19 @@ func parseOwn(path, query string) (target, bool) {
 	return target{}, false
 }
 
+// cutParameter cuts the first parameter off a query. The name is decoded, and the value is not.
+func cutParameter(query string) (name, value, rest string) {
+	pair, rest, _ := strings.Cut(query, "&")
+	name, value, _ = strings.Cut(pair, "=")
+	return unescape(name), value, rest
+}
+
 // parameterOf returns the first parameter of a name in a query, in any case, that has a value, or else
 // one without.
 func parameterOf(query, name string) (first parameter) {
 	for query != "" && first.value == "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
-		if key, value, _ := strings.Cut(pair, "="); equalASCIIFold(unescape(key), name) {
+		var key, value string
+		if key, value, query = cutParameter(query); edge.EqualASCIIFold(key, name) {
 			first = parameter{value: unescape(value), given: true}
 		}
 	}
@@ -128,28 +134,10 @@ func parameterOf(query, name string) (first parameter) {
 // suffix is given in lower case.
 func cutSuffix(text, suffix string) (string, bool) {
 	from := len(text) - len(suffix)
-	if from < 0 || !equalASCIIFold(text[from:], suffix) {
+	if from < 0 || !edge.EqualASCIIFold(text[from:], suffix) {
 		return text, false
 	}
 	return text[:from], true
-}
-
-// equalASCIIFold reports whether a string equals a name but for the case of ASCII letters. The
-// name is given in lower case.
-func equalASCIIFold(text, name string) bool {
-	if len(text) != len(name) {
-		return false
-	}
-	for i := range len(name) {
-		c := text[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != name[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // parseRequest returns the request that a path and a query mean. It returns a NotFound fault
@@ -159,8 +147,8 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 	if t.route.Subject == edge.ByNameParameter && t.value == "" {
 		return edge.Request{}, fault.Field("name", "The parameter name must have the name of a player.")
 	}
-	if t.foreign.address != nil {
-		return parseForeignRequest(t, query, scratch)
+	if t.compat.route != nil {
+		return parseCompatRequest(t, query, scratch)
 	}
 	key, ok := appendKey(scratch, t)
 	if !ok {
@@ -202,8 +190,8 @@ type parameters struct {
 	size      parameter
 
 	// Of adjustable pictures.
-	turn, tilt, pose, wear, no, byDefault parameter
-	exact                                 bool
+	turn, tilt, pose, wear, no, byDefaultSkin parameter
+	exact                                     bool
 }
 
 // parameter is an optional parameter.
@@ -217,32 +205,33 @@ type parameter struct {
 func parseParameters(query string, picture *edge.PictureView) parameters {
 	var params parameters
 	for query != "" {
+		// As cutParameter, which is not inlined: most hits have a parameter.
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(pair, "=")
 		switch name = unescape(name); {
-		case equalASCIIFold(name, "png"):
+		case edge.EqualASCIIFold(name, "png"):
 			params.png = true
-		case equalASCIIFold(name, "3d"):
+		case edge.EqualASCIIFold(name, "3d"):
 			params.is3D = true
-		case !picture.IsAdjustable && !equalASCIIFold(name, picture.SizeParameter):
-		case equalASCIIFold(name, "exact"):
+		case !picture.IsAdjustable && !edge.EqualASCIIFold(name, picture.SizeParameter):
+		case edge.EqualASCIIFold(name, "exact"):
 			params.exact = true
 		case picture.IsAdjustable && value == "":
-		case equalASCIIFold(name, picture.SizeParameter):
+		case edge.EqualASCIIFold(name, picture.SizeParameter):
 			params.size.set(value)
-		case equalASCIIFold(name, "turn"):
+		case edge.EqualASCIIFold(name, "turn"):
 			params.turn.set(value)
-		case equalASCIIFold(name, "tilt"):
+		case edge.EqualASCIIFold(name, "tilt"):
 			params.tilt.set(value)
-		case equalASCIIFold(name, "pose"):
+		case edge.EqualASCIIFold(name, "pose"):
 			params.pose.set(value)
-		case equalASCIIFold(name, "wear"):
+		case edge.EqualASCIIFold(name, "wear"):
 			params.wear.set(value)
-		case equalASCIIFold(name, "no"):
+		case edge.EqualASCIIFold(name, "no"):
 			params.no.set(value)
-		case equalASCIIFold(name, "default"):
-			params.byDefault.set(value)
+		case edge.EqualASCIIFold(name, "default"):
+			params.byDefaultSkin.set(value)
 		}
 	}
 	return params
@@ -258,29 +247,29 @@ func (p *parameters) adjust(req *edge.Request, subject edge.Subject) (err error)
 	}
 	if req.Mode.HasPoses() && p.pose.given {
 		var ok bool
-		if req.Pose, ok = parsePose(p.pose.value); !ok {
-			return fault.Field("pose", "The pose must be stand, walk, wave, sit or sneak.")
+		if req.Pose, ok = edge.Poses.Parse(p.pose.value); !ok {
+			return fault.Field("pose", "The pose must be %s.", edge.Poses.List("or"))
 		}
 	}
-	omit, noCape, ok := parseOmissions(p.no.value)
+	omitted, ok := parseOmissions(p.no.value)
 	if !ok {
-		return fault.Field("no", "The parameter no must be a list of hat, layers, light and cape, with commas between them.")
+		return fault.Field("no", "The parameter no must be a list of %s, with commas between them.", edge.Omissions.List("and"))
 	}
-	req.Omit = omit & req.Mode.Omissible()
+	req.Omit = omitted.Omit & req.Mode.Omissible()
 	if req.Mode.ShowsWorn() && subject.CanWear() {
-		if req.Wear, ok = p.worn(noCape); !ok {
-			return fault.Field("wear", "The parameter wear must be cape, elytra or none.")
+		if req.Wear, ok = p.worn(omitted.Cape); !ok {
+			return fault.Field("wear", "The parameter wear must be %s.", edge.Wears.List("or"))
 		}
 	}
-	if subject.IsPlayer() && p.byDefault.given {
-		if req.Default, ok = parseDefault(p.byDefault.value); !ok {
-			return fault.Field("default", "The default must be 404, avatar, classic or slim.")
+	if subject.IsPlayer() && p.byDefaultSkin.given {
+		if req.DefaultSkin, ok = edge.DefaultSkins.Parse(p.byDefaultSkin.value); !ok {
+			return fault.Field("default", "The default must be %s.", edge.DefaultSkins.List("or"))
 		}
 	}
 	return nil
 }
 
-// attitude returns the attitude of a turn and a tilt, each by default that of the mode.
+// attitude returns the attitude of a turn and a tilt. The mode has a default for each.
 func (p *parameters) attitude(mode render.Mode) (render.Attitude, error) {
 	turn, tilt := mode.DefaultAttitude()
 	if p.turn.given {
@@ -292,8 +281,8 @@ func (p *parameters) attitude(mode render.Mode) (render.Attitude, error) {
 	}
 	if p.tilt.given {
 		var ok bool
-		if tilt, ok = parseTilt(p.tilt.value); !ok {
-			return 0, fault.Field("tilt", "The tilt must be iso, 25 or 0.")
+		if tilt, ok = edge.Tilts.Parse(p.tilt.value); !ok {
+			return 0, fault.Field("tilt", "The tilt must be %s.", edge.Tilts.List("or"))
 		}
 	}
 	return mode.Attitude(turn, tilt), nil
@@ -303,7 +292,7 @@ func (p *parameters) attitude(mode render.Mode) (render.Attitude, error) {
 func (p *parameters) worn(noCape bool) (wear render.Wear, ok bool) {
 	wear, ok = render.WearCape, true
 	if p.wear.given {
-		wear, ok = parseWear(p.wear.value)
+		wear, ok = edge.Wears.Parse(p.wear.value)
 	}
 	if noCape && wear == render.WearCape {
 		wear = render.WearNothing
@@ -311,88 +300,21 @@ func (p *parameters) worn(noCape bool) (wear render.Wear, ok bool) {
 	return wear, ok
 }
 
-// parsePose parses a pose in any case.
-func parsePose(text string) (pose render.Pose, ok bool) {
-	switch {
-	case equalASCIIFold(text, "stand"):
-		return render.Stand, true
-	case equalASCIIFold(text, "walk"):
-		return render.Walk, true
-	case equalASCIIFold(text, "wave"):
-		return render.Wave, true
-	case equalASCIIFold(text, "sit"):
-		return render.Sit, true
-	case equalASCIIFold(text, "sneak"):
-		return render.Sneak, true
-	default:
-		return 0, false
-	}
-}
-
-// parseWear parses what a figure wears on its back, in any case.
-func parseWear(text string) (wear render.Wear, ok bool) {
-	switch {
-	case equalASCIIFold(text, "cape"):
-		return render.WearCape, true
-	case equalASCIIFold(text, "elytra"):
-		return render.WearElytra, true
-	case equalASCIIFold(text, "none"):
-		return render.WearNothing, true
-	default:
-		return 0, false
-	}
-}
-
-// parseDefault parses a default in any case.
-func parseDefault(text string) (byDefault edge.Default, ok bool) {
-	switch {
-	case text == "404":
-		return edge.DefaultNone, true
-	case equalASCIIFold(text, "avatar"):
-		return edge.DefaultAvatar, true
-	case equalASCIIFold(text, "classic"):
-		return edge.DefaultClassic, true
-	case equalASCIIFold(text, "slim"):
-		return edge.DefaultSlim, true
-	default:
-		return 0, false
-	}
-}
-
-// parseTilt parses a tilt in any case.
-func parseTilt(text string) (tilt render.Tilt, ok bool) {
-	switch {
-	case equalASCIIFold(text, "iso"):
-		return render.TiltIso, true
-	case text == "25":
-		return render.Tilt25, true
-	case text == "0":
-		return render.TiltLevel, true
-	default:
-		return 0, false
-	}
-}
-
-// parseOmissions parses a list of what to leave out, in any order and case. noCape says that it has
-// cape.
-func parseOmissions(list string) (omit render.Omissions, noCape, ok bool) {
+// parseOmissions parses a list of what to leave out, in any order and case.
+func parseOmissions(list string) (all edge.Omission, ok bool) {
 	for list != "" {
 		var name string
-		switch name, list, _ = strings.Cut(list, ","); {
-		case name == "":
-		case equalASCIIFold(name, "hat"):
-			omit |= render.OmitHat
-		case equalASCIIFold(name, "layers"):
-			omit |= render.OmitLayers
-		case equalASCIIFold(name, "light"):
-			omit |= render.OmitLight
-		case equalASCIIFold(name, "cape"):
-			noCape = true
-		default:
-			return 0, false, false
+		if name, list, _ = strings.Cut(list, ","); name == "" {
+			continue
 		}
+		one, ok := edge.Omissions.Parse(name)
+		if !ok {
+			return edge.Omission{}, false
+		}
+		all.Omit |= one.Omit
+		all.Cape = all.Cape || one.Cape
 	}
-	return omit, noCape, true
+	return all, true
 }
 
 func (p *parameter) set(value string) {

@@ -32,12 +32,12 @@ func TestParsedRequestsAreValid(t *testing.T) {
 	for prefix := range routeTable {
 		prefixes = append(prefixes, prefix)
 	}
-	for prefix := range foreignTable {
+	for prefix := range compatTable {
 		prefixes = append(prefixes, prefix)
 	}
 	slices.Sort(prefixes)
 
-	s := &Server{hasForeign: true}
+	s := &Server{hasCompatRoutes: true}
 	valid := 0
 	for range 200_000 {
 		path := of(prefixes) + of(segments)

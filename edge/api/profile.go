@@ -11,16 +11,16 @@ import (
 )
 
 // setProfile sets the body and the entity tag of a profile.
-func (x *exchange) setProfile() {
-	mapping := &x.response.Mapping
-	switch x.route.view.Profile {
+func (e *exchange) setProfile() {
+	mapping := &e.response.Mapping
+	switch e.route.view.Profile {
 	case edge.CustomSkinAPI:
-		x.body = appendCustomSkinProfile(x.body[:0], mapping.Player)
+		e.body = appendCustomSkinProfile(e.body[:0], mapping.Player)
 	case edge.UniSkinAPI:
-		x.body = appendUniSkinProfile(x.body[:0], mapping.Player, mapping.Modified)
+		e.body = appendUniSkinProfile(e.body[:0], mapping.Player, mapping.Modified)
 	case edge.NoProfile: // of no view of this kind
 	}
-	x.response.Body, x.response.ETag = x.body, edge.ETagOf(x.body)
+	e.response.Body, e.response.ETag = e.body, edge.ETagOf(e.body)
 }
 
 // appendCustomSkinProfile appends the JSON of a profile in the format of CustomSkinAPI, with the

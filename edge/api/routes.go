@@ -26,11 +26,11 @@ const (
 var formatNames = [formatCount]string{noFormat: "none", formatPNG: "png", formatWebP: "webp", formatJSON: "json"}
 
 // format returns the format of the response.
-func (x *exchange) format() format {
+func (e *exchange) format() format {
 	switch {
-	case x.request.Kind == edge.KindProfile:
+	case e.request.Kind == edge.KindProfile:
 		return formatJSON
-	case x.response.Variant.Format == render.WebP:
+	case e.response.Variant.Format == render.WebP:
 		return formatWebP
 	default:
 		return formatPNG

@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,10 +31,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // renderer is used by all tests.
-var renderer = render.New(new(render.NativeEncoder), func() render.Reducer {
+var renderer = render.New(func() render.Reducer {
 	reducer, err := vips.StartReducer(nil)
 	if err != nil {
 		panic(err)
@@ -62,38 +65,36 @@ type countingBackend struct {
 	fetched, drawn atomic.Int64
 	onDraw         func()
 	padding        []byte // makes pictures larger
-	png            bool   // pretend that WebP cannot be written
 }
 
-func (s *countingBackend) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
-	s.fetched.Add(1)
-	return s.files.File(ctx, hash)
+func (c *countingBackend) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	c.fetched.Add(1)
+	return c.files.File(ctx, hash)
 }
 
-func (s *countingBackend) Render(sheet, worn skin.Sheet, view render.View) ([]byte, render.Timing, error) {
-	s.drawn.Add(1)
-	if s.onDraw != nil {
-		s.onDraw()
+func (c *countingBackend) Render(sheet, worn skin.Sheet, view render.View) ([]byte, render.Timing, error) {
+	c.drawn.Add(1)
+	if c.onDraw != nil {
+		c.onDraw()
 	}
 	file, took, err := renderer.Render(sheet, worn, view)
-	return append(file, s.padding...), took, err
+	return append(file, c.padding...), took, err
 }
 
-func (s *countingBackend) DrawTile(sprite render.Picture, number int, sheet skin.Sheet, view render.View) error {
-	s.drawn.Add(1)
+func (c *countingBackend) DrawTile(sprite render.Picture, number int, sheet skin.Sheet, view render.View) error {
+	c.drawn.Add(1)
 	return renderer.DrawTile(sprite, number, sheet, view)
 }
 
-func (s *countingBackend) Encode(picture render.Picture, format render.Format) ([]byte, error) {
+func (c *countingBackend) Encode(picture render.Picture, format render.Format) ([]byte, error) {
 	return renderer.Encode(picture, format)
 }
 
-func (s *countingBackend) Cost(view render.View, width, wornWidth int) time.Duration {
+func (c *countingBackend) Cost(view render.View, width, wornWidth int) time.Duration {
 	return renderer.Cost(view, width, wornWidth)
 }
 
-func (s *countingBackend) RevisionOf(view render.View) string { return renderer.RevisionOf(view) }
-func (s *countingBackend) CanWebP() bool                      { return !s.png && renderer.CanWebP() }
+func (c *countingBackend) RevisionOf(view render.View) string { return renderer.RevisionOf(view) }
 
 // setup is the configuration of a server, which a test may change.
 type setup struct {
@@ -110,8 +111,8 @@ type setup struct {
 func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	tb.Helper()
 	with := setup{
-		api:      api.Config{CacheTags: api.TagsBoth, UnknownPlayerStatus: http.StatusNotFound, Foreign: true},
-		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderWorkers: 2, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Minute},
+		api:      api.Config{CacheTags: api.TagsBoth, UnknownPlayerStatus: http.StatusNotFound, CompatRoutes: true},
+		pictures: edge.Config{CacheBytes: 1 << 24, TextureCacheBytes: 1 << 24, RenderWorkers: 2, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Minute},
 		backend:  &countingBackend{},
 	}
 	for _, change := range changes {
@@ -120,16 +121,13 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	s := &testServer{core: origintest.Start(tb), directory: tb.TempDir(), backend: with.backend, log: &loggingtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 
-	store, err := blobstore.New(blobstore.Config{URL: "file://" + s.directory, Timeout: time.Minute})
-	must(tb, err)
-	must(tb, store.Init(tb.Context()))
+	store := testenv.Must(blobstore.New(blobstore.Config{URL: "file://" + s.directory, Timeout: time.Minute}))(tb)
+	testenv.Do(tb, store.Init(tb.Context()))
 	s.store, s.backend.files = store, origin.NewFiles(store)
 	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, UnknownKeysPerSecond: with.unknown, Timeout: 2 * time.Second}, log)
-	must(tb, err)
-	s.resolver, err = edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
-	must(tb, err)
-	pictures, err := edge.NewPictures(with.pictures, s.resolver, s.backend, s.backend, artwork.Default())
-	must(tb, err)
+	testenv.Do(tb, err)
+	s.resolver = edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
+	pictures := edge.NewPictures(with.pictures, s.resolver, s.backend, s.backend, artwork.Default())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var background sync.WaitGroup
 	background.Go(func() { core.Run(ctx) })
@@ -142,7 +140,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 		with.limits(&limits)
 	}
 	server, err := api.New(httpserver.Options{Log: log, LogSampleRate: with.sample, Limits: limits, Proxies: clientip.New(with.proxies, log)}, pictures, with.api)
-	must(tb, err)
+	testenv.Do(tb, err)
 	s.server = server.HTTP()
 	s.slowURL = listen(tb, httpserver.Listener{Server: s.server})
 	behind := server.HTTP()
@@ -157,50 +155,28 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 		background.Wait()
 		pictures.Close()
 	})
-	eventually(tb, "the edge receives heartbeats", func() bool { return s.resolver.Check(tb.Context()) == nil })
+	testenv.Eventually(tb, "the edge receives heartbeats", func() bool { return s.resolver.Check(tb.Context()) == nil })
 	return s
 }
 
 // listen serves on a socket of its own until the test ends, and returns the URL.
 func listen(tb testing.TB, with httpserver.Listener) string {
 	tb.Helper()
-	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	must(tb, err)
+	listener := testenv.Must(new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0"))(tb)
 	served := make(chan error, 1)
 	go func() { served <- with.Server.Serve(with.Wrap(listener)) }()
 	tb.Cleanup(func() {
-		must(tb, with.Server.Shutdown())
-		must(tb, <-served)
+		testenv.Do(tb, with.Server.Shutdown())
+		testenv.Do(tb, <-served)
 	})
 	return "http://" + listener.Addr().String()
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-func eventually(tb testing.TB, what string, holds func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			tb.Fatalf("this never happened: %s", what)
-		}
-	}
 }
 
 // put stores a texture and returns it for mappings.
 func (s *testServer) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.Type) *edgeproto.Texture {
 	tb.Helper()
 	file := origintest.File(tb, sheet, kind)
-	must(tb, s.store.Put(tb.Context(), skin.HashOf(file), file))
+	testenv.Do(tb, s.store.Put(tb.Context(), skin.HashOf(file), file))
 	return &edgeproto.Texture{TID: tid, Hash: skin.HashOf(file), Type: kind}
 }
 
@@ -209,13 +185,13 @@ func (s *testServer) set(tb testing.TB, changes map[edgeproto.Key]edgeproto.Mapp
 	tb.Helper()
 	before := s.resolver.Cursor().Revision
 	s.core.Set(changes)
-	eventually(tb, "the edge applies the change", func() bool { return s.resolver.Cursor().Revision > before })
+	testenv.Eventually(tb, "the edge applies the change", func() bool { return s.resolver.Cursor().Revision > before })
 }
 
 // remove deletes a texture's file from the object store.
 func (s *testServer) remove(tb testing.TB, hash skin.Hash) {
 	tb.Helper()
-	must(tb, os.Remove(filepath.Join(s.directory, hash.String()[:2], hash.String()+".png")))
+	testenv.Do(tb, os.Remove(filepath.Join(s.directory, hash.String()[:2], hash.String()+".png")))
 }
 
 // reply is a response with its body.
@@ -249,9 +225,52 @@ func (s *testServer) get(tb testing.TB, path string) reply {
 	return s.do(tb, http.MethodGet, path, nil, "")
 }
 
+// connection is a connection on which a test writes requests itself.
+type connection struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+// dial connects to a server from an address, empty for any.
+func dial(tb testing.TB, url, from string) *connection {
+	tb.Helper()
+	var dialer net.Dialer
+	if from != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	conn := testenv.Must(dialer.DialContext(tb.Context(), "tcp", addressOf(url)))(tb)
+	tb.Cleanup(func() { _ = conn.Close() })
+	return &connection{conn, bufio.NewReader(conn)}
+}
+
+// send writes a text.
+func (c *connection) send(tb testing.TB, text string) *connection {
+	tb.Helper()
+	testenv.Must(io.WriteString(c, text))(tb)
+	return c
+}
+
+// reply reads the next response. To HEAD it has no body.
+func (c *connection) reply(tb testing.TB, method string) reply {
+	tb.Helper()
+	response, err := http.ReadResponse(c.reader, &http.Request{Method: method})
+	testenv.Do(tb, err)
+	body := testenv.Must(io.ReadAll(response.Body))(tb)
+	_ = response.Body.Close()
+	id := strings.Join(response.Header.Values("X-Request-Id"), ", ")
+	response.Header.Del("X-Request-Id")
+	return reply{status: response.StatusCode, header: response.Header, body: string(body), id: id}
+}
+
+// get requests a path and reads the response.
+func (c *connection) get(tb testing.TB, path string) reply {
+	tb.Helper()
+	return c.send(tb, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n").reply(tb, http.MethodGet)
+}
+
 // removeMarker deletes the marker of the object store, without which a missing file counts as
 // an unavailable store.
 func (s *testServer) removeMarker(tb testing.TB) {
 	tb.Helper()
-	must(tb, os.Remove(filepath.Join(s.directory, ".veneer")))
+	testenv.Do(tb, os.Remove(filepath.Join(s.directory, ".veneer")))
 }

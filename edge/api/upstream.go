@@ -52,8 +52,8 @@ type upstream struct {
 	client       *fasthttp.HostClient
 	breaker      *breaker.Breaker
 	opts         httpserver.Options
-	// conns and networks bound the requests without a streamed body: all of them, and those of
-	// a client network.
+	// conns and networks bound the requests without a streamed body: all of them, and the
+	// requests of a client network.
 	conns    chan struct{}
 	networks *ratelimit.Semaphore[netip.Prefix]
 }
@@ -68,11 +68,11 @@ func newUpstream(cfg Config, opts httpserver.Options) (*upstream, error) {
 	}
 	target, ok := config.ParseURL(cfg.APIUpstream)
 	if !ok || strings.Trim(target.Path, "/") != "" || target.RawQuery != "" {
-		return nil, fmt.Errorf("API_UPSTREAM is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.APIUpstream))
+		return nil, config.Errorf("API_UPSTREAM", "is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.APIUpstream))
 	}
 	verified, err := tlsreload.ClientConfig(cfg.APICA)
 	if err != nil {
-		return nil, fmt.Errorf("API_CA %w", err)
+		return nil, config.Errorf("API_CA", "%w", err)
 	}
 	verified.ServerName = target.Hostname()
 	isTLS := target.Scheme == "https"
@@ -104,7 +104,7 @@ func newUpstream(cfg Config, opts httpserver.Options) (*upstream, error) {
 }
 
 // forward forwards a request and returns the response, both unchanged but for the headers of
-// the connections, and for the host: that of the client's request is in X-Forwarded-Host. Bodies of
+// the connections, and for the host: the client's is in X-Forwarded-Host. Bodies of
 // more than 8 KiB are streamed. Smaller ones are read first, so that they occupy no connection to
 // core while they arrive.
 func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
@@ -255,8 +255,8 @@ func copyHeader(to, from header, omitted ...string) {
 }
 
 // CheckUpstream checks that the upstream, if there is one, is core's public listener. The
-// error begins with the name of a setting, and is a config.SettingError if only another value
-// of it helps.
+// error begins with the name of a setting, and is a final config.Error if only another value of
+// it helps.
 func (s *Server) CheckUpstream(ctx context.Context) error {
 	if s.upstream == nil {
 		return nil
@@ -274,15 +274,15 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	}
 	if err := s.upstream.client.DoDeadline(request, response, deadline); err != nil {
 		if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
-			return config.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, but the listener there has no certificate: it must begin with http://: %w", base, err)}
+			return config.Finalf("API_UPSTREAM", "is %q, but the listener there has no certificate: it must begin with http://: %w", base, err)
 		}
 		if errors.As(err, new(*tls.CertificateVerificationError)) { // core's may be replaced
-			return fmt.Errorf("API_CA does not vouch for the certificate at %q: %w", base, err)
+			return config.Errorf("API_CA", "does not vouch for the certificate at %q: %w", base, err)
 		}
 		if errors.Is(err, fasthttp.ErrConnectionClosed) { // its text is about fasthttp's API
 			err = io.EOF
 		}
-		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer; start core, or correct the URL%s: %w", base, tlsreload.HTTPSHint(base, err), err)
+		return config.Errorf("API_UPSTREAM", "is %q, where core does not answer; start core, or correct the URL%s: %w", base, tlsreload.HTTPSHint(base, err), err)
 	}
 	listener := ""
 	switch response.StatusCode() {
@@ -296,6 +296,6 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	if listener == "" {
 		return nil
 	}
-	return config.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, which is a listener for %s, but must be core's public one: "+
-		"the address that CORE_LISTEN names there, whose port is 8080 unless it is set", base, listener)}
+	return config.Finalf("API_UPSTREAM", "is %q, which is a listener for %s, but must be core's public one: "+
+		"the address that CORE_LISTEN names there, whose port is 8080 unless it is set", base, listener)
 }

@@ -2,10 +2,11 @@ package api_test
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Only the canonical form of a path is forwarded, and it reaches the upstream unchanged.
@@ -17,21 +18,14 @@ func TestNonCanonicalPathsAreNotForwarded(t *testing.T) {
 	})
 	f := func(target, want string) {
 		t.Helper()
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-		must(t, err)
-		defer func() { _ = conn.Close() }()
-		_, err = io.WriteString(conn, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-		must(t, err)
-		answer, err := io.ReadAll(conn)
-		must(t, err)
+		answer, err := io.ReadAll(dial(t, s.url, "").send(t, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+		testenv.Do(t, err)
 		got := "nothing"
 		select {
 		case got = <-seen:
 		default:
 		}
-		if got != want {
-			t.Errorf("of GET %s the upstream gets %s; want %s", target, got, want)
-		}
+		testenv.Equal(t, got, want, "of GET %s the upstream gets", target)
 		if want == "nothing" && !strings.HasPrefix(string(answer), "HTTP/1.1 404 ") {
 			t.Errorf("GET %s is answered %.30q; want 404", target, answer)
 		}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -18,24 +17,40 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // openForwarding opens a server that forwards /api to a handler.
-func openForwarding(t *testing.T, handler http.HandlerFunc, trusted ...string) *testServer {
+func openForwarding(t *testing.T, handler http.HandlerFunc, changes ...func(*setup)) *testServer {
 	t.Helper()
 	upstream := httptest.NewServer(handler)
 	t.Cleanup(upstream.Close)
-	return open(t, func(s *setup) {
-		s.api.APIUpstream = upstream.URL
-		for _, network := range trusted {
+	return open(t, append(changes, func(s *setup) { s.api.APIUpstream = upstream.URL })...)
+}
+
+// limited changes the limits of a server.
+func limited(change func(*httpserver.Limits)) func(*setup) {
+	return func(s *setup) { s.limits = change }
+}
+
+// streamFew is a limit of 32 streamed bodies at a time.
+func streamFew(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 }
+
+// discardBody is an upstream that reads whole bodies.
+func discardBody(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
+
+// trusting makes a server trust proxies of networks.
+func trusting(networks ...string) func(*setup) {
+	return func(s *setup) {
+		for _, network := range networks {
 			s.proxies.TrustedProxies = append(s.proxies.TrustedProxies, netip.MustParsePrefix(network))
 		}
-	})
+	}
 }
 
 func TestForwardedUnchanged(t *testing.T) {
@@ -76,23 +91,20 @@ func TestForwardedUnchanged(t *testing.T) {
 		}
 		p.header.Del("Accept-Encoding")
 		p.header.Del("Content-Length")
-		if diff := cmp.Diff(http.Header{
+		cmptest.Same(t, p.header, http.Header{
 			"Authorization": {"Bearer token"}, "Content-Type": {"application/x-test"}, "X-Twice": {"1", "2"}, "Cookie": {"c=d"},
 			"X-Forwarded-For": {"127.0.0.1"}, "X-Forwarded-Host": {strings.TrimPrefix(s.url, "http://")}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
-		}, p.header); diff != "" {
-			t.Errorf("forwarded header of %s (-want +got):\n%s", method, diff)
-		}
+		}, "forwarded header of %s", method)
 		if got.status != http.StatusTeapot || got.body != "short and stout" {
 			t.Errorf("answer of %s: %d %q", method, got.status, got.body)
 		}
 		got.header.Del("Date")
-		if diff := cmp.Diff(http.Header{
+		cmptest.Same(t, got.header, http.Header{
 			"Set-Cookie": {"a=1", "b=2"}, "X-Twice": {"one", "two"}, "Access-Control-Allow-Origin": {"https://site.example"},
 			"Content-Type": {"application/vnd.test"}, "Content-Length": {"15"}, "Cache-Control": {"no-store"},
 			"Cache-Status": {"veneer; fwd=bypass"},
-		}, got.header); diff != "" || got.id != "r-1" {
-			t.Errorf("the answer of %s has the id %s, and this header (-want +got):\n%s", method, got.id, diff)
-		}
+		}, "header of the answer of %s", method)
+		testenv.Equal(t, got.id, "r-1", "the id of the answer of %s", method)
 	}
 	s.do(t, http.MethodPost, "/api/auth/logout", nil, "")
 	if p := <-seen; p.header.Values("Content-Type") != nil {
@@ -158,17 +170,15 @@ func TestHostIsForwarded(t *testing.T) {
 	f := func(s *testServer, want, host string, header http.Header) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/console/session", nil)
-		must(t, err)
+		testenv.Do(t, err)
 		request.Host, request.Header = host, header
 		response, err := http.DefaultClient.Do(request)
-		must(t, err)
-		must(t, response.Body.Close())
-		if got := <-seen; got != want {
-			t.Errorf("core gets the host %q; want %q", got, want)
-		}
+		testenv.Do(t, err)
+		testenv.Do(t, response.Body.Close())
+		testenv.Equal(t, <-seen, want, "the host that core gets")
 	}
 	forged := http.Header{"X-Forwarded-Host": {"evil.test", "worse.test"}}
-	alone, behind := openForwarding(t, handler), openForwarding(t, handler, "127.0.0.0/8")
+	alone, behind := openForwarding(t, handler), openForwarding(t, handler, trusting("127.0.0.0/8"))
 	f(alone, "skins.test:8443", "skins.test:8443", http.Header{})
 	f(alone, "skins.test", "skins.test", forged)
 	f(behind, "skins.test", "skins.test", http.Header{})
@@ -193,43 +203,18 @@ func TestBodiesAreForwardedWhole(t *testing.T) {
 			}
 		}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/textures", struct{ io.Reader }{bytes.NewReader(noise[:size])})
-		must(t, err)
+		testenv.Do(t, err)
 		response, err := http.DefaultClient.Do(request)
-		must(t, err)
-		body, err := io.ReadAll(response.Body)
-		must(t, err)
+		testenv.Do(t, err)
+		body := testenv.Must(io.ReadAll(response.Body))(t)
 		_ = response.Body.Close()
 		announced := -1 // chunked, unless the edge has buffered it
 		if size <= 8192 {
 			announced = size
 		}
-		if want := fmt.Sprintf("%d %d %x", announced, size, sha256.Sum256(noise[:size])); string(body) != want {
-			t.Errorf("a chunked body of %d bytes is answered with %s; want %s", size, body, want)
-		}
+		testenv.Equal(t, string(body), fmt.Sprintf("%d %d %x", announced, size, sha256.Sum256(noise[:size])),
+			"a chunked body of %d bytes is answered with", size)
 	}
-}
-
-// dial sends bytes to a server and returns the connection.
-func (s *testServer) dial(t *testing.T, sent string) net.Conn {
-	t.Helper()
-	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	must(t, err)
-	t.Cleanup(func() { _ = connection.Close() })
-	_, err = io.WriteString(connection, sent)
-	must(t, err)
-	return connection
-}
-
-// answerOf returns the status and the body of the response.
-func answerOf(t *testing.T, connection net.Conn) (status int, body string) {
-	t.Helper()
-	must(t, connection.SetReadDeadline(time.Now().Add(time.Minute)))
-	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
-	must(t, err)
-	content, err := io.ReadAll(response.Body)
-	must(t, err)
-	_ = response.Body.Close()
-	return response.StatusCode, string(content)
 }
 
 // A response that core sends before the end of the body reaches the client, even one that sends
@@ -243,11 +228,11 @@ func TestEarlyResponsesAreForwarded(t *testing.T) {
 		_, _ = io.WriteString(w, "too large")
 	})
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"
-	if status, body := answerOf(t, s.dial(t, head+strings.Repeat("x", 20_000))); status != http.StatusRequestEntityTooLarge || body != "too large" {
-		t.Errorf("a client that waits reads %d %s", status, body)
+	if got := dial(t, s.url, "").send(t, head+strings.Repeat("x", 20_000)).reply(t, http.MethodPost); got.status != http.StatusRequestEntityTooLarge || got.body != "too large" {
+		t.Errorf("a client that waits reads %d %s", got.status, got.body)
 	}
-	if status, body := answerOf(t, s.dial(t, head+strings.Repeat("x", 10_000_000))); status != http.StatusRequestEntityTooLarge || body != "too large" {
-		t.Errorf("a client that has sent all of it reads %d %s", status, body)
+	if got := dial(t, s.url, "").send(t, head+strings.Repeat("x", 10_000_000)).reply(t, http.MethodPost); got.status != http.StatusRequestEntityTooLarge || got.body != "too large" {
+		t.Errorf("a client that has sent all of it reads %d %s", got.status, got.body)
 	}
 }
 
@@ -256,23 +241,18 @@ func TestEarlyResponsesAreForwarded(t *testing.T) {
 func TestBodiesThatDoNotArrive(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.WriteHeader(http.StatusTeapot)
+	}, limited(func(l *httpserver.Limits) {
+		l.ReadTimeout, l.UploadTimeout = 200*time.Millisecond, 400*time.Millisecond
 	}))
-	t.Cleanup(upstream.Close)
-	s := open(t, func(s *setup) {
-		s.api.APIUpstream = upstream.URL
-		s.limits = func(l *httpserver.Limits) {
-			l.ReadTimeout, l.UploadTimeout = 200*time.Millisecond, 400*time.Millisecond
-		}
-	})
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	for range 10 { // more than the failures that open the breaker
 		for _, part := range []int{0, 1, 8192, 50_000} {
-			if status, body := answerOf(t, s.dial(t, head+strings.Repeat("x", part))); status != http.StatusRequestTimeout || !strings.HasPrefix(body, `{"code":4`) {
-				t.Errorf("%d bytes of a body are answered with %d %s; want 408", part, status, body)
+			if got := dial(t, s.url, "").send(t, head+strings.Repeat("x", part)).reply(t, http.MethodPost); got.status != http.StatusRequestTimeout || !strings.HasPrefix(got.body, `{"code":4`) {
+				t.Errorf("%d bytes of a body are answered with %d %s; want 408", part, got.status, got.body)
 			}
 			if got := asked.Load(); part < 8192 && got != 0 {
 				t.Fatalf("core is asked before 8 KiB have arrived")
@@ -280,8 +260,8 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 		}
 		asked.Store(0)
 	}
-	gone := s.dial(t, head+strings.Repeat("x", 50_000))
-	must(t, gone.Close())
+	gone := dial(t, s.url, "").send(t, head+strings.Repeat("x", 50_000))
+	testenv.Do(t, gone.Close())
 	if got := s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)); got.status != http.StatusTeapot {
 		t.Errorf("a whole body is answered with %d %s", got.status, got.body)
 	}
@@ -290,17 +270,12 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 // Stalled bodies, however many, leave connections to core for other requests.
 func TestStalledBodiesLeaveConnections(t *testing.T) {
 	t.Parallel()
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	t.Cleanup(upstream.Close)
-	s := open(t, func(s *setup) {
-		s.api.APIUpstream = upstream.URL
-		s.limits = func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 } // 32 are streamed at a time
-	})
+	s := openForwarding(t, discardBody, limited(streamFew))
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	var answered sync.WaitGroup
 	statuses := make(chan int, 2000)
 	for range 1200 { // more than there are connections to core
-		connection := s.dial(t, head+strings.Repeat("x", 20_000))
+		connection := dial(t, s.url, "").send(t, head+strings.Repeat("x", 20_000))
 		answered.Go(func() {
 			response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 			if err == nil {
@@ -312,16 +287,9 @@ func TestStalledBodiesLeaveConnections(t *testing.T) {
 	if got := s.do(t, http.MethodPost, "/api/auth/login", nil, "email=x"); got.status != http.StatusOK {
 		t.Errorf("a small body is answered with %d %s", got.status, got.body)
 	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
-		if s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)).status == http.StatusOK {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no stalled body is aborted for one that arrives")
-		}
-	}
+	testenv.Eventually(t, "a stalled body is aborted for one that arrives", func() bool {
+		return s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)).status == http.StatusOK
+	})
 	for range 1000 {
 		if status := <-statuses; status != http.StatusServiceUnavailable && status != http.StatusRequestTimeout {
 			t.Errorf("a stalled body is answered with %d", status)
@@ -338,9 +306,8 @@ func TestBodiesOfPictures(t *testing.T) {
 			want = s.get(t, "/avatar/0").status
 		}
 		for _, framing := range []string{"Content-Length: 1114111\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n"} {
-			if status, _ := answerOf(t, s.dial(t, request+" HTTP/1.1\r\nHost: x\r\n"+framing)); status != want {
-				t.Errorf("%s with %q: %d; want %d", request, framing, status, want)
-			}
+			got := dial(t, s.url, "").send(t, request+" HTTP/1.1\r\nHost: x\r\n"+framing).reply(t, http.MethodGet)
+			testenv.Equal(t, got.status, want, "%s with %q", request, framing)
 		}
 	}
 }
@@ -352,21 +319,18 @@ func TestClientAddress(t *testing.T) {
 	}
 	f := func(s *testServer, want string, forwarded ...string) {
 		t.Helper()
-		if got := s.do(t, http.MethodGet, "/api/x", http.Header{"X-Forwarded-For": forwarded}, ""); got.body != want {
-			t.Errorf("X-Forwarded-For: %q: %s; want %s", forwarded, got.body, want)
-		}
+		testenv.Equal(t, s.do(t, http.MethodGet, "/api/x", http.Header{"X-Forwarded-For": forwarded}, "").body, want,
+			"X-Forwarded-For: %q", forwarded)
 	}
 
-	trusting := openForwarding(t, address, "127.0.0.0/8", "10.0.0.0/8")
-	f(trusting, "127.0.0.1")
-	f(trusting, "203.0.113.9", "6.6.6.6, 203.0.113.9", "10.1.2.3")
-	f(trusting, "2001:db8:2::1", "2001:db8:2::1")
+	behind := openForwarding(t, address, trusting("127.0.0.0/8", "10.0.0.0/8"))
+	f(behind, "127.0.0.1")
+	f(behind, "203.0.113.9", "6.6.6.6, 203.0.113.9", "10.1.2.3")
+	f(behind, "2001:db8:2::1", "2001:db8:2::1")
 
 	wary := openForwarding(t, address)
 	f(wary, "127.0.0.1", "6.6.6.6")
-	if got := wary.log.String(); !strings.Contains(got, "header=X-Forwarded-For") {
-		t.Errorf("nothing warns of a forgery:\n%s", got)
-	}
+	testenv.Contains(t, wary.log.String(), "header=X-Forwarded-For", "the log, which warns of a forgery")
 }
 
 // A forwarded request has the same id in the logs of both programs.
@@ -413,21 +377,13 @@ func TestUpstreamAway(t *testing.T) {
 		if got.id != "r-2" || got.header.Get("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("%s: header %v", method, got.header)
 		}
-		if n := asked.Load(); n != 1 {
-			t.Errorf("%s was sent %d times; want 1", method, n)
-		}
+		testenv.Equal(t, asked.Load(), 1, "how often %s was sent", method)
 	}
 	asked.Store(0)
-	if got := s.get(t, "/api/players"); got.status != http.StatusServiceUnavailable {
-		t.Errorf("GET: %d; want 503", got.status)
-	}
-	if n := asked.Load(); n != 2 {
-		t.Errorf("GET was sent %d times; want 2", n)
-	}
+	testenv.Equal(t, s.get(t, "/api/players").status, http.StatusServiceUnavailable, "GET")
+	testenv.Equal(t, asked.Load(), 2, "how often GET was sent")
 	unreachable := open(t, func(s *setup) { s.api.APIUpstream = "http://127.0.0.1:1" })
-	if got := unreachable.get(t, "/api/players"); got.status != http.StatusServiceUnavailable {
-		t.Errorf("without a listener: %d; want 503", got.status)
-	}
+	testenv.Equal(t, unreachable.get(t, "/api/players").status, http.StatusServiceUnavailable, "without a listener")
 }
 
 // An API that does not answer gets few requests, and all of them again as soon as it answers.
@@ -457,13 +413,7 @@ func TestUpstreamBreaker(t *testing.T) {
 		t.Errorf("of %d requests %d were forwarded; want 5, and then a few", requests, n)
 	}
 	works.Store(true)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); post() != http.StatusInternalServerError; <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatal("the API answers, but gets no requests")
-		}
-	}
+	testenv.Eventually(t, "the API, which answers again, gets requests", func() bool { return post() == http.StatusInternalServerError })
 	for range requests {
 		if got := post(); got != http.StatusInternalServerError {
 			t.Fatalf("a request is answered with %d; want what the API says", got)
@@ -481,30 +431,15 @@ func TestRequestsOfOneNetworkLeaveConnections(t *testing.T) {
 			<-held
 		}
 	})
-	from := func(address string) (ask func(path string) *bufio.Reader) {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-		return func(path string) *bufio.Reader {
-			conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-			must(t, err)
-			t.Cleanup(func() { _ = conn.Close() })
-			_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
-			must(t, err)
-			return bufio.NewReader(conn)
-		}
-	}
-	hostile, honest := from("127.0.2.1"), from("127.0.3.1")
 	const many = 1100 // more than there are connections to the API
 	before := s.handled.Load()
 	for range many {
-		hostile("/api/slow")
+		dial(t, s.url, "127.0.2.1").send(t, "GET /api/slow HTTP/1.1\r\nHost: x\r\n\r\n")
 	}
-	eventually(t, "all requests are there", func() bool { return s.handled.Load()-before == many })
+	testenv.Eventually(t, "all requests are there", func() bool { return s.handled.Load()-before == many })
 	for range 10 {
-		response, err := http.ReadResponse(honest("/api/user"), nil)
-		must(t, err)
-		_ = response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("a request from another network is answered with %d", response.StatusCode)
+		if status := dial(t, s.url, "127.0.3.1").get(t, "/api/user").status; status != http.StatusOK {
+			t.Fatalf("a request from another network is answered with %d", status)
 		}
 	}
 }
@@ -515,37 +450,25 @@ func TestRequestsOfManyNetworksLeaveConnectionsForBodies(t *testing.T) {
 	held := make(chan struct{})
 	defer close(held)
 	var reached atomic.Int64
-	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.URL.Path == "/api/slow" {
 			reached.Add(1)
 			<-held
 		}
-	}))
-	t.Cleanup(upstream.Close)
-	s := open(t, func(s *setup) {
-		s.api.APIUpstream = upstream.URL
-		s.limits = func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 } // 32 are streamed at a time
-	})
+	}, limited(streamFew))
 	const networks, each = 3, 400
 	before := s.handled.Load()
 	for network := range networks {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(2+network), 1)}}
 		for range each {
-			conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-			must(t, err)
-			t.Cleanup(func() { _ = conn.Close() })
-			_, err = io.WriteString(conn, "GET /api/slow HTTP/1.1\r\nHost: x\r\n\r\n")
-			must(t, err)
+			dial(t, s.url, fmt.Sprintf("127.0.%d.1", 2+network)).send(t, "GET /api/slow HTTP/1.1\r\nHost: x\r\n\r\n")
 		}
 	}
-	eventually(t, "all requests are there", func() bool { return s.handled.Load()-before == networks*each && reached.Load() >= 1024 })
+	testenv.Eventually(t, "all requests are there", func() bool { return s.handled.Load()-before == networks*each && reached.Load() >= 1024 })
 	if got := s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)); got.status != http.StatusOK {
 		t.Errorf("a body is answered with %d %s", got.status, got.body)
 	}
-	if got := reached.Load(); got != 1024 {
-		t.Errorf("%d requests wait for core; want 1024", got)
-	}
+	testenv.Equal(t, reached.Load(), 1024, "requests wait for core")
 }
 
 // When core is back, a slow upload does not keep the breaker open for other requests.
@@ -570,7 +493,7 @@ func TestASlowUploadIsNoProbe(t *testing.T) {
 	}
 	away.Store(false)
 	for isRefused := true; isRefused; {
-		connection := s.dial(t, "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("x", 50_000))
+		connection := dial(t, s.url, "").send(t, "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("x", 50_000))
 		refused := make(chan int, 1)
 		go func() {
 			if response, err := http.ReadResponse(bufio.NewReader(connection), nil); err == nil {

@@ -162,11 +162,8 @@ type Options[V any] struct {
 	Now         func() time.Time // the clock of the back-off
 }
 
-// New returns an empty cache. Errors say what is wrong with Bytes.
-func New[V any](options Options[V]) (*Cache[V], error) {
-	if options.Bytes < 1<<20 {
-		return nil, fmt.Errorf("is %d, but must be at least %d", options.Bytes, 1<<20)
-	}
+// New returns an empty cache.
+func New[V any](options Options[V]) *Cache[V] {
 	store, err := ristretto.NewCache(&ristretto.Config[uint64, *entry[V]]{
 		KeyToHash:          func(key uint64) (uint64, uint64) { return key, 0 },
 		MaxCost:            options.Bytes,
@@ -174,8 +171,8 @@ func New[V any](options Options[V]) (*Cache[V], error) {
 		NumCounters:        1 << 10,
 		BufferItems:        64,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("make the %s cache: %w", options.Name, err)
+	if err != nil { // only a budget of zero is refused
+		panic(fmt.Sprintf("make the %s cache: %v", options.Name, err))
 	}
 	return &Cache[V]{
 		options:  options,
@@ -184,7 +181,7 @@ func New[V any](options Options[V]) (*Cache[V], error) {
 		loads:    map[string]*load[V]{},
 		failures: sieve.New[string, failure](maxFailures),
 		policy:   newPolicy(options.Bytes, options.TypicalSize+entryOverhead),
-	}, nil
+	}
 }
 
 // TryGet returns the value of a key if it is cached. It allocates once in 64 calls, in the
@@ -212,8 +209,8 @@ func (c *Cache[V]) peek(key []byte) *entry[V] {
 
 // Get returns the value of a key, from the cache or from a loader, and where it came from.
 // Concurrent callers share one call of a loader, and each waits no longer than its own ctx.
-// The loader has a context of its own, which does not end with any of theirs. The waiters of
-// later callers join that of the first. A waiter may be nil if those of all callers are.
+// The loader has a context of its own, which does not end with any of theirs. Later
+// Waiters are passed to the first one's Join. Pass nil for all callers or none.
 //
 // A failure is cached for minBackoff to maxBackoff and returned to all callers until
 // then, unless it is Transient or shed. A panic of the loader is a failure.
@@ -353,7 +350,7 @@ func (c *Cache[V]) admit(e *entry[V], minLoads uint32) bool {
 	return true
 }
 
-// recordResult caches a failure and deletes that of an earlier load. The caller holds mu.
+// recordResult caches a failure, or deletes an earlier one. The caller holds mu.
 func (c *Cache[V]) recordResult(key string, err error) {
 	if _, ok := errors.AsType[transientError](err); ok || errors.Is(err, ErrShed) {
 		return

@@ -7,18 +7,16 @@ import (
 	"encoding/binary"
 	"testing"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func newFileCache(tb testing.TB) *Cache[[]byte] {
 	tb.Helper()
-	c, err := New(Options[[]byte]{
+	return New(Options[[]byte]{
 		Name: "test", Bytes: 1 << 26, TypicalSize: 1 << 10, Size: func(file []byte) int { return cap(file) },
 		LoadTimeout: time.Minute, Now: time.Now,
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c
 }
 
 // testKey returns a key of MaxKeySize.
@@ -40,9 +38,7 @@ func TestHitAllocatesNothing(t *testing.T) {
 	c, key := newFileCache(t), testKey(1)
 	loadFile(t, c, key)
 	waitIdle(t, c)
-	if allocs := testing.AllocsPerRun(1000, func() { c.TryGet(key) }); allocs != 0 {
-		t.Errorf("a hit allocates %v times; want 0", allocs)
-	}
+	testenv.Equal(t, testing.AllocsPerRun(1000, func() { c.TryGet(key) }), 0, "allocations of a hit")
 }
 
 func BenchmarkHit(b *testing.B) {

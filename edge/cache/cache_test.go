@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // clock is a clock that only advance moves.
@@ -25,14 +27,10 @@ func (c *clock) advance(d time.Duration) { c.time.Add(int64(d)) }
 // newTextCache returns a cache of strings with a budget of bytes.
 func newTextCache(t *testing.T, bytes int64) *Cache[string] {
 	t.Helper()
-	c, err := New(Options[string]{
+	return New(Options[string]{
 		Name: "test", Bytes: bytes, TypicalSize: 1 << 10, Size: func(text string) int { return len(text) },
 		LoadTimeout: time.Minute, Now: time.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // waitIdle waits until no load of a cache is running.
@@ -92,9 +90,8 @@ func TestLoadIsFoundWhileItEnds(t *testing.T) {
 	for i := range names {
 		name := strconv.Itoa(i)
 		fetch := func(ctx context.Context) (string, error) { loaded.Add(1); return always(name)(ctx) }
-		if _, _, err := c.Get(t.Context(), []byte(name), nil, fetch); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := c.Get(t.Context(), []byte(name), nil, fetch)
+		testenv.Do(t, err)
 		for range 1000 {
 			callers.Go(func() {
 				if _, ok := c.TryGet([]byte(name)); ok {
@@ -107,9 +104,7 @@ func TestLoadIsFoundWhileItEnds(t *testing.T) {
 		}
 	}
 	callers.Wait()
-	if loaded.Load() != names {
-		t.Errorf("%d loads of %d names", loaded.Load(), names)
-	}
+	testenv.Equal(t, loaded.Load(), names, "loads of as many names")
 }
 
 func TestBackOffGrowsWhileItFails(t *testing.T) {
@@ -154,16 +149,12 @@ func TestOldFailureIsForgotten(t *testing.T) {
 		waitIdle(t, c)
 		clock.advance(time.Hour)
 	}
-	if got := c.failures.Peek("name").wait; got != minBackoff {
-		t.Errorf("a failure an hour after another is cached for %s; want %s", got, minBackoff)
-	}
+	testenv.Equal(t, c.failures.Peek("name").wait, minBackoff, "a failure an hour after another is cached for")
 	for i := range 2 * maxFailures {
 		_, _, _ = c.Get(t.Context(), []byte(strconv.Itoa(i)), nil, fail)
 	}
 	waitIdle(t, c)
-	if n := c.failures.Len(); n != maxFailures {
-		t.Errorf("%d failures are cached; want %d", n, maxFailures)
-	}
+	testenv.Equal(t, c.failures.Len(), maxFailures, "failures are cached")
 }
 
 // TestStoreAndPolicyAgree loads values of all sizes concurrently into a cache that is far too
@@ -202,9 +193,7 @@ func TestStoreAndPolicyAgree(t *testing.T) {
 	if cost != c.policy.used || listed != cost || len(names) != len(c.policy.entries) || cost > budget {
 		t.Errorf("the store has %d values of %d bytes; the policy %d of %d, adding up to %d", len(names), cost, len(c.policy.entries), c.policy.used, listed)
 	}
-	if left := c.store.RemainingCost(); left != budget-cost {
-		t.Errorf("%d bytes of the store are free; want %d", left, budget-cost)
-	}
+	testenv.Equal(t, c.store.RemainingCost(), budget-cost, "bytes of the store are free")
 	if c.evicted == 0 || c.rejected == 0 || c.dropped != 0 || c.added-c.evicted != uint64(len(names)) {
 		t.Errorf("%d added, %d evicted, %d rejected, %d dropped, %d in the store", c.added, c.evicted, c.rejected, c.dropped, len(names))
 	}

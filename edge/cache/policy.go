@@ -42,8 +42,8 @@ const (
 //
 // Uses of cached values are counted exactly. For all other values, a count-min sketch
 // estimates how often they were loaded. A loaded value is admitted if its density is higher
-// than that of each value that must be evicted for it, and these are the least dense ones of
-// small samples. All counts are halved periodically, so that values that are no longer used
+// than the density of each value that must be evicted for it. The victims are the least dense
+// values of small samples. All counts are halved periodically, so that values that are no longer used
 // are evicted. The period is counted in loads and not in uses, so it is short just when the
 // cached values are not the requested ones.
 type policy struct {

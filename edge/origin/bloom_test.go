@@ -33,9 +33,8 @@ func TestBloomFilter(t *testing.T) {
 		}
 		return found
 	}
-	if n := count(edgeproto.TIDKey, keys-bloomGenerationKeys, keys); n != bloomGenerationKeys {
-		t.Errorf("of the last %d keys the filter has only %d", bloomGenerationKeys, n)
-	}
+	testenv.Equal(t, count(edgeproto.TIDKey, keys-bloomGenerationKeys, keys), bloomGenerationKeys,
+		"of as many last keys the filter has")
 	// One in four hundred, and fewer before the current generation is full; the seed is random.
 	const samples = 100_000
 	for kind, n := range map[string]int{"absent": count(edgeproto.UIDKey, 0, samples), "dropped": count(edgeproto.TIDKey, 0, samples)} {

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // pipeListener is a listener of in-process connections, which work in a synctest bubble.
@@ -115,9 +115,7 @@ func TestStreamIsReopened(t *testing.T) {
 		want := []stream{
 			{0, ""}, {10 * time.Minute, "stream-1"}, {20 * time.Minute, "stream-2"}, {21 * time.Minute, "stream-2"},
 		}
-		if diff := cmp.Diff(want, streams); diff != "" {
-			t.Errorf("streams (-want +got):\n%s", diff)
-		}
+		cmptest.Same(t, streams, want, "streams")
 	})
 }
 
@@ -166,9 +164,7 @@ func TestStreamClosesBreaker(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var following sync.WaitGroup
 		following.Go(func() { follower.core.Follow(ctx, follower) })
-		if err := <-follower.rejections; err != nil {
-			t.Errorf("at the stream's first line a look-up is rejected: %v", err)
-		}
+		testenv.Is(t, <-follower.rejections, nil, "at the stream's first line a look-up is rejected")
 		stop()
 		following.Wait()
 	})

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // recorder is a follower that records events.
@@ -65,39 +65,33 @@ func TestFollow(t *testing.T) {
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
-	eventually(t, "a heartbeat arrives", r.holds(func() bool { return r.heartbeats > 0 }))
+	testenv.Eventually(t, "a heartbeat arrives", r.holds(func() bool { return r.heartbeats > 0 }))
 	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:a": texture(1), "name:b": {}})
-	eventually(t, "the change arrives", r.holds(func() bool { return len(r.keys) == 2 }))
+	testenv.Eventually(t, "the change arrives", r.holds(func() bool { return len(r.keys) == 2 }))
 
 	// After an outage the stream continues at the cursor.
 	server.SetUnavailable(true)
 	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:c": texture(1)})
 	server.SetUnavailable(false)
-	eventually(t, "the missed change arrives", r.holds(func() bool { return len(r.keys) == 3 }))
+	testenv.Eventually(t, "the missed change arrives", r.holds(func() bool { return len(r.keys) == 3 }))
 
 	// Without the history since the cursor, the stream starts again.
 	server.SetUnavailable(true)
 	server.Set(map[edgeproto.Key]edgeproto.Mapping{"name:d": texture(1)})
 	server.Trim()
 	server.SetUnavailable(false)
-	eventually(t, "the trimmed stream begins", r.holds(func() bool { return len(r.starts) == 3 }))
+	testenv.Eventually(t, "the trimmed stream begins", r.holds(func() bool { return len(r.starts) == 3 }))
 	server.Restore("second")
-	eventually(t, "the restored stream begins", r.holds(func() bool { return len(r.starts) == 4 }))
+	testenv.Eventually(t, "the restored stream begins", r.holds(func() bool { return len(r.starts) == 4 }))
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wantStarts := []edgeproto.Cursor{
 		{Epoch: "first", Revision: 100}, {Epoch: "first", Revision: 101}, {Epoch: "first", Revision: 103}, {Epoch: "second", Revision: 1},
 	}
-	if diff := cmp.Diff(wantStarts, r.starts); diff != "" {
-		t.Errorf("starts (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]edgeproto.Key{"name:a", "name:b", "name:c"}, r.keys); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
-	if got := server.MaxStreams.Load(); got != 1 {
-		t.Errorf("%d streams were open at once; want 1", got)
-	}
+	cmptest.Same(t, r.starts, wantStarts, "starts")
+	cmptest.Same(t, r.keys, []edgeproto.Key{"name:a", "name:b", "name:c"}, "keys")
+	testenv.Equal(t, server.MaxStreams.Load(), 1, "streams were open at once")
 }
 
 // A failure of the stream may have broken the connections of look-ups as well.
@@ -149,14 +143,14 @@ func TestSilentStreamIsReopened(t *testing.T) {
 	server := origintest.Start(t)
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-	eventually(t, "a heartbeat arrives", r.holds(func() bool { return r.heartbeats > 0 }))
+	testenv.Eventually(t, "a heartbeat arrives", r.holds(func() bool { return r.heartbeats > 0 }))
 	server.SetSilent(true)
-	eventually(t, "another stream is opened", func() bool { return server.Streams.Load() > 1 })
+	testenv.Eventually(t, "another stream is opened", func() bool { return server.Streams.Load() > 1 })
 	server.SetSilent(false)
 	r.mu.Lock()
 	heartbeats := r.heartbeats
 	r.mu.Unlock()
-	eventually(t, "a heartbeat arrives again", r.holds(func() bool { return r.heartbeats > heartbeats }))
+	testenv.Eventually(t, "a heartbeat arrives again", r.holds(func() bool { return r.heartbeats > heartbeats }))
 }
 
 // The time of a heartbeat is never later than at core, however long it took to arrive, and
@@ -192,17 +186,17 @@ func TestHeartbeatTimes(t *testing.T) {
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
 	asOf := <-sent
-	eventually(t, "the heartbeat arrives", r.holds(func() bool { return r.heartbeats == 1 }))
+	testenv.Eventually(t, "the heartbeat arrives", r.holds(func() bool { return r.heartbeats == 1 }))
 	if got := r.asOf[0]; got.Before(sentAt) || got.After(asOf) {
 		t.Errorf("the heartbeat of %v has the time %v; want it between %v and that", asOf, got, sentAt)
 	}
 	<-sent
-	eventually(t, "the next heartbeat arrives", r.holds(func() bool { return r.heartbeats == 2 }))
+	testenv.Eventually(t, "the next heartbeat arrives", r.holds(func() bool { return r.heartbeats == 2 }))
 	if got := r.asOf[1]; got.After(time.Now()) {
 		t.Errorf("the heartbeat of a fast clock has the time %v", got)
 	}
 	<-sent
-	eventually(t, "another stream is opened", func() bool { return streams.Load() == 2 })
+	testenv.Eventually(t, "another stream is opened", func() bool { return streams.Load() == 2 })
 	if !r.holds(func() bool { return r.heartbeats == 2 })() {
 		t.Error("a heartbeat of a minute from now is applied")
 	}
@@ -230,7 +224,7 @@ func TestLateStreamIsReopened(t *testing.T) {
 	t.Cleanup(server.Close)
 	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-	eventually(t, "another stream is opened", func() bool { return requests.Load() > 1 })
+	testenv.Eventually(t, "another stream is opened", func() bool { return requests.Load() > 1 })
 }
 
 func TestBadStreamIsReopened(t *testing.T) {
@@ -251,10 +245,8 @@ func TestBadStreamIsReopened(t *testing.T) {
 			t.Cleanup(server.Close)
 			core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 			background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-			eventually(t, "it is retried", func() bool { return requests.Load() > 2 })
-			if r.Cursor() != (edgeproto.Cursor{}) {
-				t.Errorf("such a stream moved the cursor to %+v", r.Cursor())
-			}
+			testenv.Eventually(t, "it is retried", func() bool { return requests.Load() > 2 })
+			testenv.Equal(t, r.Cursor(), edgeproto.Cursor{}, "the cursor after such a stream")
 		})
 	}
 }

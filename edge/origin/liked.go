@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// likedTimeout is longer than that of look-ups, as core scans all textures.
+	// likedTimeout is longer than the timeout of look-ups, as core scans all textures.
 	likedTimeout = 30 * time.Second
 	// maxLikedBytes bounds the response: a hash has 64 hexadecimal digits.
 	maxLikedBytes = 80 * edgeproto.MaxLiked

@@ -3,32 +3,24 @@ package origin_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestLiked(t *testing.T) {
 	t.Parallel()
 	fake := origintest.Start(t)
 	core := newCore(t, origin.Config{URL: fake.URL}, nil)
-	if _, err := core.Liked(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "core is older") {
-		t.Errorf("a core without the endpoint: %v; want an error that it is old", err)
-	}
+	testenv.ErrorHas(t, testenv.ErrOf(core.Liked(t.Context(), 2)), "core is older", "a core without the endpoint")
 	fake.SetLiked([]skin.Hash{{3}, {1}, {2}})
-	liked, err := core.Liked(t.Context(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]skin.Hash{{3}, {1}}, liked); diff != "" {
-		t.Errorf("liked textures (-want +got):\n%s", diff)
-	}
+	liked := testenv.Must(core.Liked(t.Context(), 2))(t)
+	cmptest.Same(t, liked, []skin.Hash{{3}, {1}}, "liked textures")
 }
 
 func TestLikedFails(t *testing.T) {

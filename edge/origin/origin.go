@@ -32,13 +32,15 @@ import (
 )
 
 // Config has the address of core and the limits of requests to it.
+// Its settings are EDGE_CORE_URL, EDGE_CORE_SECRETS, EDGE_CORE_CA, EDGE_CORE_QUEUE,
+// EDGE_CORE_UNKNOWN_KEYS_PER_SECOND, EDGE_CORE_TIMEOUT.
 type Config struct {
 	URL                  string        `env:"URL,required,notEmpty" example:"http://127.0.0.1:9090" help:"core's listener for edges, as in http://127.0.0.1:9090 or https://core.example.org"`
 	Secrets              []string      `env:"SECRETS,required,notEmpty" random:"true" example:"one-of-CORE_EDGE_SECRETS" help:"secrets shared with core, separated by commas; the first is sent"`
 	CA                   string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"PEM file of the certificate authorities that verify core's certificate; empty: the system's"`
-	Queue                int           `env:"QUEUE" envDefault:"8192" help:"maximum number of look-ups that wait to be sent to core; more get 503"`
-	UnknownKeysPerSecond int           `env:"UNKNOWN_KEYS_PER_SECOND" envDefault:"1000" help:"maximum number of look-ups a second of names and IDs that do not exist, with bursts of ten times as many; beyond that, keys not known to exist get 503; one client network gets at most a tenth of it while others need it; 0: no limit"`
-	Timeout              time.Duration `env:"TIMEOUT" envDefault:"2s" help:"timeout of requests to core"`
+	Queue                int           `env:"QUEUE" envDefault:"8192" min:"1" help:"maximum number of look-ups that wait to be sent to core; more get 503"`
+	UnknownKeysPerSecond int           `env:"UNKNOWN_KEYS_PER_SECOND" envDefault:"1000" min:"0" max:"1000000" help:"maximum number of look-ups a second of names and IDs that do not exist, with bursts of ten times as many; beyond that, keys not known to exist get 503; one client network gets at most a tenth of it while others need it; 0: no limit"`
+	Timeout              time.Duration `env:"TIMEOUT" envDefault:"2s" above:"0s" help:"timeout of requests to core"`
 }
 
 // dependency is the name of core in faults and metrics.
@@ -96,24 +98,18 @@ type Core struct {
 func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
 	base, ok := config.ParseURL(cfg.URL)
 	if !ok || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" {
-		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.URL))
+		return nil, config.Errorf("URL", "is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.URL))
 	}
 	secrets, err := edgeproto.Secrets(cfg.Secrets)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("SECRETS: %w", err)
+		return nil, config.Errorf("SECRETS", "%w", err)
 	case len(secrets) == 0:
-		return nil, errors.New("SECRETS holds no secret")
-	case cfg.Queue < 1:
-		return nil, fmt.Errorf("QUEUE is %d, but must be at least 1", cfg.Queue)
-	case cfg.UnknownKeysPerSecond < 0 || cfg.UnknownKeysPerSecond > maxUnknownPerSecond:
-		return nil, fmt.Errorf("UNKNOWN_KEYS_PER_SECOND is %d, but must be 0 to %d", cfg.UnknownKeysPerSecond, maxUnknownPerSecond)
-	case cfg.Timeout <= 0:
-		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", cfg.Timeout)
+		return nil, config.Errorf("SECRETS", "holds no secret")
 	}
 	tlsConfig, err := tlsreload.ClientConfig(cfg.CA)
 	if err != nil {
-		return nil, fmt.Errorf("CA %w", err)
+		return nil, config.Errorf("CA", "%w", err)
 	}
 	return &Core{
 		base:    base.Scheme + "://" + base.Host,
@@ -143,34 +139,31 @@ func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
 }
 
 // Check looks up a user that never exists, bypassing queues and limits. Its error begins with
-// the name of a setting and says what to do. It is a config.SettingError if only another
-// setting can correct it.
+// the name of a setting and says what to do. It is a config.Error, which is final if
+// only another setting can correct it.
 func (c *Core) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	_, err := c.lookupOnce(ctx, edgeproto.LookupRequest{Keys: []edgeproto.Key{edgeproto.UIDKey(0)}})
 	err = fault.CauseOf(err)
 	status, answered := errors.AsType[statusError](err)
-	wrong := func(format string, args ...any) error {
-		return config.SettingError{Cause: fmt.Errorf(format, args...)}
-	}
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return wrong("URL is %q, but the listener there has no certificate: it must begin with http://: %w", c.base, err)
+		return config.Finalf("URL", "is %q, but the listener there has no certificate: it must begin with http://: %w", c.base, err)
 	case errors.As(err, new(*tls.CertificateVerificationError)): // core may get another certificate
-		return fmt.Errorf("CA does not vouch for the certificate at %q: %w", c.base, err)
+		return config.Errorf("CA", "does not vouch for the certificate at %q: %w", c.base, err)
 	case !answered || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
-		return fmt.Errorf("URL is %q, where core does not answer; start core, or correct the URL%s: %w", c.base, tlsreload.HTTPSHint(c.base, err), err)
+		return config.Errorf("URL", "is %q, where core does not answer; start core, or correct the URL%s: %w", c.base, tlsreload.HTTPSHint(c.base, err), err)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return wrong("SECRETS begins with a secret that core at %q refuses: it must be among CORE_EDGE_SECRETS there", c.base)
+		return config.Finalf("SECRETS", "begins with a secret that core at %q refuses: it must be among CORE_EDGE_SECRETS there", c.base)
 	default:
 		listener, known := c.identifyListener(ctx)
 		if !known {
 			listener += " (it answers " + status.Error() + ")"
 		}
-		return wrong("URL is %q, which is %s, but must be core's listener for edges: the address that CORE_EDGES_LISTEN names there, whose port is 9090 unless it is set",
+		return config.Finalf("URL", "is %q, which is %s, but must be core's listener for edges: the address that CORE_EDGES_LISTEN names there, whose port is 9090 unless it is set",
 			c.base, listener)
 	}
 }

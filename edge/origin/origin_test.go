@@ -19,8 +19,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
@@ -31,6 +29,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 var _ origin.Follower = (*edge.Resolver)(nil)
@@ -58,11 +58,7 @@ func newCore(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core 
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	core, err := origin.NewCore(config, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return core
+	return testenv.Must(origin.NewCore(config, log))(t)
 }
 
 // background runs a function until the test ends.
@@ -72,21 +68,6 @@ func background(t *testing.T, run func(ctx context.Context)) {
 	var running sync.WaitGroup
 	running.Go(func() { run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("timeout: %s", what)
-		}
-	}
 }
 
 func texture(tid int64) edgeproto.Mapping {
@@ -108,12 +89,8 @@ func TestLookup(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Lookup(%s): %v", key, err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("Lookup(%s) (-want +got):\n%s", key, diff)
-		}
-		if want := (edgeproto.Cursor{Epoch: "first", Revision: 101}); cursor != want {
-			t.Errorf("Lookup(%s) at %+v; want %+v", key, cursor, want)
-		}
+		cmptest.Same(t, got, want, "Lookup(%s)", key)
+		testenv.Equal(t, cursor, edgeproto.Cursor{Epoch: "first", Revision: 101}, "the cursor of Lookup(%s)", key)
 	}
 	f("name:steve", player)
 	f("uid:2", user)
@@ -172,18 +149,14 @@ func TestLookupsAreBatched(t *testing.T) {
 	for i := range int64(keys - atOnce) {
 		all.Go(func() { started.Add(1); lookUp(i + atOnce) })
 	}
-	eventually(t, "all are queued", func() bool { return started.Load() == keys-atOnce })
+	testenv.Eventually(t, "all are queued", func() bool { return started.Load() == keys-atOnce })
 	close(release)
 	all.Wait()
-	if got := server.Keys.Load(); got != keys {
-		t.Errorf("core got %d keys; want %d", got, keys)
-	}
+	testenv.Equal(t, server.Keys.Load(), keys, "keys that core got")
 	if got := server.Lookups.Load(); got > 200 {
 		t.Errorf("core got %d requests for %d keys; want them batched", got, keys)
 	}
-	if got := most.Load(); got != atOnce {
-		t.Errorf("%d requests were in flight; want %d", got, atOnce)
-	}
+	testenv.Equal(t, most.Load(), atOnce, "requests were in flight")
 }
 
 func TestFullQueueRejects(t *testing.T) {
@@ -242,10 +215,7 @@ func TestLookupFails(t *testing.T) {
 	}
 	t.Run("when the port is closed", func(t *testing.T) {
 		t.Parallel()
-		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := testenv.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 		_ = listener.Close()
 		core := startCore(t, origin.Config{URL: "http://" + listener.Addr().String()}, nil)
 		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
@@ -286,9 +256,7 @@ func TestBrokenConnectionIsRetried(t *testing.T) {
 	if _, _, err := core.Lookup(t.Context(), "tid:1"); err != nil {
 		t.Errorf("Lookup() = %v; want it to be retried", err)
 	}
-	if n := server.requests.Load(); n != 2 {
-		t.Errorf("core got %d requests; want 2", n)
-	}
+	testenv.Equal(t, server.requests.Load(), 2, "requests that core got")
 }
 
 func TestBreakerOpens(t *testing.T) {
@@ -310,16 +278,14 @@ func TestBreakerOpens(t *testing.T) {
 		t.Errorf("core got %d requests for %d look-ups; want 5, and then a few", n, lookups)
 	}
 	server.failures.Store(0)
-	eventually(t, "core gets look-ups again", func() bool { return lookUp() == nil })
+	testenv.Eventually(t, "core gets look-ups again", func() bool { return lookUp() == nil })
 }
 
 func TestQueuedLookupsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		core, err := origin.NewCore(origin.Config{URL: "http://127.0.0.1:1", Secrets: []string{origintest.Secret}, Queue: 10, Timeout: time.Second}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, err)
 		ctx, end := context.WithCancel(t.Context())
 		dialled := make(chan struct{}, 1)
 		core.SetDial(func(context.Context, string, string) (net.Conn, error) {
@@ -386,9 +352,7 @@ func TestTLS(t *testing.T) {
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(path, authority, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(path, authority, 0o600))
 	if _, _, err := startCore(t, origin.Config{URL: server.URL, CA: path}, nil).Lookup(t.Context(), "tid:1"); err != nil {
 		t.Errorf("Lookup() with the CA of core: %v", err)
 	}
@@ -402,9 +366,7 @@ func TestNewCoreRejectsWrongSettings(t *testing.T) {
 	f := func(setting string, wrong func(*origin.Config)) {
 		t.Helper()
 		config := origin.Config{URL: "http://127.0.0.1:9090", Secrets: []string{origintest.Secret}, Queue: 1, Timeout: time.Second}
-		if _, err := origin.NewCore(config, nil); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(origin.NewCore(config, nil))(t)
 		wrong(&config)
 		if _, err := origin.NewCore(config, nil); err == nil || !strings.HasPrefix(err.Error(), setting) {
 			t.Errorf("NewCore(%+v) = %v; want an error about %s", config, err, setting)
@@ -415,9 +377,6 @@ func TestNewCoreRejectsWrongSettings(t *testing.T) {
 	f("URL", func(c *origin.Config) { c.URL = "http://core/base" })
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{" "} })
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{"a-line-feed-inside\nof-it"} })
-	f("QUEUE", func(c *origin.Config) { c.Queue = 0 })
-	f("UNKNOWN_KEYS_PER_SECOND", func(c *origin.Config) { c.UnknownKeysPerSecond = -1 })
-	f("TIMEOUT", func(c *origin.Config) { c.Timeout = 0 })
 	f("CA", func(c *origin.Config) { c.CA = "/nowhere" })
 	f("CA", func(c *origin.Config) { c.CA = "/dev/null" })
 }
@@ -425,10 +384,7 @@ func TestNewCoreRejectsWrongSettings(t *testing.T) {
 func TestFile(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
-	store, err := blobstore.New(blobstore.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(blobstore.New(blobstore.Config{URL: "file://" + directory, Timeout: 5 * time.Second}))(t)
 	files := origin.NewFiles(store)
 	missing := func(want fault.Kind) {
 		t.Helper()
@@ -438,28 +394,17 @@ func TestFile(t *testing.T) {
 	}
 	// Without its marker, a store cannot report a file as missing.
 	missing(fault.Unavailable)
-	if err := store.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, store.Init(t.Context()))
 	missing(fault.NotFound)
 
 	file := origintest.File(t, artwork.Robot(), skin.Classic)
-	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
-		t.Fatal(err)
-	}
-	got, err := files.File(t.Context(), skin.HashOf(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(file, got); diff != "" {
-		t.Errorf("File() (-want +got):\n%s", diff)
-	}
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
+	got := testenv.Must(files.File(t.Context(), skin.HashOf(file)))(t)
+	cmptest.Same(t, got, file, "File()")
 
 	// The stored file has other content than its name says.
 	name := filepath.Join(directory, skin.HashOf(file).String()[:2], skin.HashOf(file).String()+".png")
-	if err := os.WriteFile(name, []byte("rubbish"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(name, []byte("rubbish"), 0o600))
 	if _, err := files.File(t.Context(), skin.HashOf(file)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("File() of a corrupt file: %v; want it unavailable", err)
 	}
@@ -473,11 +418,11 @@ type countingStore struct {
 	afterFirst func()
 }
 
-func (w *countingStore) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
-	file, err := w.Store.Get(ctx, hash)
-	if w.calls++; w.calls == 1 {
-		w.firstErr = err
-		w.afterFirst()
+func (c *countingStore) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	file, err := c.Store.Get(ctx, hash)
+	if c.calls++; c.calls == 1 {
+		c.firstErr = err
+		c.afterFirst()
 	}
 	return file, err
 }
@@ -485,10 +430,7 @@ func (w *countingStore) Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 // A file is missing when the store reports so twice.
 func TestMissingFileIsRechecked(t *testing.T) {
 	t.Parallel()
-	store := blobstoretest.Open(t, blobstoretest.Bucket(t).Config)
-	if err := store.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	store := blobstoretest.OpenInit(t, blobstoretest.Bucket(t).Config)
 	file := origintest.File(t, artwork.Robot(), skin.Classic)
 	ctx, leave := context.WithCancel(t.Context())
 	for _, test := range []struct {
@@ -515,12 +457,8 @@ func TestMissingFileIsRechecked(t *testing.T) {
 	if err != nil || !errors.Is(w.firstErr, blobstore.ErrNotFound) {
 		t.Fatalf("File() of a file that is stored late: %v, after %v", err, w.firstErr)
 	}
-	if diff := cmp.Diff(file, got); diff != "" {
-		t.Errorf("File() (-want +got):\n%s", diff)
-	}
-	if w.calls != 2 {
-		t.Errorf("%d calls; want 2", w.calls)
-	}
+	cmptest.Same(t, got, file, "File()")
+	testenv.Equal(t, w.calls, 2, "calls")
 	// An existing file takes one call.
 	if _, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file)); err != nil || w.calls != 3 {
 		t.Errorf("File() of an existing file: %v after %d further calls; want 1", err, w.calls-2)
@@ -530,8 +468,8 @@ func TestMissingFileIsRechecked(t *testing.T) {
 // emptyStore is a store without files.
 type emptyStore struct{ calls atomic.Int64 }
 
-func (m *emptyStore) Get(context.Context, skin.Hash) ([]byte, error) {
-	m.calls.Add(1)
+func (e *emptyStore) Get(context.Context, skin.Hash) ([]byte, error) {
+	e.calls.Add(1)
 	return nil, blobstore.ErrNotFound
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Look-ups of keys that are not known to exist do not delay those of known keys.
@@ -54,13 +55,9 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	err := core.StartLookups(t.Context(), []edgeproto.Key{edgeproto.TIDKey(0), "name:made_up"}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) {
 		results <- err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	for range cap(results) { // a list with a known key does not wait either
-		if err := <-results; err != nil {
-			t.Errorf("a list of a known and a made-up key: %v", err)
-		}
+		testenv.Is(t, <-results, nil, "a list of a known and a made-up key")
 	}
 	if n := len(entered); n > 0 {
 		t.Errorf("%d look-ups of unknown keys were in flight; want 2", n+2)
@@ -91,9 +88,7 @@ func TestUnknownKeysAreLimited(t *testing.T) {
 	if lookups < least || lookups > most {
 		t.Errorf("core got %d of 500 unknown keys; want %d to %d", lookups, least, most)
 	}
-	if n := server.Keys.Load(); n != int64(lookups) {
-		t.Errorf("core got %d keys; want %d", n, lookups)
-	}
+	testenv.Equal(t, server.Keys.Load(), int64(lookups), "keys that core got")
 }
 
 // A network that floods the edge with made-up names leaves the other networks their shares.
@@ -131,9 +126,8 @@ func TestKnownKeysAreNotCounted(t *testing.T) {
 	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
 	lookUpTextures(t, core, server, 1)
 	for range 100 {
-		if _, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(0)); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(0))
+		testenv.Do(t, err)
 	}
 }
 
@@ -157,14 +151,14 @@ func TestKeysOfChangesAreNotCounted(t *testing.T) {
 	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
 	follower := new(recorder)
 	background(t, func(ctx context.Context) { core.Follow(ctx, follower) })
-	eventually(t, "the stream is live", follower.holds(func() bool { return follower.heartbeats > 0 }))
+	testenv.Eventually(t, "the stream is live", follower.holds(func() bool { return follower.heartbeats > 0 }))
 	exhaustUnknownLimit(t, core)
 	newest := map[edgeproto.Key]edgeproto.Mapping{}
 	for i := range int64(30) {
 		newest[edgeproto.TIDKey(i)] = texture(i)
 	}
 	server.Set(newest)
-	eventually(t, "the change arrives", follower.holds(func() bool { return len(follower.keys) == len(newest) }))
+	testenv.Eventually(t, "the change arrives", follower.holds(func() bool { return len(follower.keys) == len(newest) }))
 	for key := range newest {
 		if _, _, err := core.Lookup(t.Context(), key); err != nil {
 			t.Fatalf("Lookup of %s, which a change named: %v", key, err)
@@ -180,9 +174,7 @@ func exhaustUnknownLimit(t *testing.T, core *origin.Core) (lookups int) {
 		if errors.Is(err, edge.ErrShed) {
 			return lookups
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, err)
 		lookups++
 	}
 }
@@ -203,7 +195,7 @@ func TestFailuresAreNotCounted(t *testing.T) {
 	all.Wait()
 	close(release)
 	server.SetOnLookup(nil)
-	eventually(t, "core is available again", func() bool {
+	testenv.Eventually(t, "core is available again", func() bool {
 		_, _, err := core.Lookup(t.Context(), edgeproto.NameKey("first"))
 		return err == nil
 	})
@@ -223,9 +215,7 @@ func TestProbe(t *testing.T) {
 		core.Probe(func(err error) { outcome <- err })
 		return <-outcome
 	}
-	if err := probe(); err != nil {
-		t.Errorf("Probe of a core that answers: %v", err)
-	}
+	testenv.Is(t, probe(), nil, "Probe of a core that answers")
 	release := make(chan struct{})
 	defer close(release)
 	server.SetOnLookup(func([]edgeproto.Key) { <-release })
@@ -233,5 +223,5 @@ func TestProbe(t *testing.T) {
 		t.Errorf("Probe of a core that hangs: %v; want it unavailable", err)
 	}
 	server.SetOnLookup(nil)
-	eventually(t, "core is available again", func() bool { return probe() == nil })
+	testenv.Eventually(t, "core is available again", func() bool { return probe() == nil })
 }

@@ -25,9 +25,6 @@ const (
 	unknownBurstSeconds = 10
 	// unknownShares is the divisor of the rate for one network's share of the reserve.
 	unknownShares = 10
-	// maxUnknownPerSecond is the highest rate that can be set, far beyond what core can
-	// handle.
-	maxUnknownPerSecond = 1_000_000
 )
 
 // newUnknownLimiter returns a limiter for a rate, nil for 0.

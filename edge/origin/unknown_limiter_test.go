@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // One network gets the whole rate while no other needs it, and only its share while others
@@ -74,9 +76,7 @@ func TestUnknownLimitRefunds(t *testing.T) {
 	}
 	before := u.total.Peek(struct{}{}, now).Left
 	other.refund()
-	if left := u.total.Peek(struct{}{}, now).Left; left != before+1 {
-		t.Errorf("%d are left in total after one of %d was refunded", left, before)
-	}
+	testenv.Equal(t, u.total.Peek(struct{}{}, now).Left, before+1, "left in total after one of %d was refunded", before)
 }
 
 // A rejected look-up is not charged to its network's share: networks that together empty the

@@ -3,66 +3,16 @@ package render_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
-
-func TestPreviewOfCape(t *testing.T) {
-	t.Parallel()
-
-	f := func(k, height, texel, left, top int) {
-		t.Helper()
-		sheet := skintest.Marker(64*k, 32*k)
-		picture := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: height})
-		half := picture.Width / 2
-		for y := range height {
-			for x := range picture.Width {
-				u, v := (x%half-left)/texel, (y-top)/texel
-				var want [4]byte
-				if x%half >= left && u < 10*k && y >= top && v < 16*k {
-					first := k // the outer face
-					if x >= half {
-						first = 12 * k // the inner one
-					}
-					want = [4]byte(sheet.Pix[sheet.At(first+u, k+v):])
-				}
-				if got := pixel(picture, x, y); got != want {
-					t.Errorf("cape of scale %d, %d pixels high: pixel %d, %d is %v; want %v", k, height, x, y, got, want)
-					return
-				}
-			}
-		}
-	}
-
-	f(1, 64, 4, 2, 0)
-	f(1, 400, 25, 12, 0)
-	f(2, 400, 12, 17, 8)
-	f(4, 64, 1, 2, 0)
-	f(3, 160, 3, 10, 8) // exactly nine tenths of the height
-
-	// With more texels than pixels, a pixel is an average.
-	sheet := skin.NewSheet(512, 256)
-	for y := range 128 {
-		for x := range 80 {
-			if (x+y)%2 == 0 {
-				copy(sheet.Pix[sheet.At(8+x, 8+y):], []byte{250, 100, 30, 255})
-			}
-		}
-	}
-	picture := mustDraw(t, sheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 64})
-	if got, want := pixel(picture, 20, 30), [4]byte{250, 100, 30, 128}; got != want {
-		t.Errorf("a chequered cape shows %v; want %v", got, want)
-	}
-}
 
 // A cape with nothing but elytra shows both wings, the right one the mirror image of the left:
 // from behind on the left, from the front on the right.
 func TestPreviewOfElytra(t *testing.T) {
 	t.Parallel()
-
 	f := func(k, height, texel, left, top int) {
 		t.Helper()
 		sheet := skintest.Marker(64*k, 32*k)
@@ -109,7 +59,5 @@ func TestPreviewOfElytra(t *testing.T) {
 			shown[pixel(picture, x, y)]++
 		}
 	}
-	if diff := cmp.Diff(map[[4]byte]int{{}: 88*64 - 16, {1, 2, 3, 4}: 16}, shown); diff != "" {
-		t.Errorf("a cape of one texel beside an elytra (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, shown, map[[4]byte]int{{}: 88*64 - 16, {1, 2, 3, 4}: 16}, "a cape of one texel beside an elytra")
 }

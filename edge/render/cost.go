@@ -3,17 +3,19 @@ package render
 import (
 	"time"
 
+	"github.com/veneer-skins/veneer/edge/render/model"
+	"github.com/veneer-skins/veneer/edge/render/raster"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // maxPreviewHeight returns the height up to which previews of skins of a scale are drawn, and
-// maxBodyHeight that of bodies. Up to that height no picture takes longer than 150 ms on one core of
+// maxBodyHeight the one of bodies. Up to that height no picture takes longer than 150 ms on one core of
 // the machine that docs/benchmarks.md names, with the sheet decoded and the sample map built for the
 // first time.
 func maxPreviewHeight(scale int) int {
 	switch {
 	case scale <= 8:
-		return Preview.sizes().max
+		return figureSizes.max
 	case scale <= 12:
 		return 720
 	case scale <= 14:
@@ -25,7 +27,7 @@ func maxPreviewHeight(scale int) int {
 
 func maxBodyHeight(scale int) int {
 	if scale <= 14 {
-		return Body.sizes().max
+		return figureSizes.max
 	}
 	return 960
 }
@@ -35,7 +37,7 @@ func maxBodyHeight(scale int) int {
 func maxCrossingSize(scale int) int {
 	switch {
 	case scale <= 8:
-		return Body.sizes().max
+		return figureSizes.max
 	case scale <= 12:
 		return 480
 	case scale <= 14:
@@ -45,28 +47,33 @@ func maxCrossingSize(scale int) int {
 	}
 }
 
-// crosses reports whether boxes of the figure go through each other.
-func (v View) crosses() bool { return v.Pose != Stand || v.Wear != WearNothing }
+// crossings returns how many things make boxes of the figure go through each other.
+func (v View) crossings() (n int) {
+	if v.Pose != model.Stand {
+		n++
+	}
+	if v.Wear != model.WearNothing {
+		n++
+	}
+	return n
+}
 
 // capped returns the view that is drawn for a view of sheets: a preview of a skin is at most
 // maxPreviewHeight high, a body maxBodyHeight, and a figure with crossing boxes maxCrossingSize.
-func (v View) capped(k scales) View {
+func (v View) capped(k raster.Scales) View {
 	if !v.Type.IsSkin() || !v.Mode.InSpace() {
 		return v
 	}
-	most := v.Mode.sizes().max
-	switch v.Mode {
-	case Preview:
-		most = maxPreviewHeight(k.skin)
-	case Body:
-		most = maxBodyHeight(k.skin)
-	case Flat, Isometric, LegacySheet, Bust, Front, Back, Left, Right:
+	row := v.Mode.row()
+	most := row.sizes.max
+	if row.most != nil {
+		most = row.most(k.Skin)
 	}
-	if v.crosses() {
-		most = min(most, maxCrossingSize(k.finest()))
+	if v.crossings() > 0 {
+		most = min(most, maxCrossingSize(k.Finest()))
 	}
 	const large = 8
-	if v.Exact != 0 && k.finest() >= large && v.Mode != Isometric { // reducing takes up to a fifth of the time
+	if v.Exact != 0 && k.Finest() >= large && v.Mode.HasPoses() { // reducing takes up to a fifth of the time
 		most = most * 4 / 5 / 16 * 16
 	}
 	v.Size = min(v.Size, most)
@@ -80,102 +87,64 @@ func (v View) capped(k scales) View {
 // width texels wide, and a worn one that is wornWidth texels wide, 0 for none. It is the time for noise,
 // within a factor of four (TestCost). Skins of few colours take a third of it to all of it.
 func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
-	k := scales{max(1, width/sheetColumns), wornWidth / sheetColumns}
-	scale := k.finest()
+	k := raster.Scales{Skin: max(1, width/raster.SheetColumns), Worn: wornWidth / raster.SheetColumns}
+	scale := k.Finest()
 	view = view.capped(k)
 	exact := view
 	view.Exact = 0
 	w, h := view.Extent()
-	job := EncodingJob{View: view, Scale: scale, Pixels: w * h, Crisp: true}
+	job := encodingJob{view: view, scale: scale, pixels: w * h, isCrisp: true}
 	const fixed = 0.2
 	ms := fixed
-	switch {
+	switch row := view.Mode.row(); {
 	case view.Type == skin.Cape:
-		job.Crisp = isCapeCrisp(view.Size, scale)
-	case view.Mode == LegacySheet:
-		const blending = 11e-6 // of a texel, in milliseconds
-		ms += blending * float64(w*h*scale*scale)
-		job.Scale = 1
-	case view.Mode.isSide():
-		if h%(sideHeight*scale) != 0 {
-			const averaging = 25e-6 // of a pixel, in milliseconds
-			ms += averaging * float64(w*h)
-		}
-		if view.Wear != WearNothing {
-			const blending = 20e-6 // of a texel, in milliseconds
-			ms += blending * float64(sideWidth*sideHeight*scale*scale)
-		}
+		job.isCrisp = isCapeCrisp(view.Size, scale)
 	case view.Mode.InSpace():
 		s := view.scene()
-		job.Crisp = s.crisp(scale)
-		ms += drawingCost(s, view, k, view.isMapCached() && r.sampleMaps.contains(mapKeyOf(view, k)))
+		job.isCrisp = s.Crisp(scale)
+		ms += s.Cost(k, raster.Work{
+			Share: row.share, Crossings: view.crossings(), IsReusable: view.isMapCached(),
+			IsCached: view.isMapCached() && r.sampleMaps.Contains(mapKeyOf(view, k)),
+		})
+	case row.flatCost != nil:
+		ms += row.flatCost(view, w*h, scale)
+	}
+	if view.Mode.IsSheet() {
+		job.scale = 1
 	}
 	cost := time.Duration(ms * float64(time.Millisecond))
 	if exact.Exact != 0 && r.reducer != nil {
-		cost += r.reducer.Cost(job.Pixels)
+		cost += r.reducer.Cost(job.pixels)
 		w, h = exact.Extent()
-		job.Pixels, job.Crisp = w*h, false
+		job.pixels, job.isCrisp = w*h, false
 	}
-	return cost + r.encoder.Cost(job)
+	return cost + job.cost()
 }
 
-// drawingCost returns about how many milliseconds it takes to draw a figure of noise. All
-// constants here and below are fitted to measurements of the sizes and scales of TestCost.
-func drawingCost(s scene, view View, k scales, isCached bool) float64 {
-	scale := k.finest()
-	pixels, texels := float64(s.width*s.height)/1e6, float64(sheetColumns*sheetColumns*k.skin*k.skin)/1e6
-	borders := float64(view.Size*scale) / 1e3 // between texels on a vertical line
-	switch view.Mode {
-	case Isometric:
-		const head, line = 0.16, 0.33 // shares of a whole figure's, drawn twice
-		texels *= head
-		borders *= line
-	case Bust, Body:
-		const once = 0.5
-		texels *= once
-		borders *= once
-	case Preview, Flat, LegacySheet, Front, Back, Left, Right:
-	}
-	const onFaces = 0.35 // share of a worn sheet
-	texels += onFaces * float64(sheetColumns*sheetColumns/2*k.worn*k.worn) / 1e6
-	crossing, lines := 1.0, 1.0 // as many times as much work, and lines, as without what crosses
-	if view.Pose != Stand {
-		crossing++
-	}
-	if view.Wear != WearNothing {
-		crossing++
-	}
-	if view.crosses() {
-		lines = 1.5
-	}
-	switch {
-	case !s.isMapped(scale), !view.isMapCached() && !s.crisp(scale):
-		return 75*texels + 3.6*borders*crossing*lines
-	case isCached:
-		return 40*texels + 10*pixels
-	case s.crisp(scale):
-		return (2 + 300*texels + 18*pixels) * crossing
-	default:
-		return (350*texels + 110*pixels) * crossing
-	}
+// encodingJob is what the time to encode a picture depends on.
+type encodingJob struct {
+	view    View
+	scale   int  // of the sheet
+	pixels  int  // of the picture
+	isCrisp bool // texels have hard edges; always true for flat heads and sides that are not reduced
 }
 
-// Cost returns about how long Encode takes on one core of the reference machine.
-func (*NativeEncoder) Cost(job EncodingJob) time.Duration {
-	pixels, scale := float64(job.Pixels)/1e6, float64(job.Scale)
+// cost returns about how long Encode takes on one core of the reference machine.
+func (j encodingJob) cost() time.Duration {
+	pixels, scale := float64(j.pixels)/1e6, float64(j.scale)
 	var ms float64
 	switch {
-	case job.View.Type == skin.Cape && job.Crisp:
+	case j.view.Type == skin.Cape && j.isCrisp:
 		ms = pixels * (4 + 3*scale)
-	case job.View.Type == skin.Cape:
+	case j.view.Type == skin.Cape:
 		ms = min(150*pixels, 20+35*pixels)
-	case !job.View.Mode.InSpace():
+	case !j.view.Mode.InSpace():
 		ms = pixels * (2 + 3.5*scale)
-	case job.View.Format == PNG && job.Crisp:
+	case j.view.Format == PNG && j.isCrisp:
 		ms = min(pixels*(40+6*scale), 10+52*pixels)
-	case job.View.Format == PNG:
+	case j.view.Format == PNG:
 		ms = min(150*pixels, 12+66*pixels)
-	case job.Crisp:
+	case j.isCrisp:
 		ms = min(pixels*(20+25*scale), 8+pixels*(20+4*scale))
 	default:
 		ms = min(125*pixels, 8+68*pixels)

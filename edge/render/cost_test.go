@@ -14,12 +14,12 @@ import (
 
 func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	testenv.SkipShort(t)
-	costtest.Accuracy(t, new(render.NativeEncoder), nil)
+	costtest.Accuracy(t, nil)
 }
 
 func TestCostLimit(t *testing.T) {
 	t.Parallel()
-	costtest.Limit(t, new(render.NativeEncoder), nil)
+	costtest.Limit(t, nil)
 }
 
 // Previews and bodies of large sheets are capped in height.
@@ -52,9 +52,7 @@ func TestLargeSheetsHaveSmallerPictures(t *testing.T) {
 		t.Helper()
 		view.Type = skin.Classic
 		picture := mustDrawWorn(t, skintest.Noise(1, 64*scale, 64*scale), skintest.Noise(1, 64*wornScale, 32*wornScale), view)
-		if picture.Height != want {
-			t.Errorf("%+v of scales %d and %d is %d pixels high; want %d", view, scale, wornScale, picture.Height, want)
-		}
+		testenv.Equal(t, picture.Height, want, "the height of %+v of scales %d and %d", view, scale, wornScale)
 	}
 	crossing(render.View{Mode: render.Body, Size: 1024, Pose: render.Walk, Wear: render.WearCape}, 1, 8, 1024)
 	crossing(render.View{Mode: render.Body, Size: 1024, Pose: render.Sit}, 9, 1, 480)

@@ -1,8 +1,12 @@
 package render
 
+import (
+	"github.com/veneer-skins/veneer/edge/render/raster"
+)
+
 // For tests.
 const (
 	CurrentRevision = revision
 	AttitudeCount   = attitudeCount
-	ExactPlatform   = platform == "amd64"
+	ExactPlatform   = raster.Platform == "amd64"
 )

@@ -12,12 +12,10 @@ import (
 // Flat pictures are exactly those of a straightforward reference implementation.
 func TestFlat(t *testing.T) {
 	t.Parallel()
-
 	for _, k := range []int{1, 2, 3, 4, 8} {
 		for _, shape := range []string{"square", "legacy", "legacy without transparency"} {
 			t.Run(fmt.Sprintf("%s sheet of scale %d", shape, k), func(t *testing.T) {
 				t.Parallel()
-
 				sheet := skintest.Noise(uint64(k), 64*k, 64*k)
 				if shape != "square" {
 					sheet = skintest.Noise(uint64(k), 64*k, 32*k)
@@ -41,53 +39,51 @@ func TestFlat(t *testing.T) {
 
 // flat draws a flat avatar, simply and slowly.
 func flat(sheet skin.Sheet, side int) render.Picture {
-	k := sheet.Width / 64
-	texel := func(x, y int) []byte { return sheet.Pix[4*(y*sheet.Width+x):][:4] }
-
-	hatless := sheet.Height < sheet.Width
-	for y := 0; y < 32*k && hatless; y++ {
-		for x := 32 * k; x < 64*k; x++ {
-			if texel(x, y)[3] < 128 {
-				hatless = false
-			}
-		}
-	}
-	// The colour of a texel of the face with the hat over it.
-	face := func(u, v, c int) int {
-		base, hat := texel(8*k+u, 8*k+v), texel(40*k+u, 8*k+v)
-		a := int(hat[3])
-		if hatless {
-			a = 0
-		}
-		return (2*(int(hat[c])*a+int(base[c])*(255-a)) + 255) / (2 * 255)
-	}
-
-	n := 8 * k
-	var colours [64][64][3]int
+	sheet = sheet.Normalised(skin.Classic)
+	k, n := sheet.Scale(), 8*sheet.Scale()
+	face := make([][4]int, n*n)
 	for v := range n {
 		for u := range n {
-			colours[v][u] = [3]int{face(u, v, 0), face(u, v, 1), face(u, v, 2)}
+			face[v*n+u] = blended(sheet.Pix[sheet.At(40*k+u, 8*k+v):], sheet.Pix[sheet.At(8*k+u, 8*k+v):])
 		}
 	}
-	overlap := func(pixel, texel int) int {
-		return max(0, min((pixel+1)*n, (texel+1)*side)-max(pixel*n, texel*side))
+	return averaged(face, n, n, side, side)
+}
+
+// blended returns the colour of a texel over an opaque one, and 1.
+func blended(over, base []byte) (texel [4]int) {
+	alpha := int(over[3])
+	for c := range 3 {
+		texel[c] = (2*(int(over[c])*alpha+int(base[c])*(255-alpha)) + 255) / (2 * 255)
 	}
-	picture := render.Picture{Width: side, Height: side, Pix: make([]byte, 4*side*side)}
-	for y := range side {
-		for x := range side {
-			at := 4 * (y*side + x)
-			picture.Pix[at+3] = 255
-			var sum [3]int
-			for v := y * n / side; v <= min(n-1, (y+1)*n/side); v++ {
-				for u := x * n / side; u <= min(n-1, (x+1)*n/side); u++ {
-					weight := overlap(x, u) * overlap(y, v)
+	texel[3] = 1
+	return texel
+}
+
+// averaged returns a picture of w × h texels, which are opaque or 0, each pixel of which is the average of
+// the area that it covers.
+func averaged(texels [][4]int, w, h, width, height int) render.Picture {
+	overlap := func(pixel, texel, pixels, texels int) int {
+		return max(0, min((pixel+1)*texels, (texel+1)*pixels)-max(pixel*texels, texel*pixels))
+	}
+	picture := render.Picture{Width: width, Height: height, Pix: make([]byte, 4*width*height)}
+	for y := range height {
+		for x := range width {
+			var sum [4]int
+			for v := y * h / height; v <= min(h-1, (y+1)*h/height); v++ {
+				for u := x * w / width; u <= min(w-1, (x+1)*w/width); u++ {
+					weight := overlap(x, u, width, w) * overlap(y, v, height, h)
 					for c := range 3 {
-						sum[c] += colours[v][u][c] * weight
+						sum[c] += texels[v*w+u][c] * texels[v*w+u][3] * weight
 					}
+					sum[3] += texels[v*w+u][3] * weight
 				}
 			}
-			for c := range 3 {
-				picture.Pix[at+c] = byte((2*sum[c] + n*n) / (2 * n * n))
+			at := picture.Pix[4*(y*width+x):]
+			if at[3] = byte((2*255*sum[3] + w*h) / (2 * w * h)); at[3] > 0 {
+				for c := range 3 {
+					at[c] = byte((2*sum[c] + sum[3]) / (2 * sum[3]))
+				}
 			}
 		}
 	}

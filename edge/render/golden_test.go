@@ -9,6 +9,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 var update = flag.Bool("update", false, "accept the pictures as drawn now")
@@ -108,28 +109,19 @@ func TestEveryPoseHasGolden(t *testing.T) {
 // The pictures drawn from testdata/sheets equal those in testdata, to the bit.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-
 	for _, test := range goldens {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-
 			rendered := mustRenderWorn(t, readSheet(t, test.sheet), wornSheet(t, test.view), test.view)
 			path := filepath.Join("testdata", test.name+".png")
 			if *update {
-				if err := os.WriteFile(path, rendered, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Do(t, os.WriteFile(path, rendered, 0o644))
 			}
 
-			file, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := testenv.Must(os.ReadFile(path))(t)
 			if !same(decodePNG(t, rendered), decodePNG(t, file)) {
 				artifact := filepath.Join(t.ArtifactDir(), test.name+".png")
-				if err := os.WriteFile(artifact, rendered, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Do(t, os.WriteFile(artifact, rendered, 0o644))
 				t.Errorf("the picture differs from %s; with -artifacts it is saved as %s", path, artifact)
 			}
 		})
@@ -152,10 +144,7 @@ func wornSheet(tb testing.TB, view render.View) skin.Sheet {
 // readSheet reads one of the sheets in testdata.
 func readSheet(tb testing.TB, name string) skin.Sheet {
 	tb.Helper()
-	file, err := os.ReadFile(filepath.Join("testdata", "sheets", name+".png"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	file := testenv.Must(os.ReadFile(filepath.Join("testdata", "sheets", name+".png")))(tb)
 	p := decodePNG(tb, file)
 	return skin.Sheet{Width: p.Width, Height: p.Height, Pix: p.Pix}
 }

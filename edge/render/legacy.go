@@ -3,6 +3,8 @@ package render
 import (
 	"encoding/binary"
 
+	"github.com/veneer-skins/veneer/edge/render/model"
+	"github.com/veneer-skins/veneer/edge/render/raster"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -24,35 +26,30 @@ var legacyParts = [...]struct{ part, layer skin.Part }{
 
 // drawLegacy draws the legacy sheet of a square skin. What no face shows is transparent, also
 // beside the hat: the game removes a hat if its half of the sheet is opaque.
-func drawLegacy(sheet skin.Sheet, model skin.Type, pixels []byte) Picture {
-	picture := newPicture(legacyWidth, legacyHeight, pixels)
+func drawLegacy(sheet, _ skin.Sheet, view View, pixels []byte) raster.Picture {
+	of := view.Type
+	picture := raster.NewPicture(legacyWidth, legacyHeight, pixels)
 	clear(picture.Pix)
 	for _, p := range legacyParts {
-		to, from, over := facesInOrder(p.part, skin.Classic), facesInOrder(p.part, model), facesInOrder(p.layer, model)
+		to, from, over := model.FacesInOrder(p.part, skin.Classic), model.FacesInOrder(p.part, of), model.FacesInOrder(p.layer, of)
 		for i := range to {
-			picture.drawLegacyFace(to[i], sheet, from[i], over[i], p.part != skin.Hat)
+			drawLegacyFace(picture, to[i], sheet, from[i], over[i], p.part != skin.Hat)
 		}
 	}
 	return picture
 }
 
-// facesInOrder returns the faces of a part of the model, in any order that is the same for all.
-func facesInOrder(part skin.Part, model skin.Type) [6]skin.Rect {
-	b := skin.Faces(part, model)
-	return [...]skin.Rect{b.Top, b.Bottom, b.Right, b.Front, b.Left, b.Back}
-}
-
 // drawLegacyFace draws a face with its layer over it, the same face for none. A texel shows the
 // average of the texels of a larger sheet. Where the face is three texels wide instead of four,
 // the middle one is repeated, so that the edges keep their outlines.
-func (p Picture) drawLegacyFace(to skin.Rect, sheet skin.Sheet, from, over skin.Rect, opaque bool) {
+func drawLegacyFace(p raster.Picture, to skin.Rect, sheet skin.Sheet, from, over skin.Rect, opaque bool) {
 	k := sheet.Scale()
 	weight := uint64(k * k)
 	for v := range to.H {
-		row := p.row(to.X, to.Y+v, to.W)
+		row := p.Row(to.X, to.Y+v, to.W)
 		for u := range to.W {
 			column := (2*u + 1) * from.W / (2 * to.W)
-			var sum colourSum
+			var sum raster.ColourSum
 			for y := v * k; y < (v+1)*k; y++ {
 				base := sheet.Pix[sheet.At((from.X+column)*k, from.Y*k+y):][:4*k]
 				layer := sheet.Pix[sheet.At((over.X+column)*k, over.Y*k+y):][:4*k]
@@ -62,12 +59,18 @@ func (p Picture) drawLegacyFace(to skin.Rect, sheet skin.Sheet, from, over skin.
 						texel[3] = 255
 					}
 					if from != over {
-						texel = blendOver(texel, layer[i:])
+						texel = raster.BlendOver(texel, layer[i:])
 					}
-					sum.addTexel(texel[:], 1)
+					sum.AddTexel(texel[:], 1)
 				}
 			}
-			binary.LittleEndian.PutUint32(row[4*u:], uint32(sum.average(weight)))
+			binary.LittleEndian.PutUint32(row[4*u:], uint32(sum.Average(weight)))
 		}
 	}
+}
+
+// legacyCost returns about how many milliseconds it takes to draw a legacy sheet.
+func legacyCost(_ View, pixels, scale int) float64 {
+	const blending = 11e-6 // of a texel
+	return blending * float64(pixels*scale*scale)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // legacyFaces are the faces of a legacy sheet: where each lies there, its origin on a classic
@@ -158,7 +159,6 @@ func TestLegacySheetOfLegacySheet(t *testing.T) {
 	fill(full, 32, 0, 32, 16, [4]byte{9, 8, 7, 255})
 	drawn := mustDraw(t, full, render.View{Mode: render.LegacySheet, Type: skin.Classic, Size: 32})
 	shown := skin.Sheet{Width: 64, Height: 32, Pix: drawn.Pix}.Normalised(skin.Classic)
-	if hat := [4]byte(shown.Pix[shown.At(44, 10):]); hat != [4]byte{9, 8, 7, 255} {
-		t.Errorf("the opaque hat of a square sheet is shown as %v", hat)
-	}
+	testenv.Equal(t, [4]byte(shown.Pix[shown.At(44, 10):]), [4]byte{9, 8, 7, 255},
+		"the opaque hat of a square sheet is shown as")
 }

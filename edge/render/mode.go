@@ -1,6 +1,10 @@
 package render
 
-import "github.com/veneer-skins/veneer/shared/skin"
+import (
+	"github.com/veneer-skins/veneer/edge/render/model"
+	"github.com/veneer-skins/veneer/edge/render/raster"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
 
 // Mode is the part of a texture that a picture shows, and from where.
 type Mode uint8
@@ -54,118 +58,137 @@ const (
 	ModeCount = iota
 )
 
-// String returns a word, which metrics use as well.
-func (p Mode) String() string {
-	switch p {
-	case Flat:
-		return "flat"
-	case Isometric:
-		return "isometric"
-	case Preview:
-		return "preview"
-	case LegacySheet:
-		return "legacy"
-	case Bust:
-		return "bust"
-	case Body:
-		return "body"
-	case Front:
-		return "front"
-	case Back:
-		return "back"
-	case Left:
-		return "left"
-	case Right:
-		return "right"
-	}
-	return "unknown"
+// modeRow is what a mode is made of.
+type modeRow struct {
+	name  string // which metrics use as well
+	sizes sizes
+	width func(of skin.Type, height int) int // of the picture
+
+	// The geometry: of a mode in space a scene, of any other one the drawing of a square skin.
+	scene func(v View, turn int, tilt Tilt) raster.Scene
+	draw  func(sheet, worn skin.Sheet, v View, pixels []byte) raster.Picture
+	cape  func(sheet skin.Sheet, height int, pixels []byte) raster.Picture // nil: it shows no capes
+
+	// The parameters.
+	hasAttitudes bool
+	turn         int // of the attitude 0, with its tilt
+	tilt         Tilt
+	omissible    model.Omissions
+	hasPoses     bool
+	showsWorn    bool
+	exactStep    int  // of the sizes from which exact ones are reduced; 0: it has none
+	isSheet      bool // for games
+
+	// What drawing costs.
+	isOneModel bool                                    // both models have one sample map
+	share      raster.WorkShare                        // of a preview's work
+	most       func(scale int) int                     // size by a skin's scale; nil: all
+	flatCost   func(v View, pixels, scale int) float64 // of draw, in milliseconds
 }
 
-// ShowsCapes reports whether the mode shows capes as well as skins.
-func (p Mode) ShowsCapes() bool {
-	switch p {
-	case Preview:
-		return true
-	case Flat, Isometric, LegacySheet, Bust, Body, Front, Back, Left, Right:
-	}
-	return false
+// sizes are the sizes that are drawn in a mode, in pixels.
+type sizes struct{ min, max, step int }
+
+var (
+	headSizes   = sizes{8, 512, 8}    // a face is eight texels wide
+	figureSizes = sizes{64, 1024, 16} // a cape is sixteen texels high
+)
+
+func square(_ skin.Type, height int) int { return height }
+func halved(_ skin.Type, height int) int { return (height + 1) / 2 }
+
+// modes are the rows of all modes.
+var modes = [ModeCount]modeRow{
+	Flat: {
+		name: "flat", sizes: headSizes, width: square, exactStep: headSizes.step,
+		draw: drawFlat, omissible: model.OmitHat,
+	},
+	Isometric: {
+		name: "isometric", sizes: headSizes, width: square, exactStep: headSizes.step,
+		scene: isometric, hasAttitudes: true, turn: 1, tilt: TiltIso, omissible: model.OmitHat | model.OmitLight,
+		isOneModel: true, share: raster.WorkShare{Texels: 0.16, Borders: 0.33},
+	},
+	Preview: {
+		name: "preview", sizes: figureSizes, width: previewWidth,
+		scene: preview, cape: drawCape,
+		share: raster.WorkShare{Texels: 1, Borders: 1}, most: maxPreviewHeight,
+	},
+	LegacySheet: {
+		name: "legacy", sizes: sizes{legacyHeight, legacyHeight, legacyHeight}, width: func(skin.Type, int) int { return legacyWidth },
+		draw: drawLegacy, isSheet: true, flatCost: legacyCost,
+	},
+	Bust: {
+		name: "bust", sizes: headSizes, width: square, exactStep: headSizes.step,
+		scene: bust, hasAttitudes: true, turn: 7, tilt: Tilt25, omissible: model.OmitHat | model.OmitLayers | model.OmitLight, hasPoses: true, showsWorn: true,
+		share: raster.WorkShare{Texels: 0.5, Borders: 0.5},
+	},
+	Body: {
+		name: "body", sizes: figureSizes, width: halved, exactStep: figureSizes.step,
+		scene: body, hasAttitudes: true, turn: 7, tilt: Tilt25, omissible: model.OmitHat | model.OmitLayers | model.OmitLight, hasPoses: true, showsWorn: true,
+		share: raster.WorkShare{Texels: 0.5, Borders: 0.5}, most: maxBodyHeight,
+	},
+	Front: sideRow("front", model.FrontSide, false),
+	Back:  sideRow("back", model.BackSide, true),
+	Left:  sideRow("left", model.LeftSide, true),
+	Right: sideRow("right", model.RightSide, true),
 }
+
+// sideRow returns the row of a flat side of the player. What is worn does not show from the front.
+func sideRow(name string, side model.Side, showsWorn bool) modeRow {
+	return modeRow{
+		name: name, sizes: figureSizes, width: halved, exactStep: model.SideHeight,
+		draw: sideOf(side), omissible: model.OmitHat | model.OmitLayers, showsWorn: showsWorn, flatCost: sideCost,
+	}
+}
+
+// row returns the row of the mode, one without anything if there is no such mode.
+func (m Mode) row() *modeRow {
+	if m >= ModeCount {
+		return &noMode
+	}
+	return &modes[m]
+}
+
+var noMode = modeRow{name: "unknown", sizes: sizes{step: 1}, width: func(skin.Type, int) int { return 0 }}
+
+// String returns a word, which metrics use as well.
+func (m Mode) String() string { return m.row().name }
+
+// ShowsCapes reports whether the mode shows capes as well as skins.
+func (m Mode) ShowsCapes() bool { return m.row().cape != nil }
 
 // IsSheet reports whether the picture is a sheet for games. Its pixels depend on nothing but the
 // texture.
-func (p Mode) IsSheet() bool {
-	switch p {
-	case LegacySheet:
-		return true
-	case Flat, Isometric, Preview, Bust, Body, Front, Back, Left, Right:
-	}
-	return false
-}
+func (m Mode) IsSheet() bool { return m.row().isSheet }
 
 // InSpace reports whether the mode shows skins as the model in space, and not as flat areas of
 // the sheet.
-func (p Mode) InSpace() bool {
-	switch p {
-	case Isometric, Preview, Bust, Body:
-		return true
-	case Flat, LegacySheet, Front, Back, Left, Right:
-	}
-	return false
-}
+func (m Mode) InSpace() bool { return m.row().scene != nil }
 
-// isSide reports whether the mode is a flat side of the player.
-func (p Mode) isSide() bool {
-	switch p {
-	case Front, Back, Left, Right:
-		return true
-	case Flat, Isometric, Preview, LegacySheet, Bust, Body:
-	}
-	return false
-}
+// HasAttitudes reports whether the mode has other attitudes than 0.
+func (m Mode) HasAttitudes() bool { return m.row().hasAttitudes }
+
+// DefaultAttitude returns the turn and the tilt of the attitude 0.
+func (m Mode) DefaultAttitude() (turn int, tilt Tilt) { return m.row().turn, m.row().tilt }
+
+// Omissible returns what pictures in the mode can leave out.
+func (m Mode) Omissible() model.Omissions { return m.row().omissible }
+
+// HasPoses reports whether the mode has other poses than Stand.
+func (m Mode) HasPoses() bool { return m.row().hasPoses }
+
+// ShowsWorn reports whether the mode shows what a figure wears on its back.
+func (m Mode) ShowsWorn() bool { return m.row().showsWorn }
 
 // SizeOf returns the size that is drawn for a requested one, in pixels. For a head or a bust it is
 // the side, and the next multiple of 8, from 8 to 512: at these a flat head shows all texels of a
 // classic face equally large. For a preview, a body or a side it is the height, and the next multiple
 // of 16, from 64 to 1024: at these a classic cape fills the height. A legacy sheet has one size, its
 // height.
-func (p Mode) SizeOf(requested int) int { return p.sizes().round(requested) }
-
-// sizes are the sizes that are drawn in a mode, in pixels.
-type sizes struct{ min, max, step int }
-
-func (p Mode) sizes() sizes {
-	switch p {
-	case Flat, Isometric, Bust:
-		return sizes{8, 512, 8} // a face is eight texels wide
-	case Preview, Body, Front, Back, Left, Right:
-		return sizes{64, 1024, 16} // a cape is sixteen texels high
-	case LegacySheet:
-		return sizes{legacyHeight, legacyHeight, legacyHeight}
-	}
-	return sizes{}
-}
+func (m Mode) SizeOf(requested int) int { return m.row().sizes.round(requested) }
 
 // round clamps a size and rounds it up to a multiple of the step.
 func (s sizes) round(requested int) int {
 	size := min(max(requested, s.min), s.max)
 	return (size + s.step - 1) / s.step * s.step
-}
-
-// extent returns the width and height in pixels of the picture of a skin or cape.
-func (p Mode) extent(of skin.Type, size int) (width, height int) {
-	switch p {
-	case Flat, Isometric, Bust:
-		return size, size
-	case Preview:
-		if of == skin.Cape {
-			return capeWidth(size), size
-		}
-		s := preview(of, size)
-		return s.width, s.height
-	case Body, Front, Back, Left, Right:
-		return size / 2, size
-	case LegacySheet:
-		return legacyWidth, legacyHeight
-	}
-	return 0, 0
 }

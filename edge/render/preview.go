@@ -3,6 +3,8 @@ package render
 import (
 	"math"
 
+	"github.com/veneer-skins/veneer/edge/render/model"
+	"github.com/veneer-skins/veneer/edge/render/raster"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -24,37 +26,38 @@ const figureGap = 1
 // frame of slim ones, so that both models are drawn to one scale). The figure fills
 // the height; each half is ⌈height/H · (W + gap)⌉ pixels wide, and the picture
 // twice that.
-func preview(model skin.Type, height int) scene {
-	parts := figure(model, Stand)
-	front, back := newCamera(frontYaw, previewPitch), newCamera(backYaw, previewPitch)
+func preview(v View, _ int, _ Tilt) raster.Scene {
+	of, height := v.Type, v.Size
+	parts := model.Figure(of, model.Stand)
+	front, back := raster.NewCamera(frontYaw, previewPitch), raster.NewCamera(backYaw, previewPitch)
 
 	// From behind a figure is as large, and stands on the same ground.
-	bounds := front.extentOf(layerBoxes(figure(skin.Classic, Stand))...)
-	scale := float64(height) / bounds.height()
-	half := int(math.Ceil(scale * (bounds.width() + figureGap)))
-	return scene{
-		width: 2 * half, height: height, scale: scale,
-		figures: []figureInstance{
-			{camera: front, parts: parts, model: model, viewport: centred(bounds, scale, 0, half, height)},
-			{camera: back, parts: parts, model: model, viewport: centred(bounds, scale, half, half, height)},
+	bounds := front.ExtentOf(model.LayerBoxes(model.Figure(skin.Classic, model.Stand))...)
+	scale := float64(height) / bounds.Height()
+	half := int(math.Ceil(scale * (bounds.Width() + figureGap)))
+	return raster.Scene{
+		Width: 2 * half, Height: height, Scale: scale,
+		Figures: []raster.Figure{
+			{Camera: front, Parts: parts, Model: of, Viewport: raster.Centred(bounds, scale, 0, half, height)},
+			{Camera: back, Parts: parts, Model: of, Viewport: raster.Centred(bounds, scale, half, half, height)},
 		},
 	}
 }
 
 // drawCape draws the outer face of a cape on the left and the inner one on the right, flat, as
 // they lie on the sheet, and without light. A face is 10 × 16 units; each half of the picture
-// is 11 units wide, of which there are 16 in the height. A face lies in the middle of its half.
+// is 11 units wide and 16 high. A face lies in the middle of its half.
 // If whole pixels per texel fill at least 90 % of the height, the face is drawn at the largest
 // such size; else it fills the height, and every pixel is the average of the area it covers.
 //
 // If both faces are transparent the elytra is drawn instead.
-func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
+func drawCape(sheet skin.Sheet, height int, pixels []byte) raster.Picture {
 	faces := skin.CapeFaces().Scaled(sheet.Scale())
-	picture := newPicture(capeWidth(height), height, pixels)
+	picture := raster.NewPicture(capeWidth(height), height, pixels)
 	clear(picture.Pix)
 
-	if isBlank(sheet, faces.Front) && isBlank(sheet, faces.Back) {
-		picture.drawElytra(sheet)
+	if model.IsBlank(sheet, faces.Front) && model.IsBlank(sheet, faces.Back) {
+		drawElytra(picture, sheet)
 		return picture
 	}
 	high := height
@@ -64,7 +67,7 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	wide := high / 16 * 10
 	half := picture.Width / 2
 	for i, face := range []skin.Rect{faces.Front, faces.Back} {
-		picture.drawScaled(sheet, face, i*half+(half-wide)/2, (height-high)/2, wide, high)
+		picture.DrawScaled(sheet, face, i*half+(half-wide)/2, (height-high)/2, wide, high)
 	}
 	return picture
 }
@@ -72,7 +75,7 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 // drawElytra draws both wings side by side, from behind on the left and from the front on the
 // right. A wing is 10 × 20 units, so that two of them are as wide as a cape's face. The size of
 // a texel follows the same rule, by the width.
-func (p Picture) drawElytra(sheet skin.Sheet) {
+func drawElytra(p raster.Picture, sheet skin.Sheet) {
 	wing := skin.ElytraFaces().Scaled(sheet.Scale())
 	half := p.Width / 2
 	whole := p.Height / 16 * 5 // of one wing
@@ -83,33 +86,20 @@ func (p Picture) drawElytra(sheet skin.Sheet) {
 	top := (p.Height - 2*wide) / 2
 	// The left wing is on the viewer's left from behind, and on the right from the front.
 	left := (half - 2*wide) / 2
-	p.drawScaled(sheet, wing.Back, left, top, wide, 2*wide)
-	p.mirror(left, left+wide, top, wide, 2*wide)
+	p.DrawScaled(sheet, wing.Back, left, top, wide, 2*wide)
+	mirror(p, left, left+wide, top, wide, 2*wide)
 	left += half
-	p.drawScaled(sheet, wing.Front, left+wide, top, wide, 2*wide)
-	p.mirror(left+wide, left, top, wide, 2*wide)
+	p.DrawScaled(sheet, wing.Front, left+wide, top, wide, 2*wide)
+	mirror(p, left+wide, left, top, wide, 2*wide)
 }
 
 // mirror copies a rectangle to another one beside it, left and right exchanged.
-func (p Picture) mirror(from, to, top, width, height int) {
+func mirror(p raster.Picture, from, to, top, width, height int) {
 	for y := top; y < top+height; y++ {
 		for x := range width {
-			copy(p.row(to+width-1-x, y, 1), p.row(from+x, y, 1))
+			copy(p.Row(to+width-1-x, y, 1), p.Row(from+x, y, 1))
 		}
 	}
-}
-
-// isBlank reports whether all texels of a part of a sheet are transparent.
-func isBlank(sheet skin.Sheet, part skin.Rect) bool {
-	for y := part.Y; y < part.Y+part.H; y++ {
-		texels := sheet.Pix[sheet.At(part.X, y):][:4*part.W]
-		for i := 3; i < len(texels); i += 4 {
-			if texels[i] > 0 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // isCapeCrisp reports whether a cape is drawn with whole pixels per texel.
@@ -121,3 +111,11 @@ func isCapeCrisp(height, scale int) bool {
 // capeWidth returns the width of the picture of a cape: whole pixels for both halves, as
 // heights are multiples of 16.
 func capeWidth(height int) int { return height / 16 * 2 * 11 }
+
+// previewWidth returns the width of a preview.
+func previewWidth(of skin.Type, height int) int {
+	if of == skin.Cape {
+		return capeWidth(height)
+	}
+	return preview(View{Type: of, Size: height}, 0, 0).Width
+}

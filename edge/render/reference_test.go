@@ -4,13 +4,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // This file is a reference implementation that draws figures and capes simply and slowly: one
 // ray for each of many points of a pixel, against every box. It shares nothing with the
-// renderer, above all no number, so that no mistake is made twice.
+// renderer but skin.Sheet.Normalised, which has such a test of its own, and above all no number,
+// so that no mistake is made twice.
 
 // vec is a point or a direction: x to the player's left, y upwards, z to the player's front, in
 // units from between the feet.
@@ -52,71 +51,44 @@ type modelBox struct {
 	reversed bool       // its top and its underside are turned by 180°
 }
 
+// unfold returns the areas of the sides of a box of a width, height and depth that is unfolded from a place on.
+func unfold(x, y, w, h, d int) [6]area {
+	return [6]area{
+		topSide: {x + d, y, w, d}, underside: {x + d + w, y, w, d},
+		rightSide: {x, y + d, d, h}, frontSide: {x + d, y + d, w, h}, leftSide: {x + d + w, y + d, d, h}, backSide: {x + 2*d + w, y + d, w, h},
+	}
+}
+
+// limb returns a box of the body that is unfolded from a place on, and its layer, from another place on.
+func limb(from, to vec, open []int, x, y, layerX, layerY int) []modelBox {
+	w, h, d := int(to[0]-from[0]), int(to[1]-from[1]), int(to[2]-from[2])
+	return []modelBox{
+		{from: from, to: to, open: open, sheet: unfold(x, y, w, h, d)},
+		{from: from, to: to, open: open, sheet: unfold(layerX, layerY, w, h, d), grow: 0.25, layer: true},
+	}
+}
+
 var (
-	headBox = modelBox{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, sheet: [6]area{
-		topSide: {8, 0, 8, 8}, underside: {16, 0, 8, 8}, rightSide: {0, 8, 8, 8}, frontSide: {8, 8, 8, 8}, leftSide: {16, 8, 8, 8}, backSide: {24, 8, 8, 8},
-	}}
-	hatBox = modelBox{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, grow: 0.5, layer: true, sheet: [6]area{
-		topSide: {40, 0, 8, 8}, underside: {48, 0, 8, 8}, rightSide: {32, 8, 8, 8}, frontSide: {40, 8, 8, 8}, leftSide: {48, 8, 8, 8}, backSide: {56, 8, 8, 8},
-	}}
+	headBox = modelBox{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, sheet: unfold(0, 0, 8, 8, 8)}
+	hatBox  = modelBox{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, sheet: unfold(32, 0, 8, 8, 8), grow: 0.5, layer: true}
 )
 
-// The boxes of the figure besides head and hat. Of two layers in one plane, the first in trunk,
-// arms, legs is in front.
-var trunk = []modelBox{
-	headBox,
-	hatBox,
-	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, open: []int{rightSide, leftSide, underside}, sheet: [6]area{ // body
-		topSide: {20, 16, 8, 4}, underside: {28, 16, 8, 4}, rightSide: {16, 20, 4, 12}, frontSide: {20, 20, 8, 12}, leftSide: {28, 20, 4, 12}, backSide: {32, 20, 8, 12},
-	}},
-	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, grow: 0.25, layer: true, open: []int{rightSide, leftSide, underside}, sheet: [6]area{ // jacket
-		topSide: {20, 32, 8, 4}, underside: {28, 32, 8, 4}, rightSide: {16, 36, 4, 12}, frontSide: {20, 36, 8, 12}, leftSide: {28, 36, 4, 12}, backSide: {32, 36, 8, 12},
-	}},
-}
+// The boxes of the figure. Of two layers in one plane, the first in trunk, arms, legs is in front.
+var (
+	trunk = append([]modelBox{headBox, hatBox}, limb(vec{-4, 12, -2}, vec{4, 24, 2}, []int{rightSide, leftSide, underside}, 16, 16, 16, 32)...)
+	legs  = append(
+		limb(vec{-4, 0, -2}, vec{0, 12, 2}, []int{leftSide, topSide}, 0, 16, 0, 32),
+		limb(vec{0, 0, -2}, vec{4, 12, 2}, []int{rightSide, topSide}, 16, 48, 0, 48)...,
+	)
+	classicArms, slimArms = armsOf(8), armsOf(7)
+)
 
-var legs = []modelBox{
-	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, open: []int{leftSide, topSide}, sheet: [6]area{ // right leg
-		topSide: {4, 16, 4, 4}, underside: {8, 16, 4, 4}, rightSide: {0, 20, 4, 12}, frontSide: {4, 20, 4, 12}, leftSide: {8, 20, 4, 12}, backSide: {12, 20, 4, 12},
-	}},
-	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, grow: 0.25, layer: true, open: []int{leftSide, topSide}, sheet: [6]area{ // right pants
-		topSide: {4, 32, 4, 4}, underside: {8, 32, 4, 4}, rightSide: {0, 36, 4, 12}, frontSide: {4, 36, 4, 12}, leftSide: {8, 36, 4, 12}, backSide: {12, 36, 4, 12},
-	}},
-	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, open: []int{rightSide, topSide}, sheet: [6]area{ // left leg
-		topSide: {20, 48, 4, 4}, underside: {24, 48, 4, 4}, rightSide: {16, 52, 4, 12}, frontSide: {20, 52, 4, 12}, leftSide: {24, 52, 4, 12}, backSide: {28, 52, 4, 12},
-	}},
-	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, grow: 0.25, layer: true, open: []int{rightSide, topSide}, sheet: [6]area{ // left pants
-		topSide: {4, 48, 4, 4}, underside: {8, 48, 4, 4}, rightSide: {0, 52, 4, 12}, frontSide: {4, 52, 4, 12}, leftSide: {8, 52, 4, 12}, backSide: {12, 52, 4, 12},
-	}},
-}
-
-var classicArms = []modelBox{
-	{from: vec{-8, 12, -2}, to: vec{-4, 24, 2}, open: []int{leftSide}, sheet: [6]area{ // right arm
-		topSide: {44, 16, 4, 4}, underside: {48, 16, 4, 4}, rightSide: {40, 20, 4, 12}, frontSide: {44, 20, 4, 12}, leftSide: {48, 20, 4, 12}, backSide: {52, 20, 4, 12},
-	}},
-	{from: vec{-8, 12, -2}, to: vec{-4, 24, 2}, grow: 0.25, layer: true, open: []int{leftSide}, sheet: [6]area{ // right sleeve
-		topSide: {44, 32, 4, 4}, underside: {48, 32, 4, 4}, rightSide: {40, 36, 4, 12}, frontSide: {44, 36, 4, 12}, leftSide: {48, 36, 4, 12}, backSide: {52, 36, 4, 12},
-	}},
-	{from: vec{4, 12, -2}, to: vec{8, 24, 2}, open: []int{rightSide}, sheet: [6]area{ // left arm
-		topSide: {36, 48, 4, 4}, underside: {40, 48, 4, 4}, rightSide: {32, 52, 4, 12}, frontSide: {36, 52, 4, 12}, leftSide: {40, 52, 4, 12}, backSide: {44, 52, 4, 12},
-	}},
-	{from: vec{4, 12, -2}, to: vec{8, 24, 2}, grow: 0.25, layer: true, open: []int{rightSide}, sheet: [6]area{ // left sleeve
-		topSide: {52, 48, 4, 4}, underside: {56, 48, 4, 4}, rightSide: {48, 52, 4, 12}, frontSide: {52, 52, 4, 12}, leftSide: {56, 52, 4, 12}, backSide: {60, 52, 4, 12},
-	}},
-}
-
-var slimArms = []modelBox{
-	{from: vec{-7, 12, -2}, to: vec{-4, 24, 2}, open: []int{leftSide}, sheet: [6]area{ // right arm
-		topSide: {44, 16, 3, 4}, underside: {47, 16, 3, 4}, rightSide: {40, 20, 4, 12}, frontSide: {44, 20, 3, 12}, leftSide: {47, 20, 4, 12}, backSide: {51, 20, 3, 12},
-	}},
-	{from: vec{-7, 12, -2}, to: vec{-4, 24, 2}, grow: 0.25, layer: true, open: []int{leftSide}, sheet: [6]area{ // right sleeve
-		topSide: {44, 32, 3, 4}, underside: {47, 32, 3, 4}, rightSide: {40, 36, 4, 12}, frontSide: {44, 36, 3, 12}, leftSide: {47, 36, 4, 12}, backSide: {51, 36, 3, 12},
-	}},
-	{from: vec{4, 12, -2}, to: vec{7, 24, 2}, open: []int{rightSide}, sheet: [6]area{ // left arm
-		topSide: {36, 48, 3, 4}, underside: {39, 48, 3, 4}, rightSide: {32, 52, 4, 12}, frontSide: {36, 52, 3, 12}, leftSide: {39, 52, 4, 12}, backSide: {43, 52, 3, 12},
-	}},
-	{from: vec{4, 12, -2}, to: vec{7, 24, 2}, grow: 0.25, layer: true, open: []int{rightSide}, sheet: [6]area{ // left sleeve
-		topSide: {52, 48, 3, 4}, underside: {55, 48, 3, 4}, rightSide: {48, 52, 4, 12}, frontSide: {52, 52, 3, 12}, leftSide: {55, 52, 4, 12}, backSide: {59, 52, 3, 12},
-	}},
+// armsOf returns both arms, the outer sides of which are so far from the middle.
+func armsOf(shoulder float64) []modelBox {
+	return append(
+		limb(vec{-shoulder, 12, -2}, vec{-4, 24, 2}, []int{leftSide}, 40, 16, 40, 32),
+		limb(vec{4, 12, -2}, vec{shoulder, 24, 2}, []int{rightSide}, 32, 48, 48, 48)...,
+	)
 }
 
 // grown returns two corners of the box with its growth.
@@ -127,32 +99,10 @@ func (b *modelBox) grown() (low, high vec) {
 	return low, high
 }
 
-// isVisible reports whether a side is visible at a point of it, from a camera in a direction.
-func (b *modelBox) isVisible(side int, p, toward vec) bool {
-	across := toward[side/2]
-	if side%2 == 0 {
-		across = -across
-	}
-	if b.layer && across > 0 {
-		// Shift the point towards the base.
-		for axis := range 3 {
-			p[axis] -= min(max(b.grow*toward[axis]/across, -b.grow), b.grow)
-		}
-	}
-	for _, open := range b.open {
-		axis, upper := open/2, open%2 == 1
-		if side == open || upper && p[axis] > b.to[axis] || !upper && p[axis] < b.from[axis] {
-			return false
-		}
-	}
-	return true
-}
-
 // texel returns the texel of a sheet of scale k at a point of a side.
-func (b *modelBox) texel(side int, p vec, k int) int32 {
-	low, high := b.grown()
+func (b *seenBox) texel(side int, p vec, k int) int32 {
 	for axis := range 3 {
-		p[axis] = (p[axis] - low[axis]) / (high[axis] - low[axis])
+		p[axis] = (p[axis] - b.low[axis]) / (b.high[axis] - b.low[axis])
 	}
 	var s, t float64 // rightwards and downwards on the sheet, from 0 to 1
 	switch side {
@@ -239,40 +189,92 @@ func (c *camera) centre(boxes []modelBox, x, y float64) {
 	c.y += y - (y0+y1)/2
 }
 
+// seenBox is a box with what a camera's rays through it have in common, in the box's own coordinates.
+type seenBox struct {
+	*modelBox
+	low, high          vec
+	origin, perX, perY vec    // a ray starts at origin + x·perX + y·perY
+	toward, inverse    vec    // its direction, and 1 over each coordinate
+	shifts             [6]vec // by how much a layer's side that faces the camera is shifted from the base
+}
+
+// see returns the box as the camera sees it.
+func (c *camera) see(b *modelBox) *seenBox {
+	s := &seenBox{modelBox: b}
+	s.low, s.high = b.grown()
+	start := func(x, y float64) (start vec) {
+		for axis := range 3 {
+			start[axis] = c.right[axis]*(x-c.x)/c.scale + c.down[axis]*(y-c.y)/c.scale
+		}
+		start, s.toward = b.placed.before(start, c.toward)
+		return start
+	}
+	s.origin, s.perX, s.perY = start(0, 0), start(1, 0), start(0, 1)
+	for axis := range 3 {
+		s.perX[axis] -= s.origin[axis]
+		s.perY[axis] -= s.origin[axis]
+		s.inverse[axis] = 1 / s.toward[axis]
+	}
+	for side := range s.shifts {
+		across := s.toward[side/2]
+		if side%2 == 0 {
+			across = -across
+		}
+		if b.layer && across > 0 {
+			for axis := range 3 {
+				s.shifts[side][axis] = min(max(b.grow*s.toward[axis]/across, -b.grow), b.grow)
+			}
+		}
+	}
+	return s
+}
+
+// start returns where the ray through a point of the picture starts.
+func (b *seenBox) start(x, y float64) (start vec) {
+	for axis := range 3 {
+		start[axis] = b.origin[axis] + x*b.perX[axis] + y*b.perY[axis]
+	}
+	return start
+}
+
+// at returns the point of a ray at a depth.
+func (b *seenBox) at(start vec, depth float64) vec {
+	for axis := range 3 {
+		start[axis] -= depth * b.toward[axis]
+	}
+	return start
+}
+
+// isVisible reports whether a side is visible at a point of it.
+func (b *seenBox) isVisible(side int, p vec) bool {
+	for _, open := range b.open {
+		axis, upper := open/2, open%2 == 1
+		at := p[axis] - b.shifts[side][axis]
+		if side == open || upper && at > b.to[axis] || !upper && at < b.from[axis] {
+			return false
+		}
+	}
+	return true
+}
+
 // ray returns what a ray through a point of the picture hits, and which side of which base box
 // it ends at, or -1.
-func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base int) {
-	var start vec
-	for axis := range 3 {
-		start[axis] = c.right[axis]*(x-c.x)/c.scale + c.down[axis]*(y-c.y)/c.scale
-	}
-
+func (c *camera) ray(boxes []*seenBox, x, y float64, k int) (met stack, base int) {
 	// crossing is where the ray passes through a side.
 	type crossing struct {
 		depth     float64
-		at        vec
 		box, side int
 	}
 	var list [len(met) + 1]crossing
 	n := 0
-	cross := func(box, side int, depth float64, start, toward vec) {
-		at := start
-		for axis := range 3 {
-			at[axis] -= depth * toward[axis]
-		}
-		if boxes[box].isVisible(side, at, toward) {
-			list[n] = crossing{depth, at, box, side}
-			n++
-		}
-	}
+boxes:
 	for i, b := range boxes {
 		// The ray is inside the box where it is between both planes of each axis.
-		low, high := b.grown()
-		start, toward := b.placed.before(start, c.toward)
+		start := b.start(x, y)
 		enter, leave := math.Inf(-1), math.Inf(1)
 		var in, out int
 		for axis := range 3 {
-			near, far := (start[axis]-high[axis])/toward[axis], (start[axis]-low[axis])/toward[axis]
+			near, far := (start[axis]-b.high[axis])*b.inverse[axis], (start[axis]-b.low[axis])*b.inverse[axis]
 			nearSide, farSide := 2*axis+1, 2*axis
 			if near > far {
 				near, far, nearSide, farSide = far, near, farSide, nearSide
@@ -283,13 +285,17 @@ func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base in
 			if far < leave {
 				leave, out = far, farSide
 			}
+			if enter >= leave {
+				continue boxes
+			}
 		}
-		if enter >= leave {
-			continue
+		if b.isVisible(in, b.at(start, enter)) {
+			list[n] = crossing{enter, i, in}
+			n++
 		}
-		cross(i, in, enter, start, toward)
-		if b.layer {
-			cross(i, out, leave, start, toward)
+		if b.layer && b.isVisible(out, b.at(start, leave)) {
+			list[n] = crossing{leave, i, out}
+			n++
 		}
 	}
 
@@ -302,7 +308,7 @@ func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base in
 	}
 	for i, at := range list[:n] {
 		b := boxes[at.box]
-		met[i] = hit(b.texel(at.side, at.at, k)*128) + hit(lights[at.side])
+		met[i] = hit(b.texel(at.side, b.at(b.start(x, y), at.depth), k)*128) + hit(lights[at.side])
 		if !b.layer {
 			return met, 6*at.box + at.side
 		}
@@ -330,6 +336,8 @@ type referenceMap struct {
 	stacks        []stack
 	pixels        []pixelSamples
 	numbers       map[stack]int32
+	last          stack // that was interned, and its number
+	lastNumber    int32
 }
 
 // newReferenceMap returns a map in which one row in step is computed, chosen at random, so that
@@ -345,12 +353,16 @@ func newReferenceMap(width, height, step int) *referenceMap {
 
 // intern returns the number of a stack.
 func (m *referenceMap) intern(s stack) int32 {
+	if s == m.last && len(m.stacks) > 0 {
+		return m.lastNumber
+	}
 	n, ok := m.numbers[s]
 	if !ok {
 		n = int32(len(m.stacks))
 		m.numbers[s] = n
 		m.stacks = append(m.stacks, s)
 	}
+	m.last, m.lastNumber = s, n
 	return n
 }
 
@@ -375,17 +387,19 @@ const edgePoints = 24
 
 // draw computes the columns from x0 to x1 of what a camera sees of boxes.
 func (m *referenceMap) draw(c camera, boxes []modelBox, x0, x1, k int) {
-	frames := make([][4]float64, len(boxes))
+	frames, seen := make([][4]float64, len(boxes)), make([]*seenBox, len(boxes))
 	for i := range boxes {
+		seen[i] = c.see(&boxes[i])
 		frames[i][0], frames[i][1], frames[i][2], frames[i][3] = c.extent(boxes[i : i+1])
 	}
+	var near []*seenBox
 	for _, y := range m.rows {
 		for x := x0; x < x1; x++ {
 			left, top := float64(x), float64(y)
-			var near []*modelBox
+			near = near[:0]
 			for i, f := range frames {
 				if f[0] < left+1+texelTolerance && f[2] > left-texelTolerance && f[1] < top+1+texelTolerance && f[3] > top-texelTolerance {
-					near = append(near, &boxes[i])
+					near = append(near, seen[i])
 				}
 			}
 			if len(near) > 0 {
@@ -396,7 +410,7 @@ func (m *referenceMap) draw(c camera, boxes []modelBox, x0, x1, k int) {
 }
 
 // sample samples the pixel with the top left corner x, y.
-func (m *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int) pixelSamples {
+func (m *referenceMap) sample(c *camera, boxes []*seenBox, x, y float64, k int) pixelSamples {
 	var at pixelSamples
 	if m.crisp {
 		for _, dx := range []float64{0, -texelTolerance, texelTolerance} {
@@ -427,7 +441,11 @@ func (m *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int)
 			}
 		}
 	}
-	for _, l := range lattices {
+	fewest, of := minHits, minHits // hits, and points, of the last lattice
+	for i, l := range lattices {
+		if i+1 < len(lattices) && fewest*l.points < minHits*of {
+			continue // it would have too few hits
+		}
 		at.shares = at.shares[:0]
 		something, opaque := 0, 0
 		for i := range l.points {
@@ -444,6 +462,9 @@ func (m *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int)
 		if (something == 0 || something >= minHits) && (opaque == 0 || opaque >= minHits) {
 			break
 		}
+		if fewest, of = something, l.points; opaque > 0 {
+			fewest = min(something, opaque)
+		}
 	}
 	return at
 }
@@ -458,28 +479,14 @@ func (m *referenceMap) add(set []int32, s stack) []int32 {
 }
 
 // share adds a weight to the share of a stack.
-func (at *pixelSamples) share(n, weight int32) {
-	for i := range at.shares {
-		if at.shares[i].stack == n {
-			at.shares[i].weight += weight
+func (p *pixelSamples) share(n, weight int32) {
+	for i := range p.shares {
+		if p.shares[i].stack == n {
+			p.shares[i].weight += weight
 			return
 		}
 	}
-	at.shares = append(at.shares, share{n, weight})
-}
-
-// isometricReference returns the map of an isometric head.
-func isometricReference(side, k, step int) *referenceMap {
-	boxes := []modelBox{headBox, hatBox}
-	c := look(math.Pi/4, math.Atan(1/math.Sqrt2))
-	_, y0, _, y1 := c.extent(boxes)
-	c.scale = float64(side) / (y1 - y0)
-	c.centre(boxes, float64(side)/2, float64(side)/2)
-
-	p := newReferenceMap(side, side, step)
-	p.crisp = c.scale >= 4*float64(k)
-	p.draw(c, boxes, 0, side, k)
-	return p
+	p.shares = append(p.shares, share{n, weight})
 }
 
 // previewReference returns the map of a figure from the front and from the back.
@@ -540,56 +547,4 @@ func (m *referenceMap) spread(x0, y0, w, h, columns, rows int, texel func(u, v i
 			}
 		}
 	}
-}
-
-// withOpaqueBase returns the texels of a skin as the game shows them: 64k × 64k, the base
-// opaque.
-func withOpaqueBase(sheet skin.Sheet) []byte {
-	k := sheet.Width / 64
-	all := make([]byte, 4*64*k*64*k)
-	copy(all, sheet.Pix)
-	texel := func(x, y int) []byte { return all[4*(y*64*k+x):][:4] }
-	alphas := func(x, y, w, h int, set func(alpha *byte)) {
-		for v := y * k; v < (y+h)*k; v++ {
-			for u := x * k; u < (x+w)*k; u++ {
-				set(&texel(u, v)[3])
-			}
-		}
-	}
-	opaque := func(alpha *byte) { *alpha = 255 }
-
-	legacy := sheet.Height < sheet.Width
-	if legacy {
-		for _, m := range []struct{ x, y, w, h, toX, toY int }{
-			{4, 16, 4, 4, 20, 48},
-			{8, 16, 4, 4, 24, 48},
-			{0, 20, 4, 12, 24, 52},
-			{4, 20, 4, 12, 20, 52},
-			{8, 20, 4, 12, 16, 52},
-			{12, 20, 4, 12, 28, 52},
-			{44, 16, 4, 4, 36, 48},
-			{48, 16, 4, 4, 40, 48},
-			{40, 20, 4, 12, 40, 52},
-			{44, 20, 4, 12, 36, 52},
-			{48, 20, 4, 12, 32, 52},
-			{52, 20, 4, 12, 44, 52},
-		} {
-			for v := range m.h * k {
-				for u := range m.w * k {
-					copy(texel((m.toX+m.w)*k-1-u, m.toY*k+v), texel(m.x*k+u, m.y*k+v))
-				}
-			}
-		}
-	}
-	alphas(0, 0, 32, 16, opaque)
-	if legacy {
-		seeThrough := false
-		alphas(32, 0, 32, 32, func(alpha *byte) { seeThrough = seeThrough || *alpha < 128 })
-		if !seeThrough {
-			alphas(32, 0, 32, 32, func(alpha *byte) { *alpha = 0 })
-		}
-	}
-	alphas(0, 16, 64, 16, opaque)
-	alphas(16, 48, 32, 16, opaque)
-	return all
 }

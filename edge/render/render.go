@@ -1,43 +1,19 @@
-// Package render draws pictures of skins and capes and encodes them: a skin sheet becomes
-// pixels, and those become a PNG or WebP file. It uses no cgo.
+// Package render draws pictures of skins and capes and encodes them: a skin sheet becomes pixels, and
+// those become a PNG or WebP file. It uses no cgo.
 //
-// Geometry. A picture shows the player of the game, standing or in another Pose: six body parts, each
-// a box (the base) and a slightly larger one over it (the layer), which stands off 0.5 units around
-// the head and 0.25 elsewhere and is clipped where body parts adjoin. Body parts that a pose moves
-// apart go through each other instead, and so does what a player wears: a cape is one box, and elytra
-// are two, the right one the mirror image of the left. A unit is a texel of a classic sheet. Boxes are
-// unfolded on the sheet as skin.Faces, skin.CapeFaces and skin.ElytraFaces say. What lies behind holes and translucent texels shows through, including the inner sides of layers.
-// In modes in space the light is fixed to each box, however it is turned: it leaves 100 % of a colour
-// on top, 90 % in front and behind, 70 % at the sides and 60 % beneath, on inner sides too, so that a
-// texel has the same colour in every pose. Flat modes and the
-// legacy sheet have the colours of the sheet.
+// Package model has what is drawn: body parts, poses, what is worn, and sides. Package raster has how: it
+// projects a scene of these and paints it. This package has the modes, which are what a picture can show.
+// Each is a row of one table, modes, and has a geometry: in space, a scene; otherwise what is copied from
+// the sheet. Flat modes and the legacy sheet have the colours of the sheet, without light.
 //
-// Rasterisation. Figures are scanned along vertical lines, on which every border between texels
-// is found exactly (columnScan). What depends only on the geometry of a mode, a size and the
-// scale of the sheet is the same for all textures, so it is computed once and cached: mostly as
-// a sampleMap, which says what texels each pixel shows, so that painting a texture is a look-up
-// of colours. Large smooth pictures of sheets of high scale are scanned anew for every texture
-// (scannedFigures), and so are figures in another attitude or pose than the default ones: there are
-// 119 of these for each size, of which maps would displace the common ones.
+// What depends only on the geometry of a mode, a size and the scale of the sheet is computed once and
+// cached, mostly as a raster.SampleMap. Figures in another attitude or pose than the default ones are
+// scanned anew for every texture: there are 119 of these for each size, and their maps would displace the
+// common ones.
 //
-// Boxes that are moved alike are a group. In a group faces are cut until one of two is nearer wherever
-// they overlap. Faces of different groups cross: as how near a face is to the viewer is an affine
-// function of the picture, two cross at most once on a line, and are cut there (columnScan.split).
-// Borders between texels of rotated boxes are slanted across and down, which takes twice as many lines
-// for the same precision.
-//
-// Anti-aliasing. A pixel covers a square. Where texels are at least four pixels wide, a picture
-// is crisp: a pixel shows what is at its centre. Only at the outline, before nothing, is it
-// mixed: its alpha is the average over its square, in eighteen steps, and its colour the one
-// with the greatest share. Where a body part or a layer ends before another one, like the rim
-// of a hat before the body, the edge stays as hard as between two texels: mixed colours would
-// look soft beside hard texels and enlarge the palette. In all other pictures, the smooth ones,
-// each pixel is the average of its square.
-//
-// Drawing and the native encoders are plain Go: libvips costs 0.1 ms for each operation on
-// however small a picture, and encoders made for pictures of texels are faster and write
-// smaller files. Another Encoder can be passed in; package vips has one that calls libvips once
-// a picture.
+// Drawing and encoding are plain Go: libvips costs 0.1 ms for each operation on however small a
+// picture, and encoders made for pictures of texels are faster and write smaller files. A Reducer
+// can be passed in for exact sizes; package vips has one that calls libvips.
 //
 // The package starts no goroutines; the caller bounds how many pictures are drawn at once.
 // Cached sample maps take up to 64 MiB. Each concurrent picture takes reusable scratch memory
@@ -47,6 +23,7 @@
 package render
 
 import (
+	"github.com/veneer-skins/veneer/edge/render/model"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -86,11 +63,11 @@ type View struct {
 	Size   int // in pixels, a value of Mode.SizeOf
 	Format Format
 
-	Attitude Attitude  // a value of Mode.Attitude, if Mode.HasAttitudes
-	Omit     Omissions // of Mode.Omissible
-	Pose     Pose      // Stand, unless Mode.HasPoses
-	Wear     Wear      // WearNothing, unless Mode.ShowsWorn
-	Exact    int       // of Mode.ExactOf: the picture is reduced to this side or height; 0: it is not
+	Attitude Attitude        // a value of Mode.Attitude, if Mode.HasAttitudes
+	Omit     model.Omissions // of Mode.Omissible
+	Pose     model.Pose      // Stand, unless Mode.HasPoses
+	Wear     model.Wear      // WearNothing, unless Mode.ShowsWorn
+	Exact    int             // of Mode.ExactOf: the picture is reduced to this side or height; 0: it is not
 }
 
 // Check returns the Invalid fault that Draw or Render would return for the view, or nil.
@@ -113,13 +90,13 @@ func (v View) Check() error {
 	if v.Omit&^v.Mode.Omissible() != 0 {
 		return fault.New(fault.Invalid, "This picture has nothing of that kind to leave out.")
 	}
-	if v.Pose >= PoseCount || v.Pose != Stand && !v.Mode.HasPoses() {
+	if v.Pose >= model.PoseCount || v.Pose != model.Stand && !v.Mode.HasPoses() {
 		return fault.New(fault.Invalid, "This picture has no such pose.")
 	}
-	if v.Wear >= wearCount || v.Wear != WearNothing && !v.Mode.ShowsWorn() {
+	if v.Wear >= model.WearCount || v.Wear != model.WearNothing && !v.Mode.ShowsWorn() {
 		return fault.New(fault.Invalid, "This picture cannot show such a thing on a player's back.")
 	}
-	if r := v.Mode.sizes(); v.Size != r.round(v.Size) {
+	if r := v.Mode.row().sizes; v.Size != r.round(v.Size) {
 		return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", r.step, r.min, r.max)
 	}
 	if !v.checkExact() {
@@ -135,25 +112,7 @@ func (v View) Extent() (width, height int) {
 		return 0, 0
 	}
 	if v.Exact != 0 {
-		return v.Mode.reducedExtent(v.Exact)
+		return v.Mode.row().width(v.Type, v.Exact), v.Exact
 	}
-	return v.Mode.extent(v.Type, v.Size)
-}
-
-// Picture is a drawn picture: Width × Height pixels in rows from the top, four bytes a pixel
-// (red, green, blue, alpha; not premultiplied), the stride being exactly 4 × Width. A pixel
-// with alpha 0 is black.
-type Picture struct {
-	Width, Height int
-	Pix           []byte
-}
-
-// newPicture returns a picture in the memory of pixels, with its old content, if that is large
-// enough; otherwise in new memory.
-func newPicture(width, height int, pixels []byte) Picture {
-	size := 4 * width * height
-	if cap(pixels) < size {
-		pixels = make([]byte, size)
-	}
-	return Picture{Width: width, Height: height, Pix: pixels[:size]}
+	return v.Mode.row().width(v.Type, v.Size), v.Size
 }

@@ -5,29 +5,30 @@ import (
 	"sync"
 	"time"
 
+	"github.com/veneer-skins/veneer/edge/render/model"
+	"github.com/veneer-skins/veneer/edge/render/raster"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // Renderer draws and encodes pictures. It is safe for concurrent use. New returns one; the zero
 // Renderer is not ready.
 type Renderer struct {
-	encoder       Encoder
 	reducer       Reducer // nil: there are no exact sizes
 	revision      string
 	exactRevision string // of pictures of exact sizes
-	sampleMaps    *mapCache
+	sampleMaps    *raster.MapCache[mapKey]
 	painters      sync.Pool // of *painter
+	encoders      sync.Pool // of *encoder
 	pixels        sync.Pool // of *[]byte, the memory of pictures that only become files
 }
 
-// New returns a Renderer that encodes with an encoder, and reduces pictures to exact sizes with a reducer.
-// Without one, which is nil, such views cannot be drawn.
-func New(encoder Encoder, reducer Reducer) *Renderer {
+// New returns a Renderer that reduces pictures to exact sizes with a reducer. Without one, which is nil,
+// such views cannot be drawn.
+func New(reducer Reducer) *Renderer {
 	r := &Renderer{
-		encoder:    encoder,
 		reducer:    reducer,
-		revision:   digestOf("%d %s %s", revision, platform, encoder.Revision()),
-		sampleMaps: newMapCache(mapCacheBytes),
+		revision:   digestOf("%d %s native", revision, raster.Platform),
+		sampleMaps: raster.NewMapCache[mapKey](mapCacheBytes),
 	}
 	if reducer != nil {
 		r.exactRevision = digestOf("%s %s", r.revision, reducer.Revision())
@@ -36,12 +37,9 @@ func New(encoder Encoder, reducer Reducer) *Renderer {
 }
 
 // Revision returns a token of 12 lower-case hexadecimal digits. It differs whenever the same view
-// of the same texture could be another file: with the constant revision, the processor
-// architecture, and the encoder's revision.
+// of the same texture could be another file: with the constant revision and the processor
+// architecture.
 func (r *Renderer) Revision() string { return r.revision }
-
-// CanWebP reports whether pictures can be encoded as WebP.
-func (r *Renderer) CanWebP() bool { return r.encoder.Supports(WebP) }
 
 // Draw draws a view of a sheet: a skin of 64k × 64k or 64k × 32k texels, or a cape of 64k ×
 // 32k, k being its scale, from 1 to skin.MaxScale. Skins are drawn as Sheet.Normalised says, so
@@ -57,74 +55,69 @@ func (r *Renderer) CanWebP() bool { return r.encoder.Supports(WebP) }
 // with something worn, are drawn no higher than 480 pixels if the finer sheet is of scale 9 or more, 288
 // from 13 on and 208 from 15 on. For exact sizes these bounds are a fifth less from scale 8 on. Higher
 // ones would take too long.
-func (r *Renderer) Draw(sheet, worn skin.Sheet, view View) (Picture, error) {
+func (r *Renderer) Draw(sheet, worn skin.Sheet, view View) (raster.Picture, error) {
 	picture, err := r.draw(sheet, worn, view, nil)
 	if err != nil {
-		return Picture{}, err
+		return raster.Picture{}, err
 	}
 	return r.reduce(picture, view)
 }
 
 // draw draws in the memory of pixels if that is large enough.
-func (r *Renderer) draw(sheet, worn skin.Sheet, view View, pixels []byte) (Picture, error) {
+func (r *Renderer) draw(sheet, worn skin.Sheet, view View, pixels []byte) (raster.Picture, error) {
 	if err := view.Check(); err != nil {
-		return Picture{}, err
+		return raster.Picture{}, err
 	}
 	if err := checkSheet(sheet, view.Type); err != nil {
-		return Picture{}, fmt.Errorf("draw %s of %s: %w", view.Mode, view.Type, err)
+		return raster.Picture{}, fmt.Errorf("draw %s of %s: %w", view.Mode, view.Type, err)
 	}
 	switch view.Wear {
-	case WearNothing:
+	case model.WearNothing:
 		worn = skin.Sheet{}
-	case WearCape, WearElytra:
+	case model.WearCape, model.WearElytra:
 		if err := checkSheet(worn, skin.Cape); err != nil {
-			return Picture{}, fmt.Errorf("draw %s of %s with a cape: %w", view.Mode, view.Type, err)
+			return raster.Picture{}, fmt.Errorf("draw %s of %s with a cape: %w", view.Mode, view.Type, err)
 		}
-		view.Wear = view.Wear.of(worn)
+		view.Wear = view.Wear.Of(worn)
 	}
 	if view.Type == skin.Cape {
-		return drawCape(sheet, view.Size, pixels), nil
+		return view.Mode.row().cape(sheet, view.Size, pixels), nil
 	}
-	model := view.Type
 	if sheet.Height < sheet.Width {
-		model = skin.Classic // the only one for which such sheets are made
 		// Of all that Normalised does, square sheets need only an opaque base, and all
-		// of texel.colour, faceWithHat and drawLegacy take the base for opaque.
+		// drawing takes the base for opaque.
 		sheet = sheet.Normalised(view.Type)
+		if view.Mode.IsSheet() {
+			view.Type = skin.Classic // the only model for which such sheets are made
+		}
 	}
-	switch view.Mode {
-	case Isometric, Preview, Bust, Body:
+	if view.Mode.InSpace() {
 		return r.drawFigure(sheet, worn, view, pixels), nil
-	case LegacySheet:
-		return drawLegacy(sheet, model, pixels), nil
-	case Front, Back, Left, Right:
-		return drawSide(sheet, worn, view, pixels), nil
-	case Flat:
 	}
-	return drawFlat(sheet, view, pixels), nil
+	return view.Mode.row().draw(sheet, worn, view, pixels), nil
 }
 
 // drawFigure draws the modes of the model in space.
-func (r *Renderer) drawFigure(sheet, worn skin.Sheet, view View, pixels []byte) Picture {
-	k := scales{sheet.Scale(), worn.Scale()}
+func (r *Renderer) drawFigure(sheet, worn skin.Sheet, view View, pixels []byte) raster.Picture {
+	k := raster.Scales{Skin: sheet.Scale(), Worn: worn.Scale()}
 	samples := r.samples(view.capped(k), k)
-	scratch, ok := r.painters.Get().(*painter)
+	scratch, ok := r.painters.Get().(*raster.Painter)
 	if !ok {
-		scratch = new(painter)
+		scratch = new(raster.Painter)
 	}
 	defer r.painters.Put(scratch)
 
-	picture := newPicture(samples.width, samples.height, pixels)
-	samples.paint(picture.Pix, sheet, worn, view, scratch)
+	picture := raster.NewPicture(samples.Width, samples.Height, pixels)
+	samples.Paint(picture.Pix, sheet, worn, view.Type, view.Omit, scratch)
 	return picture
 }
 
 // samples returns the sample map of a view for sheets of scales.
-func (r *Renderer) samples(view View, k scales) *sampleMap {
+func (r *Renderer) samples(view View, k raster.Scales) *raster.SampleMap {
 	if view.isMapCached() {
-		return r.sampleMaps.get(mapKeyOf(view, k))
+		return r.sampleMaps.Get(mapKeyOf(view, k))
 	}
-	return newSweptMap(view.scene(), k)
+	return raster.NewUncachedMap(view.scene(), k)
 }
 
 // checkSheet makes sure that every texel that drawing looks up exists.
@@ -164,12 +157,64 @@ func (r *Renderer) Render(sheet, worn skin.Sheet, view View) (file []byte, timin
 	return file, Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
 }
 
-// Encode encodes a picture. The file contains nothing but pixels, and every pixel can be decoded
-// unchanged, except for the colour of transparent ones.
-func (r *Renderer) Encode(picture Picture, format Format) ([]byte, error) {
-	file, err := r.encoder.Encode(picture, format)
+// NewSprite returns the transparent picture of a sprite: square pictures of a size beside and below each
+// other, columns in each row.
+func NewSprite(count, columns, size int) raster.Picture {
+	return raster.NewPicture(columns*size, (count+columns-1)/columns*size, nil)
+}
+
+// DrawTile draws a view of a skin, which is square, as the picture with a number of a sprite. Pictures are
+// numbered row by row. It fails as Draw does.
+func (r *Renderer) DrawTile(sprite raster.Picture, number int, sheet skin.Sheet, view View) error {
+	tile, err := r.Draw(sheet, skin.Sheet{}, view)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", format, err)
+		return err
 	}
-	return file, nil
+	side := view.Size
+	columns := sprite.Width / side
+	for y := range side {
+		copy(sprite.Row(number%columns*side, number/columns*side+y, side), tile.Row(0, y, side))
+	}
+	return nil
+}
+
+// mapCacheBytes bounds the memory of cached sample maps. A site links to few sizes, and a map
+// of one of these for classic sheets takes 0.1 to 1 MB. The rest is for other requests; the
+// largest map takes 10 MB.
+const mapCacheBytes = 64 << 20
+
+// mapKey is what a cached sample map depends on: the parts of a view that concern neither colours
+// nor the file, and the scales of the sheets.
+type mapKey struct {
+	mode   Mode
+	model  skin.Type
+	size   int
+	wear   model.Wear
+	scales raster.Scales
+}
+
+// isMapCached reports whether the sample map of a view is cached: in the default attitude and pose only.
+func (v View) isMapCached() bool { return v.Attitude == 0 && v.Pose == model.Stand }
+
+// mapKeyOf returns the key of the sample map of a view.
+func mapKeyOf(view View, k raster.Scales) mapKey {
+	key := mapKey{view.Mode, view.Type, view.Size, view.Wear, k}
+	if view.Mode.row().isOneModel {
+		key.model = skin.Classic
+	}
+	return key
+}
+
+// Build builds the sample map.
+func (k mapKey) Build() *raster.SampleMap { return raster.NewSampleMap(k.scene(), k.scales) }
+
+// scene returns the scene of the sample map.
+func (k mapKey) scene() raster.Scene {
+	return View{Mode: k.mode, Type: k.model, Size: k.size, Wear: k.wear}.scene()
+}
+
+// scene returns the figures of a view of a mode in space.
+func (v View) scene() raster.Scene {
+	turn, tilt := v.Attitude.turnAndTilt(v.Mode)
+	return v.Mode.row().scene(v, turn, tilt)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // revisionFile has a revision and the digest of the files that belong to it.
@@ -22,7 +23,6 @@ const revisionFile = "testdata/revision.txt"
 // would take old pictures for new ones, as the ETags would be equal.
 func TestRevisionGuard(t *testing.T) {
 	t.Parallel()
-
 	if !render.ExactPlatform {
 		t.Skip("the compiler may fuse floating-point operations here, and its version is part of the revision")
 	}
@@ -31,10 +31,7 @@ func TestRevisionGuard(t *testing.T) {
 		revision int
 		digest   string
 	}
-	file, err := os.ReadFile(revisionFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testenv.Must(os.ReadFile(revisionFile))(t)
 	if _, err := fmt.Fscanf(bytes.NewReader(file), "%d %s", &recorded.revision, &recorded.digest); err != nil {
 		t.Fatalf("%s: %v", revisionFile, err)
 	}
@@ -42,13 +39,11 @@ func TestRevisionGuard(t *testing.T) {
 	switch changed := digest != recorded.digest; {
 	case changed && render.CurrentRevision <= recorded.revision:
 		t.Errorf("The files of some pictures have changed, but the revision is still %d. If the change is intended, set the constant revision "+
-			"in edge/render/revision.go to %d, run \"go test ./edge/render -run 'TestGolden|TestRevisionGuard' -update\", and look at the changed pictures in testdata.",
+			"in edge/render/encode.go to %d, run \"go test ./edge/render -run 'TestGolden|TestRevisionGuard' -update\", and look at the changed pictures in testdata.",
 			render.CurrentRevision, recorded.revision+1)
 	case render.CurrentRevision == recorded.revision:
 	case *update:
-		if err := os.WriteFile(revisionFile, fmt.Appendf(nil, "%d %s\n", render.CurrentRevision, digest), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, os.WriteFile(revisionFile, fmt.Appendf(nil, "%d %s\n", render.CurrentRevision, digest), 0o644))
 	default:
 		t.Errorf("The revision is %d, but %s is of revision %d. Run \"go test ./edge/render -run TestRevisionGuard -update\", if files have changed; else set the revision back.",
 			render.CurrentRevision, revisionFile, recorded.revision)

@@ -2,125 +2,70 @@ package render_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// sideFace is a face of a side: its texels, those of its layer, and where its top left corner is, in
-// units.
-type sideFace struct {
-	base, layer area
-	x, y        int
-}
-
-// sides are the faces of each side, for arms of a width.
-func sides(arm int) map[render.Mode][]sideFace {
-	return map[render.Mode][]sideFace{
-		render.Front: {
-			{area{8, 8, 8, 8}, area{40, 8, 8, 8}, 4, 0},
-			{area{20, 20, 8, 12}, area{20, 36, 8, 12}, 4, 8},
-			{area{44, 20, arm, 12}, area{44, 36, arm, 12}, 4 - arm, 8},
-			{area{36, 52, arm, 12}, area{52, 52, arm, 12}, 12, 8},
-			{area{4, 20, 4, 12}, area{4, 36, 4, 12}, 4, 20},
-			{area{20, 52, 4, 12}, area{4, 52, 4, 12}, 8, 20},
-		},
-		render.Back: {
-			{area{24, 8, 8, 8}, area{56, 8, 8, 8}, 4, 0},
-			{area{32, 20, 8, 12}, area{32, 36, 8, 12}, 4, 8},
-			{area{40 + arm + 4 + 4, 20, arm, 12}, area{40 + arm + 4 + 4, 36, arm, 12}, 12, 8},
-			{area{32 + arm + 4 + 4, 52, arm, 12}, area{48 + arm + 4 + 4, 52, arm, 12}, 4 - arm, 8},
-			{area{12, 20, 4, 12}, area{12, 36, 4, 12}, 8, 20},
-			{area{28, 52, 4, 12}, area{12, 52, 4, 12}, 4, 20},
-		},
-		render.Left: {
-			{area{16, 8, 8, 8}, area{48, 8, 8, 8}, 4, 0},
-			{area{32 + 4 + arm, 52, 4, 12}, area{48 + 4 + arm, 52, 4, 12}, 6, 8},
-			{area{24, 52, 4, 12}, area{8, 52, 4, 12}, 6, 20},
-		},
-		render.Right: {
-			{area{0, 8, 8, 8}, area{32, 8, 8, 8}, 4, 0},
-			{area{40, 20, 4, 12}, area{40, 36, 4, 12}, 6, 8},
-			{area{0, 20, 4, 12}, area{0, 36, 4, 12}, 6, 20},
-		},
+// side draws a side of a normalised skin, simply and slowly.
+func side(sheet skin.Sheet, view render.View) render.Picture {
+	k, arms := sheet.Scale(), classicArms
+	if view.Type == skin.Slim {
+		arms = slimArms
 	}
-}
-
-// side draws a side of the texels of withOpaqueBase, simply and slowly.
-func side(texels []byte, view render.View, k int) render.Picture {
 	w, h := 16*k, 32*k
 	canvas := make([][4]int, w*h)
-	arm := 4
-	if view.Type == skin.Slim {
-		arm = 3
-	}
-	for i, face := range sides(arm)[view.Mode] {
-		omit := render.OmitLayers
-		if i == 0 {
+	for pair := range slices.Chunk(slices.Concat(trunk, arms, legs), 2) { // a box and its layer
+		b := pair[0]
+		of := map[render.Mode]struct {
+			side int
+			left float64 // where it is
+		}{
+			render.Front: {frontSide, 8 + b.from[0]},
+			render.Back:  {backSide, 8 - b.to[0]},
+			render.Left:  {leftSide, 8 - b.to[2]},
+			render.Right: {rightSide, 8 + b.from[2]},
+		}[view.Mode]
+		if view.Mode == render.Left && b.to[0] <= 0 || view.Mode == render.Right && b.from[0] >= 0 {
+			continue // a limb on the other side
+		}
+		omit, top := render.OmitLayers, 32-int(b.to[1])
+		if top == 0 {
 			omit = render.OmitHat
 		}
-		for v := range face.base[3] * k {
-			for u := range face.base[2] * k {
-				base, layer := texels[4*((face.base[1]*k+v)*64*k+face.base[0]*k+u):], texels[4*((face.layer[1]*k+v)*64*k+face.layer[0]*k+u):]
-				alpha := int(layer[3])
+		base, layer := b.sheet[of.side], pair[1].sheet[of.side]
+		for v := range base[3] * k {
+			for u := range base[2] * k {
+				over := sheet.Pix[sheet.At(layer[0]*k+u, layer[1]*k+v):][:4]
 				if view.Omit&omit != 0 {
-					alpha = 0
+					over = make([]byte, 4)
 				}
-				at := &canvas[(face.y*k+v)*w+face.x*k+u]
-				for c := range 3 {
-					at[c] = (2*(int(layer[c])*alpha+int(base[c])*(255-alpha)) + 255) / (2 * 255)
-				}
-				at[3] = 1
+				canvas[(top*k+v)*w+int(of.left)*k+u] = blended(over, sheet.Pix[sheet.At(base[0]*k+u, base[1]*k+v):])
 			}
 		}
 	}
-
-	overlap := func(pixel, texel, pixels, texels int) int {
-		return max(0, min((pixel+1)*texels, (texel+1)*pixels)-max(pixel*texels, texel*pixels))
-	}
-	picture := render.Picture{Width: view.Size / 2, Height: view.Size, Pix: make([]byte, 4*view.Size/2*view.Size)}
-	for y := range picture.Height {
-		for x := range picture.Width {
-			var sum [4]int
-			for v := y * h / picture.Height; v <= min(h-1, (y+1)*h/picture.Height); v++ {
-				for u := x * w / picture.Width; u <= min(w-1, (x+1)*w/picture.Width); u++ {
-					weight := overlap(x, u, picture.Width, w) * overlap(y, v, picture.Height, h)
-					for c := range 3 {
-						sum[c] += canvas[v*w+u][c] * canvas[v*w+u][3] * weight
-					}
-					sum[3] += canvas[v*w+u][3] * weight
-				}
-			}
-			at := picture.Pix[4*(y*picture.Width+x):]
-			if at[3] = byte((2*255*sum[3] + w*h) / (2 * w * h)); at[3] > 0 {
-				for c := range 3 {
-					at[c] = byte((2*sum[c] + sum[3]) / (2 * sum[3]))
-				}
-			}
-		}
-	}
-	return picture
+	return averaged(canvas, w, h, view.Size/2, view.Size)
 }
 
 // Sides are exactly those of a straightforward reference implementation.
 func TestSides(t *testing.T) {
 	t.Parallel()
-
 	for mode := render.Front; mode <= render.Right; mode++ {
 		for _, model := range []skin.Type{skin.Classic, skin.Slim} {
 			for _, k := range []int{1, 2, 3, 8} {
 				t.Run(fmt.Sprintf("%s/%s/scale=%d", mode, model, k), func(t *testing.T) {
 					t.Parallel()
-
 					for _, height := range []int{64 * k, 32 * k} {
 						sheet := skintest.Noise(uint64(k), 64*k, height)
-						texels := withOpaqueBase(sheet)
+						normalised := sheet.Normalised(skin.Classic)
 						for _, size := range []int{64, 80, 128, 176, 512} {
 							for omit := range render.Omissions(4) {
 								view := render.View{Mode: mode, Type: model, Size: size, Omit: omit}
-								if got := mustDraw(t, sheet, view); !same(got, side(texels, view, k)) {
+								if got := mustDraw(t, sheet, view); !same(got, side(normalised, view)) {
 									t.Errorf("%+v of %d × %d texels differs from the reference", view, sheet.Width, sheet.Height)
 								}
 							}
@@ -135,7 +80,6 @@ func TestSides(t *testing.T) {
 // A picture that leaves a layer out is that of a sheet without it.
 func TestOmissionsClearTexels(t *testing.T) {
 	t.Parallel()
-
 	whole := skintest.Noise(1, 64, 64)
 	for mode := range render.Mode(render.ModeCount) {
 		for omit := range mode.Omissible() + 1 {
@@ -162,7 +106,6 @@ func TestOmissionsClearTexels(t *testing.T) {
 // with what is behind it.
 func TestSidesShowWhatIsWorn(t *testing.T) {
 	t.Parallel()
-
 	type wornFace struct {
 		texels   area
 		x, y     int // of the top left corner, in units
@@ -184,7 +127,6 @@ func TestSidesShowWhatIsWorn(t *testing.T) {
 		for _, j := range []int{1, 4} {
 			t.Run(fmt.Sprintf("%s/wear=%d/scale=%d", test.mode, test.wear, j), func(t *testing.T) {
 				t.Parallel()
-
 				const unit = 4 // pixels
 				sheet, worn := skintest.Noise(1, 128, 128), skintest.Noise(2, 64*j, 32*j)
 				view := render.View{Mode: test.mode, Type: skin.Classic, Size: 32 * unit}
@@ -202,13 +144,13 @@ func TestSidesShowWhatIsWorn(t *testing.T) {
 							}
 							over := worn.Pix[worn.At(f.texels[0]*j+u, f.texels[1]*j+v):][:4]
 							at := want.Pix[4*((f.y*unit+y)*want.Width+left):][:4]
-							alpha := int(over[3])
 							switch {
-							case at[3] == 0 && alpha > 0:
+							case at[3] == 0 && over[3] > 0:
 								copy(at, over)
 							case at[3] > 0:
+								mixed := blended(over, at)
 								for c := range 3 {
-									at[c] = byte((2*(int(over[c])*alpha+int(at[c])*(255-alpha)) + 255) / (2 * 255))
+									at[c] = byte(mixed[c])
 								}
 							}
 						}
@@ -219,23 +161,6 @@ func TestSidesShowWhatIsWorn(t *testing.T) {
 					t.Error("the picture differs from the reference")
 				}
 			})
-		}
-	}
-}
-
-// A cape with two transparent faces shows its elytra.
-func TestBlankCapeShowsElytra(t *testing.T) {
-	t.Parallel()
-
-	sheet, worn := readSheet(t, "classic"), skintest.Marker(64, 32)
-	fill(worn, 1, 1, 10, 16, [4]byte{})
-	fill(worn, 12, 1, 10, 16, [4]byte{})
-	for _, mode := range []render.Mode{render.Bust, render.Body, render.Back, render.Left, render.Right} {
-		view := render.View{Mode: mode, Type: skin.Classic, Size: 128, Wear: render.WearCape}
-		asCape := mustDrawWorn(t, sheet, worn, view)
-		view.Wear = render.WearElytra
-		if !same(asCape, mustDrawWorn(t, sheet, worn, view)) {
-			t.Errorf("%s: a blank cape is not the elytra", mode)
 		}
 	}
 }
@@ -254,9 +179,8 @@ func TestSidesKeepAColour(t *testing.T) {
 						t.Fatalf("%s of scale %d at %d: pixel %d is %v", mode, scale, size, i/4, pixel)
 					}
 				}
-				if middle := [4]byte(picture.Pix[4*(picture.Height/2*picture.Width+picture.Width/2):]); middle != [4]byte{200, 100, 50, 255} {
-					t.Errorf("%s of scale %d at %d: the middle is %v", mode, scale, size, middle)
-				}
+				testenv.Equal(t, pixel(picture, picture.Width/2, picture.Height/2), [4]byte{200, 100, 50, 255},
+					"%s of scale %d at %d: the middle", mode, scale, size)
 			}
 		}
 	}

@@ -3,40 +3,42 @@ package render
 import (
 	"slices"
 
+	"github.com/veneer-skins/veneer/edge/render/model"
+	"github.com/veneer-skins/veneer/edge/render/raster"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // isometric is the head of a skin with its hat, of a size. By default it is in true isometric
 // projection: the player's face on the viewer's right, their right side on the viewer's left. The hat,
 // 9 units wide, is 12.728 × 14.697 units in that picture and fills its height.
-func isometric(v View) scene {
-	all := []bodyPart{head()}
+func isometric(v View, turn int, tilt Tilt) raster.Scene {
+	all := []model.BodyPart{model.Head()}
 	// The head is the same for both models.
-	return turned(v, figureInstance{parts: all, model: skin.Classic}, layerBoxes(all), v.Size, v.Size)
+	return turned(v, turn, tilt, raster.Figure{Parts: all, Model: skin.Classic}, model.LayerBoxes(all), v.Size, v.Size)
 }
 
 // body is the whole figure, half as wide as high. By default it is as large as a figure of the preview.
-func body(v View) scene {
-	return turned(v, v.figure(), layerBoxes(figure(skin.Classic, v.Pose)), v.Size/2, v.Size)
+func body(v View, turn int, tilt Tilt) raster.Scene {
+	return turned(v, turn, tilt, v.figure(), model.LayerBoxes(model.Figure(skin.Classic, v.Pose)), v.Size/2, v.Size)
 }
 
 // bust is the figure down to the waist, square: the head, the body, two thirds of the arms and of what is
 // worn are in the picture, and all of a raised arm. What reaches beyond its lower edge is cut off there.
-func bust(v View) scene {
+func bust(v View, turn int, tilt Tilt) raster.Scene {
 	const waist, elbow = 12, 16
-	shown := layerBoxes(figure(skin.Classic, v.Pose))[rightArm:]
+	shown := model.LayerBoxes(model.Figure(skin.Classic, v.Pose))[model.RightArm:]
 	for i, bottom := range []float64{elbow, waist, elbow, 0} { // the arms with the body between them, and the head
-		if i > 0 || v.Pose != Wave {
-			shown[i].box.from.y = max(shown[i].box.from.y, bottom)
+		if i > 0 || v.Pose != model.Wave {
+			shown[i].Box.From.Y = max(shown[i].Box.From.Y, bottom)
 		}
 	}
-	return turned(v, v.figure(), shown, v.Size, v.Size)
+	return turned(v, turn, tilt, v.figure(), shown, v.Size, v.Size)
 }
 
 // figure returns the figure of a view, without its camera and viewport.
-func (v View) figure() figureInstance {
-	parts := figure(v.Type, v.Pose)
-	return figureInstance{parts: parts, model: v.Type, worn: v.Wear.boxes(parts[torso].motion)}
+func (v View) figure() raster.Figure {
+	parts := model.Figure(v.Type, v.Pose)
+	return raster.Figure{Parts: parts, Model: v.Type, Worn: v.Wear.Boxes(parts[model.Torso].Motion)}
 }
 
 // turned is one figure in the attitude of a view, in width × height pixels. It is as large as it can be
@@ -44,40 +46,39 @@ func (v View) figure() figureInstance {
 // high, in all turns of a tilt. The shown boxes are in the middle, with wings but without a cape: as
 // there is room for one beside a standing figure, that is as large, and where it is, with a cape and
 // without.
-func turned(v View, figure figureInstance, shown []placedBox, width, height int) scene {
+func turned(v View, turn int, tilt Tilt, figure raster.Figure, shown []model.PlacedBox, width, height int) raster.Scene {
 	inside := slices.Clone(shown)
-	for _, worn := range figure.worn {
+	for _, worn := range figure.Worn {
 		if v.Mode == Bust {
-			worn.box.from.y *= 2.0 / 3
+			worn.Box.From.Y *= 2.0 / 3
 		}
-		inside = append(inside, worn.placedBox)
+		inside = append(inside, worn.PlacedBox)
 	}
-	if v.Wear == WearElytra {
+	if v.Wear == model.WearElytra {
 		shown = inside
 	}
 
-	turn, tilt := v.Attitude.turnAndTilt(v.Mode)
-	middle, frame := 0.0, extent{}
+	middle, frame := 0.0, raster.Extent{}
 	for t := range TurnCount {
 		c := newTurnedCamera(t, tilt)
-		e, all := c.extentOf(shown...), c.extentOf(inside...)
-		centre := (e.left + e.right) / 2
-		half := max(centre-all.left, all.right-centre)
-		all.left, all.right = -half, half
+		e, all := c.ExtentOf(shown...), c.ExtentOf(inside...)
+		centre := (e.Left + e.Right) / 2
+		half := max(centre-all.Left, all.Right-centre)
+		all.Left, all.Right = -half, half
 		if t == 0 {
 			frame = all
 		}
-		frame = frame.union(all)
+		frame = frame.Union(all)
 		if t == turn {
 			middle = centre
 		}
 	}
 	if v.Mode == Bust {
-		frame.top = min(frame.top, frame.bottom-frame.width()) // nothing below the waist
+		frame.Top = min(frame.Top, frame.Bottom-frame.Width()) // nothing below the waist
 	}
-	scale := min(float64(width)/frame.width(), float64(height)/frame.height())
-	figure.camera = newTurnedCamera(turn, tilt)
-	figure.viewport = centred(frame, scale, 0, width, height)
-	figure.viewport.left -= scale * middle
-	return scene{width: width, height: height, scale: scale, figures: []figureInstance{figure}}
+	scale := min(float64(width)/frame.Width(), float64(height)/frame.Height())
+	figure.Camera = newTurnedCamera(turn, tilt)
+	figure.Viewport = raster.Centred(frame, scale, 0, width, height)
+	figure.Viewport.Left -= scale * middle
+	return raster.Scene{Width: width, Height: height, Scale: scale, Figures: []raster.Figure{figure}}
 }

@@ -3,6 +3,8 @@ package render
 import (
 	"testing"
 
+	"github.com/veneer-skins/veneer/edge/render/model"
+	"github.com/veneer-skins/veneer/edge/render/raster"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -10,31 +12,30 @@ import (
 // standing figure and does not make it smaller; wings do both.
 func TestFramesHoldFigures(t *testing.T) {
 	t.Parallel()
-
 	for attitude := range Attitude(attitudeCount) {
-		for pose := range Pose(PoseCount) {
-			for wear := range Wear(wearCount) {
-				for _, model := range []skin.Type{skin.Classic, skin.Slim} {
-					view := View{Mode: Body, Type: model, Size: 128, Attitude: attitude, Pose: pose, Wear: wear}
+		for pose := range model.Pose(model.PoseCount) {
+			for wear := range model.Wear(model.WearCount) {
+				for _, of := range []skin.Type{skin.Classic, skin.Slim} {
+					view := View{Mode: Body, Type: of, Size: 128, Attitude: attitude, Pose: pose, Wear: wear}
 					s := view.scene()
-					f := s.figures[0]
-					boxes := layerBoxes(f.parts)
-					for _, worn := range f.worn {
-						boxes = append(boxes, worn.placedBox)
+					f := s.Figures[0]
+					boxes := model.LayerBoxes(f.Parts)
+					for _, worn := range f.Worn {
+						boxes = append(boxes, worn.PlacedBox)
 					}
 					for _, b := range boxes {
-						for _, corner := range b.box.corners() {
-							x, y := f.viewport.toPixel(f.camera, b.motion.moved(corner))
-							if x < -eps || x > float64(s.width)+eps || y < -eps || y > float64(s.height)+eps {
+						for _, corner := range b.Box.Corners() {
+							x, y := f.Viewport.ToPixel(f.Camera, b.Motion.Moved(corner))
+							if x < -raster.Eps || x > float64(s.Width)+raster.Eps || y < -raster.Eps || y > float64(s.Height)+raster.Eps {
 								t.Fatalf("%+v: a corner is at %.2f, %.2f", view, x, y)
 							}
 						}
 					}
 
 					bare := view
-					bare.Wear = WearNothing
+					bare.Wear = model.WearNothing
 					without := bare.scene()
-					if same := without.scale == s.scale && without.figures[0].viewport == f.viewport; pose == Stand && same != (wear != WearElytra) {
+					if same := without.Scale == s.Scale && without.Figures[0].Viewport == f.Viewport; pose == model.Stand && same != (wear != model.WearElytra) {
 						t.Errorf("%+v: as large and in the same place as without: %t", view, same)
 					}
 				}

@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestParseViews(t *testing.T) {
 	t.Parallel()
-
 	f := func(text string, want ...string) {
 		t.Helper()
 		got, err := ParseViews(text)
@@ -42,7 +42,6 @@ func TestParseViews(t *testing.T) {
 
 func TestBase(t *testing.T) {
 	t.Parallel()
-
 	f := func(text, want string) {
 		t.Helper()
 		if got, err := Base(text); got != want || (err == nil) != (want != "") {
@@ -125,9 +124,7 @@ func checkRun(t *testing.T, e *fakeEdge, job Job, want Report, failure string) {
 			t.Errorf("the first error: %v; want one with %q", got.FirstError, failure)
 		}
 		got.FirstError = nil
-		if got != want {
-			t.Errorf("the report is %+v; want %+v", got, want)
-		}
+		testenv.Equal(t, got, want, "the report")
 	})
 }
 

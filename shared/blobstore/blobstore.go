@@ -60,7 +60,7 @@ const (
 // transientError is a failure of the backend that may be over in a moment.
 type transientError struct{ error }
 
-func (p transientError) Unwrap() error { return p.error }
+func (t transientError) Unwrap() error { return t.error }
 
 // ErrNotInitialized says that the marker is missing, so that a missing file proves nothing.
 var ErrNotInitialized = errors.New("the file " + marker + " is missing there")
@@ -73,10 +73,10 @@ const (
 	errNotS3       noStoreError = "it responds, but not as S3"
 )
 
-func (a noStoreError) Error() string { return string(a) }
+func (n noStoreError) Error() string { return string(n) }
 
 // Is reports a missing marker, and a missing file.
-func (a noStoreError) Is(target error) bool {
+func (n noStoreError) Is(target error) bool {
 	return target == ErrNotInitialized || target == fs.ErrNotExist
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestCallLimiter(t *testing.T) {
@@ -12,9 +14,7 @@ func TestCallLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newCallLimiter()
 		for range maxCalls {
-			if err := l.acquire(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Do(t, l.acquire(t.Context()))
 		}
 		began, outcomes := time.Now(), make(chan error, maxQueued)
 		for range maxQueued {
@@ -26,16 +26,12 @@ func TestCallLimiter(t *testing.T) {
 		}
 		l.release()
 		synctest.Wait()
-		if err := <-outcomes; err != nil {
-			t.Errorf("the next in the queue after a release: %v", err)
-		}
+		testenv.Is(t, <-outcomes, nil, "the next in the queue after a release")
 		for range maxQueued - 1 {
 			if err := <-outcomes; !errors.Is(err, errQueueTimeout) {
 				t.Fatalf("in the queue without a release: %v; want a timeout", err)
 			}
 		}
-		if waited := time.Since(began); waited != queueTimeout {
-			t.Errorf("the queue waited for %v; want %v", waited, queueTimeout)
-		}
+		testenv.Equal(t, time.Since(began), queueTimeout, "the queue waited for")
 	})
 }

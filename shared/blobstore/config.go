@@ -1,8 +1,6 @@
 package blobstore
 
 import (
-	"errors"
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -24,7 +22,7 @@ type Config struct {
 	SecretKey string        `env:"SECRET_KEY" example:"the-secret-key-of-that-access-key" needs:"ACCESS_KEY" help:"secret key of the S3 store (s3:// only)"`
 	CA        string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that are trusted for the S3 store's certificate; empty: the system's (s3:// only)"`
 	Region    string        `env:"REGION" envDefault:"us-east-1" help:"region of the S3 store (s3:// only)"`
-	Timeout   time.Duration `env:"TIMEOUT" envDefault:"5s" help:"longest time of a request to the texture store"`
+	Timeout   time.Duration `env:"TIMEOUT" envDefault:"5s" above:"0s" help:"longest time of a request to the texture store"`
 
 	// ReadOnly rejects all writes. It is set by the program, not by a setting.
 	ReadOnly bool
@@ -33,9 +31,6 @@ type Config struct {
 // New returns the store of a configuration. It does not connect, so that a program starts
 // although its store is down.
 func New(cfg Config) (*Store, error) {
-	if cfg.Timeout <= 0 {
-		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", cfg.Timeout)
-	}
 	backend, err := newBackend(cfg)
 	if err != nil {
 		return nil, err
@@ -52,25 +47,25 @@ func newBackend(cfg Config) (backend, error) {
 	case "file":
 		path, err := url.PathUnescape(rest)
 		if err != nil || path == "" {
-			return nil, fmt.Errorf("URL is %s, but must name a directory or a bucket", config.QuoteRedacted(cfg.URL))
+			return nil, config.Errorf("URL", "is %s, but must name a directory or a bucket", config.QuoteRedacted(cfg.URL))
 		}
 		// An absolute path, in case the program changes its working directory.
 		root, err := filepath.Abs(path)
 		if err != nil {
-			return nil, fmt.Errorf("URL is %s, and the directory that it is relative to is not known: %w", config.QuoteRedacted(cfg.URL), err)
+			return nil, config.Errorf("URL", "is %s, and the directory that it is relative to is not known: %w", config.QuoteRedacted(cfg.URL), err)
 		}
 		return newDirBackend(root), nil
 	case "s3":
 		return newS3Backend(cfg, rest)
 	default:
-		return nil, fmt.Errorf("URL is %s, but must begin with file:// or s3://", config.QuoteRedacted(cfg.URL))
+		return nil, config.Errorf("URL", "is %s, but must begin with file:// or s3://", config.QuoteRedacted(cfg.URL))
 	}
 }
 
 func newS3Backend(cfg Config, rest string) (*s3Backend, error) {
 	name, prefix, _ := strings.Cut(rest, "/")
 	if err := s3utils.CheckValidBucketNameStrict(name); err != nil {
-		return nil, fmt.Errorf("URL is %s, but a bucket has 3 to 63 lower-case letters, digits and hyphens", config.QuoteRedacted(cfg.URL))
+		return nil, config.Errorf("URL", "is %s, but a bucket has 3 to 63 lower-case letters, digits and hyphens", config.QuoteRedacted(cfg.URL))
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
@@ -78,25 +73,25 @@ func newS3Backend(cfg Config, rest string) (*s3Backend, error) {
 	endpoint, ok := config.ParseURL(cfg.Endpoint)
 	switch {
 	case cfg.Endpoint == "":
-		return nil, errors.New("ENDPOINT must be set for a bucket")
+		return nil, config.Errorf("ENDPOINT", "must be set for a bucket")
 	case !ok || endpoint.User != nil:
-		return nil, fmt.Errorf("ENDPOINT is %s, but must look like https://host or http://host:port", config.QuoteRedacted(cfg.Endpoint))
+		return nil, config.Errorf("ENDPOINT", "is %s, but must look like https://host or http://host:port", config.QuoteRedacted(cfg.Endpoint))
 	case strings.Trim(endpoint.Path, "/") != "":
-		return nil, fmt.Errorf("ENDPOINT is %s, but must have no path", config.QuoteRedacted(cfg.Endpoint))
+		return nil, config.Errorf("ENDPOINT", "is %s, but must have no path", config.QuoteRedacted(cfg.Endpoint))
 	case cfg.AccessKey == "":
-		return nil, errors.New("ACCESS_KEY must be set for a bucket")
+		return nil, config.Errorf("ACCESS_KEY", "must be set for a bucket")
 	case cfg.SecretKey == "":
-		return nil, errors.New("SECRET_KEY must be set for a bucket")
+		return nil, config.Errorf("SECRET_KEY", "must be set for a bucket")
 	case cfg.Region == "":
-		return nil, errors.New("REGION must be set for a bucket")
+		return nil, config.Errorf("REGION", "must be set for a bucket")
 	}
 	tlsConfig, err := tlsreload.ClientConfig(cfg.CA)
 	if err != nil {
-		return nil, fmt.Errorf("CA %w", err)
+		return nil, config.Errorf("CA", "%w", err)
 	}
 	client, err := minio.NewCore(endpoint.Host, clientOptions(cfg, endpoint.Scheme == "https", tlsConfig))
 	if err != nil {
-		return nil, fmt.Errorf("ENDPOINT is %s, which cannot be used: %w", config.QuoteRedacted(cfg.Endpoint), err)
+		return nil, config.Errorf("ENDPOINT", "is %s, which cannot be used: %w", config.QuoteRedacted(cfg.Endpoint), err)
 	}
 	return &s3Backend{client: client, name: name, prefix: prefix}, nil
 }

@@ -30,8 +30,6 @@ func TestNewNamesInvalidSetting(t *testing.T) {
 			t.Errorf("got %q, want a line about %s", err, setting)
 		}
 	}
-	f("TIMEOUT", func(c *blobstore.Config) { c.Timeout = 0 })
-	f("TIMEOUT", func(c *blobstore.Config) { c.Timeout = -time.Second })
 	f("URL", func(c *blobstore.Config) { c.URL = "" })
 	f("URL", func(c *blobstore.Config) { c.URL = "/var/lib/textures" })
 	f("URL", func(c *blobstore.Config) { c.URL = "file://" })

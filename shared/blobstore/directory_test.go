@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // unwritableURL names the variable with the store that a child process of
@@ -34,39 +34,35 @@ const unwritableURL = "OBJECTS_TEST_UNWRITABLE_URL"
 // everywhere, a child process under another account checks it.
 func TestDirectoryNotWritable(t *testing.T) {
 	t.Parallel()
-
 	if url := os.Getenv(unwritableURL); url != "" {
 		reader, err := blobstore.New(blobstore.Config{URL: url, Timeout: time.Minute, ReadOnly: true})
-		must(t, err)
-		must(t, reader.Ready(t.Context()))
-		writer, err := blobstore.New(blobstore.Config{URL: url, Timeout: time.Minute})
-		must(t, err)
+		testenv.Do(t, err)
+		testenv.Do(t, reader.Ready(t.Context()))
+		writer := testenv.Must(blobstore.New(blobstore.Config{URL: url, Timeout: time.Minute}))(t)
 		err = writer.Ready(t.Context())
-		if _, wrong := errors.AsType[config.SettingError](err); !wrong || !strings.HasPrefix(err.Error(), fmt.Sprintf("URL is %q, a directory that this user cannot write to; ", url)) {
-			t.Errorf("Ready: %v; want a SettingError that says that this user cannot write", err)
+		if !config.IsFinal(err) || !strings.HasPrefix(err.Error(), fmt.Sprintf("URL is %q, a directory that this user cannot write to; ", url)) {
+			t.Errorf("Ready: %v; want a final error that says that this user cannot write", err)
 		}
 		return
 	}
 
 	// Another user can enter neither the directory of a test nor that of its program.
 	public := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(public), 0o755))
+	testenv.Do(t, os.Chmod(filepath.Dir(public), 0o755))
 	root, program := filepath.Join(public, "textures"), filepath.Join(public, "program")
-	store, err := blobstore.New(blobstore.Config{URL: "file://" + root, Timeout: time.Minute})
-	must(t, err)
-	must(t, store.Init(t.Context()))
-	must(t, store.Ready(t.Context()))
-	self, err := os.Executable()
-	must(t, err)
+	store := testenv.Must(blobstore.New(blobstore.Config{URL: "file://" + root, Timeout: time.Minute}))(t)
+	testenv.Do(t, store.Init(t.Context()))
+	testenv.Do(t, store.Ready(t.Context()))
+	self := testenv.Must(os.Executable())(t)
 	// Copied by another process: a child that a parallel test forks would inherit a file that
 	// is open for writing here (ETXTBSY).
-	must(t, exec.CommandContext(t.Context(), "cp", self, program).Run())
-	must(t, os.Chmod(program, 0o755))
+	testenv.Do(t, exec.CommandContext(t.Context(), "cp", self, program).Run())
+	testenv.Do(t, os.Chmod(program, 0o755))
 
 	check := func(unwritable string) {
 		t.Helper()
-		must(t, os.Chmod(unwritable, 0o555))
-		child := exec.CommandContext(t.Context(), program, "-test.run=^TestDirectoryUnwritable$")
+		testenv.Do(t, os.Chmod(unwritable, 0o555))
+		child := exec.CommandContext(t.Context(), program, "-test.run=^"+t.Name()+"$")
 		child.Dir = public
 		child.Env = append(os.Environ(), unwritableURL+"=file://"+root)
 		if os.Geteuid() == 0 {
@@ -75,11 +71,11 @@ func TestDirectoryNotWritable(t *testing.T) {
 		if out, err := child.CombinedOutput(); err != nil {
 			t.Errorf("with %s: %v: %s", unwritable, err, out)
 		}
-		must(t, os.Chmod(unwritable, 0o755))
+		testenv.Do(t, os.Chmod(unwritable, 0o755))
 	}
 	check(root)
 	if os.Geteuid() == 0 {
-		must(t, os.Chown(root, 65534, 65534)) // but not its subdirectories
+		testenv.Do(t, os.Chown(root, 65534, 65534)) // but not its subdirectories
 	}
 	check(filepath.Join(root, "00"))
 }
@@ -109,30 +105,22 @@ func TestDirectoryFiles(t *testing.T) {
 	root := strings.TrimPrefix(cfg.URL, "file://")
 	root = filepath.Join(root, "made", "on the way")
 	cfg.URL = "file://" + root
-	store := blobstoretest.Open(t, cfg)
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, cfg)
 	file := []byte("public")
 	hash := skin.HashOf(file)
-	must(t, store.Put(t.Context(), hash, file))
+	testenv.Do(t, store.Put(t.Context(), hash, file))
 
-	info, err := os.Stat(filepath.Join(root, hash.String()[:2], hash.String()+".png"))
-	must(t, err)
-	if info.Mode() != 0o644 {
-		t.Errorf("the file's mode is %s: an edge under another account cannot read it", info.Mode())
-	}
+	info := testenv.Must(os.Stat(filepath.Join(root, hash.String()[:2], hash.String()+".png")))(t)
+	testenv.Equal(t, info.Mode(), 0o644, "the mode of the file, which an edge under another account reads")
 
 	// The old temporary file is removed; a recent one may be in use.
 	old, young := filepath.Join(root, ".unfinished-old"), filepath.Join(root, ".unfinished-young")
-	must(t, os.WriteFile(old, file, 0o600))
-	must(t, os.WriteFile(young, file, 0o600))
-	must(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*time.Hour)))
-	must(t, store.Init(t.Context()))
-	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an old temporary file: %v", err)
-	}
-	if _, err := os.Stat(young); err != nil {
-		t.Errorf("a recent temporary file: %v", err)
-	}
+	testenv.Do(t, os.WriteFile(old, file, 0o600))
+	testenv.Do(t, os.WriteFile(young, file, 0o600))
+	testenv.Do(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*time.Hour)))
+	testenv.Do(t, store.Init(t.Context()))
+	testenv.Is(t, testenv.ErrOf(os.Stat(old)), fs.ErrNotExist, "an old temporary file")
+	testenv.Is(t, testenv.ErrOf(os.Stat(young)), nil, "a recent temporary file")
 }
 
 // Only regular files are listed and cleaned: not directories, and not symbolic links.
@@ -140,35 +128,32 @@ func TestDirectoryIgnoresOtherFiles(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Directory(t).Config
 	root := strings.TrimPrefix(cfg.URL, "file://")
-	store := blobstoretest.Open(t, cfg)
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, cfg)
 	file, long := []byte("cut off"), time.Now().Add(-2*time.Hour)
 	name := func(content string) string {
 		hash := skin.HashOf([]byte(content)).String()
 		return filepath.Join(root, hash[:2], hash+".png")
 	}
-	must(t, os.Mkdir(name("directory"), 0o700))
-	must(t, os.Symlink(filepath.Join(root, ".veneer"), name("link")))
-	must(t, os.Mkdir(filepath.Join(root, ".unfinished-directory"), 0o700))
-	must(t, os.Chtimes(filepath.Join(root, ".unfinished-directory"), time.Time{}, long))
+	testenv.Do(t, os.Mkdir(name("directory"), 0o700))
+	testenv.Do(t, os.Symlink(filepath.Join(root, ".veneer"), name("link")))
+	testenv.Do(t, os.Mkdir(filepath.Join(root, ".unfinished-directory"), 0o700))
+	testenv.Do(t, os.Chtimes(filepath.Join(root, ".unfinished-directory"), time.Time{}, long))
 	for _, name := range []string{".unfinished-1", ".unfinished-2", "unfinished", name("put")} {
 		path := filepath.Join(root, filepath.Base(name))
-		must(t, os.WriteFile(path, file, 0o600))
-		must(t, os.Chtimes(path, time.Time{}, long))
+		testenv.Do(t, os.WriteFile(path, file, 0o600))
+		testenv.Do(t, os.Chtimes(path, time.Time{}, long))
 	}
 
 	for object, err := range store.List(t.Context()) {
-		must(t, err)
+		testenv.Do(t, err)
 		t.Errorf("listed %s", object.Hash)
 	}
-	before, err := os.ReadDir(root)
-	must(t, err)
+	before := testenv.Must(os.ReadDir(root))(t)
 	for _, remove := range []bool{false, true} {
 		if files, size, err := store.CleanTemp(t.Context(), remove); files != 2 || size != 14 || err != nil {
 			t.Errorf("cleaned %d files of %d bytes, %v; want 2 of 14", files, size, err)
 		}
-		after, err := os.ReadDir(root)
-		must(t, err)
+		after := testenv.Must(os.ReadDir(root))(t)
 		if gone := len(before) - len(after); gone != map[bool]int{true: 2}[remove] {
 			t.Errorf("remove %t removed %d", remove, gone)
 		}
@@ -182,8 +167,7 @@ func TestDirectoryIgnoresOtherFiles(t *testing.T) {
 func TestDirectoryPages(t *testing.T) {
 	t.Parallel()
 	backend := blobstoretest.Directory(t)
-	store := blobstoretest.Open(t, backend.Config)
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, backend.Config)
 	const files = 2345
 	var want []string
 	for n := range files {
@@ -196,33 +180,29 @@ func TestDirectoryPages(t *testing.T) {
 
 	var got []string
 	for object, err := range store.List(t.Context()) {
-		must(t, err)
+		testenv.Do(t, err)
 		got = append(got, object.Hash.String())
 	}
-	if diff := cmp.Diff(append(want, last), got); diff != "" {
-		t.Errorf("listed (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, got, append(want, last), "listed")
 }
 
 func TestDirectoryRelative(t *testing.T) {
 	t.Chdir(t.TempDir())
-	store := blobstoretest.Open(t, blobstore.Config{URL: "file://dev/textures", Timeout: time.Minute})
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, blobstore.Config{URL: "file://dev/textures", Timeout: time.Minute})
 	t.Chdir(t.TempDir())
-	must(t, store.Check(t.Context()))
+	testenv.Do(t, store.Check(t.Context()))
 }
 
 func TestDirectoryNotMounted(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Directory(t).Config
 	root := strings.TrimPrefix(cfg.URL, "file://")
-	store := blobstoretest.Open(t, cfg)
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, cfg)
 	file := []byte("on the disk")
 	hash := skin.HashOf(file)
-	must(t, store.Put(t.Context(), hash, file))
+	testenv.Do(t, store.Put(t.Context(), hash, file))
 
-	must(t, os.Rename(root, root+"-unmounted"))
+	testenv.Do(t, os.Rename(root, root+"-unmounted"))
 	f := func() {
 		t.Helper()
 		_, err := store.Get(t.Context(), hash)
@@ -231,17 +211,15 @@ func TestDirectoryNotMounted(t *testing.T) {
 		unavailable(t, store.Check(t.Context()))
 	}
 	f() // the directory does not exist
-	must(t, os.Mkdir(root, 0o700))
+	testenv.Do(t, os.Mkdir(root, 0o700))
 	f() // it is an empty mount point
 	if files, err := os.ReadDir(root); err != nil || len(files) > 0 {
 		t.Errorf("putting left %v in the mount point (%v)", files, err)
 	}
 
-	must(t, os.Remove(root))
-	must(t, os.Rename(root+"-unmounted", root))
-	if _, err := store.Get(t.Context(), hash); err != nil {
-		t.Errorf("get after the disk is back: %v", err)
-	}
+	testenv.Do(t, os.Remove(root))
+	testenv.Do(t, os.Rename(root+"-unmounted", root))
+	testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), hash)), nil, "get after the disk is back")
 }
 
 // TestDirectoryTimeout reads named pipes without a writer: opening one blocks like a dead
@@ -250,10 +228,10 @@ func TestDirectoryTimeout(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Directory(t).Config
 	root := strings.TrimPrefix(cfg.URL, "file://")
-	must(t, blobstoretest.Open(t, cfg).Init(t.Context()))
+	blobstoretest.OpenInit(t, cfg)
 	pipe := skin.HashOf([]byte("pipe"))
 	path := filepath.Join(root, pipe.String()[:2], pipe.String()+".png")
-	must(t, syscall.Mkfifo(path, 0o600))
+	testenv.Do(t, syscall.Mkfifo(path, 0o600))
 
 	cfg.Timeout = 50 * time.Millisecond
 	store := blobstoretest.Open(t, cfg)
@@ -281,35 +259,26 @@ func TestDirectoryTimeout(t *testing.T) {
 		}
 	}
 	release()
-	timeout := time.After(time.Minute)
-	for store.Put(t.Context(), skin.HashOf(file), file) != nil {
-		select {
-		case <-timeout:
-			t.Fatal("the store does not recover")
-		default:
-		}
-	}
+	testenv.Eventually(t, "the store recovers", func() bool { return store.Put(t.Context(), skin.HashOf(file), file) == nil })
 }
 
 // TestDirectoryKilled kills a process that puts files, several times.
 func TestDirectoryKilled(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Directory(t).Config
-	store := blobstoretest.Open(t, cfg)
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, cfg)
 
 	acknowledged := map[skin.Hash]bool{}
 	for round := range 5 {
 		child := exec.CommandContext(t.Context(), os.Args[0])
 		child.Env = append(os.Environ(), childURL+"="+cfg.URL)
 		child.Stderr = os.Stderr
-		output, err := child.StdoutPipe()
-		must(t, err)
-		must(t, child.Start())
+		output := testenv.Must(child.StdoutPipe())(t)
+		testenv.Do(t, child.Start())
 		lines := bufio.NewScanner(output)
 		for n := 0; lines.Scan(); n++ {
 			if n == 10+round {
-				must(t, child.Process.Kill())
+				testenv.Do(t, child.Process.Kill())
 			}
 			// The last line may be truncated, and then acknowledges nothing.
 			if hash, err := skin.ParseHash(lines.Text()); err == nil {
@@ -325,10 +294,8 @@ func TestDirectoryKilled(t *testing.T) {
 		t.Errorf("only %d puts were acknowledged", len(acknowledged))
 	}
 	for object, err := range store.List(t.Context()) {
-		must(t, err)
-		if _, err := store.Get(t.Context(), object.Hash); err != nil {
-			t.Errorf("listed, but %v", err)
-		}
+		testenv.Do(t, err)
+		testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), object.Hash)), nil, "get of a listed file")
 		delete(acknowledged, object.Hash)
 	}
 	for hash := range acknowledged {
@@ -361,13 +328,6 @@ func putForever(url string) error {
 		}()
 	}
 	return <-failed
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func unavailable(t *testing.T, err error) {

@@ -13,14 +13,21 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // newFakeS3 returns a store over a server that can answer GET requests of S3.
 func newFakeS3(t *testing.T, answer http.HandlerFunc) *blobstore.Store {
 	t.Helper()
-	server := httptest.NewServer(answer)
+	return blobstoretest.Open(t, stubConfig(serve(t, answer), time.Minute))
+}
+
+// serve serves until the test ends, and returns the URL.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return blobstoretest.Open(t, stubConfig(server.Listener.Addr(), time.Minute))
+	return server.URL
 }
 
 func writeFile(w http.ResponseWriter, file []byte) {
@@ -55,13 +62,7 @@ func TestBreakerOpensForBrokenStore(t *testing.T) {
 		t.Errorf("%d calls made %d requests; want 5, and then a few", calls, n)
 	}
 	works.Store(true)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); get() != nil; <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatal("the store works, but gets no requests")
-		}
-	}
+	testenv.Eventually(t, "the store, which works, gets requests", func() bool { return get() == nil })
 }
 
 // Missing files do not open the breaker.
@@ -74,7 +75,7 @@ func TestMissingFilesAreNoFailures(t *testing.T) {
 			t.Fatal("a file that was never put is returned")
 		}
 	}
-	must(t, store.Put(t.Context(), hash, []byte("file")))
+	testenv.Do(t, store.Put(t.Context(), hash, []byte("file")))
 	if _, err := store.Get(t.Context(), hash); err != nil {
 		t.Error(err)
 	}

@@ -102,7 +102,7 @@ func (b *s3Backend) write(ctx context.Context, name string, file []byte) error {
 	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, bytes.NewReader(file), int64(len(file)),
 		"", skin.HashOf(file).String(), minio.PutObjectOptions{
 			ContentType: contentType(name),
-			// The digest of the whole file replaces those of its chunks.
+			// The digest of the whole file replaces the digests of its chunks.
 			DisableContentSha256: true,
 		})
 	if status := minio.ToErrorResponse(err).StatusCode; err != nil && status != http.StatusInsufficientStorage && (status == 0 || status >= 500) {

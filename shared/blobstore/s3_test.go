@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestBucket(t *testing.T) {
@@ -30,32 +30,21 @@ func TestBucket(t *testing.T) {
 func TestBucketRequests(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Bucket(t).Config
-	upstream, err := url.Parse(cfg.Endpoint)
-	must(t, err)
 	var requests atomic.Int32
 	var contentType atomic.Value
-	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			requests.Add(1)
-			contentType.Store(r.In.Header.Get("Content-Type"))
-			r.SetURL(upstream)
-			r.Out.Host = r.In.Host // the signature includes it
-		},
+	proxy := newProxy(t, cfg.Endpoint)
+	cfg.Endpoint = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		contentType.Store(r.Header.Get("Content-Type"))
+		proxy.ServeHTTP(w, r)
 	})
-	t.Cleanup(proxy.Close)
-	cfg.Endpoint = proxy.URL
-	store := blobstoretest.Open(t, cfg)
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, cfg)
 
 	f := func(operation string, want int32, do func() error) {
 		t.Helper()
 		requests.Store(0)
-		if err := do(); err != nil {
-			t.Errorf("%s: %v", operation, err)
-		}
-		if got := requests.Load(); got != want {
-			t.Errorf("%s took %d requests, want %d", operation, got, want)
-		}
+		testenv.Is(t, do(), nil, "%s", operation)
+		testenv.Equal(t, requests.Load(), want, "requests that %s took", operation)
 	}
 	file := bytes.Repeat([]byte("1 MiB of texture"), 1<<16)
 	hash := skin.HashOf(file)
@@ -73,6 +62,16 @@ func TestBucketRequests(t *testing.T) {
 	f("delete", 1, func() error { return store.Delete(t.Context(), hash) })
 }
 
+// newProxy returns a proxy before an S3 store.
+func newProxy(t *testing.T, endpoint string) *httputil.ReverseProxy {
+	t.Helper()
+	upstream := testenv.Must(url.Parse(endpoint))(t)
+	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(upstream)
+		r.Out.Host = r.In.Host // the signature includes it
+	}}
+}
+
 // flakyProxy is a proxy before a bucket that breaks the connections of some requests.
 type flakyProxy struct {
 	blobstore.Config
@@ -83,22 +82,15 @@ type flakyProxy struct {
 func newFlakyProxy(t *testing.T) *flakyProxy {
 	t.Helper()
 	flaky := &flakyProxy{Config: blobstoretest.Bucket(t).Config}
-	must(t, blobstoretest.Open(t, flaky.Config).Init(t.Context()))
-	upstream, err := url.Parse(flaky.Endpoint)
-	must(t, err)
-	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(upstream)
-		r.Out.Host = r.In.Host // the signature includes it
-	}}
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	blobstoretest.OpenInit(t, flaky.Config)
+	proxy := newProxy(t, flaky.Endpoint)
+	flaky.Endpoint = serve(t, func(w http.ResponseWriter, r *http.Request) {
 		flaky.requests.Add(1)
 		if flaky.breaks.Add(-1) >= 0 {
 			panic(http.ErrAbortHandler)
 		}
-		way.ServeHTTP(w, r)
-	}))
-	t.Cleanup(proxy.Close)
-	flaky.Endpoint = proxy.URL
+		proxy.ServeHTTP(w, r)
+	})
 	return flaky
 }
 
@@ -122,7 +114,7 @@ func TestBucketRetriesOnce(t *testing.T) {
 			}
 		}
 	}
-	must(t, blobstoretest.Open(t, flaky.Config).Put(t.Context(), hash, file))
+	testenv.Do(t, blobstoretest.Open(t, flaky.Config).Put(t.Context(), hash, file))
 	f("get", func(store *blobstore.Store) error { _, err := store.Get(t.Context(), hash); return err })
 	f("check", func(store *blobstore.Store) error { return store.Check(t.Context()) })
 	f("list", func(store *blobstore.Store) error {
@@ -143,10 +135,8 @@ func TestBucketRetriesPut(t *testing.T) {
 	store := blobstoretest.Open(t, flaky.Config)
 	file := []byte("at the sixth attempt")
 	flaky.breaks.Store(5)
-	must(t, store.Put(t.Context(), skin.HashOf(file), file))
-	if got := flaky.requests.Load(); got != 6 {
-		t.Errorf("the file was put %d times; want 6", got)
-	}
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
+	testenv.Equal(t, flaky.requests.Load(), 6, "how often the file was put")
 	if got, err := store.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
 		t.Errorf("got %q (%v)", got, err)
 	}
@@ -170,9 +160,7 @@ func TestBucketRetriesPut(t *testing.T) {
 	for i := range 8 {
 		putting.Go(func() {
 			file := fmt.Appendf(nil, "one of eight: %d", i)
-			if err := shared.Put(t.Context(), skin.HashOf(file), file); err != nil {
-				t.Errorf("one of several puts: %v", err)
-			}
+			testenv.Is(t, shared.Put(t.Context(), skin.HashOf(file), file), nil, "one of several puts")
 		})
 	}
 	putting.Wait()
@@ -190,9 +178,7 @@ func TestBucketRetriesPut(t *testing.T) {
 	flaky.requests.Store(0)
 	flaky.SecretKey = "another"
 	unavailable(t, blobstoretest.Open(t, flaky.Config).Put(t.Context(), skin.HashOf(file), file))
-	if got := flaky.requests.Load(); got != 1 {
-		t.Errorf("a forbidden request was sent %d times; want once", got)
-	}
+	testenv.Equal(t, flaky.requests.Load(), 1, "how often a forbidden request was sent")
 
 	// A caller that cancels does not wait for retries.
 	ctx, cancel := context.WithCancel(t.Context())
@@ -200,15 +186,12 @@ func TestBucketRetriesPut(t *testing.T) {
 		cancel()
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
-	if err := away.Put(ctx, skin.HashOf(file), file); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v; want %v", err, context.Canceled)
-	}
+	testenv.Is(t, away.Put(ctx, skin.HashOf(file), file), context.Canceled, "put of a caller that cancels")
 }
 
 func TestBucketPages(t *testing.T) {
 	t.Parallel()
-	store := blobstoretest.Open(t, blobstoretest.Bucket(t).Config)
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, blobstoretest.Bucket(t).Config)
 	const files = 1234
 	numbers := make(chan int)
 	var group sync.WaitGroup
@@ -230,40 +213,36 @@ func TestBucketPages(t *testing.T) {
 
 	listed := map[skin.Hash]bool{}
 	for object, err := range store.List(t.Context()) {
-		must(t, err)
+		testenv.Do(t, err)
 		listed[object.Hash] = true
 	}
-	if len(listed) != files {
-		t.Errorf("listed %d files of %d", len(listed), files)
-	}
+	testenv.Equal(t, len(listed), files, "listed files")
 }
 
 func TestBucketPrefixes(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Bucket(t).Config
 	location, err := url.Parse(cfg.URL)
-	must(t, err)
+	testenv.Do(t, err)
 	file, other := []byte("inside"), []byte("outside")
 
 	cfg.URL = "s3://" + location.Host + "/0"
-	inner := blobstoretest.Open(t, cfg)
-	must(t, inner.Init(t.Context()))
-	must(t, inner.Put(t.Context(), skin.HashOf(file), file))
+	inner := blobstoretest.OpenInit(t, cfg)
+	testenv.Do(t, inner.Put(t.Context(), skin.HashOf(file), file))
 
 	cfg.URL = "s3://" + location.Host
 	outer := blobstoretest.Open(t, cfg)
 	_, err = outer.Get(t.Context(), skin.HashOf(file))
 	unavailable(t, err) // the marker is valid for its own prefix only
-	must(t, outer.Init(t.Context()))
-	must(t, outer.Put(t.Context(), skin.HashOf(other), other))
-	if _, err := outer.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, blobstore.ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
+	testenv.Do(t, outer.Init(t.Context()))
+	testenv.Do(t, outer.Put(t.Context(), skin.HashOf(other), other))
+	testenv.Is(t, testenv.ErrOf(outer.Get(t.Context(), skin.HashOf(file))), blobstore.ErrNotFound,
+		"get of a file of another prefix")
 
 	f := func(store *blobstore.Store, want []byte) {
 		t.Helper()
 		for object, err := range store.List(t.Context()) {
-			must(t, err)
+			testenv.Do(t, err)
 			if object.Hash != skin.HashOf(want) {
 				t.Errorf("listed %s", object.Hash)
 			}
@@ -276,24 +255,23 @@ func TestBucketPrefixes(t *testing.T) {
 func TestBucketWrongKey(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Bucket(t).Config
-	must(t, blobstoretest.Open(t, cfg).Init(t.Context()))
+	blobstoretest.OpenInit(t, cfg)
 	cfg.SecretKey = "not the secret"
 	everyCallFails(t, cfg, nil)
 }
 
 func TestBucketUnreachable(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, listener.Close())
-	everyCallFails(t, stubConfig(listener.Addr(), time.Minute), nil)
+	listener := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	testenv.Do(t, listener.Close())
+	everyCallFails(t, stubConfig("http://"+listener.Addr().String(), time.Minute), nil)
 }
 
 // TestBucketTimeout has a server that accepts connections, but never responds.
 func TestBucketTimeout(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testenv.Do(t, err)
 	accepted := make(chan net.Conn, 100)
 	go func() {
 		defer close(accepted)
@@ -306,12 +284,12 @@ func TestBucketTimeout(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() {
-		must(t, listener.Close())
+		testenv.Do(t, listener.Close())
 		for conn := range accepted {
 			conn.Close()
 		}
 	})
-	everyCallFails(t, stubConfig(listener.Addr(), 50*time.Millisecond), context.DeadlineExceeded)
+	everyCallFails(t, stubConfig("http://"+listener.Addr().String(), 50*time.Millisecond), context.DeadlineExceeded)
 
 	// A caller that cancels does not wait for the deadline.
 	for len(accepted) > 0 {
@@ -323,11 +301,9 @@ func TestBucketTimeout(t *testing.T) {
 		cancel()
 		conn.Close()
 	}()
-	_, err = blobstoretest.Open(t, stubConfig(listener.Addr(), time.Hour)).Get(ctx, skin.Hash{})
+	_, err = blobstoretest.Open(t, stubConfig("http://"+listener.Addr().String(), time.Hour)).Get(ctx, skin.Hash{})
 	unavailable(t, err)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	testenv.Is(t, err, context.Canceled, "get of a caller that cancels")
 }
 
 // TestBucketNotS3 has another kind of server at the address: none of its responses means that
@@ -336,9 +312,7 @@ func TestBucketNotS3(t *testing.T) {
 	t.Parallel()
 	f := func(answer http.HandlerFunc) {
 		t.Helper()
-		server := httptest.NewServer(answer)
-		t.Cleanup(server.Close)
-		everyCallFails(t, stubConfig(server.Listener.Addr(), time.Minute), nil)
+		everyCallFails(t, stubConfig(serve(t, answer), time.Minute), nil)
 	}
 	f(http.NotFound)
 	f(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
@@ -348,13 +322,11 @@ func TestBucketNotS3(t *testing.T) {
 
 func TestBucketTruncatedFile(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	store := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
-		w.Header().Set("Last-Modified", time.Unix(0, 0).UTC().Format(http.TimeFormat))
-		_, _ = io.WriteString(w, "less than that")
-	}))
-	t.Cleanup(server.Close)
-	_, err := blobstoretest.Open(t, stubConfig(server.Listener.Addr(), time.Minute)).Get(t.Context(), skin.HashOf([]byte("less than that")))
+		writeFile(w, []byte("less than that"))
+	})
+	_, err := store.Get(t.Context(), skin.HashOf([]byte("less than that")))
 	unavailable(t, err)
 }
 
@@ -362,36 +334,26 @@ func TestBucketTruncatedFile(t *testing.T) {
 func TestBucketListOutOfOrder(t *testing.T) {
 	t.Parallel()
 	upstream := blobstoretest.Bucket(t)
-	store := blobstoretest.Open(t, upstream.Config)
-	must(t, store.Init(t.Context()))
+	store := blobstoretest.OpenInit(t, upstream.Config)
 	file := []byte("listed once")
-	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 
-	location, err := url.Parse(upstream.Config.Endpoint)
-	must(t, err)
 	var first []byte
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(location)
-			r.Out.Host = r.In.Host // the signature includes it
-		},
-		ModifyResponse: func(r *http.Response) error {
-			if !r.Request.URL.Query().Has("list-type") {
-				return nil
-			}
-			body, err := io.ReadAll(r.Body)
-			if first == nil {
-				first = body
-			}
-			r.Body = io.NopCloser(bytes.NewReader(first))
-			r.ContentLength = int64(len(first))
-			r.Header.Set("Content-Length", strconv.Itoa(len(first)))
-			return err
-		},
+	proxy := newProxy(t, upstream.Config.Endpoint)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !r.Request.URL.Query().Has("list-type") {
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		if first == nil {
+			first = body
+		}
+		r.Body = io.NopCloser(bytes.NewReader(first))
+		r.ContentLength = int64(len(first))
+		r.Header.Set("Content-Length", strconv.Itoa(len(first)))
+		return err
 	}
-	server := httptest.NewServer(proxy)
-	t.Cleanup(server.Close)
-	upstream.Config.Endpoint = server.URL
+	upstream.Config.Endpoint = serve(t, proxy.ServeHTTP)
 	var last error
 	for _, last = range blobstoretest.Open(t, upstream.Config).List(t.Context()) {
 		continue
@@ -427,10 +389,10 @@ func everyCallFails(t *testing.T, cfg blobstore.Config, want error) {
 	f(func(store *blobstore.Store) error { _, _, err := store.CleanTemp(t.Context(), true); return err })
 }
 
-// stubConfig returns a configuration for an S3 address.
-func stubConfig(address net.Addr, timeout time.Duration) blobstore.Config {
+// stubConfig returns a configuration for an S3 endpoint.
+func stubConfig(endpoint string, timeout time.Duration) blobstore.Config {
 	return blobstore.Config{
-		URL: "s3://textures", Endpoint: "http://" + address.String(), AccessKey: "access", SecretKey: "secret",
+		URL: "s3://textures", Endpoint: endpoint, AccessKey: "access", SecretKey: "secret",
 		Region: "us-east-1", Timeout: timeout,
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // A put is acknowledged after two syncs: of the file before its rename, and of the directory
@@ -12,9 +14,7 @@ import (
 func TestDirectorySyncs(t *testing.T) {
 	t.Parallel()
 	d := newDirBackend(t.TempDir())
-	if err := d.create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, d.create(t.Context()))
 	path := d.path("ab/name.png")
 	var synced []string
 	d.sync = func(file *os.File) error {
@@ -32,9 +32,7 @@ func TestDirectorySyncs(t *testing.T) {
 		synced = append(synced, what)
 		return file.Sync()
 	}
-	if err := d.write(t.Context(), "ab/name.png", []byte("content")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, d.write(t.Context(), "ab/name.png", []byte("content")))
 	if want := []string{"the file, not named yet", "ab"}; !slices.Equal(synced, want) {
 		t.Errorf("synced: %q; want %q", synced, want)
 	}

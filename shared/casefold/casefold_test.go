@@ -8,19 +8,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/veneer-skins/veneer/shared/casefold"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestKey(t *testing.T) {
 	t.Parallel()
-
 	f := func(text, want string) {
 		t.Helper()
-		if got := casefold.Key(text); got != want {
-			t.Errorf("Key(%q) = %q; want %q", text, got, want)
-		}
-		if got := string(casefold.AppendKey([]byte("A"), text)); got != "A"+want {
-			t.Errorf("AppendKey(A, %q) = %q; want %q", text, got, "A"+want)
-		}
+		testenv.Equal(t, casefold.Key(text), want, "Key(%q)", text)
+		testenv.Equal(t, string(casefold.AppendKey([]byte("A"), text)), "A"+want, "AppendKey(A, %q)", text)
 	}
 
 	f("", "")
@@ -41,7 +37,6 @@ func TestKey(t *testing.T) {
 // Keys are equal exactly if the standard library's simple case folding says so.
 func TestKeysAgreeWithEqualFold(t *testing.T) {
 	t.Parallel()
-
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.String().Draw(t, "a")
 		b := rapid.OneOf(

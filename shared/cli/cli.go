@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"text/tabwriter"
 
@@ -217,7 +218,21 @@ func (p Program) writeCommands(w io.Writer, commands []Command) error {
 	return table.Flush()
 }
 
-// Flags returns the flags of a command; name is that of the program and the command. They
+// Background runs functions until stop is called, which waits for their end. They do not end with
+// ctx: requests in flight need them after that.
+func Background(ctx context.Context, functions ...func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, function := range functions {
+		running.Go(func() { function(ctx) })
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// Flags returns the flags of a command; name is the program and the command. They
 // print nothing by themselves.
 func Flags(name string) *flag.FlagSet {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)

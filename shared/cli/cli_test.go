@@ -31,7 +31,7 @@ func run(t *testing.T, environ []string, args ...string) (string, error) {
 		}}
 	}
 	failing := cli.Command{Name: "fail", Run: func(context.Context, cli.Invocation) error { return errors.New("no luck") }}
-	wrong := cli.Command{Name: "take none", Run: func(context.Context, cli.Invocation) error { return errors.New("X_COLOUR is none") }}
+	wrong := cli.Command{Name: "take none", Run: func(context.Context, cli.Invocation) error { return config.Errorf("X_COLOUR", "is none") }}
 	err := cli.New[testConfig]("x", "is a test.", "X_", say("one", ""), say("take more", "FILE"), failing, wrong).
 		Run(t.Context(), cli.Invocation{Args: args, Environ: environ, Stdout: &out})
 	return out.String(), err
@@ -39,7 +39,6 @@ func run(t *testing.T, environ []string, args ...string) (string, error) {
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-
 	f := func(want string, args ...string) {
 		t.Helper()
 		if got, err := run(t, nil, args...); err != nil || !strings.Contains(got, want) {
@@ -68,7 +67,6 @@ func TestRun(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	t.Parallel()
-
 	f := func(want string, environ []string, args ...string) {
 		t.Helper()
 		got, err := run(t, environ, args...)

@@ -3,18 +3,15 @@ package cli
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-
 	words := []string{"LISTEN", "OPS_LISTEN", "LOG_LEVEL", "LOG_FORMAT", "TLS_CERT", "TLS_KEY"}
 	f := func(misspelt string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, nearest(misspelt, words)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", misspelt, diff)
-		}
+		cmptest.Same(t, nearest(misspelt, words), want, "%s", misspelt)
 	}
 	f("LISTN", "LISTEN")
 	f("LISTENS", "LISTEN")

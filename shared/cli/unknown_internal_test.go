@@ -14,7 +14,6 @@ type unknownConfig struct {
 
 func TestCheckUnknown(t *testing.T) {
 	t.Parallel()
-
 	if err := checkUnknown[unknownConfig]("x", "X_", []string{
 		"X_SECRET_FILE=f", "X_LOG_LEVEL=warn", "XYZ=1", "OTHER=1",
 		"X_SERVICE_HOST=10.0.0.1", "X_SERVICE_PORT=80", "X_SERVICE_PORT_HTTP=80", "X_PORT=tcp://10.0.0.1:80", "X_PORT_80_TCP_ADDR=10.0.0.1",

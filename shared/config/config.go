@@ -5,19 +5,19 @@
 //	User   string `env:"USER" example:"veneer" needs:"PASSWORD" help:"user to sign in as"`
 //
 // Each has an example of a valid value, which is its default unless a tag gives another.
-// needs lists settings of the same struct that must be set with it. A setting tagged
-// random:"true" is the output of a shell command: the command itself is rejected, as no shell
-// expands it in a file of settings for instance.
+// needs lists settings of the same struct that must be set with it. The tags min and max are the
+// smallest and the largest value of a number or a duration, above is a value that it must exceed,
+// and oneof lists all values, separated by commas. A setting tagged random:"true" is the output of
+// a shell command: the command itself is rejected, as no shell expands it in a file of settings for
+// instance.
 //
 // Every setting NAME may be given as NAME_FILE instead, the path of a file with the value, so
 // that secrets are in no process list.
 //
-// An error about a setting begins with its name. A package that does not know the program's
-// prefix omits it; its caller adds it to the error.
+// An error about a setting is an Error.
 package config
 
 import (
-	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -42,12 +42,14 @@ type Setting struct {
 	Default  string // empty: none
 	Example  string // a valid value
 	Help     string
-	Required bool // it has no default, and must not be empty
+	Allowed  string // the values within its bounds, in words; empty if its type says it all
+	Required bool   // it has no default, and must not be empty
 
 	needs    []string // names of settings that must be set with it
 	isRandom bool     // the output of a shell command
 	prefix   string   // the part of Name that the field's tag lacks
 	field    reflect.StructField
+	index    []int // of the field in the struct that was listed
 }
 
 // Read fills a T from an environment in the form of os.Environ. The names of all its settings
@@ -55,37 +57,49 @@ type Setting struct {
 func Read[T any](prefix string, environ []string) (T, error) {
 	var none T
 	settings, values := List[T](prefix), env.ToMap(environ)
-	for _, s := range settings {
-		path, ok := values[s.Name+FileSuffix]
-		if !ok {
-			continue
-		}
-		if _, both := values[s.Name]; both {
-			return none, fmt.Errorf("%s and %s are both set, but only one of them may be", s.Name, s.Name+FileSuffix)
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return none, fmt.Errorf("%s names a file that cannot be read: %w", s.Name+FileSuffix, err)
-		}
-		values[s.Name] = strings.TrimRight(string(content), "\r\n")
-	}
-	for _, s := range settings {
-		if s.isRandom && strings.Contains(values[s.Name], "$(") {
-			return none, fmt.Errorf("%s is a shell command and not its output", s.Name)
-		}
+	if err := readFiles(settings, values); err != nil {
+		return none, err
 	}
 	cfg, err := env.ParseAsWithOptions[T](env.Options{Environment: values, Prefix: prefix})
 	if err != nil {
 		return none, describeError(settings, values, err)
 	}
 	for _, s := range settings {
-		for _, other := range s.needs {
-			if values[s.Name] != "" && values[other] == "" {
-				return none, fmt.Errorf("%s must be set too, since %s is", other, s.Name)
-			}
+		if err := s.check(values, reflect.ValueOf(cfg).FieldByIndex(s.index)); err != nil {
+			return none, err
 		}
 	}
 	return cfg, nil
+}
+
+// readFiles sets the values of settings that are in files.
+func readFiles(settings []Setting, values map[string]string) error {
+	for _, s := range settings {
+		if path, ok := values[s.Name+FileSuffix]; ok {
+			if _, both := values[s.Name]; both {
+				return Errorf(s.Name, "and %s are both set, but only one of them may be", s.Name+FileSuffix)
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return Errorf(s.Name+FileSuffix, "names a file that cannot be read: %w", err)
+			}
+			values[s.Name] = strings.TrimRight(string(content), "\r\n")
+		}
+		if s.isRandom && strings.Contains(values[s.Name], "$(") {
+			return Errorf(s.Name, "is a shell command and not its output")
+		}
+	}
+	return nil
+}
+
+// check returns an error if the setting lacks another that it needs, or its value is out of bounds.
+func (s Setting) check(values map[string]string, value reflect.Value) error {
+	for _, other := range s.needs {
+		if values[s.Name] != "" && values[other] == "" {
+			return Errorf(other, "must be set too, since %s is", s.Name)
+		}
+	}
+	return s.checkBounds(value)
 }
 
 // FileSuffix is appended to the name of a setting if its value is in a file.
@@ -100,10 +114,10 @@ func describeError(settings []Setting, values map[string]string, err error) erro
 	}
 	first := aggregate.Errors[0]
 	if missing, ok := errors.AsType[env.VarIsNotSetError](first); ok {
-		return fmt.Errorf("%s must be set: it has no default", missing.Key)
+		return Errorf(missing.Key, "must be set: it has no default")
 	}
 	if empty, ok := errors.AsType[env.EmptyVarError](first); ok {
-		return fmt.Errorf("%s must not be empty", empty.Key)
+		return Errorf(empty.Key, "must not be empty")
 	}
 	// The parser's error has the name of the struct field, which is not unique, so each value
 	// is parsed by itself.
@@ -131,7 +145,7 @@ func (s Setting) valueError(value string, err error) error {
 	switch {
 	case isCommon:
 	case reflect.PointerTo(s.field.Type).Implements(textUnmarshaler): // it describes its own errors
-		return fmt.Errorf("%s %w", s.Name, err)
+		return Errorf(s.Name, "%w", err)
 	case kind == reflect.Bool:
 		allowed = "true or false"
 	case kind == reflect.Float64:
@@ -143,7 +157,7 @@ func (s Setting) valueError(value string, err error) error {
 	default:
 		return fmt.Errorf("BUG: %s is of kind %s, for which nothing says what is allowed: %w", s.Name, kind, err)
 	}
-	return fmt.Errorf("%s is %.100q, but must be %s", s.Name, value, allowed)
+	return Errorf(s.Name, "is %.100q, but must be %s", value, allowed)
 }
 
 // commonTypes describes the valid values of some types.
@@ -152,29 +166,6 @@ var commonTypes = map[reflect.Type]string{
 	reflect.TypeFor[slog.Level]():     "debug, info, warn or error",
 	reflect.TypeFor[[]netip.Prefix](): "networks as in 10.0.0.0/8, separated by commas; a single address has /32 behind it, or /128",
 }
-
-// SettingError is an error of a dependency that only a change of a setting can fix, such as a
-// wrong password. A server that is down is not.
-type SettingError struct{ Cause error }
-
-// Error returns the error of the cause.
-func (e SettingError) Error() string { return e.Cause.Error() }
-
-// Unwrap returns the cause.
-func (e SettingError) Unwrap() error { return e.Cause }
-
-// ExampleError is an error about a setting for which another example than the setting's own
-// is right. Explain uses it.
-type ExampleError struct {
-	Cause   error
-	Example string
-}
-
-// Error returns the error of the cause.
-func (e ExampleError) Error() string { return e.Cause.Error() }
-
-// Unwrap returns the cause.
-func (e ExampleError) Unwrap() error { return e.Cause }
 
 // QuoteRedacted returns a value in quotes for errors, without the user and the password of a
 // URL.
@@ -207,46 +198,6 @@ func ParseURL(text string) (*url.URL, bool) {
 	return parsed, true
 }
 
-// Explain adds an example of a valid value to an error that begins with the name of a setting
-// of T, unless it contains one, and adds prefix if the name lacks it. It returns all other
-// errors unchanged.
-func Explain[T any](prefix string, err error) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	name, _, _ := strings.Cut(text, " ")
-	name = strings.TrimRight(name, ":,")
-	if !strings.HasPrefix(name, prefix) {
-		name, text = prefix+name, prefix+text
-	}
-	settings, inFile := List[T](prefix), false
-	if !slices.ContainsFunc(settings, func(s Setting) bool { return s.Name == name }) {
-		name, inFile = strings.CutSuffix(name, FileSuffix)
-	}
-	withExample, _ := errors.AsType[ExampleError](err)
-	for _, s := range settings {
-		example := s.Name + "=" + cmp.Or(withExample.Example, s.Example)
-		if inFile {
-			example = s.Name + FileSuffix + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))
-		}
-		if s.Name == name && !strings.Contains(text, s.Name+"=") {
-			return exampleError{text + "; for example " + example, err}
-		}
-	}
-	return err
-}
-
-// exampleError is an error with an example added.
-type exampleError struct {
-	text string
-	error
-}
-
-func (e exampleError) Error() string { return e.text }
-
-func (e exampleError) Unwrap() error { return e.error }
-
 // Help writes one line for every setting of T: its name, default and help.
 func Help[T any](w io.Writer, prefix string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -264,26 +215,26 @@ func Help[T any](w io.Writer, prefix string) error {
 }
 
 // List returns the settings of T in the order of its fields.
-func List[T any](prefix string) []Setting { return list(reflect.TypeFor[T](), prefix) }
+func List[T any](prefix string) []Setting { return list(reflect.TypeFor[T](), prefix, nil) }
 
 var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 
-// list returns the settings of a struct type.
-func list(t reflect.Type, prefix string) []Setting {
+// list returns the settings of a struct type, which is at an index of the struct that was listed.
+func list(t reflect.Type, prefix string, index []int) []Setting {
 	var settings []Setting
 	for field := range t.Fields() {
-		tag := field.Tag
+		tag, index := field.Tag, append(slices.Clip(index), field.Index...)
 		name, options, _ := strings.Cut(tag.Get("env"), ",")
 		if name == "" {
 			if field.Type.Kind() == reflect.Struct && !reflect.PointerTo(field.Type).Implements(textUnmarshaler) {
-				settings = append(settings, list(field.Type, prefix+tag.Get("envPrefix"))...)
+				settings = append(settings, list(field.Type, prefix+tag.Get("envPrefix"), index)...)
 			}
 			continue
 		}
 		s := Setting{
 			Name: prefix + name, Default: tag.Get("envDefault"), Example: tag.Get("example"), Help: tag.Get("help"),
 			Required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
-			isRandom: tag.Get("random") == "true", prefix: prefix, field: field,
+			Allowed:  describeBounds(tag), isRandom: tag.Get("random") == "true", prefix: prefix, field: field, index: index,
 		}
 		if s.Example == "" {
 			s.Example = s.Default

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/logging"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 type testConfig struct {
@@ -24,13 +26,18 @@ type testConfig struct {
 	User     string         `env:"USER" example:"ann" needs:"PASSWORD" help:"user"`
 	Password string         `env:"PASSWORD" example:"hunter2" needs:"USER" help:"how to prove it"`
 	Networks []netip.Prefix `env:"NETWORKS" example:"10.0.0.0/8" help:"from where"`
-	Small    int32          `env:"SMALL" envDefault:"1" help:"how few"`
+	Small    int32          `env:"SMALL" envDefault:"1" max:"9" help:"how few"`
+	Share    float64        `env:"SHARE" envDefault:"0.5" min:"0" max:"1" help:"how much"`
+	Wait     time.Duration  `env:"WAIT" envDefault:"1s" above:"0s" help:"how long before"`
+	Keep     time.Duration  `env:"KEEP" envDefault:"0s" min:"0s" help:"how long after"`
+	Format   string         `env:"FORMAT" envDefault:"json" oneof:"json,text,none" help:"in which form"`
+	Status   int            `env:"STATUS" envDefault:"404" oneof:"404,204" help:"with what"`
 	On       bool           `env:"ON" envDefault:"false" help:"whether"`
 	Key      string         `env:"KEY" random:"true" example:"$(make key)" help:"what to sign with"`
 	Keys     invalidKeys    `env:"KEYS" example:"a,b" help:"which"`
 	Log      logging.Config `envPrefix:"LOG_"`
 	Other    struct {
-		Timeout time.Duration `env:"TIMEOUT" envDefault:"6s" help:"how long"`
+		Timeout time.Duration `env:"TIMEOUT" envDefault:"6s" min:"1ms" help:"how long"`
 	} `envPrefix:"OTHER_"`
 }
 
@@ -41,19 +48,14 @@ func (invalidKeys) UnmarshalText([]byte) error { return errors.New("must be othe
 
 func TestRead(t *testing.T) {
 	t.Parallel()
-
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte("from a file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(file, []byte("from a file\n"), 0o600))
 
 	got, err := config.Read[testConfig]("X_", []string{"X_SECRET_FILE=" + file, "X_TIMEOUT=2s", "X_LOG_LEVEL=warn", "OTHER=1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	want := testConfig{
 		Listen: "127.0.0.1:1", Secret: "from a file", Timeout: 2 * time.Second,
-		Small: 1, Log: logging.Config{Level: slog.LevelWarn, Format: "json", SampleRate: 0.01},
+		Small: 1, Share: 0.5, Wait: time.Second, Format: "json", Status: 404, Log: logging.Config{Level: slog.LevelWarn, Format: "json", SampleRate: 0.01},
 	}
 	want.Other.Timeout = 6 * time.Second
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
@@ -63,7 +65,6 @@ func TestRead(t *testing.T) {
 
 func TestReadNamesInvalidSetting(t *testing.T) {
 	t.Parallel()
-
 	f := func(want string, environ ...string) {
 		t.Helper()
 		_, err := config.Read[testConfig]("X_", environ)
@@ -91,25 +92,41 @@ func TestReadNamesInvalidSetting(t *testing.T) {
 	f("X_SECRET and X_SECRET_FILE are both set", "X_SECRET=s", "X_SECRET_FILE=/nowhere/secret")
 	f("X_PASSWORD must be set too, since X_USER is", "X_SECRET=s", "X_USER=ann")
 	f("X_USER must be set too, since X_PASSWORD is", "X_SECRET=s", "X_PASSWORD=hunter2", "X_USER=")
+	f("X_SMALL is 10, but must be at most 9", "X_SECRET=s", "X_SMALL=10")
+	f("X_SHARE is -0.01, but must be 0 to 1", "X_SECRET=s", "X_SHARE=-0.01")
+	f("X_SHARE is 1.01, but must be 0 to 1", "X_SECRET=s", "X_SHARE=1.01")
+	f("X_SHARE is NaN, but must be 0 to 1", "X_SECRET=s", "X_SHARE=NaN")
+	f("X_WAIT is 0s, but must be more than 0s", "X_SECRET=s", "X_WAIT=0s")
+	f("X_KEEP is -1ns, but must be 0s or more", "X_SECRET=s", "X_KEEP=-1ns")
+	f("X_OTHER_TIMEOUT is 999µs, but must be at least 1ms", "X_SECRET=s", "X_OTHER_TIMEOUT=999us")
+	f(`X_FORMAT is "xml", but must be json, text or none`, "X_SECRET=s", "X_FORMAT=xml")
+	f("X_STATUS is 200, but must be 404 or 204", "X_SECRET=s", "X_STATUS=200")
+}
+
+func TestReadAcceptsBounds(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{
+		"X_SMALL=9", "X_SHARE=0", "X_SHARE=1", "X_WAIT=1ns", "X_KEEP=0s", "X_OTHER_TIMEOUT=1ms", "X_FORMAT=none", "X_STATUS=204",
+	} {
+		testenv.Is(t, testenv.ErrOf(config.Read[testConfig]("X_", []string{"X_SECRET=s", change})), nil, "%s", change)
+	}
 }
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-
-	f := func(text, want string) {
+	f := func(err error, want string) {
 		t.Helper()
-		if got := config.Explain[testConfig]("X_", errors.New(text)); got.Error() != want {
+		if got := config.Explain[testConfig]("X_", err); got.Error() != want || !errors.Is(got, err) {
 			t.Errorf("%q; want %q", got, want)
 		}
 	}
-	f("X_TIMEOUT is -1s, but must not be negative", "X_TIMEOUT is -1s, but must not be negative; for example X_TIMEOUT=5s")
-	f("X_SECRET: too short", "X_SECRET: too short; for example X_SECRET=hush")
-	f("X_USER and X_PASSWORD are refused", "X_USER and X_PASSWORD are refused; for example X_USER=ann")
-	f("X_LISTEN is taken, choose X_LISTEN=127.0.0.1:2", "X_LISTEN is taken, choose X_LISTEN=127.0.0.1:2")
-	f("X_SECRET_FILE names no file", "X_SECRET_FILE names no file; for example X_SECRET_FILE=/etc/veneer/secret")
-	f("TIMEOUT is -1s", "X_TIMEOUT is -1s; for example X_TIMEOUT=5s")
-	f("something else is wrong", "something else is wrong")
-	if err := config.Explain[testConfig]("X_", nil); err != nil {
+	f(config.In("X_", config.Errorf("TIMEOUT", "is %s", "-1s")), "X_TIMEOUT is -1s; for example X_TIMEOUT=5s")
+	f(fmt.Errorf("start: %w", config.Errorf("X_SECRET", "is short")), "start: X_SECRET is short; for example X_SECRET=hush")
+	f(config.Errorf("X_SECRET_FILE", "names no file"), "X_SECRET_FILE names no file; for example X_SECRET_FILE=/etc/veneer/secret")
+	f(&config.Error{Setting: "X_SMALL", Cause: errors.New("is large"), Example: "2"}, "X_SMALL is large; for example X_SMALL=2")
+	f(config.Final(config.Errorf("X_NONE", "is no setting")), "X_NONE is no setting")
+	f(errors.New("X_SECRET is in a text"), "X_SECRET is in a text")
+	if err := config.Explain[testConfig]("X_", config.In("X_", nil)); err != nil {
 		t.Error(err)
 	}
 
@@ -117,20 +134,15 @@ func TestExplain(t *testing.T) {
 	type withFile struct {
 		Path string `env:"PEM_FILE" example:"/etc/x/key.pem"`
 	}
-	got := config.Explain[withFile]("X_", errors.New("PEM_FILE cannot be read"))
-	if want := "X_PEM_FILE cannot be read; for example X_PEM_FILE=/etc/x/key.pem"; got.Error() != want {
-		t.Errorf("%q; want %q", got, want)
-	}
+	got := config.Explain[withFile]("X_", config.Errorf("X_PEM_FILE", "cannot be read"))
+	testenv.Equal(t, got.Error(), "X_PEM_FILE cannot be read; for example X_PEM_FILE=/etc/x/key.pem", "the error")
 }
 
 func TestQuoteRedacted(t *testing.T) {
 	t.Parallel()
-
 	f := func(value, want string) {
 		t.Helper()
-		if got := config.QuoteRedacted(value); got != want {
-			t.Errorf("%s: %s; want %s", value, got, want)
-		}
+		testenv.Equal(t, config.QuoteRedacted(value), want, "%s", value)
 	}
 	f("core", `"core"`)
 	f("http://core:9090", `"http://core:9090"`)
@@ -141,7 +153,6 @@ func TestQuoteRedacted(t *testing.T) {
 
 func TestParseURL(t *testing.T) {
 	t.Parallel()
-
 	for _, right := range []string{"http://core:9090", "https://core.example.org", "http://[::1]:1/path?query", "http://127.0.0.1:65535"} {
 		if parsed, ok := config.ParseURL(right); !ok || parsed.String() != right {
 			t.Errorf("%s: %v, %t", right, parsed, ok)
@@ -156,11 +167,8 @@ func TestParseURL(t *testing.T) {
 
 func TestHelpListsEverySetting(t *testing.T) {
 	t.Parallel()
-
 	var help strings.Builder
-	if err := config.Help[testConfig](&help, "X_"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, config.Help[testConfig](&help, "X_"))
 	for _, want := range []string{"X_LISTEN", "127.0.0.1:1", "X_SECRET", "(required)", "X_TIMEOUT", "how long", "X_LOG_LEVEL", "X_LOG_FORMAT"} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("help lacks %q:\n%s", want, help.String())

@@ -4,20 +4,17 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-
 	f := func(got, want edgeproto.Key) {
 		t.Helper()
-		if got != want {
-			t.Errorf("the key is %q; want %q", got, want)
-		}
+		testenv.Equal(t, got, want, "the key")
 	}
 
 	f(edgeproto.NameKey("Steve_99"), "name:steve_99")
@@ -32,12 +29,9 @@ func TestKeys(t *testing.T) {
 
 func TestIsHeartbeat(t *testing.T) {
 	t.Parallel()
-
 	f := func(event edgeproto.Event, want bool) {
 		t.Helper()
-		if got := event.IsHeartbeat(); got != want {
-			t.Errorf("%+v is a heartbeat: %t; want %t", event, got, want)
-		}
+		testenv.Equal(t, event.IsHeartbeat(), want, "%+v is a heartbeat", event)
 	}
 
 	f(edgeproto.Event{Cursor: edgeproto.Cursor{Epoch: "e", Revision: 3}}, true)
@@ -48,7 +42,6 @@ func TestIsHeartbeat(t *testing.T) {
 // The JSON forms are the protocol, also between core and edges of different versions.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-
 	position := edgeproto.Cursor{Epoch: "e", Revision: 3}
 	hash := skin.HashOf([]byte("abc"))
 	texture := &edgeproto.Texture{TID: 12, Hash: hash, Type: skin.Slim}
@@ -77,18 +70,9 @@ func TestJSON(t *testing.T) {
 // checkJSON checks that a value is encoded as want, and that want is decoded to it.
 func checkJSON[T any](t *testing.T, value T, want string) {
 	t.Helper()
-	got, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%T is encoded differently (-want +got):\n%s", value, diff)
-	}
+	got := testenv.Must(json.Marshal(value))(t)
+	cmptest.Same(t, string(got), want, "%T is encoded differently", value)
 	var back T
-	if err := json.Unmarshal(got, &back); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(value, back); diff != "" {
-		t.Errorf("%T is decoded differently (-want +got):\n%s", value, diff)
-	}
+	testenv.Do(t, json.Unmarshal(got, &back))
+	cmptest.Same(t, back, value, "%T is decoded differently", value)
 }

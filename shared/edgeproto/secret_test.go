@@ -10,7 +10,6 @@ import (
 
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-
 	good := "0123456789abcdef"
 	if got, err := edgeproto.Secrets([]string{" " + good, good + "\n"}); err != nil || !slices.Equal(got, []string{good, good}) {
 		t.Errorf("Secrets of valid ones = %q, %v; want it trimmed", got, err)

@@ -5,16 +5,14 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestTag(t *testing.T) {
 	t.Parallel()
-
 	f := func(key edgeproto.Key, want string) {
 		t.Helper()
-		if got := key.Tag(); got != want {
-			t.Errorf("the tag of %q is %q; want %q", key, got, want)
-		}
+		testenv.Equal(t, key.Tag(), want, "the tag of %q", key)
 	}
 
 	f(edgeproto.PIDKey(5), "player-5")

@@ -12,11 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestKindNames(t *testing.T) {
 	t.Parallel()
-
 	seen := map[string]fault.Kind{}
 	for kind := fault.Internal; kind <= fault.Banned; kind++ {
 		name := kind.String()
@@ -29,19 +30,13 @@ func TestKindNames(t *testing.T) {
 
 func TestOfFindsTheFaultInAChain(t *testing.T) {
 	t.Parallel()
-
 	inner := fault.New(fault.NotFound, "There is no texture %d.", 7)
-	if got := fault.Of(fmt.Errorf("set a skin: %w", inner)); got != inner {
-		t.Errorf("Of(a wrapped fault) = %v; want the fault itself", got)
-	}
-	if got := fault.KindOf(errors.Join(io.EOF, inner)); got != fault.NotFound {
-		t.Errorf("KindOf(a joined fault) = %v; want not_found", got)
-	}
+	testenv.Equal(t, fault.Of(fmt.Errorf("set a skin: %w", inner)), inner, "Of(a wrapped fault)")
+	testenv.Equal(t, fault.KindOf(errors.Join(io.EOF, inner)), fault.NotFound, "KindOf(a joined fault)")
 }
 
 func TestUnclassifiedErrorHidesCause(t *testing.T) {
 	t.Parallel()
-
 	cause := errors.New("the password is hunter2")
 	got := fault.Of(cause)
 	if got.Kind != fault.Internal || strings.Contains(got.Message, "hunter2") {
@@ -54,19 +49,15 @@ func TestUnclassifiedErrorHidesCause(t *testing.T) {
 
 func TestField(t *testing.T) {
 	t.Parallel()
-
 	want := &fault.Error{
 		Kind: fault.Invalid, Message: "The name has 65 characters.",
 		Fields: map[string][]string{"name": {"The name has 65 characters."}},
 	}
-	if diff := cmp.Diff(want, fault.Field("name", "The %s has %d characters.", "name", 65)); diff != "" {
-		t.Errorf("Field (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, fault.Field("name", "The %s has %d characters.", "name", 65), want, "Field")
 }
 
 func TestNewUnavailable(t *testing.T) {
 	t.Parallel()
-
 	got := fault.NewUnavailable("texture store", io.ErrUnexpectedEOF)
 	want := &fault.Error{
 		Kind: fault.Unavailable, Message: "The texture store cannot be reached at the moment. Please try again.",
@@ -75,7 +66,5 @@ func TestNewUnavailable(t *testing.T) {
 	if diff := cmp.Diff(*want, *got, cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("NewUnavailable (-want +got):\n%s", diff)
 	}
-	if !errors.Is(got, io.ErrUnexpectedEOF) {
-		t.Errorf("%v lacks its cause", got)
-	}
+	testenv.Is(t, got, io.ErrUnexpectedEOF, "the cause")
 }

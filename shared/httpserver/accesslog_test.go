@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
@@ -22,6 +21,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // logLine is a line of the request log without the fields that change from run to run.
@@ -64,9 +65,7 @@ func loggingServer(sample float64) (server *fasthttp.Server, lines func(t *testi
 		var all []logLine
 		for line := range strings.Lines(out.String()) {
 			var l logLine
-			if err := json.Unmarshal([]byte(line), &l); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Do(t, json.Unmarshal([]byte(line), &l))
 			if took, ok := l["duration_ms"].(float64); !ok || took < 0 || took > float64(time.Minute/time.Millisecond) {
 				t.Errorf("duration_ms is %v", l["duration_ms"])
 			}
@@ -80,7 +79,6 @@ func loggingServer(sample float64) (server *fasthttp.Server, lines func(t *testi
 
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
-
 	f := func(sent string, want logLine) {
 		t.Helper()
 		server, lines := loggingServer(1)
@@ -96,9 +94,7 @@ func TestRequestLog(t *testing.T) {
 		if cause, ok := got[0]["error"].(string); ok {
 			got[0]["error"], _, _ = strings.Cut(cause, "\n") // a stack trace has many lines
 		}
-		if diff := cmp.Diff(want, got[0]); diff != "" {
-			t.Errorf("the line of %.40q (-want +got):\n%s", sent, diff)
-		}
+		cmptest.Same(t, got[0], want, "the line of %.40q", sent)
 		expect(t, answer, "X-Request-Id: abc-123\r\n")
 	}
 	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nX-Request-ID: abc-123\r\n"
@@ -148,10 +144,7 @@ func TestLogLineLength(t *testing.T) {
 		t.Fatalf("there are %d lines; want 2", len(got))
 	}
 	for _, line := range got {
-		encoded, err := json.Marshal(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := testenv.Must(json.Marshal(line))(t)
 		if len(encoded) > 700 {
 			t.Errorf("a line has %d bytes: %.300s", len(encoded), encoded)
 		}
@@ -190,7 +183,6 @@ func lastID(lines []logLine) string {
 // Whatever the sample rate, failures of the server are logged and errors of clients are not.
 func TestErrorsAreAlwaysLogged(t *testing.T) {
 	t.Parallel()
-
 	server, lines := loggingServer(0)
 	listener := start(t, server)
 	for _, path := range []string{"/players/7", "/other", "/foreign", "/broken", "/down", "/unready", "/panic", "/stream"} {
@@ -204,14 +196,11 @@ func TestErrorsAreAlwaysLogged(t *testing.T) {
 	for _, line := range lines(t) {
 		got = append(got, line["path"])
 	}
-	if diff := cmp.Diff([]any{"/broken", "/down", "/unready", "/panic"}, got); diff != "" {
-		t.Errorf("logged are (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, got, []any{"/broken", "/down", "/unready", "/panic"}, "logged are")
 }
 
 func TestLogSampleRate(t *testing.T) {
 	t.Parallel()
-
 	server, lines := loggingServer(0.25)
 	const request = "GET /other HTTP/1.1\r\nHost: veneer.test\r\n"
 	exchangeRaw(t, start(t, server), strings.Repeat(request+"\r\n", 3999)+request+"Connection: close\r\n\r\n")
@@ -224,7 +213,6 @@ func TestLogSampleRate(t *testing.T) {
 // The labels of a route are in its log lines.
 func TestLogHasRouteLabels(t *testing.T) {
 	t.Parallel()
-
 	var out strings.Builder
 	opts := httpserver.Options{Log: slog.New(slog.NewTextHandler(&out, nil)), LogSampleRate: 1, Limits: limits()}
 	route := opts.Route("/avatar/{tid}", httpserver.Label{Name: "format", Value: "webp"}, httpserver.Label{Name: "outcome", Value: "hit"})
@@ -237,15 +225,12 @@ func TestLogHasRouteLabels(t *testing.T) {
 // The log has the forwarded address.
 func TestLogHasClientIP(t *testing.T) {
 	t.Parallel()
-
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	opts := httpserver.Options{Log: log, LogSampleRate: 1, Limits: limits(), Proxies: clientip.New(clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, log)}
 	rc := from("10.0.0.1", "203.0.113.9")
 	opts.NewServer(func(*fasthttp.RequestCtx) {}).Handler(rc)
-	if got := out.String(); !strings.Contains(got, "client=203.0.113.9\n") {
-		t.Errorf("the line is %q; want it to name the client", got)
-	}
+	testenv.Contains(t, out.String(), "client=203.0.113.9\n", "the line, with the client")
 }
 
 // A request that is not logged costs no allocation.
@@ -258,9 +243,8 @@ func TestUnloggedRequestAllocations(t *testing.T) {
 		return nil
 	}))
 	rc := exchange(&net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)})
-	if n := testing.AllocsPerRun(1000, func() { server.Handler(rc) }); n != 0 {
-		t.Errorf("a request that is not logged allocates %v times; want 0", n)
-	}
+	testenv.Equal(t, testing.AllocsPerRun(1000, func() { server.Handler(rc) }), 0,
+		"allocations of a request that is not logged")
 }
 
 // Of a flood of 503s only some are logged.

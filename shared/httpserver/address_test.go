@@ -11,6 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // dialFrom starts a server, and returns a function that connects from an address and sends a
@@ -18,23 +19,13 @@ import (
 // open.
 func dialFrom(t *testing.T, maxConns int, proxies ...netip.Prefix) (connect func(from string) net.Conn) {
 	t.Helper()
-	bounds := limits()
-	bounds.AddressConnections = maxConns
+	bounds := limitsWith(func(l *httpserver.Limits) { l.AddressConnections = maxConns })
 	opts := httpserver.Options{Log: silent(), Limits: bounds, Proxies: clientip.New(clientip.Config{TrustedProxies: proxies}, silent())}
 	server := opts.NewServer(func(*fasthttp.RequestCtx) {})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, server, httpserver.Listener{Server: server, PeerLimits: opts.PeerLimits()}.Wrap(ln))
+	ln := serveOn(t, httpserver.Listener{Server: server, PeerLimits: opts.PeerLimits()})
 	return func(from string) net.Conn {
 		t.Helper()
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-		conn, err := dialer.DialContext(t.Context(), "tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
+		conn := sendFrom(t, from, ln.Addr().String(), "")
 		var response fasthttp.Response
 		if _, err := io.WriteString(conn, get); err != nil {
 			return nil
@@ -48,7 +39,6 @@ func dialFrom(t *testing.T, maxConns int, proxies ...netip.Prefix) (connect func
 
 func TestAddressConnectionLimit(t *testing.T) {
 	t.Parallel()
-
 	connect := dialFrom(t, 2)
 	first := connect("127.0.0.1")
 	if first == nil || connect("127.0.0.1") == nil {
@@ -72,7 +62,6 @@ func TestAddressConnectionLimit(t *testing.T) {
 // Connections of a trusted proxy carry many clients.
 func TestAddressConnectionLimitExemptsProxies(t *testing.T) {
 	t.Parallel()
-
 	connect := dialFrom(t, 1, netip.MustParsePrefix("127.0.0.1/32"))
 	for range 3 {
 		if connect("127.0.0.1") == nil {
@@ -92,11 +81,8 @@ func TestAddressConnectionLimitExemptsProxies(t *testing.T) {
 
 func TestAddressRequestLimit(t *testing.T) {
 	t.Parallel()
-
-	bounds := limits()
-	bounds.AddressRequests, bounds.AddressBurst = 1, 2
 	opts := httpserver.Options{
-		Log: silent(), Limits: bounds,
+		Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1, 2 }),
 		Proxies:        clientip.New(clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, silent()),
 		DefaultHeaders: func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") },
 	}
@@ -105,9 +91,8 @@ func TestAddressRequestLimit(t *testing.T) {
 		t.Helper()
 		rc := from(peer, forwarded...)
 		handler(rc)
-		if got := rc.Response.StatusCode(); got != want {
-			t.Errorf("a request of %s, forwarded for %q, is answered %d; want %d", peer, forwarded, got, want)
-		}
+		testenv.Equal(t, rc.Response.StatusCode(), want,
+			"a request of %s, forwarded for %q, is answered", peer, forwarded)
 		if want == fasthttp.StatusTooManyRequests {
 			expect(t, rc.Response.String(), `"code":8`, "Retry-After: 1\r\n", "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n")
 		}
@@ -127,9 +112,7 @@ func TestAddressRequestLimit(t *testing.T) {
 // Requests for paths without a limit are answered and do not count.
 func TestUnlimitedPaths(t *testing.T) {
 	t.Parallel()
-
-	bounds := limits()
-	bounds.AddressRequests, bounds.AddressBurst = 1, 1
+	bounds := limitsWith(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1, 1 })
 	opts := httpserver.Options{Log: silent(), Limits: bounds, IsUnlimited: func(path []byte) bool { return string(path) == "/unlimited" }}
 	handler := opts.AddressLimiter().Handler(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNoContent) })
 	f := func(want int, path string) {
@@ -137,9 +120,7 @@ func TestUnlimitedPaths(t *testing.T) {
 		rc := from("203.0.113.9")
 		rc.Request.SetRequestURI(path)
 		handler(rc)
-		if got := rc.Response.StatusCode(); got != want {
-			t.Errorf("%s: %d; want %d", path, got, want)
-		}
+		testenv.Equal(t, rc.Response.StatusCode(), want, "%s", path)
 	}
 	for range 3 {
 		f(204, "/unlimited")
@@ -152,17 +133,13 @@ func TestUnlimitedPaths(t *testing.T) {
 // The limiter refills with time.
 func TestAddressRequestLimitRefills(t *testing.T) {
 	t.Parallel()
-
-	bounds := limits()
-	bounds.AddressRequests, bounds.AddressBurst = 2, 1
+	bounds := limitsWith(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 2, 1 })
 	opts := httpserver.Options{Log: silent(), Limits: bounds}
 	address := serveTCP(t, opts.NewServer(opts.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
 	expect(t, receive(t, send(t, address, get+get+"GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")), "HTTP/1.1 429 ")
 	for {
 		status, _, err := fasthttp.Get(nil, "http://"+address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, err)
 		if status == fasthttp.StatusOK {
 			break
 		}
@@ -172,15 +149,10 @@ func TestAddressRequestLimitRefills(t *testing.T) {
 func TestAddressLimiterAllocations(t *testing.T) {
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	handler, rc := opts.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {}), from("203.0.113.9")
-	if n := testing.AllocsPerRun(100, func() { handler(rc) }); n != 0 {
-		t.Errorf("without a limit, a request allocates %v times", n)
-	}
-	bounds := limits()
-	bounds.AddressRequests, bounds.AddressBurst = 1_000_000, 1_000_000
+	testenv.Equal(t, testing.AllocsPerRun(100, func() { handler(rc) }), 0, "allocations of a request without a limit")
+	bounds := limitsWith(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1_000_000, 1_000_000 })
 	limited := httpserver.Options{Log: silent(), Limits: bounds}.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})
-	if n := testing.AllocsPerRun(100, func() { limited(rc) }); n != 0 {
-		t.Errorf("with a limit, a request allocates %v times", n)
-	}
+	testenv.Equal(t, testing.AllocsPerRun(100, func() { limited(rc) }), 0, "allocations of a request with a limit")
 }
 
 // from returns a request of a peer with lines of X-Forwarded-For.

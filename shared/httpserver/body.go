@@ -81,63 +81,63 @@ var (
 // are aborted until they are; if none is stalled, it returns an Unavailable fault. If they
 // would exceed the limit of the body's client network, only bodies of that network are
 // aborted.
-func (g *budget) reserve(b *Body, n int64) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if b.aborted {
+func (b *budget) reserve(body *Body, n int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if body.aborted {
 		return errStalled
 	}
 	for {
-		networkUsed := g.usedByNetwork[b.network]
-		isOverShare := networkUsed > b.reserved && networkUsed+n > g.networkLimit
-		if !isOverShare && g.used+n <= g.limit {
+		networkUsed := b.usedByNetwork[body.network]
+		isOverShare := networkUsed > body.reserved && networkUsed+n > b.networkLimit
+		if !isOverShare && b.used+n <= b.limit {
 			break
 		}
-		slowest := g.slowest(func(other *Body) bool { return !isOverShare || other.network == b.network })
+		slowest := b.slowest(func(other *Body) bool { return !isOverShare || other.network == body.network })
 		if slowest == nil {
-			g.rejectedTotal.Inc()
+			b.rejectedTotal.Inc()
 			return errBodiesBudget
 		}
-		g.abort(slowest)
+		b.abort(slowest)
 	}
-	g.add(b, n)
-	g.arriving[b] = struct{}{}
+	b.add(body, n)
+	b.arriving[body] = struct{}{}
 	return nil
 }
 
 // slowest returns the stalled body that is furthest behind stalledRate of those that mayAbort
 // allows, nil if none is stalled. Only a body that a read waits for can be stalled: time in
 // which the server does not read does not count against the client.
-func (g *budget) slowest(mayAbort func(*Body) bool) (slowest *Body) {
+func (b *budget) slowest(mayAbort func(*Body) bool) (slowest *Body) {
 	earliest := int64(time.Since(processStart))
-	for b := range g.arriving {
-		if stalledAt := b.stalledAt.Load(); stalledAt < earliest && mayAbort(b) {
-			slowest, earliest = b, stalledAt
+	for body := range b.arriving {
+		if stalledAt := body.stalledAt.Load(); stalledAt < earliest && mayAbort(body) {
+			slowest, earliest = body, stalledAt
 		}
 	}
 	return slowest
 }
 
 // abort releases what a body has reserved, and ends the read that waits for it.
-func (g *budget) abort(b *Body) {
-	b.aborted = true
-	g.release(b)
-	g.abortedTotal.Inc()
-	_ = b.Interrupt() // if that fails, the connection is closed
+func (b *budget) abort(body *Body) {
+	body.aborted = true
+	b.release(body)
+	b.abortedTotal.Inc()
+	_ = body.Interrupt() // if that fails, the connection is closed
 }
 
-func (g *budget) release(b *Body) {
-	delete(g.arriving, b)
-	g.add(b, -b.reserved)
+func (b *budget) release(body *Body) {
+	delete(b.arriving, body)
+	b.add(body, -body.reserved)
 }
 
 // add changes the reservation of a body by n bytes.
-func (g *budget) add(b *Body, n int64) {
-	b.reserved += n
-	g.used += n
-	g.usedGauge.Add(float64(n))
-	if g.usedByNetwork[b.network] += n; g.usedByNetwork[b.network] == 0 {
-		delete(g.usedByNetwork, b.network)
+func (b *budget) add(body *Body, n int64) {
+	body.reserved += n
+	b.used += n
+	b.usedGauge.Add(float64(n))
+	if b.usedByNetwork[body.network] += n; b.usedByNetwork[body.network] == 0 {
+		delete(b.usedByNetwork, body.network)
 	}
 }
 

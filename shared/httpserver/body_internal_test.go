@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // A body that is not being read is never stalled: its client may be fast, and what it is
@@ -20,15 +22,11 @@ func TestBodyStallsOnlyWhileRead(t *testing.T) {
 		var fast, other Body
 		fast.open(g, conn, conn, share)
 		other.open(g, nil, nil, share)
-		if err := fast.Stream(share, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, fast.Stream(share, time.Hour))
 		part := make([]byte, smallBody)
 		for range 3 {
 			go func() { _, _ = client.Write(part) }()
-			if _, err := io.ReadFull(&fast, part); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(io.ReadFull(&fast, part))(t)
 			<-time.After(10 * stalledGrace)                          // in the synthetic time of synctest
 			if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // reserve wraps nothing
 				t.Fatalf("reserve = %v while a body is not read; want %v", err, errBodiesBudget)
@@ -45,9 +43,7 @@ func TestBodyStallsOnlyWhileRead(t *testing.T) {
 			t.Errorf("reserve = %v while a body is read in time; want %v", err, errBodiesBudget)
 		}
 		<-time.After(2 * time.Millisecond)
-		if err := other.reserve(share); err != nil {
-			t.Errorf("reserve = %v while a body is stalled", err)
-		}
+		testenv.Is(t, other.reserve(share), nil, "reserve while a body is stalled")
 		if err := <-ended; err != errStalled { //nolint:errorlint // receive wraps nothing
 			t.Errorf("the stalled body ends with %v; want %v", err, errStalled)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 const post = "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"
@@ -47,7 +48,6 @@ func echoServer(t *testing.T, limit int) (address string) {
 // Bodies of up to the limit are read byte for byte, larger ones are rejected.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
-
 	var text strings.Builder
 	for i := range 20_000 {
 		fmt.Fprintf(&text, "%d,", i)
@@ -95,8 +95,7 @@ func TestBodyWithoutLimit(t *testing.T) {
 // A body may take the whole budget, with Content-Length and chunked.
 func TestBodyOfWholeBudget(t *testing.T) {
 	t.Parallel()
-	bounds := limits()
-	bounds.BodiesBytes = 4 << 20
+	bounds := limitsWith(func(l *httpserver.Limits) { l.BodiesBytes = 4 << 20 })
 	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
 	address := serveTCP(t, opts.NewServer(bodyHandler(opts, 0, 0, func(rc *fasthttp.RequestCtx) { _, _ = fmt.Fprint(rc, len(rc.PostBody())) })))
 	for size, want := range map[int]string{3 << 20: "HTTP/1.1 200 ", 4 << 20: "HTTP/1.1 200 ", 4<<20 + 1: "HTTP/1.1 413 "} {
@@ -120,12 +119,7 @@ func TestIncompleteBody(t *testing.T) {
 		"Content-Length: 10\r\n\r\nhalf", "Content-Length: 100000\r\n\r\n" + strings.Repeat("x", 50_000),
 		"Transfer-Encoding: chunked\r\n\r\n5\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
 	} {
-		conn := send(t, address, post+sent)
-		tcp, _ := conn.(*net.TCPConn)
-		if err := tcp.CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, receive(t, conn), "HTTP/1.1 400 ", `"code":4`)
+		expect(t, sendAll(t, address, post+sent), "HTTP/1.1 400 ", `"code":4`)
 	}
 }
 
@@ -141,13 +135,9 @@ func TestOversizedBodyGetsResponse(t *testing.T) {
 			conn := send(t, address, post+withContentLength(strings.Repeat("x", 4<<20)))
 			expect(t, receive(t, conn), fmt.Sprintf("HTTP/1.1 %d ", want))
 			response, err := http.Post("http://"+address, "application/octet-stream", bytes.NewReader(make([]byte, 4<<20))) //nolint:noctx // short
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Do(t, err)
 			_ = response.Body.Close()
-			if response.StatusCode != want {
-				t.Errorf("status %d; want %d", response.StatusCode, want)
-			}
+			testenv.Equal(t, response.StatusCode, want, "the status")
 		}
 	}
 }
@@ -196,20 +186,16 @@ func awaitBytes(t *testing.T, listener string, want float64) {
 // sendUntilAccepted repeats a request until its body is accepted; before that it gets 503.
 func sendUntilAccepted(t *testing.T, address, sent string) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+	testenv.Eventually(t, "a stalled body is aborted", func() bool {
 		conn := send(t, address, post+sent)
 		answer := receive(t, conn)
 		_ = conn.Close()
-		if strings.HasPrefix(answer, "HTTP/1.1 200 ") {
-			return
+		isAccepted := strings.HasPrefix(answer, "HTTP/1.1 200 ")
+		if !isAccepted {
+			expect(t, answer, "HTTP/1.1 503 ")
 		}
-		expect(t, answer, "HTTP/1.1 503 ")
-		if time.Now().After(deadline) {
-			t.Fatal("no stalled body is aborted")
-		}
-	}
+		return isAccepted
+	})
 }
 
 // When the budget is full, stalled bodies are aborted, the slowest first, and small ones need
@@ -217,8 +203,7 @@ func sendUntilAccepted(t *testing.T, address, sent string) {
 func TestBodiesBudget(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20 // half of the budget
-	bounds := limits()
-	bounds.BodiesBytes = 2 << 20
+	bounds := limitsWith(func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 })
 	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
 	address := serveTCP(t, opts.NewServer(bodyHandler(opts, size, 0, func(*fasthttp.RequestCtx) {})))
 	begin := func(from string, part int) net.Conn {
@@ -234,19 +219,13 @@ func TestBodiesBudget(t *testing.T) {
 	expect(t, receive(t, send(t, address, post+withContentLength(strings.Repeat("x", 8<<10)))), "HTTP/1.1 200 ")
 	rejected := receive(t, send(t, address, post+withContentLength(strings.Repeat("x", 20_000))))
 	expect(t, rejected, "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
-	if got := metric(t, "veneer_bodies_rejected_total", t.Name()); got != 1 {
-		t.Errorf("%v bodies are rejected; want 1", got)
-	}
+	testenv.Equal(t, metric(t, "veneer_bodies_rejected_total", t.Name()), 1, "bodies are rejected")
 
 	// Both stop. The one that stopped first is aborted for the next.
 	sendUntilAccepted(t, address, withContentLength(strings.Repeat("x", size)))
 	expect(t, receive(t, slower), "HTTP/1.1 408 ", `"code":4`, "Connection: close\r\n")
-	if got := metric(t, "veneer_bodies_ended_total", t.Name()); got != 1 {
-		t.Errorf("%v bodies are aborted; want 1", got)
-	}
-	if _, err := io.WriteString(slow, strings.Repeat("x", size/4)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Equal(t, metric(t, "veneer_bodies_ended_total", t.Name()), 1, "bodies are aborted")
+	testenv.Must(io.WriteString(slow, strings.Repeat("x", size/4)))(t)
 	expect(t, receive(t, slow), "HTTP/1.1 200 ")
 	awaitBytes(t, t.Name(), 0)
 }
@@ -256,8 +235,7 @@ func TestBodiesBudget(t *testing.T) {
 func TestBodiesBudgetPerNetwork(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
-	bounds := limits()
-	bounds.BodiesBytes = 4 << 20
+	bounds := limitsWith(func(l *httpserver.Limits) { l.BodiesBytes = 4 << 20 })
 	proxies := clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: bounds, Proxies: clientip.New(proxies, silent())}
 	holding, answer := make(chan struct{}, 8), make(chan struct{})
@@ -295,9 +273,7 @@ func TestBodiesBudgetPerNetwork(t *testing.T) {
 	awaitBytes(t, t.Name(), float64(4*size))
 	sendUntilAccepted(t, address, from("203.0.113.200")+withContentLength(body))
 	expect(t, receive(t, first), "HTTP/1.1 408 ")
-	if _, err := io.WriteString(other, body[size*3/4:]); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(other, body[size*3/4:]))(t)
 	expect(t, receive(t, other), "HTTP/1.1 200 ")
 }
 
@@ -305,8 +281,7 @@ func TestBodiesBudgetPerNetwork(t *testing.T) {
 func TestBodiesBudgetIsReleased(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
-	bounds := limits()
-	bounds.ReadTimeout = 500 * time.Millisecond
+	bounds := limitsWith(func(l *httpserver.Limits) { l.ReadTimeout = 500 * time.Millisecond })
 	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
 	address := serveTCP(t, opts.NewServer(bodyHandler(opts, size, 0, func(rc *fasthttp.RequestCtx) {
 		if len(rc.PostBody()) == 20_000 {
@@ -340,8 +315,7 @@ func TestBodiesBudgetIsReleased(t *testing.T) {
 func TestStreamedBodies(t *testing.T) {
 	t.Parallel()
 	const share = 1 << 20
-	bounds := limits()
-	bounds.BodiesBytes = 2 << 20
+	bounds := limitsWith(func(l *httpserver.Limits) { l.BodiesBytes = 2 << 20 })
 	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
 	address := serveTCP(t, opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		body, err := httpserver.OpenBody(rc, 0)

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"github.com/veneer-skins/veneer/shared/httpserver/fastpath"
 )
 
 // deadlineListener enforces a server's timeouts in the server's place. fasthttp would set a
@@ -81,7 +79,7 @@ func (dl *deadlineListener) initConn(c *conn) (served net.Conn) {
 		c.plaintext, served = secure, secureConn{secure, c}
 	}
 	if tcp, ok := c.Conn.(*net.TCPConn); ok && dl.fastPath != nil {
-		c.fast, _ = fastpath.NewConn(tcp, c, c.plaintext) // on an error there is no fast path
+		c.fast = newFastReader(c, tcp)
 	}
 	c.limitSendBuffer()
 	c.setState(fasthttp.StateActive) // the first request must begin within the read timeout
@@ -103,7 +101,7 @@ func (s secureConn) Read(p []byte) (int, error) {
 }
 
 func (s secureConn) Close() error {
-	if s.conn.fast != nil && s.conn.fast.Close() {
+	if s.conn.fast != nil && s.conn.fast.close() {
 		return nil // it is closed after the response
 	}
 	return s.Conn.Close()
@@ -125,12 +123,12 @@ type conn struct {
 	// lingerOnClose is whether unread data of a request may still arrive.
 	lingerOnClose atomic.Bool
 
-	plaintext io.ReadWriter  // the connection itself, or TLS over it
-	fast      *fastpath.Conn // nil if there is no fast path
-	sampling  sampling       // of a request that the fast path leaves to the server
-	idle      bool           // whether the next bytes begin a request
-	inRequest bool           // whether a request has begun to arrive and is not answered
-	head      headScan       // scanner of the head, unless it arrived together with another request
+	plaintext io.ReadWriter // the connection itself, or TLS over it
+	fast      *fastReader   // nil if there is no fast path
+	sampling  sampling      // of a request that the fast path leaves to the server
+	idle      bool          // whether the next bytes begin a request
+	inRequest bool          // whether a request has begun to arrive and is not answered
+	head      headScan      // scanner of the head, unless it arrived together with another request
 
 	readsEnded atomic.Bool // by an eviction
 
@@ -151,7 +149,7 @@ type pendingWrite struct {
 // writeBuffer is the size in bytes of a server's write buffer.
 const writeBuffer = 4096
 
-// pendingPool reuses buffers, each of which is needed only for a moment.
+// pendingPool reuses buffers. Each is needed only for a moment.
 var pendingPool = sync.Pool{New: func() any { return new(pendingWrite) }}
 
 // connOf returns the conn under a server's connection, nil if no deadlineListener accepted
@@ -205,8 +203,8 @@ func (c *conn) beginResponse(rc *fasthttp.RequestCtx, ready time.Time) (last boo
 // Read reads. The timeout starts with the first call after each change of state, and all
 // later calls share it.
 func (c *conn) Read(p []byte) (int, error) {
-	if c.fast != nil && c.fast.IsReading() {
-		return c.fast.Receive(p)
+	if c.fast != nil && c.fast.reading {
+		return c.fast.receive(p)
 	}
 	n, err := c.read(p)
 	if err == io.EOF && c.inRequest { //nolint:errorlint // it comes from the connection
@@ -226,7 +224,7 @@ func (c *conn) read(p []byte) (int, error) {
 		}
 	}
 	if c.fast != nil && c.idle {
-		return c.fast.Read(p)
+		return c.fast.read(p)
 	}
 	return c.Conn.Read(p)
 }
@@ -273,7 +271,7 @@ func (c *conn) writePending(p []byte) (int, error) {
 
 // Close closes the connection.
 func (c *conn) Close() error {
-	if c.fast != nil && c.fast.Close() {
+	if c.fast != nil && c.fast.close() {
 		return nil // it is closed after the response
 	}
 	if c.lingerOnClose.Load() {

@@ -8,23 +8,16 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Neither timeouts nor large responses cost an allocation.
 func TestResponseAllocations(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = ln.Close() })
-	client, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted, err := Listener{Server: &fasthttp.Server{WriteTimeout: time.Minute}}.Wrap(ln).Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testenv.Must(net.Dial("tcp", ln.Addr().String()))(t)
+	accepted := testenv.Must(Listener{Server: &fasthttp.Server{WriteTimeout: time.Minute}}.Wrap(ln).Accept())(t)
 	c := connOf(accepted)
 	var reader sync.WaitGroup
 	reader.Go(func() { _, _ = io.Copy(io.Discard, client) })
@@ -45,7 +38,5 @@ func TestResponseAllocations(t *testing.T) {
 		}
 		c.setState(fasthttp.StateIdle)
 	})
-	if n != 0 {
-		t.Errorf("an answer allocates %v times; want 0", n)
-	}
+	testenv.Equal(t, n, 0, "allocations of an answer")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // endlessClient is a client on a real connection that always has another request and accepts
@@ -20,27 +21,24 @@ type endlessClient struct {
 	more    func() bool
 }
 
-func (s *endlessClient) Read(p []byte) (int, error) {
-	if !s.more() {
+func (e *endlessClient) Read(p []byte) (int, error) {
+	if !e.more() {
 		return 0, net.ErrClosed
 	}
-	return copy(p, s.request), nil
+	return copy(p, e.request), nil
 }
 
-func (s *endlessClient) Write(p []byte) (int, error) { return len(p), nil }
+func (e *endlessClient) Write(p []byte) (int, error) { return len(p), nil }
 
 // BenchmarkServe measures a server's work for a request besides reading and writing: of bare
 // fasthttp, without timeouts and with its own, and of a server of Options, with its own and
 // with those of a deadlineListener.
 func BenchmarkServe(b *testing.B) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	listener := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(b)
 	b.Cleanup(func() { _ = listener.Close() })
 	body := make([]byte, 700)
 	answer := func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(body) }
-	limits := Limits{ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, HeaderBytes: 4096, BodiesBytes: minBodiesBytes}
+	limits := Limits{ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, HeaderBytes: 4096, BodiesBytes: 2 << 20}
 	behind := func() *fasthttp.Server {
 		opts := Options{Listener: "bench", Log: slog.New(slog.DiscardHandler), Limits: limits}
 		route := opts.Route("GET /", Label{"outcome", "hit"}).AcceptBody(1024, 0)

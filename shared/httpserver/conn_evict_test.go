@@ -18,7 +18,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
-	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Client networks of the tests.
@@ -47,8 +47,7 @@ func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserv
 	t.Helper()
 	released, release := context.WithCancel(t.Context())
 	s := &testServer{secure: secure, working: make(chan struct{}, 2*fullLimit), release: release, body: bytes.Repeat([]byte("x"), 32<<20)}
-	bounds := limits()
-	bounds.MaxConnections = fullLimit
+	bounds := limitsWith(func(l *httpserver.Limits) { l.MaxConnections = fullLimit })
 	if bound != nil {
 		bound(&bounds)
 	}
@@ -68,23 +67,15 @@ func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserv
 			small(rc)
 		}
 	})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := httpserver.Listener{Server: server, PeerLimits: e.opts.PeerLimits()}
 	if withFastPath {
 		l.FastPath = e.opts.FastPath(nil, e.tryHandle)
 	}
 	if secure {
-		pair, err := tls.LoadX509KeyPair(tlsreloadtest.NewAuthority(t).Issue(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		l.TLS = serverTLS(t)
 	}
-	s.address, s.listener = ln.Addr().String(), l.Wrap(ln)
-	run(t, server, s.listener)
+	s.listener = serveOn(t, l)
+	s.address = s.listener.Addr().String()
 	return s
 }
 
@@ -107,14 +98,9 @@ func (s *testServer) dial(ctx context.Context, from string) (net.Conn, error) {
 // connect opens a connection from a network until the test ends, and sends something.
 func (s *testServer) connect(t *testing.T, from, sent string) net.Conn {
 	t.Helper()
-	conn, err := s.dial(t.Context(), from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must(s.dial(t.Context(), from))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	_, _ = io.WriteString(conn, sent) // a rejected TLS connection is closed already
 	return conn
 }
@@ -129,6 +115,16 @@ func statusOf(conn net.Conn) int {
 		return 0
 	}
 	return response.StatusCode()
+}
+
+// allServed sends a request on each of some connections, and ends the test if one is not answered with 200.
+func allServed(t *testing.T, conns []net.Conn, what string) {
+	t.Helper()
+	for _, conn := range conns {
+		if status := statusOf(conn); status != fasthttp.StatusOK {
+			t.Fatalf("%s is answered %d", what, status)
+		}
+	}
 }
 
 // await waits until the listener's counts satisfy is.
@@ -251,9 +247,7 @@ func (s *testServer) checkHonestClients(t *testing.T, use func(net.Conn)) {
 		}
 	}
 	for _, conn := range open {
-		if status := statusOf(conn); status != fasthttp.StatusOK {
-			t.Errorf("a later request of an honest connection is answered %d", status)
-		}
+		testenv.Equal(t, statusOf(conn), fasthttp.StatusOK, "a later request of an honest connection")
 		_ = conn.Close()
 	}
 	stop()
@@ -264,7 +258,6 @@ func (s *testServer) checkHonestClients(t *testing.T, use func(net.Conn)) {
 // A connection is evicted also if its requests arrive faster than they are answered.
 func TestFloodingConnectionIsEvicted(t *testing.T) {
 	t.Parallel()
-
 	for name, of := range map[string]struct{ short, secure bool }{"server": {}, "fast path": {short: true}, "fast path under TLS": {short: true, secure: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -273,9 +266,7 @@ func TestFloodingConnectionIsEvicted(t *testing.T) {
 			var flood sync.WaitGroup
 			flood.Go(func() { flooding(conn) })
 			s.fill(t, hostileNetwork, fullLimit-1, fullLimit)
-			if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
-				t.Fatalf("another network is answered %d", status)
-			}
+			allServed(t, []net.Conn{s.connect(t, honestNetwork, "")}, "another network")
 			flood.Wait()
 			s.await(t, "none evicted", func(c httpserver.Counts) bool { return c.Evicted == 0 && c.Open == fullLimit })
 		})
@@ -285,20 +276,14 @@ func TestFloodingConnectionIsEvicted(t *testing.T) {
 // An evicted connection ends after the complete response to its request.
 func TestEvictedConnectionGetsResponse(t *testing.T) {
 	t.Parallel()
-
 	for name, secure := range map[string]bool{"plaintext": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestServer(t, false, secure, nil)
 			asking := s.connect(t, hostileNetwork, "GET /wait HTTP/1.1\r\nHost: veneer.test\r\n\r\n")
 			<-s.working
-			for range fullLimit - 1 {
-				s.connect(t, hostileNetwork, "")
-			}
-			s.await(t, "a full listener", func(c httpserver.Counts) bool { return c.Open == fullLimit })
-			if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
-				t.Fatalf("another network is answered %d", status)
-			}
+			s.fill(t, hostileNetwork, fullLimit-1, fullLimit)
+			allServed(t, []net.Conn{s.connect(t, honestNetwork, "")}, "another network")
 			s.await(t, "one evicted", func(c httpserver.Counts) bool { return c.Evicted == 1 })
 			s.release()
 			reader := bufio.NewReader(asking)
@@ -327,67 +312,43 @@ func (s *testServer) fill(t *testing.T, from string, count, total int) (conns []
 // A network is not evicted for one that would then have as many connections.
 func TestNoEvictionForEqualNetworks(t *testing.T) {
 	t.Parallel()
-
 	s := newTestServer(t, false, false, nil)
 	conns := append(s.fill(t, hostileNetwork, fullLimit/2, fullLimit/2), s.fill(t, honestNetwork, fullLimit/2, fullLimit)...)
 	for _, from := range []string{hostileNetwork, honestNetwork} {
-		if status := statusOf(s.connect(t, from, "")); status != fasthttp.StatusServiceUnavailable {
-			t.Errorf("a connection from %s is answered %d; want 503", from, status)
-		}
+		testenv.Equal(t, statusOf(s.connect(t, from, "")), fasthttp.StatusServiceUnavailable,
+			"a connection from %s", from)
 	}
-	for _, conn := range conns {
-		if status := statusOf(conn); status != fasthttp.StatusOK {
-			t.Fatalf("a connection of two equal networks is answered %d", status)
-		}
-	}
+	allServed(t, conns, "a connection of two equal networks")
 }
 
 // Connections of trusted proxies are never evicted, and do not count as one network.
 func TestProxiesAreNotEvicted(t *testing.T) {
 	t.Parallel()
-
 	s := newTestServer(t, false, false, nil)
 	s.fill(t, hostileNetwork, fullLimit, fullLimit)
 	var proxied []net.Conn
 	for range fullLimit - 1 {
-		conn := s.connect(t, proxyNetwork, "")
-		if status := statusOf(conn); status != fasthttp.StatusOK {
-			t.Fatalf("a proxy's connection is answered %d", status)
-		}
-		proxied = append(proxied, conn)
+		proxied = append(proxied, s.connect(t, proxyNetwork, ""))
+		allServed(t, proxied[len(proxied)-1:], "a proxy's connection")
 	}
 	for _, from := range []string{proxyNetwork, honestNetwork} {
-		if status := statusOf(s.connect(t, from, "")); status != fasthttp.StatusServiceUnavailable {
-			t.Errorf("where proxies have all but one connection, one from %s is answered %d; want 503", from, status)
-		}
+		testenv.Equal(t, statusOf(s.connect(t, from, "")), fasthttp.StatusServiceUnavailable,
+			"where proxies have all but one connection, one from %s", from)
 	}
-	for _, conn := range proxied {
-		if status := statusOf(conn); status != fasthttp.StatusOK {
-			t.Fatalf("a later request of a proxy is answered %d", status)
-		}
-	}
+	allServed(t, proxied, "a later request of a proxy")
 }
 
 // The limit of an address counts an evicted connection until it has ended.
 func TestAddressLimitCountsEvicted(t *testing.T) {
 	t.Parallel()
-
 	s := newTestServer(t, false, false, func(l *httpserver.Limits) { l.AddressConnections = fullLimit })
 	conns := s.fill(t, hostileNetwork, fullLimit, fullLimit)
-	if status := statusOf(s.connect(t, hostileNetwork, "")); status != 0 {
-		t.Errorf("a connection beyond the limit of its address is answered %d", status)
-	}
-	if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
-		t.Errorf("another network is answered %d", status)
-	}
-	if _, err := io.Copy(io.Discard, conns[0]); err != nil {
-		t.Errorf("the oldest connection does not end: %v", err)
-	}
+	testenv.Equal(t, statusOf(s.connect(t, hostileNetwork, "")), 0, "a connection beyond the limit of its address")
+	testenv.Equal(t, statusOf(s.connect(t, honestNetwork, "")), fasthttp.StatusOK, "another network")
+	testenv.Is(t, testenv.ErrOf(io.Copy(io.Discard, conns[0])), nil, "the end of the oldest connection")
 	_ = conns[0].Close()
+	allServed(t, conns[1:], "a connection that is not the oldest")
 	for _, conn := range conns[1:] {
-		if status := statusOf(conn); status != fasthttp.StatusOK {
-			t.Fatalf("a connection that is not the oldest is answered %d", status)
-		}
 		_ = conn.Close()
 	}
 	s.await(t, "one connection", func(c httpserver.Counts) bool { return c.Open == 1 && c.Networks == 1 && c.Addresses == 1 })

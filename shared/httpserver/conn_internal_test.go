@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // recordingConn records the deadlines that are set, and takes a while to read and to write.
@@ -69,17 +71,14 @@ func request(c net.Conn, body int) *fasthttp.RequestCtx {
 // do calls a connection's Read or Write, and fails the test on an error.
 func do(t *testing.T, f func([]byte) (int, error)) {
 	t.Helper()
-	if _, err := f(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(f(make([]byte, 1)))(t)
 }
 
 // expectDeadlines compares the deadlines that were set since the last call.
 func (c *recordingConn) expectDeadlines(t *testing.T, reads, writes []time.Duration) {
 	t.Helper()
-	if diff := cmp.Diff([2][]time.Duration{reads, writes}, [2][]time.Duration{c.reads, c.writes}); diff != "" {
-		t.Errorf("after %v, the deadlines for reading and for writing (-want +got):\n%s", time.Since(c.opened), diff)
-	}
+	cmptest.Same(t, [2][]time.Duration{c.reads, c.writes}, [2][]time.Duration{reads, writes},
+		"after %v, the deadlines for reading and for writing", time.Since(c.opened))
 	c.reads, c.writes = nil, nil
 }
 
@@ -87,7 +86,6 @@ const s, ms = time.Second, time.Millisecond
 
 func TestDeadlinesOfOneRequest(t *testing.T) {
 	t.Parallel()
-
 	synctest.Test(t, func(t *testing.T) {
 		c, system := newRecordingConn(10*s, 4*s, 75*s)
 		system.delay = 2 * s
@@ -116,7 +114,6 @@ func TestDeadlinesOfOneRequest(t *testing.T) {
 // tenth of the timeout, or a second.
 func TestDeadlinesOfManyRequests(t *testing.T) {
 	t.Parallel()
-
 	synctest.Test(t, func(t *testing.T) {
 		const read, write, idle = 10 * s, 4 * s, 75 * s
 		c, system := newRecordingConn(read, write, idle)
@@ -154,19 +151,14 @@ func TestDeadlinesOfManyRequests(t *testing.T) {
 // while a request arrives is for that request.
 func TestOverriddenDeadlines(t *testing.T) {
 	t.Parallel()
-
 	synctest.Test(t, func(t *testing.T) {
 		c, system := newRecordingConn(10*s, 4*s, 75*s)
 		do(t, c.Read)
 		c.setState(fasthttp.StateActive)
 		system.expectDeadlines(t, []time.Duration{11 * s}, nil)
-		if err := c.SetReadDeadline(time.Now().Add(60 * s)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, c.SetReadDeadline(time.Now().Add(60*s)))
 		do(t, c.Read)
-		if err := c.SetWriteDeadline(time.Now().Add(20 * s)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, c.SetWriteDeadline(time.Now().Add(20*s)))
 		c.beginResponse(request(c, 0), time.Now())
 		do(t, c.Write)
 		system.expectDeadlines(t, []time.Duration{60 * s}, []time.Duration{20 * s})
@@ -176,9 +168,7 @@ func TestOverriddenDeadlines(t *testing.T) {
 		c.setState(fasthttp.StateActive)
 		do(t, c.Write)
 		system.expectDeadlines(t, []time.Duration{76 * s}, []time.Duration{4400 * ms})
-		if err := c.SetDeadline(time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, c.SetDeadline(time.Time{}))
 		do(t, c.Read)
 		do(t, c.Write)
 		system.expectDeadlines(t, []time.Duration{-1}, []time.Duration{-1})
@@ -188,7 +178,6 @@ func TestOverriddenDeadlines(t *testing.T) {
 // Without a timeout there is no deadline, and that of another state is cleared.
 func TestDeadlinesWithoutLimits(t *testing.T) {
 	t.Parallel()
-
 	synctest.Test(t, func(t *testing.T) {
 		c, system := newRecordingConn(0, 0, 75*s)
 		do(t, c.Read)
@@ -213,7 +202,6 @@ func TestDeadlinesWithoutLimits(t *testing.T) {
 // beyond its own response.
 func TestLargeResponseIsOneWrite(t *testing.T) {
 	t.Parallel()
-
 	c, system := newRecordingConn(0, 0, 0)
 	full, rest := strings.Repeat("f", writeBuffer), strings.Repeat("r", 3*writeBuffer)
 	f := func(written string, want ...string) {
@@ -221,9 +209,7 @@ func TestLargeResponseIsOneWrite(t *testing.T) {
 		if n, err := c.Write([]byte(written)); n != len(written) || err != nil {
 			t.Fatalf("of %d bytes, %d are written, %v", len(written), n, err)
 		}
-		if diff := cmp.Diff(want, system.written); diff != "" {
-			t.Errorf("calls of Write (-want +got):\n%s", diff)
-		}
+		cmptest.Same(t, system.written, want, "calls of Write")
 		system.written = nil
 	}
 

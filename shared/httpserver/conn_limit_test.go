@@ -7,34 +7,30 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // fullServer returns the address of a server with a limit of two connections, both of which
 // are open and have had a response.
 func fullServer(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first net.Conn) {
 	t.Helper()
-	bounds := limits()
-	bounds.MaxConnections = 2
+	bounds := limitsWith(func(l *httpserver.Limits) { l.MaxConnections = 2 })
 	opts := httpserver.Options{Log: silent(), Limits: bounds, DefaultHeaders: mark}
 	address = serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
 	first = send(t, address, get)
 	for _, conn := range []net.Conn{first, send(t, address, get)} {
 		var response fasthttp.Response
-		if err := response.Read(bufio.NewReader(conn)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, response.Read(bufio.NewReader(conn)))
 	}
 	return address, first
 }
 
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
-
 	address, first := fullServer(t, func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") })
 	const tooMany = `{"code":9,"message":"There are too many connections at the moment. Please try again."}`
 	for _, request := range []string{get, "", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n" + strings.Repeat("x", 30000)} {
@@ -45,38 +41,29 @@ func TestConnectionLimit(t *testing.T) {
 
 	// Closing a connection frees its place.
 	_ = first.Close()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		conn := send(t, address, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-		answer := receive(t, conn)
-		if strings.HasPrefix(answer, "HTTP/1.1 200 ") {
-			return
+	testenv.Eventually(t, "a connection is accepted after one is closed", func() bool {
+		answer := receive(t, send(t, address, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+		isAccepted := strings.HasPrefix(answer, "HTTP/1.1 200 ")
+		if !isAccepted {
+			expect(t, answer, tooMany)
 		}
-		if expect(t, answer, tooMany); time.Now().After(deadline) {
-			t.Fatal("no connection is accepted after one is closed")
-		}
-	}
+		return isAccepted
+	})
 }
 
 // Rejected connections that send nothing and stay open do not block others.
 func TestConnectionLimitUnderFlood(t *testing.T) {
 	t.Parallel()
-
 	address, first := fullServer(t, nil)
 	var silent sync.WaitGroup
 	for range 600 {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testenv.Must(net.Dial("tcp", address))(t)
 		silent.Go(func() {
 			_, _ = io.Copy(io.Discard, conn) // a reset, or a response
 			_ = conn.Close()
 		})
 	}
-	if _, err := io.WriteString(first, get); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(first, get))(t)
 	var response fasthttp.Response
 	if err := response.Read(bufio.NewReader(first)); err != nil || string(response.Body()) != "done" {
 		t.Errorf("the first connection gets %q, %v", response.Body(), err)

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -17,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
-	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // A connection takes no more memory than the help of MAX_CONNECTIONS says, whatever its
@@ -82,36 +81,23 @@ func measure(t *testing.T, environ string) (bytes int64) {
 func connectionMemory(t *testing.T, sent string, answered, secure bool) int64 {
 	t.Helper()
 	const conns = 200
-	bounds := limits()
-	bounds.MaxConnections, bounds.HeaderBytes = 2*conns, 16<<10
+	bounds := limitsWith(func(l *httpserver.Limits) { l.MaxConnections, l.HeaderBytes = 2*conns, 16<<10 })
 	opts := httpserver.Options{Log: silent(), Limits: bounds}
 	server := opts.NewServer(bodyHandler(opts, 1<<20, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := httpserver.Listener{Server: server}
 	if secure {
-		pair, err := tls.LoadX509KeyPair(tlsreloadtest.NewAuthority(t).Issue(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		l.TLS = serverTLS(t)
 	}
-	run(t, server, l.Wrap(ln))
+	address := serveOn(t, l).Addr().String()
 	before := inUse()
 	for range conns {
-		conn := send(t, ln.Addr().String(), "")
+		conn := send(t, address, "")
 		if secure { // the memory of the client's end is garbage collected
 			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 		}
-		if _, err := io.WriteString(conn, sent); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(io.WriteString(conn, sent))(t)
 		if answered {
-			if _, err := io.ReadFull(conn, make([]byte, 12)); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(io.ReadFull(conn, make([]byte, 12)))(t)
 		}
 	}
 	// The server reads what has arrived within moments; before that it uses less.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"
@@ -33,7 +33,6 @@ func limitsWith(change func(*httpserver.Limits)) httpserver.Limits {
 // A client that sends a byte at a time gets no extra time.
 func TestTricklingRequestTimesOut(t *testing.T) {
 	t.Parallel()
-
 	f := func(head, byteAtATime string) {
 		t.Helper()
 		bounds := limitsWith(func(l *httpserver.Limits) { l.ReadTimeout = 100 * time.Millisecond })
@@ -65,7 +64,6 @@ func TestTricklingRequestTimesOut(t *testing.T) {
 // A client that sends an endless header gets the response.
 func TestHugeHeaderGetsResponse(t *testing.T) {
 	t.Parallel()
-
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	address := serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }))
 	for range 5 {
@@ -77,7 +75,6 @@ func TestHugeHeaderGetsResponse(t *testing.T) {
 // A connection without requests is closed, whether it had one or not.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
-
 	opts := httpserver.Options{Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond })}
 	answer := receive(t, send(t, serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) {})), get+get))
 	if strings.Count(answer, "HTTP/1.1 200 ") != 2 || strings.Contains(answer, "HTTP/1.1 4") {
@@ -94,73 +91,45 @@ func TestResponsesBeforeBrokenBody(t *testing.T) {
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	address := serveTCP(t, opts.NewServer(bodyHandler(opts, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("well") })))
 	for _, broken := range []string{"Content-Length: 5\r\n\r\n", "Content-Length: 5\r\n\r\nhell", "Transfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "A: b"} {
-		conn := send(t, address, get+get+"POST / HTTP/1.1\r\nHost: a\r\n"+broken)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.CloseWrite()
-		}
-		if got := receive(t, conn); strings.Count(got, "HTTP/1.1 200 ") != 2 || strings.Count(got, "HTTP/1.1 400 ") != 1 {
+		if got := sendAll(t, address, get+get+"POST / HTTP/1.1\r\nHost: a\r\n"+broken); strings.Count(got, "HTTP/1.1 200 ") != 2 || strings.Count(got, "HTTP/1.1 400 ") != 1 {
 			t.Errorf("the answers before %q are %q", broken, got)
 		}
 	}
-	conn := send(t, address, get)
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite()
-	}
-	if got := receive(t, conn); strings.Count(got, "HTTP/1.1 ") != 1 {
+	if got := sendAll(t, address, get); strings.Count(got, "HTTP/1.1 ") != 1 {
 		t.Errorf("the answers before the end are %q", got)
 	}
-	conn = send(t, address, "")
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite()
-	}
-	if got := receive(t, conn); got != "" {
-		t.Errorf("the end alone is answered %q", got)
-	}
+	testenv.Equal(t, sendAll(t, address, ""), "", "the answer to the end alone")
 }
 
 // Timeouts apply under TLS as well, also to the handshake.
 func TestLimitsUnderTLS(t *testing.T) {
 	t.Parallel()
-
-	certServer := httptest.NewTLSServer(nil) // lends its certificate
-	t.Cleanup(certServer.Close)
+	config := serverTLS(t)
 	dial := func(change func(*httpserver.Limits), handler fasthttp.RequestHandler) net.Conn {
 		t.Helper()
 		server := httpserver.Options{Log: silent(), Limits: limitsWith(change)}.NewServer(handler)
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := &tls.Config{Certificates: certServer.TLS.Certificates, MinVersion: tls.VersionTLS12}
-		run(t, server, httpserver.Listener{Server: server, TLS: config}.Wrap(ln))
-		return send(t, ln.Addr().String(), "")
+		return send(t, serveOn(t, httpserver.Listener{Server: server, TLS: config}).Addr().String(), "")
 	}
 	secure := func(conn net.Conn) net.Conn {
 		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 	}
 
-	if got := receive(t, dial(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond }, nil)); got != "" {
-		t.Errorf("a client that sends nothing receives %q", got)
-	}
+	testenv.Equal(t, receive(t, dial(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond }, nil)), "",
+		"a client that sends nothing receives")
 
 	conn := secure(dial(func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond }, func(*fasthttp.RequestCtx) {}))
-	if _, err := io.WriteString(conn, get); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(conn, get))(t)
 	expect(t, receive(t, conn), "HTTP/1.1 200 ")
 
 	// The timeout includes the handshake, which takes a while on a busy machine.
 	conn = secure(dial(func(l *httpserver.Limits) { l.ReadTimeout = time.Second }, nil))
-	if _, err := io.WriteString(conn, "GET / HT"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(conn, "GET / HT"))(t)
 	expect(t, receive(t, conn), "HTTP/1.1 408 ")
 }
 
 // Pipelined requests are answered in order.
 func TestPipelineOrder(t *testing.T) {
 	t.Parallel()
-
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	conn := send(t, serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) })), "")
 	const requests = 5000
@@ -176,9 +145,7 @@ func TestPipelineOrder(t *testing.T) {
 	reader := bufio.NewReader(conn)
 	var response fasthttp.Response
 	for i := range requests {
-		if err := response.Read(reader); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, response.Read(reader))
 		if want := fmt.Sprintf("/%d", i); string(response.Body()) != want {
 			t.Fatalf("answer %d is %q; want %q", i, response.Body(), want)
 		}
@@ -189,7 +156,6 @@ func TestPipelineOrder(t *testing.T) {
 // Responses of all sizes arrive complete, alone and in a pipeline.
 func TestResponseSizes(t *testing.T) {
 	t.Parallel()
-
 	body := make([]byte, 100_000)
 	for i := range body {
 		body[i] = byte(i * 31 >> 3)
@@ -219,9 +185,7 @@ func TestResponseSizes(t *testing.T) {
 				fmt.Fprintf(&requests, "%s /?size=%d HTTP/1.1\r\nHost: veneer.test\r\n\r\n", method, size)
 				methods.WriteByte(method[0])
 			}
-			if _, err := io.WriteString(conn, requests.String()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(io.WriteString(conn, requests.String()))(t)
 			for i, size := range batch {
 				var response fasthttp.Response
 				response.SkipBody = methods.String()[i] == 'H'
@@ -248,7 +212,6 @@ func TestResponseSizes(t *testing.T) {
 // memory beyond its connection's, and delays no other.
 func TestPipelineWithoutReaderIsClosed(t *testing.T) {
 	t.Parallel()
-
 	var answered atomic.Int64
 	body := make([]byte, 64<<10)
 	opts := httpserver.Options{Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.WriteTimeout = 300 * time.Millisecond })}
@@ -283,26 +246,17 @@ func TestPipelineWithoutReaderIsClosed(t *testing.T) {
 // TCP keep-alive finds peers that are gone without a FIN.
 func TestTCPKeepAlive(t *testing.T) {
 	t.Parallel()
-
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	t.Cleanup(func() { _ = ln.Close() })
 	send(t, ln.Addr().String(), "")
-	conn, err := httpserver.Accept(httpserver.Listener{Server: &fasthttp.Server{}}.Wrap(ln))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must(httpserver.Accept(httpserver.Listener{Server: &fasthttp.Server{}}.Wrap(ln)))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	socket, ok := conn.(syscall.Conn)
 	if !ok {
 		t.Fatalf("the accepted connection is a %T", conn)
 	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := testenv.Must(socket.SyscallConn())(t)
 	var on int
 	if controlErr := raw.Control(func(fd uintptr) { on, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) }); controlErr != nil || err != nil {
 		t.Fatal(controlErr, err)

@@ -2,7 +2,6 @@ package httpserver
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -16,7 +15,7 @@ const (
 )
 
 // CheckDependencies probes a program's dependencies before it listens. It returns the first
-// config.SettingError, as only the operator of this program can fix that. Any other error may
+// final config.Error, as only the operator of this program can fix that. Any other error may
 // be fixed elsewhere, by starting another machine for instance: it is logged at once and each
 // minute in the background, until the dependency is available or ctx ends.
 func CheckDependencies(ctx context.Context, log *slog.Logger, checks ...Check) error {
@@ -28,7 +27,7 @@ func CheckDependencies(ctx context.Context, log *slog.Logger, checks ...Check) e
 	probeErrs := make([]error, len(checks))
 	for i := range checks {
 		probeErrs[i] = <-results[i]
-		if _, isSettingError := errors.AsType[config.SettingError](probeErrs[i]); isSettingError {
+		if config.IsFinal(probeErrs[i]) {
 			return probeErrs[i]
 		}
 	}

@@ -13,23 +13,21 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// A SettingError stops a program, and any other error does not.
-func TestCheckDependenciesReturnsSettingError(t *testing.T) {
+// A final error of a setting stops a program, and any other error does not.
+func TestCheckDependenciesReturnsFinalError(t *testing.T) {
 	t.Parallel()
-
 	check := func(name string, err error) httpserver.Check {
 		return httpserver.Check{Name: name, Probe: func(context.Context) error { return err }}
 	}
-	wrong := config.SettingError{Cause: errors.New("X_URL is wrong")}
+	wrong := config.Finalf("X_URL", "is wrong")
 	f := func(want error, checks ...httpserver.Check) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if err := httpserver.CheckDependencies(ctx, silent(), checks...); !errors.Is(err, want) {
-			t.Errorf("%v; want %v", err, want)
-		}
+		testenv.Is(t, httpserver.CheckDependencies(ctx, silent(), checks...), want, "CheckDependencies")
 	}
 	f(nil)
 	f(nil, check("up", nil), check("down", errors.New("down")))
@@ -42,22 +40,21 @@ type syncBuffer struct {
 	written strings.Builder
 }
 
-func (t *syncBuffer) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.written.Write(p)
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written.Write(p)
 }
 
-func (t *syncBuffer) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.written.String()
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written.String()
 }
 
 // An unavailable dependency is logged at once and each minute, until it is available.
 func TestCheckDependenciesLogsEachMinute(t *testing.T) {
 	t.Parallel()
-
 	synctest.Test(t, func(t *testing.T) {
 		var out syncBuffer
 		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -78,9 +75,7 @@ func TestCheckDependenciesLogsEachMinute(t *testing.T) {
 				return nil
 			}
 		}
-		if err := httpserver.CheckDependencies(t.Context(), log, httpserver.Check{Name: "database", Probe: probe}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, httpserver.CheckDependencies(t.Context(), log, httpserver.Check{Name: "database", Probe: probe}))
 		const down, hangs = "level=WARN msg=\"dependency is not available\" dependency=database error=down\n",
 			"level=WARN msg=\"dependency is not available\" dependency=database error=\"context deadline exceeded\"\n"
 		f := func(moment time.Duration, want string) {

@@ -2,7 +2,7 @@ package httpserver
 
 import "bytes"
 
-// MatchETag reports whether an entity tag, with its quotes, is among those of an
+// MatchETag reports whether an entity tag, with its quotes, is among the tags of an
 // If-None-Match or If-Match header (RFC 9110, section 13.1). weak selects the weak
 // comparison, which If-None-Match uses and which ignores W/.
 func MatchETag(list, etag []byte, weak bool) bool {

@@ -4,17 +4,16 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestMatchETag(t *testing.T) {
 	t.Parallel()
-
 	f := func(list string, strong, weak bool) {
 		t.Helper()
 		for _, c := range []struct{ weak, want bool }{{false, strong}, {true, weak}} {
-			if got := httpserver.MatchETag([]byte(list), []byte(`"a,b"`), c.weak); got != c.want {
-				t.Errorf("MatchETag(%q, weak %t) = %t; want %t", list, c.weak, got, c.want)
-			}
+			testenv.Equal(t, httpserver.MatchETag([]byte(list), []byte(`"a,b"`), c.weak), c.want,
+				"MatchETag(%q, weak %t)", list, c.weak)
 		}
 	}
 

@@ -1,7 +1,6 @@
 package httpserver
 
 import (
-	"errors"
 	"io"
 	"net"
 	"strings"
@@ -9,25 +8,18 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // newFastConn returns a connection that waits for a request, and the client's end.
 func newFastConn(t *testing.T, answer func(*FastContext) bool) (*conn, net.Conn) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	client := testenv.Must(net.Dial("tcp", ln.Addr().String()))(t)
 	server := &fasthttp.Server{ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute}
 	listener := Listener{Server: server, FastPath: Options{}.FastPath(nil, answer)}.Wrap(ln)
-	accepted, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	accepted := testenv.Must(listener.Accept())(t)
 	t.Cleanup(func() {
 		_ = client.Close()
 		_ = accepted.Close()
@@ -43,7 +35,6 @@ const plainGet = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 // A server that stops closes idle connections. A response that has begun is still sent.
 func TestCloseWaitsForResponse(t *testing.T) {
 	t.Parallel()
-
 	begun, closed := make(chan struct{}), make(chan struct{})
 	route := Options{Listener: "closing"}.Route("short")
 	c, client := newFastConn(t, func(p *FastContext) bool {
@@ -59,17 +50,11 @@ func TestCloseWaitsForResponse(t *testing.T) {
 		ended <- err
 		_ = c.Close()
 	}()
-	if _, err := io.WriteString(client, plainGet); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(client, plainGet))(t)
 	<-begun
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, c.Close())
 	close(closed)
-	if err := <-ended; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the read ends with %v; want it closed", err)
-	}
+	testenv.Is(t, <-ended, net.ErrClosed, "the read")
 	answer, err := io.ReadAll(client)
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK\r\n") || !strings.HasSuffix(string(answer), "\r\n\r\nall of it") {
 		t.Errorf("the answer is %q, %v", answer, err)
@@ -79,7 +64,6 @@ func TestCloseWaitsForResponse(t *testing.T) {
 // A connection that is closed while it waits answers nothing more.
 func TestCloseWhileIdle(t *testing.T) {
 	t.Parallel()
-
 	c, client := newFastConn(t, func(*FastContext) bool {
 		t.Error("a request is answered")
 		return false
@@ -89,12 +73,8 @@ func TestCloseWhileIdle(t *testing.T) {
 		_, err := c.Read(make([]byte, 4096))
 		ended <- err
 	}()
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the read ends with %v; want it closed", err)
-	}
+	testenv.Do(t, c.Close())
+	testenv.Is(t, <-ended, net.ErrClosed, "the read")
 	if answer, err := io.ReadAll(client); err != nil || len(answer) > 0 {
 		t.Errorf("the client receives %q, %v", answer, err)
 	}
@@ -103,15 +83,12 @@ func TestCloseWhileIdle(t *testing.T) {
 // While the program drains, all requests are left to the server.
 func TestNoFastPathWhileDraining(t *testing.T) {
 	t.Parallel()
-
 	c, client := newFastConn(t, func(*FastContext) bool {
 		t.Error("a request is answered")
 		return true
 	})
 	c.listener.draining.Store(true)
-	if _, err := io.WriteString(client, plainGet); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(client, plainGet))(t)
 	got := make([]byte, len(plainGet))
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != plainGet {
 		t.Errorf("the server reads %q, %v; want %q", got, err, plainGet)
@@ -122,7 +99,6 @@ func TestNoFastPathWhileDraining(t *testing.T) {
 // that: cached state may have expired meanwhile.
 func TestRequestTimeAfterSlowWrite(t *testing.T) {
 	t.Parallel()
-
 	route := Options{Listener: "time"}.Route("short")
 	body := make([]byte, 64<<20) // more than the socket buffers hold
 	begun, second := make(chan struct{}), make(chan time.Time, 1)
@@ -138,14 +114,10 @@ func TestRequestTimeAfterSlowWrite(t *testing.T) {
 		return true
 	})
 	go func() { _, _ = c.Read(make([]byte, 4096)) }()
-	if _, err := io.WriteString(client, plainGet+plainGet); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(client, plainGet+plainGet))(t)
 	<-begun
 	begins := time.Now()
-	if _, err := io.CopyN(io.Discard, client, int64(len(body))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.CopyN(io.Discard, client, int64(len(body))))(t)
 	if at := <-second; at.Before(begins) {
 		t.Errorf("the second request is answered with a time %v before the first response was read", begins.Sub(at))
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
-	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // echo is a server that answers with the request path, for some paths on the fast path, and
@@ -88,18 +88,13 @@ func (e *echo) tryHandle(p *httpserver.FastContext) bool {
 // listen serves until the test ends, with or without the fast path.
 func (e *echo) listen(t *testing.T, withFastPath bool) (address string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	limiter := e.opts.AddressLimiter()
 	var fastPath *httpserver.FastPath
 	if withFastPath {
 		fastPath = e.opts.FastPath(limiter, e.tryHandle)
 	}
 	server := e.opts.NewServer(limiter.Handler(e.handle))
-	run(t, server, httpserver.Listener{Server: server, TLS: e.tls, FastPath: fastPath}.Wrap(ln))
-	return ln.Addr().String()
+	return serveOn(t, httpserver.Listener{Server: server, TLS: e.tls, FastPath: fastPath}).Addr().String()
 }
 
 // clientResponse is a response as the client sees it.
@@ -123,9 +118,7 @@ func exchangeSecond(t *testing.T, address string, sent []byte) []clientResponse 
 
 func exchangeSecondOn(t *testing.T, conn net.Conn, sent []byte) []clientResponse {
 	t.Helper()
-	if _, err := io.WriteString(conn, get); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(conn, get))(t)
 	reader := bufio.NewReader(conn)
 	var all []clientResponse
 	method, _, _ := strings.Cut(string(sent), " ")
@@ -141,9 +134,7 @@ func exchangeSecondOn(t *testing.T, conn net.Conn, sent []byte) []clientResponse
 		}
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, err)
 		if _, err := http.ParseTime(response.Header.Get("Date")); err != nil && response.StatusCode >= http.StatusOK {
 			t.Errorf("%q: %v", sent, err)
 		}
@@ -168,12 +159,7 @@ func exchangeSecondOn(t *testing.T, conn net.Conn, sent []byte) []clientResponse
 // The fast path answers as the server does, whatever is sent, also under TLS.
 func TestFastPathEqualsServer(t *testing.T) {
 	t.Parallel()
-
-	pair, err := tls.LoadX509KeyPair(tlsreloadtest.NewAuthority(t).Issue(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, config := range map[string]*tls.Config{"plaintext": nil, "TLS": {Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}} {
+	for name, config := range map[string]*tls.Config{"plaintext": nil, "TLS": serverTLS(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testFastPathEqualsServer(t, config)
@@ -282,7 +268,6 @@ func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 // Requests on the fast path are counted like all others.
 func TestFastPathMetrics(t *testing.T) {
 	t.Parallel()
-
 	e := newEcho(limits())
 	e.opts.Listener = crand.Text() // unique, so that no other test counts there
 	e.fastRoute = e.opts.Route("short")
@@ -299,7 +284,6 @@ func TestFastPathMetrics(t *testing.T) {
 // The log sample includes requests that the fast path would answer.
 func TestFastPathLogSample(t *testing.T) {
 	t.Parallel()
-
 	var log bytes.Buffer
 	e := newEcho(limits())
 	e.opts.Log, e.opts.LogSampleRate = slog.New(slog.NewTextHandler(&log, nil)), 0.5
@@ -317,7 +301,6 @@ func TestFastPathLogSample(t *testing.T) {
 // A 503 is answered by the fast path, or by the server, which logs it.
 func TestFastPathLogsUnavailable(t *testing.T) {
 	t.Parallel()
-
 	var log bytes.Buffer
 	e := newEcho(limits())
 	e.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -326,10 +309,6 @@ func TestFastPathLogsUnavailable(t *testing.T) {
 		handled++
 		rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
 	})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	fastPath := e.opts.FastPath(nil, func(p *httpserver.FastContext) bool {
 		if p.IsUnavailableLogged() {
 			return false
@@ -339,16 +318,13 @@ func TestFastPathLogsUnavailable(t *testing.T) {
 		p.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		return true
 	})
-	run(t, server, httpserver.Listener{Server: server, FastPath: fastPath}.Wrap(ln))
+	conn := send(t, serveOn(t, httpserver.Listener{Server: server, FastPath: fastPath}).Addr().String(), "")
 
 	const requests = 1000
-	conn := send(t, ln.Addr().String(), "")
 	reader := bufio.NewReader(conn)
 	began := time.Now()
 	for range requests {
-		if _, err := io.WriteString(conn, get); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(io.WriteString(conn, get))(t)
 		var response fasthttp.Response
 		if err := response.Read(reader); err != nil || response.StatusCode() != fasthttp.StatusServiceUnavailable {
 			t.Fatalf("%d, %v", response.StatusCode(), err)
@@ -366,18 +342,13 @@ func TestFastPathLogsUnavailable(t *testing.T) {
 // The fast path has the same timeouts and limits.
 func TestFastPathTimeouts(t *testing.T) {
 	t.Parallel()
-
 	idle := newEcho(limitsWith(func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond }))
 	conn := send(t, idle.listen(t, true), get)
 	reader := bufio.NewReader(conn)
 	for range 5 {
 		var response fasthttp.Response
-		if err := response.Read(reader); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(conn, get); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, response.Read(reader))
+		testenv.Must(io.WriteString(conn, get))(t)
 	}
 	rest, err := io.ReadAll(reader)
 	if err != nil || bytes.Count(rest, []byte("HTTP/1.1 ")) != 1 {
@@ -412,7 +383,6 @@ func TestFastPathTimeouts(t *testing.T) {
 // Requests on the fast path count for the same address and the same limiter as on the server.
 func TestFastPathAddressLimit(t *testing.T) {
 	t.Parallel()
-
 	const burst = 10
 	bounds := limitsWith(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1, burst })
 	bounds.HeaderBytes = 16 << 10
@@ -433,9 +403,7 @@ func TestFastPathAddressLimit(t *testing.T) {
 				if i%2 == 0 {
 					target = "/long"
 				}
-				if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a\r\n%s\r\n", target, client); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a\r\n%s\r\n", target, client))(t)
 				switch status, _ := readResponse(t, conn, reader); status {
 				case http.StatusOK:
 					passed++
@@ -457,25 +425,16 @@ func TestFastPathAddressLimit(t *testing.T) {
 // With TLS, no plaintext request is answered.
 func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 	t.Parallel()
-
 	e := newEcho(limits())
-	pair, err := tls.LoadX509KeyPair(tlsreloadtest.NewAuthority(t).Issue(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	e.tls = serverTLS(t)
 	conn := tls.Client(send(t, e.listen(t, true), ""), &tls.Config{InsecureSkipVerify: true})
 	reader := bufio.NewReader(conn)
 	for range 3 {
-		if _, err := io.WriteString(conn, get); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(io.WriteString(conn, get))(t)
 		readResponse(t, conn, reader)
 	}
 	before := e.fastCount.Load()
-	if _, err := io.WriteString(conn.NetConn(), get); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(conn.NetConn(), get))(t)
 	if rest, _ := io.ReadAll(conn.NetConn()); bytes.Contains(rest, []byte("HTTP/1.1")) {
 		t.Errorf("a plaintext request is answered %q", rest)
 	}
@@ -487,7 +446,6 @@ func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 // A panic on the fast path is logged, but not for every request.
 func TestFastPathPanicLog(t *testing.T) {
 	t.Parallel()
-
 	var log bytes.Buffer
 	e := newEcho(limits())
 	e.opts.Log = slog.New(slog.NewTextHandler(&log, nil))

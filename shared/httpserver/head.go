@@ -7,7 +7,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/httpserver/fastpath"
 )
 
 // validateHead returns a handler that rejects heads which fasthttp accepts, but which a proxy
@@ -35,7 +34,7 @@ func (o Options) validateHead(badRequest *Route, handler fasthttp.RequestHandler
 func checkFields(lines []byte) error {
 	hasLength, hasCoding := false, false
 	for len(lines) > 0 {
-		line, rest, ok := fastpath.CutLine(lines)
+		line, rest, ok := cutLine(lines)
 		if !ok { // RFC 9112, section 2.2
 			return fault.New(fault.Malformed, "A line of the header block does not end with CR LF.")
 		}
@@ -47,9 +46,9 @@ func checkFields(lines []byte) error {
 			return fault.New(fault.Malformed, "The name of a header field has a space in it, or a field is folded.")
 		}
 		switch {
-		case fastpath.EqualName(name, "content-length"):
+		case equalName(name, "content-length"):
 			hasLength = true
-		case fastpath.EqualName(name, "transfer-encoding"):
+		case equalName(name, "transfer-encoding"):
 			hasCoding = true
 			if !bytes.EqualFold(bytes.Trim(value, " \t"), []byte("chunked")) { // section 6.3
 				return fault.New(fault.Malformed, "The only transfer coding that is known here is chunked.")

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -18,15 +17,18 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // arrivals are the ways in which a request can arrive: on a new connection, after a response,
 // in a pipeline, and byte by byte.
-var arrivals = []struct {
+var arrivals = []arrival{
+	{name: "first"}, {name: "later", before: "answered"}, {name: "pipelined", before: "together"}, {name: "byte for byte", byByte: true},
+}
+
+type arrival struct {
 	name, before string
 	byByte       bool
-}{
-	{name: "first"}, {name: "later", before: "answered"}, {name: "pipelined", before: "together"}, {name: "byte for byte", byByte: true},
 }
 
 // exchangeAs sends a request in one of those ways, and returns the response and whether the
@@ -60,14 +62,49 @@ func exchangeAs(t *testing.T, address, request, before string, byByte bool) (ans
 	return string(got), !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
+// expectClosed sends a request in each of some ways, and expects a status, after which the connection is closed and
+// nothing more is taken for a request.
+func expectClosed(t *testing.T, address, request, status string, ways ...arrival) {
+	t.Helper()
+	for _, way := range ways {
+		t.Run(fmt.Sprintf("%s %.60q", way.name, request), func(t *testing.T) {
+			t.Parallel()
+			got, closed := exchangeAs(t, address, request, way.before, way.byByte)
+			if !strings.HasPrefix(got, "HTTP/1.1 "+status) || !strings.Contains(got, "Connection: close\r\n") || strings.Contains(got, "smuggled") || !closed {
+				t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
+			}
+		})
+	}
+}
+
+// bothPaths returns the addresses of a server that has the fast path, and of one that has not.
+func bothPaths(t *testing.T) [2]string {
+	t.Helper()
+	return [2]string{newEcho(limits()).listen(t, true), newEcho(limits()).listen(t, false)}
+}
+
+// firstAndSecond runs a test with the first request of a connection, and with the second.
+func firstAndSecond(t *testing.T, address, name string, test func(t *testing.T, conn net.Conn, reader *bufio.Reader)) {
+	t.Helper()
+	for _, before := range []string{"", get} {
+		t.Run(fmt.Sprintf("%d %q", len(before), name), func(t *testing.T) {
+			t.Parallel()
+			conn := send(t, address, before)
+			reader := bufio.NewReader(conn)
+			if before != "" {
+				readResponse(t, conn, reader)
+			}
+			test(t, conn, reader)
+		})
+	}
+}
+
 // readResponse reads a response, and returns its status and whether it closes the connection.
 func readResponse(t *testing.T, conn net.Conn, reader *bufio.Reader) (status int, last bool) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	response, err := http.ReadResponse(reader, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
 	return response.StatusCode, response.Close
@@ -82,21 +119,8 @@ func TestAmbiguousHeads(t *testing.T) {
 		chunk = "0\r\n\r\n"
 		next  = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	)
-	for _, withFastPath := range []bool{true, false} {
-		e := newEcho(limits())
-		address := e.listen(t, withFastPath)
-		f := func(request string) {
-			t.Helper()
-			for _, way := range arrivals {
-				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
-					t.Parallel()
-					got, closed := exchangeAs(t, address, request, way.before, way.byByte)
-					if !strings.HasPrefix(got, "HTTP/1.1 400 ") || !strings.Contains(got, "Connection: close\r\n") || strings.Contains(got, "smuggled") || !closed {
-						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
-					}
-				})
-			}
-		}
+	for _, address := range bothPaths(t) {
+		f := func(request string) { expectClosed(t, address, request, "400 ", arrivals...) }
 
 		// RFC 9112, section 6.1: both headers, in any order, case and value.
 		f(head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + next)
@@ -141,23 +165,12 @@ func TestAmbiguousHeads(t *testing.T) {
 // A head is rejected before its timeout if its fields end with a bare LF.
 func TestBareLineFeeds(t *testing.T) {
 	t.Parallel()
-	for _, withFastPath := range []bool{true, false} {
-		address := newEcho(limits()).listen(t, withFastPath) // the timeout is a minute
+	for _, address := range bothPaths(t) { // the timeout is a minute
 		for _, request := range []string{
 			"GET /a HTTP/1.1\nHost: a\n\n", "POST /a HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "GET /a HTTP/1.1\r\nHost: a\r\n\n", "GET /a HTTP/1.1\nHost: a\n",
 			"\r\nGET /a HTTP/1.1\r\nHost: a\nX: 1",
-		} {
-			for _, way := range arrivals {
-				if way.before == "together" { // only fasthttp knows where it begins
-					continue
-				}
-				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
-					t.Parallel()
-					if got, closed := exchangeAs(t, address, request, way.before, way.byByte); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !closed {
-						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
-					}
-				})
-			}
+		} { // only fasthttp knows where one begins in a pipeline
+			expectClosed(t, address, request, "400 ", slices.DeleteFunc(slices.Clone(arrivals), func(way arrival) bool { return way.before == "together" })...)
 		}
 	}
 }
@@ -165,22 +178,13 @@ func TestBareLineFeeds(t *testing.T) {
 // Line feeds in a body, or before a request line, are not part of a head.
 func TestLineFeedsOutsideFields(t *testing.T) {
 	t.Parallel()
-	for _, withFastPath := range []bool{true, false} {
-		e := newEcho(limits())
-		address := e.listen(t, withFastPath)
+	for _, address := range bothPaths(t) {
 		for _, request := range []string{
 			"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\na\nb\n\nc",
 			"\r\n\r\nPOST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: Chunked\r\n\r\n6\r\na\nb\n\nc\r\n0\r\n\r\n",
 			"GET /a HTTP/1.0\r\n\r\n", "GET /a HTTP/1.1\nHost: a\r\nConnection: close\r\n\r\n", "\nGET /a HTTP/1.0\r\n\r\n", "\r\n\n\nGET /a HTTP/1.0\r\n\r\n",
 		} {
-			for _, way := range arrivals {
-				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
-					t.Parallel()
-					if got, closed := exchangeAs(t, address, request, way.before, way.byByte); !strings.HasPrefix(got, "HTTP/1.1 200 ") || !closed {
-						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
-					}
-				})
-			}
+			expectClosed(t, address, request, "200 ", arrivals...)
 		}
 	}
 }
@@ -189,30 +193,22 @@ func TestLineFeedsOutsideFields(t *testing.T) {
 // case-insensitive, and may be in a list (RFC 9110, sections 5.6.1 and 10.1.1).
 func TestExpect(t *testing.T) {
 	t.Parallel()
-	for _, withFastPath := range []bool{true, false} {
-		address := newEcho(limits()).listen(t, withFastPath)
+	for _, address := range bothPaths(t) {
 		for _, fields := range []string{
 			"Expect: 100-continue\r\n", "Expect: 100-Continue\r\n", "expect:100-CONTINUE \r\n", "Expect: , 100-continue\r\n", "Expect: 100-continue,\r\n",
 			"Expect: 100-continue, 100-Continue\r\n", "Expect: other\r\nExpect: 100-Continue\r\n", "Expect: a=\"b\", 100-continue\r\n",
 		} {
-			for _, before := range []string{"", get} {
-				t.Run(fmt.Sprintf("%t %d %q", withFastPath, len(before), fields), func(t *testing.T) {
-					t.Parallel()
-					conn := send(t, address, before)
-					reader := bufio.NewReader(conn)
-					if before != "" {
-						readResponse(t, conn, reader)
-					}
-					_, _ = io.WriteString(conn, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"+fields+"\r\n")
-					if got, _ := readResponse(t, conn, reader); got != http.StatusContinue {
-						t.Fatalf("the first answer is %d; want 100", got)
-					}
-					_, _ = io.WriteString(conn, "hello")
-					if got, _ := readResponse(t, conn, reader); got != http.StatusOK {
-						t.Errorf("the answer is %d; want 200", got)
-					}
-				})
-			}
+			firstAndSecond(t, address, fields, func(t *testing.T, conn net.Conn, reader *bufio.Reader) {
+				t.Helper()
+				_, _ = io.WriteString(conn, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"+fields+"\r\n")
+				if got, _ := readResponse(t, conn, reader); got != http.StatusContinue {
+					t.Fatalf("the first answer is %d; want 100", got)
+				}
+				_, _ = io.WriteString(conn, "hello")
+				if got, _ := readResponse(t, conn, reader); got != http.StatusOK {
+					t.Errorf("the answer is %d; want 200", got)
+				}
+			})
 		}
 	}
 }
@@ -220,32 +216,24 @@ func TestExpect(t *testing.T) {
 // Connection: close is honoured in any case and in any list (RFC 9110, section 7.6.1).
 func TestConnectionClose(t *testing.T) {
 	t.Parallel()
-	for _, withFastPath := range []bool{true, false} {
-		address := newEcho(limits()).listen(t, withFastPath)
+	for _, address := range bothPaths(t) {
 		for fields, want := range map[string]bool{
 			"Connection: close\r\n": true, "Connection: Close\r\n": true, "connection:CLOSE \r\n": true, "Connection: keep-alive, Close\r\n": true,
 			"Connection: close, TE\r\n": true, "Connection: ,close,\r\n": true, "Connection: TE\r\nConnection: Close\r\n": true, "Connection: keep-alive\r\nConnection: close\r\n": true,
 			"": false, "Connection: keep-alive\r\n": false, "Connection: Keep-Alive, closed\r\n": false, "X: close\r\n": false,
 		} {
-			for _, before := range []string{"", get} {
-				t.Run(fmt.Sprintf("%t %d %q", withFastPath, len(before), fields), func(t *testing.T) {
-					t.Parallel()
-					conn := send(t, address, before)
-					reader := bufio.NewReader(conn)
-					if before != "" {
-						readResponse(t, conn, reader)
-					}
-					_, _ = io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n")
-					if got, last := readResponse(t, conn, reader); got != http.StatusOK || last != want {
-						t.Errorf("the answer is %d and says that the connection closes: %t; want %t", got, last, want)
-					}
-					_, _ = io.WriteString(conn, get)
-					_, err := reader.ReadByte()
-					if closed := err != nil && !errors.Is(err, os.ErrDeadlineExceeded); closed != want {
-						t.Errorf("the connection is closed: %t (%v); want %t", closed, err, want)
-					}
-				})
-			}
+			firstAndSecond(t, address, fields, func(t *testing.T, conn net.Conn, reader *bufio.Reader) {
+				t.Helper()
+				_, _ = io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n")
+				if got, last := readResponse(t, conn, reader); got != http.StatusOK || last != want {
+					t.Errorf("the answer is %d and says that the connection closes: %t; want %t", got, last, want)
+				}
+				_, _ = io.WriteString(conn, get)
+				_, err := reader.ReadByte()
+				if closed := err != nil && !errors.Is(err, os.ErrDeadlineExceeded); closed != want {
+					t.Errorf("the connection is closed: %t (%v); want %t", closed, err, want)
+				}
+			})
 		}
 	}
 }
@@ -253,17 +241,10 @@ func TestConnectionClose(t *testing.T) {
 // Ciphertext may contain any bytes.
 func TestHeadsUnderTLS(t *testing.T) {
 	t.Parallel()
-	certServer := httptest.NewTLSServer(nil) // lends its certificate
-	t.Cleanup(certServer.Close)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := httpserver.Options{Log: silent(), Limits: limits()}.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetConnectionClose() })
-	config := &tls.Config{Certificates: certServer.TLS.Certificates, MinVersion: tls.VersionTLS12}
-	run(t, server, httpserver.Listener{Server: server, TLS: config}.Wrap(ln))
+	address := serveOn(t, httpserver.Listener{Server: server, TLS: serverTLS(t)}).Addr().String()
 	for range 20 {
-		conn := tls.Client(send(t, ln.Addr().String(), ""), &tls.Config{InsecureSkipVerify: true})
+		conn := tls.Client(send(t, address, ""), &tls.Config{InsecureSkipVerify: true})
 		_, _ = io.WriteString(conn, get)
 		expect(t, receive(t, conn), "HTTP/1.1 200 ")
 	}

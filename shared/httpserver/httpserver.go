@@ -19,18 +19,8 @@ import (
 
 // Drain bounds the shutdown of a program.
 type Drain struct {
-	Wait    time.Duration `env:"WAIT" envDefault:"0s" help:"time between failing /readyz and closing the listeners, so that balancers see it"`
-	Timeout time.Duration `env:"TIMEOUT" envDefault:"20s" help:"longest time to wait for requests in flight"`
-}
-
-// Check returns an error that names an invalid duration.
-func (d Drain) Check() error {
-	for name, value := range map[string]time.Duration{"WAIT": d.Wait, "TIMEOUT": d.Timeout} {
-		if value < 0 {
-			return fmt.Errorf("%s is %s, but must not be negative", name, value)
-		}
-	}
-	return nil
+	Wait    time.Duration `env:"WAIT" envDefault:"0s" min:"0s" help:"time between failing /readyz and closing the listeners, so that balancers see it"`
+	Timeout time.Duration `env:"TIMEOUT" envDefault:"20s" min:"0s" help:"longest time to wait for requests in flight"`
 }
 
 // Listener is an address and the server that listens there.

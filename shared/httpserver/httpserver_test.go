@@ -19,7 +19,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // program is a run of two listeners: public and operators.
@@ -50,9 +52,7 @@ func launch(t *testing.T, health *httpserver.Health, drain httpserver.Drain, sto
 	scanner := bufio.NewScanner(lines)
 	for len(p.addresses) < 2 && scanner.Scan() {
 		var line struct{ Msg, Listener, Address string }
-		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, json.Unmarshal(scanner.Bytes(), &line))
 		if line.Msg == "listening" {
 			p.addresses[line.Listener] = line.Address
 		}
@@ -65,15 +65,24 @@ func launch(t *testing.T, health *httpserver.Health, drain httpserver.Drain, sto
 func (p *program) readiness(t *testing.T) int {
 	t.Helper()
 	status, _, err := fasthttp.Get(nil, "http://"+p.addresses["operators"]+"/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	return status
+}
+
+// opsListener has the address of a program's operators' listener.
+type opsListener struct {
+	Listen httpserver.Address `env:"LISTEN,required" help:"where"`
+}
+
+// runHealth runs the command health of a program with an operators' listener at an address.
+func runHealth(t *testing.T, address string) error {
+	t.Helper()
+	command := httpserver.HealthCommand("test", "TEST_", func(l opsListener) httpserver.Address { return l.Listen })
+	return command.Run(t.Context(), cli.Invocation{Environ: []string{"TEST_LISTEN=" + address}, Stdout: io.Discard})
 }
 
 func TestReadyOnceReadyUntilItDrains(t *testing.T) {
 	t.Parallel()
-
 	var probeErr atomic.Pointer[error]
 	set := func(err error) { probeErr.Store(&err) }
 	health := httpserver.NewHealth(
@@ -92,14 +101,10 @@ func TestReadyOnceReadyUntilItDrains(t *testing.T) {
 	}
 
 	f("at first", 503, `{"ready":false,"checks":{"objects":"down","postgres":"not yet"}}`)
-	if err := httpserver.Probe(p.addresses["operators"]); err == nil || !strings.Contains(err.Error(), "not yet") {
-		t.Errorf("Probe says %v; want it to say why", err)
-	}
+	testenv.ErrorHas(t, runHealth(t, p.addresses["operators"]), "not yet", "health")
 	set(nil)
 	f("once the database answers", 200, `{"ready":true,"checks":{"objects":"down","postgres":"ok"}}`)
-	if err := httpserver.Probe(p.addresses["operators"]); err != nil {
-		t.Errorf("Probe: %v", err)
-	}
+	testenv.Is(t, runHealth(t, p.addresses["operators"]), nil, "health")
 	set(errors.New("lost"))
 	f("when the database is lost", 200, `{"ready":true,"checks":{"objects":"down","postgres":"lost"}}`)
 	set(nil)
@@ -114,7 +119,6 @@ func TestReadyOnceReadyUntilItDrains(t *testing.T) {
 // listeners close, then requests in flight finish.
 func TestRunDrains(t *testing.T) {
 	t.Parallel()
-
 	arrived, release := make(chan struct{}), make(chan struct{})
 	stopping := make(chan struct{})
 	health := httpserver.NewHealth()
@@ -172,17 +176,12 @@ func TestRunDrains(t *testing.T) {
 	default:
 	}
 	close(release)
-	if err := <-slow; err != nil {
-		t.Errorf("the request in flight: %v", err)
-	}
-	if err := <-p.ended; err != nil {
-		t.Errorf("Run: %v", err)
-	}
+	testenv.Is(t, <-slow, nil, "the request in flight")
+	testenv.Is(t, <-p.ended, nil, "Run")
 }
 
 func TestRunNamesListenerOfCutRequests(t *testing.T) {
 	t.Parallel()
-
 	arrived, release := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	p := launch(t, httpserver.NewHealth(), httpserver.Drain{Timeout: 10 * time.Millisecond}, nil, func(*fasthttp.RequestCtx) {
@@ -192,44 +191,29 @@ func TestRunNamesListenerOfCutRequests(t *testing.T) {
 	go func() { _, _, _ = fasthttp.Get(nil, "http://"+p.addresses["public"]) }()
 	<-arrived
 	p.stop()
-	if err := <-p.ended; err == nil || !strings.Contains(err.Error(), "public") {
-		t.Errorf("Run: %v; want an error that names the listener", err)
-	}
+	testenv.ErrorHas(t, <-p.ended, "public", "Run")
 }
 
 // A program that is stopped while it starts ends, whether its servers serve already or not.
 func TestRunEndsWhileStarting(t *testing.T) {
 	t.Parallel()
-
 	for range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
-		listeners, err := httpserver.Open(ctx, silent(), nil,
+		listeners := testenv.Must(httpserver.Open(ctx, silent(), nil,
 			httpserver.Listener{Name: "public", Address: "127.0.0.1:0", Server: &fasthttp.Server{}},
 			httpserver.Listener{Name: "operators", Address: "127.0.0.1:0", Server: &fasthttp.Server{}},
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		))(t)
 		cancel()
-		if err := listeners.Run(ctx, silent(), httpserver.NewHealth(), httpserver.Drain{Timeout: time.Minute}, nil); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, listeners.Run(ctx, silent(), httpserver.NewHealth(), httpserver.Drain{Timeout: time.Minute}, nil))
 	}
 }
 
 func TestOpenAllOrNone(t *testing.T) {
 	t.Parallel()
-
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	busy := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = busy.Close() })
 	busyPort := netip.MustParseAddrPort(busy.Addr().String()).Port()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	first := free.Addr().String()
 	_ = free.Close()
 	f := func(address, want string) {
@@ -258,7 +242,6 @@ func TestOpenAllOrNone(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	t.Parallel()
-
 	for _, right := range []string{"127.0.0.1:8080", ":8080", "[::1]:8080", "[fe80::1%eth0]:8080", "localhost:0", "core.example.org:65535"} {
 		var address httpserver.Address
 		if err := address.UnmarshalText([]byte(right)); err != nil || string(address) != right {
@@ -286,16 +269,10 @@ func TestAddress(t *testing.T) {
 	f("my host:8080", `is "my host:8080", but "my host" is neither an IP address nor a name`)
 }
 
-func TestProbeNamesTheAddress(t *testing.T) {
+func TestHealthNamesTheAddress(t *testing.T) {
 	t.Parallel()
-
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := closed.Addr().String()
 	_ = closed.Close()
-	if err := httpserver.Probe(address); err == nil || !strings.Contains(err.Error(), address) {
-		t.Errorf("Probe of a closed port: %v; want an error that names it", err)
-	}
+	testenv.ErrorHas(t, runHealth(t, address), address, "health at a closed port")
 }

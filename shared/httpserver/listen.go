@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strconv"
 	"syscall"
+
+	"github.com/veneer-skins/veneer/shared/config"
 )
 
 // Address is where a listener listens: an IP address or a host name, and a port. Without a
@@ -54,24 +56,25 @@ func (a Address) nextPort() Address {
 }
 
 // describeListenError explains to operators why a socket cannot be opened; others are the
-// listeners with open sockets.
+// listeners with open sockets. The error that has an
+// example already is no config.Error, to which callers add one.
 func (l Listener) describeListenError(err error, others []Listener) error {
 	_, unknown := errors.AsType[*net.DNSError](err)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		for _, other := range others {
 			if other.Address.port() == l.Address.port() {
-				return fmt.Errorf("%s is %s, which is taken by %s=%s: each needs an address of its own", l.Setting, l.Address, other.Setting, other.Address)
+				return config.Errorf(l.Setting, "is %s, which is taken by %s=%s: each needs an address of its own", l.Address, other.Setting, other.Address)
 			}
 		}
 		return fmt.Errorf("%s is %s, which is taken by another program: stop it, or choose another address, as in %[1]s=%[3]s", l.Setting, l.Address, l.Address.nextPort())
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s is %s, but no interface of this machine has that address", l.Setting, l.Address)
+		return config.Errorf(l.Setting, "is %s, but no interface of this machine has that address", l.Address)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s is %s, but this user may not open that port: choose one from 1024 on", l.Setting, l.Address)
+		return config.Errorf(l.Setting, "is %s, but this user may not open that port: choose one from 1024 on", l.Address)
 	case unknown:
-		return fmt.Errorf("%s is %s, but that name has no address", l.Setting, l.Address)
+		return config.Errorf(l.Setting, "is %s, but that name has no address", l.Address)
 	default:
-		return fmt.Errorf("%s is %s, where nothing can be opened: %w", l.Setting, l.Address, err)
+		return config.Errorf(l.Setting, "is %s, where nothing can be opened: %w", l.Address, err)
 	}
 }

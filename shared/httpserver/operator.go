@@ -14,6 +14,8 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/pprofhandler"
 
+	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/metrics"
 	"github.com/veneer-skins/veneer/shared/version"
@@ -107,11 +109,11 @@ var buildInfo = promauto.NewGaugeVec(prometheus.GaugeOpts{
 
 // OperatorServer returns the server of the operators' listener: /livez, /readyz, /metrics and
 // /debug/pprof, the last for loopback only unless pprofForAll. /metrics has the metrics of
-// registry and those of the process.
+// registry and the metrics of the process.
 func OperatorServer(opts Options, health *Health, registry prometheus.Gatherer, pprofForAll bool) *fasthttp.Server {
 	build := version.Current()
 	buildInfo.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
-	gatherer := prometheus.Gatherers{prometheus.DefaultGatherer, registry}
+	gatherers := prometheus.Gatherers{prometheus.DefaultGatherer, registry}
 	opts.Listener, opts.Tracer, opts.DefaultHeaders = "operators", nil, SetSecurityHeaders // operators' own requests are not traced
 	live, ready, metricsRoute, profiles := opts.Route("GET /livez"), opts.Route("GET /readyz"), opts.Route("GET /metrics"), opts.Route("GET /debug/pprof")
 	server := opts.NewServer(opts.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
@@ -130,7 +132,7 @@ func OperatorServer(opts Options, health *Health, registry prometheus.Gatherer, 
 		case path == "/metrics":
 			metricsRoute.AssignTo(rc)
 			rc.SetContentType(metrics.ContentType)
-			return metrics.Write(rc, gatherer)
+			return metrics.Write(rc, gatherers)
 		case strings.HasPrefix(path, "/debug/pprof"):
 			profiles.AssignTo(rc)
 			if peer, ok := rc.RemoteAddr().(*net.TCPAddr); !pprofForAll && (!ok || !peer.IP.IsLoopback()) {
@@ -149,9 +151,30 @@ func OperatorServer(opts Options, health *Health, registry prometheus.Gatherer, 
 	return server
 }
 
-// Probe requests /readyz at an operators' listener, and returns an error with the reason if
+// HealthCommand returns the command of a program that asks the running one whether it is ready.
+func HealthCommand[Settings any](program, prefix string, address func(Settings) Address) cli.Command {
+	return cli.Command{
+		Name: "health", Help: "check whether the running " + program + " is ready", Settings: config.Help[Settings],
+		Run: func(_ context.Context, i cli.Invocation) error {
+			if _, err := i.ParseArg(cli.Flags(program+" health"), ""); err != nil {
+				return err
+			}
+			settings, err := config.Read[Settings](prefix, i.Environ)
+			if err != nil {
+				return err
+			}
+			if err := askReady(string(address(settings))); err != nil {
+				return err
+			}
+			fmt.Fprintln(i.Stdout, "ready")
+			return nil
+		},
+	}
+}
+
+// askReady requests /readyz at an operators' listener, and returns an error with the reason if
 // the program is not ready.
-func Probe(address string) error {
+func askReady(address string) error {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)

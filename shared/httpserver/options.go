@@ -23,61 +23,23 @@ import (
 // the client disconnects.
 type Handler func(ctx context.Context, rc *fasthttp.RequestCtx) error
 
-// Limits bounds what one client can take of a server.
+// Limits bounds what one client can take of a server. Only the limits of an address can be
+// disabled: without any of the others one client could take all resources. The smallest BodiesBytes
+// holds the largest upload by default, with its form. Rates above the bound of an address would limit
+// nothing, as intervals between requests are computed in nanoseconds.
 type Limits struct {
-	ReadTimeout    time.Duration `env:"READ_TIMEOUT" envDefault:"10s" help:"longest time for a whole request to arrive"`
-	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"60s" help:"longest time for a whole upload to arrive"`
-	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s" help:"longest time for a client to read a whole response"`
-	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time that a connection stays open without a request"`
-	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
-	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
-	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 80 KiB while a large request arrives, and up to 36 KiB more with TLS; beyond them a new one is answered with 503, or evicts the oldest of the client network (IPv4 /24, IPv6 /56) with the most, if that network has more than a 64th and more than the new one's network; until evicted ones have ended, an eighth more may be open"`
-	BodiesBytes    int           `env:"BODIES_BYTES" envDefault:"67108864" help:"most bytes that all request bodies of a listener take at once; bodies of up to 8 KiB take none. Several of one client network (IPv4 /24, IPv6 /56) take at most three quarters. When they are used up, the slowest body that arrives at less than 16 KiB a second is aborted with 408, and if there is none, a new one is rejected with 503"`
+	ReadTimeout    time.Duration `env:"READ_TIMEOUT" envDefault:"10s" above:"0s" help:"longest time for a whole request to arrive"`
+	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"60s" above:"0s" help:"longest time for a whole upload to arrive"`
+	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s" above:"0s" help:"longest time for a client to read a whole response"`
+	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" above:"0s" help:"longest time that a connection stays open without a request"`
+	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" above:"0s" help:"longest time to work on one request"`
+	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" min:"1024" help:"largest header block, in bytes"`
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" min:"1" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 80 KiB while a large request arrives, and up to 36 KiB more with TLS; beyond them a new one is answered with 503, or evicts the oldest of the client network (IPv4 /24, IPv6 /56) with the most, if that network has more than a 64th and more than the new one's network; until evicted ones have ended, an eighth more may be open"`
+	BodiesBytes    int           `env:"BODIES_BYTES" envDefault:"67108864" min:"2097152" help:"most bytes that all request bodies of a listener take at once; bodies of up to 8 KiB take none. Several of one client network (IPv4 /24, IPv6 /56) take at most three quarters. When they are used up, the slowest body that arrives at less than 16 KiB a second is aborted with 408, and if there is none, a new one is rejected with 503"`
 
-	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, except of trusted proxies; those beyond are closed without a response; 0 for any number"`
-	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" help:"most requests a second of one client address on the public listener; those beyond are answered with 429; 0 for any number, which is faster"`
-	AddressBurst       int `env:"ADDRESS_BURST" envDefault:"100" help:"most of those requests at once, after a pause"`
-}
-
-// minBodiesBytes is the smallest budget of bodies: the default of the largest upload, and its
-// form.
-const minBodiesBytes = 2 << 20
-
-// maxAddressRate is far beyond any useful limit of an address. Intervals between requests are
-// computed in nanoseconds.
-const maxAddressRate = 1_000_000
-
-// Check returns an error that names an invalid limit. Only those of an address can be
-// disabled: without any of the others one client could take all resources.
-func (l Limits) Check() error {
-	for name, value := range map[string]time.Duration{
-		"READ_TIMEOUT": l.ReadTimeout, "UPLOAD_TIMEOUT": l.UploadTimeout, "WRITE_TIMEOUT": l.WriteTimeout,
-		"IDLE_TIMEOUT": l.IdleTimeout, "WORK_TIMEOUT": l.WorkTimeout,
-	} {
-		if value <= 0 {
-			return fmt.Errorf("%s is %s, but must be longer than 0", name, value)
-		}
-	}
-	if l.HeaderBytes < 1024 {
-		return fmt.Errorf("HEADER_BYTES is %d, but must be at least 1024", l.HeaderBytes)
-	}
-	if l.BodiesBytes < minBodiesBytes {
-		return fmt.Errorf("BODIES_BYTES is %d, but must be at least %d", l.BodiesBytes, minBodiesBytes)
-	}
-	if l.MaxConnections < 1 {
-		return fmt.Errorf("MAX_CONNECTIONS is %d, but must be at least 1", l.MaxConnections)
-	}
-	for name, value := range map[string]int{
-		"ADDRESS_CONNECTIONS": l.AddressConnections, "ADDRESS_REQUESTS": l.AddressRequests, "ADDRESS_BURST": l.AddressBurst,
-	} {
-		if value < 0 || value > maxAddressRate {
-			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, maxAddressRate)
-		}
-	}
-	if l.AddressRequests > 0 && l.AddressBurst < 1 {
-		return fmt.Errorf("ADDRESS_BURST is %d, but must be at least 1", l.AddressBurst)
-	}
-	return nil
+	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" min:"0" max:"1000000" help:"most connections of one address that are open at once on the public listener, except of trusted proxies; those beyond are closed without a response; 0 for any number"`
+	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" min:"0" max:"1000000" help:"most requests a second of one client address on the public listener; those beyond are answered with 429; 0 for any number, which is faster"`
+	AddressBurst       int `env:"ADDRESS_BURST" envDefault:"100" min:"1" max:"1000000" help:"most of those requests at once, after a pause"`
 }
 
 // unavailableLogRate is how many 503s a server logs a second. The fast path's connections

@@ -3,6 +3,7 @@ package httpserver_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
 // limits returns generous limits, for tests that set only one of them.
@@ -56,17 +59,11 @@ func start(t *testing.T, server *fasthttp.Server) *fasthttputil.InmemoryListener
 // connection.
 func exchangeRaw(t *testing.T, listener *fasthttputil.InmemoryListener, sent string) string {
 	t.Helper()
-	conn, err := listener.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must(listener.Dial())(t)
 	defer func() { _ = conn.Close() }()
 	var writer sync.WaitGroup
 	writer.Go(func() { _, _ = io.WriteString(conn, sent) }) // the server may close before it has read all
-	got, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testenv.Must(io.ReadAll(conn))(t)
 	_ = conn.Close()
 	writer.Wait()
 	return string(got)
@@ -89,7 +86,6 @@ func expect(t *testing.T, answer string, parts ...string) {
 
 func TestPanicEndsOneRequest(t *testing.T) {
 	t.Parallel()
-
 	var out strings.Builder
 	opts := httpserver.Options{Log: slog.New(slog.NewTextHandler(&out, nil)), Limits: limits()}
 	listener := start(t, opts.NewServer(opts.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
@@ -115,7 +111,6 @@ func TestPanicEndsOneRequest(t *testing.T) {
 // server rejects, if the path is known by then.
 func TestErrorFormat(t *testing.T) {
 	t.Parallel()
-
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	opts.ErrorFormat = func(path []byte, f *fault.Error) (int, any) {
 		if bytes.HasPrefix(path, []byte("/standard")) {
@@ -144,7 +139,6 @@ func TestErrorFormat(t *testing.T) {
 
 func TestBadRequestResponses(t *testing.T) {
 	t.Parallel()
-
 	f := func(sent string, parts ...string) {
 		t.Helper()
 		opts := httpserver.Options{Log: silent(), Limits: limits()}
@@ -164,12 +158,22 @@ func TestBadRequestResponses(t *testing.T) {
 // connections have no kernel buffers and other timeouts.
 func serveTCP(t *testing.T, server *fasthttp.Server) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, server, httpserver.Listener{Server: server}.Wrap(ln))
-	return ln.Addr().String()
+	return serveOn(t, httpserver.Listener{Server: server}).Addr().String()
+}
+
+// serveOn serves on a real socket with a listener.
+func serveOn(t *testing.T, l httpserver.Listener) net.Listener {
+	t.Helper()
+	wrapped := l.Wrap(testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t))
+	run(t, l.Server, wrapped)
+	return wrapped
+}
+
+// serverTLS returns a configuration with a certificate of its own.
+func serverTLS(t *testing.T) *tls.Config {
+	t.Helper()
+	pair := testenv.Must(tls.LoadX509KeyPair(tlsreloadtest.NewAuthority(t).Issue(t)))(t)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
 // run serves a listener until the test ends.
@@ -195,33 +199,31 @@ func send(t *testing.T, address, sent string) net.Conn {
 func sendFrom(t *testing.T, from, address, sent string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := dialer.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must(dialer.DialContext(t.Context(), "tcp", address))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, sent); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	testenv.Must(io.WriteString(conn, sent))(t)
 	return conn
 }
 
 // receive returns all that is received until the server closes the connection.
 func receive(t *testing.T, conn net.Conn) string {
 	t.Helper()
-	answer, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
+	return string(testenv.Must(io.ReadAll(conn))(t))
+}
+
+// sendAll sends something and the end of the stream, and returns all that is received.
+func sendAll(t *testing.T, address, sent string) string {
+	t.Helper()
+	conn := send(t, address, sent)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite() // the server may have closed it
 	}
-	return string(answer)
+	return receive(t, conn)
 }
 
 func TestSlowRequestTimesOut(t *testing.T) {
 	t.Parallel()
-
 	f := func(sent string, shorten func(*httpserver.Limits)) {
 		t.Helper()
 		bounds := limits()
@@ -253,8 +255,7 @@ func TestSlowRequestTimesOut(t *testing.T) {
 // arrived.
 func TestUploadTimeout(t *testing.T) {
 	t.Parallel()
-	bounds := limits()
-	bounds.ReadTimeout = 250 * time.Millisecond
+	bounds := limitsWith(func(l *httpserver.Limits) { l.ReadTimeout = 250 * time.Millisecond })
 	opts := httpserver.Options{Log: silent(), Limits: bounds}
 	deadlines := make(chan time.Time, 1)
 	answer := func(rc *fasthttp.RequestCtx) {
@@ -279,9 +280,7 @@ func TestUploadTimeout(t *testing.T) {
 		expect(t, receive(t, send(t, address, "POST /"+rest+"4\r\n\r\nfi")), "HTTP/1.1 408 ")
 	}
 	complete := time.Now()
-	if _, err := io.WriteString(upload, "+last"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(upload, "+last"))(t)
 	expect(t, receive(t, upload), "HTTP/1.1 200 ", "\r\n\r\nfirst+last")
 	select {
 	case deadline := <-deadlines:
@@ -297,8 +296,7 @@ func TestUploadTimeout(t *testing.T) {
 // A client that reads a response byte by byte is closed by WRITE_TIMEOUT.
 func TestSlowReaderIsClosed(t *testing.T) {
 	t.Parallel()
-	bounds := limits()
-	bounds.WriteTimeout = 50 * time.Millisecond
+	bounds := limitsWith(func(l *httpserver.Limits) { l.WriteTimeout = 50 * time.Millisecond })
 	large := make([]byte, 64<<20) // more than the socket buffers hold
 	server := httpserver.Options{Log: silent(), Limits: bounds}.NewServer(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
 	closed := make(chan struct{})
@@ -311,10 +309,7 @@ func TestSlowReaderIsClosed(t *testing.T) {
 
 	read, byteAtATime := int64(0), make([]byte, 1)
 	for open := true; open; {
-		n, err := conn.Read(byteAtATime)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := testenv.Must(conn.Read(byteAtATime))(t)
 		read += int64(n)
 		select {
 		case <-closed:
@@ -328,38 +323,9 @@ func TestSlowReaderIsClosed(t *testing.T) {
 	}
 }
 
-func TestLimitsCheck(t *testing.T) {
-	t.Parallel()
-
-	if err := limits().Check(); err != nil {
-		t.Error(err)
-	}
-	f := func(name string, change func(*httpserver.Limits)) {
-		t.Helper()
-		bounds := limits()
-		change(&bounds)
-		if err := bounds.Check(); err == nil || !strings.HasPrefix(err.Error(), name+" ") {
-			t.Errorf("%+v: %v; want an error that names %s", bounds, err, name)
-		}
-	}
-
-	f("READ_TIMEOUT", func(l *httpserver.Limits) { l.ReadTimeout = 0 })
-	f("UPLOAD_TIMEOUT", func(l *httpserver.Limits) { l.UploadTimeout = 0 })
-	f("WRITE_TIMEOUT", func(l *httpserver.Limits) { l.WriteTimeout = -1 })
-	f("IDLE_TIMEOUT", func(l *httpserver.Limits) { l.IdleTimeout = 0 })
-	f("WORK_TIMEOUT", func(l *httpserver.Limits) { l.WorkTimeout = 0 })
-	f("HEADER_BYTES", func(l *httpserver.Limits) { l.HeaderBytes = 1023 })
-	f("BODIES_BYTES", func(l *httpserver.Limits) { l.BodiesBytes = 1 << 20 })
-	f("MAX_CONNECTIONS", func(l *httpserver.Limits) { l.MaxConnections = 0 })
-	f("ADDRESS_CONNECTIONS", func(l *httpserver.Limits) { l.AddressConnections = -1 })
-	f("ADDRESS_REQUESTS", func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 2_000_000, 1 })
-	f("ADDRESS_BURST", func(l *httpserver.Limits) { l.AddressRequests = 1 })
-}
-
 // A multipart body is read by the handler like any other, byte for byte.
 func TestMultipartIsNotParsed(t *testing.T) {
 	t.Parallel()
-
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	listener := start(t, opts.NewServer(bodyHandler(opts, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
 	const body = "no multipart at all"
@@ -370,36 +336,22 @@ func TestMultipartIsNotParsed(t *testing.T) {
 
 func TestWorkTimeout(t *testing.T) {
 	t.Parallel()
-
-	bounds := limits()
-	bounds.WorkTimeout = time.Millisecond
-	opts := httpserver.Options{Log: silent(), Limits: bounds}
-	listener := start(t, opts.NewServer(opts.Handle(func(ctx context.Context, _ *fasthttp.RequestCtx) error {
+	opts := httpserver.Options{Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.WorkTimeout = time.Millisecond })}
+	work := func(ctx context.Context, _ *fasthttp.RequestCtx) error {
 		<-ctx.Done()
 		return fmt.Errorf("read a texture: %w", ctx.Err())
-	})))
-	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
-}
-
-// HandleNoContext answers a timeout in the same way.
-func TestWorkTimeoutWithoutContext(t *testing.T) {
-	t.Parallel()
-
-	bounds := limits()
-	bounds.WorkTimeout = time.Millisecond
-	opts := httpserver.Options{Log: silent(), Limits: bounds}
-	listener := start(t, opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+	}
+	for _, handler := range []fasthttp.RequestHandler{opts.Handle(work), opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		ctx, cancel := opts.RequestContext(rc)
 		defer cancel()
-		<-ctx.Done()
-		return fmt.Errorf("read a texture: %w", ctx.Err())
-	})))
-	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+		return work(ctx, rc)
+	})} {
+		expect(t, getPath(t, start(t, opts.NewServer(handler)), "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+	}
 }
 
 func TestFaultCausedByDeadline(t *testing.T) {
 	t.Parallel()
-
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	listener := start(t, opts.NewServer(opts.Handle(func(context.Context, *fasthttp.RequestCtx) error {
 		return &fault.Error{Kind: fault.NotFound, Message: "There is no such thing.", Cause: context.DeadlineExceeded}
@@ -409,7 +361,6 @@ func TestFaultCausedByDeadline(t *testing.T) {
 
 func TestOperatorServer(t *testing.T) {
 	t.Parallel()
-
 	errDown := errors.New("the database is down")
 	health := httpserver.NewHealth(httpserver.Check{Name: "postgres", Probe: func(context.Context) error { return errDown }})
 	listener := start(t, httpserver.OperatorServer(httpserver.Options{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
@@ -426,7 +377,6 @@ func TestOperatorServer(t *testing.T) {
 // dependency hangs.
 func TestReadyWhileADependencyHangs(t *testing.T) {
 	t.Parallel()
-
 	var hangs atomic.Bool
 	probe := func(ctx context.Context) error {
 		if hangs.Load() {
@@ -445,15 +395,13 @@ func TestReadyWhileADependencyHangs(t *testing.T) {
 
 func TestProfilesOnLoopbackOnly(t *testing.T) {
 	t.Parallel()
-
 	f := func(peer string, forAll bool, want int) {
 		t.Helper()
 		rc := exchange(&net.TCPAddr{IP: net.ParseIP(peer), Port: 1})
 		rc.Request.SetRequestURI("/debug/pprof/cmdline")
 		httpserver.OperatorServer(httpserver.Options{Log: silent(), Limits: limits()}, httpserver.NewHealth(), prometheus.NewRegistry(), forAll).Handler(rc)
-		if got := rc.Response.StatusCode(); got != want {
-			t.Errorf("profiles for %s, for all: %t, are answered with %d; want %d", peer, forAll, got, want)
-		}
+		testenv.Equal(t, rc.Response.StatusCode(), want,
+			"profiles for %s, for all: %t, are answered with", peer, forAll)
 	}
 
 	f("127.0.0.1", false, 200)

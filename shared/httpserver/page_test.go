@@ -8,23 +8,19 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestPrefersHTML(t *testing.T) {
 	t.Parallel()
-
 	f := func(want bool, accept ...string) {
 		t.Helper()
 		rc := exchange(nil)
 		for _, line := range accept {
 			rc.Request.Header.Add("Accept", line)
 		}
-		if got := httpserver.PrefersHTML(rc); got != want {
-			t.Errorf("Accept %q: %t; want %t", accept, got, want)
-		}
-		if got := string(rc.Response.Header.Peek("Vary")); got != "Accept" {
-			t.Errorf("Accept %q: Vary is %q; want Accept", accept, got)
-		}
+		testenv.Equal(t, httpserver.PrefersHTML(rc), want, "Accept %q", accept)
+		testenv.Equal(t, string(rc.Response.Header.Peek("Vary")), "Accept", "Accept %q: Vary", accept)
 	}
 
 	f(true, "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8") // browsers
@@ -48,7 +44,6 @@ func TestPrefersHTML(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-
 	page := httpserver.NewPage(httpserver.PageText{Title: "A <b>", Paragraphs: []string{"x & y"}, Links: []httpserver.Link{{"/api/docs", "The <API>"}, {"javascript:alert(1)", "no"}}})
 	rc := exchange(nil)
 	page.Write(rc, fasthttp.StatusTeapot)
@@ -70,7 +65,6 @@ func TestPage(t *testing.T) {
 
 func TestNotFoundPage(t *testing.T) {
 	t.Parallel()
-
 	page := httpserver.NotFoundPage(httpserver.Link{Path: "/", Text: "Start"})
 	rc := exchange(nil)
 	if err := page.WriteNotFound(rc); fault.KindOf(err) != fault.NotFound {

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/valyala/fasthttp"
-
-	"github.com/veneer-skins/veneer/shared/httpserver/fastpath"
 )
 
 // headerRequestID names a request in the logs of all programs. It is in fasthttp's canonical
@@ -34,7 +32,7 @@ func appendRequestID(dst, sent []byte) []byte {
 // isWord reports whether an id is safe to log and to send on.
 func isWord(id []byte) bool {
 	for _, c := range id {
-		if !fastpath.IsNameByte(c) && c != '.' {
+		if !isNameByte(c) && c != '.' {
 			return false
 		}
 	}

@@ -15,11 +15,11 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-
 	var id string
 	opts := httpserver.Options{Log: silent(), Limits: limits()}
 	listener := start(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { id = httpserver.RequestID(rc) }))
@@ -47,13 +47,9 @@ func responseIDs(t *testing.T, address, sent string) (status int, ids []string) 
 	t.Helper()
 	method, _, _ := strings.Cut(sent, " ")
 	response, err := http.ReadResponse(bufio.NewReader(send(t, address, sent)), &http.Request{Method: method})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	defer func() { _ = response.Body.Close() }()
-	if _, err := io.ReadAll(response.Body); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.ReadAll(response.Body))(t)
 	return response.StatusCode, response.Header["X-Request-Id"]
 }
 
@@ -61,7 +57,6 @@ func responseIDs(t *testing.T, address, sent string) (status int, ids []string) 
 // path.
 func TestEveryResponseHasRequestID(t *testing.T) {
 	t.Parallel()
-
 	bounds := limits()
 	bounds.ReadTimeout, bounds.AddressRequests, bounds.AddressBurst = 100*time.Millisecond, 1_000_000, 1_000_000
 	opts := httpserver.Options{Listener: "id", Log: silent(), Limits: bounds}
@@ -90,8 +85,7 @@ func TestEveryResponseHasRequestID(t *testing.T) {
 	})))
 	address := serveTCP(t, server)
 
-	narrow := limits()
-	narrow.AddressRequests, narrow.AddressBurst = 1, 1
+	narrow := limitsWith(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1, 1 })
 	few := httpserver.Options{Listener: "few", Log: silent(), Limits: narrow}
 	fewAddress := serveTCP(t, few.NewServer(few.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
 	responseIDs(t, fewAddress, get)
@@ -155,7 +149,6 @@ func TestEveryResponseHasRequestID(t *testing.T) {
 // are in the log sample.
 func TestRequestIDIsLogged(t *testing.T) {
 	t.Parallel()
-
 	var log strings.Builder
 	e := newEcho(limits())
 	e.opts.Log, e.opts.LogSampleRate = slog.New(slog.NewTextHandler(&log, nil)), 0.5
@@ -164,18 +157,12 @@ func TestRequestIDIsLogged(t *testing.T) {
 	ids := map[string]bool{}
 	const requests = 200
 	for range requests {
-		if _, err := io.WriteString(conn, get); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(io.WriteString(conn, get))(t)
 		var response fasthttp.Response
-		if err := response.Read(reader); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, response.Read(reader))
 		ids[string(response.Header.Peek("X-Request-ID"))] = true
 	}
-	if len(ids) != requests {
-		t.Errorf("%d requests have %d ids", requests, len(ids))
-	}
+	testenv.Equal(t, len(ids), requests, "ids of as many requests")
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	for _, line := range lines {
 		var id string

@@ -110,7 +110,7 @@ func WriteError(rc *fasthttp.RequestCtx, err error) {
 
 // ErrorFormat returns the status and the JSON body of the error response to a request for a path,
 // for an API with error bodies of its own. A nil body stands for the standard response. The path is
-// that of RequestCtx.Path, and "/" if the head of the request could not be read.
+// RequestCtx.Path, or "/" if the head of the request could not be read.
 type ErrorFormat func(path []byte, f *fault.Error) (status int, body any)
 
 // StatusOf returns the status of the response to a fault.

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // silent returns a logger for tests that do not look at the log.
@@ -28,7 +29,6 @@ func exchange(peer net.Addr) *fasthttp.RequestCtx {
 
 func TestWriteErrorStatusAndCode(t *testing.T) {
 	t.Parallel()
-
 	type answer struct{ status, code int }
 	want := map[fault.Kind]answer{
 		fault.Internal:           {500, 10},
@@ -55,28 +55,20 @@ func TestWriteErrorStatusAndCode(t *testing.T) {
 		httpserver.WriteError(rc, fault.New(kind, "A sentence."))
 
 		var body struct{ Code int }
-		if err := json.Unmarshal(rc.Response.Body(), &body); err != nil {
-			t.Fatal(err)
-		}
-		if got := (answer{rc.Response.StatusCode(), body.Code}); got != want[kind] {
-			t.Errorf("a %v fault is answered with %+v; want %+v", kind, got, want[kind])
-		}
+		testenv.Do(t, json.Unmarshal(rc.Response.Body(), &body))
+		testenv.Equal(t, answer{rc.Response.StatusCode(), body.Code}, want[kind], "a %v fault is answered with", kind)
 	}
 }
 
 func TestWriteErrorBody(t *testing.T) {
 	t.Parallel()
-
 	f := func(err error, want string) {
 		t.Helper()
 		rc := exchange(nil)
 		httpserver.WriteError(rc, err)
-		if diff := cmp.Diff(want, string(rc.Response.Body())); diff != "" {
-			t.Errorf("the answer to %v (-want +got):\n%s", err, diff)
-		}
-		if got := string(rc.Response.Header.ContentType()); got != "application/json; charset=utf-8" {
-			t.Errorf("the answer to %v is %s", err, got)
-		}
+		cmptest.Same(t, string(rc.Response.Body()), want, "the answer to %v", err)
+		testenv.Equal(t, string(rc.Response.Header.ContentType()), "application/json; charset=utf-8",
+			"the Content-Type of the answer to %v", err)
 	}
 
 	f(fault.New(fault.NotFound, "There is no texture 7."), `{"code":3,"message":"There is no texture 7."}`)
@@ -90,14 +82,11 @@ func TestWriteErrorBody(t *testing.T) {
 
 func TestWriteErrorHeaders(t *testing.T) {
 	t.Parallel()
-
 	f := func(err error, header, want string) {
 		t.Helper()
 		rc := exchange(nil)
 		httpserver.WriteError(rc, err)
-		if got := string(rc.Response.Header.Peek(header)); got != want {
-			t.Errorf("%s of the answer to %v is %q; want %q", header, err, got, want)
-		}
+		testenv.Equal(t, string(rc.Response.Header.Peek(header)), want, "%s of the answer to %v", header, err)
 	}
 
 	f(fault.New(fault.Unauthenticated, "Sign in."), "WWW-Authenticate", "Bearer")
@@ -116,11 +105,8 @@ func TestWriteErrorHeaders(t *testing.T) {
 
 func TestWriteErrorKeepsCacheControl(t *testing.T) {
 	t.Parallel()
-
 	rc := exchange(nil)
 	rc.Response.Header.Set("Cache-Control", "public, max-age=15")
 	httpserver.WriteError(rc, fault.New(fault.NotFound, "There is no such player."))
-	if got := string(rc.Response.Header.Peek("Cache-Control")); got != "public, max-age=15" {
-		t.Errorf("Cache-Control is %q", got)
-	}
+	testenv.Equal(t, string(rc.Response.Header.Peek("Cache-Control")), "public, max-age=15", "Cache-Control")
 }

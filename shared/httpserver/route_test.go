@@ -12,13 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // newOptions returns Options for a listener with a unique name, as metrics belong to the
@@ -39,7 +40,6 @@ func newOptions(tb testing.TB) (opts httpserver.Options, exposed func(metric str
 
 func TestRequestsAreCounted(t *testing.T) {
 	t.Parallel()
-
 	opts, exposed := newOptions(t)
 	rename := opts.Route("PUT /players/{pid}/name")
 	server := opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
@@ -52,60 +52,31 @@ func TestRequestsAreCounted(t *testing.T) {
 	}))
 	listener := start(t, server)
 
-	f := func(want ...string) {
+	// f checks the counters of 2xx, 3xx, 4xx and 5xx of each route.
+	f := func(rename, badRequest, connLimit, other [4]int) {
 		t.Helper()
-		if diff := cmp.Diff(want, exposed("veneer_requests_total")); diff != "" {
-			t.Errorf("the counters (-want +got):\n%s", diff)
+		var want []string
+		for i, counts := range [][4]int{rename, badRequest, connLimit, other} {
+			route := []string{"PUT /players/{pid}/name", "bad_request", "conn_limit", "other"}[i]
+			for class, count := range counts {
+				want = append(want, fmt.Sprintf(`route=%q,status="%dxx"} %d`, route, 2+class, count))
+			}
 		}
+		cmptest.Same(t, exposed("veneer_requests_total"), want, "the counters")
 	}
 
 	// Routes without labels are exposed from the start.
-	f(
-		`route="PUT /players/{pid}/name",status="2xx"} 0`,
-		`route="PUT /players/{pid}/name",status="3xx"} 0`,
-		`route="PUT /players/{pid}/name",status="4xx"} 0`,
-		`route="PUT /players/{pid}/name",status="5xx"} 0`,
-		`route="bad_request",status="2xx"} 0`,
-		`route="bad_request",status="3xx"} 0`,
-		`route="bad_request",status="4xx"} 0`,
-		`route="bad_request",status="5xx"} 0`,
-		`route="conn_limit",status="2xx"} 0`,
-		`route="conn_limit",status="3xx"} 0`,
-		`route="conn_limit",status="4xx"} 0`,
-		`route="conn_limit",status="5xx"} 0`,
-		`route="other",status="2xx"} 0`,
-		`route="other",status="3xx"} 0`,
-		`route="other",status="4xx"} 0`,
-		`route="other",status="5xx"} 0`,
-	)
+	f([4]int{}, [4]int{}, [4]int{}, [4]int{})
 	for _, status := range []int{200, 200, 204, 304, 404, 422, 599, 999} {
 		getPath(t, listener, fmt.Sprintf("/players/%d/name?status=%d", status, status), "")
 	}
 	getPath(t, listener, "/a-name-that-a-client-makes-up", "")
 	exchangeRaw(t, listener, "nonsense\r\n\r\n")
-	f(
-		`route="PUT /players/{pid}/name",status="2xx"} 3`,
-		`route="PUT /players/{pid}/name",status="3xx"} 1`,
-		`route="PUT /players/{pid}/name",status="4xx"} 2`,
-		`route="PUT /players/{pid}/name",status="5xx"} 2`,
-		`route="bad_request",status="2xx"} 0`,
-		`route="bad_request",status="3xx"} 0`,
-		`route="bad_request",status="4xx"} 1`,
-		`route="bad_request",status="5xx"} 0`,
-		`route="conn_limit",status="2xx"} 0`,
-		`route="conn_limit",status="3xx"} 0`,
-		`route="conn_limit",status="4xx"} 0`,
-		`route="conn_limit",status="5xx"} 0`,
-		`route="other",status="2xx"} 0`,
-		`route="other",status="3xx"} 0`,
-		`route="other",status="4xx"} 1`,
-		`route="other",status="5xx"} 0`,
-	)
+	f([4]int{3, 1, 2, 2}, [4]int{0, 0, 1, 0}, [4]int{}, [4]int{0, 0, 1, 0})
 }
 
 func TestLatencies(t *testing.T) {
 	t.Parallel()
-
 	// Time is synthetic.
 	synctest.Test(t, func(t *testing.T) {
 		opts, exposed := newOptions(t)
@@ -120,44 +91,33 @@ func TestLatencies(t *testing.T) {
 		} {
 			conn, served := net.Pipe()
 			go func() { _ = server.ServeConn(served) }()
-			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadAll(conn); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n"))(t)
+			testenv.Must(io.ReadAll(conn))(t)
 		}
 
 		// The route "other" is exposed beside it.
 		f := func(metric string, want ...string) {
 			t.Helper()
 			got := slices.DeleteFunc(exposed(metric), func(line string) bool { return !strings.HasPrefix(line, `route="GET /"`) })
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", metric, diff)
+			cmptest.Same(t, got, want, "%s", metric)
+		}
+		var buckets []string
+		for _, of := range []struct {
+			count  int
+			bounds string
+		}{
+			{1, "1e-05 2.5e-05 5e-05"},
+			{2, "0.0001"},
+			{3, "0.00025 0.0005 0.001 0.0025"},
+			{5, "0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5"},
+			{6, "10"},
+			{8, "+Inf"},
+		} {
+			for bound := range strings.FieldsSeq(of.bounds) {
+				buckets = append(buckets, fmt.Sprintf(`route="GET /",le=%q} %d`, bound, of.count))
 			}
 		}
-		f("veneer_request_seconds_bucket",
-			`route="GET /",le="1e-05"} 1`,
-			`route="GET /",le="2.5e-05"} 1`,
-			`route="GET /",le="5e-05"} 1`,
-			`route="GET /",le="0.0001"} 2`,
-			`route="GET /",le="0.00025"} 3`,
-			`route="GET /",le="0.0005"} 3`,
-			`route="GET /",le="0.001"} 3`,
-			`route="GET /",le="0.0025"} 3`,
-			`route="GET /",le="0.005"} 5`,
-			`route="GET /",le="0.01"} 5`,
-			`route="GET /",le="0.025"} 5`,
-			`route="GET /",le="0.05"} 5`,
-			`route="GET /",le="0.1"} 5`,
-			`route="GET /",le="0.25"} 5`,
-			`route="GET /",le="0.5"} 5`,
-			`route="GET /",le="1"} 5`,
-			`route="GET /",le="2.5"} 5`,
-			`route="GET /",le="5"} 5`,
-			`route="GET /",le="10"} 6`,
-			`route="GET /",le="+Inf"} 8`,
-		)
+		f("veneer_request_seconds_bucket", buckets...)
 		f("veneer_request_seconds_sum", `route="GET /"} 3620.007200002`)
 		f("veneer_request_seconds_count", `route="GET /"} 8`)
 	})
@@ -166,7 +126,6 @@ func TestLatencies(t *testing.T) {
 // Of the many combinations of labels, only those that have counted a request are exposed.
 func TestRoutesWithLabels(t *testing.T) {
 	t.Parallel()
-
 	opts, exposed := newOptions(t)
 	outcome := func(value string) *httpserver.Route {
 		return opts.Route("/avatar/{tid}", httpserver.Label{Name: "format", Value: "webp"}, httpserver.Label{Name: "outcome", Value: value})
@@ -186,9 +145,7 @@ func TestRoutesWithLabels(t *testing.T) {
 		got := slices.DeleteFunc(exposed(metric), func(line string) bool {
 			return !strings.Contains(line, `route="/avatar/{tid}"`) || strings.Contains(line, "le=") && !strings.Contains(line, "le=\"+Inf\"")
 		})
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", metric, diff)
-		}
+		cmptest.Same(t, got, want, "%s", metric)
 	}
 
 	f("veneer_requests_total",
@@ -217,7 +174,6 @@ func TestRoutesWithLabels(t *testing.T) {
 // No count is lost when all cores count at once.
 func TestRequestsAreCountedInParallel(t *testing.T) {
 	t.Parallel()
-
 	opts, exposed := newOptions(t)
 	server := opts.NewServer(func(*fasthttp.RequestCtx) {})
 	var group sync.WaitGroup
@@ -241,7 +197,6 @@ func TestRequestsAreCountedInParallel(t *testing.T) {
 
 func TestRequestsInFlight(t *testing.T) {
 	t.Parallel()
-
 	opts, exposed := newOptions(t)
 	var during []string
 	server := opts.NewServer(func(*fasthttp.RequestCtx) {
@@ -251,15 +206,13 @@ func TestRequestsInFlight(t *testing.T) {
 	before := exposed("veneer_requests_in_flight")
 	server.Handler(exchange(nil))
 	after := exposed("veneer_requests_in_flight")
-	if diff := cmp.Diff([][]string{{"} 0"}, {"} 1"}, {"} 0"}}, [][]string{before, during, after}); diff != "" {
-		t.Errorf("before, during and after a request (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, [][]string{before, during, after}, [][]string{{"} 0"}, {"} 1"}, {"} 0"}},
+		"before, during and after a request")
 }
 
 // Servers with the same listener name share their counters.
 func TestRoutesOfOneNameAreOne(t *testing.T) {
 	t.Parallel()
-
 	opts, exposed := newOptions(t)
 	for range 2 {
 		opts.NewServer(func(*fasthttp.RequestCtx) {}).Handler(exchange(nil))

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // The send buffers of clients that read nothing stay small, and their connections end by
@@ -24,8 +25,7 @@ func TestSendBufferOfUnreadResponses(t *testing.T) {
 		// most is what Linux reserves for a connection, twice 64 KiB, and the FIN.
 		most = 128<<10 + 1
 	)
-	bounds := limits()
-	bounds.WriteTimeout = time.Second
+	bounds := limitsWith(func(l *httpserver.Limits) { l.WriteTimeout = time.Second })
 	opts := httpserver.Options{Log: silent(), Limits: bounds}
 	large := make([]byte, 1_400_000) // as of the largest pictures
 	server := opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
@@ -38,12 +38,8 @@ func TestSendBufferOfUnreadResponses(t *testing.T) {
 	address := serveTCP(t, server)
 	for range conns {
 		conn, _ := send(t, address, "").(*net.TCPConn)
-		if err := conn.SetReadBuffer(4096); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Write([]byte(get)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, conn.SetReadBuffer(4096))
+		testenv.Must(conn.Write([]byte(get)))(t)
 	}
 	unsentBytes := 0
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -64,14 +60,8 @@ func TestSendBufferOfUnreadResponses(t *testing.T) {
 // unsent returns the bytes in the send buffer of each connection of a listener.
 func unsent(t *testing.T, address string) (all []int) {
 	t.Helper()
-	listener, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := os.Open("/proc/net/tcp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testenv.Must(net.ResolveTCPAddr("tcp", address))(t)
+	table := testenv.Must(os.Open("/proc/net/tcp"))(t)
 	defer func() { _ = table.Close() }()
 	local := fmt.Sprintf("0100007F:%04X", listener.Port)
 	const listening = "0A"
@@ -81,9 +71,7 @@ func unsent(t *testing.T, address string) (all []int) {
 			continue
 		}
 		var n int
-		if _, err := fmt.Sscanf(fields[4], "%x:", &n); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(fmt.Sscanf(fields[4], "%x:", &n))(t)
 		all = append(all, n)
 	}
 	return all

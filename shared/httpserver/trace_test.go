@@ -14,6 +14,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/tracing"
 	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
 )
@@ -27,9 +28,7 @@ const (
 func tracer(t *testing.T, collector *tracingtest.Collector, sample float64) *tracing.Tracer {
 	t.Helper()
 	traces, err := tracing.New(t.Context(), "test", tracing.Config{URL: collector.URL, Sample: sample}, silent())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	return traces
 }
 
@@ -60,9 +59,7 @@ func TestRequestsAreTraced(t *testing.T) {
 	var line struct {
 		Trace string `json:"trace_id"`
 	}
-	if err := json.Unmarshal([]byte(out.String()), &line); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, json.Unmarshal([]byte(out.String()), &line))
 	spans := collector.Spans()
 	if len(spans) != 2 || spans[0].Name != "stage" || spans[0].Parent != spans[1].ID {
 		t.Fatalf("the spans are %+v", spans)
@@ -119,9 +116,7 @@ func TestForwardTrace(t *testing.T) {
 		rc.Request.Header.Set("Traceparent", header)
 		var to fasthttp.RequestHeader
 		httpserver.ForwardTrace(ctx, proxies, rc, &to)
-		if got := string(to.Peek("Traceparent")); got != want {
-			t.Errorf("traceparent is %q; want %q", got, want)
-		}
+		testenv.Equal(t, string(to.Peek("Traceparent")), want, "traceparent")
 	}
 	allProxies := clientip.New(clientip.Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, silent())
 	f(nil, t.Context(), "")

@@ -31,9 +31,9 @@ const (
 	maxClients = 1 << 13
 )
 
-// New returns a limiter of so many calls in a period, with bursts of so many.
-func New[C comparable](times int, period time.Duration, burst int) *Limiter[C] {
-	l := &Limiter[C]{interval: period / time.Duration(times), burst: burst, seed: maphash.MakeSeed()}
+// New returns a limiter of n calls in a period, with bursts of up to burst.
+func New[C comparable](n int, period time.Duration, burst int) *Limiter[C] {
+	l := &Limiter[C]{interval: period / time.Duration(n), burst: burst, seed: maphash.MakeSeed()}
 	for i := range l.shards {
 		l.shards[i].fullAt, l.shards[i].sweepAt = map[C]time.Time{}, minSweep
 	}

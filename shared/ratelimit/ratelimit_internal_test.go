@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // epoch is when the tests begin.
@@ -22,14 +23,11 @@ func testClient(i uint64) netip.Prefix {
 
 func TestStates(t *testing.T) {
 	t.Parallel()
-
 	const s = time.Second
 	l := New[string](2, 10*s, 3)
 	f := func(ask func(string, time.Time) State, at time.Duration, want State) {
 		t.Helper()
-		if diff := cmp.Diff(want, ask("a client", epoch.Add(at))); diff != "" {
-			t.Errorf("after %v (-want +got):\n%s", at, diff)
-		}
+		cmptest.Same(t, ask("a client", epoch.Add(at)), want, "after %v", at)
 	}
 
 	f(l.Peek, 0, State{Left: 2, Full: 5 * s})
@@ -49,7 +47,6 @@ func TestStates(t *testing.T) {
 // A shard stores a bounded number of clients, and few calls go through all of them.
 func TestLimiterMemory(t *testing.T) {
 	t.Parallel()
-
 	l := New[netip.Prefix](20, time.Hour, 20)
 	shard := &l.shards[0]
 	sweeps := 0
@@ -74,7 +71,6 @@ func TestLimiterMemory(t *testing.T) {
 // Clients are spread evenly over the shards.
 func TestLimiterShards(t *testing.T) {
 	t.Parallel()
-
 	l := New[netip.Prefix](20, time.Hour, 20)
 	clients := map[*shard[netip.Prefix]]int{}
 	for i := range uint64(16_000) {
@@ -91,7 +87,6 @@ func TestLimiterShards(t *testing.T) {
 // Only clients with full buckets are dropped, so no client gains a call by it.
 func TestLimiterDropsFullBuckets(t *testing.T) {
 	t.Parallel()
-
 	now := epoch
 	l := New[netip.Prefix](1, time.Second, 5)
 	passes := func(client netip.Prefix) bool { return l.Take(client, now).Wait == 0 }
@@ -135,7 +130,6 @@ func TestLimiterDropsFullBuckets(t *testing.T) {
 // Concurrent calls pass up to the burst exactly.
 func TestLimiterInParallel(t *testing.T) {
 	t.Parallel()
-
 	l := New[int](50, time.Second, 200)
 	var mu sync.Mutex
 	passed := map[int]int{}
@@ -160,22 +154,17 @@ func TestLimiterInParallel(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if diff := cmp.Diff(map[int]int{0: 200, 1: 200, 2: 200, 3: 200}, passed); diff != "" {
-		t.Errorf("so many pass (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, passed, map[int]int{0: 200, 1: 200, 2: 200, 3: 200}, "so many pass")
 }
 
 // A refunded call can be taken again, and a full bucket takes no refund.
 func TestLimiterRefund(t *testing.T) {
 	t.Parallel()
-
 	now := epoch
 	l := New[int](1, time.Second, 2)
 	f := func(want bool) {
 		t.Helper()
-		if got := l.Take(7, now).Wait == 0; got != want {
-			t.Errorf("the client passes: %t; want %t", got, want)
-		}
+		testenv.Equal(t, l.Take(7, now).Wait == 0, want, "the client passes")
 	}
 
 	l.Refund(7)
@@ -197,7 +186,5 @@ func TestLimiterAllocations(t *testing.T) {
 	l := New[netip.Prefix](1_000_000, time.Second, 1_000_000)
 	client := testClient(1)
 	l.Take(client, epoch)
-	if n := testing.AllocsPerRun(1000, func() { l.Take(client, epoch) }); n != 0 {
-		t.Errorf("a stored client allocates %v times; want 0", n)
-	}
+	testenv.Equal(t, testing.AllocsPerRun(1000, func() { l.Take(client, epoch) }), 0, "allocations of a stored client")
 }

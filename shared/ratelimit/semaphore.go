@@ -22,7 +22,7 @@ type calls struct {
 	n int // running or waiting
 }
 
-// NewSemaphore returns a semaphore of so many concurrent calls of each client.
+// NewSemaphore returns a semaphore of at most limit concurrent calls of each client.
 func NewSemaphore[C comparable](limit int) *Semaphore[C] {
 	return &Semaphore[C]{limit: int64(limit), clients: map[C]*calls{}}
 }

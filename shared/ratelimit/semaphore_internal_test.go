@@ -2,12 +2,13 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestSemaphore(t *testing.T) {
@@ -37,32 +38,22 @@ func TestSemaphore(t *testing.T) {
 		// Other clients do not wait for them.
 		began := time.Now()
 		for range most {
-			release, err := s.Acquire(t.Context(), "honest")
-			if err != nil {
-				t.Fatal(err)
-			}
+			release := testenv.Must(s.Acquire(t.Context(), "honest"))(t)
 			defer release()
 		}
 		if waited := time.Since(began); waited > 0 {
 			t.Errorf("another client waited for %s", waited)
 		}
-		if n := s.size(); n != 2 {
-			t.Errorf("%d clients are stored; want 2", n)
-		}
+		testenv.Equal(t, s.size(), 2, "clients are stored")
 
 		// A call that times out leaves nothing behind.
 		expiring, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
-		if _, err := s.Acquire(expiring, "honest"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Acquire beyond the bound = %v; want the deadline", err)
-		}
+		testenv.Is(t, testenv.ErrOf(s.Acquire(expiring, "honest")), context.DeadlineExceeded,
+			"Acquire beyond the bound")
 		calls.Wait()
-		if n := highest.Load(); n != most {
-			t.Errorf("%d concurrent calls of a client; want %d", n, most)
-		}
-		if n := s.size(); n != 1 {
-			t.Errorf("%d clients are stored after all calls of one have ended; want 1", n)
-		}
+		testenv.Equal(t, highest.Load(), most, "concurrent calls of a client")
+		testenv.Equal(t, s.size(), 1, "clients are stored after all calls of one have ended")
 	})
 }
 

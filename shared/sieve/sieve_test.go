@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/veneer-skins/veneer/shared/sieve"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestHitsAreKept(t *testing.T) {
@@ -40,9 +41,7 @@ func TestHitsAreKept(t *testing.T) {
 	c.Put("d", 5, 1)
 	c.Put("f", 6, 1)
 	f("a replacement, which counts as a hit", "a", "d", "f")
-	if c.Evicted() != 3 {
-		t.Errorf("%d were evicted; want 3", c.Evicted())
-	}
+	testenv.Equal(t, c.Evicted(), 3, "entries were evicted")
 	c.Clear()
 	f("a clear")
 	if c.Get("a") != nil || c.Delete("a") || c.Evicted() != 3 || c.Budget() != 3 {

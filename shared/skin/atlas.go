@@ -56,7 +56,7 @@ const (
 )
 
 // Faces returns the faces of a part on a classic 64 × 64 sheet. Only arms and sleeves depend
-// on the model: those of Slim are three units wide.
+// on the model: arms of Slim are three units wide.
 func Faces(part Part, model Type) Box {
 	arm := 4
 	if model == Slim {

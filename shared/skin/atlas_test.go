@@ -3,9 +3,8 @@ package skin_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // box returns a Box from a row of a table: four numbers each for top, bottom, right, front,
@@ -17,12 +16,9 @@ func box(n ...int) skin.Box {
 
 func TestFaces(t *testing.T) {
 	t.Parallel()
-
 	f := func(part skin.Part, model skin.Type, want skin.Box) {
 		t.Helper()
-		if diff := cmp.Diff(want, skin.Faces(part, model)); diff != "" {
-			t.Errorf("faces of part %d of %s (-want +got):\n%s", part, model, diff)
-		}
+		cmptest.Same(t, skin.Faces(part, model), want, "faces of part %d of %s", part, model)
 	}
 
 	for _, model := range []skin.Type{skin.Classic, skin.Slim} {
@@ -45,29 +41,12 @@ func TestFaces(t *testing.T) {
 	f(skin.LeftSleeve, skin.Slim, box(52, 48, 3, 4, 55, 48, 3, 4, 48, 52, 4, 12, 52, 52, 3, 12, 55, 52, 4, 12, 59, 52, 3, 12))
 }
 
-func TestCapeFaces(t *testing.T) {
+func TestCapeAndElytraFaces(t *testing.T) {
 	t.Parallel()
-
-	want := box(1, 0, 10, 1, 11, 0, 10, 1, 0, 1, 1, 16, 1, 1, 10, 16, 11, 1, 1, 16, 12, 1, 10, 16)
-	if diff := cmp.Diff(want, skin.CapeFaces()); diff != "" {
-		t.Errorf("faces of the cape (-want +got):\n%s", diff)
-	}
-}
-
-func TestElytraFaces(t *testing.T) {
-	t.Parallel()
-
-	want := box(24, 0, 10, 2, 34, 0, 10, 2, 22, 2, 2, 20, 24, 2, 10, 20, 34, 2, 2, 20, 36, 2, 10, 20)
-	if diff := cmp.Diff(want, skin.ElytraFaces()); diff != "" {
-		t.Errorf("faces of the elytra (-want +got):\n%s", diff)
-	}
-}
-
-func TestScaled(t *testing.T) {
-	t.Parallel()
-
-	want := box(2, 0, 20, 2, 22, 0, 20, 2, 0, 2, 2, 32, 2, 2, 20, 32, 22, 2, 2, 32, 24, 2, 20, 32)
-	if diff := cmp.Diff(want, skin.CapeFaces().Scaled(2)); diff != "" {
-		t.Errorf("faces of the cape at scale 2 (-want +got):\n%s", diff)
-	}
+	cape := box(1, 0, 10, 1, 11, 0, 10, 1, 0, 1, 1, 16, 1, 1, 10, 16, 11, 1, 1, 16, 12, 1, 10, 16)
+	cmptest.Same(t, skin.CapeFaces(), cape, "faces of the cape")
+	elytra := box(24, 0, 10, 2, 34, 0, 10, 2, 22, 2, 2, 20, 24, 2, 10, 20, 34, 2, 2, 20, 36, 2, 10, 20)
+	cmptest.Same(t, skin.ElytraFaces(), elytra, "faces of the elytra")
+	double := box(2, 0, 20, 2, 22, 0, 20, 2, 0, 2, 2, 32, 2, 2, 20, 32, 22, 2, 2, 32, 24, 2, 20, 32)
+	cmptest.Same(t, skin.CapeFaces().Scaled(2), double, "faces of the cape at scale 2")
 }

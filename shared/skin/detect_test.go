@@ -11,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Colours of texels: red, green, blue, alpha.
@@ -243,7 +244,6 @@ type painting struct {
 // painted.
 func TestDetectModel(t *testing.T) {
 	t.Parallel()
-
 	figures := skintest.Skins()
 	for i, p := range paintings() {
 		t.Run(p.name, func(t *testing.T) {
@@ -257,9 +257,7 @@ func TestDetectModel(t *testing.T) {
 				for _, change := range p.changes {
 					change(sheet, figure.Type)
 				}
-				if got := skin.DetectModel(sheet); got != figure.Type {
-					t.Errorf("%s is painted for %s and detected as %s", figure.Name, figure.Type, got)
-				}
+				testenv.Equal(t, skin.DetectModel(sheet), figure.Type, "%s is detected as", figure.Name)
 			}
 		})
 	}
@@ -268,7 +266,6 @@ func TestDetectModel(t *testing.T) {
 // The scale of a sheet makes no difference.
 func TestDetectModelScales(t *testing.T) {
 	t.Parallel()
-
 	for _, figure := range []artwork.NamedSheet{
 		{Name: "Explorer", Type: skin.Classic, Sheet: artwork.Explorer()},
 		{Name: "Ranger", Type: skin.Slim, Sheet: artwork.Ranger()},
@@ -279,9 +276,8 @@ func TestDetectModelScales(t *testing.T) {
 				change(sheet, figure.Type)
 			}
 			for k := 1; k <= 8; k++ {
-				if got := skin.DetectModel(enlarged(sheet, k)); got != figure.Type {
-					t.Errorf("%s, %s, scale %d: detected as %s", figure.Name, p.name, k, got)
-				}
+				testenv.Equal(t, skin.DetectModel(enlarged(sheet, k)), figure.Type,
+					"%s, %s, scale %d: detected as", figure.Name, p.name, k)
 			}
 		}
 	}
@@ -290,13 +286,10 @@ func TestDetectModelScales(t *testing.T) {
 // Without evidence the model is Classic.
 func TestDetectModelDefault(t *testing.T) {
 	t.Parallel()
-
 	f := func(name string, sheet skin.Sheet) {
 		t.Helper()
 		for k := 1; k <= 8; k++ {
-			if got := skin.DetectModel(enlarged(sheet, k)); got != skin.Classic {
-				t.Errorf("%s, scale %d: detected as %s; want %s", name, k, got, skin.Classic)
-			}
+			testenv.Equal(t, skin.DetectModel(enlarged(sheet, k)), skin.Classic, "%s, scale %d: detected as", name, k)
 		}
 	}
 
@@ -330,15 +323,13 @@ func TestDetectModelDefault(t *testing.T) {
 // One transparent texel in a strip is no evidence of slim arms.
 func TestDetectModelForgottenTexel(t *testing.T) {
 	t.Parallel()
-
 	explorer := artwork.Explorer()
 	for _, strip := range wideOnly {
 		for i := range strip.W * strip.H {
 			sheet := copied(explorer)
 			paintRect(sheet, skin.Rect{X: strip.X + i%strip.W, Y: strip.Y + i/strip.W, W: 1, H: 1}, none)
-			if got := skin.DetectModel(sheet); got != skin.Classic {
-				t.Errorf("texel %d of the strip at %d, %d: detected as %s", i, strip.X, strip.Y, got)
-			}
+			testenv.Equal(t, skin.DetectModel(sheet), skin.Classic,
+				"texel %d of the strip at %d, %d: detected as", i, strip.X, strip.Y)
 		}
 	}
 }

@@ -49,9 +49,7 @@ func TestParseUploadOfHostileFiles(t *testing.T) {
 				checkRefusal(t, file.Type, err, file.WantError)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Do(t, err)
 			if !same(texture.Sheet, file.Sheet) {
 				t.Error("the pixels are not the ones uploaded")
 			}
@@ -80,16 +78,13 @@ func allocated() uint64 {
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // A truncated file is rejected, wherever it ends.
 func TestParseUploadTruncated(t *testing.T) {
 	t.Parallel()
-
 	whole := skintest.FromSheet(artwork.Explorer()).File()
 	for n := range whole {
 		_, err := skin.ParseUpload(whole[:n], "steve", skin.DefaultLimits())

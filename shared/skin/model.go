@@ -72,7 +72,7 @@ var wideStrips = [2][4]Rect{
 // skin that has its arms in the layer.
 //
 // Up to a quarter of stray texels is tolerated. Mods store data in the alpha channel of the
-// base, and with it in that of the unused strips: there all four have exactly the
+// base, and with it in the alpha of the unused strips: there all four have exactly the
 // background's colour. Only alpha that varies is data: black arms on transparent black have
 // the background's colour, too.
 func DetectModel(sheet Sheet) Type {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // paintRect fills a rectangle in classic units with one colour.
@@ -28,7 +29,6 @@ func same(a, b skin.Sheet) bool {
 // game's list of copies.
 func TestNormalisedLegacyLimbs(t *testing.T) {
 	t.Parallel()
-
 	copies := []struct{ fromX, fromY, w, h, toX, toY int }{
 		{4, 16, 4, 4, 20, 48},
 		{8, 16, 4, 4, 24, 48},
@@ -66,7 +66,6 @@ func TestNormalisedLegacyLimbs(t *testing.T) {
 // The alpha rules, compared texel by texel with a simple implementation.
 func TestNormalisedAlpha(t *testing.T) {
 	t.Parallel()
-
 	rapid.Check(t, func(t *rapid.T) {
 		k := rapid.SampledFrom([]int{1, 2}).Draw(t, "scale")
 		legacy := rapid.Bool().Draw(t, "legacy")
@@ -116,20 +115,17 @@ func TestNormalisedAlpha(t *testing.T) {
 // back of the body.
 func TestNormalisedKeepsLegacyHat(t *testing.T) {
 	t.Parallel()
-
 	for _, spot := range []skin.Rect{{X: 32, Y: 0, W: 1, H: 1}, {X: 63, Y: 31, W: 1, H: 1}, {X: 34, Y: 25, W: 1, H: 1}} {
 		sheet := skintest.Marker(64, 32)
 		paintRect(sheet, spot, [4]byte{1, 2, 3, 127})
 		out := sheet.Normalised(skin.Classic)
-		if alpha := out.Pix[out.At(44, 12)+3]; alpha != 255 {
-			t.Errorf("the hat of a sheet with a translucent texel at %d, %d has alpha %d", spot.X, spot.Y, alpha)
-		}
+		testenv.Equal(t, out.Pix[out.At(44, 12)+3], 255,
+			"the alpha of the hat of a sheet with a translucent texel at %d, %d", spot.X, spot.Y)
 	}
 }
 
 func TestNormalisedCape(t *testing.T) {
 	t.Parallel()
-
 	cape := skintest.Noise(3, 64, 32)
 	if !same(cape, cape.Normalised(skin.Cape)) {
 		t.Error("a cape changes")

@@ -4,6 +4,7 @@ package skin
 
 import (
 	"crypto/sha256"
+	"database/sql/driver"
 	"encoding/hex"
 	"fmt"
 )
@@ -51,12 +52,29 @@ func (h *Hash) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// Value returns the bytes of the hash for a database.
+func (h Hash) Value() (driver.Value, error) { return h[:], nil }
+
+// Scan reads what Value returns. NULL is the zero Hash.
+func (h *Hash) Scan(value any) error {
+	digest, ok := value.([]byte)
+	switch {
+	case value == nil:
+		*h = Hash{}
+	case !ok || len(digest) != len(h):
+		return fmt.Errorf("a hash is %d bytes in a database, not %T of %d", len(h), value, len(digest))
+	default:
+		*h = Hash(digest)
+	}
+	return nil
+}
+
 // Type is the type of a texture: a skin for one of the two player models, or a cape. The zero
 // Type is invalid.
 type Type uint8
 
 // The types of texture, by the names of Mojang's API. The arms of Classic (Steve) are four
-// units wide, those of Slim (Alex) three.
+// units wide, arms of Slim (Alex) three.
 const (
 	Classic Type = iota + 1
 	Slim
@@ -101,6 +119,23 @@ func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // UnmarshalText decodes what MarshalText encodes.
 func (t *Type) UnmarshalText(text []byte) (err error) {
 	*t, err = ParseType(string(text))
+	return err
+}
+
+// Value returns the name of the type for a database.
+func (t Type) Value() (driver.Value, error) { return t.String(), nil }
+
+// Scan reads what Value returns. NULL is the zero Type.
+func (t *Type) Scan(value any) (err error) {
+	name, ok := value.(string)
+	switch {
+	case value == nil:
+		*t = 0
+	case !ok:
+		return fmt.Errorf("a type is text in a database, not %T", value)
+	default:
+		*t, err = ParseType(name)
+	}
 	return err
 }
 

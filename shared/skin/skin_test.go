@@ -6,16 +6,14 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestHashText(t *testing.T) {
 	t.Parallel()
-
 	hash := skin.HashOf([]byte("abc"))
 	const text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
-	if hash.String() != text {
-		t.Errorf("the hash of abc is %s; want %s", hash, text)
-	}
+	testenv.Equal(t, hash.String(), text, "the hash of abc")
 	if got, err := skin.ParseHash(text); err != nil || got != hash {
 		t.Errorf("ParseHash(%s) = %s, %v", text, got, err)
 	}
@@ -28,7 +26,6 @@ func TestHashText(t *testing.T) {
 
 func TestTypeText(t *testing.T) {
 	t.Parallel()
-
 	for kind, text := range map[skin.Type]string{skin.Classic: `"steve"`, skin.Slim: `"alex"`, skin.Cape: `"cape"`} {
 		encoded, err := json.Marshal(kind)
 		if err != nil || string(encoded) != text {

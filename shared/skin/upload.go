@@ -14,20 +14,8 @@ const MaxScale = 16
 
 // Limits bounds what ParseUpload accepts. 0 stands for no limit, except for MaxScale.
 type Limits struct {
-	Bytes int `env:"MAX_BYTES" envDefault:"1048576" help:"largest texture file that is accepted, in bytes; 0 for any size"`
-	Scale int `env:"MAX_SCALE" envDefault:"8" help:"widest HD texture that is accepted, in multiples of 64 pixels, at most 16; 0 for 16"`
-}
-
-// Check returns an error that names an invalid limit.
-func (l Limits) Check() error {
-	switch {
-	case l.Bytes < 0:
-		return fmt.Errorf("MAX_BYTES is %d, but must not be negative", l.Bytes)
-	case l.Scale < 0 || l.Scale > MaxScale:
-		return fmt.Errorf("MAX_SCALE is %d, but must be 0 to %d", l.Scale, MaxScale)
-	default:
-		return nil
-	}
+	Bytes int `env:"MAX_BYTES" envDefault:"1048576" min:"0" help:"largest texture file that is accepted, in bytes; 0 for any size"`
+	Scale int `env:"MAX_SCALE" envDefault:"8" min:"0" max:"16" help:"widest HD texture that is accepted, in multiples of 64 pixels, at most 16; 0 for 16"`
 }
 
 // DefaultLimits returns the default limits.

@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestParseUploadSizes(t *testing.T) {
 	t.Parallel()
-
 	type stored struct {
 		Type          skin.Type
 		Width, Height int
@@ -32,9 +32,7 @@ func TestParseUploadSizes(t *testing.T) {
 			return
 		}
 		got := stored{texture.Type, texture.Sheet.Width, texture.Sheet.Height}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s of %d × %d (-want +got):\n%s", as, width, height, diff)
-		}
+		cmptest.Same(t, got, want, "%s of %d × %d", as, width, height)
 	}
 
 	for _, k := range []int{1, 2, 3, 8} {
@@ -51,7 +49,6 @@ func TestParseUploadSizes(t *testing.T) {
 
 func TestParseUploadDetectsSlimArms(t *testing.T) {
 	t.Parallel()
-
 	for _, painting := range artwork.Skins() {
 		texture, err := skin.ParseUpload(skintest.FromSheet(painting.Sheet).File(), "skin", skin.DefaultLimits())
 		if err != nil || texture.Type != painting.Type {
@@ -62,7 +59,6 @@ func TestParseUploadDetectsSlimArms(t *testing.T) {
 
 func TestParseUploadPadsOldCapes(t *testing.T) {
 	t.Parallel()
-
 	for _, size := range [][2]int{{22, 17}, {46, 22}, {44, 34}, {92, 44}} {
 		cape := skintest.Noise(5, size[0], size[1])
 		texture, err := skin.ParseUpload(skintest.FromSheet(cape).File(), "cape", skin.DefaultLimits())
@@ -86,7 +82,6 @@ func TestParseUploadPadsOldCapes(t *testing.T) {
 
 func TestParseUploadWrongSizes(t *testing.T) {
 	t.Parallel()
-
 	f := func(as string, width, height int, want string) {
 		t.Helper()
 		_, err := skin.ParseUpload(skintest.Blank(width, height), as, skin.DefaultLimits())
@@ -122,7 +117,6 @@ func checkRefusal(t *testing.T, name string, err error, want string) {
 
 func TestParseUploadWrongTypes(t *testing.T) {
 	t.Parallel()
-
 	for _, as := range []string{"", "Steve", "elytra", "skin "} {
 		_, err := skin.ParseUpload(skintest.FromSheet(skintest.Marker(64, 64)).File(), as, skin.DefaultLimits())
 		if refusal := fault.Of(err); refusal.Kind != fault.Invalid || len(refusal.Fields["type"]) != 1 {
@@ -133,7 +127,6 @@ func TestParseUploadWrongTypes(t *testing.T) {
 
 func TestParseUploadLimits(t *testing.T) {
 	t.Parallel()
-
 	classic := skintest.FromSheet(skintest.Marker(64, 64)).File()
 	f := func(file []byte, limits skin.Limits, want fault.Kind) {
 		t.Helper()
@@ -160,7 +153,6 @@ func TestParseUploadLimits(t *testing.T) {
 // nothing.
 func TestParseUploadKeepsPixels(t *testing.T) {
 	t.Parallel()
-
 	rapid.Check(t, func(r *rapid.T) {
 		as := rapid.SampledFrom([]string{"steve", "alex", "skin", "cape"}).Draw(r, "type")
 		height := 64
@@ -213,12 +205,10 @@ func checkTexture(t interface {
 
 func TestDigest(t *testing.T) {
 	t.Parallel()
-
 	// Computed with: printf '\0\0\0\2\0\0\0\1\1\2\3\4\5\6\7\10' | sha256sum.
 	sheet := skin.Sheet{Width: 2, Height: 1, Pix: []byte{1, 2, 3, 4, 5, 6, 7, 8}}
-	if got, want := skin.Hash(sheet.Digest()).String(), "6df082ee9e3a3ee94a5b45e56195b613d35ef923f0eae841590515b750f34dcd"; got != want {
-		t.Errorf("digest %s; want %s", got, want)
-	}
+	const want = "6df082ee9e3a3ee94a5b45e56195b613d35ef923f0eae841590515b750f34dcd"
+	testenv.Equal(t, skin.Hash(sheet.Digest()).String(), want, "the digest")
 	turned := skin.Sheet{Width: 1, Height: 2, Pix: sheet.Pix}
 	if turned.Digest() == sheet.Digest() {
 		t.Error("sheets of different shapes have the same digest")
@@ -237,7 +227,6 @@ func TestDigest(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	t.Parallel()
-
 	for _, size := range [][2]int{{64, 64}, {64, 32}, {128, 128}} {
 		sheet := skintest.Noise(9, size[0], size[1])
 		if got, err := skin.Decode(skintest.FromSheet(sheet).File()); err != nil || !same(got, sheet) {
@@ -272,9 +261,7 @@ func BenchmarkParseUpload(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := skin.ParseUpload(bench.file, "steve", skin.DefaultLimits()); err != nil {
-					b.Fatal(err)
-				}
+				testenv.Must(skin.ParseUpload(bench.file, "steve", skin.DefaultLimits()))(b)
 			}
 		})
 	}
@@ -285,9 +272,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := skin.Decode(bench.file); err != nil {
-					b.Fatal(err)
-				}
+				testenv.Must(skin.Decode(bench.file))(b)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package testenv skips tests that this machine cannot run.
+// Package testenv skips tests that this machine cannot run, and has checks that stand in many tests.
 package testenv
 
 import (

@@ -19,10 +19,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/veneer-skins/veneer/shared/config"
 )
 
 // ClientConfig returns the configuration of a client that trusts the authorities in a PEM
-// file, or those of the system if the path is empty. The error lacks the name of the setting.
+// file, or the authorities of the system if the path is empty. The error lacks the name of the setting.
 func ClientConfig(authorities string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if authorities == "" {
@@ -134,11 +136,11 @@ func (c *Certificate) current(ctx context.Context) *tls.Certificate {
 func (c *Certificate) reload() (changed bool, err error) {
 	chain, err := os.ReadFile(c.chainFile)
 	if err != nil {
-		return false, fmt.Errorf("CERT is %q, a file that cannot be read: %w", c.chainFile, withoutPath(err))
+		return false, config.Errorf("CERT", "is %q, a file that cannot be read: %w", c.chainFile, withoutPath(err))
 	}
 	key, err := os.ReadFile(c.keyFile)
 	if err != nil {
-		return false, fmt.Errorf("KEY is %q, a file that cannot be read: %w", c.keyFile, withoutPath(err))
+		return false, config.Errorf("KEY", "is %q, a file that cannot be read: %w", c.keyFile, withoutPath(err))
 	}
 	if bytes.Equal(chain, c.chain) && bytes.Equal(key, c.key) {
 		return false, nil
@@ -147,9 +149,9 @@ func (c *Certificate) reload() (changed bool, err error) {
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
 		if !x509.NewCertPool().AppendCertsFromPEM(chain) {
-			return false, fmt.Errorf("CERT is %q, a file that holds no certificate in PEM: %w", c.chainFile, err)
+			return false, config.Errorf("CERT", "is %q, a file that holds no certificate in PEM: %w", c.chainFile, err)
 		}
-		return false, fmt.Errorf("KEY is %q, a file that does not hold the key of the certificate: %w", c.keyFile, err)
+		return false, config.Errorf("KEY", "is %q, a file that does not hold the key of the certificate: %w", c.keyFile, err)
 	}
 	c.pair = &pair
 	return true, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
@@ -29,10 +30,8 @@ func listen(t *testing.T, authority *tlsreloadtest.Authority) *listener {
 	t.Helper()
 	l := &listener{}
 	l.chain, l.key = authority.Issue(t)
-	cert, err := tlsreload.Load(l.chain, l.key, slog.New(slog.NewTextHandler(&l.log, nil)))
-	must(t, err)
-	opened, err := tls.Listen("tcp", "127.0.0.1:0", cert.ServerConfig())
-	must(t, err)
+	cert := testenv.Must(tlsreload.Load(l.chain, l.key, slog.New(slog.NewTextHandler(&l.log, nil))))(t)
+	opened := testenv.Must(tls.Listen("tcp", "127.0.0.1:0", cert.ServerConfig()))(t)
 	t.Cleanup(func() { _ = opened.Close() })
 	l.address = opened.Addr().String()
 	go func() {
@@ -54,8 +53,7 @@ func listen(t *testing.T, authority *tlsreloadtest.Authority) *listener {
 // trusts authorities.
 func (l *listener) servedSerial(t *testing.T, authorities string, change func(*tls.Config)) (string, error) {
 	t.Helper()
-	config, err := tlsreload.ClientConfig(authorities)
-	must(t, err)
+	config := testenv.Must(tlsreload.ClientConfig(authorities))(t)
 	if change != nil {
 		change(config)
 	}
@@ -78,9 +76,7 @@ func TestVerification(t *testing.T) {
 	t.Parallel()
 	ours, others := tlsreloadtest.NewAuthority(t), tlsreloadtest.NewAuthority(t)
 	l := listen(t, ours)
-	if _, err := l.servedSerial(t, ours.File, nil); err != nil {
-		t.Errorf("a certificate of our authority: %v", err)
-	}
+	testenv.Is(t, testenv.ErrOf(l.servedSerial(t, ours.File, nil)), nil, "a certificate of our authority")
 	for name, authorities := range map[string]string{"another authority": others.File, "the system": ""} {
 		if _, err := l.servedSerial(t, authorities, nil); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 			t.Errorf("a certificate that %s does not trust: %v", name, err)
@@ -102,9 +98,7 @@ func TestRenewal(t *testing.T) {
 	l := listen(t, authority)
 	serial := func() string {
 		t.Helper()
-		number, err := l.servedSerial(t, authority.File, nil)
-		must(t, err)
-		return number
+		return testenv.Must(l.servedSerial(t, authority.File, nil))(t)
 	}
 	logged := func(want string) {
 		t.Helper()
@@ -119,9 +113,7 @@ func TestRenewal(t *testing.T) {
 	chain, key := authority.Issue(t)
 	move(t, chain, l.chain)
 	for range 3 { // it is logged once
-		if got := serial(); got != first {
-			t.Errorf("with half of another certificate, %s is served; want %s still", got, first)
-		}
+		testenv.Equal(t, serial(), first, "with half of another certificate, the served one")
 	}
 	logged("private key does not match public key")
 	move(t, key, l.key)
@@ -131,11 +123,9 @@ func TestRenewal(t *testing.T) {
 	}
 	logged("certificate renewed")
 
-	must(t, os.Remove(l.key))
+	testenv.Do(t, os.Remove(l.key))
 	for range 3 {
-		if got := serial(); got != second {
-			t.Errorf("without a key, %s is served; want %s still", got, second)
-		}
+		testenv.Equal(t, serial(), second, "without a key, the served certificate")
 	}
 	logged("no such file")
 	authority.Renew(t, l.chain, l.key)
@@ -148,7 +138,7 @@ func TestRenewal(t *testing.T) {
 // move replaces a file atomically, as tools that renew certificates do.
 func move(t *testing.T, from, to string) {
 	t.Helper()
-	must(t, os.Rename(from, to))
+	testenv.Do(t, os.Rename(from, to))
 }
 
 func TestInvalidFiles(t *testing.T) {
@@ -175,28 +165,17 @@ func TestExpiryMetric(t *testing.T) {
 	t.Parallel()
 	authority := tlsreloadtest.NewAuthority(t)
 	chain, key := authority.Issue(t)
-	cert, err := tlsreload.Load(chain, key, slog.New(slog.DiscardHandler))
-	must(t, err)
+	cert := testenv.Must(tlsreload.Load(chain, key, slog.New(slog.DiscardHandler)))(t)
 	registry := prometheus.NewRegistry()
 	cert.RegisterMetrics(registry, "public")
 	for range 2 {
-		pair, err := tls.LoadX509KeyPair(chain, key)
-		must(t, err)
+		pair := testenv.Must(tls.LoadX509KeyPair(chain, key))(t)
 		got, want := metricstest.Value(t, metricstest.Text(t, registry), `veneer_certificate_end_seconds{listener="public"}`), pair.Leaf.NotAfter.Unix()
-		if got != float64(want) {
-			t.Errorf("the certificate expires at %v; want %v", got, want)
-		}
+		testenv.Equal(t, got, float64(want), "when the certificate expires")
 		authority.Renew(t, chain, key)
 	}
 	var none *tlsreload.Certificate
 	if none.RegisterMetrics(registry, "edges"); strings.Contains(metricstest.Text(t, registry), "edges") {
 		t.Error("plain HTTP has a certificate")
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -59,16 +59,16 @@ type countingExporter struct {
 
 // ExportSpans exports spans. It logs the error itself, since the library would use another
 // logger.
-func (s *countingExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	err := s.SpanExporter.ExportSpans(ctx, spans)
-	s.queued.Add(-int64(len(spans)))
+func (c *countingExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := c.SpanExporter.ExportSpans(ctx, spans)
+	c.queued.Add(-int64(len(spans)))
 	if err == nil {
 		spansSent.Add(float64(len(spans)))
 		return nil
 	}
 	droppedByCollector.Add(float64(len(spans)))
-	if s.errorLog.Take(struct{}{}, time.Now()).Wait == 0 {
-		s.log.WarnContext(ctx, "trace export failed", "spans", len(spans), "error", err)
+	if c.errorLog.Take(struct{}{}, time.Now()).Wait == 0 {
+		c.log.WarnContext(ctx, "trace export failed", "spans", len(spans), "error", err)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ package tracing
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"log/slog"
 	"strings"
@@ -29,7 +28,7 @@ import (
 // Config configures tracing.
 type Config struct {
 	URL    string  `env:"URL" example:"http://127.0.0.1:4318" help:"OpenTelemetry collector that traces are sent to with OTLP, as in http://127.0.0.1:4318; empty: nothing is traced. The OTEL_ variables that OpenTelemetry defines set the rest: headers, certificates, attributes"`
-	Sample float64 `env:"SAMPLE" envDefault:"0.01" help:"share of requests that are traced, from 0 to 1, unless a trusted proxy has decided that; what an edge answers on its fast path is only traced if such a proxy samples it"`
+	Sample float64 `env:"SAMPLE" envDefault:"0.01" min:"0" max:"1" help:"share of requests that are traced, from 0 to 1, unless a trusted proxy has decided that; what an edge answers on its fast path is only traced if such a proxy samples it"`
 }
 
 // scope is the instrumentation scope of the spans.
@@ -47,25 +46,22 @@ type Tracer struct {
 
 // New returns the tracer of a program, nil if no collector is set. It does not connect yet.
 func New(ctx context.Context, program string, cfg Config, log *slog.Logger) (*Tracer, error) {
-	if ok := 0 <= cfg.Sample && cfg.Sample <= 1; !ok {
-		return nil, fmt.Errorf("SAMPLE is %v, but must be from 0 to 1", cfg.Sample)
-	}
 	if cfg.URL == "" {
 		return nil, nil //nolint:nilnil // a nil Tracer traces nothing
 	}
 	target, ok := config.ParseURL(cfg.URL)
 	if !ok || target.RawQuery != "" || target.User != nil {
-		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.URL))
+		return nil, config.Errorf("URL", "is %s, but must look like http://host:port or https://host", config.QuoteRedacted(cfg.URL))
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target.JoinPath("v1", "traces").String()))
 	if err != nil {
-		return nil, fmt.Errorf("URL: %w", err)
+		return nil, config.Errorf("URL", "%w", err)
 	}
 	res, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "veneer-"+program)),
 		resource.WithHost(), resource.WithProcessPID(), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		return nil, fmt.Errorf("URL cannot be used with the OTEL_ variables: %w", err)
+		return nil, config.Errorf("URL", "cannot be used with the OTEL_ variables: %w", err)
 	}
 	provider := sdk.NewTracerProvider(
 		sdk.WithResource(res),
@@ -93,7 +89,7 @@ func (t *Tracer) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Follower returns a tracer that starts no traces, but continues those of its clients.
+// Follower returns a tracer that starts no traces, but continues the traces of its clients.
 func (t *Tracer) Follower() *Tracer {
 	if t == nil {
 		return nil

@@ -3,16 +3,16 @@ package version
 import (
 	"runtime/debug"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestBuildOf(t *testing.T) {
 	t.Parallel()
-
 	f := func(want Build, linked, version string, settings ...debug.BuildSetting) {
 		t.Helper()
-		if got := buildOf(&debug.BuildInfo{GoVersion: "go1.26", Main: debug.Module{Version: version}, Settings: settings}, linked); got != want {
-			t.Errorf("%q, %q, %v: %+v; want %+v", linked, version, settings, got, want)
-		}
+		info := &debug.BuildInfo{GoVersion: "go1.26", Main: debug.Module{Version: version}, Settings: settings}
+		testenv.Equal(t, buildOf(info, linked), want, "%q, %q, %v", linked, version, settings)
 	}
 	revision := debug.BuildSetting{Key: "vcs.revision", Value: "abc"}
 	same, changed := debug.BuildSetting{Key: "vcs.modified", Value: "false"}, debug.BuildSetting{Key: "vcs.modified", Value: "true"}
@@ -28,8 +28,5 @@ func TestBuildOf(t *testing.T) {
 
 func TestString(t *testing.T) {
 	t.Parallel()
-
-	if got, want := (Build{"v1.2.3", "abc", "go1.26"}).String(), "v1.2.3, revision abc, go1.26"; got != want {
-		t.Errorf("%q; want %q", got, want)
-	}
+	testenv.Equal(t, (Build{"v1.2.3", "abc", "go1.26"}).String(), "v1.2.3, revision abc, go1.26", "the text")
 }

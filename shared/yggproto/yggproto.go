@@ -84,7 +84,7 @@ func IsGameServer(path []byte) bool {
 	return false
 }
 
-// isJoin reports whether a path below Root is that of joins.
+// isJoin reports whether a path below Root is the path of joins.
 func isJoin(rest []byte) bool {
 	return string(bytes.TrimRight(rest, "/")) == "/sessionserver/session/minecraft/join"
 }

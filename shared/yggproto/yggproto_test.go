@@ -6,12 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
 func TestFormatError(t *testing.T) {
 	t.Parallel()
-
 	f := func(path string, kind fault.Kind, status int, name string) {
 		t.Helper()
 		gotStatus, got := yggproto.FormatError([]byte(path), fault.New(kind, "No."))
@@ -48,12 +48,9 @@ func TestFormatError(t *testing.T) {
 
 func TestIsGameServer(t *testing.T) {
 	t.Parallel()
-
 	f := func(path string, want bool) {
 		t.Helper()
-		if got := yggproto.IsGameServer([]byte(path)); got != want {
-			t.Errorf("%s: %t", path, got)
-		}
+		testenv.Equal(t, yggproto.IsGameServer([]byte(path)), want, "%s", path)
 	}
 	for _, path := range []string{
 		"", "/", "/sessionserver/session/minecraft/hasJoined", "/sessionserver/session/minecraft/profile/1", "/api/profiles/minecraft",

@@ -2,14 +2,17 @@ package baseline
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"testing"
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // upstream counts its requests.
@@ -31,14 +34,12 @@ func (u *upstream) handle(rc *fasthttp.RequestCtx) {
 // A cache requests everything once from its upstream, and answers the rest itself.
 func TestCaches(t *testing.T) {
 	t.Parallel()
-
-	f := func(name string, run func(ctx context.Context, env Env, upstream string, bytes int64) (*Server, error)) {
-		t.Run(name, func(t *testing.T) {
+	f := func(program Program, start func(tb testing.TB, upstream string, bytes int64) *Server) {
+		t.Run(program.Name, func(t *testing.T) {
 			t.Parallel()
-
+			requireProgram(t, program)
 			var origin upstream
-			address := serveHandler(t, origin.handle)
-			s := start(t, func(ctx context.Context, env Env) (*Server, error) { return run(ctx, env, address, 64<<20) })
+			s := start(t, serveHandler(t, origin.handle), 64<<20)
 			wantRequests := func(target, tag string, status int, want int64) {
 				t.Helper()
 				before := origin.requests.Load()
@@ -46,15 +47,10 @@ func TestCaches(t *testing.T) {
 				if body := "picture of " + target; status == http.StatusOK && string(got.Body()) != body {
 					t.Errorf("%s: %q; want %q", target, got.Body(), body)
 				}
-				if got := origin.requests.Load() - before; got != want {
-					t.Errorf("%s with tag %s: %d requests to the edge; want %d", target, tag, got, want)
-				}
+				testenv.Equal(t, origin.requests.Load()-before, want, "%s with tag %s: requests to the edge", target, tag)
 			}
 
-			taken, err := s.ProcessorTime()
-			if err != nil {
-				t.Fatal(err)
-			}
+			taken := s.ProcessorTime(t)
 			wantRequests("/avatar/1?size=64", "", http.StatusOK, 1)
 			wantRequests("/avatar/1?size=64", "", http.StatusOK, 0)
 			wantRequests("/avatar/1?size=64", `"of this picture"`, http.StatusNotModified, 0)
@@ -74,19 +70,39 @@ func TestCaches(t *testing.T) {
 					return err
 				})
 			}
-			if err := requests.Wait(); err != nil {
-				t.Error(err)
-			}
-			if got := origin.requests.Load() - before; got != 1 {
-				t.Errorf("of 32 concurrent requests %d reach the edge", got)
-			}
+			testenv.Do(t, requests.Wait())
+			testenv.Equal(t, origin.requests.Load()-before, 1, "of 32 concurrent requests reach the edge")
 			// The CPU time includes that of child processes, which do the work.
-			if after, err := s.ProcessorTime(); err != nil || after <= taken {
-				t.Errorf("processor time: %v before and %v after: %v", taken, after, err)
+			if after := s.ProcessorTime(t); after <= taken {
+				t.Errorf("processor time: %v before and %v after", taken, after)
 			}
 		})
 	}
 
-	f("nginx", StartNginxCache)
-	f("Varnish", StartVarnish)
+	f(Nginx, StartNginxCache)
+	f(Varnish, StartVarnish)
+}
+
+// With the shipped configuration all edges get requests. That a picture always comes from the same
+// one is tested elsewhere, without haproxy's limit of their load.
+func TestHaproxy(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, Haproxy)
+	var edges []*Server
+	for i := range 3 {
+		address := serveHandler(t, func(rc *fasthttp.RequestCtx) { rc.SetBodyString(fmt.Sprint("edge ", i)) })
+		edges = append(edges, &Server{Address: address, Operators: address})
+	}
+	s := StartHaproxy(t, "../../..", edges)
+	seen := map[string]bool{}
+	for i := range 100 {
+		seen[string(get(t, s.Address, fmt.Sprint("/avatar/", i), "", http.StatusOK).Body())] = true
+	}
+	testenv.Equal(t, len(seen), len(edges), "edges that get requests")
+	other := t.TempDir()
+	testenv.Do(t, os.MkdirAll(other+"/deploy/compose", 0o700))
+	testenv.Do(t, os.WriteFile(other+"/deploy/compose/haproxy.cfg", nil, 0o600))
+	if err := stack.RunWithTB(t.Context(), func(tb testing.TB) { tb.Helper(); StartHaproxy(tb, other, edges) }); err == nil {
+		t.Error("a configuration without edges is accepted")
+	}
 }

@@ -1,17 +1,18 @@
 package baseline
 
 import (
-	"context"
-	_ "embed" // for nginx.conf
+	_ "embed" // for the configurations
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/veneer-skins/veneer/bench/loopback"
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Layout is how responses are stored as files.
@@ -33,62 +34,56 @@ func bodyFile(a *Response) string {
 	return file + a.Target[min(len(file), len(a.Target)):]
 }
 
-// WriteFiles writes all responses into a directory for StartNginx, in both layouts. Equal bodies are
-// hard links to one file in both.
-func WriteFiles(directory string, r *Record) error {
+// writeFiles writes all responses into a directory in a layout. Equal bodies are hard links to one
+// file.
+func (l Layout) writeFiles(tb testing.TB, directory string, r *Record) (root string) {
+	tb.Helper()
 	body := func(number int) string { return filepath.Join(directory, string(ByBody), fmt.Sprintf("%05d", number)) }
-	if err := os.Mkdir(filepath.Join(directory, string(ByBody)), 0o700); err != nil {
-		return err
-	}
+	testenv.Do(tb, os.MkdirAll(filepath.Dir(body(0)), 0o700))
 	for i := range r.Bodies {
-		if err := os.WriteFile(body(i), r.Bodies[i], 0o600); err != nil {
-			return err
-		}
+		testenv.Do(tb, os.WriteFile(body(i), r.Bodies[i], 0o600))
 	}
+	root = filepath.Join(directory, string(l))
 	for i := range r.Full {
-		name := filepath.Join(directory, string(ByAddress), addressFile(&r.Full[i]))
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			return err
-		}
-		if err := os.Link(body(r.Full[i].Body), name); err != nil {
-			return err
+		if l == ByAddress {
+			name := filepath.Join(root, addressFile(&r.Full[i]))
+			testenv.Do(tb, os.MkdirAll(filepath.Dir(name), 0o700))
+			testenv.Do(tb, os.Link(body(r.Full[i].Body), name))
 		}
 	}
-	return nil
+	return root
 }
 
-// StartNginx starts nginx with the files that WriteFiles has written into a directory, in one of
-// the layouts. It keeps up to open files open, see RaiseFileLimit, and sends the headers of one
-// typical response with all of them.
-func StartNginx(ctx context.Context, env Env, directory string, layout Layout, open int, r *Record) (*Server, error) {
-	version, err := nginxProgram.Version(ctx)
-	if err != nil {
-		return nil, err
-	}
-	full, unmodified, err := loopback.FreeAddresses()
-	if err != nil {
-		return nil, err
-	}
-	work, err := env.mkdir("nginx")
-	if err != nil {
-		return nil, err
-	}
-	config := filepath.Join(work, "nginx.conf")
-	root := filepath.Join(directory, string(layout))
-	if err := os.WriteFile(config, []byte(nginxConfig(full, unmodified, work, root, open, typicalResponse(r.Full).Headers)), 0o600); err != nil {
-		return nil, err
-	}
-	name := "nginx, " + string(layout)
-	p, err := Run(env, name, nil, nil, "nginx", "-c", config)
-	if err != nil {
-		return nil, err
-	}
-	target := addressFile
+// StartNginx starts nginx with responses as files, in one of the layouts. It keeps up to open files
+// open, see RaiseFileLimit, and sends the headers of one typical response with all of them.
+func StartNginx(tb testing.TB, layout Layout, open int, r *Record) *Server {
+	tb.Helper()
+	s, work := newServer(tb, "nginx, "+string(layout)), tb.TempDir()
+	s.OwnTags, s.target, s.Conditional = true, addressFile, stack.FreeAddress(tb)
 	if layout == ByBody {
-		target = bodyFile
+		s.target = bodyFile
 	}
-	s := &Server{Name: name, Version: version, Process: p, Address: full, Conditional: unmodified, OwnTags: true, target: target}
-	return s.awaitListening(ctx)
+	config := nginxConfig(s.Address, s.Conditional, work, layout.writeFiles(tb, work, r), open, typicalResponse(r.Full).Headers)
+	return s.start(tb, nil, "nginx", "-c", stack.WriteFile(tb, tb.TempDir(), "nginx.conf", config))
+}
+
+//go:embed nginx-cache.conf
+var nginxCacheConf string
+
+// StartNginxCache starts nginx as a cache in front of the server at an address, with at most these
+// bytes of responses in files.
+func StartNginxCache(tb testing.TB, upstream string, bytes int64) *Server {
+	tb.Helper()
+	user := ""
+	if os.Geteuid() == 0 {
+		user = "user root;" // the worker's own user has no access to the directory
+	}
+	s := newServer(tb, "nginx proxy_cache")
+	s.OwnTags = true
+	return s.start(tb, nil, "nginx", "-c", stack.WriteFile(tb, tb.TempDir(), "nginx.conf", strings.NewReplacer(
+		"{user}", user, "{work}", tb.TempDir(), "{address}", s.Address, "{upstream}", upstream,
+		"{bytes}", strconv.FormatInt(bytes, 10), "{open}", strconv.Itoa(RaiseFileLimit(tb)),
+	).Replace(nginxCacheConf)))
 }
 
 //go:embed nginx.conf
@@ -96,7 +91,7 @@ var nginxConf string
 
 // nginxConfig returns a configuration of one process that does as little as possible: it keeps
 // files open, and adds no header that can be omitted. The headers are the same for all files, and
-// of average length.
+// of median length.
 func nginxConfig(full, unmodified, work, root string, open int, headers []Header) string {
 	var added, tag, mime string
 	for _, h := range headers {

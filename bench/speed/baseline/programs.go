@@ -4,89 +4,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/veneer-skins/veneer/bench/system/site"
+	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Program is a program or library that Veneer is compared with.
 type Program struct {
-	Name        string // as tables call it
-	ComparedFor string // what it is compared for
-	Install     string // how to install it; empty if it is part of this program
-
-	version func(ctx context.Context, p Program) (string, error)
+	Name    string // as tables call it
+	install string // how to install it; empty if it is part of this program
+	version func(ctx context.Context) (string, error)
 }
 
-// Version returns the name and the version that the program reports itself, and a MissingError if
-// it is not installed.
-func (p Program) Version(ctx context.Context) (string, error) { return p.version(ctx, p) }
-
-// missing returns the error that the program is not installed, with a cause, if there is one.
-func (p Program) missing(cause error) error {
-	return &MissingError{What: p.Name, Install: p.Install, Cause: cause}
-}
-
-// Programs returns everything that Veneer is compared with; modules is the directory of Node
-// modules that deploy/dev/node installs.
-func Programs(modules string) []Program {
-	return []Program{
-		fasthttpProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, argon2Program, reencodeProgram, haproxyProgram,
-		pgbenchProgram,
-		{Name: "libwebp", ComparedFor: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: versionFromOutput(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
-		{Name: "libvips", ComparedFor: "the encoder of pictures", Install: "apt-get install libvips-dev pkg-config", version: versionFromOutput(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "vips")},
+// Version returns the name and the version that the program reports itself, or an error with how to
+// install it.
+func (p Program) Version(ctx context.Context) (string, error) {
+	version, err := p.version(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%s is missing (%w); to install it: %s", p.Name, err, p.install)
 	}
+	return p.Name + " " + version, nil
 }
 
+// The programs, but for sharp.
 var (
-	fasthttpProgram = Program{Name: "bare", ComparedFor: "hits", version: moduleVersion("github.com/valyala/fasthttp")}
-
-	nginxProgram = Program{
-		Name: "nginx", ComparedFor: "hits, from files and as a cache in front of the edge",
-		Install: "apt-get install nginx-light, and have /usr/sbin in PATH", version: versionFromOutput(regexp.MustCompile(`nginx/(\S+)`), "nginx", "-v"),
-	}
-
-	varnishProgram = Program{
-		Name: "Varnish", ComparedFor: "hits, as a cache in front of the edge",
-		Install: "apt-get install varnish, and have /usr/sbin in PATH", version: versionFromOutput(regexp.MustCompile(`\(varnish-(\S+)`), "varnishd", "-V"),
-	}
-
-	imagePNGProgram = Program{Name: "image/png", ComparedFor: "new pictures", version: moduleVersion("golang.org/x/image")}
-
-	pgbenchProgram = Program{Name: "pgbench", ComparedFor: "the API", Install: "apt-get install postgresql", version: pgbenchVersion}
-
-	argon2Program = Program{Name: "argon2id", ComparedFor: "sign-in", version: moduleVersion("golang.org/x/crypto")}
-
-	reencodeProgram = Program{Name: "image/png and a file", ComparedFor: "uploads", version: func(_ context.Context, p Program) (string, error) {
-		return p.Name + " " + runtime.Version(), nil
-	}}
+	Fasthttp = Program{"bare", "", moduleVersion("github.com/valyala/fasthttp")}
+	ImagePNG = Program{"image/png", "", moduleVersion("golang.org/x/image")}
+	Argon2   = Program{"argon2id", "", moduleVersion("golang.org/x/crypto")}
+	Reencode = Program{"image/png and a file", "", func(context.Context) (string, error) { return runtime.Version(), nil }}
+	Nginx    = Program{"nginx", "apt-get install nginx-light, and have /usr/sbin in PATH", commandVersion(`nginx/(\S+)`, "nginx", "-v")}
+	Varnish  = Program{"Varnish", "apt-get install varnish, and have /usr/sbin in PATH", commandVersion(`\(varnish-(\S+)`, "varnishd", "-V")}
+	Haproxy  = Program{"haproxy", "apt-get install haproxy, and have /usr/sbin in PATH", commandVersion(`HAProxy version (\S+)`, "haproxy", "-v")}
+	Pgbench  = Program{"pgbench", "apt-get install postgresql", commandVersion(`PostgreSQL\) (\S+)`, site.PgbenchPath(), "--version")}
+	Libwebp  = Program{"libwebp", "apt-get install libwebp-dev pkg-config", commandVersion(`(?m)^([\d.]+)$`, "pkg-config", "--modversion", "libwebp")}
 )
 
-// versionFromOutput returns a version function that runs a command: the version is what the
-// pattern's group matches in its output.
-func versionFromOutput(pattern *regexp.Regexp, command ...string) func(context.Context, Program) (string, error) {
-	return func(ctx context.Context, p Program) (string, error) {
+// commandVersion returns a version function that runs a command: the version is what the pattern's
+// group matches in its output.
+func commandVersion(pattern string, command ...string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
 		out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
-		switch {
-		case errors.Is(err, exec.ErrNotFound):
-			return "", p.missing(nil)
-		case err != nil:
-			return "", p.missing(fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, out))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", strings.TrimSpace(command[0]+" "+string(out)), err)
 		}
-		match := pattern.FindSubmatch(out)
+		match := regexp.MustCompile(pattern).FindSubmatch(out)
 		if match == nil {
-			return "", fmt.Errorf("%s names no version: %s", strings.Join(command, " "), out)
+			return "", fmt.Errorf("%s names no version: %s", command[0], out)
 		}
-		return p.Name + " " + string(match[1]), nil
+		return string(match[1]), nil
 	}
 }
 
 // moduleVersion returns the version of a linked module, and of Go.
-func moduleVersion(module string) func(context.Context, Program) (string, error) {
-	return func(context.Context, Program) (string, error) {
+func moduleVersion(module string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
 		version := "of an unknown version"
 		if build, ok := debug.ReadBuildInfo(); ok {
 			for _, m := range build.Deps {
@@ -99,15 +82,51 @@ func moduleVersion(module string) func(context.Context, Program) (string, error)
 	}
 }
 
-// PgbenchVersion returns the name and the version of pgbench, and a MissingError if it is not
-// installed.
-func PgbenchVersion(ctx context.Context) (string, error) { return pgbenchProgram.Version(ctx) }
-
-// pgbenchVersion runs pgbench, which Debian keeps out of PATH.
-func pgbenchVersion(ctx context.Context, p Program) (string, error) {
-	path := "pgbench"
-	if match, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench"); len(match) > 0 { // the pattern is well-formed
-		path = match[len(match)-1]
+// ProcessorTime returns the CPU time of all threads of the server's processes, to the nanosecond.
+// That of exited processes does not count.
+func (s *Server) ProcessorTime(tb testing.TB) (sum time.Duration) {
+	tb.Helper()
+	pids := []int{s.PID()}
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, stack.Children(tb, pids[i])...)
+		// The clock of another process, as clock_getcpuclockid(3) makes it.
+		clock := int32(^pids[i]<<3 | 2)
+		var taken unix.Timespec
+		switch err := unix.ClockGettime(clock, &taken); {
+		case err == nil:
+			sum += time.Duration(taken.Nano())
+		case i == 0 || !errors.Is(err, unix.EINVAL): // a child may have exited meanwhile
+			tb.Fatalf("read the processor time of %s: %v", s.Name, err)
+		}
 	}
-	return versionFromOutput(regexp.MustCompile(`PostgreSQL\) (\S+)`), path, "--version")(ctx, p)
+	return sum
+}
+
+// RaiseFileLimit raises the limit of open files for the servers to the hard limit, and returns how
+// many of those nginx can keep open for itself.
+func RaiseFileLimit(tb testing.TB) (files int) {
+	tb.Helper()
+	var limit syscall.Rlimit
+	testenv.Do(tb, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	limit.Cur = limit.Max
+	testenv.Do(tb, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) // child processes inherit it
+	const others = 1024                                              // connections above all
+	return int(min(limit.Max, math.MaxInt32)) - others
+}
+
+// Processors returns those that this program may use, at least two: one for servers and one for the
+// load.
+func Processors(tb testing.TB) (all []int) {
+	tb.Helper()
+	var may unix.CPUSet
+	testenv.Do(tb, unix.SchedGetaffinity(0, &may))
+	for cpu := range 64 * len(may) {
+		if may.IsSet(cpu) {
+			all = append(all, cpu)
+		}
+	}
+	if len(all) < 2 {
+		tb.Fatal("the servers and the load need a processor each, and there is only one")
+	}
+	return all
 }

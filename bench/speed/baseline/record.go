@@ -7,17 +7,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Header names as fasthttp writes them.
-const (
-	etag = "Etag"
-	// requestID differs in every response.
-	requestID = "X-Request-Id"
-)
+const etag = "Etag" // as fasthttp writes the name
 
 // Record is the edge's responses to a list of addresses.
 type Record struct {
@@ -49,8 +48,8 @@ type Response struct {
 type Header struct{ Name, Value string }
 
 // Value returns the value of a header; empty if there is none.
-func (a *Response) Value(name string) string {
-	for _, h := range a.Headers {
+func (r *Response) Value(name string) string {
+	for _, h := range r.Headers {
 		if h.Name == name {
 			return h.Value
 		}
@@ -59,7 +58,8 @@ func (a *Response) Value(name string) string {
 }
 
 // RecordHits requests every address from the edge until all are hits, and returns the responses.
-func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record, error) {
+func RecordHits(tb testing.TB, edge *Server, addresses []string) *Record {
+	tb.Helper()
 	r := &Record{Full: make([]Response, len(addresses)), Unmodified: make([]Response, len(addresses))}
 	for i, address := range addresses {
 		r.Full[i].Target = address
@@ -69,24 +69,23 @@ func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record,
 	const passes = 5
 	for pass, misses := 1, 1; misses > 0; pass++ {
 		if pass > passes {
-			return nil, fmt.Errorf("%d of %d addresses are no hits in the last of %d passes", misses, len(addresses), passes)
+			tb.Fatalf("%d of %d addresses are no hits in the last of %d passes", misses, len(addresses), passes)
 		}
 		var err error
-		if misses, err = r.recordPass(ctx, edge); err != nil {
-			return nil, err
-		}
+		misses, err = r.recordPass(tb.Context(), edge)
+		testenv.Do(tb, err)
 	}
-	return r, edge.eachResponse(ctx, edge.Conditional, r.Full, r.Tags(), func(i int, got *fasthttp.Response) error {
+	testenv.Do(tb, edge.eachResponse(tb.Context(), edge.Conditional, r.Full, r.Tags(), func(i int, got *fasthttp.Response) error {
 		r.Unmodified[i] = Response{Target: r.Full[i].Target, Body: r.Full[i].Body}
 		r.Unmodified[i].set(got)
 		if got.StatusCode() != fasthttp.StatusNotModified {
 			return fmt.Errorf("the edge answers %d to %s with its tag", got.StatusCode(), r.Full[i].Target)
 		}
 		return nil
-	})
+	}))
+	return r
 }
 
-// recordPass records the edge's responses and returns the number of misses.
 func (r *Record) recordPass(ctx context.Context, edge *Server) (misses int, err error) {
 	var mu sync.Mutex
 	r.Bodies = nil
@@ -114,15 +113,14 @@ func (r *Record) recordPass(ctx context.Context, edge *Server) (misses int, err 
 	return misses, err
 }
 
-// set sets the status and the headers.
-func (a *Response) set(got *fasthttp.Response) {
-	a.Status, a.Headers = got.StatusCode(), nil
+func (r *Response) set(got *fasthttp.Response) {
+	r.Status, r.Headers = got.StatusCode(), nil
 	got.Header.SetNoDefaultContentType(true) // which the client would add
 	for name, value := range got.Header.All() {
 		switch string(name) {
-		case fasthttp.HeaderDate, fasthttp.HeaderContentLength, fasthttp.HeaderConnection, fasthttp.HeaderServer, requestID:
+		case fasthttp.HeaderDate, fasthttp.HeaderContentLength, fasthttp.HeaderConnection, fasthttp.HeaderServer, "X-Request-Id":
 		default:
-			a.Headers = append(a.Headers, Header{string(name), string(value)})
+			r.Headers = append(r.Headers, Header{string(name), string(value)})
 		}
 	}
 }
@@ -136,30 +134,17 @@ func (r *Record) Tags() []string {
 	return tags
 }
 
-// typicalResponse returns the response with the header length nearest to the average.
-func typicalResponse(responses []Response) *Response {
-	length := func(a *Response) (n int) {
+// typicalResponse returns the response with the header of median length.
+func typicalResponse(responses []Response) Response {
+	length := func(a Response) (n int) {
 		for _, h := range a.Headers {
 			n += len(h.Name) + len(h.Value)
 		}
 		return n
 	}
-	lengths := make([]int, len(responses))
-	sum := 0
-	for i := range responses {
-		lengths[i] = length(&responses[i])
-		sum += lengths[i]
-	}
-	nearest := 0
-	for i := range responses {
-		if absDiff(lengths[i], sum/len(responses)) < absDiff(lengths[nearest], sum/len(responses)) {
-			nearest = i
-		}
-	}
-	return &responses[nearest]
+	sorted := slices.SortedFunc(slices.Values(responses), func(a, b Response) int { return length(a) - length(b) })
+	return sorted[len(sorted)/2]
 }
-
-func absDiff(a, b int) int { return max(a-b, b-a) }
 
 // Check checks that a server answers everything as the edge does, and returns its entity tags. With
 // OwnTags it may also have additional headers, as long as none of the edge's is missing.
@@ -211,7 +196,7 @@ func (s *Server) eachResponse(
 	ctx context.Context, address string, responses []Response, tags []string, handle func(i int, got *fasthttp.Response) error,
 ) error {
 	const connections, headerBytes = 8, 16 << 10 // a batch has the tags of a hundred players
-	client := &fasthttp.HostClient{Addr: address, MaxConns: connections, ReadTimeout: startTimeout, ReadBufferSize: headerBytes, IsTLS: s.TLS}
+	client := &fasthttp.HostClient{Addr: address, MaxConns: connections, ReadTimeout: 30 * time.Second, ReadBufferSize: headerBytes, IsTLS: s.TLS}
 	scheme := "http://"
 	if s.TLS {
 		scheme, client.TLSConfig = "https://", &tls.Config{InsecureSkipVerify: true}

@@ -1,70 +1,41 @@
 package compare
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/speed/baseline"
 	"github.com/veneer-skins/veneer/bench/speed/fixture"
+	"github.com/veneer-skins/veneer/bench/speed/load"
 	"github.com/veneer-skins/veneer/bench/speed/results"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // env is the servers, each started once for all scenarios that use it. They share one processor, as
-// only one of them works at a time, and the load has another.
+// only one of them works at a time, and the load has another. A failure ends the run as it ends a
+// test.
 type env struct {
 	Options
 
-	serverEnv baseline.Env // of the servers
-	loadCPU   int
-	closers   []func()
-	settings  []results.Setting
+	serverCPU, loadCPU int
+	settings           []results.Setting
+	programs           []results.Program // that took part, and the missing ones
 
-	live        *liveStack
-	fixture     *fixture.Site
+	site        *fixture.Site
 	usedPlayers int // number of players, from the first, with views among the addresses
+	views       *baseline.Record
+	routes      *baseline.Record
+	live        *liveStack
 	zipf        *zipfWorkload
-	record      *baseline.Record
-	servers     map[string]*baseline.Server
-	tags        map[*baseline.Server][]string // of the addresses, by server
-	missing     map[string]*baseline.MissingError
+	targets     map[string]*target // what open has started
 
-	mappingsWarm bool            // the edge has the mappings of the skins to render
-	newPictures  int             // number of new pictures requested in mixed days
-	usedPrograms map[string]bool // versions or names of the baselines that took part
+	mappingsWarm bool // the edge has the mappings of the skins to render
+	newPictures  int  // number of new pictures requested in mixed days
 }
 
-func newEnv(options Options) (*env, error) {
-	all, err := baseline.Processors()
-	if err != nil {
-		return nil, err
-	}
-	work, err := os.MkdirTemp("", "veneer-bench-")
-	if err != nil {
-		return nil, err
-	}
-	s := &env{
-		Options: options, serverEnv: baseline.Env{CPUs: all[len(all)-1:], WorkDir: work}, loadCPU: all[0],
-		servers: map[string]*baseline.Server{}, tags: map[*baseline.Server][]string{}, usedPrograms: map[string]bool{}, missing: map[string]*baseline.MissingError{},
-	}
-	s.closers = append(s.closers, func() { _ = os.RemoveAll(work) })
-	s.addSetting("processor of the servers", all[len(all)-1])
-	s.addSetting("processor of the load", all[0])
-	return s, nil
-}
-
-func (e *env) close() {
-	for _, closer := range slices.Backward(e.closers) {
-		closer()
-	}
-}
-
-// addSetting records a setting.
 func (e *env) addSetting(name string, value any) {
 	e.settings = append(e.settings, results.Setting{Name: name, Value: fmt.Sprint(value)})
 }
@@ -76,39 +47,60 @@ func (e *env) progress(what string, args ...any) (done func()) {
 	return func() { fmt.Fprintf(e.Out, "%.0f s\n", time.Since(began).Seconds()) }
 }
 
-// startServer starts a server once, by its name, and returns it; nil if it is not installed.
-func (e *env) startServer(name string, open func(dir baseline.Env) (*baseline.Server, error)) (*baseline.Server, error) {
-	if server, ok := e.servers[name]; ok {
-		return server, nil
+func (e *env) duration(full time.Duration) time.Duration {
+	if e.Quick {
+		return full / 10
 	}
-	if _, known := e.missing[name]; known {
-		return nil, nil //nolint:nilnil // absent has why
-	}
-	dir, err := os.MkdirTemp(e.serverEnv.WorkDir, "")
-	if err != nil {
-		return nil, err
-	}
-	defer e.progress("starting %s", name)()
-	server, err := open(baseline.Env{CPUs: e.serverEnv.CPUs, WorkDir: dir})
-	missing, ok := errors.AsType[*baseline.MissingError](err)
-	switch {
-	case ok:
-		e.missing[name] = missing
-		return nil, nil //nolint:nilnil // as above
-	case err != nil:
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	e.closers = append(e.closers, server.Stop)
-	e.servers[name], e.usedPrograms[server.Version] = server, true
-	return server, nil
+	return full
 }
 
-// subject returns a subject with the server that startServer has returned for a name.
-func (e *env) subject(name string, server *baseline.Server, measure func(server *baseline.Server) func(context.Context, int) (outcome, error)) subject {
-	if server == nil {
-		return subject{name: name, missing: e.missing[name].Error()}
+// quick returns a number, or a smaller one in a quick run.
+func (e *env) quick(full, quick int) int {
+	if e.Quick {
+		return quick
 	}
-	return subject{name: name, version: server.Version, measure: measure(server)}
+	return full
+}
+
+// open starts the server of a program once, by its name and a word for the use, on the processor of the
+// servers. The target has a reason for not taking part if the program is not installed.
+func (e *env) open(name, use string, program baseline.Program, start func() *baseline.Server) *target {
+	if opened, ok := e.targets[use+name]; ok {
+		return opened
+	}
+	t := &target{name: name}
+	e.targets[use+name] = t
+	if t.version, t.missing = e.version(program); t.missing != nil {
+		return t
+	}
+	defer e.progress("starting %s", name)()
+	e.pinned(func() { t.use(start()) })
+	return t
+}
+
+// veneer is Veneer itself, whose version is the commit of the run.
+var veneer baseline.Program
+
+// version returns the version of a program that takes part, or why it does not.
+func (e *env) version(of baseline.Program) (version string, missing error) {
+	if of.Name == veneer.Name {
+		return "", nil
+	}
+	version, missing = of.Version(e.Context())
+	listed := results.Program{Name: of.Name, Version: version}
+	if missing != nil {
+		listed.Version = missing.Error()
+	}
+	if !slices.Contains(e.programs, listed) {
+		e.programs = append(e.programs, listed)
+	}
+	return version, missing
+}
+
+// pinned starts programs on the processor of the servers: they inherit the affinity.
+func (e *env) pinned(start func()) {
+	defer testenv.Must(load.Pin(e.serverCPU))(e)()
+	start()
 }
 
 // The views that the fixture's edge has cached, and the size of caches in front of it, which is
@@ -116,51 +108,57 @@ func (e *env) subject(name string, server *baseline.Server, measure func(server 
 const (
 	knownViews      = 100_000
 	knownViewsQuick = 500
+	knownRoutes     = 100_000
 	cacheBytes      = 1 << 30
 
 	// fixturePlayers is the number of players. Half of their skins are only used for new
 	// pictures.
 	fixturePlayers      = 20_000
-	fixturePlayersQuick = 100
+	fixturePlayersQuick = 110
 )
 
-// openFixture opens the fixture. Afterwards its edge has the views cached, the texture files of
-// their players, and one avatar by name.
-func (e *env) openFixture(ctx context.Context) error {
-	if e.fixture != nil {
-		return nil
-	}
-	count, players := knownViews, fixturePlayers
-	if e.Quick {
-		count, players = knownViewsQuick, fixturePlayersQuick
+func (e *env) fixture() *fixture.Site {
+	if e.site != nil {
+		return e.site
 	}
 	var settings []string
-	if e.Encoder != "" {
-		settings = append(settings, "EDGE_ENCODER="+e.Encoder)
-		e.addSetting("EDGE_ENCODER", e.Encoder)
-	}
 	if e.Quick { // maybe beside tests, to which the edge's render threads yield
 		settings = append(settings, renderTimeoutSetting)
 	}
-	done := e.progress("building a fixture and rendering %d views of it", count)
-	var err error
-	if e.fixture, err = fixture.Open(ctx, e.serverEnv, e.Edge, players, settings...); err != nil {
-		return err
-	}
-	e.closers = append(e.closers, e.fixture.Close)
-	e.addSetting("different views in memory", count)
+	defer e.progress("building a fixture")()
+	e.pinned(func() { e.site = fixture.Open(e, e.quick(fixturePlayers, fixturePlayersQuick), settings...) })
 	e.addSetting("behind the edges, but for freshness", "a fake core that answers immediately, and files in a directory")
-	var views []string
-	views, e.usedPlayers = e.fixture.Views(count)
-	e.record, err = baseline.RecordHits(ctx, e.fixture.Edge, slices.Concat(views, e.fixture.TextureFiles(e.usedPlayers), []string{e.fixture.AvatarByName()}))
-	if err != nil {
-		return err
+	return e.site
+}
+
+// knownAnswers makes the fixture's edge cache the views, the texture files of their players, and one
+// avatar by name, and returns the answers.
+func (e *env) knownAnswers() *baseline.Record {
+	if e.views != nil {
+		return e.views
 	}
-	done()
-	if different := len(e.record.Bodies) - e.usedPlayers; different < count { // besides the files
-		return fmt.Errorf("%d views are %d pictures", count, different)
+	count, site := e.quick(knownViews, knownViewsQuick), e.fixture()
+	defer e.progress("rendering %d views", count)()
+	e.addSetting("different views in memory", count)
+	var addresses []string
+	addresses, e.usedPlayers = site.Views(count)
+	addresses = append(append(addresses, site.TextureFiles(e.usedPlayers)...), site.AvatarByName())
+	e.views = baseline.RecordHits(e, site.Edge, addresses)
+	if different := len(e.views.Bodies) - e.usedPlayers; different < count { // besides the files
+		e.Fatalf("%d views are %d pictures", count, different)
 	}
-	return nil
+	return e.views
+}
+
+// routeAnswers makes the fixture's edge cache the answers to addresses of all routes.
+func (e *env) routeAnswers() *baseline.Record {
+	if e.routes == nil {
+		addresses := e.fixture().Addresses(e.quick(knownRoutes, fixture.Patterns()+1)) // of two players
+		defer e.progress("requesting %d addresses of all routes", len(addresses))()
+		e.addSetting("addresses of all routes", len(addresses))
+		e.routes = baseline.RecordHits(e, e.site.Edge, addresses)
+	}
+	return e.routes
 }
 
 // isView, isFile and isHead report the kind of an address of the record.
@@ -170,28 +168,6 @@ func isHead(target string) bool { return strings.HasPrefix(target, "/avatar/play
 
 // unusedSkins returns the hashes of the skins that are in none of the addresses.
 func (e *env) unusedSkins() []skin.Hash {
-	return e.fixture.Skins()[e.usedPlayers:]
+	e.knownAnswers()
+	return e.site.Skins[e.usedPlayers:]
 }
-
-// programs returns the versions of all baselines that took part, and the missing ones.
-func (e *env) programs(ctx context.Context) (all []results.Program, err error) {
-	wanted := map[string]bool{}
-	for _, missing := range e.missing {
-		wanted[missing.What] = true
-	}
-	for _, p := range baseline.Programs(e.Modules) {
-		version, err := p.Version(ctx)
-		if missing, ok := errors.AsType[*baseline.MissingError](err); ok {
-			version = missing.Error()
-		} else if err != nil {
-			return nil, err
-		}
-		if e.usedPrograms[version] || e.usedPrograms[p.Name] || wanted[p.Name] {
-			all = append(all, results.Program{Name: p.Name, Version: version})
-		}
-	}
-	return all, nil
-}
-
-// textures returns the directory of the fixture's textures.
-func (e *env) textures() string { return fixture.Textures(e.serverEnv) }

@@ -1,15 +1,11 @@
 package compare
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,87 +14,60 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
 	"github.com/veneer-skins/veneer/bench/speed/results"
-	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/bench/system/site"
+	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 const (
-	growthUsers       = 1000 // signed-in users; their players' skins change
-	texturesPerUser   = 10   // textures and players for every other user
-	growthRate        = 200  // changes a second
-	growthRounds      = 6
-	growthDuration    = 2 * time.Second  // of each measurement in a round
-	growthListAnswers = 200              // answers of each list in a round, of which the p99 counts
-	growthListTimeout = time.Minute      // longer than that takes
-	growthWarmUp      = 10 * time.Second // of lookups after the start, before the rounds
-	growthBatch       = 64               // keys of a large lookup
-	growthLifetime    = time.Hour        // of cores' connections, longer than the whole run
-	growthUploads     = 3000             // prepared for a round, more than it can send
+	growthUsers     = 1000 // signed-in users; their players' skins change
+	texturesPerUser = 10   // textures and players for every other user
+	growthRounds    = 6
+	growthDuration  = 2 * time.Second  // of each measurement in a round
+	growthWarmUp    = 10 * time.Second // of lookups after the start, before the rounds
+	growthBatch     = 64               // keys of a large lookup
+	growthLifetime  = time.Hour        // of cores' connections, longer than the whole run
+	growthUploads   = 3000             // prepared for a round, more than it can send
 )
 
-// growthLists are the queries of the lists, of a hundred textures each.
-var growthLists = []string{
-	"sort=newest", "sort=likes", "sort=newest&page=100", "sort=likes&page=100", "sort=newest&q=dragon", "sort=likes&q=dragon",
-	"sort=newest&q=steve", "sort=likes&q=steve&page=100",
-}
-
-// growth measures what becomes slower as a site grows, with so many textures and as many players in
-// PostgreSQL as Sizes says: lookups of edges, lists, reads, writes, log-ins and uploads, and the
-// delay until an edge receives and serves a change; and the sizes of tables and indexes. The rows
-// are inserted by COPY, with the indexes created afterwards. All sites run beside each other and
+// growth measures what becomes slower as a site grows, with as many textures and players in
+// PostgreSQL as Sizes says: lookups of edges, reads, writes, log-ins and uploads, and the delay until
+// an edge serves a change; and the sizes of tables and indexes. All sites run beside each other and
 // are measured alternately.
-func (e *env) growth(ctx context.Context) (*results.Sweep, error) {
-	for _, limit := range liftedLimits {
-		e.addSetting("CORE_LIMIT_"+limit, 0)
-	}
+func (e *env) growth(result *results.Run) {
 	e.addSetting("of growth's cores: pool_max_conn_lifetime", growthLifetime)
-	rounds := growthRounds
-	if e.Quick {
-		rounds = 1
-	}
+	e.addDatabaseSettings()
 	var sites []*grownStack
-	if err := stack.RunWithTB(ctx, func(tb testing.TB) {
-		tb.Helper()
-		e.addDatabaseSettings(tb)
-		for _, n := range e.Sizes {
-			began := time.Now()
-			fmt.Fprintf(e.Out, "==> growth, %d textures and players … ", n)
-			sites = append(sites, e.newGrownStack(tb, n))
-			fmt.Fprintf(e.Out, "%.0f s\n", time.Since(began).Seconds())
-		}
-		interleaved := func(what string, measure func(*grownStack, testing.TB, int)) {
-			for round := range rounds {
-				fmt.Fprintf(e.Out, "\r==> growth, %s … %d of %d rounds", what, round+1, rounds)
-				for _, g := range sites {
-					measure(g, tb, round)
-				}
-			}
-			fmt.Fprintln(e.Out)
-		}
-		interleaved("operations that leave the size unchanged", (*grownStack).measureSteady)
-		interleaved("operations that add to it", (*grownStack).measureGrowing)
-		for _, g := range sites {
-			g.addFigure("core, resident", "MiB", float64(g.core.Resident(tb))/(1<<20))
-		}
-		// An edge's CPU use would disturb the measurements above.
-		for _, g := range sites {
-			g.startEdge(tb)
-		}
-		interleaved("changes that edges show", (*grownStack).measureFreshness)
-	}); err != nil {
-		return nil, err
+	for _, n := range e.Sizes {
+		done := e.progress("growth, %d textures and players", n)
+		sites = append(sites, e.newGrownStack(n))
+		done()
 	}
-	sweep := &results.Sweep{
+	rounds := e.rounds(growthRounds)
+	interleaved := func(what string, measure func(*grownStack, int)) {
+		e.alternate("growth, "+what, rounds, len(sites), func(i, round int) { measure(sites[i], round) })
+		fmt.Fprintln(e.Out)
+	}
+	interleaved("operations that leave the size unchanged", (*grownStack).measureSteady)
+	interleaved("operations that add to it", (*grownStack).measureGrowing)
+	// An edge's CPU use would disturb the measurements above.
+	for _, g := range sites {
+		g.addEdge(e)
+		g.uploadTextures(e)
+		// The skins until then have no file.
+		execute(e, g.db, "UPDATE players SET tid_skin = $1 WHERE pid = ANY ($2)", g.tids[0], g.pids)
+	}
+	interleaved("changes that edges show", (*grownStack).measureFreshness)
+	sweep := results.Sweep{
 		Name: "growth", Parameter: "textures and players",
 		Measures: "Cores and PostgreSQL on all processors, beside the load, as textures, players and a tenth as many users grow. Rounds of the sites alternate",
-		Plotted:  []string{"look-up p99", "worst list p99", "change received p99", "PostgreSQL for a name of 64", "indexes of a texture", "indexes of a player"},
 	}
 	for _, g := range sites {
 		sweep.Steps = append(sweep.Steps, results.Step{At: float64(g.players), Figures: g.figures})
 	}
-	return sweep, nil
+	result.Sweeps = append(result.Sweeps, sweep)
 }
 
 const selectSettings = `
@@ -106,14 +75,9 @@ const selectSettings = `
 	WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_connections') ORDER BY name`
 
 // addDatabaseSettings records the settings of PostgreSQL that its figures depend on most.
-func (e *env) addDatabaseSettings(tb testing.TB) {
-	tb.Helper()
-	rows, _ := postgrestest.Conn(tb, postgrestest.Empty(tb)).Query(tb.Context(), selectSettings) // CollectRows reports the error
-	settings, err := pgx.CollectRows(rows, pgx.RowToStructByName[results.Setting])
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, setting := range settings {
+func (e *env) addDatabaseSettings() {
+	conn := postgrestest.Conn(e, postgrestest.Empty(e))
+	for _, setting := range site.Rows(e, conn, pgx.RowToStructByName[results.Setting], selectSettings) {
 		e.addSetting("PostgreSQL's "+setting.Name, setting.Value)
 	}
 }
@@ -123,73 +87,59 @@ type grownStack struct {
 	*liveStack
 
 	env      *env
-	files    blobstore.Config
-	conn     *pgx.Conn
+	db       *pgx.Conn
 	players  int
-	textures []int64 // a few that all players may have
+	textures []int64 // two that all players may have
 	figures  []results.Figure
+	lookup   *target // core's listener for edges
 
 	singles, batches, reads, writes, logIns, uploads *load.Stream
 
-	changes int // made and received
-	tries   int // changes served by the edge
+	tries int // changes served by the edge
 }
 
-// newGrownStack opens a site of a size.
-func (e *env) newGrownStack(tb testing.TB, n int) *grownStack {
-	tb.Helper()
+func (e *env) newGrownStack(n int) *grownStack {
 	if n < growthUsers {
-		tb.Fatalf("a site of %d is too small for %d signed-in players", n, growthUsers)
+		e.Fatalf("a site of %d is too small for %d signed-in players", n, growthUsers)
 	}
-	g := &grownStack{liveStack: &liveStack{}, env: e, players: n, files: blobstore.Config{URL: "file://" + tb.TempDir()}}
-	g.core = stack.NewCore(tb, g.files)
-	g.core.NameConnections(tb)
-	for _, limit := range liftedLimits {
-		g.core.Set("CORE_LIMIT_"+limit, "0")
-	}
-	g.users = g.core.SignIn(tb, growthUsers)
-	g.fill(tb)
-	g.sizes(tb, func(table string, row, indexes float64) {
-		one := strings.TrimSuffix(table, "s")
-		g.addFigure("row of a "+one, "bytes", row)
-		g.addFigure("indexes of a "+one, "bytes", indexes)
-	})
+	g := &grownStack{liveStack: e.newCore(growthUsers), env: e, players: n}
+	g.liftLimits(e)
+	g.db = g.conn(e)
+	g.fill()
+	g.measureSizes()
 
 	// The CPU time of a backend process is lost when its connection ends.
 	database := g.core.Setting("CORE_DATABASE_URL")
-	g.core.Set("CORE_DATABASE_URL", fmt.Sprint(database, "&pool_max_conn_lifetime=", growthLifetime))
-	g.core.Start(tb)
-	g.core.Set("CORE_DATABASE_URL", database)
-	g.api = g.core.Address(tb, "public")
-	began := time.Now()
-	if status, body, err := fasthttp.Get(nil, "http://"+g.api+"/api/textures"); err != nil || status != fasthttp.StatusOK {
-		tb.Fatalf("the first list: %d %s, %v", status, body, err)
-	}
-	g.addFigure("first list after the start", "s", time.Since(began).Seconds())
-
-	g.singles, g.batches = g.lookups(tb, 1, 500), g.lookups(tb, growthBatch, 0)
-	warmUp := g.runStream(tb, g.core.Address(tb, "edges"), e.duration(growthWarmUp), g.singles)
-	g.addFigure("look-up p99 in the first 10 s", "ms", milliseconds(warmUp.answers.Percentile(fasthttp.StatusOK, 99)))
-
-	g.reads = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(g.users), 0)}
-	g.writes = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
-	for _, p := range g.users {
-		g.reads.Requests = append(g.reads.Requests, authorizedRequest(p, "GET", "/api/user", "", nil))
-	}
-	for texture := range 2 {
-		for i := range g.users {
-			g.writes.Requests = append(g.writes.Requests, g.setSkinRequest(i, texture))
-		}
-	}
-	var err error
-	if g.logIns, err = g.allLogIn(tb); err != nil {
-		tb.Fatal(err)
-	}
-	g.uploads = &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+	g.core.Set("CORE_DATABASE_URL=" + fmt.Sprint(database, "&pool_max_conn_lifetime=", growthLifetime))
+	g.start(e)
+	g.core.Set("CORE_DATABASE_URL=" + database)
+	g.anyCPU, g.clocks = true, append(g.clocks, clock{"PostgreSQL", g.backendCPU()})
+	lookup := *g.target
+	lookup.address, g.lookup = g.core.Address(e, "edges"), &lookup
+	g.singles, g.batches = g.lookups(1, 500), g.lookups(growthBatch, 0)
+	e.measure(g.lookup, e.duration(growthWarmUp), g.singles)
+	g.reads = e.userReads(g.users, 0)
+	g.writes = g.skinWrites(g.textures[:2]...)
+	g.logIns = g.allLogIn(e)
+	g.uploads = streamOf(logInConnections, fasthttp.StatusOK)
 	return g
 }
 
-// addFigure adds one round of a figure.
+// backendCPU returns the clock of PostgreSQL's processes for core. Those that have ended meanwhile do
+// not count.
+func (g *grownStack) backendCPU() func(tb testing.TB) time.Duration {
+	last, sum := map[int]time.Duration{}, time.Duration(0)
+	return func(tb testing.TB) time.Duration {
+		tb.Helper()
+		now := site.BackendCPU(tb, g.db)
+		for pid, took := range now {
+			sum += took - last[pid]
+		}
+		last = now
+		return sum
+	}
+}
+
 func (g *grownStack) addFigure(name, unit string, value float64) {
 	index := slices.IndexFunc(g.figures, func(f results.Figure) bool { return f.Name == name })
 	if index < 0 {
@@ -199,117 +149,51 @@ func (g *grownStack) addFigure(name, unit string, value float64) {
 	g.figures[index].Rounds = append(g.figures[index].Rounds, value)
 }
 
-// addCosts adds the CPU time of each of so many things in an answer.
-func (g *grownStack) addCosts(of string, c streamCPU, things float64) {
-	g.addFigure("core for "+of, "µs", float64(c.core.Nanoseconds())/1e3/float64(c.answers.Total())/things)
-	g.addFigure("PostgreSQL for "+of, "µs", float64(c.postgres.Nanoseconds())/1e3/float64(c.answers.Total())/things)
+// run sends a stream to a listener of core for a round, and adds the CPU time of each of some things in
+// an answer, unless they have no name.
+func (g *grownStack) run(t *target, stream *load.Stream, of string, things float64) sample {
+	s := g.env.measure(t, g.env.duration(growthDuration), stream)
+	for i, program := range []string{"core", "PostgreSQL"} {
+		if of != "" {
+			g.addFigure(program+" for "+of, "µs", float64(s.cpu[i].Nanoseconds())/1e3/s.total()/things)
+		}
+	}
+	return s
 }
 
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
-
 // measureSteady measures operations that leave the site's size unchanged.
-func (g *grownStack) measureSteady(tb testing.TB, _ int) {
-	tb.Helper()
-	edges, duration := g.core.Address(tb, "edges"), g.env.duration(growthDuration)
-	single := g.runStream(tb, edges, duration, g.singles)
-	g.addFigure("look-up p50", "ms", milliseconds(single.answers.Percentile(fasthttp.StatusOK, 50)))
-	g.addFigure("look-up p99", "ms", milliseconds(single.answers.Percentile(fasthttp.StatusOK, 99)))
-	g.addCosts("a look-up", single, 1)
-	batch := g.runStream(tb, edges, duration, g.batches)
-	g.addFigure("names looked up by 64, one question after the other", "1/s", growthBatch*batch.answers.Rate(fasthttp.StatusOK))
-	g.addCosts("a name of 64", batch, growthBatch)
+func (g *grownStack) measureSteady(int) {
+	lookup := g.run(g.lookup, g.singles, "a look-up", 1)
+	g.addFigure("look-up p50", "ms", latency(lookup.Answers, 50))
+	g.addFigure("look-up p99", "ms", latency(lookup.Answers, 99))
+	batch := g.run(g.lookup, g.batches, "a name of 64", growthBatch)
+	g.addFigure("names looked up by 64, one question after the other", "1/s", growthBatch*batch.Rate(fasthttp.StatusOK))
 
-	worst := time.Duration(0)
-	for _, query := range growthLists {
-		listed := g.runStream(tb, g.api, growthListTimeout, listStream(query, growthListAnswers))
-		worst = max(worst, listed.answers.Percentile(fasthttp.StatusOK, 99))
-	}
-	g.addFigure("worst list p99", "ms", milliseconds(worst))
-
-	lags := g.measureLag(tb, duration)
-	g.addFigure("change received p50", "ms", milliseconds(lags[len(lags)/2]))
-	g.addFigure("change received p99", "ms", milliseconds(lags[len(lags)*99/100]))
-
-	read := g.runStream(tb, g.api, duration, g.reads)
-	g.addFigure("API reads", "1/s", read.answers.Rate(fasthttp.StatusOK))
-	g.addCosts("an API read", read, 1)
-	write := g.runStream(tb, g.api, duration, g.writes)
-	g.addFigure("API writes", "1/s", write.answers.Rate(fasthttp.StatusOK))
-	g.addCosts("an API write", write, 1)
+	g.addFigure("API reads", "1/s", g.run(g.target, g.reads, "an API read", 1).Rate(fasthttp.StatusOK))
+	g.addFigure("API writes", "1/s", g.run(g.target, g.writes, "an API write", 1).Rate(fasthttp.StatusOK))
 }
 
 // measureGrowing measures operations that add to the site.
-func (g *grownStack) measureGrowing(tb testing.TB, round int) {
-	tb.Helper()
-	duration := g.env.duration(growthDuration)
-	logIn := g.runStream(tb, g.api, duration, g.logIns)
-	g.addFigure("log-ins", "1/s", logIn.answers.Rate(fasthttp.StatusOK))
-	g.uploads.Requests, g.uploads.Order = g.newUploads(round*growthUploads, growthUploads), once(growthUploads)
-	upload := g.runStream(tb, g.api, duration, g.uploads)
-	g.addFigure("uploads", "1/s", upload.answers.Rate(fasthttp.StatusOK))
-	g.addCosts("an upload", upload, 1)
+func (g *grownStack) measureGrowing(round int) {
+	g.addFigure("log-ins", "1/s", g.run(g.target, g.logIns, "", 1).Rate(fasthttp.StatusOK))
+	g.uploads.Requests, g.uploads.Order = g.newUploads(round*growthUploads, growthUploads), load.Once(growthUploads)
+	g.addFigure("uploads", "1/s", g.run(g.target, g.uploads, "an upload", 1).Rate(fasthttp.StatusOK))
 }
 
-// startEdge starts an edge.
-func (g *grownStack) startEdge(tb testing.TB) {
-	tb.Helper()
-	g.edge = stack.NewEdge(tb, g.files, g.core)
-	g.edge.Start(tb)
-	g.images = g.edge.Address(tb, "public")
-	g.edge.AwaitReady(tb)
-	if err := g.uploadTextures(); err != nil {
-		tb.Fatal(err)
-	}
-	// Their skins until then have no file.
-	if _, err := g.conn.Exec(tb.Context(), "UPDATE players SET tid_skin = $1 WHERE pid = ANY ($2)", g.tids[0], g.pids); err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// measureFreshness measures the delay until the edge serves a change.
-func (g *grownStack) measureFreshness(tb testing.TB, _ int) {
-	tb.Helper()
-	took, err := median(func() (time.Duration, error) {
+func (g *grownStack) measureFreshness(int) {
+	took := g.env.median(func() (time.Duration, error) {
 		g.tries++
 		return g.awaitChange(g.tries%len(g.pids), g.tries%len(g.tids))
-	})(tb.Context(), 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	})(0)
 	g.addFigure("change shown by an edge p50", "ms", took.figure)
 }
 
-// streamCPU is a stream's answers, and the CPU time of core and the database for them.
-type streamCPU struct {
-	answers        load.Answers
-	core, postgres time.Duration
-}
-
-// runStream sends a stream to core, which must answer all of it right.
-func (g *grownStack) runStream(tb testing.TB, address string, duration time.Duration, stream *load.Stream) streamCPU {
-	tb.Helper()
-	core, backends := g.core.CPU(tb), stack.BackendCPU(tb, g.conn)
-	answers, err := load.Run(tb.Context(), address, duration, stream)
-	if err == nil {
-		err = answers[0].Check()
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	took := streamCPU{answers: answers[0], core: g.core.CPU(tb) - core}
-	for pid, after := range stack.BackendCPU(tb, g.conn) {
-		took.postgres += after - backends[pid]
-	}
-	return took
-}
-
-// lookups sends lookups of so many names as edges do: at a rate a second over 16 connections, or
-// in a closed loop over one if the rate is 0.
-func (g *grownStack) lookups(tb testing.TB, names int, rate float64) *load.Stream {
-	tb.Helper()
+// lookups sends lookups of names as edges do: at a rate a second over 16 connections, or in a closed
+// loop over one if the rate is 0.
+func (g *grownStack) lookups(names int, rate float64) *load.Stream {
 	random := rand.New(rand.NewPCG(uint64(names), 7))
-	stream := &load.Stream{Connections: 16, Rate: rate, Statuses: []int{fasthttp.StatusOK}}
-	if rate == 0 {
+	stream := streamOf(16, fasthttp.StatusOK)
+	if stream.Rate = rate; rate == 0 {
 		stream.Connections = 1
 	}
 	for range 2000 {
@@ -317,129 +201,110 @@ func (g *grownStack) lookups(tb testing.TB, names int, rate float64) *load.Strea
 		for range names {
 			request.Keys = append(request.Keys, edgeproto.NameKey(fmt.Sprint("p", 1+random.IntN(g.players))))
 		}
-		body, err := json.Marshal(request)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
-			edgeproto.LookupPath, g.core.Setting("CORE_EDGE_SECRETS"), len(body), body))
+		body := testenv.Must(json.Marshal(request))(g.env)
+		stream.Requests = append(stream.Requests, post("POST", edgeproto.LookupPath, "application/json", g.core.Setting("CORE_EDGE_SECRETS"), body))
 	}
 	return stream
 }
 
-// listStream requests a list so many times.
-func listStream(query string, times int) *load.Stream {
-	next := once(times)
-	return &load.Stream{
-		Connections: 1, Statuses: []int{fasthttp.StatusOK}, Order: func() int { return min(next(), 0) },
-		Requests: [][]byte{fmt.Appendf(nil, "GET /api/textures?%s&perPage=100 HTTP/1.1\r\nHost: bench\r\n\r\n", query)},
-	}
-}
+// insertTextures inserts textures. Half of all names contain steve, a fortieth dragon, and a
+// twentieth two Chinese characters; all end in a unique number. A tenth has one uploader, the first
+// of the users, a twentieth is private, and few have many likes. One of two hundred names has three
+// exclamation marks, one of a hundred contains pirate, for which no index is good, and half of
+// the capes' names have " - ".
+const insertTextures = `
+	INSERT INTO textures (uploader, likes, upload_at, bytes, public, type, hash, pixels, name, name_key)
+	SELECT
+		CASE WHEN n % 10 = 3 THEN $1 ELSE $1 + n % $2 END, (1 / (0.0005 + random()))::bigint, now() - ($3 - n) * interval '1 second', 2000, n % 20 <> 13,
+		CASE WHEN n % 10 < 5 THEN 'steve' WHEN n % 10 < 8 THEN 'alex' ELSE 'cape' END, sha256(n::text::bytea), sha256(n::text::bytea), name,
+		regexp_replace(translate(lower(name), ' -!%', $4), '([\u1100-\U0010ffff])', '\1\1', 'g')
+	FROM (
+		SELECT n,
+			(ARRAY['Red', 'Blue', 'Dark', 'Golden', 'Pixel', 'Happy', 'Sad', 'Tiny', 'Giant', 'Old', '红', '100%'])[1 + floor(random() * 12)] || ' ' ||
+			CASE WHEN n % 10 >= 8 AND random() < 0.5 THEN '-' WHEN random() < 0.005 THEN '!!!' WHEN random() < 0.01 THEN 'Pirate' WHEN random() < 0.5 THEN 'Steve' ELSE (ARRAY[
+				'Fox', 'Knight', 'Wizard', 'Cat', 'Dog', 'Girl', 'Boy', 'Robot', 'Ninja', 'King', 'Queen', 'Panda', 'Miner', 'Zombie', '狐狸', '狐狸', 'Wolf',
+				'Slime', 'Witch', 'Dragon'])[1 + floor(random() * 20)] END || ' ' || to_hex(n * 2654435761 % 4294967296) AS name
+		FROM generate_series(1::bigint, $3) AS n
+	) named`
 
-// setSkinRequest returns the request that sets one of the textures as a player's skin.
-func (g *grownStack) setSkinRequest(player, texture int) []byte {
-	return authorizedRequest(g.users[player], "PUT", fmt.Sprintf("/api/players/%d/textures", g.pids[player]), urlEncoded, fmt.Appendf(nil, "skin=%d", g.textures[texture]))
-}
-
-// measureLag changes skins at a constant rate, and returns the sorted delays from core's response
-// to each change's event on the stream for edges. The skins are others than those of setSkinRequest
-// with 0 or 1.
-func (g *grownStack) measureLag(tb testing.TB, duration time.Duration) []time.Duration {
+// fillTextures inserts textures of users with successive numbers.
+func fillTextures(tb testing.TB, db *pgx.Conn, firstUser, users, textures int64) {
 	tb.Helper()
-	ctx, stop := context.WithCancel(tb.Context())
-	defer stop()
-	events := g.followStream(ctx, tb)
-	client := &fasthttp.HostClient{Addr: g.api, MaxConns: 256}
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var lags []time.Duration
-	clock := time.NewTicker(time.Second / growthRate)
-	defer clock.Stop()
-	for n := g.changes; n < g.changes+int(growthRate*duration.Seconds()); n++ {
-		<-clock.C
-		all.Go(func() {
-			// Each player changes once or twice, seconds apart.
-			player := n % len(g.users)
-			request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-			defer fasthttp.ReleaseRequest(request)
-			defer fasthttp.ReleaseResponse(response)
-			request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", client.Addr, g.pids[player]))
-			request.Header.SetMethod(fasthttp.MethodPut)
-			request.Header.SetContentType("application/x-www-form-urlencoded")
-			request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+g.users[player].Bearer)
-			request.SetBodyString(fmt.Sprintf("skin=%d", g.textures[2+n/len(g.users)%2]))
-			if err := client.Do(request, response); err != nil || response.StatusCode() != fasthttp.StatusOK {
-				tb.Errorf("change %d: %d %s, %v", n, response.StatusCode(), response.Body(), err)
-				return
-			}
-			answered := time.Now()
-			key := edgeproto.PIDKey(g.pids[player])
-			select {
-			case at := <-events.of(key):
-				mu.Lock()
-				defer mu.Unlock()
-				lags = append(lags, max(0, at.Sub(answered)))
-			case <-time.After(10 * time.Second):
-				tb.Errorf("change %d is not on the stream", n)
-			}
-		})
-	}
-	all.Wait()
-	if len(lags) == 0 {
-		tb.Fatal("no change was received")
-	}
-	g.changes += len(lags)
-	slices.Sort(lags)
-	return lags
-}
-
-// streamEvents is the times at which keys were named on a stream.
-type streamEvents struct {
-	mu   sync.Mutex
-	keys map[edgeproto.Key]chan time.Time
-}
-
-func (s *streamEvents) of(key edgeproto.Key) chan time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.keys[key] == nil {
-		s.keys[key] = make(chan time.Time, 16)
-	}
-	return s.keys[key]
-}
-
-// followStream follows the stream of changes from now on until ctx ends.
-func (g *grownStack) followStream(ctx context.Context, tb testing.TB) *streamEvents {
-	tb.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.core.Address(tb, "edges")+edgeproto.ChangesPath, http.NoBody)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+g.core.Setting("CORE_EDGE_SECRETS"))
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // by the reader of the stream
-	if err != nil || response.StatusCode != http.StatusOK {
-		tb.Fatalf("follow the stream of changes: %v, %v", response, err)
-	}
-	h := &streamEvents{keys: map[edgeproto.Key]chan time.Time{}}
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 16<<20)
-	if !lines.Scan() {
-		tb.Fatalf("the stream of changes ends: %v", lines.Err())
-	}
-	go func() {
-		defer func() { _ = response.Body.Close() }()
-		for lines.Scan() {
-			var event edgeproto.Event
-			if json.Unmarshal(lines.Bytes(), &event) != nil {
-				return // missing events are an error in the end
-			}
-			at := time.Now()
-			for _, key := range event.Keys {
-				if strings.HasPrefix(string(key), edgeproto.PIDPrefix) {
-					h.of(key) <- at
-				}
-			}
+	execute(tb, db, "SET maintenance_work_mem = '1GB'")
+	execute(tb, db, "ALTER TABLE textures DISABLE TRIGGER USER") // faster
+	fillTable(tb, db, "textures", insertTextures, firstUser, users, textures, postgres.NameKey(" -!%"))
+	fillTable(tb, db, "texture_likes", "INSERT INTO texture_likes SELECT tid, coalesce(uploader, 0), likes, public, type, name_key FROM textures")
+	execute(tb, db, "ALTER TABLE textures ENABLE TRIGGER USER")
+	const some = "SELECT name, name_key AS key FROM textures ORDER BY tid LIMIT 1000"
+	for _, x := range site.Rows(tb, db, pgx.RowToStructByName[struct{ Name, Key string }], some) {
+		if x.Key != postgres.NameKey(x.Name) {
+			tb.Fatalf("the key of %q is %q", x.Name, x.Key)
 		}
-	}()
-	return h
+	}
+}
+
+// fillTable fills a table without its indexes that belong to no constraint, and makes them afterwards,
+// which takes a tenth of the time.
+func fillTable(tb testing.TB, db *pgx.Conn, table, sql string, args ...any) {
+	tb.Helper()
+	indexes := site.Rows(tb, db, pgx.RowToStructByName[struct{ Name, Definition string }], `
+		SELECT c.relname AS name, pg_get_indexdef(i.indexrelid) AS definition FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		WHERE i.indrelid = $1::text::regclass AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)`, table)
+	for _, i := range indexes {
+		execute(tb, db, "DROP INDEX "+pgx.Identifier{i.Name}.Sanitize())
+	}
+	execute(tb, db, sql, args...)
+	for _, i := range indexes {
+		execute(tb, db, i.Definition)
+	}
+}
+
+func execute(tb testing.TB, db *pgx.Conn, sql string, args ...any) {
+	tb.Helper()
+	testenv.Must(db.Exec(tb.Context(), sql, args...))(tb)
+}
+
+const (
+	insertOwners = `
+	INSERT INTO users (email, email_key, nickname, password_hash)
+	SELECT 'user' || n || '@example.org', 'user' || n || '@example.org', 'User', 'none' FROM generate_series(1, $1::int) n`
+
+	// The signed-in users have the first players, without a skin, so that any set later is a change.
+	insertOwned = `
+	INSERT INTO players (uid, name, name_key, tid_skin)
+	SELECT coalesce(($1::bigint[])[n], $2 - n % $3), 'p' || n, 'p' || n, CASE WHEN n > cardinality($1::bigint[]) THEN $4 - floor(random() * $5)::bigint END
+	FROM generate_series(1::bigint, $5) n`
+)
+
+// fill fills the database. A tenth as many users as textures have ten players each.
+func (g *grownStack) fill() {
+	tb, n, users := g.env, int64(g.players), int64(g.players/texturesPerUser)
+	number := func(sql string, args ...any) (n int64) {
+		testenv.Do(g.env, g.db.QueryRow(tb.Context(), sql, args...).Scan(&n))
+		return n
+	}
+	fillTable(tb, g.db, "users", insertOwners, users)
+	lastUser := number("SELECT max(uid) FROM users")
+	fillTextures(tb, g.db, lastUser-users+1, users, n)
+	lastTexture := number("SELECT max(tid) FROM textures")
+	for i := range int64(2) {
+		g.textures = append(g.textures, number("SELECT tid FROM textures WHERE public AND type = 'steve' AND tid > $1 ORDER BY tid LIMIT 1", lastTexture-1000+100*i))
+	}
+	fillTable(tb, g.db, "players", insertOwned, g.userIDs(), lastUser, users, lastTexture, n)
+	g.pids = site.Rows(tb, g.db, pgx.RowTo[int64], "SELECT pid FROM players ORDER BY pid LIMIT $1", len(g.users))
+	execute(tb, g.db, "VACUUM ANALYZE")
+}
+
+// measureSizes adds the bytes of a row of each table, and of its indexes.
+func (g *grownStack) measureSizes() {
+	for _, s := range site.Rows(g.env, g.db, pgx.RowToStructByName[struct {
+		Name         string
+		Row, Indexes float64
+	}], `
+		SELECT c.relname AS name, pg_table_size(c.oid) / c.reltuples AS row, pg_indexes_size(c.oid) / c.reltuples AS indexes
+		FROM pg_class c WHERE c.oid = ANY (ARRAY['users', 'textures', 'players']::regclass[]) ORDER BY 1`) {
+		one := strings.TrimSuffix(s.Name, "s")
+		g.addFigure("row of a "+one, "bytes", s.Row)
+		g.addFigure("indexes of a "+one, "bytes", s.Indexes)
+	}
 }

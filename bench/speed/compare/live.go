@@ -1,78 +1,85 @@
 package compare
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/veneer-skins/veneer/bench/speed/baseline"
 	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/speed/results"
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
-	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 const (
-	userCount       = 2000 // signed-in users, each with a player
-	password        = "a password of many"
-	siteWarmUp      = 3
-	siteRounds      = 11
-	siteEach        = 2 * time.Second // whole seconds, for pgbench
-	freshnessRounds = 11
-	freshnessTries  = 20 // changes in a round
+	userCount        = 2000 // signed-in users, each with a player
+	password         = "a password of many"
+	siteEach         = 2 * time.Second // whole seconds, for pgbench
+	logInConnections = 8               // each log-in takes 20 ms of CPU time
+	uploadsEach      = 1500            // prepared for a round, more than it can send
+	freshnessTries   = 20              // changes in a round
+	changeTimeout    = 10 * time.Second
 )
-
-// liveStack is the real programs: core with its database, and an edge. Core and the edge share the
-// processor of the servers; the database may use all.
-type liveStack struct {
-	core, edge  *stack.Process
-	api, images string // addresses
-	users       []stack.SignedInUser
-	pids        []int64
-	tids        [4]int64
-	tags        [4]string // of the avatars of those textures
-}
 
 // liftedLimits are the limits of core that are switched off.
 var liftedLimits = []string{"REQUESTS", "UPLOADS", "CHANGES", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
 
-// liveScenarios returns the scenarios of the whole system.
-func liveScenarios() []scenario {
-	return []scenario{
-		{
-			name: "API read", measures: "GET /api/user of 2,000 users over 32 connections, beside the query that it makes.", unit: "answers/s",
-			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).reads,
-		},
-		{
-			name: "API write", measures: "A player's skin is changed, over 32 connections, beside the UPDATE statement alone.", unit: "writes/s",
-			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).writes,
-		},
-		{
-			name: "sign-in", measures: "Log-ins over 8 connections, beside the hash of the password alone.", unit: "log-ins/s",
-			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).logIns,
-		},
-		{
-			name: "upload", measures: "New skins of 128 by 128 over 8 connections, beside decoding, encoding and writing a file.", unit: "uploads/s",
-			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).uploads,
-		},
-		{
-			name: "freshness", measures: "From the request of a change until an edge shows it, beside PostgreSQL's NOTIFY alone.", unit: "ms",
-			warmUp: siteWarmUp, rounds: freshnessRounds, open: (*env).freshness,
-		},
+// liveStack is the real programs: core with its database, and an edge.
+type liveStack struct {
+	*target // core
+
+	core   *stack.Process
+	files  blobstore.Config
+	edges  []*stack.Process
+	images []string // addresses of the edges
+	users  []site.SignedInUser
+	pids   []int64
+	tids   [4]int64
+	tags   [4]string // of the avatars of those textures
+}
+
+// newCore returns a core that has not started, with users that are signed in.
+func (e *env) newCore(users int) *liveStack {
+	s := &liveStack{files: blobstore.Config{URL: "file://" + e.TempDir()}}
+	s.core = site.NewCore(e, s.files)
+	s.core.NameConnections()
+	s.users = site.SignIn(e, s.core, users)
+	return s
+}
+
+func (s *liveStack) liftLimits(e *env) {
+	for _, limit := range liftedLimits {
+		s.core.Set("CORE_LIMIT_" + limit + "=0")
+		if setting := (results.Setting{Name: "CORE_LIMIT_" + limit, Value: "0"}); !slices.Contains(e.settings, setting) {
+			e.settings = append(e.settings, setting)
+		}
 	}
+}
+
+func (s *liveStack) start(e *env) {
+	s.core.StartReady(e)
+	s.target = &target{name: "core", address: s.core.Address(e, "public"), clocks: []clock{{cpuFigure, s.core.CPU}}}
+}
+
+func (s *liveStack) addEdge(e *env) {
+	edge := site.NewEdge(e, s.files, s.core)
+	edge.StartReady(e)
+	s.edges, s.images = append(s.edges, edge), append(s.images, edge.Address(e, "public"))
 }
 
 const insertPlayers = `
@@ -80,311 +87,217 @@ const insertPlayers = `
 	SELECT uid, 'p' || n, 'p' || n, $2 FROM unnest($1::bigint[]) WITH ORDINALITY AS u (uid, n) ORDER BY n
 	RETURNING pid`
 
-// openLive opens the stack.
-func (e *env) openLive() (*liveStack, error) {
-	if e.live != nil {
-		return e.live, nil
-	}
-	tb := e.TB
-	files := blobstore.Config{URL: "file://" + tb.TempDir()}
-	t := &liveStack{core: stack.NewCore(tb, files)}
-	t.core.NameConnections(tb)
-	t.core.ConnectPatiently(tb)
-	for _, limit := range liftedLimits {
-		t.core.Set("CORE_LIMIT_"+limit, "0")
-		e.addSetting("CORE_LIMIT_"+limit, 0)
-	}
-	e.addSetting("core's processor", e.serverEnv.CPUs[0])
-	e.addSetting("PostgreSQL's and pgbench's processors", "all")
-	e.addDatabaseSettings(tb)
-	t.users = t.core.SignIn(tb, userCount)
-	unpin, err := load.Pin(e.serverEnv.CPUs[0]) // processes started now inherit the affinity
-	if err != nil {
-		return nil, err
-	}
-	defer unpin()
-	t.core.Start(tb)
-	t.edge = stack.NewEdge(tb, files, t.core)
-	t.edge.Start(tb)
-	t.api, t.images = t.core.Address(tb, "public"), t.edge.Address(tb, "public")
-	t.edge.AwaitReady(tb)
+// insertPlayers gives each user a player, p1 and so on, with the first of the textures.
+func (s *liveStack) insertPlayers(e *env) {
+	s.pids = site.Rows(e, s.conn(e), pgx.RowTo[int64], insertPlayers, s.userIDs(), s.tids[0])
+}
 
-	if err := t.uploadTextures(); err != nil {
-		return nil, err
-	}
-	uids := make([]int64, len(t.users))
-	for i, p := range t.users {
+func (s *liveStack) userIDs() []int64 {
+	uids := make([]int64, len(s.users))
+	for i, p := range s.users {
 		uids[i] = int64(p.User)
 	}
-	rows, _ := postgrestest.Conn(tb, t.core.Setting("CORE_DATABASE_URL")).Query(tb.Context(), insertPlayers, uids, t.tids[0]) // CollectRows reports the error
-	if t.pids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
-		return nil, err
-	}
-	e.live = t
-	return t, nil
+	return uids
 }
 
-// uploadTextures uploads the textures that all players may have.
-func (s *liveStack) uploadTextures() (err error) {
+func (s *liveStack) conn(e *env) *pgx.Conn {
+	return postgrestest.Conn(e, s.core.Setting("CORE_DATABASE_URL"))
+}
+
+// openLive opens the stack. Core and the edge share the processor of the servers; the database may use
+// all.
+func (e *env) openLive() *liveStack {
+	if e.live != nil {
+		return e.live
+	}
+	s := e.newCore(userCount)
+	s.liftLimits(e)
+	e.addSetting("core's processor", e.serverCPU)
+	e.addSetting("PostgreSQL's and pgbench's processors", "all")
+	e.addDatabaseSettings()
+	e.pinned(func() {
+		s.start(e)
+		s.addEdge(e)
+	})
+	s.uploadTextures(e)
+	s.insertPlayers(e)
+	e.live = s
+	return s
+}
+
+func (s *liveStack) uploadTextures(e *env) {
+	uploader := &site.Client{Base: "http://" + s.address, Token: s.users[0].Bearer}
 	for i := range s.tids {
-		form := stack.SheetForm("bench", skin.Classic, skintest.Noise(uint64(i), 64, 64))
-		var answer struct{ Data struct{ TID int64 } }
-		// PostgreSQL may be too busy with other tests to accept core's first connections.
-		for began, tick := time.Now(), time.Tick(100*time.Millisecond); ; <-tick {
-			err = s.call("POST", "/api/textures", stack.UploadType, s.users[0].Bearer, form, &answer)
-			if !errors.Is(err, errUnavailable) || time.Since(began) > time.Minute {
-				break
-			}
-		}
-		if err != nil {
-			return err
-		}
-		s.tids[i] = answer.Data.TID
-		if s.tags[i], err = s.fetchTag(fmt.Sprint("/avatar/", s.tids[i])); err != nil {
-			return err
+		s.tids[i] = int64(uploader.Upload(e, "bench", skin.Classic, skintest.Noise(uint64(i), 64, 64)).TID)
+		for _, images := range s.images {
+			s.tags[i] = testenv.Must(fetchTag(fmt.Sprintf("http://%s/avatar/%d", images, s.tids[i])))(e)
 		}
 	}
-	return nil
 }
 
-// errUnavailable is a response with the status 503.
-var errUnavailable = errors.New("unavailable")
-
-// call sends a request to core, which must succeed.
-func (s *liveStack) call(method, path, contentType, bearer string, body []byte, answer any) error {
-	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(request)
-	defer fasthttp.ReleaseResponse(response)
-	request.SetRequestURI("http://" + s.api + path)
-	request.Header.SetMethod(method)
-	request.Header.SetContentType(contentType)
-	if bearer != "" {
-		request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+bearer)
-	}
-	request.SetBody(body)
-	if err := fasthttp.Do(request, response); err != nil {
-		return err
-	}
-	switch response.StatusCode() {
-	case fasthttp.StatusOK:
-	case fasthttp.StatusServiceUnavailable:
-		return fmt.Errorf("%s %s: %w: %s", method, path, errUnavailable, response.Body())
-	default:
-		return fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode(), response.Body())
-	}
-	if answer == nil {
-		return nil
-	}
-	return json.Unmarshal(response.Body(), answer)
+// api returns the measurement of core in a closed loop.
+func (e *env) api(t *target, stream *load.Stream) func(round int) outcome {
+	return func(int) outcome { return e.measure(t, e.duration(siteEach), stream).outcome(t) }
 }
 
-// fetchTag returns the entity tag of a picture.
-func (s *liveStack) fetchTag(path string) (string, error) {
-	return fetchTagAt("http://" + s.images + path)
+// beside returns core as a subject beside another one.
+func (e *env) beside(veneer func(round int) outcome, other subject) []subject {
+	return []subject{{name: "Veneer", measure: veneer}, other}
 }
 
-// fetchTagAt returns the entity tag of a picture at a URL.
-func fetchTagAt(url string) (string, error) {
-	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(request)
-	defer fasthttp.ReleaseResponse(response)
-	request.SetRequestURI(url)
-	if err := fasthttp.Do(request, response); err != nil {
-		return "", err
-	}
-	if response.StatusCode() != fasthttp.StatusOK {
-		return "", fmt.Errorf("%s: %d %s", url, response.StatusCode(), response.Body())
-	}
-	return string(response.Header.Peek(fasthttp.HeaderETag)), nil
-}
-
-// authorizedRequest returns a user's request with the token.
-func authorizedRequest(p stack.SignedInUser, method, path, contentType string, body []byte) []byte {
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
-		method, path, p.Bearer, contentType, len(body), body)
-}
-
-const urlEncoded = "application/x-www-form-urlencoded"
-
-// measureAPI returns the measurement of core in a closed loop.
-func (e *env) measureAPI(t *liveStack, stream *load.Stream) func(context.Context, int) (outcome, error) {
-	return func(ctx context.Context, _ int) (outcome, error) {
-		before := t.core.CPU(e.TB)
-		answers, err := e.send(ctx, t.api, e.duration(siteEach), stream)
-		if err != nil {
-			return outcome{}, err
-		}
-		latencies, total := answers.All(), float64(answers.Total())
-		return outcome{total / answers.Elapsed.Seconds(), []namedFigure{
-			{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
-			{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
-			{"processor time", "µs/answer", float64((t.core.CPU(e.TB) - before).Microseconds()) / total},
-			loadBusy(answers),
-		}}, nil
-	}
-}
-
-// duration returns the duration of a measurement.
-func (e *env) duration(full time.Duration) time.Duration {
-	if e.Quick {
-		return full / 10
-	}
-	return full
-}
-
-// pgbench returns pgbench as a subject. Its rounds are whole seconds.
-func (e *env) pgbench(ctx context.Context, start func() *stack.Pgbench) (subject, error) {
+// pgbench returns pgbench as a subject. Its rounds are whole seconds, in a quick run enough of them for
+// it to connect on a busy machine.
+func (e *env) pgbench(start func() *site.Pgbench) subject {
 	const name = "pgbench"
-	_, err := baseline.PgbenchVersion(ctx)
-	if missing, ok := errors.AsType[*baseline.MissingError](err); ok {
-		e.missing[name] = missing
-		return subject{name: name, missing: missing.Error()}, nil
+	if _, missing := e.version(baseline.Pgbench); missing != nil {
+		return subject{name: name, missing: missing.Error()}
 	}
-	if err != nil {
-		return subject{}, err
-	}
-	e.usedPrograms[name] = true
-	p := start()
-	return subject{name: name, measure: func(context.Context, int) (outcome, error) {
-		return outcome{figure: p.Rate(e.TB, max(time.Second, e.duration(siteEach)))}, nil
-	}}, nil
+	p, each := start(), time.Duration(e.quick(int(siteEach), int(3*time.Second)))
+	return subject{name: name, measure: func(int) outcome { return outcome{figure: p.Rate(e, each)} }}
 }
 
 // userReads requests random users' own data. The round is the seed.
-func (e *env) userReads(t *liveStack, round int) *load.Stream {
-	stream := &load.Stream{
-		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.users), uint64(round)),
-		InspectShare: e.compareShare(), Inspect: func(request, _ int, body []byte) error {
-			var answer struct{ UID core.UserID }
-			if err := json.Unmarshal(body, &answer); err != nil {
-				return err
-			}
-			if want := t.users[request].User; answer.UID != want {
-				return fmt.Errorf("user %d was answered with %d", want, answer.UID)
-			}
-			return nil
-		},
+func (e *env) userReads(users []site.SignedInUser, round int) *load.Stream {
+	stream, wants := streamOf(connections, fasthttp.StatusOK), make([]string, len(users))
+	stream.Order = load.Random(len(users), uint64(round))
+	for i, p := range users {
+		stream.Requests = append(stream.Requests, post("GET", "/api/user", "", p.Bearer, nil))
+		wants[i] = fmt.Sprintf(`{"uid":%d,`, p.User)
 	}
-	for _, p := range t.users {
-		stream.Requests = append(stream.Requests, authorizedRequest(p, "GET", "/api/user", "", nil))
+	stream.InspectShare, stream.Inspect = e.compareShare(), beginWith(wants)
+	return stream
+}
+
+func (e *env) reads() []subject {
+	s := e.openLive()
+	veneer := e.api(s.target, e.userReads(s.users, 0))
+	veneer(0) // so that the database has seen the query
+	return e.beside(veneer, e.pgbench(func() *site.Pgbench { return site.NewSessionPgbench(e, s.core, s.users, connections) }))
+}
+
+// readLatency opens core for an open loop.
+func (e *env) readLatency() []subject {
+	s := e.openLive()
+	stream := e.userReads(s.users, 0)
+	const share = 0.6
+	stream.Rate = share * e.api(s.target, stream)(0).figure
+	e.addSetting("reads a second at a constant rate", int(stream.Rate))
+	return []subject{{name: "Veneer", measure: func(int) outcome {
+		got := e.measure(s.target, e.duration(siteEach), stream)
+		return outcome{latency(got.Answers, 99), []namedFigure{got.percentile(50), got.percentile(90), got.percentile(100), loadBusy(got.Answers)}}
+	}}}
+}
+
+// limits opens two cores, since the cost of limits is less than the machine's speed varies.
+func (e *env) limits() []subject {
+	var all []subject
+	for _, name := range []string{"Veneer", "without limits of requests"} {
+		s := e.newCore(userCount)
+		if len(all) > 0 {
+			s.core.Set("CORE_LIMIT_REQUESTS=0")
+		}
+		e.pinned(func() { s.start(e) })
+		stream := e.userReads(s.users, 0)
+		all = append(all, subject{name: name, measure: func(int) outcome {
+			return e.measure(s.target, e.duration(siteEach/4), stream).outcome(s.target)
+		}})
+	}
+	return all
+}
+
+// unknownAccounts opens a core whose limits of log-ins are beyond what is tried here, but not switched
+// off, so that failures are counted as usual.
+func (e *env) unknownAccounts() []subject {
+	s := e.newCore(1)
+	for _, limit := range []string{"", "_PER_ADDRESS", "_PER_ACCOUNT"} {
+		s.core.Set("CORE_LIMIT_LOGIN_FAILURES" + limit + "=1000000")
+	}
+	s.core.Set("CORE_LIMIT_REQUESTS=0")
+	s.start(e)
+	s.register(e)
+	var all []subject
+	for _, email := range []string{"first@example.org", "unknown@example.org"} {
+		stream := streamOf(1, fasthttp.StatusUnauthorized, post("POST", "/api/auth/login", urlEncoded, "", []byte("email="+email+"&password=wrong")))
+		all = append(all, subject{name: map[bool]string{true: "an account", false: "none"}[len(all) == 0], measure: func(int) outcome {
+			stream.Order = load.Repeat(1, 1)
+			return outcome{figure: latency(e.measure(s.target, time.Minute, stream).Answers, 50)}
+		}})
+	}
+	return all
+}
+
+// register creates the account first@example.org with the password.
+func (s *liveStack) register(e *env) {
+	client := &site.Client{Base: "http://" + s.address}
+	client.Call(e, "POST", "/api/auth/register", map[string]string{"email": "first@example.org", "password": password, "nickname": "First"})
+}
+
+func (s *liveStack) setSkin(player int, tid int64) (path string, form []byte) {
+	return fmt.Sprintf("/api/players/%d/textures", s.pids[player]), strconv.AppendInt([]byte("skin="), tid, 10)
+}
+
+// skinWrites returns the requests that give all players one of the textures after the other.
+func (s *liveStack) skinWrites(tids ...int64) *load.Stream {
+	stream := streamOf(connections, fasthttp.StatusOK)
+	for _, tid := range tids {
+		for i := range s.pids {
+			path, form := s.setSkin(i, tid)
+			stream.Requests = append(stream.Requests, post("PUT", path, urlEncoded, s.users[i].Bearer, form))
+		}
 	}
 	return stream
 }
 
-func (e *env) reads(ctx context.Context) ([]subject, error) {
-	t, err := e.openLive()
-	if err != nil {
-		return nil, err
-	}
-	veneer := e.measureAPI(t, e.userReads(t, 0))
-	if _, err := veneer(ctx, 0); err != nil { // so that the database has seen the query
-		return nil, err
-	}
-	other, err := e.pgbench(ctx, func() *stack.Pgbench { return stack.NewSessionPgbench(e.TB, t.core, t.users, connections) })
-	return []subject{{name: "Veneer", measure: veneer}, other}, err
-}
-
-func (e *env) writes(ctx context.Context) ([]subject, error) {
-	t, err := e.openLive()
-	if err != nil {
-		return nil, err
-	}
-	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
-	for _, tid := range []int64{t.tids[1], t.tids[2]} {
-		for i, pid := range t.pids {
-			stream.Requests = append(stream.Requests, authorizedRequest(t.users[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
-		}
-	}
+func (e *env) writes() []subject {
+	s := e.openLive()
 	// It must be a change there, too, or PostgreSQL would update no index.
 	script := fmt.Sprintf("\\set n random(%d, %d)\nUPDATE players SET tid_skin = CASE tid_skin WHEN %d THEN %d ELSE %[3]d END, last_modified = now() WHERE pid = :n;\n",
-		t.pids[0], t.pids[len(t.pids)-1], t.tids[2], t.tids[3])
-	other, err := e.pgbench(ctx, func() *stack.Pgbench {
-		return stack.NewPgbench(e.TB, t.core.Setting("CORE_DATABASE_URL"), script, connections)
-	})
-	return []subject{{name: "Veneer", measure: e.measureAPI(t, stream)}, other}, err
+		s.pids[0], s.pids[len(s.pids)-1], s.tids[2], s.tids[3])
+	return e.beside(e.api(s.target, s.skinWrites(s.tids[1], s.tids[2])), e.pgbench(func() *site.Pgbench {
+		return site.NewPgbench(e, s.core.Setting("CORE_DATABASE_URL"), script, connections)
+	}))
 }
 
-// logInConnections is the number of concurrent log-ins; each takes 20 ms of CPU time.
-const logInConnections = 8
-
-func (e *env) logIns(ctx context.Context) ([]subject, error) {
-	t, err := e.openLive()
-	if err != nil {
-		return nil, err
-	}
-	stream, err := t.allLogIn(e.TB)
-	if err != nil {
-		return nil, err
-	}
-	other, err := e.minimalSubject(ctx, "argon2id alone", baseline.StartArgon2, [][]byte{[]byte(password)})
-	return []subject{{name: "Veneer", measure: e.measureAPI(t, stream)}, other}, err
+func (e *env) logIns() []subject {
+	s := e.openLive()
+	return e.beside(e.api(s.target, s.allLogIn(e)), e.minimal("argon2id alone", [][]byte{[]byte(password)}, baseline.Argon2))
 }
 
 // allLogIn gives all users one password, and returns their log-ins one after another.
-func (s *liveStack) allLogIn(tb testing.TB) (*load.Stream, error) {
-	tb.Helper()
-	register := fmt.Appendf(nil, "email=first@example.org&password=%s&nickname=First", password)
-	if err := s.call("POST", "/api/auth/register", urlEncoded, "", register, nil); err != nil {
-		return nil, err
-	}
-	conn := postgrestest.Conn(tb, s.core.Setting("CORE_DATABASE_URL"))
-	rows, _ := conn.Query(tb.Context(), `
+func (s *liveStack) allLogIn(e *env) *load.Stream {
+	s.register(e)
+	emails := site.Rows(e, s.conn(e), pgx.RowTo[string], `
 		UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE email = 'first@example.org')
-		WHERE email LIKE 'person%' RETURNING email`) // CollectRows reports the error
-	emails, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, err
-	}
-	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+		WHERE email LIKE 'person%' RETURNING email`)
+	stream := streamOf(logInConnections, fasthttp.StatusOK)
 	for _, email := range emails {
-		body := fmt.Sprintf("email=%s&password=%s", email, password)
-		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST /api/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", urlEncoded, len(body), body))
+		stream.Requests = append(stream.Requests, post("POST", "/api/auth/login", urlEncoded, "", []byte("email="+email+"&password="+password)))
 	}
-	return stream, nil
+	return stream
 }
 
-// minimalSubject opens a server that does only the unavoidable part of core's work on a body, at
-// the same number of connections.
-func (e *env) minimalSubject(ctx context.Context, name string, start func(context.Context, baseline.Env) (*baseline.Server, error), bodies [][]byte) (subject, error) {
-	server, err := e.startServer(name, func(at baseline.Env) (*baseline.Server, error) { return start(ctx, at) })
-	if err != nil {
-		return subject{}, err
-	}
-	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+// minimal opens a server that does only the unavoidable part of core's work on a body, at the same
+// number of connections.
+func (e *env) minimal(name string, bodies [][]byte, program baseline.Program, args ...string) subject {
+	stream := streamOf(logInConnections, fasthttp.StatusOK)
 	for _, body := range bodies {
-		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+		stream.Requests = append(stream.Requests, post("POST", "/", "application/octet-stream", "", body))
 	}
-	return e.subject(name, server, func(server *baseline.Server) func(context.Context, int) (outcome, error) {
-		return func(ctx context.Context, _ int) (outcome, error) {
-			return e.measureClosed(ctx, server, server.Address, e.duration(siteEach), stream)
-		}
-	}), nil
+	return e.open(name, "", program, func() *baseline.Server { return program.Start(e, args...) }).subject(func(t *target) func(int) outcome { return e.api(t, stream) })
 }
 
-// uploadsEach is the number of uploads prepared for a round, more than it can send.
-const uploadsEach = 1500
-
-func (e *env) uploads(ctx context.Context) ([]subject, error) {
-	t, err := e.openLive()
-	if err != nil {
-		return nil, err
+func (e *env) uploads() []subject {
+	s := e.openLive()
+	files := make([][]byte, 256)
+	for i := range files {
+		files[i] = testenv.Must(newSkin(i).PNG())(e)
 	}
-	uploaded := make([][]byte, 256)
-	for i := range uploaded {
-		if uploaded[i], err = newSkin(i).PNG(); err != nil {
-			return nil, err
-		}
-	}
-	other, err := e.minimalSubject(ctx, "image/png and a file", baseline.StartReencode, uploaded)
-	if err != nil {
-		return nil, err
-	}
-	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
-	veneer := e.measureAPI(t, stream)
-	return []subject{{name: "Veneer", measure: func(ctx context.Context, round int) (outcome, error) {
-		stream.Requests, stream.Order = t.newUploads(len(uploaded)+round*uploadsEach, uploadsEach), once(uploadsEach)
-		return veneer(ctx, round)
-	}}, other}, nil
+	stream := streamOf(logInConnections, fasthttp.StatusOK)
+	veneer := e.api(s.target, stream)
+	return e.beside(func(round int) outcome {
+		stream.Requests, stream.Order = s.newUploads(len(files)+round*uploadsEach, uploadsEach), load.Once(uploadsEach)
+		return veneer(round)
+	}, e.minimal("image/png and a file", files, baseline.Reencode, e.TempDir()))
 }
 
 // newSkin returns a typical skin, with a few texels that differ for each number.
@@ -400,40 +313,37 @@ func newSkin(n int) skin.Sheet {
 // clients make them elsewhere.
 func (s *liveStack) newUploads(first, count int) [][]byte {
 	requests := make([][]byte, count)
-	var all sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for worker := range workers {
-		all.Go(func() {
-			for i := worker; i < count; i += workers {
-				n := first + i
-				requests[i] = authorizedRequest(s.users[n%len(s.users)], "POST", "/api/textures", stack.UploadType, stack.SheetForm("bench", skin.Classic, newSkin(n)))
-			}
-		})
-	}
-	all.Wait()
+	_ = parallel(count, runtime.GOMAXPROCS(0), func(i int) error { // which never fails
+		form := site.SheetForm("bench", skin.Classic, newSkin(first+i))
+		requests[i] = post("POST", "/api/textures", site.UploadType, s.users[(first+i)%len(s.users)].Bearer, form)
+		return nil
+	})
 	return requests
 }
 
-func (e *env) freshness(ctx context.Context) ([]subject, error) {
-	t, err := e.openLive()
-	if err != nil {
-		return nil, err
+func parallel(n, atOnce int, do func(i int) error) error {
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	for i := range n {
+		all.Go(func() error { return do(i) })
 	}
-	database := t.core.Setting("CORE_DATABASE_URL")
-	writer, listener := postgrestest.Conn(e.TB, database), postgrestest.Conn(e.TB, database)
-	if _, err := listener.Exec(ctx, "LISTEN bench_news"); err != nil {
-		return nil, err
-	}
+	return all.Wait()
+}
+
+func (e *env) freshness() []subject {
+	s, ctx := e.openLive(), e.Context()
+	writer, listener := s.conn(e), s.conn(e)
+	testenv.Must(listener.Exec(ctx, "LISTEN bench_news"))(e)
 	n := 0
 	return []subject{
-		{name: "Veneer", measure: median(func() (time.Duration, error) {
+		{name: "Veneer", measure: e.median(func() (time.Duration, error) {
 			n++
-			return t.awaitChange(n%len(t.pids), n%len(t.tids))
+			return s.awaitChange(n%len(s.pids), n%len(s.tids))
 		})},
-		{name: "PostgreSQL's NOTIFY", measure: median(func() (time.Duration, error) {
+		{name: "PostgreSQL's NOTIFY", measure: e.median(func() (time.Duration, error) {
 			began := time.Now()
 			batch := &pgx.Batch{}
-			batch.Queue("UPDATE players SET last_modified = now() WHERE pid = $1", t.pids[0])
+			batch.Queue("UPDATE players SET last_modified = now() WHERE pid = $1", s.pids[0])
 			batch.Queue("NOTIFY bench_news")
 			if err := writer.SendBatch(ctx, batch).Close(); err != nil {
 				return 0, err
@@ -441,14 +351,13 @@ func (e *env) freshness(ctx context.Context) ([]subject, error) {
 			_, err := listener.WaitForNotification(ctx)
 			return time.Since(began), err
 		})},
-	}, nil
+	}
 }
 
 // awaitChange sets one of the textures as a player's skin, or the next one if that is the current
 // skin, and returns how long it took until the edge served it.
 func (s *liveStack) awaitChange(player, texture int) (time.Duration, error) {
-	path := fmt.Sprint("/avatar/player/p", player+1)
-	current, err := s.fetchTag(path) // the edge has the mapping then
+	current, err := fetchTag(s.avatar(0, player)) // the edge has the mapping then
 	if err != nil {
 		return 0, err
 	}
@@ -456,33 +365,139 @@ func (s *liveStack) awaitChange(player, texture int) (time.Duration, error) {
 		texture = (texture + 1) % len(s.tids)
 	}
 	began := time.Now()
-	if err := s.call("PUT", fmt.Sprintf("/api/players/%d/textures", s.pids[player]), urlEncoded, s.users[player].Bearer, fmt.Appendf(nil, "skin=%d", s.tids[texture]), nil); err != nil {
+	if err := s.changeSkin(s.address, player, s.tids[texture]); err != nil {
 		return 0, err
 	}
-	for time.Since(began) < 10*time.Second {
-		tag, err := s.fetchTag(path)
-		if err != nil {
-			return 0, err
+	err = s.awaitShown(0, player, s.tags[texture], 0)
+	return time.Since(began), err
+}
+
+func (s *liveStack) avatar(edge, player int) string {
+	return fmt.Sprintf("http://%s/avatar/player/p%d", s.images[edge], player+1)
+}
+
+func (s *liveStack) changeSkin(api string, player int, tid int64) error {
+	path, form := s.setSkin(player, tid)
+	_, err := call("PUT", "http://"+api+path, s.users[player].Bearer, form)
+	return err
+}
+
+// awaitShown requests a player's picture from an edge until it has a tag, again after a while.
+func (s *liveStack) awaitShown(edge, player int, tag string, poll time.Duration) error {
+	for began := time.Now(); time.Since(began) < changeTimeout; {
+		shown, err := fetchTag(s.avatar(edge, player))
+		if err != nil || shown == tag {
+			return err
 		}
-		if tag == s.tags[texture] {
-			return time.Since(began), nil
+		if poll > 0 {
+			<-time.After(poll)
 		}
 	}
-	return 0, errors.New("a change is not shown")
+	return errors.New("a change is not shown")
 }
 
 // median returns the measurement of the median of some tries.
-func median(try func() (time.Duration, error)) func(context.Context, int) (outcome, error) {
-	return func(context.Context, int) (outcome, error) {
+func (e *env) median(try func() (time.Duration, error)) func(round int) outcome {
+	return func(int) outcome {
 		var took []time.Duration
 		for range freshnessTries {
-			d, err := try()
-			if err != nil {
-				return outcome{}, err
-			}
-			took = append(took, d)
+			took = append(took, testenv.Must(try())(e))
 		}
 		slices.Sort(took)
-		return outcome{figure: float64(took[freshnessTries/2].Microseconds()) / 1000, others: []namedFigure{{"longest", "ms", float64(took[freshnessTries-1].Microseconds()) / 1000}}}, nil
+		return outcome{milliseconds(took[freshnessTries/2]), []namedFigure{{"longest", "ms", milliseconds(took[freshnessTries-1])}}}
 	}
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+const (
+	changeRate     = 200 // changes a second
+	changePoll     = 4 * time.Millisecond
+	freshnessEdges = 3
+	freshnessEach  = 3 * time.Second
+)
+
+// changes changes skins at a constant rate, each by a call of change with the number of the change, from
+// a number on. Each player changes at most once in a few seconds.
+func (e *env) changes(first int, duration time.Duration, change func(n int) error) (count int) {
+	var all sync.WaitGroup
+	clock := time.NewTicker(time.Second / changeRate)
+	defer clock.Stop()
+	count = int(changeRate * duration.Seconds())
+	for n := first; n < first+count; n++ {
+		<-clock.C
+		all.Go(func() {
+			if err := change(n); err != nil {
+				e.Errorf("change %d: %v", n, err)
+			}
+		})
+	}
+	all.Wait()
+	if e.Failed() {
+		e.FailNow()
+	}
+	return count
+}
+
+// freshnessOfThree opens two cores and three edges. The commit of a change is somewhere between its
+// request and core's response, so a delay since the response is a lower bound, and since the request an
+// upper one.
+func (e *env) freshnessOfThree() []subject {
+	s := e.newCore(growthUsers)
+	s.liftLimits(e)
+	s.start(e)
+	second := site.NewCoreAt(e, s.files, s.core.Setting("CORE_DATABASE_URL"))
+	for _, limit := range liftedLimits {
+		second.Set("CORE_LIMIT_" + limit + "=0")
+	}
+	second.Start(e)
+	apis := []string{s.address, second.Address(e, "public")}
+	for range freshnessEdges {
+		s.addEdge(e)
+	}
+	s.uploadTextures(e)
+	s.insertPlayers(e)
+	for edge := range s.images { // every picture and mapping is cached before
+		for i, tid := range s.tids {
+			s.tags[i] = testenv.Must(fetchTag(fmt.Sprintf("http://%s/avatar/%d", s.images[edge], tid)))(e)
+		}
+		for player := range s.pids {
+			testenv.Must(fetchTag(s.avatar(edge, player)))(e)
+		}
+	}
+	n := 0
+	return together([]string{"since core's response", "since the request"}, func(int) []outcome {
+		var sinceAnswer, sinceRequest [freshnessEdges][]time.Duration
+		var mu sync.Mutex
+		n += e.changes(n, e.duration(freshnessEach), func(n int) error {
+			player, texture := n%len(s.pids), (n/len(s.pids)+1)%len(s.tids)
+			requested := time.Now()
+			if err := s.changeSkin(apis[n%len(apis)], player, s.tids[texture]); err != nil {
+				return err
+			}
+			answered := time.Now()
+			var all errgroup.Group
+			for edge := range freshnessEdges {
+				all.Go(func() error {
+					err := s.awaitShown(edge, player, s.tags[texture], changePoll)
+					shown := time.Now()
+					mu.Lock()
+					defer mu.Unlock()
+					sinceAnswer[edge] = append(sinceAnswer[edge], shown.Sub(answered))
+					sinceRequest[edge] = append(sinceRequest[edge], shown.Sub(requested))
+					return err
+				})
+			}
+			return all.Wait()
+		})
+		slowest := func(of [freshnessEdges][]time.Duration) outcome {
+			var p50, p99 time.Duration
+			for _, delays := range of {
+				slices.Sort(delays)
+				p50, p99 = max(p50, delays[len(delays)/2]), max(p99, delays[len(delays)*99/100])
+			}
+			return outcome{milliseconds(p99), []namedFigure{{"p50", "ms", milliseconds(p50)}}}
+		}
+		return []outcome{slowest(sinceAnswer), slowest(sinceRequest)}
+	})
 }

@@ -1,22 +1,26 @@
 package compare
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/bench/speed/baseline"
 	"github.com/veneer-skins/veneer/bench/speed/fixture"
 	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/speed/results"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// The skins of the Zipf workload and the views of each: flat and isometric heads in so many sizes,
+// The skins of the Zipf workload and the views of each: flat and isometric heads in zipfSizes sizes,
 // as WebP and as PNG. That makes two million.
 const (
 	zipfSkins      = 15_625
@@ -24,8 +28,6 @@ const (
 	zipfSizes      = 32
 	zipfViews      = 4 * zipfSizes
 
-	zipfWarmUp   = 5
-	zipfRounds   = 20
 	zipfDuration = 4 * time.Second
 	zipfSample   = 2000 // views from which their size in memory is estimated
 	// With a longer timeout in the render queue no request is rejected, so that throughput is
@@ -35,6 +37,15 @@ const (
 	steadyRounds         = 12               // at most
 	steadyTolerance      = 0.2              // maximum difference of the hit ratio between two steady rounds, in per cent
 	fillTimeout          = 30 * time.Minute // more than filling takes
+	mixedCacheBytes      = 256 << 20        // of caches in front of edges: the default of an edge's own
+
+	edgesViews = 30_000 // views that several edges share
+	edgesMost  = 3
+	edgesShare = 3 // the cache of one edge holds a third of them
+
+	costEach     = time.Second
+	costViews    = 1000    // requested as hits
+	costNewViews = 1 << 30 // more new views than a round can request
 )
 
 // zipfWorkload is a fixture with more views than a cache holds.
@@ -45,57 +56,38 @@ type zipfWorkload struct {
 	skins        []string // hashes
 	newViewCount int      // number of the least popular views already requested
 	viewBytes    float64  // of a view in the cache of an edge
-	pictureSize  float64  // of a view's file, with its headers
 }
 
 // openZipf opens the workload, and samples views from its edge to estimate their size.
-func (e *env) openZipf(ctx context.Context) (*zipfWorkload, error) {
+func (e *env) openZipf() *zipfWorkload {
 	if e.zipf != nil {
-		return e.zipf, nil
+		return e.zipf
 	}
-	skins := zipfSkins
-	if e.Quick {
-		skins = zipfSkinsQuick
-	}
-	t, err := fixture.Open(ctx, e.serverEnv, e.Edge, skins, renderTimeoutSetting)
-	if err != nil {
-		return nil, err
-	}
-	e.closers = append(e.closers, t.Close)
-	e.zipf = &zipfWorkload{Site: t, views: newPopular(skins * zipfViews)}
-	for _, hash := range t.Skins() {
-		e.zipf.skins = append(e.zipf.skins, hash.String())
+	skins := e.quick(zipfSkins, zipfSkinsQuick)
+	w := &zipfWorkload{views: newPopular(skins * zipfViews)}
+	e.pinned(func() { w.Site = fixture.Open(e, skins, renderTimeoutSetting) })
+	for _, hash := range w.Skins {
+		w.skins = append(w.skins, hash.String())
 	}
 	e.addSetting("views in Zipf order", skins*zipfViews)
 	e.addSetting("of the edges with Zipf views", renderTimeoutSetting)
 	e.addSetting("maximum bytes of nginx's cache and Varnish before the edges with Zipf views", mixedCacheBytes)
 	runtime.GC() // rather than during a measurement
 
-	c := e.zipf
-	before, err := metricsOf(ctx, t.Operators)
-	if err != nil {
-		return nil, err
-	}
+	before := e.metricsOf(w.Edge.Operators)
 	sample := min(zipfSample, skins*zipfViews/4)
-	got, err := e.send(ctx, t.Edge.Address, fillTimeout, c.newViews(sample))
-	if err != nil {
-		return nil, err
-	}
-	after, err := metricsOf(ctx, t.Operators)
-	if err != nil {
-		return nil, err
-	}
+	e.send(edgeTarget("edge", w.Edge), fillTimeout, w.newViews(sample))
+	after := e.metricsOf(w.Edge.Operators)
 	of := func(name string) float64 { return after[name] - before[name] }
 	items := of("veneer_edge_picture_cache_items")
 	if items == 0 {
-		return nil, fmt.Errorf("the edge caches none of %d views", sample)
+		e.Fatalf("the edge caches none of %d views", sample)
 	}
-	c.viewBytes, c.pictureSize = of("veneer_edge_picture_cache_bytes")/items, float64(got.Bytes)/float64(got.Total())
-	return c, nil
+	w.viewBytes, e.zipf = of("veneer_edge_picture_cache_bytes")/items, w
+	return w
 }
 
-// target returns the path of a view.
-func (w *zipfWorkload) target(view int) string {
+func (w *zipfWorkload) path(view int) string {
 	n, space := view%zipfViews, ""
 	if n&2 != 0 {
 		space = "&3d"
@@ -106,20 +98,20 @@ func (w *zipfWorkload) target(view int) string {
 // streamOf returns requests for views that next returns, until that is negative. Each is sent
 // before the next one is made.
 func (w *zipfWorkload) streamOf(next func() int) *load.Stream {
-	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, 1)}
+	stream := streamOf(connections, fasthttp.StatusOK, nil)
 	stream.Order = func() int {
 		view := next()
 		if view < 0 {
 			return -1
 		}
-		stream.Requests[0] = fmt.Appendf(stream.Requests[0][:0], "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", w.target(view))
+		stream.Requests[0] = fmt.Appendf(stream.Requests[0][:0], "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", w.path(view))
 		return 0
 	}
 	return stream
 }
 
-// newViews requests so many of the least popular views that were not requested before; all that are
-// left if there are fewer.
+// newViews requests some of the least popular views that were not requested before; all that are left
+// if there are fewer.
 func (w *zipfWorkload) newViews(most int) *load.Stream {
 	left := most
 	return w.streamOf(func() int {
@@ -132,167 +124,182 @@ func (w *zipfWorkload) newViews(most int) *load.Stream {
 	})
 }
 
-// fillCaches requests so many of the most popular views from a target, each once, grouped by skin,
+// fillCaches requests some of the most popular views from a target, each once, grouped by skin,
 // which takes less time; and then all of them as in a measurement, until the hit ratio is steady.
-func (e *env) fillCaches(ctx context.Context, c *zipfWorkload, f *target, views zipfOrder, most int) error {
-	defer e.progress("filling the caches of %s", f.name)()
+func (e *env) fillCaches(t *target, views zipfOrder, most int) {
+	defer e.progress("filling the caches of %s", t.name)()
 	all := slices.Sorted(slices.Values(views.permutation[:min(most, len(views.permutation))]))
-	next := once(len(all))
-	if _, err := e.send(ctx, f.address, fillTimeout, c.streamOf(func() int {
+	next := load.Once(len(all))
+	e.send(t, fillTimeout, e.zipf.streamOf(func() int {
 		if i := next(); i >= 0 {
 			return all[i]
 		}
 		return -1
-	})); err != nil {
-		return err
-	}
+	}))
 	last := math.Inf(-1)
 	for attempt := range steadyRounds {
-		out, err := e.measureThrough(ctx, f, e.duration(steadyDuration), c.streamOf(views.order(-1-attempt))) // orders of no measured round
-		if err != nil {
-			return err
-		}
-		ratio := out.others[0].value // which is ratioFigure
+		out := e.measureThrough(t, e.duration(steadyDuration), e.zipf.streamOf(views.order(-1-attempt))) // orders of no measured round
+		ratio := out.others[0].value                                                                     // which is ratioFigure
 		if math.Abs(ratio-last) < steadyTolerance {
 			break
 		}
 		last = ratio
 	}
-	return nil
 }
-
-// target is an edge, or a proxy in front of edges, that the Zipf workload is sent to.
-type target struct {
-	name, version string
-	address       string
-	proxy         *baseline.Server // nil without one
-	edges         []*baseline.Server
-	operators     []string // of the edges
-}
-
-// cpuUsage is the CPU time and the renders of a target since its start.
-type cpuUsage struct {
-	edges, proxy time.Duration
-	renders      float64 // pictures
-}
-
-func (t *target) usage(ctx context.Context) (sum cpuUsage, err error) {
-	for i, edge := range t.edges {
-		took, err := edge.ProcessorTime()
-		if err != nil {
-			return sum, err
-		}
-		sum.edges += took
-		renders, err := rendersOf(ctx, t.operators[i])
-		if err != nil {
-			return sum, err
-		}
-		sum.renders += renders
-	}
-	if t.proxy != nil {
-		sum.proxy, err = t.proxy.ProcessorTime()
-	}
-	return sum, err
-}
-
-// rendersOf returns the number of requests for which an edge has rendered a picture since its
-// start.
-func rendersOf(ctx context.Context, operators string) (renders float64, err error) {
-	metrics, err := metricsOf(ctx, operators)
-	for name, value := range metrics {
-		if strings.HasPrefix(name, "veneer_requests_total{") && strings.Contains(name, `outcome="miss"`) {
-			renders += value
-		}
-	}
-	return renders, err
-}
-
-// Names of figures that other code looks up.
-const (
-	rateFigure     = "answers"
-	ratioFigure    = "hit ratio"
-	edgeCPUFigure  = "processor time of edges"
-	proxyCPUFigure = "processor time before them"
-	bytesFigure    = "an answer, headers included"
-)
 
 // measureThrough sends a stream to a target. The hit ratio is the share of answers without a
 // render, from whatever cache.
-func (e *env) measureThrough(ctx context.Context, f *target, duration time.Duration, stream *load.Stream) (outcome, error) {
-	first, err := f.usage(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
-	var answers *load.Answers
+func (e *env) measureThrough(t *target, duration time.Duration, stream *load.Stream) outcome {
+	var s sample
 	// All requests share one index, so the requested size is unknown.
-	if err := decodeSample(stream, func(int) string { return "/" }, func() (err error) {
-		answers, err = e.send(ctx, f.address, duration, stream)
-		return err
-	}); err != nil {
-		return outcome{}, err
+	e.decodeSample(stream, func(int) string { return "/" }, func() { s = e.measure(t, duration, stream) })
+	out := s.outcome(t)
+	out.others = slices.Insert(out.others, 0, namedFigure{ratioFigure, "%", 100 * (1 - s.renders/s.total())})
+	return out
+}
+
+// zipfRounds returns the measurement of a target under the Zipf workload.
+func (e *env) zipfRounds(views zipfOrder) func(t *target) func(round int) outcome {
+	return func(t *target) func(int) outcome {
+		return func(round int) outcome {
+			return e.measureThrough(t, e.duration(zipfDuration), e.zipf.streamOf(views.order(round)))
+		}
 	}
-	last, err := f.usage(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
-	latencies, total := answers.All(), float64(answers.Total())
-	return outcome{total / answers.Elapsed.Seconds(), []namedFigure{
-		{ratioFigure, "%", 100 * (1 - (last.renders-first.renders)/total)},
-		{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
-		{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
-		{edgeCPUFigure, "µs/answer", float64(last.edges-first.edges) / 1e3 / total},
-		{proxyCPUFigure, "µs/answer", float64(last.proxy-first.proxy) / 1e3 / total},
-		{bytesFigure, "bytes", float64(answers.Bytes) / total},
-	}}, nil
+}
+
+func (e *env) startEdge(settings ...string) *baseline.Server {
+	return e.zipf.StartEdge(e, append(settings, renderTimeoutSetting)...)
 }
 
 // mixedViews opens the edge, and caches in front of further edges, one each.
-func (e *env) mixedViews(ctx context.Context) ([]subject, error) {
-	c, err := e.openZipf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	targets := []*target{{name: "Veneer", address: c.Edge.Address, edges: []*baseline.Server{c.Edge}, operators: []string{c.Operators}}}
-	subjects := make([]subject, 1, 3)
-	for _, other := range []struct {
-		name string
-		open func(ctx context.Context, at baseline.Env, upstream string, bytes int64) (*baseline.Server, error)
-	}{{"nginx's cache before Veneer", baseline.StartNginxCache}, {"Varnish before Veneer", baseline.StartVarnish}} {
-		f := &target{name: other.name}
-		server, err := e.startServer("Zipf views, "+other.name, func(at baseline.Env) (*baseline.Server, error) {
-			edge, operators, err := c.StartEdge(ctx, renderTimeoutSetting)
-			if err != nil {
-				return nil, err
-			}
-			f.edges, f.operators = []*baseline.Server{edge}, []string{operators}
-			return other.open(ctx, at, edge.Address, mixedCacheBytes)
+func (e *env) mixedViews() []subject {
+	w := e.openZipf()
+	all := []*target{edgeTarget("Veneer", w.Edge)}
+	open := func(name string, program baseline.Program, start func(tb testing.TB, upstream string, bytes int64) *baseline.Server) {
+		var edge *baseline.Server
+		t := e.open(name, "Zipf views, ", program, func() *baseline.Server {
+			edge = e.startEdge()
+			return start(e, edge.Address, mixedCacheBytes)
 		})
-		if err != nil {
-			return nil, err
-		}
-		if server == nil {
-			subjects = append(subjects, subject{name: other.name, missing: e.missing["Zipf views, "+other.name].Error()})
-			continue
-		}
-		f.version, f.proxy, f.address = server.Version, server, server.Address
-		targets = append(targets, f)
-		subjects = append(subjects, subject{name: f.name, version: f.version, measure: e.measureZipf(c, f, c.views)})
+		all = append(all, t.before(edge))
 	}
-	subjects[0] = subject{name: "Veneer", measure: e.measureZipf(c, targets[0], c.views)}
-	for _, f := range targets {
-		if err := e.fillCaches(ctx, c, f, c.views, int(mixedCacheBytes/c.viewBytes)); err != nil {
-			return nil, fmt.Errorf("fill %s: %w", f.name, err)
+	open("nginx's cache before Veneer", baseline.Nginx, baseline.StartNginxCache)
+	open("Varnish before Veneer", baseline.Varnish, baseline.StartVarnish)
+	for _, t := range all {
+		if t.server != nil {
+			e.fillCaches(t, w.views, int(mixedCacheBytes/w.viewBytes))
 		}
 	}
-	return subjects, nil
+	return subjects(all, e.zipfRounds(w.views))
 }
 
-// mixedCacheBytes is the size of caches in front of edges: the default of an edge's own.
-const mixedCacheBytes = 256 << 20
-
-// measureZipf returns the measurement of a target under the Zipf workload.
-func (e *env) measureZipf(c *zipfWorkload, f *target, views zipfOrder) func(context.Context, int) (outcome, error) {
-	return func(ctx context.Context, round int) (outcome, error) {
-		return e.measureThrough(ctx, f, e.duration(zipfDuration), c.streamOf(views.order(round)))
+// before puts a target that takes part before edges.
+func (t *target) before(edges ...*baseline.Server) *target {
+	if t.missing != nil {
+		return t
 	}
+	t.clocks = []clock{{edgeCPUFigure, func(tb testing.TB) (sum time.Duration) {
+		tb.Helper()
+		for _, edge := range edges {
+			sum += edge.ProcessorTime(tb)
+		}
+		return sum
+	}}, {proxyCPUFigure, t.server.ProcessorTime}}
+	for _, edge := range edges {
+		t.operators = append(t.operators, edge.Operators)
+	}
+	return t
+}
+
+// edges measures one and more edges behind haproxy, and the costs of answers, memory and files there.
+func (e *env) edges(result *results.Run) {
+	w := e.openZipf()
+	n := min(edgesViews, len(w.views.permutation)/2)
+	views, cache := w.views.first(n), int64(w.viewBytes*float64(n)/edgesShare)
+	const trusted = "EDGE_TRUSTED_PROXIES=127.0.0.1/32"
+	e.addSetting("EDGE_CACHE_BYTES behind haproxy", cache)
+	e.addSetting("behind haproxy", trusted)
+	var all []*target
+	var first *baseline.Server
+	for i := range edgesMost {
+		var balanced []*baseline.Server
+		t := e.open(fmt.Sprintf("%d behind haproxy", i+1), "", baseline.Haproxy, func() *baseline.Server {
+			for range i + 1 {
+				balanced = append(balanced, e.startEdge(fmt.Sprint("EDGE_CACHE_BYTES=", cache), trusted))
+			}
+			first = cmp.Or(first, balanced[0])
+			return baseline.StartHaproxy(e, e.Root, balanced)
+		})
+		if t.missing != nil {
+			fmt.Fprintf(e.Out, "==> edges: skipped: %v\n", t.missing)
+			return
+		}
+		all = append(all, t.before(balanced...))
+	}
+	measured := e.run(scenario{
+		name: "edges", unit: "1/s", warmUp: 3, rounds: 11,
+		open: func(e *env) []subject {
+			for i, t := range all {
+				e.fillCaches(t, views, n*(i+1)/edgesShare)
+			}
+			return subjects(all, e.zipfRounds(views))
+		},
+	})
+	sweep := results.Sweep{
+		Name: measured.Name, Parameter: "edges",
+		Measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each may cache a third of %s views, requested in Zipf order", humanize.Comma(int64(n))),
+	}
+	for i, subject := range measured.Subjects {
+		sweep.Steps = append(sweep.Steps, results.Step{
+			At: float64(i + 1), Figures: append([]results.Figure{{Name: rateFigure, Unit: measured.Unit, Rounds: subject.Rounds}}, subject.Figures...),
+		})
+	}
+	result.Sweeps = append(result.Sweeps, sweep)
+	direct := edgeTarget("direct", first)
+	direct.clocks[0].figure = edgeCPUFigure
+	result.Costs = slices.Concat(e.answerCosts(all[0], direct, views), e.memoryCosts(), e.storeCosts())
+}
+
+// answerCosts measures the cost of each kind of answer, behind haproxy and without it.
+func (e *env) answerCosts(balanced, direct *target, views zipfOrder) (costs []results.Cost) {
+	hot := views.permutation[:min(costViews, len(views.permutation))]
+	full, unmodified := streamOf(connections, fasthttp.StatusOK), streamOf(connections, fasthttp.StatusNotModified)
+	for _, view := range hot {
+		path := e.zipf.path(view)
+		full.Requests = append(full.Requests, load.Get(path))
+		unmodified.Requests = append(unmodified.Requests, load.Get(path, ifNoneMatch(testenv.Must(fetchTag("http://"+balanced.address+path))(e))))
+	}
+	order := requestOrders(len(hot), true)
+	ordered := func(stream *load.Stream) func(round int) *load.Stream {
+		return func(round int) *load.Stream {
+			stream.Order = order(round)
+			return stream
+		}
+	}
+	var kinds []subject
+	for _, t := range []*target{balanced, direct} {
+		label := map[*target]string{balanced: "behind haproxy", direct: "direct"}[t]
+		for _, kind := range []struct {
+			name   string
+			stream func(round int) *load.Stream
+		}{
+			{"hit", ordered(full)}, {"304", ordered(unmodified)}, {"new picture", func(int) *load.Stream { return e.zipf.newViews(costNewViews) }},
+		} {
+			kinds = append(kinds, subject{name: kind.name + ", " + label, measure: func(round int) outcome {
+				return e.measureThrough(t, e.duration(costEach), kind.stream(round))
+			}})
+		}
+	}
+	measured := e.run(scenario{name: "costs", unit: "1/s", warmUp: 3, rounds: 11, open: func(*env) []subject { return kinds }})
+	for _, kind := range measured.Subjects {
+		name, label, _ := strings.Cut(kind.Name, ", ")
+		for _, figure := range kind.Figures {
+			if of := map[string]string{edgeCPUFigure: "edge", proxyCPUFigure: "haproxy", bytesFigure: "on the wire"}[figure.Name]; of != "" {
+				costs = append(costs, results.Cost{
+					Figure: results.Figure{Name: name + ": " + of, Unit: strings.TrimSuffix(figure.Unit, "/answer"), Rounds: figure.Rounds}, Method: label,
+				})
+			}
+		}
+	}
+	return costs
 }

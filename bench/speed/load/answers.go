@@ -75,7 +75,6 @@ func (a *Answers) Add(other Answers) {
 	}
 }
 
-// histogram returns the latencies of a status.
 func (a *Answers) histogram(status int) *hdrhistogram.Histogram {
 	histogram := a.Latencies[status]
 	if histogram == nil {

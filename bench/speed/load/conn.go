@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -36,76 +38,45 @@ type conn struct {
 // initialBuffer holds any response header, and most pictures.
 const initialBuffer = 16 << 10
 
-// dial connects to a server from an address of the same family, or from any.
-func (c *conn) dial(server netip.AddrPort, from netip.Addr) (err error) {
-	family := unix.AF_INET6
-	if server.Addr().Is4() {
-		family = unix.AF_INET
-	}
-	bind := func() error { return nil }
+// dial connects to a server from an address, or from any. The socket leaves Go's network poller.
+func (c *conn) dial(server netip.AddrPort, from netip.Addr) error {
+	dialer := net.Dialer{Timeout: drainTimeout}
 	if from.IsValid() {
-		bind = func() error { return unix.Bind(c.fd, socketAddress(netip.AddrPortFrom(from, 0))) }
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 	}
-	if c.fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("make a socket: %w", err)
+	connected, err := dialer.Dial("tcp", server.String()) //nolint:noctx // to loopback, with a timeout
+	if err != nil {
+		return err
 	}
-	timeout := unix.NsecToTimeval(int64(drainTimeout))
-	for _, step := range []func() error{
-		func() error { return unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout) },
-		func() error { return unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout) },
-		bind,
-		func() error { return c.connect(socketAddress(server)) },
-		func() error { return unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
-		c.handshake,
-		func() error { return unix.SetNonblock(c.fd, true) },
-	} {
-		if err := step(); err != nil {
-			_ = unix.Close(c.fd)
-			return fmt.Errorf("connect to %s: %w", server, err)
-		}
+	defer func() { _ = connected.Close() }()
+	tcp, _ := connected.(*net.TCPConn) // what "tcp" is
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { c.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("connect to %s: %w", server, err)
+	}
+	if err := c.handshake(); err != nil {
+		_ = unix.Close(c.fd)
+		return fmt.Errorf("connect to %s: %w", server, err)
 	}
 	return nil
 }
 
-// socketAddress converts an address for system calls.
-func socketAddress(address netip.AddrPort) unix.Sockaddr {
-	if address.Addr().Is4() {
-		return &unix.SockaddrInet4{Port: int(address.Port()), Addr: address.Addr().As4()}
-	}
-	return &unix.SockaddrInet6{Port: int(address.Port()), Addr: address.Addr().As16()}
-}
-
-// connect connects. A signal, which Go's scheduler may send at any time, interrupts the call, but
-// the connection attempt continues.
-func (c *conn) connect(to unix.Sockaddr) error {
-	err := unix.Connect(c.fd, to)
-	for err == unix.EINTR {
-		connected := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}
-		if _, err = unix.Poll(connected, int(drainTimeout.Milliseconds())); err != nil {
-			continue
-		}
-		status, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
-		if err != nil {
-			return err
-		}
-		if connected[0].Revents == 0 {
-			return unix.ETIMEDOUT
-		}
-		if status != 0 {
-			return syscall.Errno(status)
-		}
-		return nil
-	}
-	return err
-}
-
-// handshake performs the TLS handshake, if the stream uses TLS.
+// handshake performs the TLS handshake, if the stream uses TLS. It waits for the server.
 func (c *conn) handshake() error {
 	if !c.stream.TLS {
 		return nil
 	}
+	timeout := unix.NsecToTimeval(int64(drainTimeout))
+	if err := errors.Join(unix.SetNonblock(c.fd, false), unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)); err != nil {
+		return err
+	}
 	c.tlsConn = tls.Client(socket{fd: c.fd}, &tls.Config{InsecureSkipVerify: true})
-	return c.tlsConn.Handshake()
+	return errors.Join(c.tlsConn.Handshake(), unix.SetNonblock(c.fd, true))
 }
 
 // socket is a net.Conn for crypto/tls. Errors are system errors: EAGAIN, no data, is a temporary
@@ -243,4 +214,59 @@ func (c *conn) parseHeader() (err error) {
 		c.buffer = c.buffer[:cap(c.buffer)]
 	}
 	return nil
+}
+
+// respHeader is the parsed header of a response: as much of HTTP as the measured servers use.
+type respHeader struct {
+	status int // 0 until the header is complete
+	length int // of the body
+	closes bool
+}
+
+var (
+	headerEnd = []byte("\r\n\r\n")
+	lineEnd   = []byte("\r\n")
+	nameEnd   = []byte(":")
+	lengthKey = []byte("Content-Length")
+	closeKey  = []byte("Connection")
+	closing   = []byte("close")
+)
+
+// parseRespHeader returns the header of a response and where its body begins, or a status of 0
+// unless the header is complete.
+func parseRespHeader(data []byte) (h respHeader, end int, err error) {
+	const version, code = "HTTP/1.1 ", "200"
+	end = bytes.Index(data, headerEnd)
+	if end < 0 {
+		return respHeader{}, 0, nil
+	}
+	first, rest, _ := bytes.Cut(data[:end], lineEnd)
+	if len(first) < len(version+code) || string(first[:len(version)]) != version {
+		return respHeader{}, 0, fmt.Errorf("not HTTP/1.1: %.20q", first)
+	}
+	if h.status, err = strconv.Atoi(string(first[len(version):len(version+code)])); err != nil || h.status < 200 {
+		return respHeader{}, 0, fmt.Errorf("no final status in %.20q", first)
+	}
+	h.length = -1
+	for len(rest) > 0 {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, lineEnd)
+		name, value, _ := bytes.Cut(line, nameEnd)
+		// Few names are as long as these, so few are compared.
+		switch {
+		case len(name) == len(lengthKey) && bytes.EqualFold(name, lengthKey):
+			if h.length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil || h.length < 0 {
+				return respHeader{}, 0, fmt.Errorf("invalid Content-Length %.40q", value)
+			}
+		case len(name) == len(closeKey) && bytes.EqualFold(name, closeKey):
+			h.closes = bytes.EqualFold(bytes.TrimSpace(value), closing)
+		}
+	}
+	switch {
+	case h.status == 204 || h.status == 304: // may have a Content-Length without a body
+		h.length = 0
+	case h.length < 0:
+		return respHeader{}, 0, errors.New("the answer has no Content-Length")
+	}
+	return h, end + len(headerEnd), nil
 }

@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -9,16 +10,14 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // rawServer answers every request with raw bytes, in pieces, and closes the connection afterwards
 // if closes is set.
 func rawServer(t *testing.T, closes bool, pieces ...string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	answer := func(conn net.Conn) {
 		defer func() { _ = conn.Close() }()
@@ -51,24 +50,18 @@ func rawServer(t *testing.T, closes bool, pieces ...string) string {
 
 func TestAnswersInPieces(t *testing.T) {
 	t.Parallel()
-
 	f := func(length int, pieces ...string) {
 		t.Helper()
 		for _, share := range []float64{0, 1} {
 			s := stream(1, 0, "/")
-			s.Lengths, s.Order = []int{length}, first(10, load.Random(1, 0))
+			s.Lengths, s.Order = []int{length}, load.Repeat(1, 10)
 			s.InspectShare, s.Inspect = share, func(_, _ int, body []byte) error {
-				if len(body) != length {
-					t.Errorf("%d bytes are looked at; want %d", len(body), length)
-				}
+				testenv.Equal(t, len(body), length, "bytes that are looked at")
 				return nil
 			}
-			answers, err := load.Run(t.Context(), rawServer(t, false, pieces...), time.Hour, s)
-			if err == nil {
-				err = answers[0].Check()
-			}
-			if whole := len(strings.Join(pieces, "")); err != nil || answers[0].Total() != 10 || answers[0].Bytes != int64(10*whole) {
-				t.Errorf("%d answers of %d bytes have %d, %v", answers[0].Total(), whole, answers[0].Bytes, err)
+			got, whole := runRight(t, rawServer(t, false, pieces...), s), len(strings.Join(pieces, ""))
+			if got.Total() != 10 || got.Bytes != int64(10*whole) {
+				t.Errorf("%d answers of %d bytes have %d", got.Total(), whole, got.Bytes)
 			}
 		}
 	}
@@ -83,7 +76,6 @@ func TestAnswersInPieces(t *testing.T) {
 
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
-
 	for _, test := range []struct {
 		name, answer string
 		fault        load.Fault
@@ -92,6 +84,7 @@ func TestWrongAnswers(t *testing.T) {
 	}{
 		{"another status", "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nabc", load.WrongStatus, "status 404; want one of [200]", false},
 		{"another length", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd", load.WrongLength, "4 bytes; want 3", false},
+		{"another body", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nxyz", load.WrongBody, `"xyz" is wrong`, false},
 		{"a body shorter than Content-Length", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", load.WrongLength, "ends before the body", true},
 		{"a body longer than Content-Length", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd", load.WrongLength, "data follows the answer", false},
 		{"no length", "HTTP/1.1 200 OK\r\n\r\n", load.Broken, "no Content-Length", false},
@@ -103,13 +96,15 @@ func TestWrongAnswers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-
 			s := stream(1, 0, "/path")
-			s.Statuses, s.Lengths, s.Order = []int{200}, []int{3}, first(2, load.Random(1, 0))
-			answers, err := load.Run(t.Context(), rawServer(t, test.closes, test.answer), time.Minute, s)
-			if err != nil {
-				t.Fatal(err)
+			s.Statuses, s.Lengths, s.Order = []int{200}, []int{3}, load.Repeat(1, 2)
+			s.InspectShare, s.Inspect = 1, func(request, status int, body []byte) error {
+				if request != 0 || status != 200 || string(body) != "abc" {
+					return fmt.Errorf("%q is wrong", body)
+				}
+				return nil
 			}
+			answers := testenv.Must(load.Run(t.Context(), rawServer(t, test.closes, test.answer), time.Minute, s))(t)
 			if n := answers[0].Wrong[test.fault]; n != 2 || len(answers[0].Wrong) != 1 {
 				t.Errorf("wrong answers are %v; want two of %s", answers[0].Wrong, test.fault)
 			}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,9 +31,6 @@ type Stream struct {
 	// Rate is how many requests fall due in a second, at even intervals; each is sent over the
 	// connection that has been idle for longest. 0 is a closed loop.
 	Rate float64
-	// Phase is when the first request falls due, as a share of the interval: so streams of
-	// several threads fall due at even intervals together.
-	Phase float64
 	// Requests are complete HTTP/1.1 requests with methods that have response bodies (not
 	// HEAD).
 	Requests [][]byte
@@ -56,6 +54,11 @@ type Stream struct {
 	Inspect      func(request, status int, body []byte) error
 
 	next int // index in Requests
+}
+
+// Get returns a GET request to this machine, with further header lines.
+func Get(path string, lines ...string) []byte {
+	return []byte("GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + strings.Join(lines, "") + "\r\n")
 }
 
 // drainTimeout is how long answers to the last requests are awaited.

@@ -6,9 +6,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,40 +19,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/sys/unix"
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
-// serve serves a handler on loopback and returns its address.
 func serve(t *testing.T, handler fasthttp.RequestHandler) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serveOn(t, listener, handler)
+	return serveOn(t, testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t), handler)
 }
 
-// serveOn serves a handler and returns the listener's address.
 func serveOn(t *testing.T, listener net.Listener, handler fasthttp.RequestHandler) string {
 	t.Helper()
 	server := &fasthttp.Server{Handler: handler, CloseOnShutdown: true}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		if err := server.Shutdown(); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testenv.Do(t, errors.Join(server.Shutdown(), <-served)) })
 	return listener.Addr().String()
 }
 
-// stream returns a stream of requests for paths.
 func stream(connections int, rate float64, paths ...string) *load.Stream {
 	s := &load.Stream{Connections: connections, Rate: rate}
 	for _, path := range paths {
@@ -58,10 +49,17 @@ func stream(connections int, rate float64, paths ...string) *load.Stream {
 	return s
 }
 
+// runRight runs a stream to its end. All answers must be right.
+func runRight(t *testing.T, address string, s *load.Stream) *load.Answers {
+	t.Helper()
+	answers := testenv.Must(load.Run(t.Context(), address, time.Hour, s))(t)
+	testenv.Do(t, answers[0].Check())
+	return &answers[0]
+}
+
 // A stream's connections come from its address.
 func TestFrom(t *testing.T) {
 	t.Parallel()
-
 	var otherAddresses atomic.Int64
 	from := netip.MustParseAddr("127.0.7.1")
 	address := serve(t, func(rc *fasthttp.RequestCtx) {
@@ -81,13 +79,10 @@ func TestFrom(t *testing.T) {
 // run begins.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-
 	certified := httptest.NewTLSServer(nil) // for its certificate
 	t.Cleanup(certified.Close)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	listener := testenv.Must(tls.Listen("tcp", "127.0.0.1:0", config))(t)
 	body := bytes.Repeat([]byte("0123456789"), 10_000)
 	var requested, requestedBefore atomic.Int64
 	address := serveOn(t, listener, func(rc *fasthttp.RequestCtx) {
@@ -99,7 +94,7 @@ func TestTLS(t *testing.T) {
 		s.Requests = append(s.Requests, fmt.Appendf(nil, "GET /?size=%d HTTP/1.1\r\nHost: test\r\n\r\n", size))
 		s.Lengths = append(s.Lengths, size)
 	}
-	s.TLS, s.InspectShare, s.Order = true, 1, first(500, load.Random(len(s.Requests), 1))
+	s.TLS, s.InspectShare, s.Order = true, 1, load.Repeat(len(s.Requests), 100)
 	s.Inspect = func(request, _ int, got []byte) error {
 		if !bytes.Equal(got, body[:s.Lengths[request]]) {
 			return errors.New("the body is another one")
@@ -107,18 +102,13 @@ func TestTLS(t *testing.T) {
 		return nil
 	}
 	s.Connected = func() { requestedBefore.Store(requested.Load() + 1) }
-	answers, err := load.Run(t.Context(), address, time.Hour, s)
-	if err == nil {
-		err = answers[0].Check()
-	}
-	if err != nil || answers[0].Total() != 500 || requestedBefore.Load() != 1 {
-		t.Errorf("%d answers, %v, %d requests before all connections were open; want 500, and none", answers[0].Total(), err, requestedBefore.Load()-1)
+	if n := runRight(t, address, s).Total(); n != 500 || requestedBefore.Load() != 1 {
+		t.Errorf("%d answers, %d requests before all connections were open; want 500, and none", n, requestedBefore.Load()-1)
 	}
 }
 
 func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
 	t.Parallel()
-
 	var mu sync.Mutex
 	seen := map[string]int{}
 	large := strings.Repeat("x", 1<<20) // comes in many pieces
@@ -137,10 +127,7 @@ func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
 	})
 	first, second := stream(3, 1000, "/large", "/empty", "/same"), stream(1, 500, "/no")
 	for range 2 {
-		answers, err := load.Run(t.Context(), address, 100*time.Millisecond, first, second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answers := testenv.Must(load.Run(t.Context(), address, 100*time.Millisecond, first, second))(t)
 		// At every whole millisecond before the end, the first at 0.
 		if n, no := answers[0].Total(), answers[1].Latencies[503].TotalCount(); n != 100 || no != 50 || answers[1].Total() != no {
 			t.Errorf("%d and %d answers, %d of them 503s; want 100 and 50 and 50", n, answers[1].Total(), no)
@@ -155,28 +142,11 @@ func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
 	mu.Lock() // Run uses raw system calls, which the race detector does not order
 	defer mu.Unlock()
 	// The second run continued where the first ended, with /empty.
-	if diff := cmp.Diff(map[string]int{"/large": 67, "/empty": 67, "/same": 66, "/no": 100}, seen); diff != "" {
-		t.Errorf("requests by path (-want +got):\n%s", diff)
-	}
-}
-
-// The phases of two threads interleave their streams.
-func TestPhase(t *testing.T) {
-	t.Parallel()
-	address := serve(t, func(*fasthttp.RequestCtx) {})
-	for phase, want := range map[float64]int64{0: 4, 0.5: 4, 0.9: 3} { // the last of the fourth would be due after the end
-		s := stream(1, 100, "/")
-		s.Phase = phase
-		answers, err := load.Run(t.Context(), address, 36*time.Millisecond, s)
-		if err != nil || answers[0].Total() != want {
-			t.Errorf("phase %v of 10 ms: %d answers in 36 ms, %v; want %d", phase, answers[0].Total(), err, want)
-		}
-	}
+	cmptest.Same(t, seen, map[string]int{"/large": 67, "/empty": 67, "/same": 66, "/no": 100}, "requests by path")
 }
 
 func TestClosedLoopKeepsItsConnections(t *testing.T) {
 	t.Parallel()
-
 	var mu sync.Mutex
 	seen := map[uint64]int64{} // requests by connection
 	address := serve(t, func(rc *fasthttp.RequestCtx) {
@@ -184,14 +154,8 @@ func TestClosedLoopKeepsItsConnections(t *testing.T) {
 		defer mu.Unlock()
 		seen[rc.ConnID()]++
 	})
-	answers, err := load.Run(t.Context(), address, 50*time.Millisecond, stream(4, 0, "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := answers[0]
-	if err := a.Check(); err != nil {
-		t.Error(err)
-	}
+	a := testenv.Must(load.Run(t.Context(), address, 50*time.Millisecond, stream(4, 0, "/")))(t)[0]
+	testenv.Do(t, a.Check())
 	mu.Lock()
 	defer mu.Unlock()
 	var sent int64
@@ -209,7 +173,6 @@ func TestClosedLoopKeepsItsConnections(t *testing.T) {
 // Each connection sends one request at least.
 func TestShortestRun(t *testing.T) {
 	t.Parallel()
-
 	address := serve(t, func(*fasthttp.RequestCtx) {})
 	answers, err := load.Run(t.Context(), address, time.Nanosecond, stream(3, 0, "/"))
 	if err != nil || answers[0].Total() != 3 {
@@ -219,7 +182,6 @@ func TestShortestRun(t *testing.T) {
 
 func TestOpenLoopCountsQueueing(t *testing.T) {
 	t.Parallel()
-
 	// The first of 100 requests over one connection is answered after all of them
 	// fell due, within 100 ms. So half of them wait for at least half of that.
 	const stall = 100 * time.Millisecond
@@ -227,97 +189,9 @@ func TestOpenLoopCountsQueueing(t *testing.T) {
 	address := serve(t, func(*fasthttp.RequestCtx) {
 		once.Do(func() { <-time.After(stall) })
 	})
-	answers, err := load.Run(t.Context(), address, stall, stream(1, 1000, "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	answers := testenv.Must(load.Run(t.Context(), address, stall, stream(1, 1000, "/")))(t)
 	if p50 := answers[0].Percentile(200, 50); p50 < stall*2/5 {
 		t.Errorf("the median latency is %v after a stall of %v", p50, stall)
-	}
-}
-
-// The order depends on the seed only.
-func TestRandomOrder(t *testing.T) {
-	t.Parallel()
-
-	order := func(seed uint64) []string {
-		var mu sync.Mutex
-		var requested []string
-		address := serve(t, func(rc *fasthttp.RequestCtx) {
-			mu.Lock()
-			defer mu.Unlock()
-			requested = append(requested, string(rc.Path()))
-		})
-		var paths []string
-		for i := range 100 {
-			paths = append(paths, fmt.Sprintf("/%d", i))
-		}
-		s := stream(1, 0, paths...)
-		s.Order = first(20, load.Random(100, seed))
-		// An hour, but the order ends after twenty.
-		answers, err := load.Run(t.Context(), address, time.Hour, s)
-		if err != nil || answers[0].Total() != 20 || answers[0].Elapsed > time.Minute {
-			t.Errorf("%d answers in %v, %v; want 20", answers[0].Total(), answers[0].Elapsed, err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		return requested
-	}
-	once := order(1)
-	if diff := cmp.Diff(once, order(1)); diff != "" {
-		t.Errorf("the order with the same seed (-first +second):\n%s", diff)
-	}
-	if cmp.Equal(once, order(2)) {
-		t.Errorf("the order with another seed is the same: %q", once)
-	}
-}
-
-// first returns the first n of an order.
-func first(n int, order func() int) func() int {
-	return func() int {
-		if n--; n < 0 {
-			return -1
-		}
-		return order()
-	}
-}
-
-func TestWrongAnswersAreClassified(t *testing.T) {
-	t.Parallel()
-
-	var n atomic.Int64
-	address := serve(t, func(rc *fasthttp.RequestCtx) {
-		switch n.Add(1) {
-		case 2:
-			rc.SetStatusCode(fasthttp.StatusTooManyRequests)
-		case 3:
-			rc.SetBodyString("no!")
-		case 4:
-			rc.SetBodyString("yes, and more")
-		default:
-			rc.SetBodyString("yes")
-		}
-	})
-	s := stream(1, 0, "/path")
-	s.Statuses, s.Lengths, s.Order = []int{200}, []int{3}, first(5, load.Random(1, 0))
-	s.InspectShare, s.Inspect = 1, func(request, status int, body []byte) error {
-		if request != 0 || status != 200 || string(body) != "yes" {
-			return fmt.Errorf("%q is wrong", body)
-		}
-		return nil
-	}
-	answers, err := load.Run(t.Context(), address, time.Hour, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if answers[0].Latencies[200].TotalCount() != 4 || answers[0].Latencies[429].TotalCount() != 1 {
-		t.Errorf("%d answers of 5 are 200, and %d of 1 are 429", answers[0].Latencies[200].TotalCount(), answers[0].Latencies[429].TotalCount())
-	}
-	if diff := cmp.Diff(map[load.Fault]int64{load.WrongStatus: 1, load.WrongBody: 1, load.WrongLength: 1}, answers[0].Wrong); diff != "" {
-		t.Errorf("wrong answers (-want +got):\n%s", diff)
-	}
-	if err := answers[0].Check(); err == nil || !strings.Contains(err.Error(), "status 429; want one of [200]") || !strings.Contains(err.Error(), "/path") {
-		t.Errorf("Check: %v; want what the first wrong answer was and to what", err)
 	}
 }
 
@@ -325,11 +199,10 @@ func TestWrongAnswersAreClassified(t *testing.T) {
 // the others.
 func TestInspectSeesShareOfBodies(t *testing.T) {
 	t.Parallel()
-
 	large := strings.Repeat("0123456789", 50_000)
 	address := serve(t, func(rc *fasthttp.RequestCtx) { rc.SetBodyString(large) })
 	s := stream(2, 0, "/")
-	s.Order, s.InspectShare = first(200, load.Random(1, 0)), 0.25
+	s.Order, s.InspectShare = load.Repeat(1, 200), 0.25
 	inspected := 0
 	s.Inspect = func(_, _ int, body []byte) error {
 		if inspected++; string(body) != large {
@@ -337,24 +210,15 @@ func TestInspectSeesShareOfBodies(t *testing.T) {
 		}
 		return nil
 	}
-	answers, err := load.Run(t.Context(), address, time.Hour, s)
-	if err == nil {
-		err = answers[0].Check()
-	}
-	if err != nil {
-		t.Error(err)
-	}
-	if answers[0].Total() != 200 || inspected < 30 || inspected > 70 {
-		t.Errorf("of %d answers %d were looked at; want about 50 of 200", answers[0].Total(), inspected)
+	if n := runRight(t, address, s).Total(); n != 200 || inspected < 30 || inspected > 70 {
+		t.Errorf("of %d answers %d were looked at; want about 50 of 200", n, inspected)
 	}
 }
 
 func TestRunEndsWith(t *testing.T) {
 	t.Parallel()
-
 	t.Run("the caller", func(t *testing.T) {
 		t.Parallel()
-
 		ctx, cancel := context.WithCancel(t.Context())
 		answer := make(chan struct{})
 		defer close(answer)
@@ -372,41 +236,25 @@ func TestRunEndsWith(t *testing.T) {
 	})
 	t.Run("connections that always break", func(t *testing.T) {
 		t.Parallel()
-
 		address := serve(t, func(rc *fasthttp.RequestCtx) { rc.HijackSetNoResponse(true); rc.Hijack(func(net.Conn) {}) })
 		answers, err := load.Run(t.Context(), address, time.Hour, stream(1, 0, "/"))
 		if err == nil || answers[0].Wrong[load.Broken] == 0 {
 			t.Errorf("Run: %v, %v; want an error, and broken answers", answers, err)
 		}
 	})
-	t.Run("an invalid address", func(t *testing.T) {
+	t.Run("a wrong address", func(t *testing.T) {
 		t.Parallel()
-
-		if _, err := load.Run(t.Context(), "localhost", time.Hour, stream(1, 0, "/")); err == nil {
-			t.Error("Run: no error")
-		}
-	})
-	t.Run("another machine", func(t *testing.T) {
-		t.Parallel()
-
-		for _, address := range []string{"192.0.2.1:80", "[2001:db8::1]:80", "0.0.0.0:80", "[::ffff:192.0.2.1]:80"} {
-			if _, err := load.Run(t.Context(), address, time.Hour, stream(1, 0, "/")); err == nil || !strings.Contains(err.Error(), "not a loopback address") {
-				t.Errorf("Run to %s: %v; want that it is not a loopback address", address, err)
+		listener := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+		testenv.Do(t, listener.Close())
+		const elsewhere = "not a loopback address"
+		for address, want := range map[string]string{
+			"localhost": "", listener.Addr().String(): "", "192.0.2.1:80": elsewhere, "[2001:db8::1]:80": elsewhere,
+			"0.0.0.0:80": elsewhere, "[::ffff:192.0.2.1]:80": elsewhere,
+		} {
+			_, err := load.Run(t.Context(), address, time.Hour, stream(2, 0, "/"))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Run to %s: %v; want an error with %q", address, err, want)
 			}
-		}
-	})
-	t.Run("a server that is not there", func(t *testing.T) {
-		t.Parallel()
-
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := load.Run(t.Context(), listener.Addr().String(), time.Hour, stream(2, 0, "/")); err == nil {
-			t.Error("Run: no error")
 		}
 	})
 }
@@ -414,7 +262,6 @@ func TestRunEndsWith(t *testing.T) {
 // A server may close connections at any time, as nginx does after so many requests.
 func TestClosedConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
-
 	var mu sync.Mutex
 	var seen []uint64
 	address := serve(t, func(rc *fasthttp.RequestCtx) {
@@ -426,22 +273,18 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 		rc.SetConnectionClose()
 	})
 	s := stream(2, 0, "/")
-	s.Order = first(2000, load.Random(1, 0)) // more than maxFailures
-	answers, err := load.Run(t.Context(), address, time.Hour, s)
-	if err == nil {
-		err = answers[0].Check()
-	}
+	s.Order = load.Repeat(1, 2000) // more than maxFailures
+	n := runRight(t, address, s).Total()
 	mu.Lock()
 	defer mu.Unlock()
-	if err != nil || answers[0].Total() != 2000 || len(seen) != 2000 {
-		t.Errorf("%d answers over %d connections, %v; want 2000", answers[0].Total(), len(seen), err)
+	if n != 2000 || len(seen) != 2000 {
+		t.Errorf("%d answers over %d connections; want 2000", n, len(seen))
 	}
 }
 
 // Late includes delays of the load generator, and not those of the server.
 func TestLate(t *testing.T) {
 	t.Parallel()
-
 	const pause = 20 * time.Millisecond
 	address := serve(t, func(rc *fasthttp.RequestCtx) {
 		if string(rc.Path()) == "/slow" {
@@ -452,11 +295,7 @@ func TestLate(t *testing.T) {
 		t.Helper()
 		s := stream(1, 100, path)
 		s.InspectShare, s.Inspect = 1, inspect
-		answers, err := load.Run(t.Context(), address, 2*pause, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answers[0].Late
+		return testenv.Must(load.Run(t.Context(), address, 2*pause, s))(t)[0].Late
 	}
 	inspected := false
 	if late := f("/", func(int, int, []byte) error {
@@ -475,19 +314,62 @@ func TestLate(t *testing.T) {
 
 func TestAnswersAdd(t *testing.T) {
 	t.Parallel()
-
 	address := serve(t, func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(int(rc.Path()[1]-'0') * 100) })
 	var sum load.Answers
 	for _, path := range []string{"/2", "/4", "/2"} {
 		s := stream(1, 0, path)
-		s.Statuses, s.Order = []int{200}, first(3, load.Random(1, 0))
-		answers, err := load.Run(t.Context(), address, time.Hour, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum.Add(answers[0])
+		s.Statuses, s.Order = []int{200}, load.Repeat(1, 3)
+		sum.Add(testenv.Must(load.Run(t.Context(), address, time.Hour, s))(t)[0])
 	}
 	if sum.Total() != 9 || sum.All().TotalCount() != 9 || sum.Latencies[200].TotalCount() != 6 || sum.Wrong[load.WrongStatus] != 3 || sum.Check() == nil {
 		t.Errorf("%d answers, %d of them 200, wrong ones %v; want 9, 6 and 3", sum.Total(), sum.Latencies[200].TotalCount(), sum.Wrong)
+	}
+}
+
+func affinity(t *testing.T) (may unix.CPUSet) {
+	t.Helper()
+	testenv.Do(t, unix.SchedGetaffinity(0, &may))
+	return may
+}
+
+// Afterwards the thread may run on the same processors as before.
+func TestPinRestoresAffinity(t *testing.T) {
+	t.Parallel()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, cpu := affinity(t), 0
+	for !before.IsSet(cpu) {
+		cpu++
+	}
+	unpin := testenv.Must(load.Pin(cpu))(t)
+	if only := affinity(t); only.Count() != 1 || !only.IsSet(cpu) {
+		t.Errorf("it may run on %d processors; want only number %d", only.Count(), cpu)
+	}
+	unpin()
+	if after := affinity(t); after != before {
+		t.Errorf("it may run on %d processors, and before on %d", after.Count(), before.Count())
+	}
+}
+
+func TestZipfShape(t *testing.T) {
+	t.Parallel()
+	const n, draws = 1000, 1_000_000
+	for _, exponent := range []float64{0, 0.9, 1.2} {
+		z, random := load.NewZipf(n, exponent), rand.New(rand.NewPCG(1, 2))
+		counts := make([]float64, n)
+		for range draws {
+			counts[z.Draw(random)]++
+		}
+		sum := 0.0
+		for k := range n {
+			sum += math.Pow(float64(k+1), -exponent)
+		}
+		// Six standard deviations of each count: by chance, none of 1,000 counts is further off.
+		for k, count := range counts {
+			want := draws * math.Pow(float64(k+1), -exponent) / sum
+			if math.Abs(count-want) > 6*math.Sqrt(want) {
+				t.Errorf("of exponent %v, number %d was drawn %.0f times; want about %.0f", exponent, k, count, want)
+			}
+		}
 	}
 }

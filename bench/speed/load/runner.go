@@ -110,7 +110,11 @@ func (r *runner) loop(ctx context.Context, duration time.Duration) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case now > duration+drainTimeout:
-			r.expireInFlight()
+			for _, c := range r.conns {
+				if c.request >= 0 {
+					c.stream.addWrong(c, Unanswered, fmt.Errorf("no complete answer %v after the last request", drainTimeout))
+				}
+			}
 			return nil
 		}
 		pause := drainTimeout
@@ -136,22 +140,13 @@ func (r *runner) loop(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-// expireInFlight counts open requests as unanswered.
-func (r *runner) expireInFlight() {
-	for _, c := range r.conns {
-		if c.request >= 0 {
-			c.stream.addWrong(c, Unanswered, fmt.Errorf("no complete answer %v after the last request", drainTimeout))
-		}
-	}
-}
-
 // send sends what is due and returns the time until the next request is due, or drainTimeout if
 // that waits for an answer, or if there is none.
 func (r *runner) send(st *streamState, now, duration time.Duration) (pause time.Duration, err error) {
 	for st.size > 0 && !st.ended {
 		due := now
 		if st.Rate > 0 {
-			due = time.Duration((float64(st.sent) + st.Phase) * float64(time.Second) / st.Rate)
+			due = time.Duration(float64(st.sent) * float64(time.Second) / st.Rate)
 		}
 		switch {
 		case due >= duration:
@@ -182,7 +177,6 @@ func (r *runner) send(st *streamState, now, duration time.Duration) (pause time.
 	return drainTimeout, nil
 }
 
-// handleReadable reads from a connection with data.
 func (r *runner) handleReadable(c *conn) error {
 	if c.request < 0 {
 		return r.handleIdle(c)
@@ -226,7 +220,6 @@ func (r *runner) handleIdle(c *conn) error {
 	return r.replaceFailed(c)
 }
 
-// replaceFailed replaces a failed connection.
 func (r *runner) replaceFailed(c *conn) error {
 	if r.failures++; r.failures == maxFailures {
 		return fmt.Errorf("%d connections have failed since the last complete answer", maxFailures)
@@ -243,7 +236,6 @@ func (r *runner) replace(c *conn) error {
 	return err
 }
 
-// nextRequest returns the index of the next request.
 func (st *streamState) nextRequest() int {
 	if st.Order != nil {
 		return st.Order()
@@ -269,7 +261,6 @@ func (st *streamState) push(c *conn) {
 	st.size++
 }
 
-// isRight reports whether a status is right.
 func (st *streamState) isRight(status int) bool {
 	return len(st.Statuses) == 0 || slices.Contains(st.Statuses, status)
 }

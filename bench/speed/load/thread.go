@@ -31,7 +31,6 @@ func Pin(cpu int) (unpin func(), err error) {
 	}, nil
 }
 
-// threadTime returns the CPU time of the calling thread.
 func threadTime() time.Duration {
 	var taken unix.Timespec
 	// It cannot fail: the clock exists, and the pointer is valid.

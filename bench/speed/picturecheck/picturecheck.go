@@ -27,9 +27,6 @@ const (
 	WrongSize load.Fault = "dimensions"
 )
 
-// maxBytes bounds the sampled pictures.
-const maxBytes = 256 << 20
-
 // Sampler collects distinct pictures. It belongs to one thread until they are decoded.
 type Sampler struct {
 	path     func(request int) string
@@ -50,10 +47,9 @@ type picture struct {
 	n    int64 // number of inspected answers with it
 }
 
-// New returns the sampler of one of so many threads. The path of a request must have size= where a
-// height is expected.
-func New(path func(request int) string, threads int) *Sampler {
-	return &Sampler{path: path, seed: maphash.MakeSeed(), pictures: map[key]*picture{}, budget: maxBytes / threads}
+// New returns a sampler. The path of a request must have size= where a height is expected.
+func New(path func(request int) string) *Sampler {
+	return &Sampler{path: path, seed: maphash.MakeSeed(), pictures: map[key]*picture{}, budget: 256 << 20}
 }
 
 // Inspect samples the picture of an answer, for load.Stream.
@@ -61,8 +57,11 @@ func (s *Sampler) Inspect(request, status int, body []byte) error {
 	if status != fasthttp.StatusOK {
 		return nil
 	}
-	path := s.path(request)
-	key := key{requestedHeight(path), maphash.Bytes(s.seed, body)}
+	path, height := s.path(request), 0
+	if u, err := url.ParseRequestURI(path); err == nil {
+		height, _ = strconv.Atoi(u.Query().Get("size"))
+	}
+	key := key{height, maphash.Bytes(s.seed, body)}
 	if existing := s.pictures[key]; existing != nil {
 		existing.n++
 		return nil
@@ -76,51 +75,34 @@ func (s *Sampler) Inspect(request, status int, body []byte) error {
 	return nil
 }
 
-// requestedHeight returns the size parameter of a path, 0 without one.
-func requestedHeight(path string) int {
-	u, err := url.ParseRequestURI(path)
-	if err != nil {
-		return 0
-	}
-	size, err := strconv.Atoi(u.Query().Get("size"))
-	if err != nil {
-		return 0
-	}
-	return size
-}
-
 // Summary is the result of decoding.
 type Summary struct {
-	// Decoded is the number of answers, Different that of distinct bodies.
+	// Decoded is the number of answers, Different the number of distinct bodies.
 	Decoded   int64 `json:"decoded"`
 	Different int   `json:"different"`
 	// Skipped is the number of answers over the byte budget.
 	Skipped int64 `json:"left_out"`
 }
 
-// Decode decodes the pictures of all threads, and calls wrong with those that are wrong, one at a
-// time, with their number of answers.
-func Decode(threads []*Sampler, wrong func(fault load.Fault, n int64, err error)) *Summary {
-	p := new(Summary)
+// Decode decodes the pictures, and calls wrong with those that are wrong, one at a time, with their
+// number of answers.
+func (s *Sampler) Decode(wrong func(fault load.Fault, n int64, err error)) *Summary {
+	p := &Summary{Different: len(s.pictures), Skipped: s.skipped}
 	var mu sync.Mutex
 	var decoders errgroup.Group
 	decoders.SetLimit(runtime.GOMAXPROCS(0))
-	for _, thread := range threads {
-		p.Skipped += thread.skipped
-		for key, pic := range thread.pictures {
-			p.Decoded += pic.n
-			p.Different++
-			decoders.Go(func() error {
-				if fault, err := pic.decode(key.height); err != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					wrong(fault, pic.n, fmt.Errorf("%w in the answer to %s", err, pic.path))
-				}
-				return nil
-			})
-		}
+	for key, pic := range s.pictures {
+		p.Decoded += pic.n
+		decoders.Go(func() error {
+			if fault, err := pic.decode(key.height); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				wrong(fault, pic.n, fmt.Errorf("%w in the answer to %s", err, pic.path))
+			}
+			return nil
+		})
 	}
-	_ = decoders.Wait() // none of which returns an error
+	_ = decoders.Wait() // no decoder returns an error
 	return p
 }
 

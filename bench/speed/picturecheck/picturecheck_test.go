@@ -4,8 +4,8 @@ import "testing"
 
 func TestSamplesAreBounded(t *testing.T) {
 	t.Parallel()
-
-	s := New(func(int) string { return "/" }, maxBytes/10) // so each thread stores ten bytes
+	s := New(func(int) string { return "/" })
+	s.budget = 10
 	for _, body := range []string{"123456", "123456", "12345", "1234"} {
 		if err := s.Inspect(0, 200, []byte(body)); err != nil {
 			t.Error(err)

@@ -1,14 +1,23 @@
 // Package results stores the measurements of a run: it computes medians and confidence intervals,
-// and writes them as JSON, as a table and as plots.
+// and writes them as JSON and as tables.
 package results
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Run is all measurements of one run, with the machine and settings.
@@ -23,8 +32,6 @@ type Run struct {
 	Programs  []Program  `json:"programs"` // all that took part
 	Settings  []Setting  `json:"settings"` // all that differ from a program's defaults, raised limits too
 	Scenarios []Scenario `json:"scenarios"`
-	Latency   []Curve    `json:"latency,omitempty"` // of the mixed day, Veneer's first
-	Soak      []Series   `json:"soak,omitempty"`    // one for each program
 	Sweeps    []Sweep    `json:"sweeps,omitempty"`
 	Costs     []Cost     `json:"costs,omitempty"`
 }
@@ -44,7 +51,7 @@ type Setting struct {
 // Scenario is one kind of work, done by several subjects alternately.
 type Scenario struct {
 	Name         string    `json:"name"`     // a word or two, as "hot"
-	Measures     string    `json:"measures"` // what is measured, in a sentence or more, of which plots show the first
+	Measures     string    `json:"measures"` // what is measured, in a sentence or more
 	Unit         string    `json:"unit"`     // of the rounds, as "answers/s" or "ms"
 	MoreIsBetter bool      `json:"more_is_better"`
 	WarmUp       int       `json:"warm_up_rounds"` // discarded rounds at the beginning
@@ -67,49 +74,59 @@ type Figure struct {
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit"`
 	Rounds []float64 `json:"rounds"`
+	// Rejected is the number of further rounds in which a request was rejected. They count as
+	// infinite.
+	Rejected int `json:"rejected_rounds,omitempty"`
 }
 
-// Curve is a subject's latency by request rate.
-type Curve struct {
-	Name   string  `json:"name"`
-	Points []Point `json:"points"` // by rising rate
+// Summary returns the median of the rounds, and its bounds. With rejections there may be no upper one.
+func (f *Figure) Summary() Summary {
+	return Summarize(slices.Concat(f.Rounds, slices.Repeat([]float64{math.Inf(1)}, f.Rejected)))
 }
 
-// Point is the latency at a rate. Latencies are in milliseconds, one of each round, and count from
-// when a request was due.
-type Point struct {
-	Rate float64   `json:"rate"` // requests a second
-	P50  []float64 `json:"p50_ms"`
-	P99  []float64 `json:"p99_ms"`
-	P999 []float64 `json:"p99_9_ms"`
-	// Busy is the CPU use of the load generator in percent, and Late the longest delay of a due
-	// request by it in milliseconds: of each round, too.
-	Busy []float64 `json:"load_busy_percent,omitempty"`
-	Late []float64 `json:"load_late_ms,omitempty"`
-	// Refused is the number of further rounds in which a request was rejected. Their latencies
-	// count as infinite.
-	Refused int `json:"refused_rounds,omitempty"`
+// Sweep is figures as a parameter grows.
+type Sweep struct {
+	Name      string `json:"name"`     // a word
+	Measures  string `json:"measures"` // one sentence: what is measured
+	Parameter string `json:"grows"`    // what does, as "edges"
+	Steps     []Step `json:"steps"`    // by rising parameter; all have the same figures in the same order
 }
 
-// Summarize returns the median of some of the point's latencies, and its bounds. With refused
-// rounds there may be no upper one.
-func (p *Point) Summarize(latencies []float64) Summary {
-	return Summarize(slices.Concat(latencies, slices.Repeat([]float64{math.Inf(1)}, p.Refused)))
+// Step is one step of a sweep.
+type Step struct {
+	At      float64  `json:"at"` // value of the parameter
+	Figures []Figure `json:"figures"`
 }
 
-// Series is a program's resource usage over time.
-type Series struct {
-	Program string  `json:"program"`
-	Samples []Usage `json:"samples"` // in their order
+// NewStep returns the step of rounds that have the same figures.
+func NewStep(at float64, rounds [][]Figure) Step {
+	step := Step{At: at, Figures: slices.Clone(rounds[0])}
+	for _, round := range rounds[1:] {
+		for i, figure := range round {
+			to := &step.Figures[i]
+			to.Rounds, to.Rejected = append(to.Rounds, figure.Rounds...), to.Rejected+figure.Rejected
+		}
+	}
+	return step
 }
 
-// Usage is a program's resource usage at a moment.
-type Usage struct {
-	Minutes    float64 `json:"minutes"` // since the load began
-	Resident   int64   `json:"resident_bytes"`
-	Goroutines int     `json:"goroutines"`
-	Files      int     `json:"open_files"`
-	Libvips    int64   `json:"libvips_bytes"` // always 0 for a program without it
+// CheckFlat returns an error if some figure's median is higher in the last step of four than in the
+// second: by more than 3 %, and by more than one.
+func (s *Sweep) CheckFlat() error {
+	for i, figure := range s.Steps[1].Figures {
+		before, after := figure.Summary().Median, s.Steps[3].Figures[i].Summary().Median
+		if after > max(1.03*before, before+1) {
+			return fmt.Errorf("%s: %s of %s in the second %s, and %s in the last", s.Name, figure.Name, number(before), s.Parameter, number(after))
+		}
+	}
+	return nil
+}
+
+// Cost is the cost of one thing, for capacity planning.
+type Cost struct {
+	Figure
+
+	Method string `json:"how"` // how it was measured: a part of a sentence
 }
 
 // Ratio returns how many times as good as the subject Veneer was, from the ratios within the
@@ -120,10 +137,13 @@ func (s *Scenario) Ratio(subject *Subject) Summary { return Summarize(s.ratios(s
 // steadily by a tenth or more: then its median describes no steady state.
 func (s *Scenario) Drift(subject *Subject) (first, last float64, moved bool) {
 	ratios := s.ratios(subject)
-	third := max(1, len(ratios)/3)
+	if Trend(ratios) == 0 {
+		return 0, 0, false
+	}
+	third := len(ratios) / 3
 	first, last = Summarize(ratios[:third]).Median, Summarize(ratios[len(ratios)-third:]).Median
 	const much = 1.1
-	return first, last, Trend(ratios) != 0 && max(first/last, last/first) >= much
+	return first, last, max(first/last, last/first) >= much
 }
 
 // ratios returns how many times as good as the subject Veneer was in each round.
@@ -153,42 +173,60 @@ func (r *Run) Folder() string {
 	return name
 }
 
-// A commit is part of a file's name.
-var commitPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]*$`)
+// Write writes the run into a folder of its own below a directory, replacing an earlier run of the
+// same day, commit and name, and returns its path: results.json with everything, and table.md.
+func (r *Run) Write(results string) (string, error) {
+	var table bytes.Buffer
+	if err := r.WriteTable(&table); err != nil {
+		return "", err
+	}
+	encoded, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(results, r.Folder())
+	return folder, errors.Join(
+		os.MkdirAll(folder, 0o755),
+		os.WriteFile(filepath.Join(folder, "results.json"), append(encoded, '\n'), 0o644),
+		os.WriteFile(filepath.Join(folder, "table.md"), table.Bytes(), 0o644),
+	)
+}
 
-// check returns an error if the run is invalid.
+// Read reads the results.json of a run.
+func Read(path string) (*Run, error) {
+	encoded, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := new(Run)
+	return r, errors.Join(json.Unmarshal(encoded, r), r.check())
+}
+
+// A commit and a variant are parts of names of files.
+var namePattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]*$`)
+
+// check returns an error if the run is invalid: tables and ratios need figures of the same rounds.
+// That they are finite is checked by encoding/json.
 func (r *Run) check() error {
-	if r.Date.IsZero() || !commitPattern.MatchString(r.Commit) {
-		return fmt.Errorf("a run of %v and commit %q has no date or no commit", r.Date, r.Commit)
+	if r.Date.IsZero() || !namePattern.MatchString(r.Commit) || r.Variant != "" && !namePattern.MatchString(r.Variant) {
+		return fmt.Errorf("a run of %q at %v and commit %q has no date, or no name that a folder could have", r.Variant, r.Date, r.Commit)
 	}
-	if r.Variant != "" && !commitPattern.MatchString(r.Variant) {
-		return fmt.Errorf("a run of %q has no name that a folder could have", r.Variant)
-	}
-	for i := range r.Scenarios {
-		if err := r.Scenarios[i].check(); err != nil {
-			return fmt.Errorf("scenario %s: %w", r.Scenarios[i].Name, err)
+	for _, s := range r.Scenarios {
+		if err := s.check(); err != nil {
+			return fmt.Errorf("scenario %s: %w", s.Name, err)
 		}
 	}
-	for _, curve := range r.Latency {
-		if err := curve.check(); err != nil {
-			return fmt.Errorf("latency of %s: %w", curve.Name, err)
-		}
-	}
-	for _, series := range r.Soak {
-		for i, usage := range series.Samples {
-			if !finite(usage.Minutes) || i > 0 && usage.Minutes <= series.Samples[i-1].Minutes {
-				return fmt.Errorf("soak of %s: minute %v is out of order", series.Program, usage.Minutes)
+	for _, s := range r.Sweeps {
+		for i, step := range s.Steps {
+			if n := slices.IndexFunc(step.Figures, func(f Figure) bool { return len(f.Rounds) == 0 }); n >= 0 {
+				return fmt.Errorf("sweep %s: step %v has no rounds of %s", s.Name, step.At, step.Figures[n].Name)
 			}
-		}
-	}
-	for i := range r.Sweeps {
-		if err := r.Sweeps[i].check(); err != nil {
-			return fmt.Errorf("sweep %s: %w", r.Sweeps[i].Name, err)
-		}
-	}
-	for i := range r.Costs {
-		if err := r.Costs[i].check(); err != nil {
-			return fmt.Errorf("costs: %w", err)
+			if got, want := step.names(), s.Steps[0].names(); !slices.Equal(got, want) {
+				return fmt.Errorf("sweep %s: step %v has %q, and the first one %q", s.Name, step.At, got, want)
+			}
+			if i > 0 && step.At <= s.Steps[i-1].At {
+				return fmt.Errorf("sweep %s: step %v is out of order", s.Name, step.At)
+			}
 		}
 	}
 	return nil
@@ -198,53 +236,132 @@ func (s *Scenario) check() error {
 	if len(s.Subjects) == 0 || len(s.Subjects[0].Rounds) == 0 {
 		return errors.New("there are no rounds of Veneer, which must be the first subject")
 	}
-	for i := range s.Subjects {
-		subject := &s.Subjects[i]
+	for _, subject := range s.Subjects {
+		want := len(s.Subjects[0].Rounds)
 		if subject.Missing != "" || subject.Unsupported != "" {
-			if len(subject.Rounds) > 0 {
-				return fmt.Errorf("%s has both rounds and a reason for having none", subject.Name)
-			}
-			continue
+			want = 0
 		}
-		if len(subject.Rounds) != len(s.Subjects[0].Rounds) {
-			return fmt.Errorf("%s has %d rounds and Veneer %d", subject.Name, len(subject.Rounds), len(s.Subjects[0].Rounds))
-		}
-		for _, figure := range subject.Rounds {
-			if !positive(figure) {
-				return fmt.Errorf("%s has a round of %v %s", subject.Name, figure, s.Unit)
+		for _, figure := range append([]Figure{{Name: s.Unit, Rounds: subject.Rounds}}, subject.Figures...) {
+			if len(figure.Rounds) != want {
+				return fmt.Errorf("%s has %d rounds of %s, not %d", subject.Name, len(figure.Rounds), figure.Name, want)
 			}
 		}
-		for _, further := range subject.Figures {
-			if len(further.Rounds) != len(subject.Rounds) {
-				return fmt.Errorf("%s has %d rounds, but %d of %s", subject.Name, len(subject.Rounds), len(further.Rounds), further.Name)
-			}
-			for _, figure := range further.Rounds {
-				if !finite(figure) {
-					return fmt.Errorf("%s has %s of %v %s", subject.Name, further.Name, figure, further.Unit)
-				}
-			}
+		if want > 0 && slices.Min(subject.Rounds) <= 0 {
+			return fmt.Errorf("%s has a round of %v %s", subject.Name, slices.Min(subject.Rounds), s.Unit)
 		}
 	}
 	return nil
 }
 
-func (c *Curve) check() error {
-	for i, p := range c.Points {
-		if len(p.P50) == 0 || len(p.P50) != len(p.P99) || len(p.P50) != len(p.P999) {
-			return fmt.Errorf("%+v is not of some rounds", p)
-		}
-		for _, figure := range slices.Concat([]float64{p.Rate, p.Summarize(p.P99).Median}, p.P50, p.P99, p.P999) {
-			if !positive(figure) {
-				return fmt.Errorf("%+v is not all above 0", p)
-			}
-		}
-		if i > 0 && p.Rate <= c.Points[i-1].Rate {
-			return fmt.Errorf("the rate of %v is out of order", p.Rate)
-		}
+// names returns the names and units of the step's figures.
+func (s *Step) names() (all []string) {
+	for _, figure := range s.Figures {
+		all = append(all, strings.TrimSuffix(figure.Name+", "+figure.Unit, ", "))
 	}
-	return nil
+	return all
 }
 
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// Machine describes the machine of a run.
+type Machine struct {
+	Processor  string `json:"processor"`  // model
+	Processors int    `json:"processors"` // that programs may use
+	Memory     int64  `json:"memory_bytes"`
+	Kernel     string `json:"kernel"` // as "Linux 6.18.5"
+	Go         string `json:"go"`     // the version, as "go1.26.8"
+}
 
-func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
+// ThisMachine describes the machine that this program runs on. It supports Linux only.
+func ThisMachine() (Machine, error) {
+	m := Machine{Processor: runtime.GOARCH, Processors: runtime.NumCPU(), Go: runtime.Version()}
+	var memory unix.Sysinfo_t
+	if err := unix.Sysinfo(&memory); err != nil {
+		return Machine{}, err
+	}
+	m.Memory = int64(memory.Totalram) * int64(memory.Unit)
+	var kernel unix.Utsname
+	if err := unix.Uname(&kernel); err != nil {
+		return Machine{}, err
+	}
+	m.Kernel = "Linux " + unix.ByteSliceToString(kernel.Release[:])
+	processors, err := os.ReadFile("/proc/cpuinfo")
+	model := regexp.MustCompile(`(?m)^model name\s*: (.*)$`)
+	if found := model.FindSubmatch(processors); found != nil { // ARM kernels do not report it
+		m.Processor = string(found[1])
+	}
+	return m, err
+}
+
+func (m Machine) String() string {
+	return fmt.Sprintf("%d processors of an %s, %.1f GiB of memory, %s, %s", m.Processors, m.Processor, float64(m.Memory)/(1<<30), m.Kernel, m.Go)
+}
+
+// Summary is the median of rounds with its bounds.
+type Summary struct {
+	Median float64
+	// The bounds of the median's 95 % confidence interval. They are infinite for fewer than 6
+	// rounds, which are too few for it.
+	Low, High float64
+}
+
+// Bounded reports whether there were enough rounds for bounds.
+func (s Summary) Bounded() bool { return !math.IsInf(s.High, 1) }
+
+// Summarize returns the median of at least one round, and its bounds by order statistics: of the
+// sorted rounds, the one of LowerRank, counted from either end.
+func Summarize(rounds []float64) Summary {
+	sorted := slices.Sorted(slices.Values(rounds))
+	s := Summary{Median: Median(sorted), Low: math.Inf(-1), High: math.Inf(1)}
+	if rank := LowerRank(len(sorted)); rank > 0 {
+		s.Low, s.High = sorted[rank-1], sorted[len(sorted)-rank]
+	}
+	return s
+}
+
+// Median returns the median of sorted values.
+func Median(sorted []float64) float64 {
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 0 {
+		return (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[middle]
+}
+
+// Trend reports whether rounds rise (above 0) or fall (below 0) from the first to the last, by the
+// Mann-Kendall test with a false positive rate of one in a hundred. It is 0 for fewer than 8
+// rounds.
+//
+// Source: M. G. Kendall, Rank Correlation Methods, chapter 4.
+func Trend(rounds []float64) int {
+	n := len(rounds)
+	if n < 8 {
+		return 0
+	}
+	rising := 0
+	for i := range rounds {
+		for _, later := range rounds[i+1:] {
+			rising += cmp.Compare(later, rounds[i])
+		}
+	}
+	const sure = 2.576 // standard deviations
+	if math.Abs(float64(rising)) < 1+sure*math.Sqrt(float64(n*(n-1)*(2*n+5))/18) {
+		return 0
+	}
+	return cmp.Compare(rising, 0)
+}
+
+// LowerRank returns which of n sorted values, counted from 1, is the lower bound of the 95 %
+// confidence interval of the median: the highest that is above the true median in at most 2.5 % of
+// all cases, whatever the values' distribution. It is 0 for fewer than 6 values, which are too few
+// for it. Counted from the other end it is the upper bound.
+func LowerRank(n int) int {
+	// Each value is below the true median with a chance of one half. The bound at rank k is too
+	// high if fewer than k of them are.
+	chance, fewer := math.Pow(0.5, float64(n)), 0.0
+	for k := range n {
+		if fewer += chance; fewer > 0.025 {
+			return k
+		}
+		chance *= float64(n-k) / float64(k+1)
+	}
+	return n
+}

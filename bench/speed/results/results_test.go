@@ -1,17 +1,21 @@
-//go:build !race
-
 package results
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // example returns a run with every kind of content.
@@ -27,18 +31,22 @@ func example() *Run {
 	rate := func(name, version string, around float64) Subject {
 		return Subject{
 			Name: name, Version: version, Rounds: rounds(around, 0.2),
-			Figures: []Figure{{"p99", "ms", rounds(20_000/around, 0.3)}, {"processor", "µs an answer", rounds(900_000/around, 0.1)}},
+			Figures: []Figure{{"p99", "ms", rounds(20_000/around, 0.3), 0}, {"processor", "µs an answer", rounds(900_000/around, 0.1), 0}},
 		}
 	}
-	point := func(rate, p50, p99, p999 float64) Point {
-		p := Point{Rate: rate}
+	step := func(rate, p50, p99, p999 float64) Step {
+		var rounds [][]Figure
 		for _, factor := range []float64{1, 0.96, 1.05, 0.98, 1.02, 0.9, 1.1} { // 1 in the middle
-			p.P50, p.P99, p.P999 = append(p.P50, p50*factor), append(p.P99, p99*factor), append(p.P999, p999*factor)
+			rounds = append(rounds, []Figure{
+				{Name: "p50", Unit: "ms", Rounds: []float64{p50 * factor}},
+				{Name: "p99", Unit: "ms", Rounds: []float64{p99 * factor}},
+				{Name: "p99.9", Unit: "ms", Rounds: []float64{p999 * factor}},
+			})
 		}
-		return p
+		return NewStep(rate, rounds)
 	}
 	sharp := Subject{Name: "sharp behind Node", Missing: "Node is not installed: apt-get install nodejs npm"}
-	r := &Run{
+	return &Run{
 		Date: time.Date(2026, 10, 2, 9, 30, 0, 0, time.UTC), Commit: "5f3c41f", Seconds: 1230,
 		Machine:  Machine{Processor: "AMD EPYC-Genoa Processor", Processors: 2, Memory: 24 << 30, Kernel: "Linux 6.18.5", Go: "go1.26.8"},
 		Programs: []Program{{"nginx", "nginx 1.22.1"}, {"Varnish", "Varnish 7.1.1"}, {"image/png", "go1.26.8"}},
@@ -58,112 +66,51 @@ func example() *Run {
 				rate("Veneer", "", 9), {Name: "nginx with WebDAV", Version: "1.22.1", Rounds: rounds(6.5, 0.5)},
 			}},
 		},
-		Latency: []Curve{
-			{"Veneer", []Point{
-				point(2000, 0.09, 0.5, 2.1),
-				point(4000, 0.09, 0.6, 2.6),
-				point(8000, 0.1, 0.8, 3.1),
-				point(12000, 0.12, 1.1, 4),
-				point(16000, 0.14, 1.7, 5.2),
-				point(24000, 0.2, 2.9, 8),
-				point(32000, 0.31, 5.4, 13),
-				point(40000, 0.6, 9.1, 24),
-				point(48000, 2, 31, 70),
-			}},
-			{"nginx's cache before Veneer", []Point{
-				point(2000, 0.15, 0.9, 3), point(4000, 0.16, 1.1, 3.6), point(8000, 0.19, 1.8, 5.5), point(12000, 0.26, 3.2, 9), point(16000, 0.5, 7, 18), point(24000, 3, 40, 95),
+		Sweeps: []Sweep{
+			{"mixed day of Veneer", "Latency at rising rates", "requests a second", []Step{step(2000, 0.09, 0.5, 2.1), step(40000, 0.6, 9.1, 24), step(48000, 2, 31, 70)}},
+			{"growth", "A site that grows.", "textures", []Step{
+				{10_000, []Figure{{"look-up p99", "ms", rounds(1.5, 0.2), 0}, {"index", "bytes", []float64{91}, 0}, {"files", "", []float64{40}, 0}}},
+				{1e6, []Figure{{"look-up p99", "ms", rounds(2.5, 0.2), 0}, {"index", "bytes", []float64{105}, 0}, {"files", "", []float64{241}, 0}}},
 			}},
 		},
-		Soak: []Series{{Program: "core"}, {Program: "edge"}},
-		Sweeps: []Sweep{{Name: "growth", Measures: "A site that grows.", Parameter: "textures", Plotted: []string{"look-up p99", "index", "list"}, Steps: []Step{
-			{10_000, []Figure{{"look-up p99", "ms", rounds(1.5, 0.2)}, {"index", "bytes", []float64{91}}, {"list", "ms", []float64{3}}, {"core", "MiB", []float64{40}}}},
-			{1e6, []Figure{{"look-up p99", "ms", rounds(2.5, 0.2)}, {"index", "bytes", []float64{105}}, {"list", "ms", []float64{0}}, {"core", "MiB", []float64{241}}}},
-		}}},
-		Costs: []Cost{{Figure{"a hit", "µs", rounds(12, 0.1)}, "behind haproxy"}, {Figure{"a row", "bytes", []float64{210}}, "of a million"}},
+		Costs: []Cost{{Figure{"a hit", "µs", rounds(12, 0.1), 0}, "behind haproxy"}, {Figure{"a row", "bytes", []float64{210}, 0}, "of a million"}},
 	}
-	for i := range 241 {
-		minutes := float64(i) / 12
-		wave := random.Float64()
-		r.Soak[0].Samples = append(r.Soak[0].Samples, Usage{minutes, int64(110e6 + 6e6*wave), 48 + int(6*wave), 71, 0})
-		grown := min(1, minutes/1.5)
-		r.Soak[1].Samples = append(r.Soak[1].Samples, Usage{minutes, int64(120e6 + 260e6*grown + 14e6*wave), 92 + int(9*wave), 143, int64(2.2e6 + 1.5e6*wave)})
-	}
-	return r
 }
 
 // Everything that is written can be read back, and is the same when it is written again.
 func TestWrite(t *testing.T) {
 	t.Parallel()
-
 	run, results := example(), t.TempDir()
-	first, err := run.Write(results)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if name := filepath.Base(first); name != "2026-10-02-5f3c41f" {
-		t.Errorf("it is written to %s", name)
-	}
-	back, err := Read(filepath.Join(first, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(run, back); diff != "" {
-		t.Errorf("what is read is not what was written (-want +got):\n%s", diff)
-	}
-	second, err := back.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := []string{"results.json", "table.md", "ratios.svg", "ratios.png", "latency.svg", "latency.png", "soak.svg", "soak.png", "growth.svg", "growth.png"}
-	for _, name := range names {
-		one, other := content(t, first, name), content(t, second, name)
-		if one != other {
+	first := testenv.Must(run.Write(results))(t)
+	testenv.Equal(t, filepath.Base(first), "2026-10-02-5f3c41f", "it is written to")
+	back := testenv.Must(Read(filepath.Join(first, "results.json")))(t)
+	cmptest.Same(t, back, run, "what is read of what was written")
+	second := testenv.Must(back.Write(t.TempDir()))(t)
+	for _, name := range []string{"results.json", "table.md"} {
+		if one, other := content(t, first, name), content(t, second, name); one != other {
 			t.Errorf("%s differs between two writings of the same run", name)
 		}
-		if strings.HasSuffix(name, ".png") && len(one) > 300_000 {
-			t.Errorf("%s has %d bytes, too many for a README", name, len(one))
-		}
-	}
-	if files, err := os.ReadDir(first); err != nil || len(files) != len(names) {
-		t.Errorf("there are %d files, %v; want %d", len(files), err, len(names))
 	}
 	run.Sweeps = nil
 	if again, err := run.Write(results); err != nil || again != first {
 		t.Errorf("it is written again to %s, %v; want %s", again, err, first)
 	}
-	if files, err := os.ReadDir(first); err != nil || len(files) != len(names)-2 {
-		t.Errorf("without a sweep there are %d files, %v; want %d", len(files), err, len(names)-2)
-	}
-	for _, name := range []string{"ratios.svg", "latency.svg", "soak.svg"} {
-		if svg := content(t, first, name); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
-			t.Errorf("%s has places that are no numbers", name)
-		}
-	}
-	for _, want := range []string{">Veneer is better<", ">net/http and image/png<", ">cannot do this<", ">missing<", ">1.41×<"} {
-		if !strings.Contains(content(t, first, "ratios.svg"), want) {
-			t.Errorf("the plot of ratios does not say %s", want)
-		}
+	if strings.Contains(content(t, first, "table.md"), "mixed day") {
+		t.Error("the table of an earlier run is still there")
 	}
 }
 
 func content(t *testing.T, folder, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(testenv.Must(os.ReadFile(filepath.Join(folder, name)))(t))
 }
 
 func TestRatio(t *testing.T) {
 	t.Parallel()
-
 	f := func(moreIsBetter bool, ours, theirs []float64, want float64) {
 		t.Helper()
 		s := Scenario{MoreIsBetter: moreIsBetter, Subjects: []Subject{{Rounds: ours}, {Rounds: theirs}}}
-		if got := s.Ratio(&s.Subjects[1]).Median; got != want {
-			t.Errorf("Ratio of %v and %v = %v; want %v", ours, theirs, got, want)
-		}
+		testenv.Equal(t, s.Ratio(&s.Subjects[1]).Median, want, "Ratio of %v and %v", ours, theirs)
 	}
 
 	f(true, []float64{8, 80, 800}, []float64{2, 10, 50}, 8) // the ratio of the medians would be the same
@@ -173,37 +120,28 @@ func TestRatio(t *testing.T) {
 
 func TestWriteRejects(t *testing.T) {
 	t.Parallel()
-
 	for _, test := range []struct {
 		name   string
 		change func(*Run)
 		want   string
 	}{
 		{"a run without a date", func(r *Run) { r.Date = time.Time{} }, "no date"},
-		{"a commit that is a path", func(r *Run) { r.Commit = "../x" }, "no commit"},
+		{"a commit that is a path", func(r *Run) { r.Commit = "../x" }, "no name"},
+		{"a variant that is a path", func(r *Run) { r.Variant = "../x" }, "no name"},
 		{"a scenario without Veneer", func(r *Run) { r.Scenarios[0].Subjects[0].Rounds = nil }, "scenario hot: there are no rounds of Veneer"},
-		{"rounds without a partner", func(r *Run) { r.Scenarios[0].Subjects[1].Rounds = []float64{1} }, "bare fasthttp has 1 rounds and Veneer 15"},
+		{"rounds without a partner", func(r *Run) { r.Scenarios[0].Subjects[1].Rounds = []float64{1} }, "bare fasthttp has 1 rounds of answers/s, not 15"},
 		{"a figure of nothing", func(r *Run) { r.Scenarios[0].Subjects[1].Rounds[3] = 0 }, "a round of 0 answers/s"},
-		{"a further figure that is not a number", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds[3] = math.NaN() }, "p99 of NaN ms"},
-		{"a further figure of some rounds", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds = nil }, "but 0 of p99"},
-		{"rounds of a missing subject", func(r *Run) { r.Scenarios[0].Subjects[1].Missing = "not installed" }, "both rounds and a reason"},
-		{"a latency of 0", func(r *Run) { r.Latency[0].Points[0].P50[2] = 0 }, "latency of Veneer"},
-		{"a latency of a round too few", func(r *Run) { r.Latency[0].Points[0].P50 = nil }, "not of some rounds"},
-		{"a curve with mostly rejected requests", func(r *Run) { r.Latency[0].Points[0].Refused = 8 }, "not all above 0"},
-		{"a curve out of order", func(r *Run) { r.Latency[0].Points[1].Rate = 1 }, "out of order"},
-		{"a run with no name for a folder", func(r *Run) { r.Variant = "../x" }, "no name"},
-		{"a sweep out of order", func(r *Run) { r.Sweeps[0].Steps[1].At = 1 }, "sweep growth: step 1 is out of order"},
-		{"a sweep with no name for a file", func(r *Run) { r.Sweeps[0].Name = "../x" }, "no name"},
-		{"a step with fewer figures", func(r *Run) { r.Sweeps[0].Steps[1].Figures = r.Sweeps[0].Steps[1].Figures[:1] }, "has 1 figures"},
-		{"a step with other figures", func(r *Run) { r.Sweeps[0].Steps[1].Figures[1].Unit = "KiB" }, "has index in KiB"},
-		{"a step without rounds", func(r *Run) { r.Sweeps[0].Steps[1].Figures[1].Rounds = nil }, "index has no rounds"},
-		{"a plot of nothing", func(r *Run) { r.Sweeps[0].Plotted[0] = "weather" }, "no weather to plot"},
-		{"an infinite cost", func(r *Run) { r.Costs[0].Rounds[2] = math.Inf(1) }, "a hit is +Inf"},
-		{"a soak out of order", func(r *Run) { r.Soak[1].Samples[9].Minutes = 0 }, "soak of edge"},
+		{"a further figure that is not a number", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds[3] = math.NaN() }, "NaN"},
+		{"a further figure of some rounds", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds = nil }, "has 0 rounds of p99, not 15"},
+		{"rounds of a missing subject", func(r *Run) { r.Scenarios[0].Subjects[1].Missing = "not installed" }, "has 15 rounds of answers/s, not 0"},
+		{"a sweep out of order", func(r *Run) { r.Sweeps[1].Steps[1].At = 1 }, "sweep growth: step 1 is out of order"},
+		{"a step with fewer figures", func(r *Run) { r.Sweeps[1].Steps[1].Figures = r.Sweeps[1].Steps[1].Figures[:1] }, `step 1e+06 has ["look-up p99, ms"], and the first one`},
+		{"a step with other figures", func(r *Run) { r.Sweeps[1].Steps[1].Figures[1].Unit = "KiB" }, `"index, KiB"`},
+		{"a step without rounds", func(r *Run) { r.Sweeps[1].Steps[1].Figures[1].Rounds = nil }, "no rounds of index"},
+		{"an infinite cost", func(r *Run) { r.Costs[0].Rounds[2] = math.Inf(1) }, "+Inf"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-
 			run := example()
 			test.change(run)
 			folder := t.TempDir()
@@ -217,30 +155,245 @@ func TestWriteRejects(t *testing.T) {
 	}
 }
 
-// A run with a few results can be written, too.
-func TestWritePartialRun(t *testing.T) {
-	t.Parallel()
-
-	run := example()
-	run.Scenarios, run.Latency, run.Soak, run.Sweeps, run.Costs = run.Scenarios[:1], nil, nil, nil, nil
-	run.Scenarios[0].Subjects = run.Scenarios[0].Subjects[:1]
-	folder, err := run.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files, err := os.ReadDir(folder); err != nil || len(files) != 2 {
-		t.Errorf("there are %v, %v; want results.json and table.md: there is nothing to plot", files, err)
-	}
-}
-
 func TestThisMachine(t *testing.T) {
 	t.Parallel()
-
-	m, err := ThisMachine()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testenv.Must(ThisMachine())(t)
 	if m.Processor == "" || m.Processors < 1 || m.Memory < 1<<20 || !strings.HasPrefix(m.Kernel, "Linux ") || !strings.HasPrefix(m.Go, "go") {
 		t.Errorf("this machine is %+v", m)
 	}
+}
+
+func TestLowerRank(t *testing.T) {
+	t.Parallel()
+	// From tables of the sign test.
+	for n, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 1, 9: 2, 20: 6, 30: 10, 50: 18} {
+		testenv.Equal(t, LowerRank(n), want, "LowerRank(%d)", n)
+	}
+	// 40 times the number of ways in which fewer than k of n values can be low must be at most
+	// the number of all ways.
+	for n := range 200 {
+		k, fewer := 0, new(big.Int)
+		for all := new(big.Int).Lsh(big.NewInt(1), uint(n)); ; k++ {
+			fewer.Add(fewer, new(big.Int).Binomial(int64(n), int64(k)))
+			if new(big.Int).Mul(fewer, big.NewInt(40)).Cmp(all) > 0 {
+				break
+			}
+		}
+		if got := LowerRank(n); n > 0 && got != k {
+			t.Errorf("LowerRank(%d) = %d; want %d", n, got, k)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	if odd, even := Median([]float64{1, 2, 9}), Median([]float64{1, 2, 4, 9}); odd != 2 || even != 3 {
+		t.Errorf("medians: %v and %v; want 2 and 3", odd, even)
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	t.Parallel()
+	rounds := []float64{7, 1, 5, 9, 3, 8, 2, 6, 4} // the bounds are the second from either end
+	if got, want := Summarize(rounds), (Summary{Median: 5, Low: 2, High: 8}); got != want || !got.Bounded() {
+		t.Errorf("Summarize(%v) = %+v; want %+v", rounds, got, want)
+	}
+	if rounds[0] != 7 {
+		t.Error("the rounds are not in their order any more")
+	}
+	if got := Summarize(rounds[:5]); got.Median != 5 || got.Bounded() || got.Low > -1e300 {
+		t.Errorf("five rounds: %+v; want no bounds", got)
+	}
+}
+
+// Of all permutations of n rounds, Trend finds a trend in nearly one of a hundred, and in no more.
+func TestTrend(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{8, 11, 15, 20, 30} {
+		// The number of permutations by falling pairs: permutations of one round fewer, with the
+		// last round at any position.
+		orders := []*big.Int{big.NewInt(1)}
+		for rounds := 2; rounds <= n; rounds++ {
+			more := make([]*big.Int, len(orders)+rounds-1)
+			for i := range more {
+				more[i] = new(big.Int)
+			}
+			for falling, count := range orders {
+				for place := range rounds {
+					more[falling+place].Add(more[falling+place], count)
+				}
+			}
+			orders = more
+		}
+		all, found := new(big.Int).MulRange(1, int64(n)), new(big.Int)
+		for falling, count := range orders {
+			if trend := Trend(inOrder(n, falling)); trend != 0 {
+				found.Add(found, count)
+				if rises := falling < n*(n-1)/4; rises != (trend > 0) {
+					t.Errorf("%d of %d pairs fall: %d", falling, n*(n-1)/2, trend)
+				}
+			}
+		}
+		share, _ := new(big.Rat).SetFrac(found, all).Float64()
+		if share > 0.01 || share < 0.005 {
+			t.Errorf("%d rounds have a trend in %v of all orders", n, share)
+		}
+	}
+	if Trend(inOrder(7, 0)) != 0 || Trend(make([]float64, 20)) != 0 {
+		t.Error("there is a trend in few rounds, or in equal ones")
+	}
+}
+
+// inOrder returns n values with a number of falling pairs.
+func inOrder(n, falling int) (values []float64) {
+	for i := range n {
+		place := min(falling, i) // from the end
+		falling -= place
+		values = slices.Insert(values, i-place, float64(i))
+	}
+	return values
+}
+
+// tableOf returns the table of a run, which must contain some texts.
+func tableOf(t *testing.T, run *Run, wants ...string) string {
+	t.Helper()
+	var out strings.Builder
+	testenv.Do(t, run.WriteTable(&out))
+	for _, want := range wants {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &out)
+		}
+	}
+	return out.String()
+}
+
+func TestWriteTable(t *testing.T) {
+	t.Parallel()
+	table := tableOf(t, example(),
+		"Commit 5f3c41f, 2026-10-02 09:30 UTC, on 2 processors of an AMD EPYC-Genoa Processor, 24.0 GiB of memory, Linux 6.18.5, go1.26.8. It took 20.5 minutes.\n",
+		"| hot          | Veneer                            |  79,300 | answers/s  |           |                | p99 0.268 ms, processor 11.4 µs an answer |\n",
+		"|              | bare fasthttp (1.74.0)            |  76,700 | answers/s  |     1.03× | 0.99× to 1.08× | p99 0.28 ms,",
+		"|              | sharp behind Node                 | missing |            |           |                | Node is not installed: apt-get install nodejs npm |\n",
+		"|              | nginx, a file                     |  cannot |            |           |                | it draws nothing |\n",
+		"|              | nginx with WebDAV (1.22.1)        |    6.32 | ms         |     0.73× | 0.64× to 0.88× |     |\n",
+		"at least 15 rounds, after some to warm up that do not count.\nThese ratios changed from the first third of their rounds to the last, so their bounds say less:\n\n- cold, net/http and image/png: from 6.38× to 7.06×\n\nWhat is measured",
+		"- revalidation: A picture that the client has, answered 304. In answers/s; more is better.\n",
+		"- upload: A texture of 64 by 64, until it is stored. In ms; less is better.\n",
+		"\nmixed day of Veneer: Latency at rising rates.\n\n| requests a second |",
+		"| p99, ms           |    0.5 (0.45 to 0.55) |   9.1 (8.19 to 10) | 31 (27.9 to 34.1) |\n",
+		"\ngrowth: A site that grows.\n\n| textures        |              10,000 |          1,000,000 |\n| --------------- | ------------------: | -----------------: |\n",
+		"| look-up p99, ms | 1.46 (1.41 to 1.52) | 2.5 (2.33 to 2.68) |\n",
+		"| index, bytes    |                  91 |                105 |\n",
+		"| a row   |                 210 | bytes | of a million        |\n",
+		"- Varnish 7.1.1\n- image/png (go1.26.8)\n",
+		"- nginx's open_file_cache: max=18976\n",
+	)
+	for _, not := range []string{"quick check", "failed"} {
+		if strings.Contains(table, not) {
+			t.Errorf("it says that it is a run that is: %s:\n%s", not, table)
+		}
+	}
+}
+
+// A quick check lists the subjects, but shows no figure.
+func TestWriteTableOfQuickCheck(t *testing.T) {
+	t.Parallel()
+	run := example()
+	run.Quick = true
+	table := tableOf(t, run,
+		"**This is a quick check: everything ran, but for too short a time to say how fast it is. It claims no figures.**",
+		"| hot          | Veneer                            |     ran |      |           |             |     |\n",
+		"missing",
+	)
+	for _, figure := range []string{"×", "79,300", "p99 0", "95 % confidence", "105", "210"} {
+		if strings.Contains(table, figure) {
+			t.Errorf("it says %q:\n%s", figure, table)
+		}
+	}
+	run.Variant = "scale"
+	testenv.Equal(t, run.Folder(), "2026-10-02-5f3c41f-scale-quick", "its folder")
+}
+
+// A failed run says so and why. A ratio that moved by less than a tenth is steady.
+func TestWriteTableOfFailed(t *testing.T) {
+	t.Parallel()
+	run := example()
+	run.Failed = "upload: round 3:\nPUT / answers 500"
+	run.Scenarios = run.Scenarios[:1]
+	nginx := &run.Scenarios[0].Subjects[2]
+	for i, veneer := range run.Scenarios[0].Subjects[0].Rounds {
+		nginx.Rounds[i] = veneer / (4 - 0.02*float64(i))
+	}
+	tableOf(t, run, "\n**This run failed: upload: round 3: PUT / answers 500**\n",
+		"\nNo ratio changed by a tenth from the first third of its rounds to the last.\n")
+}
+
+// Fewer than 6 rounds have no bounds, and those with rejections no upper one.
+func TestWriteTableOfPartialRun(t *testing.T) {
+	t.Parallel()
+	run := example()
+	run.Scenarios = run.Scenarios[:1]
+	for i := range run.Scenarios[0].Subjects {
+		subject := &run.Scenarios[0].Subjects[i]
+		subject.Rounds, subject.Figures = subject.Rounds[:5], nil
+	}
+	run.Scenarios[0].Subjects[0].Name = "Veneer | a\nbar"
+	run.Sweeps = run.Sweeps[:1]
+	for i := range run.Sweeps[0].Steps[0].Figures {
+		run.Sweeps[0].Steps[0].Figures[i].Rejected = 1
+	}
+	run.Settings = nil
+	table := tableOf(t, run, `| Veneer \| a bar `, "| too few rounds |", "|   0.505 (at least 0.45) |", "- none\n")
+	var widths []int
+	scenarios, _, _ := strings.Cut(table, "What is measured")
+	for line := range strings.Lines(scenarios) {
+		if strings.HasPrefix(line, "|") {
+			widths = append(widths, utf8.RuneCountInString(line))
+		}
+	}
+	if want := []int{widths[0], widths[0], widths[0], widths[0], widths[0], widths[0]}; !cmp.Equal(widths, want) {
+		t.Errorf("the lines of the table are %v characters long", widths)
+	}
+}
+
+// Usage that grows until the end is not flat; usage that had grown before is.
+func TestCheckFlat(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		quarters [4][]float64
+		want     string
+	}{
+		"level":            {[4][]float64{{400, 400}, {400, 401}, {400, 399}, {400, 400}}, ""},
+		"filled at first":  {[4][]float64{{100, 300}, {400, 400}, {400, 400}, {400, 400}}, ""},
+		"one high sample":  {[4][]float64{{400}, {400, 400, 400}, {400}, {400, 400, 900}}, ""},
+		"hardly growing":   {[4][]float64{{400}, {400}, {400}, {408}}, ""},
+		"one more":         {[4][]float64{{4}, {4}, {4}, {5}}, ""},
+		"growing a little": {[4][]float64{{400}, {400}, {400}, {420}}, "soak of the edge: resident memory of 400 in the second quarter, and 420 in the last"},
+		"growing":          {[4][]float64{{103, 193}, {203, 293}, {303, 393}, {403, 493}}, "soak of the edge: resident memory of 248 in the second quarter, and 448 in the last"},
+	} {
+		sweep := Sweep{Name: "soak of the edge", Parameter: "quarter"}
+		for i, rounds := range test.quarters {
+			sweep.Steps = append(sweep.Steps, Step{float64(i + 1), []Figure{{"goroutines", "", []float64{90}, 0}, {"resident memory", "MiB", rounds, 0}}})
+		}
+		if err := sweep.CheckFlat(); (err != nil) != (test.want != "") || err != nil && err.Error() != test.want {
+			t.Errorf("%s: %v; want %q", what, err, test.want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	f := func(x float64, want string) {
+		t.Helper()
+		testenv.Equal(t, number(x), want, "number(%v)", x)
+	}
+
+	f(0, "0")
+	f(0.00012345, "0.000123")
+	f(0.5, "0.5")
+	f(9.999, "10")
+	f(12.34, "12.3")
+	f(999.9, "1,000")
+	f(77_712, "77,700")
+	f(1_234_567, "1,230,000")
 }

@@ -1,10 +1,11 @@
 package results
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,13 +13,17 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// WriteTable writes the run as Markdown with aligned columns.
+// WriteTable writes the run as Markdown.
 func (r *Run) WriteTable(out io.Writer) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\nCommit %s, %s, on %s.", r.title(), r.Commit, r.Date.UTC().Format(minute), r.Machine)
+	title := " side by side"
+	if r.Variant != "" {
+		title = ": " + r.Variant
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Veneer%s\n\nCommit %s, %s, on %s.", title, r.Commit, r.Date.UTC().Format("2006-01-02 15:04 UTC"), r.Machine)
 	if r.Seconds > 0 { // missing in earlier runs
 		fmt.Fprintf(&b, " It took %s minutes.", number(r.Seconds/60))
 	}
@@ -30,10 +35,7 @@ func (r *Run) WriteTable(out io.Writer) error {
 		fmt.Fprintf(&b, "\n**This run failed: %s**\n", strings.Join(strings.Fields(r.Failed), " "))
 	}
 	r.writeScenarios(&b)
-	r.writeLatency(&b)
-	r.writeSoak(&b)
 	r.writeSweeps(&b)
-	r.writeCosts(&b)
 	if len(r.Programs) > 0 {
 		fmt.Fprint(&b, "\nCompared with:\n\n")
 		for _, p := range r.Programs {
@@ -47,168 +49,112 @@ func (r *Run) WriteTable(out io.Writer) error {
 	if len(r.Settings) == 0 {
 		fmt.Fprint(&b, "- none\n")
 	}
-	_, err := b.WriteTo(out)
+	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// title returns the title of the table and of the plot of ratios.
-func (r *Run) title() string {
-	if r.Variant != "" {
-		return "Veneer: " + r.Variant
-	}
-	return "Veneer side by side"
-}
-
-// minute is the format of dates.
-const minute = "2006-01-02 15:04 UTC"
-
 // writeScenarios writes one table of all scenarios, and their descriptions.
-func (r *Run) writeScenarios(b *bytes.Buffer) {
+func (r *Run) writeScenarios(out io.Writer) {
 	if len(r.Scenarios) == 0 {
 		return
 	}
 	rows := [][]string{{"scenario", "subject", "median", "unit", "Veneer is", "95 % bounds", "and"}}
+	var moved, descriptions strings.Builder
 	fewest := math.MaxInt
-	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		fewest = min(fewest, len(s.Subjects[0].Rounds))
-		for j := range s.Subjects {
-			row := append([]string{""}, r.subjectCells(s, j)...)
-			if j == 0 {
-				row[0] = s.Name
-			}
-			rows = append(rows, row)
-		}
-	}
-	b.WriteByte('\n')
-	writeRows(b, rows, "llrlrrl")
-	if !r.Quick {
-		fmt.Fprint(b, "\nRounds of all subjects alternate. \"Veneer is\" the median of the ratios within rounds, inverted where less is better: above 1 Veneer is better.\nThe bounds are those of that median's 95 % confidence interval, by order statistics; ")
-		fmt.Fprintf(b, "there were at least %d rounds, after some to warm up that do not count.\n", fewest)
-		r.writeDrift(b)
-	}
-	fmt.Fprint(b, "\nWhat is measured:\n\n")
 	for _, s := range r.Scenarios {
-		better := "more"
-		if !s.MoreIsBetter {
-			better = "less"
+		fewest = min(fewest, len(s.Subjects[0].Rounds))
+		better, name := "less", s.Name
+		if s.MoreIsBetter {
+			better = "more"
 		}
-		fmt.Fprintf(b, "- %s: %s In %s; %s is better.\n", s.Name, sentence(s.Measures), s.Unit, better)
+		fmt.Fprintf(&descriptions, "- %s: %s. In %s; %s is better.\n", s.Name, strings.TrimSuffix(s.Measures, "."), s.Unit, better)
+		for i := range s.Subjects {
+			subject := &s.Subjects[i]
+			rows, name = append(rows, append([]string{name, nameAndVersion(subject.Name, subject.Version)}, r.cells(&s, subject)...)), ""
+			if first, last, is := s.Drift(subject); is {
+				fmt.Fprintf(&moved, "- %s, %s: from %s to %s\n", s.Name, subject.Name, times(first), times(last))
+			}
+		}
 	}
+	Markdown(out, "llrlrrl", rows)
+	if !r.Quick {
+		fmt.Fprintf(out, "\nRounds of all subjects alternate. \"Veneer is\" the median of the ratios within rounds, inverted where less is better: above 1 Veneer is better.\nThe bounds are those of that median's 95 %% confidence interval, by order statistics; there were at least %d rounds, after some to warm up that do not count.\n", fewest)
+		if moved.Len() == 0 {
+			fmt.Fprint(out, "No ratio changed by a tenth from the first third of its rounds to the last.\n")
+		} else {
+			fmt.Fprintf(out, "These ratios changed from the first third of their rounds to the last, so their bounds say less:\n\n%s", &moved)
+		}
+	}
+	fmt.Fprintf(out, "\nWhat is measured:\n\n%s", &descriptions)
 }
 
-// writeDrift lists the ratios that had not reached a steady state.
-func (r *Run) writeDrift(b *bytes.Buffer) {
-	var moved []string
-	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		for j := range s.Subjects[1:] {
-			subject := &s.Subjects[j+1]
-			if len(subject.Rounds) == 0 {
-				continue
-			}
-			if first, last, is := s.Drift(subject); is {
-				moved = append(moved, fmt.Sprintf("- %s, %s: from %s to %s\n", s.Name, subject.Name, times(first), times(last)))
-			}
+// cells returns the cells of a subject, from its median on.
+func (r *Run) cells(s *Scenario, subject *Subject) []string {
+	switch {
+	case subject.Missing != "":
+		return []string{"missing", "", "", "", subject.Missing}
+	case subject.Unsupported != "":
+		return []string{"cannot", "", "", "", subject.Unsupported}
+	case r.Quick:
+		return []string{"ran", "", "", "", ""}
+	}
+	ratio, bounds := "", ""
+	if subject != &s.Subjects[0] {
+		summary := s.Ratio(subject)
+		ratio, bounds = times(summary.Median), "too few rounds"
+		if summary.Bounded() {
+			bounds = times(summary.Low) + " to " + times(summary.High)
 		}
 	}
-	if len(moved) == 0 {
-		fmt.Fprint(b, "No ratio changed by a tenth from the first third of its rounds to the last.\n")
-		return
+	var further []string
+	for _, f := range subject.Figures {
+		further = append(further, f.Name+" "+number(f.Summary().Median)+" "+f.Unit)
 	}
-	fmt.Fprintf(b, "These ratios changed from the first third of their rounds to the last, so their bounds say less:\n\n%s", strings.Join(moved, ""))
+	return []string{number(Summarize(subject.Rounds).Median), s.Unit, ratio, bounds, strings.Join(further, ", ")}
 }
 
 // nameAndVersion returns a name with a version, which may begin with it, or be empty.
 func nameAndVersion(name, version string) string {
-	switch {
-	case version == "":
-		return name
-	case strings.HasPrefix(version, name+" "):
-		return version
+	if version == "" || strings.HasPrefix(version, name+" ") {
+		return cmp.Or(version, name)
 	}
 	return name + " (" + version + ")"
 }
 
-// subjectCells returns the table cells of a subject.
-func (r *Run) subjectCells(s *Scenario, of int) []string {
-	subject := &s.Subjects[of]
-	name := nameAndVersion(subject.Name, subject.Version)
-	switch {
-	case subject.Missing != "":
-		return []string{name, "missing", "", "", "", subject.Missing}
-	case subject.Unsupported != "":
-		return []string{name, "cannot", "", "", "", subject.Unsupported}
-	case r.Quick:
-		return []string{name, "ran", "", "", "", ""}
-	}
-	row := []string{name, number(Summarize(subject.Rounds).Median), s.Unit, "", "", ""}
-	if of > 0 {
-		ratio := s.Ratio(subject)
-		row[3], row[4] = times(ratio.Median), "too few rounds"
-		if ratio.Bounded() {
-			row[4] = times(ratio.Low) + " to " + times(ratio.High)
-		}
-	}
-	further := make([]string, len(subject.Figures))
-	for i, f := range subject.Figures {
-		further[i] = f.Name + " " + number(Summarize(f.Rounds).Median) + " " + f.Unit
-	}
-	row[5] = strings.Join(further, ", ")
-	return row
-}
-
-// writeLatency summarises the plot in a sentence for each subject.
-func (r *Run) writeLatency(b *bytes.Buffer) {
-	if len(r.Latency) == 0 || r.Quick {
+// writeSweeps writes a table for each sweep, with a row for a figure and a column for a step, and
+// one of costs. A quick check has none.
+func (r *Run) writeSweeps(out io.Writer) {
+	if len(r.Sweeps)+len(r.Costs) == 0 || r.Quick {
 		return
 	}
-	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of alternating rounds and their 95 %% bounds, until the p99 is above %d ms:\n\n", p99Limit)
-	for _, curve := range r.Latency {
-		if p, ok := curve.fastest(); ok {
-			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s, a p99 of %s and a p99.9 of %s.",
-				curve.Name, number(p.Rate), milliseconds(p.Summarize(p.P50)), milliseconds(p.Summarize(p.P99)), milliseconds(p.Summarize(p.P999)))
-			if len(p.Busy) > 0 { // missing in earlier runs
-				fmt.Fprintf(b, " The load was busy for %s %% of the time then, and late by %s ms at most in the median round.",
-					number(Summarize(p.Busy).Median), number(Summarize(p.Late).Median))
+	for _, s := range r.Sweeps {
+		fmt.Fprintf(out, "\n%s: %s.\n", s.Name, strings.TrimSuffix(s.Measures, "."))
+		rows := [][]string{{s.Parameter}}
+		for i, step := range s.Steps {
+			rows[0] = append(rows[0], number(step.At))
+			for n, name := range step.names() {
+				if i == 0 {
+					rows = append(rows, []string{name})
+				}
+				rows[n+1] = append(rows[n+1], interval(step.Figures[n].Summary()))
 			}
-			fmt.Fprintln(b)
-		} else {
-			fmt.Fprintf(b, "- %s: at none of the rates.\n", curve.Name)
 		}
+		Markdown(out, "l"+strings.Repeat("r", len(s.Steps)), rows)
 	}
+	rows := [][]string{{"cost of", "median", "unit", "how it was measured"}}
+	for _, cost := range r.Costs {
+		rows = append(rows, []string{cost.Name, interval(cost.Summary()), cost.Unit, cost.Method})
+	}
+	if len(r.Costs) > 0 {
+		Markdown(out, "lrll", rows)
+	}
+	fmt.Fprint(out, "\nThese are medians and, where there were six rounds or more, the bounds of their 95 % confidence intervals.\n")
 }
 
-// milliseconds formats a median with its bounds, if any.
-func milliseconds(s Summary) string {
-	text := number(s.Median) + " ms"
-	switch {
-	case s.Bounded():
-		return text + " (" + number(s.Low) + " to " + number(s.High) + ")"
-	case !math.IsInf(s.Low, -1):
-		return text + " (at least " + number(s.Low) + ")"
-	}
-	return text
-}
-
-// p99Limit is the limit of the p99 in milliseconds.
-const p99Limit = 10
-
-// fastest returns the highest rate before the first one with a p99 above p99Limit.
-func (c *Curve) fastest() (p Point, ok bool) {
-	for _, next := range c.Points {
-		if next.Summarize(next.P99).Median > p99Limit {
-			break
-		}
-		p, ok = next, true
-	}
-	return p, ok
-}
-
-// writeRows writes a table in columns of equal width. The first row is the header. The last column
-// has no fixed width if it is aligned to the left. Each column is aligned to the left (l) or right
-// (r).
-func writeRows(b *bytes.Buffer, rows [][]string, align string) {
+// Markdown writes a table in columns of equal width after an empty line. The first row is the
+// header. Each column is aligned to the left (l) or right (r); a last one to the left has no fixed
+// width.
+func Markdown(out io.Writer, align string, rows [][]string) {
 	widths := make([]int, len(align))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -216,11 +162,18 @@ func writeRows(b *bytes.Buffer, rows [][]string, align string) {
 			widths[i] = max(widths[i], 3, utf8.RuneCountInString(row[i]))
 		}
 	}
-	last := len(align) - 1
-	if align[last] == 'l' {
+	if last := len(align) - 1; align[last] == 'l' {
 		widths[last] = utf8.RuneCountInString(rows[0][last])
 	}
-	for n, row := range rows {
+	rule := make([]string, len(align))
+	for i, width := range widths {
+		rule[i] = strings.Repeat("-", width)
+		if align[i] == 'r' {
+			rule[i] = rule[i][1:] + ":"
+		}
+	}
+	fmt.Fprintln(out)
+	for _, row := range slices.Insert(rows, 1, rule) {
 		for i, cell := range row {
 			space := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
 			if align[i] == 'r' {
@@ -228,26 +181,22 @@ func writeRows(b *bytes.Buffer, rows [][]string, align string) {
 			} else {
 				cell += space
 			}
-			fmt.Fprintf(b, "| %s ", cell)
+			fmt.Fprintf(out, "| %s ", cell)
 		}
-		b.WriteString("|\n")
-		if n > 0 {
-			continue
-		}
-		for i, width := range widths {
-			rule := strings.Repeat("-", width+1)
-			if align[i] == 'r' {
-				fmt.Fprintf(b, "|%s:", rule)
-			} else {
-				fmt.Fprintf(b, "|%s-", rule)
-			}
-		}
-		b.WriteString("|\n")
+		fmt.Fprintln(out, "|")
 	}
 }
 
-// sentence adds a missing full stop.
-func sentence(s string) string { return strings.TrimSuffix(s, ".") + "." }
+// interval formats a median and its bounds, if any.
+func interval(s Summary) string {
+	switch {
+	case s.Bounded():
+		return number(s.Median) + " (" + number(s.Low) + " to " + number(s.High) + ")"
+	case !math.IsInf(s.Low, -1):
+		return number(s.Median) + " (at least " + number(s.Low) + ")"
+	}
+	return number(s.Median)
+}
 
 // number formats a figure with three significant digits.
 func number(x float64) string {

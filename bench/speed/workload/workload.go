@@ -75,14 +75,12 @@ var classes = []class{{render.Flat, 24, 250, 400}, {render.Isometric, 12, 1200, 
 // viewsEach is the number of views of a texture.
 const viewsEach = 40
 
-// classOf returns the class of a view by its number.
 func classOf(number int) class {
 	rest := number % viewsEach
 	at := slices.IndexFunc(classes, func(c class) bool { rest -= c.views; return rest < 0 })
 	return classes[at]
 }
 
-// request returns the request for a view by its number.
 func (w Workload) request(number int) edge.Request {
 	var hash skin.Hash
 	binary.LittleEndian.PutUint32(hash[:], uint32(number/viewsEach))
@@ -129,9 +127,6 @@ func (fakeOrigin) Cost(render.View, int, int) time.Duration { return time.Millis
 // RevisionOf returns a constant.
 func (fakeOrigin) RevisionOf(render.View) string { return "simulated" }
 
-// CanWebP returns true.
-func (fakeOrigin) CanWebP() bool { return true }
-
 // StartLookups returns the textures with the hashes in the keys.
 func (fakeOrigin) StartLookups(_ context.Context, keys []edgeproto.Key, done edge.LookupsDone) error {
 	for i, key := range keys {
@@ -150,27 +145,23 @@ func (fakeOrigin) WouldReject(edgeproto.Key, netip.Prefix) error { return nil }
 // Probe always succeeds.
 func (fakeOrigin) Probe(done func(error)) { go done(nil) }
 
-// newPictures returns pictures with a cache of so many bytes.
-func (w Workload) newPictures(bytes int64) (*edge.Pictures, error) {
+func (w Workload) newPictures(bytes int64) *edge.Pictures {
 	p := fakeOrigin{Workload: w, block: make([]byte, 16<<10)}
-	mappings, err := edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 16, NegativeBytes: 1 << 16}, p)
-	if err != nil {
-		return nil, err
-	}
-	config := edge.Config{CacheBytes: bytes, SheetBytes: 64 << 20, RenderWorkers: 1, RenderQueuePerWorker: 1, RenderQueueTimeout: time.Minute}
+	mappings := edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 16, NegativeBytes: 1 << 16}, p)
+	config := edge.Config{CacheBytes: bytes, TextureCacheBytes: 64 << 20, RenderWorkers: 1, RenderQueuePerWorker: 1, RenderQueueTimeout: time.Minute}
 	return edge.NewPictures(config, mappings, p, p, skin.Sheet{})
 }
 
 // EdgeHitRatio returns the percentage of hits among the requests from an index on, with a cache of
-// so many bytes, and the cache's overhead for a picture besides its bytes.
+// a size, and the cache's overhead for a picture besides its bytes.
 func (w Workload) EdgeHitRatio(ctx context.Context, bytes int64, from int) (percentage float64, overhead int64, err error) {
-	pictures, err := w.newPictures(bytes)
-	if err != nil {
-		return 0, 0, err
-	}
+	pictures := w.newPictures(bytes)
 	hits := 0
 	for i, view := range w.Trace {
-		picture, err := pictures.Get(ctx, w.request(int(view)), func(*edge.Response) (bool, error) { return true, nil })
+		picture, err := pictures.Find(ctx, w.request(int(view)))
+		if err == nil {
+			err = pictures.Load(ctx, w.request(int(view)), &picture)
+		}
 		switch {
 		case err != nil:
 			return 0, 0, err

@@ -1,38 +1,28 @@
-//go:build !race
-
 package apiclients
 
 import (
 	"bytes"
 	"encoding/json"
-	"image"
-	"image/color"
-	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // document is the path of the API's OpenAPI document.
 const document = "../../../core/api/openapi.yaml"
 
-// absolute returns the absolute path of a file.
 func absolute(t *testing.T, path string) string {
 	t.Helper()
-	full, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return full
+	return testenv.Must(filepath.Abs(path))(t)
 }
 
-// command returns a command that runs a program in a directory.
 func command(t *testing.T, directory, program string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program, arguments...)
@@ -75,27 +65,15 @@ func node(t *testing.T, modules, directory, program string, arguments ...string)
 func project(t *testing.T, name string) string {
 	t.Helper()
 	directory := t.TempDir()
-	if err := os.CopyFS(directory, os.DirFS(filepath.Join("testdata", name))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.CopyFS(directory, os.DirFS(filepath.Join("testdata", name))))
 	return directory
 }
 
-// skin writes a skin that is different for each seed and returns its path.
-func skin(t *testing.T, seed uint8) string {
+// skinFile writes a skin that is different for each seed and returns its path.
+func skinFile(t *testing.T, seed uint64) string {
 	t.Helper()
-	sheet := image.NewNRGBA(image.Rect(0, 0, 64, 64))
-	for i := range 64 * 64 {
-		sheet.SetNRGBA(i%64, i/64, color.NRGBA{R: seed, G: uint8(i), B: uint8(i >> 8), A: 255})
-	}
-	var encoded bytes.Buffer
-	if err := png.Encode(&encoded, sheet); err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "skin.png")
-	if err := os.WriteFile(path, encoded.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(path, testenv.Must(skintest.Noise(seed, 64, 64).PNG())(t), 0o600))
 	return path
 }
 
@@ -109,12 +87,9 @@ func runClient(t *testing.T, c *exec.Cmd) {
 
 func TestGoClient(t *testing.T) {
 	t.Parallel()
-
 	directory := project(t, "oapi-codegen")
 	generated := filepath.Join(directory, "veneer")
-	if err := os.Mkdir(generated, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.Mkdir(generated, 0o755))
 	gotool := func(arguments ...string) *exec.Cmd {
 		c := command(t, directory, "go", arguments...)
 		c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
@@ -124,40 +99,33 @@ func TestGoClient(t *testing.T) {
 	run(t, gotool("vet", "./..."))
 	run(t, gotool("build", "-o", "client", "."))
 
-	site := stack.Start(t, blobstoretest.Directory(t).Config)
-	runClient(t, command(t, directory, filepath.Join(directory, "client"), site.EdgeURL, skin(t, 1)))
+	site := site.Start(t, blobstoretest.Directory(t).Config)
+	runClient(t, command(t, directory, filepath.Join(directory, "client"), site.EdgeURL, skinFile(t, 1)))
 }
 
 func TestTypeScriptClients(t *testing.T) {
 	t.Parallel()
-
 	modules, directory := nodeModules(t), project(t, "typescript")
-	if err := os.Symlink(modules, filepath.Join(directory, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.Symlink(modules, filepath.Join(directory, "node_modules")))
 	generated := filepath.Join(directory, "generated")
-	if err := os.Mkdir(generated, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.Mkdir(generated, 0o755))
 	run(t, node(t, modules, directory, "openapi-ts", "--no-log-file", "-i", absolute(t, document), "-o", filepath.Join(generated, "hey-api")))
 	run(t, node(t, modules, directory, "openapi-typescript", absolute(t, document), "-o", filepath.Join(generated, "default-settings.ts")))
 	run(t, command(t, directory, "node", "generate.mjs", absolute(t, document), filepath.Join(generated, "openapi-typescript.ts")))
 	run(t, node(t, modules, directory, "tsc", "-p", "."))
 
-	site := stack.Start(t, blobstoretest.Directory(t).Config)
+	site := site.Start(t, blobstoretest.Directory(t).Config)
 	for seed, program := range []string{"hey-api.js", "openapi-typescript.js"} {
-		runClient(t, command(t, directory, "node", filepath.Join("out", program), site.EdgeURL, skin(t, uint8(seed))))
+		runClient(t, command(t, directory, "node", filepath.Join("out", program), site.EdgeURL, skinFile(t, uint64(seed))))
 	}
 }
 
 // A warning is fixed, or switched off in the linter's configuration with a reason.
 func TestLinters(t *testing.T) {
 	t.Parallel()
-
 	modules := nodeModules(t)
 	t.Run("redocly", func(t *testing.T) {
 		t.Parallel()
-
 		// redocly exits with 0 even if there are warnings.
 		output := run(t, node(t, modules, ".", "redocly", "lint", "--config", "redocly.yaml", "--format", "json", document))
 		var report struct {
@@ -173,7 +141,6 @@ func TestLinters(t *testing.T) {
 	})
 	t.Run("spectral", func(t *testing.T) {
 		t.Parallel()
-
 		run(t, node(t, modules, ".", "spectral", "lint", "--fail-severity", "hint", "--ruleset", "spectral.yaml", document))
 	})
 }

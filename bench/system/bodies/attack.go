@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/bench/system/site"
 )
 
 const (
@@ -128,7 +128,7 @@ func (a *Attack) send(client *http.Client, base string, upload Upload, started f
 	request.GetBody = getBody
 	request.ContentLength = upload.ContentLength
 	request.Header.Set("Authorization", "Bearer "+upload.Bearer)
-	request.Header.Set("Content-Type", stack.UploadType)
+	request.Header.Set("Content-Type", site.UploadType)
 	status := 0
 	if response, err := client.Do(request); err == nil {
 		status = response.StatusCode
@@ -199,7 +199,6 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 }
 
-// count counts the body as open.
 func (b *body) count() {
 	a := b.attack
 	a.mu.Lock()

@@ -1,20 +1,12 @@
-//go:build !race
-
 package bodies
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,10 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -51,17 +45,18 @@ const (
 
 // env is a core and an edge, each behind its own haproxy.
 type env struct {
-	*stack.System
-	users        []stack.SignedInUser
-	noise        *rand.Rand
-	coreProxyURL string // URL of the haproxy with core behind /api
-	edgeProxyURL string // URL of the haproxy with an edge behind /api
+	*site.System
+	users        []site.SignedInUser
+	seed         atomic.Uint64 // of the last sheet
+	coreProxyURL string        // URL of the haproxy with core behind /api
+	edgeProxyURL string        // URL of the haproxy with an edge behind /api
 }
 
 // Hostile bodies exhaust no memory and fail no honest request, over any route.
 func TestStalledAndSlowUploads(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
+	const goroutines, bodyBytes = "go_goroutines", `veneer_body_bytes{listener="public"}`
 	s := start(t)
 	before := [2]int{metric(t, s.Core, goroutines), metric(t, s.Edge, goroutines)}
 	for _, route := range []struct {
@@ -98,82 +93,35 @@ func TestStalledAndSlowUploads(t *testing.T) {
 
 func start(t *testing.T) *env {
 	t.Helper()
-	core := stack.NewCore(t, blobstore.Config{URL: "file://" + t.TempDir()})
-	core.Set("GOMEMLIMIT", goLimit)
-	core.Set("CORE_LIMIT_UPLOADS", "0")
-	core.Set("CORE_TRUSTED_PROXIES", trustedProxies)
-	core.Start(t)
-	edge := stack.NewEdge(t, blobstore.Config{URL: core.Setting("CORE_OBJECTS_URL")}, core)
-	edge.Set("GOMEMLIMIT", goLimit)
-	edge.Set("EDGE_TRUSTED_PROXIES", trustedProxies)
-	edge.Start(t)
-	edge.AwaitReady(t)
-	s := &env{
-		System: &stack.System{Core: core, Edge: edge, CoreURL: "http://" + core.Address(t, "public"), EdgeURL: "http://" + edge.Address(t, "public")},
-		noise:  rand.New(rand.NewPCG(1, 2)), users: core.SignIn(t, stalledUploads+slowUploads+1),
-	}
-	body, err := json.Marshal(credentials{Email: "honest@example.com", Password: "correct horse", Nickname: "Honest"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if status, answer := s.do(t, http.MethodPost, s.CoreURL+"/api/auth/register", "application/json", "", body); status != http.StatusOK {
-		t.Fatalf("registration: %d %s", status, answer)
-	}
-	s.coreProxyURL, s.edgeProxyURL = s.haproxy(t, core), s.haproxy(t, edge)
+	system := site.Start(t, blobstore.Config{URL: "file://" + t.TempDir()}, "GOMEMLIMIT="+goLimit,
+		"CORE_LIMIT_UPLOADS=0", "CORE_TRUSTED_PROXIES="+trustedProxies, "EDGE_TRUSTED_PROXIES="+trustedProxies)
+	users := site.SignIn(t, system.Core, stalledUploads+slowUploads+1)
+	s := &env{System: system, users: users}
+	s.client(s.CoreURL).Call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": email, "password": password, "nickname": "Honest"})
+	s.coreProxyURL, s.edgeProxyURL = s.haproxy(t, s.Core), s.haproxy(t, s.Edge)
 	return s
 }
 
-type credentials struct {
-	Email    string `json:"email"`
-	Password string `json:"password"`
-	Nickname string `json:"nickname,omitempty"`
-}
-
-var (
-	coreServer = regexp.MustCompile(`core:8080 check port 9080`)
-	edgeServer = regexp.MustCompile(`(?m)^ *server edge-2 .*\n`)
-)
+const email, password = "honest@example.com", "correct horse"
 
 // haproxy starts the balancer of docker-compose.yml with a program behind /api.
 func (e *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 	t.Helper()
-	content, err := os.ReadFile("../../../deploy/compose/haproxy.cfg")
-	if err != nil {
-		t.Fatal(err)
-	}
 	address := stack.FreeAddress(t)
 	backend := func(p *stack.Process) string {
 		_, port, _ := net.SplitHostPort(p.Address(t, "operators"))
 		return p.Address(t, "public") + " check port " + port
 	}
-	config := strings.Replace(string(content), "bind :8080", "bind "+address, 1)
-	config = coreServer.ReplaceAllString(config, backend(api))
-	config = edgeServer.ReplaceAllString(config, "")
-	config = strings.Replace(config, "edge-1:8081 check port 9081", backend(e.Edge), 1)
-	work := t.TempDir()
-	path := filepath.Join(work, "haproxy.cfg")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	process, err := baseline.Run(baseline.Env{WorkDir: work}, "haproxy", nil, []string{"VENEER_TRUSTED_PROXIES=" + hostileAddress}, "haproxy", "-db", "-f", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(process.Stop)
-	if err := process.Await(t.Context(), func() error {
-		response, err := http.Get("http://" + address + "/api") //nolint:noctx // short
-		if err != nil {
-			return err
-		}
-		_ = response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("haproxy answers %s", response.Status)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return "http://" + address
+	config := stack.AdaptConfig(t, "../../..", "compose/haproxy.cfg", map[string]string{
+		`bind :8080`: "bind " + address, `core:8080 check port 9080`: backend(api),
+		`edge-1:8081 check port 9081`: backend(e.Edge), `(?m)^ *server edge-2 .*\n`: "",
+	})
+	path := filepath.Join(t.TempDir(), "haproxy.cfg")
+	testenv.Do(t, os.WriteFile(path, []byte(config), 0o600))
+	stack.RunServer(t, address, []string{"VENEER_TRUSTED_PROXIES=" + hostileAddress}, "haproxy", "-db", "-f", path)
+	base = "http://" + address
+	testenv.Eventually(t, "haproxy has a core", func() bool { return httpservertest.Get(t, base+"/api").Status == http.StatusOK })
+	return base
 }
 
 // attack starts uploads, each by another user, that send twice the memory budget.
@@ -213,13 +161,8 @@ func (e *env) honestLoad(t *testing.T, base string) string {
 		}
 	}
 	all.Go(func() {
-		body, _ := json.Marshal(credentials{Email: "honest@example.com", Password: "correct horse"})
 		for range 5 {
-			timed(&logIns, func() {
-				if status, answer := e.do(t, http.MethodPost, base+"/api/auth/login", "application/json", "", body); status != http.StatusOK {
-					t.Errorf("log-in: %d %s", status, answer)
-				}
-			})
+			timed(&logIns, func() { e.client(base).LogIn(t, email, password) })
 		}
 	})
 	all.Go(func() {
@@ -230,7 +173,7 @@ func (e *env) honestLoad(t *testing.T, base string) string {
 	all.Go(func() {
 		for size := 8; size <= 256; size += 8 {
 			timed(&pictures, func() {
-				if status, answer := e.do(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", images, tid, size), "", "", nil); status != http.StatusOK {
+				if status, answer := e.client(images).Do(t, http.MethodGet, fmt.Sprintf("/avatar/%d?size=%d", tid, size), nil); status != http.StatusOK {
 					t.Errorf("picture: %d %s", status, answer)
 				}
 			})
@@ -242,68 +185,21 @@ func (e *env) honestLoad(t *testing.T, base string) string {
 }
 
 // upload uploads a sheet of 256 × 256 pixels of noise and returns its tid.
-func (e *env) upload(t *testing.T, base string) int64 {
+func (e *env) upload(t *testing.T, base string) int {
 	t.Helper()
-	sheet := skin.Sheet{Width: 256, Height: 256, Pix: make([]byte, 4*256*256)}
-	for i := range sheet.Pix {
-		sheet.Pix[i] = byte(e.noise.Uint32())
-	}
-	form := stack.SheetForm("Noise", skin.Classic, sheet)
-	status, answer := e.do(t, http.MethodPost, base+"/api/textures", stack.UploadType, e.users[len(e.users)-1].Bearer, form)
-	var response struct {
-		Data struct {
-			TID int64 `json:"tid"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(answer, &response); err != nil || status != http.StatusOK {
-		t.Errorf("upload of %d bytes: %d %s", len(form), status, answer)
-	}
-	return response.Data.TID
+	c := e.client(base)
+	c.Token = e.users[len(e.users)-1].Bearer
+	return c.Upload(t, "Noise", skin.Classic, skintest.Noise(e.seed.Add(1), 256, 256)).TID
 }
 
-// do sends a request on a connection of its own.
-func (e *env) do(t *testing.T, method, url, kind, bearer string, body []byte) (status int, answer []byte) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), honestTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return 0, nil
-	}
-	request.Close = true
-	if kind != "" {
-		request.Header.Set("Content-Type", kind)
-	}
-	if bearer != "" {
-		request.Header.Set("Authorization", "Bearer "+bearer)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Error(err)
-		return 0, nil
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err = io.ReadAll(response.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return response.StatusCode, answer
+// client returns a client that opens a connection for each request.
+func (e *env) client(base string) *site.Client {
+	return &site.Client{Base: base, HTTP: &http.Client{Timeout: honestTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// metric returns the value of one of a program's metrics.
 func metric(t *testing.T, p *stack.Process, name string) int {
 	t.Helper()
-	response, err := http.Get("http://" + p.Address(t, "operators") + "/metrics") //nolint:noctx // short
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	all, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(all), "\n"+name+" ")
+	_, rest, found := strings.Cut(httpservertest.Get(t, p.BaseURL(t, "operators")+"/metrics").Body, "\n"+name+" ")
 	value, _, _ := strings.Cut(rest, "\n")
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil {
@@ -312,14 +208,10 @@ func metric(t *testing.T, p *stack.Process, name string) int {
 	return int(n)
 }
 
-const goroutines, bodyBytes = "go_goroutines", `veneer_body_bytes{listener="public"}`
-
 // awaitMetric waits until a metric of a program is at most what it was before the attack.
 func awaitMetric(t *testing.T, p *stack.Process, name, figure string, before int) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(2 * honestTimeout); ; <-tick.C {
+	for deadline := time.Now().Add(2 * honestTimeout); ; <-time.After(50 * time.Millisecond) {
 		now := metric(t, p, figure)
 		if now <= before {
 			return

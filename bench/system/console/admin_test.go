@@ -1,5 +1,3 @@
-//go:build !race
-
 package console
 
 import (
@@ -8,21 +6,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
 // closed waits until no dialog is open.
-func (w *tab) closed(t *testing.T) {
+func (tab *tab) closed(t *testing.T) {
 	t.Helper()
-	w.await(t, `!document.querySelector("dialog")`)
+	tab.await(t, `!document.querySelector("dialog")`)
 }
 
 // shownPictures waits until all pictures have arrived.
-func (w *tab) shownPictures(t *testing.T) {
+func (tab *tab) shownPictures(t *testing.T) {
 	t.Helper()
-	w.await(t, `[...document.images].every((i) => i.naturalWidth > 0 || i.getBoundingClientRect().top > innerHeight)`)
+	tab.await(t, `[...document.images].every((i) => i.naturalWidth > 0 || i.getBoundingClientRect().top > innerHeight)`)
 }
 
 // An administrator settles reports: one is rejected, one ends in a deletion, one in a ban, and one is
@@ -34,12 +31,12 @@ func TestAdministrator(t *testing.T) {
 	admin, ann, bob := register(t, s, "admin@example.com", "Admin"), register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
 	s.Core.Run(t, "user", "permission", "-set", "1", "Admin@example.com")
 	paintings := artwork.Skins()
-	var textures []uploaded
+	var textures []site.Texture
 	for i, name := range []string{"Stolen", "Insult", "Fine"} {
-		textures = append(textures, bob.upload(t, name, paintings[i].Type, paintings[i].Sheet))
+		textures = append(textures, bob.Upload(t, name, paintings[i].Type, paintings[i].Sheet))
 	}
-	own := admin.upload(t, "Own", paintings[3].Type, paintings[3].Sheet)
-	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}, nil)
+	own := admin.Upload(t, "Own", paintings[3].Type, paintings[3].Sheet)
+	ann.AddPlayer(t, "Ann_1")
 	ann.report(t, textures[0], "I have drawn this skin.\nIt was taken from my site.")
 	bob.report(t, textures[0], "It is not mine.")
 	ann.report(t, textures[1], "It insults me.")
@@ -50,71 +47,61 @@ func TestAdministrator(t *testing.T) {
 	b.signIn(t, bob, "/", "Hello, Bob")
 	w := plain.open(t, s.EdgeURL, "en")
 	w.signIn(t, admin, "/", "Hello, Admin")
-	w.press(t, "Reports")
-	w.isAt(t, "/admin/reports", "Reports")
-	w.sees(t, "5 results")
+	w.follow(t, "Reports", "/admin/reports", "Reports", "5 results")
 	w.shownPictures(t)
 	w.inspect(t, "admin-reports")
 
 	w.press(t, "Reject report 4")
 	w.await(t, `document.activeElement.id === "report-4" && document.activeElement.innerText.includes("Rejected")`)
 	w.expect("/api/admin/reports/5")
-	w.press(t, "Reject report 5")
-	w.sees(t, "The user's permission must be lower than yours.")
+	w.pressAndSee(t, "Reject report 5", "The user's permission must be lower than yours.")
 	w.await(t, `Boolean(document.querySelector("[aria-label='Reject report 5']"))`)
 	w.press(t, "Close this notice")
-	w.press(t, "Delete the texture of report 1")
-	w.sees(t, "This cannot be undone.")
+	w.pressAndSee(t, "Delete the texture of report 1", "This cannot be undone.")
 	w.inspect(t, "admin-reports-delete")
 	w.press(t, "Delete the texture")
 	w.await(t, `["1", "2"].every((rid) => document.getElementById("report-" + rid).innerText.includes("Texture deleted"))`)
 	w.await(t, `document.getElementById("report-1").closest("article").innerText.includes("Settled")`) // the server has answered
-	if status, _ := ann.send(t, http.MethodGet, fmt.Sprintf("/api/textures/%d", textures[0].TID), "", nil); status != http.StatusNotFound {
+	if status, _ := ann.Do(t, http.MethodGet, fmt.Sprintf("/api/textures/%d", textures[0].TID), nil); status != http.StatusNotFound {
 		t.Errorf("a deleted texture: %d", status)
 	}
-	w.press(t, "Ban the uploader of report 3")
-	w.press(t, "Ban the uploader")
+	w.press(t, "Ban the uploader of report 3", "Ban the uploader")
 	w.await(t, `document.getElementById("report-3").innerText.includes("Uploader banned")`)
 	w.await(t, `document.getElementById("report-3").closest("article").innerText.includes("Settled")`)
 	w.shownPictures(t)
 	w.inspect(t, "admin-reports-settled")
 	w.choose(t, "State", "all")
-	w.isAt(t, "/admin/reports?state=all", "Reports")
-	w.sees(t, "5 results")
+	w.isAt(t, "/admin/reports?state=all", "Reports", "5 results")
 	w.choose(t, "State", "rejected")
 	w.sees(t, "1 result")
-	eval[bool](t, w, "(history.back(), true)")
+	w.back(t)
 	w.isAt(t, "/admin/reports?state=all", "Reports")
 	b.expect("/api/players")
-	b.press(t, "Players")
-	b.sees(t, "This account is banned.")
+	b.pressAndSee(t, "Players", "This account is banned.")
+	b.expect("/console/session/token")
+	b.visit(t, "/players", "This account is banned.")
+	b.isAt(t, "/signin?next=%2Fplayers", "Sign in") // where another account can sign in
 
 	// Users.
-	w.press(t, "Users")
-	w.isAt(t, "/admin/users", "Users")
-	w.sees(t, "3 results")
+	w.follow(t, "Users", "/admin/users", "Users", "3 results")
 	w.inspect(t, "admin-users")
 	w.fillIn(t, `[aria-label="Search nicknames"]`, "bO")
-	w.isAt(t, "/admin/users?nickname=bO", "Users")
-	w.sees(t, "1 result")
+	w.isAt(t, "/admin/users?nickname=bO", "Users", "1 result")
 	eval[bool](t, w, `(document.querySelector("a.row").click(), true)`)
 	w.isAt(t, fmt.Sprintf("/admin/users?uid=%d", bob.UID), "Bob")
 	w.await(t, `document.activeElement.tagName === "H1"`)
-	w.press(t, "Lift the ban")
-	w.sees(t, "The user can sign in again.")
+	w.pressAndSee(t, "Lift the ban", "The user can sign in again.")
 	w.press(t, "Lift the ban")
 	w.closed(t)
 	w.expect(fmt.Sprintf("/api/admin/users/%d/password", bob.UID))
 	w.press(t, "Set a password")
 	w.fill(t, "password", "short")
-	w.press(t, "Save")
-	w.await(t, `document.querySelector('[name="password"]').getAttribute("aria-invalid") === "true"`)
+	w.pressAndAwait(t, "Save", `document.querySelector('[name="password"]').getAttribute("aria-invalid") === "true"`)
 	w.inspect(t, "admin-user-password")
 	w.fill(t, "password", "another horse")
-	w.press(t, "Save")
-	w.sees(t, "The password is set.")
+	w.pressAndSee(t, "Save", "The password is set.")
 	w.closed(t)
-	(&account{site: s.EdgeURL}).call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "bob@example.com", "password": "another horse"}, nil)
+	bob.LogIn(t, "bob@example.com", "another horse")
 	w.press(t, "Change the score")
 	w.fill(t, "score", "120")
 	w.press(t, "Save")
@@ -127,27 +114,22 @@ func TestAdministrator(t *testing.T) {
 			Verified bool `json:"verified"`
 		} `json:"data"`
 	}
-	admin.call(t, http.MethodGet, fmt.Sprintf("/api/admin/users?uid=%d", bob.UID), nil, &found)
+	admin.Get(t, fmt.Sprintf("/api/admin/users?uid=%d", bob.UID), &found)
 	if len(found.Data) != 1 || !found.Data[0].Verified {
 		t.Errorf("the e-mail address is not verified: %+v", found)
 	}
 	w.press(t, "Add a texture")
-	w.fill(t, "tid", fmt.Sprint(own.TID))
-	w.fill(t, "name", "A gift")
-	w.press(t, "Add")
-	w.sees(t, "A gift")
+	w.fill(t, "tid", fmt.Sprint(own.TID), "name", "A gift")
+	w.pressAndSee(t, "Add", "A gift")
 	w.shownPictures(t)
 	w.inspect(t, "admin-user")
-	w.press(t, "Remove A gift from the closet")
-	w.sees(t, "A gift is out of the closet.")
+	w.pressAndSee(t, "Remove A gift from the closet", "A gift is out of the closet.")
 	w.press(t, "All users")
 	w.fill(t, "uid", fmt.Sprint(admin.UID))
-	w.press(t, "Open")
-	w.sees(t, "This is your own account, which you cannot change here.")
+	w.pressAndSee(t, "Open", "This is your own account, which you cannot change here.")
 
 	// Players.
-	w.press(t, "All players")
-	w.isAt(t, "/admin/players", "All players")
+	w.follow(t, "All players", "/admin/players", "All players")
 	w.press(t, "Rename Ann_1")
 	w.fill(t, "name", "Ann_2")
 	w.press(t, "Rename")
@@ -155,30 +137,23 @@ func TestAdministrator(t *testing.T) {
 	w.press(t, "Change the textures of Ann_2")
 	w.fill(t, "skin", fmt.Sprint(textures[2].TID))
 	w.inspect(t, "admin-player-textures")
-	w.press(t, "Put on")
-	w.await(t, `document.querySelector('img[alt="Skin of Ann_2, front and back"]')?.naturalWidth > 0`)
+	w.pressAndAwait(t, "Put on", `document.querySelector('img[alt="Skin of Ann_2, front and back"]')?.naturalWidth > 0`)
 	w.press(t, "Give Ann_2 to another user")
 	w.fill(t, "uid", fmt.Sprint(bob.UID))
 	w.press(t, "Give")
 	w.closed(t)
 	w.press(t, fmt.Sprintf("User %d", bob.UID))
-	w.press(t, "Players of the user")
-	w.isAt(t, fmt.Sprintf("/admin/players?uid=%d", bob.UID), "All players")
-	w.sees(t, "1 result")
+	w.follow(t, "Players of the user", fmt.Sprintf("/admin/players?uid=%d", bob.UID), "All players", "1 result")
 	w.shownPictures(t)
 	w.inspect(t, "admin-players")
 	w.press(t, "Change the textures of Ann_2")
-	w.press(t, "Take off the skin")
-	w.sees(t, "No skin")
+	w.pressAndSee(t, "Take off the skin", "No skin")
 	w.answered(t)
 	w.press(t, "Delete Ann_2")
-	w.press(t, "Delete")
-	w.sees(t, "No player fits.")
+	w.pressAndSee(t, "Delete", "No player fits.")
 
 	// Textures.
-	w.press(t, "All textures")
-	w.isAt(t, "/admin/textures", "All textures")
-	w.sees(t, "3 results")
+	w.follow(t, "All textures", "/admin/textures", "All textures", "3 results")
 	w.press(t, "Change Insult")
 	w.fill(t, "name", "Compliment")
 	w.choose(t, "Who may use it", "private")
@@ -190,34 +165,29 @@ func TestAdministrator(t *testing.T) {
 	w.shownPictures(t)
 	w.inspect(t, "admin-textures")
 	w.press(t, "Delete Fine")
-	w.press(t, "Delete")
-	w.sees(t, "2 results")
+	w.pressAndSee(t, "Delete", "2 results")
 
 	// Notifications.
-	w.press(t, "Send notifications")
-	w.isAt(t, "/admin/notifications", "Send notifications")
+	w.follow(t, "Send notifications", "/admin/notifications", "Send notifications")
 	w.inspect(t, "admin-notifications")
 	w.fill(t, "title", "To all")
 	w.fillIn(t, `[name="content"]`, "On **Sunday** from 8 to 9.")
-	w.press(t, "Send")
-	w.sees(t, "All users of the site get this notification.")
+	w.pressAndSee(t, "Send", "All users of the site get this notification.")
 	w.press(t, "Cancel")
 	w.closed(t)
 	w.choose(t, "For", "one")
 	w.fill(t, "to", "ann@example.com")
-	w.press(t, "Send")
-	w.sees(t, "The notification is sent to 1 user.")
+	w.pressAndSee(t, "Send", "The notification is sent to 1 user.")
 	var unread []struct {
 		Title string `json:"title"`
 	}
-	ann.call(t, http.MethodGet, "/api/user/notifications", nil, &unread)
+	ann.Get(t, "/api/user/notifications", &unread)
 	if len(unread) == 0 || unread[0].Title != "To all" {
 		t.Errorf("Ann's notifications are %+v", unread)
 	}
 
 	// The log.
-	w.press(t, "Audit log")
-	w.isAt(t, "/admin/audit", "Audit log")
+	w.follow(t, "Audit log", "/admin/audit", "Audit log")
 	for _, act := range []string{
 		"Notification sent", "Texture deleted", "Texture changed", "Player deleted", "Textures of a player taken off", "Player given to another user",
 		"Player dressed", "Player renamed", "Removed from a closet", "Added to a closet", "Verification changed", "Score changed", "Password set", "Permission changed", "Report settled",
@@ -227,57 +197,18 @@ func TestAdministrator(t *testing.T) {
 	w.inspect(t, "admin-audit")
 	w.choose(t, "Act", "user.score")
 	w.await(t, `document.querySelectorAll(".act").length === 1 && document.querySelector(".act").innerText.includes("120")`)
-	eval[bool](t, w, "(history.back(), true)")
+	w.back(t)
 	w.await(t, `document.querySelectorAll(".act").length > 15`)
 
 	w.choose(t, "Language", "zh")
 	w.await(t, `document.documentElement.lang === "zh-Hans"`)
 	for page, heading := range map[string]string{"reports?state=all": "举报", "textures": "全部材质", "users": "用户", "players": "全部角色", "notifications": "发送通知", "audit": "审计日志"} {
-		w.visit(t, "/admin/"+page)
-		w.isAt(t, "/admin/"+page, heading)
+		w.arrive(t, "/admin/"+page, heading)
 		w.settled(t)
 		name, _, _ := strings.Cut(page, "?")
 		for _, a := range []appearance{{360, "light"}, {1280, "dark"}} {
 			w.appear(t, a)
 			w.screenshot(t, fmt.Sprintf("zh-admin-%s-%d-%s", name, a.width, a.scheme))
 		}
-	}
-}
-
-// The keyboard alone settles a report by a ban.
-func TestAdministratorByKeyboard(t *testing.T) {
-	t.Parallel()
-	s := startSite(t)
-	register(t, s, "admin@example.com", "Admin")
-	ann, bob := register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
-	s.Core.Run(t, "user", "permission", "-set", "1", "Admin@example.com")
-	painting := artwork.Skins()[0]
-	ann.report(t, bob.upload(t, "Insult", painting.Type, painting.Sheet), "It insults me.")
-
-	w := plain.open(t, s.EdgeURL, "en")
-	w.visit(t, "/signin")
-	w.isAt(t, "/signin", "Sign in")
-	w.tabTo(t, "email")
-	w.do(t, chromedp.KeyEvent("admin@example.com"))
-	w.tabTo(t, "password")
-	w.do(t, chromedp.KeyEvent(password))
-	w.pressEnter(t)
-	w.isAt(t, "/", "Hello, Admin")
-	w.await(t, `document.activeElement.tagName === "H1"`)
-	eval[bool](t, w, `(document.activeElement.blur(), true)`)
-	w.tabTo(t, "Reports")
-	w.pressEnter(t)
-	w.isAt(t, "/admin/reports", "Reports")
-	w.sees(t, "It insults me.")
-	w.await(t, `document.activeElement.tagName === "H1"`)
-	w.tabTo(t, "Ban the uploader of report 1")
-	w.pressEnter(t)
-	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
-	w.tabTo(t, "Ban the uploader")
-	w.pressEnter(t)
-	w.await(t, `document.activeElement.id === "report-1" && document.activeElement.innerText.includes("Uploader banned")`)
-	w.await(t, `document.querySelector("article").innerText.includes("Settled")`) // the server has answered
-	if status, answer := bob.send(t, http.MethodGet, "/api/user", "", nil); status == http.StatusOK {
-		t.Errorf("a banned user is answered %s", answer)
 	}
 }

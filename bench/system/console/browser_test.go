@@ -1,5 +1,3 @@
-//go:build !race
-
 package console
 
 import (
@@ -7,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +20,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // pollInterval is how often a page is asked for what a walk waits for. By default that is at each frame,
@@ -55,22 +56,20 @@ func newTab(t *testing.T, parent context.Context, site string, expected *sync.Ma
 			t.Errorf("the browser reports: %s", problem)
 		}
 	})
-	if err := chromedp.Listen(ctx, w.observe); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, chromedp.Listen(ctx, w.observe))
 	send(t, w, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // of several windows one has the focus
 	w.do(t, chromedp.EmulateViewport(1280, 800))
 	return w
 }
 
 // another opens another page of the same browser context, which shares its cookies.
-func (w *tab) another(t *testing.T) *tab {
+func (tab *tab) another(t *testing.T) *tab {
 	t.Helper()
-	return newTab(t, w.ctx, w.site, w.expected)
+	return newTab(t, tab.ctx, tab.site, tab.expected)
 }
 
 // observe records what must not happen.
-func (w *tab) observe(event any) {
+func (tab *tab) observe(event any) {
 	problem := ""
 	switch event := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -81,105 +80,98 @@ func (w *tab) observe(event any) {
 	case *runtime.EventConsoleAPICalled:
 		problem = fmt.Sprintf("console.%s: %v", event.Type, event.Args)
 	case *log.EventEntryAdded:
-		if address, err := url.Parse(event.Entry.URL); event.Entry.Level == log.EntryLevelVerbose || err == nil && w.isExpected(address.Path) {
+		if address, err := url.Parse(event.Entry.URL); event.Entry.Level == log.EntryLevelVerbose || err == nil && tab.isExpected(address.Path) {
 			return
 		}
 		problem = fmt.Sprintf("%s %s: %s %s", event.Entry.Source, event.Entry.Level, event.Entry.Text, event.Entry.URL)
 	case *network.EventRequestWillBeSent:
-		if requested := event.Request.URL; !strings.HasPrefix(requested, w.site+"/") && !strings.HasPrefix(requested, "data:") && !strings.HasPrefix(requested, "blob:") {
+		if requested := event.Request.URL; !strings.HasPrefix(requested, tab.site+"/") && !strings.HasPrefix(requested, "data:") && !strings.HasPrefix(requested, "blob:") {
 			problem = "request to " + requested
 		}
-		w.setPending(event.RequestID, true)
+		tab.setPending(event.RequestID, true)
 	case *network.EventLoadingFinished:
-		w.setPending(event.RequestID, false)
+		tab.setPending(event.RequestID, false)
 	case *network.EventLoadingFailed:
-		w.setPending(event.RequestID, false)
+		tab.setPending(event.RequestID, false)
 	case *page.EventFrameNavigated:
 		if event.Frame.ParentID == "" {
-			w.leave()
+			tab.leave()
 		}
 	}
 	if problem != "" {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.problems = append(w.problems, problem)
+		tab.mu.Lock()
+		defer tab.mu.Unlock()
+		tab.problems = append(tab.problems, problem)
 	}
 }
 
-func (w *tab) setPending(id network.RequestID, isPending bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (tab *tab) setPending(id network.RequestID, isPending bool) {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
 	if isPending {
-		w.pending[id] = true
+		tab.pending[id] = true
 	} else {
-		delete(w.pending, id)
+		delete(tab.pending, id)
 	}
 }
 
 // leave forgets the requests of the page before: no event tells of their end.
-func (w *tab) leave() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.pending)
+func (tab *tab) leave() {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	clear(tab.pending)
 }
 
 // answered waits until all requests of the page are answered: pages show a change before that. They send
 // some after a frame is drawn.
-func (w *tab) answered(t *testing.T) {
+func (tab *tab) answered(t *testing.T) {
 	t.Helper()
-	eval[bool](t, w, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true)))))")
+	eval[bool](t, tab, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true)))))")
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for timeout := time.After(walkTimeout); ; {
-		w.mu.Lock()
-		left := len(w.pending)
-		w.mu.Unlock()
+		tab.mu.Lock()
+		left := len(tab.pending)
+		tab.mu.Unlock()
 		if left == 0 {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-timeout:
-			w.fail(t, fmt.Errorf("%d requests are not answered", left))
+			tab.fail(t, fmt.Errorf("%d requests are not answered", left))
 		}
 	}
 }
 
 // expect lets requests to paths be refused, of all pages of the browser.
-func (w *tab) expect(paths ...string) {
+func (tab *tab) expect(paths ...string) {
 	for _, path := range paths {
-		w.expected.Store(path, nil)
+		tab.expected.Store(path, nil)
 	}
 }
 
-func (w *tab) isExpected(path string) bool {
-	_, ok := w.expected.Load(path)
+func (tab *tab) isExpected(path string) bool {
+	_, ok := tab.expected.Load(path)
 	return ok
 }
 
-// send sends a command of the DevTools protocol.
 func send[P, R any](tb testing.TB, w *tab, command cdp.Command[P, R], params P) R {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
 	defer cancel()
-	answer, err := chromedp.Call(ctx, command, params)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return answer
+	return testenv.Must(chromedp.Call(ctx, command, params))(tb)
 }
 
-// do runs steps.
-func (w *tab) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+func (tab *tab) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
+	ctx, cancel := context.WithTimeout(tab.ctx, walkTimeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
-		w.fail(t, err)
+		tab.fail(t, err)
 	}
 }
 
-// eval returns the value of an expression in the page.
 func eval[T any](t *testing.T, w *tab, expression string) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
@@ -192,20 +184,20 @@ func eval[T any](t *testing.T, w *tab, expression string) T {
 }
 
 // fail ends the test with what the page shows.
-func (w *tab) fail(t *testing.T, err error) {
+func (tab *tab) fail(t *testing.T, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
+	ctx, cancel := context.WithTimeout(tab.ctx, walkTimeout)
 	defer cancel()
 	shown, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t.Fatalf("%v\nthe page shows:\n%s\nthe browser reports %q", err, shown, w.problems)
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	t.Fatalf("%v\nthe page shows:\n%s\nthe browser reports %q", err, shown, tab.problems)
 }
 
 // await waits until an expression is true.
-func (w *tab) await(t *testing.T, expression string) {
+func (tab *tab) await(t *testing.T, expression string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, walkTimeout)
+	ctx, cancel := context.WithTimeout(tab.ctx, walkTimeout)
 	defer cancel()
 	for {
 		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollInterval), chromedp.WithPollingTimeout(walkTimeout)))
@@ -213,100 +205,145 @@ func (w *tab) await(t *testing.T, expression string) {
 			return
 		}
 		if !strings.Contains(err.Error(), "(-32000)") || ctx.Err() != nil { // the page is being loaded again
-			w.fail(t, fmt.Errorf("waited for %s: %w", expression, err))
+			tab.fail(t, fmt.Errorf("waited for %s: %w", expression, err))
 		}
 	}
 }
 
-// quote returns a text as a JavaScript literal.
 func quote(text string) string {
 	quoted, _ := json.Marshal(text) // of a string it never fails
 	return string(quoted)
 }
 
-// sees waits until the page shows a text.
-func (w *tab) sees(t *testing.T, text string) {
+// sees waits until the page shows texts.
+func (tab *tab) sees(t *testing.T, texts ...string) {
 	t.Helper()
-	w.await(t, "document.body.innerText.includes("+quote(text)+")")
+	for _, text := range texts {
+		tab.await(t, "document.body.innerText.includes("+quote(text)+")")
+	}
 }
 
-// visit loads a page of the console.
-func (w *tab) visit(t *testing.T, path string) {
+// visit loads a page of the console, and waits until it shows texts.
+func (tab *tab) visit(t *testing.T, path string, texts ...string) {
 	t.Helper()
-	w.do(t, chromedp.Navigate(w.site+"/console"+path))
+	tab.do(t, chromedp.Navigate(tab.site+"/console"+path))
+	tab.sees(t, texts...)
 }
 
-// isAt waits until the URL is that of a page, and the page is shown.
-func (w *tab) isAt(t *testing.T, path, heading string) {
+// isAt waits until the browser is at a path, and the page is shown with texts.
+func (tab *tab) isAt(t *testing.T, path, heading string, texts ...string) {
 	t.Helper()
-	w.await(t, "location.pathname + location.search === "+quote("/console"+path)+" && document.querySelector('h1')?.innerText === "+quote(heading))
+	tab.await(t, "location.pathname + location.search === "+quote("/console"+path)+" && document.querySelector('h1')?.innerText === "+quote(heading))
+	tab.sees(t, texts...)
 }
 
-// press presses the button or link with a name for assistive technology, as soon as there is one. In
-// a dialog the page behind it is out of reach.
-func (w *tab) press(t *testing.T, name string) {
+// arrive loads a page of the console, and waits until it is shown.
+func (tab *tab) arrive(t *testing.T, path, heading string) {
+	t.Helper()
+	tab.visit(t, path)
+	tab.isAt(t, path, heading)
+}
+
+// follow presses a link or button, and waits until the page to which it leads is shown.
+func (tab *tab) follow(t *testing.T, name, path, heading string, texts ...string) {
+	t.Helper()
+	tab.press(t, name)
+	tab.isAt(t, path, heading, texts...)
+}
+
+func (tab *tab) back(t *testing.T) {
+	t.Helper()
+	eval[bool](t, tab, "(history.back(), true)")
+}
+
+// scriptAtStart has pages run a script before their own.
+func (tab *tab) scriptAtStart(t *testing.T, script string) {
+	t.Helper()
+	send(t, tab, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+}
+
+// pressAndSee presses a button or link, and waits until the page shows texts.
+func (tab *tab) pressAndSee(t *testing.T, name string, texts ...string) {
+	t.Helper()
+	tab.press(t, name)
+	tab.sees(t, texts...)
+}
+
+// pressAndAwait presses a button or link, and waits until an expression is true.
+func (tab *tab) pressAndAwait(t *testing.T, name, expression string) {
+	t.Helper()
+	tab.press(t, name)
+	tab.await(t, expression)
+}
+
+// press presses the buttons or links with names for assistive technology, one after the other, each as
+// soon as there is one. In a dialog the page behind it is out of reach.
+func (tab *tab) press(t *testing.T, names ...string) {
 	t.Helper()
 	const find = `[...(document.querySelector("dialog[open]") ?? document).querySelectorAll("button, a")]` +
 		`.find((e) => (e.getAttribute("aria-label") ?? e.innerText).trim() === %s && !e.disabled)`
-	element := fmt.Sprintf(find, quote(name))
-	w.await(t, "Boolean("+element+")")
-	eval[bool](t, w, "("+element+".click(), true)")
+	for _, name := range names {
+		element := fmt.Sprintf(find, quote(name))
+		tab.await(t, "Boolean("+element+")")
+		eval[bool](t, tab, "("+element+".click(), true)")
+	}
 }
 
-// fill puts a value into a field, in place of its content.
-func (w *tab) fill(t *testing.T, name, value string) {
+// fill puts values into fields, in place of their content: pairs of a name and a value.
+func (tab *tab) fill(t *testing.T, fields ...string) {
 	t.Helper()
-	w.fillIn(t, fmt.Sprintf("input[name=%q]", name), value)
+	for field := range slices.Chunk(fields, 2) {
+		tab.fillIn(t, fmt.Sprintf("input[name=%q]", field[0]), field[1])
+	}
 }
 
 // fillIn puts a value into the field of a selector, in place of its content, by one event of input. Walks by
 // keyboard type key by key, each of which is three messages.
-func (w *tab) fillIn(t *testing.T, selector, value string) {
+func (tab *tab) fillIn(t *testing.T, selector, value string) {
 	t.Helper()
 	field := "document.querySelector(" + quote(selector) + ")"
-	w.await(t, field+"?.checkVisibility()")
-	eval[bool](t, w, "("+field+".focus(), "+field+".select(), true)")
-	send(t, w, input.InsertText, input.InsertTextParams{Text: value})
+	tab.await(t, field+"?.checkVisibility()")
+	eval[bool](t, tab, "("+field+".focus(), "+field+".select(), true)")
+	send(t, tab, input.InsertText, input.InsertTextParams{Text: value})
 }
 
 // enter signs in on the page that is shown, and waits for the page from which it came.
-func (w *tab) enter(t *testing.T, email, password, path, heading string) {
+func (tab *tab) enter(t *testing.T, email, password, path, heading string, texts ...string) {
 	t.Helper()
-	w.submit(t, email, password)
-	w.isAt(t, path, heading)
+	tab.submit(t, email, password)
+	tab.isAt(t, path, heading, texts...)
 }
 
 // submit sends the form of the page for signing in, in any language.
-func (w *tab) submit(t *testing.T, email, password string) {
+func (tab *tab) submit(t *testing.T, email, password string) {
 	t.Helper()
-	w.fill(t, "email", email)
-	w.fill(t, "password", password)
-	eval[bool](t, w, `(document.querySelector("form button.main").click(), true)`)
+	tab.fill(t, "email", email, "password", password)
+	eval[bool](t, tab, `(document.querySelector("form button.main").click(), true)`)
 }
 
 // pressEnter presses Enter as a keyboard does: chromedp.KeyEvent sends what the key does and what it types
 // apart, and between the two a link may open a dialog: its first button would get the latter.
-func (w *tab) pressEnter(t *testing.T) {
+func (tab *tab) pressEnter(t *testing.T) {
 	t.Helper()
 	key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", Text: "\r", WindowsVirtualKeyCode: 13}
-	send(t, w, input.DispatchKeyEvent, key)
+	send(t, tab, input.DispatchKeyEvent, key)
 	key.Type, key.Text = input.DispatchKeyEventTypeKeyUp, ""
-	send(t, w, input.DispatchKeyEvent, key)
+	send(t, tab, input.DispatchKeyEvent, key)
 }
 
 // tabTo presses Tab until the focus is on the element with a name: for assistive technology, in its form,
 // or its text.
-func (w *tab) tabTo(t *testing.T, name string) {
+func (tab *tab) tabTo(t *testing.T, name string) {
 	t.Helper()
 	const focused = `(document.activeElement.getAttribute("aria-label") ?? document.activeElement.name ?? "") || document.activeElement.innerText`
 	for range 150 {
-		w.do(t, chromedp.KeyEvent(kb.Tab))
-		if got := eval[string](t, w, focused); got == name {
-			if eval[bool](t, w, `getComputedStyle(document.activeElement).outlineStyle === "none" && !document.activeElement.matches("input[type=file]")`) {
+		tab.do(t, chromedp.KeyEvent(kb.Tab))
+		if got := eval[string](t, tab, focused); got == name {
+			if eval[bool](t, tab, `getComputedStyle(document.activeElement).outlineStyle === "none" && !document.activeElement.matches("input[type=file]")`) {
 				t.Errorf("the focus on %s cannot be seen", name)
 			}
 			return
 		}
 	}
-	w.fail(t, fmt.Errorf("the focus does not come to %s", name))
+	tab.fail(t, fmt.Errorf("the focus does not come to %s", name))
 }

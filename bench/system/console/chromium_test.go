@@ -1,11 +1,12 @@
-//go:build !race
-
 package console
 
 import (
 	"context"
 	"flag"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -82,16 +83,102 @@ func (c *chromium) open(t *testing.T, site, language string) *tab {
 		t.Fatal(c.err)
 	}
 	w := newTab(t, c.ctx, site, new(sync.Map), chromedp.WithNewBrowserContext())
-	if language != "en" {
-		w.speak(t, language)
+	if language != "en" { // which the page's requests and scripts prefer
+		version := send(t, w, browser.GetVersion, cdp.Empty{})
+		send(t, w, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: version.UserAgent, AcceptLanguage: language})
+		send(t, w, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: strings.ReplaceAll(language, "-", "_")})
 	}
 	return w
 }
 
-// speak has the page's requests and scripts prefer a language.
-func (w *tab) speak(t *testing.T, language string) {
+const top = "../../.."
+
+// appearance is how a page is shown.
+type appearance struct {
+	width  int64
+	scheme string
+}
+
+// Widths of the window, in CSS pixels.
+const (
+	narrow = 320 // at which a page of 1,280 pixels is shown when it is enlarged four times
+	phone  = 360
+	wide   = 1280
+)
+
+// inAllAppearances is set to have axe-core look for barriers in all appearances, and to take
+// screenshots. Else it looks at 320 pixels in light and at 1,280 pixels in dark: contrast does not depend
+// on the width, nor other barriers on the scheme.
+var inAllAppearances = os.Getenv("TEST_APPEARANCES") == "all"
+
+// appear emulates a width of the window and a colour scheme.
+func (tab *tab) appear(t *testing.T, a appearance) {
 	t.Helper()
-	version := send(t, w, browser.GetVersion, cdp.Empty{})
-	send(t, w, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: version.UserAgent, AcceptLanguage: language})
-	send(t, w, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: strings.ReplaceAll(language, "-", "_")})
+	tab.do(t, chromedp.EmulateViewport(a.width, 800))
+	send(t, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: a.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	})
+}
+
+// inspect has axe-core look for barriers at 320 and 1,280 pixels, light and dark, where nothing may be
+// wider than the window. In all appearances it takes screenshots at 360 and 1,280 pixels.
+func (tab *tab) inspect(t *testing.T, name string) {
+	t.Helper()
+	tab.answered(t)
+	tab.await(t, `!document.querySelector(".results[aria-busy]") && [...document.images].every((i) => i.complete || i.getBoundingClientRect().top > innerHeight)`)
+	appearances := []appearance{{narrow, "light"}, {wide, "dark"}}
+	if inAllAppearances {
+		appearances = []appearance{{narrow, "light"}, {narrow, "dark"}, {phone, "light"}, {phone, "dark"}, {wide, "light"}, {wide, "dark"}}
+	}
+	for _, a := range appearances {
+		tab.appear(t, a)
+		what := fmt.Sprintf("%s-%d-%s", name, a.width, a.scheme)
+		if wider := eval[int](t, tab, "document.documentElement.scrollWidth - innerWidth"); wider > 0 {
+			t.Errorf("%s is %d pixels wider than the window", what, wider)
+		}
+		if a.width != narrow {
+			tab.screenshot(t, what)
+		}
+		if a.width != phone {
+			tab.await(t, "document.getAnimations().length === 0") // a colour in transition may lack contrast
+			tab.checkBarriers(t, what)
+		}
+	}
+}
+
+// screenshot writes a picture of the whole page to .dev/screenshots, if there are to be any.
+func (tab *tab) screenshot(t *testing.T, name string) {
+	t.Helper()
+	if !inAllAppearances {
+		return
+	}
+	directory := filepath.Join(top, ".dev/screenshots")
+	testenv.Do(t, os.MkdirAll(directory, 0o755))
+	ctx, cancel := context.WithTimeout(tab.ctx, walkTimeout)
+	defer cancel()
+	picture := testenv.Must(chromedp.Run(ctx, chromedp.FullScreenshot(100)))(t)
+	testenv.Do(t, os.WriteFile(filepath.Join(directory, name+".png"), picture, 0o600))
+}
+
+// checkBarriers has axe-core look for barriers. Without its package the test goes on, as it has enough
+// to do.
+func (tab *tab) checkBarriers(t *testing.T, what string) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(top, ".dev/node/console/node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		return // TestBarriersAreLookedFor is skipped
+	}
+	if !eval[bool](t, tab, `typeof axe === "object"`) {
+		eval[bool](t, tab, string(source)+"; true")
+	}
+	found := eval[string](t, tab, `axe.run({resultTypes: ["violations"], preload: false}).then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.help, v.nodes.map((n) => n.html + " " + n.failureSummary)]), null, 1))`)
+	testenv.Equal(t, found, "[]", "axe finds in %s", what)
+}
+
+// The other tests have axe-core look for barriers if it is there.
+func TestBarriersAreLookedFor(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat(filepath.Join(top, ".dev/node/console/node_modules/axe-core/axe.min.js")); err != nil {
+		testenv.Skip(t, "axe-core is not in .dev/node/console: install Node 20.19 or later with npm, then run deploy/dev/node")
+	}
 }

@@ -1,5 +1,3 @@
-//go:build !race
-
 package console
 
 import (
@@ -16,9 +14,10 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // hostile are texts that would run a script as HTML, turn the order of the words around them, or be
@@ -36,9 +35,9 @@ var hostile = []string{
 
 // hostileSite has these texts in every field that pages show, of an administrator and of others.
 // The API refuses most of them, so they are written to the database.
-func hostileSite(t *testing.T) (s *stack.System, admin *account, users []*account) {
+func hostileSite(t *testing.T) (s *site.System, admin *account, users []*account) {
 	t.Helper()
-	s = startSite(t, "CORE_LIMIT_REGISTRATIONS", "0", "CORE_LIMIT_REPORTS", "0", "CORE_LIMIT_UPLOADS", "0")
+	s = startSite(t, "CORE_LIMIT_REGISTRATIONS=0", "CORE_LIMIT_REPORTS=0", "CORE_LIMIT_UPLOADS=0")
 	admin = register(t, s, "admin@example.com", "Admin")
 	s.Core.Run(t, "user", "permission", "-set", "2", "Admin@example.com")
 	database := postgrestest.Conn(t, s.Core.Setting("CORE_DATABASE_URL"))
@@ -51,39 +50,30 @@ func hostileSite(t *testing.T) (s *stack.System, admin *account, users []*accoun
 	paintings := artwork.Skins()
 	for i, text := range hostile {
 		user := register(t, s, fmt.Sprintf("user%d@example.com", i), fmt.Sprintf("User%d", i))
-		texture := user.upload(t, fmt.Sprintf("Texture %d", i), paintings[i].Type, paintings[i].Sheet)
+		texture := user.Upload(t, fmt.Sprintf("Texture %d", i), paintings[i].Type, paintings[i].Sheet)
 		tid := texture.TID
-		admin.call(t, http.MethodPost, "/api/closet", map[string]any{"tid": tid, "name": "An item"}, nil)
+		admin.Call(t, http.MethodPost, "/api/closet", map[string]any{"tid": tid, "name": "An item"})
 		admin.report(t, texture, "A reason")
 		for _, owner := range []*account{admin, user} {
 			name := fmt.Sprintf("P_%d_%d", owner.UID, i)
-			owner.call(t, http.MethodPost, "/api/players", map[string]any{"name": name}, nil)
+			owner.AddPlayer(t, name)
 			write("UPDATE players SET name = $1, tid_skin = $2 WHERE name = $3", text, tid, name)
 		}
-		admin.call(t, http.MethodPost, "/api/admin/notifications", map[string]any{"to": fmt.Sprint(admin.UID), "title": "A title", "content": "A content"}, nil)
+		admin.Call(t, http.MethodPost, "/api/admin/notifications", map[string]any{"to": fmt.Sprint(admin.UID), "title": "A title", "content": "A content"})
 		write("UPDATE messages SET title = $1, content = $1 WHERE title = 'A title'", text)
 		write("UPDATE users SET nickname = $1 WHERE uid = $2", text, user.UID)
 		write("UPDATE textures SET name = $1 WHERE tid = $2", text, tid)
 		write("UPDATE closet_items SET item_name = $1 WHERE tid = $2", text, tid)
 		write("UPDATE reports SET reason = $1 WHERE tid = $2", text+"\n"+text, tid)
-		details, err := json.Marshal(map[string]any{"name": text, "uploader": user.UID, "title": text, "from": map[string]any{"name": text, "type": "steve"}, "to": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		details := testenv.Must(json.Marshal(map[string]any{
+			"name": text, "uploader": user.UID, "title": text, "from": map[string]any{"name": text, "type": "steve"}, "to": text,
+		}))(t)
 		write("INSERT INTO audit_log (actor, actor_email, address, action, subject, details) VALUES ($1, $2, '192.0.2.1', 'texture.change', $3, $4)",
 			user.UID, text, fmt.Sprintf("texture:%d", tid), details)
 		users = append(users, user)
 	}
 	write("UPDATE users SET nickname = $1 WHERE uid = $2", hostile[2], admin.UID)
 	return s, admin, users
-}
-
-// signInAnyhow signs in without regard to how the user is greeted.
-func (w *tab) signInAnyhow(t *testing.T, email string) {
-	t.Helper()
-	w.visit(t, "/signin")
-	w.submit(t, email, password)
-	w.await(t, `location.pathname === "/console/" && document.querySelectorAll(".list button.row").length > 0`)
 }
 
 // findHarm returns what texts did to the page: a script that ran, elements that are not the page's,
@@ -122,22 +112,20 @@ const findHarm = `(() => {
 })()`
 
 // harmless fails the test if a text does harm to the page, at both widths.
-func (w *tab) harmless(t *testing.T, what string) {
+func (tab *tab) harmless(t *testing.T, what string) {
 	t.Helper()
 	for _, width := range []int64{narrow, 1280} {
-		w.appear(t, appearance{width, "light"})
-		if harm := eval[string](t, w, findHarm); harm != "" {
-			t.Errorf("%s at %d pixels:\n%s", what, width, harm)
-		}
-		w.screenshot(t, fmt.Sprintf("hostile-%s-%d", what, width))
+		tab.appear(t, appearance{width, "light"})
+		testenv.Equal(t, eval[string](t, tab, findHarm), "", "harm to %s at %d pixels", what, width)
+		tab.screenshot(t, fmt.Sprintf("hostile-%s-%d", what, width))
 	}
 }
 
 // harmlessFromRight does the same with the page as in a right-to-left language.
-func (w *tab) harmlessFromRight(t *testing.T, what string) {
+func (tab *tab) harmlessFromRight(t *testing.T, what string) {
 	t.Helper()
-	eval[bool](t, w, `(document.documentElement.dir = "rtl", true)`)
-	w.harmless(t, what+"-rtl")
+	eval[bool](t, tab, `(document.documentElement.dir = "rtl", true)`)
+	tab.harmless(t, what+"-rtl")
 }
 
 // hostilePage is a page with texts, one of which it shows once it has all.
@@ -170,15 +158,6 @@ func hostilePages(admin *account, users []*account) []hostilePage {
 	}
 }
 
-// visitHostile loads a page and waits for its texts. Not every release has all of them.
-func (w *tab) visitHostile(t *testing.T, page hostilePage) {
-	t.Helper()
-	w.visit(t, page.path)
-	w.settled(t)
-	w.await(t, `document.querySelector("h1").innerText === "Not found" || document.body.innerText.includes(`+quote(page.shows)+`)`)
-	w.settled(t)
-}
-
 // Texts of users are shown as they are. No script in them runs, words around them keep their places,
 // and nothing is wider than the window, in a right-to-left language either.
 func TestHostileTexts(t *testing.T) {
@@ -190,14 +169,20 @@ func TestHostileTexts(t *testing.T) {
 		w.await(t, `Boolean(document.querySelector("h1"))`)
 		w.harmlessFromRight(t, page)
 	}
-	w.signInAnyhow(t, "admin@example.com")
+	w.visit(t, "/signin")
+	w.submit(t, "admin@example.com", password)
+	w.await(t, `location.pathname === "/console/" && document.querySelectorAll(".list button.row").length > 0`)
 	for i := range hostile {
 		eval[bool](t, w, `(document.querySelector(".list button.row").click(), true)`)
 		w.await(t, fmt.Sprintf(`document.querySelectorAll(".list .rich").length === %d`, i+1))
 	}
 	w.harmless(t, "opened")
 	for _, page := range hostilePages(admin, users) {
-		w.visitHostile(t, page)
+		w.visit(t, page.path)
+		w.settled(t)
+		// Not every release has all of the texts.
+		w.await(t, `document.querySelector("h1").innerText === "Not found" || document.body.innerText.includes(`+quote(page.shows)+`)`)
+		w.settled(t)
 		w.harmless(t, page.name)
 		w.harmlessFromRight(t, page.name)
 	}
@@ -228,10 +213,8 @@ func TestHostileTexts(t *testing.T) {
 // send it the cookie.
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_DEMO", "1")
-	w := plain.open(t, s.EdgeURL, "en")
-	w.visit(t, "/signin")
-	w.enter(t, "demo@example.com", "demo-password", "/", "Hello, Demo")
+	s, w := openSite(t, "CORE_DEMO=1")
+	w.signInAsDemo(t, "/", "Hello, Demo")
 	session := cookieOf(t, w)
 	if session == "" {
 		t.Fatal("there is no cookie")
@@ -298,9 +281,7 @@ func TestForeignPages(t *testing.T) {
 		foreign.mu.Unlock()
 	}
 
-	if now := cookieOf(t, w); now != session {
-		t.Error("the cookie has changed")
-	}
+	testenv.Equal(t, cookieOf(t, w), session, "the cookie")
 	w.visit(t, "/players") // the session has not ended
 	w.isAt(t, "/players", "Players")
 }
@@ -354,9 +335,7 @@ func newForeign(t *testing.T, w *tab, origin string) *foreign {
 			}
 		}
 	}
-	if err := chromedp.Listen(ctx, observe); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, chromedp.Listen(ctx, observe))
 	f.do(t, chromedp.Navigate(origin))
 	return f
 }

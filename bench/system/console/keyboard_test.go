@@ -1,5 +1,3 @@
-//go:build !race
-
 package console
 
 import (
@@ -8,68 +6,75 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/veneer-skins/veneer/core/mail/mailtest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
-// enterOn presses Enter on the button or link with a name, by the keyboard alone.
-func (w *tab) enterOn(t *testing.T, name string) {
+// focusIs waits until the focus is on the element of a selector.
+func (tab *tab) focusIs(t *testing.T, selector string) {
 	t.Helper()
-	w.tabTo(t, name)
-	w.pressEnter(t)
+	tab.await(t, "document.activeElement.matches("+quote(selector)+")")
+}
+
+// enterOn presses Enter on the button or link with a name, by the keyboard alone.
+func (tab *tab) enterOn(t *testing.T, name string) {
+	t.Helper()
+	tab.tabTo(t, name)
+	tab.pressEnter(t)
 }
 
 // types types into the field with a name, in place of its content, by the keyboard alone. A dialog has the focus
 // on its first field.
-func (w *tab) types(t *testing.T, name, value string) {
+func (tab *tab) types(t *testing.T, name, value string) {
 	t.Helper()
-	w.await(t, `Boolean(document.querySelector('[name="`+name+`"], [aria-label="`+name+`"]'))`)
-	if !eval[bool](t, w, `[document.activeElement.name, document.activeElement.getAttribute("aria-label")].includes(`+quote(name)+`)`) {
-		w.tabTo(t, name)
+	tab.await(t, `Boolean(document.querySelector('[name="`+name+`"], [aria-label="`+name+`"]'))`)
+	if !eval[bool](t, tab, `[document.activeElement.name, document.activeElement.getAttribute("aria-label")].includes(`+quote(name)+`)`) {
+		tab.tabTo(t, name)
 	}
-	w.do(t, chromedp.KeyEvent(value))
+	tab.do(t, chromedp.KeyEvent(value))
 }
 
 // submits types into the field with a name, and sends its form.
-func (w *tab) submits(t *testing.T, name, value string) {
+func (tab *tab) submits(t *testing.T, name, value string) {
 	t.Helper()
-	w.types(t, name, value)
-	w.pressEnter(t)
+	tab.types(t, name, value)
+	tab.pressEnter(t)
 }
 
 // opens goes to a page by its link, and waits until its heading has the focus.
-func (w *tab) opens(t *testing.T, link, path, heading string) {
+func (tab *tab) opens(t *testing.T, link, path, heading string, texts ...string) {
 	t.Helper()
-	w.enterOn(t, link)
-	w.isAt(t, path, heading)
-	w.focusIs(t, "h1")
+	tab.enterOn(t, link)
+	tab.isAt(t, path, heading, texts...)
+	tab.focusIs(t, "h1")
 }
 
-// confirms waits for a question, which has the focus on its harmless answer, and gives the other one.
-func (w *tab) confirms(t *testing.T, action string) {
+// confirms presses a button that asks a question, which has the focus on its harmless answer, and gives the other one.
+func (tab *tab) confirms(t *testing.T, asking, action string) {
 	t.Helper()
-	w.await(t, `document.activeElement.matches("dialog[open] button") && document.activeElement.innerText === "Cancel"`)
-	w.enterOn(t, action)
-	w.await(t, `!document.querySelector("dialog")`)
+	tab.enterOn(t, asking)
+	tab.await(t, `document.activeElement.matches("dialog[open] button") && document.activeElement.innerText === "Cancel"`)
+	tab.enterOn(t, action)
+	tab.closed(t)
 }
 
 // The keyboard alone registers, and resets the password.
 func TestKeyboardOfVisitor(t *testing.T) {
 	t.Parallel()
 	mails := mailtest.Start(t, mailtest.Options{})
-	s := startSite(t, mailSettings(mails)...)
-	w := plain.open(t, s.EdgeURL, "en")
-	w.visit(t, "/signin")
-	w.isAt(t, "/signin", "Sign in")
+	_, w := openSite(t, mailSettings(mails)...)
+	w.arrive(t, "/signin", "Sign in")
+	w.enterOn(t, "To the content")
+	w.focusIs(t, "#main")
 	w.opens(t, "Make an account", "/register", "Make an account")
 	w.types(t, "email", "ann@example.com")
 	w.types(t, "nickname", "Ann")
 	w.types(t, "player_name", "Ann_1")
 	w.submits(t, "password", password)
-	w.isAt(t, "/", "Hello, Ann")
-	w.sees(t, "Nothing new.")
+	w.isAt(t, "/", "Hello, Ann", "Nothing new.")
 	w.expect("/api/user") // which the page may read once more
 	w.opens(t, "Sign out", "/signin", "Sign in")
 	w.opens(t, "Forgot the password?", "/reset", "New password")
@@ -88,17 +93,20 @@ func TestKeyboardOfVisitor(t *testing.T) {
 // texture, and changes and deletes one.
 func TestKeyboardOfPlayer(t *testing.T) {
 	t.Parallel()
-	s := startSite(t)
+	s, w := openSite(t)
 	ann, bob := register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
-	fox := ann.upload(t, "Fox", skin.Classic, artwork.Fox())
-	mage := bob.upload(t, "Mage", skin.Classic, artwork.Mage())
-	w := plain.open(t, s.EdgeURL, "en")
+	fox := ann.Upload(t, "Fox", skin.Classic, artwork.Fox())
+	mage := bob.Upload(t, "Mage", skin.Classic, artwork.Mage())
 	w.signIn(t, ann, "/", "Hello, Ann")
 	w.opens(t, "Players", "/players", "Players")
 	w.enterOn(t, "Add a player")
 	w.submits(t, "name", "Ann_1")
 	w.await(t, `!document.querySelector("dialog") && document.querySelector(".player h2")?.innerText === "Ann_1"`)
 	w.enterOn(t, "Choose a skin for Ann_1")
+	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
+	w.do(t, chromedp.KeyEvent(kb.Escape))
+	w.await(t, `!document.querySelector("dialog") && document.activeElement.getAttribute("aria-label") === "Choose a skin for Ann_1"`)
+	w.pressEnter(t)
 	w.await(t, `Boolean(document.querySelector("dialog[open] .tile"))`)
 	w.enterOn(t, "Fox")
 	w.await(t, `document.activeElement.getAttribute("aria-label") === "Choose a skin for Ann_1" && Boolean(document.querySelector('img[alt="Skin of Ann_1, front and back"]'))`)
@@ -107,8 +115,7 @@ func TestKeyboardOfPlayer(t *testing.T) {
 	w.enterOn(t, "Rename Ann_1")
 	w.submits(t, "name", "Ann_2")
 	w.await(t, `!document.querySelector("dialog") && document.querySelector(".player h2").innerText === "Ann_2" && document.activeElement.getAttribute("aria-label") === "Rename Ann_2"`)
-	w.enterOn(t, "Delete Ann_2")
-	w.confirms(t, "Delete")
+	w.confirms(t, "Delete Ann_2", "Delete")
 	w.sees(t, "You have no players yet.")
 	w.focusIs(t, "h1")
 
@@ -132,24 +139,28 @@ func TestKeyboardOfPlayer(t *testing.T) {
 	w.await(t, `!document.querySelector("dialog") && document.querySelector("h1").innerText === "Red fox"`)
 	w.enterOn(t, "Give it slim arms")
 	w.await(t, `document.querySelector(".facts").innerText.includes("Skin with slim arms")`)
-	w.enterOn(t, "Make it private")
-	w.confirms(t, "Make it private")
+	w.confirms(t, "Make it private", "Make it private")
 	w.sees(t, "Private: only you and administrators can find and use it.")
 	w.answered(t) // of a texture that is deleted there is no picture
-	w.enterOn(t, "Delete")
-	w.confirms(t, "Delete")
-	w.isAt(t, "/library", "Library")
-	w.sees(t, "Red fox is deleted.")
+	w.confirms(t, "Delete", "Delete")
+	w.isAt(t, "/library", "Library", "Red fox is deleted.")
 }
 
-// The keyboard alone changes the password, ends sessions, and deletes the account.
-func TestKeyboardOfSessions(t *testing.T) {
+// The keyboard alone changes the nickname and the password, ends sessions, uploads a file, and deletes the account.
+func TestKeyboardOfAccount(t *testing.T) {
 	t.Parallel()
-	s := startSite(t)
+	s, w := openSite(t)
 	ann := register(t, s, "ann@example.com", "Ann")
-	w := plain.open(t, s.EdgeURL, "en")
-	w.signIn(t, ann, "/account", "Account")
-	w.sees(t, "Another browser")
+	ann.AddPlayer(t, "Ann_1")
+	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
+	w.signIn(t, ann, "/account", "Account", "Another browser")
+	w.enterOn(t, "Change the nickname")
+	w.await(t, `Boolean(document.querySelector("dialog[open]")?.contains(document.activeElement))`)
+	w.tabTo(t, "nickname")
+	w.do(t, chromedp.KeyEvent("s")) // Tab selects what is in the field
+	w.pressEnter(t)
+	w.isAt(t, "/account", "Account")
+	w.await(t, `document.querySelector(".setting bdi").innerText === "s" && document.activeElement.getAttribute("aria-label") === "Change the nickname"`)
 	w.enterOn(t, "Sign out everywhere else")
 	w.focusIs(t, "#sessions")
 	w.await(t, `!document.body.innerText.includes("Another browser")`)
@@ -158,22 +169,42 @@ func TestKeyboardOfSessions(t *testing.T) {
 	w.submits(t, "new_password", "battery staple")
 	w.await(t, `!document.querySelector("dialog") && document.activeElement.getAttribute("aria-label") === "Change the password"`)
 	w.sees(t, "The password is changed.")
+
+	w.opens(t, "Upload", "/upload", "Upload")
+	w.tabTo(t, "files")
+	// The dialog that chooses a file is the system's.
+	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{paint(t, "Keys.png", 1)}))
+	w.await(t, ready("Keys"))
+	w.enterOn(t, "Upload Keys")
+	w.sees(t, "It is uploaded, and in your closet.")
+	w.await(t, `document.activeElement.innerText === "Keys"`)
+	w.enterOn(t, "Ann_1 wears Keys")
+	w.sees(t, "Ann_1 wears Keys now.")
+
+	w.opens(t, "Account", "/account", "Account")
 	w.enterOn(t, "Delete the account")
 	w.submits(t, "password", "battery staple")
-	w.isAt(t, "/signin", "Sign in")
-	w.sees(t, "The account is deleted.")
+	w.isAt(t, "/signin", "Sign in", "The account is deleted.")
 }
 
-// The keyboard alone changes users, players and textures, sends a notification, and reads the audit log.
+// The keyboard alone settles a report by a ban, changes users, players and textures, sends a notification, and reads the audit log.
 func TestKeyboardOfAdministration(t *testing.T) {
 	t.Parallel()
-	s := startSite(t)
-	admin, bob := register(t, s, "admin@example.com", "Admin"), register(t, s, "bob@example.com", "Bob")
+	s, w := openSite(t)
+	admin, ann, bob := register(t, s, "admin@example.com", "Admin"), register(t, s, "ann@example.com", "Ann"), register(t, s, "bob@example.com", "Bob")
 	s.Core.Run(t, "user", "permission", "-set", "1", "admin@example.com")
-	bob.upload(t, "Fox", skin.Classic, artwork.Fox())
-	bob.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Bob_1"}, nil)
-	w := plain.open(t, s.EdgeURL, "en")
+	bob.Upload(t, "Fox", skin.Classic, artwork.Fox())
+	bob.AddPlayer(t, "Bob_1")
+	bob.report(t, ann.Upload(t, "Insult", skin.Classic, artwork.Mage()), "It insults me.")
 	w.signIn(t, admin, "/", "Hello, Admin")
+
+	w.opens(t, "Reports", "/admin/reports", "Reports", "It insults me.")
+	w.confirms(t, "Ban the uploader of report 1", "Ban the uploader")
+	w.await(t, `document.activeElement.id === "report-1" && document.activeElement.innerText.includes("Uploader banned")`)
+	w.await(t, `document.querySelector("article").innerText.includes("Settled")`) // the server has answered
+	if status, answer := ann.Do(t, http.MethodGet, "/api/user", nil); status == http.StatusOK {
+		t.Errorf("a banned user is answered %s", answer)
+	}
 
 	w.opens(t, "Users", "/admin/users", "Users")
 	w.submits(t, "Number of a user", fmt.Sprint(bob.UID))
@@ -184,8 +215,7 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	w.tabTo(t, "verified")
 	w.do(t, chromedp.KeyEvent(" "))
 	w.await(t, `fetch("/api/site").then(() => document.querySelector(".check input").checked)`)
-	w.enterOn(t, "Ban")
-	w.confirms(t, "Ban")
+	w.confirms(t, "Ban", "Ban")
 	w.await(t, `document.querySelector(".badge.banned")?.innerText === "Banned"`)
 
 	w.opens(t, "All players", "/admin/players", "All players")
@@ -195,8 +225,7 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	w.enterOn(t, "Change the textures of Bob_2")
 	w.submits(t, "skin", "1")
 	w.await(t, `!document.querySelector("dialog") && Boolean(document.querySelector('img[alt="Skin of Bob_2, front and back"]'))`)
-	w.enterOn(t, "Delete Bob_2")
-	w.confirms(t, "Delete")
+	w.confirms(t, "Delete Bob_2", "Delete")
 	w.focusIs(t, ".results")
 	w.sees(t, "No player fits.")
 
@@ -204,16 +233,14 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	w.enterOn(t, "Change Fox")
 	w.submits(t, "name", "Red fox")
 	w.await(t, `!document.querySelector("dialog") && document.activeElement.getAttribute("aria-label") === "Change Red fox"`)
-	w.enterOn(t, "Delete Red fox")
-	w.confirms(t, "Delete")
+	w.confirms(t, "Delete Red fox", "Delete")
 	w.focusIs(t, ".results")
-	w.sees(t, "No texture fits.")
+	w.sees(t, "1 result")
 
 	w.opens(t, "Send notifications", "/admin/notifications", "Send notifications")
 	w.types(t, "title", "To all")
 	w.types(t, "content", "All is well.")
-	w.enterOn(t, "Send")
-	w.confirms(t, "Send")
+	w.confirms(t, "Send", "Send")
 	w.sees(t, "The notification is sent to ")
 
 	w.opens(t, "Audit log", "/admin/audit", "Audit log")

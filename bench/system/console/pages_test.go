@@ -1,113 +1,89 @@
-//go:build !race
-
 package console
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 
-	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Pages say what something costs before it is done, and show the score that is left.
 func TestCosts(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_SCORE_REGISTRATION", "100", "CORE_SCORE_PLAYER", "5", "CORE_SCORE_PRIVATE_TEXTURE_KIB", "2", "CORE_SCORE_SIGN_REWARD", "10")
+	s, w := openSite(t, "CORE_SCORE_REGISTRATION=100", "CORE_SCORE_PLAYER=5", "CORE_SCORE_PRIVATE_TEXTURE_KIB=2", "CORE_SCORE_SIGN_REWARD=10")
 	ann := register(t, s, "ann@example.com", "Ann")
-	w := plain.open(t, s.EdgeURL, "en")
 	scoreIs := func(condition string) {
 		t.Helper()
-		w.press(t, "Home")
-		w.isAt(t, "/", "Hello, Ann")
+		w.follow(t, "Home", "/", "Hello, Ann")
 		w.await(t, `Number(document.querySelector(".figure")?.innerText) `+condition)
 	}
-	w.signIn(t, ann, "/", "Hello, Ann")
-	w.sees(t, "First steps")
+	w.signIn(t, ann, "/", "Hello, Ann", "First steps")
 	w.inspect(t, "home-new")
-	w.press(t, "Players")
-	w.isAt(t, "/players", "Players")
-	w.press(t, "Add a player")
-	w.sees(t, "It costs 5 points.")
-	w.sees(t, "letters A to Z, digits and underscores")
+	w.follow(t, "Players", "/players", "Players")
+	w.pressAndSee(t, "Add a player", "It costs 5 points.", "letters A to Z, digits and underscores")
 	w.fill(t, "name", "Ann_1")
-	w.press(t, "Add")
-	w.sees(t, "Ann_1")
+	w.pressAndSee(t, "Add", "Ann_1")
 	scoreIs("=== 95")
 
-	w.press(t, "Players")
-	w.isAt(t, "/players", "Players")
+	w.follow(t, "Players", "/players", "Players")
 	w.takesDrops(t)
 	robot := dropped{"Robot.png", file(t, "Robot.png", artwork.Robot())}
 	w.drag(t, ".player", false, robot)
 	w.drag(t, ".target", true, robot)
 	w.sees(t, "The file is uploaded for you only, which costs ")
 	w.inspect(t, "players-cost")
-	w.press(t, "Cancel")
-	w.await(t, `!document.querySelector("dialog")`)
+	w.pressAndAwait(t, "Cancel", `!document.querySelector("dialog")`)
 	w.drag(t, ".player", false, robot)
 	w.drag(t, ".target", true, robot)
 	w.sees(t, "The file is uploaded for you only, which costs ")
-	w.press(t, "Upload")
-	w.await(t, `document.querySelector('img[alt="Skin of Ann_1, front and back"]')?.naturalWidth > 0`)
+	w.pressAndAwait(t, "Upload", `document.querySelector('img[alt="Skin of Ann_1, front and back"]')?.naturalWidth > 0`)
 	scoreIs("< 95")
 
 	// Today is signed also after a reload.
-	w.press(t, "Sign in for today (+10 points)")
-	w.sees(t, "Signed in for today. Next time from")
-	w.visit(t, "/")
-	w.sees(t, "Signed in for today. Next time from")
+	w.pressAndSee(t, "Sign in for today (+10 points)", "Signed in for today. Next time from")
+	w.visit(t, "/", "Signed in for today. Next time from")
 	w.visit(t, "/score")
-	w.press(t, "Players")
-	w.press(t, "Delete Ann_1")
-	w.press(t, "Delete")
-	w.sees(t, "Ann_1 is deleted.")
+	w.press(t, "Players", "Delete Ann_1")
+	w.pressAndSee(t, "Delete", "Ann_1 is deleted.")
 }
 
 // A page that could not be read says so, and reads again when it is asked to.
 func TestTryAgain(t *testing.T) {
 	t.Parallel()
-	s := startSite(t)
+	s, w := openSite(t)
 	ann := register(t, s, "ann@example.com", "Ann")
-	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}, nil)
-	w := plain.open(t, s.EdgeURL, "en")
+	ann.AddPlayer(t, "Ann_1")
 	w.signIn(t, ann, "/", "Hello, Ann")
 	eval[bool](t, w, `(globalThis.connected = fetch, globalThis.fetch = () => Promise.reject(new TypeError("there is no network")), true)`)
-	w.press(t, "Players")
-	w.sees(t, "Loading")
-	w.sees(t, "The site cannot be reached.")
+	w.pressAndSee(t, "Players", "Loading", "The site cannot be reached.")
 	w.inspect(t, "players-failed")
 	eval[bool](t, w, `(globalThis.fetch = connected, true)`)
-	w.press(t, "Try again")
-	w.sees(t, "Ann_1")
+	w.pressAndSee(t, "Try again", "Ann_1")
 	w.focusIs(t, "h1")
 
 	// The home page needs to know the site.
-	send(t, w, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
-		globalThis.connected = fetch;
-		globalThis.fetch = (url, init) => url === "/api/site" ? Promise.resolve(new Response("{}", { status: 500 })) : connected(url, init);`})
-	w.visit(t, "/")
-	w.sees(t, "Try again")
+	w.scriptAtStart(t, `globalThis.connected = fetch;
+		globalThis.fetch = (url, init) => url === "/api/site" ? Promise.resolve(new Response("{}", { status: 500 })) : connected(url, init);`)
+	w.visit(t, "/", "Try again")
 	eval[bool](t, w, `(globalThis.fetch = connected, true)`)
-	w.press(t, "Try again")
-	w.sees(t, "First steps")
+	w.pressAndSee(t, "Try again", "First steps")
 }
 
 // A search waits for enough characters, and old skins have no slim arms.
 func TestLibraryHints(t *testing.T) {
 	t.Parallel()
-	s := startSite(t)
+	s, w := openSite(t)
 	ann := register(t, s, "ann@example.com", "Ann")
 	sheet := skin.NewSheet(64, 32)
 	for i := range sheet.Pix {
 		sheet.Pix[i] = 255
 	}
-	old := ann.upload(t, "Old", skin.Classic, sheet)
-	w := plain.open(t, s.EdgeURL, "en")
+	old := ann.Upload(t, "Old", skin.Classic, sheet)
 	w.signIn(t, ann, "/library", "Library")
 	w.shows(t, "1 result", 1)
 	w.search(t, "ol")
@@ -116,9 +92,7 @@ func TestLibraryHints(t *testing.T) {
 	w.search(t, "old")
 	w.isAt(t, "/library?q=old", "Library")
 	w.await(t, `!document.body.innerText.includes("Please type at least 3 characters")`)
-	path := fmt.Sprintf("/texture?tid=%d", old.TID)
-	w.visit(t, path)
-	w.isAt(t, path, "Old")
+	w.arrive(t, fmt.Sprintf("/texture?tid=%d", old.TID), "Old")
 	w.await(t, `document.querySelector(".sheet img").naturalHeight === 32`)
 	if eval[bool](t, w, `document.body.innerText.includes("Give it slim arms")`) {
 		t.Error("an old skin is offered slim arms")
@@ -129,7 +103,7 @@ func TestLibraryHints(t *testing.T) {
 // be cancelled.
 func TestUploadPreview(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_LIMIT_UPLOADS", "1")
+	s := startSite(t, "CORE_LIMIT_UPLOADS=1")
 	ann := register(t, s, "ann@example.com", "Ann")
 	w := withWebGL.open(t, s.EdgeURL, "en")
 	w.signIn(t, ann, "/upload", "Upload")
@@ -150,13 +124,9 @@ func TestUploadPreview(t *testing.T) {
 	angle := eval[float64](t, w, `viewers[0].playerWrapper.rotation.y`)
 	w.await(t, fmt.Sprintf(`viewers[0].playerWrapper.rotation.y > %v`, angle+0.1))
 	pixel := eval[string](t, w, `(([c]) => [...c.getContext("2d").getImageData(c.width * 8 / 36, c.height * 4 / 32, 1, 1).data].join())(document.querySelectorAll("canvas.figure-canvas"))`)
-	if pixel != "255,255,255,255" {
-		t.Errorf("the head of a skin with an opaque hat is drawn %s; want white", pixel)
-	}
-	w.press(t, "Turn the figure to the right")
-	w.await(t, `!viewers[0].autoRotate`)
-	w.press(t, "Show in 3D: Old")
-	w.await(t, `viewers.length === 2 && viewers[0].disposed`)
+	testenv.Equal(t, pixel, "255,255,255,255", "the head of a skin with an opaque hat, which is white")
+	w.pressAndAwait(t, "Turn the figure to the right", `!viewers[0].autoRotate`)
+	w.pressAndAwait(t, "Show in 3D: Old", `viewers.length === 2 && viewers[0].disposed`)
 	w.inspect(t, "upload-3d")
 
 	w.expect("/api/textures")
@@ -164,4 +134,76 @@ func TestUploadPreview(t *testing.T) {
 	w.press(t, "Cancel the upload of Old") // which waits, as one upload a minute is possible
 	w.await(t, `document.querySelectorAll(".upload").length === 1 && document.activeElement.tagName === "H1"`)
 	w.sees(t, "It is uploaded, and in your closet.")
+}
+
+const (
+	demoUUID = "7d4448409dc011d1b2455ffdce74fad2"
+	// haveAddress is whether an example with a path is shown, and among the addresses that can be copied.
+	haveAddress = `((path) => [...document.images].some((i) => i.getAttribute("src") === path && i.parentElement.getAttribute("href") === path && i.naturalWidth > 0) &&
+		[...document.querySelectorAll("figure code")].some((c) => c.textContent === path))`
+	allShown = `[...document.images].every((i) => i.complete && i.naturalWidth > 0)`
+)
+
+// loadAll has the page load the pictures that are below the window, and waits for them.
+func (tab *tab) loadAll(t *testing.T) {
+	t.Helper()
+	eval[bool](t, tab, `([...document.images].forEach((i) => { i.loading = "eager"; }), true)`)
+	tab.await(t, allShown)
+}
+
+// The page at / of an edge shows pictures of a player, and of another player by the keyboard alone. Its
+// addresses can be copied, with and without the clipboard's permission.
+func TestStartPage(t *testing.T) {
+	t.Parallel()
+	s, w := openSite(t, "CORE_DEMO=1", "EDGE_EXAMPLE_PLAYER=Demo")
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/"))
+	w.loadAll(t)
+	w.await(t, haveAddress+`("/face/player/Demo")`)
+	const setAll = `((open) => { for (const d of document.querySelectorAll("details")) d.open = open; return true; })`
+	eval[bool](t, w, setAll+"(true)")
+	w.inspect(t, "start")
+	eval[bool](t, w, setAll+"(false)")
+
+	w.tabTo(t, "player")
+	w.do(t, chromedp.KeyEvent("Slim"))
+	w.pressEnter(t)
+	w.await(t, allShown+" && "+haveAddress+`("/body/player/Slim?pose=walk")`)
+	w.await(t, `[...document.querySelectorAll("details code.address")].some((c) => c.textContent === "/skin/Slim.png")`)
+	w.expect("/face/uuid/"+demoUUID, "/head/uuid/"+demoUUID, "/bust/uuid/"+demoUUID, "/body/uuid/"+demoUUID, "/front/uuid/"+demoUUID, "/left/uuid/"+demoUUID, "/back/uuid/"+demoUUID)
+	w.fill(t, "player", demoUUID)
+	w.pressAndSee(t, "Show", "This site has no such player, or it has no skin.")
+	w.await(t, `[...document.querySelectorAll("details code.address")].some((c) => c.textContent === "/cape/uuid/`+demoUUID+`")`)
+	w.inspect(t, "start-unknown")
+	w.fill(t, "player", " ")
+	w.pressAndAwait(t, "Show", allShown+" && "+haveAddress+`("/face/player/Demo")`)
+
+	grant(t, w, "clipboard-read", "clipboard-write")
+	clipboard.Lock()
+	defer clipboard.Unlock()
+	eval[bool](t, w, `(globalThis.permitted = navigator.clipboard, document.querySelector("figure button").focus(), true)`)
+	for _, test := range []struct{ name, before, path string }{
+		{"permitted", "true", "/face/player/Demo"},
+		{"without TLS", `Object.defineProperty(navigator, "clipboard", { value: undefined }) && permitted.writeText("").then(() => true)`, "/face/player/Demo"},
+	} {
+		eval[bool](t, w, test.before)
+		w.pressEnter(t)
+		w.sees(t, "Copied "+s.EdgeURL+test.path)
+		testenv.Equal(t, eval[string](t, w, "permitted.readText()"), s.EdgeURL+test.path, "%s: the clipboard", test.name)
+		testenv.Equal(t, eval[string](t, w, "document.activeElement.textContent"), "Copy", "%s: the focus is on", test.name)
+		eval[bool](t, w, `(document.getElementById("status").textContent = "", true)`)
+	}
+}
+
+// Without scripts, and without a player in the settings, the page shows the default skin and all
+// addresses, and has no fields and buttons that do nothing.
+func TestStartPageWithoutScripts(t *testing.T) {
+	t.Parallel()
+	s, w := openSite(t)
+	send(t, w, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/"))
+	w.loadAll(t)
+	w.await(t, haveAddress+`("/face/user/0")`)
+	fields := eval[int](t, w, `[...document.querySelectorAll("input, button")].filter((e) => e.checkVisibility()).length`)
+	testenv.Equal(t, fields, 0, "fields and buttons")
+	w.sees(t, "/face/player/{name}")
 }

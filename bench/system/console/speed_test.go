@@ -1,5 +1,3 @@
-//go:build !race
-
 package console
 
 import (
@@ -9,13 +7,11 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
@@ -27,12 +23,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
-// A phone's connection.
-const (
-	phoneLatency  = 150           // milliseconds
-	phoneDownload = 1_600_000 / 8 // bytes a second
-	phoneUpload   = 750_000 / 8
-)
+// phoneNetwork is a phone's connection: 150 ms, 1.6 Mbit/s down and 0.75 Mbit/s up.
+var phoneNetwork = network.Conditions{Latency: 150, DownloadThroughput: 1_600_000 / 8, UploadThroughput: 750_000 / 8}
 
 // usable is set to when a page could first be used, in milliseconds after the navigation: when it has the
 // field for the e-mail address, the counts of the home page, or players.
@@ -45,7 +37,7 @@ const usable = `new MutationObserver((_, observer) => {
 // BenchmarkFirstPage loads the page for signing in, and two pages of a user, over a phone's connection, behind haproxy with
 // TLS, with an empty cache and again with what the first visit left in it.
 func BenchmarkFirstPage(b *testing.B) {
-	site := startSite(b, "CORE_DEMO", "1")
+	site := startSite(b, "CORE_DEMO=1")
 	for _, protocol := range []string{"h2", "http/1.1"} {
 		address, certificate := startHaproxy(b, protocol, strings.TrimPrefix(site.EdgeURL, "http://"))
 		ctx := startPhone(b, certificate)
@@ -71,9 +63,8 @@ func BenchmarkFirstPage(b *testing.B) {
 		}
 		measure("signin", "/signin")
 		visit(b, ctx, address, "/signin")
-		if err := chromedp.Do(ctx, chromedp.SendKeys("[name=email]", "demo@example.com"), chromedp.SendKeys("[name=password]", "demo-password\r"), chromedp.WaitVisible(".counts")); err != nil {
-			b.Fatal(err)
-		}
+		testenv.Do(b, chromedp.Do(ctx, chromedp.SendKeys("[name=email]", "demo@example.com"),
+			chromedp.SendKeys("[name=password]", "demo-password\r"), chromedp.WaitVisible(".counts")))
 		measure("home", "/")
 		measure("players", "/players")
 	}
@@ -82,29 +73,21 @@ func BenchmarkFirstPage(b *testing.B) {
 // visit loads a page, and returns after how many milliseconds it could be used.
 func visit(tb testing.TB, ctx context.Context, address, path string) float64 {
 	tb.Helper()
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.Navigate("https://"+address+"/console"+path)); err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("window.usable > 0", chromedp.WithPollingInterval(pollInterval))); err != nil {
-		tb.Fatal(err)
-	}
+	page := "https://" + address + "/console" + path
+	testenv.Do(tb, chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(page)))
+	usable := chromedp.Poll[bool]("window.usable > 0", chromedp.WithPollingInterval(pollInterval))
+	testenv.Must(chromedp.Run(ctx, usable))(tb)
 	return number(tb, ctx, "window.usable")
 }
 
 func number(tb testing.TB, ctx context.Context, expression string) float64 {
 	tb.Helper()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[float64](expression))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return value
+	return testenv.Must(chromedp.Run(ctx, chromedp.Evaluate[float64](expression)))(tb)
 }
 
 func call[P, R any](tb testing.TB, ctx context.Context, command cdp.Command[P, R], params P) {
 	tb.Helper()
-	if _, err := chromedp.Call(ctx, command, params); err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Must(chromedp.Call(ctx, command, params))(tb)
 }
 
 // startPhone starts a browser with a phone's connection, which trusts a certificate by its public key: of sites with
@@ -114,15 +97,11 @@ func startPhone(tb testing.TB, certificate *x509.Certificate) context.Context {
 	key := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
 	ctx, stop, err := launch(program(tb), chromedp.Flag("ignore-certificate-errors-spki-list", base64.StdEncoding.EncodeToString(key[:])))
 	tb.Cleanup(stop)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(360, 800)); err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Do(tb, err)
+	testenv.Do(tb, chromedp.Do(ctx, chromedp.EmulateViewport(360, 800)))
 	call(tb, ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: usable})
 	call(tb, ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{{Latency: phoneLatency, DownloadThroughput: phoneDownload, UploadThroughput: phoneUpload}},
+		MatchedNetworkConditions: []*network.Conditions{&phoneNetwork},
 	})
 	return ctx
 }
@@ -130,22 +109,15 @@ func startPhone(tb testing.TB, certificate *x509.Certificate) context.Context {
 // startHaproxy starts a haproxy with TLS and one protocol in front of an edge, and returns its address and certificate.
 func startHaproxy(tb testing.TB, protocol, edge string) (address string, certificate *x509.Certificate) {
 	tb.Helper()
-	program, err := exec.LookPath("haproxy")
-	if err != nil {
+	if _, err := exec.LookPath("haproxy"); err != nil {
 		testenv.Skip(tb, "haproxy is not installed: deploy/dev/install haproxy installs it")
 	}
 	directory := tb.TempDir()
 	chain, key := tlsreloadtest.NewAuthority(tb).Issue(tb)
-	issued, err := tls.LoadX509KeyPair(chain, key)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	issued := testenv.Must(tls.LoadX509KeyPair(chain, key))(tb)
 	var pair []byte
 	for _, name := range []string{chain, key} {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		content := testenv.Must(os.ReadFile(name))(tb)
 		pair = append(pair, content...)
 	}
 	address = stack.FreeAddress(tb)
@@ -161,31 +133,8 @@ frontend https
 backend edge
   server edge %s
 `, address, directory, protocol, edge)} {
-		if err := os.WriteFile(filepath.Join(directory, name), content, 0o600); err != nil {
-			tb.Fatal(err)
-		}
+		testenv.Do(tb, os.WriteFile(filepath.Join(directory, name), content, 0o600))
 	}
-	command := exec.Command(program, "-db", "-f", filepath.Join(directory, "haproxy.cfg"))
-	command.Stderr = tb.Output()
-	if err := command.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})
-	ctx, cancel := context.WithTimeout(tb.Context(), walkTimeout)
-	defer cancel()
-	for tick := time.Tick(10 * time.Millisecond); ; {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-		if err == nil {
-			_ = conn.Close()
-			return address, issued.Leaf
-		}
-		select {
-		case <-tick:
-		case <-ctx.Done():
-			tb.Fatal(err)
-		}
-	}
+	stack.RunServer(tb, address, nil, "haproxy", "-db", "-f", filepath.Join(directory, "haproxy.cfg"))
+	return address, issued.Leaf
 }

@@ -1,5 +1,3 @@
-//go:build !race
-
 package console
 
 import (
@@ -15,6 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // paint writes a skin that differs from those of other shades.
@@ -29,25 +28,19 @@ func paint(t *testing.T, name string, shade byte) string {
 type dropped struct{ name, path string }
 
 // drag drags files over the element of a selector, and drops them there if isDropped.
-func (w *tab) drag(t *testing.T, selector string, isDropped bool, files ...dropped) {
+func (tab *tab) drag(t *testing.T, selector string, isDropped bool, files ...dropped) {
 	t.Helper()
 	type content struct {
 		Name, Content string
 	}
 	var contents []content
 	for _, f := range files {
-		read, err := os.ReadFile(f.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := testenv.Must(os.ReadFile(f.path))(t)
 		contents = append(contents, content{f.name, base64.StdEncoding.EncodeToString(read)})
 	}
-	encoded, err := json.Marshal(contents)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.await(t, fmt.Sprintf("Boolean(document.querySelector(%s))", quote(selector)))
-	eval[bool](t, w, fmt.Sprintf(`(async () => {
+	encoded := testenv.Must(json.Marshal(contents))(t)
+	tab.await(t, fmt.Sprintf("Boolean(document.querySelector(%s))", quote(selector)))
+	eval[bool](t, tab, fmt.Sprintf(`(async () => {
 		const data = new DataTransfer();
 		for (const { Name, Content } of %s) data.items.add(new File([Uint8Array.from(atob(Content), (c) => c.charCodeAt(0))], Name, { type: "image/png" }));
 		const fire = (type) => document.querySelector(%s).dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: data }));
@@ -59,9 +52,9 @@ func (w *tab) drag(t *testing.T, selector string, isDropped bool, files ...dropp
 }
 
 // takesDrops waits until files can be dropped anywhere.
-func (w *tab) takesDrops(t *testing.T) {
+func (tab *tab) takesDrops(t *testing.T) {
 	t.Helper()
-	w.await(t, `(() => {
+	tab.await(t, `(() => {
 		const data = new DataTransfer();
 		data.items.add(new File([], "a.png"));
 		const event = new DragEvent("dragover", { bubbles: true, cancelable: true, dataTransfer: data });
@@ -77,32 +70,28 @@ func ready(name string) string {
 }
 
 // set chooses a value of the select of a file.
-func (w *tab) set(t *testing.T, name, kind, value string) {
+func (tab *tab) set(t *testing.T, name, kind, value string) {
 	t.Helper()
-	eval[bool](t, w, fmt.Sprintf(`((s) => { s.value = %s; s.dispatchEvent(new Event("change", { bubbles: true })); return true; })(document.querySelector(%s))`,
+	eval[bool](t, tab, fmt.Sprintf(`((s) => { s.value = %s; s.dispatchEvent(new Event("change", { bubbles: true })); return true; })(document.querySelector(%s))`,
 		quote(value), quote(`article[aria-label="`+name+`"] select[id^="`+kind+`-"]`)))
 }
 
 // chosen returns the value of the select of a file.
-func (w *tab) chosen(t *testing.T, name, kind string) string {
+func (tab *tab) chosen(t *testing.T, name, kind string) string {
 	t.Helper()
-	return eval[string](t, w, fmt.Sprintf("document.querySelector(%s).value", quote(`article[aria-label="`+name+`"] select[id^="`+kind+`-"]`)))
+	return eval[string](t, tab, fmt.Sprintf("document.querySelector(%s).value", quote(`article[aria-label="`+name+`"] select[id^="`+kind+`-"]`)))
 }
 
 // A user drops several files on a page, sees each of them, changes what was guessed, and uploads them;
 // a player wears one.
 func TestUpload(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_SCORE_REGISTRATION", "1000", "CORE_SCORE_TEXTURE_KIB", "2", "CORE_SCORE_PRIVATE_TEXTURE_KIB", "5")
+	s, w := openSite(t, "CORE_SCORE_REGISTRATION=1000", "CORE_SCORE_TEXTURE_KIB=2", "CORE_SCORE_PRIVATE_TEXTURE_KIB=5")
 	ann := register(t, s, "ann@example.com", "Ann")
-	w := plain.open(t, s.EdgeURL, "en")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
-	w.visit(t, "/signin?next=%2Fupload")
-	w.enter(t, "ann@example.com", password, "/upload", "Upload")
-	w.sees(t, "Choose PNG files of skins or capes")
+	w.signIn(t, ann, "/upload", "Upload", "Choose PNG files of skins or capes")
 	w.inspect(t, "upload-none")
-	w.press(t, "Home")
-	w.isAt(t, "/", "Hello, Ann")
+	w.follow(t, "Home", "/", "Hello, Ann")
 	w.takesDrops(t)
 	files := []dropped{
 		{"Robot.png", file(t, "a.png", artwork.Robot())},
@@ -120,22 +109,17 @@ func TestUpload(t *testing.T) {
 	}
 	w.await(t, `!document.querySelector(".overlay")`)
 	for name, want := range map[string]string{"Robot": "steve", "Ranger": "alex", "Sunrise": "cape", "Wooden Doll": "steve"} {
-		if got := w.chosen(t, name, "type"); got != want {
-			t.Errorf("%s is taken for %s; want %s", name, got, want)
-		}
+		testenv.Equal(t, w.chosen(t, name, "type"), want, "%s is taken for", name)
 	}
-	w.sees(t, "Everyone (costs ")
-	w.sees(t, "Only you (costs ")
+	w.sees(t, "Everyone (costs ", "Only you (costs ")
 	w.inspect(t, "upload")
 
 	w.set(t, "Robot", "type", "alex")
 	w.set(t, "Ranger", "public", "private")
-	w.press(t, "Remove Wooden Doll")
-	w.await(t, `document.activeElement.tagName === "H1"`)
+	w.pressAndAwait(t, "Remove Wooden Doll", `document.activeElement.tagName === "H1"`)
 	w.press(t, "Players") // other pages keep the files
 	w.isAt(t, "/players", "Players")
-	w.press(t, "Upload")
-	w.press(t, "Upload all 3 files")
+	w.press(t, "Upload", "Upload all 3 files")
 	w.await(t, `document.body.innerText.split("It is uploaded, and in your closet.").length === 4`)
 	w.sees(t, "You have no player yet that could wear it.")
 	w.inspect(t, "upload-done")
@@ -145,7 +129,7 @@ func TestUpload(t *testing.T) {
 			Public     bool
 		}
 	}
-	ann.call(t, "GET", "/api/textures?uploader=1&sort=newest", nil, &list)
+	ann.Get(t, "/api/textures?uploader=1&sort=newest", &list)
 	got := fmt.Sprint(list.Data)
 	for _, want := range []string{"{Robot alex true}", "{Ranger alex false}", "{Sunrise cape true}"} {
 		if !strings.Contains(got, want) {
@@ -154,28 +138,23 @@ func TestUpload(t *testing.T) {
 	}
 
 	// Files that are there already need no upload; a player wears one.
-	ann.call(t, "POST", "/api/players", map[string]string{"name": "Ann_1"}, nil)
+	ann.AddPlayer(t, "Ann_1")
 	w.visit(t, "/upload")
 	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{files[2].path}))
 	w.sees(t, "This picture is here already, so it need not be uploaded.")
-	if got := eval[string](t, w, `document.querySelector('a[aria-label="Open c"]').getAttribute("href")`); got != "/console/texture?tid=3" {
-		t.Errorf("the link leads to %s", got)
-	}
-	w.press(t, "Ann_1 wears c")
-	w.sees(t, "Ann_1 wears c now.")
-	w.press(t, "Players")
-	w.await(t, `document.querySelector('img[alt="Cape of Ann_1, front and back"]')?.naturalWidth > 0`)
+	link := eval[string](t, w, `document.querySelector('a[aria-label="Open c"]').getAttribute("href")`)
+	testenv.Equal(t, link, "/console/texture?tid=3", "the link leads to")
+	w.pressAndSee(t, "Ann_1 wears c", "Ann_1 wears c now.")
+	w.pressAndAwait(t, "Players", `document.querySelector('img[alt="Cape of Ann_1, front and back"]')?.naturalWidth > 0`)
 }
 
 // A file that is dropped on a player's card is uploaded for that player, and is worn.
 func TestDropOnPlayer(t *testing.T) {
 	t.Parallel()
-	s := startSite(t)
+	s, w := openSite(t)
 	ann := register(t, s, "ann@example.com", "Ann")
-	ann.call(t, "POST", "/api/players", map[string]string{"name": "Ann_1"}, nil)
-	w := plain.open(t, s.EdgeURL, "en")
-	w.visit(t, "/signin?next=%2Fplayers")
-	w.enter(t, "ann@example.com", password, "/players", "Players")
+	ann.AddPlayer(t, "Ann_1")
+	w.signIn(t, ann, "/players", "Players")
 	w.takesDrops(t)
 	robot := dropped{"Robot.png", file(t, "Robot.png", artwork.Robot())}
 	w.drag(t, ".player", false, robot)
@@ -189,9 +168,7 @@ func TestDropOnPlayer(t *testing.T) {
 
 	// One that is refused says why, and changes nothing.
 	text := filepath.Join(t.TempDir(), "notes.png")
-	if err := os.WriteFile(text, []byte("These are notes."), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(text, []byte("These are notes."), 0o600))
 	w.expect("/api/price")
 	w.drag(t, ".player", false, dropped{"notes.png", text})
 	w.drag(t, ".target", true, dropped{"notes.png", text})
@@ -202,24 +179,17 @@ func TestDropOnPlayer(t *testing.T) {
 // A file that is none of a texture says why, and a name that is refused stands at its field.
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_DEMO", "1", "CORE_UPLOAD_MAX_BYTES", "20480")
-	w := plain.open(t, s.EdgeURL, "en")
+	_, w := openSite(t, "CORE_DEMO=1", "CORE_UPLOAD_MAX_BYTES=20480")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
-	w.visit(t, "/signin?next=%2Fupload")
-	w.enter(t, "demo@example.com", "demo-password", "/upload", "Upload")
+	w.signInAsDemo(t, "/upload", "Upload")
 	directory := t.TempDir()
 	write := func(name string, content []byte) string {
 		t.Helper()
 		path := filepath.Join(directory, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
-	whole, err := os.ReadFile(paint(t, "whole.png", 2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := testenv.Must(os.ReadFile(paint(t, "whole.png", 2)))(t)
 	odd := skin.NewSheet(65, 64)
 	for i := range odd.Pix {
 		odd.Pix[i] = 255
@@ -245,19 +215,16 @@ func TestRefusedFiles(t *testing.T) {
 	w.await(t, `document.querySelector('input[id^="name-"]').getAttribute("aria-invalid") === "true"`)
 	w.inspect(t, "upload-refused")
 	eval[bool](t, w, `((i) => { i.value = "Fine"; i.dispatchEvent(new Event("input", { bubbles: true })); return true; })(document.querySelector('input[id^="name-"]'))`)
-	w.press(t, "Upload Fine")
-	w.sees(t, "It is uploaded, and in your closet.")
+	w.pressAndSee(t, "Upload Fine", "It is uploaded, and in your closet.")
 }
 
 // More files than the server takes at once wait for their turn, in Chinese, too.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_DEMO", "1", "CORE_LIMIT_UPLOADS", "12")
+	s := startSite(t, "CORE_DEMO=1", "CORE_LIMIT_UPLOADS=12")
 	w := plain.open(t, s.EdgeURL, "zh-CN")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
-	w.visit(t, "/signin?next=%2Fupload")
-	w.isAt(t, "/signin?next=%2Fupload", "登录")
-	w.enter(t, "demo@example.com", "demo-password", "/upload", "上传")
+	w.signInAsDemo(t, "/upload", "上传")
 	const count = 13 // one more than there may be at once, for which it waits 5 s
 	paths := make([]string, 0, count)
 	for i := range count {
@@ -265,11 +232,9 @@ func TestManyFiles(t *testing.T) {
 	}
 	w.expect("/api/textures")
 	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, paths))
-	w.press(t, fmt.Sprintf("上传全部 %d 个文件", count))
-	w.await(t, `/文件较多，\d+ 秒后继续。/.test(document.body.innerText)`)
+	w.pressAndAwait(t, fmt.Sprintf("上传全部 %d 个文件", count), `/文件较多，\d+ 秒后继续。/.test(document.body.innerText)`)
 	w.inspect(t, "zh-upload")
 	w.await(t, fmt.Sprintf(`document.body.innerText.split("已上传，并已加入衣柜。").length === %d`, count+1))
-	w.press(t, "账号")
-	w.sees(t, "此浏览器")
+	w.pressAndSee(t, "账号", "此浏览器")
 	w.inspect(t, "zh-account")
 }

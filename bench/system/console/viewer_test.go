@@ -1,5 +1,3 @@
-//go:build !race
-
 package console
 
 import (
@@ -9,9 +7,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
-	"io"
 	"math"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -19,15 +15,17 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // watchViewers keeps the viewers that pages make in globalThis.viewers.
-func (w *tab) watchViewers(t *testing.T) {
+func (tab *tab) watchViewers(t *testing.T) {
 	t.Helper()
-	eval[bool](t, w, `(async () => {
+	eval[bool](t, tab, `(async () => {
 		await import(document.querySelector("script[type=module]").src.replace("app/main.js", "vendor/skinview3d.js"));
 		globalThis.viewers = [];
 		skinview3d.SkinViewer = class extends skinview3d.SkinViewer {
@@ -41,9 +39,9 @@ func (w *tab) watchViewers(t *testing.T) {
 }
 
 // reduceMotion has the browser say whether its user wants less motion.
-func (w *tab) reduceMotion(t *testing.T, value string) {
+func (tab *tab) reduceMotion(t *testing.T, value string) {
 	t.Helper()
-	send(t, w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	send(t, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: value}},
 	})
 }
@@ -67,8 +65,8 @@ func TestViewer(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
 	zoe := register(t, s, "zoe@example.com", "Zoë")
-	explorer := zoe.upload(t, "Explorer", skin.Classic, artwork.Explorer())
-	cape := zoe.upload(t, "Sunrise", skin.Cape, withElytra(artwork.Sunrise()))
+	explorer := zoe.Upload(t, "Explorer", skin.Classic, artwork.Explorer())
+	cape := zoe.Upload(t, "Sunrise", skin.Cape, withElytra(artwork.Sunrise()))
 	path := fmt.Sprintf("/texture?tid=%d", explorer.TID)
 
 	w := withWebGL.open(t, s.EdgeURL, "en")
@@ -81,12 +79,9 @@ func TestViewer(t *testing.T) {
 	w.watchViewers(t)
 	w.press(t, "Show in 3D")
 	w.await(t, `viewers[0]?.renderPaused === false && viewers[0].animation instanceof skinview3d.IdleAnimation`)
-	w.press(t, "Pause")
-	w.await(t, `viewers[0].renderPaused && viewers[0].animationID === null`)
-	w.press(t, "Walk")
-	w.await(t, `!viewers[0].renderPaused && viewers[0].animation instanceof skinview3d.WalkingAnimation`)
-	w.press(t, "Run")
-	w.await(t, `!viewers[0].renderPaused && viewers[0].animation instanceof skinview3d.RunningAnimation`)
+	w.pressAndAwait(t, "Pause", `viewers[0].renderPaused && viewers[0].animationID === null`)
+	w.pressAndAwait(t, "Walk", `!viewers[0].renderPaused && viewers[0].animation instanceof skinview3d.WalkingAnimation`)
+	w.pressAndAwait(t, "Run", `!viewers[0].renderPaused && viewers[0].animation instanceof skinview3d.RunningAnimation`)
 
 	// Hidden, and off-screen.
 	hide := func(state string) {
@@ -102,11 +97,9 @@ func TestViewer(t *testing.T) {
 	w.await(t, `!viewers[0].renderPaused`)
 
 	// A still figure is drawn when it is turned.
-	w.press(t, "None")
-	w.await(t, `viewers[0].renderPaused && viewers[0].animation === null`)
+	w.pressAndAwait(t, "None", `viewers[0].renderPaused && viewers[0].animation === null`)
 	eval[bool](t, w, `(globalThis.drawn = 0, ((render) => { viewers[0].render = () => { drawn++; render.call(viewers[0]); }; })(viewers[0].render), true)`)
-	w.press(t, "Turn the figure to the right")
-	w.await(t, `drawn === 1`)
+	w.pressAndAwait(t, "Turn the figure to the right", `drawn === 1`)
 	box := eval[[]float64](t, w, `(({ x, y, width, height }) => [x + width / 2, y + height / 2])(document.querySelector("canvas").getBoundingClientRect())`)
 	for _, step := range []struct {
 		kind input.DispatchMouseEventType
@@ -119,42 +112,33 @@ func TestViewer(t *testing.T) {
 	w.do(t, chromedp.EmulateViewport(800, 600))
 
 	// On leaving, the viewer ends, and gives its context back: browsers have some 16 of them.
-	w.press(t, "Library")
-	w.isAt(t, "/library", "Library")
+	w.follow(t, "Library", "/library", "Library")
 	w.await(t, `viewers[0].disposed && viewers[0].renderer.getContext().isContextLost() && viewers[0].animationID === null`)
-	eval[bool](t, w, "(history.back(), true)")
+	w.back(t)
 	w.isAt(t, path, "Explorer")
-	w.press(t, "Show in 3D")
-	w.await(t, `viewers.length === 2 && Boolean(viewers[1].skinTexture) && !viewers[1].disposed`)
+	w.pressAndAwait(t, "Show in 3D", `viewers.length === 2 && Boolean(viewers[1].skinTexture) && !viewers[1].disposed`)
 
 	// With the preference for less motion the figure stands still.
 	w.reduceMotion(t, "reduce")
 	w.visit(t, path)
 	w.watchViewers(t)
-	w.press(t, "Show in 3D")
-	w.await(t, `Boolean(viewers[0]?.skinTexture) && !document.querySelector(".stage[aria-busy]")`)
+	w.pressAndAwait(t, "Show in 3D", `Boolean(viewers[0]?.skinTexture) && !document.querySelector(".stage[aria-busy]")`)
 	w.press(t, "Play") // that is what the button offers
 	w.await(t, `!viewers[0].renderPaused`)
 	w.reduceMotion(t, "no-preference")
 
-	capePath := fmt.Sprintf("/texture?tid=%d", cape.TID)
-	w.visit(t, capePath)
-	w.isAt(t, capePath, "Sunrise")
+	w.arrive(t, fmt.Sprintf("/texture?tid=%d", cape.TID), "Sunrise")
 	w.watchViewers(t)
-	w.press(t, "Show in 3D")
-	w.await(t, `viewers[0]?.playerObject.backEquipment === "cape"`)
+	w.pressAndAwait(t, "Show in 3D", `viewers[0]?.playerObject.backEquipment === "cape"`)
 	w.inspect(t, "texture-3d-cape")
-	w.press(t, "Elytra")
-	w.await(t, `viewers[0].playerObject.backEquipment === "elytra"`)
+	w.pressAndAwait(t, "Elytra", `viewers[0].playerObject.backEquipment === "elytra"`)
 	w.inspect(t, "texture-3d-elytra")
 	w.fits(t, "texture-3d-elytra")
 
 	// Without WebGL there are a sentence and a picture.
-	w.visit(t, path)
-	w.isAt(t, path, "Explorer")
+	w.arrive(t, path, "Explorer")
 	eval[bool](t, w, `((get) => { HTMLCanvasElement.prototype.getContext = function (kind, ...rest) { return kind.includes("webgl") ? null : get.call(this, kind, ...rest); }; return true; })(HTMLCanvasElement.prototype.getContext)`)
-	w.press(t, "Show in 3D")
-	w.sees(t, "This browser cannot draw in 3D here, so a picture is shown.")
+	w.pressAndSee(t, "Show in 3D", "This browser cannot draw in 3D here, so a picture is shown.")
 	w.await(t, `document.querySelector(".stage img")?.naturalWidth > 0`)
 	w.inspect(t, "texture-no-webgl")
 }
@@ -328,7 +312,7 @@ func TestViewerComparedWithPreview(t *testing.T) {
 	w := withWebGL.open(t, s.EdgeURL, "en")
 	w.reduceMotion(t, "reduce") // SwiftShader takes most of a processor for an animation
 	w.signIn(t, zoe, "/library", "Library")
-	camera := newView(1024)
+	camera := newView(512)
 	for _, c := range []struct {
 		name   string
 		model  skin.Type
@@ -342,20 +326,18 @@ func TestViewerComparedWithPreview(t *testing.T) {
 		{"old", skin.Classic, old, false},
 		{"old without a hat", skin.Classic, hatless, false},
 	} {
-		texture := zoe.upload(t, c.name, c.model, c.sheet)
+		texture := zoe.Upload(t, c.name, c.model, c.sheet)
 		path := fmt.Sprintf("/texture?tid=%d", texture.TID)
-		w.visit(t, path)
-		w.isAt(t, path, c.name)
+		w.arrive(t, path, c.name)
 		w.watchViewers(t)
-		w.press(t, "Show in 3D")
-		w.await(t, `Boolean(viewers[0]?.skinTexture) && !document.querySelector(".stage[aria-busy]")`)
+		w.pressAndAwait(t, "Show in 3D", `Boolean(viewers[0]?.skinTexture) && !document.querySelector(".stage[aria-busy]")`)
 		values := fmt.Sprintf("[%d, %d, %v, %v, %v, %v]", camera.width, camera.height, camera.scale, camera.middleX, camera.middleY, -viewFlat)
 		encoded, ok := strings.CutPrefix(eval[string](t, w, fmt.Sprintf(drawLikePreview, values)), "data:image/png;base64,")
 		drawn, err := base64.StdEncoding.DecodeString(encoded)
 		if !ok || err != nil {
 			t.Fatal("the viewer gives no picture", err)
 		}
-		preview := decodePNG(t, fetch(t, fmt.Sprintf("%s/preview/%d?height=1024&png", s.EdgeURL, texture.TID)))
+		preview := decodePNG(t, []byte(httpservertest.Get(t, fmt.Sprintf("%s/preview/%d?height=512&png", s.EdgeURL, texture.TID)).Body))
 		if size := preview.Bounds().Size(); size != image.Pt(2*camera.width, camera.height) {
 			t.Fatalf("the preview has %v pixels", size)
 		}
@@ -398,28 +380,5 @@ func compare(t *testing.T, name string, camera view, model skin.Type, sheet skin
 
 func decodePNG(t *testing.T, file []byte) image.Image {
 	t.Helper()
-	picture, err := png.Decode(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return picture
-}
-
-// fetch returns what a URL has.
-func fetch(t *testing.T, address string) []byte {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d %v", address, response.StatusCode, err)
-	}
-	return content
+	return testenv.Must(png.Decode(bytes.NewReader(file)))(t)
 }

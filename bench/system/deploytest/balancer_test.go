@@ -2,11 +2,9 @@ package deploytest
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/veneer-skins/veneer/bench/speed/baseline"
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
@@ -27,6 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // server is a server behind a balancer: its address in the balancer's file, and its address here.
@@ -58,6 +55,11 @@ var balancers = []balancer{
 	varnishBalancer,
 }
 
+// composeHaproxy returns the haproxy of docker-compose.yml, with an environment.
+func composeHaproxy(environ ...string) balancer {
+	return balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", environ: environ, write: haproxy}
+}
+
 var varnishBalancer = balancer{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, healthChecks: true, caches: true, write: varnish}
 
 // unboundedHaproxy leaves the load of an edge unbounded: a request that has not quite ended counts
@@ -77,7 +79,7 @@ func haproxy(t *testing.T, content, address, work string, servers []server) []st
 		_, port := hostPort(t, s.operators)
 		content = replaceOnce(t, content, s.host+":"+s.port+" check port "+s.checkPort, s.public+" check port "+port)
 	}
-	return []string{"haproxy", "-db", "-f", writeConfig(t, work, content)}
+	return []string{"haproxy", "-db", "-f", stack.WriteFile(t, work, "config", content)}
 }
 
 func nginx(t *testing.T, content, address, work string, servers []server) []string {
@@ -91,7 +93,7 @@ func nginx(t *testing.T, content, address, work string, servers []server) []stri
 	for _, body := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		fmt.Fprintf(&around, "%s_temp_path %s/%s;\n", body, work, body)
 	}
-	return []string{"nginx", "-e", "stderr", "-c", writeConfig(t, work, around.String()+content+"}")}
+	return []string{"nginx", "-e", "stderr", "-c", stack.WriteFile(t, work, "config", around.String()+content+"}")}
 }
 
 func varnish(t *testing.T, content, address, work string, servers []server) []string {
@@ -104,10 +106,9 @@ func varnish(t *testing.T, content, address, work string, servers []server) []st
 		}
 	}
 	content = replaceOnce(t, content, ".interval = 1s; .timeout = 1s;", ".interval = 0.05s; .timeout = 5s;")
-	return []string{"varnishd", "-F", "-j", "none", "-n", filepath.Join(work, "instance"), "-T", "none", "-a", address, "-f", writeConfig(t, work, content)}
+	return []string{"varnishd", "-F", "-j", "none", "-n", filepath.Join(work, "instance"), "-T", "none", "-a", address, "-f", stack.WriteFile(t, work, "config", content)}
 }
 
-// replaceOnce replaces a string that must occur once.
 func replaceOnce(t *testing.T, content, what, by string) string {
 	t.Helper()
 	if strings.Count(content, what) != 1 {
@@ -116,21 +117,10 @@ func replaceOnce(t *testing.T, content, what, by string) string {
 	return strings.Replace(content, what, by, 1)
 }
 
-func writeConfig(t *testing.T, work, content string) (path string) {
-	t.Helper()
-	path = filepath.Join(work, "config")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func hostPort(t *testing.T, address string) (host, port string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	return host, port
 }
 
@@ -138,17 +128,37 @@ func hostPort(t *testing.T, address string) (host, port string) {
 func (b balancer) start(t *testing.T, servers []server) string {
 	t.Helper()
 	requireProgram(t, b.program)
-	content, err := os.ReadFile(filepath.Join(top, b.file))
-	if err != nil {
-		t.Fatal(err)
-	}
 	address := stack.FreeAddress(t)
 	work := t.TempDir()
-	runServer(t, address, work, b.environ, b.write(t, string(content), address, work, servers)...)
+	stack.RunServer(t, address, b.environ, b.write(t, read(t, b.file), address, work, servers)...)
 	return "http://" + address
 }
 
-// requireProgram skips a test if a program is missing.
+// startSite starts the balancer for a core and two edges, each at a public address and one for
+// operators. A single address is both.
+func (b balancer) startSite(t *testing.T, core, first, second []string) string {
+	t.Helper()
+	return b.start(t, []server{
+		{"core", "8080", "9080", core[0], core[len(core)-1]},
+		{"edge-1", "8081", "9081", first[0], first[len(first)-1]},
+		{"edge-2", "8081", "9081", second[0], second[len(second)-1]},
+	})
+}
+
+// addressesOf returns the addresses of a program for startSite.
+func addressesOf(t *testing.T, p *stack.Process) []string {
+	t.Helper()
+	return []string{p.Address(t, "public"), p.Address(t, "operators")}
+}
+
+// serve runs a server until the test ends, and returns its address for startSite.
+func serve(t *testing.T, handler http.HandlerFunc) []string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return []string{server.Listener.Addr().String()}
+}
+
 func requireProgram(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
@@ -157,55 +167,23 @@ func requireProgram(t *testing.T, program string) {
 	testenv.Skip(t, program+" is not installed, or not in PATH: deploy/dev/install "+program+" installs it")
 }
 
-// runServer runs a server until the test ends, and waits until it listens at an address.
-func runServer(t *testing.T, address, work string, environ []string, command ...string) {
-	t.Helper()
-	process, err := baseline.Run(baseline.Env{WorkDir: work}, command[0], nil, environ, command...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		process.Stop()
-		if t.Failed() {
-			log, _ := os.ReadFile(filepath.Join(work, command[0]+".log"))
-			t.Logf("log of %s:\n%s", command[0], log)
-		}
-	})
-	if err := process.Await(t.Context(), func() error {
-		conn, err := net.Dial("tcp", address) //nolint:noctx // to loopback, where nothing waits
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // All pictures of a player come from one edge. When that edge crashes, they come from the other
 // one, without an error.
 func TestBalancers(t *testing.T) {
 	t.Parallel()
 	for _, b := range balancers {
-		t.Run(b.program, func(t *testing.T) {
-			t.Parallel()
-			b.test(t)
-		})
+		t.Run(b.program, b.test)
 	}
 }
 
 func (b balancer) test(t *testing.T) {
-	t.Helper()
+	t.Parallel()
 	backend := blobstoretest.Directory(t)
 	store := blobstoretest.Open(t, backend.Config)
-	if err := store.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, store.Init(t.Context()))
 	const players = 100
 	mappings, file := map[edgeproto.Key]edgeproto.Mapping{}, origintest.File(t, artwork.Robot(), skin.Classic)
-	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 	for i := range players {
 		texture := &edgeproto.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Classic}
 		name := fmt.Sprintf("player_%d", i)
@@ -228,22 +206,16 @@ func (b balancer) test(t *testing.T) {
 			}
 		})
 	}
-	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	api := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {
 			mu.Lock()
 			defer mu.Unlock()
 			forwarded = append(forwarded, fmt.Sprintf("%s http://%s%s for %s with %q", r.Method, r.Host, r.RequestURI, strings.Join(r.Header.Values("X-Forwarded-For"), ","), r.Header.Get("Cookie")))
 		}
-	}))
-	t.Cleanup(api.Close)
+	})
 	first, second := startEdge(t, backend.Config, cores[0]), startEdge(t, backend.Config, cores[1])
 	readiness := startFakeReadiness(t)
-	upstream := api.Listener.Addr().String()
-	url := b.start(t, []server{
-		{"core", "8080", "9080", upstream, upstream},
-		{"edge-1", "8081", "9081", first.Address(t, "public"), first.Address(t, "operators")},
-		{"edge-2", "8081", "9081", second.Address(t, "public"), readiness.address},
-	})
+	url := b.startSite(t, api, addressesOf(t, first), []string{second.Address(t, "public"), readiness.address})
 
 	send(t, http.MethodPut, url+"/api/user?a=%2F", nil)
 	send(t, http.MethodGet, url+"/api", nil)
@@ -252,19 +224,16 @@ func (b balancer) test(t *testing.T) {
 	send(t, http.MethodGet, url+"/console", nil)
 	send(t, http.MethodGet, url+"/console/players?pid=1", nil)
 	send(t, http.MethodGet, url+"/consoles", nil)
-	if status := send(t, http.MethodGet, url+"/api/yggdrasil/skins/MinecraftCloaks/unknown.png", nil); status != http.StatusNotFound {
-		t.Errorf("a cape for authlib-injector: %d; want 404, from an edge", status)
-	}
+	cape := send(t, http.MethodGet, url+"/api/yggdrasil/skins/MinecraftCloaks/unknown.png", nil)
+	testenv.Equal(t, cape, http.StatusNotFound, "a cape for authlib-injector, from an edge")
 	mu.Lock()
-	if diff := cmp.Diff([]string{
+	cmptest.Same(t, forwarded, []string{
 		"PUT " + url + `/api/user?a=%2F for 127.0.0.1 with ""`,
 		"GET " + url + `/api for 127.0.0.1 with ""`,
 		"POST " + url + `/console/session for 127.0.0.1 with "__Secure-veneer=a"`,
 		"GET " + url + `/console for 127.0.0.1 with ""`,
 		"GET " + url + `/console/players?pid=1 for 127.0.0.1 with ""`,
-	}, forwarded); diff != "" {
-		t.Errorf("requests to core (-want +got):\n%s", diff)
-	}
+	}, "requests to core")
 	mu.Unlock()
 
 	if b.caches {
@@ -286,9 +255,7 @@ func (b balancer) test(t *testing.T) {
 		for i := range players {
 			for _, target := range targets {
 				target = strings.ReplaceAll(target, "NAME", fmt.Sprintf("layer_%d", i))
-				if status := send(t, http.MethodGet, url+target, nil); status != http.StatusOK {
-					t.Errorf("%s: %d", target, status)
-				}
+				testenv.Equal(t, send(t, http.MethodGet, url+target, nil), http.StatusOK, "%s", target)
 			}
 		}
 		return count() - before
@@ -302,10 +269,8 @@ func (b balancer) test(t *testing.T) {
 	if b.foldsCase {
 		targets = append(targets, "/helm/PNAME/64", "/avatar/player/PNAME", "/PNAME.json", "/MinecraftSkins/PNAME.PNG", "/skins?x=y&name=PNAME.png")
 	}
-	if n := request(targets...); n != players {
-		t.Errorf("the edges looked up %d players; want %d, each by one edge", n, players)
-	}
-	// The names of the answer are those of the request.
+	testenv.Equal(t, request(targets...), players, "players that the edges looked up, each by one edge")
+	// The answer has the names as the request has them.
 	if got := httpservertest.Get(t, url+"/heads.json?players=Nobody_Here"); got.Body != `{"Nobody_Here":null}` {
 		t.Errorf("/heads.json: %d %s", got.Status, got.Body)
 	}
@@ -316,13 +281,9 @@ func (b balancer) test(t *testing.T) {
 		if moved = request("/avatar/player/pNAME?size=48"); !isAboutHalf(moved) {
 			t.Errorf("%d of %d players moved from the edge that is not ready; want about half", moved, players)
 		}
-		if n := request("/avatar/player/pNAME?size=56"); n != 0 {
-			t.Errorf("%d players moved though nothing has happened", n)
-		}
+		testenv.Equal(t, request("/avatar/player/pNAME?size=56"), 0, "players moved though nothing has happened")
 		readiness.set(t, http.StatusOK)
-		if n := request("/avatar/player/pNAME?size=72"); n != 0 {
-			t.Errorf("%d players moved, but not to where they were before", n)
-		}
+		testenv.Equal(t, request("/avatar/player/pNAME?size=72"), 0, "players moved, but not to where they were before")
 	}
 	first.Kill(t)
 	switch n := request("/avatar/player/pNAME?size=64", "/avatar/player/pNAME.webp"); {
@@ -338,11 +299,9 @@ func (b balancer) test(t *testing.T) {
 func TestSmallSiteNginx(t *testing.T) {
 	t.Parallel()
 	stub := func(name string) string {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return serve(t, func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "%s for %s as %s", name, strings.Join(r.Header.Values("X-Forwarded-For"), ","), r.Host)
-		}))
-		t.Cleanup(server.Close)
-		return server.Listener.Addr().String()
+		})[0]
 	}
 	core, edge := stub("core"), stub("edge")
 	b := balancer{program: "nginx", file: "deploy/machines/nginx.conf", write: func(t *testing.T, content, address, work string, servers []server) []string {
@@ -353,19 +312,9 @@ func TestSmallSiteNginx(t *testing.T) {
 	}}
 	url := b.start(t, []server{{host: "127.0.0.1", port: "8080", public: core}, {host: "127.0.0.1", port: "8081", public: edge}})
 	for path, want := range map[string]string{"/api": "core", "/api/user?a=%2F": "core", "/apis": "edge", "/avatar/player/steve": "edge", "/api/yggdrasil/skins/MinecraftSkins/steve.png": "edge", "/api/yggdrasil": "core", "/console": "core", "/console/session": "core", "/consoles": "edge"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("X-Forwarded-For", "192.0.2.1")
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if want += " for 127.0.0.1 as " + request.URL.Host; err != nil || string(body) != want {
-			t.Errorf("%s: %q, %v; want %q", path, body, err, want)
+		got := httpservertest.Call(t, nil, http.MethodGet, url+path, http.Header{"X-Forwarded-For": {"192.0.2.1"}}, "").Body
+		if want += " for 127.0.0.1 as " + strings.TrimPrefix(url, "http://"); got != want {
+			t.Errorf("%s: %q; want %q", path, got, want)
 		}
 	}
 }
@@ -375,25 +324,16 @@ func TestSmallSiteNginx(t *testing.T) {
 func TestVarnishRetriesTheOnlyEdge(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
-	edge := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	edge := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" && requests.Add(1) == 1 {
 			panic(http.ErrAbortHandler) // closes the connection
 		}
-	}))
-	t.Cleanup(edge.Close)
-	readiness, address := startFakeReadiness(t), edge.Listener.Addr().String()
-	url := varnishBalancer.start(t, []server{
-		{"core", "8080", "9080", address, address},
-		{"edge-1", "8081", "9081", address, address},
-		{"edge-2", "8081", "9081", readiness.address, readiness.address},
 	})
+	readiness := startFakeReadiness(t)
+	url := varnishBalancer.startSite(t, edge, edge, []string{readiness.address})
 	readiness.set(t, http.StatusServiceUnavailable)
-	if status := send(t, http.MethodGet, url+"/avatar/player/steve", nil); status != http.StatusOK {
-		t.Errorf("a picture: %d", status)
-	}
-	if n := requests.Load(); n != 2 {
-		t.Errorf("the ready edge got %d requests; want 2", n)
-	}
+	testenv.Equal(t, send(t, http.MethodGet, url+"/avatar/player/steve", nil), http.StatusOK, "a picture")
+	testenv.Equal(t, requests.Load(), 2, "requests to the ready edge")
 }
 
 // testBans checks that a cache in front of edges keeps a picture after its player's skin was
@@ -406,22 +346,16 @@ func testBans(t *testing.T, url string, initial edgeproto.Mapping, cores []*orig
 		for _, core := range cores {
 			core.Set(map[edgeproto.Key]edgeproto.Mapping{edgeproto.NameKey("changing"): {Player: &edgeproto.Player{PID: 1000, Name: "changing", Skin: texture}}})
 		}
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
 		for _, edge := range edges {
-			for send(t, http.MethodGet, "http://"+edge.Address(t, "public")+target, nil) != status {
-				<-tick.C
-			}
+			testenv.Eventually(t, fmt.Sprintf("an edge answers %d", status), func() bool {
+				return send(t, http.MethodGet, "http://"+edge.Address(t, "public")+target, nil) == status
+			})
 		}
 	}
 	f := func(tag string, banStatus, status int) {
 		t.Helper()
-		if got := send(t, "BAN", url, http.Header{"Tag": {tag}}); got != banStatus {
-			t.Errorf("BAN of %q: %d; want %d", tag, got, banStatus)
-		}
-		if got := send(t, http.MethodGet, url+target, nil); got != status {
-			t.Errorf("after BAN of %q: %d; want %d", tag, got, status)
-		}
+		testenv.Equal(t, send(t, "BAN", url, http.Header{"Tag": {tag}}), banStatus, "BAN of %q", tag)
+		testenv.Equal(t, send(t, http.MethodGet, url+target, nil), status, "after BAN of %q", tag)
 	}
 
 	setSkin(initial.Player.Skin, http.StatusOK)
@@ -431,9 +365,8 @@ func testBans(t *testing.T, url string, initial edgeproto.Mapping, cores []*orig
 	f("player-10000", http.StatusOK, http.StatusOK)
 	f("", http.StatusBadRequest, http.StatusOK)
 	f("obj.status == 200", http.StatusBadRequest, http.StatusOK)
-	if got := send(t, "BAN", url, http.Header{"Tag": {"all"}, "X-Forwarded-For": {"127.0.0.1"}}); got != http.StatusForbidden {
-		t.Errorf("BAN by way of a proxy: %d", got)
-	}
+	got := send(t, "BAN", url, http.Header{"Tag": {"all"}, "X-Forwarded-For": {"127.0.0.1"}})
+	testenv.Equal(t, got, http.StatusForbidden, "BAN by way of a proxy")
 	f("player-1000", http.StatusOK, http.StatusNotFound)
 	setSkin(initial.Player.Skin, http.StatusOK)
 	f("texture-1", http.StatusOK, http.StatusNotFound) // it had none
@@ -441,7 +374,7 @@ func testBans(t *testing.T, url string, initial edgeproto.Mapping, cores []*orig
 	f("texture-1", http.StatusOK, http.StatusOK)
 }
 
-// fakeReadiness is an edge's operators' listener, of which the test sets the readiness.
+// fakeReadiness is an edge's operators' listener, whose readiness the test sets.
 type fakeReadiness struct {
 	address string
 	status  atomic.Int32
@@ -452,18 +385,14 @@ func startFakeReadiness(t *testing.T) *fakeReadiness {
 	t.Helper()
 	g := &fakeReadiness{polled: make(chan struct{})}
 	g.status.Store(http.StatusOK)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/readyz" {
-			t.Errorf("unexpected request to an edge: %s", r.URL.Path)
-		}
+	g.address = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		testenv.Equal(t, r.URL.Path, "/readyz", "a request to an edge")
 		w.WriteHeader(int(g.status.Load()))
 		select {
 		case g.polled <- struct{}{}:
 		default:
 		}
-	}))
-	t.Cleanup(server.Close)
-	g.address = server.Listener.Addr().String()
+	})[0]
 	return g
 }
 
@@ -483,9 +412,8 @@ func (r *fakeReadiness) set(t *testing.T, status int32) {
 
 func startEdge(t *testing.T, files blobstore.Config, core *origintest.Core) *stack.Process {
 	t.Helper()
-	edge := stack.NewEdgeAt(t, files, core.URL, origintest.Secret)
-	edge.Start(t)
-	edge.AwaitReady(t)
+	edge := site.NewEdgeAt(t, files, core.URL, origintest.Secret)
+	edge.StartReady(t)
 	return edge
 }
 
@@ -493,21 +421,8 @@ func startEdge(t *testing.T, files blobstore.Config, core *origintest.Core) *sta
 // X-Forwarded-For.
 func send(t *testing.T, method, url string, header http.Header) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header = header
 	if header == nil {
-		request.Header = http.Header{"X-Forwarded-For": {"192.0.2.1"}}
+		header = http.Header{"X-Forwarded-For": {"192.0.2.1"}}
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		t.Error(err)
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
+	return httpservertest.Call(t, nil, method, url, header, "").Status
 }

@@ -16,50 +16,38 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
-	"github.com/google/go-cmp/cmp"
 
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // top is the root of the repository.
 const top = "../../.."
 
-// compose reads docker-compose.yml as docker compose does, without settings of the machine.
-func compose(t *testing.T) *types.Project {
-	t.Helper()
-	return composeWith(t, nil)
-}
-
-// composeWith reads docker-compose.yml as docker compose does in a clone with an operator's files,
-// given as content by path, and with variables of the shell.
-func composeWith(t *testing.T, files map[string]string, shell ...string) *types.Project {
+// compose reads docker-compose.yml as docker compose does in a clone with an operator's files,
+// given as content by path, and with variables of the shell. It has no settings of the machine.
+func compose(t *testing.T, files map[string]string, shell ...string) *types.Project {
 	t.Helper()
 	clone := t.TempDir()
 	for _, file := range []string{"docker-compose.yml", "deploy/compose/core.defaults.env", "deploy/compose/edge.defaults.env"} {
 		copyFile(t, clone, file)
 	}
 	for path, content := range files {
-		if err := os.WriteFile(filepath.Join(clone, path), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, os.WriteFile(filepath.Join(clone, path), []byte(content), 0o600))
 	}
-	options, err := cli.NewProjectOptions(nil, cli.WithWorkingDirectory(clone), cli.WithDefaultConfigPath,
-		cli.WithProfiles([]string{"*"}), cli.WithEnv(shell), cli.WithEnvFiles(), cli.WithDotEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	project, err := options.LoadProject(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return project
+	options := testenv.Must(cli.NewProjectOptions(nil, cli.WithWorkingDirectory(clone), cli.WithDefaultConfigPath,
+		cli.WithProfiles([]string{"*"}), cli.WithEnv(shell), cli.WithEnvFiles(), cli.WithDotEnv))(t)
+	return testenv.Must(options.LoadProject(t.Context()))(t)
 }
 
 // Containers have minimal privileges, and only the balancer and the dashboards are reachable, from
 // this machine only.
 func TestContainersAreHardened(t *testing.T) {
 	t.Parallel()
-	for name, service := range compose(t).Services {
+	for name, service := range compose(t, nil).Services {
 		if !service.ReadOnly {
 			t.Errorf("%s can write to its root file system", name)
 		}
@@ -84,7 +72,7 @@ func TestContainersAreHardened(t *testing.T) {
 // recommends.
 func TestPostgresHasAQuarterOfItsMemory(t *testing.T) {
 	t.Parallel()
-	postgres := compose(t).Services["postgres"]
+	postgres := compose(t, nil).Services["postgres"]
 	want := fmt.Sprintf("shared_buffers=%dMB", int64(postgres.MemLimit)/4>>20)
 	if !slices.Contains(postgres.Command, want) {
 		t.Errorf("postgres is started by %q, without %s", postgres.Command, want)
@@ -94,7 +82,7 @@ func TestPostgresHasAQuarterOfItsMemory(t *testing.T) {
 // Each container has the secrets that its settings name, and no others.
 func TestContainersHaveTheirSecrets(t *testing.T) {
 	t.Parallel()
-	project := compose(t)
+	project := compose(t, nil)
 	used := map[string]bool{}
 	for name, service := range project.Services {
 		had := map[string]bool{}
@@ -116,9 +104,7 @@ func TestContainersHaveTheirSecrets(t *testing.T) {
 				"s3_secret_key": true, "s3_writer_secret_key": true, "s3_reader_secret_key": true,
 			}
 		}
-		if diff := cmp.Diff(named, had); diff != "" {
-			t.Errorf("secrets of %s (-named +had):\n%s", name, diff)
-		}
+		cmptest.Same(t, had, named, "secrets that %s has, of those that it names", name)
 	}
 	for name := range project.Secrets {
 		if !used[name] {
@@ -133,54 +119,37 @@ type secretsScript struct{ top, folder string }
 func newSecretsScript(t *testing.T) secretsScript {
 	t.Helper()
 	directory := t.TempDir()
-	for _, script := range []string{"deploy/secrets", "deploy/dev/stack.sh"} {
-		copyFile(t, directory, script)
-	}
+	copyFile(t, directory, "deploy/secrets")
 	return secretsScript{directory, filepath.Join(directory, "deploy/compose/secrets")}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	return string(testenv.Must(os.ReadFile(filepath.Join(top, path)))(t))
 }
 
 // copyFile copies a file of the repository into a directory, at the same relative path.
 func copyFile(t *testing.T, to, path string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(top, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(to, filepath.Dir(path)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(to, path), content, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.MkdirAll(filepath.Join(to, filepath.Dir(path)), 0o755))
+	testenv.Do(t, os.WriteFile(filepath.Join(to, path), []byte(read(t, path)), 0o755))
 }
 
 // run runs the script and returns the secrets by name, and its output.
 func (s secretsScript) run(t *testing.T) (secrets map[string]string, printed string) {
 	t.Helper()
-	output, err := exec.CommandContext(t.Context(), filepath.Join(s.top, "deploy/secrets")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	files, err := os.ReadDir(s.folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	printed = stack.MustRun(t, exec.CommandContext(t.Context(), filepath.Join(s.top, "deploy/secrets")))
+	files := testenv.Must(os.ReadDir(s.folder))(t)
 	secrets = map[string]string{}
 	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join(s.folder, file.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testenv.Must(os.ReadFile(filepath.Join(s.folder, file.Name())))(t)
 		if info, err := file.Info(); err != nil || info.Mode() != 0o444 {
 			t.Errorf("%s: %v, %v; want a file that every container may read", file.Name(), info.Mode(), err)
 		}
 		secrets[file.Name()] = string(content)
 	}
-	return secrets, string(output)
+	return secrets, printed
 }
-
-// optional are secrets that only some sites have. Their files are empty otherwise.
-var optional = []string{"purge_secret", "smtp_password"}
 
 // The script creates every secret, readable by its user only.
 func TestSecrets(t *testing.T) {
@@ -191,21 +160,18 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("the secrets' folder: %v, %v; want one that only its user can enter", info.Mode(), err)
 	}
 	want := []string{}
-	for name, secret := range compose(t).Secrets {
+	for name, secret := range compose(t, nil).Secrets {
 		if path := filepath.Join("deploy/compose/secrets", name); !strings.HasSuffix(secret.File, path) {
 			t.Errorf("the secret %s is %s; want %s", name, secret.File, path)
 		}
 		want = append(want, name)
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(secrets))); diff != "" {
-		t.Errorf("secrets (-named +made):\n%s", diff)
-	}
+	slices.Sort(want)
+	cmptest.Same(t, slices.Sorted(maps.Keys(secrets)), want, "secrets that are made, of those that are named")
 	values := map[string]string{}
 	for name, value := range secrets {
-		if slices.Contains(optional, name) {
-			if value != "" {
-				t.Errorf("%s is %q; want an empty file", name, value)
-			}
+		if name == "purge_secret" || name == "smtp_password" { // which only some sites have
+			testenv.Equal(t, value, "", "%s, an empty file", name)
 			continue
 		}
 		if len(value) < 20 {
@@ -229,15 +195,11 @@ func TestSecretsAreAdded(t *testing.T) {
 	first, _ := script.run(t)
 	for name := range first {
 		file := filepath.Join(script.folder, name)
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, os.Remove(file))
 		second, printed := script.run(t)
 		switch name {
 		case "database_password", "database_url", "purge_secret", "smtp_password": // derived from each other, or empty
-			if second[name] != first[name] {
-				t.Errorf("%s was %q, and is generated again as %q", name, first[name], second[name])
-			}
+			testenv.Equal(t, second[name], first[name], "%s, which exists", name)
 		default:
 			if second[name] == first[name] || second[name] == "" {
 				t.Errorf("%s was %q, and is generated again as %q", name, first[name], second[name])
@@ -247,8 +209,8 @@ func TestSecretsAreAdded(t *testing.T) {
 			verb := "kept "
 			if other == name {
 				verb = "made "
-			} else if second[other] != first[other] {
-				t.Errorf("%s was missing, and %s was changed", name, other)
+			} else {
+				testenv.Equal(t, second[other], first[other], "%s, while %s was missing", other, name)
 			}
 			if !strings.Contains(printed, verb+other) {
 				t.Errorf("%s was missing, and %q is not printed:\n%s", name, verb+other, printed)
@@ -258,12 +220,8 @@ func TestSecretsAreAdded(t *testing.T) {
 	}
 
 	given := filepath.Join(script.folder, "smtp_password")
-	if err := os.Remove(given); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(given, []byte("given by the operator"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.Remove(given))
+	testenv.Do(t, os.WriteFile(given, []byte("given by the operator"), 0o600))
 	if last, _ := script.run(t); last["smtp_password"] != "given by the operator" {
 		t.Errorf("the password that the operator gave is %q now", last["smtp_password"])
 	}
@@ -282,10 +240,7 @@ func TestSettingsExist(t *testing.T) {
 	matches := 0
 	checkFile := func(path string) {
 		t.Helper()
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testenv.Must(os.ReadFile(path))(t)
 		for _, name := range settings.FindAllString(string(content), -1) {
 			if matches++; !defined[name] {
 				t.Errorf("%s names %s, which is not a setting", strings.TrimPrefix(path, top+"/"), name)
@@ -294,7 +249,7 @@ func TestSettingsExist(t *testing.T) {
 	}
 	checkFile(filepath.Join(top, "docker-compose.yml"))
 	secrets := filepath.Join(top, "deploy/compose/secrets")
-	err := filepath.WalkDir(filepath.Join(top, "deploy"), func(path string, entry fs.DirEntry, err error) error {
+	testenv.Do(t, filepath.WalkDir(filepath.Join(top, "deploy"), func(path string, entry fs.DirEntry, err error) error {
 		if path == secrets {
 			return filepath.SkipDir
 		}
@@ -302,11 +257,29 @@ func TestSettingsExist(t *testing.T) {
 			checkFile(path)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if matches < 20 {
 		t.Errorf("only %d settings are given anywhere", matches)
 	}
+}
+
+// Prometheus with the configuration of docker-compose.yml scrapes real programs and can evaluate
+// every alert.
+func TestPrometheusScrapes(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "prometheus")
+	system := site.Start(t, blobstoretest.Directory(t).Config)
+
+	work := t.TempDir()
+	rules := testenv.Must(filepath.Abs(filepath.Join(top, "deploy/monitoring/rules.yml")))(t)
+	config := replaceOnce(t, read(t, "deploy/compose/prometheus.yml"), "scrape_interval: 15s", "scrape_interval: 200ms")
+	config = replaceOnce(t, config, "evaluation_interval: 15s", "evaluation_interval: 200ms")
+	config = replaceOnce(t, config, "[rules.yml]", "["+rules+"]")
+	config = replaceOnce(t, config, "core:9080", system.Core.Address(t, "operators"))
+	config = replaceOnce(t, config, `"edge-1:9081", "edge-2:9081"`, `"`+system.Edge.Address(t, "operators")+`"`)
+	address := stack.FreeAddress(t)
+	stack.RunServer(t, address, nil, "prometheus", "--config.file="+stack.WriteFile(t, work, "config", config),
+		"--storage.tsdb.path="+filepath.Join(work, "data"), "--web.listen-address="+address)
+	jobs, _ := stack.Prometheus(address).AwaitHealthy(t)
+	cmptest.Same(t, jobs, map[string]bool{"veneer-core": true, "veneer-edge": true}, "programs that are watched")
 }

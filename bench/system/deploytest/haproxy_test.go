@@ -3,10 +3,12 @@ package deploytest
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // X-Forwarded-For is removed from requests of clients, and kept in those of trusted proxies. The
@@ -21,24 +23,18 @@ func TestHaproxyTrustsProxies(t *testing.T) {
 		t.Run("trusted="+test.trusted, func(t *testing.T) {
 			t.Parallel()
 			forwarded := make(chan string, 1)
-			api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			api := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/readyz" {
 					forwarded <- strings.Join(r.Header.Values("X-Forwarded-For"), ",")
 				}
-			}))
-			t.Cleanup(api.Close)
-			b := balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", write: haproxy}
+			})
+			b := composeHaproxy()
 			if test.trusted != "" {
 				b.environ = []string{"VENEER_TRUSTED_PROXIES=" + test.trusted}
 			}
-			upstream := api.Listener.Addr().String()
-			url := b.start(t, []server{{"core", "8080", "9080", upstream, upstream}, {"edge-1", "8081", "9081", upstream, upstream}, {"edge-2", "8081", "9081", upstream, upstream}})
-			if status := send(t, http.MethodGet, url+"/api/user", http.Header{"X-Forwarded-For": {"192.0.2.1"}}); status != http.StatusOK {
-				t.Fatalf("a request: %d", status)
-			}
-			if got := <-forwarded; got != test.want {
-				t.Errorf("X-Forwarded-For: %q; want %q", got, test.want)
-			}
+			url := b.startSite(t, api, api, api)
+			testenv.Equal(t, send(t, http.MethodGet, url+"/api/user", nil), http.StatusOK, "a request")
+			testenv.Equal(t, <-forwarded, test.want, "X-Forwarded-For")
 		})
 	}
 }
@@ -49,27 +45,22 @@ func TestHaproxyBoundsLoad(t *testing.T) {
 	t.Parallel()
 	const requests = 16
 	arrived, leave := make(chan string, requests), make(chan struct{})
-	edge := func(name string) string {
-		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	edge := func(name string) []string {
+		return serve(t, func(_ http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/readyz" {
 				arrived <- name
 				<-leave
 			}
-		}))
-		t.Cleanup(server.Close)
-		return server.Listener.Addr().String()
+		})
 	}
 	first, second := edge("first"), edge("second")
-	b := balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", write: haproxy}
-	url := b.start(t, []server{{"core", "8080", "9080", first, first}, {"edge-1", "8081", "9081", first, first}, {"edge-2", "8081", "9081", second, second}})
+	url := composeHaproxy().startSite(t, first, first, second)
 
 	under := map[string]int{}
 	var all sync.WaitGroup
 	for range requests {
 		all.Go(func() {
-			if status := send(t, http.MethodGet, url+"/avatar/player/steve", nil); status != http.StatusOK {
-				t.Errorf("a picture: %d", status)
-			}
+			testenv.Equal(t, send(t, http.MethodGet, url+"/avatar/player/steve", nil), http.StatusOK, "a picture")
 		})
 		under[<-arrived]++ // one after the other, so that each is counted before the next is balanced
 	}
@@ -97,64 +88,42 @@ func TestHaproxyBoundsRequestsOfAClient(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			arrived, leave := make(chan struct{}, 2*most), make(chan struct{})
-			upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			upstream := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					arrived <- struct{}{}
 					<-leave
 				}
-			}))
-			t.Cleanup(upstream.Close)
-			b, address := balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", write: haproxy}, upstream.Listener.Addr().String()
-			b.environ = []string{"VENEER_TRUSTED_PROXIES=" + test.trusted}
-			url := b.start(t, []server{{"core", "8080", "9080", address, address}, {"edge-1", "8081", "9081", address, address}, {"edge-2", "8081", "9081", address, address}})
+			})
+			url := composeHaproxy("VENEER_TRUSTED_PROXIES="+test.trusted).startSite(t, upstream, upstream, upstream)
 			overHTTP2 := new(http.Protocols)
 			overHTTP2.SetUnencryptedHTTP2(true)
 			client := &http.Client{Transport: &http.Transport{Protocols: overHTTP2}}
 			t.Cleanup(client.CloseIdleConnections)
-			request := func(method, from string) (status int, retryAfter string) {
-				request, err := http.NewRequestWithContext(t.Context(), method, url+"/api/user", nil)
-				if err != nil {
-					t.Error(err)
-					return 0, ""
-				}
-				request.Header.Set("X-Forwarded-For", from)
-				response, err := client.Do(request)
-				if err != nil {
-					t.Error(err)
-					return 0, ""
-				}
-				_ = response.Body.Close()
-				return response.StatusCode, response.Header.Get("Retry-After")
+			request := func(method, from string) httpservertest.Response {
+				return httpservertest.Call(t, client, method, url+"/api/user", http.Header{"X-Forwarded-For": {from}}, "")
 			}
-
 			var all sync.WaitGroup
 			for i := range most {
 				all.Go(func() {
-					if status, _ := request(http.MethodPost, fmt.Sprintf(test.client, i)); status != http.StatusOK {
-						t.Errorf("request %d: %d", i, status)
-					}
+					testenv.Equal(t, request(http.MethodPost, fmt.Sprintf(test.client, i)).Status, http.StatusOK, "request %d", i)
 				})
 			}
 			for range most {
 				<-arrived
 			}
-			status, retryAfter := request(http.MethodGet, fmt.Sprintf(test.client, 7))
-			if refused := status == http.StatusTooManyRequests && retryAfter == "1"; refused != test.bounded {
-				t.Errorf("one request more: %d, Retry-After %q; want it refused: %t", status, retryAfter, test.bounded)
+			more := request(http.MethodGet, fmt.Sprintf(test.client, 7))
+			retryAfter := more.Header.Get("Retry-After")
+			if refused := more.Status == http.StatusTooManyRequests && retryAfter == "1"; refused != test.bounded {
+				t.Errorf("one request more: %d, Retry-After %q; want it refused: %t", more.Status, retryAfter, test.bounded)
 			}
 			if strings.Contains(test.trusted, "127.0.0.1") {
-				if status, _ := request(http.MethodGet, test.another); status != http.StatusOK {
-					t.Errorf("a request of another client: %d", status)
-				}
-				if status := send(t, http.MethodGet, url+"/api/user", nil); status != http.StatusOK {
-					t.Errorf("a request of the proxy itself: %d", status)
-				}
+				testenv.Equal(t, request(http.MethodGet, test.another).Status, http.StatusOK, "a request of another client")
+				testenv.Equal(t, send(t, http.MethodGet, url+"/api/user", nil), http.StatusOK, "a request of the proxy itself")
 			}
 			close(leave)
 			all.Wait()
-			if status, _ := request(http.MethodGet, fmt.Sprintf(test.client, 7)); status != http.StatusOK {
-				t.Errorf("a request after the others: %d", status)
-			}
+			after := request(http.MethodGet, fmt.Sprintf(test.client, 7))
+			testenv.Equal(t, after.Status, http.StatusOK, "a request after the others")
 		})
 	}
 }

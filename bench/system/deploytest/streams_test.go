@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 )
@@ -53,9 +53,6 @@ var idHeaderConfig = map[string][][2]string{
 	},
 }
 
-// requestIDPattern matches an id that a program accepts from a request.
-var requestIDPattern = regexp.MustCompile(`^[-_.0-9A-Za-z]{1,64}$`)
-
 // Through each balancer, malformed requests are answered as without it, or rejected by one of the
 // two; and every response belongs to the request to which the balancer matches it, never to the
 // body of another one. TEST_STREAMS sets the number of streams.
@@ -68,11 +65,7 @@ func TestStreamsThroughBalancers(t *testing.T) {
 			t.Fatalf("TEST_STREAMS: %v", err)
 		}
 	}
-	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
-	core.Set("CORE_LIMIT_REQUESTS", "0")
-	s := stack.StartWith(t, core)
-	edge, api := strings.TrimPrefix(s.EdgeURL, "http://"), strings.TrimPrefix(s.CoreURL, "http://")
-	operators, edgeOperators := core.Address(t, "operators"), s.Edge.Address(t, "operators")
+	s := site.Start(t, blobstoretest.Directory(t).Config, "CORE_LIMIT_REQUESTS=0")
 	for _, b := range balancers[:2] { // Varnish would cache answers
 		t.Run(b.program, func(t *testing.T) {
 			t.Parallel()
@@ -84,10 +77,9 @@ func TestStreamsThroughBalancers(t *testing.T) {
 				}
 				return write(t, content, address, work, servers)
 			}
-			url := b.start(t, []server{
-				{"core", "8080", "9080", api, operators}, {"edge-1", "8081", "9081", edge, edgeOperators}, {"edge-2", "8081", "9081", edge, edgeOperators},
-			})
-			compareStreams(t, edge, strings.TrimPrefix(url, "http://"), b.program, streams)
+			edge := addressesOf(t, s.Edge)
+			url := b.startSite(t, addressesOf(t, s.Core), edge, edge)
+			compareStreams(t, edge[0], strings.TrimPrefix(url, "http://"), b.program, streams)
 		})
 	}
 }
@@ -134,7 +126,8 @@ func compareStream(t *testing.T, direct, through string, s httpservertest.Stream
 		// The response to an unreadable request has a generated id, and one of the balancer
 		// itself none.
 		isRefused := answer.Status >= 400 && (answer.ID == "generated" || answer.ID == "")
-		if requestIDPattern.MatchString(request) && answer.ID != request && !isRefused {
+		isAccepted := regexp.MustCompile(`^[-_.0-9A-Za-z]{1,64}$`).MatchString(request)
+		if isAccepted && answer.ID != request && !isRefused {
 			t.Errorf("answer %d is that to %q, and was taken for that to %q:\n%s", i+1, answer.ID, request, s)
 		}
 	}

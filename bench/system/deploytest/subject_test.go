@@ -5,21 +5,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 )
 
-// subjectAddresses are the addresses of a subject, by its kind: of this site, and those that plugins
-// and sites request from other services by their templates.
-var subjectAddresses = map[string][]string{
+// compatAddresses are addresses of other services by the kind of their subject, in all forms in which
+// plugins and sites request them.
+var compatAddresses = map[string][]string{
 	"NAME": {
-		"/avatar/player/NAME", "/avatar/player/NAME.png?size=64", "/face/player/NAME.webp?size=32", "/left/player/NAME", "/cape/player/NAME",
-		"/skin/NAME.png", "/csl/NAME.json", "/NAME.json", "/usm/NAME.7d4448409dc011d1b2455ffdce74fad2.json",
-		"/skins?name=NAME", "/skins/NAME", "/legacy/NAME.png", "/MinecraftSkins/NAME.png", "/MinecraftCloaks/NAME.png",
-		"/api/yggdrasil/skins/MinecraftSkins/NAME.png",
 		// crafthead and Minotar
 		"/helm/NAME", "/helm/NAME/24", "/helm/NAME/128", "/helm/NAME/128.png", "/avatar/NAME/8.svg", "/cube/NAME/100", "/cubehelm/NAME/100.png",
 		"/bust/NAME/190.png", "/armor/bust/NAME/100", "/armor/body/NAME/100.png", "/armour/body/NAME", "/skin/NAME", "/download/NAME", "/minecraft/helm/NAME/64",
@@ -35,21 +32,61 @@ var subjectAddresses = map[string][]string{
 		"/bust/NAME?y=-20", "/fullbodyiso/NAME?w=256", "/bodybust/NAME", "/face/NAME?scale=8&overlay=true", "/body/front/NAME", "/body/full/NAME?scale=4", "/body/left/NAME",
 	},
 	"UUID": {
-		"/avatar/uuid/UUID", "/avatar/uuid/HEX", "/body/uuid/UUID.png?height=64", "/skin/uuid/HEX",
 		"/avatars/UUID", "/avatars/HEX?overlay", "/avatars/UUID?size=64&overlay", "/avatars/UUID.png?default=MHF_Steve&overlay",
 		"/renders/head/UUID?scale=10", "/renders/body/HEX.png?overlay=true&scale=10", "/skins/UUID", "/skins/HEX", "/capes/UUID",
 		"/helm/HEX", "/helm/HEX/120", "/helm/UUID/128", "/helmavatar/UUID/120.png", "/cube/HEX/64", "/avatar/UUID/16", "/head/HEX/64/left",
 		"/face/64/UUID", "/bust/256/HEX.png", "/body/right/UUID", "/face/UUID?scale=8&overlay=true",
 	},
 	"TEXTURE": {
-		"/avatar/TEXTURE", "/avatar/TEXTURE.png?size=64", "/preview/TEXTURE.webp", "/raw/TEXTURE", "/skin/TEXTURE", "/left/TEXTURE", "/front/TEXTURE", "/face/TEXTURE?size=32",
 		"/avatar/TEXTURE/64", "/avatar/TEXTURE/64.png", "/avatar/TEXTURE/left/64", "/head/TEXTURE/64/nohelm", "/body/TEXTURE/right", "/helm/TEXTURE/128",
 		"/face/64/TEXTURE", "/front/64/TEXTURE.png", "/frontfull/64/TEXTURE", "/full/832/TEXTURE.png", "/face/64/TEXTURE/nohelm",
 	},
-	"USER": {"/avatar/user/USER", "/avatar/user/USER.png?size=64", "/face/user/USER", "/body/user/USER.webp", "/skin/user/USER", "/helm/user/USER/64"},
-	"HASH": {
-		"/textures/HASH", "/textures/HASH.png", "/avatar/hash/HASH", "/face/hash/HASH.webp?size=32", "/avatar/HASH/64", "/head/HASH/left", "/face/64/HASH",
-	},
+	"USER": {"/helm/user/USER/64"},
+	"HASH": {"/avatar/HASH/64", "/head/HASH/left", "/face/64/HASH"},
+}
+
+// subjectAddresses returns the addresses of a subject by its kind: of every view with every suffix, of
+// every address of other services, and those above.
+func subjectAddresses() map[string][]string {
+	all := map[string][]string{}
+	add := func(kind, address string) { all[kind] = append(all[kind], address) }
+	for _, view := range edge.Views {
+		for _, route := range view.Routes {
+			for _, suffix := range view.Suffixes {
+				if strings.HasPrefix(suffix, "-") {
+					continue // the legacy sheet is a file of its own
+				}
+				switch route.Subject {
+				case edge.ByName:
+					add("NAME", route.Prefix+"NAME"+suffix)
+				case edge.ByNameParameter:
+					add("NAME", route.Prefix+"?name=NAME"+suffix)
+				case edge.ByNameAndUUID:
+					add("NAME", route.Prefix+"NAME"+suffix)
+					add("NAME", route.Prefix+"NAME.7d4448409dc011d1b2455ffdce74fad2"+suffix)
+				case edge.ByUUID:
+					add("UUID", route.Prefix+"UUID"+suffix)
+					add("UUID", route.Prefix+"HEX"+suffix)
+				case edge.ByUID:
+					add("USER", route.Prefix+"USER"+suffix)
+				case edge.ByTID:
+					add("TEXTURE", route.Prefix+"TEXTURE"+suffix)
+				case edge.ByHash:
+					add("HASH", route.Prefix+"HASH"+suffix)
+				}
+			}
+		}
+	}
+	fill := strings.NewReplacer("{id}", "NAME", "{size}", "64", "{width}", "64", "{scale}", "5")
+	for _, route := range edge.CompatRoutes {
+		for _, service := range append([]string{""}, route.Services...) {
+			add("NAME", fill.Replace(route.Pattern(service)))
+		}
+	}
+	for kind, own := range all {
+		all[kind] = slices.Concat(own, []string{own[0] + "?size=64"}, compatAddresses[kind])
+	}
+	return all
 }
 
 // All addresses of a subject are balanced to one edge, whatever the size, the side and the suffix.
@@ -57,26 +94,20 @@ var subjectAddresses = map[string][]string{
 func TestBalancersBySubject(t *testing.T) {
 	t.Parallel()
 	for _, b := range balancers {
-		t.Run(b.program, func(t *testing.T) {
-			t.Parallel()
-			b.testSubjects(t)
-		})
+		t.Run(b.program, b.testSubjects)
 	}
 }
 
 func (b balancer) testSubjects(t *testing.T) {
-	t.Helper()
-	upstream := func(name string) string {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	t.Parallel()
+	upstream := func(name string) []string {
+		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			_, _ = io.WriteString(w, name)
-		}))
-		t.Cleanup(server.Close)
-		return server.Listener.Addr().String()
+		})
 	}
-	core, first, second := upstream("core"), upstream("first"), upstream("second")
-	url := b.start(t, []server{{"core", "8080", "9080", core, core}, {"edge-1", "8081", "9081", first, first}, {"edge-2", "8081", "9081", second, second}})
-	edge := func(target string) string {
+	url := b.startSite(t, upstream("core"), upstream("first"), upstream("second"))
+	edgeOf := func(target string) string {
 		t.Helper()
 		response := httpservertest.Get(t, url+target)
 		if response.Status != http.StatusOK {
@@ -86,17 +117,17 @@ func (b balancer) testSubjects(t *testing.T) {
 	}
 
 	// An address with another key would agree for all 24 subjects once in 16 million times.
-	for kind, addresses := range subjectAddresses {
+	for kind, addresses := range subjectAddresses() {
 		for i := range 24 {
 			hash := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, i)))
 			fill := strings.NewReplacer(
 				"NAME", fmt.Sprintf("player_%d", i), "TEXTURE", fmt.Sprint(7*i*i+1), "USER", fmt.Sprint(9*i*i+1), "HASH", hash,
 				"UUID", fmt.Sprintf("%s-%s-%s-%s-%s", hash[:8], hash[8:12], hash[12:16], hash[16:20], hash[20:32]), "HEX", hash[:32])
-			want := edge(fill.Replace(addresses[0]))
+			want := edgeOf(fill.Replace(addresses[0]))
 			f := func(address string) {
 				t.Helper()
-				if got := edge(address); got != want {
-					t.Errorf("%s is balanced to the %s edge; %s to the %s", address, got, fill.Replace(addresses[0]), want)
+				if got := edgeOf(address); got != want {
+					t.Errorf("%s: %s is balanced to the %s edge; %s to the %s", b.file, address, got, fill.Replace(addresses[0]), want)
 				}
 			}
 			for _, address := range addresses[1:] {
@@ -116,7 +147,7 @@ func (b balancer) testSubjects(t *testing.T) {
 		const subjects = 1000
 		counts := map[string]int{}
 		for i := range subjects {
-			counts[edge(fmt.Sprintf(address, i))]++
+			counts[edgeOf(fmt.Sprintf(address, i))]++
 		}
 		if n := counts["first"]; n < subjects/4 || n > subjects*3/4 || n+counts["second"] != subjects {
 			t.Errorf("%s for %d subjects: %v; want about half at each edge", address, subjects, counts)
@@ -124,7 +155,7 @@ func (b balancer) testSubjects(t *testing.T) {
 	}
 	for i := range 24 {
 		query := fmt.Sprintf("?players=a,player_%d", i)
-		if face, head, list := edge("/sprite/face.png"+query), edge("/sprite/head.webp"+query), edge("/heads.json"+query); face != head || face != list {
+		if face, head, list := edgeOf("/sprite/face.png"+query), edgeOf("/sprite/head.webp"+query), edgeOf("/heads.json"+query); face != head || face != list {
 			t.Errorf("%s: the edges are %s, %s and %s; want one", query, face, head, list)
 		}
 	}
@@ -132,7 +163,7 @@ func (b balancer) testSubjects(t *testing.T) {
 	// Varnish answers 503 when an expression takes too many steps.
 	for _, part := range []string{"1", "/1", "/user/1", "/face/1", "/left.png", "."} {
 		long := "/" + strings.Repeat(part, 7000/len(part))
-		edge(long)
-		edge(long + "/")
+		edgeOf(long)
+		edgeOf(long + "/")
 	}
 }

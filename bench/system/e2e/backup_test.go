@@ -3,7 +3,6 @@ package e2e
 import (
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,11 +17,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // top is the root of the repository.
@@ -46,14 +48,9 @@ var (
 	exports = regexp.MustCompile(`(?m)^export (\w+)=`)
 )
 
-// blocksOf returns the blocks of a page.
 func blocksOf(t *testing.T, path string) (blocks []block) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(top, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, match := range fence.FindAllStringSubmatch(string(content), -1) {
+	for _, match := range fence.FindAllStringSubmatch(read(t, path), -1) {
 		blocks = append(blocks, block{strings.Fields(match[1]), match[2]})
 	}
 	return blocks
@@ -125,7 +122,6 @@ func (f storeFixture) database(t *testing.T, p *stack.Postgres) (url string) {
 	return f.prepare(t, p)
 }
 
-// directoryStore returns a store in a directory.
 func directoryStore(t *testing.T) storeFixture {
 	t.Helper()
 	if _, err := exec.LookPath("rsync"); err != nil {
@@ -135,9 +131,7 @@ func directoryStore(t *testing.T) storeFixture {
 	root := strings.TrimPrefix(files.URL, "file://")
 	return storeFixture{backup: []string{"backup", "directory"}, restore: []string{"restore", "dump", "directory"}, files: files, textures: root, empty: func(t *testing.T) {
 		t.Helper()
-		if err := os.RemoveAll(root); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, os.RemoveAll(root))
 	}}
 }
 
@@ -145,26 +139,15 @@ func directoryStore(t *testing.T) storeFixture {
 // is skipped where it was not built; CI builds it.
 func bucketStore(t *testing.T) storeFixture {
 	t.Helper()
-	match, err := filepath.Glob(filepath.Join(top, ".dev/bin/mc@*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	match := testenv.Must(filepath.Glob(filepath.Join(top, ".dev/bin/mc@*")))(t)
 	if len(match) == 0 {
 		testenv.Skip(t, "mc is not there; deploy/dev/tools mc builds it")
 	}
-	client, err := filepath.Abs(match[len(match)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testenv.Must(filepath.Abs(match[len(match)-1]))(t)
 	files := blobstoretest.Bucket(t).Config
 	programs, home := t.TempDir(), t.TempDir()
-	if err := os.Symlink(client, filepath.Join(programs, "mc")); err != nil {
-		t.Fatal(err)
-	}
-	endpoint, err := url.Parse(files.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.Symlink(client, filepath.Join(programs, "mc")))
+	endpoint := testenv.Must(url.Parse(files.Endpoint))(t)
 	endpoint.User = url.UserPassword(files.AccessKey, files.SecretKey)
 	k := storeFixture{
 		backup: []string{"backup", "bucket"}, restore: []string{"restore", "dump", "bucket"},
@@ -176,9 +159,7 @@ func bucketStore(t *testing.T) storeFixture {
 		t.Helper()
 		remove := exec.CommandContext(t.Context(), client, "rm", "--quiet", "--recursive", "--force", k.textures)
 		remove.Env = append(os.Environ(), k.environ...)
-		if output, err := remove.CombinedOutput(); err != nil {
-			t.Fatalf("empty the bucket: %v\n%s", err, output)
-		}
+		stack.MustRun(t, remove)
 	}
 	return k
 }
@@ -189,19 +170,12 @@ func composeStore(t *testing.T) storeFixture {
 	t.Helper()
 	k := bucketStore(t)
 	k.backup, k.restore = []string{"compose-backup"}, []string{"compose-restore"}
-	docker, err := filepath.Abs("testdata/docker")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(docker, filepath.Join(k.programs, "docker")); err != nil {
-		t.Fatal(err)
-	}
+	docker := testenv.Must(filepath.Abs("testdata/docker"))(t)
+	testenv.Do(t, os.Symlink(docker, filepath.Join(k.programs, "docker")))
 	secrets, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
 	for _, role := range []string{"reader", "writer"} {
 		for name, key := range map[string]string{"access_key": k.files.AccessKey, "secret_key": k.files.SecretKey} {
-			if err := os.WriteFile(filepath.Join(secrets, "s3_"+role+"_"+name), []byte(key), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Do(t, os.WriteFile(filepath.Join(secrets, "s3_"+role+"_"+name), []byte(key), 0o600))
 		}
 	}
 	k.environ = append(k.environ, "FAKE_MINIO="+strings.TrimPrefix(k.files.Endpoint, "http://"), "FAKE_BUCKET="+strings.TrimPrefix(k.files.URL, "s3://"),
@@ -210,21 +184,15 @@ func composeStore(t *testing.T) storeFixture {
 		t.Helper()
 		conn := postgrestest.Conn(t, p.URL(p.Address))
 		for _, statement := range []string{"CREATE ROLE veneer LOGIN", "CREATE DATABASE veneer OWNER veneer"} { // as deploy/compose/database.sh does
-			if _, err := conn.Exec(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(conn.Exec(t.Context(), statement))(t)
 		}
 		return "postgres://veneer@" + p.Address + "/veneer?sslmode=disable"
 	}
 	k.done = func(t *testing.T) {
 		t.Helper()
-		content, err := os.ReadFile(done)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff("build --quiet\nup --wait --detach postgres minio\nrun bucket\nstop core\nup --detach\n", string(content)); diff != "" {
-			t.Errorf("what was done with containers (-want +got):\n%s", diff)
-		}
+		content := testenv.Must(os.ReadFile(done))(t)
+		want := "build --quiet\nup --wait --detach postgres minio\nrun bucket\nstop core\nup --detach\n"
+		cmptest.Same(t, string(content), want, "what was done with containers")
 	}
 	return k
 }
@@ -233,41 +201,33 @@ func composeStore(t *testing.T) storeFixture {
 // and edges that had served later changes serve the restored state.
 func TestRestore(t *testing.T) {
 	t.Parallel()
-	t.Run("with a directory", func(t *testing.T) {
-		t.Parallel()
-		restore(t, directoryStore(t))
-	})
-	t.Run("with a bucket", func(t *testing.T) {
-		t.Parallel()
-		restore(t, bucketStore(t))
-	})
-	t.Run("with docker compose", func(t *testing.T) {
-		t.Parallel()
-		restore(t, composeStore(t))
-	})
+	for name, store := range map[string]func(*testing.T) storeFixture{
+		"with a directory": directoryStore, "with a bucket": bucketStore, "with docker compose": composeStore,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			restore(t, store(t))
+		})
+	}
 }
 
 func restore(t *testing.T, k storeFixture) {
 	t.Helper()
 	lost, empty := stack.NewPostgres(t), stack.NewPostgres(t)
 	oldURL, newURL := k.database(t, lost), k.database(t, empty)
-	core := stack.NewCoreAt(t, k.files, oldURL)
-	core.Set("CORE_DEMO", "1")
-	serveLaunchers(t, core)
+	core := site.NewCoreAt(t, k.files, oldURL)
+	core.Set("CORE_DEMO=1")
+	site.ServeLaunchers(t, core, "https://skins.example.org")
+	core.Set("CORE_YGGDRASIL_LOGIN_INTERVAL=0s")
 	core.Start(t)
 	core.FixAddresses(t)
-	base := "http://" + core.Address(t, "public")
-	running := []*stack.Process{stack.NewEdge(t, k.files, core), stack.NewEdge(t, k.files, core)}
-	for _, edge := range running {
-		edge.Start(t)
-		edge.AwaitReady(t)
-	}
+	base := publicURL(t, core)
+	running := []*stack.Process{startEdge(t, k.files, core), startEdge(t, k.files, core)}
 
 	ann := signUp(t, base)
-	first := ann.upload(t, "first", drawSheet(10)).Data
-	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
-	texturesPath := fmt.Sprintf("/api/players/%d/textures", pid)
-	ann.call(t, http.MethodPut, texturesPath, map[string]any{"skin": first.TID})
+	first := upload(t, ann, "first", drawSheet(10))
+	pid := ann.AddPlayer(t, "Ann_1")
+	ann.SetSkin(t, pid, first.TID)
 	textures := texturesIn(t, oldURL)
 	players := []string{"/avatar/player/ann_1?png", "/avatar/player/late?png"}
 	paths := append(slices.Clone(players), "/avatar/player/demo?3d", "/csl/demo.json")
@@ -277,24 +237,19 @@ func restore(t *testing.T, k storeFixture) {
 		}
 	}
 	before := fetchAll(t, running[0], paths)
-	game := launcher{http: &http.Client{}, root: base + "/api/yggdrasil", email: "ann@example.com"}
-	revoked, err := game.authenticate(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	game := launcher{Client: site.Client{Base: base + "/api/yggdrasil"}, email: "ann@example.com"}
+	revoked := testenv.Must(game.authenticate(t))(t)
 	game.validate(t, revoked.AccessToken, http.StatusNoContent)
 
 	backup := t.TempDir()
 	openBackup(t, core, lost, k, backup).run(t, k.backup...)
 
 	// Changes after the backup.
-	if err := game.post(t, "/authserver/invalidate", map[string]any{"accessToken": revoked.AccessToken}, http.StatusNoContent, nil); err != nil {
-		t.Fatal(err)
-	}
-	second := ann.upload(t, "second", drawSheet(200)).Data
-	ann.call(t, http.MethodPut, texturesPath, map[string]any{"skin": second.TID})
-	late := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Late"}).Data.PID
-	ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", late), map[string]any{"skin": second.TID})
+	token := map[string]any{"accessToken": revoked.AccessToken}
+	testenv.Do(t, game.post(t, "/authserver/invalidate", token, http.StatusNoContent, nil))
+	second := upload(t, ann, "second", drawSheet(200))
+	ann.SetSkin(t, pid, second.TID)
+	ann.SetSkin(t, ann.AddPlayer(t, "Late"), second.TID)
 	for i, edge := range running {
 		eventually(t, fmt.Sprintf("edge %d serves the changes after the backup", i), func() string {
 			for path, answer := range fetchAll(t, edge, players) {
@@ -306,37 +261,29 @@ func restore(t *testing.T, k storeFixture) {
 		})
 	}
 
-	if err := core.Stop(t); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, core.Stop(t))
 	lost.Kill(t)
 	k.empty(t)
-	core.Set("CORE_DATABASE_URL", newURL)
+	core.Set("CORE_DATABASE_URL=" + newURL)
 	openBackup(t, core, empty, k, backup).run(t, k.restore...)
-	core.Start(t)
-	core.AwaitReady(t)
+	core.StartReady(t)
 
-	if diff := cmp.Diff(textures, texturesIn(t, newURL)); diff != "" {
-		t.Errorf("textures (-before +after):\n%s", diff)
-	}
-	freshEdge := stack.NewEdge(t, k.files, core)
-	freshEdge.Start(t)
-	freshEdge.AwaitReady(t)
-	for i, edge := range append(running, freshEdge) {
+	cmptest.Same(t, texturesIn(t, newURL), textures, "textures after it")
+	for i, edge := range append(running, startEdge(t, k.files, core)) {
 		eventually(t, fmt.Sprintf("edge %d serves the restored data", i), func() string { return cmp.Diff(before, fetchAll(t, edge, paths)) })
 	}
 	if k.done != nil {
 		k.done(t)
 	}
-	if status := statusFor(t, ann, "/api/user"); status != http.StatusUnauthorized {
+	if status, _ := ann.Do(t, http.MethodGet, "/api/user", nil); status != http.StatusUnauthorized {
 		t.Errorf("with a token from before: %d; want 401", status)
 	}
-	game.http = &http.Client{Transport: &http.Transport{}} // connections to the last process are dead
+	game.HTTP = &http.Client{Transport: &http.Transport{}} // connections to the last process are dead
 	game.validate(t, revoked.AccessToken, http.StatusForbidden)
-	for email, password := range map[string]string{"ann@example.com": "correct horse", "demo@example.com": "demo-password"} {
-		returned := &client{http: &http.Client{}, base: base}
-		returned.token = returned.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": email, "password": password}).Token
-		if tid := returned.upload(t, "third", drawSheet(uint8(len(email)))).Data.TID; tid <= second.TID {
+	for email, password := range map[string]string{"ann@example.com": password, "demo@example.com": "demo-password"} {
+		returned := &site.Client{Base: base}
+		returned.LogIn(t, email, password)
+		if tid := upload(t, returned, "third", drawSheet(uint8(len(email)))).TID; tid <= second.TID {
 			t.Errorf("a texture is number %d; %d was the last one before", tid, second.TID)
 		}
 	}
@@ -350,11 +297,7 @@ func TestMachinesBackUpByThePage(t *testing.T) {
 		"veneer-backup":           {{"patroni", "settings"}, {"backup"}, {"backup", "bucket"}},
 		"veneer-backup-directory": {{"backup"}, {"backup", "directory"}},
 	} {
-		content, err := os.ReadFile(filepath.Join(top, "deploy/machines", script))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rest := string(content)
+		rest := read(t, filepath.Join("deploy/machines", script))
 		for _, labels := range labelSets {
 			i := slices.IndexFunc(blocks, func(b block) bool { return slices.Equal(b.labels, labels) })
 			if i < 0 {
@@ -376,53 +319,39 @@ const selectNumbered = `SELECT revision::text FROM feed WHERE NOT EXISTS (SELECT
 func TestRestoreOfASnapshot(t *testing.T) {
 	t.Parallel()
 	postgres, k := stack.NewPostgres(t), storeFixture{files: blobstoretest.Directory(t).Config}
-	core := stack.NewCoreAt(t, k.files, postgres.URL(postgres.Address))
+	core := site.NewCoreAt(t, k.files, postgres.URL(postgres.Address))
 	core.Start(t)
 	core.FixAddresses(t)
-	edge := stack.NewEdge(t, k.files, core)
-	edge.Start(t)
-	edge.AwaitReady(t)
-	avatar := "http://" + edge.Address(t, "public") + "/avatar/player/ann_1?png"
-	ann := signUp(t, "http://"+core.Address(t, "public"))
+	edge := startEdge(t, k.files, core)
+	avatar := publicURL(t, edge) + "/avatar/player/ann_1?png"
+	ann := signUp(t, publicURL(t, core))
 	first, second := drawSheet(10), drawSheet(200)
-	skins := []int{ann.upload(t, "first", first).Data.TID, ann.upload(t, "second", second).Data.TID}
-	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
-	setSkin := func(skin int) {
-		t.Helper()
-		ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), map[string]any{"skin": skin})
-	}
-	setSkin(skins[0])
+	skins := []int{upload(t, ann, "first", first).TID, upload(t, ann, "second", second).TID}
+	pid := ann.AddPlayer(t, "Ann_1")
+	ann.SetSkin(t, pid, skins[0])
 
 	snapshot := filepath.Join(t.TempDir(), "snapshot")
 	meanwhile := func(from, to string) {
 		t.Helper()
-		if err := core.Stop(t); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, core.Stop(t))
 		postgres.Kill(t)
-		if err := os.RemoveAll(to); err != nil {
-			t.Fatal(err)
-		}
-		if output, err := exec.CommandContext(t.Context(), "cp", "--archive", from, to).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, output)
-		}
+		testenv.Do(t, os.RemoveAll(to))
+		stack.MustRun(t, exec.CommandContext(t.Context(), "cp", "--archive", from, to))
 		postgres.Start(t)
 	}
 	meanwhile(postgres.Data(), snapshot)
-	core.Start(t)
-	core.AwaitReady(t)
+	core.StartReady(t)
 	changed := time.Now()
-	setSkin(skins[1])
+	ann.SetSkin(t, pid, skins[1])
 	awaitAvatar(t, avatar, second, changed)
 
 	meanwhile(snapshot, postgres.Data())
 	openBackup(t, core, postgres, k, t.TempDir()).run(t, "restore")
 	edge.Pause(t)
-	core.Start(t)
-	core.AwaitReady(t)
-	ann.token = ann.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": "correct horse"}).Token
+	core.StartReady(t)
+	ann.LogIn(t, "ann@example.com", password)
 	for n := range 5 {
-		ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Later_", n)})
+		ann.AddPlayer(t, fmt.Sprint("Later_", n))
 	}
 	var lastRevision string
 	conn := postgrestest.Conn(t, postgres.URL(postgres.Address))
@@ -435,7 +364,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	edge.Resume(t)
 	// A request while it is disconnected would make it look up core again.
 	eventually(t, "the edge has received all changes", func() string {
-		if metrics := getText(t, "http://"+edge.Address(t, "operators")+"/metrics"); !strings.Contains(metrics, "\nveneer_edge_revision "+lastRevision+"\n") {
+		if metrics := metricsOf(t, edge); !strings.Contains(metrics, "\nveneer_edge_revision "+lastRevision+"\n") {
 			return metrics
 		}
 		return ""
@@ -444,33 +373,28 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	if picture == nil {
 		t.Fatalf("the restored picture: %d", status)
 	}
-	if problem := difference(picture, first); problem != "" {
-		t.Errorf("the edge does not serve the restored data: %s", problem)
-	}
+	testenv.Equal(t, difference(picture, first), "", "the difference of the picture to the restored data")
 }
 
 // openBackup returns the page on backups, for a core with its store, and a server.
 func openBackup(t *testing.T, core *stack.Process, on *stack.Postgres, k storeFixture, backup string) *page {
 	t.Helper()
 	programs := t.TempDir()
-	if err := os.Symlink(stack.Binary(t, "core"), filepath.Join(programs, "core")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.Symlink(stack.Binary(t, "core"), filepath.Join(programs, "core")))
 	p := openPage(t, "docs/operations/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
 	p.environ = append(slices.Concat(core.Environ(), k.environ), "FAKE_POSTGRES="+on.Address)
 	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs(), os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return p
 }
 
-// texturesIn returns the hashes of all textures.
 func texturesIn(t *testing.T, database string) map[int64]string {
 	t.Helper()
-	rows, _ := postgrestest.Conn(t, database).Query(t.Context(), "SELECT tid, encode(hash, 'hex') FROM textures") // ForEachRow reports the error
 	textures := map[int64]string{}
-	var tid int64
-	var hash string
-	if _, err := pgx.ForEachRow(rows, []any{&tid, &hash}, func() error { textures[tid] = hash; return nil }); err != nil {
-		t.Fatal(err)
+	for _, one := range site.Rows(t, postgrestest.Conn(t, database), pgx.RowToStructByName[struct {
+		TID  int64
+		Hash string
+	}], "SELECT tid, encode(hash, 'hex') AS hash FROM textures") {
+		textures[one.TID] = one.Hash
 	}
 	if len(textures) < 10 {
 		t.Fatalf("there are only %d textures", len(textures))
@@ -484,42 +408,13 @@ func fetchAll(t *testing.T, edge *stack.Process, paths []string) map[string]stri
 	t.Helper()
 	answers := map[string]string{}
 	for _, path := range paths {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+edge.Address(t, "public")+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		digest := sha256.New()
-		_, err = io.Copy(digest, response.Body)
-		_ = response.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		answers[path] = fmt.Sprintf("%d %x", response.StatusCode, digest.Sum(nil))
+		response := httpservertest.Get(t, publicURL(t, edge)+path)
+		answers[path] = fmt.Sprintf("%d %x", response.Status, sha256.Sum256([]byte(response.Body)))
 		if hash, ok := strings.CutPrefix(path, "/textures/"); ok && answers[path] != "200 "+hash {
 			answers[path] += ", not that file"
 		}
 	}
 	return answers
-}
-
-// statusFor returns the status of a client's GET request.
-func statusFor(t *testing.T, c *client, path string) int {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+c.token)
-	response, err := c.http.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
 }
 
 // eventually waits for half a minute until problem returns "".

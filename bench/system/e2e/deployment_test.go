@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // manifest is a Kubernetes object, as far as these tests need it.
@@ -59,16 +60,10 @@ type probe struct {
 // pods returns the pods of the base, by the names of their workloads.
 func pods(t *testing.T) map[string]pod {
 	t.Helper()
-	paths, err := filepath.Glob("../../../deploy/kubernetes/base/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := testenv.Must(filepath.Glob("../../../deploy/kubernetes/base/*.yaml"))(t)
 	all := map[string]pod{}
 	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testenv.Must(os.ReadFile(path))(t)
 		for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
 			var m manifest
 			if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
@@ -129,13 +124,10 @@ func TestPodsHaveTimeToDrain(t *testing.T) {
 	t.Parallel()
 	all := pods(t)
 	for _, name := range []string{"core", "edge"} {
-		content, err := os.ReadFile("../../../deploy/kubernetes/base/" + name + ".env")
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := read(t, "deploy/kubernetes/base/"+name+".env")
 		var drain time.Duration
 		for _, part := range []string{"WAIT", "TIMEOUT"} {
-			_, rest, _ := strings.Cut(string(content), "\n"+strings.ToUpper(name)+"_DRAIN_"+part+"=")
+			_, rest, _ := strings.Cut(content, "\n"+strings.ToUpper(name)+"_DRAIN_"+part+"=")
 			value, _, _ := strings.Cut(rest, "\n")
 			took, err := time.ParseDuration(value)
 			if err != nil {
@@ -154,15 +146,8 @@ func TestPodsTrustNoProxy(t *testing.T) {
 	t.Parallel()
 	files := 0
 	for _, pattern := range []string{"base/*", "overlays/*/*"} {
-		paths, err := filepath.Glob("../../../deploy/kubernetes/" + pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range paths {
-			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, path := range testenv.Must(filepath.Glob("../../../deploy/kubernetes/" + pattern))(t) {
+			content := testenv.Must(os.ReadFile(path))(t)
 			files++
 			for line := range strings.Lines(string(content)) {
 				if set := strings.TrimSpace(line); strings.Contains(set, "TRUSTED_PROXIES=") && !strings.HasPrefix(set, "#") {
@@ -180,21 +165,15 @@ func TestPodsTrustNoProxy(t *testing.T) {
 // make run, which create their clusters alike.
 func TestApplicationIsNoSuperuser(t *testing.T) {
 	t.Parallel()
-	config, err := pgx.ParseConfig(postgrestest.Empty(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	connection, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testenv.Must(pgx.ParseConfig(postgrestest.Empty(t)))(t)
+	conn := testenv.Must(pgx.ConnectConfig(t.Context(), config))(t)
 	var isSuper bool
-	if err := connection.QueryRow(t.Context(), "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").Scan(&isSuper); err != nil || isSuper {
+	if err := conn.QueryRow(t.Context(), "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").Scan(&isSuper); err != nil || isSuper {
 		t.Errorf("the application is a superuser: %t, %v", isSuper, err)
 	}
-	_ = connection.Close(t.Context())
+	_ = conn.Close(t.Context())
 	config.User = "postgres"
-	connection, err = pgx.ConnectConfig(t.Context(), config)
+	connection, err := pgx.ConnectConfig(t.Context(), config)
 	if err == nil {
 		_ = connection.Close(t.Context())
 	}

@@ -2,126 +2,64 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// client is an API client.
-type client struct {
-	http  *http.Client
-	base  string // base URL of the API
-	token string
-}
-
-// apiResponse is a response of the API, as far as these tests need it.
-type apiResponse struct {
-	status int
-	Code   int    `json:"code"`
-	Token  string `json:"token"`
-	Data   struct {
-		PID  int    `json:"pid"`
-		TID  int    `json:"tid"`
-		Hash string `json:"hash"`
-		Skin int    `json:"tid_skin"`
-		Name string `json:"name"`
-	} `json:"data"`
-}
-
-// send sends a request and returns the response, which must be a success. The error is one of the
-// connection.
-func (c *client) send(tb testing.TB, method, path, contentType string, body io.Reader) (apiResponse, error) {
+// upload uploads a drawn sheet of classic arms.
+func upload(tb testing.TB, c *site.Client, name string, sheet *image.NRGBA) site.Texture {
 	tb.Helper()
-	request, err := http.NewRequestWithContext(tb.Context(), method, c.base+path, body)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	request.Header.Set("Content-Type", contentType)
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return apiResponse{}, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	a := apiResponse{status: response.StatusCode}
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return apiResponse{}, err
-	}
-	if err := json.Unmarshal(content, &a); err != nil || a.status != http.StatusOK || a.Code != 0 {
-		tb.Errorf("%s %s: %d %s", method, path, a.status, content)
-	}
-	return a, nil
-}
-
-// get decodes a JSON response.
-func (c *client) get(tb testing.TB, path string, into any) {
-	tb.Helper()
-	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, c.base+path, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+c.token)
-	response, err := c.http.Do(request)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// call sends a JSON body and expects success.
-func (c *client) call(tb testing.TB, method, path string, body map[string]any) apiResponse {
-	tb.Helper()
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	a, err := c.send(tb, method, path, "application/json", bytes.NewReader(encoded))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return a
-}
-
-// uploadForm returns the form of an upload.
-func uploadForm(name string, sheet *image.NRGBA) io.Reader {
 	size := sheet.Rect.Size()
-	return bytes.NewReader(stack.SheetForm(name, skin.Classic, skin.Sheet{Width: size.X, Height: size.Y, Pix: sheet.Pix}))
+	return c.Upload(tb, name, skin.Classic, skin.Sheet{Width: size.X, Height: size.Y, Pix: sheet.Pix})
 }
 
-func (c *client) upload(tb testing.TB, name string, sheet *image.NRGBA) apiResponse {
+// password is the password of all users.
+const password = "correct horse"
+
+// signUp registers Ann and logs in.
+func signUp(tb testing.TB, base string) *site.Client {
 	tb.Helper()
-	a, err := c.send(tb, http.MethodPost, "/api/textures", stack.UploadType, uploadForm(name, sheet))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return a
+	return signUpAs(tb, base, "ann@example.com")
 }
 
-// signUp registers and logs in.
-func signUp(tb testing.TB, base string) *client {
+// signUpAs registers and logs in.
+func signUpAs(tb testing.TB, base, email string) *site.Client {
 	tb.Helper()
-	c := &client{http: &http.Client{}, base: base}
-	c.call(tb, http.MethodPost, "/api/auth/register", map[string]any{"email": "ann@example.com", "password": "correct horse", "nickname": "Ann"})
-	c.token = c.call(tb, http.MethodPost, "/api/auth/login", map[string]any{"email": "Ann@Example.com", "password": "correct horse"}).Token
+	c := &site.Client{Base: base}
+	c.Call(tb, http.MethodPost, "/api/auth/register", map[string]any{"email": email, "password": password, "nickname": "Ann"})
+	c.LogIn(tb, strings.ToUpper(email), password)
 	return c
+}
+
+func startEdge(tb testing.TB, files blobstore.Config, core *stack.Process) *stack.Process {
+	tb.Helper()
+	edge := site.NewEdge(tb, files, core)
+	edge.StartReady(tb)
+	return edge
+}
+
+func publicURL(tb testing.TB, p *stack.Process) string {
+	tb.Helper()
+	return "http://" + p.Address(tb, "public")
+}
+
+func metricsOf(tb testing.TB, p *stack.Process) string {
+	tb.Helper()
+	return httpservertest.Get(tb, "http://"+p.Address(tb, "operators")+"/metrics").Body
 }
 
 // drawSheet draws a 64×64 sheet. Its face and hat have a different color in every texel. The hat
@@ -154,26 +92,15 @@ func avatarTexel(sheet *image.NRGBA, x, y int) color.NRGBA {
 // fetch returns the picture at a URL, nil unless the status is 200.
 func fetch(t *testing.T, address string) (image.Image, int) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, response.StatusCode
+	response := httpservertest.Get(t, address)
+	if response.Status != http.StatusOK {
+		return nil, response.Status
 	}
 	if kind := response.Header.Get("Content-Type"); kind != "image/png" {
 		t.Fatalf("%s is %s; want image/png", address, kind)
 	}
-	picture, err := png.Decode(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return picture, response.StatusCode
+	picture := testenv.Must(png.Decode(strings.NewReader(response.Body)))(t)
+	return picture, response.Status
 }
 
 // difference describes where a picture differs from the avatar of a sheet, at the default size of
@@ -196,14 +123,12 @@ func difference(picture image.Image, sheet *image.NRGBA) string {
 // An uploaded skin is rendered, and after a change the new one within a second.
 func TestUploadedSkinIsRendered(t *testing.T) {
 	t.Parallel()
-
 	check := func(t *testing.T, api, images string) {
 		t.Helper()
 		ann := signUp(t, api)
 		first := drawSheet(10)
-		tid := ann.upload(t, "first", first).Data.TID
-		pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
-		textures := fmt.Sprintf("/api/players/%d/textures", pid)
+		tid := upload(t, ann, "first", first).TID
+		pid := ann.AddPlayer(t, "Ann_1")
 		address := images + "/avatar/player/ann_1?png"
 
 		// The edge caches that the player has no skin, and must drop that.
@@ -212,31 +137,31 @@ func TestUploadedSkinIsRendered(t *testing.T) {
 		}
 
 		applied := time.Now()
-		if got := ann.call(t, http.MethodPut, textures, map[string]any{"skin": tid}).Data.Skin; got != tid {
+		if got := ann.SetSkin(t, pid, tid); got != tid {
 			t.Fatalf("the player's skin is %d; want %d", got, tid)
 		}
 		awaitAvatar(t, address, first, applied)
 
 		second := drawSheet(200)
-		tid = ann.upload(t, "second", second).Data.TID
+		tid = upload(t, ann, "second", second).TID
 		applied = time.Now()
-		ann.call(t, http.MethodPut, textures, map[string]any{"skin": tid})
+		ann.SetSkin(t, pid, tid)
 		awaitAvatar(t, address, second, applied)
 	}
 
 	t.Run("on separate ports, in a directory", func(t *testing.T) {
 		t.Parallel()
-		s := stack.Start(t, blobstoretest.Directory(t).Config)
+		s := site.Start(t, blobstoretest.Directory(t).Config)
 		check(t, s.CoreURL, s.EdgeURL)
 	})
 	t.Run("through the one base URL, in a bucket", func(t *testing.T) {
 		t.Parallel()
-		s := stack.Start(t, blobstoretest.Bucket(t).Config)
+		s := site.Start(t, blobstoretest.Bucket(t).Config)
 		check(t, s.EdgeURL, s.EdgeURL)
 	})
 }
 
-// awaitAvatar polls until the avatar is that of a sheet, for at most a second after the change.
+// awaitAvatar polls until the avatar shows a sheet, for at most a second after the change.
 func awaitAvatar(t *testing.T, address string, sheet *image.NRGBA, changed time.Time) {
 	t.Helper()
 	for {
@@ -256,117 +181,73 @@ func awaitAvatar(t *testing.T, address string, sheet *image.NRGBA, changed time.
 	}
 }
 
-// acknowledged is what core has acknowledged.
-type acknowledged struct {
-	hashes []string
-	names  map[int]string // of players, by pid
-	skins  map[int]int    // skins, by pid
-}
-
-// write uploads textures, adds players and sets their skins until core is gone. It records what was
-// acknowledged, and sends on acks each time.
-func (a *acknowledged) write(t *testing.T, c *client, round int, acks chan<- struct{}) {
-	t.Helper()
-	defer close(acks)
-	json := "application/json"
-	for i := 0; ; i++ {
-		sheet := drawSheet(uint8(round))
-		sheet.SetNRGBA(0, 0, color.NRGBA{R: uint8(i), G: uint8(i >> 8), A: 255})
-		uploaded, err := c.send(t, http.MethodPost, "/api/textures", stack.UploadType, uploadForm(fmt.Sprintf("skin %d %d", round, i), sheet))
-		if err != nil {
-			return
-		}
-		a.hashes = append(a.hashes, uploaded.Data.Hash)
-		acks <- struct{}{}
-
-		added, err := c.send(t, http.MethodPost, "/api/players", json, strings.NewReader(fmt.Sprintf(`{"name":"p_%d_%d"}`, round, i)))
-		if err != nil {
-			return
-		}
-		pid := added.Data.PID
-		a.names[pid] = added.Data.Name
-		acks <- struct{}{}
-
-		updated, err := c.send(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), json, strings.NewReader(fmt.Sprintf(`{"skin":%d}`, uploaded.Data.TID)))
-		if err != nil {
-			return
-		}
-		a.skins[pid] = updated.Data.Skin
-		acks <- struct{}{}
-	}
-}
-
-// What was acknowledged survives a crash, however often core is killed amid uploads and changes.
-func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
+// An edge that is configured with the wrong listener reports which one it is, and exits before it
+// listens.
+func TestEdgeReportsWrongListener(t *testing.T) {
 	t.Parallel()
 	files := blobstoretest.Directory(t).Config
-	core := stack.NewCore(t, files)
-	core.Set("CORE_QUOTA_PLAYERS", "0")
+	core := site.NewCore(t, files)
 	core.Start(t)
-	core.FixAddresses(t)
-	base := "http://" + core.Address(t, "public")
-	ann := signUp(t, base)
+	public, edges, operators := core.BaseURL(t, "public"), core.BaseURL(t, "edges"), core.BaseURL(t, "operators")
+	edge := startEdge(t, files, core)
 
-	all := acknowledged{names: map[int]string{}, skins: map[int]int{}}
-	for round := range 6 {
-		// A new connection, as those to the last process are dead.
-		writer := &client{base: base, token: ann.token, http: &http.Client{Transport: &http.Transport{}}}
-		acks := make(chan struct{})
-		go all.write(t, writer, round, acks)
-		// A different number each time, so that the kill meets every kind of write.
-		for range 10 + round {
-			<-acks
-		}
-		core.Kill(t)
-		for range acks {
-		}
-		core.Start(t)
-		core.AwaitReady(t)
-	}
-	if len(all.hashes) < 20 || len(all.skins) < 15 {
-		t.Fatalf("only %d uploads and %d changes were acknowledged", len(all.hashes), len(all.skins))
-	}
-
-	store := blobstoretest.Open(t, files)
-	for _, text := range all.hashes {
-		hash, err := skin.ParseHash(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := store.Get(t.Context(), hash); err != nil { // Get verifies the hash
-			t.Errorf("texture file %s: %v", hash, err)
-		}
-	}
-	var players []struct {
-		PID  int    `json:"pid"`
-		Name string `json:"name"`
-		Skin int    `json:"tid_skin"`
-	}
-	ann.http = &http.Client{}
-	ann.get(t, "/api/players", &players)
-	names, skins := map[int]string{}, map[int]int{}
-	for _, p := range players {
-		names[p.PID], skins[p.PID] = p.Name, p.Skin
-	}
-	for pid, name := range all.names {
-		if names[pid] != name {
-			t.Errorf("player %d is called %q; %q was acknowledged", pid, names[pid], name)
-		}
-	}
-	for pid, skin := range all.skins {
-		if skins[pid] != skin {
-			t.Errorf("player %d has skin %d; %d was acknowledged", pid, skins[pid], skin)
-		}
+	const mentionsEdges, mentionsPublic = "CORE_EDGES_LISTEN names there, whose port is 9090", "CORE_LISTEN names there, whose port is 8080"
+	for _, test := range []struct{ setting, value, what, want string }{
+		{"EDGE_CORE_URL", public, "core's public listener", mentionsEdges},
+		{"EDGE_CORE_URL", operators, "a listener for operators", mentionsEdges},
+		{"EDGE_CORE_URL", edge.BaseURL(t, "public"), "an edge's public listener", mentionsEdges},
+		{"EDGE_API_UPSTREAM", edges, "a listener for edges", mentionsPublic},
+		{"EDGE_API_UPSTREAM", operators, "a listener for operators", mentionsPublic},
+		{"EDGE_CORE_SECRETS", "not-the-secret-of-core", "", "CORE_EDGE_SECRETS"},
+	} {
+		t.Run(test.setting+" is "+test.what, func(t *testing.T) {
+			t.Parallel()
+			other := site.NewEdge(t, files, core)
+			if test.setting == "EDGE_CORE_URL" { // so that nothing is passed on to core
+				other.Set("EDGE_API_UPSTREAM=")
+			}
+			other.Set(test.setting + "=" + test.value)
+			output, err := other.Try(t, "serve")
+			last := output[strings.LastIndexByte(strings.TrimSpace(output), '\n')+1:]
+			if err == nil || !strings.HasPrefix(last, "edge: "+test.setting+" ") || !strings.Contains(last, test.what) || !strings.Contains(last, test.want) ||
+				!strings.Contains(last, "; for example "+test.setting+"=") || strings.Contains(output, `"msg":"listening"`) {
+				t.Errorf("it ends with %v and says %s; want what names %s, %s and %s", err, output, test.setting, test.what, test.want)
+			}
+		})
 	}
 }
 
-// On SIGTERM both programs exit with success.
-func TestGracefulStop(t *testing.T) {
+// The most liked textures are cached before they are requested.
+func TestWarmTheMostLiked(t *testing.T) {
 	t.Parallel()
-	s := stack.Start(t, blobstoretest.Directory(t).Config)
-	for name, program := range map[string]*stack.Process{"edge": s.Edge, "core": s.Core} {
-		if err := program.Stop(t); err != nil {
-			t.Errorf("%s ends with %v", name, err)
+	s := site.Start(t, blobstoretest.Directory(t).Config)
+	ann := signUp(t, s.CoreURL)
+	bob := signUpAs(t, s.CoreURL, "bob@example.com")
+
+	liked := upload(t, ann, "liked", drawSheet(1))
+	for seed := range uint8(3) {
+		upload(t, ann, fmt.Sprintf("skin %d", seed), drawSheet(100+seed))
+	}
+	bob.Call(t, http.MethodPost, "/api/closet", map[string]any{"tid": liked.TID, "name": "it"})
+	ann.SetSkin(t, ann.AddPlayer(t, "Ann_1"), liked.TID)
+
+	warm := func(n int, want string) {
+		t.Helper()
+		out := s.Edge.Run(t, "warm", "-to", s.EdgeURL, "-liked", fmt.Sprint(n))
+		if want := s.EdgeURL + ": " + want; !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 1 {
+			t.Errorf("edge warm printed %q; want one line beginning with %q", out, want)
 		}
 	}
+	warm(1, "of 5 pictures of 1 textures, 5 were loaded, 0 were cached, ")
+	// The picture is cached under any key, once core has resolved that.
+	for range 2 {
+		if _, status := fetch(t, s.EdgeURL+"/avatar/player/Ann_1?png"); status != http.StatusOK {
+			t.Fatalf("the picture: %d", status)
+		}
+	}
+	metrics := metricsOf(t, s.Edge)
+	if sample := `veneer_edge_render_seconds_count{stage="draw",view="flat"} 2`; !strings.Contains(metrics, sample+"\n") {
+		t.Errorf("the edge drew other flat pictures than the two of edge warm:\n%s", metrics)
+	}
+	warm(10, "of 20 pictures of 4 textures, 15 were loaded, 5 were cached, ")
 }

@@ -7,16 +7,17 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // audience is the set of origins that may read an answer.
@@ -44,7 +45,6 @@ type inspector struct {
 	statuses map[audience]map[int]bool // seen
 }
 
-// check checks a response.
 func (i inspector) check(t *testing.T, request string, to audience, status int, header http.Header) {
 	t.Helper()
 	i.statuses[to][status] = true
@@ -61,24 +61,16 @@ func (i inspector) check(t *testing.T, request string, to audience, status int, 
 		t.Errorf("%s: %d with the policy %q", request, status, policy)
 	}
 	for _, name := range []string{"Server", "X-Powered-By"} {
-		if got := header.Get(name); got != "" {
-			t.Errorf("%s: %d reveals that %s is %s", request, status, name, got)
-		}
+		testenv.Equal(t, header.Get(name), "", "%s: %d reveals that %s is", request, status, name)
 	}
 }
 
-// send sends a request.
 func (i inspector) send(t *testing.T, to audience, method, address string, header http.Header, body string) http.Header {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := testenv.Must(http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body)))(t)
 	maps.Copy(request.Header, header)
 	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	defer func() { _ = response.Body.Close() }()
 	i.check(t, method+" "+address, to, response.StatusCode, response.Header)
 	if !strings.HasSuffix(address, edgeproto.ChangesPath) { // which never ends
@@ -92,18 +84,11 @@ func (i inspector) send(t *testing.T, to audience, method, address string, heade
 // raw sends bytes that are no valid request, or one that is not read to its end.
 func (i inspector) raw(t *testing.T, to audience, base, sent string) {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must((&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://")))(t)
 	defer func() { _ = conn.Close() }()
-	if _, err := io.WriteString(conn, sent); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(conn, sent))(t)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	defer func() { _ = response.Body.Close() }()
 	i.check(t, fmt.Sprintf("%.40q at %s", sent, base), to, response.StatusCode, response.Header)
 }
@@ -119,14 +104,8 @@ func (i inspector) sendUnreadable(t *testing.T, to audience, base string) {
 // paths returns the paths of the document, with values for the parameters in braces.
 func paths(t *testing.T, hash string) []string {
 	t.Helper()
-	content, err := os.ReadFile("../../../core/api/openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var document struct{ Paths map[string]any }
-	if err := yaml.Unmarshal(content, &document); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, yaml.Unmarshal([]byte(read(t, "core/api/openapi.yaml")), &document))
 	const uuid = "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"
 	concrete := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{digest}/{file}", "0000000000000000/start.js", "{id}", uuid, "{uuid}", uuid, "{name}", "Ann_1", "{hash}", hash)
 	var all []string
@@ -147,18 +126,14 @@ func isCorePath(path string) bool {
 // Every answer of every listener, errors included, has its security and caching headers.
 func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	t.Parallel()
-	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
-	core.Set("CORE_LIMIT_REQUESTS", "0")
-	core.Set("CORE_LIMIT_CHANGES", "0")
-	core.Set("CORE_LIMIT_REGISTRATIONS", "1")
-	s := stack.StartWith(t, core)
+	s := site.Start(t, blobstoretest.Directory(t).Config,
+		"CORE_LIMIT_REQUESTS=0", "CORE_LIMIT_CHANGES=0", "CORE_LIMIT_REGISTRATIONS=1")
 	ann := signUp(t, s.CoreURL)
-	uploaded := ann.upload(t, "first", drawSheet(10)).Data
-	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"})
-	ann.call(t, http.MethodPut, "/api/players/1/textures", map[string]any{"skin": uploaded.TID})
+	uploaded := upload(t, ann, "first", drawSheet(10))
+	ann.SetSkin(t, ann.AddPlayer(t, "Ann_1"), uploaded.TID)
 
 	w := inspector{statuses: map[audience]map[int]bool{crossOrigin: {}, sameOrigin: {}}}
-	signedIn := http.Header{"Authorization": {"Bearer " + ann.token}}
+	signedIn := http.Header{"Authorization": {"Bearer " + ann.Token}}
 	api, others := []string{"/api"}, []string{"/api/nothing", "/nothing", "/", "/robots.txt", "/avatar/user/x", "/avatar/1?size=x", "/avatar/9", "/avatar/player/Unknown"}
 	for _, path := range paths(t, uploaded.Hash) {
 		if isCorePath(path) {

@@ -2,55 +2,29 @@ package e2e
 
 import (
 	"bytes"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"image/color"
-	"io"
 	"mime/multipart"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// serveLaunchers makes a core that has not started serve launchers.
-func serveLaunchers(t *testing.T, core *stack.Process) {
-	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048) // 4096 bits take seconds
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "yggdrasil.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	core.Set("CORE_PUBLIC_URL", "https://skins.example.org")
-	core.Set("CORE_YGGDRASIL_KEY_FILE", file)
-	core.Set("CORE_YGGDRASIL_LOGIN_INTERVAL", "0s")
-}
-
-// launcher is a launcher of a user, or a game server.
+// launcher is a launcher of a user, or a game server: a client of the API of launchers.
 type launcher struct {
-	http        *http.Client
-	root        string // URL of the API of launchers
+	site.Client
 	email, name string // of the user and its player
 	id          string // of the player
 }
@@ -64,33 +38,15 @@ type session struct {
 // send sends a request, and returns the response. The error is one of the connection.
 func (l launcher) send(t *testing.T, method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, l.root+path, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if contentType != "" {
-		request.Header.Set("Content-Type", contentType)
-	}
-	if bearer != "" {
-		request.Header.Set("Authorization", "Bearer "+bearer)
-	}
-	response, err := l.http.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	content, err = io.ReadAll(response.Body)
-	return response.StatusCode, content, err
+	l.Token = bearer
+	return l.Try(t.Context(), method, path, contentType, body)
 }
 
 // post sends a JSON body, and decodes the response to it if it has status 200. The status must be
 // the wanted one.
 func (l launcher) post(t *testing.T, path string, body map[string]any, want int, into any) error {
 	t.Helper()
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := testenv.Must(json.Marshal(body))(t)
 	status, content, err := l.send(t, http.MethodPost, path, "", "application/json", encoded)
 	if err != nil {
 		return err
@@ -104,19 +60,16 @@ func (l launcher) post(t *testing.T, path string, body map[string]any, want int,
 	return err
 }
 
-// authenticate signs in.
 func (l launcher) authenticate(t *testing.T) (s session, err error) {
 	t.Helper()
-	err = l.post(t, "/authserver/authenticate", map[string]any{"username": l.email, "password": "correct horse"}, http.StatusOK, &s)
+	err = l.post(t, "/authserver/authenticate", map[string]any{"username": l.email, "password": password}, http.StatusOK, &s)
 	return s, err
 }
 
 // validate checks that a token leads to a status.
 func (l launcher) validate(t *testing.T, token string, want int) {
 	t.Helper()
-	if err := l.post(t, "/authserver/validate", map[string]any{"accessToken": token}, want, nil); err != nil {
-		t.Error(err)
-	}
+	testenv.Do(t, l.post(t, "/authserver/validate", map[string]any{"accessToken": token}, want, nil))
 }
 
 // skinForm returns a skin that no other call returns, as launchers send it, and its hash.
@@ -124,10 +77,7 @@ func skinForm(t *testing.T, seed, round, i int) (contentType string, form []byte
 	t.Helper()
 	drawn := drawSheet(uint8(seed))
 	drawn.SetNRGBA(0, 0, color.NRGBA{R: uint8(i), G: uint8(round), B: uint8(seed), A: 255})
-	file, err := skin.Sheet{Width: 64, Height: 64, Pix: drawn.Pix}.PNG()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testenv.Must(skin.Sheet{Width: 64, Height: 64, Pix: drawn.Pix}.PNG())(t)
 	var content bytes.Buffer // writes to it never fail
 	w := multipart.NewWriter(&content)
 	_ = w.WriteField("model", "")
@@ -192,9 +142,7 @@ func (w *launcherWrites) check(t *testing.T, l launcher, store *blobstore.Store)
 	t.Helper()
 	for server, sent := range w.joins {
 		status, content, err := l.send(t, http.MethodGet, "/sessionserver/session/minecraft/hasJoined?username="+l.name+"&serverId="+server, "", "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, err)
 		// A join is known for 30 seconds.
 		if status != http.StatusOK && time.Since(sent) < 25*time.Second {
 			t.Errorf("%s has joined %s: %d %s", l.name, server, status, content)
@@ -226,16 +174,11 @@ func (l launcher) wornSkin(t *testing.T) skin.Hash {
 	if err := json.Unmarshal(content, &profile); err != nil || len(profile.Properties) == 0 {
 		t.Fatalf("profile: %s, %v", content, err)
 	}
-	value, err := base64.StdEncoding.DecodeString(profile.Properties[0].Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := testenv.Must(base64.StdEncoding.DecodeString(profile.Properties[0].Value))(t)
 	var payload struct {
 		Textures struct{ Skin struct{ URL string } }
 	}
-	if err := json.Unmarshal(value, &payload); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, json.Unmarshal(value, &payload))
 	url := payload.Textures.Skin.URL
 	hash, err := skin.ParseHash(url[strings.LastIndexByte(url, '/')+1:])
 	if err != nil {
@@ -249,24 +192,19 @@ func (l launcher) wornSkin(t *testing.T) skin.Hash {
 func TestLaunchersLoseNothingWhenACoreIsKilled(t *testing.T) {
 	t.Parallel()
 	files := blobstoretest.Directory(t).Config
-	killed := stack.NewCoreAt(t, files, postgrestest.URL(t))
-	serveLaunchers(t, killed)
-	killed.Set("CORE_YGGDRASIL_TOKENS", "0")
+	killed := site.NewCoreAt(t, files, postgrestest.URL(t))
+	site.ServeLaunchers(t, killed, "https://skins.example.org")
+	killed.Set("CORE_YGGDRASIL_LOGIN_INTERVAL=0s", "CORE_YGGDRASIL_TOKENS=0")
 	other := killed.Clone()
-	for _, core := range []*stack.Process{killed, other} {
-		core.Start(t)
-		core.AwaitReady(t)
-	}
+	killed.StartReady(t)
+	other.StartReady(t)
 	killed.FixAddresses(t)
-	rootOf := func(core *stack.Process) string { return "http://" + core.Address(t, "public") + "/api/yggdrasil" }
+	rootOf := func(core *stack.Process) string { return publicURL(t, core) + "/api/yggdrasil" }
 
 	launchers := make([]launcher, 3)
 	for i := range launchers {
-		l := launcher{http: &http.Client{}, root: rootOf(other), email: fmt.Sprintf("user%d@example.com", i), name: fmt.Sprintf("User_%d", i)}
-		site := &client{http: &http.Client{}, base: "http://" + other.Address(t, "public")}
-		site.call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": l.email, "password": "correct horse", "nickname": "User"})
-		site.token = site.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": l.email, "password": "correct horse"}).Token
-		site.call(t, http.MethodPost, "/api/players", map[string]any{"name": l.name})
+		l := launcher{Client: site.Client{Base: rootOf(other)}, email: fmt.Sprintf("user%d@example.com", i), name: fmt.Sprintf("User_%d", i)}
+		signUpAs(t, publicURL(t, other), l.email).AddPlayer(t, l.name)
 		first, err := l.authenticate(t)
 		if err != nil || first.SelectedProfile.ID == "" {
 			t.Fatalf("%+v, %v", first, err)
@@ -285,7 +223,7 @@ func TestLaunchersLoseNothingWhenACoreIsKilled(t *testing.T) {
 		acks := make(chan struct{})
 		var running sync.WaitGroup
 		for i, l := range launchers {
-			l.http, l.root = &http.Client{Transport: &http.Transport{}}, rootOf(killed)
+			l.HTTP, l.Base = &http.Client{Transport: &http.Transport{}}, rootOf(killed)
 			running.Go(func() { writes[i].write(t, l, 10*(i+1), round, acks) })
 		}
 		go func() {
@@ -305,8 +243,7 @@ func TestLaunchersLoseNothingWhenACoreIsKilled(t *testing.T) {
 			writes[i].check(t, l, store)
 		}
 		if round < rounds-1 {
-			killed.Start(t)
-			killed.AwaitReady(t)
+			killed.StartReady(t)
 		}
 	}
 	joins, uploads := 0, 0

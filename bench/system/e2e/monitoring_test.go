@@ -1,11 +1,7 @@
 package e2e
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,13 +9,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
 // monitoring is where the rules and dashboards for operators are.
-const monitoring = "../../../deploy/monitoring/"
+const monitoring = "deploy/monitoring/"
 
 // rule is an alert.
 type rule struct {
@@ -27,23 +25,10 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-// readYAML reads a file of YAML.
-func readYAML(t *testing.T, path string, into any) {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err == nil {
-		err = yaml.Unmarshal(content, into)
-	}
-	if err != nil {
-		t.Fatalf("read %s: %v", path, err)
-	}
-}
-
-// alerts returns all rules.
 func alerts(t *testing.T) (all []rule) {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []rule } }
-	readYAML(t, monitoring+"rules.yml", &file)
+	testenv.Do(t, yaml.Unmarshal([]byte(read(t, monitoring+"rules.yml")), &file))
 	for _, group := range file.Groups {
 		all = append(all, group.Rules...)
 	}
@@ -65,21 +50,18 @@ type panel struct {
 // dashboards returns the panels of every dashboard by its file's name.
 func dashboards(t *testing.T) map[string][]panel {
 	t.Helper()
-	paths, err := filepath.Glob(monitoring + "dashboards/*.json")
+	paths, err := filepath.Glob(filepath.Join(top, monitoring, "dashboards/*.json"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("there are no dashboards: %v", err)
 	}
 	all := map[string][]panel{}
 	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		name := filepath.Base(path)
 		var dashboard struct{ Panels []panel }
-		if err := json.Unmarshal(content, &dashboard); err != nil {
+		if err := json.Unmarshal([]byte(read(t, monitoring+"dashboards/"+name)), &dashboard); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		all[filepath.Base(path)] = dashboard.Panels
+		all[name] = dashboard.Panels
 	}
 	return all
 }
@@ -87,10 +69,7 @@ func dashboards(t *testing.T) map[string][]panel {
 // Every alert has a severity, a summary and a description, and a test in which it fires.
 func TestAlertsAreActionable(t *testing.T) {
 	t.Parallel()
-	tests, err := os.ReadFile(monitoring + "rules_test.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := read(t, monitoring+"rules_test.yml")
 	for _, rule := range alerts(t) {
 		if severity := rule.Labels["severity"]; severity != "critical" && severity != "warning" {
 			t.Errorf("%s has the severity %q", rule.Alert, severity)
@@ -98,7 +77,7 @@ func TestAlertsAreActionable(t *testing.T) {
 		if rule.For == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
 			t.Errorf("%s lacks a duration, a summary or a description", rule.Alert)
 		}
-		if !bytes.Contains(tests, []byte(`'{alertname="`+rule.Alert+`"}'`)) {
+		if !strings.Contains(tests, `'{alertname="`+rule.Alert+`"}'`) {
 			t.Errorf("%s fires in no test", rule.Alert)
 		}
 	}
@@ -144,22 +123,13 @@ func emitted(t *testing.T, programs ...*stack.Process) map[string]map[string]boo
 	t.Helper()
 	all := map[string]map[string]bool{}
 	for _, program := range programs {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+program.Address(t, "operators")+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(response.Body)
-		for lines.Scan() {
-			if strings.HasPrefix(lines.Text(), "#") {
+		for line := range strings.Lines(metricsOf(t, program)) {
+			if strings.HasPrefix(line, "#") {
 				continue
 			}
-			match := sampleLine.FindStringSubmatch(lines.Text())
+			match := sampleLine.FindStringSubmatch(line)
 			if match == nil {
-				t.Fatalf("%q is no sample", lines.Text())
+				t.Fatalf("%q is no sample", line)
 			}
 			if all[match[1]] == nil {
 				all[match[1]] = map[string]bool{"job": true, "instance": true} // added by Prometheus
@@ -168,10 +138,6 @@ func emitted(t *testing.T, programs ...*stack.Process) map[string]map[string]boo
 				all[match[1]][l[1]] = true
 			}
 		}
-		if err := lines.Err(); err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
 	}
 	return all
 }
@@ -180,27 +146,22 @@ func emitted(t *testing.T, programs ...*stack.Process) map[string]map[string]boo
 // would never fire.
 func TestMonitoredMetricsAreEmitted(t *testing.T) {
 	t.Parallel()
-	core := stack.NewCore(t, blobstoretest.Directory(t).Config)
 	// Purges and e-mail are counted only if configured. Nothing listens there.
-	core.Set("CORE_PURGE_URL", "http://127.0.0.1:1/purge")
-	core.Set("CORE_PURGE_SECRET", "a secret of core and the network")
-	core.Set("CORE_SMTP_HOST", "127.0.0.1")
-	core.Set("CORE_SMTP_PORT", "1")
-	core.Set("CORE_SMTP_TLS", "none")
-	core.Set("CORE_SMTP_FROM", "noreply@example.org")
-	core.Set("CORE_MAIL_URL", "https://skins.example.org")
-	s := stack.StartWith(t, core)
+	s := site.Start(t, blobstoretest.Directory(t).Config,
+		"CORE_PURGE_URL=http://127.0.0.1:1/purge", "CORE_PURGE_SECRET=a secret of core and the network",
+		"CORE_SMTP_HOST=127.0.0.1", "CORE_SMTP_PORT=1", "CORE_SMTP_TLS=none", "CORE_SMTP_FROM=noreply@example.org",
+		"CORE_MAIL_URL=https://skins.example.org",
+	)
 
 	// Pictures are counted from the first one on.
-	hash := signUp(t, s.CoreURL).upload(t, "first", drawSheet(10)).Data.Hash
+	hash := upload(t, signUp(t, s.CoreURL), "first", drawSheet(10)).Hash
 	if picture, status := fetch(t, s.EdgeURL+"/avatar/hash/"+hash+"?png"); picture == nil {
 		t.Fatalf("the avatar: %d", status)
 	}
 
-	secured := stack.NewCore(t, blobstoretest.Directory(t).Config)
+	secured := site.NewCore(t, blobstoretest.Directory(t).Config)
 	chain, key := tlsreloadtest.NewAuthority(t).Issue(t)
-	secured.Set("CORE_TLS_CERT", chain)
-	secured.Set("CORE_TLS_KEY", key)
+	secured.Set("CORE_TLS_CERT="+chain, "CORE_TLS_KEY="+key)
 	secured.Start(t)
 
 	metrics := emitted(t, s.Core, s.Edge, secured)

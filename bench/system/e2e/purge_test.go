@@ -8,17 +8,21 @@ import (
 	"fmt"
 	"image"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // fakeCDN is a purge hook of a CDN. Core waits for its response until the test has checked the
@@ -33,7 +37,6 @@ type purge struct {
 	release chan struct{}
 }
 
-// startFakeCDN starts a fakeCDN and returns it with its URL.
 func startFakeCDN(t *testing.T) (*fakeCDN, string) {
 	t.Helper()
 	n := &fakeCDN{secret: "a secret of core and the network", purges: make(chan purge)}
@@ -45,9 +48,8 @@ func startFakeCDN(t *testing.T) (*fakeCDN, string) {
 		}
 		mac := hmac.New(sha256.New, []byte(n.secret))
 		mac.Write([]byte(r.Header.Get("X-Veneer-Timestamp") + "." + string(body)))
-		if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); r.Header.Get("X-Veneer-Signature") != want {
-			t.Errorf("a purge is signed %q; want %q", r.Header.Get("X-Veneer-Signature"), want)
-		}
+		want := "sha256=" + hex.EncodeToString(mac.Sum(nil))
+		testenv.Equal(t, r.Header.Get("X-Veneer-Signature"), want, "the signature of a purge")
 		p := purge{release: make(chan struct{})}
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Errorf("a purge is %s: %v", body, err)
@@ -83,100 +85,48 @@ func (c *fakeCDN) await(t *testing.T, tag string, check func()) {
 	}
 }
 
-// delayProxy returns the address of a proxy that delays what the server behind it sends.
-func delayProxy(t *testing.T, address string, delay time.Duration) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			upstream, err := net.Dial("tcp", address)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go func() { _, _ = io.Copy(upstream, client); _ = upstream.Close() }()
-			go func() { copyDelayed(client, upstream, delay); _ = client.Close() }()
-		}
-	}()
-	return listener.Addr().String()
+// slowBody is the body of a response that arrives late, part by part.
+type slowBody struct{ io.ReadCloser }
+
+func (b slowBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	<-time.After(300 * time.Millisecond)
+	return n, err
 }
 
-// copyDelayed copies with a delay.
-func copyDelayed(to io.Writer, from io.Reader, delay time.Duration) {
-	type piece struct {
-		bytes []byte
-		due   time.Time
-	}
-	pieces := make(chan piece, 1<<10)
-	go func() {
-		defer close(pieces)
-		for {
-			buffer := make([]byte, 16<<10)
-			n, err := from.Read(buffer)
-			if err != nil {
-				return
-			}
-			pieces <- piece{buffer[:n], time.Now().Add(delay)}
-		}
-	}()
-	for p := range pieces {
-		<-time.After(time.Until(p.due))
-		if _, err := to.Write(p.bytes); err != nil {
-			for range pieces { // until the other direction ends, too
-			}
-		}
-	}
-}
-
-// tagsAt returns the cache tags of the response at a URL.
-func tagsAt(t *testing.T, address string) []string {
+// slowProxy returns the URL of a proxy that delays what a server sends.
+func slowProxy(t *testing.T, target string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	return strings.Fields(response.Header.Get("Surrogate-Key"))
+	to := testenv.Must(url.Parse(target))(t)
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		FlushInterval:  -1, // at once
+		ModifyResponse: func(r *http.Response) error { r.Body = slowBody{r.Body}; return nil },
+	})
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // twoCores returns two cores of one database that have not started.
-func twoCores(t *testing.T, files blobstore.Config, settings map[string]string) (one, other *stack.Process) {
+func twoCores(t *testing.T, files blobstore.Config, settings ...string) (one, other *stack.Process) {
 	t.Helper()
-	one, other = stack.NewCore(t, files), stack.NewCore(t, files)
-	for name, value := range settings {
-		one.Set(name, value)
-		other.Set(name, value)
-	}
-	other.Set("CORE_DATABASE_URL", one.Setting("CORE_DATABASE_URL"))
-	return one, other
+	one = site.NewCore(t, files)
+	one.Set(settings...)
+	return one, one.Clone()
 }
 
 // If a core is killed before the hook has responded to its purge, another core sends the purge.
 func TestPurgeSurvivesCoreCrash(t *testing.T) {
 	t.Parallel()
 	cdn, hook := startFakeCDN(t)
-	core, other := twoCores(t, blobstoretest.Directory(t).Config, map[string]string{
-		"CORE_PURGE_URL": hook, "CORE_PURGE_SECRET": cdn.secret, "CORE_PURGE_TIMEOUT": "1s",
-	})
-	core.Start(t)
-	core.AwaitReady(t)
+	core, other := twoCores(t, blobstoretest.Directory(t).Config,
+		"CORE_PURGE_URL="+hook, "CORE_PURGE_SECRET="+cdn.secret, "CORE_PURGE_TIMEOUT=1s")
+	core.StartReady(t)
 	// Purges begin a moment after the start, so the first change may precede them. After the
 	// first one, this core is the one that purges.
-	ann := signUp(t, "http://"+core.Address(t, "public"))
+	ann := signUp(t, publicURL(t, core))
 	for i, purged := 0, false; !purged; i++ {
-		ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Ann_", i)})
+		ann.AddPlayer(t, fmt.Sprint("Ann_", i))
 		select {
 		case p := <-cdn.purges:
 			close(p.release)
@@ -184,9 +134,8 @@ func TestPurgeSurvivesCoreCrash(t *testing.T) {
 		case <-time.After(time.Second):
 		}
 	}
-	other.Start(t)
-	other.AwaitReady(t)
-	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Zoe"})
+	other.StartReady(t)
+	ann.AddPlayer(t, "Zoe")
 	cdn.await(t, "name-zoe", func() { core.Kill(t) })
 	cdn.await(t, "name-zoe", func() {})
 }
@@ -197,24 +146,23 @@ func TestPurgeWaitsForEveryEdge(t *testing.T) {
 	t.Parallel()
 	cdn, hook := startFakeCDN(t)
 	files := blobstoretest.Directory(t).Config
-	core, other := twoCores(t, files, map[string]string{
-		"CORE_PURGE_URL": hook, "CORE_PURGE_SECRET": cdn.secret,
-		"CORE_PURGE_TIMEOUT": "1m", // checking the edges may take long
-	})
+	core, other := twoCores(t, files,
+		"CORE_PURGE_URL="+hook, "CORE_PURGE_SECRET="+cdn.secret, "CORE_PURGE_TIMEOUT=1m") // checking the edges may take long
 	core.Start(t)
 	other.Start(t)
-	edges := []*stack.Process{stack.NewEdge(t, files, core), stack.NewEdge(t, files, other)}
-	edges[1].Set("EDGE_CORE_URL", "http://"+delayProxy(t, other.Address(t, "edges"), 300*time.Millisecond))
+	edges := []*stack.Process{site.NewEdge(t, files, core), site.NewEdge(t, files, other)}
+	edges[1].Set("EDGE_CORE_URL=" + slowProxy(t, other.BaseURL(t, "edges")))
 	var avatars []string
 	for _, edge := range edges {
 		edge.Start(t)
-		avatars = append(avatars, "http://"+edge.Address(t, "public")+"/avatar/player/ann_1?png")
+		avatars = append(avatars, publicURL(t, edge)+"/avatar/player/ann_1?png")
 		edge.AwaitReady(t)
 	}
 	wantTag := func(want string) {
 		t.Helper()
 		for i, avatar := range avatars {
-			if tags := tagsAt(t, avatar); !slices.Contains(tags, want) {
+			tags := strings.Fields(httpservertest.Get(t, avatar).Header.Get("Surrogate-Key"))
+			if !slices.Contains(tags, want) {
 				t.Errorf("edge %d tags the avatar %v; want %s among them", i, tags, want)
 			}
 		}
@@ -226,23 +174,23 @@ func TestPurgeWaitsForEveryEdge(t *testing.T) {
 				picture, status := fetch(t, avatar)
 				if picture == nil {
 					t.Errorf("edge %d answers %d when the change is purged", i, status)
-				} else if problem := difference(picture, sheet); problem != "" {
-					t.Errorf("edge %d shows another picture when the change is purged: %s", i, problem)
+				} else {
+					testenv.Equal(t, difference(picture, sheet), "", "difference of edge %d when the change is purged", i)
 				}
 			}
 		}
 	}
 
-	ann := signUp(t, "http://"+core.Address(t, "public"))
+	ann := signUp(t, publicURL(t, core))
 	wantTag("name-ann_1")
-	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
+	pid := ann.AddPlayer(t, "Ann_1")
 	cdn.await(t, "name-ann_1", func() {})
 	tag := fmt.Sprintf("player-%d", pid)
 	wantTag(tag)
 	for i := range 3 {
 		sheet := drawSheet(uint8(50 * (i + 1)))
-		tid := ann.upload(t, fmt.Sprint("skin ", i), sheet).Data.TID
-		ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), map[string]any{"skin": tid})
+		tid := upload(t, ann, fmt.Sprint("skin ", i), sheet).TID
+		ann.SetSkin(t, pid, tid)
 		cdn.await(t, tag, wantPicture(sheet))
 		wantTag(tag)
 	}

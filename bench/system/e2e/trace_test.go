@@ -2,60 +2,35 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
 )
 
-// startLogging starts a system with further settings, where … is the prefix of each program. Its
-// programs log every request and trust this process as a proxy.
-func startLogging(t *testing.T, settings map[string]string) *stack.System {
+// startLogging starts a system with further settings. Its programs log every request and trust this
+// process as a proxy.
+func startLogging(t *testing.T, settings ...string) *site.System {
 	t.Helper()
-	files := blobstoretest.Directory(t).Config
-	core := stack.NewCore(t, files)
-	set := func(p *stack.Process, prefix string) {
-		p.Set(prefix+"LOG_SAMPLE_RATE", "1")
-		p.Set(prefix+"TRUSTED_PROXIES", "127.0.0.0/8")
-		for name, value := range settings {
-			p.Set(strings.Replace(name, "…", prefix, 1), value)
-		}
-	}
-	set(core, "CORE_")
-	core.Start(t)
-	edge := stack.NewEdge(t, files, core)
-	set(edge, "EDGE_")
-	edge.Start(t)
-	edge.AwaitReady(t)
-	return &stack.System{Core: core, Edge: edge, CoreURL: "http://" + core.Address(t, "public"), EdgeURL: "http://" + edge.Address(t, "public")}
+	settings = append(settings, "CORE_LOG_SAMPLE_RATE=1", "EDGE_LOG_SAMPLE_RATE=1",
+		"CORE_TRUSTED_PROXIES=127.0.0.0/8", "EDGE_TRUSTED_PROXIES=127.0.0.0/8")
+	return site.Start(t, blobstoretest.Directory(t).Config, settings...)
 }
 
 // getOK sends a GET request with headers and requires 200.
-func getOK(t *testing.T, address string, header map[string]string) {
+func getOK(t *testing.T, address string, header http.Header) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range header {
-		request.Header.Set(name, value)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close()
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d %.100q, %v", address, response.StatusCode, body, err)
+	if response := httpservertest.Call(t, nil, http.MethodGet, address, header, ""); response.Status != http.StatusOK {
+		t.Fatalf("%s: %d %.100q", address, response.Status, response.Body)
 	}
 }
 
@@ -63,13 +38,13 @@ func getOK(t *testing.T, address string, header map[string]string) {
 // request.
 func TestOneIDInAllLogs(t *testing.T) {
 	t.Parallel()
-	s := startLogging(t, nil)
-	hash := signUp(t, s.CoreURL).upload(t, "first", drawSheet(11)).Data.Hash
+	s := startLogging(t)
+	hash := upload(t, signUp(t, s.CoreURL), "first", drawSheet(11)).Hash
 	for _, request := range []struct{ id, path, edge, core string }{
 		{"a-picture", "/avatar/hash/" + hash, "/avatar/hash/{hash}", "POST /edges/v1/mappings"},
 		{"of-the-api", "/api/textures", "/api", "GET /api/textures"},
 	} {
-		getOK(t, s.EdgeURL+request.path, map[string]string{"X-Request-ID": request.id})
+		getOK(t, s.EdgeURL+request.path, http.Header{"X-Request-Id": {request.id}})
 		for program, route := range map[*stack.Process]string{s.Edge: request.edge, s.Core: request.core} {
 			program.AwaitLine(t, func(line map[string]any) bool {
 				return line["msg"] == "request" && line["request_id"] == request.id && strings.Contains(fmt.Sprint(line["route"]), route)
@@ -82,26 +57,25 @@ func TestOneIDInAllLogs(t *testing.T) {
 func TestOneTraceThroughBothPrograms(t *testing.T) {
 	t.Parallel()
 	collector := tracingtest.Start(t)
-	s := startLogging(t, map[string]string{"…TRACES_URL": collector.URL, "…TRACES_SAMPLE": "0", "OTEL_BSP_SCHEDULE_DELAY": "50"})
+	s := startLogging(t, "CORE_TRACES_URL="+collector.URL, "EDGE_TRACES_URL="+collector.URL,
+		"CORE_TRACES_SAMPLE=0", "EDGE_TRACES_SAMPLE=0", "OTEL_BSP_SCHEDULE_DELAY=50")
 	c := signUp(t, s.CoreURL)
-	hash := c.upload(t, "first", drawSheet(12)).Data.Hash
+	hash := upload(t, c, "first", drawSheet(12)).Hash
 
 	const picture, again, api = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c", "2af7651916cd43dd8448eb211c80319c"
-	traced := func(id string) map[string]string {
-		return map[string]string{"Traceparent": "00-" + id + "-b7ad6b7169203331-01"}
+	traced := func(id string) http.Header {
+		return http.Header{"Traceparent": {"00-" + id + "-b7ad6b7169203331-01"}}
 	}
 	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", traced(picture))
 	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", nil)
 	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", traced(again))
 	apiHeader := traced(api)
-	apiHeader["Authorization"] = "Bearer " + c.token
+	apiHeader.Set("Authorization", "Bearer "+c.Token)
 	getOK(t, s.EdgeURL+"/api/user", apiHeader)
 
 	// Programs flush their spans when they exit.
 	for _, program := range []*stack.Process{s.Edge, s.Core} {
-		if err := program.Stop(t); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, program.Stop(t))
 	}
 	traces := map[string][]tracingtest.Span{}
 	for _, span := range collector.Spans() {
@@ -148,9 +122,7 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 		"veneer-edge encode < veneer-edge picture",
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the trace of a picture (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, got, want, "the trace of a picture")
 	if len(traces[again]) != 1 || traces[again][0].Attributes["outcome"] != "hit" {
 		t.Errorf("the trace of a hit is %+v", traces[again])
 	}

@@ -1,14 +1,14 @@
 package faults
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/bench/system/site"
 )
 
 const selectStates = `
@@ -20,22 +20,15 @@ const selectStates = `
 // compare compares the database with what was acknowledged to users, and what every edge serves
 // with the database.
 func (h *harness) compare(users []*testUser) {
-	h.Helper()
 	uids := make([]int64, len(users))
-	var mismatches atomic.Int64
 	lacking := make([]atomic.Bool, len(users)) // users that lack something acknowledged
 	for i, p := range users {
 		uids[i] = int64(p.User)
 	}
-	conn := h.Conn(h)
+	conn := h.Conn()
 	defer func() { _ = conn.Close(h.Context()) }()
-	rows, _ := conn.Query(h.Context(), selectStates, uids) // CollectRows reports the error
-	collected, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
-	if err != nil {
-		h.Fatal(err)
-	}
 	states := map[int64]state{}
-	for _, one := range collected {
+	for _, one := range site.Rows(h, conn, pgx.RowToStructByName[state], selectStates, uids) {
 		states[one.UID] = one
 	}
 	for i, p := range users {
@@ -49,31 +42,9 @@ func (h *harness) compare(users []*testUser) {
 			h.logf("LOST: after %d writes, uncertain %t, there is %+v; want %+v", p.acked, p.uncertain, actual, p.stateAfter(p.acked))
 		}
 	}
+	h.compareWithEdges(users, states, lacking)
 	atOnce(len(users), func(i int) {
 		p := users[i]
-		for _, edge := range h.Edges {
-			base := "http://" + edge.Setting("EDGE_LISTEN")
-			for _, name := range p.names() {
-				want := "404"
-				if is := states[int64(p.User)]; is.Name == name && is.Skin != "" {
-					want = is.Skin
-				}
-				if digest := h.awaitDigest(base, "/skin/"+name+".png", want); digest != want {
-					mismatches.Add(1)
-					h.logf("MISMATCHED: an edge serves %s for %s; want %s", digest, name, want)
-				}
-			}
-			if p.hash != "" && !p.voided.Load() {
-				if !h.sameTexture(base, fmt.Sprint("/avatar/", p.tid), "/avatar/hash/"+p.hash) {
-					mismatches.Add(1)
-					h.logf("MISMATCHED: an edge serves another picture for texture %d than for its hash", p.tid)
-				}
-				if digest := h.awaitDigest(base, "/textures/"+p.hash, p.hash); digest != p.hash {
-					lacking[i].Store(true)
-					h.logf("LOST: the file %s is served as %s", p.hash, digest)
-				}
-			}
-		}
 		if !p.sessionEnded.Load() && (p.acked < signedOut || p.voided.Load()) {
 			return
 		}
@@ -89,45 +60,51 @@ func (h *harness) compare(users []*testUser) {
 			h.row.Lost++
 		}
 	}
-	h.row.Mismatched = int(mismatches.Load())
 }
 
-// eventually polls a condition for up to 5 s: an edge needs a moment to see the last commit.
-func eventually(condition func() bool) bool {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-tick.C {
-		if condition() {
-			return true
+// compareWithEdges compares what every edge serves with the database.
+func (h *harness) compareWithEdges(users []*testUser, states map[int64]state, lacking []atomic.Bool) {
+	client, edges := h.writeLog.client, h.edgeURLs()
+	want, ownerOf := map[string]string{}, map[string]int{}
+	shown := make([]string, len(users)) // at the address of the file's hash
+	atOnce(len(users), func(i int) {
+		if p := users[i]; p.hash != "" && !p.voided.Load() {
+			shown[i] = await(client, edges[0], "/avatar/hash/"+p.hash, visibleAfter, isDigest)
 		}
-	}
-	return false
-}
-
-// awaitDigest returns what a path serves in the end.
-func (h *harness) awaitDigest(base, path, want string) (digest string) {
-	eventually(func() bool { digest = h.fetchDigest(base, path); return digest == want })
-	return digest
-}
-
-// sameTexture reports whether a tid serves the same picture as a hash: after a restore a tid may be
-// another texture's.
-func (h *harness) sameTexture(base, byNumber, byHash string) bool {
-	return eventually(func() bool {
-		digest := h.fetchDigest(base, byHash)
-		return len(digest) == 2*sha256.Size && h.fetchDigest(base, byNumber) == digest
 	})
+	for i, p := range users {
+		for _, name := range p.names() {
+			want["/skin/"+name+".png"] = notFound
+		}
+		if is := states[int64(p.User)]; is.Name != "" && is.Skin != "" {
+			want["/skin/"+is.Name+".png"] = is.Skin
+		}
+		if p.hash == "" || p.voided.Load() {
+			continue
+		}
+		file := "/textures/" + p.hash
+		want[file], ownerOf[file] = p.hash, i
+		// After a restore a tid may be another texture's.
+		want[fmt.Sprint("/avatar/", p.tid)] = shown[i]
+		want["/avatar/hash/"+p.hash] = shown[i]
+	}
+	for _, m := range compareEdges(client, edges, want, visibleAfter) {
+		if owner, isFile := ownerOf[m.path]; isFile {
+			lacking[owner].Store(true)
+			h.logf("LOST: the file at %s is served as %s", m.path, m.got)
+			continue
+		}
+		h.row.Mismatched++
+		h.logf("MISMATCHED: edge %d serves %s at %s; want %s", m.edge, m.got, m.path, m.want)
+	}
 }
 
-// fetchDigest returns what a path serves now: the body's SHA-256 in hex, else the status or error.
-func (h *harness) fetchDigest(base, path string) string {
-	status, body, err := call(h.writeLog.client, base, http.MethodGet, path, "", "", nil)
-	switch digest := sha256.Sum256(body); {
-	case err != nil:
-		return err.Error()
-	case status == http.StatusOK:
-		return hex.EncodeToString(digest[:])
-	default:
-		return fmt.Sprint(status)
+// visibleAfter is the time that an edge may take to see the last commit.
+const visibleAfter = 5 * time.Second
+
+func (h *harness) edgeURLs() (urls []string) {
+	for _, edge := range h.Edges {
+		urls = append(urls, "http://"+edge.Setting("EDGE_LISTEN"))
 	}
+	return urls
 }

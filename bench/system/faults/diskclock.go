@@ -8,15 +8,16 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
-
-const createSmall = `CREATE DATABASE small`
 
 // diskFull fills the disk of a separate core and edge, which store textures in a directory. The
 // cluster's load continues meanwhile, but the row reports the traffic of the separate site.
@@ -25,33 +26,26 @@ func (h *harness) diskFull() {
 		h.row.Skipped = "mounting a disk requires root"
 		return
 	}
-	disk := h.Directory(h, "textures.disk")
+	disk := h.Directory("textures.disk")
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m,mode=755"); err != nil {
 		h.row.Skipped = fmt.Sprintf("nothing can be mounted: %v", err)
 		return
 	}
 	h.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
-	conn := h.Conn(h)
-	_, err := conn.Exec(h.Context(), createSmall)
+	conn := h.Conn()
+	_, err := conn.Exec(h.Context(), "CREATE DATABASE small")
 	_ = conn.Close(h.Context())
-	if err != nil {
-		h.Fatal(err)
-	}
+	testenv.Do(h, err)
 	files := blobstore.Config{URL: "file://" + disk}
-	core := stack.NewCoreAt(h, files, strings.Replace(h.Cores[0].Setting("CORE_DATABASE_URL"), "/postgres?", "/small?", 1))
-	core.Set("CORE_LIMIT_REQUESTS", "0")
-	core.Set("CORE_LIMIT_CHANGES", "0")
-	core.Set("CORE_LIMIT_UPLOADS", "0")
-	site := stack.StartWith(h, core)
-	user := site.Core.SignIn(h, 1)[0]
+	core := site.NewCoreAt(h, files, strings.Replace(h.Cores[0].Setting("CORE_DATABASE_URL"), "/postgres?", "/small?", 1))
+	core.Set("CORE_LIMIT_REQUESTS=0", "CORE_LIMIT_CHANGES=0", "CORE_LIMIT_UPLOADS=0")
+	small := site.StartWith(h, core)
+	user := site.SignIn(h, small.Core, 1)[0]
 
 	ballast := filepath.Join(disk, "ballast")
 	fill := func() {
 		for size := 4 << 20; size > 0; size /= 2 { // until not even a byte fits
-			file, err := os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-			if err != nil {
-				h.Fatal(err)
-			}
+			file := testenv.Must(os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(h)
 			_, _ = file.Write(make([]byte, size))
 			_ = file.Close()
 		}
@@ -61,26 +55,22 @@ func (h *harness) diskFull() {
 	request := func(t *counts, base, method, path, contentType string, body []byte) []byte {
 		began := time.Now()
 		status, content, err := call(h.writeLog.client, base, method, path, user.Bearer, contentType, body)
-		switch took := time.Since(began); {
-		case err != nil:
-			t.failure("no answer", took)
-		case status != http.StatusOK:
-			t.failure(fmt.Sprint(status), took)
-		default:
-			t.success(took)
-			return content
+		if !t.count(status, err, time.Since(began)) {
+			return nil
 		}
-		return nil
+		return content
 	}
 	round := func(n int) {
-		form := stack.SheetForm("uploaded", skin.Classic, skintest.Noise(uint64(n), 64, 64))
-		if content := request(writes, site.CoreURL, http.MethodPost, "/api/textures", stack.UploadType, form); content != nil {
-			_, after, _ := strings.Cut(string(content), `"hash":"`)
-			hashes = append(hashes, after[:64])
+		form := site.SheetForm("uploaded", skin.Classic, skintest.Noise(uint64(n), 64, 64))
+		if content := request(writes, small.CoreURL, http.MethodPost, "/api/textures", site.UploadType, form); content != nil {
+			hashes = append(hashes, hashIn(h, content))
 		}
-		request(hits, site.EdgeURL, http.MethodGet, "/avatar/hash/"+hashes[0], "", nil)
-		request(misses, site.EdgeURL, http.MethodGet, fmt.Sprintf("/avatar/hash/%s?size=%d", hashes[n%len(hashes)], 8*(1+n%64)), "", nil)
-		request(reads, site.CoreURL, http.MethodGet, "/api/closet", "", nil)
+		if len(hashes) == 0 {
+			h.Fatalf("nothing can be uploaded before the disk is full: %s", writes)
+		}
+		request(hits, small.EdgeURL, http.MethodGet, "/avatar/hash/"+hashes[0], "", nil)
+		request(misses, small.EdgeURL, http.MethodGet, fmt.Sprintf("/avatar/hash/%s?size=%d", hashes[n%len(hashes)], 8*(1+n%64)), "", nil)
+		request(reads, small.CoreURL, http.MethodGet, "/api/closet", "", nil)
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -104,13 +94,18 @@ func (h *harness) diskFull() {
 		h.addProblem("uploads do not go on: %s", writes)
 	}
 	for _, hash := range hashes {
-		if digest := h.fetchDigest(site.EdgeURL, "/textures/"+hash); digest != hash {
+		if digest, _ := fetch(h.writeLog.client, small.EdgeURL, "/textures/"+hash); digest != hash {
 			h.row.Lost++ // one upload
 			h.logf("LOST: the file %s is served as %s", hash, digest)
 		}
 	}
 	h.row.Standalone = &traffic{hits, misses, reads, writes}
 	h.addNote("the traffic is that of the separate site, 20 requests a second of each kind; the comparison is of the cluster, which had no fault, and of the separate site's files")
+}
+
+func hashIn(tb testing.TB, response []byte) string {
+	tb.Helper()
+	return testenv.Must(createdIn(response))(tb).Hash
 }
 
 // clockWrong sets a core's clock wrong by several offsets and checks which tokens work where: all
@@ -124,16 +119,12 @@ func (h *harness) clockWrong() {
 	at := func(p *stack.Process) string { return "http://" + p.Setting("CORE_LISTEN") }
 	statusOf := func(p *stack.Process, bearer string) int {
 		status, _, err := call(h.writeLog.client, at(p), http.MethodGet, "/api/user", bearer, "", nil)
-		if err != nil {
-			h.Fatal(err)
-		}
+		testenv.Do(h, err)
 		return status
 	}
 	refresh := func(p *stack.Process, bearer string) (status int, token string) {
 		status, content, err := call(h.writeLog.client, at(p), http.MethodPost, "/api/auth/refresh", bearer, "", nil)
-		if err != nil {
-			h.Fatal(err)
-		}
+		testenv.Do(h, err)
 		_, token, _ = strings.Cut(string(content), `"token":"`)
 		token, _, _ = strings.Cut(token, `"`)
 		return status, token
@@ -148,11 +139,9 @@ func (h *harness) clockWrong() {
 		{-10 * time.Minute, []int{401, 401}},
 	} {
 		wrong.Kill(h)
-		wrong.Set("WRONG_CLOCK", clock.offset.String())
-		wrong.Start(h)
-		wrong.AwaitReady(h)
-		p := h.writeLog.take()
-		p.voided.Store(true)
+		wrong.Set("WRONG_CLOCK=" + clock.offset.String())
+		wrong.StartReady(h)
+		p := h.signIn(1)[0]
 		status, good := refresh(right, p.Bearer) // as new as possible: a core with a slow clock accepts old ones
 		if status != http.StatusOK {
 			h.Fatalf("refresh of a valid token: %d", status)

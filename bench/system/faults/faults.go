@@ -1,5 +1,7 @@
 // Package faults injects faults into a cluster under load, one after another, and reports failed
-// requests and lost writes.
+// requests and lost writes. Its test of chaos injects them in a random order, several at a time, into
+// programs that fail and connections that break, and compares every answer of the edges with what was
+// true then.
 package faults
 
 import (
@@ -12,12 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/veneer-skins/veneer/bench/system/cluster"
+	"github.com/veneer-skins/veneer/bench/speed/load"
+	"github.com/veneer-skins/veneer/bench/system/site"
+	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
 // Options select the faults.
 type Options struct {
-	cluster.Options
+	stack.ClusterOptions
 
 	Only       string // the name of the only fault; empty for all
 	WrongClock string // path of a core with an offset clock, set by WRONG_CLOCK
@@ -34,10 +38,12 @@ const (
 	// writers is the maximum number of concurrent writes.
 	writers = 60
 	// seededUsers have made their writes before: cache misses are of their skins, a third of
-	// which an edge can cache, and hits are of those of hotUsers.
+	// which an edge can cache, and hits are of the skins of hotUsers.
 	seededUsers = 192
 	hotUsers    = 64
-	userCount   = 6000
+	// idleUsers is the number of users without writes at the start of a fault: one for each
+	// write of five minutes, because a user that has no response is not used again.
+	idleUsers = 300 * writeRate
 	// margin is the time under load before and after a fault.
 	margin = 2 * time.Second
 )
@@ -45,8 +51,7 @@ const (
 // harness is a cluster with its users, under load or not.
 type harness struct {
 	Options
-	*cluster.Cluster
-	testing.TB
+	*stack.Cluster
 
 	writeLog        *writeLog
 	paths           []string // of hits
@@ -86,15 +91,15 @@ type expectation struct {
 func Run(tb testing.TB, options Options, report func(Row)) {
 	tb.Helper()
 	began := time.Now()
-	options.Settings = map[string]string{"EDGE_SHEET_BYTES": "1048576"} // the minimum
-	if options.Quick {                                                  // beside other tests a picture may wait for seconds
-		options.Settings["EDGE_RENDER_QUEUE_TIMEOUT"] = "10s"
+	options.Settings = []string{"EDGE_TEXTURE_CACHE_BYTES=1048576"} // the minimum
+	if options.Quick {
+		options.Settings = append(options.Settings, "CORE_DRAIN_WAIT=4s", "EDGE_DRAIN_WAIT=4s", // as docker compose sets them
+			"EDGE_RENDER_QUEUE_TIMEOUT=10s") // beside other tests a picture may wait for seconds
 	}
-	s := &harness{Options: options, TB: tb}
-	s.Cluster = cluster.Start(tb, options.Options)
+	s := &harness{Options: options, Cluster: stack.StartCluster(tb, options.ClusterOptions)}
 	s.logf("the cluster runs after %.0f s", time.Since(began).Seconds())
 	if s.Prometheus != nil {
-		s.CheckMonitored(tb)
+		s.CheckMonitored()
 		s.Prometheus.Kill(tb) // its CPU use would disturb the measurements
 		s.logf("Prometheus can watch all of it")
 	}
@@ -116,12 +121,15 @@ func Run(tb testing.TB, options Options, report func(Row)) {
 		edge.Kill(s)
 		edge.Start(s)
 	}
-	s.AwaitHealthy(s)
+	s.AwaitHealthy()
 	s.row = &Row{Fault: "all users, at the end"}
 	s.compare(s.writeLog.startedAfter(0))
 	s.logf("at the end: acknowledged %d, lost %d, mismatched %d", s.row.Acknowledged, s.row.Lost, s.row.Mismatched)
 	s.logf("the run took %.0f s", time.Since(began).Seconds())
 	report(*s.row)
+	for _, p := range slices.Concat(s.Cores[:], s.Edges[:]) {
+		p.Kill(s) // there are no clients left to drain for
+	}
 }
 
 func (h *harness) logf(format string, values ...any) {
@@ -130,8 +138,8 @@ func (h *harness) logf(format string, values ...any) {
 
 // runFault injects one fault under load, and compares.
 func (h *harness) runFault(f fault) *Row {
-	h.Helper()
 	h.warmCaches()
+	h.addIdleUsers()
 	h.row = &Row{Fault: f.name, Description: f.description, expected: f.expected}
 	h.writeLog.mu.Lock()
 	h.first = len(h.writeLog.active)
@@ -140,7 +148,7 @@ func (h *harness) runFault(f fault) *Row {
 	l := h.startLoad()
 	h.sleep(margin)
 	f.run(h)
-	h.AwaitHealthy(h)
+	h.AwaitHealthy()
 	h.sleep(margin)
 	l.end(h)
 	h.row.Duration = time.Since(began)
@@ -149,7 +157,6 @@ func (h *harness) runFault(f fault) *Row {
 	return h.row
 }
 
-// sleep waits.
 func (h *harness) sleep(duration time.Duration) {
 	select {
 	case <-time.After(duration):
@@ -182,34 +189,15 @@ func (h *harness) startLoad() *runningLoad {
 	r.stopWriting = cancel
 	r.all.Go(func() { r.err = send(h.Context(), h.Address, done, r.hits, r.misses, r.reads) })
 	tick := make(chan time.Time)
-	r.all.Go(func() { pace(ctx, tick) })
+	r.all.Go(func() { pace(ctx, writeRate, tick) })
 	for range writers {
 		r.all.Go(func() { h.writeLog.writeLoop(ctx, tick, r.writes) })
 	}
 	return r
 }
 
-// pace sends ticks at writeRate until ctx ends.
-func pace(ctx context.Context, tick chan<- time.Time) {
-	clock := time.NewTicker(time.Second / writeRate)
-	defer clock.Stop()
-	for {
-		select {
-		case now := <-clock.C:
-			select {
-			case tick <- now:
-			case <-ctx.Done():
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // end ends the load and records the results.
 func (r *runningLoad) end(s *harness) {
-	s.Helper()
 	r.stopWriting()
 	r.writes.end()
 	close(r.done)
@@ -217,22 +205,24 @@ func (r *runningLoad) end(s *harness) {
 	if r.err != nil {
 		s.Fatal(r.err)
 	}
+	if s.writeLog.exhausted.Load() {
+		s.Fatalf("%d users were too few for the writes of one fault", idleUsers)
+	}
 	s.nextMiss = r.misses.nextRequest
 	s.row.traffic = traffic{r.hits.counts, r.misses.counts, r.reads.counts, r.writes}
 }
 
 // populate creates users and skins through the API.
 func (h *harness) populate() {
-	h.Helper()
 	began := time.Now()
 	transport := &http.Transport{MaxIdleConnsPerHost: writers, MaxConnsPerHost: 0}
 	h.writeLog = &writeLog{client: &http.Client{Timeout: 30 * time.Second, Transport: transport}, base: "http://" + h.Address}
-	h.writeLog.idle = h.signIn(userCount)
-	t := newCounts()
 	n := seededUsers
 	if h.Quick {
 		n = hotUsers
 	}
+	h.writeLog.addIdle(h.signIn(n))
+	t := newCounts()
 	atOnce(n, func(int) {
 		for p := h.writeLog.take(); p.acked < skinSet && !p.uncertain; {
 			h.writeLog.writeOnce(p, t)
@@ -241,30 +231,22 @@ func (h *harness) populate() {
 	if t.failed > 0 {
 		h.Fatalf("in a cluster that is whole writes fail: %s", t)
 	}
-	h.assignClosetTextures(h.writeLog.idle)
-	get := func(path, bearer string) []byte {
-		header := ""
-		if bearer != "" {
-			header = "Authorization: Bearer " + bearer + "\r\n"
-		}
-		return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", path, header)
-	}
 	for _, p := range h.writeLog.active[:hotUsers] {
 		name := p.names()[0]
 		for _, path := range []string{
 			"/avatar/player/" + name, "/avatar/player/" + name + "?size=64&3d", fmt.Sprint("/preview/", p.tid), "/skin/" + name + ".png", "/avatar/hash/" + p.hash + "?png",
 		} {
-			h.hits = append(h.hits, get(path, ""))
+			h.hits = append(h.hits, load.Get(path))
 			h.paths = append(h.paths, path)
 		}
 		for _, path := range []string{"/api/user", "/api/players", "/api/closet"} {
-			h.reads = append(h.reads, get(path, p.Bearer))
+			h.reads = append(h.reads, load.Get(path, "Authorization: Bearer "+p.Bearer+"\r\n"))
 		}
 	}
 	for size := 8; size <= 512; size += 8 {
 		for _, variant := range []string{"", "&3d", "&png", "&3d&png"} {
 			for _, p := range h.writeLog.active { // all textures at one size, one after another
-				h.misses = append(h.misses, get(fmt.Sprintf("/avatar/%d?size=%d%s", p.tid, size, variant), ""))
+				h.misses = append(h.misses, load.Get(fmt.Sprintf("/avatar/%d?size=%d%s", p.tid, size, variant)))
 			}
 		}
 	}
@@ -273,11 +255,22 @@ func (h *harness) populate() {
 
 // signIn returns users without writes.
 func (h *harness) signIn(n int) (all []*testUser) {
-	h.Helper()
-	for _, user := range h.Cores[0].SignIn(h, n) {
+	for _, user := range site.SignIn(h, h.Cores[0], n) {
 		all = append(all, &testUser{SignedInUser: user})
 	}
 	return all
+}
+
+// addIdleUsers ensures that there are users enough for the writes of a fault.
+func (h *harness) addIdleUsers() {
+	h.writeLog.mu.Lock()
+	missing := idleUsers - len(h.writeLog.idle)
+	h.writeLog.mu.Unlock()
+	if missing > 0 {
+		users := h.signIn(missing)
+		h.assignClosetTextures(users)
+		h.writeLog.addIdle(users)
+	}
 }
 
 // assignClosetTextures gives each user a texture of the first users for the closet, with a lower
@@ -291,7 +284,6 @@ func (h *harness) assignClosetTextures(all []*testUser) {
 
 // warmCaches makes every edge cache all hits, and records the bodies.
 func (h *harness) warmCaches() {
-	h.Helper()
 	recordBodies := h.hitBodies == nil
 	if recordBodies {
 		h.hitBodies = make([][]byte, len(h.paths))
@@ -299,7 +291,8 @@ func (h *harness) warmCaches() {
 	for _, edge := range h.Edges {
 		atOnce(len(h.paths), func(i int) {
 			status, body, err := 0, []byte(nil), error(nil)
-			for range 10 { // a picture may time out in the render queue, among so many
+			// On a busy machine a picture may time out in the render queue, or its look-up.
+			for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 				if status, body, err = call(h.writeLog.client, "http://"+edge.Setting("EDGE_LISTEN"), http.MethodGet, h.paths[i], "", "", nil); status == http.StatusOK {
 					break
 				}
@@ -319,18 +312,4 @@ func (h *harness) warmCaches() {
 	if h.Failed() {
 		h.FailNow()
 	}
-}
-
-// atOnce calls do with the numbers below n from eight goroutines.
-func atOnce(n int, do func(int)) {
-	const workers = 8
-	var all sync.WaitGroup
-	for first := range workers {
-		all.Go(func() {
-			for i := first; i < n; i += workers {
-				do(i)
-			}
-		})
-	}
-	all.Wait()
 }

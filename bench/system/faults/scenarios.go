@@ -4,49 +4,85 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
+	"slices"
+	"testing"
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
-	"github.com/veneer-skins/veneer/bench/system/cluster"
+	"github.com/veneer-skins/veneer/bench/system/bodies"
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
+
+// outage is a failure and its repair.
+type outage struct{ begin, end func() }
+
+// killed is an outage of components that crash and are started again.
+func killed(tb testing.TB, all ...stack.Component) outage {
+	tb.Helper()
+	return newOutage(tb, stack.Component.Kill, stack.Component.Start, all)
+}
+
+// frozen is an outage of components that are paused.
+func frozen(tb testing.TB, all ...stack.Component) outage {
+	tb.Helper()
+	return newOutage(tb, stack.Component.Pause, stack.Component.Resume, all)
+}
+
+func newOutage(tb testing.TB, begin, end func(stack.Component, testing.TB), all []stack.Component) outage {
+	tb.Helper()
+	each := func(do func(stack.Component, testing.TB)) func() {
+		return func() {
+			for _, c := range all {
+				do(c, tb)
+			}
+		}
+	}
+	return outage{each(begin), each(end)}
+}
+
+// choice selects components of a cluster.
+type choice func(h *harness) []stack.Component
 
 // faults returns all faults in their order.
 func (h *harness) faults() []fault {
-	kill := func(components func(*harness) []cluster.Component, duration time.Duration) func(*harness) {
-		return func(s *harness) {
-			for _, p := range components(s) {
-				p.Kill(s)
-			}
-			s.sleep(duration)
-			for _, p := range components(s) {
-				p.Start(s)
-			}
-		}
-	}
-	freeze := func(components func(*harness) []cluster.Component, duration time.Duration) func(*harness) {
-		return func(s *harness) {
-			for _, p := range components(s) {
-				p.Pause(s)
-			}
-			s.sleep(duration)
-			for _, p := range components(s) {
-				p.Resume(s)
+	during := func(of func(testing.TB, ...stack.Component) outage) func(choice, time.Duration) func(*harness) {
+		return func(components choice, duration time.Duration) func(*harness) {
+			return func(h *harness) {
+				o := of(h, components(h)...)
+				o.begin()
+				h.sleep(duration)
+				o.end()
 			}
 		}
 	}
-	edge := func(s *harness) []cluster.Component { return []cluster.Component{s.Edges[0]} }
-	core := func(s *harness) []cluster.Component { return []cluster.Component{s.Cores[0]} }
-	stores := func(n int) func(s *harness) []cluster.Component {
-		return func(s *harness) []cluster.Component { return s.Stores[:n] }
+	kill, freeze := during(killed), during(frozen)
+	edge := func(h *harness) []stack.Component { return []stack.Component{h.Edges[0]} }
+	core := func(h *harness) []stack.Component { return []stack.Component{h.Cores[0]} }
+	balancer := func(h *harness) []stack.Component { return []stack.Component{h.Balancer} }
+	stores := func(n int) choice {
+		return func(h *harness) []stack.Component { return h.Stores[:n] }
+	}
+	detectors := func(n int) choice {
+		return func(h *harness) []stack.Component { return h.Etcd[:n] }
+	}
+	standbys := func(n int) choice {
+		return func(h *harness) (first []stack.Component) {
+			_, standbys := h.primary()
+			for _, node := range standbys[:n] {
+				first = append(first, node)
+			}
+			return first
+		}
 	}
 	if h.Quick {
 		return []fault{
 			{"edge killed", "kill -9 of one edge for a moment", expectation{}, kill(edge, time.Second)},
 			{"core killed", "kill -9 of one core for a moment", expectation{}, kill(core, time.Second)},
+			{"programs restarted", "each core and edge is stopped and started, one after another", expectation{planned: true}, (*harness).programsRestarted},
 			{"hostile bodies", "a few hostile uploads", expectation{missesFail: true}, (*harness).hostileBodies},
 		}
 	}
@@ -59,17 +95,17 @@ func (h *harness) faults() []fault {
 		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{writesRefused: true}, kill(stores(2), 10*time.Second)},
 		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{knownIssue: true}, freeze(stores(1), 12*time.Second)},
 		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{missesFail: true, writesRefused: true}, kill(stores(4), 10*time.Second)},
-		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{missesFail: true}, (*harness).primaryKilled},
-		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni continues there", expectation{missesFail: true}, (*harness).postgresKilled},
-		{"primary frozen", "SIGSTOP of all processes of the primary's machine, until 8 s after there is another", expectation{missesFail: true}, (*harness).primaryFrozen},
-		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, until 8 s after there is another; PostgreSQL continues there", expectation{missesFail: true}, (*harness).patroniFrozen},
+		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{missesFail: true}, failover((*stack.Node).Kill, (*stack.Node).Start, 6*time.Second)},
+		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni continues there", expectation{missesFail: true}, failover((*stack.Node).KillPostgres, nil, 6*time.Second)},
+		{"primary frozen", "SIGSTOP of all processes of the primary's machine, until 8 s after there is another", expectation{missesFail: true}, failover((*stack.Node).Pause, (*stack.Node).Resume, 8*time.Second)},
+		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, until 8 s after there is another; PostgreSQL continues there", expectation{missesFail: true}, failover((*stack.Node).PausePatroni, (*stack.Node).Resume, 8*time.Second)},
 		{"primary's Patroni frozen after a reload", "haproxy reloads its configuration, after which the old process checks no servers any more; then as before", expectation{missesFail: true}, (*harness).reloadedFrozen},
-		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*harness).standbyKilled},
-		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, (*harness).standbyFrozen},
-		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writesRefused: true, minWriteGap: 13 * time.Second}, (*harness).standbysKilled},
-		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(func(s *harness) []cluster.Component { return s.Etcd }, 25*time.Second)},
-		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(func(s *harness) []cluster.Component { return s.Etcd[:1] }, 12*time.Second)},
-		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(func(s *harness) []cluster.Component { return []cluster.Component{s.Balancer} }, 3*time.Second)},
+		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, kill(standbys(1), 8*time.Second)},
+		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, freeze(standbys(1), 12*time.Second)},
+		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writesRefused: true, minWriteGap: 13 * time.Second}, kill(standbys(2), 14*time.Second)},
+		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(detectors(3), 25*time.Second)},
+		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(detectors(1), 12*time.Second)},
+		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(balancer, 3*time.Second)},
 		{"balancer reloaded", "haproxy reloads its configuration three times, while the primary is not the first node that it would try", expectation{planned: true}, (*harness).balancerReloaded},
 		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*harness).databaseRestarted},
 		{"object nodes restarted", "four MinIO nodes are stopped and started, one after the other", expectation{planned: true}, (*harness).storesRestarted},
@@ -83,8 +119,7 @@ func (h *harness) faults() []fault {
 }
 
 // primary returns the primary and the standbys.
-func (h *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
-	h.Helper()
+func (h *harness) primary() (primary *stack.Node, standbys []*stack.Node) {
 	name := h.Primary()
 	for _, n := range h.Nodes {
 		if n.Name == name {
@@ -100,8 +135,7 @@ func (h *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
 }
 
 // awaitFailover waits until another node has the leader lock, and records the time since the fault.
-func (h *harness) awaitFailover(former *cluster.Node, fault time.Time) {
-	h.Helper()
+func (h *harness) awaitFailover(former *stack.Node, fault time.Time) {
 	for name := former.Name; name == former.Name || name == ""; name = h.Primary() {
 		if h.sleep(20 * time.Millisecond); time.Since(fault) > time.Minute {
 			h.Fatal("no standby becomes the primary")
@@ -110,60 +144,34 @@ func (h *harness) awaitFailover(former *cluster.Node, fault time.Time) {
 	h.row.Detected = time.Since(fault)
 }
 
-func (h *harness) primaryKilled() {
-	primary, _ := h.primary()
-	began := time.Now()
-	primary.Kill(h)
-	h.awaitFailover(primary, began)
-	h.sleep(6 * time.Second)
-	primary.Start(h)
-}
-
-func (h *harness) postgresKilled() {
-	primary, _ := h.primary()
-	began := time.Now()
-	primary.KillPostgres(h)
-	h.awaitFailover(primary, began)
-	h.sleep(6 * time.Second)
-}
-
-func (h *harness) primaryFrozen() {
-	primary, _ := h.primary()
-	began := time.Now()
-	primary.Pause(h)
-	h.awaitFailover(primary, began)
-	h.sleep(8 * time.Second)
-	primary.Resume(h)
-}
-
-func (h *harness) patroniFrozen() {
-	primary, _ := h.primary()
-	began := time.Now()
-	primary.PausePatroni(h)
-	h.awaitFailover(primary, began)
-	h.sleep(8 * time.Second)
-	primary.Resume(h)
+// failover has the primary fail until another node has the leader lock, and for some time more.
+func failover(begin, end func(*stack.Node, testing.TB), rest time.Duration) func(*harness) {
+	return func(h *harness) {
+		primary, _ := h.primary()
+		began := time.Now()
+		begin(primary, h)
+		h.awaitFailover(primary, began)
+		h.sleep(rest)
+		if end != nil { // else Patroni starts it
+			end(primary, h)
+		}
+	}
 }
 
 // oldProcessTimeout is longer than machines/haproxy.cfg gives to the old process after a reload.
 const oldProcessTimeout = 47 * time.Second
 
-// oldConnLifetime is how long a core may use an old connection: it uses each for 30 s, and works on
-// a request for 10 s at most.
-const oldConnLifetime = 40 * time.Second
-
 // reloadedFrozen leaves cores with connections to a former primary that no process closes, and
 // measures for how long an ended session still works.
 func (h *harness) reloadedFrozen() {
 	primary, _ := h.primary()
-	h.Reload(h)
+	p := h.signIn(1)[0]
+	h.Reload()
 	reloaded := time.Now()
 	h.sleep(2 * time.Second)
 	began := time.Now()
 	primary.PausePatroni(h)
 	h.awaitFailover(primary, began)
-	p := h.writeLog.take()
-	p.voided.Store(true)
 	for status := 0; status != http.StatusNoContent && status != http.StatusUnauthorized; { // or an earlier attempt succeeded
 		status, _, _ = h.writeLog.call(http.MethodPost, "/api/auth/logout", p.Bearer, formType, nil)
 		if h.sleep(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
@@ -177,7 +185,8 @@ func (h *harness) reloadedFrozen() {
 			if status, _, err = call(h.writeLog.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil {
 				h.Fatal(err)
 			}
-			if h.sleep(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > oldConnLifetime {
+			// A core uses a connection for 30 s, and works on a request for 10 s at most.
+			if h.sleep(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > 40*time.Second {
 				h.addProblem("a core queries the former primary after %.1f s", time.Since(reloaded).Seconds())
 				break
 			}
@@ -191,50 +200,23 @@ func (h *harness) reloadedFrozen() {
 	primary.Resume(h)
 }
 
-func (h *harness) standbyKilled() {
-	_, standbys := h.primary()
-	standbys[0].Kill(h)
-	h.sleep(8 * time.Second)
-	standbys[0].Start(h)
-}
-
-func (h *harness) standbyFrozen() {
-	_, standbys := h.primary()
-	standbys[0].Pause(h)
-	h.sleep(12 * time.Second)
-	standbys[0].Resume(h)
-}
-
-func (h *harness) standbysKilled() {
-	_, standbys := h.primary()
-	for _, n := range standbys {
-		n.Kill(h)
-	}
-	h.sleep(14 * time.Second)
-	for _, n := range standbys {
-		n.Start(h)
-	}
-}
-
 func (h *harness) balancerReloaded() {
 	if primary, standbys := h.primary(); primary == h.Nodes[0] {
 		primary.Switchover(h, standbys[0])
-		h.AwaitHealthy(h)
+		h.AwaitHealthy()
 	}
 	for range 3 {
-		h.Reload(h)
+		h.Reload()
 		h.sleep(2 * time.Second)
 	}
 	h.sleep(oldProcessTimeout)
 }
 
 // restart restarts a component as an upgrade does, and waits until the cluster is healthy.
-func (h *harness) restart(p cluster.Component) {
-	if err := p.Stop(h); err != nil {
-		h.Fatal(err)
-	}
+func (h *harness) restart(p stack.Component) {
+	testenv.Do(h, p.Stop(h))
 	p.Start(h)
-	h.AwaitHealthy(h)
+	h.AwaitHealthy()
 }
 
 func (h *harness) databaseRestarted() {
@@ -243,13 +225,20 @@ func (h *harness) databaseRestarted() {
 		h.restart(n)
 	}
 	primary.Switchover(h, standbys[0])
-	h.AwaitHealthy(h)
+	h.AwaitHealthy()
 	h.restart(primary)
+}
+
+// programsRestarted restarts cores and edges as docs/operations/upgrades.md does.
+func (h *harness) programsRestarted() {
+	for _, p := range slices.Concat(h.Cores[:], h.Edges[:]) {
+		h.restart(p)
+	}
 }
 
 func (h *harness) storesRestarted() {
 	for _, p := range h.Stores {
-		h.AwaitRedundant(h, 10*time.Second)
+		h.AwaitRedundant(10 * time.Second)
 		h.restart(p)
 	}
 }
@@ -268,22 +257,19 @@ func (h *harness) hostileNetwork() {
 	uploader := h.signIn(1)[0]
 	hostile := &load.Stream{Connections: 12 * len(h.Edges), From: netip.MustParseAddr("127.0.1.1")}
 	for n := range sheets {
-		form := stack.SheetForm("noise", skin.Classic, skintest.Noise(uint64(n), 512, 512))
-		status, content, err := h.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, stack.UploadType, form)
-		_, hash, ok := strings.Cut(string(content), `"hash":"`)
-		if err != nil || status != http.StatusOK || !ok {
+		form := site.SheetForm("noise", skin.Classic, skintest.Noise(uint64(n), 512, 512))
+		status, content, err := h.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, site.UploadType, form)
+		if err != nil || status != http.StatusOK {
 			h.Fatalf("upload of a sheet of noise: %d, %v: %s", status, err, content)
 		}
+		hash := hashIn(h, content)
 		for height := 1024; height > 832; height -= 16 {
 			for _, format := range []string{"", "&png"} {
-				hostile.Requests = append(hostile.Requests, fmt.Appendf(nil, "GET /preview/hash/%s?height=%d%s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash[:64], height, format))
+				hostile.Requests = append(hostile.Requests, load.Get(fmt.Sprintf("/preview/hash/%s?height=%d%s", hash, height, format)))
 			}
 		}
 	}
-	answers, err := load.Run(h.Context(), h.Address, duration, hostile)
-	if err != nil {
-		h.Fatal(err)
-	}
+	answers := testenv.Must(load.Run(h.Context(), h.Address, duration, hostile))(h)
 	served, refused := answers[0].Rate(http.StatusOK), answers[0].Rate(http.StatusServiceUnavailable)
 	h.addNote("the hostile network had %.1f previews a second, and %.1f were rejected", served, refused)
 	if served == 0 || refused == 0 {
@@ -293,25 +279,25 @@ func (h *harness) hostileNetwork() {
 
 // restored restores a backup, so that later writes are lost which every edge has seen.
 func (h *harness) restored() {
-	h.Backup(h)
+	h.Backup()
 	began := time.Now()
 	h.sleep(6 * time.Second)
 	lost := h.writeLog.startedAfter(h.first)
 	atOnce(len(lost), func(i int) {
-		for _, edge := range h.Edges {
+		for _, edge := range h.edgeURLs() {
 			for _, name := range lost[i].names() {
-				h.fetchDigest("http://"+edge.Setting("EDGE_LISTEN"), "/skin/"+name+".png")
+				fetch(h.writeLog.client, edge, "/skin/"+name+".png")
 			}
 		}
 	})
 	h.addNote("the backup is %.1f s old", time.Since(began).Seconds())
 	began = time.Now()
 	maxTIDBefore := h.queryInt("SELECT max(tid) FROM textures")
-	h.Restore(h)
+	h.Restore()
 	h.addNote("restoring it took %.1f s", time.Since(began).Seconds())
 	maxTIDRestored := h.queryInt("SELECT max(tid) FROM textures")
-	h.AwaitHealthy(h)
-	newUsers := h.signIn(userCount / 10)
+	h.AwaitHealthy()
+	newUsers := h.signIn(idleUsers)
 	h.assignClosetTextures(newUsers)
 	h.writeLog.markRestored(h.first, newUsers)
 	h.sleep(6 * time.Second)
@@ -327,12 +313,9 @@ func (h *harness) restored() {
 
 // queryInt returns the result of a query on the primary.
 func (h *harness) queryInt(sql string, args ...any) (n int64) {
-	h.Helper()
-	conn := h.Conn(h)
+	conn := h.Conn()
 	defer func() { _ = conn.Close(h.Context()) }()
-	if err := conn.QueryRow(h.Context(), sql, args...).Scan(&n); err != nil {
-		h.Fatal(err)
-	}
+	testenv.Do(h, conn.QueryRow(h.Context(), sql, args...).Scan(&n))
 	return n
 }
 
@@ -343,4 +326,84 @@ func (h *harness) addProblem(format string, values ...any) {
 
 func (h *harness) addNote(format string, values ...any) {
 	h.row.Notes = append(h.row.Notes, fmt.Sprintf(format, values...))
+}
+
+const hostileBodiesDescription = "3,100 clients of 13 addresses hold uploads: 1,000 send a header and nothing else, 1,000 send 9,000 bytes and then one a second, " +
+	"1,000 send 128,000 bytes of 1 MiB and stop, 100 announce 1 TiB; 400 clients of one address more send a header; " +
+	"10 s each at haproxy before cores, and before edges that pass the API on, with HTTP/1.1 and HTTP/2; an upload that is ended begins again 3 s later"
+
+const (
+	// memoryLimit is less than the mem_limit of core and of the edges in docker-compose.yml.
+	memoryLimit = 768 << 20
+	// hostileAddresses share the clients, so that each has fewer than the 256 connections that
+	// haproxy grants to an address.
+	hostileAddresses = 13
+)
+
+// hostileBodies runs slow-body attacks, over one route after another.
+func (h *harness) hostileBodies() {
+	share, duration := 1, 10*time.Second
+	if h.Quick {
+		share, duration = 10, time.Second
+	}
+	address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, byte(n), 1}) } // each in a network of its own
+	var many []netip.Addr
+	for n := range hostileAddresses {
+		many = append(many, address(1+n))
+	}
+	one := []netip.Addr{address(100)}
+	clients := h.signIn(3500 / share)
+	upload := func(n int, announced int64, part int, each time.Duration) (all []bodies.Upload) {
+		for i := range n / share {
+			u := bodies.Upload{Path: "/api/textures", Bearer: clients[0].Bearer, ContentLength: announced, InitialBytes: part, Interval: each}
+			if i%10 == 0 {
+				u.Path = "/avatar/1" // where no body is expected
+			}
+			clients = clients[1:]
+			all = append(all, u)
+		}
+		return all
+	}
+	hostile := upload(1000, bodies.MaxUploadLength, 0, 0)
+	hostile = append(hostile, upload(1000, bodies.MaxUploadLength, 9000, time.Second)...)
+	hostile = append(hostile, upload(1000, bodies.MaxUploadLength, 128_000, 0)...)
+	hostile = append(hostile, upload(100, 1<<40, 1<<20, 0)...)
+	more := upload(400, bodies.MaxUploadLength, 0, 0)
+
+	for _, p := range append(h.Cores[:], h.Edges[:]...) {
+		p.ResetPeak(h)
+	}
+	for _, route := range []struct {
+		name, address string
+		http2         bool
+	}{
+		{"cores, HTTP/1.1", h.Address, false},
+		{"cores, HTTP/2", h.Address, true},
+		{"edges, HTTP/1.1", h.EdgesAddress, false},
+		{"edges, HTTP/2", h.EdgesAddress, true},
+	} {
+		refused := h.RejectedConnections()
+		base := "http://" + route.address
+		attack := bodies.Start(h.Context(), bodies.Target{Base: base, HTTP2: route.http2, From: many}, hostile)
+		h.Cleanup(attack.Stop)
+		others := bodies.Start(h.Context(), bodies.Target{Base: base, HTTP2: route.http2, From: one}, more)
+		h.Cleanup(others.Stop)
+		h.sleep(duration)
+		attack.Stop()
+		others.Stop()
+		h.addNote("%s: %s; haproxy refused %d connections", route.name, attack, h.RejectedConnections()-refused)
+	}
+	core, edge := h.peakMemory(h.Cores[:]), h.peakMemory(h.Edges[:])
+	h.addNote("a core uses at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
+	if core >= memoryLimit || edge >= memoryLimit {
+		h.addProblem("a program uses more memory than the %d MiB of docker-compose.yml", memoryLimit>>20)
+	}
+}
+
+func (h *harness) peakMemory(programs []*stack.Process) (bytes int64) {
+	for _, p := range programs {
+		_, most := p.Memory(h)
+		bytes = max(bytes, most)
+	}
+	return bytes
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sort"
 	"strings"
 	"sync"
@@ -26,22 +27,24 @@ type counts struct {
 
 func newCounts() *counts { return &counts{causes: map[string]int64{}, last: time.Now()} }
 
-func (c *counts) success(took time.Duration) {
+// count counts a response, and reports whether it was a success.
+func (c *counts) count(status int, err error, took time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent++
 	c.slowest = max(c.slowest, took)
-	c.gap = max(c.gap, time.Since(c.last))
-	c.last = time.Now()
-}
-
-func (c *counts) failure(cause string, took time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sent++
+	if err == nil && status < http.StatusBadRequest {
+		c.gap = max(c.gap, time.Since(c.last))
+		c.last = time.Now()
+		return true
+	}
+	cause := "no answer"
+	if err == nil {
+		cause = fmt.Sprint(status)
+	}
 	c.failed++
 	c.causes[cause]++
-	c.slowest = max(c.slowest, took)
+	return false
 }
 
 // end is called once no more requests are sent.
@@ -95,15 +98,13 @@ func (s *stream) order() int {
 	return (s.nextRequest - 1) % len(s.Requests)
 }
 
-var errWrongPicture = errors.New("another picture is shown")
-
 // check counts a successful answer. It is called by the stream's only thread.
 func (s *stream) check(request, _ int, body []byte) error {
 	if s.bodies != nil && !bytes.Equal(body, s.bodies[request]) {
-		return errWrongPicture
+		return errors.New("another picture is shown")
 	}
 	s.sent--
-	s.success(0)
+	s.counts.count(http.StatusOK, nil, 0)
 	return nil
 }
 
@@ -128,12 +129,7 @@ func (s *stream) count(a load.Answers) {
 	s.failed = s.sent - right
 }
 
-// drainTimeout is how long answers are awaited after the last request: longer than any program
-// works on one.
-const drainTimeout = 15 * time.Second
-
-// send sends streams to the balancer until they are done, and waits for open requests up to
-// drainTimeout.
+// send sends streams to the balancer until they are done, and waits a while for open requests.
 func send(ctx context.Context, address string, done <-chan struct{}, streams ...*stream) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -142,7 +138,7 @@ func send(ctx context.Context, address string, done <-chan struct{}, streams ...
 		case <-done:
 		case <-ctx.Done():
 		}
-		time.AfterFunc(drainTimeout, cancel)
+		time.AfterFunc(15*time.Second, cancel) // longer than any program works on a request
 	}()
 	loads := make([]*load.Stream, len(streams))
 	for i, s := range streams {

@@ -1,11 +1,8 @@
 package faults
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
@@ -22,7 +19,7 @@ import (
 // was acknowledged. After a write without a successful response there is no further one: that write
 // may be committed, now or later.
 type testUser struct {
-	stack.SignedInUser
+	site.SignedInUser
 
 	acked        int         // number of acknowledged writes
 	uncertain    bool        // one more was sent
@@ -61,7 +58,7 @@ type state struct {
 	Live       bool   // of the session
 }
 
-// stateAfter returns the state after so many committed writes.
+// stateAfter returns the state after a number of committed writes.
 func (u *testUser) stateAfter(writes int) state {
 	s := state{UID: int64(u.User), Live: writes < signedOut && !u.sessionEnded.Load()}
 	var items []string
@@ -75,20 +72,14 @@ func (u *testUser) stateAfter(writes int) state {
 		s.Skin = u.hash
 	}
 	if writes >= closetItemAdded { // its TID is the lower one
-		items = append(items, fmt.Sprintf("%d=%s", u.closetTID, itemName(writes)))
+		name := map[bool]string{true: "second", false: "first"}[writes >= closetItemRenamed]
+		items = append(items, fmt.Sprintf("%d=%s", u.closetTID, name))
 	}
 	if writes >= skinUploaded {
 		items = append(items, fmt.Sprintf("%d=uploaded", u.tid))
 	}
 	s.Closet = strings.Join(items, ",")
 	return s
-}
-
-func itemName(writes int) string {
-	if writes >= closetItemRenamed {
-		return "second"
-	}
-	return "first"
 }
 
 // consistentWith reports whether a state contains all that was acknowledged, and nothing that was
@@ -118,7 +109,7 @@ func (u *testUser) nextWrite() (method, path, contentType string, body []byte) {
 	case playerAdded:
 		return http.MethodPost, "/api/players", formType, fields("name", u.names()[0])
 	case skinUploaded:
-		return http.MethodPost, "/api/textures", stack.UploadType, stack.SheetForm("uploaded", skin.Classic, skintest.Noise(uint64(u.User), 64, 64))
+		return http.MethodPost, "/api/textures", site.UploadType, site.SheetForm("uploaded", skin.Classic, skintest.Noise(uint64(u.User), 64, 64))
 	case skinSet:
 		return http.MethodPut, player + "/textures", formType, fields("skin", fmt.Sprint(u.tid))
 	case closetItemAdded:
@@ -134,8 +125,9 @@ func (u *testUser) nextWrite() (method, path, contentType string, body []byte) {
 
 // writeLog is the users with their acknowledged writes.
 type writeLog struct {
-	client *http.Client
-	base   string
+	client    *http.Client
+	base      string
+	exhausted atomic.Bool // a write lacked a user
 
 	mu     sync.Mutex
 	idle   []*testUser
@@ -154,18 +146,14 @@ func (w *writeLog) take() *testUser {
 	return p
 }
 
-// bearers returns tokens of n users without writes, from the end of the list.
-func (w *writeLog) bearers(n int) (tokens []string) {
+func (w *writeLog) addIdle(users []*testUser) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.idle[len(w.idle)-n:] {
-		tokens = append(tokens, p.Bearer)
-	}
-	return tokens
+	w.idle = append(w.idle, users...)
 }
 
 // markRestored records that all sessions have ended, and that the writes of all but the first users
-// are lost. Later writes are those of other users.
+// are lost. Other users make the later writes.
 func (w *writeLog) markRestored(others int, idle []*testUser) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,6 +182,7 @@ func (w *writeLog) writeLoop(ctx context.Context, tick <-chan time.Time, t *coun
 		}
 		if p == nil || p.uncertain || p.sessionEnded.Load() || p.voided.Load() || p.acked == signedOut {
 			if p = w.take(); p == nil {
+				w.exhausted.Store(true)
 				return
 			}
 		}
@@ -206,58 +195,24 @@ func (w *writeLog) writeOnce(p *testUser, t *counts) {
 	method, path, contentType, body := p.nextWrite()
 	began := time.Now()
 	status, content, err := w.call(method, path, p.Bearer, contentType, body)
-	if took := time.Since(began); err != nil {
-		t.failure("no answer", took)
-	} else if status >= http.StatusBadRequest {
-		t.failure(fmt.Sprint(status), took)
-	} else {
-		t.success(took)
-	}
-	if err != nil || status >= http.StatusBadRequest {
+	if !t.count(status, err, time.Since(began)) {
 		p.uncertain = true
 		return
 	}
-	var answer struct {
-		Data struct {
-			PID, TID int64
-			Hash     string
-		}
+	if p.acked++; p.acked > skinUploaded {
+		return
 	}
-	if p.acked++; p.acked <= skinUploaded {
-		if err := json.Unmarshal(content, &answer); err != nil {
-			p.uncertain = true
-			return
-		}
-		if p.acked == playerAdded {
-			p.pid = answer.Data.PID
-		} else {
-			p.tid, p.hash = answer.Data.TID, answer.Data.Hash
-		}
+	added, err := createdIn(content)
+	switch {
+	case err != nil:
+		p.uncertain = true
+	case p.acked == playerAdded:
+		p.pid = added.PID
+	default:
+		p.tid, p.hash = added.TID, added.Hash
 	}
 }
 
-// call sends a request and returns the response.
 func (w *writeLog) call(method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
 	return call(w.client, w.base, method, path, bearer, contentType, body)
-}
-
-func call(client *http.Client, base, method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
-	request, err := http.NewRequest(method, base+path, bytes.NewReader(body)) //nolint:noctx // the client has a timeout
-	if err != nil {
-		return 0, nil, err
-	}
-	request.GetBody = nil // a write that may have been committed is not retried
-	if bearer != "" {
-		request.Header.Set("Authorization", "Bearer "+bearer)
-	}
-	if contentType != "" {
-		request.Header.Set("Content-Type", contentType)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	content, err = io.ReadAll(response.Body)
-	return response.StatusCode, content, err
 }

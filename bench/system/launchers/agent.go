@@ -14,11 +14,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
-
-// agentSources is the game that the agent is loaded into.
-const agentSources = "testdata/agent"
 
 // CheckAgent runs a game with authlib-injector against a new site. The JAR of authlib-injector and
 // the directory of this package are given. Only the address of the site's homepage is configured.
@@ -108,31 +107,18 @@ type agentGame struct {
 func startAgentGame(tb testing.TB, site *Site, jar, directory string) agentGame {
 	tb.Helper()
 	classes := tb.TempDir()
-	sources := filepath.Join(directory, agentSources)
-	compiler := exec.CommandContext(tb.Context(), "javac", "-d", classes, "-sourcepath", sources, filepath.Join(sources, "Game.java"))
-	if output, err := compiler.CombinedOutput(); err != nil {
-		tb.Fatalf("javac: %v\n%s", err, output)
-	}
-	jar, err := filepath.Abs(jar)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	sources := filepath.Join(directory, "testdata/agent")
+	source := filepath.Join(sources, "Game.java")
+	stack.MustRun(tb, exec.CommandContext(tb.Context(), "javac", "-d", classes, "-sourcepath", sources, source))
+	jar = testenv.Must(filepath.Abs(jar))(tb)
 	game := exec.Command("java", "-javaagent:"+jar+"="+site.URL, "-cp", classes, "Game") //nolint:noctx // ends with its input, in the clean-up
 	game.Dir = classes                                                                   // the agent writes its log there
 	game.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var messages bytes.Buffer
 	game.Stderr = &messages
-	in, err := game.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	out, err := game.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := game.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	in := testenv.Must(game.StdinPipe())(tb)
+	out := testenv.Must(game.StdoutPipe())(tb)
+	testenv.Do(tb, game.Start())
 	tb.Cleanup(func() {
 		_ = in.Close()
 		if err := game.Wait(); err != nil || tb.Failed() {
@@ -145,9 +131,7 @@ func startAgentGame(tb testing.TB, site *Site, jar, directory string) agentGame 
 // run runs a command of the game and returns its result.
 func (g agentGame) run(tb testing.TB, command ...string) string {
 	tb.Helper()
-	if _, err := fmt.Fprintln(g.in, strings.Join(command, "\t")); err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Must(fmt.Fprintln(g.in, strings.Join(command, "\t")))(tb)
 	line, err := g.out.ReadString('\n')
 	if err != nil {
 		tb.Fatalf("%v: %v", command, err)
@@ -161,17 +145,10 @@ func (g agentGame) request(tb testing.TB, status int, into any, service, path, t
 	tb.Helper()
 	encoded := ""
 	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		encoded = string(text)
+		encoded = string(testenv.Must(json.Marshal(body))(tb))
 	}
 	got, content, _ := strings.Cut(g.run(tb, "request", service, path, token, encoded), " ")
-	decoded, err := base64.StdEncoding.DecodeString(content)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	decoded := testenv.Must(base64.StdEncoding.DecodeString(content))(tb)
 	if got != fmt.Sprint(status) {
 		tb.Fatalf("%s%s: status %s, not %d: %s", service, path, got, status, decoded)
 	}
@@ -189,11 +166,9 @@ func (g agentGame) checkProfile(tb testing.TB, profile agentProfile, player Play
 	tb.Helper()
 	checked := 0
 	for _, property := range profile.Properties {
-		if verdict := g.run(tb, "verify", property.Name, property.Value, property.Signature); verdict != "true true" {
-			tb.Errorf("the signature of property %s is valid: %s", property.Name, verdict)
-		}
-		if verdict := g.run(tb, "verify", property.Name, property.Value+"A", property.Signature); verdict != "false false" {
-			tb.Errorf("the signature of another value than of property %s is valid: %s", property.Name, verdict)
+		for value, want := range map[string]string{property.Value: "true true", property.Value + "A": "false false"} {
+			verdict := g.run(tb, "verify", property.Name, value, property.Signature)
+			testenv.Equal(tb, verdict, want, "the signature of property %s is valid for %s", property.Name, value)
 		}
 		if property.Name != "textures" {
 			continue
@@ -201,31 +176,19 @@ func (g agentGame) checkProfile(tb testing.TB, profile agentProfile, player Play
 		var payload struct {
 			Textures map[string]struct{ URL string }
 		}
-		value, err := base64.StdEncoding.DecodeString(property.Value)
-		if err == nil {
-			err = json.Unmarshal(value, &payload)
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
+		testenv.Do(tb, json.Unmarshal(testenv.Must(base64.StdEncoding.DecodeString(property.Value))(tb), &payload))
 		for slot, want := range map[string]*skin.Sheet{"SKIN": player.Skin, "CAPE": player.Cape} {
 			address := payload.Textures[slot].URL
-			if verdict := g.run(tb, "allowed", address); verdict != "true" {
-				tb.Errorf("%s is an address of textures: %s", address, verdict)
-			}
-			file, err := get(tb.Context(), address, "")
-			if err != nil {
-				tb.Fatal(err)
-			}
+			testenv.Equal(tb, g.run(tb, "allowed", address), "true", "%s is an address of textures", address)
+			file := testenv.Must(get(tb.Context(), address))(tb)
 			if sheet, err := skin.Decode(file); err != nil || !bytes.Equal(sheet.Pix, want.Pix) {
 				tb.Errorf("%s is not the player's texture: %v", address, err)
 			}
 			checked++
 		}
 	}
-	if verdict := g.run(tb, "allowed", "https://textures.example.net/textures/0"); verdict != "false" {
-		tb.Errorf("another host may have textures: %s", verdict)
-	}
+	elsewhere := g.run(tb, "allowed", "https://textures.example.net/textures/0")
+	testenv.Equal(tb, elsewhere, "false", "another host may have textures")
 	if profile.Name != player.Name || checked != 2 {
 		tb.Errorf("the profile is %v", profile)
 	}

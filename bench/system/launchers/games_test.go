@@ -1,5 +1,3 @@
-//go:build !race
-
 package launchers
 
 import (
@@ -57,17 +55,10 @@ type outcome struct {
 	Error  string
 }
 
-// play runs a game and a game server.
 func play(t *testing.T, j job) outcome {
 	t.Helper()
-	modules, err := filepath.Abs("../../../.dev/node/launchers/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	argument, err := json.Marshal(j)
-	if err != nil {
-		t.Fatal(err)
-	}
+	modules := testenv.Must(filepath.Abs("../../../.dev/node/launchers/node_modules"))(t)
+	argument := testenv.Must(json.Marshal(j))(t)
 	command := exec.CommandContext(t.Context(), "node", filepath.Join("testdata", "game.cjs"), string(argument))
 	command.Env = append(os.Environ(), "NODE_PATH="+modules)
 	var messages bytes.Buffer
@@ -83,19 +74,14 @@ func play(t *testing.T, j job) outcome {
 	return o
 }
 
-// requireGame skips a test where minecraft-protocol is missing.
-func requireGame(t *testing.T) {
+// start starts a site with further settings of core, as NAME=value. Without minecraft-protocol the test is
+// skipped.
+func start(t *testing.T, settings ...string) *Site {
 	t.Helper()
 	_, missing := os.Stat("../../../.dev/node/launchers/node_modules")
 	if _, err := exec.LookPath("node"); err != nil || missing != nil {
 		testenv.Skip(t, "minecraft-protocol is not in .dev/node/launchers: install Node 20.19 or later with npm, then run deploy/dev/node")
 	}
-}
-
-// start starts a site with further settings of core, as NAME=value.
-func start(t *testing.T, settings ...string) *Site {
-	t.Helper()
-	requireGame(t)
 	return Start(t, blobstoretest.Directory(t).Config, settings...)
 }
 
@@ -116,10 +102,7 @@ func readTextures(t *testing.T, o outcome, key *rsa.PublicKey) map[string]textur
 		Textures               map[string]texture
 	}
 	for _, property := range o.Profile.Properties {
-		signature, err := base64.StdEncoding.DecodeString(property.Signature)
-		if err != nil {
-			t.Fatal(err)
-		}
+		signature := testenv.Must(base64.StdEncoding.DecodeString(property.Signature))(t)
 		digest := sha1.Sum([]byte(property.Value))
 		if err := rsa.VerifyPKCS1v15(key, crypto.SHA1, digest[:], signature); err != nil {
 			t.Errorf("property %s: %v", property.Name, err)
@@ -127,13 +110,8 @@ func readTextures(t *testing.T, o outcome, key *rsa.PublicKey) map[string]textur
 		if property.Name != "textures" {
 			continue
 		}
-		value, err := base64.StdEncoding.DecodeString(property.Value)
-		if err == nil {
-			err = json.Unmarshal(value, &payload)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		value := testenv.Must(base64.StdEncoding.DecodeString(property.Value))(t)
+		testenv.Do(t, json.Unmarshal(value, &payload))
 	}
 	if payload.ProfileID != o.Profile.ID || payload.ProfileName != o.Profile.Name {
 		t.Errorf("the textures are of %s %q, and the profile of %s %q", payload.ProfileID, payload.ProfileName, o.Profile.ID, o.Profile.Name)
@@ -141,14 +119,9 @@ func readTextures(t *testing.T, o outcome, key *rsa.PublicKey) map[string]textur
 	return payload.Textures
 }
 
-// checkTexture downloads a texture.
 func checkTexture(t *testing.T, got texture, want *skin.Sheet) {
 	t.Helper()
-	file, err := get(t.Context(), got.URL, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sheet, err := skin.Decode(file)
+	sheet, err := skin.Decode(testenv.Must(get(t.Context(), got.URL))(t))
 	if err != nil {
 		t.Fatalf("%s: %v", got.URL, err)
 	}
@@ -157,20 +130,17 @@ func checkTexture(t *testing.T, got texture, want *skin.Sheet) {
 	}
 }
 
-// slug returns a version as a part of a name.
 func slug(version string) string { return strings.ReplaceAll(version, ".", "_") }
 
 // A version of each era of the protocol signs in, joins a game server in online mode, and shows it
 // the textures with the site's signature.
 func TestGames(t *testing.T) {
 	t.Parallel()
-
 	site := start(t)
 	_, key := site.PublicKey(t)
 	for i, version := range []string{"1.7.10", "1.12.2", "1.16.5", "1.19.2", "1.20.4", "newest"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-
 			email, name := slug(version)+"@example.com", "Player_"+slug(version)
 			player := Player{Name: name, Model: skin.Slim, Skin: NewSheet(uint8(i), 64, 64), Cape: NewSheet(uint8(i), 64, 32)}
 			site.AddUser(t, email, player)
@@ -179,9 +149,7 @@ func TestGames(t *testing.T) {
 			if o.Error != "" || o.Profile.Name != name || o.Signed {
 				t.Errorf("joined as %q, with a key: %t, %s", o.Profile.Name, o.Signed, o.Error)
 			}
-			if model := textures["SKIN"].Metadata.Model; model != "slim" {
-				t.Errorf("the skin's model is %q", model)
-			}
+			testenv.Equal(t, textures["SKIN"].Metadata.Model, "slim", "the skin's model")
 			checkTexture(t, textures["SKIN"], player.Skin)
 			checkTexture(t, textures["CAPE"], player.Cape)
 		})
@@ -200,13 +168,11 @@ func TestGames(t *testing.T) {
 // in, each with a signature of its own kind, and later versions when they play.
 func TestGamesWithPlayerKeys(t *testing.T) {
 	t.Parallel()
-
 	site := start(t, "CORE_YGGDRASIL_PROFILE_KEYS=true")
 	pem, key := site.PublicKey(t)
 	for _, version := range []string{"1.19", "1.19.2", "newest"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-
 			email := slug(version) + "@example.com"
 			site.AddUser(t, email, Player{Name: "Player_" + slug(version)})
 			o := play(t, job{Version: version, Root: site.Root, Username: email, Password: Password, Key: pem})
@@ -259,7 +225,7 @@ func testImpostor(t *testing.T, site *Site) {
 		t.Errorf("without a log-in: profile %v, %s", o.Profile, o.Error)
 	}
 	var bob named
-	getJSON(t, site.Root+"/api/users/profiles/minecraft/Bob", "", &bob)
+	getJSON(t, site.Root+"/api/users/profiles/minecraft/Bob", &bob)
 	cleo := play(t, job{Version: quick, Root: site.Root, Username: "cleo@example.com", Password: Password})
 	if cleo.Profile == nil {
 		t.Fatalf("no player joined: %s", cleo.Error)

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +23,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // SuiteResult is the result of yggdrasil-mock's tests.
@@ -43,10 +44,6 @@ const (
 	noPlayer, onePlayer, twoPlayers  = "test1@example.com", "test2@example.com", "test3@example.com"
 	classicPlayer, slimPlayer, caped = "character1", "character2", "character3"
 )
-
-// suiteInterval is how long the suite waits after each of some 60 log-ins, in milliseconds: core's
-// default of YGGDRASIL_LOGIN_INTERVAL.
-const suiteInterval = 1000
 
 // RunSuite runs yggdrasil-mock's tests, in the directory test of a checkout in which npm ci has run,
 // against a new site. The directory is not written to.
@@ -67,34 +64,22 @@ func RunSuite(tb testing.TB, site *Site, directory string) SuiteResult {
 // suiteCopy returns a temporary copy of the suite that knows the users.
 func suiteCopy(tb testing.TB, directory string) string {
 	tb.Helper()
-	directory, err := filepath.Abs(directory)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	directory = testenv.Must(filepath.Abs(directory))(tb)
 	work := tb.TempDir()
-	if err := os.CopyFS(filepath.Join(work, "src"), os.DirFS(filepath.Join(directory, "src"))); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(directory, "node_modules"), filepath.Join(work, "node_modules")); err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Do(tb, os.CopyFS(filepath.Join(work, "src"), os.DirFS(filepath.Join(directory, "src"))))
+	testenv.Do(tb, os.Symlink(filepath.Join(directory, "node_modules"), filepath.Join(work, "node_modules")))
 	type object = map[string]any
 	named := func(name string) object { return object{"name": name} }
-	config, err := json.Marshal(object{
-		"rateLimits": object{"login": suiteInterval},
+	config := testenv.Must(json.Marshal(object{
+		"rateLimits": object{"login": 1000}, // milliseconds after a log-in: core's default of YGGDRASIL_LOGIN_INTERVAL
 		"data": object{
 			"user1": object{"email": noPlayer, "password": Password},
 			"user2": object{"email": onePlayer, "password": Password, "character1": named(classicPlayer)},
 			"user3": object{"email": twoPlayers, "password": Password, "character1": named(slimPlayer), "character2": named(caped)},
 		},
 		"characterNameLogin": true,
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(work, "yggdrasil-config.js"), append([]byte("module.exports = "), config...), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	}))(tb)
+	stack.WriteFile(tb, work, "yggdrasil-config.js", "module.exports = "+string(config))
 	return work
 }
 
@@ -144,10 +129,7 @@ const aliases = "/aliases/"
 
 func startAliasProxy(tb testing.TB, site string) *aliasProxy {
 	tb.Helper()
-	upstream, err := url.Parse(site)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	upstream := testenv.Must(url.Parse(site))(tb)
 	p := &aliasProxy{textures: map[string]string{}}
 	p.Rewrite = func(r *httputil.ProxyRequest) {
 		p.mu.Lock()
@@ -206,7 +188,7 @@ func (p *aliasProxy) alias(ctx context.Context, body []byte) ([]byte, error) {
 		for _, texture := range textures {
 			texture, _ := texture.(map[string]any)
 			address, _ := texture["url"].(string)
-			file, err := get(ctx, address, "")
+			file, err := get(ctx, address)
 			if err != nil {
 				return nil, err
 			}
@@ -244,6 +226,5 @@ func pixelHash(file []byte) (string, error) {
 			hashed = append(hashed, uint8(a>>8), uint8(r>>8), uint8(g>>8), uint8(b>>8))
 		}
 	}
-	sum := sha256.Sum256(hashed)
-	return hex.EncodeToString(sum[:]), nil
+	return fmt.Sprintf("%x", sha256.Sum256(hashed)), nil
 }

@@ -2,268 +2,235 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/veneer-skins/veneer/bench/loopback"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Postgres is a PostgreSQL cluster of a test's own, which can be killed.
+// Postgres is a PostgreSQL cluster, which can be killed.
 type Postgres struct {
-	Address string
+	Program
 
-	programs, directory string
-	owner               *syscall.SysProcAttr // credentials of the server
-	server              *exec.Cmd
-	ended               chan struct{}
+	Address string
+	home    string // contains the data directory
+	bin     string // directory of PostgreSQL's programs
 }
 
 // NewPostgres creates a cluster and starts it. It ends with the test. Where PostgreSQL is not
 // installed the test is skipped.
 func NewPostgres(tb testing.TB) *Postgres {
 	tb.Helper()
-	return newPostgres(tb, func(p *Postgres) {
-		p.run(tb, "initdb", "-D", p.Data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-	})
+	p := newTestPostgres(tb)
+	p.create(tb, "", "--auth=trust", "--no-sync")
+	p.Start(tb)
+	return p
 }
 
 // Standby creates a hot standby of a cluster and starts it. It ends with the test.
 func (p *Postgres) Standby(tb testing.TB) *Postgres {
 	tb.Helper()
-	return newPostgres(tb, func(standby *Postgres) {
-		standby.run(tb, "pg_basebackup", "-D", standby.Data(), "-d", p.URL(p.Address), "--checkpoint=fast", "--write-recovery-conf", "--no-sync")
-	})
+	standby := newTestPostgres(tb)
+	standby.run(tb, "pg_basebackup", "-D", standby.Data(), "-d", p.URL(p.Address), "--checkpoint=fast", "--write-recovery-conf", "--no-sync")
+	standby.Start(tb)
+	return standby
 }
 
-// newPostgres starts a cluster. initialize creates its data directory.
-func newPostgres(tb testing.TB, initialize func(*Postgres)) *Postgres {
+// newTestPostgres returns a cluster without data, which is removed with the test. It may be killed:
+// acknowledged writes survive that without fsync, as the kernel keeps running.
+func newTestPostgres(tb testing.TB) *Postgres {
 	tb.Helper()
-	programs := PostgresPrograms(tb)
 	// Not the test's own directory, which other users cannot read.
-	directory, err := os.MkdirTemp("", "postgres-of-a-test-") //nolint:usetesting // see above
-	if err != nil {
-		tb.Fatal(err)
+	home := testenv.Must(os.MkdirTemp("", "postgres-of-a-test-"))(tb) //nolint:usetesting // see above
+	tb.Cleanup(func() { _ = os.RemoveAll(home) })
+	p := newPostgres(tb, home, FreeAddress(tb), "fsync=off", "full_page_writes=off", "max_connections=200")
+	p.log, p.stopSignal = filepath.Join(home, "log"), syscall.SIGKILL
+	return p
+}
+
+// newPostgres returns a cluster in a directory, home, with settings.
+func newPostgres(tb testing.TB, home, address string, settings ...string) *Postgres {
+	tb.Helper()
+	p := &Postgres{Address: address, home: home, bin: PostgresPrograms(tb)}
+	if content, err := os.ReadFile(filepath.Join(p.Data(), "PG_VERSION")); err == nil {
+		version := strings.TrimSpace(string(content))
+		p.bin = filepath.Join("/usr/lib/postgresql", version, "bin")
+		if _, err := os.Stat(filepath.Join(p.bin, "postgres")); err != nil {
+			tb.Fatalf("%s was made by PostgreSQL %s, which is not installed: install postgresql-%[2]s, or start afresh after make reset", p.Data(), version)
+		}
 	}
-	p := &Postgres{Address: FreeAddress(tb), programs: programs, directory: directory}
-	tb.Cleanup(func() { _ = os.RemoveAll(directory) })
-	p.owner = ChownToPostgres(tb, directory)
-	initialize(p)
-	p.Start(tb)
-	tb.Cleanup(func() { p.Kill(tb) })
+	_, port, err := net.SplitHostPort(address)
+	testenv.Do(tb, err)
+	p.Program = Program{
+		name: "PostgreSQL", directory: "/", environ: []string{"LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")},
+		attributes: ChownToPostgres(tb, home),
+		stopSignal: syscall.SIGINT, // on SIGTERM it would wait for its clients
+		command:    []string{filepath.Join(p.bin, "postgres"), "-D", p.Data()},
+	}
+	// No Unix socket: the path of a directory may exceed the maximum length of its name.
+	for _, setting := range append([]string{"listen_addresses=127.0.0.1", "port=" + port, "unix_socket_directories="}, settings...) {
+		p.command = append(p.command, "-c", setting)
+	}
 	return p
 }
 
 // URL returns the URL of the cluster's database at an address, of itself or of a proxy.
-func (p *Postgres) URL(address string) string {
-	return "postgres://postgres@" + address + "/postgres?sslmode=disable"
-}
+func (p *Postgres) URL(address string) string { return databaseURL(address) }
 
-// log is the path of the server's log.
-func (p *Postgres) log() string { return filepath.Join(p.directory, "log") }
+func databaseURL(addresses string) string {
+	return "postgres://postgres@" + addresses + "/postgres?sslmode=disable"
+}
 
 // Log returns the server's log.
 func (p *Postgres) Log(tb testing.TB) string {
 	tb.Helper()
-	content, err := os.ReadFile(p.log())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(content)
+	return read(tb, p.log)
 }
 
 // Programs returns the directory of PostgreSQL's programs.
-func (p *Postgres) Programs() string { return p.programs }
+func (p *Postgres) Programs() string { return p.bin }
 
 // Data returns the data directory.
-func (p *Postgres) Data() string { return filepath.Join(p.directory, "data") }
+func (p *Postgres) Data() string { return filepath.Join(p.home, "data") }
 
 // PostgresPrograms returns the directory of PostgreSQL's own programs. Where they are
 // not installed the test is skipped.
 func PostgresPrograms(tb testing.TB) string {
 	tb.Helper()
-	directories, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	directories := testenv.Must(filepath.Glob("/usr/lib/postgresql/*/bin"))(tb)
 	if len(directories) == 0 {
 		testenv.Skip(tb, "PostgreSQL's server is not installed; make test installs it")
 	}
 	return directories[len(directories)-1]
 }
 
+// The capabilities, in linux/capability.h, by which a user may enter a directory without permission:
+// the lesser one first.
+const (
+	capDacOverride   = 1
+	capDacReadSearch = 2
+)
+
 // ChownToPostgres gives a directory to the user as which PostgreSQL runs, because it refuses to run
-// as root, and returns the attributes to start a program as that user. The program ends with this
-// one.
-func ChownToPostgres(tb testing.TB, directory string) *syscall.SysProcAttr {
+// as root, and returns the attributes to start a program as that user.
+func ChownToPostgres(tb testing.TB, directory string) (attributes syscall.SysProcAttr) {
 	tb.Helper()
-	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		return attributes
 	}
 	owner, err := user.Lookup("postgres")
 	if err != nil {
-		tb.Fatal(err)
+		owner, err = user.Lookup("nobody")
 	}
-	uid, err := strconv.Atoi(owner.Uid)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	gid, err := strconv.Atoi(owner.Gid)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.Chown(directory, uid, gid); err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Do(tb, err)
+	uid, _ := strconv.Atoi(owner.Uid)
+	gid, _ := strconv.Atoi(owner.Gid) // numbers on Linux
+	testenv.Do(tb, os.Chown(directory, uid, gid))
+	testenv.Do(tb, os.Chmod(directory, 0o700))
 	attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	// A parent directory may not be accessible to that user, as root's home. The server then gets
+	// the least capability that helps, or the next one in a container without that.
+	for _, capabilities := range [][]uintptr{nil, {capDacReadSearch}, {capDacOverride}} {
+		attributes.AmbientCaps = capabilities
+		// A capability is effective only once the program runs, after a change of the directory by Go.
+		enter := exec.CommandContext(tb.Context(), "env", "-C", directory, "true")
+		enter.Dir, enter.SysProcAttr = "/", &attributes
+		if err = enter.Run(); err == nil {
+			return attributes
+		}
+	}
+	tb.Fatalf("PostgreSQL must run as the user %s, which cannot access %s: %v: move the checkout to an accessible folder", owner.Username, directory, err)
 	return attributes
 }
 
-func (p *Postgres) command(program string, arguments ...string) *exec.Cmd {
-	command := exec.Command(filepath.Join(p.programs, program), arguments...) //nolint:noctx // ends in the clean-up
-	command.Dir, command.SysProcAttr = p.directory, p.owner
-	command.Env = []string{"LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")}
+// run runs one of PostgreSQL's programs to its end, as the user of the server.
+func (p *Postgres) run(tb testing.TB, program string, arguments ...string) {
+	tb.Helper()
+	MustRun(tb, p.prepare(tb, program, arguments...))
+}
+
+func (p *Postgres) prepare(tb testing.TB, program string, arguments ...string) *exec.Cmd {
+	tb.Helper()
+	command := exec.CommandContext(tb.Context(), filepath.Join(p.bin, program), arguments...)
+	attributes := p.attributes
+	attributes.Setsid, attributes.Pdeathsig = true, syscall.SIGKILL
+	command.Dir, command.Env, command.SysProcAttr = p.directory, p.environ, &attributes
 	return command
 }
 
-func (p *Postgres) run(tb testing.TB, program string, arguments ...string) {
+// create creates the cluster and runs statements in it. The directory is renamed when the cluster is
+// complete, so that an interruption leaves no partial one.
+func (p *Postgres) create(tb testing.TB, statements string, options ...string) {
 	tb.Helper()
-	if output, err := p.command(program, arguments...).CombinedOutput(); err != nil {
-		tb.Fatalf("%s: %v\n%s", program, err, output)
+	unfinished := filepath.Join(p.home, "new")
+	testenv.Do(tb, os.RemoveAll(unfinished))
+	p.run(tb, "initdb", append([]string{"-D", unfinished, "--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8"}, options...)...)
+	if statements != "" {
+		p.execute(tb, unfinished, statements)
 	}
+	testenv.Do(tb, os.Rename(unfinished, p.Data()))
 }
 
-// Start starts the cluster and waits until it answers. It may have been killed before: acknowledged
-// writes survive that without fsync, as the kernel keeps running.
+// execute executes statements, each on a line, in a data directory without a running server.
+func (p *Postgres) execute(tb testing.TB, data, statements string) {
+	tb.Helper()
+	command := p.prepare(tb, "postgres", "--single", "-c", "exit_on_error=on", "-D", data, "postgres")
+	command.Stdin = strings.NewReader(statements)
+	MustRun(tb, command)
+}
+
+// Start starts the cluster and waits until it answers.
 func (p *Postgres) Start(tb testing.TB) {
 	tb.Helper()
-	_, port, err := net.SplitHostPort(p.Address)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	output, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = output.Close() }()
-	p.server = p.command("postgres", "-D", p.Data(), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=200")
-	p.server.Stdout, p.server.Stderr = output, output
-	if err := p.server.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	server, ended := p.server, make(chan struct{})
-	p.ended = ended
-	go func() { _ = server.Wait(); close(ended) }()
-
-	ctx, cancel := context.WithTimeout(tb.Context(), programTimeout)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		conn, err := pgx.Connect(ctx, p.URL(p.Address))
+	p.Program.Start(tb)
+	p.await(tb, "is ready", func() bool {
+		conn, err := pgx.Connect(tb.Context(), p.URL(p.Address))
 		if err == nil {
-			_ = conn.Close(ctx)
-			return
+			return conn.Close(tb.Context()) == nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			tb.Fatalf("PostgreSQL does not start: %v", err)
-		case <-ended:
-			tb.Fatalf("PostgreSQL ended:\n%s", p.Log(tb))
-		}
+		// One that demands a password is ready, too.
+		refused, ok := errors.AsType[*pgconn.PgError](err)
+		const startingUp = "57P03"
+		return ok && refused.Code != startingUp
+	})
+}
+
+// write writes a file that the server can read.
+func (p *Postgres) write(tb testing.TB, path, content string) {
+	tb.Helper()
+	err := os.WriteFile(path, []byte(content), 0o600)
+	if owner := p.attributes.Credential; err == nil && owner != nil {
+		err = os.Chown(path, int(owner.Uid), int(owner.Gid))
 	}
+	testenv.Do(tb, err)
 }
 
 // EnableTLS makes the cluster accept TLS, with the certificate chain in one file and its key in
 // another.
 func (p *Postgres) EnableTLS(tb testing.TB, chain, key string) {
 	tb.Helper()
-	for from, name := range map[string]string{chain: "server.crt", key: "server.key"} {
-		content, err := os.ReadFile(from)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		to := filepath.Join(p.Data(), name)
-		if err := os.WriteFile(to, content, 0o600); err != nil {
-			tb.Fatal(err)
-		}
-		if owner := p.owner.Credential; owner != nil {
-			if err := os.Chown(to, int(owner.Uid), int(owner.Gid)); err != nil {
-				tb.Fatal(err)
-			}
-		}
-	}
-	ctx, cancel := context.WithTimeout(tb.Context(), programTimeout)
+	p.write(tb, filepath.Join(p.Data(), "server.crt"), read(tb, chain))
+	p.write(tb, filepath.Join(p.Data(), "server.key"), read(tb, key))
+	ctx, cancel := context.WithTimeout(tb.Context(), awaitTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, p.URL(p.Address))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	conn := testenv.Must(pgx.Connect(ctx, p.URL(p.Address)))(tb)
 	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, "ALTER SYSTEM SET ssl = on"); err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := conn.Exec(ctx, "SELECT pg_reload_conf()"); err != nil {
-		tb.Fatal(err)
+	for _, sql := range []string{"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"} {
+		testenv.Must(conn.Exec(ctx, sql))(tb)
 	}
 	// A new session shows whether the configuration was reloaded.
 	for isOn := ""; isOn != "on"; {
-		if err := conn.QueryRow(ctx, "SHOW ssl").Scan(&isOn); err != nil {
-			tb.Fatal(err)
-		}
+		testenv.Do(tb, conn.QueryRow(ctx, "SHOW ssl").Scan(&isOn))
 	}
-}
-
-// Kill kills all the cluster's processes, as a crash would.
-func (p *Postgres) Kill(tb testing.TB) {
-	tb.Helper()
-	pids := p.signal(tb, syscall.SIGKILL)
-	<-p.ended
-	// Remaining processes would hold the shared memory that the next server needs.
-	AwaitGone(tb, pids...)
-}
-
-// Pause stops the cluster's processes with SIGSTOP.
-func (p *Postgres) Pause(tb testing.TB) {
-	tb.Helper()
-	p.signal(tb, syscall.SIGSTOP)
-}
-
-// Resume continues them.
-func (p *Postgres) Resume(tb testing.TB) {
-	tb.Helper()
-	p.signal(tb, syscall.SIGCONT)
-}
-
-// signal sends a signal to all of the cluster's processes, and returns them.
-func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) (reached []int) {
-	tb.Helper()
-	select {
-	case <-p.ended:
-		return nil // its PID may be reused
-	default:
-		return SignalTree(tb, signal, p.server.Process.Pid)
-	}
-}
-
-// FreeAddress returns an address of loopback at which nothing listens.
-func FreeAddress(tb testing.TB) string {
-	tb.Helper()
-	address, err := loopback.FreeAddress()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return address
 }

@@ -3,14 +3,20 @@ package stack
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // RunWithTB runs a program's work like a test, with everything that this package starts, and cleans
@@ -45,6 +51,17 @@ func RunWithTB(ctx context.Context, work func(tb testing.TB)) error {
 	return ctx.Err()
 }
 
+// Main runs a program with its arguments until it ends, or is signalled to stop.
+func Main(name string, run func(ctx context.Context, args []string) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
+
 // mainTB is a testing.TB without a test.
 type mainTB struct {
 	testing.TB // nil: further methods are for tests only
@@ -52,8 +69,8 @@ type mainTB struct {
 	ctx      context.Context //nolint:containedctx // as a test's
 	mu       sync.Mutex
 	cleanups []func()
-	failed   bool
 	messages []string
+	failed   atomic.Bool
 }
 
 func (m *mainTB) Context() context.Context { return m.ctx }
@@ -67,25 +84,14 @@ func (m *mainTB) Cleanup(clean func()) {
 }
 
 func (m *mainTB) TempDir() string {
-	path, err := os.MkdirTemp("", "veneer-bench-")
-	if err != nil {
-		m.Fatal(err)
-	}
+	path := testenv.Must(os.MkdirTemp("", "veneer-bench-"))(m)
 	m.Cleanup(func() { _ = os.RemoveAll(path) })
 	return path
 }
 
-func (m *mainTB) Failed() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failed
-}
+func (m *mainTB) Failed() bool { return m.failed.Load() }
 
-func (m *mainTB) Fail() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.failed = true
-}
+func (m *mainTB) Fail() { m.failed.Store(true) }
 
 func (m *mainTB) FailNow() {
 	m.Fail()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp/syntax"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ import (
 const prefix = "CORE_"
 
 // settings has all settings of core serve. Other subcommands read the parts they need.
+// Its settings are CORE_LISTEN, CORE_TLS_CERT, CORE_TLS_KEY, CORE_EDGES_LISTEN, CORE_PUBLIC_URL,
+// CORE_TEXTURES_URL, CORE_TOKEN_KEYS, CORE_TOKEN_ISSUER, CORE_CONSOLE, CORE_YGGDRASIL,
+// CORE_NOTIFICATION_RETENTION, CORE_EDGE_SECRETS, CORE_EDGES_TLS_CERT, CORE_EDGES_TLS_KEY.
 type settings struct {
 	Listen      httpserver.Address `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
 	TLSCert     string             `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"PEM file of the public listener's certificate chain, read again when it changes; empty: plain HTTP"`
@@ -44,14 +48,14 @@ type settings struct {
 	Textures core.TextureLimits `envPrefix:"UPLOAD_"`
 	Quotas   core.Quotas        `envPrefix:"QUOTA_"`
 	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
-	Scores   core.Scores        `envPrefix:"SCORE_"`
+	Scores   core.ScorePrices   `envPrefix:"SCORE_"`
 	API      api.Config
 
-	Console   string         `env:"CONSOLE" envDefault:"on" help:"web console under /console/, to which / leads: on or off"`
-	Launchers string         `env:"YGGDRASIL" envDefault:"on" help:"API of launchers and game servers under /api/yggdrasil: on, which takes PUBLIC_URL and YGGDRASIL_KEY_FILE, or off"`
+	Console   string         `env:"CONSOLE" envDefault:"on" oneof:"on,off" help:"web console under /console/, to which / leads: on or off"`
+	Launchers string         `env:"YGGDRASIL" envDefault:"on" oneof:"on,off" help:"API of launchers and game servers under /api/yggdrasil: on, which takes PUBLIC_URL and YGGDRASIL_KEY_FILE, or off"`
 	Yggdrasil launcherConfig `envPrefix:"YGGDRASIL_"`
 
-	NotificationRetention time.Duration `env:"NOTIFICATION_RETENTION" envDefault:"8760h" help:"how long notifications are stored; 0s: for ever"`
+	NotificationRetention time.Duration `env:"NOTIFICATION_RETENTION" envDefault:"8760h" min:"0s" help:"how long notifications are stored; 0s: for ever"`
 
 	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" random:"true" example:"$(head -c 24 /dev/urandom | base64)" help:"secrets of edges, comma-separated; an edge must send one of them"`
 	EdgesTLSCert string   `env:"EDGES_TLS_CERT" example:"/etc/veneer/tls/edges.pem" needs:"EDGES_TLS_KEY" help:"PEM file of the certificate chain of the listener for edges, read again when it changes; empty: plain HTTP"`
@@ -72,51 +76,41 @@ type settings struct {
 
 // check validates settings without connecting to anything. Its error begins with the name of a
 // setting.
-func (c settings) check() error {
-	if c.NotificationRetention < 0 {
-		return fmt.Errorf("%sNOTIFICATION_RETENTION is %s, but must not be negative", prefix, c.NotificationRetention)
-	}
-	if c.Connections >= 2 && c.Textures.Concurrency >= int(c.Connections) {
-		return fmt.Errorf("%sUPLOAD_CONCURRENCY is %d, but must be less than %sDATABASE_CONNECTIONS, %d: each upload holds one; for example %[1]sUPLOAD_CONCURRENCY=%[5]d",
-			prefix, c.Textures.Concurrency, prefix, c.Connections, max(1, c.Connections/3))
-	}
-	if c.API.Registration == "confirm" && !c.sendsMail() {
-		return fmt.Errorf("%sSMTP_HOST must be set too, since %sREGISTRATION is confirm: it sends e-mail", prefix, prefix)
-	}
-	for name, value := range map[string]string{"PUBLIC_URL": c.PublicURL, "TEXTURES_URL": c.TexturesURL} {
-		if parsed, ok := config.ParseURL(value); value != "" && (!ok || strings.TrimRight(parsed.String(), "/") != parsed.Scheme+"://"+parsed.Host) {
-			return fmt.Errorf("%s%s is %s, but must be an address as in https://skins.example.org, without a path", prefix, name, config.QuoteRedacted(value))
+func (s settings) check() error {
+	if s.Connections >= 2 && s.Textures.Concurrency >= int(s.Connections) {
+		return &config.Error{
+			Setting: "CORE_UPLOAD_CONCURRENCY", Example: strconv.Itoa(int(max(1, s.Connections/3))),
+			Cause: fmt.Errorf("is %d, but must be less than CORE_DATABASE_CONNECTIONS, %d: each upload holds one", s.Textures.Concurrency, s.Connections),
 		}
 	}
-	switch from, to := prefix+"SMTP_HOST", prefix+"MAIL_URL"; {
-	case c.sendsMail() && c.mailURL() == "":
-		return fmt.Errorf("%s must be set too, since %s is", to, from)
-	case !c.sendsMail() && c.Mail.URL != "":
-		return fmt.Errorf("%s must be set too, since %s is", from, to)
+	if s.API.Registration == "confirm" && !s.sendsMail() {
+		return config.Errorf("CORE_SMTP_HOST", "must be set too, since CORE_REGISTRATION is confirm: it sends e-mail")
 	}
-	if _, err := playerNames(c.Players); err != nil {
+	for name, value := range map[string]string{"CORE_PUBLIC_URL": s.PublicURL, "CORE_TEXTURES_URL": s.TexturesURL} {
+		if parsed, ok := config.ParseURL(value); value != "" && (!ok || strings.TrimRight(parsed.String(), "/") != parsed.Scheme+"://"+parsed.Host) {
+			return config.Errorf(name, "is %s, but must be an address as in https://skins.example.org, without a path", config.QuoteRedacted(value))
+		}
+	}
+	switch {
+	case s.sendsMail() && s.mailURL() == "":
+		return config.Errorf("CORE_MAIL_URL", "must be set too, since CORE_SMTP_HOST is")
+	case !s.sendsMail() && s.Mail.URL != "":
+		return config.Errorf("CORE_SMTP_HOST", "must be set too, since CORE_MAIL_URL is")
+	}
+	if _, err := playerNames(s.Players); err != nil {
 		return err
 	}
 	for _, part := range []struct {
 		prefix string
 		err    error
 	}{
-		{"", checkSwitch("CONSOLE", c.Console)},
-		{"", checkSwitch("YGGDRASIL", c.Launchers)},
-		{"", c.Limits.Check()},
-		{"", c.Check()},
-		{"UPLOAD_", c.Textures.Check()},
-		{"QUOTA_", c.Quotas.Check()},
-		{"LIMIT_", c.Logins.Check()},
-		{"SCORE_", c.Scores.Check()},
-		{"DRAIN_", c.Drain.Check()},
-		{"PURGE_", c.Purge.Check()},
-		{"SMTP_", c.SMTP.Check()},
-		{"MAIL_", c.Mail.Check()},
-		{"YGGDRASIL_", c.Yggdrasil.Check()},
+		{"PURGE_", s.Purge.Check()},
+		{"SMTP_", s.SMTP.Check()},
+		{"MAIL_", s.Mail.Check()},
+		{"YGGDRASIL_", s.Yggdrasil.Check()},
 	} {
 		if part.err != nil {
-			return settingError(part.prefix, part.err)
+			return config.In(prefix+part.prefix, part.err)
 		}
 	}
 	return nil
@@ -129,51 +123,41 @@ func playerNames(c core.PlayerLimits) (*core.PlayerNames, error) {
 		if wrong, ok := errors.AsType[*syntax.Error](err); ok {
 			reason = wrong.Code.String()
 		}
-		return nil, fmt.Errorf("%sPLAYER_NAME_PATTERN is %q, but must be a regular expression (RE2): it has %s", prefix, c.NamePattern, reason)
+		return nil, config.Errorf("CORE_PLAYER_NAME_PATTERN", "is %q, but must be a regular expression (RE2): it has %s", c.NamePattern, reason)
 	}
 	if c.NameMin > c.NameMax {
-		return nil, fmt.Errorf("%sPLAYER_NAME_MIN is %d, but must be no more than %sPLAYER_NAME_MAX, %d", prefix, c.NameMin, prefix, c.NameMax)
+		return nil, config.Errorf("CORE_PLAYER_NAME_MIN", "is %d, but must be no more than CORE_PLAYER_NAME_MAX, %d", c.NameMin, c.NameMax)
 	}
 	names, err := core.NewPlayerNames(c)
 	if err != nil {
-		return nil, settingError("", err)
+		return nil, config.In(prefix, err)
 	}
 	return names, nil
 }
 
-// checkSwitch checks a setting that is on or off.
-func checkSwitch(name, value string) error {
-	if value != "on" && value != "off" {
-		return fmt.Errorf("%s is %q, but must be on or off", name, value)
-	}
-	return nil
-}
-
 // mailURL returns the address of the site's pages in e-mail: the console, unless it is set.
-func (c settings) mailURL() string {
-	if c.Mail.URL != "" || !c.sendsMail() || c.Console == "off" || c.PublicURL == "" {
-		return c.Mail.URL
+func (s settings) mailURL() string {
+	if s.Mail.URL != "" || !s.sendsMail() || s.Console == "off" || s.PublicURL == "" {
+		return s.Mail.URL
 	}
-	return strings.TrimRight(c.PublicURL, "/") + console.Root
+	return strings.TrimRight(s.PublicURL, "/") + console.Root
 }
 
 // sendsMail reports whether a mail server is configured.
-func (c settings) sendsMail() bool { return c.SMTP.Host != "" }
+func (s settings) sendsMail() bool { return s.SMTP.Host != "" }
 
 // OpsListener has the settings of the operators' listener.
+// Its settings are CORE_OPS_LISTEN, CORE_OPS_PPROF.
 type OpsListener struct {
 	OpsListen httpserver.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
 	OpsPprof  bool               `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to all addresses, not only to loopback"`
 }
 
-// settingError completes an error that begins with the last part of the name of a setting.
-func settingError(part string, err error) error { return fmt.Errorf("%s%s%w", prefix, part, err) }
-
 // objectStore returns the texture store.
 func objectStore(c blobstore.Config) (*blobstore.Store, error) {
 	store, err := blobstore.New(c)
 	if err != nil {
-		return nil, settingError("OBJECTS_", err)
+		return nil, config.In(prefix+"OBJECTS_", err)
 	}
 	return store, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -24,11 +25,11 @@ const (
 
 // withoutLimits returns settings that allow the demo data: without quotas and scores, and with
 // permissive names and sizes.
-func (cfg settings) withoutLimits() settings {
-	cfg.Quotas, cfg.Scores = core.Quotas{}, core.Scores{}
-	cfg.Players = core.PlayerLimits{NamePattern: ".*", NameMin: 1, NameMax: 16}
-	cfg.Textures.Limits = skin.DefaultLimits()
-	return cfg
+func (s settings) withoutLimits() settings {
+	s.Quotas, s.Scores = core.Quotas{}, core.ScorePrices{}
+	s.Players = core.PlayerLimits{NamePattern: ".*", NameMin: 1, NameMax: 16}
+	s.Textures.Limits = skin.DefaultLimits()
+	return s
 }
 
 // addDemo adds the demo data if CORE_DEMO is set. The database must be available.
@@ -37,7 +38,7 @@ func addDemo(ctx context.Context, cfg settings, db *postgres.DB, files *blobstor
 		return nil
 	}
 	if err := db.Check(ctx); err != nil {
-		return settingError("", err)
+		return config.In(prefix, err)
 	}
 	services, err := newServices(cfg.withoutLimits(), db, files, passwords, logins)
 	if err != nil {
@@ -132,7 +133,7 @@ func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mapping
 	if err != nil {
 		return err
 	}
-	_, err = store.SetTextures(ctx, caller, player.ID, slots)
+	_, err = store.SetTextures(ctx, caller.Owner(), player.ID, slots)
 	return err
 }
 

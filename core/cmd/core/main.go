@@ -7,6 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 func main() { os.Exit(program().Main()) }
@@ -23,6 +24,6 @@ func program() cli.Program {
 		cli.Command{Name: "notify", ArgsUsage: "TITLE", Help: "send a notification, whose Markdown is read from standard input", Settings: config.Help[postgres.Config], Run: notifyCommand},
 		cli.Command{Name: "sweep", Help: "remove texture files that no texture references, and list textures without a file", Settings: config.Help[sweepConfig], Run: sweepCommand},
 		cli.Command{Name: "keys yggdrasil", Help: "print a new key for CORE_YGGDRASIL_KEY_FILE, once for all cores", Run: keysYggdrasilCommand},
-		cli.Command{Name: "health", Help: "check whether the running core is ready", Settings: config.Help[OpsListener], Run: healthCommand},
+		httpserver.HealthCommand("core", prefix, func(cfg OpsListener) httpserver.Address { return cfg.OpsListen }),
 	)
 }

@@ -34,7 +34,7 @@ func migrateCommand(ctx context.Context, i cli.Invocation) error {
 	}
 	db, err := postgres.Open(ctx, cfg.Config)
 	if err != nil {
-		return settingError("", err)
+		return config.In(prefix, err)
 	}
 	defer db.Close()
 	files, err := objectStore(cfg.Objects)
@@ -44,7 +44,7 @@ func migrateCommand(ctx context.Context, i cli.Invocation) error {
 
 	before, after, err := db.Migrate(ctx, func(text string) { fmt.Fprintf(i.Stdout, "schema: %s\n", text) })
 	if err != nil {
-		return err
+		return config.In(prefix, err)
 	}
 	if before == after {
 		fmt.Fprintf(i.Stdout, "schema: version %d, nothing to do\n", after)
@@ -75,12 +75,12 @@ func migrateCommand(ctx context.Context, i cli.Invocation) error {
 	if hasTextures && !*adopt {
 		switch err := files.Check(ctx); {
 		case errors.Is(err, blobstore.ErrNotInitialized):
-			return fmt.Errorf("%sOBJECTS_URL is not the store of the textures that the database has; name that one, or run core migrate -adopt-store if their files were moved there (%w)", prefix, fault.CauseOf(err))
+			return config.Errorf("CORE_OBJECTS_URL", "is not the store of the textures that the database has; name that one, or run core migrate -adopt-store if their files were moved there (%w)", fault.CauseOf(err))
 		case err != nil:
-			return settingError("OBJECTS_", files.Explain(err))
+			return config.In(prefix+"OBJECTS_", files.Explain(err))
 		}
 	} else if err := files.Init(ctx); err != nil {
-		return settingError("OBJECTS_", files.Explain(err))
+		return config.In(prefix+"OBJECTS_", files.Explain(err))
 	}
 	fmt.Fprintln(i.Stdout, "texture store: ready")
 	return nil

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,15 +51,12 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	cfg.Mail.URL = cfg.mailURL()
-	log, err := logging.New(i.Stdout, cfg.Log)
-	if err != nil {
-		return settingError("", err)
-	}
+	log := logging.New(i.Stdout, cfg.Log)
 
 	// Dependencies.
 	traces, err := tracing.New(ctx, "core", cfg.Traces, log)
 	if err != nil {
-		return settingError("TRACES_", err)
+		return config.In(prefix+"TRACES_", err)
 	}
 	defer traces.Close()
 	files, err := objectStore(cfg.Objects)
@@ -70,7 +66,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	cfg.Tracer = traces.Provider()
 	db, err := postgres.Open(ctx, cfg.Config)
 	if err != nil {
-		return settingError("", err)
+		return config.In(prefix, err)
 	}
 	defer db.Close()
 
@@ -102,7 +98,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	publicOptions.ErrorFormat, publicOptions.IsUnlimited = yggdrasil.FormatError, yggproto.IsGameServer
 	public, err := api.New(publicOptions, services, cfg.API, cmp.Or(cfg.Textures.Bytes, blobstore.MaxSize), time.Now)
 	if err != nil {
-		return settingError("", err)
+		return config.In(prefix, err)
 	}
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
@@ -112,7 +108,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	}
 	edgeAPI, err := edgeapi.New(streams, options, core.NewMappings(db), feed, purges, cfg.EdgeSecrets)
 	if err != nil {
-		return settingError("", err)
+		return config.In(prefix, err)
 	}
 	launchers, err := addLaunchers(cfg, db, feed, services, logins, public, options)
 	if err != nil {
@@ -155,7 +151,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		trimmer(log, "e-mail links", outbox.Trim),
 		trimmer(log, "login failures", logins.Trim),
 		trimmer(log, "notifications", services.Notifications.Trim),
-		trimmer(log, "score changes", services.Ledger.Trim),
+		trimmer(log, "score changes", services.Scores.Trim),
 		trimmer(log, "texture changes", db.TrimTextureChanges),
 	}
 	tasks = append(tasks, launchers.tasks(log)...)
@@ -163,23 +159,9 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if purger != nil {
 		tasks = append(tasks, purger.Run, trimmer(log, "streams to edges", purger.Trim))
 	}
-	stop := runInBackground(ctx, tasks...)
+	stop := cli.Background(ctx, tasks...)
 	defer stop()
 	return listeners.Run(ctx, log, health, cfg.Drain, endStreams)
-}
-
-// runInBackground runs functions until stop is called, which waits for their end. They do not
-// end with ctx: requests in flight need them after that.
-func runInBackground(ctx context.Context, functions ...func(context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	for _, function := range functions {
-		running.Go(func() { function(ctx) })
-	}
-	return func() {
-		cancel()
-		running.Wait()
-	}
 }
 
 // dependencies returns the checks of what core needs, which run before it listens. All but the
@@ -193,7 +175,7 @@ func dependencies(db *postgres.DB, files *blobstore.Store) []httpserver.Check {
 	store := func(ctx context.Context) error {
 		err := files.Ready(ctx)
 		if errors.Is(err, blobstore.ErrNotInitialized) && db.Check(ctx) == nil {
-			return config.SettingError{Cause: err}
+			return config.Final(err)
 		}
 		return err
 	}
@@ -212,7 +194,7 @@ func dependencies(db *postgres.DB, files *blobstore.Store) []httpserver.Check {
 func settingProbe(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {
-			return config.Explain[settings](prefix, settingError(part, err))
+			return config.Explain[settings](prefix, config.In(prefix+part, err))
 		}
 		return nil
 	}
@@ -221,10 +203,10 @@ func settingProbe(part string, probe func(context.Context) error) func(context.C
 // loadCertificates returns the certificates of the two listeners, nil for one without TLS.
 func loadCertificates(cfg settings, log *slog.Logger) (public, edges *tlsreload.Certificate, err error) {
 	if public, err = tlsreload.Load(cfg.TLSCert, cfg.TLSKey, log); err != nil {
-		return nil, nil, settingError("TLS_", err)
+		return nil, nil, config.In(prefix+"TLS_", err)
 	}
 	if edges, err = tlsreload.Load(cfg.EdgesTLSCert, cfg.EdgesTLSKey, log); err != nil {
-		return nil, nil, settingError("EDGES_TLS_", err)
+		return nil, nil, config.In(prefix+"EDGES_TLS_", err)
 	}
 	return public, edges, nil
 }
@@ -272,7 +254,7 @@ func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, password
 		Textures:      core.NewTextures(db, files, cfg.Textures, cfg.Quotas, cfg.Scores),
 		Library:       core.NewLibrary(db),
 		Notifications: core.NewNotifications(db, cfg.NotificationRetention, time.Now),
-		Ledger:        core.NewLedger(db, cfg.Scores, time.Now),
+		Scores:        core.NewScores(db, cfg.Scores, time.Now),
 		Reports:       core.NewReports(db),
 		Audit:         core.NewAudit(db),
 		Check:         db.Check,
@@ -286,7 +268,7 @@ func newCDNPurger(cfg settings, db *postgres.DB, feed *core.Feed, log *slog.Logg
 	}
 	webhook, err := cdnpurge.New(cfg.Purge)
 	if err != nil {
-		return nil, settingError("PURGE_", err)
+		return nil, config.In(prefix+"PURGE_", err)
 	}
 	return cdnpurge.NewPurger(db, webhook, feed, cfg.Purge.Timeout, log), nil
 }
@@ -298,7 +280,7 @@ func newOutbox(cfg settings, db *postgres.DB, log *slog.Logger) (*core.Outbox, e
 	}
 	client, err := mail.New(cfg.SMTP)
 	if err != nil {
-		return nil, settingError("SMTP_", err)
+		return nil, config.In(prefix+"SMTP_", err)
 	}
 	return core.NewOutbox(db, mail.NewSender(client, cfg.Mail), cfg.Mail, cfg.SMTP.Timeout, log, time.Now), nil
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core/mail/mailtest"
@@ -21,6 +20,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
@@ -55,9 +56,7 @@ func startServe(t *testing.T, environ []string) *serveProcess {
 		addresses := map[string]*string{"public": &s.public, "edges": &s.edges, "operators": &s.operators}
 		for scanner := bufio.NewScanner(lines); scanner.Scan(); {
 			var line struct{ Msg, Listener, Address string }
-			if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-				t.Errorf("the log line %q is no JSON: %v", scanner.Text(), err)
-			}
+			testenv.Is(t, json.Unmarshal(scanner.Bytes(), &line), nil, "the log line %q", scanner.Text())
 			s.log = append(s.log, scanner.Text())
 			if address := addresses[line.Listener]; line.Msg == "listening" && address != nil {
 				*address = line.Address
@@ -80,9 +79,7 @@ func (s *serveProcess) end(t *testing.T) {
 	t.Helper()
 	s.stop()
 	<-s.ended
-	if s.err != nil {
-		t.Errorf("core serve: %v", s.err)
-	}
+	testenv.Is(t, s.err, nil, "core serve")
 }
 
 // logged reports whether the log of a program that has ended contains a text.
@@ -103,20 +100,18 @@ func jsonHeader(token string) http.Header {
 // expect checks the status of a GET request and a part of its body.
 func expect(t *testing.T, url string, status int, part string) {
 	t.Helper()
-	if got := httpservertest.Get(t, url); got.Status != status || !strings.Contains(got.Body, part) {
-		t.Errorf("%s: %d %s; want %d and %q", url, got.Status, got.Body, status, part)
-	}
+	got := httpservertest.Get(t, url)
+	testenv.Check(t, got.Status == status && strings.Contains(got.Body, part),
+		"%s: %d %s; want %d and %q", url, got.Status, got.Body, status, part)
 }
 
 func TestServe(t *testing.T) {
 	t.Parallel()
 
-	database := postgrestest.URL(t)
 	file := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(file, []byte(keys()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	environ := withSetting(withSetting(environment(t, database), "CORE_TOKEN_KEYS", ""), "CORE_TOKEN_KEYS_FILE", file)
+	testenv.Do(t, os.WriteFile(file, []byte(keys()+"\n"), 0o600))
+	environ := withSetting(environment(t, postgrestest.URL(t)), "CORE_TOKEN_KEYS", "")
+	environ = append(environ, "CORE_TOKEN_KEYS_FILE="+file)
 	succeed(t, environ, "", "migrate")
 	s := startServe(t, environ)
 
@@ -141,25 +136,19 @@ func TestServe(t *testing.T) {
 	expect(t, "http://"+s.operators+"/api/user", 404, `"code":3`)
 
 	healthy := withSetting(environ, "CORE_OPS_LISTEN", s.operators)
-	if out := succeed(t, healthy, "", "health"); out != "ready\n" {
-		t.Errorf("core health prints %q", out)
-	}
+	testenv.Equal(t, succeed(t, healthy, "", "health"), "ready\n", "the output of core health")
 	fails(t, "CORE_LISTEN is "+s.public+", which is taken by another program", withSetting(environ, "CORE_LISTEN", s.public), "", "serve") // the port is taken
 
 	s.end(t)
 	for _, want := range []string{`"msg":"draining"`, `"msg":"stopped"`} {
-		if !s.logged(want) {
-			t.Errorf("the log lacks %s", want)
-		}
+		testenv.Equal(t, s.logged(want), true, "the log has %s", want)
 	}
 	if conn, err := net.Dial("tcp", s.public); err == nil {
 		_ = conn.Close()
 		t.Error("the public listener is open after the exit")
 	}
 	fails(t, s.operators, healthy, "", "health")
-	if s.logged("hunter2") || s.logged(keys()) || s.logged(edgeSecret) {
-		t.Error("the log contains a secret")
-	}
+	testenv.Check(t, !s.logged("hunter2") && !s.logged(keys()) && !s.logged(edgeSecret), "the log contains a secret")
 }
 
 // With a mail server, e-mail is sent. Log and metrics contain neither addresses nor contents.
@@ -168,9 +157,7 @@ func TestServeMails(t *testing.T) {
 
 	mails := mailtest.Start(t, mailtest.Options{StartTLS: true, User: "operator", Password: "hunter2"})
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(file, []byte("hunter2\n"), 0o600))
 	environ := append(environment(t, postgrestest.URL(t)), "CORE_LOG_SAMPLE_RATE=1", "CORE_SMTP_HOST="+mails.Host, fmt.Sprintf("CORE_SMTP_PORT=%d", mails.Port), "CORE_SMTP_CA="+mails.CA,
 		"CORE_SMTP_USER=operator", "CORE_SMTP_PASSWORD_FILE="+file, "CORE_SMTP_FROM=Skins <noreply@skins.example.org>", "CORE_MAIL_URL=https://skins.example.org", "CORE_REGISTRATION=confirm")
 	succeed(t, environ, "", "migrate")
@@ -178,9 +165,8 @@ func TestServeMails(t *testing.T) {
 	s := startServe(t, environ)
 	post := func(path, body string, status int) {
 		t.Helper()
-		if got := httpservertest.Call(t, nil, "POST", "http://"+s.public+path, jsonHeader(""), body); got.Status != status {
-			t.Errorf("%s: %d %s; want %d", path, got.Status, got.Body, status)
-		}
+		got := httpservertest.Call(t, nil, "POST", "http://"+s.public+path, jsonHeader(""), body)
+		testenv.Equal(t, got.Status, status, "%s: %s: the status", path, got.Body)
 	}
 	post("/api/auth/reset", `{"email":"steve@example.com"}`, 200)
 	post("/api/auth/reset", `{"email":"nobody@example.com"}`, 200)
@@ -202,15 +188,12 @@ func TestServeMails(t *testing.T) {
 		"veneer_core_mails_sent_total ", "veneer_core_mails_dropped_total ", "veneer_core_mails_given_up_total ", "veneer_core_mail_failures_total ",
 		"veneer_core_mails_queued ", "veneer_core_mail_lag_seconds ",
 	} {
-		if !strings.Contains(metrics, want) {
-			t.Errorf("the metrics lack %s", want)
-		}
+		testenv.Contains(t, metrics, want, "the metrics")
 	}
 	s.end(t)
 	for _, secret := range []string{"@example.com", "#token=", "hunter2", "horse"} {
-		if s.logged(secret) || strings.Contains(metrics, secret) {
-			t.Errorf("the log or the metrics contain %q", secret)
-		}
+		testenv.Check(t, !s.logged(secret) && !strings.Contains(metrics, secret),
+			"the log or the metrics contain %q", secret)
 	}
 }
 
@@ -221,24 +204,17 @@ func TestServeEndsStreams(t *testing.T) {
 	environ := environment(t, postgrestest.URL(t))
 	succeed(t, environ, "", "migrate")
 	s := startServe(t, environ)
-	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.edges+"/edges/v1/changes", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	changes := "http://" + s.edges + "/edges/v1/changes"
+	request := testenv.Must(http.NewRequestWithContext(t.Context(), "GET", changes, http.NoBody))(t)
 	request.Header.Set("Authorization", "Bearer "+edgeSecret)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	defer func() { _ = response.Body.Close() }()
 	stream := bufio.NewReader(response.Body)
-	if line, err := stream.ReadString('\n'); err != nil || !strings.Contains(line, `"start":true`) {
-		t.Fatalf("the stream begins with %q, %v", line, err)
-	}
+	testenv.Contains(t, testenv.Must(stream.ReadString('\n'))(t), `"start":true`, "the stream's first line")
 	s.end(t)
-	if _, err := io.Copy(io.Discard, stream); err != nil {
-		t.Errorf("the stream is truncated: %v", err)
-	}
+	_, err = io.Copy(io.Discard, stream)
+	testenv.Is(t, err, nil, "the rest of the stream")
 }
 
 // core serve does not migrate. Without a schema it is not ready, and reports so.
@@ -257,9 +233,8 @@ func TestServeIsNotReadyWithoutItsSchema(t *testing.T) {
 func TestServeDemo(t *testing.T) {
 	t.Parallel()
 
-	database := postgrestest.URL(t)
-	conn := postgrestest.Conn(t, database)
-	environ := append(environment(t, database), "CORE_DEMO=1")
+	environ, conn := newDatabase(t)
+	environ = append(environ, "CORE_DEMO=1")
 	succeed(t, environ, "", "migrate")
 
 	first := startServe(t, environ)
@@ -269,40 +244,30 @@ func TestServeDemo(t *testing.T) {
 
 	second := startServe(t, environ)
 	checkDemo(t, second, conn)
-	if diff := cmp.Diff(before, demoCounts(t, conn)); diff != "" {
-		t.Errorf("the second start changes the data (-first +second):\n%s", diff)
-	}
+	cmptest.Same(t, demoCounts(t, conn), before, "the second start changes the data")
 }
 
 // checkDemo checks the demo data through the API.
 func checkDemo(t *testing.T, s *serveProcess, conn *pgx.Conn) {
 	t.Helper()
-	login := httpservertest.Call(t, nil, "POST", "http://"+s.public+"/api/auth/login", jsonHeader(""), `{"email":"demo@example.com","password":"demo-password"}`)
+	const demo = `{"email":"demo@example.com","password":"demo-password"}`
+	login := httpservertest.Call(t, nil, "POST", "http://"+s.public+"/api/auth/login", jsonHeader(""), demo)
+	testenv.Equal(t, login.Status, 200, "the log-in: %s: the status", login.Body)
 	var bearer struct{ Token string }
-	if err := json.Unmarshal([]byte(login.Body), &bearer); err != nil || login.Status != 200 {
-		t.Fatalf("the log-in: %d %s, %v", login.Status, login.Body, err)
-	}
+	testenv.Do(t, json.Unmarshal([]byte(login.Body), &bearer))
 	get := func(path string) string {
 		return httpservertest.Call(t, nil, "GET", "http://"+s.public+path, jsonHeader(bearer.Token), "").Body
 	}
-	if body := get("/api/user"); !strings.Contains(body, `"verified":true`) {
-		t.Errorf("the demo user is %s", body)
-	}
-
-	body := get("/api/players")
+	testenv.Contains(t, get("/api/user"), `"verified":true`, "the demo user")
 	var players []struct {
 		Name string `json:"name"`
 		Skin int    `json:"tid_skin"`
 		Cape int    `json:"tid_cape"`
 	}
-	if err := json.Unmarshal([]byte(body), &players); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, json.Unmarshal([]byte(get("/api/players")), &players))
 	kind := func(tid int) (kind string) {
 		if tid != 0 {
-			if err := conn.QueryRow(t.Context(), "SELECT type FROM textures WHERE tid = $1", tid).Scan(&kind); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Do(t, conn.QueryRow(t.Context(), "SELECT type FROM textures WHERE tid = $1", tid).Scan(&kind))
 		}
 		return kind
 	}
@@ -310,16 +275,15 @@ func checkDemo(t *testing.T, s *serveProcess, conn *pgx.Conn) {
 	for _, p := range players {
 		got[p.Name] = [2]string{kind(p.Skin), kind(p.Cape)}
 	}
-	if diff := cmp.Diff(map[string][2]string{"Demo": {"steve", "cape"}, "Slim": {"alex", ""}}, got); diff != "" {
-		t.Errorf("the players wear (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, got, map[string][2]string{"Demo": {"steve", "cape"}, "Slim": {"alex", ""}}, "the players wear")
 
-	var unread, skins int
-	queryRow(t, conn, "SELECT count(*) FROM notifications JOIN users USING (uid) WHERE read_at IS NULL AND email = 'demo@example.com'", &unread)
-	queryRow(t, conn, "SELECT count(*) FROM closet_items JOIN textures USING (tid) JOIN users USING (uid) WHERE type <> 'cape' AND email = 'demo@example.com'", &skins)
-	if unread != 2 || skins <= 6 {
-		t.Errorf("there are %d unread notifications and %d skins in the closet; want 2, and more than one page of 6", unread, skins)
-	}
+	unread := selected[int](t, conn, `
+		SELECT count(*) FROM notifications JOIN users USING (uid) WHERE read_at IS NULL AND email = 'demo@example.com'`)
+	testenv.Equal(t, unread, 2, "the number of unread notifications")
+	skins := selected[int](t, conn, `
+		SELECT count(*) FROM closet_items JOIN textures USING (tid) JOIN users USING (uid)
+		WHERE type <> 'cape' AND email = 'demo@example.com'`)
+	testenv.Equal(t, skins > 6, true, "%d skins are more than one page of 6 in the closet", skins)
 }
 
 // demoCounts returns the number of rows of every table that a start might add to.
@@ -327,9 +291,7 @@ func demoCounts(t *testing.T, conn *pgx.Conn) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
 	for _, table := range []string{"users", "players", "textures", "closet_items", "messages", "notifications", "changes"} {
-		var n int
-		queryRow(t, conn, "SELECT count(*) FROM "+table, &n)
-		counts[table] = n
+		counts[table] = selected[int](t, conn, "SELECT count(*) FROM "+table)
 	}
 	return counts
 }
@@ -344,17 +306,14 @@ func TestServeEdgesOverTLS(t *testing.T) {
 	succeed(t, environ, "", "migrate")
 	s := startServe(t, append(environ, "CORE_EDGES_TLS_CERT="+cert, "CORE_EDGES_TLS_KEY="+key))
 
-	verified, err := tlsreload.ClientConfig(authority.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	verified := testenv.Must(tlsreload.ClientConfig(authority.File))(t)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: verified}}
 	defer client.CloseIdleConnections()
-	if got := httpservertest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader(edgeSecret), `{"keys":["name:missing"]}`); got.Status != 200 ||
-		!strings.Contains(got.Body, `"mappings":[{}]`) {
-		t.Errorf("the look-up: %d %s", got.Status, got.Body)
+	lookUp := func(secret, body string) httpservertest.Response {
+		return httpservertest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader(secret), body)
 	}
-	if got := httpservertest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader("another secret of 16"), `{}`); got.Status != 401 {
-		t.Errorf("a wrong secret: %d; want 401", got.Status)
-	}
+	got := lookUp(edgeSecret, `{"keys":["name:missing"]}`)
+	testenv.Equal(t, got.Status, 200, "the look-up: the status")
+	testenv.Contains(t, got.Body, `"mappings":[{}]`, "the look-up")
+	testenv.Equal(t, lookUp("another secret of 16", `{}`).Status, 401, "a wrong secret: the status")
 }

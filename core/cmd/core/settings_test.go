@@ -8,6 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/config/configtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Settings that other settings require.
@@ -155,7 +156,7 @@ func TestWrongSettings(t *testing.T) {
 			name, value, _ := strings.Cut(change, "=")
 			changed = withSetting(changed, name, value)
 		}
-		return serveError(t, changed)
+		return serveError(t, changed, "").Error()
 	})
 }
 
@@ -169,25 +170,27 @@ func TestShellCommandsAreNoSecrets(t *testing.T) {
 			continue
 		}
 		want := s.Name + " is a shell command and not its output; for example " + s.Name + "=" + s.Example
-		if message := serveError(t, withSetting(environ, s.Name, s.Example)); message != want {
-			t.Errorf("the error is %q; want %q", message, want)
-		}
+		testenv.Equal(t, serveError(t, withSetting(environ, s.Name, s.Example), "").Error(), want, "the error")
 	}
 }
 
-// serveError runs core serve, which must fail without output, and returns its error.
-func serveError(t *testing.T, environ []string) string {
+// serveError runs core serve, which must fail before it logs a line with a text, and returns its error.
+func serveError(t *testing.T, environ []string, unlogged string) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := program().Run(ctx, cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
-		t.Errorf("it starts, and logs %s", line)
-		cancel()
-	})})
+	log := writerFunc(func(line []byte) {
+		if strings.Contains(string(line), unlogged) {
+			t.Errorf("it starts, and logs %s", line)
+			cancel()
+		}
+	})
+	serve := cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: log}
+	err := program().Run(ctx, serve)
 	if err == nil {
 		t.Fatal("it exits without an error")
 	}
-	return err.Error()
+	return err
 }
 
 // writerFunc is an io.Writer that calls a function.
@@ -202,13 +205,8 @@ func (w writerFunc) Write(written []byte) (int, error) {
 func TestExamplesAreRight(t *testing.T) {
 	t.Parallel()
 
-	config, err := config.Read[settings](prefix, configtest.Examples[settings](t, prefix))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := config.check(); err != nil {
-		t.Error(err)
-	}
+	config := testenv.Must(config.Read[settings](prefix, configtest.Examples[settings](t, prefix)))(t)
+	testenv.Is(t, config.check(), nil, "the examples")
 }
 
 // Links in e-mail lead to the console unless the site has pages of its own.
@@ -219,9 +217,7 @@ func TestMailURL(t *testing.T) {
 		cfg := settings{Console: "on", PublicURL: "https://skins.example.org/"}
 		cfg.SMTP.Host = "smtp.example.org"
 		change(&cfg)
-		if got := cfg.mailURL(); got != want {
-			t.Errorf("the address of pages in e-mail is %q; want %q", got, want)
-		}
+		testenv.Equal(t, cfg.mailURL(), want, "the address of pages in e-mail")
 	}
 	f("https://skins.example.org/console", func(*settings) {})
 	f("https://pages.example.org", func(cfg *settings) { cfg.Mail.URL = "https://pages.example.org" })

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,29 +11,25 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
-	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
+
+// begins checks that an error begins with a text, contains all others, and contains no password.
+func begins(t *testing.T, err error, begin string, more ...string) {
+	t.Helper()
+	if err == nil || !strings.HasPrefix(err.Error(), begin) || strings.Contains(err.Error(), "hunter2") {
+		t.Fatalf("the error is %v; want one that begins with %q, without a password", err, begin)
+	}
+	for _, want := range more {
+		testenv.ErrorHas(t, err, want, "the error")
+	}
+}
 
 // wantServeFails runs core serve, which must fail before it listens. Its error must begin with
 // a text and contain all others.
 func wantServeFails(t *testing.T, environ []string, begin string, more ...string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	err := program().Run(ctx, cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
-		if strings.Contains(string(line), `"msg":"listening"`) {
-			t.Errorf("it logs %s", line)
-			cancel()
-		}
-	})})
-	if err == nil || !strings.HasPrefix(err.Error(), begin) || strings.Contains(err.Error(), "hunter2") {
-		t.Fatalf("the error is %v; want one that begins with %q, without a password", err, begin)
-	}
-	for _, want := range more {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error is %v; want %q in it", err, want)
-		}
-	}
+	begins(t, serveError(t, environ, `"msg":"listening"`), begin, more...)
 }
 
 // wantServeWaits runs core serve, which must log a failed check of a dependency and then
@@ -52,9 +47,7 @@ func wantServeWaits(t *testing.T, environ []string, dependency string, wants ...
 			continue
 		}
 		for _, want := range wants {
-			if !strings.Contains(line, want) {
-				t.Errorf("the log has %s; want %q in it", line, want)
-			}
+			testenv.Contains(t, line, want, "the log has")
 		}
 		return s
 	}
@@ -65,10 +58,7 @@ func wantServeWaits(t *testing.T, environ []string, dependency string, wants ...
 // changeURL returns a modified URL.
 func changeURL(t *testing.T, address string, change func(*url.URL)) string {
 	t.Helper()
-	parsed, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := testenv.Must(url.Parse(address))(t)
 	change(parsed)
 	return parsed.String()
 }
@@ -136,10 +126,8 @@ func TestServeWithoutItsStore(t *testing.T) {
 	environ := environment(t, postgrestest.URL(t))
 	wantServeFails(t, environ, `CORE_OBJECTS_URL is "file://`, "no texture store was prepared; run core migrate", "not mounted", "; for example CORE_OBJECTS_URL=file:///var/lib/veneer/textures")
 	wantServeFails(t, withSetting(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), `CORE_OBJECTS_URL is "file:///dev/null/textures", a directory that this user cannot use: `)
-	if _, err := invoke(t, withSetting(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), "", "migrate"); err == nil ||
-		!strings.HasPrefix(err.Error(), `CORE_OBJECTS_URL is "file:///dev/null/textures", a directory that this user cannot use: `) {
-		t.Errorf("core migrate: %v", err)
-	}
+	_, err := invoke(t, withSetting(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), "", "migrate")
+	begins(t, err, `CORE_OBJECTS_URL is "file:///dev/null/textures", a directory that this user cannot use: `)
 
 	place := blobstoretest.Bucket(t)
 	with := func(change func(*blobstore.Config)) []string {
@@ -155,10 +143,8 @@ func TestServeWithoutItsStore(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	wantServeFails(t, with(func(c *blobstore.Config) { c.Endpoint = other.URL }), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `, "; for example CORE_OBJECTS_ENDPOINT=http")
-	if _, err := invoke(t, with(func(c *blobstore.Config) { c.Endpoint = other.URL }), "", "migrate"); err == nil ||
-		!strings.HasPrefix(err.Error(), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `) {
-		t.Errorf("core migrate: %v", err)
-	}
+	_, err = invoke(t, with(func(c *blobstore.Config) { c.Endpoint = other.URL }), "", "migrate")
+	begins(t, err, `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `)
 	wantServeFails(t, with(func(c *blobstore.Config) { c.AccessKey = "unknown" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
 	wantServeFails(t, with(func(c *blobstore.Config) { c.SecretKey = "hunter2hunter2" }), "CORE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example CORE_OBJECTS_SECRET_KEY=")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -183,7 +169,8 @@ func TestServeTwiceAtOneAddress(t *testing.T) {
 	s := startServe(t, environ)
 	address := s.edges
 	s.end(t)
-	if message := serveError(t, withSetting(withSetting(environ, "CORE_EDGES_LISTEN", address), "CORE_OPS_LISTEN", address)); message != "CORE_OPS_LISTEN is "+address+", which is taken by CORE_EDGES_LISTEN="+address+": each needs an address of its own; for example CORE_OPS_LISTEN=127.0.0.1:9080" {
-		t.Errorf("it says %q", message)
-	}
+	err := serveError(t, withSetting(withSetting(environ, "CORE_EDGES_LISTEN", address), "CORE_OPS_LISTEN", address), "")
+	want := "CORE_OPS_LISTEN is " + address + ", which is taken by CORE_EDGES_LISTEN=" + address +
+		": each needs an address of its own; for example CORE_OPS_LISTEN=127.0.0.1:9080"
+	testenv.Equal(t, err.Error(), want, "the error")
 }

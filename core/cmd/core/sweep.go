@@ -51,7 +51,7 @@ func sweepCommand(ctx context.Context, i cli.Invocation) error {
 	}
 	defer db.Close()
 	if err := files.Ready(ctx); err != nil {
-		return settingError("OBJECTS_", err)
+		return config.In(prefix+"OBJECTS_", err)
 	}
 
 	began := time.Now()

@@ -9,20 +9,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestSweep(t *testing.T) {
 	t.Parallel()
 
-	database := postgrestest.URL(t)
-	environ, conn := environment(t, database), postgrestest.Conn(t, database)
+	environ, conn := newDatabase(t)
 	root := strings.TrimPrefix(environ[1], "CORE_OBJECTS_URL=file://")
-	if out := succeed(t, nil, "", "help"); !strings.Contains(out, "core sweep ") {
-		t.Errorf("help lacks core sweep:\n%s", out)
-	}
+	testenv.Contains(t, succeed(t, nil, "", "help"), "core sweep ", "help")
 	fails(t, "-age", environ, "", "sweep", "-age", "-1s")
 	fails(t, "-progress", environ, "", "sweep", "-progress", "0s")
 	fails(t, "takes no argument", environ, "", "sweep", "all")
@@ -33,19 +30,14 @@ func TestSweep(t *testing.T) {
 	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
 	sheet := artwork.Explorer()
 	succeed(t, environ, "", "texture", "add", "-uploader", "steve@example.com", paintedFile(t, "Skin.png", sheet))
-	var hash string
-	queryRow(t, conn, "SELECT encode(hash, 'hex') FROM textures", &hash)
+	hash := selected[string](t, conn, "SELECT encode(hash, 'hex') FROM textures")
 	texture := filepath.Join(root, hash[:2], hash+".png")
 
 	// Files with a modification time in the past.
 	put := func(path string, age time.Duration) string {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(path), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-age)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, os.WriteFile(path, []byte(path), 0o600))
+		testenv.Do(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
 		return path
 	}
 	orphan := func(age time.Duration) string {
@@ -65,9 +57,7 @@ func TestSweep(t *testing.T) {
 	}
 	says := func(want string, args ...string) {
 		t.Helper()
-		if out := succeed(t, environ, "", append([]string{"sweep"}, args...)...); !strings.Contains(out, "in all: "+want) {
-			t.Errorf("it prints %q; want %q", out, want)
-		}
+		testenv.Contains(t, succeed(t, environ, "", append([]string{"sweep"}, args...)...), "in all: "+want, "the output")
 	}
 
 	says("4 files seen, 1 named by no texture (0.0 MiB), 0 removed, 2 too young, 0 in use, 1 leftovers of uploads, 0.0 MiB freed, 0 textures without a file; ", "-dry-run")
@@ -77,17 +67,13 @@ func TestSweep(t *testing.T) {
 	says("3 files seen, 1 named by no texture (0.0 MiB), 1 removed, 1 too young", "-age", "22h30m")
 	there(false, middle)
 	there(true, texture, young, foreign, filepath.Join(root, ".veneer"))
-	if out := succeed(t, environ, "", "sweep", "-age", "0s", "-progress", "1ns"); !strings.HasPrefix(out, "so far: ") {
-		t.Errorf("it prints %q; want progress", out)
-	}
+	progress := succeed(t, environ, "", "sweep", "-age", "0s", "-progress", "1ns")
+	testenv.Check(t, strings.HasPrefix(progress, "so far: "), "it prints %q; want progress", progress)
 	there(false, young)
 
-	if err := os.Remove(texture); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.Remove(texture))
 	out, err := invoke(t, environ, "", "sweep")
-	if err == nil || !strings.Contains(err.Error(), "textures without a file: 1") ||
-		!strings.HasPrefix(out, "texture 1 has no file: "+hash+"\nin all: 0 files seen, ") {
-		t.Errorf("it prints %q and %v", out, err)
-	}
+	testenv.ErrorHas(t, err, "textures without a file: 1", "core sweep")
+	testenv.Check(t, strings.HasPrefix(out, "texture 1 has no file: "+hash+"\nin all: 0 files seen, "),
+		"it prints %q", out)
 }

@@ -59,12 +59,12 @@ func textureAddCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, nil, nil, core.Scores{}, false).ByEmail(ctx, *uploader)
+	user, err := core.NewUsers(db, nil, nil, core.ScorePrices{}, false).ByEmail(ctx, *uploader)
 	if err != nil {
 		return err
 	}
 	// Without quotas and scores: an operator is not limited by them.
-	texture, err := core.NewTextures(db, files, cfg.Textures, core.Quotas{}, core.Scores{}).Upload(ctx, user.ID, core.Upload{
+	texture, err := core.NewTextures(db, files, cfg.Textures, core.Quotas{}, core.ScorePrices{}).Upload(ctx, user.ID, core.Upload{
 		File: file, Name: *title, Type: *kind, Public: !*private,
 	})
 	if err != nil {

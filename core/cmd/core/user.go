@@ -19,7 +19,7 @@ import (
 type userAddConfig struct {
 	postgres.Config
 	Players core.PlayerLimits `envPrefix:"PLAYER_"`
-	Scores  core.Scores       `envPrefix:"SCORE_"`
+	Scores  core.ScorePrices  `envPrefix:"SCORE_"`
 }
 
 // userAddCommand adds a user, by default with a verified e-mail address.
@@ -57,7 +57,7 @@ func userAddCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, core.NewPasswords(), names, cfg.Scores, false).RegisterBy(ctx, core.CLIActor, core.Registration{
+	user, err := core.NewUsers(db, core.NewPasswords(), names, cfg.Scores, false).Add(ctx, core.CLIActor, core.Registration{
 		Email: email, Password: password, Nickname: *nickname, PlayerName: *player, Verified: *verified,
 	}, core.Permission(*permission))
 	if err != nil {
@@ -99,7 +99,7 @@ func userPasswdCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	return withUser(ctx, cfg.Config, email, func(db *postgres.DB, user core.User) error {
-		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), cfg.MailHost != "").ResetPasswordBy(ctx, core.CLIActor, user.ID, password); err != nil {
+		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), cfg.MailHost != "").ResetPassword(ctx, core.CLIActor, user.ID, password); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has a new password, and is signed out everywhere: %s\n", user.ID, user.Email)
@@ -128,7 +128,7 @@ func userPermissionCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	return withUser(ctx, cfg, email, func(db *postgres.DB, user core.User) error {
-		if _, err := core.NewAccounts(db, nil, nil, false).SetPermissionBy(ctx, core.CLIActor, user.ID, int64(*permission)); err != nil {
+		if _, err := core.NewAccounts(db, nil, nil, false).SetPermission(ctx, core.CLIActor, user.ID, int64(*permission)); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has permission %d: %s\n", user.ID, *permission, user.Email)
@@ -143,7 +143,7 @@ func withUser(ctx context.Context, cfg postgres.Config, email string, do func(*p
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, nil, nil, core.Scores{}, false).ByEmail(ctx, email)
+	user, err := core.NewUsers(db, nil, nil, core.ScorePrices{}, false).ByEmail(ctx, email)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func openReady(ctx context.Context, cfg postgres.Config) (*postgres.DB, error) {
 		}
 		db.Close()
 	}
-	return nil, settingError("", err)
+	return nil, config.In(prefix, err)
 }
 
 // numberChanges numbers the command's changes, so that running cores stream them to edges at

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -16,10 +15,12 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/yggdrasil"
 	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 // launcherConfig has the settings of the API of launchers.
+// Its setting is CORE_YGGDRASIL_CHECK_IP.
 type launcherConfig struct {
 	KeyFile string `env:"KEY_FILE" example:"/etc/veneer/yggdrasil.pem" help:"PEM file of the RSA key that signs what players wear, as core keys yggdrasil makes it; the same at every core"`
 	core.LauncherLimits
@@ -28,16 +29,11 @@ type launcherConfig struct {
 	yggdrasil.Config
 }
 
-// Check returns an error that names an invalid setting.
-func (c launcherConfig) Check() error {
-	return cmp.Or(c.LauncherLimits.Check(), c.ProfileLimits.Check(), c.Config.Check())
-}
-
 // launchers is the API of launchers. tokens and joins are nil on a site without it.
 type launchers struct {
 	tokens *core.LauncherTokens
 	joins  *core.JoinServer
-	// missing is the setting for want of which there is none; empty if it is switched off.
+	// missing is the setting that is needed; empty if it is switched off.
 	missing string
 }
 
@@ -66,7 +62,7 @@ func addLaunchers(
 	key, err := readProfileKey(cfg.Yggdrasil.KeyFile)
 	switch {
 	case err != nil:
-		return launchers{}, settingError("YGGDRASIL_", err)
+		return launchers{}, config.In(prefix+"YGGDRASIL_", err)
 	case cfg.PublicURL == "":
 		return launchers{missing: prefix + "PUBLIC_URL"}, nil
 	case key == nil:
@@ -75,11 +71,11 @@ func addLaunchers(
 	texturesURL := cmp.Or(cfg.TexturesURL, cfg.PublicURL)
 	parsed, err := url.Parse(texturesURL)
 	if err != nil {
-		return launchers{}, settingError("TEXTURES_URL ", err)
+		return launchers{}, config.Errorf("CORE_TEXTURES_URL", "%w", err)
 	}
 	profiles, err := core.NewProfiles(db, feed, key, cfg.Yggdrasil.ProfileLimits, texturesURL, time.Now)
 	if err != nil {
-		return launchers{}, settingError("YGGDRASIL_", fmt.Errorf("KEY_FILE cannot be used: %w", err))
+		return launchers{}, config.Errorf("CORE_YGGDRASIL_KEY_FILE", "cannot be used: %w", err)
 	}
 	l := launchers{tokens: core.NewLauncherTokens(db, logins, cfg.Yggdrasil.LauncherLimits)}
 	l.joins = core.NewJoinServer(db, l.tokens, cfg.Yggdrasil.CheckIP)
@@ -92,7 +88,7 @@ func addLaunchers(
 		Name: cfg.Mail.Site, Homepage: cmp.Or(cfg.Mail.URL, cfg.PublicURL), TexturesHost: parsed.Hostname(),
 	}, to.Limiters(), cmp.Or(cfg.Textures.Bytes, blobstore.MaxSize))
 	if err != nil {
-		return launchers{}, settingError("YGGDRASIL_", err)
+		return launchers{}, config.In(prefix+"YGGDRASIL_", err)
 	}
 	to.MountLaunchers(api.Mount{Root: yggdrasil.Root, Handler: server.Handler})
 	return l, nil
@@ -106,14 +102,14 @@ func readProfileKey(path string) (*core.ProfileKey, error) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("KEY_FILE is %q, which cannot be read: %w", path, errors.Unwrap(err))
+		return nil, config.Errorf("KEY_FILE", "is %q, which cannot be read: %w", path, errors.Unwrap(err))
 	}
 	if len(bytes.TrimSpace(content)) == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
 	key, err := core.ParseProfileKey(content)
 	if err != nil {
-		return nil, fmt.Errorf("KEY_FILE is %q, which %w", path, err)
+		return nil, config.Errorf("KEY_FILE", "is %q, which %w", path, err)
 	}
 	return key, nil
 }

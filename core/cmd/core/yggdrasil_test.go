@@ -5,8 +5,6 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,29 +13,22 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // keyFile writes a key of so many bits and returns its path.
 func keyFile(t *testing.T, bits int) string {
 	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, bits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := testenv.Must(rsa.GenerateKey(rand.Reader, bits))(t)
+	der := testenv.Must(x509.MarshalPKCS8PrivateKey(private))(t)
 	return writeFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 }
 
 func writeFile(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -47,14 +38,11 @@ func TestKeysYggdrasil(t *testing.T) {
 	testenv.SkipShort(t) // making a key takes seconds
 
 	text := succeed(t, nil, "", "keys", "yggdrasil")
-	if _, err := core.ParseProfileKey([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(core.ParseProfileKey([]byte(text)))(t)
 	block, rest := pem.Decode([]byte(text))
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if key, ok := parsed.(*rsa.PrivateKey); err != nil || !ok || key.N.BitLen() != 4096 || len(rest) != 0 {
-		t.Errorf("%v: the key is %T", err, parsed)
-	}
+	key, ok := parsed.(*rsa.PrivateKey)
+	testenv.Check(t, err == nil && ok && key.N.BitLen() == 4096 && len(rest) == 0, "%v: the key is %T", err, parsed)
 	fails(t, "takes no argument", nil, "", "keys", "yggdrasil", "file")
 }
 
@@ -69,31 +57,21 @@ func TestServeLaunchers(t *testing.T) {
 	f := func(status int, logged string, settings ...string) {
 		t.Helper()
 		s := startServe(t, append(environ, settings...))
-		for _, path := range []string{"/api/yggdrasil/", "/api/site"} {
-			resp, err := http.Get("http://" + s.public + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(resp.Body)
-			_ = resp.Body.Close()
-			if path == "/api/site" && (err != nil || strings.Contains(string(body), `"launchers":"/api/yggdrasil"`) != (status == 200)) {
-				t.Errorf("%v: the site is %s, %v", settings, body, err)
-			}
-			if path == "/api/site" && strings.Contains(string(body), `"textures_url":"https://textures.example.org"`) != slices.Contains(settings, textures) {
-				t.Errorf("%v: the site is %s", settings, body)
-			}
-			if path != "/api/site" && resp.StatusCode != status {
-				t.Errorf("%v: %s: %d; want %d", settings, path, resp.StatusCode, status)
-			}
-			if location := resp.Header.Get("X-Authlib-Injector-API-Location"); (location == "/api/yggdrasil/") != (status == 200) {
-				t.Errorf("%v: %s has the location %q", settings, path, location)
-			}
+		public := "http://" + s.public
+		launchers, site := httpservertest.Get(t, public+"/api/yggdrasil/"), httpservertest.Get(t, public+"/api/site")
+		testenv.Equal(t, launchers.Status, status, "%v: the status", settings)
+		isNamed := strings.Contains(site.Body, `"launchers":"/api/yggdrasil"`)
+		testenv.Equal(t, isNamed, status == 200, "%v: the site names the API: %s", settings, site.Body)
+		hasURL := strings.Contains(site.Body, `"textures_url":"https://textures.example.org"`)
+		testenv.Equal(t, hasURL, slices.Contains(settings, textures), "%v: the site names the edges: %s", settings, site.Body)
+		for _, got := range []httpservertest.Response{launchers, site} {
+			location := got.Header.Get("X-Authlib-Injector-API-Location")
+			testenv.Equal(t, location == "/api/yggdrasil/", status == 200, "%v: the location %q is right", settings, location)
 		}
 		s.end(t)
 		const line = "launchers and game servers are not served"
-		if s.logged(line) != (logged != "") || !s.logged(logged) {
-			t.Errorf("%v: the log is\n%s", settings, strings.Join(s.log, "\n"))
-		}
+		testenv.Check(t, s.logged(line) == (logged != "") && s.logged(logged),
+			"%v: the log is\n%s", settings, strings.Join(s.log, "\n"))
 	}
 	public, key := "CORE_PUBLIC_URL=https://skins.example.org", "CORE_YGGDRASIL_KEY_FILE="+keyFile(t, 2048)
 	f(404, `"missing":"CORE_PUBLIC_URL"`)
@@ -111,9 +89,6 @@ func TestWrongProfileKey(t *testing.T) {
 
 	environ := environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain")
 	for _, path := range []string{keyFile(t, 1024), writeFile(t, "hunter2"), writeFile(t, "-----BEGIN PRIVATE KEY-----\nhunter2=\n-----END PRIVATE KEY-----\n"), t.TempDir()} {
-		message := serveError(t, append(environ, "CORE_YGGDRASIL_KEY_FILE="+path))
-		if !strings.HasPrefix(message, "CORE_YGGDRASIL_KEY_FILE is ") || strings.Contains(message, "hunter2") {
-			t.Errorf("the error is %q", message)
-		}
+		begins(t, serveError(t, append(environ, "CORE_YGGDRASIL_KEY_FILE="+path), ""), "CORE_YGGDRASIL_KEY_FILE is ")
 	}
 }

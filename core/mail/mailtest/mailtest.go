@@ -205,93 +205,93 @@ func (s *Server) serve(conn net.Conn) {
 
 // sendReply sends the scripted or the usual reply to a command, and reports whether it was the
 // usual one.
-func (c *session) sendReply(command, usual string) bool {
-	return c.respond(c.scriptedReply(command), usual)
+func (s *session) sendReply(command, usual string) bool {
+	return s.respond(s.scriptedReply(command), usual)
 }
 
 // scriptedReply returns the reply of the function of SetReply.
-func (c *session) scriptedReply(command string) string {
-	c.mu.Lock()
-	reply := c.reply
-	c.mu.Unlock()
+func (s *session) scriptedReply(command string) string {
+	s.mu.Lock()
+	reply := s.reply
+	s.mu.Unlock()
 	if reply == nil {
 		return ""
 	}
 	return reply(command)
 }
 
-func (c *session) respond(scripted, usual string) bool {
+func (s *session) respond(scripted, usual string) bool {
 	switch scripted {
 	case "":
-		return c.text.PrintfLine("%s", usual) == nil
+		return s.text.PrintfLine("%s", usual) == nil
 	case Hang:
-		_, _ = io.Copy(io.Discard, c.conn) // until the client disconnects
+		_, _ = io.Copy(io.Discard, s.conn) // until the client disconnects
 		return false
 	default:
-		_ = c.text.PrintfLine("%s", scripted)
+		_ = s.text.PrintfLine("%s", scripted)
 		return false
 	}
 }
 
 // execute executes a command, and reports whether the connection stays open.
-func (c *session) execute(line string) bool {
+func (s *session) execute(line string) bool {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb = strings.ToUpper(verb); {
 	case verb == "EHLO":
-		return c.ehlo(line)
+		return s.ehlo(line)
 	case verb == "STARTTLS":
-		if !c.sendReply(line, "220 go ahead") {
+		if !s.sendReply(line, "220 go ahead") {
 			return true
 		}
-		c.conn, c.secure = tls.Server(c.conn, c.tls), true
-		c.text = textproto.NewConn(c.conn)
+		s.conn, s.secure = tls.Server(s.conn, s.tls), true
+		s.text = textproto.NewConn(s.conn)
 		return true
 	case verb == "AUTH":
-		return c.authenticate(line, rest)
+		return s.authenticate(line, rest)
 	case verb == "NOOP" || verb == "RSET":
-		c.sendReply(line, "250 ok")
+		s.sendReply(line, "250 ok")
 		return true
 	case verb == "QUIT":
-		c.sendReply(line, "221 bye")
+		s.sendReply(line, "221 bye")
 		return false
-	case c.options.StartTLS && !c.secure:
-		return c.text.PrintfLine("530 5.7.0 Must issue a STARTTLS command first") == nil
-	case !c.signedIn:
-		return c.text.PrintfLine("530 5.7.0 Authentication required") == nil
+	case s.options.StartTLS && !s.secure:
+		return s.text.PrintfLine("530 5.7.0 Must issue a STARTTLS command first") == nil
+	case !s.signedIn:
+		return s.text.PrintfLine("530 5.7.0 Authentication required") == nil
 	case verb == "MAIL":
-		if c.sendReply(line, "250 ok") {
-			c.from = envelope(rest)
+		if s.sendReply(line, "250 ok") {
+			s.from = envelope(rest)
 		}
 		return true
 	case verb == "RCPT":
-		if c.sendReply(line, "250 ok") {
-			c.to = envelope(rest)
+		if s.sendReply(line, "250 ok") {
+			s.to = envelope(rest)
 		}
 		return true
 	case verb == "DATA":
-		return c.data(line)
+		return s.data(line)
 	default:
-		return c.text.PrintfLine("502 5.5.2 what") == nil
+		return s.text.PrintfLine("502 5.5.2 what") == nil
 	}
 }
 
-func (c *session) ehlo(line string) bool {
+func (s *session) ehlo(line string) bool {
 	lines := []string{"250-mail.test", "250-8BITMIME", "250-ENHANCEDSTATUSCODES"}
-	if c.options.StartTLS && !c.secure {
+	if s.options.StartTLS && !s.secure {
 		lines = append(lines, "250-STARTTLS")
 	}
-	if c.options.User != "" {
-		mechanisms := c.options.Auth
+	if s.options.User != "" {
+		mechanisms := s.options.Auth
 		if mechanisms == "" {
 			mechanisms = "PLAIN"
 		}
 		lines = append(lines, "250-AUTH "+mechanisms)
 	}
-	c.sendReply(line, strings.Join(append(lines, "250 PIPELINING"), "\r\n"))
+	s.sendReply(line, strings.Join(append(lines, "250 PIPELINING"), "\r\n"))
 	return true
 }
 
-func (c *session) authenticate(line, rest string) bool {
+func (s *session) authenticate(line, rest string) bool {
 	mechanism, initial, _ := strings.Cut(rest, " ")
 	given := ""
 	switch mechanism {
@@ -300,8 +300,8 @@ func (c *session) authenticate(line, rest string) bool {
 		given = string(decoded)
 	case "LOGIN":
 		for _, prompt := range []string{"VXNlcm5hbWU6", "UGFzc3dvcmQ6"} {
-			_ = c.text.PrintfLine("334 %s", prompt)
-			answer, err := c.text.ReadLine()
+			_ = s.text.PrintfLine("334 %s", prompt)
+			answer, err := s.text.ReadLine()
 			if err != nil {
 				return false
 			}
@@ -309,37 +309,37 @@ func (c *session) authenticate(line, rest string) bool {
 			given += "\x00" + string(decoded)
 		}
 	}
-	if given != "\x00"+c.options.User+"\x00"+c.options.Password {
-		c.sendReply(line, "535 5.7.8 no such user as "+c.options.User)
+	if given != "\x00"+s.options.User+"\x00"+s.options.Password {
+		s.sendReply(line, "535 5.7.8 no such user as "+s.options.User)
 		return true
 	}
-	c.signedIn = c.sendReply(line, "235 2.7.0 welcome")
+	s.signedIn = s.sendReply(line, "235 2.7.0 welcome")
 	return true
 }
 
 // data receives an e-mail.
-func (c *session) data(line string) bool {
-	if !c.sendReply(line, "354 go ahead") {
+func (s *session) data(line string) bool {
+	if !s.sendReply(line, "354 go ahead") {
 		return true
 	}
-	raw, err := io.ReadAll(c.text.DotReader())
+	raw, err := io.ReadAll(s.text.DotReader())
 	if err != nil {
 		return false
 	}
 	m, err := parse(raw)
 	if err != nil {
-		return c.text.PrintfLine("554 5.6.0 %s", err) == nil
+		return s.text.PrintfLine("554 5.6.0 %s", err) == nil
 	}
-	m.From, m.To, m.Secure = c.from, c.to, c.secure
-	scripted := c.scriptedReply(".")
+	m.From, m.To, m.Secure = s.from, s.to, s.secure
+	scripted := s.scriptedReply(".")
 	if scripted == "" { // before the client gets the reply
-		c.mu.Lock()
-		c.mails = append(c.mails, m)
-		close(c.arrived)
-		c.arrived = make(chan struct{})
-		c.mu.Unlock()
+		s.mu.Lock()
+		s.mails = append(s.mails, m)
+		close(s.arrived)
+		s.arrived = make(chan struct{})
+		s.mu.Unlock()
 	}
-	c.respond(scripted, "250 2.0.0 queued")
+	s.respond(scripted, "250 2.0.0 queued")
 	return true
 }
 

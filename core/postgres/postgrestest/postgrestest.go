@@ -4,7 +4,6 @@ package postgrestest
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -18,23 +17,32 @@ import (
 const variable = "TEST_DATABASE_URL"
 
 // Empty returns the URL of a new database with an empty schema, the first in the search path. The
-// database is dropped when the test ends. It has the name of the schema, which no other has. Without a
-// server the test is skipped.
+// database is dropped when the test ends. No other has its name. Without a server the test is skipped.
 func Empty(tb testing.TB) string {
 	tb.Helper()
-	return create(tb, openServer(tb), "template1", "CREATE SCHEMA %s")
+	address := create(tb, openServer(tb), "template1")
+	execute(tb, address, "CREATE SCHEMA "+schema)
+	return address
 }
 
 // URL returns the URL of a new database, as Empty, with a migrated schema.
 func URL(tb testing.TB) string {
 	tb.Helper()
 	s := openServer(tb)
-	return create(tb, s, s.template(tb), "ALTER SCHEMA "+templateSchema+" RENAME TO %s")
+	return create(tb, s, s.template(tb))
 }
 
-// create creates a database from a template, names its schema with a statement, and returns its
-// URL.
-func create(tb testing.TB, s *server, template, nameSchema string) string {
+// Name returns the name of the database at a URL, for an application_name by which the connections of
+// a test are told from those of others: they compare it with current_database().
+func Name(address string) string {
+	_, name, _ := strings.Cut(address, "@")
+	_, name, _ = strings.Cut(name, "/")
+	name, _, _ = strings.Cut(name, "?")
+	return name
+}
+
+// create creates a database from a template, and returns its URL.
+func create(tb testing.TB, s *server, template string) string {
 	tb.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:16])
 	s.create(tb, name, template)
@@ -43,9 +51,7 @@ func create(tb testing.TB, s *server, template, nameSchema string) string {
 		s.execute(tb, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"' AND usename = current_user")
 		s.execute(tb, "DROP DATABASE "+name)
 	})
-	address := s.address(name, name)
-	execute(tb, address, fmt.Sprintf(nameSchema, name))
-	return address
+	return s.address(name)
 }
 
 // Connect opens the database at a URL and closes it when the test ends.

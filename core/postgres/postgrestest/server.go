@@ -50,8 +50,12 @@ func openServer(tb testing.TB) *server {
 	return &shared
 }
 
-// address returns the URL of a database with a search path.
-func (s *server) address(database, schema string) string {
+// schema is the name of the schema in all databases: to rename one would take a connection, and a new
+// backend more processor time than a new database.
+const schema = "veneer_test"
+
+// address returns the URL of a database.
+func (s *server) address(database string) string {
 	address := *s.url
 	address.Path = "/" + database
 	query := address.Query()
@@ -87,15 +91,12 @@ func createDatabase(name, template string) string {
 	return "CREATE DATABASE " + name + " TEMPLATE " + template + " STRATEGY FILE_COPY"
 }
 
-// templateSchema is the name of the schema in the template.
-const templateSchema = "template"
-
 // template returns the name of a database with a migrated schema, to create others from: copying it
 // takes a fraction of the time of the migrations. The first process that needs it creates it, and it stays
 // on the server. Its name is a digest of the migrations.
 func (s *server) template(tb testing.TB) string {
 	tb.Helper()
-	name := "template_" + digest(tb, postgres.Migrations())
+	name := "template_" + schema + "_" + digest(tb, postgres.Migrations())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isMigrated {
@@ -113,7 +114,7 @@ func (s *server) template(tb testing.TB) string {
 		unfinished := name + "_unfinished" // it exists if a process was killed
 		s.executeLocked(tb, "DROP DATABASE IF EXISTS "+unfinished)
 		s.executeLocked(tb, createDatabase(unfinished, "template1"))
-		migrate(tb, s.address(unfinished, templateSchema))
+		migrate(tb, s.address(unfinished))
 		s.executeLocked(tb, "ALTER DATABASE "+unfinished+" RENAME TO "+name)
 	}
 	s.isMigrated = true
@@ -141,7 +142,7 @@ func digest(tb testing.TB, files fs.FS) string {
 // migrate creates the schema of a URL, and migrates it.
 func migrate(tb testing.TB, address string) {
 	tb.Helper()
-	execute(tb, address, "CREATE SCHEMA "+templateSchema)
+	execute(tb, address, "CREATE SCHEMA "+schema)
 	db, err := postgres.Open(tb.Context(), postgres.Config{URL: address, Connections: 2})
 	if err != nil {
 		tb.Fatal(err)

@@ -15,6 +15,7 @@ import (
 const prefix = "EDGE_"
 
 // settings has all settings of edge serve. Other subcommands read the parts they need.
+// Its setting is EDGE_FAST_PATH.
 type settings struct {
 	PublicListener
 	OpsListener
@@ -24,7 +25,6 @@ type settings struct {
 	API      api.Config
 	FastPath bool `env:"FAST_PATH" envDefault:"true" help:"answer most cache hits in the connection's read loop, before the HTTP server; false to measure the difference"`
 	Pictures edge.Config
-	Encoder  encoder `env:"ENCODER" envDefault:"native" help:"image encoder: native, or libvips, which is slower and writes larger files"`
 	Mappings edge.ResolverConfig
 
 	Limits  httpserver.Limits
@@ -35,6 +35,7 @@ type settings struct {
 }
 
 // PublicListener has the settings of the public listener.
+// Its setting is EDGE_TLS_KEY.
 type PublicListener struct {
 	Listen  httpserver.Address `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
 	TLSCert string             `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"PEM file of the public listener's certificate chain, read again when it changes; empty: plain HTTP"`
@@ -42,6 +43,7 @@ type PublicListener struct {
 }
 
 // OpsListener has the settings of the operators' listener.
+// Its settings are EDGE_OPS_LISTEN, EDGE_OPS_PPROF.
 type OpsListener struct {
 	OpsListen httpserver.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9081" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
 	OpsPprof  bool               `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to all addresses, not only to loopback"`

@@ -3,14 +3,10 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"os/exec"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +20,7 @@ import (
 type backend struct {
 	settings          []string
 	public, operators string // addresses, the same after a restart
-	process           *exec.Cmd
+	process           *edgeProcess
 	client            *fasthttp.HostClient
 	ready             atomic.Bool
 	answered          atomic.Int64
@@ -33,43 +29,16 @@ type backend struct {
 // start starts the edge.
 func (b *backend) start(t *testing.T) {
 	t.Helper()
-	b.process = edgeWith(t, "serve", append(b.settings, "EDGE_LISTEN="+b.public, "EDGE_OPS_LISTEN="+b.operators)...)
-	stdout, err := b.process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines, addresses := bufio.NewScanner(stdout), map[string]string{}
-	for len(addresses) < 2 && lines.Scan() {
-		var line struct{ Msg, Listener, Address string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatalf("the log has the line %s", lines.Text())
-		}
-		if line.Msg == "listening" {
-			addresses[line.Listener] = line.Address
-		}
-	}
-	go func() {
-		for lines.Scan() { // so that the pipe is never full
-			continue
-		}
-	}()
+	b.process = start(t, append(b.settings, "EDGE_LISTEN="+b.public, "EDGE_OPS_LISTEN="+b.operators)...)
 	if b.client == nil { // first start
-		b.public, b.operators = addresses["public"], addresses["operators"]
+		b.public, b.operators = b.process.public, b.process.operators
 	}
 }
 
 // restart stops the edge, which drains, and starts it again.
 func (b *backend) restart(t *testing.T) {
 	t.Helper()
-	if err := b.process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.process.Wait(); err != nil {
-		t.Fatalf("the edge ended with %v", err)
-	}
+	b.process.stop()
 	b.start(t)
 }
 
@@ -133,18 +102,8 @@ func TestRestartUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	await := func(what string, done func() bool) {
-		t.Helper()
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for deadline := time.Now().Add(30 * time.Second); !done(); <-tick.C {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s takes more than half a minute", what)
-			}
-		}
-	}
 	bothReady := func() bool { return backends[0].ready.Load() && backends[1].ready.Load() }
-	await("to become ready", bothReady)
+	testenv.Eventually(t, "both become ready", bothReady)
 
 	for client := range 8 {
 		clients.Go(func() {
@@ -181,7 +140,7 @@ func TestRestartUnderLoad(t *testing.T) {
 		b := backends[0]
 		before := b.answered.Load()
 		b.restart(t)
-		await("to become ready again", bothReady)
-		await("to get requests again", func() bool { return b.answered.Load() > before+100 || t.Failed() })
+		testenv.Eventually(t, "both become ready again", bothReady)
+		testenv.Eventually(t, "it gets requests again", func() bool { return b.answered.Load() > before+100 || t.Failed() })
 	}
 }

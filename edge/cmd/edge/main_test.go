@@ -1,9 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // asProgram is an environment variable that makes the test binary run the program: libvips
@@ -39,9 +38,8 @@ func TestMain(m *testing.M) {
 }
 
 // edgeWith returns a command that runs the program with arguments and only these settings.
-func edgeWith(t *testing.T, args string, settings ...string) *exec.Cmd {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(args)...)
+func edgeWith(ctx context.Context, args string, settings ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, os.Args[0], strings.Fields(args)...)
 	command.Env = append([]string{asProgram + "=1"}, settings...)
 	return command
 }
@@ -83,7 +81,7 @@ func TestRefusesToStart(t *testing.T) {
 		t.Run(test.args+" "+test.want, func(t *testing.T) {
 			t.Parallel()
 			var stderr bytes.Buffer
-			command := edgeWith(t, test.args, test.settings...)
+			command := edgeWith(t.Context(), test.args, test.settings...)
 			command.Stderr = &stderr
 			err := command.Run()
 			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
@@ -98,14 +96,11 @@ func TestRefusesToStart(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	output, err := edgeWith(t, "help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := testenv.Must(edgeWith(t.Context(), "help").Output())(t)
 	for _, want := range []string{
 		"serve ", "warm ", "health ", "EDGE_LISTEN  ", "127.0.0.1:8081", "EDGE_OPS_LISTEN", "127.0.0.1:9081", "EDGE_OPS_PPROF",
 		"EDGE_CORE_URL ", "EDGE_CORE_SECRETS", "(required)", "EDGE_CORE_CA", "EDGE_CORE_UNKNOWN_KEYS_PER_SECOND", "1000", "EDGE_OBJECTS_URL", "EDGE_OBJECTS_SECRET_KEY", "EDGE_API_UPSTREAM", "EDGE_API_CA", "EDGE_OBJECTS_CA",
-		"EDGE_TRUSTED_PROXIES", "EDGE_ENCODER", "EDGE_CACHE_BYTES", "268435456", "EDGE_SHEET_BYTES", "EDGE_MAPPING_BYTES", "EDGE_NEGATIVE_BYTES", "EDGE_RENDER_WORKERS", "EDGE_RENDER_QUEUE_PER_WORKER",
+		"EDGE_TRUSTED_PROXIES", "EDGE_CACHE_BYTES", "268435456", "EDGE_TEXTURE_CACHE_BYTES", "EDGE_MAPPING_BYTES", "EDGE_NEGATIVE_BYTES", "EDGE_RENDER_WORKERS", "EDGE_RENDER_QUEUE_PER_WORKER",
 		"EDGE_RENDER_QUEUE_TIMEOUT", "EDGE_MAX_STALE", "24h", "EDGE_CACHE_TAGS", "EDGE_S_MAXAGE", "EDGE_UNKNOWN_PLAYER_STATUS", "EDGE_DRAIN_WAIT", "EDGE_DRAIN_TIMEOUT", "EDGE_ADDRESS_CONNECTIONS", "EDGE_ADDRESS_REQUESTS", "EDGE_ADDRESS_BURST",
 		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_SAMPLE_RATE", "EDGE_TRACES_URL", "EDGE_TRACES_SAMPLE",
 	} {
@@ -113,11 +108,11 @@ func TestHelp(t *testing.T) {
 			t.Errorf("the help lacks %q", want)
 		}
 	}
-	if text, err := edgeWith(t, "version").Output(); err != nil || !strings.HasPrefix(string(text), "edge devel, revision ") {
+	if text, err := edgeWith(t.Context(), "version").Output(); err != nil || !strings.HasPrefix(string(text), "edge devel, revision ") {
 		t.Errorf("the version is %q, %v", text, err)
 	}
 	for _, c := range program().Commands {
-		text, err := edgeWith(t, "help "+c.Name).Output()
+		text, err := edgeWith(t.Context(), "help "+c.Name).Output()
 		if err != nil || !strings.HasPrefix(string(text), "edge "+c.Name) || !strings.Contains(string(text), "\nSettings:\n  EDGE_") {
 			t.Errorf("the help of %s is %s, %v", c.Name, text, err)
 		}
@@ -133,95 +128,40 @@ func TestHelp(t *testing.T) {
 func preparedStore(t *testing.T) (directory string, store *blobstore.Store) {
 	t.Helper()
 	directory = t.TempDir()
-	store, err := blobstore.New(blobstore.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	store = testenv.Must(blobstore.New(blobstore.Config{URL: "file://" + directory, Timeout: 5 * time.Second}))(t)
+	testenv.Do(t, store.Init(t.Context()))
 	return directory, store
 }
 
-// TestServe starts the program, checks its listeners, metrics and log, and stops it, once with
-// each encoder. Only the native encoder writes a head of few colours with a palette.
+// TestServe starts the program, checks its listeners, metrics and log, and stops it.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	const colourType, palette = 25, 3 // offset of the colour type in a PNG, and its value
-	for encoder, withPalette := range map[string]bool{"native": true, "libvips": false} {
-		t.Run(encoder, func(t *testing.T) {
-			t.Parallel()
-			picture := inspect(t, encoder)
-			if got := picture[colourType] == palette; got != withPalette {
-				t.Errorf("a picture with a palette: %t; want %t", got, withPalette)
-			}
-		})
-	}
-}
-
-// inspect checks the program with an encoder, and returns a picture that it serves.
-func inspect(t *testing.T, encoder string) (picture string) {
-	t.Helper()
 	core := origintest.Start(t)
 	directory, store := preparedStore(t)
 	file := origintest.File(t, artwork.Robot(), skin.Classic)
-	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 	worn := &edgeproto.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Classic}
 	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: worn}}})
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(origintest.Secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, os.WriteFile(secret, []byte(origintest.Secret+"\n"), 0o600))
 
 	core.SetUnavailable(true)
-	command := edgeWith(t, "serve",
+	e := start(t,
 		"EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS_FILE="+secret, "EDGE_OBJECTS_URL=file://"+directory,
-		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_RENDER_WORKERS=3", "EDGE_ENCODER="+encoder)
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	addresses, last := make(chan string, 2), make(chan string, 1)
-	go func() {
-		var line struct{ Msg, Address string }
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-				t.Errorf("the log has the line %s", lines.Text())
-			}
-			if line.Msg == "listening" {
-				addresses <- line.Address
-			}
-		}
-		close(addresses)
-		last <- line.Msg
-	}()
-	public, operators := <-addresses, <-addresses
-	if operators == "" {
-		t.Fatalf("edge serve ended before it listened; its last message is %q", <-last)
-	}
+		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_RENDER_WORKERS=3")
+	public, operators := e.public, e.operators
 
-	health := func() error { return edgeWith(t, "health", minimalSettings("EDGE_OPS_LISTEN="+operators)...).Run() }
+	health := func() error {
+		return edgeWith(t.Context(), "health", minimalSettings("EDGE_OPS_LISTEN="+operators)...).Run()
+	}
 	if err := health(); err == nil {
 		t.Error("it is healthy though it has never reached core")
 	}
-	if live := httpservertest.Get(t, "http://"+operators+"/livez"); live.Status != http.StatusOK {
-		t.Errorf("/livez: %d", live.Status)
-	}
+	testenv.Equal(t, httpservertest.Get(t, "http://"+operators+"/livez").Status, http.StatusOK, "/livez")
 	core.SetUnavailable(false)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); health() != nil; <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatal("it never became healthy")
-		}
-	}
+	testenv.Eventually(t, "it becomes healthy", func() bool { return health() == nil })
 	avatar := httpservertest.Get(t, "http://"+public+"/avatar/player/steve?png")
-	picture = avatar.Body
+	picture := avatar.Body
 	if avatar.Status != http.StatusOK || !strings.HasPrefix(picture, "\x89PNG") {
 		t.Fatalf("a picture: %d, %d bytes", avatar.Status, len(picture))
 	}
@@ -237,21 +177,20 @@ func inspect(t *testing.T, encoder string) (picture string) {
 			t.Errorf("the metrics lack %q", want)
 		}
 	}
-	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{encoder="` + encoder + `",revision="[0-9a-f]+"\} 1$`); !info.MatchString(metrics) {
+	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{revision="[0-9a-f]+"\} 1$`); !info.MatchString(metrics) {
 		t.Error("the metrics lack the renderer")
 	}
 	if files := metricstest.Value(t, metrics, "process_open_fds"); files <= 0 {
 		t.Errorf("process_open_fds is %v", files)
 	}
 	if peak := metricstest.Value(t, metrics, "veneer_edge_libvips_peak_bytes"); peak <= 0 { // of samples at least
-		t.Errorf("libvips used %v bytes with the encoder %s", peak, encoder)
+		t.Errorf("libvips used %v bytes", peak)
 	}
 	inStages := 0.0
 	for _, stage := range []string{"fetch", "decode", "queue", "draw", "encode"} {
 		of := fmt.Sprintf(`{stage=%q,view="flat"}`, stage)
-		if n := metricstest.Value(t, metrics, "veneer_edge_render_seconds_count"+of); n != 1 {
-			t.Errorf("the stage %s is counted %v times; want 1", stage, n)
-		}
+		testenv.Equal(t, metricstest.Value(t, metrics, "veneer_edge_render_seconds_count"+of), 1,
+			"how often the stage %s is counted", stage)
 		inStages += metricstest.Value(t, metrics, "veneer_edge_render_seconds_sum"+of)
 	}
 	in := metricstest.Value(t, metrics, `veneer_request_seconds_sum{format="png",listener="public",outcome="miss",route="/avatar/player/{name}"}`)
@@ -260,37 +199,21 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	}
 	checkGOMAXPROCS(t, "http://"+public, "http://"+operators, 3)
 
-	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-last; got != "stopped" {
-		t.Errorf("the last log message is %q; want stopped", got)
-	}
-	if err := command.Wait(); err != nil {
-		t.Errorf("exit with %v; want exit code 0", err)
-	}
-	return picture
+	e.stop()
+	testenv.Equal(t, e.last, "stopped", "the last log message")
 }
 
 // checkGOMAXPROCS checks that an edge raises GOMAXPROCS by the number of its workers while it
 // renders, and restores it some time after that.
 func checkGOMAXPROCS(t *testing.T, public, operators string, workers int) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	await := func(want int, draw func()) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		testenv.Eventually(t, fmt.Sprintf("GOMAXPROCS is %d", want), func() bool {
 			draw()
 			metrics := httpservertest.Get(t, operators+"/metrics").Body
-			got := metricstest.Value(t, metrics, "go_sched_gomaxprocs_threads")
-			if got == float64(want) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("GOMAXPROCS is %v; want %d", got, want)
-			}
-		}
+			return metricstest.Value(t, metrics, "go_sched_gomaxprocs_threads") == float64(want)
+		})
 	}
 	usual, size := runtime.GOMAXPROCS(0), 0
 	await(usual+workers, func() {
@@ -308,24 +231,7 @@ func TestMemoryIsLimited(t *testing.T) {
 		{"EDGE_RENDER_WORKERS=3", `"limit_bytes":331874304`}, // 2·(50 + 2·4) MiB more
 		{"GOMEMLIMIT=600MiB", `"limit_bytes":629145600`},
 	} {
-		command := edgeWith(t, "serve", minimalSettings("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=file://"+directory, test.setting)...)
-		stdout, err := command.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
-		logged := ""
-		for lines := bufio.NewScanner(stdout); logged == "" && lines.Scan(); {
-			if strings.Contains(lines.Text(), `"msg":"memory"`) {
-				logged = lines.Text()
-			}
-		}
-		_ = command.Process.Kill()
-		_ = command.Wait() // its error is the signal
-		if !strings.Contains(logged, test.want) {
-			t.Errorf("with %s the log has %s; want %s", test.setting, logged, test.want)
-		}
+		log := logUntil(t, `"msg":"memory"`, minimalSettings("EDGE_CACHE_BYTES=1048576", "EDGE_TEXTURE_CACHE_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=file://"+directory, test.setting)...)
+		testenv.Contains(t, log[len(log)-1], test.want, "with %s the log", test.setting)
 	}
 }

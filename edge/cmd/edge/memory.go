@@ -12,7 +12,7 @@ import (
 
 const (
 	// baseBytes is the memory of everything except caches and connections: up to 64 MiB of
-	// sample maps, of which the usual sizes need few, one render, and the runtime. Pages of
+	// sample maps (the usual sizes need few), one render, and the runtime. Pages of
 	// the executable, about 30 MiB, do not count.
 	baseBytes = 72 << 20
 	// workerBytes is the memory of each further concurrent render, at the maximum size.
@@ -37,7 +37,7 @@ const (
 //
 // A limit that is set with GOMEMLIMIT is not changed.
 func limitMemory(ctx context.Context, log *slog.Logger, cfg settings) {
-	caches := cfg.Pictures.CacheBytes + cfg.Pictures.SheetBytes + cfg.Mappings.Bytes + cfg.Mappings.NegativeBytes
+	caches := cfg.Pictures.CacheBytes + cfg.Pictures.TextureCacheBytes + cfg.Mappings.Bytes + cfg.Mappings.NegativeBytes
 	unset := debug.SetMemoryLimit(-1) == math.MaxInt64
 	workers := int64(cfg.Pictures.Workers())
 	sprites := 2*workers + 1 // as many as edge.Pictures makes at once

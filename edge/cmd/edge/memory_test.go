@@ -22,16 +22,13 @@ func TestConnectionsAddToMemory(t *testing.T) {
 	alone := limit()
 	var all []net.Conn
 	for range 600 {
-		conn, err := net.Dial("tcp", r.public)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testenv.Must(net.Dial("tcp", r.public))(t)
 		defer func() { _ = conn.Close() }()
 		all = append(all, conn)
 	}
-	r.eventually("the limit is higher", func() bool { return limit() == alone+512*(80<<10) })
+	testenv.Eventually(r, "the limit is higher", func() bool { return limit() == alone+512*(80<<10) })
 	for _, conn := range all {
 		_ = conn.Close()
 	}
-	r.eventually("the limit is as before", func() bool { return limit() == alone })
+	testenv.Eventually(r, "the limit is as before", func() bool { return limit() == alone })
 }

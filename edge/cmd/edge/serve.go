@@ -3,14 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/edge/render/vips"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/config"
@@ -32,56 +32,48 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	log, err := logging.New(i.Stdout, cfg.Log)
-	if err != nil {
-		return settingError("", err)
-	}
+	log := logging.New(i.Stdout, cfg.Log)
 
 	// Dependencies.
 	traces, err := tracing.New(ctx, "edge", cfg.Traces, log)
 	if err != nil {
-		return settingError("TRACES_", err)
+		return config.In(prefix+"TRACES_", err)
 	}
 	defer traces.Close()
 	core, err := origin.NewCore(cfg.Core, log)
 	if err != nil {
-		return settingError("CORE_", err)
+		return config.In(prefix+"CORE_", err)
 	}
 	files, err := blobstore.New(cfg.Objects)
 	if err != nil {
-		return settingError("OBJECTS_", err)
+		return config.In(prefix+"OBJECTS_", err)
 	}
 
 	// Pictures.
-	resolver, err := edge.NewResolver(cfg.Mappings, core)
-	if err != nil {
-		return settingError("", err)
-	}
-	renderer, err := startRenderer(cfg.Encoder, log)
+	resolver := edge.NewResolver(cfg.Mappings, core)
+	reducer, err := vips.StartReducer(log)
 	if err != nil {
 		return err
 	}
-	defer renderer.Close()
-	pictures, err := edge.NewPictures(cfg.Pictures, resolver, origin.NewFiles(files), renderer, artwork.Default())
-	if err != nil {
-		return settingError("", err)
-	}
+	defer reducer.Close()
+	renderer := render.New(reducer)
+	pictures := edge.NewPictures(cfg.Pictures, resolver, origin.NewFiles(files), renderer, artwork.Default())
 	defer pictures.Close()
 
 	// Listeners.
 	publicTLS, err := tlsreload.Load(cfg.TLSCert, cfg.TLSKey, log)
 	if err != nil {
-		return settingError("TLS_", err)
+		return config.In(prefix+"TLS_", err)
 	}
 	options := httpserver.Options{Log: log, LogSampleRate: cfg.Log.SampleRate, Limits: cfg.Limits, Proxies: clientip.New(cfg.Proxies, log), Tracer: traces}
 	public, err := api.New(options, pictures, cfg.API)
 	if err != nil {
-		return settingError("", err)
+		return config.In(prefix, err)
 	}
 	registry := prometheus.NewRegistry()
 	resolver.Expose(registry)
 	pictures.Expose(registry)
-	renderer.Expose(registry)
+	exposeRenderer(registry, renderer)
 	publicTLS.RegisterMetrics(registry, "public")
 	health := httpserver.NewHealth(
 		httpserver.Check{Name: "core", Probe: resolver.Check},
@@ -101,8 +93,8 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	defer listeners.Close()
 
 	limitMemory(ctx, log, cfg)
-	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", cfg.Encoder.String(), "webp", renderer.CanWebP(), "workers", cfg.Pictures.Workers())
-	stop := runInBackground(ctx,
+	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "workers", cfg.Pictures.Workers())
+	stop := cli.Background(ctx,
 		pictures.RunProcsBoost,
 		core.Run,
 		func(ctx context.Context) { core.Follow(ctx, resolver) },
@@ -117,28 +109,8 @@ func readSettings(environ []string) (settings, error) {
 	if err != nil {
 		return cfg, err
 	}
-	if err := cfg.Limits.Check(); err != nil {
-		return cfg, settingError("", err)
-	}
-	if err := cfg.Drain.Check(); err != nil {
-		return cfg, settingError("DRAIN_", err)
-	}
 	cfg.Objects.ReadOnly = true
 	return cfg, nil
-}
-
-// runInBackground runs functions until stop is called, which waits for their end. They do not
-// end with ctx: core is needed until the last request is answered, which is after that.
-func runInBackground(ctx context.Context, functions ...func(context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	for _, function := range functions {
-		running.Go(func() { function(ctx) })
-	}
-	return func() {
-		cancel()
-		running.Wait()
-	}
 }
 
 // dependencies returns the checks of what an edge needs, which run before it listens.
@@ -151,7 +123,7 @@ func dependencies(core *origin.Core, files *blobstore.Store, public *api.Server)
 	store := func(ctx context.Context) error {
 		err := files.Ready(ctx)
 		if errors.Is(err, blobstore.ErrNotInitialized) && files.IsDirectory() {
-			return config.SettingError{Cause: err}
+			return config.Final(err)
 		}
 		return err
 	}
@@ -167,11 +139,8 @@ func dependencies(core *origin.Core, files *blobstore.Store, public *api.Server)
 func settingProbe(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {
-			return config.Explain[settings](prefix, settingError(part, err))
+			return config.Explain[settings](prefix, config.In(prefix+part, err))
 		}
 		return nil
 	}
 }
-
-// settingError completes an error that begins with the last part of the name of a setting.
-func settingError(part string, err error) error { return fmt.Errorf("%s%s%w", prefix, part, err) }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/tls"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/config/configtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
 
@@ -54,12 +54,11 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"EDGE_API_CA":                       {Value: "/nowhere/ca.pem", Environ: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
 	"EDGE_FAST_PATH":                    {Value: "on"},
 	"EDGE_CACHE_BYTES":                  {Value: "256MiB"},
-	"EDGE_SHEET_BYTES":                  {Value: "1000"},
+	"EDGE_TEXTURE_CACHE_BYTES":          {Value: "1000"},
 	"EDGE_RENDER_WORKERS":               {Value: "1025"},
 	"EDGE_RENDER_QUEUE_PER_WORKER":      {Value: "-1"},
 	"EDGE_RENDER_QUEUE_TIMEOUT":         {Value: "0s"},
-	"EDGE_ENCODER":                      {Value: "vips"},
-	"EDGE_FOREIGN":                      {Value: "some"},
+	"EDGE_COMPAT_ROUTES":                {Value: "some"},
 	"EDGE_MAPPING_BYTES":                {Value: "1"},
 	"EDGE_NEGATIVE_BYTES":               {Value: "2"},
 	"EDGE_MAX_STALE":                    {Value: "-1s"},
@@ -95,9 +94,7 @@ func TestWrongSettings(t *testing.T) {
 	configtest.Run[settings](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
 		t.Helper()
 		out, stderrLine := runFailing(t, minimalSettings(changes...)...)
-		if out != "" {
-			t.Errorf("it starts, and logs %s", out)
-		}
+		testenv.Equal(t, out, "", "it starts, and logs")
 		return stderrLine
 	})
 }
@@ -116,7 +113,7 @@ func TestShellCommandIsNoSecret(t *testing.T) {
 func runFailing(t *testing.T, environ ...string) (out, stderrLine string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	command := edgeWith(t, "serve", environ...)
+	command := edgeWith(t.Context(), "serve", environ...)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err == nil || command.ProcessState.ExitCode() != 1 {
 		t.Errorf("exit with %v; want exit code 1", err)
@@ -198,23 +195,13 @@ func TestStartsWithoutDependencies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dependency, _, _ := strings.Cut(name, " ")
-			command := edgeWith(t, "serve", minimalSettings(append(right, test.change)...)...)
-			stdout, err := command.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := command.Start(); err != nil {
-				t.Fatal(err)
-			}
-			logged, listens := "", false
-			for lines := bufio.NewScanner(stdout); !listens && lines.Scan(); {
-				listens = strings.Contains(lines.Text(), `"msg":"listening"`)
-				if strings.Contains(lines.Text(), `"msg":"dependency is not available","dependency":"`+dependency+`"`) {
-					logged = lines.Text()
+			log := logUntil(t, `"msg":"listening"`, minimalSettings(append(right, test.change)...)...)
+			logged, listens := "", strings.Contains(log[len(log)-1], `"msg":"listening"`)
+			for _, line := range log {
+				if strings.Contains(line, `"msg":"dependency is not available","dependency":"`+dependency+`"`) {
+					logged = line
 				}
 			}
-			_ = command.Process.Kill()
-			_ = command.Wait() // its error is the signal
 			if !listens || !strings.Contains(logged, test.want) || !strings.Contains(logged, test.example) {
 				t.Errorf("it listens: %t, and logs %s; want %q and %q", listens, logged, test.want, test.example)
 			}
@@ -227,14 +214,9 @@ func TestStartsWithoutDependencies(t *testing.T) {
 func listenTLS(t *testing.T) string {
 	t.Helper()
 	chain, key := tlsreloadtest.NewAuthority(t).Issue(t)
-	pair, err := tls.LoadX509KeyPair(chain, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := testenv.Must(tls.LoadX509KeyPair(chain, key))(t)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, err)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,10 +11,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os/exec"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -80,10 +77,7 @@ type faultProxy struct {
 // newFaultProxy returns a proxy in front of a dependency.
 func newFaultProxy(tb testing.TB, upstream string) *faultProxy {
 	tb.Helper()
-	target, err := url.Parse(upstream)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	target := testenv.Must(url.Parse(upstream))(tb)
 	g := &faultProxy{tb: tb, proxy: &httputil.ReverseProxy{
 		FlushInterval: -1, // for streams
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -98,158 +92,114 @@ func newFaultProxy(tb testing.TB, upstream string) *faultProxy {
 	return g
 }
 
-func (g *faultProxy) listen(address string) {
-	g.tb.Helper()
+func (p *faultProxy) listen(address string) {
+	p.tb.Helper()
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		g.tb.Fatal(err)
+		p.tb.Fatal(err)
 	}
-	g.server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: g}}
-	g.server.Start()
+	p.server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: p}}
+	p.server.Start()
 }
 
-func (g *faultProxy) close() {
-	g.server.CloseClientConnections()
-	g.server.Close()
+func (p *faultProxy) close() {
+	p.server.CloseClientConnections()
+	p.server.Close()
 }
 
 // inject makes all requests fail, including those in flight.
-func (g *faultProxy) inject(f failure) {
-	g.failure.Store(&f)
+func (p *faultProxy) inject(f failure) {
+	p.failure.Store(&f)
 	if f.respond == nil {
-		g.close()
+		p.close()
 	} else {
-		g.server.CloseClientConnections()
+		p.server.CloseClientConnections()
 	}
 }
 
 // restore forwards requests again.
-func (g *faultProxy) restore() {
-	if f := g.failure.Swap(nil); f.respond == nil {
-		g.listen(g.address)
+func (p *faultProxy) restore() {
+	if f := p.failure.Swap(nil); f.respond == nil {
+		p.listen(p.address)
 	} else {
-		g.server.CloseClientConnections()
+		p.server.CloseClientConnections()
 	}
 }
 
-func (g *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f := g.failure.Load(); f != nil && f.respond != nil {
+func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f := p.failure.Load(); f != nil && f.respond != nil {
 		f.respond(w, r)
 		return
 	}
-	g.proxy.ServeHTTP(w, r)
+	p.proxy.ServeHTTP(w, r)
 }
 
-// edgeProcess is a running edge.
-type edgeProcess struct {
-	*testing.T
-	public, operators string
-}
-
-// run starts an edge, which is stopped when the test ends, and waits until it is ready.
-func run(t *testing.T, settings ...string) edgeProcess {
+// run starts an edge, and waits until it is ready.
+func run(t *testing.T, settings ...string) *edgeProcess {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	command := exec.CommandContext(ctx, edgeWith(t, "").Path, "serve")
-	command.Env = append([]string{asProgram + "=1", "EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0"}, settings...)
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	addresses, ended := make(chan string, 2), make(chan struct{})
-	go func() {
-		defer close(ended)
-		var line struct{ Msg, Address string }
-		for lines := json.NewDecoder(stdout); lines.Decode(&line) == nil; {
-			if line.Msg == "listening" {
-				addresses <- line.Address
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-		_ = command.Wait()
-	})
-	r := edgeProcess{T: t}
-	for _, address := range []*string{&r.public, &r.operators} {
-		select {
-		case *address = <-addresses:
-		case <-ended:
-			t.Fatal("the program ended")
-		}
-	}
-	r.eventually("it is ready", func() bool { return r.get(r.operators, "/readyz").Status == http.StatusOK })
-	return r
+	e := start(t, append(settings, "EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0")...)
+	testenv.Eventually(t, "it is ready", func() bool { return e.get(e.operators, "/readyz").Status == http.StatusOK })
+	return e
 }
 
-// eventually waits until a condition holds.
-func (r edgeProcess) eventually(what string, holds func() bool) {
-	r.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
-		if time.Now().After(deadline) {
-			r.Fatalf("timeout: %s", what)
-		}
-	}
-}
-
-func (r edgeProcess) get(address, path string) httpservertest.Response {
-	r.Helper()
-	return httpservertest.Get(r.T, "http://"+address+path)
+func (e *edgeProcess) get(address, path string) httpservertest.Response {
+	e.Helper()
+	return httpservertest.Get(e.T, "http://"+address+path)
 }
 
 // picture gets a picture, which must exist.
-func (r edgeProcess) picture(path string) httpservertest.Response {
-	r.Helper()
-	a := r.get(r.public, path)
+func (e *edgeProcess) picture(path string) httpservertest.Response {
+	e.Helper()
+	a := e.get(e.public, path)
 	if a.Status != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), "image/") {
-		r.Fatalf("%s: %d %s; want a picture", path, a.Status, a.Body)
+		e.Fatalf("%s: %d %s; want a picture", path, a.Status, a.Body)
 	}
 	return a
 }
 
+// await waits until a path has a status: beside a busy machine the first requests may take longer than
+// the edge waits.
+func (e *edgeProcess) await(path string, status int) {
+	e.Helper()
+	testenv.Eventually(e, fmt.Sprintf("%s has status %d", path, status), func() bool { return e.get(e.public, path).Status == status })
+}
+
 // same checks that a picture has not changed, and returns its response.
-func (r edgeProcess) same(path string, want httpservertest.Response) httpservertest.Response {
-	r.Helper()
-	a := r.picture(path)
+func (e *edgeProcess) same(path string, want httpservertest.Response) httpservertest.Response {
+	e.Helper()
+	a := e.picture(path)
 	if a.Body != want.Body || a.Header.Get("ETag") != want.Header.Get("ETag") {
-		r.Errorf("%s has changed", path)
+		e.Errorf("%s has changed", path)
 	}
 	return a
 }
 
 // unavailable checks that paths get 503 with a Retry-After and without caching: no default
 // picture, and nothing that a cache may store.
-func (r edgeProcess) unavailable(paths ...string) {
-	r.Helper()
+func (e *edgeProcess) unavailable(paths ...string) {
+	e.Helper()
 	for _, path := range paths {
-		a := r.get(r.public, path)
+		a := e.get(e.public, path)
 		var problem struct{ Code int }
 		if err := json.Unmarshal([]byte(a.Body), &problem); err != nil || a.Status != http.StatusServiceUnavailable || problem.Code != 9 {
-			r.Errorf("%s: %d %.100s; want 503, code 9", path, a.Status, a.Body)
+			e.Errorf("%s: %d %.100s; want 503, code 9", path, a.Status, a.Body)
 		}
 		if a.Header.Get("Retry-After") == "" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("ETag") != "" {
-			r.Errorf("%s: 503 with the headers %v", path, a.Header)
+			e.Errorf("%s: 503 with the headers %v", path, a.Header)
 		}
 	}
 }
 
 // metric reports whether the program's metrics contain a line.
-func (r edgeProcess) metric(line string) bool {
-	r.Helper()
-	return strings.Contains(r.get(r.operators, "/metrics").Body, line+"\n")
+func (e *edgeProcess) metric(line string) bool {
+	e.Helper()
+	return strings.Contains(e.get(e.operators, "/metrics").Body, line+"\n")
 }
 
 // breakerOpened returns how often the circuit breaker of a dependency has opened.
-func (r edgeProcess) breakerOpened(dependency string) float64 {
-	r.Helper()
-	return metricstest.Value(r.T, r.get(r.operators, "/metrics").Body, "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
+func (e *edgeProcess) breakerOpened(dependency string) float64 {
+	e.Helper()
+	return metricstest.Value(e.T, e.get(e.operators, "/metrics").Body, "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
 }
 
 // player returns the mapping of a player with a skin.
@@ -262,9 +212,7 @@ func put(t *testing.T, store *blobstore.Store, sheet skin.Sheet) skin.Hash {
 	t.Helper()
 	file := origintest.File(t, sheet, skin.Classic)
 	hash := skin.HashOf(file)
-	if err := store.Put(t.Context(), hash, file); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, store.Put(t.Context(), hash, file))
 	return hash
 }
 
@@ -282,10 +230,7 @@ func TestCoreUnavailable(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			core, place := origintest.Start(t), blobstoretest.Directory(t)
-			store := blobstoretest.Open(t, place.Config)
-			if err := store.Init(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			store := blobstoretest.OpenInit(t, place.Config)
 			worn, after := put(t, store, artwork.Robot()), put(t, store, artwork.Default())
 			core.Set(map[edgeproto.Key]edgeproto.Mapping{
 				"name:known": player(1, worn), "name:unknown": player(2, worn),
@@ -293,26 +238,24 @@ func TestCoreUnavailable(t *testing.T) {
 			})
 			proxy := newFaultProxy(t, core.URL)
 			r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_CORE_TIMEOUT=300ms")
-			cached, absent := r.picture("/avatar/player/known"), r.get(r.public, "/avatar/player/nobody")
-			if absent.Status != http.StatusNotFound {
-				t.Fatalf("a player that does not exist: %d", absent.Status)
-			}
+			r.await("/avatar/player/nobody", http.StatusNotFound)
+			r.await("/avatar/player/known", http.StatusOK)
+			cached := r.picture("/avatar/player/known")
 
 			opened := r.breakerOpened("core")
 			proxy.inject(f)
 			stale := func() bool {
 				return strings.Contains(r.same("/avatar/player/known", cached).Header.Get("Cache-Status"), "stale")
 			}
-			r.eventually("the mapping is stale", stale)
+			testenv.Eventually(r, "the mapping is stale", stale)
 			for range 20 {
 				if !stale() {
 					t.Error("the mapping is not stale any more, though core has not answered")
 				}
 				r.unavailable("/avatar/player/unknown", "/avatar/user/1", "/avatar/7", "/preview/hash/"+worn.String())
 			}
-			if a := r.get(r.public, "/avatar/player/nobody"); a.Status != http.StatusNotFound {
-				t.Errorf("a player that does not exist, from the cache: %d; want 404", a.Status)
-			}
+			testenv.Equal(t, r.get(r.public, "/avatar/player/nobody").Status, http.StatusNotFound,
+				"a player that does not exist, from the cache")
 			if r.breakerOpened("core") == opened {
 				t.Error("the metrics do not show that the breaker of core has opened")
 			}
@@ -321,8 +264,8 @@ func TestCoreUnavailable(t *testing.T) {
 
 			core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, after)})
 			proxy.restore()
-			r.eventually("core is available again", func() bool { return r.get(r.public, "/avatar/player/unknown").Status == http.StatusOK })
-			r.eventually("the change is seen", func() bool {
+			r.await("/avatar/player/unknown", http.StatusOK)
+			testenv.Eventually(r, "the change is seen", func() bool {
 				a := r.picture("/avatar/player/known")
 				return a.Body != cached.Body && !strings.Contains(a.Header.Get("Cache-Status"), "stale")
 			})
@@ -335,19 +278,16 @@ func TestStaleMappingsExpire(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
 	core, place := origintest.Start(t), blobstoretest.Directory(t)
-	store := blobstoretest.Open(t, place.Config)
-	if err := store.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	store := blobstoretest.OpenInit(t, place.Config)
 	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, artwork.Robot()))})
 	proxy := newFaultProxy(t, core.URL)
 	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_MAX_STALE=1200ms")
 	cached := r.picture("/avatar/player/known")
 	proxy.inject(failures[0])
-	r.eventually("the mapping has expired", func() bool { return r.get(r.public, "/avatar/player/known").Status != http.StatusOK })
+	testenv.Eventually(r, "the mapping has expired", func() bool { return r.get(r.public, "/avatar/player/known").Status != http.StatusOK })
 	r.unavailable("/avatar/player/known")
 	proxy.restore()
-	r.eventually("core is available again", func() bool { return r.get(r.public, "/avatar/player/known").Status == http.StatusOK })
+	testenv.Eventually(r, "core is available again", func() bool { return r.get(r.public, "/avatar/player/known").Status == http.StatusOK })
 	r.same("/avatar/player/known", cached)
 }
 
@@ -359,10 +299,7 @@ func TestStoreUnavailable(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			core, place := origintest.Start(t), blobstoretest.Bucket(t)
-			store := blobstoretest.Open(t, place.Config)
-			if err := store.Init(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			store := blobstoretest.OpenInit(t, place.Config)
 			mappings := map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, put(t, store, artwork.Robot()))}
 			for i := range int64(10) { // a failed fetch is not retried for a moment
 				mappings[edgeproto.NameKey(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, skintest.Noise(uint64(i), 64, 64)))
@@ -372,6 +309,7 @@ func TestStoreUnavailable(t *testing.T) {
 			r := run(t, "EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS="+origintest.Secret,
 				"EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_OBJECTS_ENDPOINT=http://"+proxy.address,
 				"EDGE_OBJECTS_ACCESS_KEY="+place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY="+place.Config.SecretKey, "EDGE_OBJECTS_TIMEOUT=300ms")
+			r.await("/avatar/player/known", http.StatusOK)
 			cached := r.picture("/avatar/player/known")
 
 			opened := r.breakerOpened("texture store")
@@ -390,7 +328,7 @@ func TestStoreUnavailable(t *testing.T) {
 				t.Error("a file counts as missing though the store was unavailable")
 			}
 			proxy.restore()
-			r.eventually("the store is available again", func() bool { return r.get(r.public, "/avatar/player/unknown_0").Status == http.StatusOK })
+			r.await("/avatar/player/unknown_0", http.StatusOK)
 		})
 	}
 }
@@ -402,10 +340,7 @@ func TestChangeDuringLookup(t *testing.T) {
 	const path = "/avatar/player/known"
 	core, place := origintest.Start(t), blobstoretest.Directory(t)
 	core.Stream = "4f2e5a52-8f0c-4b67-9a1c-2b7a3f7b3f11"
-	store := blobstoretest.Open(t, place.Config)
-	if err := store.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	store := blobstoretest.OpenInit(t, place.Config)
 	worn, after := put(t, store, artwork.Robot()), put(t, store, artwork.Default())
 	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, worn), "name:twin": player(2, worn)})
 	proxy := newFaultProxy(t, core.URL)
@@ -442,7 +377,7 @@ func TestChangeDuringLookup(t *testing.T) {
 	}()
 	<-reached
 	core.Set(map[edgeproto.Key]edgeproto.Mapping{"name:known": player(1, after)})
-	r.eventually("acknowledged", func() bool { return core.Applied().Revision >= 102 })
+	testenv.Eventually(r, "acknowledged", func() bool { return core.Applied().Revision >= 102 })
 	close(release)
 	old := <-got
 	proxy.failure.Store(nil)

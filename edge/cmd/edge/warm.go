@@ -111,7 +111,7 @@ func mostLiked(ctx context.Context, environ []string, limit int) ([]skin.Hash, e
 	}
 	core, err := origin.NewCore(cfg.Core, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, settingError("CORE_", err)
+		return nil, config.In(prefix+"CORE_", err)
 	}
 	return core.Liked(ctx, limit)
 }

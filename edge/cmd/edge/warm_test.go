@@ -3,16 +3,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
@@ -23,6 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // warmFixture is a core with textures, for which edges can be started.
@@ -43,9 +41,7 @@ func newWarmFixture(t *testing.T, skins int) warmFixture {
 	put := func(sheet skin.Sheet, kind skin.Type) *edgeproto.Texture {
 		t.Helper()
 		file := origintest.File(t, sheet, kind)
-		if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 		texture := &edgeproto.Texture{TID: int64(len(mappings) + 1), Hash: skin.HashOf(file), Type: kind}
 		mappings[edgeproto.HashKey(texture.Hash)] = edgeproto.Mapping{Texture: texture}
 		return texture
@@ -63,43 +59,12 @@ func newWarmFixture(t *testing.T, skins int) warmFixture {
 }
 
 // startEdge starts an edge, which is stopped when the test ends, and returns its addresses.
-func (e warmFixture) startEdge(t *testing.T) (public, operators string) {
+func (w warmFixture) startEdge(t *testing.T) (public, operators string) {
 	t.Helper()
-	command := edgeWith(t, "serve",
-		"EDGE_CORE_URL="+e.core.URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+e.directory,
+	e := start(t,
+		"EDGE_CORE_URL="+w.core.URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+w.directory,
 		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0")
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	addresses := make(chan string, 2)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer close(addresses)
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			var line struct{ Msg, Address string }
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
-				addresses <- line.Address
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		<-ended
-		_ = command.Wait() // its error is the signal
-		if !command.ProcessState.Success() {
-			t.Errorf("the edge ended with %s", command.ProcessState)
-		}
-	})
-	public, operators = <-addresses, <-addresses
-	if operators == "" {
-		t.Fatal("the edge ended before it listened")
-	}
-	return public, operators
+	return e.public, e.operators
 }
 
 // warmResult is the output and the success of the command.
@@ -112,7 +77,7 @@ type warmResult struct {
 func runWarm(t *testing.T, stdin string, settings []string, args ...string) warmResult {
 	t.Helper()
 	var out, errs bytes.Buffer
-	command := edgeWith(t, "warm", settings...)
+	command := edgeWith(t.Context(), "warm", settings...)
 	command.Args = append(command.Args, args...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &out, &errs
 	err := command.Run()
@@ -146,9 +111,7 @@ func TestWarm(t *testing.T) {
 	// The name is looked up, but nothing is fetched or rendered.
 	before := httpservertest.Get(t, "http://"+operators+"/metrics").Body
 	for _, path := range []string{"/avatar/player/steve", "/avatar/player/steve?png", "/avatar/player/steve?3d", "/skin/steve.png"} {
-		if got := httpservertest.Get(t, base+path); got.Status != http.StatusOK {
-			t.Errorf("%s: %d", path, got.Status)
-		}
+		testenv.Equal(t, httpservertest.Get(t, base+path).Status, http.StatusOK, "%s", path)
 	}
 	after := httpservertest.Get(t, "http://"+operators+"/metrics").Body
 	for _, metric := range []string{`veneer_edge_render_seconds_count{stage="draw",view="flat"}`, "veneer_edge_objects_fetched_total"} {

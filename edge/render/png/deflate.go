@@ -36,7 +36,7 @@ type block struct {
 const blockNodes = 1 << 17
 
 // parse decides how to compress a stream. In each pass it finds the cheapest path, at first
-// with the initial costs, then with those of the codes fitted to the previous path. In vast
+// with the initial costs, then with the costs of the codes fitted to the previous path. In vast
 // streams only the first block has more than one pass. Their search for matches stops after the
 // first block if it gains next to nothing there: in noise it takes as long as everything else.
 func (d *deflater) parse(s *stream, passes int) {
@@ -261,8 +261,8 @@ func (d *deflater) emit(s *stream, at int) {
 }
 
 // shouldExtend reports whether one more byte in a match is cheaper than a literal.
-func (p *costs) shouldExtend(length int, b byte) bool {
-	return length < maxMatch && p.length[length+1] <= p.length[length]+p.literal[b]
+func (c *costs) shouldExtend(length int, b byte) bool {
+	return length < maxMatch && c.length[length+1] <= c.length[length]+c.literal[b]
 }
 
 // costs is the cost of literals, lengths and distances, in units of 1/32 bit.
@@ -304,13 +304,13 @@ func newCosts(pixels, others, distance uint32) *costs {
 	return p
 }
 
-// estimate sets initial costs for a stream: those of literals from the bytes that are not as
+// estimate sets initial costs for a stream: literals from the bytes that are not as
 // expected, which most literals are. For pixels of four bytes the real costs vary so little
 // that the estimate is not refined.
-func (p *costs) estimate(s *stream) {
-	*p = *defaultCosts
+func (c *costs) estimate(s *stream) {
+	*c = *defaultCosts
 	if s.pixel == 4 {
-		*p = *defaultCostsRGBA
+		*c = *defaultCostsRGBA
 	}
 	var counts [256]uint32
 	for i, n := range s.nodes[:len(s.nodes)-1] {
@@ -320,33 +320,33 @@ func (p *costs) estimate(s *stream) {
 			}
 		}
 	}
-	entropy(p.literal[:], counts[:])
+	entropy(c.literal[:], counts[:])
 	if s.pixel < 4 {
 		return
 	}
-	for i := range p.literal {
-		p.literal[i] += bit // half of the symbols are matches
+	for i := range c.literal {
+		c.literal[i] += bit // half of the symbols are matches
 	}
 	for _, d := range []int{s.pixel, s.stride - s.pixel, s.stride, s.stride + s.pixel} {
 		if d <= maxDistance { // most matches are with neighbours
 			near := symbols.distance(d)
-			p.distance[near] = (2 + uint32(symbols.distanceExtra[near])) * bit
+			c.distance[near] = (2 + uint32(symbols.distanceExtra[near])) * bit
 		}
 	}
 }
 
-// fit sets the costs to those of codes for the counts.
-func (p *costs) fit(c *counts) {
+// fit sets the costs to the lengths of codes for the counts.
+func (c *costs) fit(n *counts) {
 	var table [literals]uint32
-	entropy(table[:], c.literals[:])
-	copy(p.literal[:], table[:])
-	for n := minMatch; n <= maxMatch; n++ {
-		s := symbols.length[n]
-		p.length[n] = table[firstLength+int(s)] + uint32(symbols.lengthExtra[s])*bit
+	entropy(table[:], n.literals[:])
+	copy(c.literal[:], table[:])
+	for length := minMatch; length <= maxMatch; length++ {
+		s := symbols.length[length]
+		c.length[length] = table[firstLength+int(s)] + uint32(symbols.lengthExtra[s])*bit
 	}
-	entropy(p.distance[:distances], c.distances[:])
+	entropy(c.distance[:distances], n.distances[:])
 	for s := range distances {
-		p.distance[s] += uint32(symbols.distanceExtra[s]) * bit
+		c.distance[s] += uint32(symbols.distanceExtra[s]) * bit
 	}
 }
 

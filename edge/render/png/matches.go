@@ -46,14 +46,14 @@ type matchFinder struct {
 	budget           int // positions left to compare on all chains
 	short, long      hashChains
 	fixedDistances   []int      // distances that are tried at every node
-	fixedIfUnchanged int        // the first so many of them are tried at nodes that are not hot, too
+	fixedIfUnchanged int        // this many of them, from the first, are tried at nodes that are not hot, too
 	ends             []int      // end of the current match at each of them
 	searchResults    matchLists // of hot nodes
 	matches          matchLists // of all nodes, ascending by length
 }
 
 // hashChains link each hot node to the previous one with the same hash. Nodes are numbered on
-// from those of earlier streams, so that stale links need not be cleared.
+// from numbers of earlier streams, so that stale links need not be cleared.
 type hashChains struct {
 	first int32 // the number of the stream's first node
 	next  int32

@@ -1,7 +1,7 @@
 // Package png writes PNG files of pictures of few colours in large areas: magnified or
 // projected textures. Its DEFLATE encoder looks for repetitions only where such pictures have
-// them, which is faster than a full search, and the files are about as small as those of
-// optimising tools.
+// them, which is faster than a full search, and the files are about as small as an
+// optimising tool's.
 //
 // The package knows nothing of what the pictures show. Any picture can be written, and every
 // file has exactly the pixels it was given.

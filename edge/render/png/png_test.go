@@ -14,16 +14,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/png"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // renderer draws the pictures that the package is made for.
-var renderer = render.New(new(render.NativeEncoder), nil)
+var renderer = render.New(nil)
 
 // picture is the input of png.Encoder.Append.
 type picture struct {
@@ -165,12 +165,12 @@ func pixel(tb testing.TB, img image.Image, x, y int) color.NRGBA {
 
 func TestAppendKeepsPixels(t *testing.T) {
 	t.Parallel()
-
 	for name, p := range pictures() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-
-			checkPixels(t, encode(t, new(png.Encoder), p), p)
+			file := encode(t, new(png.Encoder), p)
+			checkPixels(t, file, p)
+			checkByLibvips(t, file, p)
 		})
 	}
 }
@@ -204,11 +204,9 @@ func drawn(tb testing.TB) map[string]picture {
 
 func TestAppendKeepsPixelsOfSkins(t *testing.T) {
 	t.Parallel()
-
 	for name, p := range drawn(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-
 			checkPixels(t, encode(t, new(png.Encoder), p), p)
 		})
 	}
@@ -216,7 +214,6 @@ func TestAppendKeepsPixelsOfSkins(t *testing.T) {
 
 func TestAppendKeepsPixelsOfAllSizes(t *testing.T) {
 	t.Parallel()
-
 	var e png.Encoder
 	random := rand.New(rand.NewPCG(3, 4))
 	for width := 1; width <= 40; width++ {
@@ -237,7 +234,6 @@ func TestAppendKeepsPixelsOfAllSizes(t *testing.T) {
 // Every level of alpha is kept, with few colours and with many.
 func TestAppendKeepsAlpha(t *testing.T) {
 	t.Parallel()
-
 	var e png.Encoder
 	for _, colours := range []int{1, 2, 256} {
 		p := newPicture(256, 8, func(x, y int) uint32 { return uint32((x+y)%colours)<<20 | uint32(x) })
@@ -248,7 +244,6 @@ func TestAppendKeepsAlpha(t *testing.T) {
 // A file has the required chunks only, in order and with correct checksums.
 func TestFileStructure(t *testing.T) {
 	t.Parallel()
-
 	translucent := func(n int) func(x, y int) uint32 {
 		return func(x, y int) uint32 { return uint32((x+99*y)%n)<<10 | 0x7f }
 	}
@@ -272,7 +267,6 @@ func TestFileStructure(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-
 			file := encode(t, new(png.Encoder), newPicture(99, 70, test.at))
 			rest, ok := bytes.CutPrefix(file, []byte("\x89PNG\r\n\x1a\n"))
 			if !ok {
@@ -282,21 +276,16 @@ func TestFileStructure(t *testing.T) {
 			for len(rest) > 0 {
 				length := int(binary.BigEndian.Uint32(rest))
 				name, data := string(rest[4:8]), rest[8:8+length]
-				if got, want := binary.BigEndian.Uint32(rest[8+length:]), crc32.ChecksumIEEE(rest[4:8+length]); got != want {
-					t.Errorf("%s has the checksum %08x; want %08x", name, got, want)
-				}
+				testenv.Equal(t, binary.BigEndian.Uint32(rest[8+length:]), crc32.ChecksumIEEE(rest[4:8+length]),
+					"the checksum of %s", name)
 				if name == "IHDR" {
 					want := []byte{0, 0, 0, 99, 0, 0, 0, 70, test.depth, test.colourType, 0, 0, 0}
-					if diff := cmp.Diff(want, data); diff != "" {
-						t.Errorf("IHDR (-want +got):\n%s", diff)
-					}
+					cmptest.Same(t, data, want, "IHDR")
 				}
 				chunks = append(chunks, name)
 				rest = rest[12+length:]
 			}
-			if diff := cmp.Diff(test.chunks, chunks); diff != "" {
-				t.Errorf("chunks (-want +got):\n%s", diff)
-			}
+			cmptest.Same(t, chunks, test.chunks, "chunks")
 		})
 	}
 }
@@ -304,7 +293,6 @@ func TestFileStructure(t *testing.T) {
 // Colours that are not opaque come first in a palette, so that tRNS is as short as possible.
 func TestPaletteAlphaIsShort(t *testing.T) {
 	t.Parallel()
-
 	p := newPicture(60, 60, func(x, y int) uint32 {
 		if x == 59 && y == 59 {
 			return 0
@@ -316,15 +304,12 @@ func TestPaletteAlphaIsShort(t *testing.T) {
 	if !ok {
 		t.Fatal("no tRNS")
 	}
-	if got := binary.BigEndian.Uint32(before[len(before)-4:]); got != 1 {
-		t.Errorf("tRNS of %d bytes; want 1", got)
-	}
+	testenv.Equal(t, binary.BigEndian.Uint32(before[len(before)-4:]), 1, "bytes of tRNS")
 }
 
 // An encoder's previous pictures do not affect a file.
 func TestSamePictureSameFile(t *testing.T) {
 	t.Parallel()
-
 	var used png.Encoder
 	all := pictures()
 	for _, name := range []string{"257 colours projected", "16 colours magnified", "256 colours projected", "translucent noise", "65 colours magnified", "one pixel"} {
@@ -336,7 +321,6 @@ func TestSamePictureSameFile(t *testing.T) {
 
 func TestAppendRejects(t *testing.T) {
 	t.Parallel()
-
 	for _, test := range []struct {
 		name                 string
 		bytes, width, height int
@@ -350,14 +334,11 @@ func TestAppendRejects(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-
 			dst, err := new(png.Encoder).Append([]byte("before"), make([]byte, test.bytes), test.width, test.height)
 			if err == nil {
 				t.Error("no error")
 			}
-			if got := string(dst); got != "before" {
-				t.Errorf("dst is %q after an error; want it unchanged", got)
-			}
+			testenv.Equal(t, string(dst), "before", "dst after an error")
 		})
 	}
 }
@@ -366,7 +347,6 @@ func TestAppendRejects(t *testing.T) {
 // those sizes with a margin.
 func TestFilesAreSmall(t *testing.T) {
 	t.Parallel()
-
 	all := pictures()
 	for name, most := range map[string]int{
 		"one colour":               90,

@@ -170,7 +170,7 @@ func (r *raster) value(row []byte, x int) uint32 {
 	return binary.LittleEndian.Uint32(row[x:])
 }
 
-// difference subtracts the bytes of b from those of a.
+// difference subtracts the bytes of b from the bytes of a.
 func difference(a, b uint32) uint32 {
 	const even, odd = 0x00ff00ff, 0xff00ff00
 	return ((a|odd)-b&even)&even | ((a|even)-b&odd)&odd

@@ -189,7 +189,7 @@ func (s *stream) end() {
 // vast reports whether the stream is so large that less effort is spent on it.
 func (s *stream) vast() bool { return len(s.nodes) > vastNodes }
 
-// same returns how many bytes of a from i on equal those of b from j on, with i up to end.
+// same returns how many bytes of a from i on equal the bytes of b from j on, with i up to end.
 func same(a, b []byte, i, j, end int) int {
 	n := 0
 	for i+n+8 <= end {

@@ -5,24 +5,16 @@ package vips_test
 import (
 	"testing"
 
-	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/internal/costtest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	testenv.SkipShort(t)
-	costtest.Accuracy(t, encoder, nil)
-}
-
-// Exact sizes with the native encoder, which every edge has.
-func TestReducedCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
-	testenv.SkipShort(t)
-	costtest.Accuracy(t, new(render.NativeEncoder), reducer())
+	costtest.Accuracy(t, reducer)
 }
 
 func TestCostLimit(t *testing.T) {
 	t.Parallel()
-	costtest.Limit(t, encoder, reducer())
-	costtest.Limit(t, new(render.NativeEncoder), reducer())
+	costtest.Limit(t, reducer)
 }

@@ -20,30 +20,15 @@ type Reducer struct{ revision string }
 
 var _ render.Reducer = (*Reducer)(nil)
 
-// Kernel is how libvips weights the pixels of which a reduced one consists.
-type Kernel govips.Kernel
-
-// Kernels are those of libvips by their names.
-var Kernels = []struct {
-	Name   string
-	Kernel Kernel
-}{
-	{"nearest", Kernel(govips.KernelNearest)},
-	{"linear", Kernel(govips.KernelLinear)},
-	{"cubic", Kernel(govips.KernelCubic)},
-	{"mitchell", Kernel(govips.KernelMitchell)},
-	{"lanczos2", Kernel(govips.KernelLanczos2)},
-	{"lanczos3", Kernel(govips.KernelLanczos3)},
-}
-
-// The kernels of flat pictures and of those in space. They have the least error of those without visible
-// ringing, see docs/benchmarks.md.
+// The kernels of flat pictures and of those in space, which weight the pixels that become one. They have the
+// least error of those without visible ringing, see docs/benchmarks.md.
 const (
-	flatKernel  = Kernel(govips.KernelLinear)
-	spaceKernel = Kernel(govips.KernelCubic)
+	flatKernel  = govips.KernelLinear
+	spaceKernel = govips.KernelCubic
 )
 
-// StartReducer starts libvips, unless it runs, and returns a Reducer. The log is as for Start.
+// StartReducer starts libvips, unless it runs, and returns a Reducer. The log gets libvips' warnings; nil
+// discards them. After all Reducers of a process are closed, StartReducer must not be called again.
 func StartReducer(log *slog.Logger) (*Reducer, error) {
 	if err := start(log); err != nil {
 		return nil, err
@@ -90,19 +75,15 @@ func (*Reducer) Cost(pixels int) time.Duration {
 }
 
 // Reduce returns the picture in a smaller width and height.
-func (*Reducer) Reduce(picture render.Picture, width, height int, inSpace bool) (render.Picture, error) {
-	if inSpace {
-		return ReduceWith(spaceKernel, picture, width, height)
-	}
-	return ReduceWith(flatKernel, picture, width, height)
-}
-
-// ReduceWith is Reduce with another kernel, to compare them.
 //
 // libvips gets premultiplied pixels, so that transparent ones lend no colour to others, in four bands of
 // no meaning: of an image with alpha it would make floating-point numbers, which take twice as long (26 and
-// 15 ms for a body of 1,000 pixels), and of which it cuts the fractions off in the end, after which opaque pictures are not opaque.
-func ReduceWith(kernel Kernel, picture render.Picture, width, height int) (render.Picture, error) {
+// 15 ms for a body of 1,000 pixels), and cuts the fractions off in the end, after which opaque pictures are not opaque.
+func (*Reducer) Reduce(picture render.Picture, width, height int, inSpace bool) (render.Picture, error) {
+	kernel := flatKernel
+	if inSpace {
+		kernel = spaceKernel
+	}
 	img, err := govips.NewImageFromGoImage(&image.NRGBA{
 		Pix:    premultiplied(picture.Pix),
 		Stride: 4 * picture.Width,
@@ -118,7 +99,7 @@ func ReduceWith(kernel Kernel, picture render.Picture, width, height int) (rende
 	}
 	defer bands.Close()
 	across, down := float64(width)/float64(picture.Width), float64(height)/float64(picture.Height)
-	if err := bands.ResizeWithVScale(across, down, govips.Kernel(kernel)); err != nil {
+	if err := bands.ResizeWithVScale(across, down, kernel); err != nil {
 		return render.Picture{}, firstLine(err)
 	}
 	values, err := bands.ToBytes()
@@ -161,4 +142,12 @@ func unpremultiply(pixels []byte) {
 			pixels[i+c] = byte(min((uint32(pixels[i+c])*255+alpha/2)/alpha, 255))
 		}
 	}
+}
+
+// noise returns a number that looks random for each x and y.
+func noise(x, y int) uint32 {
+	n := uint32(x)*0x9e3779b1 ^ uint32(y)*0x85ebca6b
+	n = (n ^ n>>15) * 0x2c1b3c6d
+	n = (n ^ n>>12) * 0x297a2d39
+	return n ^ n>>15
 }

@@ -8,23 +8,11 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/edge/render/vips"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
-
-// reducer is one for all tests.
-var reducer = sync.OnceValue(func() *vips.Reducer {
-	reducer, err := vips.StartReducer(nil)
-	if err != nil {
-		panic(err)
-	}
-	return reducer
-})
-
-// reducing draws with libvips for exact sizes.
-var reducing = sync.OnceValue(func() *render.Renderer { return render.New(new(render.NativeEncoder), reducer()) })
 
 // exactModes are the modes with exact sizes.
 var exactModes = []render.Mode{render.Flat, render.Isometric, render.Bust, render.Body, render.Front, render.Back, render.Left, render.Right}
@@ -75,10 +63,7 @@ func TestReducedPixels(t *testing.T) {
 		for _, requested := range []int{8, 9, 20, 25, 45, 99, 100, 180, 301, 505, 999} {
 			size, exact := mode.ExactOf(requested)
 			view := render.View{Mode: mode, Type: skin.Slim, Size: size, Exact: exact, Omit: render.OmitLight & mode.Omissible()}
-			picture, err := reducing().Draw(white, skin.Sheet{}, view)
-			if err != nil {
-				t.Fatal(err)
-			}
+			picture := testenv.Must(reducing.Draw(white, skin.Sheet{}, view))(t)
 			if width, height := view.Extent(); picture.Width != width || picture.Height != height || len(picture.Pix) != 4*width*height {
 				t.Errorf("%+v: %d × %d pixels in %d bytes; want %d × %d", view, picture.Width, picture.Height, len(picture.Pix), width, height)
 			}
@@ -105,15 +90,10 @@ func TestReducedColours(t *testing.T) {
 			}
 			sheet := artwork.Explorer()
 			view := render.View{Mode: mode, Type: skin.Classic, Size: size, Exact: exact}
-			got, err := reducing().Draw(sheet, skin.Sheet{}, view)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := testenv.Must(reducing.Draw(sheet, skin.Sheet{}, view))(t)
 			const factor = 8
-			large, err := reducing().Draw(sheet, skin.Sheet{}, render.View{Mode: mode, Type: skin.Classic, Size: mode.SizeOf(1024)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			large, err := reducing.Draw(sheet, skin.Sheet{}, render.View{Mode: mode, Type: skin.Classic, Size: mode.SizeOf(1024)})
+			testenv.Do(t, err)
 			var sum float64
 			for y := range got.Height {
 				for x := range got.Width {
@@ -147,8 +127,8 @@ func premultipliedAt(picture render.Picture, x, y int) [4]float64 {
 	return [4]float64{float64(pixel[0]) * alpha / 255, float64(pixel[1]) * alpha / 255, float64(pixel[2]) * alpha / 255, alpha}
 }
 
-// The same picture is the same file, however many are reduced at once, and both encoders keep its pixels.
-func TestReducedFilesAreOne(t *testing.T) {
+// The same picture is the same file, however many are reduced at once.
+func TestConcurrentReductions(t *testing.T) {
 	t.Parallel()
 	views := []render.View{
 		{Mode: render.Flat, Type: skin.Classic, Size: 24, Exact: 20},
@@ -160,7 +140,7 @@ func TestReducedFilesAreOne(t *testing.T) {
 	files := make([][]byte, len(views))
 	for i, view := range views {
 		var err error
-		if files[i], _, err = reducing().Render(sheet, skin.Sheet{}, view); err != nil {
+		if files[i], _, err = reducing.Render(sheet, skin.Sheet{}, view); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,7 +148,7 @@ func TestReducedFilesAreOne(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for i, view := range views {
-				got, _, err := reducing().Render(sheet, skin.Sheet{}, view)
+				got, _, err := reducing.Render(sheet, skin.Sheet{}, view)
 				if err != nil || !bytes.Equal(got, files[i]) {
 					t.Errorf("%+v: %d other bytes, %v", view, len(got), err)
 				}
@@ -181,7 +161,7 @@ func TestReducedFilesAreOne(t *testing.T) {
 // Only pictures of exact sizes depend on the reducer.
 func TestReducerRevision(t *testing.T) {
 	t.Parallel()
-	with, without := reducing(), render.New(new(render.NativeEncoder), nil)
+	with, without := reducing, render.New(nil)
 	drawn, exact := render.View{Mode: render.Flat, Size: 24}, render.View{Mode: render.Flat, Size: 24, Exact: 20}
 	if with.RevisionOf(drawn) != without.Revision() || with.RevisionOf(exact) == with.Revision() || len(with.RevisionOf(exact)) != len(with.Revision()) {
 		t.Errorf("revisions %s and, exact, %s; without a reducer %s", with.RevisionOf(drawn), with.RevisionOf(exact), without.Revision())
@@ -209,7 +189,7 @@ func BenchmarkReduced(b *testing.B) {
 					b.ReportAllocs()
 					sheet := artwork.Explorer()
 					for b.Loop() {
-						if _, _, err := reducing().Render(sheet, skin.Sheet{}, view); err != nil {
+						if _, _, err := reducing.Render(sheet, skin.Sheet{}, view); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -9,7 +9,6 @@ import (
 // one above it never claims a hit.
 func TestCacheMatchesReader(t *testing.T) {
 	t.Parallel()
-
 	random := rand.New(rand.NewPCG(3, 4))
 	var r raster
 	var c cache

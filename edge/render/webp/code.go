@@ -41,82 +41,82 @@ type coder struct {
 
 // fit sets a code to one for counts. The optimal code may have a long description, and pictures
 // are small, so of several codes it takes the one with the lowest total size.
-func (m *coder) fit(c *code, counts []uint32) {
-	c.used, c.first, c.last = 0, 0, 0
+func (c *coder) fit(to *code, counts []uint32) {
+	to.used, to.first, to.last = 0, 0, 0
 	longest := 0
 	for symbol, count := range counts {
 		if count > 0 {
-			if c.used == 0 {
-				c.first = symbol
+			if to.used == 0 {
+				to.first = symbol
 			}
-			c.last = symbol
-			c.used++
+			to.last = symbol
+			to.used++
 		}
 	}
 	n := len(counts)
-	c.lengths, c.words = slices.Grow(c.lengths[:0], n)[:n], slices.Grow(c.words[:0], n)[:n]
-	clear(c.lengths)
-	clear(c.words)
-	if c.simple() {
-		if c.used == 2 {
-			c.lengths[c.first], c.lengths[c.last] = 1, 1
-			prefix.Codes(c.words, c.lengths)
+	to.lengths, to.words = slices.Grow(to.lengths[:0], n)[:n], slices.Grow(to.words[:0], n)[:n]
+	clear(to.lengths)
+	clear(to.words)
+	if to.simple() {
+		if to.used == 2 {
+			to.lengths[to.first], to.lengths[to.last] = 1, 1
+			prefix.Codes(to.words, to.lengths)
 		}
 		return
 	}
 
 	best := uint(math.MaxUint)
-	m.lengths = slices.Grow(m.lengths[:0], n)[:n]
-	m.builder.Lengths(m.lengths, counts, prefix.MaxLength)
-	best = m.keepBetter(c, counts, best)
-	for _, length := range m.lengths {
+	c.lengths = slices.Grow(c.lengths[:0], n)[:n]
+	c.builder.Lengths(c.lengths, counts, prefix.MaxLength)
+	best = c.keepBetter(to, counts, best)
+	for _, length := range c.lengths {
 		longest = max(longest, int(length))
 	}
-	if c.used == 1 {
-		clear(c.lengths) // described with one bit, but written with none
+	if to.used == 1 {
+		clear(to.lengths) // described with one bit, but written with none
 		return
 	}
 
 	// A lower limit makes more words equally long.
-	shortest := bits.Len(uint(c.used - 1))
+	shortest := bits.Len(uint(to.used - 1))
 	if longest > shortest {
-		m.builder.Shorten(m.lengths, longest-1)
-		best = m.keepBetter(c, counts, best)
+		c.builder.Shorten(c.lengths, longest-1)
+		best = c.keepBetter(to, counts, best)
 	}
 	// Equal lengths for the whole span have the shortest description.
-	if size := bits.Len(uint(c.last - c.first)); 1<<size <= n {
-		clear(m.lengths)
-		from := min(c.first, n-1<<size)
+	if size := bits.Len(uint(to.last - to.first)); 1<<size <= n {
+		clear(c.lengths)
+		from := min(to.first, n-1<<size)
 		for symbol := from; symbol < from+1<<size; symbol++ {
-			m.lengths[symbol] = uint8(size)
+			c.lengths[symbol] = uint8(size)
 		}
-		m.keepBetter(c, counts, best)
+		c.keepBetter(to, counts, best)
 	}
-	prefix.Codes(c.words, c.lengths)
+	prefix.Codes(to.words, to.lengths)
 }
 
 // keepBetter copies the lengths to the code if they cost less than best, in bits, and returns
 // the lower cost.
-func (m *coder) keepBetter(c *code, counts []uint32, best uint) uint {
-	m.tokens = prefix.Describe(m.tokens[:0], m.lengths)
-	listed, outer, cost := m.describe(m.tokens)
-	if c.used > 1 {
-		for symbol, count := range counts[c.first : c.last+1] {
-			cost += uint(count) * uint(m.lengths[c.first+symbol])
+func (c *coder) keepBetter(to *code, counts []uint32, best uint) uint {
+	c.tokens = prefix.Describe(c.tokens[:0], c.lengths)
+	listed, outer, cost := c.describe(c.tokens)
+	if to.used > 1 {
+		for symbol, count := range counts[to.first : to.last+1] {
+			cost += uint(count) * uint(c.lengths[to.first+symbol])
 		}
 	}
 	if cost >= best {
 		return best
 	}
-	copy(c.lengths, m.lengths)
-	c.tokens = append(c.tokens[:0], m.tokens...)
-	c.listed, c.descriptionLengths = listed, outer
+	copy(to.lengths, c.lengths)
+	to.tokens = append(to.tokens[:0], c.tokens...)
+	to.listed, to.descriptionLengths = listed, outer
 	return cost
 }
 
 // describe finds the cheapest description of tokens: how many of them are listed, as zeros at
 // the end may be omitted, the lengths of their code, and the cost in bits.
-func (m *coder) describe(tokens []prefix.Token) (listed int, outer [prefix.DescriptionSymbols]uint8, cost uint) {
+func (c *coder) describe(tokens []prefix.Token) (listed int, outer [prefix.DescriptionSymbols]uint8, cost uint) {
 	end := len(tokens)
 	for end > 2 && isZeros(tokens[end-1].Symbol) {
 		end--
@@ -128,7 +128,7 @@ func (m *coder) describe(tokens []prefix.Token) (listed int, outer [prefix.Descr
 			counts[t.Symbol]++
 		}
 		var lengths [prefix.DescriptionSymbols]uint8
-		m.descriptionBuilder.Lengths(lengths[:], counts[:], maxDescriptionWord)
+		c.descriptionBuilder.Lengths(lengths[:], counts[:], maxDescriptionWord)
 		last, used := descriptionSpan(&lengths)
 		bits := 1 + 4 + 3*uint(last+1) + 1
 		if count < len(tokens) {

@@ -5,16 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // A described code reads what was written with it, whatever symbols occur; a single symbol
 // takes no bits.
 func TestCodesAreDescribed(t *testing.T) {
 	t.Parallel()
-
 	var m coder
 	var c code
 	f := func(n int, occurring ...int) {
@@ -35,13 +34,9 @@ func TestCodesAreDescribed(t *testing.T) {
 		r := bitReader{bytes: w.Bytes()}
 		described := r.code(n)
 		for _, symbol := range occurring {
-			if got := r.symbol(described); got != symbol {
-				t.Errorf("of %d symbols, %v occurring: %d is read as %d", n, occurring, symbol, got)
-			}
+			testenv.Equal(t, r.symbol(described), symbol, "of %d symbols, %v occurring: one is read as", n, occurring)
 		}
-		if got := r.read(8); got != after {
-			t.Errorf("of %d symbols, %v occurring: %#x is read after them; want %#x", n, occurring, got, after)
-		}
+		testenv.Equal(t, r.read(8), after, "of %d symbols, %v occurring: after them is read", n, occurring)
 	}
 
 	const large = cacheSymbols + 1<<maxCacheBits
@@ -60,9 +55,7 @@ func TestCodesAreDescribed(t *testing.T) {
 	}
 
 	m.fit(&c, slices.Concat(make([]uint32, channelSymbols), []uint32{7}))
-	if diff := cmp.Diff(make([]uint8, channelSymbols+1), c.lengths); diff != "" {
-		t.Errorf("a single symbol has a word (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, c.lengths, make([]uint8, channelSymbols+1), "a single symbol has a word")
 }
 
 // bitReader reads codes by RFC 9649, section 3.7.2.1.

@@ -120,10 +120,10 @@ type costs struct {
 }
 
 // learn sets the costs to the information content of the symbols counted.
-func (p *costs) learn(h *histogram) {
-	p.green = slices.Grow(p.green[:0], len(h.green))[:len(h.green)]
+func (c *costs) learn(h *histogram) {
+	c.green = slices.Grow(c.green[:0], len(h.green))[:len(h.green)]
 	h.each(func(i int, counts []uint32) {
-		costs := [...][]cost{p.green, p.red[:], p.blue[:], p.alpha[:], p.distance[:]}[i]
+		costs := [...][]cost{c.green, c.red[:], c.blue[:], c.alpha[:], c.distance[:]}[i]
 		total := uint32(0)
 		for _, n := range counts {
 			total += n
@@ -143,32 +143,32 @@ func (p *costs) learn(h *histogram) {
 }
 
 // pixel returns the cost of a literal pixel.
-func (p *costs) pixel(v uint32) cost {
-	return p.green[v>>8&255] + p.red[v>>16&255] + p.blue[v&255] + p.alpha[v>>24]
+func (c *costs) pixel(v uint32) cost {
+	return c.green[v>>8&255] + c.red[v>>16&255] + c.blue[v&255] + c.alpha[v>>24]
 }
 
 // token returns the cost of a token that begins at the pixel i.
-func (p *costs) token(r *raster, i int, t token) cost {
+func (c *costs) token(r *raster, i int, t token) cost {
 	switch {
 	case t.length > 0:
-		return p.length(int(t.length)) + p.distanceCode(int(t.value))
+		return c.length(int(t.length)) + c.distanceCode(int(t.value))
 	case t.cached:
-		return p.green[cacheSymbols+int(t.value)]
+		return c.green[cacheSymbols+int(t.value)]
 	default:
-		return p.pixel(r.px[i])
+		return c.pixel(r.px[i])
 	}
 }
 
 // length returns the cost of the length of a copy.
-func (p *costs) length(n int) cost {
+func (c *costs) length(n int) cost {
 	symbol, extra := symbolOf(n)
-	return p.green[channelSymbols+symbol] + cost(extra)*perBit
+	return c.green[channelSymbols+symbol] + cost(extra)*perBit
 }
 
 // distanceCode returns the cost of a distance code.
-func (p *costs) distanceCode(code int) cost {
+func (c *costs) distanceCode(code int) cost {
 	symbol, extra := symbolOf(code)
-	return p.distance[symbol] + cost(extra)*perBit
+	return c.distance[symbol] + cost(extra)*perBit
 }
 
 // log2 returns the binary logarithm as a cost, and 0 for 0.

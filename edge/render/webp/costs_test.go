@@ -1,11 +1,14 @@
 package webp
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
 
 // The cost of the largest picture of noise does not overflow.
 func TestCostDoesNotOverflow(t *testing.T) {
 	t.Parallel()
-
 	// costOf returns the cost of noise in which every value of every channel occurs so often.
 	costOf := func(often uint32) uint64 {
 		var h histogram
@@ -18,7 +21,6 @@ func TestCostDoesNotOverflow(t *testing.T) {
 
 	const pixel = 32 * perBit
 	const most = maxSide * maxSide / channelSymbols
-	if got, want := costOf(most)-costOf(1), uint64((most-1)*channelSymbols*pixel); got != want {
-		t.Errorf("the largest picture costs %d more than the smallest; want %d", got, want)
-	}
+	testenv.Equal(t, costOf(most)-costOf(1), uint64((most-1)*channelSymbols*pixel),
+		"the largest picture costs more than the smallest by")
 }

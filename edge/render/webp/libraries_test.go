@@ -66,14 +66,8 @@ func TestFilesAreSmall(t *testing.T) {
 				continue
 			}
 			p := draw(t, of, views[test.view].view)
-			file, err := e.Append(nil, p.pix, p.width, p.height)
-			if err != nil {
-				t.Fatal(err)
-			}
-			reference, err := libwebp.Encode(p.pix, p.width, p.height, test.method, test.quality)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := testenv.Must(e.Append(nil, p.pix, p.width, p.height))(t)
+			reference := testenv.Must(libwebp.Encode(p.pix, p.width, p.height, test.method, test.quality))(t)
 			own += len(file)
 			libwebpSize += len(reference)
 		}

@@ -74,8 +74,8 @@ func (p *parser) findDistances(r *raster) {
 }
 
 // copyFrom returns how many pixels from i on can be copied from that distance.
-func (s *copyDistance) copyFrom(r *raster, i int) int {
-	if j := i - s.distance; j >= 0 && r.px[j] == r.px[i] {
+func (d *copyDistance) copyFrom(r *raster, i int) int {
+	if j := i - d.distance; j >= 0 && r.px[j] == r.px[i] {
 		return r.match(i, j)
 	}
 	return 0

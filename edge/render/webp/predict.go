@@ -63,7 +63,7 @@ func distance(a, b uint32) (sum int32) {
 	return sum
 }
 
-// minus subtracts each channel of b from that of a.
+// minus subtracts each channel of b from the same channel of a.
 func minus(a, b uint32) uint32 {
 	alphaGreen := (a | 0x00ff00ff) - b&0xff00ff00
 	redBlue := (a | 0xff00ff00) - b&0x00ff00ff
@@ -205,7 +205,7 @@ func (p *prediction) chooseTiles(bits uint, across int) (total uint64) {
 }
 
 // subtract sets residual. The prediction for the first pixel is opaque black, for the others of
-// the first row the one on their left, for those of the first column the one above.
+// the first row the one on their left, for the first column the one above.
 func (p *prediction) subtract(r *raster) {
 	width := r.width
 	p.residual.reset(width, len(r.same))

@@ -75,7 +75,7 @@ func (s *stream) writePicture(w *prefix.Writer, r *raster, first *draft, aux *st
 	s.writeTokens(w, r, tokens)
 }
 
-// refine returns better tokens than those of the draft, and leaves their symbols counted and
+// refine returns better tokens than the draft's, and leaves their symbols counted and
 // their costs in the first group. Each pass makes the next one a little cheaper; short images
 // get two.
 func (s *stream) refine(r *raster, first *draft) []token {

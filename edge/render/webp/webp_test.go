@@ -17,10 +17,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // renderer draws the pictures that are encoded.
-var renderer = render.New(new(render.NativeEncoder), nil)
+var renderer = render.New(nil)
 
 // picture is the input of webp.Encoder.Append.
 type picture struct {
@@ -55,10 +56,7 @@ var views = []struct {
 func draw(tb testing.TB, of artwork.NamedSheet, view render.View) picture {
 	tb.Helper()
 	view.Type = of.Type
-	p, err := renderer.Draw(of.Sheet, skin.Sheet{}, view)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	p := testenv.Must(renderer.Draw(of.Sheet, skin.Sheet{}, view))(tb)
 	return picture{of.Name, p.Pix, p.Width, p.Height}
 }
 
@@ -125,7 +123,6 @@ func decodeInGo(file []byte) (pix []byte, width, height int, err error) {
 
 func TestPicturesOfSkins(t *testing.T) {
 	t.Parallel()
-
 	skins := skintest.Skins()
 	for _, view := range []render.View{
 		{Mode: render.Flat, Size: 8},
@@ -138,7 +135,6 @@ func TestPicturesOfSkins(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %d", view.Mode, view.Size), func(t *testing.T) {
 			t.Parallel()
-
 			var e webp.Encoder
 			for _, of := range skins {
 				checkEncoding(t, &e, draw(t, of, view))
@@ -147,7 +143,6 @@ func TestPicturesOfSkins(t *testing.T) {
 	}
 	t.Run("large", func(t *testing.T) {
 		t.Parallel()
-
 		var e webp.Encoder
 		for i, of := range skins {
 			if i%4 == 0 {
@@ -165,12 +160,10 @@ func TestPicturesOfSkins(t *testing.T) {
 // texels and small ones.
 func TestAllSmallSizes(t *testing.T) {
 	t.Parallel()
-
 	const most = 40
 	for width := 1; width <= most; width++ {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			t.Parallel()
-
 			var e webp.Encoder
 			random := rand.New(rand.NewPCG(uint64(width), 1))
 			for height := 1; height <= most; height++ {
@@ -193,7 +186,6 @@ func TestAllSmallSizes(t *testing.T) {
 
 func TestExtremes(t *testing.T) {
 	t.Parallel()
-
 	random := rand.New(rand.NewPCG(1, 2))
 	pictures := []picture{
 		blank("nothing", 1, 1),
@@ -244,15 +236,11 @@ func TestExtremes(t *testing.T) {
 // A file does not depend on the Encoder's previous pictures or on the content of dst.
 func TestAppend(t *testing.T) {
 	t.Parallel()
-
 	var used webp.Encoder
 	for _, view := range views {
 		for _, of := range artwork.Skins() {
 			p := draw(t, of, view.view)
-			want, err := new(webp.Encoder).Append(nil, p.pix, p.width, p.height)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := testenv.Must(new(webp.Encoder).Append(nil, p.pix, p.width, p.height))(t)
 			got, err := used.Append([]byte("before"), p.pix, p.width, p.height)
 			if err != nil || string(got[:6]) != "before" || !bytes.Equal(got[6:], want) {
 				t.Errorf("%s of %s: a used Encoder appends another file, or %v", view.name, p.name, err)
@@ -263,7 +251,6 @@ func TestAppend(t *testing.T) {
 
 func TestAppendRejects(t *testing.T) {
 	t.Parallel()
-
 	f := func(length, width, height int) {
 		t.Helper()
 		dst := []byte("before")

@@ -31,7 +31,7 @@ type Backend struct {
 // NewStore returns an initialized store in a directory that is removed after the test.
 func NewStore(tb testing.TB) *blobstore.Store {
 	tb.Helper()
-	return openInit(tb, Directory(tb).Config)
+	return OpenInit(tb, Directory(tb).Config)
 }
 
 // Directory returns a backend in a directory that is removed after the test. TEST_TEXTURES names a
@@ -39,20 +39,20 @@ func NewStore(tb testing.TB) *blobstore.Store {
 func Directory(tb testing.TB) Backend {
 	tb.Helper()
 	parent, err := os.MkdirTemp(os.Getenv("TEST_TEXTURES"), "textures-") //nolint:usetesting // tb.TempDir would be on the disk of other temporary files
-	must(tb, err)
-	tb.Cleanup(func() { must(tb, os.RemoveAll(parent)) }) //nolint:gosec // below the directory that the developer named
+	testenv.Do(tb, err)
+	tb.Cleanup(func() { testenv.Do(tb, os.RemoveAll(parent)) }) //nolint:gosec // below the directory that the developer named
 	root := filepath.Join(parent, "textures")
 	return Backend{
 		Config: blobstore.Config{URL: "file://" + root, Timeout: time.Minute},
 		Write: func(t *testing.T, name string, content []byte) {
 			t.Helper()
 			path := filepath.Join(root, name)
-			must(t, os.MkdirAll(filepath.Dir(path), 0o700)) //nolint:gosec // below the directory that the developer named
-			must(t, os.WriteFile(path, content, 0o600))     //nolint:gosec // below the directory that the developer named
+			testenv.Do(t, os.MkdirAll(filepath.Dir(path), 0o700)) //nolint:gosec // below the directory that the developer named
+			testenv.Do(t, os.WriteFile(path, content, 0o600))     //nolint:gosec // below the directory that the developer named
 		},
 		Remove: func(t *testing.T, name string) {
 			t.Helper()
-			must(t, os.Remove(filepath.Join(root, name))) //nolint:gosec // below the directory that the developer named
+			testenv.Do(t, os.Remove(filepath.Join(root, name))) //nolint:gosec // below the directory that the developer named
 		},
 	}
 }
@@ -67,7 +67,7 @@ func Bucket(tb testing.TB) Backend {
 		testenv.Skip(tb, "TEST_S3_ENDPOINT is not set; make test sets it")
 	}
 	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(accessKey, secretKey, "")})
-	must(tb, err)
+	testenv.Do(tb, err)
 
 	name := "test-" + strings.ToLower(rand.Text())
 	tb.Cleanup(func() {
@@ -94,11 +94,11 @@ func Bucket(tb testing.TB) Backend {
 		Write: func(t *testing.T, key string, content []byte) {
 			t.Helper()
 			_, err := client.PutObject(t.Context(), name, "some/where/"+key, bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{})
-			must(t, err)
+			testenv.Do(t, err)
 		},
 		Remove: func(t *testing.T, key string) {
 			t.Helper()
-			must(t, client.RemoveObject(t.Context(), name, "some/where/"+key, minio.RemoveObjectOptions{}))
+			testenv.Do(t, client.RemoveObject(t.Context(), name, "some/where/"+key, minio.RemoveObjectOptions{}))
 		},
 	}
 }
@@ -106,21 +106,13 @@ func Bucket(tb testing.TB) Backend {
 // Open returns the store of a configuration, uninitialized.
 func Open(tb testing.TB, cfg blobstore.Config) *blobstore.Store {
 	tb.Helper()
-	store, err := blobstore.New(cfg)
-	must(tb, err)
-	return store
+	return testenv.Must(blobstore.New(cfg))(tb)
 }
 
-func openInit(tb testing.TB, cfg blobstore.Config) *blobstore.Store {
+// OpenInit returns the store of a configuration, initialized.
+func OpenInit(tb testing.TB, cfg blobstore.Config) *blobstore.Store {
 	tb.Helper()
 	store := Open(tb, cfg)
-	must(tb, store.Init(tb.Context()))
+	testenv.Do(tb, store.Init(tb.Context()))
 	return store
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // The layout of a store. It must stay compatible, so the suite does not take it from the
@@ -27,37 +27,37 @@ func nameOf(hash skin.Hash) string { return fmt.Sprintf("%.2s/%[1]s.png", hash) 
 // Run tests one kind of backend, which newBackend returns.
 func Run(t *testing.T, newBackend func(tb testing.TB) Backend) {
 	t.Helper()
-	s := suite{newBackend}
-	t.Run("stores files", s.keepsFiles)
-	t.Run("repairs a corrupt file", s.repairs)
-	t.Run("concurrent puts of one file", s.concurrent)
-	t.Run("missing file and missing marker", s.missing)
-	t.Run("rejects a corrupt file", s.corrupt)
-	t.Run("rejects a wrong hash", s.wrongHash)
-	t.Run("read-only", s.readOnly)
-	t.Run("deletes", s.deletes)
-	t.Run("lists only files", s.lists)
-	t.Run("lists nothing without a marker", s.listsUninitialized)
-	t.Run("keeps temporary files in use", s.cleansTemp)
-	t.Run("concurrent Init", s.initTwice)
-	t.Run("ends with the context", s.contextEnds)
+	for name, test := range map[string]func(*testing.T, Backend){
+		"stores files":                    keepsFiles,
+		"repairs a corrupt file":          repairs,
+		"concurrent puts of one file":     concurrent,
+		"missing file and missing marker": missing,
+		"rejects a corrupt file":          corrupt,
+		"rejects a wrong hash":            wrongHash,
+		"read-only":                       readOnly,
+		"deletes":                         deletes,
+		"lists only files":                lists,
+		"lists nothing without a marker":  listsUninitialized,
+		"keeps temporary files in use":    cleansTemp,
+		"concurrent Init":                 initTwice,
+		"ends with the context":           contextEnds,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newBackend(t))
+		})
+	}
 }
 
-type suite struct {
-	newBackend func(tb testing.TB) Backend
-}
-
-func (s suite) keepsFiles(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
+func keepsFiles(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
 	other := Open(t, backend.Config)
 	for _, file := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("veneer\x00\n"), 1<<17)} {
 		hash := skin.HashOf(file)
 		for range 2 {
-			must(t, store.Put(t.Context(), hash, file))
-			got, err := other.Get(t.Context(), hash)
-			must(t, err)
+			testenv.Do(t, store.Put(t.Context(), hash, file))
+			got := testenv.Must(other.Get(t.Context(), hash))(t)
 			if !bytes.Equal(got, file) {
 				t.Errorf("got %d bytes that are not the %d put", len(got), len(file))
 			}
@@ -65,25 +65,22 @@ func (s suite) keepsFiles(t *testing.T) {
 	}
 }
 
-func (s suite) repairs(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
+func repairs(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
 	file := []byte("whole")
 	hash := skin.HashOf(file)
 	backend.Write(t, nameOf(hash), []byte("who"))
-	must(t, store.Put(t.Context(), hash, file))
-	got, err := store.Get(t.Context(), hash)
-	must(t, err)
+	testenv.Do(t, store.Put(t.Context(), hash, file))
+	got := testenv.Must(store.Get(t.Context(), hash))(t)
 	if !bytes.Equal(got, file) {
 		t.Errorf("got %q", got)
 	}
 }
 
-func (s suite) concurrent(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
+func concurrent(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
 	file := bytes.Repeat([]byte("at once "), 1<<14)
 	hash := skin.HashOf(file)
 	var group sync.WaitGroup
@@ -108,18 +105,17 @@ func (s suite) concurrent(t *testing.T) {
 	}
 }
 
-func (s suite) missing(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
+func missing(t *testing.T, backend Backend) {
+	t.Helper()
 	file, absent := []byte("there"), skin.HashOf([]byte("absent"))
 	store := Open(t, backend.Config)
 	_, err := store.Get(t.Context(), absent)
 	wantUnavailable(t, "get before Init", err)
 	wantUnavailable(t, "check before Init", store.Check(t.Context()))
 
-	must(t, store.Init(t.Context()))
-	must(t, store.Check(t.Context()))
-	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	testenv.Do(t, store.Init(t.Context()))
+	testenv.Do(t, store.Check(t.Context()))
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 	if _, err := store.Get(t.Context(), absent); !errors.Is(err, blobstore.ErrNotFound) {
 		t.Errorf("get of an absent file: %v", err)
 	}
@@ -138,10 +134,9 @@ func (s suite) missing(t *testing.T) {
 	}
 }
 
-func (s suite) corrupt(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
+func corrupt(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
 	file := []byte("as it was put")
 	hash := skin.HashOf(file)
 	for name, content := range map[string][]byte{
@@ -157,10 +152,9 @@ func (s suite) corrupt(t *testing.T) {
 	}
 }
 
-func (s suite) wrongHash(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
+func wrongHash(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
 	huge := make([]byte, blobstore.MaxSize+1)
 	for hash, file := range map[skin.Hash][]byte{
 		skin.HashOf([]byte("this")): []byte("that"),
@@ -175,9 +169,8 @@ func (s suite) wrongHash(t *testing.T) {
 	}
 }
 
-func (s suite) readOnly(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
+func readOnly(t *testing.T, backend Backend) {
+	t.Helper()
 	cfg := backend.Config
 	cfg.ReadOnly = true
 	reader := Open(t, cfg)
@@ -186,9 +179,9 @@ func (s suite) readOnly(t *testing.T) {
 	}
 	wantUnavailable(t, "check by a reader before Init", reader.Check(t.Context()))
 
-	store := openInit(t, backend.Config)
+	store := OpenInit(t, backend.Config)
 	file, other := []byte("there"), []byte("not there")
-	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 	if err := reader.Put(t.Context(), skin.HashOf(other), other); !errors.Is(err, blobstore.ErrReadOnly) {
 		t.Errorf("put: %v", err)
 	}
@@ -201,37 +194,31 @@ func (s suite) readOnly(t *testing.T) {
 	if _, _, err := reader.CleanTemp(t.Context(), false); err != nil {
 		t.Errorf("count temporary files: %v", err)
 	}
-	must(t, reader.Check(t.Context()))
+	testenv.Do(t, reader.Check(t.Context()))
 	if got, err := reader.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
 		t.Errorf("get: %q, %v", got, err)
 	}
-	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(file)}, list(t, reader)); diff != "" {
-		t.Errorf("list (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, list(t, reader), []skin.Hash{skin.HashOf(file)}, "list")
 }
 
-func (s suite) deletes(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
+func deletes(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
 	file, other := []byte("deleted"), []byte("other")
-	must(t, store.Put(t.Context(), skin.HashOf(file), file))
-	must(t, store.Put(t.Context(), skin.HashOf(other), other))
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(other), other))
 	for range 2 { // the second time there is nothing to delete
-		must(t, store.Delete(t.Context(), skin.HashOf(file)))
+		testenv.Do(t, store.Delete(t.Context(), skin.HashOf(file)))
 		if _, err := store.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, blobstore.ErrNotFound) {
 			t.Errorf("get of a deleted file: %v", err)
 		}
 	}
-	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(other)}, list(t, store)); diff != "" {
-		t.Errorf("list (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, list(t, store), []skin.Hash{skin.HashOf(other)}, "list")
 }
 
-func (s suite) lists(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
+func lists(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
 	if got := list(t, store); len(got) != 0 {
 		t.Fatalf("listed %v of an empty store", got)
 	}
@@ -239,7 +226,7 @@ func (s suite) lists(t *testing.T) {
 	sizes := map[skin.Hash]int64{}
 	for n := range 40 {
 		file := bytes.Repeat([]byte{byte(n)}, n)
-		must(t, store.Put(t.Context(), skin.HashOf(file), file))
+		testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 		sizes[skin.HashOf(file)] = int64(n)
 	}
 	stray := skin.HashOf([]byte("stray")).String()
@@ -253,7 +240,7 @@ func (s suite) lists(t *testing.T) {
 	got := map[skin.Hash]int64{}
 	var order []skin.Hash
 	for object, err := range store.List(t.Context()) {
-		must(t, err)
+		testenv.Do(t, err)
 		got[object.Hash] = object.Size
 		order = append(order, object.Hash)
 		// Clocks of a store may be coarse.
@@ -261,24 +248,21 @@ func (s suite) lists(t *testing.T) {
 			t.Errorf("%s was modified %s after the test began", object.Hash, age)
 		}
 	}
-	if diff := gocmp.Diff(sizes, got); diff != "" {
-		t.Errorf("sizes (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, got, sizes, "sizes")
 	if len(order) != len(got) || !slices.IsSortedFunc(order, func(a, b skin.Hash) int { return cmp.Compare(a.String(), b.String()) }) {
 		t.Errorf("listed twice or out of order: %v", order)
 	}
 
 	for _, err := range store.List(t.Context()) {
-		must(t, err)
+		testenv.Do(t, err)
 		break // a listing may be left early
 	}
 }
 
-func (s suite) listsUninitialized(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
-	must(t, store.Put(t.Context(), skin.HashOf(nil), nil))
+func listsUninitialized(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(nil), nil))
 	backend.Remove(t, marker)
 	ended := false
 	for object, err := range store.List(t.Context()) {
@@ -296,15 +280,14 @@ func (s suite) listsUninitialized(t *testing.T) {
 	}
 }
 
-func (s suite) cleansTemp(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
+func cleansTemp(t *testing.T, backend Backend) {
+	t.Helper()
 	_, _, err := Open(t, backend.Config).CleanTemp(t.Context(), true)
 	wantUnavailable(t, "clean before Init", err)
 
-	store := openInit(t, backend.Config)
+	store := OpenInit(t, backend.Config)
 	file := []byte("in use")
-	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 	backend.Write(t, ".unfinished-1", []byte("being written"))
 	for _, remove := range []bool{false, true} {
 		if files, size, err := store.CleanTemp(t.Context(), remove); files != 0 || size != 0 || err != nil {
@@ -315,12 +298,11 @@ func (s suite) cleansTemp(t *testing.T) {
 	if _, err := store.Get(t.Context(), skin.HashOf(file)); err != nil {
 		t.Error(err)
 	}
-	must(t, store.Check(t.Context()))
+	testenv.Do(t, store.Check(t.Context()))
 }
 
-func (s suite) initTwice(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
+func initTwice(t *testing.T, backend Backend) {
+	t.Helper()
 	var group sync.WaitGroup
 	for range 4 { // several cores start at once
 		group.Go(func() {
@@ -335,18 +317,17 @@ func (s suite) initTwice(t *testing.T) {
 	}
 	group.Wait()
 	file := []byte("file")
-	must(t, Open(t, backend.Config).Put(t.Context(), skin.HashOf(file), file))
-	if _, err := openInit(t, backend.Config).Get(t.Context(), skin.HashOf(file)); err != nil {
+	testenv.Do(t, Open(t, backend.Config).Put(t.Context(), skin.HashOf(file), file))
+	if _, err := OpenInit(t, backend.Config).Get(t.Context(), skin.HashOf(file)); err != nil {
 		t.Error(err)
 	}
 }
 
-func (s suite) contextEnds(t *testing.T) {
-	t.Parallel()
-	backend := s.newBackend(t)
-	store := openInit(t, backend.Config)
+func contextEnds(t *testing.T, backend Backend) {
+	t.Helper()
+	store := OpenInit(t, backend.Config)
 	file, absent := []byte("there"), []byte("absent")
-	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -368,13 +349,11 @@ func (s suite) contextEnds(t *testing.T) {
 			}
 		}
 	}
-	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(file)}, list(t, store)); diff != "" {
-		t.Errorf("calls with an expired context changed something (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, list(t, store), []skin.Hash{skin.HashOf(file)}, "calls with an expired context changed something")
 
 	// A listing returns an error if its context ends half-way.
 	for n := range 20 {
-		must(t, store.Put(t.Context(), skin.HashOf([]byte{byte(n)}), []byte{byte(n)}))
+		testenv.Do(t, store.Put(t.Context(), skin.HashOf([]byte{byte(n)}), []byte{byte(n)}))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -389,7 +368,7 @@ func list(t *testing.T, store *blobstore.Store) []skin.Hash {
 	t.Helper()
 	var hashes []skin.Hash
 	for object, err := range store.List(t.Context()) {
-		must(t, err)
+		testenv.Do(t, err)
 		hashes = append(hashes, object.Hash)
 	}
 	return hashes

@@ -62,7 +62,7 @@ func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValu
 }
 
 // check checks the output of a program for a setting.
-func (w InvalidValue) check(t *testing.T, s config.Setting, output string) {
+func (i InvalidValue) check(t *testing.T, s config.Setting, output string) {
 	t.Helper()
 	if !strings.Contains(output, s.Name) || !strings.Contains(output, s.Name+"="+s.Example) || strings.Contains(output, "\n") {
 		t.Errorf("the output is %q; want one line with %s=%s", output, s.Name, s.Example)
@@ -70,7 +70,7 @@ func (w InvalidValue) check(t *testing.T, s config.Setting, output string) {
 	if parserText := parserMessage.FindString(output); parserText != "" {
 		t.Errorf("the output is %q; %q is a message of a parser", output, parserText)
 	}
-	if revealed := strings.Contains(output, w.Value); w.Value != "" && revealed == w.IsSecret {
+	if revealed := strings.Contains(output, i.Value); i.Value != "" && revealed == i.IsSecret {
 		t.Errorf("the output is %q; it contains the invalid value: %t", output, revealed)
 	}
 }

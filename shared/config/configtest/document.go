@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // Document tests that the page at path has a table of all settings of T in the section of a
@@ -16,9 +16,9 @@ import (
 func Document[T any](t *testing.T, path, program, prefix string) {
 	t.Helper()
 	var want strings.Builder
-	want.WriteString("\n| setting | default | meaning |\n|---|---|---|\n")
+	want.WriteString("\n| setting | default | allowed | meaning |\n|---|---|---|---|\n")
 	for _, s := range config.List[T](prefix) {
-		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", s.Name, defaultOf(s), strings.ReplaceAll(s.Help, "|", `\|`))
+		fmt.Fprintf(&want, "| `%s` | %s | %s | %s |\n", s.Name, defaultOf(s), s.Allowed, strings.ReplaceAll(s.Help, "|", `\|`))
 	}
 	want.WriteString("\n")
 	Section(t, path, program, want.String())
@@ -28,10 +28,7 @@ func Document[T any](t *testing.T, path, program, prefix string) {
 // "<!-- end of name -->", or writes it with -update.
 func Section(t *testing.T, path, name, want string) {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testenv.Must(os.ReadFile(path))(t)
 	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
 	before, rest, hasBegin := strings.Cut(string(content), begin)
 	got, after, hasEnd := strings.Cut(rest, end)
@@ -39,14 +36,10 @@ func Section(t *testing.T, path, name, want string) {
 		t.Fatalf("%s lacks the lines %q and %q", path, begin, end)
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o600); err != nil { //nolint:gosec // the path is the test's
-			t.Fatal(err)
-		}
+		testenv.Do(t, os.WriteFile(path, []byte(before+begin+want+end+after), 0o600))
 		return
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s is not what the program's %s are now; -update writes it anew (-want +got):\n%s", path, name, diff)
-	}
+	cmptest.Same(t, got, want, "%s is not what the program's %s are now; -update writes it anew", path, name)
 }
 
 // defaultOf returns a setting's default in Markdown.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 var update = flag.Bool("update", false, "write the generated files of settings again")
@@ -28,21 +28,12 @@ var settingLine = regexp.MustCompile(`(?m)^#(\w+)=(.*)$`)
 func EnvFile[T any](t *testing.T, path, prefix string, defaults, external map[string]string, required []string) {
 	t.Helper()
 	var generated strings.Builder
-	if err := writeEnvFile[T](&generated, prefix, defaults, external); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Do(t, writeEnvFile[T](&generated, prefix, defaults, external))
 	if *update {
-		if err := os.WriteFile(path, []byte(generated.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Do(t, os.WriteFile(path, []byte(generated.String()), 0o600))
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(generated.String(), string(content)); diff != "" {
-		t.Errorf("%s is stale; -update writes it again (-want +got):\n%s", path, diff)
-	}
+	content := testenv.Must(os.ReadFile(path))(t)
+	cmptest.Same(t, string(content), generated.String(), "%s is stale; -update writes it again", path)
 
 	without, with := required, required
 	for name, value := range defaults {
@@ -51,10 +42,7 @@ func EnvFile[T any](t *testing.T, path, prefix string, defaults, external map[st
 	for _, line := range settingLine.FindAllStringSubmatch(string(content), -1) {
 		with = append(slices.Clip(with), line[1]+"="+strings.Trim(line[2], "'"))
 	}
-	want, err := config.Read[T](prefix, without)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testenv.Must(config.Read[T](prefix, without))(t)
 	got, err := config.Read[T](prefix, with)
 	if err != nil {
 		t.Fatalf("with all lines of %s: %v", path, err)
@@ -70,7 +58,7 @@ func EnvFile[T any](t *testing.T, path, prefix string, defaults, external map[st
 //	# address of the public listener
 //	#X_LISTEN=127.0.0.1:8080
 //
-// The keys of both maps are names of settings. The values in defaults replace those of T.
+// The keys of both maps are names of settings. The values in defaults replace the defaults of T.
 // Settings in external are set elsewhere, in the place that the map's value names, and get no
 // line. A required setting must be in one of the two.
 func writeEnvFile[T any](w io.Writer, prefix string, defaults, external map[string]string) error {

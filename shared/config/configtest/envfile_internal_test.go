@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 type envFileConfig struct {
@@ -17,7 +18,6 @@ type envFileConfig struct {
 
 func TestWriteEnvFile(t *testing.T) {
 	t.Parallel()
-
 	var file strings.Builder
 	if err := writeEnvFile[envFileConfig](&file, "X_", map[string]string{"X_WAIT": "4s"}, map[string]string{"X_SECRET": "a file has it"}); err != nil {
 		t.Fatal(err)
@@ -42,19 +42,15 @@ func TestWriteEnvFile(t *testing.T) {
 # from where
 #X_FROM=
 `
-	if diff := cmp.Diff(want, file.String()); diff != "" {
-		t.Errorf("the file (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, file.String(), want, "the file")
 }
 
 func TestWriteEnvFileNamesInvalidSetting(t *testing.T) {
 	t.Parallel()
-
 	f := func(want string, defaults, external map[string]string) {
 		t.Helper()
-		if err := writeEnvFile[envFileConfig](&strings.Builder{}, "X_", defaults, external); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; want an error with %q", err, want)
-		}
+		testenv.ErrorHas(t, writeEnvFile[envFileConfig](&strings.Builder{}, "X_", defaults, external), want,
+			"writeEnvFile")
 	}
 
 	f("X_SECRET", nil, nil)

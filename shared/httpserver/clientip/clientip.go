@@ -25,7 +25,7 @@ type Proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
 	// warnings are by header and problem.
-	warnings [len(forwardedHeaders)][2]logging.Minutely
+	warnings [len(forwardedHeaders)][2]logging.OncePerMinute
 }
 
 // forwardedHeaders are the headers with the addresses of clients, in the order of precedence.
@@ -109,7 +109,7 @@ func (p *Proxies) clientFromHeader(header int, peer netip.Addr, lines [][]byte) 
 const HeaderForwardedHost = "X-Forwarded-Host"
 
 // RequestedHost returns the host that the client requested, with the port if it is not the scheme's
-// own: that of the Host header, or, if the peer is a trusted proxy, the first in X-Forwarded-Host.
+// own: the Host header, or, if the peer is a trusted proxy, the first in X-Forwarded-Host.
 // Unlike the address of the client, a proxy may forward it as the client sent it.
 func (p *Proxies) RequestedHost(rc *fasthttp.RequestCtx) string {
 	if p.Trusts(PeerIP(rc.RemoteAddr())) {
@@ -121,7 +121,7 @@ func (p *Proxies) RequestedHost(rc *fasthttp.RequestCtx) string {
 	return string(rc.Request.Header.Host())
 }
 
-// Trusts reports whether an address is that of a trusted proxy.
+// Trusts reports whether an address belongs to a trusted proxy.
 func (p *Proxies) Trusts(address netip.Addr) bool {
 	if p == nil {
 		return false

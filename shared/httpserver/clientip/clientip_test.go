@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // from returns a request of a peer with lines of X-Forwarded-For.
@@ -40,16 +41,28 @@ func newProxies(log *slog.Logger, networks ...string) *clientip.Proxies {
 // silent returns a logger for tests that do not look at the log.
 func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func TestClientIP(t *testing.T) {
-	t.Parallel()
-
-	proxies := newProxies(silent(), "10.0.0.0/8", "2001:db8:1::/48", "fe80::/10")
-	f := func(want, peer string, forwarded ...string) {
+// checkers returns a check of the client behind a peer with lines of a header, and one of the proxy 10.0.0.1 with
+// each of several lines alone.
+func checkers(t *testing.T, proxies *clientip.Proxies, header string) (
+	f func(want, peer string, lines ...string), each func(want string, lines ...string),
+) {
+	t.Helper()
+	f = func(want, peer string, lines ...string) {
 		t.Helper()
-		if got := proxies.ClientIP(from(peer, forwarded...)).String(); got != want {
-			t.Errorf("the client behind %s with X-Forwarded-For %q is %s; want %s", peer, forwarded, got, want)
+		testenv.Equal(t, proxies.ClientIP(withLines(peer, header, lines...)).String(), want,
+			"the client behind %s with %s %q", peer, header, lines)
+	}
+	return f, func(want string, lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			f(want, "10.0.0.1", line)
 		}
 	}
+}
+
+func TestClientIP(t *testing.T) {
+	t.Parallel()
+	f, each := checkers(t, newProxies(silent(), "10.0.0.0/8", "2001:db8:1::/48", "fe80::/10"), "X-Forwarded-For")
 
 	// A peer that is no trusted proxy is the client, whatever it sends.
 	f("203.0.113.9", "203.0.113.9")
@@ -58,121 +71,81 @@ func TestClientIP(t *testing.T) {
 	f("2001:db8:2::1", "2001:db8:2::1", "6.6.6.6")
 
 	// The proxy's address of the client counts, not the client's own.
-	f("203.0.113.9", "10.0.0.1", "203.0.113.9")
-	f("203.0.113.9", "10.0.0.1", " 203.0.113.9 ")
-	f("203.0.113.9", "10.0.0.1", "6.6.6.6, 203.0.113.9")
-	f("203.0.113.9", "10.0.0.1", "10.6.6.6, 203.0.113.9")
+	each("203.0.113.9", "203.0.113.9", " 203.0.113.9 ", "6.6.6.6, 203.0.113.9", "10.6.6.6, 203.0.113.9",
+		"6.6.6.6,203.0.113.9,10.1.2.3", "unknown, 203.0.113.9")
 	f("203.0.113.9", "10.0.0.1", "6.6.6.6", "203.0.113.9")
-	f("203.0.113.9", "10.0.0.1", "6.6.6.6,203.0.113.9,10.1.2.3")
 	f("203.0.113.9", "10.0.0.1", "6.6.6.6, 203.0.113.9", "10.1.2.3", "10.1.2.4")
-	f("203.0.113.9", "10.0.0.1", "unknown, 203.0.113.9")
 	f("10.1.2.3", "10.0.0.1", "10.1.2.3")
 
 	// A member that is no address ends the search.
 	f("10.0.0.1", "10.0.0.1")
-	f("10.0.0.1", "10.0.0.1", "")
-	f("10.0.0.1", "10.0.0.1", "unknown")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9, 203.0.113.9:http")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9, 203.0.113.9:")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9, 203.0.113.9:655360")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9, [203.0.113.9]")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9, [2001:db8:2::1")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9, [2001:db8:2::1]80")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9, 203.0.113.09")
+	each("10.0.0.1", "", "unknown", "203.0.113.9, 203.0.113.9:http", "203.0.113.9, 203.0.113.9:",
+		"203.0.113.9, 203.0.113.9:655360", "203.0.113.9, [203.0.113.9]", "203.0.113.9, [2001:db8:2::1",
+		"203.0.113.9, [2001:db8:2::1]80", "203.0.113.9, 203.0.113.09")
 	f("10.0.0.1", "10.0.0.1", ", ,", "")
 	f("10.1.2.3", "10.0.0.1", "203.0.113.9, unknown, 10.1.2.3")
 	f("10.0.0.1", "10.0.0.1", "203.0.113.9", "\"quoted\"")
 
 	// Some gateways add the port, and brackets.
-	f("203.0.113.9", "10.0.0.1", "203.0.113.9:40001")
-	f("203.0.113.9", "10.0.0.1", "6.6.6.6:1, 203.0.113.9:40001, 10.1.2.3:443")
-	f("2001:db8:2::1", "10.0.0.1", "[2001:db8:2::1]:4711")
-	f("2001:db8:2::1", "10.0.0.1", "[2001:db8:2::1]")
-	f("2001:db8:2::1", "10.0.0.1", "[2001:db8:2::1], [2001:db8:1::7]:443")
-	f("203.0.113.9", "10.0.0.1", "[::ffff:203.0.113.9]:80")
+	each("203.0.113.9", "203.0.113.9:40001", "6.6.6.6:1, 203.0.113.9:40001, 10.1.2.3:443", "[::ffff:203.0.113.9]:80")
+	each("2001:db8:2::1", "[2001:db8:2::1]:4711", "[2001:db8:2::1]", "[2001:db8:2::1], [2001:db8:1::7]:443")
 
 	// Empty members are skipped.
-	f("203.0.113.9", "10.0.0.1", "203.0.113.9,")
-	f("203.0.113.9", "10.0.0.1", "203.0.113.9, ,, 10.1.2.3,\t")
+	each("203.0.113.9", "203.0.113.9,", "203.0.113.9, ,, 10.1.2.3,\t")
 	f("203.0.113.9", "10.0.0.1", "203.0.113.9", "")
 
 	// Addresses are normalised.
 	f("203.0.113.9", "10.0.0.1", "::ffff:203.0.113.9")
 	f("203.0.113.9", "::ffff:10.0.0.1", "203.0.113.9")
 	f("203.0.113.9", "::ffff:203.0.113.9", "6.6.6.6")
-	f("2001:db8:2::1", "10.0.0.1", "2001:db8:2::1, 2001:db8:1::7")
+	each("2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1%eth0")
 	f("2001:db8:2::1", "2001:db8:1::7", "2001:0DB8:0002::0001")
 	f("2001:db8:2::1", "fe80::1%eth0", "2001:db8:2::1")
-	f("2001:db8:2::1", "10.0.0.1", "2001:db8:2::1%eth0")
 }
 
 // Forwarded (RFC 7239) is used where there is no X-Forwarded-For.
 func TestClientIPByForwarded(t *testing.T) {
 	t.Parallel()
-
 	proxies := newProxies(silent(), "10.0.0.0/8", "2001:db8:1::/48")
-	f := func(want, peer string, lines ...string) {
-		t.Helper()
-		if got := proxies.ClientIP(withLines(peer, "Forwarded", lines...)).String(); got != want {
-			t.Errorf("the client behind %s with Forwarded %q is %s; want %s", peer, lines, got, want)
-		}
-	}
-
+	f, each := checkers(t, proxies, "Forwarded")
 	f("203.0.113.9", "203.0.113.9", "for=6.6.6.6")
-	f("203.0.113.9", "10.0.0.1", "for=203.0.113.9")
-	f("203.0.113.9", "10.0.0.1", `for="203.0.113.9:40001"`)
-	f("203.0.113.9", "10.0.0.1", "for=203.0.113.9:40001")
-	f("203.0.113.9", "10.0.0.1", `for="203.0.113.9:_port-1"`)
-	f("203.0.113.9", "10.0.0.1", `For="20\3.0.113.9"`)
-	f("2001:db8:2::1", "10.0.0.1", `for="[2001:db8:2::1]:4711"`)
-	f("2001:db8:2::1", "10.0.0.1", `by=_a;proto=https ; FOR="[2001:db8:2::1]";host="a;b,c"`)
-	f("203.0.113.9", "10.0.0.1", `for=6.6.6.6, for=203.0.113.9;proto=http;by="[2001:db8:1::7]", , for="10.1.2.3:443",`)
+	each("203.0.113.9", "for=203.0.113.9", `for="203.0.113.9:40001"`, "for=203.0.113.9:40001", `for="203.0.113.9:_port-1"`,
+		`For="20\3.0.113.9"`, `for="[::ffff:203.0.113.9]"`,
+		`for=6.6.6.6, for=203.0.113.9;proto=http;by="[2001:db8:1::7]", , for="10.1.2.3:443",`)
+	each("2001:db8:2::1", `for="[2001:db8:2::1]:4711"`, `by=_a;proto=https ; FOR="[2001:db8:2::1]";host="a;b,c"`)
 	f("203.0.113.9", "10.0.0.1", "for=6.6.6.6", "for=203.0.113.9", "for=10.1.2.3")
-	f("203.0.113.9", "10.0.0.1", `for="[::ffff:203.0.113.9]"`)
 
 	// What a client sends cannot hide what a proxy adds after it.
-	f("203.0.113.9", "10.0.0.1", `for=", for=203.0.113.9`)
-	f("203.0.113.9", "10.0.0.1", `for="\", for="203.0.113.9"`)
+	each("203.0.113.9", `for=", for=203.0.113.9`, `for="\", for="203.0.113.9"`)
 	f("203.0.113.9", "10.0.0.1", `"`, `for=203.0.113.9;host="x\"y\\"`)
 
 	// A hop without an address ends the search.
-	f("10.0.0.1", "10.0.0.1", "for=203.0.113.9, for=unknown")
+	each("10.0.0.1", "for=203.0.113.9, for=unknown", "for=203.0.113.9, proto=https", "for=203.0.113.9;for=203.0.113.8",
+		`for=203.0.113.9, for="`, `for=203.0.113.9, for="203.0.113.8\"`, "203.0.113.9")
 	f("10.1.2.3", "10.0.0.1", "for=203.0.113.9, for=_hidden, for=10.1.2.3")
-	f("10.0.0.1", "10.0.0.1", "for=203.0.113.9, proto=https")
-	f("10.0.0.1", "10.0.0.1", "for=203.0.113.9;for=203.0.113.8")
-	f("10.0.0.1", "10.0.0.1", `for=203.0.113.9, for="`)
-	f("10.0.0.1", "10.0.0.1", `for=203.0.113.9, for="203.0.113.8\"`)
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9")
 
 	// X-Forwarded-For has precedence if it has a member: a proxy that sets it does not check
 	// Forwarded.
 	both := withLines("10.0.0.1", "Forwarded", "for=6.6.6.6")
 	both.Request.Header.Set("X-Forwarded-For", "203.0.113.9")
-	if got := proxies.ClientIP(both).String(); got != "203.0.113.9" {
-		t.Errorf("of both headers the client is %s; want that of X-Forwarded-For", got)
-	}
+	testenv.Equal(t, proxies.ClientIP(both).String(), "203.0.113.9", "of both headers, X-Forwarded-For has the client")
 	both.Request.Header.Set("X-Forwarded-For", "unknown")
-	if got := proxies.ClientIP(both).String(); got != "10.0.0.1" {
-		t.Errorf("beside X-Forwarded-For: unknown the client is %s; want the proxy", got)
-	}
+	testenv.Equal(t, proxies.ClientIP(both).String(), "10.0.0.1",
+		"beside X-Forwarded-For: unknown, the client is the proxy")
 	both.Request.Header.Set("X-Forwarded-For", ",")
-	if got := proxies.ClientIP(both).String(); got != "6.6.6.6" {
-		t.Errorf("beside an empty X-Forwarded-For the client is %s; want that of Forwarded", got)
-	}
+	testenv.Equal(t, proxies.ClientIP(both).String(), "6.6.6.6",
+		"beside an empty X-Forwarded-For, Forwarded has the client")
 }
 
 // The host comes from X-Forwarded-Host of trusted proxies only.
 func TestRequestedHost(t *testing.T) {
 	t.Parallel()
-
 	proxies := newProxies(silent(), "10.0.0.0/8")
 	f := func(want, peer string, lines ...string) {
 		t.Helper()
 		rc := withLines(peer, "X-Forwarded-Host", lines...)
 		rc.Request.Header.SetHost("core.test:8080")
-		if got := proxies.RequestedHost(rc); got != want {
-			t.Errorf("of %s with X-Forwarded-Host %q the host is %s; want %s", peer, lines, got, want)
-		}
+		testenv.Equal(t, proxies.RequestedHost(rc), want, "of %s with X-Forwarded-Host %q the host", peer, lines)
 	}
 
 	f("core.test:8080", "203.0.113.9")
@@ -185,11 +158,8 @@ func TestRequestedHost(t *testing.T) {
 
 func TestClientIPWithoutProxies(t *testing.T) {
 	t.Parallel()
-
 	var none *clientip.Proxies
-	if got := none.ClientIP(from("203.0.113.9", "6.6.6.6")).String(); got != "203.0.113.9" {
-		t.Errorf("the client is %s; want the peer", got)
-	}
+	testenv.Equal(t, none.ClientIP(from("203.0.113.9", "6.6.6.6")).String(), "203.0.113.9", "the client is the peer")
 }
 
 // Whatever a client sends, the client is the address that the proxy adds.
@@ -208,9 +178,8 @@ func FuzzClientIP(f *testing.F) {
 			{"Forwarded", `for="203.0.113.9:_x", for=10.0.0.7;by=_y`, "203.0.113.9"},
 		} {
 			for _, lines := range [][]string{{sent + ", " + test.added}, {sent, test.added}} {
-				if got := proxies.ClientIP(withLines("10.0.0.1", test.header, lines...)).String(); got != test.want {
-					t.Errorf("%s: %q: the client is %s; want %s", test.header, lines, got, test.want)
-				}
+				testenv.Equal(t, proxies.ClientIP(withLines("10.0.0.1", test.header, lines...)).String(), test.want,
+					"%s: %q: the client", test.header, lines)
 			}
 			// Alone it may be any address, but always in the normalised form, or limits would
 			// count it twice.
@@ -225,7 +194,6 @@ func FuzzClientIP(f *testing.F) {
 // is logged once a minute by its name.
 func TestForwardedHeaderWarnings(t *testing.T) {
 	t.Parallel()
-
 	// Time is synthetic.
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -269,36 +237,21 @@ func TestForwardedHeaderWarnings(t *testing.T) {
 	})
 }
 
-func TestPrefix(t *testing.T) {
+func TestPrefixAndNetwork(t *testing.T) {
 	t.Parallel()
-
-	f := func(client, want string) {
+	f := func(client, prefix, network string) {
 		t.Helper()
-		if got := clientip.Prefix(netip.MustParseAddr(client)).String(); got != want {
-			t.Errorf("%s is counted by %s; want %s", client, got, want)
-		}
+		addr := netip.MustParseAddr(client)
+		testenv.Equal(t, clientip.Prefix(addr).String(), prefix, "%s is counted by", client)
+		testenv.Equal(t, clientip.Network(addr).String(), network, "%s belongs to", client)
 	}
 
-	f("203.0.113.9", "203.0.113.9/32")
-	f("2001:db8:2:3:4:5:6:7", "2001:db8:2:3::/64")
-	f("2001:db8:2:3:ffff::", "2001:db8:2:3::/64")
-	f("2001:db8:2:4::", "2001:db8:2:4::/64")
-}
-
-func TestNetwork(t *testing.T) {
-	t.Parallel()
-
-	f := func(client, want string) {
-		t.Helper()
-		if got := clientip.Network(netip.MustParseAddr(client)).String(); got != want {
-			t.Errorf("%s belongs to %s; want %s", client, got, want)
-		}
-	}
-
-	f("203.0.113.9", "203.0.113.0/24")
-	f("203.0.113.255", "203.0.113.0/24")
-	f("203.0.114.0", "203.0.114.0/24")
-	f("2001:db8:2:3:4:5:6:7", "2001:db8:2::/56")
-	f("2001:db8:2:ff:ffff::", "2001:db8:2::/56")
-	f("2001:db8:2:100::", "2001:db8:2:100::/56")
+	f("203.0.113.9", "203.0.113.9/32", "203.0.113.0/24")
+	f("203.0.113.255", "203.0.113.255/32", "203.0.113.0/24")
+	f("203.0.114.0", "203.0.114.0/32", "203.0.114.0/24")
+	f("2001:db8:2:3:4:5:6:7", "2001:db8:2:3::/64", "2001:db8:2::/56")
+	f("2001:db8:2:3:ffff::", "2001:db8:2:3::/64", "2001:db8:2::/56")
+	f("2001:db8:2:4::", "2001:db8:2:4::/64", "2001:db8:2::/56")
+	f("2001:db8:2:ff:ffff::", "2001:db8:2:ff::/64", "2001:db8:2::/56")
+	f("2001:db8:2:100::", "2001:db8:2:100::/64", "2001:db8:2:100::/56")
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"net/netip"
 	"slices"
-
-	"github.com/veneer-skins/veneer/shared/httpserver/fastpath"
 )
 
 // parseForwarded returns the address of the "for" parameter in an element of Forwarded (RFC
@@ -80,7 +78,8 @@ func isPort(text []byte) bool {
 func isObfuscated(text []byte) bool {
 	const maxLength = 64
 	for _, c := range text {
-		if !fastpath.IsNameByte(c) && c != '.' {
+		isAlphanumeric := '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !isAlphanumeric && c != '-' && c != '.' && c != '_' {
 			return false
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Response is a response that was read completely.
@@ -33,19 +35,11 @@ func Call(tb testing.TB, by *http.Client, method, url string, header http.Header
 	if by == nil {
 		by = client
 	}
-	request, err := http.NewRequestWithContext(tb.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	request := testenv.Must(http.NewRequestWithContext(tb.Context(), method, url, strings.NewReader(body)))(tb)
 	maps.Copy(request.Header, header)
 	response, err := by.Do(request)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Do(tb, err)
 	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	content := testenv.Must(io.ReadAll(response.Body))(tb)
 	return Response{Status: response.StatusCode, Header: response.Header, Body: string(content)}
 }

@@ -25,8 +25,8 @@ type StreamResponse struct {
 }
 
 // IsLast reports whether the response has Connection: close.
-func (a StreamResponse) IsLast() bool {
-	return strings.Contains(strings.ToLower(strings.Join(a.Header["Connection"], ",")), "close")
+func (s StreamResponse) IsLast() bool {
+	return strings.Contains(strings.ToLower(strings.Join(s.Header["Connection"], ",")), "close")
 }
 
 // ErrStatusLine is returned for a response that does not begin with an HTTP/1 status line.

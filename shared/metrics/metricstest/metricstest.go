@@ -12,15 +12,14 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/veneer-skins/veneer/shared/metrics"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Text returns the metrics of a gatherer in the text format.
 func Text(tb testing.TB, gatherer prometheus.Gatherer) string {
 	tb.Helper()
 	var text strings.Builder
-	if err := metrics.Write(&text, gatherer); err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Do(tb, metrics.Write(&text, gatherer))
 	return text.String()
 }
 
@@ -30,11 +29,7 @@ func Value(tb testing.TB, text, series string) float64 {
 	tb.Helper()
 	for line := range strings.Lines(text) {
 		if written, ok := strings.CutPrefix(line, series+" "); ok {
-			value, err := strconv.ParseFloat(strings.TrimSpace(written), 64)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			return value
+			return testenv.Must(strconv.ParseFloat(strings.TrimSpace(written), 64))(tb)
 		}
 	}
 	tb.Fatalf("the metrics lack %s:\n%s", series, text)
@@ -46,10 +41,7 @@ func Value(tb testing.TB, text, series string) float64 {
 func Check(tb testing.TB, text string) {
 	tb.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	families := testenv.Must(parser.TextToMetricFamilies(strings.NewReader(text)))(tb)
 	for name, family := range families {
 		kind := family.GetType()
 		if kind == dto.MetricType_UNTYPED {

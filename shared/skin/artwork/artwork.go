@@ -1,8 +1,6 @@
 // Package artwork has the project's own skins and capes as PNG files: the skin of avatars of
 // subjects without one, and the textures of the demo. They are original, and have the licence of
-// the repository. The files are made, with those of skintest, by
-//
-//	go run ./bench/artwork shared/skin
+// the repository.
 package artwork
 
 import (

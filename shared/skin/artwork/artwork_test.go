@@ -4,16 +4,14 @@ import (
 	"image"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // The skins cover both models, every size of sheet, and translucent texels.
 func TestSkinsAreVaried(t *testing.T) {
 	t.Parallel()
-
 	skins := artwork.Skins()
 	if len(skins) < 10 || len(artwork.Capes()) < 3 {
 		t.Errorf("%d skins and %d capes; want 10 and 3 at least", len(skins), len(artwork.Capes()))
@@ -31,9 +29,7 @@ func TestSkinsAreVaried(t *testing.T) {
 		skin.Classic: {image.Pt(64, 64): true, image.Pt(64, 32): true, image.Pt(128, 128): true},
 		skin.Slim:    {image.Pt(64, 64): true},
 	}
-	if diff := cmp.Diff(want, forms); diff != "" {
-		t.Errorf("forms of sheet by type (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, forms, want, "forms of sheet by type")
 	if !translucent {
 		t.Error("no skin has a translucent texel")
 	}
@@ -42,7 +38,6 @@ func TestSkinsAreVaried(t *testing.T) {
 // A caller may change a sheet.
 func TestSheetsAreIndependent(t *testing.T) {
 	t.Parallel()
-
 	before := artwork.Default().Digest()
 	clear(artwork.Default().Pix)
 	if artwork.Default().Digest() != before {

@@ -12,11 +12,11 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-
 	corpus, names, rejected := skintest.Corpus(), map[string]bool{}, 0
 	for _, file := range corpus {
 		if names[file.Name] {
@@ -42,17 +42,13 @@ func TestCorpus(t *testing.T) {
 // A bomb that does not inflate would prove nothing.
 func TestBombInflates(t *testing.T) {
 	t.Parallel()
-
 	for _, file := range skintest.Corpus() {
 		if file.Name != "a raster of a GiB that is sound" {
 			continue
 		}
 		_, rest, _ := strings.Cut(string(file.Data), "IDAT")
 		length := binary.BigEndian.Uint32(file.Data[len(file.Data)-len(rest)-8:])
-		inflated, err := zlib.NewReader(strings.NewReader(rest[:length]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		inflated := testenv.Must(zlib.NewReader(strings.NewReader(rest[:length])))(t)
 		n, err := io.Copy(io.Discard, inflated)
 		if err != nil || n < 1<<30 {
 			t.Errorf("a bomb of %d bytes inflates to %d, %v", len(file.Data), n, err)
@@ -64,7 +60,6 @@ func TestBombInflates(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	t.Parallel()
-
 	sheet := skin.NewSheet(64, 64)
 	valid := skintest.FromSheet(sheet).File()
 	if got, err := skintest.Read(valid); err != nil || !bytes.Equal(got.Pix, sheet.Pix) {

@@ -121,7 +121,7 @@ func palettes256() []format {
 	)
 }
 
-// paletteOf returns a PLTE chunk with so many colours.
+// paletteOf returns a PLTE chunk with that many entries.
 func paletteOf(entries int) []byte {
 	var data []byte
 	for i := range entries {
@@ -303,7 +303,7 @@ func dimensions() []File {
 		FixChecksums(data)
 		files = append(files, rejected(fmt.Sprintf("%d × %d pixels", size[0], size[1]), fmt.Sprintf("it is %d × %d pixels; a skin has", size[0], size[1]), data))
 	}
-	// The size is valid, but not that of the raster.
+	// The size is valid, but differs from the raster.
 	small, large := FromSheet(sample()), FromSheet(Noise(1, 64, 32))
 	small.Height, large.Height = 32, 64
 	return append(files,

@@ -7,12 +7,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 )
 
-// sheets are made by bench/artwork.
-//
 //go:embed sheets/*.png
 var sheets embed.FS
 
-// Skins returns fifty skins, always the same: those of artwork, and random ones shaded in all
+// Skins returns fifty skins, always the same: the skins of artwork, and random ones shaded in all
 // the ways in which players shade theirs: with narrow or wide grain, dithered by hand, smooth,
 // in few colours, detailed on HD sheets. Three are pure noise, the worst case of an upload.
 func Skins() []artwork.NamedSheet {
@@ -66,7 +64,7 @@ func Skins() []artwork.NamedSheet {
 	)
 }
 
-// Capes returns eight capes, always the same: those of artwork, and others shaded in the ways of
+// Capes returns eight capes, always the same: the capes of artwork, and others shaded in the ways of
 // Skins.
 func Capes() []artwork.NamedSheet {
 	capes := artwork.Capes()

@@ -83,7 +83,7 @@ func withDictionary(data []byte) []byte {
 	return stream.Bytes()
 }
 
-// split returns a stream in IDAT chunks of so many bytes.
+// split returns a stream in IDAT chunks of size bytes.
 func split(stream []byte, size int) [][]byte {
 	var chunks [][]byte
 	for part := range slices.Chunk(stream, size) {

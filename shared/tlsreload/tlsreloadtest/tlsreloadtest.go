@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Authority is a certificate authority.
@@ -33,9 +35,7 @@ func NewAuthority(tb testing.TB) *Authority {
 		Subject: pkix.Name{CommonName: "an authority of a test"}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, key := createCertificate(tb, template, nil)
-	var err error
-	a.certificate, err = x509.ParseCertificate(der)
-	must(tb, err)
+	a.certificate = testenv.Must(x509.ParseCertificate(der))(tb)
 	a.key = key
 	write(tb, a.File, "CERTIFICATE", der)
 	return a
@@ -59,8 +59,7 @@ func (a *Authority) Renew(tb testing.TB, chain, key string) {
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, private := createCertificate(tb, template, a)
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	must(tb, err)
+	pkcs8 := testenv.Must(x509.MarshalPKCS8PrivateKey(private))(tb)
 	write(tb, chain, "CERTIFICATE", der)
 	write(tb, key, "PRIVATE KEY", pkcs8)
 }
@@ -68,10 +67,8 @@ func (a *Authority) Renew(tb testing.TB, chain, key string) {
 // createCertificate makes a certificate, signed by an authority or self-signed.
 func createCertificate(tb testing.TB, template *x509.Certificate, by *Authority) ([]byte, *ecdsa.PrivateKey) {
 	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(tb, err)
-	template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	must(tb, err)
+	key := testenv.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
+	template.SerialNumber = testenv.Must(rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)))(tb)
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := template, key
 	if by != nil {
@@ -79,19 +76,11 @@ func createCertificate(tb testing.TB, template *x509.Certificate, by *Authority)
 		template.NotAfter = template.NotAfter.Add(time.Duration(by.issued) * time.Minute)
 		parent, signer = by.certificate, by.key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	must(tb, err)
+	der := testenv.Must(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(tb)
 	return der, key
 }
 
 func write(tb testing.TB, path, kind string, der []byte) {
 	tb.Helper()
-	must(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testenv.Do(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }

@@ -2,8 +2,7 @@
 
 // The usual way to draw avatars with Node: sharp behind Node's http server, in one
 // process. It draws the front of the head with the hat over it, at
-// /flat/<hash>?size=<pixels> as PNG and with &webp as lossless WebP; both with sharp's
-// defaults. Nothing is cached between requests.
+// /flat/<hash>?size=<pixels> as PNG with sharp's defaults. Nothing is cached between requests.
 //
 // Of several ways to do this with sharp it is the fastest: files are read into buffers,
 // and layers are composited before they are scaled.
@@ -14,9 +13,9 @@ const path = require('node:path');
 const sharp = require('sharp');
 
 const [host, port, textures] = process.argv.slice(2);
-const route = /^\/flat\/([0-9a-f]{64})\?size=([1-9][0-9]*)(&webp)?$/;
+const route = /^\/flat\/([0-9a-f]{64})\?size=([1-9][0-9]*)$/;
 
-async function draw(hash, side, webp) {
+async function draw(hash, side) {
   const file = await readFile(path.join(textures, hash.slice(0, 2), `${hash}.png`));
   const texels = (file.readUInt32BE(16) / 64) * 8; // of the face, by the width in the header
   const front = { left: texels, top: texels, width: texels, height: texels };
@@ -27,20 +26,18 @@ async function draw(hash, side, webp) {
     .composite([{ input: hat, raw: { width: texels, height: texels, channels: 4 } }])
     .raw()
     .toBuffer({ resolveWithObject: true });
-  const picture = sharp(face.data, { raw: face.info }).resize(side, side, { kernel: 'nearest' });
-  return (webp ? picture.webp({ lossless: true }) : picture.png()).toBuffer();
+  return sharp(face.data, { raw: face.info }).resize(side, side, { kernel: 'nearest' }).png().toBuffer();
 }
 
 async function answer(request, response) {
-  const [, hash, size, webp] = route.exec(request.url) ?? [];
-  const side = Number(size);
-  if (!hash || side < 8 || side > 512) {
+  const [, hash, size] = route.exec(request.url) ?? [];
+  if (!hash) {
     response.writeHead(404).end();
     return;
   }
   try {
-    const picture = await draw(hash, side, webp);
-    response.writeHead(200, { 'Content-Type': webp ? 'image/webp' : 'image/png', 'Content-Length': picture.length }).end(picture);
+    const picture = await draw(hash, Number(size));
+    response.writeHead(200, { 'Content-Type': 'image/png', 'Content-Length': picture.length }).end(picture);
   } catch (error) {
     if (error.code !== 'ENOENT') console.error(error);
     response.writeHead(error.code === 'ENOENT' ? 404 : 500).end();

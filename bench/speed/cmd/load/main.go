@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,8 +13,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/bench/speed/load"
 	"github.com/veneer-skins/veneer/bench/speed/picturecheck"
@@ -33,69 +35,65 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, stderr io.Writer) int {
-	s, err := parseSettings(args)
-	if errors.Is(err, flag.ErrHelp) {
-		printHelp(out)
+	s, err := parseSettings(args, out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		return exitOK
-	}
-	var requests *requestList
-	if err == nil {
-		requests, err = s.requestList()
-	}
-	if err == nil && s.output != "" {
-		var file *os.File
-		if file, err = os.Create(s.output); err == nil {
-			defer func() { _ = file.Close() }()
-			out = file
-		}
-	}
-	if err != nil {
+	case err != nil:
 		fmt.Fprintf(stderr, "load: %v\n", err)
 		return exitUsage
 	}
-	if s.Revalidate {
-		if err := requests.fetchTags(ctx); err != nil {
-			fmt.Fprintf(stderr, "load: fetch entity tags: %v\n", err)
-			return exitFailure
-		}
+	result, err := s.measure(ctx)
+	if err == nil {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		err = errors.Join(encoder.Encode(result), result.failure())
 	}
-	result := measure(ctx, s, requests)
-	if err := result.write(out); err != nil {
-		fmt.Fprintf(stderr, "load: write the summary: %v\n", err)
-		return exitFailure
-	}
-	if failure := result.failure(); failure != "" {
-		fmt.Fprintf(stderr, "load: %s\n", failure)
+	if err != nil {
+		fmt.Fprintf(stderr, "load: %v\n", err)
 		return exitFailure
 	}
 	return exitOK
 }
 
-// measure sends the requests, and only afterwards decodes the sampled pictures.
-func measure(ctx context.Context, s *settings, requests *requestList) *summary {
-	threads, running := errgroup.WithContext(ctx)
-	answers, samplers := make([][]load.Answers, s.Threads), make([]*picturecheck.Sampler, s.Threads)
-	for i := range s.Threads {
-		samplers[i] = picturecheck.New(func(request int) string { return requests.paths[request] }, s.Threads)
-		stream := s.stream(i, requests)
-		stream.InspectShare, stream.Inspect = s.Decode, samplers[i].Inspect
-		if s.Decode == 0 {
-			stream.Inspect = nil
-		}
-		threads.Go(func() (err error) {
-			answers[i], err = load.Run(running, s.server.String(), s.duration, stream)
-			return err
-		})
-	}
-	err := threads.Wait()
+// summary is the result of a run.
+type summary struct {
+	Settings *settings `json:"settings"`
+	// Answers counts the complete answers, right or wrong, by status.
+	Answers map[int]int64 `json:"answers"`
+	// Wrong counts wrong answers by fault: status, length, broken, unanswered; picture and
+	// dimensions among those that were decoded.
+	Wrong      map[load.Fault]int64 `json:"wrong"`
+	FirstWrong string               `json:"first_wrong,omitempty"`
+	// Bytes is the total length of the answers, headers included.
+	Bytes   int64   `json:"bytes"`
+	Elapsed float64 `json:"elapsed_s"`
+	Rate    float64 `json:"rate_per_s"` // of answers
+	// Busy is the CPU time of the load generator. When it comes near Elapsed, the load was the
+	// bottleneck.
+	Busy float64 `json:"busy_s"`
+	// Latency is of all complete answers, in milliseconds, by percentile; nil if there is none.
+	Latency     map[string]float64    `json:"latency_ms,omitempty"`
+	Pictures    *picturecheck.Summary `json:"pictures,omitempty"`
+	Interrupted bool                  `json:"interrupted"`
+	Error       string                `json:"error,omitempty"` // that ended the run
+}
 
-	var all load.Answers
-	for _, of := range answers {
-		for i := range of {
-			all.Add(of[i])
-		}
+// measure sends the requests, and only afterwards decodes the sampled pictures.
+func (s *settings) measure(ctx context.Context) (*summary, error) {
+	stream, err := s.stream(ctx)
+	if err != nil {
+		return nil, err
 	}
-	result := newSummary(s, &all)
+	sampler := picturecheck.New(func(request int) string { return s.paths[request] })
+	if s.Decode > 0 {
+		stream.InspectShare, stream.Inspect = s.Decode, sampler.Inspect
+	}
+	all, err := load.Run(ctx, s.server.String(), s.duration, stream)
+	result := &summary{Settings: s, Answers: map[int]int64{}, Wrong: map[load.Fault]int64{}}
+	for i := range all {
+		result.add(&all[i])
+	}
 	switch {
 	case ctx.Err() != nil:
 		result.Interrupted = true
@@ -103,7 +101,67 @@ func measure(ctx context.Context, s *settings, requests *requestList) *summary {
 		result.Error = err.Error()
 	}
 	if s.Decode > 0 {
-		result.Pictures = picturecheck.Decode(samplers, result.addWrong)
+		result.Pictures = sampler.Decode(result.addWrong)
 	}
-	return result
+	return result, nil
+}
+
+// add adds the answers to the only stream.
+func (s *summary) add(answers *load.Answers) {
+	s.Bytes, s.Elapsed, s.Busy = answers.Bytes, answers.Elapsed.Seconds(), answers.Busy.Seconds()
+	for status, latencies := range answers.Latencies {
+		s.Answers[status] = latencies.TotalCount()
+	}
+	for fault, n := range answers.Wrong {
+		s.addWrong(fault, n, answers.First)
+	}
+	if answers.Total() > 0 {
+		s.Rate, s.Latency = float64(answers.Total())/answers.Elapsed.Seconds(), map[string]float64{}
+		for name, percent := range map[string]float64{"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9, "max": 100} {
+			s.Latency[name] = float64(answers.All().ValueAtPercentile(percent)) / float64(time.Millisecond)
+		}
+	}
+}
+
+func (s *summary) addWrong(fault load.Fault, n int64, first error) {
+	s.Wrong[fault] += n
+	if s.FirstWrong == "" {
+		s.FirstWrong = first.Error()
+	}
+}
+
+func (s *summary) failure() error {
+	switch {
+	case s.Error != "":
+		return errors.New(s.Error)
+	case len(s.Wrong) > 0:
+		return fmt.Errorf("there are wrong answers, %v, first: %s", s.Wrong, s.FirstWrong)
+	case len(s.Answers) == 0:
+		return errors.New("there are no answers")
+	}
+	return nil
+}
+
+// fetchTags requests every path once and returns the entity tags.
+func (s *settings) fetchTags(ctx context.Context) (tags []string, err error) {
+	const timeout = 10 * time.Second // of a response
+	client := &fasthttp.HostClient{
+		Addr: s.server.String(), ReadTimeout: timeout, WriteTimeout: timeout,
+		DisablePathNormalizing: true, // the path must be the same later
+	}
+	defer client.CloseIdleConnections()
+	var request fasthttp.Request
+	var response fasthttp.Response
+	for _, path := range s.paths {
+		request.SetRequestURI("http://" + s.host + path)
+		if err := errors.Join(ctx.Err(), client.Do(&request, &response)); err != nil {
+			return nil, fmt.Errorf("request %s: %w", path, err)
+		}
+		tag := string(response.Header.Peek(fasthttp.HeaderETag))
+		if status := response.StatusCode(); status != fasthttp.StatusOK || tag == "" {
+			return nil, fmt.Errorf("the answer to %s has status %d and tag %q", path, status, tag)
+		}
+		tags = append(tags, tag)
+	}
+	return tags, nil
 }

@@ -7,32 +7,20 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/speed/results"
-	"github.com/veneer-skins/veneer/bench/system/cluster"
 	"github.com/veneer-skins/veneer/bench/system/faults"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		os.Exit(1)
-	}
-}
+func main() { stack.Main("faults", run) }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	options := faults.Options{Out: out}
+func run(ctx context.Context, args []string) error {
+	options := faults.Options{Out: os.Stdout}
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	flags.StringVar(&options.Etcd, "etcd", "", "path of etcd")
 	flags.StringVar(&options.MinIO, "minio", "", "path of MinIO")
@@ -54,7 +42,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		options.Etcd, options.MinIO = "", ""
 	}
 	if *stay {
-		return runUntilStopped(ctx, options)
+		err := stack.RunWithTB(ctx, func(tb testing.TB) {
+			tb.Helper()
+			stack.StartCluster(tb, options.ClusterOptions).Describe(options.Out)
+			<-tb.Context().Done()
+		})
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
 	}
 	machine, err := results.ThisMachine()
 	if err != nil {
@@ -74,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := faults.WriteTable(&table, rows); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "\n%s", &table); err != nil || failed != nil {
+	if _, err := fmt.Fprintf(options.Out, "\n%s", &table); err != nil || failed != nil {
 		return errors.Join(failed, err)
 	}
 	verdict := faults.Verdict(rows)
@@ -84,31 +80,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(verdict, rewrite(*report, table.String()))
 }
 
-// generatedMarker is the line of the page below which everything is generated.
-const generatedMarker = "<!-- make faults writes what follows -->\n"
-
+// rewrite puts a table at the end of a page, below the line behind which everything is generated.
 func rewrite(path, table string) error {
+	const marker = "<!-- make faults writes what follows -->\n"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	prefix, _, found := strings.Cut(string(page), generatedMarker)
+	prefix, _, found := strings.Cut(string(page), marker)
 	if !found {
-		return fmt.Errorf("%s has no line %q", path, generatedMarker)
+		return fmt.Errorf("%s has no line %q", path, marker)
 	}
-	return os.WriteFile(path, []byte(prefix+generatedMarker+"\n"+table), 0o644)
-}
-
-// runUntilStopped runs a cluster until ctx ends.
-func runUntilStopped(ctx context.Context, options faults.Options) error {
-	err := stack.RunWithTB(ctx, func(tb testing.TB) {
-		tb.Helper()
-		c := cluster.Start(tb, options.Options)
-		c.Describe(tb, options.Out)
-		<-tb.Context().Done()
-	})
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	return os.WriteFile(path, []byte(prefix+marker+"\n"+table), 0o644)
 }

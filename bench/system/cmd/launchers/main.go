@@ -7,10 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 
 	"github.com/veneer-skins/veneer/bench/system/launchers"
@@ -18,17 +15,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "launchers:", err)
-		os.Exit(1)
-	}
-}
+func main() { stack.Main("launchers", run) }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("launchers", flag.ContinueOnError)
 	suite := flags.String("suite", "", "path of the directory test of yggdrasil-mock, in which npm ci has run")
 	agent := flags.String("agent", "", "path of the JAR of authlib-injector")
@@ -45,14 +34,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			launchers.CheckAgent(tb, site, *agent, "bench/system/launchers")
 		})
 		if failed == nil {
-			fmt.Fprintln(out, "authlib-injector: passed")
+			fmt.Fprintln(os.Stdout, "authlib-injector: passed")
 		}
 	}
 	if *suite != "" {
 		failed = errors.Join(failed, runOnSite(ctx, func(tb testing.TB, site *launchers.Site) {
 			tb.Helper()
 			result := launchers.RunSuite(tb, site, *suite)
-			fmt.Fprintf(out, "yggdrasil-mock: %d passed, %d failed; with other addresses of textures, %d passed, %d failed\n",
+			fmt.Fprintf(os.Stdout, "yggdrasil-mock: %d passed, %d failed; with other addresses of textures, %d passed, %d failed\n",
 				len(result.Passed), len(result.Failed), len(result.PassedByAlias), len(result.FailedByAlias))
 			if len(result.Passed) == 0 || len(result.PassedByAlias) == 0 {
 				tb.Error("the suite ran no test")

@@ -32,7 +32,7 @@ export default function Players() {
    * @param {number} tid
    */
   const wear = (player, slot, tid) =>
-    change(player, slot === "skin" ? { tid_skin: tid } : { tid_cape: tid }, () => request("PUT", `/api/players/${player.pid}/textures`, { [slot]: tid }));
+    change(player, slot === "skin" ? { tid_skin: tid } : { tid_cape: tid }, "PUT", `/api/players/${player.pid}/textures`, { [slot]: tid });
 
   /**
    * @param {Player} player
@@ -40,7 +40,7 @@ export default function Players() {
    */
   const takeOff = (player, slot) => {
     focusOn(`#${slot}-${player.pid}`);
-    return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, () => request("DELETE", `/api/players/${player.pid}/textures`, { type: [slot] }));
+    return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, "DELETE", `/api/players/${player.pid}/textures`, { type: [slot] });
   };
 
   /**

@@ -49,9 +49,7 @@ function Shown({ tid }) {
     // A texture that becomes private leaves the closets of all but its uploader.
     const next = { ...before, ...patch, in_closet: before.in_closet && (isOwn || patch.public !== false) };
     close();
-    const answer = await attempt(shown, next, () => request("PUT", path, patch));
-    if (!answer) return;
-    put({ ...next, ...answer.data });
+    if (!await attempt(shown, next, () => request("PUT", path, patch), ({ data }) => ({ ...next, ...data }))) return;
     if (patch.type) redrawn.value = "?at=" + Date.now(); // browsers and caches keep the former picture for a day
     else refreshUser(); // the visibility has its price
   }

@@ -162,23 +162,54 @@ export function useSite() {
   return knownSite.value;
 }
 
+/** Changes that the server has not answered yet, by what they change; known: what it has without them. */
+const underWay = new Map();
+
 /**
- * Shows a change at once, and takes it back with a sentence if the server refuses it.
+ * Sends changes of one thing one after the other: over two connections the second could arrive first, and the
+ * first would then last. A change that the server refuses is told in a sentence.
+ * @template T
+ * @param {unknown} thing
+ * @param {T} before what is shown
+ * @param {() => Promise<any>} send
+ * @param {(answer: any) => T} merge what to show after the answer
+ * @returns {Promise<{answer?: any, now?: T}>} now: what to show, unless another change is under way
+ */
+export async function inOrder(thing, before, send, merge) {
+  const changes = underWay.get(thing) ?? { known: before, last: Promise.resolve() };
+  underWay.set(thing, changes);
+  /** @type {any} */
+  let answer;
+  const settled = changes.last = changes.last.then(async () => {
+    try {
+      answer = (await send()) ?? {};
+      changes.known = merge(answer);
+    } catch (error) {
+      notify(sentence(error), "failed");
+    }
+  });
+  await settled;
+  if (changes.last !== settled) return { answer };
+  underWay.delete(thing);
+  return { answer, now: changes.known };
+}
+
+/**
+ * Shows a change at once, and takes it back if the server refuses it.
  * @template T
  * @param {{value: T}} shown a signal
  * @param {T} next
  * @param {() => Promise<any>} send
+ * @param {(answer: any) => T} [merge] what to show after the answer, also in place of what a form has shown meanwhile
  * @returns {Promise<any>} the answer, undefined if it was refused
  */
-export async function attempt(shown, next, send) {
+export async function attempt(shown, next, send, merge) {
   const before = shown.value;
   shown.value = next;
-  try {
-    return (await send()) ?? {};
-  } catch (error) {
-    if (shown.value === next) shown.value = before; // unless the session has ended, or the page shows something else
-    notify(sentence(error), "failed");
-  }
+  const { answer, now } = await inOrder(shown, before, send, merge ?? (() => next));
+  // Otherwise the session may have ended, or the page shows something else.
+  if (now !== undefined && (answer && merge || shown.value === next)) shown.value = now;
+  return answer;
 }
 
 /**

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { change, changedPath, href, keptLists, place } from "../router.js";
 import { request } from "../session.js";
 import { number, t } from "../words.js";
-import { attempt, Failure, focusOn, html, notify, sentence, useRead } from "./basics.js";
+import { attempt, Failure, focusOn, html, inOrder, notify, sentence, useRead } from "./basics.js";
 
 /**
  * @template T
@@ -167,16 +167,15 @@ export function editing({ list, reload }, id, heading = ".results") {
     /**
      * @param {T} item
      * @param {Partial<T>} patch
-     * @param {() => Promise<{data: T}>} send
+     * @param {"PUT" | "DELETE"} method
+     * @param {string} path
+     * @param {object} body
      */
-    async change(item, patch, send) {
-      put({ ...item, ...patch });
-      try {
-        put({ ...item, ...(await send()).data });
-      } catch (error) {
-        put(item); // that alone, as the list may have changed
-        notify(sentence(error), "failed");
-      }
+    async change(item, patch, method, path, body) {
+      const next = { ...item, ...patch };
+      put(next);
+      const { now } = await inOrder(path, item, () => request(method, path, body), ({ data }) => ({ ...next, ...data }));
+      if (now) put(now); // that alone, as the list may have changed
     },
     /**
      * @param {T} item

@@ -1,4 +1,4 @@
-// Package costtest tests the estimated cost of rendering with an encoder.
+// Package costtest tests the estimated cost of rendering.
 package costtest
 
 import (
@@ -13,44 +13,88 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Accuracy checks that the estimated cost of pictures of noise, with a reducer of those of exact sizes, is
-// right within a factor of four, from 5 ms on. The factor is relative to the median of all, because machines differ. It is measured
-// in CPU time of the process, as libvips uses more than one processor, so that nothing else should
-// run in it.
-func Accuracy(t *testing.T, encoder render.Encoder, reducer render.Reducer) {
+// Accuracy checks that the estimated cost of pictures of noise, with a reducer of exact sizes, is
+// right within a factor of four, from 5 ms on. The factor is relative to the median of all, because machines
+// differ. It is measured in CPU time of the process, as libvips uses more than one processor, so that
+// nothing else should run in it.
+func Accuracy(t *testing.T, reducer render.Reducer) {
 	t.Helper()
-	const factor, least = 4, 5 * time.Millisecond
-	type measurement struct {
-		of         string
-		cost, took time.Duration
-		ratio      float64
+	const factor, least, attempts = 4, 5 * time.Millisecond, 10
+	all := longPictures(t, reducer, least)
+	if len(all) < 60 {
+		t.Fatalf("only %d pictures took long enough to be measured", len(all))
 	}
-	var all []measurement
-	for _, scale := range []int{1, 4, 8, 12, 16} {
+	for attempt := 1; ; attempt++ {
+		slices.SortFunc(all, func(a, b *picture) int { return cmp.Compare(a.ratio(), b.ratio()) })
+		middle := len(all) / 2
+		median := all[middle].ratio()
+		again := slices.IndexFunc(all, func(p *picture) bool { return p.ratio() > factor*median })
+		if all[0].ratio() < median/factor {
+			again = middle
+		}
+		if again < 0 {
+			t.Logf("this machine takes %.2f times as long as the reference machine", median)
+			return
+		}
+		if attempt == attempts {
+			t.Fatalf("relative to the median of %.2f times the estimate, %s and %s", median, all[0], all[len(all)-1])
+		}
+		// A shared processor lengthens some measurements: those that are too long, or the half above the
+		// median if that is too high for the shortest, are repeated.
+		for _, p := range all[again:] {
+			p.render(t, reducer)
+		}
+	}
+}
+
+// longPictures renders all pictures once, and returns those that take at least a time, or are estimated to.
+func longPictures(t *testing.T, reducer render.Reducer, least time.Duration) (all []*picture) {
+	t.Helper()
+	for _, scale := range []int{1, 8, 16} {
+		noise, cape := skintest.Noise(4, 64*scale, 64*scale), skintest.Noise(4, 64*scale, 32*scale)
 		for _, view := range measured(reducer) {
-			sheet, worn := sheets(view, scale)
+			sheet, worn := noise, skin.Sheet{}
+			if view.Type == skin.Cape {
+				sheet = cape
+			} else if view.Wear != render.WearNothing {
+				worn = cape
+			}
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-				cost := render.New(encoder, reducer).Cost(view, sheet.Width, worn.Width)
-				if took := renderTime(t, encoder, reducer, sheet, worn, view, 3*cost); max(cost, took) >= least {
-					of := fmt.Sprintf("%v %v of scale %d at %d, attitude %d, pose %d, wearing %d, exactly %d, as %v", view.Mode, view.Type, scale, view.Size, view.Attitude, view.Pose, view.Wear, view.Exact, view.Format)
-					all = append(all, measurement{of, cost, took, float64(took) / float64(cost)})
+				p := &picture{sheet: sheet, worn: worn, view: view, took: time.Hour}
+				p.cost = render.New(reducer).Cost(view, sheet.Width, worn.Width)
+				if p.render(t, reducer); max(p.cost, p.took) >= least {
+					all = append(all, p)
 				}
 			}
 		}
 	}
-	if len(all) < 60 {
-		t.Fatalf("only %d pictures took long enough to be measured", len(all))
-	}
-	slices.SortFunc(all, func(a, b measurement) int { return cmp.Compare(a.ratio, b.ratio) })
-	median := all[len(all)/2].ratio
-	t.Logf("this machine takes %.2f times as long as the reference machine", median)
-	for _, m := range all {
-		if m.ratio > factor*median || m.ratio < median/factor {
-			t.Errorf("%s takes %s; estimated %s", m.of, m.took, m.cost)
-		}
-	}
+	return all
+}
+
+// picture is a picture that Accuracy measures.
+type picture struct {
+	sheet, worn skin.Sheet
+	view        render.View
+	cost, took  time.Duration // estimated, and the shortest that was measured
+}
+
+func (p *picture) ratio() float64 { return float64(p.took) / float64(p.cost) }
+
+func (p *picture) String() string {
+	return fmt.Sprintf("%+v of scale %d takes %s, estimated %s", p.view, p.sheet.Scale(), p.took, p.cost)
+}
+
+// render measures the CPU time of rendering the picture with no cached sample map.
+func (p *picture) render(t *testing.T, reducer render.Reducer) {
+	t.Helper()
+	r := render.New(reducer)
+	before := ProcessorTime(t)
+	_, _, err := r.Render(p.sheet, p.worn, p.view)
+	testenv.Do(t, err)
+	p.took = min(p.took, ProcessorTime(t)-before)
 }
 
 // measured returns the views that Accuracy measures.
@@ -91,51 +135,20 @@ var drawn = []render.View{
 	{Mode: render.Bust, Type: skin.Classic, Size: 512, Pose: render.Wave, Wear: render.WearCape},
 }
 
-// sheets returns noise of a scale for a view, and what is worn in it.
-func sheets(view render.View, scale int) (sheet, worn skin.Sheet) {
-	cape := skintest.Noise(4, 64*scale, 32*scale)
-	switch {
-	case view.Type == skin.Cape:
-		return cape, worn
-	case view.Wear != render.WearNothing:
-		worn = cape
-	}
-	return skintest.Noise(4, 64*scale, 64*scale), worn
-}
-
-// renderTime returns the shortest CPU time of rendering a picture with no cached sample map: of two
-// runs, and of up to thirty as long as it is above enough, because the measured time is the whole
-// process's and may have other work in it.
-func renderTime(t *testing.T, encoder render.Encoder, reducer render.Reducer, sheet, worn skin.Sheet, view render.View, enough time.Duration) time.Duration {
-	t.Helper()
-	shortest := time.Hour
-	for n := 0; n < 2 || n < 30 && shortest > enough; n++ {
-		r := render.New(encoder, reducer)
-		before := processorTime(t)
-		if _, _, err := r.Render(sheet, worn, view); err != nil {
-			t.Fatal(err)
-		}
-		shortest = min(shortest, processorTime(t)-before)
-	}
-	return shortest
-}
-
-// processorTime returns the CPU time of the process.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+// ProcessorTime returns the CPU time of all threads of this process.
+func ProcessorTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var spent unix.Timespec
+	testenv.Do(tb, unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &spent))
+	return time.Duration(spent.Nano())
 }
 
 // Limit checks that no picture is estimated at more than 150 ms, whatever its size and its sheet's.
-func Limit(t *testing.T, encoder render.Encoder, reducer render.Reducer) {
+func Limit(t *testing.T, reducer render.Reducer) {
 	t.Helper()
 	const limit = 150 * time.Millisecond
 	const decoding = 33 * time.Nanosecond // of a texel
-	r := render.New(encoder, reducer)
+	r := render.New(reducer)
 	var most time.Duration
 	var mostly render.View
 	var scaleOfMost int
@@ -158,7 +171,7 @@ func Limit(t *testing.T, encoder render.Encoder, reducer render.Reducer) {
 	}
 }
 
-// limited returns the views that Limit estimates, those of exact sizes if there is a reducer.
+// limited returns the views that Limit estimates, with exact sizes if there is a reducer.
 func limited(reducer render.Reducer) (views []render.View) {
 	exactly := func(view render.View) {
 		views = append(views, view)

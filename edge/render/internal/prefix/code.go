@@ -16,7 +16,7 @@ type Builder struct {
 	packages [][]uint64
 }
 
-// Lengths sets lengths to those of an optimal prefix code for the counts in which no word has
+// Lengths sets lengths to the lengths of an optimal prefix code for the counts in which no word has
 // more than limit bits. Symbols that never occur get 0, a single symbol 1. Lengths and counts
 // have the same number of elements, at most 65,536; the counts add up to less than 2⁴⁸. The
 // limit must leave room for all symbols that occur.

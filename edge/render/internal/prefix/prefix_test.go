@@ -9,11 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 func TestWriterPacksFromTheLowestBit(t *testing.T) {
 	t.Parallel()
-
 	var w prefix.Writer
 	w.Reset([]byte{0xaa})
 	w.Write(0b1, 1)
@@ -22,18 +22,13 @@ func TestWriterPacksFromTheLowestBit(t *testing.T) {
 	w.Write(0xfedcba98765432, 56)
 	w.Write(0b11, 2)
 	want := []byte{0xaa, 0b10010_011, 0b10100001, 0b10110010, 0b11000011, 0b11010100, 0b11100101, 0b11110110, 0b11111}
-	if diff := cmp.Diff(want, w.Bytes()); diff != "" {
-		t.Errorf("bytes (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, w.Bytes(), want, "bytes")
 	w.Write(1, 1)
-	if diff := cmp.Diff(append(want, 1), w.Bytes()); diff != "" {
-		t.Errorf("bytes after more (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, w.Bytes(), append(want, 1), "bytes after more")
 }
 
 func TestLengths(t *testing.T) {
 	t.Parallel()
-
 	for _, test := range []struct {
 		name   string
 		counts []uint32
@@ -49,12 +44,9 @@ func TestLengths(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-
 			got := slices.Repeat([]uint8{77}, len(test.counts))
 			new(prefix.Builder).Lengths(got, test.counts, test.limit)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("lengths (-want +got):\n%s", diff)
-			}
+			cmptest.Same(t, got, test.want, "lengths")
 		})
 	}
 }
@@ -63,7 +55,6 @@ func TestLengths(t *testing.T) {
 // small alphabets.
 func TestLengthsAreOptimal(t *testing.T) {
 	t.Parallel()
-
 	random := rand.New(rand.NewPCG(1, 2))
 	var b prefix.Builder
 	for range 3000 {
@@ -138,7 +129,6 @@ func cheapest(counts []uint32, limit int) int {
 // Shorten gives what Lengths gives with the lower limit.
 func TestShorten(t *testing.T) {
 	t.Parallel()
-
 	random := rand.New(rand.NewPCG(5, 6))
 	var b, afresh prefix.Builder
 	for range 500 {
@@ -160,20 +150,16 @@ func TestShorten(t *testing.T) {
 
 func TestCodesAreCanonical(t *testing.T) {
 	t.Parallel()
-
 	// The example of RFC 1951, section 3.2.2: A to H, first bit highest there.
 	lengths := []uint8{3, 3, 3, 3, 3, 2, 4, 4, 0}
 	codes := make([]uint16, len(lengths))
 	prefix.Codes(codes, lengths)
 	want := []uint16{0b010, 0b110, 0b001, 0b101, 0b011, 0b00, 0b0111, 0b1111, 0}
-	if diff := cmp.Diff(want, codes); diff != "" {
-		t.Errorf("codes (-want +got):\n%s", diff)
-	}
+	cmptest.Same(t, codes, want, "codes")
 }
 
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
 		var lengths []uint8

@@ -26,7 +26,7 @@ static encoded encode_lossless(const uint8_t *rgba, int width, int height, int m
 	WebPPicture picture;
 	WebPMemoryWriter writer;
 	if (!WebPConfigInit(&config) || !WebPPictureInit(&picture)) {
-		return file; // the headers are not those of the library
+		return file; // the headers are not the library's
 	}
 	config.lossless = 1;
 	config.exact = 1;

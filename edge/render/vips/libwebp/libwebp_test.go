@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/render/vips/libwebp"
-	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -36,7 +35,6 @@ func TestRoundTrip(t *testing.T) {
 // A file is a header and one chunk with the pixels.
 func TestFilesHoldPixelsOnly(t *testing.T) {
 	t.Parallel()
-
 	file := encode(t, skintest.Noise(1, 9, 9).Pix, 9, 9, 1, 20)
 	length := int(binary.LittleEndian.Uint32(file[16:]))
 	if string(file[:4]) != "RIFF" || string(file[8:16]) != "WEBPVP8L" || len(file) != 20+length+length%2 {
@@ -44,20 +42,8 @@ func TestFilesHoldPixelsOnly(t *testing.T) {
 	}
 }
 
-func TestMoreEffortIsSmaller(t *testing.T) {
-	t.Parallel()
-
-	face := artwork.Explorer()
-	quick := encode(t, face.Pix, face.Width, face.Height, 0, 0)
-	thorough := encode(t, face.Pix, face.Width, face.Height, 6, 100)
-	if len(thorough) >= len(quick) {
-		t.Errorf("with all effort %d bytes, with none %d", len(thorough), len(quick))
-	}
-}
-
 func TestEncodeRejects(t *testing.T) {
 	t.Parallel()
-
 	f := func(bytes, width, height, method, quality int) {
 		t.Helper()
 		if _, err := libwebp.Encode(make([]byte, bytes), width, height, method, quality); err == nil {
@@ -79,7 +65,6 @@ func TestEncodeRejects(t *testing.T) {
 
 func TestDecodeRejects(t *testing.T) {
 	t.Parallel()
-
 	whole := encode(t, skintest.Noise(1, 16, 16).Pix, 16, 16, 1, 20)
 	for name, file := range map[string][]byte{
 		"nothing":     nil,
@@ -95,26 +80,12 @@ func TestDecodeRejects(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-
 	if got := libwebp.Version(); !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(got) {
 		t.Errorf("Version: %q; want three numbers", got)
 	}
 }
 
-// BenchmarkEncode measures the settings that benchmarks compare with, on the sheet of a skin.
-func BenchmarkEncode(b *testing.B) {
-	sheet := artwork.Explorer()
-	b.ReportAllocs()
-	for b.Loop() {
-		encode(b, sheet.Pix, sheet.Width, sheet.Height, 1, 20)
-	}
-}
-
 func encode(tb testing.TB, pix []byte, width, height, method, quality int) []byte {
 	tb.Helper()
-	file, err := libwebp.Encode(pix, width, height, method, quality)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return file
+	return testenv.Must(libwebp.Encode(pix, width, height, method, quality))(tb)
 }

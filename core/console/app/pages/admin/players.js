@@ -23,7 +23,7 @@ export default function Players() {
    */
   const takeOff = (player, slot) => {
     close();
-    return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, () => request("DELETE", path(player) + "/textures", { type: [slot] }));
+    return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, "DELETE", path(player) + "/textures", { type: [slot] });
   };
 
   const question = asked.value;

@@ -70,8 +70,7 @@ function One({ uid }) {
     const before = user.value?.user;
     if (!before) return;
     close();
-    const answer = await attempt(user, { user: { ...before, ...patch } }, () => request("PUT", path + "/" + Object.keys(patch)[0], patch));
-    if (answer) user.value = { user: answer.data };
+    await attempt(user, { user: { ...before, ...patch } }, () => request("PUT", path + "/" + Object.keys(patch)[0], patch), ({ data }) => ({ user: data }));
   }
 
   async function remove() {

@@ -1,0 +1,419 @@
+package api
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// compatTable are the routes of compatible URLs by their prefix.
+var compatTable = func() map[string]*edge.CompatRoute {
+	table := map[string]*edge.CompatRoute{}
+	for _, route := range edge.CompatRoutes {
+		table[route.Prefix] = route
+	}
+	return table
+}()
+
+// compatPath is what the path of a compatible URL has beside the subject.
+type compatPath struct {
+	route              *edge.CompatRoute // nil for URLs of views
+	size               string            // a number, empty if there is none
+	left, right, noHat bool
+}
+
+// compatRoutes are the routes of compatible URLs by subject. They have one name in metrics.
+var compatRoutes = func() (all [edge.SubjectCount]*route) {
+	for subject := range all {
+		class := edge.CachePlayer
+		if !edge.Subject(subject).IsPlayer() {
+			class = edge.CacheTexture
+		}
+		all[subject] = &route{Route: edge.Route{Subject: edge.Subject(subject), CacheClass: class}, number: compatNumber}
+	}
+	return all
+}()
+
+// compatSuffixes are the suffixes of compatible URLs. All but .webp mean PNG: clients of
+// other services are plugins in Java, which reads no WebP.
+var compatSuffixes = [...]string{".png", ".webp", ".svg", ".jpg", ".jpeg", ".gif", ".jxl"}
+
+// parseCompat parses a percent-decoded path, and reports whether it is a compatible URL.
+//
+// After the prefix come the subject, a size on either side of it, and words that turn the head or
+// take its hat off, in any order after the first of these. Of two numbers the first is the subject,
+// unless the route has the size first. A subject may have player, uuid, user or hash before it.
+func parseCompat(path string) (target, bool) {
+	route, rest := cutCompatPrefix(path)
+	if route == nil {
+		return target{}, false
+	}
+	t := target{compat: compatPath{route: route}}
+	subject, isNamed := namedSubject(&rest)
+	if strings.IndexByte(rest, '.') >= 0 {
+		rest, t.suffix = cutCompatSuffix(rest, isNamed && subject == edge.ByName)
+	}
+	values, count, ok := t.compat.cutWords(rest)
+	if !ok || !t.setValues(values[:count], isNamed) {
+		return target{}, false
+	}
+	if !isNamed {
+		if _, isWord := subjectByWord(t.value); isWord {
+			return target{}, false
+		}
+		subject = subjectOf(t.value)
+	}
+	t.route = compatRoutes[subject]
+	return t, true
+}
+
+// cutCompatSuffix cuts a suffix off a path, and returns it if it is a known one. It cuts others off the last
+// segment only if that is no name then: numbers, UUIDs and hashes have no full stop.
+func cutCompatSuffix(path string, isName bool) (rest, suffix string) {
+	for _, suffix := range compatSuffixes {
+		if rest, ok := cutSuffix(path, suffix); ok {
+			return rest, suffix
+		}
+	}
+	start := strings.LastIndexByte(path, '/') + 1
+	if dot := strings.LastIndexByte(path, '.'); !isName && dot > start && subjectOf(path[start:dot]) != edge.ByName {
+		return path[:dot], ""
+	}
+	return path, ""
+}
+
+// cutCompatPrefix returns the route with the longest prefix of a path, nil if there is none, and what comes after
+// the prefix.
+func cutCompatPrefix(path string) (route *edge.CompatRoute, rest string) {
+	first := strings.IndexByte(path[min(1, len(path)):], '/') + 2
+	if first < 2 {
+		return nil, ""
+	}
+	if second := strings.IndexByte(path[first:], '/') + 1; second > 0 {
+		if longer := compatTable[path[:first+second]]; longer != nil {
+			return longer, path[first+second:]
+		}
+	}
+	return compatTable[path[:first]], path[first:]
+}
+
+// cutWords takes the words from the segments of a path, and returns the one or two other segments. It
+// reports false for more of them or an empty one.
+func (p *compatPath) cutWords(path string) (values [2]string, count int, ok bool) {
+	for more := true; more; {
+		var segment string
+		segment, path, more = strings.Cut(path, "/")
+		isWord := count > 0
+		switch {
+		case isWord && segment == "left":
+			p.left = true
+		case isWord && segment == "right":
+			p.right = true
+		case isWord && segment == "nohelm":
+			p.noHat = true
+		case isWord && segment == "hat":
+		case count == len(values) || segment == "":
+			return values, count, false
+		default:
+			values[count] = segment
+			count++
+		}
+	}
+	return values, count, true
+}
+
+// setValues sets the value and the size from the segments of a path that are no words. It reports false
+// for two that are no size, and for two of a file.
+func (t *target) setValues(values []string, isNamed bool) bool {
+	t.value = values[0]
+	if len(values) == 1 {
+		return true
+	}
+	size, ok := 1, isSize(values[1])
+	if isSize(values[0]) && !isNamed && (!ok || t.compat.route.IsSizeFirst) {
+		size, ok = 0, true
+	}
+	t.value, t.compat.size = values[1-size], values[size]
+	return ok && t.compat.route.Kind == edge.KindPicture
+}
+
+// namedSubject cuts the word off the beginning of a path that says what the next segment is.
+func namedSubject(path *string) (edge.Subject, bool) {
+	word, rest, _ := strings.Cut(*path, "/")
+	subject, ok := subjectByWord(word)
+	if !ok || rest == "" {
+		return 0, false
+	}
+	*path = rest
+	return subject, true
+}
+
+// subjectByWord returns the subject that a word in a path says the next segment is. A player of such a
+// name is reached after the word player.
+func subjectByWord(word string) (edge.Subject, bool) {
+	switch word {
+	case "player":
+		return edge.ByName, true
+	case "uuid":
+		return edge.ByUUID, true
+	case "user":
+		return edge.ByUID, true
+	case "hash":
+		return edge.ByHash, true
+	default:
+		return 0, false
+	}
+}
+
+// subjectOf returns what a value is that no word describes: a UUID, a hash, a number of digits, or
+// else a name. Of 36 bytes the hyphens alone make a UUID, since appendKey checks the digits.
+func subjectOf(value string) edge.Subject {
+	const uuidDigits, hyphenatedUUID, hashDigits = 32, 36, 2 * len(skin.Hash{})
+	switch n := len(value); {
+	case n == hyphenatedUUID && value[8] == '-' && value[13] == '-' && value[18] == '-' && value[23] == '-',
+		n == uuidDigits && isHexadecimal(value):
+		return edge.ByUUID
+	case n == hashDigits && isHexadecimal(value):
+		return edge.ByHash
+	case isDigits(value):
+		return edge.ByTID
+	default:
+		return edge.ByName
+	}
+}
+
+// isHexadecimal reports whether a text consists of hexadecimal digits.
+func isHexadecimal(text string) bool {
+	for i := range len(text) {
+		if _, ok := hexDigit(text[i]); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// isDigits reports whether a text consists of digits.
+func isDigits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// isSize reports whether a segment is a size: a number of at most four digits.
+func isSize(segment string) bool {
+	const maxDigits = 4
+	return len(segment) <= maxDigits && isDigits(segment)
+}
+
+// maxTIDDigits is the length of the longest number of a texture.
+const maxTIDDigits = 19
+
+// parseCompatRequest returns the request that a compatible URL means. It returns a
+// NotFound fault for a subject that cannot exist. It ignores unknown parameters and values, and
+// brings sizes into the bounds of the mode.
+func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, error) {
+	route := t.compat.route
+	key, ok := appendKey(scratch, t)
+	if !ok || t.route.Subject == edge.ByTID && len(t.value) > maxTIDDigits {
+		return edge.Request{}, notFound()
+	}
+	req := edge.Request{Key: edgeproto.Key(unsafeString(key)), Kind: route.Kind, Slot: route.Slot}
+	if route.Kind == edge.KindFile {
+		return req, nil
+	}
+
+	params := parseCompatParameters(query)
+	req.Mode, req.Format = route.Mode, render.PNG
+	if t.suffix == ".webp" {
+		req.Format = render.WebP
+	}
+	req.Size, req.Exact = req.Mode.ExactOf(params.sizeOf(&t.compat))
+	if req.Mode.ShowsWorn() && !params.noCape {
+		req.Wear = render.WearCape
+	}
+	omit := params.omit
+	if t.compat.noHat {
+		omit |= render.OmitHat
+	}
+	if params.noOverlay || route.IsBare && !params.overlay {
+		omit |= render.OmitHat | render.OmitLayers
+	}
+	req.Omit = omit & req.Mode.Omissible()
+	if req.Mode.HasAttitudes() {
+		req.Attitude = params.attitude(req.Mode, &t.compat)
+	}
+	req.DefaultSkin = params.byDefaultSkin
+	if req.Mode != render.Flat && req.Mode != render.Isometric { // the head is the same for both models
+		req.Model = params.model
+	}
+	return req, nil
+}
+
+// compatParameters are the query parameters of compatible URLs.
+type compatParameters struct {
+	size, width, height, scale int // 0: not given
+	yaw                        float64
+	overlay, noOverlay         bool
+	noCape                     bool
+	omit                       render.Omissions
+	model                      skin.Type
+	byDefaultSkin              edge.DefaultSkin
+	hasYaw, hasDefault         bool
+}
+
+func parseCompatParameters(query string) compatParameters {
+	params := compatParameters{byDefaultSkin: edge.DefaultAvatar}
+	for query != "" {
+		var name, value string
+		name, value, query = cutParameter(query)
+		params.set(name, unescape(value))
+	}
+	return params
+}
+
+// set sets a parameter. The first valid one of repeated ones counts; those that leave something out add up.
+func (p *compatParameters) set(name, value string) {
+	switch {
+	case edge.EqualASCIIFold(name, "size"):
+		setOnce(&p.size, value)
+	case edge.EqualASCIIFold(name, "w"), edge.EqualASCIIFold(name, "width"):
+		setOnce(&p.width, value)
+	case edge.EqualASCIIFold(name, "h"), edge.EqualASCIIFold(name, "height"):
+		setOnce(&p.height, value)
+	case edge.EqualASCIIFold(name, "scale"):
+		setOnce(&p.scale, value)
+	case edge.EqualASCIIFold(name, "y"), edge.EqualASCIIFold(name, "yaw"):
+		if yaw, err := strconv.ParseFloat(value, 64); err == nil && math.Abs(yaw) < math.MaxInt16 && !p.hasYaw {
+			p.yaw, p.hasYaw = yaw, true
+		}
+	case edge.EqualASCIIFold(name, "overlay"), edge.EqualASCIIFold(name, "helm"):
+		if !p.overlay {
+			p.overlay, p.noOverlay = true, edge.EqualASCIIFold(value, "false") || edge.EqualASCIIFold(value, "no") || value == "0"
+		}
+	case edge.EqualASCIIFold(name, "no"), edge.EqualASCIIFold(name, "exclude"):
+		p.leaveOut(value)
+	case edge.EqualASCIIFold(name, "nolayers"):
+		p.omit |= render.OmitHat | render.OmitLayers
+	case edge.EqualASCIIFold(name, "noshading"):
+		p.omit |= render.OmitLight
+	case edge.EqualASCIIFold(name, "model"):
+		p.setModel(value)
+	case edge.EqualASCIIFold(name, "slim"), edge.EqualASCIIFold(name, "alex"), edge.EqualASCIIFold(name, "wide"), edge.EqualASCIIFold(name, "steve"):
+		p.setModel(name)
+	case edge.EqualASCIIFold(name, "default"):
+		p.setDefault(value)
+	}
+}
+
+// leaveOut adds what a list leaves out.
+func (p *compatParameters) leaveOut(list string) {
+	for list != "" {
+		var name string
+		name, list, _ = strings.Cut(list, ",")
+		if edge.EqualASCIIFold(name, "shading") {
+			name = "light"
+		}
+		one, _ := edge.Omissions.Parse(name)
+		p.omit |= one.Omit
+		p.noCape = p.noCape || one.Cape
+	}
+}
+
+func (p *compatParameters) setModel(name string) {
+	switch {
+	case p.model != 0:
+	case edge.EqualASCIIFold(name, "slim"), edge.EqualASCIIFold(name, "alex"):
+		p.model = skin.Slim
+	case edge.EqualASCIIFold(name, "default"), edge.EqualASCIIFold(name, "classic"), edge.EqualASCIIFold(name, "wide"), edge.EqualASCIIFold(name, "steve"):
+		p.model = skin.Classic
+	}
+}
+
+// setDefault sets the default avatar. Of a UUID it is the one that the game shows for it. Addresses
+// of pictures elsewhere are ignored, since a redirect to any address would help phishing.
+func (p *compatParameters) setDefault(value string) {
+	var scratch [36]byte
+	uuid, isUUID := appendUUID(scratch[:0], value)
+	byDefaultSkin, ok := edge.DefaultSkins.Parse(value)
+	if p.hasDefault {
+		return
+	}
+	p.hasDefault = true
+	switch {
+	case ok:
+		p.byDefaultSkin = byDefaultSkin
+	case edge.EqualASCIIFold(value, "mhf_steve"), edge.EqualASCIIFold(value, "steve"):
+		p.byDefaultSkin = edge.DefaultClassic
+	case edge.EqualASCIIFold(value, "mhf_alex"), edge.EqualASCIIFold(value, "alex"), isUUID && edge.DefaultModel(unsafeString(uuid)) == skin.Slim:
+		p.byDefaultSkin = edge.DefaultSlim
+	case isUUID:
+		p.byDefaultSkin = edge.DefaultClassic
+	default:
+		p.hasDefault = false
+	}
+}
+
+// sizeOf returns the side or the height in pixels.
+func (p *compatParameters) sizeOf(path *compatPath) int {
+	route := path.route
+	size := p.size
+	if path.size != "" {
+		size = max(1, positiveInteger(path.size))
+	}
+	switch {
+	case size > 0 && route.Measure == edge.Width:
+		return 2 * size
+	case size > 0:
+		return size
+	case p.width > 0 && route.Measure != edge.Side:
+		return 2 * p.width
+	case p.width > 0:
+		return p.width
+	case p.height > 0:
+		return p.height
+	case p.scale > 0 && route.Scale > 0:
+		return p.scale * route.Scale
+	default:
+		return route.DefaultSize
+	}
+}
+
+// attitude returns the attitude of a head or a figure: left and right are where its front is, and the
+// yaw is relative to its own.
+func (p *compatParameters) attitude(mode render.Mode, path *compatPath) render.Attitude {
+	const eighth, frontRight, frontLeft = 45, 1, 7
+	turn, tilt := mode.DefaultAttitude()
+	switch {
+	case path.left:
+		turn = frontLeft
+	case path.right:
+		turn = frontRight
+	}
+	turn += int(math.Round(p.yaw / eighth))
+	return mode.Attitude((turn%render.TurnCount+render.TurnCount)%render.TurnCount, tilt)
+}
+
+// setOnce sets a number to a positive integer, unless it is set.
+func setOnce(number *int, value string) {
+	if *number == 0 {
+		*number = positiveInteger(value)
+	}
+}
+
+// positiveInteger returns an integer, or 0 if a text is none or not positive. It is small enough to
+// be multiplied.
+func positiveInteger(text string) int {
+	n, ok := parseInteger(text)
+	if !ok {
+		return 0
+	}
+	return int(min(max(n, 0), math.MaxInt16))
+}

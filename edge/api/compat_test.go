@@ -1,0 +1,135 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// steveUUID is the UUID of Steve, of which the default skin is classic.
+const steveUUID = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
+
+// openCompat starts a server that knows Steve by a UUID as well.
+func openCompat(tb testing.TB, changes ...func(*setup)) seededServer {
+	tb.Helper()
+	w := openSeeded(tb, changes...)
+	w.set(tb, map[edgeproto.Key]edgeproto.Mapping{
+		edgeproto.UUIDKey(steveUUID): {Player: &edgeproto.Player{PID: 1, UUID: steveUUID, Name: "Steve", Skin: w.robot, Cape: w.cape}},
+	})
+	return w
+}
+
+// What wins where our own addresses and those of other services, or two of these, mean different
+// subjects.
+func TestCompatClashes(t *testing.T) {
+	t.Parallel()
+	w := openCompat(t)
+	words := map[edgeproto.Key]edgeproto.Mapping{"name:12345": {Player: &edgeproto.Player{PID: 20, Name: "12345", Skin: w.slim}}}
+	for i, word := range []string{"player", "uuid", "user", "hash", "left", "heads"} {
+		words[edgeproto.NameKey(word)] = edgeproto.Mapping{Player: &edgeproto.Player{PID: int64(21 + i), Name: word, Skin: w.slim}}
+	}
+	const decimalUUID = "00000000-0000-0000-0009-012345678901"
+	words["uuid:"+decimalUUID] = edgeproto.Mapping{Player: &edgeproto.Player{PID: 30, Name: "Console", UUID: decimalUUID, Skin: w.slim}}
+	w.set(t, words)
+	uuid, hash := strings.ReplaceAll(steveUUID, "-", ""), w.robot.Hash.String()
+	same := func(equals string, addresses ...string) {
+		t.Helper()
+		want := w.get(t, equals)
+		testenv.Equal(t, want.status, http.StatusOK, "%s", equals)
+		for _, address := range addresses {
+			if got := w.get(t, address); got.status != http.StatusOK || got.header.Get("Etag") != want.header.Get("Etag") || got.header.Get("Surrogate-Key") != want.header.Get("Surrogate-Key") {
+				t.Errorf("%s: %d, ETag %s, tags %s; want what %s has: %s, %s", address, got.status, got.header.Get("Etag"), got.header.Get("Surrogate-Key"),
+					equals, want.header.Get("Etag"), want.header.Get("Surrogate-Key"))
+			}
+		}
+	}
+	notFound := func(addresses ...string) {
+		t.Helper()
+		for _, address := range addresses {
+			testenv.Equal(t, w.get(t, address).status, http.StatusNotFound, "%s", address)
+		}
+	}
+
+	// Digits are the number of a texture, on our own addresses in their own format.
+	same("/face/11?size=96", "/avatar/11", "/avatar/11.webp", "/face/11")
+	same("/face/11.png?size=64", "/avatar/11/64", "/face/64/11", "/helm/11/64", "/avatar/11.png?size=64")
+	same("/skin/11", "/skins/11", "/skins/11.png", "/download/11", "/texture/11")
+	notFound("/avatar/12345678901234567890", "/helm/12345678901234567890", "/skin/12345678901234567890", "/helm/0", "/skins/12345")
+	// 64 hexadecimal digits are a hash, 32 and the hyphenated form a UUID, all else a name.
+	same("/face/hash/"+hash+".png?size=180&exact", "/avatar/"+hash, "/helm/"+hash)
+	same("/face/uuid/"+uuid+".png?size=180&exact", "/avatar/"+uuid, "/avatar/"+steveUUID, "/helm/"+strings.ToUpper(uuid))
+	same("/face/player/Steve.png?size=180&exact", "/avatar/Steve", "/helm/sTeVe", "/avatar/Steve.svg")
+	same("/face/player/Nobody_1.png?size=180&exact&default=avatar", "/avatar/Nobody_1", "/helm/nobody_1.gif")
+	notFound("/avatar/"+strings.Repeat("0", 64), "/helm/a%2Fb", "/helm/a%23b", "/helm/.hidden", "/helm/"+strings.Repeat("x", edgeproto.MaxNameBytes+1))
+	decimal := strings.ReplaceAll(decimalUUID, "-", "")
+	same("/face/uuid/"+decimalUUID+".png?size=64", "/avatar/"+decimal+"?size=64", "/face/"+decimal+".png?size=64", "/helm/"+decimal+"/64")
+	same("/skin/uuid/"+decimalUUID, "/skin/"+decimal, "/skins/"+decimal)
+	// The contract's files are those of a name, digits too.
+	same("/skin/player/12345", "/skin/12345.png", "/MinecraftSkins/12345.png", "/skin/player/12345.png")
+	notFound("/cape/11", "/skin/13", "/cape/11.png", "/skin/hash/"+w.cape.Hash.String(), "/cape/hash/"+hash)
+	same("/cape/13", "/capes/13", "/cape/hash/"+w.cape.Hash.String())
+	// Fixed paths win over players, and words of our own addresses as well.
+	if got := w.get(t, "/heads.json?players=heads"); !strings.HasPrefix(got.body, `{"heads":{"hash":"`) {
+		t.Errorf("/heads.json: %s", got.body)
+	}
+	same("/csl/heads.json", "/csl/HEADS.json")
+	for _, word := range []string{"player", "uuid", "user", "hash"} {
+		notFound("/avatar/"+word, "/helm/"+word, "/skin/"+word)
+		same("/face/player/"+word+".png?size=64", "/helm/player/"+word+"/64", "/avatar/player/"+word+".png?size=64")
+	}
+	same("/face/player/12345.png?size=64", "/helm/player/12345/64")
+	same("/face/user/1.png?size=64", "/helm/user/1/64")
+	same("/face/hash/"+hash+".png?size=64", "/helm/hash/"+hash+"/64")
+	same("/face/uuid/"+uuid+".png?size=64", "/helm/uuid/"+steveUUID+"/64")
+	// A word is one only after the subject.
+	same("/head/player/left.png?size=64&turn=7", "/head/left/64/left")
+	// Of two numbers the first is the subject, unless the service has the size first.
+	same("/head/11.png?size=64", "/head/11/64")
+	same("/face/11.png?size=12&exact", "/face/12/11", "/helm/11/12")
+	same("/body/11.png?height=64", "/full/64/11")
+	same("/front/11.png?height=64", "/front/64/11", "/frontfull/64/11", "/player/11/32")
+	// Minotar's avatar has no hat and its body is flat; those of mc-heads.net have more users.
+	same("/face/player/Steve.png?size=64", "/avatar/Steve/64")
+	same("/body/player/Steve.png?height=128", "/body/Steve/64")
+	// A chosen model is drawn in place of that of the texture, and heads have none.
+	if got, want := w.get(t, "/front/64/Steve?model=slim&no=cape").body, drawn(t, artwork.Robot(), render.View{Mode: render.Front, Type: skin.Slim, Size: 64, Format: render.PNG}); got != want {
+		t.Error("/front/64/Steve?model=slim has not slim arms")
+	}
+	same("/face/player/Steve.png?size=64", "/helm/Steve/64?model=slim", "/helm/Steve/64?alex&steve")
+	// Of repeated parameters the first counts, of a size in the path and one in the query that in the path.
+	same("/face/player/Steve.png?size=64", "/helm/Steve?size=64&size=32", "/helm/Steve/64?size=32", "/helm/Steve?size=x&size=64&w=16")
+	same("/body/player/Steve.png?height=128&turn=0", "/body/Steve/64?y=45&y=90", "/body/Steve/64?yaw=x&y=45")
+	// Any suffix is cut off what is no name, at the end only.
+	same("/face/11.png?size=64", "/helm/11/64.bmp", "/helm/11/64", "/face/64/11.bmp")
+	same("/face/player/Nobody_1.x.png?size=180&exact&default=avatar", "/helm/Nobody_1.x", "/helm/player/Nobody_1.x")
+	if got := w.get(t, "/helm/player/12345.x").header.Get("Surrogate-Key"); !strings.HasPrefix(got, "name-12345.x ") {
+		t.Errorf("/helm/player/12345.x has the tags %s", got)
+	}
+	// Not taken.
+	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/full", "/helm/", "/helm", "/helm/Steve/64/32", "/helm/Steve/12345", "/skin/Steve/64",
+		"/helm//64", "/helm/Steve/", "/helm/Steve/64/upside", "/renders/Steve", "/renders/head/", "/armor/Steve", "/HELM/Steve")
+	w.checkMethods(t, "/helm/Steve", "/avatars/"+uuid)
+}
+
+// Files are those that are stored: what does not exist is 404, or 204 where that is configured, and never
+// a picture.
+func TestCompatFiles(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusNotFound, http.StatusNoContent} {
+		w := openCompat(t, func(s *setup) { s.api.UnknownPlayerStatus = status })
+		for _, path := range []string{"/skins/Nobody_1", "/skin/Nobody_1", "/MinecraftSkins/Nobody_1.png", "/capes/Alex", "/cape/Alex", "/download/Naked", "/skin/player/Nobody_1"} {
+			if got := w.get(t, path); got.status != status || status == http.StatusNoContent && got.body != "" {
+				t.Errorf("%s: %d; want %d", path, got.status, status)
+			}
+		}
+		for _, path := range []string{"/skins/" + strings.ReplaceAll(steveUUID, "7", "8"), "/skin/99", "/skin/user/2", "/skin/user/777", "/cape/user/1"} {
+			testenv.Equal(t, w.get(t, path).status, http.StatusNotFound, "%s", path)
+		}
+	}
+}

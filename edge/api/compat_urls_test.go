@@ -1,0 +1,246 @@
+//go:build !race
+
+package api_test
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/config/configtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
+)
+
+// compatURLs are addresses as their users have them: where each comes from, the address, our own
+// address of the same, and its size in pixels. In braces are Steve's name, UUID without and with hyphens,
+// the number and the hash of its skin, and a name and a UUID of no player.
+var compatURLs = []struct{ from, address, equals, size string }{
+	// Defaults of plugins and sites.
+	{"DiscordSRV", "/helm/{uuid}/128", "/face/uuid/{uuid}.png?size=128", "128 × 128"},
+	{"DiscordSRV, offline players", "/helm/{name}/128", "/face/player/{name}.png?size=128", "128 × 128"},
+	{"Plan", "/helm/{uuid}/120", "/face/uuid/{uuid}.png?size=120", "120 × 120"},
+	{"Plan, second choice", "/helmavatar/{hyphenated}/120.png", "/face/uuid/{uuid}.png?size=120", "120 × 120"},
+	{"LuckPerms editor", "/helm/{hyphenated}/24", "/face/uuid/{uuid}.png?size=24", "24 × 24"},
+	{"EssentialsX Discord", "/helm/{hyphenated}", "/face/uuid/{uuid}.png?size=180&exact", "180 × 180"},
+	{"NamelessMC, cravatar.eu", "/helmavatar/{name}/64.png", "/face/player/{name}.png?size=64", "64 × 64"},
+	{"NamelessMC, cravatar.eu", "/helmhead/{uuid}/64.png", "/head/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, Crafatar", "/avatars/{uuid}?size=64&overlay", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, Crafatar", "/renders/head/{uuid}?size=64&overlay", "/head/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, crafthead", "/helm/{uuid}/64", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, crafthead", "/cube/{uuid}/64", "/head/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, mc-heads.net", "/avatar/{uuid}/64", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, mc-heads.net", "/head/{uuid}/64", "/head/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, Minotar", "/helm/{name}/64.png", "/face/player/{name}.png?size=64", "64 × 64"},
+	{"NamelessMC, Minotar", "/cube/{name}/64.png", "/head/player/{name}.png?size=64", "64 × 64"},
+	{"NamelessMC, Visage", "/face/64/{uuid}", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, Visage", "/head/64/{uuid}", "/head/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, Visage", "/bust/64/{uuid}", "/bust/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NamelessMC, viewer", "/skin/{uuid}", "/skin/uuid/{uuid}", "128 × 128"},
+	{"Azuriom", "/avatar/{name}/64.png", "/face/player/{name}.png?size=64", "64 × 64"},
+	{"Azuriom", "/avatar/{hyphenated}/100.png", "/face/uuid/{uuid}.png?size=100&exact", "100 × 100"},
+	{"squaremap", "/avatar/{uuid}/16", "/face/uuid/{uuid}.png?size=16", "16 × 16"},
+	{"squaremap", "/avatar/{name}/16", "/face/player/{name}.png?size=16", "16 × 16"},
+	{"Dynmap", "/MinecraftSkins/{name}.png", "/skin/player/{name}", "128 × 128"},
+	{"Dynmap", "/skin/{name}", "/skin/player/{name}", "128 × 128"},
+	{"Dynmap", "/skins/{hyphenated}", "/skin/uuid/{uuid}", "128 × 128"},
+	// Bots and shops.
+	{"bots, Crafatar", "/avatars/{hyphenated}?overlay", "/face/uuid/{uuid}.png?size=160", "160 × 160"},
+	{"bots, Crafatar", "/avatars/{uuid}?default=MHF_Steve&overlay", "/face/uuid/{uuid}.png?size=160", "160 × 160"},
+	{"bots, Crafatar", "/avatars/{none}?default=MHF_Steve&overlay", "/face/uuid/{none}.png?size=160&default=classic", "160 × 160"},
+	{"bots, Crafatar", "/avatars/{none}?default=MHF_Alex", "/face/uuid/{none}.png?size=160&default=slim&no=hat", "160 × 160"},
+	{"bots, Crafatar", "/renders/body/{uuid}.png?overlay=true&scale=10", "/body/uuid/{uuid}.png?height=450&exact", "225 × 450"},
+	{"bots, mc-heads.net", "/body/{uuid}/right", "/body/uuid/{uuid}.png?height=360&exact&turn=1", "180 × 360"},
+	{"bots, mc-heads.net", "/player/{name}/100", "/front/player/{name}.png?height=200&exact", "100 × 200"},
+	{"bots, mc-heads.net", "/head/{hash}/left", "/head/hash/{hash}.png?size=180&exact&turn=7", "180 × 180"},
+	{"bots, Minotar", "/armor/body/{name}/100.png", "/front/player/{name}.png?height=200&exact", "100 × 200"},
+	{"bots, Minotar", "/skin/{name}", "/skin/player/{name}", "128 × 128"},
+	{"bots, VZGE", "/full/832/{name}.png?no=cape", "/body/player/{name}.png?height=832&wear=none", "416 × 832"},
+	{"bots, VZGE", "/bust/256/{uuid}?y=10", "/bust/uuid/{uuid}.png?size=256", "256 × 256"},
+	{"bots, NMSR", "/bust/{uuid}?y=-20", "/bust/uuid/{uuid}.png?size=180&exact", "180 × 180"},
+	{"bots, mineatar", "/face/{uuid}?scale=8&overlay=true", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
+	// Crafatar.
+	{"Crafatar", "/avatars/{uuid}", "/face/uuid/{uuid}.png?size=160&no=hat", "160 × 160"},
+	{"Crafatar", "/avatars/{uuid}.jpg?size=512&helm", "/face/uuid/{uuid}.png?size=512", "512 × 512"},
+	{"Crafatar", "/avatars/{uuid}?size=5", "/face/uuid/{uuid}.png?size=8&no=hat", "8 × 8"},
+	{"Crafatar", "/avatars/{uuid}?size=99999", "/face/uuid/{uuid}.png?size=512&no=hat", "512 × 512"},
+	{"Crafatar", "/avatars/{uuid}?size=fifty", "/face/uuid/{uuid}.png?size=160&no=hat", "160 × 160"},
+	{"Crafatar", "/avatars/{none}?default=https://example.org/a.png", "/face/uuid/{none}.png?size=160&no=hat&default=avatar", "160 × 160"},
+	{"Crafatar", "/avatars/{none}?default={uuid}", "/face/uuid/{none}.png?size=160&no=hat&default=classic", "160 × 160"},
+	{"Crafatar", "/renders/head/{uuid}", "/head/uuid/{uuid}.png?size=120&no=hat", "120 × 120"},
+	{"Crafatar", "/renders/head/{hyphenated}?scale=4&overlay", "/head/uuid/{uuid}.png?size=80", "80 × 80"},
+	{"Crafatar", "/renders/body/{uuid}", "/body/uuid/{uuid}.png?height=270&exact&no=hat,layers", "135 × 270"},
+	{"Crafatar", "/renders/body/{uuid}?scale=1&overlay", "/body/uuid/{uuid}.png?height=45&exact", "23 × 45"},
+	{"Crafatar", "/skins/{uuid}", "/skin/uuid/{uuid}", "128 × 128"},
+	{"Crafatar", "/capes/{uuid}.png", "/cape/uuid/{uuid}", "64 × 32"},
+	// Minotar and crafthead.
+	{"Minotar", "/avatar/{name}", "/face/player/{name}.png?size=180&exact", "180 × 180"},
+	{"Minotar", "/avatar/{uuid}/100.png", "/face/uuid/{uuid}.png?size=100&exact", "100 × 100"},
+	{"Minotar", "/helm/{name}/100.svg", "/face/player/{name}.png?size=100&exact", "100 × 100"},
+	{"Minotar", "/cube/{name}/100.png", "/head/player/{name}.png?size=100&exact", "100 × 100"},
+	{"Minotar", "/cubehelm/{name}/75", "/head/player/{name}.png?size=75&exact", "75 × 75"},
+	{"Minotar", "/bust/{name}/100.png", "/bust/player/{name}.png?size=100&exact", "100 × 100"},
+	{"Minotar", "/armor/bust/{name}/190.png", "/bust/player/{name}.png?size=190&exact", "190 × 190"},
+	{"Minotar", "/armour/bust/{name}", "/bust/player/{name}.png?size=180&exact", "180 × 180"},
+	{"Minotar", "/body/{name}/100.png", "/body/player/{name}.png?height=200&exact", "100 × 200"},
+	{"Minotar", "/armour/body/{name}/300", "/front/player/{name}.png?height=600&exact", "300 × 600"},
+	{"Minotar", "/download/{name}", "/skin/player/{name}?download", "128 × 128"},
+	{"crafthead", "/avatar/{hash}/64", "/face/hash/{hash}.png?size=64", "64 × 64"},
+	{"crafthead", "/armor/cube/{name}/64", "/head/player/{name}.png?size=64", "64 × 64"},
+	{"crafthead", "/cape/{uuid}", "/cape/uuid/{uuid}", "64 × 32"},
+	{"crafthead", "/bust/{unknown}/64?model=slim", "/bust/player/{unknown}.png?size=64&default=slim", "64 × 64"},
+	{"crafthead", "/bust/{none}/64?model=default", "/bust/uuid/{none}.png?size=64&default=classic", "64 × 64"},
+	{"crafthead", "/helm/{unknown}/64", "/face/player/{unknown}.png?size=64&default=avatar", "64 × 64"},
+	// mc-heads.net.
+	{"mc-heads.net", "/avatar/{name}", "/face/player/{name}.png?size=180&exact", "180 × 180"},
+	{"mc-heads.net", "/avatar/{name}/50/nohelm", "/face/player/{name}.png?size=50&exact&no=hat", "50 × 50"},
+	{"mc-heads.net", "/avatar/{name}/nohelm.png", "/face/player/{name}.png?size=180&exact&no=hat", "180 × 180"},
+	{"mc-heads.net", "/avatar/{tid}/64", "/face/{tid}.png?size=64", "64 × 64"},
+	{"mc-heads.net", "/head/{name}", "/head/player/{name}.png?size=180&exact", "180 × 180"},
+	{"mc-heads.net", "/head/{name}/100", "/head/player/{name}.png?size=100&exact", "100 × 100"},
+	{"mc-heads.net", "/head/{name}/100/left", "/head/player/{name}.png?size=100&exact&turn=7", "100 × 100"},
+	{"mc-heads.net", "/head/{name}/left.png", "/head/player/{name}.png?size=180&exact&turn=7", "180 × 180"},
+	{"mc-heads.net", "/head/{name}/right", "/head/player/{name}.png?size=180&exact", "180 × 180"},
+	{"mc-heads.net", "/body/{name}", "/body/player/{name}.png?height=360&exact", "180 × 360"},
+	{"mc-heads.net", "/body/{name}/100", "/body/player/{name}.png?height=200&exact", "100 × 200"},
+	{"mc-heads.net", "/body/{name}/100/left", "/body/player/{name}.png?height=200&exact", "100 × 200"},
+	{"mc-heads.net", "/body/{hash}/512", "/body/hash/{hash}.png?height=1024", "512 × 1024"},
+	{"mc-heads.net", "/body/{name}/600", "/body/player/{name}.png?height=1024", "512 × 1024"},
+	{"mc-heads.net", "/player/{name}", "/front/player/{name}.png?height=360&exact", "180 × 360"},
+	{"mc-heads.net", "/player/{uuid}/64.png", "/front/uuid/{uuid}.png?height=128", "64 × 128"},
+	{"mc-heads.net", "/player/{name}/nohelm", "/front/player/{name}.png?height=360&exact&no=hat", "180 × 360"},
+	{"mc-heads.net", "/skin/{hash}", "/skin/hash/{hash}", "128 × 128"},
+	{"mc-heads.net", "/download/{uuid}", "/skin/uuid/{uuid}?download", "128 × 128"},
+	// cravatar.eu and mcheads.org.
+	{"cravatar.eu", "/avatar/{name}/190.png", "/face/player/{name}.png?size=190&exact", "190 × 190"},
+	{"cravatar.eu", "/helmavatar/{name}", "/face/player/{name}.png?size=180&exact", "180 × 180"},
+	{"cravatar.eu", "/head/{name}/128.png", "/head/player/{name}.png?size=128", "128 × 128"},
+	{"cravatar.eu", "/helmhead/{name}/600", "/head/player/{name}.png?size=512", "512 × 512"},
+	{"mcheads.org", "/head/{name}/64/hat", "/head/player/{name}.png?size=64", "64 × 64"},
+	{"mcheads.org", "/avatar/{name}/left/64", "/face/player/{name}.png?size=64", "64 × 64"},
+	{"mcheads.org", "/avatar/{name}/right/64.png", "/face/player/{name}.png?size=64", "64 × 64"},
+	{"mcheads.org", "/player/{name}/64/hat", "/front/player/{name}.png?height=128", "64 × 128"},
+	{"mcheads.org", "/ioshead/{name}/64", "/head/player/{name}.png?size=64", "64 × 64"},
+	{"mcheads.org", "/iosbody/{name}/left/64", "/body/player/{name}.png?height=128", "64 × 128"},
+	// VZGE, Visage and Lapitar.
+	{"VZGE", "/face/96/{uuid}", "/face/uuid/{uuid}.png?size=96", "96 × 96"},
+	{"VZGE", "/front/200/{uuid}", "/front/uuid/{uuid}.png?height=200&exact", "100 × 200"},
+	{"VZGE", "/frontfull/384/{uuid}.png", "/front/uuid/{uuid}.png?height=384", "192 × 384"},
+	{"VZGE", "/head/256/{uuid}.webp", "/head/uuid/{uuid}.webp?size=256", "WebP"},
+	{"VZGE", "/head/256/{uuid}?y=90", "/head/uuid/{uuid}.png?size=256&turn=3", "256 × 256"},
+	{"VZGE", "/full/384/{uuid}?y=180&no=shadow,cape", "/body/uuid/{uuid}.png?height=384&turn=3&wear=none", "192 × 384"},
+	{"VZGE", "/full/384/{none}?slim", "/body/uuid/{none}.png?height=384&default=slim", "192 × 384"},
+	{"VZGE", "/processedskin/{uuid}", "/skin/uuid/{uuid}", "128 × 128"},
+	{"VZGE", "/face/64/{tid}", "/face/{tid}.png?size=64", "64 × 64"},
+	{"Lapitar", "/portrait/{name}/128", "/bust/player/{name}.png?size=128", "128 × 128"},
+	{"Lapitar", "/helm/64/{name}", "/face/player/{name}.png?size=64", "64 × 64"},
+	// NMSR.
+	{"NMSR", "/fullbody/{uuid}", "/body/uuid/{uuid}.png?height=360&exact", "180 × 360"},
+	{"NMSR", "/full/{uuid}?w=256", "/body/uuid/{uuid}.png?height=512", "256 × 512"},
+	{"VZGE", "/face/64/{uuid}.jxl", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"Crafatar, any suffix", "/avatars/{uuid}.bmp?size=64&overlay", "/face/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NMSR", "/full/{uuid}?h=300", "/body/uuid/{uuid}.png?height=300&exact", "150 × 300"},
+	{"NMSR", "/fullbodyiso/{uuid}?noshading", "/body/uuid/{uuid}.png?height=360&exact&no=light", "180 × 360"},
+	{"NMSR", "/headiso/{uuid}?w=64", "/head/uuid/{uuid}.png?size=64", "64 × 64"},
+	{"NMSR", "/bodybust/{uuid}?nolayers", "/bust/uuid/{uuid}.png?size=180&exact&no=hat,layers", "180 × 180"},
+	{"NMSR", "/frontbust/{uuid}", "/front/uuid/{uuid}.png?height=400", "200 × 400"},
+	{"NMSR", "/face/{uuid}?no=hat", "/face/uuid/{uuid}.png?size=180&exact&no=hat", "180 × 180"},
+	{"NMSR", "/texture/{hash}", "/skin/hash/{hash}", "128 × 128"},
+	{"NMSR", "/cloak/{uuid}", "/cape/uuid/{uuid}", "64 × 32"},
+	{"chrly, by UUID", "/cloaks/{hyphenated}.png", "/cape/uuid/{uuid}", "64 × 32"},
+	{"NMSR", "/bust/{none}?alex", "/bust/uuid/{none}.png?size=180&exact&default=slim", "180 × 180"},
+	// mineatar.
+	{"mineatar", "/face/{uuid}?scale=4", "/face/uuid/{uuid}.png?size=32", "32 × 32"},
+	{"mineatar", "/face/{uuid}?scale=12&overlay=false", "/face/uuid/{uuid}.png?size=96&no=hat", "96 × 96"},
+	{"mineatar", "/head/{uuid}?scale=8", "/head/uuid/{uuid}.png?size=128", "128 × 128"},
+	{"mineatar", "/body/full/{uuid}?scale=4", "/body/uuid/{uuid}.png?height=156&exact", "78 × 156"},
+	{"mineatar", "/body/front/{uuid}?scale=4", "/front/uuid/{uuid}.png?height=128", "64 × 128"},
+	{"mineatar", "/body/back/{uuid}?scale=4&overlay=false", "/back/uuid/{uuid}.png?height=128&no=hat,layers", "64 × 128"},
+	{"mineatar", "/body/left/{uuid}?scale=4", "/left/uuid/{uuid}.png?height=128", "64 × 128"},
+	{"mineatar", "/body/right/{uuid}?scale=4&format=jpg", "/right/uuid/{uuid}.png?height=128", "64 × 128"},
+	{"mineatar", "/skin/{uuid}?download", "/skin/uuid/{uuid}?download", "128 × 128"},
+	{"Mojang, before 2014", "/MinecraftCloaks/{name}.png", "/cape/player/{name}", "64 × 32"},
+}
+
+// Each address of another service has the picture or the file of our own address, in exactly the size
+// that its user counts on, and caches keep it as long. docs/addresses.md lists them.
+func TestCompatURLs(t *testing.T) {
+	t.Parallel()
+	w := openCompat(t)
+	const unknownUUID = "8667ba71-b85a-4004-af54-457a9734eed7" // of which the default skin is slim
+	replace := strings.NewReplacer(
+		"{name}", "Steve", "{uuid}", strings.ReplaceAll(steveUUID, "-", ""), "{hyphenated}", steveUUID, "{tid}", "11",
+		"{hash}", w.robot.Hash.String(), "{unknown}", "Nobody_1", "{none}", unknownUUID,
+	)
+	if len(compatURLs) < 120 {
+		t.Errorf("there are %d addresses; want 120", len(compatURLs))
+	}
+	lifetimes := map[string]string{byName: "a minute", byTexture: "a day", "public, max-age=60": "a minute"}
+	var page strings.Builder
+	page.WriteString("\n| used by | address | what comes back | pixels | kept for |\n|---|---|---|---|---|\n")
+	used := map[string]bool{}
+	for _, row := range compatURLs {
+		address, equals := replace.Replace(row.address), replace.Replace(row.equals)
+		got, want := w.get(t, address), w.get(t, equals)
+		if got.status != http.StatusOK || got.body != want.body || got.header.Get("Etag") != want.header.Get("Etag") {
+			t.Errorf("%s: %d, %d bytes, ETag %s; want what %s has: %d, %d bytes, ETag %s",
+				address, got.status, len(got.body), got.header.Get("Etag"), equals, want.status, len(want.body), want.header.Get("Etag"))
+			continue
+		}
+		for _, name := range []string{"Content-Type", "Surrogate-Key", "Last-Modified", "Content-Disposition", "Cache-Control"} {
+			cmptest.Same(t, got.header.Get(name), want.header.Get(name),
+				"%s: %s differs from %s", address, name, equals)
+		}
+		lifetime := lifetimes[got.header.Get("Cache-Control")]
+		if lifetime == "" {
+			t.Errorf("%s: Cache-Control %s", address, got.header.Get("Cache-Control"))
+		}
+		size, kind := row.size, "PNG"
+		if row.size == "WebP" {
+			size, kind = "256 × 256", "WebP"
+		} else if picture, err := png.Decode(bytes.NewReader([]byte(got.body))); err != nil {
+			t.Errorf("%s: %v", address, err)
+		} else if pixels := fmt.Sprintf("%d × %d", picture.Bounds().Dx(), picture.Bounds().Dy()); pixels != row.size {
+			t.Errorf("%s: %s pixels; want %s", address, pixels, row.size)
+		}
+		testenv.Equal(t, got.header.Get("Content-Type"), "image/"+strings.ToLower(kind), "%s: Content-Type", address)
+		fmt.Fprintf(&page, "| %s | `%s` | `%s`, %s | %s | %s |\n", row.from, row.address, row.equals, kind, size, lifetime)
+		used[prefixOf(address)] = true
+	}
+	page.WriteString("\n")
+	configtest.Section(t, "../../docs/addresses.md", "addresses", page.String())
+	for _, route := range edge.CompatRoutes {
+		if !used[route.Prefix] {
+			t.Errorf("no address begins with %s", route.Prefix)
+		}
+	}
+}
+
+// With EDGE_COMPAT_ROUTES=false only our own addresses are answered.
+func TestCompatOff(t *testing.T) {
+	t.Parallel()
+	w := openCompat(t, func(s *setup) { s.api.CompatRoutes = false })
+	for _, row := range compatURLs {
+		address := strings.NewReplacer("{name}", "Steve", "{uuid}", strings.ReplaceAll(steveUUID, "-", ""), "{hyphenated}", steveUUID, "{tid}", "11",
+			"{hash}", w.robot.Hash.String(), "{unknown}", "Nobody_1", "{none}", steveUUID).Replace(row.address)
+		want := http.StatusNotFound
+		if strings.HasPrefix(address, "/MinecraftSkins/") || strings.HasPrefix(address, "/MinecraftCloaks/") {
+			want = http.StatusOK
+		}
+		testenv.Equal(t, w.get(t, address).status, want, "%s", address)
+	}
+}
+
+// prefixOf returns the longest prefix of an address.
+func prefixOf(address string) (longest string) {
+	for _, route := range edge.CompatRoutes {
+		if strings.HasPrefix(address, route.Prefix) && len(route.Prefix) > len(longest) {
+			longest = route.Prefix
+		}
+	}
+	return longest
+}

@@ -1,8 +1,0 @@
-//go:build amd64 && !amd64.v3
-
-package render
-
-// platform is the processor architecture. Here the compiler does not fuse floating-point
-// multiplications and additions, so that files depend on the code only, and TestRevision guards
-// them.
-const platform = "amd64"
