@@ -177,22 +177,17 @@ func TestBatchIsOneLookup(t *testing.T) {
 	}
 	w.set(t, changes)
 	list := strings.Join(names, ",")
-	for _, test := range []struct {
-		path          string
-		lookups, keys int64
-	}{
-		{"/heads.json?players=" + list, 1, edge.MaxBatch},
-		{"/heads.json?players=" + list, 0, 0},
-		{"/sprite/face?players=" + list, 0, 0},
-		{"/sprite/head?players=" + list + "&size=16", 0, 0},
-	} {
+	lookUp := func(path string) [2]int64 {
 		lookups, keys := w.core.Lookups.Load(), w.core.Keys.Load()
-		if got := w.get(t, test.path); got.status != http.StatusOK {
-			t.Errorf("%s: %d %s", test.path, got.status, got.body)
+		if got := w.get(t, path); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
-		if lookups, keys := w.core.Lookups.Load()-lookups, w.core.Keys.Load()-keys; lookups != test.lookups || keys != test.keys {
-			t.Errorf("%.40s: %d look-ups of %d keys; want %d of %d", test.path, lookups, keys, test.lookups, test.keys)
-		}
+		return [2]int64{w.core.Lookups.Load() - lookups, w.core.Keys.Load() - keys}
+	}
+	testenv.Equal(t, lookUp("/heads.json?players="+list), [2]int64{1, edge.MaxBatch}, "look-ups and their keys")
+	for _, path := range []string{"/heads.json?players=" + list, "/sprite/face?players=" + list, "/sprite/head?players=" + list + "&size=16"} {
+		// Unless no heartbeat has confirmed the mappings for a second, as on a busy machine.
+		testenv.Eventually(t, fmt.Sprintf("%.20s is made of cached mappings", path), func() bool { return lookUp(path) == [2]int64{} })
 	}
 	testenv.Equal(t, w.backend.fetched.Load(), 1, "how often the one texture was fetched")
 }

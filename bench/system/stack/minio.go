@@ -31,7 +31,9 @@ func NewMinIO(tb testing.TB, authority *tlsreloadtest.Authority) *MinIO {
 	if binary == "" {
 		testenv.Skip(tb, "TEST_MINIO_BIN is not set; make test builds MinIO and sets it")
 	}
-	home, address := tb.TempDir(), FreeAddress(tb)
+	home := testenv.Must(os.MkdirTemp(os.Getenv("STACK_STATE"), "minio-"))(tb) //nolint:usetesting // on a disk: MinIO needs O_DIRECT, which tmpfs has since Linux 6.6 only
+	tb.Cleanup(func() { testenv.Do(tb, os.RemoveAll(home)) })
+	address := FreeAddress(tb)
 	certificates := makeDirectory(tb, 0o700, home, "certificates")
 	authority.Renew(tb, filepath.Join(certificates, "public.crt"), filepath.Join(certificates, "private.key"))
 	m := &MinIO{

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -46,7 +47,10 @@ func (l *Local) RunWithServices(inMemory bool, settings, command []string) int {
 	if inMemory {
 		if memory := makeInMemory(l, l.state); memory != "" {
 			data = memory
-			environ = append(environ, "TEST_TEXTURES="+makeDirectory(l, 0o755, memory, "textures"))
+			temporary := makeDirectory(l, 0o700, memory, "tmp")
+			testenv.Do(l, os.Chmod(temporary, 0o777|os.ModeSticky)) // as /tmp
+			// The programs that go test builds stay on disk.
+			environ = append(environ, "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir()), "TMPDIR="+temporary)
 		}
 	}
 	// The data are removed, so nothing needs to be synced to disk. Tests make many connections, so
@@ -58,7 +62,7 @@ func (l *Local) RunWithServices(inMemory bool, settings, command []string) int {
 
 	status = l.runCommand(append(environ,
 		"STACK_STATE="+l.state,
-		"TEST_DATABASE_URL="+l.databaseURL("veneer_minio"),
+		"TEST_DATABASE_URL="+l.databaseURL("veneer_minio")+"&connect_timeout=60", // other tests may keep it busy
 		"TEST_MINIO_BIN="+l.minio,
 		"TEST_S3_ENDPOINT="+l.address.minio,
 		"TEST_S3_ACCESS_KEY="+l.keys.hex(l, "s3_access_key", 10),
@@ -90,7 +94,8 @@ func removeData(state string) {
 }
 
 // makeInMemory returns a directory in a tmpfs with 4 GiB to spare, empty if there is none: tests make
-// some thousand databases, and each file is synced. A link in the state finds it again.
+// some thousand databases and directories of textures, each file of these is synced, and a disk may stop for seconds to
+// write what compilers have made. A link in the state finds it again.
 func makeInMemory(tb testing.TB, state string) string {
 	tb.Helper()
 	const parent, tmpfs, spare = "/dev/shm", 0x01021994, 4 << 30

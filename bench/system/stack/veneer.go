@@ -34,11 +34,10 @@ func NewCore(tb testing.TB, files ObjectStore, database string) *Process {
 	core.Set(
 		"CORE_LISTEN=127.0.0.1:0", "CORE_EDGES_LISTEN=127.0.0.1:0", "CORE_OPS_LISTEN=127.0.0.1:0",
 		"CORE_TOKEN_KEYS=test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", "CORE_EDGE_SECRETS="+Secret,
-		"CORE_DATABASE_URL="+database+"&connect_timeout=60", // PostgreSQL may be busy with other tests
+		"CORE_DATABASE_URL="+database,
 	)
 	core.setObjectStore("CORE_OBJECTS_", files)
 	core.Run(tb, "migrate")
-	core.Set("CORE_DATABASE_URL=" + database)
 	return core
 }
 

@@ -34,14 +34,10 @@ func NewStore(tb testing.TB) *blobstore.Store {
 	return OpenInit(tb, Directory(tb).Config)
 }
 
-// Directory returns a backend in a directory that is removed after the test. TEST_TEXTURES names a
-// directory for it, on a faster disk for example.
+// Directory returns a backend in a directory that is removed after the test.
 func Directory(tb testing.TB) Backend {
 	tb.Helper()
-	parent, err := os.MkdirTemp(os.Getenv("TEST_TEXTURES"), "textures-") //nolint:usetesting // tb.TempDir would be on the disk of other temporary files
-	testenv.Do(tb, err)
-	tb.Cleanup(func() { testenv.Do(tb, os.RemoveAll(parent)) }) //nolint:gosec // below the directory that the developer named
-	root := filepath.Join(parent, "textures")
+	root := filepath.Join(tb.TempDir(), "textures")
 	return Backend{
 		Config: blobstore.Config{URL: "file://" + root, Timeout: time.Minute},
 		Write: func(t *testing.T, name string, content []byte) {
