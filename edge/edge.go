@@ -164,9 +164,23 @@ func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
 		return res, true
 	}
 	var key [variantKeySize]byte
-	cached, ok := p.pictureCache.TryGet(res.Variant.appendKey(key[:0]))
+	if res.entry = p.pictureCache.TryGetEntry(res.Variant.appendKey(key[:0])); res.entry == nil {
+		return res, false
+	}
+	cached := res.entry.Value()
 	res.ETag, res.Body = cached.etag, cached.body
-	return res, ok
+	return res, true
+}
+
+// TryAgain reports whether TryGet would return a response with a body again at a time, which is now or just was. If so,
+// it counts the hit.
+func (p *Pictures) TryAgain(key edgeproto.Key, res *Response, at time.Time) bool {
+	if key != "" {
+		if mapping, ok := p.resolver.TryLookup(key, at); !ok || mapping != res.Mapping {
+			return false
+		}
+	}
+	return p.pictureCache.TryAgain(res.entry)
 }
 
 // maxTries bounds how often a response is made because the mapping has changed in the meantime.

@@ -85,8 +85,9 @@ type Response struct {
 	Variant  Variant
 	Revision string // of the renderer, empty for a file
 	ETag     ETag
-	Outcome  cache.Outcome // where the body came from
-	Body     []byte        // must not be changed
+	Outcome  cache.Outcome         // where the body came from
+	Body     []byte                // must not be changed
+	entry    *cache.Entry[picture] // of TryGet
 }
 
 // setVariant sets the variant that a request means, given the mapping of its key, or the error

@@ -42,6 +42,7 @@ type Server struct {
 	upstream           *upstream // nil if nothing is forwarded
 	routes             *routes
 	limiter            *httpserver.AddressLimiter
+	repeats            *repeats
 
 	startPage    startPage
 	notFoundPage *httpserver.Page
@@ -75,7 +76,7 @@ func New(opts httpserver.Options, pictures *edge.Pictures, cfg Config) (*Server,
 		opts: opts, pictures: pictures, tags: cfg.CacheTags, playerCacheControl: newPlayerCacheControl(cfg.SMaxage),
 		hasCompatRoutes: cfg.CompatRoutes,
 		noContent:       cfg.UnknownPlayerStatus == fasthttp.StatusNoContent,
-		upstream:        upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(),
+		upstream:        upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(), repeats: newRepeats(),
 		launchersURL: cfg.LaunchersURL,
 		startPage:    newStartPage(links, cfg.ExamplePlayer, cfg.CompatRoutes),
 		notFoundPage: httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, links...)...),

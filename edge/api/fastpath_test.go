@@ -6,6 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -86,6 +89,19 @@ func TestFastPath(t *testing.T) {
 	}
 	f("/avatar/11?size=big", "", http.StatusUnprocessableEntity, false)
 	f("/avatar/player/%53teve", "", http.StatusOK, false)
+
+	// A change is in the next response, even if the former one was sent again as it was.
+	steve := func(fields string) (request string) {
+		return "GET /avatar/player/Steve HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n"
+	}
+	former := short(steve("")).header.Get("Etag")
+	again := steve("If-None-Match: " + former + "\r\n")
+	testenv.Equal(t, short(again).status, http.StatusNotModified, "the former picture")
+	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.put(t, 99, artwork.Fox(), skin.Slim)}}})
+	if got := short(again); got.status != http.StatusOK || got.header.Get("Etag") == former {
+		t.Errorf("after a change: %d, ETag %s; want another picture than %s", got.status, got.header.Get("Etag"), former)
+	}
+	same(steve(""), long(steve("")), short(steve("")))
 
 	// Requests that would be rejected at once are rejected on the fast path, but for the few
 	// that are logged.

@@ -57,6 +57,13 @@ func (e *exchange) parse(target target, query string, at time.Time) (err error) 
 // serveFast serves a request on the fast path, without allocations, and reports whether it
 // did: otherwise the server does.
 func (s *Server) serveFast(c *httpserver.FastContext) bool {
+	slot := s.repeats.slot(c)
+	if s.tryRepeat(c, slot) {
+		return true
+	}
+	if !c.SplitTarget() {
+		return false
+	}
 	target, ok := s.parsePath(unsafeString(c.Path), unsafeString(c.Query))
 	if !ok {
 		return false
@@ -78,6 +85,9 @@ func (s *Server) serveFast(c *httpserver.FastContext) bool {
 	}
 	switch {
 	case err == nil:
+		if ok {
+			slot.keep(c, x)
+		}
 		return ok
 	case fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Unavailable:
 		return false

@@ -81,7 +81,7 @@ type Cache[V any] struct {
 
 	// store is never closed: it holds only memory, and a load that ends late may still add to
 	// it.
-	store *ristretto.Cache[uint64, *entry[V]]
+	store *ristretto.Cache[uint64, *Entry[V]]
 	hits  [16]struct { // by the key's hash, so that cores do not share a cache line
 		n atomic.Uint64
 		_ [56]byte // to the end of a cache line
@@ -99,28 +99,31 @@ type Cache[V any] struct {
 	added, evicted, rejected, dropped uint64
 }
 
-// entry is a loaded value.
-type entry[V any] struct {
+// Entry is a cached value.
+type Entry[V any] struct {
 	policyEntry
 	keyLen uint8
 	key    [MaxKeySize]byte // inline, which saves a hit one cache miss
 	value  V
 }
 
-func newEntry[V any](key string, value V) *entry[V] {
-	e := &entry[V]{value: value}
+// Value returns the value, which stays right after the entry is evicted.
+func (e *Entry[V]) Value() V { return e.value }
+
+func newEntry[V any](key string, value V) *Entry[V] {
+	e := &Entry[V]{value: value}
 	e.keyLen = uint8(copy(e.key[:], key))
 	return e
 }
 
 // matches reports whether an entry has a key: two keys may have the same hash.
-func (e *entry[V]) matches(key []byte) bool { return string(e.key[:e.keyLen]) == string(key) }
+func (e *Entry[V]) matches(key []byte) bool { return string(e.key[:e.keyLen]) == string(key) }
 
 // load is a call of a loader.
 type load[V any] struct {
 	waiter   Waiter        // of the caller that started it; nil if it has none
 	done     chan struct{} // closed once the fields below are set
-	entry    *entry[V]
+	entry    *Entry[V]
 	admitted bool
 	err      error
 }
@@ -164,7 +167,7 @@ type Options[V any] struct {
 
 // New returns an empty cache.
 func New[V any](options Options[V]) *Cache[V] {
-	store, err := ristretto.NewCache(&ristretto.Config[uint64, *entry[V]]{
+	store, err := ristretto.NewCache(&ristretto.Config[uint64, *Entry[V]]{
 		KeyToHash:          func(key uint64) (uint64, uint64) { return key, 0 },
 		MaxCost:            options.Bytes,
 		IgnoreInternalCost: true, // the cost is all that a value takes
@@ -187,20 +190,38 @@ func New[V any](options Options[V]) *Cache[V] {
 // TryGet returns the value of a key if it is cached. It allocates once in 64 calls, in the
 // access log of the store.
 func (c *Cache[V]) TryGet(key []byte) (V, bool) {
-	if e := c.peek(key); e != nil {
-		c.hit(e)
-		e.touch()
+	if e := c.TryGetEntry(key); e != nil {
 		return e.value, true
 	}
 	var none V
 	return none, false
 }
 
+// TryGetEntry returns the entry of a key, nil if it is not cached. It allocates as TryGet does.
+func (c *Cache[V]) TryGetEntry(key []byte) *Entry[V] {
+	e := c.peek(key)
+	if e != nil {
+		c.hit(e)
+		e.touch()
+	}
+	return e
+}
+
+// TryAgain counts another hit of an entry, and reports whether it is still cached.
+func (c *Cache[V]) TryAgain(e *Entry[V]) bool {
+	if e.gone.Load() {
+		return false
+	}
+	c.hit(e)
+	e.touch()
+	return true
+}
+
 // hit counts a hit.
-func (c *Cache[V]) hit(e *entry[V]) { c.hits[e.hash%uint64(len(c.hits))].n.Add(1) }
+func (c *Cache[V]) hit(e *Entry[V]) { c.hits[e.hash%uint64(len(c.hits))].n.Add(1) }
 
 // peek returns the entry of a key in the store, nil if there is none.
-func (c *Cache[V]) peek(key []byte) *entry[V] {
+func (c *Cache[V]) peek(key []byte) *Entry[V] {
 	if e, ok := c.store.Get(maphash.Bytes(c.seed, key)); ok && e.matches(key) {
 		return e
 	}
@@ -296,7 +317,7 @@ func (c *Cache[V]) loadOrJoin(ctx context.Context, key []byte, waiter Waiter, mi
 func (c *Cache[V]) run(ctx context.Context, key string, l *load[V], minLoads uint32, loader func(ctx context.Context) (V, error)) {
 	value, err := callLoader(ctx, c.options.LoadTimeout, loader)
 	if err == nil {
-		cost := int64(reflect.TypeFor[entry[V]]().Size()) + entryOverhead + int64(c.options.Size(value))
+		cost := int64(reflect.TypeFor[Entry[V]]().Size()) + entryOverhead + int64(c.options.Size(value))
 		l.entry = newEntry(key, value)
 		l.entry.hash, l.entry.cost = maphash.String(c.seed, key), cost
 		l.admitted = c.admit(l.entry, minLoads)
@@ -328,7 +349,7 @@ func callLoader[V any](ctx context.Context, timeout time.Duration, loader func(c
 }
 
 // admit adds an entry to the store if the policy admits it, and reports whether it did.
-func (c *Cache[V]) admit(e *entry[V], minLoads uint32) bool {
+func (c *Cache[V]) admit(e *Entry[V], minLoads uint32) bool {
 	c.policyMu.Lock()
 	defer c.policyMu.Unlock()
 	victims, ok := c.policy.admit(&e.policyEntry, minLoads)

@@ -164,6 +164,7 @@ func TestStoreAndPolicyAgree(t *testing.T) {
 	const budget = 1 << 20
 	c := newTextCache(t, budget)
 	var callers sync.WaitGroup
+	var seen sync.Map // entries
 	for v := range 8 {
 		callers.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(v)))
@@ -173,15 +174,30 @@ func TestStoreAndPolicyAgree(t *testing.T) {
 				if value, _, err := c.Get(t.Context(), []byte(name), nil, always(text)); len(value) != len(text) || err != nil {
 					t.Errorf("Get(%s) = %d bytes, %v; want %d bytes", name, len(value), err, len(text))
 				}
+				seen.Store(c.TryGetEntry([]byte(name)), nil)
 			}
 		})
 	}
 	callers.Wait()
 	waitIdle(t, c)
 	c.store.Wait()
+	evicted := 0
+	seen.Range(func(key, _ any) bool {
+		if e, _ := key.(*Entry[string]); e != nil {
+			isCached := c.TryAgain(e)
+			testenv.Equal(t, isCached, c.peek(e.key[:e.keyLen]) == e, "an entry is a hit again")
+			if !isCached {
+				evicted++
+			}
+		}
+		return true
+	})
+	if evicted == 0 {
+		t.Error("no entry that was seen is evicted")
+	}
 
 	cost, names := int64(0), map[string]bool{}
-	c.store.IterValues(func(e *entry[string]) bool {
+	c.store.IterValues(func(e *Entry[string]) bool {
 		cost += e.cost
 		names[string(e.key[:e.keyLen])] = true
 		return false

@@ -12,6 +12,7 @@ type policyEntry struct {
 	hash uint64
 	cost int64
 	freq atomic.Uint32
+	gone atomic.Bool // whether it is evicted
 }
 
 // touch counts a use. Losing one to a concurrent use does not matter, and the counter is not
@@ -85,6 +86,7 @@ func (p *policy) admit(e *policyEntry, minLoads uint32) (victims []*policyEntry,
 	}
 	victims = slices.Clone(p.entries[staying:])
 	for _, v := range victims {
+		v.gone.Store(true)
 		p.used -= v.cost
 		p.bump(v.hash, uint8(v.freq.Load()))
 	}

@@ -31,9 +31,11 @@ func (o Options) FastPath(addressLimiter *AddressLimiter, handler func(*FastCont
 // FastContext is a request on the fast path, and the response to it: a GET request of HTTP/1.1
 // without a body and without headers that need an HTTP server.
 type FastContext struct {
-	Path       []byte    // without escapes, empty segments and segments that begin with a dot
-	Query      []byte    // raw
+	Target     []byte    // as it was sent; SplitTarget must accept it, unless it equals one that it has accepted
+	Path       []byte    // of SplitTarget: without escapes, empty segments and segments that begin with a dot
+	Query      []byte    // of SplitTarget: raw
 	Conditions []byte    // all field lines if one of them begins with If-, otherwise nil
+	NoneMatch  []byte    // If-None-Match if it is the only one of these, otherwise nil
 	At         time.Time // when the request was read, then when its response was ready
 	Scratch    any       // the handler's own, kept from one request to the next
 
@@ -48,6 +50,7 @@ type FastContext struct {
 	route  *Route
 	status int    // of a response with a body, 204 or 304
 	header []byte // the response's fields
+	more   []byte // further ones, of a Stored
 	body   []byte // must not change until the next request; never, if it is larger than writeBuffer
 
 	out    []byte // responses that are not sent yet
@@ -98,6 +101,24 @@ func (c *FastContext) IsUnavailableLogged() bool {
 // WriteError answers a failed request, as the server's WriteError does.
 func (c *FastContext) WriteError(err error) {
 	c.status, c.body, _ = prepareError(c, !c.hasField("Cache-Control"), err)
+}
+
+// Stored is a response that can be sent again. It has no X-Request-Id.
+type Stored struct {
+	route        *Route
+	status       int
+	header, body []byte
+}
+
+// Store returns the response so far, whose body must never change.
+func (c *FastContext) Store() *Stored {
+	_, header, _ := bytes.Cut(c.header, []byte("\r\n")) // the first field is X-Request-Id
+	return &Stored{c.route, c.status, bytes.Clone(header), c.body}
+}
+
+// SetStored sets the whole response.
+func (c *FastContext) SetStored(s *Stored) {
+	c.route, c.status, c.more, c.body = s.route, s.status, s.header, s.body
 }
 
 // sampling is whether a request is in the log sample.

@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strconv"
 	"strings"
 
@@ -32,28 +33,34 @@ func (c *FastContext) appendHead(dst []byte) []byte {
 	if c.status != fasthttp.StatusNotModified && c.status != fasthttp.StatusNoContent {
 		dst = strconv.AppendInt(append(dst, "\r\nContent-Length: "...), int64(len(c.body)), 10)
 	}
-	dst = append(append(dst, "\r\n"...), c.header...)
+	dst = append(append(append(dst, "\r\n"...), c.header...), c.more...)
 	return append(dst, "\r\n"...)
 }
 
-// parse parses the request at the beginning of in, and returns its length: 0 if it is
-// incomplete, or needs a server. It accepts only the part of RFC 9112 that clients commonly
-// send; the server judges everything else.
+// parse parses the request at the beginning of in, all but the target, and returns its length: 0
+// if it is incomplete, or needs a server. It accepts only the part of RFC 9112 that clients
+// commonly send; the server judges everything else.
 func (c *FastContext) parse(in []byte) int {
-	c.header, c.Conditions, c.sentID, c.isTraced = c.header[:0], nil, nil, false
+	c.header, c.more, c.Conditions, c.NoneMatch, c.sentID, c.isTraced = c.header[:0], nil, nil, nil, nil, false
 	c.status, c.body = fasthttp.StatusOK, nil
-	rest, ok := c.parseTarget(in)
-	if !ok {
+	const method, version = "GET ", " HTTP/1.1\r\n"
+	if len(in) <= len(method) || string(in[:len(method)+1]) != method+"/" {
 		return 0
 	}
+	rest := in[len(method):]
+	end := bytes.IndexByte(rest, ' ')
+	if end < 0 || len(rest)-end < len(version) || string(rest[end:end+len(version)]) != version {
+		return 0
+	}
+	c.Target, c.Path, c.Query, rest = rest[:end], nil, nil, rest[end+len(version):]
 	c.lines = rest
-	hosts, ids, conditional := 0, 0, false
+	hosts, ids, conditions := 0, 0, 0
 	for {
-		var line []byte
-		if line, rest, ok = cutLine(rest); !ok {
+		line, after, ok := cutLine(rest)
+		if !ok {
 			return 0
 		}
-		if len(line) == 0 {
+		if rest = after; len(line) == 0 {
 			break
 		}
 		name, value, ok := cutField(line)
@@ -63,7 +70,9 @@ func (c *FastContext) parse(in []byte) int {
 		case equalName(name, "host"):
 			hosts++
 		case len(name) > 3 && equalName(name[:3], "if-"):
-			conditional = true
+			if conditions++; equalName(name, "if-none-match") {
+				c.NoneMatch = value
+			}
 		case equalName(name, "traceparent"):
 			c.isTraced = isSampled(value)
 		case equalName(name, "x-request-id"):
@@ -75,8 +84,11 @@ func (c *FastContext) parse(in []byte) int {
 		return 0
 	}
 	c.lines = c.lines[:len(c.lines)-len(rest)-len("\r\n")]
-	if conditional {
+	if conditions > 0 {
 		c.Conditions = c.lines
+	}
+	if conditions > 1 {
+		c.NoneMatch = nil
 	}
 	return len(in) - len(rest)
 }
@@ -104,46 +116,35 @@ func isSimple(name, value []byte) bool {
 	}
 }
 
-// parseTarget parses the request line and returns what follows it.
-func (c *FastContext) parseTarget(in []byte) (rest []byte, ok bool) {
-	const method = "GET "
-	if len(in) <= len(method) || string(in[:len(method)+1]) != method+"/" {
-		return nil, false
-	}
-	target := in[len(method):]
-	path, end := -1, 1
-	before := byte('/')
-	for ; end < len(target) && target[end] != ' '; end++ {
-		b := target[end]
+// SplitTarget sets Path and Query, and reports whether Target is one that all servers parse alike. The handler must leave
+// any other one to the server.
+func (c *FastContext) SplitTarget() bool {
+	path, before := -1, byte('/')
+	for i, b := range c.Target[1:] {
 		switch byteClasses[b] {
 		case literalByte:
 		case queryByte:
 			if path < 0 {
-				return nil, false
+				return false
 			}
 		case queryMark:
 			if path < 0 {
-				path = end
+				path = i + 1
 			}
 		case segmentMark: // no // and no /. in a path
 			if path < 0 && before == '/' {
-				return nil, false
+				return false
 			}
 		default:
-			return nil, false
+			return false
 		}
 		before = b
 	}
-	const version = " HTTP/1.1\r\n"
-	rest = target[end:]
-	if len(rest) < len(version) || string(rest[:len(version)]) != version {
-		return nil, false
-	}
-	c.Path, c.Query = target[:end], nil
+	c.Path = c.Target
 	if path >= 0 {
-		c.Path, c.Query = target[:path], target[path+1:end]
+		c.Path, c.Query = c.Target[:path], c.Target[path+1:]
 	}
-	return rest[len(version):], true
+	return true
 }
 
 // Classes of bytes in a request target.
@@ -198,6 +199,15 @@ func cutField(line []byte) (name, value []byte, ok bool) {
 
 // isText reports whether a text has no control characters.
 func isText(text []byte) bool {
+	// Eight bytes at once: the first term has the high bit of a byte below the space, the second one of a DEL.
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; len(text) >= 8; text = text[8:] {
+		word := binary.LittleEndian.Uint64(text)
+		del := word ^ 0x7f*ones
+		if ((word-' '*ones)&^word|(del-ones)&^del)&high != 0 {
+			return false
+		}
+	}
 	for _, c := range text {
 		if c < ' ' || c == 0x7f {
 			return false

@@ -67,7 +67,7 @@ func (e *echo) handle(rc *fasthttp.RequestCtx) {
 }
 
 func (e *echo) tryHandle(p *httpserver.FastContext) bool {
-	if bytes.HasPrefix(p.Path, []byte("/long")) {
+	if !p.SplitTarget() || bytes.HasPrefix(p.Path, []byte("/long")) {
 		return false
 	}
 	if bytes.HasPrefix(p.Path, []byte("/panic")) {

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+)
+
+// repeats keeps the responses of those hits that are requested most, by the request's target as it was sent. Such a
+// request is not parsed, and its header is not written anew.
+type repeats struct {
+	seed  maphash.Seed
+	slots [repeatSlots]repeatSlot
+}
+
+const (
+	repeatSlots = 4096
+	// maxRepeatBody is the most bytes of a body, which is kept after its picture is evicted: 16 MiB of all slots.
+	maxRepeatBody = 4096
+	// maxStrikes is how many other requests in a row take a slot from its response. A response of a third of the
+	// slot's requests keeps it for some thousand of them, one of a twentieth for forty.
+	maxStrikes = 16
+)
+
+// repeatSlot is the place of all requests with a hash.
+type repeatSlot struct {
+	kept    atomic.Pointer[repeat]
+	strikes atomic.Uint32 // requests since the last one for kept
+}
+
+// repeat is a response that is sent again while Pictures would respond the same.
+type repeat struct {
+	target, noneMatch string
+	key               edgeproto.Key
+	response          edge.Response
+	stored            *httpserver.Stored
+}
+
+func newRepeats() *repeats { return &repeats{seed: maphash.MakeSeed()} }
+
+// slot returns the slot of a request.
+func (r *repeats) slot(c *httpserver.FastContext) *repeatSlot {
+	hash := maphash.Bytes(r.seed, c.Target)
+	if c.NoneMatch != nil {
+		hash ^= maphash.Bytes(r.seed, c.NoneMatch)
+	}
+	return &r.slots[hash%repeatSlots]
+}
+
+// tryRepeat responds with what a slot keeps, and reports whether it is the response.
+func (s *Server) tryRepeat(c *httpserver.FastContext, slot *repeatSlot) bool {
+	kept := slot.kept.Load()
+	if kept == nil || kept.target != string(c.Target) || kept.noneMatch != string(c.NoneMatch) || (c.Conditions != nil) != (kept.noneMatch != "") {
+		return false
+	}
+	if !s.pictures.TryAgain(kept.key, &kept.response, c.At) {
+		slot.kept.CompareAndSwap(kept, nil)
+		return false
+	}
+	if slot.strikes.Load() != 0 {
+		slot.strikes.Store(0)
+	}
+	c.SetStored(kept.stored)
+	return true
+}
+
+// keep keeps a response of the fast path, unless the slot's former one is requested more. Those of which a date or
+// a part of the header depends on the time of the request are not kept.
+func (s *repeatSlot) keep(c *httpserver.FastContext, x *exchange) {
+	res := &x.response
+	isFixed := res.Body != nil && x.request.Kind != edge.KindProfile && (x.modified > 0 || !x.request.IsForGames())
+	if !isFixed || len(res.Body) > maxRepeatBody || c.Conditions != nil && len(c.NoneMatch) == 0 {
+		return
+	}
+	if s.kept.Load() != nil && s.strikes.Add(1) < maxStrikes {
+		return
+	}
+	s.strikes.Store(0)
+	s.kept.Store(&repeat{
+		target: string(c.Target), noneMatch: string(c.NoneMatch), key: edgeproto.Key(strings.Clone(string(x.request.Key))),
+		response: x.response, stored: c.Store(),
+	})
+}

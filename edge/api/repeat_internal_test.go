@@ -1,0 +1,48 @@
+package api
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// A slot keeps its response while that is requested now and then, and not longer. It does not keep what another request
+// could not share.
+func TestRepeatSlot(t *testing.T) {
+	t.Parallel()
+	s := new(Server)
+	var slot repeatSlot
+	var now string
+	keep := func(target string, edit func(*httpserver.FastContext, *exchange)) {
+		c, x := &httpserver.FastContext{Target: []byte(target)}, &exchange{response: edge.Response{Body: []byte("picture")}}
+		if edit != nil {
+			edit(c, x)
+		}
+		if !s.tryRepeat(c, &slot) {
+			slot.keep(c, x)
+		}
+		if now = ""; slot.kept.Load() != nil {
+			now = slot.kept.Load().target
+		}
+	}
+	for name, edit := range map[string]func(*httpserver.FastContext, *exchange){
+		"a response without a body":       func(_ *httpserver.FastContext, x *exchange) { x.response.Body = nil },
+		"a profile":                       func(_ *httpserver.FastContext, x *exchange) { x.request.Kind = edge.KindProfile },
+		"a file that was just changed":    func(_ *httpserver.FastContext, x *exchange) { x.request.Kind = edge.KindFile },
+		"a large picture":                 func(_ *httpserver.FastContext, x *exchange) { x.response.Body = make([]byte, maxRepeatBody+1) },
+		"a condition that is not a tag's": func(c *httpserver.FastContext, _ *exchange) { c.Conditions = []byte("If-Match: *\r\n") },
+	} {
+		keep("/0", edit)
+		testenv.Equal(t, now, "", "%s is kept", name)
+	}
+	keep("/0", nil)
+	for i := range maxStrikes - 1 {
+		keep("/"+strconv.Itoa(i+1), nil)
+	}
+	testenv.Equal(t, now, "/0", "after fifteen other requests the slot keeps")
+	keep("/16", nil)
+	testenv.Equal(t, now, "/16", "after sixteen the slot keeps")
+}
