@@ -58,7 +58,7 @@ func (m *memoryConn) ask(request []byte) {
 type socketClient struct {
 	net.Conn
 	answer []byte
-	buffer [64 << 10]byte
+	buffer [128 << 10]byte
 }
 
 // ask sends a request and reads a response of a length, 0 if it is unknown.
