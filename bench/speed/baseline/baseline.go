@@ -57,7 +57,8 @@ func (s *Server) start(tb testing.TB, environ []string, command ...string) *Serv
 // roles are the servers that this program is itself, by its first argument. The next one is the
 // address.
 var roles = map[string]func(address string, args []string) error{
-	Fasthttp.Name: serveFasthttp, ImagePNG.Name: serveImagePNG, Argon2.Name: serveArgon2, Reencode.Name: serveReencode,
+	Fasthttp.Name: serveRecord(serveFasthttp), Loop.Name: serveRecord(serveLoop), Epoll.Name: serveRecord(serveEpoll),
+	ImagePNG.Name: serveImagePNG, Argon2.Name: serveArgon2, Reencode.Name: serveReencode,
 }
 
 // Start starts this program again in a role: ImagePNG with the directory of textures, Argon2, or Reencode with the

@@ -41,9 +41,11 @@ func (p Program) Version(ctx context.Context) (string, error) {
 // The programs, but for sharp.
 var (
 	Fasthttp = Program{"bare", "", moduleVersion("github.com/valyala/fasthttp")}
+	Loop     = Program{"loop", "", goVersion}
+	Epoll    = Program{"epoll", "", goVersion}
 	ImagePNG = Program{"image/png", "", moduleVersion("golang.org/x/image")}
 	Argon2   = Program{"argon2id", "", moduleVersion("golang.org/x/crypto")}
-	Reencode = Program{"image/png and a file", "", func(context.Context) (string, error) { return runtime.Version(), nil }}
+	Reencode = Program{"image/png and a file", "", goVersion}
 	Nginx    = Program{"nginx", "apt-get install nginx-light, and have /usr/sbin in PATH", commandVersion(`nginx/(\S+)`, "nginx", "-v")}
 	Varnish  = Program{"Varnish", "apt-get install varnish, and have /usr/sbin in PATH", commandVersion(`\(varnish-(\S+)`, "varnishd", "-V")}
 	Haproxy  = Program{"haproxy", "apt-get install haproxy, and have /usr/sbin in PATH", commandVersion(`HAProxy version (\S+)`, "haproxy", "-v")}
@@ -66,6 +68,8 @@ func commandVersion(pattern string, command ...string) func(context.Context) (st
 		return string(match[1]), nil
 	}
 }
+
+func goVersion(context.Context) (string, error) { return runtime.Version(), nil }
 
 // moduleVersion returns the version of a linked module, and of Go.
 func moduleVersion(module string) func(context.Context) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/gob"
 	"encoding/hex"
 	"errors"
@@ -64,46 +65,58 @@ func reencode(uploaded []byte, files string) (name string, err error) {
 	return name, os.WriteFile(filepath.Join(files, name), file.Bytes(), 0o600)
 }
 
-// StartFasthttp starts this program again as a fasthttp server that does nothing but send recorded
-// responses: the upper limit for a server written in Go. It uses TLS if the files of a certificate
-// and its key are given.
-func StartFasthttp(tb testing.TB, r *Record, chain, key string) *Server {
+// StartRecorded starts this program again as a server that does nothing but send recorded responses: Fasthttp is the
+// upper limit of that library, Loop of a goroutine for each connection, Epoll of the kernel. It uses TLS, but for Epoll,
+// if the files of a certificate and its key are given.
+func (p Program) StartRecorded(tb testing.TB, r *Record, chain, key string) *Server {
 	tb.Helper()
 	record := filepath.Join(tb.TempDir(), "record")
 	file := testenv.Must(os.Create(record))(tb)
 	testenv.Do(tb, errors.Join(gob.NewEncoder(file).Encode(r), file.Close()))
-	s := newServer(tb, Fasthttp.Name)
+	s := newServer(tb, p.Name)
 	s.TLS, s.Conditional = chain != "", stack.FreeAddress(tb)
 	return s.startRole(tb, s.Conditional, record, chain, key)
 }
 
-// serveFasthttp reads a record and serves it as fast as fasthttp can: full responses at the first
-// address, responses with status 304 at the second.
-func serveFasthttp(full string, args []string) error {
-	unmodified, record, chain, key := args[0], args[1], args[2], args[3]
-	file, err := os.Open(record)
-	if err != nil {
-		return err
-	}
-	var r Record
-	if err := errors.Join(gob.NewDecoder(file).Decode(&r), file.Close()); err != nil {
-		return fmt.Errorf("read the record: %w", err)
-	}
-	var servers errgroup.Group
-	for address, responses := range map[string][]Response{full: r.Full, unmodified: r.Unmodified} {
-		listener, err := net.Listen("tcp", address)
+// serveRecord reads a record and serves it: full responses at the first address, responses with status 304 at the second.
+func serveRecord(serve func(listener net.Listener, r *Record, responses []Response) error) func(full string, args []string) error {
+	return func(full string, args []string) error {
+		unmodified, record, chain, key := args[0], args[1], args[2], args[3]
+		file, err := os.Open(record)
 		if err != nil {
 			return err
 		}
-		server := &fasthttp.Server{Handler: r.handler(responses), NoDefaultServerHeader: true, NoDefaultContentType: true}
-		servers.Go(func() error {
-			if chain != "" {
-				return server.ServeTLS(listener, chain, key)
+		var r Record
+		if err := errors.Join(gob.NewDecoder(file).Decode(&r), file.Close()); err != nil {
+			return fmt.Errorf("read the record: %w", err)
+		}
+		var certificates []tls.Certificate
+		if chain != "" {
+			certificate, err := tls.LoadX509KeyPair(chain, key)
+			if err != nil {
+				return err
 			}
-			return server.Serve(listener)
-		})
+			certificates = append(certificates, certificate)
+		}
+		var servers errgroup.Group
+		for address, responses := range map[string][]Response{full: r.Full, unmodified: r.Unmodified} {
+			listener, err := net.Listen("tcp", address)
+			if err != nil {
+				return err
+			}
+			if certificates != nil {
+				listener = tls.NewListener(listener, &tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12})
+			}
+			servers.Go(func() error { return serve(listener, &r, responses) })
+		}
+		return servers.Wait()
 	}
-	return servers.Wait()
+}
+
+// serveFasthttp serves responses as fast as fasthttp can.
+func serveFasthttp(listener net.Listener, r *Record, responses []Response) error {
+	server := &fasthttp.Server{Handler: r.handler(responses), NoDefaultServerHeader: true, NoDefaultContentType: true}
+	return server.Serve(listener)
 }
 
 // handler returns a handler that does nothing but look up a request's target and send a prepared

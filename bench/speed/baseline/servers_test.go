@@ -62,12 +62,19 @@ func TestRecorded(t *testing.T) {
 		r.Unmodified = append(r.Unmodified, a)
 	}
 	for name, start := range map[string]func(t *testing.T) *Server{
-		"bare": func(t *testing.T) *Server { t.Helper(); return StartFasthttp(t, r, "", "") },
+		"bare": func(t *testing.T) *Server { t.Helper(); return Fasthttp.StartRecorded(t, r, "", "") },
 		"bare, TLS": func(t *testing.T) *Server {
 			t.Helper()
 			chain, key := tlsreloadtest.NewAuthority(t).Issue(t)
-			return StartFasthttp(t, r, chain, key)
+			return Fasthttp.StartRecorded(t, r, chain, key)
 		},
+		"loop": func(t *testing.T) *Server { t.Helper(); return Loop.StartRecorded(t, r, "", "") },
+		"loop, TLS": func(t *testing.T) *Server {
+			t.Helper()
+			chain, key := tlsreloadtest.NewAuthority(t).Issue(t)
+			return Loop.StartRecorded(t, r, chain, key)
+		},
+		"epoll":             func(t *testing.T) *Server { t.Helper(); return Epoll.StartRecorded(t, r, "", "") },
 		"nginx, by address": func(t *testing.T) *Server { t.Helper(); return StartNginx(t, ByAddress, 100, r) },
 		"nginx, by body":    func(t *testing.T) *Server { t.Helper(); return StartNginx(t, ByBody, 100, r) },
 	} {

@@ -64,7 +64,9 @@ func (e *env) memoryTargets() []*target {
 	}
 	return []*target{
 		own,
-		start("bare fasthttp", baseline.Fasthttp, func() *baseline.Server { return baseline.StartFasthttp(e, record, "", "") }),
+		start("bare fasthttp", baseline.Fasthttp, func() *baseline.Server { return baseline.Fasthttp.StartRecorded(e, record, "", "") }),
+		start("goroutines alone", baseline.Loop, func() *baseline.Server { return baseline.Loop.StartRecorded(e, record, "", "") }),
+		start("epoll alone", baseline.Epoll, func() *baseline.Server { return baseline.Epoll.StartRecorded(e, record, "", "") }),
 		start("nginx, files", baseline.Nginx, func() *baseline.Server { return e.startNginx(baseline.ByAddress, record) }),
 		start("nginx's cache before Veneer", baseline.Nginx, func() *baseline.Server {
 			e.addSetting("maximum bytes of nginx's cache", cacheBytes)
@@ -101,7 +103,12 @@ func (e *env) routeTargets(tls bool) []*target {
 	}
 	all := []*target{
 		edge("Veneer", true),
-		e.openChecked("bare fasthttp", use, baseline.Fasthttp, record, func() *baseline.Server { return baseline.StartFasthttp(e, record, chain, key) }),
+		e.openChecked("bare fasthttp", use, baseline.Fasthttp, record, func() *baseline.Server {
+			return baseline.Fasthttp.StartRecorded(e, record, chain, key)
+		}),
+		e.openChecked("goroutines alone", use, baseline.Loop, record, func() *baseline.Server {
+			return baseline.Loop.StartRecorded(e, record, chain, key)
+		}),
 		edge("Veneer without its fast path", false),
 	}
 	for _, layout := range []baseline.Layout{baseline.ByAddress, baseline.ByBody} {
