@@ -157,7 +157,6 @@ func TestDemoInChinese(t *testing.T) {
 func TestTabs(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "CORE_DEMO=1", "CORE_TOKEN_TTL=6s", "CORE_REFRESH_GRACE=1s")
-	s.Core.FixAddresses(t)
 	first := plain.open(t, s.EdgeURL, "en")
 	first.signInAsDemo(t, "/", "Hello, Demo")
 	second := first.another(t)

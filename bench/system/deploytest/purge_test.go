@@ -29,10 +29,10 @@ const purgeSecret = "a secret of core and the receiver"
 func TestPurgeReceiver(t *testing.T) {
 	t.Parallel()
 	core := site.NewCore(t, blobstoretest.Directory(t).Config)
-	public, receiver := stack.FreeAddress(t), stack.FreeAddress(t)
-	core.Set("CORE_LISTEN="+public, "CORE_PURGE_URL=http://"+receiver, "CORE_PURGE_SECRET="+purgeSecret)
+	receiver := stack.FreeAddress(t)
+	core.Set("CORE_PURGE_URL=http://"+receiver, "CORE_PURGE_SECRET="+purgeSecret)
 	backend := addressesOf(t, site.StartWith(t, core).Edge)
-	cache := varnishBalancer.startSite(t, []string{public}, backend, backend)
+	cache := varnishBalancer.startSite(t, []string{core.Address(t, "public")}, backend, backend)
 	startReceiver(t, receiver, strings.TrimPrefix(cache, "http://"))
 
 	v := &site.Client{Base: cache, Token: site.SignIn(t, core, 1)[0].Bearer}

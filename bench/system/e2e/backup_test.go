@@ -220,7 +220,6 @@ func restore(t *testing.T, k storeFixture) {
 	site.ServeLaunchers(t, core, "https://skins.example.org")
 	core.Set("CORE_YGGDRASIL_LOGIN_INTERVAL=0s")
 	core.Start(t)
-	core.FixAddresses(t)
 	base := publicURL(t, core)
 	running := []*stack.Process{startEdge(t, k.files, core), startEdge(t, k.files, core)}
 
@@ -321,7 +320,6 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	postgres, k := stack.NewPostgres(t), storeFixture{files: blobstoretest.Directory(t).Config}
 	core := site.NewCoreAt(t, k.files, postgres.URL(postgres.Address))
 	core.Start(t)
-	core.FixAddresses(t)
 	edge := startEdge(t, k.files, core)
 	avatar := publicURL(t, edge) + "/avatar/player/ann_1?png"
 	ann := signUp(t, publicURL(t, core))

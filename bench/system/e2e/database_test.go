@@ -33,7 +33,7 @@ func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 		"CORE_SMTP_HOST="+mails.Host, fmt.Sprint("CORE_SMTP_PORT=", mails.Port), "CORE_SMTP_TLS=none",
 		"CORE_SMTP_FROM=noreply@skins.example.org",
 	)
-	confirming := core.Clone()
+	confirming := core.Clone(t)
 	confirming.Set("CORE_REGISTRATION=confirm")
 	core.StartReady(t)
 	confirming.StartReady(t)

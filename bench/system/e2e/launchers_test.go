@@ -195,10 +195,9 @@ func TestLaunchersLoseNothingWhenACoreIsKilled(t *testing.T) {
 	killed := site.NewCoreAt(t, files, postgrestest.URL(t))
 	site.ServeLaunchers(t, killed, "https://skins.example.org")
 	killed.Set("CORE_YGGDRASIL_LOGIN_INTERVAL=0s", "CORE_YGGDRASIL_TOKENS=0")
-	other := killed.Clone()
+	other := killed.Clone(t)
 	killed.StartReady(t)
 	other.StartReady(t)
-	killed.FixAddresses(t)
 	rootOf := func(core *stack.Process) string { return publicURL(t, core) + "/api/yggdrasil" }
 
 	launchers := make([]launcher, 3)

@@ -112,7 +112,7 @@ func twoCores(t *testing.T, files blobstore.Config, settings ...string) (one, ot
 	t.Helper()
 	one = site.NewCore(t, files)
 	one.Set(settings...)
-	return one, one.Clone()
+	return one, one.Clone(t)
 }
 
 // If a core is killed before the hook has responded to its purge, another core sends the purge.

@@ -102,7 +102,7 @@ func TestTLS(t *testing.T) {
 		"PostgreSQL":        "CORE_DATABASE_URL=" + verifyFullURL(postgres, untrusted.File),
 		"the texture store": "CORE_OBJECTS_CA=" + untrusted.File,
 	} {
-		other := core.Clone()
+		other := core.Clone(t)
 		other.Set(setting)
 		if output, err := other.Try(t, "migrate"); err == nil || !strings.Contains(output, unknown) {
 			t.Errorf("core migrate, with %s of an unknown authority: %v, %s", name, err, output)

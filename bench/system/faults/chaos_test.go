@@ -144,17 +144,14 @@ func startChaos(t *testing.T) *chaos {
 	for i := range s.cores {
 		s.databaseProxies[i] = newProxy(t, s.database.Address)
 		core := site.NewCoreAt(t, files, s.database.URL(s.databaseProxies[i].Address))
-		public, forEdges := stack.FreeAddress(t), stack.FreeAddress(t)
-		core.Set("CORE_LISTEN="+public, "CORE_EDGES_LISTEN="+forEdges, "CORE_LIMIT_REQUESTS=0", "CORE_LIMIT_CHANGES=0",
-			"CORE_LIMIT_UPLOADS=0")
+		core.Set("CORE_LIMIT_REQUESTS=0", "CORE_LIMIT_CHANGES=0", "CORE_LIMIT_UPLOADS=0")
 		core.StartReady(t)
-		s.cores[i], s.apis, listeners = core, append(s.apis, "http://"+public), append(listeners, forEdges)
+		s.cores[i], s.apis, listeners = core, append(s.apis, core.BaseURL(t, "public")), append(listeners, core.Address(t, "edges"))
 	}
 	for i := range s.edges {
 		s.coreProxies[i] = newProxy(t, listeners...)
 		edge := site.NewEdge(t, files, s.cores[0])
-		public, operators := stack.FreeAddress(t), stack.FreeAddress(t)
-		edge.Set("EDGE_CORE_URL=http://"+s.coreProxies[i].Address, "EDGE_LISTEN="+public, "EDGE_OPS_LISTEN="+operators)
+		edge.Set("EDGE_CORE_URL=http://" + s.coreProxies[i].Address)
 		edge.StartReady(t)
 		s.edges[i], s.clients[i] = edge, newEdgeClient(fmt.Sprint("edge ", i), edge)
 	}

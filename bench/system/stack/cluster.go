@@ -92,8 +92,7 @@ func StartCluster(tb testing.TB, options ClusterOptions) *Cluster {
 		core := NewCore(tb, c.withKeys(files, "writer"), c.primary) // the balancer does not run yet
 		core.Set(
 			"CORE_DATABASE_URL="+database, "CORE_OBJECTS_ENDPOINT="+balanced, "CORE_TRUSTED_PROXIES=127.0.0.1/32",
-			"CORE_LIMIT_REQUESTS=0", "CORE_LIMIT_CHANGES=0", "CORE_LIMIT_UPLOADS=0", "CORE_LISTEN="+FreeAddress(tb),
-			"CORE_EDGES_LISTEN="+FreeAddress(tb), "CORE_OPS_LISTEN="+FreeAddress(tb),
+			"CORE_LIMIT_REQUESTS=0", "CORE_LIMIT_CHANGES=0", "CORE_LIMIT_UPLOADS=0",
 		)
 		core.Set(options.Settings...)
 		c.Cores[i] = core
@@ -103,7 +102,6 @@ func StartCluster(tb testing.TB, options ClusterOptions) *Cluster {
 		edge.Set(
 			"EDGE_OBJECTS_ENDPOINT="+balanced, "EDGE_TRUSTED_PROXIES=127.0.0.1/32",
 			"EDGE_API_UPSTREAM=http://"+c.Cores[i%len(c.Cores)].Setting("CORE_LISTEN"),
-			"EDGE_LISTEN="+FreeAddress(tb), "EDGE_OPS_LISTEN="+FreeAddress(tb),
 		)
 		edge.Set(options.Settings...)
 		c.Edges[i] = edge

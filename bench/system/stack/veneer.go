@@ -31,8 +31,8 @@ type ObjectStore struct{ URL, Endpoint, AccessKey, SecretKey, CA string }
 func NewCore(tb testing.TB, files ObjectStore, database string) *Process {
 	tb.Helper()
 	core := newProcess("core", Binary(tb, "core"))
+	core.chooseAddresses(tb)
 	core.Set(
-		"CORE_LISTEN=127.0.0.1:0", "CORE_EDGES_LISTEN=127.0.0.1:0", "CORE_OPS_LISTEN=127.0.0.1:0",
 		"CORE_TOKEN_KEYS=test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", "CORE_EDGE_SECRETS="+Secret,
 		"CORE_DATABASE_URL="+database,
 	)
@@ -53,7 +53,8 @@ func (p *Process) NameConnections() {
 func NewEdge(tb testing.TB, files ObjectStore, url, secret string) *Process {
 	tb.Helper()
 	edge := newProcess("edge", Binary(tb, "edge"))
-	edge.Set("EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_CORE_URL="+url, "EDGE_CORE_SECRETS="+secret)
+	edge.chooseAddresses(tb)
+	edge.Set("EDGE_CORE_URL="+url, "EDGE_CORE_SECRETS="+secret)
 	edge.setObjectStore("EDGE_OBJECTS_", files)
 	return edge
 }
@@ -119,11 +120,27 @@ func (p *Process) Set(settings ...string) {
 	p.environ = append(p.environ, settings...)
 }
 
-// Clone returns a program with the same settings that has not started.
-func (p *Process) Clone() *Process {
+// Clone returns a program with the same settings, but for its addresses, that has not started.
+func (p *Process) Clone(tb testing.TB) *Process {
+	tb.Helper()
 	clone := newProcess(p.name, p.command[0])
 	clone.environ = slices.Clone(p.environ)
+	clone.chooseAddresses(tb)
 	return clone
+}
+
+// chooseAddresses sets a free address for each listener.
+func (p *Process) chooseAddresses(tb testing.TB) {
+	tb.Helper()
+	for _, prefix := range listenerSettings[p.name] {
+		p.Set(prefix + "LISTEN=" + FreeAddress(tb))
+	}
+}
+
+// listenerSettings are the prefixes of the settings of each listener.
+var listenerSettings = map[string]map[string]string{
+	"core": {"public": "CORE_", "edges": "CORE_EDGES_", "operators": "CORE_OPS_"},
+	"edge": {"public": "EDGE_", "operators": "EDGE_OPS_"},
 }
 
 // UseBinary sets the binary for later starts, and returns the former one.
@@ -177,28 +194,22 @@ func (p *Process) StartReady(tb testing.TB) {
 	p.AwaitReady(tb)
 }
 
-// listening returns the line that the program has logged of one of its listeners, once it listens.
-func (p *Process) listening(tb testing.TB, listener string) map[string]any {
-	tb.Helper()
-	return p.AwaitLine(tb, func(line map[string]any) bool {
-		return line["msg"] == "listening" && line["listener"] == listener
-	})
-}
-
-// Address returns the address of one of the program's listeners.
+// Address returns the address of one of the program's listeners, once it listens.
 func (p *Process) Address(tb testing.TB, listener string) string {
 	tb.Helper()
-	return fmt.Sprint(p.listening(tb, listener)["address"])
+	address := p.Setting(listenerSettings[p.name][listener] + "LISTEN")
+	p.AwaitListens(tb, address)
+	return address
 }
 
-// BaseURL returns the base URL of one of the program's listeners.
+// BaseURL returns the base URL of one of the program's listeners, once it listens.
 func (p *Process) BaseURL(tb testing.TB, listener string) string {
 	tb.Helper()
-	line, scheme := p.listening(tb, listener), "http://"
-	if line["tls"] == true {
+	scheme := "http://"
+	if p.Setting(listenerSettings[p.name][listener]+"TLS_CERT") != "" {
 		scheme = "https://"
 	}
-	return fmt.Sprint(scheme, line["address"])
+	return scheme + p.Address(tb, listener)
 }
 
 // AwaitLine waits until the program has logged a line since the start, and returns the first one.
@@ -232,22 +243,12 @@ func (p *Process) AwaitLog(tb testing.TB, parts ...string) {
 	})
 }
 
-// FixAddresses makes later starts of a core listen at the current addresses.
-func (p *Process) FixAddresses(tb testing.TB) {
-	tb.Helper()
-	p.Set("CORE_LISTEN="+p.Address(tb, "public"), "CORE_EDGES_LISTEN="+p.Address(tb, "edges"),
-		"CORE_OPS_LISTEN="+p.Address(tb, "operators"))
-}
-
-// AwaitReady waits until the program is ready. Its log may be text if the address for operators is set.
+// AwaitReady waits until the program is ready.
 func (p *Process) AwaitReady(tb testing.TB) {
 	tb.Helper()
-	address := p.Setting(strings.ToUpper(p.name) + "_OPS_LISTEN")
-	if strings.HasSuffix(address, ":0") {
-		address = p.Address(tb, "operators")
-	}
+	url := "http://" + p.Setting(listenerSettings[p.name]["operators"]+"LISTEN") + "/readyz"
 	p.await(tb, "becomes ready", func() bool {
-		status, _ := ask(tb, http.DefaultClient, http.MethodGet, "http://"+address+"/readyz")
+		status, _ := ask(tb, http.DefaultClient, http.MethodGet, url)
 		return status == http.StatusOK
 	})
 }
