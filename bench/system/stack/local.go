@@ -88,10 +88,8 @@ func (l *Local) step(name string, work func()) {
 
 // script runs a script of deploy/dev, which prints its own steps.
 func (l *Local) script(name string, arguments ...string) {
-	command := exec.CommandContext(l.Context(), filepath.Join(l.root, "deploy/dev", name), arguments...)
-	command.Dir, command.Stdout, command.Stderr = l.root, l.out, os.Stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command := l.command(filepath.Join(l.root, "deploy/dev", name), arguments...)
+	command.Dir = l.root
 	if err := command.Run(); err != nil {
 		l.Fatalf("deploy/dev/%s: %v", name, err)
 	}
@@ -182,21 +180,13 @@ func (l *Local) startPostgres(home, auth string, settings ...string) {
 	password := l.keys.hex(l, "database_password", 24)
 	p := newPostgres(l, makeDirectory(l, 0o755, home), l.address.postgres, settings...)
 	l.supervise("postgres", &p.Program)
-	_, err := os.Stat(p.Data())
-	_, errSecret := os.Stat(l.keys.path("postgres_password"))
-	superuser := func() string { return l.keys.hex(l, "postgres_password", 24) }
-	switch {
-	case err != nil:
+	if _, err := os.Stat(p.Data()); err != nil {
 		l.step("making a PostgreSQL cluster", func() {
 			file := filepath.Join(home, "superuser")
-			p.write(l, file, superuser())
+			p.write(l, file, l.keys.hex(l, "postgres_password", 24))
 			defer func() { _ = os.Remove(file) }()
 			p.create(l, "CREATE ROLE veneer LOGIN CREATEDB PASSWORD '"+password+"'\n"+
 				"CREATE DATABASE veneer_file OWNER veneer\nCREATE DATABASE veneer_minio OWNER veneer\n", "--pwfile="+file, "--auth="+auth)
-		})
-	case errSecret != nil: // in older clusters it has that of the application
-		l.step("giving PostgreSQL's superuser its own password", func() {
-			p.execute(l, p.Data(), "ALTER ROLE postgres PASSWORD '"+superuser()+"'\n")
 		})
 	}
 	l.step("starting PostgreSQL", func() { p.Start(l) })

@@ -104,17 +104,18 @@ func TestLockOfRun(t *testing.T) {
 func TestRemoveStages(t *testing.T) {
 	t.Parallel()
 	stages := t.TempDir()
-	memory := filepath.Join(t.TempDir(), "memory")
-	for _, path := range []string{"left/logs", "left/postgres/data", "used/postgres"} {
+	left := filepath.Base(testenv.Must(os.MkdirTemp(stages, ""))(t)) // its name is no other process's
+	memory := memoryOf(left)
+	t.Cleanup(func() { _ = os.RemoveAll(memory) })
+	for _, path := range []string{left + "/logs", left + "/postgres/data", "used/postgres"} {
 		makeDirectory(t, 0o755, stages, path)
 	}
 	makeDirectory(t, 0o755, memory)
-	testenv.Do(t, os.Symlink(memory, filepath.Join(stages, "left/memory")))
 	if !tryLock(openLock(t, filepath.Join(stages, "used/lock"))) {
 		t.Fatal("the lock is taken")
 	}
 	removeStages(t, stages)
-	for path, want := range map[string]bool{"left": false, "used/postgres": true, memory: false} {
+	for path, want := range map[string]bool{left: false, "used/postgres": true, memory: false} {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(stages, path)
 		}

@@ -169,7 +169,7 @@ func (p *Postgres) prepare(tb testing.TB, program string, arguments ...string) *
 	return command
 }
 
-// create creates the cluster and runs statements in it. The directory is renamed when the cluster is
+// create creates the cluster and runs statements in it, each on a line. The directory is renamed when the cluster is
 // complete, so that an interruption leaves no partial one.
 func (p *Postgres) create(tb testing.TB, statements string, options ...string) {
 	tb.Helper()
@@ -177,17 +177,11 @@ func (p *Postgres) create(tb testing.TB, statements string, options ...string) {
 	testenv.Do(tb, os.RemoveAll(unfinished))
 	p.run(tb, "initdb", append([]string{"-D", unfinished, "--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8"}, options...)...)
 	if statements != "" {
-		p.execute(tb, unfinished, statements)
+		single := p.prepare(tb, "postgres", "--single", "-c", "exit_on_error=on", "-D", unfinished, "postgres")
+		single.Stdin = strings.NewReader(statements)
+		MustRun(tb, single)
 	}
 	testenv.Do(tb, os.Rename(unfinished, p.Data()))
-}
-
-// execute executes statements, each on a line, in a data directory without a running server.
-func (p *Postgres) execute(tb testing.TB, data, statements string) {
-	tb.Helper()
-	command := p.prepare(tb, "postgres", "--single", "-c", "exit_on_error=on", "-D", data, "postgres")
-	command.Stdin = strings.NewReader(statements)
-	MustRun(tb, command)
 }
 
 // Start starts the cluster and waits until it answers.

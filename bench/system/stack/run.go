@@ -1,13 +1,12 @@
 package stack
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -161,36 +160,26 @@ func choosePorts(tb testing.TB, first, objects string) map[string]string {
 	return addresses
 }
 
-// follow prints what programs log from now on, until the test's context ends. It fails if one of them
+// followLog prints what a program logs from now on, after its name, until it ends.
+const followLog = `tail --lines=0 --follow --pid="$1" -- "$2" | sed --unbuffered "s/^/$0 | /"`
+
+// follow prints what programs log from now on, until the test's context ends. It fails if a program
 // ends before.
 func (l *Local) follow(programs ...*Process) {
-	logs := make([]*bufio.Reader, len(programs))
-	for i, p := range programs {
-		log := testenv.Must(os.Open(p.log))(l)
-		defer func() { _ = log.Close() }()
-		testenv.Must(log.Seek(0, io.SeekEnd))(l)
-		logs[i] = bufio.NewReader(log)
+	for _, p := range programs {
+		log := exec.CommandContext(l.Context(), "sh", "-c", followLog, p.name, strconv.Itoa(p.PID()), p.log)
+		log.Stdout = l.out
+		testenv.Do(l, log.Start())
 	}
-	partial := make([]string, len(programs))
 	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		for i, log := range logs {
-			for {
-				text, err := log.ReadString('\n')
-				if partial[i] += text; err != nil {
-					break
-				}
-				_, _ = fmt.Fprintf(l.out, "%s | %s", programs[i].name, partial[i])
-				partial[i] = ""
-			}
-		}
-		if i := slices.IndexFunc(l.started, (*Program).hasEnded); i >= 0 {
-			l.started[i].fail(l, "ended by itself, with "+l.started[i].result())
-		}
 		select {
 		case <-tick.C:
 		case <-l.Context().Done():
 			_, _ = fmt.Fprintln(l.out, "\n==> stopping")
 			return
+		}
+		if i := slices.IndexFunc(l.started, (*Program).hasEnded); i >= 0 {
+			l.started[i].fail(l, "ended by itself, with "+l.started[i].result())
 		}
 	}
 }

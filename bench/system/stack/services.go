@@ -2,7 +2,6 @@ package stack
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -44,14 +42,13 @@ func (l *Local) RunWithServices(inMemory bool, settings, command []string) int {
 	l.keys = secrets(makeDirectory(l, 0o700, l.dev, "test-secrets"))
 	l.address.postgres, l.address.minio = l.stablePort("postgres"), l.stablePort("minio")
 	environ, data := os.Environ(), l.state
-	if inMemory {
-		if memory := makeInMemory(l, l.state); memory != "" {
-			data = memory
-			temporary := makeDirectory(l, 0o700, memory, "tmp")
-			testenv.Do(l, os.Chmod(temporary, 0o777|os.ModeSticky)) // as /tmp
-			// The programs that go test builds stay on disk.
-			environ = append(environ, "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir()), "TMPDIR="+temporary)
-		}
+	if inMemory && hasMemory() {
+		data = memoryOf(l.state)
+		testenv.Do(l, os.Mkdir(data, 0o711))
+		temporary := makeDirectory(l, 0o700, data, "tmp")
+		testenv.Do(l, os.Chmod(temporary, 0o777|os.ModeSticky)) // as /tmp
+		// The programs that go test builds stay on disk.
+		environ = append(environ, "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir()), "TMPDIR="+temporary)
 	}
 	// The data are removed, so nothing needs to be synced to disk. Tests make many connections, so
 	// their passwords are checked without the 4,096 rounds of SCRAM.
@@ -85,31 +82,26 @@ func removeStages(tb testing.TB, stages string) {
 }
 
 func removeData(state string) {
-	if memory, err := os.Readlink(filepath.Join(state, "memory")); err == nil {
-		_ = os.RemoveAll(memory)
-	}
-	for _, name := range []string{"memory", "postgres", "minio"} {
-		_ = os.RemoveAll(filepath.Join(state, name))
+	for _, path := range []string{memoryOf(state), filepath.Join(state, "postgres"), filepath.Join(state, "minio")} {
+		_ = os.RemoveAll(path)
 	}
 }
 
-// makeInMemory returns a directory in a tmpfs with 4 GiB to spare, empty if there is none: tests make
-// some thousand databases and directories of textures, each file of these is synced, and a disk may stop for seconds to
-// write what compilers have made. A link in the state finds it again.
-func makeInMemory(tb testing.TB, state string) string {
-	tb.Helper()
-	const parent, tmpfs, spare = "/dev/shm", 0x01021994, 4 << 30
+const sharedMemory = "/dev/shm"
+
+// memoryOf returns the directory in memory for the data of a process: tests make some thousand
+// databases and directories of textures, each file of these is synced, and a disk may stop for
+// seconds to write what compilers have made.
+func memoryOf(state string) string {
+	return filepath.Join(sharedMemory, "veneer-test."+filepath.Base(state))
+}
+
+// hasMemory reports whether there is a tmpfs with 4 GiB to spare.
+func hasMemory() bool {
+	const tmpfs, spare = 0x01021994, 4 << 30
 	var about syscall.Statfs_t
-	if err := syscall.Statfs(parent, &about); err != nil || about.Type != tmpfs || about.Bavail*uint64(about.Bsize) < spare {
-		return ""
-	}
-	memory, err := os.MkdirTemp(parent, "veneer-test.") //nolint:usetesting // in memory
-	if err != nil {
-		return ""
-	}
-	testenv.Do(tb, os.Symlink(memory, filepath.Join(state, "memory")))
-	testenv.Do(tb, os.Chmod(memory, 0o711))
-	return memory
+	err := syscall.Statfs(sharedMemory, &about)
+	return err == nil && about.Type == tmpfs && about.Bavail*uint64(about.Bsize) >= spare
 }
 
 // afterKill ends a command and removes directories if this process is killed: then its standard input
@@ -121,37 +113,26 @@ flock "$1/lock" rm -rf -- "$@"`
 // runCommand runs a command to its end and returns its exit status. It is stopped, with its children,
 // when the test's context ends.
 func (l *Local) runCommand(environ, arguments []string) (status int) {
-	command := exec.Command(arguments[0], arguments[1:]...) //nolint:noctx // it is stopped by its process group
-	command.Env, command.Stdout, command.Stderr = environ, os.Stdout, os.Stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
+	command := l.command(arguments[0], arguments[1:]...)
+	command.Env, command.WaitDelay = environ, stopTimeout
 	testenv.Do(l, command.Start())
-	group := -command.Process.Pid
-	directories := []string{strconv.Itoa(-group), l.state}
-	if memory, err := os.Readlink(filepath.Join(l.state, "memory")); err == nil {
-		directories = append(directories, memory)
-	}
-	cleaner := startCleaner(l, afterKill, directories...)
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	var err error
-	select {
-	case err = <-ended:
-	case <-l.Context().Done():
-		_ = syscall.Kill(group, syscall.SIGTERM)
-		select {
-		case err = <-ended:
-		case <-time.After(stopTimeout):
-			_ = syscall.Kill(group, syscall.SIGKILL)
-			err = <-ended
-		}
-	}
-	_ = syscall.Kill(group, syscall.SIGKILL) // what it has left
+	pid := command.Process.Pid
+	cleaner := startCleaner(l, afterKill, strconv.Itoa(pid), l.state, memoryOf(l.state))
+	err := command.Wait()
+	_ = syscall.Kill(-pid, syscall.SIGKILL) // what it has left
 	_, _ = cleaner.Write([]byte("\n"))
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() > 0 {
-		return failed.ExitCode()
-	}
 	if err != nil {
-		return 1
+		return max(1, command.ProcessState.ExitCode()) // -1 after a signal
 	}
 	return 0
+}
+
+// command returns a command in a session of its own, which is stopped with its children when the test's
+// context ends.
+func (l *Local) command(path string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(l.Context(), path, arguments...)
+	command.Stdout, command.Stderr = l.out, os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	return command
 }
