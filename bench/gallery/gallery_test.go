@@ -23,9 +23,7 @@ func TestGalleryIsFresh(t *testing.T) {
 		path := layout.path
 		file := testenv.Must(compose(render.New(nil), layout.rows(), layout.format))(t)
 		const most = 300_000
-		if len(file) > most {
-			t.Errorf("%s has %d bytes; want %d at most", path, len(file), most)
-		}
+		testenv.Check(t, len(file) <= most, "%s has %d bytes; want %d at most", path, len(file), most)
 		stored := testenv.Must(os.ReadFile("../../" + path))(t)
 		if got, want := decode(t, stored), decode(t, file); !got.Bounds().Eq(want.Bounds()) || !bytes.Equal(got.Pix, want.Pix) {
 			t.Errorf("%s is stale: make gallery draws it anew", path)
@@ -54,9 +52,7 @@ func checkItems(t *testing.T, renderer *render.Renderer, rows []row) {
 				t.Errorf("item %d of row %d reaches into the margin", j, i)
 			}
 			for _, other := range positions {
-				if h.position.Overlaps(other) {
-					t.Errorf("item %d of row %d overlaps another", j, i)
-				}
+				testenv.Check(t, !h.position.Overlaps(other), "item %d of row %d overlaps another", j, i)
 			}
 			positions = append(positions, h.position)
 
@@ -84,9 +80,7 @@ func TestDocumentsShowTheGalleries(t *testing.T) {
 		if strings.HasPrefix(layout.shownBy, "docs/") {
 			path = strings.TrimPrefix(path, "docs/")
 		}
-		if !bytes.Contains(text, []byte("("+path+")")) {
-			t.Errorf("%s does not show %s", layout.shownBy, path)
-		}
+		testenv.Check(t, bytes.Contains(text, []byte("("+path+")")), "%s does not show %s", layout.shownBy, path)
 	}
 }
 

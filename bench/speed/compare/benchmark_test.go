@@ -273,15 +273,11 @@ func benchmarkSweep(b *testing.B, backend blobstoretest.Backend) {
 
 	b.ResetTimer()
 	all, took := sweep()
-	if all.Files != n || all.Orphans != 0 {
-		b.Errorf("of %d files with textures: %+v", n, all)
-	}
+	testenv.Check(b, all.Files == n && all.Orphans == 0, "of %d files with textures: %+v", n, all)
 	b.ReportMetric(float64(all.Files)/took, "files/s")
 	execute(b, conn, "DELETE FROM textures WHERE tid % 10 = 0")
 	rest, took := sweep()
-	if rest.Files != n || rest.Removed != n/10 {
-		b.Errorf("of %d files, a tenth of them orphans: %+v", n, rest)
-	}
+	testenv.Check(b, rest.Files == n && rest.Removed == n/10, "of %d files, a tenth of them orphans: %+v", n, rest)
 	b.ReportMetric(float64(rest.Removed)/took, "removals/s")
 	b.ReportMetric(0, "ns/op")
 }

@@ -55,16 +55,12 @@ func TestScenarios(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{scale: true, hits: true, foreign: true, single: true}
 	for _, sc := range scenarios() {
-		if names[sc.name] {
-			t.Errorf("%s is the name of two scenarios, or of a group", sc.name)
-		}
+		testenv.Check(t, !names[sc.name], "%s is the name of two scenarios, or of a group", sc.name)
 		names[sc.name] = true
 		if (sc.open == nil) == (sc.whole == nil) || sc.open != nil && (sc.rounds < 1 || sc.measures == "" || sc.unit == "") {
 			t.Errorf("%s: %+v", sc.name, sc)
 		}
-		if !strings.Contains(Names(), "'"+sc.name+"'") {
-			t.Errorf("%s is not among the names", sc.name)
-		}
+		testenv.Check(t, strings.Contains(Names(), "'"+sc.name+"'"), "%s is not among the names", sc.name)
 	}
 }
 
@@ -142,9 +138,7 @@ func TestSoak(t *testing.T) {
 	}
 	for _, program := range programs {
 		for _, used := range program.Steps[3].Figures[:3] {
-			if used.Summary().Median <= 0 {
-				t.Errorf("%s: %+v", program.Name, used)
-			}
+			testenv.Check(t, used.Summary().Median > 0, "%s: %+v", program.Name, used)
 		}
 	}
 }
@@ -180,9 +174,7 @@ func TestEdges(t *testing.T) {
 		"hit: edge, direct", "hit: haproxy, behind haproxy", "304: on the wire, behind haproxy", "new picture: edge, behind haproxy",
 		"texture's file: fetched from MinIO, a MinIO of one node, over TLS", "texture's file: on MinIO's disk, a MinIO of one node, over TLS",
 	} {
-		if costs[name] <= 0 {
-			t.Errorf("%s is not among %v", name, costs)
-		}
+		testenv.Check(t, costs[name] > 0, "%s is not among %v", name, costs)
 	}
 	if hit, newPicture := costs["hit: edge, direct"], costs["new picture: edge, direct"]; hit >= newPicture {
 		t.Errorf("a hit takes %.1f µs, and a new picture %.1f; want more", hit, newPicture)

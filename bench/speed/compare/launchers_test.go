@@ -235,9 +235,7 @@ func (s *launcherSite) report(b *testing.B, large *launcherSite, count int) {
 	fmt.Fprintf(&table, "| route | %d players | core | ratio | %d players | core | ratio | large to small |\n", activePlayers, count)
 	fmt.Fprintln(&table, "|---|--:|--:|--:|--:|--:|--:|--:|")
 	atLeast := func(what string, got, bound float64) {
-		if got < bound {
-			b.Errorf("%s is %.3f; the bound is %.3f", what, got, bound)
-		}
+		testenv.Check(b, got >= bound, "%s is %.3f; the bound is %.3f", what, got, bound)
 	}
 	bounds := map[string]float64{"profile, signed": 1, "hasJoined": 0.8}
 	for i, r := range s.routes {

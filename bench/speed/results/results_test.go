@@ -198,9 +198,7 @@ func TestSummarize(t *testing.T) {
 	if got, want := Summarize(rounds), (Summary{Median: 5, Low: 2, High: 8}); got != want || !got.Bounded() {
 		t.Errorf("Summarize(%v) = %+v; want %+v", rounds, got, want)
 	}
-	if rounds[0] != 7 {
-		t.Error("the rounds are not in their order any more")
-	}
+	testenv.Check(t, rounds[0] == 7, "the rounds are not in their order any more")
 	if got := Summarize(rounds[:5]); got.Median != 5 || got.Bounded() || got.Low > -1e300 {
 		t.Errorf("five rounds: %+v; want no bounds", got)
 	}
@@ -235,9 +233,7 @@ func TestTrend(t *testing.T) {
 			}
 		}
 		share, _ := new(big.Rat).SetFrac(found, all).Float64()
-		if share > 0.01 || share < 0.005 {
-			t.Errorf("%d rounds have a trend in %v of all orders", n, share)
-		}
+		testenv.Check(t, share <= 0.01 && share >= 0.005, "%d rounds have a trend in %v of all orders", n, share)
 	}
 	if Trend(inOrder(7, 0)) != 0 || Trend(make([]float64, 20)) != 0 {
 		t.Error("there is a trend in few rounds, or in equal ones")
@@ -260,9 +256,7 @@ func tableOf(t *testing.T, run *Run, wants ...string) string {
 	var out strings.Builder
 	testenv.Do(t, run.WriteTable(&out))
 	for _, want := range wants {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, &out)
-		}
+		testenv.Check(t, strings.Contains(out.String(), want), "it does not say %q:\n%s", want, &out)
 	}
 	return out.String()
 }
@@ -289,9 +283,7 @@ func TestWriteTable(t *testing.T) {
 		"- nginx's open_file_cache: max=18976\n",
 	)
 	for _, not := range []string{"quick check", "failed"} {
-		if strings.Contains(table, not) {
-			t.Errorf("it says that it is a run that is: %s:\n%s", not, table)
-		}
+		testenv.Check(t, !strings.Contains(table, not), "it says that it is a run that is: %s:\n%s", not, table)
 	}
 }
 
@@ -306,9 +298,7 @@ func TestWriteTableOfQuickCheck(t *testing.T) {
 		"missing",
 	)
 	for _, figure := range []string{"×", "79,300", "p99 0", "95 % confidence", "105", "210"} {
-		if strings.Contains(table, figure) {
-			t.Errorf("it says %q:\n%s", figure, table)
-		}
+		testenv.Check(t, !strings.Contains(table, figure), "it says %q:\n%s", figure, table)
 	}
 	run.Variant = "scale"
 	testenv.Equal(t, run.Folder(), "2026-10-02-5f3c41f-scale-quick", "its folder")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // closed waits until no dialog is open.
@@ -115,9 +116,7 @@ func TestAdministrator(t *testing.T) {
 		} `json:"data"`
 	}
 	admin.Get(t, fmt.Sprintf("/api/admin/users?uid=%d", bob.UID), &found)
-	if len(found.Data) != 1 || !found.Data[0].Verified {
-		t.Errorf("the e-mail address is not verified: %+v", found)
-	}
+	testenv.Check(t, len(found.Data) == 1 && found.Data[0].Verified, "the e-mail address is not verified: %+v", found)
 	w.press(t, "Add a texture")
 	w.fill(t, "tid", fmt.Sprint(own.TID), "name", "A gift")
 	w.pressAndSee(t, "Add", "A gift")
@@ -182,9 +181,7 @@ func TestAdministrator(t *testing.T) {
 		Title string `json:"title"`
 	}
 	ann.Get(t, "/api/user/notifications", &unread)
-	if len(unread) == 0 || unread[0].Title != "To all" {
-		t.Errorf("Ann's notifications are %+v", unread)
-	}
+	testenv.Check(t, len(unread) > 0 && unread[0].Title == "To all", "Ann's notifications are %+v", unread)
 
 	// The log.
 	w.follow(t, "Audit log", "/admin/audit", "Audit log")

@@ -272,12 +272,8 @@ func TestForeignPages(t *testing.T) {
 		for _, answer := range foreign.answers {
 			t.Logf("%s: %s", origin, answer)
 		}
-		if len(foreign.unexpected) > 0 {
-			t.Errorf("%s is answered %q", origin, foreign.unexpected)
-		}
-		if len(foreign.answers) == 0 {
-			t.Errorf("no request of %s has arrived", origin)
-		}
+		testenv.Check(t, len(foreign.unexpected) == 0, "%s is answered %q", origin, foreign.unexpected)
+		testenv.Check(t, len(foreign.answers) > 0, "no request of %s has arrived", origin)
 		foreign.mu.Unlock()
 	}
 
@@ -344,7 +340,5 @@ func newForeign(t *testing.T, w *tab, origin string) *foreign {
 func (f *foreign) reads(t *testing.T, url, init string) {
 	t.Helper()
 	read := eval[string](t, f.tab, fmt.Sprintf(`fetch(%s, {credentials: "include", ...%s}).then((r) => r.text(), () => "")`, quote(url), init))
-	if read != "" {
-		t.Errorf("%s reads %.100q of %s with %s", f.site, read, url, init)
-	}
+	testenv.Check(t, read == "", "%s reads %.100q of %s with %s", f.site, read, url, init)
 }

@@ -132,9 +132,7 @@ func TestUpload(t *testing.T) {
 	ann.Get(t, "/api/textures?uploader=1&sort=newest", &list)
 	got := fmt.Sprint(list.Data)
 	for _, want := range []string{"{Robot alex true}", "{Ranger alex false}", "{Sunrise cape true}"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the textures are %s; want %s among them", got, want)
-		}
+		testenv.Check(t, strings.Contains(got, want), "the textures are %s; want %s among them", got, want)
 	}
 
 	// Files that are there already need no upload; a player wears one.

@@ -48,15 +48,11 @@ func compose(t *testing.T, files map[string]string, shell ...string) *types.Proj
 func TestContainersAreHardened(t *testing.T) {
 	t.Parallel()
 	for name, service := range compose(t, nil).Services {
-		if !service.ReadOnly {
-			t.Errorf("%s can write to its root file system", name)
-		}
+		testenv.Check(t, service.ReadOnly, "%s can write to its root file system", name)
 		if !slices.Equal(service.CapDrop, []string{"ALL"}) || len(service.CapAdd) > 0 || service.Privileged {
 			t.Errorf("%s has capabilities", name)
 		}
-		if !slices.Contains(service.SecurityOpt, "no-new-privileges:true") {
-			t.Errorf("%s can gain privileges", name)
-		}
+		testenv.Check(t, slices.Contains(service.SecurityOpt, "no-new-privileges:true"), "%s can gain privileges", name)
 		if isDaemon := service.Restart != ""; isDaemon && (service.MemLimit == 0 || service.PidsLimit == 0) {
 			t.Errorf("%s has no limit of memory or of processes", name)
 		}
@@ -107,9 +103,7 @@ func TestContainersHaveTheirSecrets(t *testing.T) {
 		cmptest.Same(t, had, named, "secrets that %s has, of those that it names", name)
 	}
 	for name := range project.Secrets {
-		if !used[name] {
-			t.Errorf("no container has the secret %s", name)
-		}
+		testenv.Check(t, used[name], "no container has the secret %s", name)
 	}
 }
 
@@ -174,9 +168,7 @@ func TestSecrets(t *testing.T) {
 			testenv.Equal(t, value, "", "%s, an empty file", name)
 			continue
 		}
-		if len(value) < 20 {
-			t.Errorf("%s is only %q", name, value)
-		}
+		testenv.Check(t, len(value) >= 20, "%s is only %q", name, value)
 		if other, defined := values[value]; defined {
 			t.Errorf("%s is the same as %s", name, other)
 		}
@@ -258,9 +250,7 @@ func TestSettingsExist(t *testing.T) {
 		}
 		return err
 	}))
-	if matches < 20 {
-		t.Errorf("only %d settings are given anywhere", matches)
-	}
+	testenv.Check(t, matches >= 20, "only %d settings are given anywhere", matches)
 }
 
 // Prometheus with the configuration of docker-compose.yml scrapes real programs and can evaluate

@@ -156,9 +156,7 @@ func TestPodsTrustNoProxy(t *testing.T) {
 			}
 		}
 	}
-	if files < 10 {
-		t.Errorf("there are only %d files", files)
-	}
+	testenv.Check(t, files >= 10, "there are only %d files", files)
 }
 
 // The application's password is not that of a superuser of PostgreSQL, under make test as under

@@ -146,18 +146,14 @@ func TestSecurityPageNamesLimits(t *testing.T) {
 				t.Errorf("%s: the default of %s is %s, and not %s", page, setting[1], setting[3], text)
 			}
 		}
-		if !exists {
-			t.Errorf("%s: there is no setting %s", page, text)
-		}
+		testenv.Check(t, exists, "%s: there is no setting %s", page, text)
 	}
 	for _, setting := range settings {
 		if limitName.MatchString(setting[1]) && !named[setting[1]] {
 			t.Errorf("%s: the tables of what one client can hold lack %s, which is %s", page, setting[1], setting[3])
 		}
 	}
-	if checked < 25 {
-		t.Errorf("%s: only %d defaults are named", page, checked)
-	}
+	testenv.Check(t, checked >= 25, "%s: only %d defaults are named", page, checked)
 }
 
 // TestMakeTargets looks for the targets that documents name. .ci/run runs the main ones.
@@ -172,9 +168,7 @@ func TestMakeTargets(t *testing.T) {
 			}
 		}
 	}
-	if named < 20 {
-		t.Errorf("%d targets are named; want 20 or more", named)
-	}
+	testenv.Check(t, named >= 20, "%d targets are named; want 20 or more", named)
 }
 
 // code returns the code in a page, in blocks and in lines.
@@ -203,9 +197,7 @@ func TestDemoCommands(t *testing.T) {
 	testenv.Do(t, os.WriteFile(url, []byte(s.Core.Setting("CORE_DATABASE_URL")), 0o600))
 
 	readme := runDemo(t, directory, s.EdgeURL, "README.md", "demo")
-	if !strings.Contains(readme, `"code":0`) {
-		t.Errorf("the README's commands print %s; want a success", readme)
-	}
+	testenv.Check(t, strings.Contains(readme, `"code":0`), "the README's commands print %s; want a success", readme)
 	file := testenv.Must(os.Open(filepath.Join(directory, "head.png")))(t)
 	defer func() { _ = file.Close() }()
 	if head, err := png.DecodeConfig(file); err != nil || head.Width != 256 {

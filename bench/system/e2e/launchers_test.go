@@ -54,9 +54,7 @@ func (l launcher) post(t *testing.T, path string, body map[string]any, want int,
 	if status == http.StatusOK && into != nil {
 		err = json.Unmarshal(content, into)
 	}
-	if status != want {
-		t.Errorf("%s: %d %s; want %d", path, status, content, want)
-	}
+	testenv.Check(t, status == want, "%s: %d %s; want %d", path, status, content, want)
 	return err
 }
 

@@ -77,9 +77,7 @@ func TestAlertsAreActionable(t *testing.T) {
 		if rule.For == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
 			t.Errorf("%s lacks a duration, a summary or a description", rule.Alert)
 		}
-		if !strings.Contains(tests, `'{alertname="`+rule.Alert+`"}'`) {
-			t.Errorf("%s fires in no test", rule.Alert)
-		}
+		testenv.Check(t, strings.Contains(tests, `'{alertname="`+rule.Alert+`"}'`), "%s fires in no test", rule.Alert)
 	}
 }
 
@@ -90,9 +88,7 @@ func TestDashboardsUseVariables(t *testing.T) {
 	for file, panels := range dashboards(t) {
 		seen := map[int]bool{}
 		for _, panel := range panels {
-			if seen[panel.ID] {
-				t.Errorf("%s: two panels have the number %d", file, panel.ID)
-			}
+			testenv.Check(t, !seen[panel.ID], "%s: two panels have the number %d", file, panel.ID)
 			seen[panel.ID] = true
 			if panel.Type == "row" {
 				continue
@@ -175,9 +171,7 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 				continue
 			}
 			for _, l := range label.FindAllStringSubmatch(match[2], -1) {
-				if !labels[l[1]] {
-					t.Errorf("%s: %s has no label %s", where, match[1], l[1])
-				}
+				testenv.Check(t, labels[l[1]], "%s: %s has no label %s", where, match[1], l[1])
 			}
 		}
 	}
@@ -191,7 +185,5 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 			}
 		}
 	}
-	if checked < 100 {
-		t.Errorf("rules and dashboards contain only %d metrics", checked)
-	}
+	testenv.Check(t, checked >= 100, "rules and dashboards contain only %d metrics", checked)
 }

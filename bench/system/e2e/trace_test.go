@@ -127,7 +127,5 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 		t.Errorf("the trace of a hit is %+v", traces[again])
 	}
 	inCore := slices.ContainsFunc(traces[api], func(s tracingtest.Span) bool { return s.Program == "veneer-core" && s.Name == "GET /api/user" })
-	if !inCore {
-		t.Errorf("the trace of a request that is passed on is %+v", traces[api])
-	}
+	testenv.Check(t, inCore, "the trace of a request that is passed on is %+v", traces[api])
 }

@@ -61,14 +61,10 @@ func CheckAgent(tb testing.TB, site *Site, jar, directory string) {
 	}
 	var found agentProfile
 	g.request(tb, 200, &found, "api", "/users/profiles/minecraft/AGENT_0", "", nil)
-	if found.ID != me.ID || found.Name != name {
-		tb.Errorf("the player by name: %v", found)
-	}
+	testenv.Check(tb, found.ID == me.ID && found.Name == name, "the player by name: %v", found)
 	g.request(tb, 200, &found, "minecraftservices", "/minecraft/profile/lookup/name/agent_0", "", nil)
 	g.request(tb, 200, &found, "minecraftservices", "/minecraft/profile", session.AccessToken, nil)
-	if found.ID != me.ID || found.Name != name {
-		tb.Errorf("the player of the token: %v", found)
-	}
+	testenv.Check(tb, found.ID == me.ID && found.Name == name, "the player of the token: %v", found)
 
 	var keys struct {
 		ProfilePropertyKeys []struct{ PublicKey string }
@@ -189,7 +185,5 @@ func (g agentGame) checkProfile(tb testing.TB, profile agentProfile, player Play
 	}
 	elsewhere := g.run(tb, "allowed", "https://textures.example.net/textures/0")
 	testenv.Equal(tb, elsewhere, "false", "another host may have textures")
-	if profile.Name != player.Name || checked != 2 {
-		tb.Errorf("the profile is %v", profile)
-	}
+	testenv.Check(tb, profile.Name == player.Name && checked == 2, "the profile is %v", profile)
 }

@@ -125,9 +125,7 @@ func checkTexture(t *testing.T, got texture, want *skin.Sheet) {
 	if err != nil {
 		t.Fatalf("%s: %v", got.URL, err)
 	}
-	if !bytes.Equal(sheet.Pix, want.Pix) {
-		t.Errorf("%s has other texels than what was uploaded", got.URL)
-	}
+	testenv.Check(t, bytes.Equal(sheet.Pix, want.Pix), "%s has other texels than what was uploaded", got.URL)
 }
 
 func slug(version string) string { return strings.ReplaceAll(version, ".", "_") }

@@ -152,9 +152,7 @@ func TestRunCommandStopsChildren(t *testing.T) {
 					local.state = directory
 					status = local.runCommand(os.Environ(), []string{"sh", "-c", script})
 				})
-				if status == 0 {
-					t.Error("the command succeeds")
-				}
+				testenv.Check(t, status != 0, "the command succeeds")
 			} else {
 				command := exec.CommandContext(t.Context(), "sh", "-c", script)
 				command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -199,9 +197,7 @@ func TestFreeAddress(t *testing.T) {
 	given := map[string]bool{}
 	for range 100 {
 		address := FreeAddress(t)
-		if given[address] {
-			t.Errorf("%s is given twice", address)
-		}
+		testenv.Check(t, !given[address], "%s is given twice", address)
 		given[address] = true
 		listener := testenv.Must(net.Listen("tcp", address))(t)
 		_ = listener.Close()

@@ -83,9 +83,7 @@ func (p *Program) Start(tb testing.TB) {
 	go func() { p.exit = command.Wait(); close(ended) }()
 	tb.Cleanup(func() {
 		p.end(tb)
-		if strings.Contains(read(tb, p.log), "WARNING: DATA RACE") {
-			tb.Errorf("%s has a data race", p.name)
-		}
+		testenv.Check(tb, !strings.Contains(read(tb, p.log), "WARNING: DATA RACE"), "%s has a data race", p.name)
 		if tb.Failed() && !p.keepsLog {
 			tb.Logf("log of %s:\n%s", p.name, p.logEnd(500))
 		}

@@ -107,12 +107,8 @@ func TestClosedLoop(t *testing.T) {
 		t.Errorf("%.0f answers/s of %d in %v s; busy for %v s", s.Rate, seen.all, s.Elapsed, s.Busy)
 	}
 	l := []float64{0.000001, s.Latency["p50"], s.Latency["p90"], s.Latency["p99"], s.Latency["p99.9"], s.Latency["max"], 1001 * s.Elapsed} // accurate to three digits
-	if !slices.IsSorted(l) {
-		t.Errorf("latencies are %v", s.Latency)
-	}
-	if len(seen.counts) != 1 || seen.counts["/a?b=%2F"] == 0 {
-		t.Errorf("requests by path: %v", seen.counts)
-	}
+	testenv.Check(t, slices.IsSorted(l), "latencies are %v", s.Latency)
+	testenv.Check(t, len(seen.counts) == 1 && seen.counts["/a?b=%2F"] != 0, "requests by path: %v", seen.counts)
 }
 
 func TestOrders(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/launchers"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func main() { stack.Main("launchers", run) }
@@ -43,9 +44,7 @@ func run(ctx context.Context, args []string) error {
 			result := launchers.RunSuite(tb, site, *suite)
 			fmt.Fprintf(os.Stdout, "yggdrasil-mock: %d passed, %d failed; with other addresses of textures, %d passed, %d failed\n",
 				len(result.Passed), len(result.Failed), len(result.PassedByAlias), len(result.FailedByAlias))
-			if len(result.Passed) == 0 || len(result.PassedByAlias) == 0 {
-				tb.Error("the suite ran no test")
-			}
+			testenv.Check(tb, len(result.Passed) > 0 && len(result.PassedByAlias) > 0, "the suite ran no test")
 			for _, failure := range append(result.Failed, result.FailedByAlias...) {
 				tb.Error("failed:", failure)
 			}
