@@ -77,11 +77,11 @@ func TestNoStaleAnswersUnderChaos(t *testing.T) {
 	}
 	writerCtx, stopWriters := context.WithCancel(ctx)
 	var workers sync.WaitGroup
-	tick := make(chan time.Time)
-	workers.Go(func() { pace(writerCtx, changeRate, tick) })
+	clock := time.NewTicker(time.Second / changeRate)
+	defer clock.Stop()
 	for i, writer := range w {
 		writer.Rand = rand.New(rand.NewPCG(run.seed, uint64(i)))
-		workers.Go(func() { writer.run(writerCtx, tick) })
+		workers.Go(func() { writer.run(writerCtx, clock.C) })
 	}
 
 	began = time.Now()
@@ -279,9 +279,9 @@ func (d director) processes(t *testing.T, random *rand.Rand) {
 	d.inject(random, func() []timedOutage {
 		moment := func() time.Duration { return time.Duration(random.Int64N(int64(1500 * time.Millisecond))) }
 		// The order in which random is used makes a seed repeat a run.
-		crash := func(programs ...stack.Component) timedOutage { return timedOutage{killed(t, programs...), moment()} }
+		crash := func(programs ...stack.Component) timedOutage { return timedOutage{killing.outage(t, programs...), moment()} }
 		one := func(all []*stack.Process) stack.Component { return all[random.IntN(len(all))] }
-		pause := func(of stack.Component, length time.Duration) timedOutage { return timedOutage{frozen(t, of), length} }
+		pause := func(of stack.Component, length time.Duration) timedOutage { return timedOutage{freezing.outage(t, of), length} }
 		return []timedOutage{
 			crash(one(d.cores[:])),
 			crash(d.cores[0], d.cores[1]),

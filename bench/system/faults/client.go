@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/veneer-skins/veneer/bench/system/site"
 )
 
@@ -101,32 +103,10 @@ func compareEdges(client *http.Client, edges []string, want map[string]string, t
 
 // atOnce calls do with the numbers below n from several goroutines.
 func atOnce(n int, do func(int)) {
-	const workers = 8
-	var all sync.WaitGroup
-	for first := range workers {
-		all.Go(func() {
-			for i := first; i < n; i += workers {
-				do(i)
-			}
-		})
+	var all errgroup.Group
+	all.SetLimit(8)
+	for i := range n {
+		all.Go(func() error { do(i); return nil })
 	}
-	all.Wait()
-}
-
-// pace sends ticks at a rate until ctx ends.
-func pace(ctx context.Context, rate int, tick chan<- time.Time) {
-	clock := time.NewTicker(time.Second / time.Duration(rate))
-	defer clock.Stop()
-	for {
-		select {
-		case now := <-clock.C:
-			select {
-			case tick <- now:
-			case <-ctx.Done():
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	_ = all.Wait() // no call returns an error
 }

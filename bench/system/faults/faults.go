@@ -17,6 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/speed/load"
 	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Options select the faults.
@@ -145,12 +146,12 @@ func (h *harness) runFault(f fault) *Row {
 	h.first = len(h.writeLog.active)
 	h.writeLog.mu.Unlock()
 	began := time.Now()
-	l := h.startLoad()
+	endLoad := h.startLoad()
 	h.sleep(margin)
 	f.run(h)
 	h.AwaitHealthy()
 	h.sleep(margin)
-	l.end(h)
+	endLoad()
 	h.row.Duration = time.Since(began)
 	h.compare(slices.Concat(h.writeLog.startedAfter(h.first), h.writeLog.startedAfter(0)[:hotUsers]))
 	h.logf("%s: %s", f.name, h.row)
@@ -165,51 +166,35 @@ func (h *harness) sleep(duration time.Duration) {
 	}
 }
 
-// runningLoad is load that continues until end.
-type runningLoad struct {
-	hits, misses, reads *stream
-	writes              *counts
-	done                chan struct{}
-	stopWriting         context.CancelFunc
-	all                 sync.WaitGroup
-	err                 error
-}
-
-func (h *harness) startLoad() *runningLoad {
+// startLoad starts the load. The returned function ends it, and records the results.
+func (h *harness) startLoad() (end func()) {
 	done := make(chan struct{})
-	r := &runningLoad{
-		done:   done,
-		hits:   newStream(done, hitRate, 600, h.hits, h.hitBodies),
-		misses: newStream(done, missRate, 40, h.misses, nil),
-		reads:  newStream(done, readRate, 240, h.reads, nil),
-		writes: newCounts(),
-	}
-	r.misses.nextRequest = h.nextMiss
-	ctx, cancel := context.WithCancel(h.Context())
-	r.stopWriting = cancel
-	r.all.Go(func() { r.err = send(h.Context(), h.Address, done, r.hits, r.misses, r.reads) })
-	tick := make(chan time.Time)
-	r.all.Go(func() { pace(ctx, writeRate, tick) })
+	hits := newStream(done, hitRate, 600, h.hits, h.hitBodies)
+	misses := newStream(done, missRate, 40, h.misses, nil)
+	reads := newStream(done, readRate, 240, h.reads, nil)
+	writes := newCounts()
+	misses.nextRequest = h.nextMiss
+	var all sync.WaitGroup
+	var failed error
+	all.Go(func() { failed = send(h.Context(), h.Address, done, hits, misses, reads) })
+	ctx, stopWriting := context.WithCancel(h.Context())
+	clock := time.NewTicker(time.Second / writeRate)
 	for range writers {
-		r.all.Go(func() { h.writeLog.writeLoop(ctx, tick, r.writes) })
+		all.Go(func() { h.writeLog.writeLoop(ctx, clock.C, writes) })
 	}
-	return r
-}
-
-// end ends the load and records the results.
-func (r *runningLoad) end(s *harness) {
-	r.stopWriting()
-	r.writes.end()
-	close(r.done)
-	r.all.Wait()
-	if r.err != nil {
-		s.Fatal(r.err)
+	return func() {
+		stopWriting()
+		clock.Stop()
+		writes.end()
+		close(done)
+		all.Wait()
+		testenv.Do(h, failed)
+		if h.writeLog.exhausted.Load() {
+			h.Fatalf("%d users were too few for the writes of one fault", idleUsers)
+		}
+		h.nextMiss = misses.nextRequest
+		h.row.traffic = traffic{hits.counts, misses.counts, reads.counts, writes}
 	}
-	if s.writeLog.exhausted.Load() {
-		s.Fatalf("%d users were too few for the writes of one fault", idleUsers)
-	}
-	s.nextMiss = r.misses.nextRequest
-	s.row.traffic = traffic{r.hits.counts, r.misses.counts, r.reads.counts, r.writes}
 }
 
 // populate creates users and skins through the API.
