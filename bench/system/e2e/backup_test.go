@@ -381,7 +381,7 @@ func openBackup(t *testing.T, core *stack.Process, on *stack.Postgres, k storeFi
 	testenv.Do(t, os.Symlink(stack.Binary(t, "core"), filepath.Join(programs, "core")))
 	p := openPage(t, "docs/operations/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
 	p.environ = append(slices.Concat(core.Environ(), k.environ), "FAKE_POSTGRES="+on.Address)
-	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs(), os.Getenv("PATH")}, string(os.PathListSeparator)))
+	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs, os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return p
 }
 

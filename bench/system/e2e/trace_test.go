@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/veneer-skins/veneer/bench/system/site"
@@ -46,9 +44,7 @@ func TestOneIDInAllLogs(t *testing.T) {
 	} {
 		getOK(t, s.EdgeURL+request.path, http.Header{"X-Request-Id": {request.id}})
 		for program, route := range map[*stack.Process]string{s.Edge: request.edge, s.Core: request.core} {
-			program.AwaitLine(t, func(line map[string]any) bool {
-				return line["msg"] == "request" && line["request_id"] == request.id && strings.Contains(fmt.Sprint(line["route"]), route)
-			})
+			program.AwaitLog(t, "msg:request ", "request_id:"+request.id, "route:"+route)
 		}
 	}
 }

@@ -279,9 +279,13 @@ func (d director) processes(t *testing.T, random *rand.Rand) {
 	d.inject(random, func() []timedOutage {
 		moment := func() time.Duration { return time.Duration(random.Int64N(int64(1500 * time.Millisecond))) }
 		// The order in which random is used makes a seed repeat a run.
-		crash := func(programs ...stack.Component) timedOutage { return timedOutage{killing.outage(t, programs...), moment()} }
+		crash := func(programs ...stack.Component) timedOutage {
+			return timedOutage{killing.outage(t, programs...), moment()}
+		}
 		one := func(all []*stack.Process) stack.Component { return all[random.IntN(len(all))] }
-		pause := func(of stack.Component, length time.Duration) timedOutage { return timedOutage{freezing.outage(t, of), length} }
+		pause := func(of stack.Component, length time.Duration) timedOutage {
+			return timedOutage{freezing.outage(t, of), length}
+		}
 		return []timedOutage{
 			crash(one(d.cores[:])),
 			crash(d.cores[0], d.cores[1]),

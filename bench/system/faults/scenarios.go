@@ -21,7 +21,9 @@ import (
 type outage struct{ begin, end func() }
 
 // failure is how components fail, and how they are repaired.
-type failure struct{ begin, end func(stack.Component, testing.TB) }
+type failure struct {
+	begin, end func(stack.Component, testing.TB)
+}
 
 var (
 	killing  = failure{stack.Component.Kill, stack.Component.Start}

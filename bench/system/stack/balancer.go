@@ -71,7 +71,7 @@ func (c *Cluster) startBalancer() {
 // Reload has haproxy reload its configuration: a new process takes over, and the old one exits when
 // its requests are done.
 func (c *Cluster) Reload() {
-	testenv.Do(c, c.Balancer.process.Signal(syscall.SIGUSR2))
+	testenv.Do(c, c.Balancer.running.Process.Signal(syscall.SIGUSR2))
 }
 
 // AdaptConfig returns a file of deploy, in a repository, with each pattern replaced, which must match once.

@@ -23,9 +23,9 @@ import (
 type Postgres struct {
 	Program
 
-	Address string
-	home    string // contains the data directory
-	bin     string // directory of PostgreSQL's programs
+	Address  string
+	Programs string // directory of PostgreSQL's programs
+	home     string // contains the data directory
 }
 
 // NewPostgres creates a cluster and starts it. It ends with the test. Where PostgreSQL is not
@@ -62,11 +62,11 @@ func newTestPostgres(tb testing.TB) *Postgres {
 // newPostgres returns a cluster in a directory, home, with settings.
 func newPostgres(tb testing.TB, home, address string, settings ...string) *Postgres {
 	tb.Helper()
-	p := &Postgres{Address: address, home: home, bin: PostgresPrograms(tb)}
+	p := &Postgres{Address: address, home: home, Programs: PostgresPrograms(tb)}
 	if content, err := os.ReadFile(filepath.Join(p.Data(), "PG_VERSION")); err == nil {
 		version := strings.TrimSpace(string(content))
-		p.bin = filepath.Join("/usr/lib/postgresql", version, "bin")
-		if _, err := os.Stat(filepath.Join(p.bin, "postgres")); err != nil {
+		p.Programs = filepath.Join("/usr/lib/postgresql", version, "bin")
+		if _, err := os.Stat(filepath.Join(p.Programs, "postgres")); err != nil {
 			tb.Fatalf("%s was made by PostgreSQL %s, which is not installed: install postgresql-%[2]s, or start afresh after make reset", p.Data(), version)
 		}
 	}
@@ -76,7 +76,7 @@ func newPostgres(tb testing.TB, home, address string, settings ...string) *Postg
 		name: "PostgreSQL", directory: "/", environ: []string{"LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")},
 		attributes: ChownToPostgres(tb, home),
 		stopSignal: syscall.SIGINT, // on SIGTERM it would wait for its clients
-		command:    []string{filepath.Join(p.bin, "postgres"), "-D", p.Data()},
+		command:    []string{filepath.Join(p.Programs, "postgres"), "-D", p.Data()},
 	}
 	// No Unix socket: the path of a directory may exceed the maximum length of its name.
 	for _, setting := range append([]string{"listen_addresses=127.0.0.1", "port=" + port, "unix_socket_directories="}, settings...) {
@@ -97,9 +97,6 @@ func (p *Postgres) Log(tb testing.TB) string {
 	tb.Helper()
 	return read(tb, p.log)
 }
-
-// Programs returns the directory of PostgreSQL's programs.
-func (p *Postgres) Programs() string { return p.bin }
 
 // Data returns the data directory.
 func (p *Postgres) Data() string { return filepath.Join(p.home, "data") }
@@ -162,7 +159,7 @@ func (p *Postgres) run(tb testing.TB, program string, arguments ...string) {
 
 func (p *Postgres) prepare(tb testing.TB, program string, arguments ...string) *exec.Cmd {
 	tb.Helper()
-	command := exec.CommandContext(tb.Context(), filepath.Join(p.bin, program), arguments...)
+	command := exec.CommandContext(tb.Context(), filepath.Join(p.Programs, program), arguments...)
 	attributes := p.attributes
 	attributes.Setsid, attributes.Pdeathsig = true, syscall.SIGKILL
 	command.Dir, command.Env, command.SysProcAttr = p.directory, p.environ, &attributes

@@ -56,7 +56,7 @@ type Program struct {
 	others     func() []int   // processes that belong to it and are no children of it
 	keepsLog   bool           // the log outlives the test, and begins anew with a start
 
-	process *os.Process
+	running *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
 	exit    error         // result, once ended is closed
 }
@@ -79,7 +79,7 @@ func (p *Program) Start(tb testing.TB) {
 	command.SysProcAttr = &attributes
 	testenv.Do(tb, command.Start())
 	ended := make(chan struct{})
-	p.process, p.ended = command.Process, ended
+	p.running, p.ended = command, ended
 	go func() { p.exit = command.Wait(); close(ended) }()
 	tb.Cleanup(func() {
 		p.end(tb)
@@ -172,16 +172,8 @@ func (p *Program) hasEnded() bool {
 	}
 }
 
-// result describes how the program has ended.
-func (p *Program) result() string {
-	if p.exit == nil {
-		return "exit status 0"
-	}
-	return p.exit.Error()
-}
-
 // PID returns the process ID.
-func (p *Program) PID() int { return p.process.Pid }
+func (p *Program) PID() int { return p.running.Process.Pid }
 
 // logEnd returns the last lines of the log, indented.
 func (p *Program) logEnd(lines int) string {
@@ -206,7 +198,7 @@ func (p *Program) await(tb testing.TB, does string, condition func() bool) {
 		ended := p.hasEnded()
 		isMet := condition()
 		if ended && !isMet {
-			p.fail(tb, fmt.Sprintf("ended, with %s, before this: it %s", p.result(), does))
+			p.fail(tb, fmt.Sprintf("ended, with %s, before this: it %s", p.running.ProcessState, does))
 		}
 		return isMet
 	}, func() { p.fail(tb, fmt.Sprintf("has not done this within %s: it %s", awaitTimeout, does)) })

@@ -179,7 +179,7 @@ func (l *Local) follow(programs ...*Process) {
 			return
 		}
 		if i := slices.IndexFunc(l.started, (*Program).hasEnded); i >= 0 {
-			l.started[i].fail(l, "ended by itself, with "+l.started[i].result())
+			l.started[i].fail(l, "ended by itself, with "+l.started[i].running.ProcessState.String())
 		}
 	}
 }
