@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,13 +11,11 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,16 +27,6 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
-
-// asProgram is the environment variable that makes the test binary run as the load generator.
-const asProgram = "TEST_LOAD_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-	}
-	os.Exit(m.Run())
-}
 
 func serve(t *testing.T, handler fasthttp.RequestHandler) string {
 	t.Helper()
@@ -60,8 +49,13 @@ func paths(t *testing.T, all ...string) string {
 // send runs the program, which must exit with a status, and returns its summary.
 func send(t *testing.T, status int, args ...string) summary {
 	t.Helper()
+	return sendUntil(t.Context(), t, status, args...)
+}
+
+func sendUntil(ctx context.Context, t *testing.T, status int, args ...string) summary {
+	t.Helper()
 	var out, stderr bytes.Buffer
-	if got := run(t.Context(), args, &out, &stderr); got != status || (stderr.Len() == 0) != (status == exitOK) {
+	if got := run(ctx, args, &out, &stderr); got != status || (stderr.Len() == 0) != (status == exitOK) {
 		t.Fatalf("%q ends with %d and says %q; want %d", args, got, &stderr, status)
 	}
 	var s summary
@@ -294,29 +288,14 @@ func TestConnectionRefused(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	const enough = 100
+	ctx, interrupt := context.WithCancel(t.Context())
 	var seen counter
-	reached := make(chan struct{})
 	url := serve(t, func(rc *fasthttp.RequestCtx) {
 		if seen.count(rc) == enough {
-			close(reached)
+			interrupt()
 		}
 	})
-	program := testenv.Must(os.Executable())(t)
-	var out bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, "-closed", "-duration", "1h", "-connections", "1", url)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	testenv.Do(t, cmd.Start())
-	<-reached
-	testenv.Do(t, cmd.Process.Signal(os.Interrupt))
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("it ends with %v and says %q", err, &out)
-	}
-	var s summary
-	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
-		t.Fatalf("read the summary %q: %v", &out, err)
-	}
+	s := sendUntil(ctx, t, exitOK, "-closed", "-duration", "1h", "-connections", "1", url)
 	if !s.Interrupted || s.Answers[200] < enough-1 || s.Elapsed > 600 {
 		t.Errorf("%d answers in %v s, interrupted: %v; want nearly %d", s.Answers[200], s.Elapsed, s.Interrupted, enough)
 	}
