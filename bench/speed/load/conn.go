@@ -19,8 +19,8 @@ import (
 // conn is a socket outside Go's network poller. It has one open request at most.
 type conn struct {
 	fd        int
-	tlsConn   *tls.Conn // nil without TLS
-	id        int       // in epoll events
+	transport io.ReadWriter // the socket, or TLS over it
+	id        int           // in epoll events
 	stream    *streamState
 	request   int           // index of the open request in its stream; -1 if there is none
 	due       time.Duration // when that was to be sent
@@ -68,6 +68,7 @@ func (c *conn) dial(server netip.AddrPort, from netip.Addr) error {
 
 // handshake performs the TLS handshake, if the stream uses TLS. It waits for the server.
 func (c *conn) handshake() error {
+	c.transport = socket{fd: c.fd}
 	if !c.stream.TLS {
 		return nil
 	}
@@ -75,12 +76,14 @@ func (c *conn) handshake() error {
 	if err := errors.Join(unix.SetNonblock(c.fd, false), unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)); err != nil {
 		return err
 	}
-	c.tlsConn = tls.Client(socket{fd: c.fd}, &tls.Config{InsecureSkipVerify: true})
-	return errors.Join(c.tlsConn.Handshake(), unix.SetNonblock(c.fd, true))
+	encrypted := tls.Client(socket{fd: c.fd}, &tls.Config{InsecureSkipVerify: true})
+	c.transport = encrypted
+	return errors.Join(encrypted.Handshake(), unix.SetNonblock(c.fd, true))
 }
 
 // socket is a net.Conn for crypto/tls. Errors are system errors: EAGAIN, no data, is a temporary
-// error to crypto/tls.
+// error to crypto/tls. The functions of syscall, unlike those of unix, tell the race detector that a
+// test's server was active before.
 type socket struct {
 	net.Conn // nil: crypto/tls calls no other method
 	fd       int
@@ -106,32 +109,18 @@ func (s socket) Write(p []byte) (int, error) {
 
 // receive reads available data. At the end of the connection n is 0.
 func (c *conn) receive(p []byte) (n int, err error) {
-	if c.tlsConn == nil {
-		// The functions of syscall, unlike those of unix, tell the race detector that a
-		// test's server was active before.
-		return syscall.Read(c.fd, p)
-	}
-	n, err = c.tlsConn.Read(p)
+	n, err = c.transport.Read(p)
 	if n > 0 || errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err
 }
 
-// send sends a request. The connection is idle, so the socket's buffer has space for all of it.
+// send sends a request. The connection is idle, so the socket's buffer has space for all of it: a short
+// write is an error.
 func (c *conn) send(request []byte) error {
 	c.header, c.buffered, c.bytes, c.keepBody = respHeader{}, 0, 0, false
-	var n int
-	var err error
-	if c.tlsConn == nil {
-		n, err = syscall.Write(c.fd, request)
-	} else {
-		n, err = c.tlsConn.Write(request)
-	}
-	if err == nil && n < len(request) {
-		err = errors.New("it does not fit into the socket's buffer")
-	}
-	if err != nil {
+	if _, err := c.transport.Write(request); err != nil {
 		return fmt.Errorf("send a request: %w", err)
 	}
 	return nil
@@ -158,7 +147,7 @@ func (c *conn) read() (complete bool, err error) {
 	for more := true; more && !complete && err == nil; {
 		more, complete, err = c.readSome()
 		// epoll does not report what TLS has read ahead.
-		more = more && c.tlsConn != nil
+		more = more && c.stream.TLS
 	}
 	return complete, err
 }

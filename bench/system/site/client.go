@@ -2,6 +2,7 @@ package site
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,11 +52,7 @@ func (c *Client) Try(ctx context.Context, method, path, contentType string, body
 	if c.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.Token)
 	}
-	by := c.HTTP
-	if by == nil {
-		by = http.DefaultClient
-	}
-	response, err := by.Do(request)
+	response, err := cmp.Or(c.HTTP, http.DefaultClient).Do(request)
 	if err != nil {
 		return 0, nil, err
 	}

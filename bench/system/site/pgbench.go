@@ -1,7 +1,6 @@
 package site
 
 import (
-	"crypto/tls"
 	"fmt"
 	"os"
 	"os/exec"
@@ -101,14 +100,10 @@ func newPgbench(tb testing.TB, like *pgx.Conn) *Pgbench {
 	for name, value := range to.RuntimeParams {
 		options = append(options, "-c "+name+"="+strings.ReplaceAll(value, " ", `\ `))
 	}
-	encryption := "disable"
-	if _, encrypted := like.PgConn().Conn().(*tls.Conn); encrypted {
-		encryption = "require"
-	}
 	return &Pgbench{
 		program: PgbenchPath(),
 		environ: append(os.Environ(), "PGHOST="+to.Host, fmt.Sprintf("PGPORT=%d", to.Port), "PGUSER="+to.User, "PGPASSWORD="+to.Password,
-			"PGDATABASE="+to.Database, "PGSSLMODE="+encryption, "PGOPTIONS="+strings.Join(options, " ")),
+			"PGDATABASE="+to.Database, "PGOPTIONS="+strings.Join(options, " ")),
 		options: []string{"-n", "-M", "prepared", "-j", "2"},
 	}
 }
