@@ -20,26 +20,21 @@ import (
 func main() { stack.Main("faults", run) }
 
 func run(ctx context.Context, args []string) error {
-	options := faults.Options{Out: os.Stdout}
+	options := faults.Options{Out: os.Stdout, ClusterOptions: stack.ClusterOptions{RepoRoot: "."}}
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	flags.StringVar(&options.Etcd, "etcd", "", "path of etcd")
 	flags.StringVar(&options.MinIO, "minio", "", "path of MinIO")
 	flags.StringVar(&options.MC, "mc", "mc", "path of MinIO's client")
 	flags.StringVar(&options.Prometheus, "prometheus", "", "path of Prometheus, which monitors the cluster")
 	flags.StringVar(&options.NodeExporter, "node-exporter", "", "path of Prometheus's node exporter")
-	flags.StringVar(&options.RepoRoot, "top", ".", "path of the repository")
 	flags.BoolVar(&options.Direct, "direct", false, "have cores find the primary themselves")
 	flags.StringVar(&options.WrongClock, "wrong-clock", "", "path of a core with an adjustable clock")
 	flags.StringVar(&options.Only, "only", "", "the name of the only fault")
-	flags.BoolVar(&options.Quick, "quick", false, "check in a minute that it runs, with one PostgreSQL and no MinIO")
 	stay := flags.Bool("stay", false, "start the cluster without faults and run it until a signal")
 	commit := flags.String("commit", "", "the commit under test")
 	report := flags.String("report", "", "the page to end with the new table, once all faults were tried")
 	if err := flags.Parse(args); err != nil {
 		return err
-	}
-	if options.Quick {
-		options.Etcd, options.MinIO = "", ""
 	}
 	if *stay {
 		err := stack.RunWithTB(ctx, func(tb testing.TB) {
@@ -74,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 		return errors.Join(failed, err)
 	}
 	verdict := faults.Verdict(rows)
-	if *report == "" || options.Only != "" || options.Quick || options.Direct {
+	if *report == "" || options.Only != "" || options.Direct {
 		return verdict
 	}
 	return errors.Join(verdict, rewrite(*report, table.String()))
