@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -177,11 +178,11 @@ func (c *chaos) populate(t *testing.T) []*writer {
 			t.Errorf("upload: %d, %v", status, err)
 			return 0
 		}
-		texture, err := createdIn(content)
-		if err != nil {
+		var answer site.Answer
+		if err := json.Unmarshal(content, &answer); err != nil {
 			t.Error(err)
 		}
-		return texture.TID
+		return int64(answer.Data.TID)
 	}
 	var tids, capes [skins]int64
 	var avatars [skins]string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,20 +20,6 @@ import (
 func call(client *http.Client, base, method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
 	c := site.Client{Base: base, Token: bearer, HTTP: client}
 	return c.Try(context.Background(), method, path, contentType, body)
-}
-
-// created is the part of a response to a write that later ones need.
-type created struct {
-	PID, TID int64
-	Hash     string
-}
-
-func createdIn(content []byte) (created, error) {
-	var answer struct{ Data created }
-	if err := json.Unmarshal(content, &answer); err != nil {
-		return created{}, fmt.Errorf("response %q: %w", content, err)
-	}
-	return answer.Data, nil
 }
 
 // notFound is what fetch returns for a path without a picture or file.

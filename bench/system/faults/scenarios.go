@@ -67,7 +67,7 @@ func (h *harness) faults() []fault {
 	}
 	standbys := func(n int) choice {
 		return func(h *harness) (first []stack.Component) {
-			_, standbys := h.primary()
+			_, standbys := h.Roles()
 			for _, node := range standbys[:n] {
 				first = append(first, node)
 			}
@@ -114,22 +114,6 @@ func (h *harness) faults() []fault {
 	}
 }
 
-// primary returns the primary and the standbys.
-func (h *harness) primary() (primary *stack.Node, standbys []*stack.Node) {
-	name := h.Primary()
-	for _, n := range h.Nodes {
-		if n.Name == name {
-			primary = n
-		} else {
-			standbys = append(standbys, n)
-		}
-	}
-	if primary == nil {
-		h.Fatal("there is no primary")
-	}
-	return primary, standbys
-}
-
 // awaitFailover waits until another node has the leader lock, and records the time since the fault.
 func (h *harness) awaitFailover(former *stack.Node, fault time.Time) {
 	for name := former.Name; name == former.Name || name == ""; name = h.Primary() {
@@ -143,7 +127,7 @@ func (h *harness) awaitFailover(former *stack.Node, fault time.Time) {
 // failover has the primary fail until another node has the leader lock, and for some time more.
 func failover(begin, end func(*stack.Node, testing.TB), rest time.Duration) func(*harness) {
 	return func(h *harness) {
-		primary, _ := h.primary()
+		primary, _ := h.Roles()
 		began := time.Now()
 		begin(primary, h)
 		h.awaitFailover(primary, began)
@@ -160,7 +144,7 @@ const oldProcessTimeout = 47 * time.Second
 // reloadedFrozen leaves cores with connections to a former primary that no process closes, and
 // measures for how long an ended session still works.
 func (h *harness) reloadedFrozen() {
-	primary, _ := h.primary()
+	primary, _ := h.Roles()
 	p := h.signIn(1)[0]
 	h.Reload()
 	reloaded := time.Now()
@@ -197,7 +181,7 @@ func (h *harness) reloadedFrozen() {
 }
 
 func (h *harness) balancerReloaded() {
-	if primary, standbys := h.primary(); primary == h.Nodes[0] {
+	if primary, standbys := h.Roles(); primary == h.Nodes[0] {
 		primary.Switchover(h, standbys[0])
 		h.AwaitHealthy()
 	}
@@ -216,7 +200,7 @@ func (h *harness) restart(p stack.Component) {
 }
 
 func (h *harness) databaseRestarted() {
-	primary, standbys := h.primary()
+	primary, standbys := h.Roles()
 	for _, n := range standbys {
 		h.restart(n)
 	}
@@ -250,15 +234,10 @@ func (h *harness) etcdRestarted() {
 // for each edge, from another network than the load's.
 func (h *harness) hostileNetwork() {
 	const sheets, duration = 24, 12 * time.Second
-	uploader := h.signIn(1)[0]
+	uploader := site.Client{Base: h.writeLog.base, Token: h.signIn(1)[0].Bearer, HTTP: h.writeLog.client}
 	hostile := &load.Stream{Connections: 12 * len(h.Edges), From: netip.MustParseAddr("127.0.1.1")}
 	for n := range sheets {
-		form := site.SheetForm("noise", skin.Classic, skintest.Noise(uint64(n), 512, 512))
-		status, content, err := h.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, site.UploadType, form)
-		if err != nil || status != http.StatusOK {
-			h.Fatalf("upload of a sheet of noise: %d, %v: %s", status, err, content)
-		}
-		hash := hashIn(h, content)
+		hash := uploader.Upload(h, "noise", skin.Classic, skintest.Noise(uint64(n), 512, 512)).Hash
 		for height := 1024; height > 832; height -= 16 {
 			for _, format := range []string{"", "&png"} {
 				hostile.Requests = append(hostile.Requests, load.Get(fmt.Sprintf("/preview/hash/%s?height=%d%s", hash, height, format)))

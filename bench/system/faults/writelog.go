@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -26,9 +27,9 @@ type testUser struct {
 	voided       atomic.Bool // its writes are to be lost
 	sessionEnded atomic.Bool // with or without a log-out
 	// From the responses.
-	pid, tid  int64
+	pid, tid  int
 	hash      string
-	closetTID int64 // TID of another user's texture for the closet
+	closetTID int // TID of another user's texture for the closet
 }
 
 // The writes in their order. Each constant is the number of writes up to it.
@@ -202,8 +203,9 @@ func (w *writeLog) writeOnce(p *testUser, t *counts) {
 	if p.acked++; p.acked > skinUploaded {
 		return
 	}
-	added, err := createdIn(content)
-	switch {
+	var answer site.Answer
+	err = json.Unmarshal(content, &answer)
+	switch added := answer.Data; {
 	case err != nil:
 		p.uncertain = true
 	case p.acked == playerAdded:

@@ -68,6 +68,22 @@ func (c *Cluster) Primary() string {
 	return ""
 }
 
+// Roles returns the primary and the standbys.
+func (c *Cluster) Roles() (primary *Node, standbys []*Node) {
+	name := c.Primary()
+	for _, n := range c.Nodes {
+		if n.Name == name {
+			primary = n
+		} else {
+			standbys = append(standbys, n)
+		}
+	}
+	if primary == nil {
+		c.Fatal("there is no primary")
+	}
+	return primary, standbys
+}
+
 // newNodes returns the database's nodes, which have not started.
 func (c *Cluster) newNodes() {
 	const nodes = 3
@@ -75,19 +91,11 @@ func (c *Cluster) newNodes() {
 		n := &Node{Program: c.newProgram(fmt.Sprintf("postgres-%d", i+1), "patroni"), Address: FreeAddress(c), patroniAddress: FreeAddress(c)}
 		n.Name, n.data = n.name, filepath.Join(n.directory, "data")
 		n.holdScript = filepath.Join(c.options.RepoRoot, "deploy/machines/veneer-hold")
-		n.attributes = ChownToPostgres(c, n.directory)
-		n.others = func() []int {
-			if pid := n.postmaster(); pid > 0 {
-				return []int{pid}
-			}
-			return nil
-		}
-		c.Nodes = append(c.Nodes, n)
-	}
-	for _, n := range c.Nodes {
+		n.attributes, n.others = ChownToPostgres(c, n.directory), n.postmaster
 		path := filepath.Join(n.directory, "patroni.yml")
 		testenv.Do(c, os.WriteFile(path, []byte(c.patroni(n)), 0o644))
 		n.command, n.environ = append(n.command, path), append(n.environ, patroniCredentials...)
+		c.Nodes = append(c.Nodes, n)
 	}
 }
 
@@ -121,31 +129,25 @@ func (c *Cluster) patroni(n *Node) string {
 // URL returns the URL of the node's database.
 func (n *Node) URL() string { return databaseURL(n.Address) }
 
-// postmaster returns the PID of PostgreSQL's first process, 0 if there is none.
-func (n *Node) postmaster() (pid int) {
-	content, err := os.ReadFile(filepath.Join(n.data, "postmaster.pid"))
-	if err != nil {
-		return 0
-	}
-	if _, err := fmt.Sscan(string(content), &pid); err != nil {
-		return 0
-	}
+// postmaster returns the PID of PostgreSQL's first process, if there is one.
+func (n *Node) postmaster() []int {
+	content, _ := os.ReadFile(filepath.Join(n.data, "postmaster.pid"))
+	var pid int
+	_, _ = fmt.Sscan(string(content), &pid)
 	// The file may be left over from a killed process.
-	running, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !bytes.Contains(running, []byte(n.data)) {
-		return 0
+	running, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if !bytes.Contains(running, []byte(n.data)) {
+		return nil
 	}
-	return pid
+	return []int{pid}
 }
 
 // KillPostgres kills PostgreSQL only; Patroni detects it.
 func (n *Node) KillPostgres(tb testing.TB) {
 	tb.Helper()
-	pid := n.postmaster()
-	if pid == 0 {
+	if len(signalTree(tb, syscall.SIGKILL, n.postmaster()...)) == 0 {
 		tb.Fatalf("PostgreSQL does not run on %s", n.Name)
 	}
-	signalTree(tb, syscall.SIGKILL, pid)
 }
 
 // PausePatroni stops Patroni only: PostgreSQL continues unmanaged.
@@ -233,18 +235,12 @@ func port(address string) string {
 // Backup makes a base backup of the database, replacing an older one.
 func (c *Cluster) Backup() {
 	first := c.Nodes[0]
+	primary, _ := c.Roles()
 	testenv.Do(c, os.RemoveAll(first.backup()))
-	for _, n := range c.Nodes {
-		if n.Name != c.Primary() {
-			continue
-		}
-		command := exec.CommandContext(c.Context(), filepath.Join(PostgresPrograms(c), "pg_basebackup"),
-			"-D", first.backup(), "-d", n.URL(), "--checkpoint=fast", "--wal-method=stream")
-		command.Dir, command.SysProcAttr = first.directory, &first.attributes
-		MustRun(c, command)
-		return
-	}
-	c.Fatal("there is no primary")
+	command := exec.CommandContext(c.Context(), filepath.Join(PostgresPrograms(c), "pg_basebackup"),
+		"-D", first.backup(), "-d", primary.URL(), "--checkpoint=fast", "--wal-method=stream")
+	command.Dir, command.SysProcAttr = first.directory, &first.attributes
+	MustRun(c, command)
 }
 
 func (n *Node) backup() string { return filepath.Join(n.directory, "backup") }

@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -213,15 +212,13 @@ func (p *Postgres) EnableTLS(tb testing.TB, chain, key string) {
 	tb.Helper()
 	p.write(tb, filepath.Join(p.Data(), "server.crt"), read(tb, chain))
 	p.write(tb, filepath.Join(p.Data(), "server.key"), read(tb, key))
-	ctx, cancel := context.WithTimeout(tb.Context(), awaitTimeout)
-	defer cancel()
-	conn := testenv.Must(pgx.Connect(ctx, p.URL(p.Address)))(tb)
-	defer func() { _ = conn.Close(ctx) }()
+	conn := testenv.Must(pgx.Connect(tb.Context(), p.URL(p.Address)))(tb)
+	defer func() { _ = conn.Close(tb.Context()) }()
 	for _, sql := range []string{"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"} {
-		testenv.Must(conn.Exec(ctx, sql))(tb)
+		testenv.Must(conn.Exec(tb.Context(), sql))(tb)
 	}
-	// A new session shows whether the configuration was reloaded.
-	for isOn := ""; isOn != "on"; {
-		testenv.Do(tb, conn.QueryRow(ctx, "SHOW ssl").Scan(&isOn))
-	}
+	await(tb, "the configuration is loaded again", func() (isOn bool) {
+		testenv.Do(tb, conn.QueryRow(tb.Context(), "SELECT current_setting('ssl')::bool").Scan(&isOn))
+		return isOn
+	})
 }
