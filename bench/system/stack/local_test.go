@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -104,7 +105,7 @@ func TestLockOfRun(t *testing.T) {
 func TestRemoveStages(t *testing.T) {
 	t.Parallel()
 	stages := t.TempDir()
-	left := filepath.Base(testenv.Must(os.MkdirTemp(stages, ""))(t)) // its name is no other process's
+	left := rand.Text() // the name of no other process's
 	memory := memoryOf(left)
 	t.Cleanup(func() { _ = os.RemoveAll(memory) })
 	for _, path := range []string{left + "/logs", left + "/postgres/data", "used/postgres"} {
