@@ -40,7 +40,9 @@ func RunWithTB(ctx context.Context, work func(tb testing.TB)) error {
 	panicked := <-ended
 	cancel()
 	for _, clean := range slices.Backward(p.cleanups) {
-		clean()
+		var cleaning sync.WaitGroup
+		cleaning.Go(clean) // a failure ends its goroutine, too, and the next one follows
+		cleaning.Wait()
 	}
 	if panicked != "" {
 		panic(panicked)
@@ -85,7 +87,10 @@ func (m *mainTB) Cleanup(clean func()) {
 
 func (m *mainTB) TempDir() string {
 	path := testenv.Must(os.MkdirTemp("", "veneer-bench-"))(m)
-	m.Cleanup(func() { _ = os.RemoveAll(path) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// It is removed last, as a test's is: programs that were started again have their logs there.
+	m.cleanups = slices.Insert(m.cleanups, 0, func() { _ = os.RemoveAll(path) })
 	return path
 }
 

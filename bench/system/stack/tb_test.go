@@ -36,11 +36,12 @@ func TestRunWithTBReturnsFailures(t *testing.T) {
 	err := stack.RunWithTB(t.Context(), func(tb testing.TB) {
 		tb.Helper()
 		tb.Cleanup(func() { cleaned = true })
+		tb.Cleanup(func() { tb.Fatal("the third") })
 		tb.Errorf("the %s", "first")
 		tb.Fatal("the", 2)
 		t.Error("the function continues after Fatal")
 	})
-	if err == nil || !strings.Contains(err.Error(), "the first\nthe 2") || !cleaned {
+	if err == nil || !strings.Contains(err.Error(), "the first\nthe 2\nthe third") || !cleaned {
 		t.Errorf("RunWithTB: %v, cleaned up: %t", err, cleaned)
 	}
 
