@@ -57,8 +57,8 @@ func (e *exchange) parse(target target, query string, at time.Time) (err error) 
 // serveFast serves a request on the fast path, without allocations, and reports whether it
 // did: otherwise the server does.
 func (s *Server) serveFast(c *httpserver.FastContext) bool {
-	slot := s.repeats.slot(c)
-	if s.tryRepeat(c, slot) {
+	slot, hash := s.repeats.slot(c)
+	if s.tryRepeat(c, slot, hash) {
 		return true
 	}
 	if !c.SplitTarget() {
@@ -86,7 +86,7 @@ func (s *Server) serveFast(c *httpserver.FastContext) bool {
 	switch {
 	case err == nil:
 		if ok {
-			slot.keep(c, x)
+			slot.keep(c, hash, x)
 		}
 		return ok
 	case fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Unavailable:

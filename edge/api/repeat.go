@@ -28,6 +28,7 @@ const (
 
 // repeatSlot is the place of all requests with a hash.
 type repeatSlot struct {
+	hash    atomic.Uint64 // of kept: most other requests need not read that
 	kept    atomic.Pointer[repeat]
 	strikes atomic.Uint32 // requests since the last one for kept
 }
@@ -42,17 +43,20 @@ type repeat struct {
 
 func newRepeats() *repeats { return &repeats{seed: maphash.MakeSeed()} }
 
-// slot returns the slot of a request.
-func (r *repeats) slot(c *httpserver.FastContext) *repeatSlot {
-	hash := maphash.Bytes(r.seed, c.Target)
+// slot returns the slot of a request, and the request's hash.
+func (r *repeats) slot(c *httpserver.FastContext) (slot *repeatSlot, hash uint64) {
+	hash = maphash.Bytes(r.seed, c.Target)
 	if c.NoneMatch != nil {
 		hash ^= maphash.Bytes(r.seed, c.NoneMatch)
 	}
-	return &r.slots[hash%repeatSlots]
+	return &r.slots[hash%repeatSlots], hash
 }
 
 // tryRepeat responds with what a slot keeps, and reports whether it is the response.
-func (s *Server) tryRepeat(c *httpserver.FastContext, slot *repeatSlot) bool {
+func (s *Server) tryRepeat(c *httpserver.FastContext, slot *repeatSlot, hash uint64) bool {
+	if slot.hash.Load() != hash {
+		return false
+	}
 	kept := slot.kept.Load()
 	if kept == nil || kept.target != string(c.Target) || kept.noneMatch != string(c.NoneMatch) || (c.Conditions != nil) != (kept.noneMatch != "") {
 		return false
@@ -70,7 +74,7 @@ func (s *Server) tryRepeat(c *httpserver.FastContext, slot *repeatSlot) bool {
 
 // keep keeps a response of the fast path, unless the slot's former one is requested more. Those of which a date or
 // a part of the header depends on the time of the request are not kept.
-func (s *repeatSlot) keep(c *httpserver.FastContext, x *exchange) {
+func (s *repeatSlot) keep(c *httpserver.FastContext, hash uint64, x *exchange) {
 	res := &x.response
 	isFixed := res.Body != nil && x.request.Kind != edge.KindProfile && (x.modified > 0 || !x.request.IsForGames())
 	if !isFixed || len(res.Body) > maxRepeatBody || c.Conditions != nil && len(c.NoneMatch) == 0 {
@@ -80,6 +84,7 @@ func (s *repeatSlot) keep(c *httpserver.FastContext, x *exchange) {
 		return
 	}
 	s.strikes.Store(0)
+	s.hash.Store(hash)
 	s.kept.Store(&repeat{
 		target: string(c.Target), noneMatch: string(c.NoneMatch), key: edgeproto.Key(strings.Clone(string(x.request.Key))),
 		response: x.response, stored: c.Store(),

@@ -21,8 +21,8 @@ func TestRepeatSlot(t *testing.T) {
 		if edit != nil {
 			edit(c, x)
 		}
-		if !s.tryRepeat(c, &slot) {
-			slot.keep(c, x)
+		if !s.tryRepeat(c, &slot, 0) {
+			slot.keep(c, 0, x)
 		}
 		if now = ""; slot.kept.Load() != nil {
 			now = slot.kept.Load().target

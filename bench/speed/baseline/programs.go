@@ -90,11 +90,9 @@ func moduleVersion(module string) func(context.Context) (string, error) {
 // That of exited processes does not count.
 func (s *Server) ProcessorTime(tb testing.TB) (sum time.Duration) {
 	tb.Helper()
-	pids := []int{s.PID()}
-	for i := 0; i < len(pids); i++ {
-		pids = append(pids, stack.Children(tb, pids[i])...)
+	for i, pid := range s.processes(tb) {
 		// The clock of another process, as clock_getcpuclockid(3) makes it.
-		clock := int32(^pids[i]<<3 | 2)
+		clock := int32(^pid<<3 | 2)
 		var taken unix.Timespec
 		switch err := unix.ClockGettime(clock, &taken); {
 		case err == nil:
@@ -104,6 +102,26 @@ func (s *Server) ProcessorTime(tb testing.TB) (sum time.Duration) {
 		}
 	}
 	return sum
+}
+
+// UserTime returns the part of ProcessorTime that is not in the kernel, in steps of 10 ms.
+func (s *Server) UserTime(tb testing.TB) (sum time.Duration) {
+	tb.Helper()
+	for _, pid := range s.processes(tb) {
+		user, _ := stack.CPUTimes(tb, pid)
+		sum += user
+	}
+	return sum
+}
+
+// processes returns the server's process and its descendants.
+func (s *Server) processes(tb testing.TB) []int {
+	tb.Helper()
+	pids := []int{s.PID()}
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, stack.Children(tb, pids[i])...)
+	}
+	return pids
 }
 
 // RaiseFileLimit raises the limit of open files for the servers to the hard limit, and returns how

@@ -40,7 +40,7 @@ type clock struct {
 
 func (t *target) use(server *baseline.Server) {
 	t.server, t.address = server, server.Address
-	t.clocks = append(t.clocks, clock{cpuFigure, server.ProcessorTime})
+	t.clocks = append(t.clocks, clock{cpuFigure, server.ProcessorTime}, clock{"user time", server.UserTime})
 }
 
 func edgeTarget(name string, edge *baseline.Server) *target {

@@ -321,12 +321,18 @@ func (p *Program) CPU(tb testing.TB) time.Duration {
 // CPU returns the CPU time of any process.
 func CPU(tb testing.TB, pid int) time.Duration {
 	tb.Helper()
+	user, system := CPUTimes(tb, pid)
+	return user + system
+}
+
+// CPUTimes returns the CPU time of any process in the program and in the kernel, in steps of 10 ms.
+func CPUTimes(tb testing.TB, pid int) (user, system time.Duration) {
+	tb.Helper()
 	stat := []byte(read(tb, fmt.Sprintf("/proc/%d/stat", pid)))
 	// The 14th and 15th fields; the second is the program's name in brackets.
-	var user, system int
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):]))
 	testenv.Must(fmt.Sscan(fields[12]+" "+fields[13], &user, &system))(tb)
-	return time.Duration(user+system) * time.Second / 100 // in ticks of the clock
+	return user * time.Second / 100, system * time.Second / 100 // from ticks of the clock
 }
 
 // startCleaner starts a shell script that continues when its standard input ends, with this process

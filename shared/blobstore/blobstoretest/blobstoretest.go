@@ -43,12 +43,12 @@ func Directory(tb testing.TB) Backend {
 		Write: func(t *testing.T, name string, content []byte) {
 			t.Helper()
 			path := filepath.Join(root, name)
-			testenv.Do(t, os.MkdirAll(filepath.Dir(path), 0o700)) //nolint:gosec // below the directory that the developer named
-			testenv.Do(t, os.WriteFile(path, content, 0o600))     //nolint:gosec // below the directory that the developer named
+			testenv.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			testenv.Do(t, os.WriteFile(path, content, 0o600))
 		},
 		Remove: func(t *testing.T, name string) {
 			t.Helper()
-			testenv.Do(t, os.Remove(filepath.Join(root, name))) //nolint:gosec // below the directory that the developer named
+			testenv.Do(t, os.Remove(filepath.Join(root, name)))
 		},
 	}
 }
