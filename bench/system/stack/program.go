@@ -330,9 +330,11 @@ func CPUTimes(tb testing.TB, pid int) (user, system time.Duration) {
 	tb.Helper()
 	stat := []byte(read(tb, fmt.Sprintf("/proc/%d/stat", pid)))
 	// The 14th and 15th fields; the second is the program's name in brackets.
+	var inUser, inSystem int64
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):]))
-	testenv.Must(fmt.Sscan(fields[12]+" "+fields[13], &user, &system))(tb)
-	return user * time.Second / 100, system * time.Second / 100 // from ticks of the clock
+	testenv.Must(fmt.Sscan(fields[12]+" "+fields[13], &inUser, &inSystem))(tb)
+	const tick = time.Second / 100
+	return time.Duration(inUser) * tick, time.Duration(inSystem) * tick
 }
 
 // startCleaner starts a shell script that continues when its standard input ends, with this process
