@@ -12,10 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
-	testenv.SkipShort(t)
-	costtest.Accuracy(t, nil)
-}
+func BenchmarkCost(b *testing.B) { costtest.Accuracy(b, nil) }
 
 func TestCostLimit(t *testing.T) {
 	t.Parallel()

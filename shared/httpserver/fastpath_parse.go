@@ -187,13 +187,22 @@ func cutLine(in []byte) (line, rest []byte, ok bool) {
 // cutField cuts a field line into the name and the trimmed value.
 func cutField(line []byte) (name, value []byte, ok bool) {
 	colon := 0
-	for colon < len(line) && nameBytes[line[colon]] {
-		colon++
+	for i, c := range line {
+		if !nameBytes[c] {
+			colon = i
+			break
+		}
 	}
-	if colon == 0 || colon == len(line) || line[colon] != ':' {
+	if colon == 0 || line[colon] != ':' {
 		return nil, nil, false
 	}
-	value = bytes.Trim(line[colon+1:], " ")
+	value = line[colon+1:]
+	for len(value) > 0 && value[0] == ' ' { // bytes.Trim takes four times as long
+		value = value[1:]
+	}
+	for len(value) > 0 && value[len(value)-1] == ' ' {
+		value = value[:len(value)-1]
+	}
 	return line[:colon], value, isText(value)
 }
 

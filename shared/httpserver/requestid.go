@@ -1,7 +1,6 @@
 package httpserver
 
 import (
-	"encoding/hex"
 	"math/rand/v2"
 
 	"github.com/valyala/fasthttp"
@@ -24,9 +23,11 @@ func appendRequestID(dst, sent []byte) []byte {
 		return append(dst, sent...)
 	}
 	bits := rand.Uint64() //nolint:gosec // guessing an id gives access to nothing
-	return hex.AppendEncode(dst, []byte{
-		byte(bits >> 56), byte(bits >> 48), byte(bits >> 40), byte(bits >> 32), byte(bits >> 24), byte(bits >> 16), byte(bits >> 8), byte(bits),
-	})
+	for range 16 {
+		dst = append(dst, "0123456789abcdef"[bits>>60])
+		bits <<= 4
+	}
+	return dst
 }
 
 // isWord reports whether an id is safe to log and to send on.

@@ -6,13 +6,9 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/render/internal/costtest"
-	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
-	testenv.SkipShort(t)
-	costtest.Accuracy(t, reducer)
-}
+func BenchmarkCost(b *testing.B) { costtest.Accuracy(b, reducer) }
 
 func TestCostLimit(t *testing.T) {
 	t.Parallel()

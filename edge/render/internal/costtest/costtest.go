@@ -1,4 +1,4 @@
-// Package costtest tests the estimated cost of rendering.
+// Package costtest measures and tests the estimated cost of rendering.
 package costtest
 
 import (
@@ -16,44 +16,33 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Accuracy checks that the estimated cost of pictures of noise, with a reducer of exact sizes, is
-// right within a factor of four, from 5 ms on. The factor is relative to the median of all, because machines
-// differ. It is measured in CPU time of the process, as libvips uses more than one processor, so that
-// nothing else should run in it.
-func Accuracy(t *testing.T, reducer render.Reducer) {
-	t.Helper()
-	const factor, least, attempts = 4, 5 * time.Millisecond, 10
-	all := longPictures(t, reducer, least)
-	if len(all) < 60 {
-		t.Fatalf("only %d pictures took long enough to be measured", len(all))
-	}
-	for attempt := 1; ; attempt++ {
-		slices.SortFunc(all, func(a, b *picture) int { return cmp.Compare(a.ratio(), b.ratio()) })
-		middle := len(all) / 2
-		median := all[middle].ratio()
-		again := slices.IndexFunc(all, func(p *picture) bool { return p.ratio() > factor*median })
-		if all[0].ratio() < median/factor {
-			again = middle
-		}
-		if again < 0 {
-			t.Logf("this machine takes %.2f times as long as the reference machine", median)
-			return
-		}
-		if attempt == attempts {
-			t.Fatalf("relative to the median of %.2f times the estimate, %s and %s", median, all[0], all[len(all)-1])
-		}
-		// A shared processor lengthens some measurements: those that are too long, or the half above the
-		// median if that is too high for the shortest, are repeated.
-		for _, p := range all[again:] {
-			p.render(t, reducer)
+// Accuracy compares the estimated cost of pictures of noise, with a reducer of exact sizes, with the CPU time of the
+// process, as libvips uses more than one processor. It reports the median of the measured times as a multiple of the
+// estimates, and the highest and the lowest multiple of that median, from 5 ms on.
+func Accuracy(b *testing.B, reducer render.Reducer) {
+	b.Helper()
+	all := pictures(reducer)
+	for b.Loop() {
+		for _, p := range all {
+			p.render(b, reducer)
 		}
 	}
+	all = slices.DeleteFunc(all, func(p *picture) bool { return max(p.cost, p.took) < 5*time.Millisecond })
+	slices.SortFunc(all, func(a, b *picture) int { return cmp.Compare(a.ratio(), b.ratio()) })
+	median, lowest, highest := all[len(all)/2].ratio(), all[0], all[len(all)-1]
+	b.Logf("lowest: %s; highest: %s", lowest, highest)
+	b.ReportMetric(median, "median")
+	b.ReportMetric(lowest.ratio()/median, "lowest/median")
+	b.ReportMetric(highest.ratio()/median, "highest/median")
 }
 
-// longPictures renders all pictures once, and returns those that take at least a time, or are estimated to.
-func longPictures(t *testing.T, reducer render.Reducer, least time.Duration) (all []*picture) {
-	t.Helper()
-	for _, scale := range []int{1, 8, 16} {
+// pictures returns the pictures that Accuracy measures.
+func pictures(reducer render.Reducer) (all []*picture) {
+	scales := []int{1, 8, 16}
+	if testing.Short() {
+		scales = scales[:1]
+	}
+	for _, scale := range scales {
 		noise, cape := skintest.Noise(4, 64*scale, 64*scale), skintest.Noise(4, 64*scale, 32*scale)
 		for _, view := range measured(reducer) {
 			sheet, worn := noise, skin.Sheet{}
@@ -63,11 +52,8 @@ func longPictures(t *testing.T, reducer render.Reducer, least time.Duration) (al
 				worn = cape
 			}
 			for _, view.Format = range []render.Format{render.PNG, render.WebP} {
-				p := &picture{sheet: sheet, worn: worn, view: view, took: time.Hour}
-				p.cost = render.New(reducer).Cost(view, sheet.Width, worn.Width)
-				if p.render(t, reducer); max(p.cost, p.took) >= least {
-					all = append(all, p)
-				}
+				cost := render.New(reducer).Cost(view, sheet.Width, worn.Width)
+				all = append(all, &picture{sheet: sheet, worn: worn, view: view, cost: cost, took: time.Hour})
 			}
 		}
 	}
@@ -88,13 +74,13 @@ func (p *picture) String() string {
 }
 
 // render measures the CPU time of rendering the picture with no cached sample map.
-func (p *picture) render(t *testing.T, reducer render.Reducer) {
-	t.Helper()
+func (p *picture) render(tb testing.TB, reducer render.Reducer) {
+	tb.Helper()
 	r := render.New(reducer)
-	before := ProcessorTime(t)
+	before := ProcessorTime(tb)
 	_, _, err := r.Render(p.sheet, p.worn, p.view)
-	testenv.Do(t, err)
-	p.took = min(p.took, ProcessorTime(t)-before)
+	testenv.Do(tb, err)
+	p.took = min(p.took, ProcessorTime(tb)-before)
 }
 
 // measured returns the views that Accuracy measures.
