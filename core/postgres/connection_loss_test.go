@@ -88,6 +88,9 @@ func openBehindProxy(t *testing.T) (store, *blackholeProxy) {
 	address := must(url.Parse(postgrestest.URL(t)))(t)
 	proxy := newBlackholeProxy(t, address.Host)
 	address.Host = proxy.address
+	query := address.Query()
+	query.Del("connect_timeout") // the default is under test
+	address.RawQuery = query.Encode()
 	return openAt(t, address.String()), proxy
 }
 
