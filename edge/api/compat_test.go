@@ -12,7 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// steveUUID is the UUID of Steve, of which the default skin is classic.
+// steveUUID is the UUID of Steve, whose default skin is classic.
 const steveUUID = "7d444840-9dc0-11d1-b245-5ffdce74fad2"
 
 // openCompat starts a server that knows Steve by a UUID as well.
@@ -25,7 +25,7 @@ func openCompat(tb testing.TB, changes ...func(*setup)) seededServer {
 	return w
 }
 
-// What wins where our own addresses and those of other services, or two of these, mean different
+// Which address wins where an own address and a compatible one, or two compatible ones, mean different
 // subjects.
 func TestCompatClashes(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestCompatClashes(t *testing.T) {
 	decimal := strings.ReplaceAll(decimalUUID, "-", "")
 	same("/face/uuid/"+decimalUUID+".png?size=64", "/avatar/"+decimal+"?size=64", "/face/"+decimal+".png?size=64", "/helm/"+decimal+"/64")
 	same("/skin/uuid/"+decimalUUID, "/skin/"+decimal, "/skins/"+decimal)
-	// The contract's files are those of a name, digits too.
+	// The contract's file names are players' names, digits too.
 	same("/skin/player/12345", "/skin/12345.png", "/MinecraftSkins/12345.png", "/skin/player/12345.png")
 	notFound("/cape/11", "/skin/13", "/cape/11.png", "/skin/hash/"+w.cape.Hash.String(), "/cape/hash/"+hash)
 	same("/cape/13", "/capes/13", "/cape/hash/"+w.cape.Hash.String())
@@ -94,7 +94,7 @@ func TestCompatClashes(t *testing.T) {
 	same("/face/11.png?size=12&exact", "/face/12/11", "/helm/11/12")
 	same("/body/11.png?height=64", "/full/64/11")
 	same("/front/11.png?height=64", "/front/64/11", "/frontfull/64/11", "/player/11/32")
-	// Minotar's avatar has no hat and its body is flat; those of mc-heads.net have more users.
+	// Minotar's avatar has no hat and its body is flat; mc-heads.net's avatar and body have more users.
 	same("/face/player/Steve.png?size=64", "/avatar/Steve/64")
 	same("/body/player/Steve.png?height=128", "/body/Steve/64")
 	// A chosen model is drawn in place of that of the texture, and heads have none.

@@ -4,8 +4,10 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"os"
@@ -38,7 +40,7 @@ func TestInstructionsPerHit(t *testing.T) {
 		printed, err := command.CombinedOutput()
 		match := regexp.MustCompile(`I +refs: +([\d,]+)`).FindSubmatch(printed)
 		if err != nil || match == nil {
-			return 0, fmt.Errorf("%w\n%s", err, printed)
+			return 0, fmt.Errorf("cachegrind counts nothing: %w\n%s", cmp.Or(err, io.EOF), printed)
 		}
 		return strconv.Atoi(strings.ReplaceAll(string(match[1]), ",", ""))
 	}

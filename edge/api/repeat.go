@@ -21,6 +21,8 @@ const (
 	repeatSlots = 4096
 	// maxRepeatBody is the most bytes of a body, which is kept after its picture is evicted: 16 MiB of all slots.
 	maxRepeatBody = 4096
+	// maxRepeatTarget is the most bytes of a target and an entity tag, which a client may make as long as a header.
+	maxRepeatTarget = 512
 	// maxStrikes is how many other requests in a row take a slot from its response. A response of a third of the
 	// slot's requests keeps it for some thousand of them, one of a twentieth for forty.
 	maxStrikes = 16
@@ -72,12 +74,12 @@ func (s *Server) tryRepeat(c *httpserver.FastContext, slot *repeatSlot, hash uin
 	return true
 }
 
-// keep keeps a response of the fast path, unless the slot's former one is requested more. Those of which a date or
-// a part of the header depends on the time of the request are not kept.
+// keep keeps a response of the fast path, unless the slot's former one is requested more. A response whose body
+// or header depends on the time of the request is not kept.
 func (s *repeatSlot) keep(c *httpserver.FastContext, hash uint64, x *exchange) {
 	res := &x.response
 	isFixed := res.Body != nil && x.request.Kind != edge.KindProfile && (x.modified > 0 || !x.request.IsForGames())
-	if !isFixed || len(res.Body) > maxRepeatBody || c.Conditions != nil && len(c.NoneMatch) == 0 {
+	if !isFixed || len(res.Body) > maxRepeatBody || len(c.Target)+len(c.NoneMatch) > maxRepeatTarget || c.Conditions != nil && len(c.NoneMatch) == 0 {
 		return
 	}
 	if s.kept.Load() != nil && s.strikes.Add(1) < maxStrikes {

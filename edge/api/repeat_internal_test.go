@@ -33,6 +33,7 @@ func TestRepeatSlot(t *testing.T) {
 		"a profile":                       func(_ *httpserver.FastContext, x *exchange) { x.request.Kind = edge.KindProfile },
 		"a file that was just changed":    func(_ *httpserver.FastContext, x *exchange) { x.request.Kind = edge.KindFile },
 		"a large picture":                 func(_ *httpserver.FastContext, x *exchange) { x.response.Body = make([]byte, maxRepeatBody+1) },
+		"a long target":                   func(c *httpserver.FastContext, _ *exchange) { c.Target = make([]byte, maxRepeatTarget+1) },
 		"a condition that is not a tag's": func(c *httpserver.FastContext, _ *exchange) { c.Conditions = []byte("If-Match: *\r\n") },
 	} {
 		keep("/0", edit)

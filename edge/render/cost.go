@@ -85,7 +85,7 @@ func (v View) capped(k raster.Scales) View {
 
 // Cost returns about how long Render takes on one core of the reference machine, for a sheet that is
 // width texels wide, and a worn one that is wornWidth texels wide, 0 for none. It is the time for noise,
-// within a factor of four (TestCost). Skins of few colours take a third of it to all of it.
+// within a factor of four (BenchmarkCost). Skins of few colours take a third of it to all of it.
 func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
 	k := raster.Scales{Skin: max(1, width/raster.SheetColumns), Worn: wornWidth / raster.SheetColumns}
 	scale := k.Finest()

@@ -118,7 +118,7 @@ func (r *fastReader) respondAll(ctx *FastContext) (left int, err error) {
 
 // receive reads from the socket without blocking. If it is empty, the error is EAGAIN, which
 // crypto/tls treats as temporary. The poller is edge-triggered, so the socket must be read
-// until it is empty. The scheduler is not told of the call, which takes a few microseconds.
+// until it is empty. The scheduler is not told of the call, since it never waits.
 func (r *fastReader) receive(p []byte) (n int, err error) {
 	if !r.mayHaveMore {
 		return 0, syscall.EAGAIN

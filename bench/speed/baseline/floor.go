@@ -65,9 +65,12 @@ func serveLoop(listener net.Listener, r *Record, responses []Response) error {
 			var buffer [receiveBuffer]byte
 			for size := 0; ; {
 				n, err := c.Read(buffer[size:])
+				if err != nil || n == 0 { // none if the request is larger than the buffer
+					return
+				}
 				size += n
-				response, notFound := f.respond(buffer[:size])
-				if err != nil || notFound != nil {
+				response, err := f.respond(buffer[:size])
+				if err != nil {
 					return
 				}
 				if response == nil {

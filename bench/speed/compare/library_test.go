@@ -28,8 +28,8 @@ const (
 )
 
 // BenchmarkLibrary measures GET /api/textures by filters and orders, of the first page of 20 and of
-// the last of 100 that a request may name, without a token, with that of a user, with that of an
-// administrator, and for the textures of the user with a tenth of all: first without other load,
+// the last page of 100 that a request may name, without a token, with a user's token, with an
+// administrator's token, and for the textures of the user with a tenth of all: first without other load,
 // then while 50 textures a second are liked. The figures of each list are shown with -v only.
 func BenchmarkLibrary(b *testing.B) {
 	textures := testenv.Must(strconv.ParseInt(cmp.Or(os.Getenv("LIBRARY_TEXTURES"), "1000000"), 10, 64))(b)

@@ -82,7 +82,7 @@ func (c *conn) handshake() error {
 }
 
 // socket is a net.Conn for crypto/tls. Errors are system errors: EAGAIN, no data, is a temporary
-// error to crypto/tls. The functions of syscall, unlike those of unix, tell the race detector that a
+// error to crypto/tls. The functions of package syscall, unlike the same ones of package unix, tell the race detector that a
 // test's server was active before.
 type socket struct {
 	net.Conn // nil: crypto/tls calls no other method

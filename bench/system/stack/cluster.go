@@ -52,7 +52,7 @@ type Cluster struct {
 	// Prometheus monitors the cluster; nil without one.
 	Prometheus *Program
 
-	// Address is that of the balancer, which serves the whole site. EdgesAddress leads to edges
+	// Address is the balancer's address, which serves the whole site. EdgesAddress leads to edges
 	// only, which pass the API on to cores.
 	Address, EdgesAddress string
 

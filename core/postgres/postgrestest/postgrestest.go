@@ -33,7 +33,7 @@ func URL(tb testing.TB) string {
 }
 
 // Name returns the name of the database at a URL, for an application_name by which the connections of
-// a test are told from those of others: they compare it with current_database().
+// a test are told from connections of other tests: tests compare it with current_database().
 func Name(address string) string {
 	_, name, _ := strings.Cut(address, "@")
 	_, name, _ = strings.Cut(name, "/")

@@ -1,7 +1,7 @@
 package raster
 
 // Work is what drawing a scene costs besides its size: constants here are fitted to measurements of the
-// sizes and scales of TestCost in package render.
+// sizes and scales of BenchmarkCost in package render.
 type Work struct {
 	Share      WorkShare
 	Crossings  int  // things that make boxes go through each other

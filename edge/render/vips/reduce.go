@@ -68,7 +68,7 @@ func (r *Reducer) selfTest() error {
 // makes of a sample.
 func (r *Reducer) Revision() string { return r.revision }
 
-// Cost returns about how long Reduce takes, fitted to measurements of the sizes of TestCost.
+// Cost returns about how long Reduce takes, fitted to measurements of the sizes of BenchmarkCost.
 func (*Reducer) Cost(pixels int) time.Duration {
 	const start, perPixel = 400 * time.Microsecond, 32 * time.Nanosecond
 	return start + time.Duration(pixels)*perPixel
