@@ -28,8 +28,8 @@ import (
 // which then has to be drawn.
 const pollInterval = 50 * time.Millisecond
 
-// walkTimeout is how long one step of a walk may take.
-const walkTimeout = 60 * time.Second
+// walkTimeout is how long one step of a walk may take on a machine that runs all tests at once.
+const walkTimeout = 3 * time.Minute
 
 // tab is a page in a browser, at a site.
 type tab struct {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -137,8 +138,9 @@ func TestNothingMoves(t *testing.T) {
 
 // busyProxy passes requests on, and answers some as a busy server does.
 type busyProxy struct {
-	mu   sync.Mutex
-	left map[string]int // how many requests are refused, by method and path
+	mu     sync.Mutex
+	left   map[string]int // how many requests are refused, by method and path
+	status int            // of refusals; Service Unavailable by default
 }
 
 func (p *busyProxy) refuse(count int, method, path string) {
@@ -170,7 +172,7 @@ func (p *busyProxy) start(t *testing.T, target string) string {
 		p.mu.Unlock()
 		if isRefused {
 			w.Header().Set("Retry-After", "1")
-			w.WriteHeader(http.StatusServiceUnavailable)
+			w.WriteHeader(cmp.Or(p.status, http.StatusServiceUnavailable))
 			return
 		}
 		forward.ServeHTTP(w, r)

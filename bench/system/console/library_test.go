@@ -249,6 +249,7 @@ func TestTexture(t *testing.T) {
 	release()
 	w.await(t, slim)
 	w.pressAndAwait(t, "Give it classic arms", classic)
+	w.await(t, `arrived === 4`) // two names and two types
 	hold()
 	w.pressAndAwait(t, "Give it slim arms", slim)
 	w.pressAndAwait(t, "Give it classic arms", classic)

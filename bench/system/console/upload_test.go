@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -216,22 +218,25 @@ func TestRefusedFiles(t *testing.T) {
 	w.pressAndSee(t, "Upload Fine", "It is uploaded, and in your closet.")
 }
 
-// More files than the server takes at once wait for their turn, in Chinese, too.
+// While the server has had too many files, the others wait, in Chinese, too.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_DEMO=1", "CORE_LIMIT_UPLOADS=12")
-	w := plain.open(t, s.EdgeURL, "zh-CN")
+	s := startSite(t, "CORE_DEMO=1")
+	proxy := &busyProxy{left: map[string]int{}, status: http.StatusTooManyRequests}
+	w := plain.open(t, proxy.start(t, s.EdgeURL), "zh-CN")
 	w.reduceMotion(t, "reduce") // a figure that turns takes much of a processor
 	w.signInAsDemo(t, "/upload", "上传")
-	const count = 13 // one more than there may be at once, for which it waits 5 s
+	const count = 3
 	paths := make([]string, 0, count)
 	for i := range count {
 		paths = append(paths, paint(t, fmt.Sprintf("机器人 %d.png", i), byte(i)))
 	}
 	w.expect("/api/textures")
 	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, paths))
+	proxy.refuse(math.MaxInt, "POST", "/api/textures")
 	w.pressAndAwait(t, fmt.Sprintf("上传全部 %d 个文件", count), `/文件较多，\d+ 秒后继续。/.test(document.body.innerText)`)
 	w.inspect(t, "zh-upload")
+	proxy.refuse(0, "POST", "/api/textures")
 	w.await(t, fmt.Sprintf(`document.body.innerText.split("已上传，并已加入衣柜。").length === %d`, count+1))
 	w.pressAndSee(t, "账号", "此浏览器")
 	w.inspect(t, "zh-account")
