@@ -22,7 +22,7 @@ import (
 // changingUser is a user with one player, changed by one writer only.
 type changingUser struct {
 	bearer      string
-	pid         int64
+	uid, pid    int64
 	names       [2]*resource // the player has one of two names
 	nameIndex   int          // index of the current name
 	skinIndex   int          // index of the skin; -1 for none

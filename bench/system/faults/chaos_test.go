@@ -213,7 +213,7 @@ func (c *chaos) populate(t *testing.T) []*writer {
 	}
 	for _, user := range all[1:] {
 		uid := int64(user.User)
-		p := &changingUser{bearer: user.Bearer, pid: playerOf[uid], skinIndex: -1, user: newResource(fmt.Sprint("/avatar/user/", uid), defaultAvatar)}
+		p := &changingUser{bearer: user.Bearer, uid: uid, pid: playerOf[uid], skinIndex: -1, user: newResource(fmt.Sprint("/avatar/user/", uid), defaultAvatar)}
 		for j, letter := range "ab" {
 			p.names[j] = newResource(fmt.Sprintf("%sp%d%c", playerPath, uid, letter), notFound)
 		}

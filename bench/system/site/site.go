@@ -151,7 +151,7 @@ const insertUsers = `
 		SELECT gen_random_uuid(), sid, date_trunc('second', now()) FROM new_sessions
 		RETURNING jti, sid, issued_at
 	)
-	SELECT uid AS "user", sid AS session, jti AS id, issued_at FROM new_tokens JOIN new_sessions USING (sid)`
+	SELECT uid AS "user", sid AS session, jti AS id, issued_at FROM new_tokens JOIN new_sessions USING (sid) ORDER BY uid`
 
 // SignIn inserts new users, each with a live session, into the database of a core: logging them in
 // one by one would take a password hash each. The tables are vacuumed and analysed afterwards, as
