@@ -27,15 +27,14 @@ const instructionsPerHit = 4530
 // hitsVariable has the number of hits that TestServeHits serves.
 const hitsVariable = "TEST_SERVE_HITS"
 
-// A hit takes as many instructions as it did. Unlike its time they are the same on a busy machine.
-func TestInstructionsPerHit(t *testing.T) {
-	t.Parallel()
-	testenv.SkipShort(t)
+// A hit takes as many instructions as it did. Unlike its time they are nearly the same on a busy machine. It is a benchmark
+// since these run one by one.
+func BenchmarkInstructionsPerHit(b *testing.B) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
-		testenv.Skip(t, "valgrind is missing: apt-get install valgrind")
+		testenv.Skip(b, "valgrind is missing: apt-get install valgrind")
 	}
 	count := func(hits int) (int, error) {
-		command := exec.CommandContext(t.Context(), "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", os.Args[0], "-test.run", "^TestServeHits$")
+		command := exec.CommandContext(b.Context(), "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", os.Args[0], "-test.run", "^TestServeHits$")
 		command.Env = append(os.Environ(), hitsVariable+"="+strconv.Itoa(hits), "GOMAXPROCS=1", "GOGC=off")
 		printed, err := command.CombinedOutput()
 		match := regexp.MustCompile(`I +refs: +([\d,]+)`).FindSubmatch(printed)
@@ -47,19 +46,21 @@ func TestInstructionsPerHit(t *testing.T) {
 	const few, many, highest, lowest = 10_000, 60_000, instructionsPerHit * 102 / 100, instructionsPerHit * 95 / 100
 	// While it takes long, other goroutines do more.
 	least := math.MaxInt
-	for tries := 0; tries < 4 && least > highest; tries++ {
-		start, err := count(few)
-		end, endErr := count(many)
-		testenv.Do(t, errors.Join(err, endErr))
-		least = min(least, (end-start)/(many-few))
+	for b.Loop() {
+		for tries := 0; tries < 4 && least > highest; tries++ {
+			start, err := count(few)
+			end, endErr := count(many)
+			testenv.Do(b, errors.Join(err, endErr))
+			least = min(least, (end-start)/(many-few))
+		}
 	}
-	t.Logf("a hit takes %d instructions", least)
+	b.ReportMetric(float64(least), "instructions/op")
 	if least > highest || least < lowest {
-		t.Errorf("a hit takes %d instructions; instructionsPerHit is %d", least, instructionsPerHit)
+		b.Errorf("a hit takes %d instructions; instructionsPerHit is %d", least, instructionsPerHit)
 	}
 }
 
-// TestServeHits is run by TestInstructionsPerHit, in a process of its own.
+// TestServeHits is run by BenchmarkInstructionsPerHit, in a process of its own.
 func TestServeHits(t *testing.T) { //nolint:paralleltest // it is alone in its process
 	hits, _ := strconv.Atoi(os.Getenv(hitsVariable))
 	if hits == 0 {
