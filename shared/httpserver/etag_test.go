@@ -26,4 +26,10 @@ func TestMatchETag(t *testing.T) {
 	f(`a,b`, false, false)
 	f(`"a,b`, false, false)
 	f(`"x"*`, false, false)
+	f(`"a,b-gzip"`, false, true)
+	f(`"x", W/"a,b;gzip"`, false, true)
+	f(`"a,b-br"`, false, true)
+	f(`"a,b-x"`, false, false)
+	f(`"a,-gzip"`, false, false)
+	f(`"a,b-gzip-br"`, false, false)
 }
