@@ -146,6 +146,15 @@ func edgeSpots(texel [4]byte) change {
 	}
 }
 
+// fillStrips fills the strips of the arms that only wide arms use.
+func fillStrips(texel [4]byte) change {
+	return func(sheet skin.Sheet, _ skin.Type) {
+		for _, strip := range wideOnly {
+			paintRect(sheet, strip, texel)
+		}
+	}
+}
+
 func always(value byte) func() byte { return func() byte { return value } }
 
 // strays paints some texels of every strip that only wide arms use.
@@ -218,6 +227,11 @@ func paintings() []painting {
 		{"black sleeves, black behind", changes{sleeves(black), behind(black)}},
 		{"black sleeves, no transparency", changes{sleeves(black), flat(black)}},
 		{"white sleeves, white behind", changes{sleeves(white), behind(white)}},
+		{"black in the strips that only wide arms use", changes{func(sheet skin.Sheet, model skin.Type) {
+			if model == skin.Slim {
+				fillStrips(black)(sheet, model)
+			}
+		}}},
 		{"no layers", changes{fill(none, layers...)}},
 		{"bare arms", changes{fill(flesh, arms...)}},
 		{"layers only, whole sleeves", changes{fill(none, bases...), fill(plum, armLayers...)}},

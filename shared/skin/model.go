@@ -74,7 +74,7 @@ var wideStrips = [2][4]Rect{
 // Up to a quarter of stray texels is tolerated. Mods store data in the alpha channel of the
 // base, and with it in the alpha of the unused strips: there all four have exactly the
 // background's colour. Only alpha that varies is data: black arms on transparent black have
-// the background's colour, too.
+// the background's colour, too. Others fill the unused strips with one opaque colour.
 func DetectModel(sheet Sheet) Type {
 	if sheet.Height < sheet.Width {
 		return Classic
@@ -89,6 +89,9 @@ func DetectModel(sheet Sheet) Type {
 	if unused, _ := sheet.countStrips(wideStrips[0], hasColour, 4); unused == len(wideStrips[0]) && sheet.alphaVaries(wideStrips[0]) {
 		return Slim
 	}
+	if sheet.haveOneColour(wideStrips[0]) {
+		return Slim
+	}
 	for _, strips := range wideStrips {
 		switch unused, used := sheet.countStrips(strips, isBackground, 3); {
 		case unused+used == 0:
@@ -100,6 +103,30 @@ func DetectModel(sheet Sheet) Type {
 		}
 	}
 	return Classic
+}
+
+// haveOneColour reports whether all texels of the strips have one opaque colour, and at most a quarter of the rest of
+// the arms has it, too.
+func (s Sheet) haveOneColour(strips [4]Rect) bool {
+	k := s.Scale()
+	colour := [4]byte(s.row(strips[0].X*k, strips[0].Y*k, 1))
+	area, coloured := 0, 0
+	add := func(r Rect, sign int) (isFilled bool) {
+		count := s.count(r, func(texel [4]byte) bool { return texel == colour })
+		area, coloured = area+sign*r.W*r.H*k*k, coloured+sign*count
+		return count == r.W*r.H*k*k
+	}
+	for _, strip := range strips {
+		if !add(strip, -1) {
+			return false
+		}
+	}
+	for _, arm := range []Part{RightArm, LeftArm} {
+		for _, face := range Faces(arm, Classic).faces() {
+			add(face, 1)
+		}
+	}
+	return colour[3] == 255 && 4*coloured <= area
 }
 
 // countStrips counts the strips of background beside a painted near half, and the painted
