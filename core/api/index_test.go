@@ -57,7 +57,11 @@ func TestPages(t *testing.T) {
 			}
 			byAccept := got.Header.Get("Vary") == "Accept"
 			testenv.Equal(t, byAccept, varies, "%s %s for %q: Vary has Accept", method, path, accept)
-			for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-Id": "abc-123"} {
+			cache := "no-store"
+			if path == "/robots.txt" {
+				cache = "public, max-age=3600"
+			}
+			for name, want := range map[string]string{"Cache-Control": cache, "X-Content-Type-Options": "nosniff", "X-Request-Id": "abc-123"} {
 				testenv.Equal(t, got.Header.Get(name), want, "%s %s for %q: %s", method, path, accept, name)
 			}
 			policy := got.Header.Get("Content-Security-Policy")

@@ -184,6 +184,7 @@ func (s *Server) HTTP() *fasthttp.Server {
 		console = s.console.Handler(limiter)
 	}
 	return opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		httpserver.Canonicalise(rc.URI(), "/api/")
 		switch path := rc.Path(); {
 		case s.launchers.has(path):
 			launchers(rc)
@@ -219,6 +220,19 @@ func (s *Server) uploadLimit() int {
 	return s.bodyLimit(s.fileBytes)
 }
 
+// redirectToEdges redirects a request for what core does not have to the same path at the edges, which have the pictures,
+// and reports whether it did: not if their address is unknown, or was requested.
+func (s *Server) redirectToEdges(rc *fasthttp.RequestCtx) bool {
+	origin := s.Site.TexturesURL
+	if origin == "" || !rc.IsGet() && !rc.IsHead() || strings.HasSuffix(origin, "//"+string(rc.Host())) {
+		return false
+	}
+	rc.SetStatusCode(fasthttp.StatusPermanentRedirect)
+	rc.Response.Header.Set(fasthttp.HeaderLocation, origin+string(httpserver.OriginForm(rc.URI())))
+	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	return true
+}
+
 // routes returns the route table.
 func (s *Server) routes() *router.Router {
 	r := router.New()
@@ -227,6 +241,9 @@ func (s *Server) routes() *router.Router {
 	r.NotFound = s.public(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		if isAPI(string(rc.Path())) {
 			return notFound()
+		}
+		if s.redirectToEdges(rc) {
+			return nil
 		}
 		return notFoundPage.WriteNotFound(rc)
 	})

@@ -47,10 +47,10 @@ func TestPages(t *testing.T) {
 				}
 			}
 		}
-		const notFound, never = "public, max-age=15", "no-store"
+		const notFound = "public, max-age=15"
 		f("/", browser, 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
 		f("/", "*/*", 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
-		f("/robots.txt", browser, 200, text, "Disallow: /api/\n", never, "")
+		f("/robots.txt", browser, 200, text, "Disallow: /api/\n", "public, max-age=3600", "")
 		for _, path := range []string{"/nothing", "/favicon.ico", "/avatar/", "/preview/user/1", "/apiary"} {
 			f(path, browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			f(path, "*/*", 404, data, `{"code":3,`, notFound, "Accept")

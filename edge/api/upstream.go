@@ -184,7 +184,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	request := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(request)
 	request.Header.SetMethodBytes(rc.Method())
-	request.SetRequestURIBytes(originForm(rc.URI()))
+	request.SetRequestURIBytes(httpserver.OriginForm(rc.URI()))
 	request.URI().SetScheme(u.scheme)
 	request.URI().SetHost(u.host)
 	request.Header.SetNoDefaultContentType(true)

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"encoding/hex"
-	"slices"
 
 	"github.com/valyala/fasthttp"
 )
@@ -29,14 +28,4 @@ func isCanonical(uri *fasthttp.URI, root string) bool {
 		rest = rest[1:]
 	}
 	return len(rest) == 0
-}
-
-// originForm returns the path and query of a request as they were sent (RFC 9112, section
-// 3.2.1), without the scheme, user name and host of an absolute target.
-func originForm(uri *fasthttp.URI) []byte {
-	target := slices.Clone(uri.PathOriginal())
-	if query := uri.QueryString(); len(query) > 0 {
-		target = append(append(target, '?'), query...)
-	}
-	return target
 }

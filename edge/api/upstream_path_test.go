@@ -38,9 +38,12 @@ func TestNonCanonicalPathsAreNotForwarded(t *testing.T) {
 		f(target, "GET "+strings.TrimSuffix(target, "?")+" of ")
 	}
 	f("http://name:word@elsewhere/api/x?y", "GET /api/x?y of ")
+	f("/api//x///y", "GET /api/x/y of ")
+	f("/api//", "GET /api/ of ")
+	f("/api/%78/%7e%2d?%78", "GET /api/x/~-?%78 of ")
 	for _, target := range []string{
 		"//api/metrics", "///api/x", "/./api/x", "/x/../api/x", "/%61pi/x", "/%2fapi/x", "/ap%69", "/%2e/api/x", "//api", "http://x//api/x",
-		"/api//x", "/api/./x", "/api/a/../b", "/api/%2e/x", "/api/%2E%2e/api/x", "/api/a%2f..%2Fb", "/api/a%2f%2fb", "/api//", "/api/../metrics", "/api/..%2fmetrics", "/apis", `/api\..\x`,
+		"/api/./x", "/api/a/../b", "/api/%2e/x", "/api/%2E%2e/api/x", "/api/a%2f..%2Fb", "/api/a%2f%2fb", "/api/../metrics", "/api/..%2fmetrics", "/apis", `/api\..\x`,
 		"//console/", "/%63onsole/", "/console//session", "/console/./session", "/console/x/../session", "/console/%2e/session", "/consoles",
 	} {
 		f(target, "nothing")

@@ -138,6 +138,7 @@ const robots = "User-agent: *\nDisallow: /api/\nAllow: /api/docs\n"
 
 // Robots answers GET /robots.txt (RFC 9309).
 func Robots(rc *fasthttp.RequestCtx) {
+	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
 	rc.SetContentType("text/plain; charset=utf-8")
 	rc.SetBodyString(robots)
 }

@@ -44,6 +44,10 @@ func readContent(rc *fasthttp.RequestCtx, accepted ...string) (content, error) {
 	if len(body) == 0 {
 		return content{}, nil
 	}
+	if coding := rc.Request.Header.ContentEncoding(); len(coding) > 0 && !bytes.EqualFold(coding, []byte("identity")) {
+		rc.Response.Header.Set(fasthttp.HeaderAcceptEncoding, "identity") // RFC 9110, section 15.5.16
+		return content{}, fault.New(fault.UnsupportedMedia, "The body must not be compressed.")
+	}
 	mediaType, parameters := parseMedia(string(rc.Request.Header.ContentType()))
 	if !slices.Contains(accepted, mediaType) {
 		return content{}, fault.New(fault.UnsupportedMedia, "The body must be %s.", joinOr(accepted))
