@@ -14,38 +14,44 @@ import (
 // key. A parameter that only some subjects have is in the key of all.
 func TestCacheKeys(t *testing.T) {
 	t.Parallel()
-	var keys []string // the parameters, in the order of the views
-	paths := map[string][]string{}
-	add := func(path string, parameters []string) {
-		key := code(parameters)
-		if len(parameters) == 0 || slices.Contains(paths[key], path) {
-			return
+	var paths []string
+	parameters := map[string][]string{}
+	add := func(path string, names ...string) {
+		if !slices.Contains(paths, path) {
+			paths = append(paths, path)
 		}
-		if paths[key] == nil {
-			keys = append(keys, key)
+		for _, name := range names {
+			if !slices.Contains(parameters[path], name) {
+				parameters[path] = append(parameters[path], name)
+			}
 		}
-		paths[key] = append(paths[key], path)
 	}
 	for _, view := range edge.Views {
-		var all []string
 		for _, route := range view.Routes {
-			for _, name := range view.Parameters(route.Subject) {
-				if !slices.Contains(all, name) {
-					all = append(all, name)
-				}
-			}
 			if route.Subject == edge.ByNameParameter {
-				add(route.Prefix, []string{"name"})
+				add(route.Prefix, "name")
 			}
+			add("/"+view.Name()+"/…", view.Parameters(route.Subject)...)
 		}
-		add("/"+view.Name()+"/…", all)
+	}
+	var keys []string // the parameters, in the order of the views
+	pathsOf := map[string][]string{}
+	for _, path := range paths {
+		key := code(parameters[path])
+		if key == "" {
+			continue
+		}
+		if pathsOf[key] == nil {
+			keys = append(keys, key)
+		}
+		pathsOf[key] = append(pathsOf[key], path)
 	}
 	var table strings.Builder
 	table.WriteString("\n| paths | parameters |\n|---|---|\n")
 	for _, key := range keys {
-		fmt.Fprintf(&table, "| %s | %s |\n", code(paths[key]), key)
+		fmt.Fprintf(&table, "| %s | %s |\n", code(pathsOf[key]), key)
 	}
-	table.WriteString("| `/sprite/…` | `players`, `uuids`, `users`, `hashes`, `size`, `columns`, `png` |\n" +
+	table.WriteString("| `/sprite/…` | `players`, `uuids`, `users`, `hashes`, `size`, `exact`, `columns`, `png` |\n" +
 		"| `/heads.json` | `players`, `uuids`, `users` |\n" +
 		"| [compatible URLs](../addresses.md), some of which begin as these do | beside these all that stand there under *Parameters* |\n" +
 		"| all others | none |\n\n")

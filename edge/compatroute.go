@@ -24,6 +24,14 @@ type CompatRoute struct {
 	IsBare bool
 	// IsAttachment says that the file is to be saved and not shown.
 	IsAttachment bool
+	// IsIsometric says that the figure is seen in true isometric projection, with its front on the viewer's right.
+	IsIsometric bool
+	// IsCapeless says that the figure wears nothing.
+	IsCapeless bool
+	// WithHat and Turned are the routes of paths with the words hat, and left or right; nil if they are the same.
+	WithHat, Turned *CompatRoute
+	// IsPosed says that a pose precedes the subject and a part of the figure follows it: PosedRoute has the routes.
+	IsPosed bool
 }
 
 // Pattern returns the URL with placeholders for the subject and the size, as one of the services has it.
@@ -31,6 +39,8 @@ func (r *CompatRoute) Pattern(service string) string {
 	switch {
 	case r.Kind == KindFile:
 		return r.Prefix + "{id}"
+	case r.IsPosed:
+		return r.Prefix + "{pose}/{id}/{full|bust|face}"
 	case service == crafatar && r.Mode == render.Flat:
 		return r.Prefix + "{id}?size={size}&overlay"
 	case service == crafatar:
@@ -67,13 +77,64 @@ const (
 	mineatar  = "mineatar"
 	minotar   = "Minotar"
 	nmsr      = "NMSR"
+	starlight = "Starlight"
 	vzge      = "VZGE"
 )
 
 const (
 	compatSide    = 180 // the default of Minotar, mc-heads.net and crafthead
+	nmsrSide      = 512 // the default of NMSR
+	mcheadsSide   = 128 // the default of mcheads.org
+	discordSide   = 64  // the default of DiscordSRV, and of mcheads.org for what is isometric
 	crafatarScale = 6   // the default of Crafatar
 )
+
+// CompatWords are the routes of DiscordSRV, by the word after the subject.
+var CompatWords = map[string]*CompatRoute{
+	"head":    {Mode: render.Flat, DefaultSize: discordSide, IsBare: true},
+	"helm":    {Mode: render.Flat, DefaultSize: discordSide},
+	"overlay": {Mode: render.Flat, DefaultSize: discordSide},
+}
+
+// CompatQueries are the routes, by their path, with the subject in the parameters name, uuid or texture: of earlier
+// versions of DiscordSRV, and of Ely.by.
+var CompatQueries = map[string]*CompatRoute{
+	"/head.png": {Mode: render.Flat, DefaultSize: discordSide, IsBare: true},
+	"/head":     {Mode: render.Flat, DefaultSize: compatSide},
+}
+
+// PosedRoute returns the route of a pose and a part of the figure as Starlight names them, nil if there is no such
+// part, and our pose that is nearest. A figure in an unknown pose stands.
+func PosedRoute(pose, part string) (route *CompatRoute, of render.Pose) {
+	route = posedParts[pose][part]
+	if route == nil {
+		route = posedParts[""][part]
+	}
+	return route, posesOf[pose]
+}
+
+// posesOf are our poses that are nearest to those of Starlight. In all others the figure stands.
+var posesOf = map[string]render.Pose{
+	"walking": render.Walk, "marching": render.Walk, "trudging": render.Walk, "lunging": render.Walk, "kicking": render.Walk,
+	"cheering": render.Wave, "pointing": render.Wave, "relaxing": render.Sit, "reading": render.Sit, "crouching": render.Sneak, "cowering": render.Sneak,
+}
+
+// posedParts are the routes by the pose and the part of the figure. Poses without routes have those of the empty one.
+var posedParts = func() map[string]map[string]*CompatRoute {
+	square := func(mode render.Mode, isIsometric bool) *CompatRoute {
+		return &CompatRoute{Mode: mode, DefaultSize: compatSide, IsIsometric: isIsometric}
+	}
+	figure := func(mode render.Mode, isIsometric bool) *CompatRoute {
+		return &CompatRoute{Mode: mode, DefaultSize: 2 * compatSide, Measure: Width, IsIsometric: isIsometric}
+	}
+	head, front := square(render.Isometric, false), figure(render.Front, false)
+	return map[string]map[string]*CompatRoute{
+		"":          {"full": figure(render.Body, false), "bust": square(render.Bust, false), "face": head},
+		"isometric": {"full": figure(render.Body, true), "bust": square(render.Bust, true), "face": head},
+		"head":      {"full": head, "bust": head, "face": head},
+		"pixel":     {"full": front, "bust": front, "face": square(render.Flat, false)},
+	}
+}()
 
 // CompatRoutes are the routes of compatible URLs. Routes of Views win over them.
 var CompatRoutes = func() (all []*CompatRoute) {
@@ -98,35 +159,51 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	bare.Mode, bare.DefaultSize, bare.Scale = render.Isometric, crafatarHead*crafatarScale, crafatarHead
 	picture(bare, of(crafatar), "/renders/head/")
 	bare.Mode, bare.DefaultSize, bare.Scale, bare.Measure = render.Body, crafatarBody*crafatarScale, crafatarBody, Height
+	bare.IsIsometric, bare.IsCapeless = true, true
 	picture(bare, of(crafatar), "/renders/body/")
 
 	// Mineatar's faces are 8 units wide, its heads 16 high and its figures 39.
+	figure := CompatRoute{Mode: render.Body, DefaultSize: 2 * mcheadsSide, Measure: Width, IsIsometric: true, IsCapeless: true}
 	face := CompatRoute{Mode: render.Flat, DefaultSize: compatSide, Scale: 8}
-	picture(face, of(minotar, crafthead, mcHeads, cravatar, mcheads), "/avatar/")
+	avatar := face
+	turned := figure
+	avatar.Turned = &turned
+	picture(avatar, of(minotar, crafthead, mcHeads, cravatar, mcheads), "/avatar/")
 	picture(face, of(minotar, crafthead), "/helm/")
 	picture(face, of(cravatar), "/helmavatar/")
 	face.IsSizeFirst = true
 	picture(face, of(vzge, nmsr, mineatar), "/face/")
 
 	head := CompatRoute{Mode: render.Isometric, DefaultSize: compatSide, Scale: 16}
-	picture(head, of(mcHeads, cravatar, mcheads, vzge, nmsr, mineatar), "/head/")
+	withHat := head
+	withHat.WithHat = &CompatRoute{Mode: render.Flat, DefaultSize: mcheadsSide}
+	picture(withHat, of(mcHeads, cravatar, mcheads, vzge, nmsr, mineatar), "/head/")
 	picture(head, of(minotar, crafthead), "/cube/", "/cubehelm/")
 	picture(head, of(crafthead), "/armor/cube/")
 	picture(head, of(cravatar), "/helmhead/")
+	head.DefaultSize = nmsrSide
 	picture(head, of(nmsr), "/headiso/")
+	head.DefaultSize = discordSide
 	picture(head, of(mcheads), "/ioshead/")
 
 	bust := CompatRoute{Mode: render.Bust, DefaultSize: compatSide}
 	picture(bust, of(minotar, crafthead, vzge, nmsr), "/bust/")
 	picture(bust, of(minotar, crafthead), "/armor/bust/", "/armour/bust/")
 	picture(bust, of(lapitar), "/portrait/")
+	bust.DefaultSize = nmsrSide
 	picture(bust, of(nmsr), "/bodybust/")
 
 	body := CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, Measure: Width, Scale: 39}
 	picture(body, of(mcHeads, minotar, crafthead), "/body/")
-	picture(body, of(nmsr), "/fullbody/", "/fullbodyiso/")
-	picture(body, of(mcheads), "/iosbody/")
-	picture(body, of(mineatar), "/body/full/")
+	large := body
+	large.DefaultSize = 2 * nmsrSide
+	picture(large, of(nmsr), "/fullbody/")
+	large.IsIsometric = true
+	picture(large, of(nmsr), "/fullbodyiso/")
+	figure.DefaultSize = 2 * discordSide
+	picture(figure, of(mcheads), "/iosbody/")
+	figure.DefaultSize, figure.Scale = body.DefaultSize, body.Scale
+	picture(figure, of(mineatar), "/body/full/")
 	body.Measure, body.IsSizeFirst, body.DefaultSize = Height, true, render.DefaultHeight
 	picture(body, of(vzge, nmsr), "/full/")
 
@@ -138,8 +215,9 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	}
 	front.Measure, front.IsSizeFirst, front.DefaultSize = Height, true, render.DefaultHeight
 	picture(front, of(vzge, nmsr), "/frontfull/", "/front/")
-	front.IsSizeFirst = false
+	front.Measure, front.IsSizeFirst, front.DefaultSize = Width, false, 2*nmsrSide
 	picture(front, of(nmsr), "/frontbust/")
+	picture(CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, IsPosed: true}, of(starlight), "/render/")
 
 	file(SkinSlot, false, of(crafatar), "/skins/")
 	file(SkinSlot, false, of(minotar, crafthead, mcHeads, vzge, nmsr, mineatar), "/skin/")
@@ -149,6 +227,8 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	file(CapeSlot, false, of(crafatar), "/capes/")
 	file(CapeSlot, false, of(crafthead, nmsr), "/cape/")
 	file(CapeSlot, false, of(nmsr), "/cloak/")
-	file(CapeSlot, false, nil, "/cloaks/") // beside our own /cloaks/{name}
+	// Beside our own, which have names.
+	file(SkinSlot, false, nil, "/MinecraftSkins/")
+	file(CapeSlot, false, nil, "/cloaks/", "/MinecraftCloaks/")
 	return all
 }()

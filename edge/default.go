@@ -7,8 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// DefaultSkin is what a picture by name, UUID or uid shows if there is no such player or user, or no
-// skin of it.
+// DefaultSkin is what a picture, or the file of a skin, by name, UUID or uid shows if there is no such player or user, or
+// no skin of it.
 type DefaultSkin uint8
 
 // The defaults.
@@ -33,6 +33,16 @@ func newDefaultSheets(classic skin.Sheet) (all [skin.Slim + 1]defaultSheet) {
 	all[skin.Classic] = defaultSheet{classic, classic.Digest()}
 	all[skin.Slim] = defaultSheet{slim, slim.Digest()}
 	return all
+}
+
+// defaultSheet returns the default skin with a hash, nil if none has it.
+func (p *Pictures) defaultSheet(hash skin.Hash) *defaultSheet {
+	for _, model := range []skin.Type{skin.Classic, skin.Slim} {
+		if sheet := &p.defaultSheets[model]; hash == sheet.hash {
+			return sheet
+		}
+	}
+	return nil
 }
 
 // hasDefault reports whether the request has a picture although its mapping has no skin.

@@ -65,6 +65,10 @@ func (l *loader) load(ctx context.Context) (loaded picture, err error) {
 	}
 	defer l.permit.release()
 	if l.variant.File {
+		if byDefault := l.pictures.defaultSheet(l.variant.Texture); byDefault != nil {
+			loaded.body, err = byDefault.sheet.PNG()
+			return loaded, err
+		}
 		file, err := l.fetch(ctx, l.requesters, l.variant.Texture)
 		loaded.body = bytes.Clone(file) // the buffer it was read into is larger
 		return loaded, err
@@ -108,10 +112,8 @@ func (l *loader) render(ctx context.Context, texture, worn *textureFile) ([]byte
 
 // cachedTexture returns a texture that is a default one or cached, nil for another one.
 func (p *Pictures) cachedTexture(hash skin.Hash) *textureFile {
-	for _, model := range []skin.Type{skin.Classic, skin.Slim} {
-		if sheet := &p.defaultSheets[model]; hash == sheet.hash {
-			return decodedTextureFile(sheet.sheet)
-		}
+	if byDefault := p.defaultSheet(hash); byDefault != nil {
+		return decodedTextureFile(byDefault.sheet)
 	}
 	texture, _ := p.textureCache.TryGet(hash[:])
 	return texture

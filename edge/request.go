@@ -78,7 +78,7 @@ type Response struct {
 	// Err says that there is no such picture, as far as the mapping tells: a NotFound fault, or
 	// an Invalid one for the avatar of a cape. All fields below are zero then.
 	Err error
-	// IsDefault says that the picture shows the default avatar.
+	// IsDefault says that the picture shows the default avatar, or that the file is the default skin.
 	IsDefault bool
 
 	// Of a picture or a file. A profile consists of the mapping's player.
@@ -106,12 +106,13 @@ func (p *Pictures) setVariant(req *Request, res *Response) {
 		texture = res.Mapping.User.Texture
 	}
 	switch {
-	case req.Kind == KindFile:
-		if texture == nil || !req.Slot.fits(texture.Type) {
-			res.Err = fault.New(fault.NotFound, "There is no such texture.")
-			return
-		}
+	case req.Kind == KindFile && texture != nil && req.Slot.fits(texture.Type):
 		res.Variant = Variant{Texture: texture.Hash, File: true}
+	case req.Kind == KindFile && req.Slot == SkinSlot && req.DefaultSkin != DefaultForUsers && req.hasDefault(res.Mapping):
+		res.IsDefault = true
+		res.Variant = Variant{Texture: p.defaultSheets[req.defaultModel(res.Mapping)].hash, File: true}
+	case req.Kind == KindFile:
+		res.Err = fault.New(fault.NotFound, "There is no such texture.")
 	case texture != nil && (texture.Type != skin.Cape || req.Mode.ShowsCapes()):
 		p.setPicture(req, res, texture.Hash, texture.Type)
 	case req.hasDefault(res.Mapping):

@@ -77,7 +77,7 @@ func (p *Pictures) FindSprite(ctx context.Context, sprite Sprite) (res SpriteRes
 	for i, mapping := range res.Mappings {
 		res.tiles[i] = p.spriteTile(SkinOf(mapping))
 	}
-	res.Revision = p.revision
+	res.Revision = p.revisionOf(sprite.View)
 	res.ETag = ETagOf(append(res.key(), res.Revision...))
 	res.MayBeStale = p.MayBeStale(sprite.Keys, res.Mappings, res.Lookup)
 	return res, nil
@@ -177,7 +177,7 @@ func (l *loader) loadSprite(ctx context.Context, tiles []spriteTile, columns int
 // drawSprite draws a sprite. Each texture and each group of tiles may wait as long as a picture. It holds the
 // sprite, of at most 3.2 MB, and the textures of spriteFetches tiles.
 func (l *loader) drawSprite(ctx context.Context, tiles []spriteTile, columns int) (body []byte, err error) {
-	sprite := render.NewSprite(len(tiles), columns, l.variant.Size)
+	sprite := render.NewSprite(len(tiles), columns, l.variant.TileSize())
 	isComplete, timing, waited := true, render.Timing{}, l.permit.waited
 	for first := 0; first < len(tiles); first += spriteFetches {
 		some := tiles[first:min(first+spriteFetches, len(tiles))]

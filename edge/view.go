@@ -335,10 +335,13 @@ const (
 // Parameters returns the names of the query parameters that the view uses by a subject.
 func (v *View) Parameters(subject Subject) []string {
 	if v.Picture == nil || v.Picture.Mode.IsSheet() {
-		if v.HasDownload {
-			return []string{"download"}
+		switch {
+		case !v.HasDownload:
+			return nil
+		case v.Slot == SkinSlot && subject.IsPlayer():
+			return []string{"default", "download"}
 		}
-		return nil
+		return []string{"download"}
 	}
 	names := []string{v.Picture.SizeParameter}
 	if v.Picture.Mode3D != v.Picture.Mode {

@@ -114,6 +114,11 @@ func (s *Server) FastPath() *httpserver.FastPath {
 func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	path := unsafeString(rc.Path())
 	target, isHere := s.parsePath(path, unsafeString(rc.URI().QueryString()))
+	if sent := rc.URI().PathOriginal(); len(sent) != len(path) && bytes.Contains(sent, []byte("//")) {
+		if empty, ok := s.parseEmptySubject(sent); ok {
+			target, isHere = empty, true
+		}
+	}
 	if !isHere {
 		if isBatch, err := s.serveBatch(rc, path); isBatch {
 			return err
@@ -201,6 +206,7 @@ func isBelow(path, root string) bool {
 func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 	if isAPI(path) {
 		s.routes.api.AssignTo(rc)
+		httpserver.Canonicalise(rc.URI(), apiRoot+"/")
 		if s.upstream != nil && isCanonical(rc.URI(), apiRoot) {
 			return s.upstream.forward(rc)
 		}

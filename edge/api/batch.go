@@ -21,16 +21,30 @@ const (
 	spriteRoot = "/sprite/"
 )
 
-// lists are the parameters that list subjects.
-var lists = [...]struct {
+// list is a parameter that lists subjects.
+type list struct {
 	name    string
 	subject edge.Subject
 	of      string
-}{
+}
+
+var lists = []list{
 	{"players", edge.ByName, "names of players"},
 	{"uuids", edge.ByUUID, "UUIDs of players"},
 	{"users", edge.ByUID, "numbers of users"},
 	{"hashes", edge.ByHash, "hashes of textures"},
+}
+
+// parseListName returns the index in lists of a parameter, -1 for any other one, and its place in an array, as in
+// players[1]. It is 0 without one, as in players or players[].
+func parseListName(name string) (number, place int) {
+	name, index, isArray := strings.Cut(name, "[")
+	if digits, ok := strings.CutSuffix(index, "]"); isArray && (!ok || digits != "" && !isDigits(digits)) {
+		return -1, 0
+	} else if isArray {
+		place = positiveInteger(digits)
+	}
+	return slices.IndexFunc(lists, func(l list) bool { return edge.EqualASCIIFold(name, l.name) }), place
 }
 
 // defaultSpriteSize is the side of a picture in a sprite, in pixels.
@@ -49,18 +63,33 @@ type listed struct {
 // parseLists parses the lists of subjects of a query.
 func parseLists(query string, allowsHashes bool) (all listed, err error) {
 	all.isNamed = !allowsHashes
+	type member struct {
+		list, place int // the list's number
+		text        string
+	}
+	var members []member
 	for query != "" {
 		var name, value string
 		name, value, query = cutParameter(query)
-		for _, list := range lists {
-			if value == "" || !edge.EqualASCIIFold(name, list.name) || list.subject == edge.ByHash && !allowsHashes {
-				continue
-			}
-			for text := range strings.SplitSeq(unescape(value), ",") {
-				if err := all.add(list.name, list.of, list.subject, text); err != nil {
-					return all, err
-				}
-			}
+		list, place := parseListName(name)
+		if list < 0 || lists[list].subject == edge.ByHash && !allowsHashes {
+			continue
+		}
+		first := len(members)
+		for first > 0 && members[first-1].list == list && members[first-1].place > place { // in the order of the places
+			first--
+		}
+		for text := range strings.SplitSeq(unescape(value), ",") {
+			members = slices.Insert(members, first, member{list, place, strings.TrimSpace(text)})
+			first++
+		}
+		if len(members) > maxListed {
+			break
+		}
+	}
+	for _, m := range members {
+		if err := all.add(lists[m.list].name, lists[m.list].subject, m.text); err != nil {
+			return all, err
 		}
 	}
 	if len(all.keys) == 0 {
@@ -69,9 +98,12 @@ func parseLists(query string, allowsHashes bool) (all listed, err error) {
 	return all, nil
 }
 
-// add adds a subject of a list, unless it is empty. It returns an Invalid fault for one that cannot exist,
-// one too many, and one that is in another list as well.
-func (l *listed) add(list, of string, by edge.Subject, text string) error {
+// maxListed is the most texts of a query that are read, empty ones included.
+const maxListed = 4 * edge.MaxBatch
+
+// add adds a subject of a list, unless it is empty. One that cannot exist is a user without a skin. It returns an Invalid
+// fault for one too many, and for one that is in another list as well.
+func (l *listed) add(list string, by edge.Subject, text string) error {
 	if text == "" {
 		return nil
 	}
@@ -86,11 +118,8 @@ func (l *listed) add(list, of string, by edge.Subject, text string) error {
 		return fault.Field(list, "At most %d subjects can be listed.", edge.MaxBatch)
 	}
 	key, ok := appendKey(nil, target{route: compatRoutes[by], value: text})
-	if !ok {
-		return fault.Field(list, "The parameter %s must be a list of %s, with commas between them.", list, of)
-	}
-	if len(key) == 0 { // a number that no user has
-		key = append(key, edgeproto.UIDKey(0)...)
+	if !ok || len(key) == 0 {
+		key = []byte(edgeproto.UIDKey(0))
 	}
 	l.texts, l.keys = append(l.texts, text), append(l.keys, edgeproto.Key(key))
 	if by == edge.ByHash {
@@ -183,7 +212,11 @@ func (s *Server) serveSprite(rc *fasthttp.RequestCtx, mode render.Mode, format r
 	if sprite.Size > edge.MaxSpriteSize {
 		return fault.Field("size", "The size of a picture in a sprite is at most %d pixels.", edge.MaxSpriteSize)
 	}
-	sprite.Size = mode.SizeOf(sprite.Size)
+	if parameterOf(query, "exact").given {
+		sprite.Size, sprite.Exact = mode.ExactOf(sprite.Size)
+	} else {
+		sprite.Size = mode.SizeOf(sprite.Size)
+	}
 	columns := presentParameter(query, "columns")
 	if sprite.Columns, err = columns.intOr("columns", int(math.Ceil(math.Sqrt(float64(len(all.keys)))))); err != nil {
 		return err

@@ -100,6 +100,12 @@ func TestSprite(t *testing.T) {
 	}
 	check("/sprite/head.png?users=1,2,777&uuids="+steveUUID+"&size=61", render.Isometric, 64, 2, slim, doll, doll, robot)
 	check("/sprite/face?png&hashes="+w.robot.Hash.String()+","+strings.Repeat("0", 64)+","+w.cape.Hash.String(), render.Flat, 32, 2, robot, doll, doll)
+	exact := testenv.Must(png.Decode(strings.NewReader(w.get(t, "/sprite/face.png?players=Steve,Alex,Nobody_1&size=20&exact&columns=3").body)))(t)
+	alone := testenv.Must(png.Decode(strings.NewReader(w.get(t, "/face/player/Alex.png?size=20&exact").body)))(t)
+	testenv.Equal(t, exact.Bounds().Size(), image.Pt(60, 20), "an exact sprite")
+	for i := range 20 * 20 {
+		testenv.Equal(t, rgba(exact, 20+i%20, i/20), rgba(alone, i%20, i/20), "pixel %d", i)
+	}
 	check("/sprite/face.PNG?players=Steve&columns=4", render.Flat, 32, 4, robot)
 	check("/sprite/face.png?players=,Steve,,Alex,&size=&columns=", render.Flat, 32, 2, robot, slim)
 	names := slices.Repeat([]string{"Steve"}, edge.MaxBatch)
@@ -192,6 +198,32 @@ func TestBatchIsOneLookup(t *testing.T) {
 	testenv.Equal(t, w.backend.fetched.Load(), 1, "how often the one texture was fetched")
 }
 
+// Lists may be arrays, with blanks around their members, and a member that cannot exist is an unknown one.
+func TestListForms(t *testing.T) {
+	t.Parallel()
+	w := openCompat(t)
+	texture := func(of *edgeproto.Texture) string { return fmt.Sprintf(`{"hash":%q,"type":%q}`, of.Hash, of.Type) }
+	steve, alex := texture(w.robot), texture(w.slim)
+	for query, want := range map[string]string{
+		"players=.Name,Steve":                         `{".Name":null,"Steve":` + steve + `}`,
+		"players=Steve,%25,a%0Ab":                     `{"Steve":` + steve + `,"%":null,"a\nb":null}`,
+		"players=Steve&uuids=7&users=1,me":            `{"Steve":` + steve + `,"7":null,"1":` + alex + `,"me":null}`,
+		"players=Steve,%20Alex%20":                    `{"Steve":` + steve + `,"Alex":` + alex + `}`,
+		"players[]=Steve&players%5B%5D=Alex":          `{"Steve":` + steve + `,"Alex":` + alex + `}`,
+		"players[7]=Steve&players[2]=Alex":            `{"Alex":` + alex + `,"Steve":` + steve + `}`,
+		"players=Steve&amp;users=1":                   `{"Steve":` + steve + `,"1":` + alex + `}`,
+		"Players=Steve&players[x]=Alex&players[1=Bob": `{"Steve":` + steve + `}`,
+	} {
+		if got := w.get(t, "/heads.json?"+query); got.status != http.StatusOK || got.body != want {
+			t.Errorf("%s: %d %s; want %s", query, got.status, got.body, want)
+		}
+	}
+	for _, query := range []string{"players=Steve,.Name", "players[1]=.Name&players[0]=Steve", "hashes=" + w.robot.Hash.String() + ",short"} {
+		got, want := w.get(t, "/sprite/face.png?"+query), w.get(t, "/sprite/face.png?players=Steve,Nobody_1")
+		testenv.Equal(t, got.body == want.body, true, "a sprite of %s shows an unknown player", query)
+	}
+}
+
 // Invalid lists and bounds have a sentence.
 func TestBatchErrors(t *testing.T) {
 	t.Parallel()
@@ -210,14 +242,10 @@ func TestBatchErrors(t *testing.T) {
 		f(root+"?players=", 422, "players", none)
 		f(root+"?players="+many, 422, "players", "At most 100 subjects can be listed.")
 		f(root+"?players="+many[:len(many)-2]+"&users=1", 422, "users", "At most 100 subjects can be listed.")
-		f(root+"?uuids=7", 422, "uuids", "The parameter uuids must be a list of UUIDs of players, with commas between them.")
-		f(root+"?users=1,me", 422, "users", "The parameter users must be a list of numbers of users, with commas between them.")
 		f(root+"?players=,,", 422, "players", none)
-		f(root+"?players=a%0Ab", 422, "players", "The parameter players must be a list of names of players, with commas between them.")
 	}
 	f("/heads.json?players=1,2&users=2", 422, "users", "The same text cannot be in the lists players and users.")
 	f("/heads.json?hashes="+w.robot.Hash.String(), 422, "players", none)
-	f("/sprite/head?hashes=short", 422, "hashes", "The parameter hashes must be a list of hashes of textures, with commas between them.")
 	f("/sprite/head?players=Steve&size=65", 422, "size", "The size of a picture in a sprite is at most 64 pixels.")
 	f("/sprite/head?players=Steve&size=big", 422, "size", "The size must be an integer.")
 	for _, columns := range []string{"0", "101", "-1"} {

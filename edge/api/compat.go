@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -22,9 +23,11 @@ var compatTable = func() map[string]*edge.CompatRoute {
 
 // compatPath is what the path of a compatible URL has beside the subject.
 type compatPath struct {
-	route              *edge.CompatRoute // nil for URLs of views
-	size               string            // a number, empty if there is none
-	left, right, noHat bool
+	route                   *edge.CompatRoute // nil for URLs of views
+	size                    int               // in pixels; 0: not given
+	isSizeFirst             bool              // the size is before the subject
+	left, right, noHat, hat bool
+	pose                    render.Pose
 }
 
 // compatRoutes are the routes of compatible URLs by subject. They have one name in metrics.
@@ -48,12 +51,18 @@ var compatSuffixes = [...]string{".png", ".webp", ".svg", ".jpg", ".jpeg", ".gif
 // After the prefix come the subject, a size on either side of it, and words that turn the head or
 // take its hat off, in any order after the first of these. Of two numbers the first is the subject,
 // unless the route has the size first. A subject may have player, uuid, user or hash before it.
+// Without a prefix the subject may come first, and a word of DiscordSRV after it.
 func parseCompat(path string) (target, bool) {
 	route, rest := cutCompatPrefix(path)
 	if route == nil {
-		return target{}, false
+		if route, rest = cutCompatWord(path); route == nil {
+			return target{}, false
+		}
 	}
 	t := target{compat: compatPath{route: route}}
+	if route.IsPosed && !t.compat.cutPose(&rest) {
+		return target{}, false
+	}
 	subject, isNamed := namedSubject(&rest)
 	if strings.IndexByte(rest, '.') >= 0 {
 		rest, t.suffix = cutCompatSuffix(rest, isNamed && subject == edge.ByName)
@@ -61,6 +70,12 @@ func parseCompat(path string) (target, bool) {
 	values, count, ok := t.compat.cutWords(rest)
 	if !ok || !t.setValues(values[:count], isNamed) {
 		return target{}, false
+	}
+	switch p := &t.compat; {
+	case p.hat && p.route.WithHat != nil:
+		p.route = p.route.WithHat
+	case (p.left || p.right) && p.route.Turned != nil:
+		p.route = p.route.Turned
 	}
 	if !isNamed {
 		if _, isWord := subjectByWord(t.value); isWord {
@@ -71,6 +86,34 @@ func parseCompat(path string) (target, bool) {
 	t.route = compatRoutes[subject]
 	return t, true
 }
+
+// parseCompatQuery returns the target of a route whose subject is a parameter. A name counts before a UUID, which servers
+// in offline mode make from the name, and a texture's hash counts last. It reports false without any.
+func parseCompatQuery(route *edge.CompatRoute, query string) (target, bool) {
+	for _, by := range []struct {
+		name    string
+		subject edge.Subject
+	}{{"name", edge.ByName}, {"uuid", edge.ByUUID}, {"texture", edge.ByHash}} {
+		if value := parameterOf(query, by.name).value; value != "" {
+			return target{route: compatRoutes[by.subject], value: value, compat: compatPath{route: route}}, true
+		}
+	}
+	return target{}, false
+}
+
+// parseEmptySubject parses a path, as it was sent, that has an empty subject: a template whose placeholder was empty. It
+// is an unknown player.
+func (s *Server) parseEmptySubject(path []byte) (target, bool) {
+	folded := unsafeString(path)
+	route, rest := cutCompatPrefix(folded)
+	if !s.hasCompatRoutes || route == nil || route.IsPosed || route.Prefix != folded[:len(folded)-len(rest)] || !strings.HasPrefix(rest, "/") {
+		return target{}, false
+	}
+	return parseCompat(route.Prefix + impossibleName + strings.TrimSuffix(rest, "/"))
+}
+
+// impossibleName is a name that no player has.
+const impossibleName = "."
 
 // cutCompatSuffix cuts a suffix off a path, and returns it if it is a known one. It cuts others off the last
 // segment only if that is no name then: numbers, UUIDs and hashes have no full stop.
@@ -102,6 +145,52 @@ func cutCompatPrefix(path string) (route *edge.CompatRoute, rest string) {
 	return compatTable[path[:first]], path[first:]
 }
 
+// cutCompatWord returns the route of a path with the subject before a word, nil for any other path, and what remains
+// without the word.
+func cutCompatWord(path string) (route *edge.CompatRoute, rest string) {
+	subject, after, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	word, size, hasSize := strings.Cut(after, "/")
+	word, suffix := cutCompatSuffix(word, true)
+	if route = edge.CompatWords[word]; route == nil || reservedSegments[subject] || suffix != "" && hasSize {
+		return nil, ""
+	}
+	if hasSize {
+		return route, subject + "/" + size
+	}
+	return route, subject + suffix
+}
+
+// reservedSegments are first segments of paths that are no subject.
+var reservedSegments = func() map[string]bool {
+	all := map[string]bool{"": true, apiRoot[1:]: true, consoleRoot[1:]: true}
+	first := func(prefix string) string {
+		segment, _, _ := strings.Cut(prefix[1:], "/")
+		return segment
+	}
+	all[first(spriteRoot)] = true
+	for _, route := range edge.CompatRoutes {
+		all[first(route.Prefix)] = true
+	}
+	for _, route := range allRoutes {
+		all[first(route.Prefix)] = true
+	}
+	return all
+}()
+
+// cutPose cuts the pose off the beginning of a path, and the part of the figure off its end, and reports whether
+// there is such a part.
+func (p *compatPath) cutPose(path *string) bool {
+	pose, rest, _ := strings.Cut(*path, "/")
+	end := strings.LastIndexByte(rest, '/')
+	if end < 0 {
+		return false
+	}
+	part, suffix := cutCompatSuffix(rest[end+1:], true)
+	p.route, p.pose = edge.PosedRoute(pose, part)
+	*path = rest[:end] + suffix
+	return p.route != nil
+}
+
 // cutWords takes the words from the segments of a path, and returns the one or two other segments. It
 // reports false for more of them or an empty one.
 func (p *compatPath) cutWords(path string) (values [2]string, count int, ok bool) {
@@ -117,6 +206,7 @@ func (p *compatPath) cutWords(path string) (values [2]string, count int, ok bool
 		case isWord && segment == "nohelm":
 			p.noHat = true
 		case isWord && segment == "hat":
+			p.hat = true
 		case count == len(values) || segment == "":
 			return values, count, false
 		default:
@@ -134,11 +224,11 @@ func (t *target) setValues(values []string, isNamed bool) bool {
 	if len(values) == 1 {
 		return true
 	}
-	size, ok := 1, isSize(values[1])
-	if isSize(values[0]) && !isNamed && (!ok || t.compat.route.IsSizeFirst) {
-		size, ok = 0, true
+	size, ok := parseSize(values[1])
+	if first, isFirst := parseSize(values[0]); isFirst && !isNamed && isDigits(values[0]) && (!ok || t.compat.route.IsSizeFirst) {
+		t.value, size, ok, t.compat.isSizeFirst = values[1], first, true, true
 	}
-	t.value, t.compat.size = values[1-size], values[size]
+	t.compat.size = size
 	return ok && t.compat.route.Kind == edge.KindPicture
 }
 
@@ -207,38 +297,57 @@ func isDigits(text string) bool {
 	return text != ""
 }
 
-// isSize reports whether a segment is a size: a number of at most four digits.
-func isSize(segment string) bool {
-	const maxDigits = 4
-	return len(segment) <= maxDigits && isDigits(segment)
+// parseSize parses a size in a path: a number of at most nine digits, with a sign, and px or a factor as in @2x
+// after it. It is at least 1.
+func parseSize(segment string) (size int, ok bool) {
+	const maxDigits = 9
+	digits, factor := segment, 1
+	if at := len(segment) - len("@2x"); at > 0 && segment[at] == '@' && '1' <= segment[at+1] && segment[at+1] <= '9' && segment[at+2] == 'x' {
+		digits, factor = segment[:at], int(segment[at+1]-'0')
+	}
+	digits = strings.TrimSuffix(digits, "px")
+	if unsigned := strings.TrimLeft(digits, "+-"); len(unsigned) > maxDigits || len(digits)-len(unsigned) > 1 || !isDigits(unsigned) {
+		return 0, false
+	}
+	return max(1, factor*positiveInteger(digits)), true
 }
 
 // maxTIDDigits is the length of the longest number of a texture.
 const maxTIDDigits = 19
 
 // parseCompatRequest returns the request that a compatible URL means. It returns a
-// NotFound fault for a subject that cannot exist. It ignores unknown parameters and values, and
-// brings sizes into the bounds of the mode.
+// NotFound fault for a texture that cannot exist; a player that cannot exist is an unknown one. It ignores unknown
+// parameters and values, and brings sizes into the bounds of the mode.
 func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, error) {
 	route := t.compat.route
 	key, ok := appendKey(scratch, t)
-	if !ok || t.route.Subject == edge.ByTID && len(t.value) > maxTIDDigits {
+	switch isLong := len(t.value) > maxTIDDigits; {
+	case t.route.Subject == edge.ByTID && isLong, !ok && t.route.Subject.IsPlayer():
+		key = scratch[:0]
+	case !ok:
 		return edge.Request{}, notFound()
 	}
 	req := edge.Request{Key: edgeproto.Key(unsafeString(key)), Kind: route.Kind, Slot: route.Slot}
+	params := parseCompatParameters(query)
 	if route.Kind == edge.KindFile {
+		if params.hasDefault {
+			req.DefaultSkin = params.byDefaultSkin
+		}
 		return req, nil
 	}
 
-	params := parseCompatParameters(query)
 	req.Mode, req.Format = route.Mode, render.PNG
 	if t.suffix == ".webp" {
 		req.Format = render.WebP
 	}
 	req.Size, req.Exact = req.Mode.ExactOf(params.sizeOf(&t.compat))
-	if req.Mode.ShowsWorn() && !params.noCape {
+	if req.Mode == render.Front && params.back {
+		req.Mode = render.Back
+	}
+	if req.Mode.ShowsWorn() && !params.noCape && !route.IsCapeless {
 		req.Wear = render.WearCape
 	}
+	req.Pose = t.compat.pose
 	omit := params.omit
 	if t.compat.noHat {
 		omit |= render.OmitHat
@@ -250,7 +359,9 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 	if req.Mode.HasAttitudes() {
 		req.Attitude = params.attitude(req.Mode, &t.compat)
 	}
-	req.DefaultSkin = params.byDefaultSkin
+	if req.DefaultSkin = params.byDefaultSkin; !params.hasDefault && t.route.Subject == edge.ByName {
+		req.DefaultSkin = defaultSkinNamed(t.value)
+	}
 	if req.Mode != render.Flat && req.Mode != render.Isometric { // the head is the same for both models
 		req.Model = params.model
 	}
@@ -262,7 +373,7 @@ type compatParameters struct {
 	size, width, height, scale int // 0: not given
 	yaw                        float64
 	overlay, noOverlay         bool
-	noCape                     bool
+	noCape, back               bool
 	omit                       render.Omissions
 	model                      skin.Type
 	byDefaultSkin              edge.DefaultSkin
@@ -296,7 +407,7 @@ func (p *compatParameters) set(name, value string) {
 		}
 	case edge.EqualASCIIFold(name, "overlay"), edge.EqualASCIIFold(name, "helm"):
 		if !p.overlay {
-			p.overlay, p.noOverlay = true, edge.EqualASCIIFold(value, "false") || edge.EqualASCIIFold(value, "no") || value == "0"
+			p.overlay, p.noOverlay = true, isFalse(value)
 		}
 	case edge.EqualASCIIFold(name, "no"), edge.EqualASCIIFold(name, "exclude"):
 		p.leaveOut(value)
@@ -304,6 +415,8 @@ func (p *compatParameters) set(name, value string) {
 		p.omit |= render.OmitHat | render.OmitLayers
 	case edge.EqualASCIIFold(name, "noshading"):
 		p.omit |= render.OmitLight
+	case edge.EqualASCIIFold(name, "back"):
+		p.back = !isFalse(value)
 	case edge.EqualASCIIFold(name, "model"):
 		p.setModel(value)
 	case edge.EqualASCIIFold(name, "slim"), edge.EqualASCIIFold(name, "alex"), edge.EqualASCIIFold(name, "wide"), edge.EqualASCIIFold(name, "steve"):
@@ -313,13 +426,23 @@ func (p *compatParameters) set(name, value string) {
 	}
 }
 
-// leaveOut adds what a list leaves out.
+// isFalse reports whether a parameter that counts by its presence is there to say no.
+func isFalse(value string) bool {
+	return edge.EqualASCIIFold(value, "false") || edge.EqualASCIIFold(value, "no") || value == "0"
+}
+
+// leaveOut adds what a list leaves out. It knows the words of NMSR.
 func (p *compatParameters) leaveOut(list string) {
 	for list != "" {
 		var name string
 		name, list, _ = strings.Cut(list, ",")
-		if edge.EqualASCIIFold(name, "shading") {
+		switch name = strings.TrimSpace(name); {
+		case edge.EqualASCIIFold(name, "shading"):
 			name = "light"
+		case edge.EqualASCIIFold(name, "helmet"), edge.EqualASCIIFold(name, "hat_layer"):
+			name = "hat"
+		case edge.EqualASCIIFold(name, "overlay"), edge.EqualASCIIFold(name, "overlays"), edge.EqualASCIIFold(name, "body_layers"):
+			name = "layers"
 		}
 		one, _ := edge.Omissions.Parse(name)
 		p.omit |= one.Omit
@@ -361,14 +484,23 @@ func (p *compatParameters) setDefault(value string) {
 	}
 }
 
+// defaultSkinNamed returns the default skin that a name stands for at other services if there is no such player, else
+// the site's default avatar.
+func defaultSkinNamed(name string) edge.DefaultSkin {
+	switch {
+	case edge.EqualASCIIFold(name, "mhf_alex"), edge.EqualASCIIFold(name, "x-alex"):
+		return edge.DefaultSlim
+	case edge.EqualASCIIFold(name, "mhf_steve"), edge.EqualASCIIFold(name, "x-steve"):
+		return edge.DefaultClassic
+	default:
+		return edge.DefaultAvatar
+	}
+}
+
 // sizeOf returns the side or the height in pixels.
 func (p *compatParameters) sizeOf(path *compatPath) int {
 	route := path.route
-	size := p.size
-	if path.size != "" {
-		size = max(1, positiveInteger(path.size))
-	}
-	switch {
+	switch size := cmp.Or(path.size, p.size); {
 	case size > 0 && route.Measure == edge.Width:
 		return 2 * size
 	case size > 0:
@@ -386,19 +518,47 @@ func (p *compatParameters) sizeOf(path *compatPath) int {
 	}
 }
 
-// attitude returns the attitude of a head or a figure: left and right are where its front is, and the
-// yaw is relative to its own.
+// attitude returns the attitude of a head or a figure: left and right are where its front is.
 func (p *compatParameters) attitude(mode render.Mode, path *compatPath) render.Attitude {
-	const eighth, frontRight, frontLeft = 45, 1, 7
+	const frontRight, frontLeft, half = 1, 7, render.TurnCount / 2
 	turn, tilt := mode.DefaultAttitude()
+	if path.route.IsIsometric {
+		turn, tilt = frontRight, render.TiltIso
+	}
 	switch {
 	case path.left:
 		turn = frontLeft
 	case path.right:
 		turn = frontRight
 	}
-	turn += int(math.Round(p.yaw / eighth))
+	if p.hasYaw {
+		turn = turnOf(turn, p.yaw, mode == render.Isometric, path.isSizeFirst)
+	}
+	if p.back {
+		turn += half
+	}
 	return mode.Attitude((turn%render.TurnCount+render.TurnCount)%render.TurnCount, tilt)
+}
+
+// turnOf returns the turn of a yaw in degrees, given the turn of the service's own yaw, in which the front is on one
+// side. VZGE, which has the size first, adds the yaw to its own; NMSR has it in place of its own. As their own are as
+// little as 20 degrees, an eighth of a turn begins there.
+func turnOf(own int, yaw float64, isHead, isAdded bool) int {
+	eighths := func(yaw float64) int {
+		const eighth, least = 45, 20
+		return int(math.Copysign(math.Floor((math.Abs(yaw)+eighth-least)/eighth), yaw))
+	}
+	ownYaw := 20.0
+	if isHead && isAdded {
+		ownYaw = -35
+	}
+	if isAdded {
+		yaw += ownYaw
+	}
+	if (own < render.TurnCount/2) != (ownYaw > 0) { // it turns the other way
+		yaw = -yaw
+	}
+	return eighths(yaw)
 }
 
 // setOnce sets a number to a positive integer, unless it is set.

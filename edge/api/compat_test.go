@@ -60,13 +60,15 @@ func TestCompatClashes(t *testing.T) {
 	same("/face/11?size=96", "/avatar/11", "/avatar/11.webp", "/face/11")
 	same("/face/11.png?size=64", "/avatar/11/64", "/face/64/11", "/helm/11/64", "/avatar/11.png?size=64")
 	same("/skin/11", "/skins/11", "/skins/11.png", "/download/11", "/texture/11")
-	notFound("/avatar/12345678901234567890", "/helm/12345678901234567890", "/skin/12345678901234567890", "/helm/0", "/skins/12345")
+	notFound("/avatar/12345678901234567890", "/skin/12345678901234567890", "/helm/0", "/skins/12345")
 	// 64 hexadecimal digits are a hash, 32 and the hyphenated form a UUID, all else a name.
 	same("/face/hash/"+hash+".png?size=180&exact", "/avatar/"+hash, "/helm/"+hash)
 	same("/face/uuid/"+uuid+".png?size=180&exact", "/avatar/"+uuid, "/avatar/"+steveUUID, "/helm/"+strings.ToUpper(uuid))
 	same("/face/player/Steve.png?size=180&exact", "/avatar/Steve", "/helm/sTeVe", "/avatar/Steve.svg")
 	same("/face/player/Nobody_1.png?size=180&exact&default=avatar", "/avatar/Nobody_1", "/helm/nobody_1.gif")
-	notFound("/avatar/"+strings.Repeat("0", 64), "/helm/a%2Fb", "/helm/a%23b", "/helm/.hidden", "/helm/"+strings.Repeat("x", edgeproto.MaxNameBytes+1))
+	notFound("/avatar/"+strings.Repeat("0", 64), "/helm/a%2Fb")
+	same("/face/user/0.png?size=180&exact&default=avatar", "/helm/a%23b", "/helm/.hidden", "/helm/"+strings.Repeat("x", edgeproto.MaxNameBytes+1), "/helm/%ff",
+		"/helm/8667ba71-b85a-4004-af54-457a9734eedz", "/helm/12345678901234567890")
 	decimal := strings.ReplaceAll(decimalUUID, "-", "")
 	same("/face/uuid/"+decimalUUID+".png?size=64", "/avatar/"+decimal+"?size=64", "/face/"+decimal+".png?size=64", "/helm/"+decimal+"/64")
 	same("/skin/uuid/"+decimalUUID, "/skin/"+decimal, "/skins/"+decimal)
@@ -104,7 +106,7 @@ func TestCompatClashes(t *testing.T) {
 	same("/face/player/Steve.png?size=64", "/helm/Steve/64?model=slim", "/helm/Steve/64?alex&steve")
 	// Of repeated parameters the first counts, of a size in the path and one in the query that in the path.
 	same("/face/player/Steve.png?size=64", "/helm/Steve?size=64&size=32", "/helm/Steve/64?size=32", "/helm/Steve?size=x&size=64&w=16")
-	same("/body/player/Steve.png?height=128&turn=0", "/body/Steve/64?y=45&y=90", "/body/Steve/64?yaw=x&y=45")
+	same("/body/player/Steve.png?height=128&turn=6", "/body/Steve/64?y=90&y=45", "/body/Steve/64?yaw=x&y=90")
 	// Any suffix is cut off what is no name, at the end only.
 	same("/face/11.png?size=64", "/helm/11/64.bmp", "/helm/11/64", "/face/64/11.bmp")
 	same("/face/player/Nobody_1.x.png?size=180&exact&default=avatar", "/helm/Nobody_1.x", "/helm/player/Nobody_1.x")
@@ -112,8 +114,8 @@ func TestCompatClashes(t *testing.T) {
 		t.Errorf("/helm/player/12345.x has the tags %s", got)
 	}
 	// Not taken.
-	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/full", "/helm/", "/helm", "/helm/Steve/64/32", "/helm/Steve/12345", "/skin/Steve/64",
-		"/helm//64", "/helm/Steve/", "/helm/Steve/64/upside", "/renders/Steve", "/renders/head/", "/armor/Steve", "/HELM/Steve")
+	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/arm", "/render/Steve/full", "/helm/", "/helm", "/helm/Steve/64/32", "/skin/Steve/64",
+		"/helm/Steve/64/upside", "/head", "/head.png?size=64", "/api/overlay", "/console/head", "/renders/Steve", "/renders/head/", "/armor/Steve", "/HELM/Steve")
 	w.checkMethods(t, "/helm/Steve", "/avatars/"+uuid)
 }
 

@@ -183,13 +183,13 @@ func (s *Server) writeResponse(to httpserver.Response, x *exchange, fields []byt
 		to.SetCanonical(keyLastModified, fasthttp.AppendHTTPDate(x.date[:0], time.Unix(x.modified, 0)))
 	}
 	x.tags = appendTags(x.tags[:0], &x.request, res.Mapping)
+	if res.IsDefault {
+		x.tags = appendNameTag(x.tags, x.request.Key)
+	}
 	switch x.request.Kind {
 	case edge.KindPicture:
 		if res.Variant.Wear != render.WearNothing {
 			x.tags = appendTagID(x.tags, edgeproto.TextureTagPrefix, res.Mapping.Player.Cape.TID)
-		}
-		if res.IsDefault {
-			x.tags = appendNameTag(x.tags, x.request.Key)
 		}
 		x.tags = appendTag(x.tags, revisionTagPrefix, res.Revision)
 	case edge.KindProfile:

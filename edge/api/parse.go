@@ -67,6 +67,9 @@ type target struct {
 // parsePath parses a percent-decoded path, and a query as far as it has the value, and reports
 // whether they have the shape of a route. It does not validate the value.
 func (s *Server) parsePath(path, query string) (target, bool) {
+	if end := len(path) - 1; end > 0 && path[end] == '/' {
+		path = path[:end]
+	}
 	t, ok := parseOwn(path, query)
 	if !s.hasCompatRoutes || ok && !t.isCompat() {
 		return t, ok
@@ -74,19 +77,24 @@ func (s *Server) parsePath(path, query string) (target, bool) {
 	if compat, isCompat := parseCompat(path); isCompat {
 		return compat, true
 	}
+	if route := edge.CompatQueries[path]; route != nil {
+		return parseCompatQuery(route, query)
+	}
 	return t, ok
 }
 
 // isCompat reports whether a path with the shape of a view's route means another subject, if it is a compatible
 // URL as well.
 func (t *target) isCompat() bool {
-	switch {
+	switch subject := subjectOf(t.value); {
 	case t.route.Subject == edge.ByTID:
-		return subjectOf(t.value) != edge.ByTID
-	case t.route.Prefix == "/skins/" || t.route.Prefix == "/cloaks/":
-		return subjectOf(t.value) != edge.ByName
-	default:
+		return subject != edge.ByTID
+	case t.route.Subject != edge.ByName || t.route.view.Kind != edge.KindFile:
 		return false
+	case t.route.Prefix == "/skins/" || t.route.Prefix == "/cloaks/":
+		return subject != edge.ByName
+	default: // digits are the name of a player
+		return subject == edge.ByUUID || subject == edge.ByHash
 	}
 }
 
@@ -111,10 +119,11 @@ func parseOwn(path, query string) (target, bool) {
 	return target{}, false
 }
 
-// cutParameter cuts the first parameter off a query. The name is decoded, and the value is not.
+// cutParameter cuts the first parameter off a query. The name is decoded, and the value is not. Pages that encode a
+// query twice have &amp; in place of &.
 func cutParameter(query string) (name, value, rest string) {
 	pair, rest, _ := strings.Cut(query, "&")
-	name, value, _ = strings.Cut(pair, "=")
+	name, value, _ = strings.Cut(strings.TrimPrefix(pair, "amp;"), "=")
 	return unescape(name), value, rest
 }
 
@@ -157,7 +166,10 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 	view := t.route.view
 	req := edge.Request{Key: edgeproto.Key(unsafeString(key)), Kind: view.Kind, Slot: view.Slot}
 	if view.Picture == nil {
-		return req, nil
+		if !view.HasDownload || view.Slot != edge.SkinSlot || !t.route.Subject.IsPlayer() {
+			return req, nil
+		}
+		return req, setDefaultSkin(&req, presentParameter(query, "default"))
 	}
 	if view.Picture.Mode.IsSheet() {
 		req.Mode, req.Size, req.Format = view.Picture.Mode, view.Picture.DefaultSize, render.PNG
@@ -184,6 +196,18 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 	return req, err
 }
 
+// setDefaultSkin sets the default skin, unless the parameter is absent.
+func setDefaultSkin(req *edge.Request, name parameter) error {
+	if !name.given {
+		return nil
+	}
+	var ok bool
+	if req.DefaultSkin, ok = edge.DefaultSkins.Parse(name.value); !ok {
+		return fault.Field("default", "The default must be %s.", edge.DefaultSkins.List("or"))
+	}
+	return nil
+}
+
 // parameters are the query parameters of a picture.
 type parameters struct {
 	png, is3D bool
@@ -208,7 +232,7 @@ func parseParameters(query string, picture *edge.PictureView) parameters {
 		// As cutParameter, which is not inlined: most hits have a parameter.
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
-		name, value, _ := strings.Cut(pair, "=")
+		name, value, _ := strings.Cut(strings.TrimPrefix(pair, "amp;"), "=")
 		switch name = unescape(name); {
 		case edge.EqualASCIIFold(name, "png"):
 			params.png = true
@@ -261,12 +285,10 @@ func (p *parameters) adjust(req *edge.Request, subject edge.Subject) (err error)
 			return fault.Field("wear", "The parameter wear must be %s.", edge.Wears.List("or"))
 		}
 	}
-	if subject.IsPlayer() && p.byDefaultSkin.given {
-		if req.DefaultSkin, ok = edge.DefaultSkins.Parse(p.byDefaultSkin.value); !ok {
-			return fault.Field("default", "The default must be %s.", edge.DefaultSkins.List("or"))
-		}
+	if !subject.IsPlayer() {
+		return nil
 	}
-	return nil
+	return setDefaultSkin(req, p.byDefaultSkin)
 }
 
 // attitude returns the attitude of a turn and a tilt. The mode has a default for each.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -157,6 +158,9 @@ func (r *Renderer) Render(sheet, worn skin.Sheet, view View) (file []byte, timin
 	return file, Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
 }
 
+// TileSize returns the side of a square picture of the view, in pixels.
+func (v View) TileSize() int { return cmp.Or(v.Exact, v.Size) }
+
 // NewSprite returns the transparent picture of a sprite: square pictures of a size beside and below each
 // other, columns in each row.
 func NewSprite(count, columns, size int) raster.Picture {
@@ -170,7 +174,7 @@ func (r *Renderer) DrawTile(sprite raster.Picture, number int, sheet skin.Sheet,
 	if err != nil {
 		return err
 	}
-	side := view.Size
+	side := view.TileSize()
 	columns := sprite.Width / side
 	for y := range side {
 		copy(sprite.Row(number%columns*side, number/columns*side+y, side), tile.Row(0, y, side))

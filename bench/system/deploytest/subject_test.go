@@ -28,6 +28,8 @@ var compatAddresses = map[string][]string{
 		// VZGE and Visage
 		"/face/128/NAME", "/face/128/NAME.png", "/full/832/NAME.png?no=cape", "/bust/256/NAME?y=10", "/head/64/NAME", "/front/64/NAME.webp", "/frontfull/512/NAME.jxl",
 		"/processedskin/NAME",
+		// Starlight, and other spellings of sizes
+		"/render/pixel/NAME/face.png", "/render/default/NAME/bust", "/helm/NAME/64/", "/helm/NAME/", "/helm/NAME/100px", "/helm/NAME/50@2x.png", "/helm/NAME/-5",
 		// NMSR and mineatar
 		"/bust/NAME?y=-20", "/fullbodyiso/NAME?w=256", "/bodybust/NAME", "/face/NAME?scale=8&overlay=true", "/body/front/NAME", "/body/full/NAME?scale=4", "/body/left/NAME",
 	},
@@ -77,7 +79,7 @@ func subjectAddresses() map[string][]string {
 			}
 		}
 	}
-	fill := strings.NewReplacer("{id}", "NAME", "{size}", "64", "{width}", "64", "{scale}", "5")
+	fill := strings.NewReplacer("{id}", "NAME", "{size}", "64", "{width}", "64", "{scale}", "5", "{pose}", "walking", "{full|bust|face}", "full")
 	for _, route := range edge.CompatRoutes {
 		for _, service := range append([]string{""}, route.Services...) {
 			add("NAME", fill.Replace(route.Pattern(service)))
