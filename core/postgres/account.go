@@ -255,8 +255,6 @@ const updatePassword = `
 		DELETE FROM sessions s USING updated_user c WHERE s.uid = c.uid AND s.sid <> $4
 	), revoked_tokens AS (
 		DELETE FROM launcher_tokens t USING updated_user c WHERE t.uid = c.uid
-	), ended_joins AS (
-		DELETE FROM game_joins g USING players p, updated_user c WHERE g.pid = p.pid AND p.uid = c.uid
 	), queued_mail AS (` + insertChangeNotice + ` FROM updated_user WHERE $5
 	)
 	SELECT uid FROM updated_user`

@@ -14,13 +14,13 @@ var _ core.JoinStore = (*DB)(nil)
 const joinGame = `
 	WITH presented AS (` + presentedLauncher + `
 	), joining AS (
-		SELECT t.pid, t.permission FROM presented t JOIN players p USING (pid) WHERE t.valid AND p.uuid = $5
+		SELECT t.pid, t.token, t.permission FROM presented t JOIN players p USING (pid) WHERE t.valid AND p.uuid = $5
 	), ended AS (
 		DELETE FROM game_joins g USING joining j WHERE g.pid = j.pid AND g.server <> $6 AND g.joined_at <= now() - $8::interval
 	), joined AS (
-		INSERT INTO game_joins (pid, server, address, joined_at)
-		SELECT pid, $6, $7, clock_timestamp() FROM joining WHERE permission <> -1
-		ON CONFLICT (pid, server) DO UPDATE SET address = excluded.address, joined_at = excluded.joined_at
+		INSERT INTO game_joins (pid, server, address, joined_at, token)
+		SELECT pid, $6, $7, clock_timestamp(), token FROM joining WHERE permission <> -1
+		ON CONFLICT (pid, server) DO UPDATE SET address = excluded.address, joined_at = excluded.joined_at, token = excluded.token
 	)
 	SELECT permission FROM joining`
 
@@ -29,7 +29,8 @@ func (db *DB) JoinGame(ctx context.Context, join core.GameJoin) error {
 	rows, err := collect[struct{ Permission core.Permission }](ctx, db.writes, statement{joinGame, presentedArgs(
 		join.Token, nil, join.Window, [16]byte(join.Player), join.Server[:], join.From, core.JoinTTL,
 	)})
-	if violatedConstraint(err) == "game_joins_pid_fkey" { // the player was deleted at this moment
+	switch violatedConstraint(err) {
+	case "game_joins_pid_fkey", "game_joins_token_fkey": // the player or the token was deleted at this moment
 		return core.ErrLauncherToken
 	}
 	row, err := one(rows, failure("join a game server", err), core.ErrLauncherToken)

@@ -258,8 +258,6 @@ const revokeLaunchers = `
 		SELECT uid FROM users WHERE uid = $1 AND password_hash = $2
 	), revoked AS (
 		DELETE FROM launcher_tokens t USING owner o WHERE t.uid = o.uid
-	), ended_joins AS (
-		DELETE FROM game_joins g USING players p, owner o WHERE g.pid = p.pid AND p.uid = o.uid
 	)
 	SELECT uid FROM owner`
 

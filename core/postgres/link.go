@@ -114,8 +114,6 @@ const (
 		DELETE FROM sessions s USING link g WHERE s.uid = g.uid
 	), revoked_tokens AS (
 		DELETE FROM launcher_tokens t USING link g WHERE t.uid = g.uid
-	), ended_joins AS (
-		DELETE FROM game_joins j USING players p, link g WHERE j.pid = p.pid AND p.uid = g.uid
 	), known_address AS (
 		INSERT INTO login_addresses (uid, address, signed_in, reset_at) SELECT uid, $5, $3, $3 FROM link
 		ON CONFLICT (uid, address) DO UPDATE SET signed_in = excluded.signed_in, reset_at = excluded.reset_at

@@ -411,7 +411,7 @@ func violationError(slot, violation string, tid *core.TextureID, wanted, closet 
 }
 
 // movePlayer clears private textures that are neither the new owner's nor in their closet. A
-// refund is not passed on to another user. Tokens and joins of the former owner end for good, also if
+// refund is not passed on to another user. Tokens of the former owner end for good, and joins with them, also if
 // the player is given back. Edges do not know owners, so a change is written only if a slot was
 // cleared.
 const movePlayer = withTarget + `quota AS (
@@ -431,8 +431,6 @@ const movePlayer = withTarget + `quota AS (
 		RETURNING p.*
 	), revoked_tokens AS (
 		DELETE FROM launcher_tokens k USING changed c WHERE k.pid = c.pid AND k.uid <> c.uid
-	), ended_joins AS (
-		DELETE FROM game_joins g USING changed c, target t WHERE g.pid = c.pid AND t.uid <> c.uid
 	), change_events AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed JOIN slot_changes USING (pid) WHERE cleared
 	), result AS (` + selectChanged + `

@@ -132,8 +132,6 @@ const updatePermission = `
 		DELETE FROM sessions s USING unbanned b WHERE s.uid = b.uid
 	), revoked_tokens AS (
 		DELETE FROM launcher_tokens t USING users u WHERE t.uid = $1 AND u.uid = $1 AND (u.permission = -1) <> ($2 = -1)
-	), ended_joins AS (
-		DELETE FROM game_joins g USING players p, users u WHERE g.pid = p.pid AND p.uid = $1 AND u.uid = $1 AND (u.permission = -1) <> ($2 = -1)
 	)
 	UPDATE users u SET permission = $2 WHERE uid = $1
 	RETURNING ` + userColumns

@@ -51,8 +51,6 @@ const (
 	endSignIns = `
 	WITH ended_sessions AS (
 		DELETE FROM sessions WHERE uid = $1 AND sid <> $2
-	), ended_joins AS (
-		DELETE FROM game_joins g USING players p WHERE g.pid = p.pid AND p.uid = $1
 	)
 	DELETE FROM launcher_tokens WHERE uid = $1`
 
@@ -60,9 +58,7 @@ const (
 	WITH ended_session AS (
 		DELETE FROM sessions WHERE uid = $1 AND sid = $2 RETURNING uid
 	), ended_launcher AS (
-		DELETE FROM launcher_tokens t WHERE uid = $1 AND ` + launcherID + ` = $2 RETURNING uid, pid
-	), ended_joins AS (
-		DELETE FROM game_joins g USING ended_launcher e WHERE g.pid = e.pid
+		DELETE FROM launcher_tokens t WHERE uid = $1 AND ` + launcherID + ` = $2 RETURNING uid
 	)
 	SELECT uid FROM ended_session UNION ALL SELECT uid FROM ended_launcher`
 )

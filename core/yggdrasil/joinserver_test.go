@@ -125,7 +125,7 @@ func TestJoinsAtOnce(t *testing.T) {
 	testenv.Equal(t, testenv.Must(c.services.Joins.Trim(t.Context()))(t), 1, "the trimmed joins")
 }
 
-// A join does not outlive what it needs: a ban, a new name, the player.
+// A join does not outlive what it needs: a ban, a new name, the player, the token.
 func TestJoinEnds(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -145,6 +145,16 @@ func TestJoinEnds(t *testing.T) {
 		testenv.Do(t, change(u))
 		c.hasJoined(t, name, "s").IsEmpty(t)
 	}
+
+	u := c.signUp(t, "Signed_out")
+	s, id := c.issue(t, u), hexID(u.players[0].UUID)
+	other := c.issue(t, u)
+	for _, token := range []string{s.AccessToken, other.AccessToken} {
+		c.join(t, token, id, "by "+token).IsEmpty(t)
+	}
+	c.Post(t, "/authserver/invalidate", map[string]string{"accessToken": s.AccessToken}).IsEmpty(t)
+	c.hasJoined(t, "Signed_out", "by "+s.AccessToken).IsEmpty(t)
+	decode[signedProfile](t, c.hasJoined(t, "Signed_out", "by "+other.AccessToken))
 }
 
 // Game servers ask from one address for all their players, beyond any limit of an address.
