@@ -281,8 +281,12 @@ func parseSpritePath(path, query string) (mode render.Mode, format render.Format
 	}
 }
 
-// maxNameTags is the length of the tags of a batch in bytes from which on names of no players have none.
-const maxNameTags = 2 << 10
+// maxTags is the length of all headers with the tags of a batch, in bytes: the whole header block is then below 4,000,
+// and fits into nginx's buffer of 4,096.
+const maxTags = 3000
+
+// listTag is the tag of a batch whose tags would be longer. Core names it in no purge, so the response expires soon.
+const listTag = "lists"
 
 // batch is a response about many subjects.
 type batch struct {
@@ -309,9 +313,16 @@ func (s *Server) writeBatch(rc *fasthttp.RequestCtx, x batch) error {
 		to.SetCanonical(keyContentType, contentTypes[x.format])
 	}
 	to.SetCanonical(keyETag, x.ETag[:])
-	var tags []byte
-	for i, key := range x.all.keys {
-		tags = appendSubjectTag(tags, key, x.Mappings[i])
+	most := maxTags / s.tags.headers()
+	tags := x.appendTags(nil, true)
+	if len(tags) > most {
+		tags = x.appendTags(nil, false)
+	}
+	if len(tags) > most {
+		tags = append(tags[:0], listTag...)
+		if x.number == spriteNumber {
+			x.cacheControl = ccSprite
+		}
 	}
 	if x.Revision != "" {
 		tags = appendTag(tags, revisionTagPrefix, x.Revision)
@@ -321,11 +332,18 @@ func (s *Server) writeBatch(rc *fasthttp.RequestCtx, x batch) error {
 	return nil
 }
 
+// appendTags appends the tags of all keys, with those of names of no players or without them.
+func (x *batch) appendTags(tags []byte, hasNames bool) []byte {
+	for i, key := range x.all.keys {
+		tags = appendSubjectTag(tags, key, x.Mappings[i], hasNames)
+	}
+	return tags
+}
+
 // appendSubjectTag appends the tag of a key alone: of the player, the user, the texture, or the name
-// of no player. Tags of the textures that players wear would double the length, which proxies bound:
-// 100 players have 1.2 KB. A player changes with its textures. Names of no players, which a client can make
-// up, have no tags beyond maxNameTags.
-func appendSubjectTag(tags []byte, key edgeproto.Key, mapping edgeproto.Mapping) []byte {
+// of no player. Tags of the textures that players wear would double the length: 100 players have 1.2 KB. A player
+// changes with its textures.
+func appendSubjectTag(tags []byte, key edgeproto.Key, mapping edgeproto.Mapping, hasNames bool) []byte {
 	switch {
 	case mapping.Player != nil:
 		return appendTagID(tags, edgeproto.PlayerTagPrefix, mapping.Player.PID)
@@ -335,8 +353,7 @@ func appendSubjectTag(tags []byte, key edgeproto.Key, mapping edgeproto.Mapping)
 	if uid, ok := strings.CutPrefix(string(key), edgeproto.UIDPrefix); ok {
 		return appendTag(tags, edgeproto.UserTagPrefix, uid)
 	}
-	const longestEscape = len("%00")
-	if len(tags)+longestEscape*len(key) > maxNameTags {
+	if !hasNames {
 		return tags
 	}
 	return appendNameTag(tags, key)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"math/bits"
 	"net/url"
 	"strconv"
 	"strings"
@@ -174,6 +175,9 @@ func (t *Tags) UnmarshalText(text []byte) error {
 	}
 	return nil
 }
+
+// headers returns the number of the headers, at least 1.
+func (t Tags) headers() int { return max(1, bits.OnesCount8(uint8(t))) }
 
 // setHeaders sets the headers to tags that are separated by spaces. It may overwrite the
 // spaces with commas.
