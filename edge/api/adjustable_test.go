@@ -89,7 +89,7 @@ func TestEqualPicturesAreOne(t *testing.T) {
 		{"/avatar/11?size=40", "/face/11?size=40", "/face/player/Steve?size=33", "/face/hash/" + hash + "?size=40&no=light,layers&turn=5&tilt=0", "/face/11?SIZE=40&no=&turn=9", "/face/11?size=&size=40"},
 		{"/avatar/11?3d", "/head/11", "/head/player/steve?3d&turn=1", "/head/11?tilt=iso", "/head/11?TURN=01&Tilt=ISO&size=96", "/head/11?no=layers", "/head/11?turn=&tilt=&no=&size="},
 		{"/avatar/11?3d&png&size=64", "/head/11.png?size=64", "/head/11?size=57&png"},
-		{"/body/11", "/body/11?turn=7&tilt=25&height=400", "/body/player/STEVE?no=,cape,", "/body/11?size=banana"},
+		{"/body/11", "/body/11?turn=1&tilt=25&height=400", "/body/player/STEVE?no=,cape,", "/body/11?size=banana"},
 		{"/body/11?no=hat,light", "/body/11?no=light,hat,HAT", "/body/11?no=hat%2Clight", "/body/11?no=light,hat&no=layers"},
 		{"/bust/11?turn=0", "/bust/11?turn=0&turn=3", "/bust/11?turn=&turn=0", "/bust/11?turn=-0"},
 		{"/left/11?height=1", "/left/11?height=64", "/left/11?no=light&turn=3&height=-5"},

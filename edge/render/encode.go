@@ -49,4 +49,4 @@ func (e *encoder) encode(picture raster.Picture, format Format) (file []byte, er
 
 // revision is the version of the files that Encode writes. It must change whenever the same view of the
 // same sheet becomes another file, because it is part of ETags and cache tags. TestRevisionGuard says when.
-const revision = 3
+const revision = 4

@@ -35,13 +35,13 @@ const (
 	// are the right ones. Slim arms are widened, and larger sheets reduced.
 	LegacySheet
 
-	// Bust is the upper half of the figure in parallel projection, square and by default in the
-	// attitude of the front in a preview. The head and the body are inside the picture, the arms
+	// Bust is the upper half of the figure in parallel projection, square and by default from 25° above with the
+	// front on the viewer's right, as heads are. The head and the body are inside the picture, the arms
 	// are cut off with the lower edge. A raised arm is inside too.
 	Bust
 
-	// Body is the whole figure in the same projection, half as wide as high. By default it is the
-	// front of a preview. In another pose, or with elytra, it is as large as fits.
+	// Body is the whole figure in the same projection, half as wide as high. By default it is as large as a figure of
+	// a preview. In another pose, or with elytra, it is as large as fits.
 	Body
 
 	// Front, Back, Left and Right are sides of the standing player, each the player's own: flat and
@@ -119,12 +119,12 @@ var modes = [ModeCount]modeRow{
 	},
 	Bust: {
 		name: "bust", sizes: headSizes, width: square, exactStep: headSizes.step,
-		scene: bust, hasAttitudes: true, turn: 7, tilt: Tilt25, omissible: model.OmitHat | model.OmitLayers | model.OmitLight, hasPoses: true, showsWorn: true,
+		scene: bust, hasAttitudes: true, turn: 1, tilt: Tilt25, omissible: model.OmitHat | model.OmitLayers | model.OmitLight, hasPoses: true, showsWorn: true,
 		share: raster.WorkShare{Texels: 0.5, Borders: 0.5},
 	},
 	Body: {
 		name: "body", sizes: figureSizes, width: halved, exactStep: figureSizes.step,
-		scene: body, hasAttitudes: true, turn: 7, tilt: Tilt25, omissible: model.OmitHat | model.OmitLayers | model.OmitLight, hasPoses: true, showsWorn: true,
+		scene: body, hasAttitudes: true, turn: 1, tilt: Tilt25, omissible: model.OmitHat | model.OmitLayers | model.OmitLight, hasPoses: true, showsWorn: true,
 		share: raster.WorkShare{Texels: 0.5, Borders: 0.5}, most: maxBodyHeight,
 	},
 	Front: sideRow("front", model.FrontSide, false),
