@@ -29,7 +29,8 @@ s/ resolvers containers .*//
   stick-table type ipv6 size 200k expire 1m store conn_cur\
   tcp-request connection track-sc0 src\
   tcp-request connection reject if { sc0_conn_cur gt 256 }\
-  http-request redirect scheme https unless { ssl_fc }
+  http-request redirect scheme https unless { ssl_fc }\
+  http-after-response set-header Strict-Transport-Security max-age=31536000 if { ssl_fc }
 
 /^  server core /c\
   server core-1 10.0.0.41:8080 check port 9080\

@@ -312,10 +312,11 @@ func TestSmallSiteNginx(t *testing.T) {
 	}}
 	url := b.start(t, []server{{host: "127.0.0.1", port: "8080", public: core}, {host: "127.0.0.1", port: "8081", public: edge}})
 	for path, want := range map[string]string{"/api": "core", "/api/user?a=%2F": "core", "/apis": "edge", "/avatar/player/steve": "edge", "/api/yggdrasil/skins/MinecraftSkins/steve.png": "edge", "/api/yggdrasil": "core", "/console": "core", "/console/session": "core", "/consoles": "edge"} {
-		got := httpservertest.Call(t, nil, http.MethodGet, url+path, http.Header{"X-Forwarded-For": {"192.0.2.1"}}, "").Body
-		if want += " for 127.0.0.1 as " + strings.TrimPrefix(url, "http://"); got != want {
-			t.Errorf("%s: %q; want %q", path, got, want)
+		got := httpservertest.Call(t, nil, http.MethodGet, url+path, http.Header{"X-Forwarded-For": {"192.0.2.1"}}, "")
+		if want += " for 127.0.0.1 as " + strings.TrimPrefix(url, "http://"); got.Body != want {
+			t.Errorf("%s: %q; want %q", path, got.Body, want)
 		}
+		testenv.Equal(t, got.Header.Get("Strict-Transport-Security"), "max-age=31536000", "%s: Strict-Transport-Security", path)
 	}
 }
 
