@@ -28,8 +28,8 @@ var (
 	notAnchored = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	codeBlock   = regexp.MustCompile("(?ms)^```.*?^```$")
 	target      = regexp.MustCompile(`\bmake ([a-z-]+)`)
-	// notRun is the line that marks a page with commands that no test runs.
-	notRun = regexp.MustCompile(`(?m)^\*No test runs the commands of this page: .+\.\*$`)
+	// notRun is the comment that marks a page with commands that no test runs.
+	notRun = regexp.MustCompile(`(?m)^<!-- No test runs the commands of this page: .+\. -->$`)
 )
 
 // ran has the tests that run commands, by page and label; "*" stands for all labels.
