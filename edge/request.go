@@ -106,7 +106,7 @@ func (p *Pictures) setVariant(req *Request, res *Response) {
 		texture = res.Mapping.User.Texture
 	}
 	switch {
-	case req.Kind == KindFile && texture != nil && req.Slot.fits(texture.Type):
+	case req.Kind == KindFile && texture != nil && !texture.Private && req.Slot.fits(texture.Type):
 		res.Variant = Variant{Texture: texture.Hash, File: true}
 	case req.Kind == KindFile && req.Slot == SkinSlot && req.DefaultSkin != DefaultForUsers && req.hasDefault(res.Mapping):
 		res.IsDefault = true

@@ -218,7 +218,7 @@ var storedFile = View{
 		// Mods request the files of a profile relative to the URL of the profile.
 		{"/csl/textures/", ByHash, CacheImmutable, "the stored file"},
 		{"/usm/textures/", ByHash, CacheImmutable, "the stored file"},
-		{"/raw/", ByTID, CacheTexture, "the stored file"},
+		{"/raw/", ByTID, CacheTexture, "the stored file of a public texture"},
 	},
 	Picture:     nil,
 	Profile:     NoProfile,
@@ -234,8 +234,8 @@ var capeFile = fileView(CapeSlot, []string{".png"}, false, []Route{{"/cape/", By
 var (
 	skinFileBySubject = fileView(SkinSlot, optionalPNG, true, fileRoutes("skin"))
 	capeFileBySubject = fileView(CapeSlot, optionalPNG, true, fileRoutes("cape"))
-	skinFileByTID     = fileView(SkinSlot, []string{""}, true, []Route{{"/skin/", ByTID, CacheTexture, "the file of a skin"}})
-	capeFileByTID     = fileView(CapeSlot, []string{""}, true, []Route{{"/cape/", ByTID, CacheTexture, "the file of a cape"}})
+	skinFileByTID     = fileView(SkinSlot, []string{""}, true, []Route{{"/skin/", ByTID, CacheTexture, "the file of a public skin"}})
+	capeFileByTID     = fileView(CapeSlot, []string{""}, true, []Route{{"/cape/", ByTID, CacheTexture, "the file of a public cape"}})
 )
 
 // fileView returns the view of the files in a slot.

@@ -253,8 +253,8 @@ func TestMaliciousUploadRequests(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{"a body that is compressed", "Content-Encoding: gzip\r\n" + length(len(compressed)) + compressed, 400, "no well-formed"},
-		{"a body that would become large", "Content-Encoding: gzip\r\n" + length(len(bomb)) + bomb, 400, "no well-formed"},
+		{"a body that is compressed", "Content-Encoding: gzip\r\n" + length(len(compressed)) + compressed, 415, "must not be compressed"},
+		{"a body that would become large", "Content-Encoding: gzip\r\n" + length(len(bomb)) + bomb, 415, "must not be compressed"},
 		{"a body compressed on the way", "Transfer-Encoding: gzip, chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(compressed), compressed), 400, invalid},
 		{"a body in chunks without an end", chunked + chunks, 408, "did not arrive in time"},
 		{"a chunk without an end", chunked + fmt.Sprintf("%x\r\n%s", len(content)+1, content), 408, "did not arrive in time"},

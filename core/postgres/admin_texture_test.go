@@ -65,7 +65,7 @@ func TestAdminChangesTexture(t *testing.T) {
 	got := must(r.ChangeTexture(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N"), Public: new(false)}, core.ScorePrices{}))(t)
 	testenv.Check(t, got.Name == "N" && !got.Public && got.Likes == 1,
 		"changed, it is %+v; want it named N, and only in its uploader's closet", got)
-	wantKeys("a texture without a player")
+	wantKeys("a texture without a player", textureKeys(tid)...)
 	r.wantAuditEntries(t, fmt.Sprintf(`texture.change texture:%d {"to": {"name": "N", "type": "steve", "public": false}, `+
 		`"from": {"name": "x", "type": "steve", "public": true}, "name": "x", "uploader": %d}`, tid.ID, r.ann.ID))
 }

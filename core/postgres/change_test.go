@@ -198,6 +198,7 @@ func TestMappings(t *testing.T) {
 		{edgeproto.UIDKey(int64(bob.ID)), edgeproto.Mapping{User: &edgeproto.User{UID: int64(bob.ID), Avatar: 12345}}}, // a deleted texture
 		{edgeproto.UIDKey(999), edgeproto.Mapping{}},
 		{edgeproto.TIDKey(int64(cape.ID)), edgeproto.Mapping{Texture: mapped(cape)}},
+		{edgeproto.TIDKey(int64(b.ID)), edgeproto.Mapping{Texture: &edgeproto.Texture{TID: int64(b.ID), Hash: b.Hash, Type: b.Type, Private: true}}},
 		{edgeproto.TIDKey(0), edgeproto.Mapping{}},
 		{edgeproto.HashKey(first.Hash), edgeproto.Mapping{Texture: mapped(a)}}, // the lowest TID decides
 		{edgeproto.HashKey(skin.Hash{}), edgeproto.Mapping{}},

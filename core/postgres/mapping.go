@@ -38,7 +38,7 @@ const selectMappings = `
 		feed.epoch::text, feed.revision,
 		f.key, f.pid, f.uuid, f.name, f.uid, f.avatar,
 		ceil(extract(epoch FROM CASE WHEN f.pid > 0 THEN greatest(f.last_modified, t.retyped_at, c.retyped_at) ELSE t.upload_at END))::bigint AS modified,
-		t.tid, t.hash, t.type, c.tid AS cape_tid, c.hash AS cape_hash, c.type AS cape_type
+		t.tid, t.hash, t.type, t.public, c.tid AS cape_tid, c.hash AS cape_hash, c.type AS cape_type
 	FROM feed
 	LEFT JOIN matches f ON true
 	LEFT JOIN textures t ON t.tid = f.tid
@@ -56,6 +56,7 @@ type mappingRow struct {
 	TID, CapeTID     *int64
 	Hash, CapeHash   skin.Hash
 	Type, CapeType   skin.Type
+	Public           *bool
 }
 
 // keysByKind are the keys of a look-up, by their kind.
@@ -129,6 +130,9 @@ func (r mappingRow) mapping() edgeproto.Mapping {
 	case *r.UID != 0:
 		return edgeproto.Mapping{User: &edgeproto.User{UID: *r.UID, Avatar: *r.Avatar, Texture: texture}}
 	default:
+		if texture != nil {
+			texture.Private = !*r.Public && strings.HasPrefix(string(*r.Key), edgeproto.TIDPrefix)
+		}
 		return edgeproto.Mapping{Texture: texture, Modified: *r.Modified}
 	}
 }

@@ -243,8 +243,10 @@ func changeTexture(
 		batch.Queue(clearPlayers, tid, before.Uploader)
 		batch.Queue(emptyClosets, tid, before.Uploader)
 	}
-	if retypes {
+	if retypes || change.Public != nil && *change.Public != before.Public {
 		batch.Queue(notifyTexture, tid)
+	}
+	if retypes {
 		batch.Queue(notifyPlayers, tid)
 		batch.Queue(notifyAvatars, tid)
 	}

@@ -84,7 +84,7 @@ func TestHideTexture(t *testing.T) {
 	want := hidden
 	want.Public, want.UploadAt = false, got.UploadAt
 	cmptest.Same(t, got, want, "the texture")
-	wantKeys("becoming private", append(playerKeys(theirs), edgeproto.UIDKey(int64(bob.ID)))...)
+	wantKeys("becoming private", slices.Concat(playerKeys(theirs), textureKeys(hidden), []edgeproto.Key{edgeproto.UIDKey(int64(bob.ID))})...)
 	testenv.Equal(t, must(db.SetAvatar(t.Context(), ann.ID, hidden.ID))(t).Avatar, hidden.ID, "the uploader's avatar")
 	testenv.Equal(t, must(db.UserByEmail(t.Context(), bob.Email))(t).Avatar, 0, "the other user's avatar")
 	cmptest.Same(t, closetOwners(t, db, hidden.ID), []core.UserID{ann.ID}, "whose closets hold it")
@@ -99,7 +99,7 @@ func TestHideTexture(t *testing.T) {
 	testenv.Check(t, got.Likes == 2 && got.Name == "N", "renamed, it is %+v; want 2 likes", got)
 	got = must(db.change(t.Context(), hidden.ID, core.TextureChange{Public: new(true)}))(t)
 	testenv.Check(t, got.Likes == 2 && got.Public, "public again, it is %+v; want 2 likes", got)
-	wantKeys("a change that is not visible")
+	wantKeys("becoming public", textureKeys(hidden)...)
 
 	// A public texture of a deleted user has no uploader.
 	do(t, db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)))

@@ -91,6 +91,8 @@ type Texture struct {
 	TID  int64     `json:"tid"`
 	Hash skin.Hash `json:"hash"`
 	Type skin.Type `json:"type"`
+	// Private is set in the mapping of a tid: the file has no address by that, since tids are consecutive.
+	Private bool `json:"private,omitempty"`
 }
 
 // Player is the mapping of a name or a uuid. Skin and Cape are nil if the player has none.
