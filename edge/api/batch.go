@@ -333,9 +333,9 @@ func (s *Server) writeBatch(rc *fasthttp.RequestCtx, x batch) error {
 }
 
 // appendTags appends the tags of all keys, with those of names of no players or without them.
-func (x *batch) appendTags(tags []byte, hasNames bool) []byte {
-	for i, key := range x.all.keys {
-		tags = appendSubjectTag(tags, key, x.Mappings[i], hasNames)
+func (b *batch) appendTags(tags []byte, hasNames bool) []byte {
+	for i, key := range b.all.keys {
+		tags = appendSubjectTag(tags, key, b.Mappings[i], hasNames)
 	}
 	return tags
 }

@@ -104,9 +104,8 @@ func parseCompatQuery(route *edge.CompatRoute, query string) (target, bool) {
 // parseEmptySubject parses a path, as it was sent, that has an empty subject: a template whose placeholder was empty. It
 // is an unknown player.
 func (s *Server) parseEmptySubject(path []byte) (target, bool) {
-	folded := unsafeString(path)
-	route, rest := cutCompatPrefix(folded)
-	if !s.hasCompatRoutes || route == nil || route.IsPosed || route.Prefix != folded[:len(folded)-len(rest)] || !strings.HasPrefix(rest, "/") {
+	route, rest := cutCompatPrefix(unsafeString(path))
+	if !s.hasCompatRoutes || route == nil || route.IsPosed || !strings.HasPrefix(rest, "/") {
 		return target{}, false
 	}
 	return parseCompat(route.Prefix + impossibleName + strings.TrimSuffix(rest, "/"))
