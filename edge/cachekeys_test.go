@@ -37,10 +37,10 @@ func TestCacheKeys(t *testing.T) {
 	var keys []string // the parameters, in the order of the views
 	pathsOf := map[string][]string{}
 	for _, path := range paths {
-		key := code(parameters[path])
-		if key == "" {
+		if len(parameters[path]) == 0 {
 			continue
 		}
+		key := code(parameters[path])
 		if pathsOf[key] == nil {
 			keys = append(keys, key)
 		}
@@ -53,6 +53,7 @@ func TestCacheKeys(t *testing.T) {
 	}
 	table.WriteString("| `/sprite/…` | `players`, `uuids`, `users`, `hashes`, `size`, `exact`, `columns`, `png` |\n" +
 		"| `/heads.json` | `players`, `uuids`, `users` |\n" +
+		"| `/head`, `/head.png` | `name`, `uuid`, `texture`, and those of compatible URLs |\n" +
 		"| [compatible URLs](../addresses.md), some of which begin as these do | beside these all that stand there under *Parameters* |\n" +
 		"| all others | none |\n\n")
 	configtest.Section(t, "../docs/operations/cdn.md", "keys", table.String())

@@ -113,13 +113,13 @@ func PosedRoute(pose, part string) (route *CompatRoute, of render.Pose) {
 	return route, posesOf[pose]
 }
 
-// posesOf are our poses that are nearest to those of Starlight. In all others the figure stands.
+// posesOf are our poses by the poses of Starlight to which they are nearest. In any other pose the figure stands.
 var posesOf = map[string]render.Pose{
 	"walking": render.Walk, "marching": render.Walk, "trudging": render.Walk, "lunging": render.Walk, "kicking": render.Walk,
 	"cheering": render.Wave, "pointing": render.Wave, "relaxing": render.Sit, "reading": render.Sit, "crouching": render.Sneak, "cowering": render.Sneak,
 }
 
-// posedParts are the routes by the pose and the part of the figure. Poses without routes have those of the empty one.
+// posedParts are the routes by the pose and the part of the figure. A pose without routes has the routes of the empty pose.
 var posedParts = func() map[string]map[string]*CompatRoute {
 	square := func(mode render.Mode, isIsometric bool) *CompatRoute {
 		return &CompatRoute{Mode: mode, DefaultSize: compatSide, IsIsometric: isIsometric}
@@ -162,8 +162,8 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	bare.IsIsometric, bare.IsCapeless = true, true
 	picture(bare, of(crafatar), "/renders/body/")
 
-	// Mineatar's faces are 8 units wide, its heads 16 high and its figures 39.
 	figure := CompatRoute{Mode: render.Body, DefaultSize: 2 * mcheadsSide, Measure: Width, IsIsometric: true, IsCapeless: true}
+	// Mineatar's faces are 8 units wide, its heads 16 high and its figures 39.
 	face := CompatRoute{Mode: render.Flat, DefaultSize: compatSide, Scale: 8}
 	avatar := face
 	turned := figure

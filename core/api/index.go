@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -82,4 +83,18 @@ func (c *healthCheck) healthy(ctx context.Context) bool {
 		c.checkedAt = now
 	}
 	return c.lastHealthy
+}
+
+// redirectToEdges redirects a request for what core does not have to the same path at the edges, which have the pictures,
+// and reports whether it did: not if their address is unknown, or was requested.
+func (s *Server) redirectToEdges(rc *fasthttp.RequestCtx) bool {
+	const longest = 2000 // of all, so that no proxy in front finds the header too long
+	origin, target := s.Site.TexturesURL, httpserver.OriginForm(rc.URI())
+	if origin == "" || len(target) > longest || target[0] != '/' || !rc.IsGet() && !rc.IsHead() || strings.HasSuffix(origin, "//"+string(rc.Host())) {
+		return false
+	}
+	rc.SetStatusCode(fasthttp.StatusPermanentRedirect)
+	rc.Response.Header.Set(fasthttp.HeaderLocation, origin+string(target))
+	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	return true
 }

@@ -220,20 +220,6 @@ func (s *Server) uploadLimit() int {
 	return s.bodyLimit(s.fileBytes)
 }
 
-// redirectToEdges redirects a request for what core does not have to the same path at the edges, which have the pictures,
-// and reports whether it did: not if their address is unknown, or was requested.
-func (s *Server) redirectToEdges(rc *fasthttp.RequestCtx) bool {
-	const longest = 2000 // of all, so that no proxy in front finds the header too long
-	origin, target := s.Site.TexturesURL, httpserver.OriginForm(rc.URI())
-	if origin == "" || len(target) > longest || !rc.IsGet() && !rc.IsHead() || strings.HasSuffix(origin, "//"+string(rc.Host())) {
-		return false
-	}
-	rc.SetStatusCode(fasthttp.StatusPermanentRedirect)
-	rc.Response.Header.Set(fasthttp.HeaderLocation, origin+string(target))
-	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
-	return true
-}
-
 // routes returns the route table.
 func (s *Server) routes() *router.Router {
 	r := router.New()

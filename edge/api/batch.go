@@ -28,6 +28,7 @@ type list struct {
 	of      string
 }
 
+// lists are all of them.
 var lists = []list{
 	{"players", edge.ByName, "names of players"},
 	{"uuids", edge.ByUUID, "UUIDs of players"},
@@ -39,9 +40,11 @@ var lists = []list{
 // players[1]. It is 0 without one, as in players or players[].
 func parseListName(name string) (number, place int) {
 	name, index, isArray := strings.Cut(name, "[")
-	if digits, ok := strings.CutSuffix(index, "]"); isArray && (!ok || digits != "" && !isDigits(digits)) {
-		return -1, 0
-	} else if isArray {
+	if isArray {
+		digits, ok := strings.CutSuffix(index, "]")
+		if !ok || digits != "" && !isDigits(digits) {
+			return -1, 0
+		}
 		place = positiveInteger(digits)
 	}
 	return slices.IndexFunc(lists, func(l list) bool { return edge.EqualASCIIFold(name, l.name) }), place
@@ -130,6 +133,7 @@ func (l *listed) add(list string, by edge.Subject, text string) error {
 
 // serveBatch serves a request for many subjects, and reports whether the path is of one.
 func (s *Server) serveBatch(rc *fasthttp.RequestCtx, path string) (isBatch bool, err error) {
+	path = cutSlash(path)
 	number := headsNumber
 	mode, format, isSprite := parseSpritePath(path, unsafeString(rc.URI().QueryString()))
 	if isSprite {
@@ -332,7 +336,7 @@ func (s *Server) writeBatch(rc *fasthttp.RequestCtx, x batch) error {
 	return nil
 }
 
-// appendTags appends the tags of all keys, with those of names of no players or without them.
+// appendTags appends the tag of each key. Without hasNames, the names of no players have none.
 func (b *batch) appendTags(tags []byte, hasNames bool) []byte {
 	for i, key := range b.all.keys {
 		tags = appendSubjectTag(tags, key, b.Mappings[i], hasNames)

@@ -238,6 +238,9 @@ func TestListForms(t *testing.T) {
 			t.Errorf("%s: %d %s; want %s", query, got.status, got.body, want)
 		}
 	}
+	for path, want := range map[string]string{"/heads.json/?players=Steve": "/heads.json?players=Steve", "/sprite/face.png/?players=Steve": "/sprite/face.png?players=Steve"} {
+		testenv.Equal(t, w.get(t, path).body == w.get(t, want).body, true, "%s is answered as %s", path, want)
+	}
 	for _, query := range []string{"players=Steve,.Name", "players[1]=.Name&players[0]=Steve", "hashes=" + w.robot.Hash.String() + ",short"} {
 		got, want := w.get(t, "/sprite/face.png?"+query), w.get(t, "/sprite/face.png?players=Steve,Nobody_1")
 		testenv.Equal(t, got.body == want.body, true, "a sprite of %s shows an unknown player", query)

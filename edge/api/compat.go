@@ -320,8 +320,8 @@ const maxTIDDigits = 19
 func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, error) {
 	route := t.compat.route
 	key, ok := appendKey(scratch, t)
-	switch isLong := len(t.value) > maxTIDDigits; {
-	case t.route.Subject == edge.ByTID && isLong, !ok && t.route.Subject.IsPlayer():
+	switch subject := t.route.Subject; {
+	case subject == edge.ByTID && len(t.value) > maxTIDDigits, !ok && subject.IsPlayer():
 		key = scratch[:0]
 	case !ok:
 		return edge.Request{}, notFound()

@@ -67,9 +67,7 @@ type target struct {
 // parsePath parses a percent-decoded path, and a query as far as it has the value, and reports
 // whether they have the shape of a route. It does not validate the value.
 func (s *Server) parsePath(path, query string) (target, bool) {
-	if end := len(path) - 1; end > 0 && path[end] == '/' {
-		path = path[:end]
-	}
+	path = cutSlash(path)
 	t, ok := parseOwn(path, query)
 	if !s.hasCompatRoutes || ok && !t.isCompat() {
 		return t, ok
@@ -81,6 +79,14 @@ func (s *Server) parsePath(path, query string) (target, bool) {
 		return parseCompatQuery(route, query)
 	}
 	return t, ok
+}
+
+// cutSlash returns a path without a slash at its end, which never matters.
+func cutSlash(path string) string {
+	if end := len(path) - 1; end > 0 && path[end] == '/' {
+		return path[:end]
+	}
+	return path
 }
 
 // isCompat reports whether a path with the shape of a view's route means another subject, if it is a compatible

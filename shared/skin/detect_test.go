@@ -146,11 +146,13 @@ func edgeSpots(texel [4]byte) change {
 	}
 }
 
-// fillStrips fills the strips of the arms that only wide arms use.
-func fillStrips(texel [4]byte) change {
-	return func(sheet skin.Sheet, _ skin.Type) {
+// fillUnused fills what slim arms leave of the sheet.
+func fillUnused(texel [4]byte) change {
+	return func(sheet skin.Sheet, model skin.Type) {
 		for _, strip := range wideOnly {
-			paintRect(sheet, strip, texel)
+			if model == skin.Slim {
+				paintRect(sheet, strip, texel)
+			}
 		}
 	}
 }
@@ -227,11 +229,7 @@ func paintings() []painting {
 		{"black sleeves, black behind", changes{sleeves(black), behind(black)}},
 		{"black sleeves, no transparency", changes{sleeves(black), flat(black)}},
 		{"white sleeves, white behind", changes{sleeves(white), behind(white)}},
-		{"black in the strips that only wide arms use", changes{func(sheet skin.Sheet, model skin.Type) {
-			if model == skin.Slim {
-				fillStrips(black)(sheet, model)
-			}
-		}}},
+		{"black in the strips that only wide arms use", changes{fillUnused(black)}},
 		{"no layers", changes{fill(none, layers...)}},
 		{"bare arms", changes{fill(flesh, arms...)}},
 		{"layers only, whole sleeves", changes{fill(none, bases...), fill(plum, armLayers...)}},

@@ -29,7 +29,7 @@ var compatAddresses = map[string][]string{
 		"/face/128/NAME", "/face/128/NAME.png", "/full/832/NAME.png?no=cape", "/bust/256/NAME?y=10", "/head/64/NAME", "/front/64/NAME.webp", "/frontfull/512/NAME.jxl",
 		"/processedskin/NAME",
 		// Starlight, and other spellings of sizes
-		"/render/pixel/NAME/face.png", "/render/default/NAME/bust", "/helm/NAME/64/", "/helm/NAME/", "/helm/NAME/100px", "/helm/NAME/50@2x.png", "/helm/NAME/-5",
+		"/render/pixel/NAME/face.png", "/render/default/NAME/bust", "/helm/NAME/64/", "/helm/NAME/", "/helm/NAME/100px", "/helm/NAME/50@2x.png", "/helm/NAME/-5", "/head?name=NAME", "/head.png?texture=&uuid=&name=NAME&overlay",
 		// NMSR and mineatar
 		"/bust/NAME?y=-20", "/fullbodyiso/NAME?w=256", "/bodybust/NAME", "/face/NAME?scale=8&overlay=true", "/body/front/NAME", "/body/full/NAME?scale=4", "/body/left/NAME",
 	},
