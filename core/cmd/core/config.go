@@ -36,7 +36,7 @@ type settings struct {
 	EdgesListen httpserver.Address `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
 	OpsListener
 	PublicURL   string `env:"PUBLIC_URL" example:"https://skins.example.org" help:"address at which the API is reached from outside, without a path; needed by YGGDRASIL"`
-	TexturesURL string `env:"TEXTURES_URL" example:"https://skins.example.org" help:"address at which the edges are reached from outside; empty: PUBLIC_URL"`
+	TexturesURL string `env:"TEXTURES_URL" example:"https://skins.example.org" help:"address at which the edges are reached from outside, where core redirects what it does not have; empty: PUBLIC_URL, without redirects"`
 
 	postgres.Config
 	Objects blobstore.Config `envPrefix:"OBJECTS_"`
