@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -231,20 +230,6 @@ func TestLogHasClientIP(t *testing.T) {
 	rc := from("10.0.0.1", "203.0.113.9")
 	opts.NewServer(func(*fasthttp.RequestCtx) {}).Handler(rc)
 	testenv.Contains(t, out.String(), "client=203.0.113.9\n", "the line, with the client")
-}
-
-// A request that is not logged costs no allocation.
-func TestUnloggedRequestAllocations(t *testing.T) {
-	opts := httpserver.Options{Log: silent(), Limits: limits()}
-	route := opts.Route("GET /")
-	server := opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
-		route.AssignTo(rc)
-		httpserver.AddLogAttr(rc, slog.Int64("uid", 42))
-		return nil
-	}))
-	rc := exchange(&net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)})
-	testenv.Equal(t, testing.AllocsPerRun(1000, func() { server.Handler(rc) }), 0,
-		"allocations of a request that is not logged")
 }
 
 // Of a flood of 503s only some are logged.

@@ -146,15 +146,6 @@ func TestAddressRequestLimitRefills(t *testing.T) {
 	}
 }
 
-func TestAddressLimiterAllocations(t *testing.T) {
-	opts := httpserver.Options{Log: silent(), Limits: limits()}
-	handler, rc := opts.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {}), from("203.0.113.9")
-	testenv.Equal(t, testing.AllocsPerRun(100, func() { handler(rc) }), 0, "allocations of a request without a limit")
-	bounds := limitsWith(func(l *httpserver.Limits) { l.AddressRequests, l.AddressBurst = 1_000_000, 1_000_000 })
-	limited := httpserver.Options{Log: silent(), Limits: bounds}.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})
-	testenv.Equal(t, testing.AllocsPerRun(100, func() { limited(rc) }), 0, "allocations of a request with a limit")
-}
-
 // from returns a request of a peer with lines of X-Forwarded-For.
 func from(peer string, forwarded ...string) *fasthttp.RequestCtx {
 	rc := exchange(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(peer), 1234)))
