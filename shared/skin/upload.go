@@ -103,10 +103,14 @@ func ParseUpload(file []byte, as string, limits Limits) (Texture, error) {
 	return Texture{Type: kind, Sheet: sheet, File: stored, Hash: HashOf(stored), Pixels: sheet.Digest()}, nil
 }
 
-// Decode returns the exact pixels of a stored texture. It accepts every size that ParseUpload
-// may have stored, under any limits.
+// Decode returns the exact pixels of a stored texture, which has no damage. It accepts every size that
+// ParseUpload may have stored, under any limits.
 func Decode(file []byte) (Sheet, error) {
-	sheet, err := decode(file, checkStoredSize)
+	_, _, err := SizeOf(file)
+	if err != nil {
+		return Sheet{}, fmt.Errorf("decode texture: %w", err)
+	}
+	sheet, err := decodeSound(file)
 	if err != nil {
 		return Sheet{}, fmt.Errorf("decode texture: %w", err)
 	}

@@ -102,12 +102,19 @@ func notPNGs() []File {
 	return files
 }
 
-// truncations are a valid file, truncated at and within each part.
+// truncations are a valid file, truncated at and within each part: without IEND it is complete.
 func truncations() []File {
 	p := FromSheet(sample())
 	p.Before = Chunk("tEXt", []byte("Title\x00Hello"))
 	file := p.File()
 	files := []File{rejected("a signature and no more", "it is cut off", file[:len(Signature)])}
+	add := func(name string, at int) {
+		if at >= len(file)-len(Chunk("IEND", nil)) {
+			files = append(files, accepted(name, file[:at], ""))
+		} else {
+			files = append(files, rejected(name, "it is cut off", file[:at]))
+		}
+	}
 	at := len(Signature)
 	for _, chunk := range chunksOf(file) {
 		frame, data := chunk.start, len(chunk.data)
@@ -125,12 +132,12 @@ func truncations() []File {
 			{"a byte before the end of", frame + 8 + data + 3},
 		} {
 			if cut.at > at { // IEND has no data
-				files = append(files, rejected("a file cut off "+cut.name+" "+chunk.kind, "it is cut off", file[:cut.at]))
+				add("a file cut off "+cut.name+" "+chunk.kind, cut.at)
 				at = cut.at
 			}
 		}
 		if at = frame + 12 + data; at < len(file) {
-			files = append(files, rejected("a file cut off behind "+chunk.kind, "it is cut off", file[:at]))
+			add("a file cut off behind "+chunk.kind, at)
 		}
 	}
 	return files
@@ -143,17 +150,27 @@ func corruptions() []File {
 	file := p.File()
 	var files []File
 	for _, chunk := range chunksOf(file) {
+		add := func(name string, data []byte, refusal string) {
+			if chunk.kind == "tEXt" || chunk.kind == "IEND" { // which are no part of the pixels
+				f := texels(name, p, paletteTexel(256, 0))
+				f.Data = data
+				files = append(files, f)
+			} else {
+				files = append(files, rejected(name, refusal, data))
+			}
+		}
+		refusal := `the checksum of its "` + chunk.kind + `" chunk is wrong`
 		wrongSum := bytes.Clone(file)
 		wrongSum[chunk.start+8+len(chunk.data)] ^= 1
-		files = append(files, rejected("a wrong checksum of "+chunk.kind, `the checksum of its "`+chunk.kind+`" chunk is wrong`, wrongSum))
+		add("a wrong checksum of "+chunk.kind, wrongSum, refusal)
 		if len(chunk.data) > 0 {
 			wrongBit := bytes.Clone(file)
 			wrongBit[chunk.start+8+len(chunk.data)/2] ^= 0x10
-			files = append(files, rejected("a changed bit in "+chunk.kind, `the checksum of its "`+chunk.kind+`" chunk is wrong`, wrongBit))
+			add("a changed bit in "+chunk.kind, wrongBit, refusal)
 		}
 		wrongName := bytes.Clone(file)
 		wrongName[chunk.start+5] ^= 0x20
-		files = append(files, rejected("a changed letter of "+chunk.kind, "the checksum of its", wrongName))
+		add("a changed letter of "+chunk.kind, wrongName, "the checksum of its")
 	}
 	for _, length := range []struct{ name, bytes string }{
 		{"2³¹ - 1", "\x7f\xff\xff\xff"},
@@ -192,23 +209,23 @@ func chunkOrders() []File {
 		rejected("a header of 12 bytes", "not with the header", Join(Chunk("IHDR", header[8:20]), idat, iend)),
 		rejected("a header of 14 bytes", "not with the header", Join(Chunk("IHDR", append(bytes.Clone(header[8:21]), 0)), idat, iend)),
 		rejected("an empty header", "not with the header", Join(Chunk("IHDR", nil), idat, iend)),
-		rejected("two headers", "out of order", Join(header, header, idat, iend)),
-		rejected("a header behind the raster", "out of order", Join(header, idat, header, iend)),
-		rejected("an unknown compression", "compression method", headerOf(10, 1)),
-		rejected("an unknown family of filters", "filter method", headerOf(11, 1)),
-		rejected("an unknown interlacing", "interlace method", headerOf(12, 2)),
-		rejected("no raster", "out of order", Join(header, iend)),
-		rejected("a raster in two places", "interrupted by other data", Join(header, first, text, second, iend)),
-		rejected("a raster twice", "too much pixel data", Join(header, idat, idat, iend)),
-		rejected("a raster behind the end", "out of order", Join(header, iend, idat)),
-		rejected("an end with data", "bad IEND length", Join(header, idat, Chunk("IEND", []byte("<script>")))),
-		rejected("no end", "a PNG ends with an IEND chunk", Join(header, idat)),
+		rejected("two headers", "it has two headers", Join(header, header, idat, iend)),
+		accepted("a header behind the raster", Join(header, idat, header, iend), ""),
+		rejected("an unknown compression", "by a method", headerOf(10, 1)),
+		rejected("an unknown family of filters", "by a method", headerOf(11, 1)),
+		rejected("an unknown interlacing", "by a method", headerOf(12, 2)),
+		rejected("no raster", "it has no pixel data", Join(header, iend)),
+		rejected("a raster in two places", "bytes of pixel data", Join(header, first, text, second, iend)),
+		accepted("a raster twice", Join(header, idat, idat, iend), ""),
+		rejected("a raster behind the end", "it has no pixel data", Join(header, iend, idat)),
+		accepted("an end with data", Join(header, idat, Chunk("IEND", []byte("<script>"))), "<script>"),
+		accepted("no end", Join(header, idat), ""),
 		rejected("a chunk that a decoder must know", `knows "NEWS"`, between("NEWS", nil)),
-		rejected("a chunk that a decoder must know, behind the raster", `knows "NEWS"`, Join(header, idat, Chunk("NEWS", nil), iend)),
+		accepted("a chunk that a decoder must know, behind the raster", Join(header, idat, Chunk("NEWS", nil), iend), ""),
 		rejected("a chunk without a name", `knows "\x00\x00\x00\x00"`, between("\x00\x00\x00\x00", nil)),
 		rejected("a chunk named by a new line", `knows "\r\n\r\n"`, between("\r\n\r\n", nil)),
 		rejected("a header in small letters", "not with the header", Join(Chunk("ihdr", header[8:21]), idat, iend)),
-		rejected("a raster in small letters", "out of order", Join(header, Chunk("idat", idat[8:len(idat)-4]), iend)),
+		rejected("a raster in small letters", "it has no pixel data", Join(header, Chunk("idat", idat[8:len(idat)-4]), iend)),
 		accepted("a chunk that a decoder need not know", between("veNr", []byte("<script>")), "<script>"),
 		accepted("a chunk that is to be copied by all", between("venr", []byte("<script>")), "<script>"),
 		accepted("a raster in two parts", Join(header, first, second, iend), ""),

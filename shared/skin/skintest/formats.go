@@ -202,9 +202,15 @@ func wrongFormats() []File {
 		p := FromSheet(sample())
 		p.Colour, p.Depth = wrong.colour, wrong.depth
 		data := p.with(Chunk("IDAT", Deflate(FromSheet(sample()).Raster())))
-		files = append(files, rejected(fmt.Sprintf("colour type %d of %d bits", wrong.colour, wrong.depth), fmt.Sprintf("bit depth %d, color type %d", wrong.depth, wrong.colour), data))
+		files = append(files, rejected(fmt.Sprintf("colour type %d of %d bits", wrong.colour, wrong.depth), fmt.Sprintf("colour type %d with %d bits", wrong.colour, wrong.depth), data))
 	}
 	return files
+}
+
+// texels returns a file that is stored as the colours of its samples.
+func texels(name string, p PNG, texel func(s []byte) [4]byte) File {
+	sheet := sheetOf(p.Width, p.Height, func(x, y int) [4]byte { return texel(p.Samples(x, y)) })
+	return File{Name: name, Type: "steve", Data: p.File(), Sheet: sheet}
 }
 
 // palettes are invalid palettes.
@@ -214,57 +220,67 @@ func palettes() []File {
 		p.Before, p.After = before, after
 		return p.File()
 	}
-	small := indexed(2, 5)
 	grey := PNG{Width: 64, Height: 64, Depth: 8, Colour: Grey, Before: paletteOf(2), Samples: func(x, y int) []byte { return []byte{byte(x ^ y)} }}
 	alpha := grey
 	alpha.Colour, alpha.Samples = GreyAlpha, func(x, y int) []byte { return []byte{byte(x), byte(y)} }
 	colour := FromSheet(sample())
 	colour.After = paletteOf(2)
 	return []File{
-		rejected("no palette", "out of order", with(nil, nil)),
-		rejected("an empty palette", "bad PLTE length", with(Chunk("PLTE", nil), nil)),
-		rejected("a palette of 4 bytes", "bad PLTE length", with(Chunk("PLTE", make([]byte, 4)), nil)),
-		rejected("a palette of 257 colours", "bad PLTE length", with(paletteOf(257), nil)),
-		rejected("a palette of 300,000 colours", "bad PLTE length", with(paletteOf(300_000), nil)),
-		rejected("a palette of more colours than 2 bits can tell apart", "bad PLTE length", small.File()),
-		rejected("two palettes", "out of order", with(slices.Concat(paletteOf(256), paletteOf(256)), nil)),
-		rejected("a palette behind the raster", "out of order", with(nil, paletteOf(256))),
-		rejected("a palette behind the raster of true colours", "out of order", colour.File()),
-		rejected("a palette of grey", "PLTE, color type mismatch", grey.File()),
-		rejected("a palette of grey with alpha", "PLTE, color type mismatch", alpha.File()),
+		rejected("no palette", "no palette", with(nil, nil)),
+		rejected("an empty palette", "its palette has 0 bytes", with(Chunk("PLTE", nil), nil)),
+		rejected("a palette of 4 bytes", "its palette has 4 bytes", with(Chunk("PLTE", make([]byte, 4)), nil)),
+		rejected("a palette of 257 colours", "its palette has 771 bytes", with(paletteOf(257), nil)),
+		rejected("a palette of 300,000 colours", "its palette has 900000 bytes", with(paletteOf(300_000), nil)),
+		rejected("two palettes", "it has two palettes", with(slices.Concat(paletteOf(256), paletteOf(256)), nil)),
+		rejected("a palette behind the raster", "no palette", with(nil, paletteOf(256))),
+		texels("a palette of more colours than 2 bits can tell apart", indexed(2, 5), paletteTexel(4, 0)),
+		accepted("a palette behind the raster of true colours", colour.File(), ""),
+		texels("a palette of grey", grey, func(s []byte) [4]byte { return [4]byte{s[0], s[0], s[0], 255} }),
+		texels("a palette of grey with alpha", alpha, func(s []byte) [4]byte { return [4]byte{s[0], s[0], s[0], s[1]} }),
 	}
 }
 
-// transparencies are invalid tRNS chunks.
+// transparencies are tRNS chunks that are invalid, and passed over.
 func transparencies() []File {
 	var files []File
+	opaque := map[byte]func(s []byte) [4]byte{
+		Grey:       func(s []byte) [4]byte { return [4]byte{s[0], s[0], s[0], 255} },
+		TrueColour: func(s []byte) [4]byte { return [4]byte{s[0], s[1], s[2], 255} },
+	}
 	for _, wrong := range []struct {
 		colour byte
 		length int
 	}{{Grey, 0}, {Grey, 1}, {Grey, 3}, {Grey, 6}, {TrueColour, 0}, {TrueColour, 2}, {TrueColour, 5}, {TrueColour, 7}, {TrueColour, 1000}} {
 		p := PNG{Width: 64, Height: 64, Depth: 8, Colour: wrong.colour, Before: Chunk("tRNS", make([]byte, wrong.length))}
 		p.Samples = format{colour: wrong.colour, depth: 8}.samples
-		files = append(files, rejected(fmt.Sprintf("transparency of %d bytes of colour type %d", wrong.length, wrong.colour), "bad tRNS length", p.File()))
+		files = append(files, texels(fmt.Sprintf("transparency of %d bytes of colour type %d", wrong.length, wrong.colour), p, opaque[wrong.colour]))
 	}
-	with := func(p PNG, before, after []byte) []byte {
+	with := func(p PNG, before, after []byte) PNG {
 		p.Before, p.After = before, after
-		return p.File()
+		return p
 	}
 	grey := PNG{Width: 64, Height: 64, Depth: 8, Colour: Grey, Samples: format{colour: Grey, depth: 8}.samples}
 	greyAlpha := PNG{Width: 64, Height: 64, Depth: 8, Colour: GreyAlpha, Samples: format{colour: GreyAlpha, depth: 8}.samples}
 	key := Chunk("tRNS", []byte{0, 9})
+	keyed := func(s []byte) [4]byte {
+		t := opaque[Grey](s)
+		if s[0] == 9 {
+			t[3] = 0
+		}
+		return t
+	}
 	return append(files,
-		rejected("more alphas than colours", "more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(3), alphasOf(4)), nil)),
-		rejected("256 alphas of two colours", "more alphas than colours", with(indexed(1, 0), slices.Concat(paletteOf(2), alphasOf(256)), nil)),
-		rejected("257 alphas", "more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(257)), nil)),
-		rejected("alphas before their palette", "out of order", with(indexed(8, 0), slices.Concat(alphasOf(3), paletteOf(256)), nil)),
-		rejected("alphas without a palette", "out of order", with(indexed(8, 0), alphasOf(3), nil)),
-		rejected("alphas twice", "out of order", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(3), alphasOf(3)), nil)),
-		rejected("alphas behind the raster", "out of order", with(indexed(8, 0), paletteOf(256), alphasOf(3))),
-		rejected("a transparent grey twice", "out of order", with(grey, slices.Concat(key, key), nil)),
-		rejected("a transparent grey behind the raster", "out of order", with(grey, nil, key)),
-		rejected("a transparent colour beside alpha", "tRNS, color type mismatch", with(FromSheet(sample()), Chunk("tRNS", make([]byte, 6)), nil)),
-		rejected("a transparent grey beside alpha", "tRNS, color type mismatch", with(greyAlpha, key, nil)),
+		texels("more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(3), alphasOf(4)), nil), paletteTexel(3, 0)),
+		texels("256 alphas of two colours", with(indexed(1, 0), slices.Concat(paletteOf(2), alphasOf(256)), nil), paletteTexel(2, 0)),
+		texels("257 alphas", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(257)), nil), paletteTexel(256, 0)),
+		texels("alphas before their palette", with(indexed(8, 0), slices.Concat(alphasOf(3), paletteOf(256)), nil), paletteTexel(256, 0)),
+		rejected("alphas without a palette", "no palette", with(indexed(8, 0), alphasOf(3), nil).File()),
+		texels("alphas twice", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(3), alphasOf(5)), nil), paletteTexel(256, 3)),
+		texels("alphas behind the raster", with(indexed(8, 0), paletteOf(256), alphasOf(3)), paletteTexel(256, 0)),
+		texels("a transparent grey twice", with(grey, slices.Concat(key, Chunk("tRNS", []byte{0, 8})), nil), keyed),
+		texels("a transparent grey behind the raster", with(grey, nil, key), opaque[Grey]),
+		accepted("a transparent colour beside alpha", with(FromSheet(sample()), Chunk("tRNS", make([]byte, 6)), nil).File(), ""),
+		texels("a transparent grey beside alpha", with(greyAlpha, key, nil), func(s []byte) [4]byte { return [4]byte{s[0], s[0], s[0], s[1]} }),
 	)
 }
 
@@ -304,10 +320,11 @@ func dimensions() []File {
 		files = append(files, rejected(fmt.Sprintf("%d × %d pixels", size[0], size[1]), fmt.Sprintf("it is %d × %d pixels; a skin has", size[0], size[1]), data))
 	}
 	// The size is valid, but differs from the raster.
-	small, large := FromSheet(sample()), FromSheet(Noise(1, 64, 32))
-	small.Height, large.Height = 32, 64
+	small, large, half := FromSheet(sample()), FromSheet(Noise(1, 64, 32)), sample()
+	small.Height, large.Height, half.Height = 32, 64, 32
+	half.Pix = half.Pix[:4*64*32]
 	return append(files,
-		rejected("a raster of twice the rows", "too much pixel data", small.with(Chunk("IDAT", Deflate(FromSheet(sample()).Raster())))),
-		rejected("a raster of half the rows", "not enough pixel data", large.with(Chunk("IDAT", Deflate(FromSheet(Noise(1, 64, 32)).Raster())))),
+		File{Name: "a raster of twice the rows", Type: "steve", Data: small.with(Chunk("IDAT", Deflate(FromSheet(sample()).Raster()))), Sheet: half},
+		rejected("a raster of half the rows", "cut off after 8224 of", large.with(Chunk("IDAT", Deflate(FromSheet(Noise(1, 64, 32)).Raster())))),
 	)
 }
