@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -144,7 +143,7 @@ func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, pass
 	err = a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) (err error) {
 		user, err = a.store.SetEmail(ctx, caller.Owner(), EmailChange{
 			User: credentials.ID, PasswordHash: credentials.PasswordHash, AttemptID: credentials.AttemptID,
-			Email: address, EmailKey: casefold.Key(address), Notify: a.mail,
+			Email: address, EmailKey: EmailKey(address), Notify: a.mail,
 		})
 		return err
 	})
@@ -158,7 +157,7 @@ func (a *Accounts) SetEmail(ctx context.Context, by Actor, user UserID, address 
 	if err != nil {
 		return User{}, err
 	}
-	return a.store.SetEmail(ctx, by, EmailChange{User: user, Email: address, EmailKey: casefold.Key(address), Notify: a.mail})
+	return a.store.SetEmail(ctx, by, EmailChange{User: user, Email: address, EmailKey: EmailKey(address), Notify: a.mail})
 }
 
 // RequestEmailChange queues an e-mail with a link that makes an address the caller's. The answer
@@ -170,14 +169,14 @@ func (a *Accounts) RequestEmailChange(ctx context.Context, caller Caller, addres
 		return err
 	}
 	return a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) error {
-		return a.store.QueueEmail(ctx, credentials, address, casefold.Key(address))
+		return a.store.QueueEmail(ctx, credentials, address, EmailKey(address))
 	})
 }
 
 // ChangePassword replaces the password of the caller and ends their other sessions. A wrong
 // password is an Invalid fault with the field current_password.
 func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, newPassword string, from netip.Prefix) error {
-	if err := checkPassword("new_password", newPassword); err != nil {
+	if err := a.passwords.Check("new_password", newPassword, caller.Email); err != nil {
 		return err
 	}
 	return a.withPassword(ctx, caller, "current_password", current, from, func(credentials VerifiedCredentials) error {
@@ -195,7 +194,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, n
 // ResetPassword replaces the password of a user and ends all their sessions, for an administrator.
 // The user gets the same e-mail as for a change of their own.
 func (a *Accounts) ResetPassword(ctx context.Context, by Actor, user UserID, newPassword string) (User, error) {
-	if err := checkPassword("password", newPassword); err != nil {
+	if err := a.passwords.Check("password", newPassword); err != nil {
 		return User{}, err
 	}
 	hash, err := a.passwords.Hash(ctx, newPassword)

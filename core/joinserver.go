@@ -71,7 +71,7 @@ func (j *JoinServer) Join(ctx context.Context, token string, player uuid.UUID, s
 // HasJoined returns the profile of a player that has joined a server within 30 seconds, also
 // repeatedly; otherwise a NotFound fault. from is where the server says that its client is: nil if it
 // does not say it, the zero Prefix for an address of no client.
-func (j *JoinServer) HasJoined(ctx context.Context, name string, server []byte, from *netip.Prefix) (Profile, error) {
+func (j *JoinServer) HasJoined(ctx context.Context, name string, server []byte, from *netip.Prefix) (profile Profile, err error) {
 	if !isPrintable(name) {
 		return Profile{}, errNoPlayer
 	}
@@ -82,7 +82,11 @@ func (j *JoinServer) HasJoined(ctx context.Context, name string, server []byte, 
 		}
 		joined.From = *from
 	}
-	return j.store.JoinedProfile(ctx, joined)
+	err = j.tokens.unknown.doOne(ctx, joined.Name.Key, func() error {
+		profile, err = j.store.JoinedProfile(ctx, joined)
+		return err
+	})
+	return profile, err
 }
 
 // Trim deletes joins that no server can ask for any more and returns how many.

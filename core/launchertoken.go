@@ -47,7 +47,8 @@ type LauncherSession struct {
 // LauncherUser is the user of a token, and the player that it is bound to.
 type LauncherUser struct {
 	User
-	Player *Player // nil for none
+	SignedIn time.Time // when the password was given for the token or one that it replaces
+	Player   *Player   // nil for none
 }
 
 // NewLauncherToken describes a token to issue.
@@ -131,14 +132,15 @@ var (
 
 // LauncherTokens signs launchers in and out.
 type LauncherTokens struct {
-	store  launcherStore
-	logins *Logins
-	limits LauncherLimits
+	store   launcherStore
+	unknown *UnknownLimit
+	logins  *Logins
+	limits  LauncherLimits
 }
 
 // NewLauncherTokens returns the tokens of a store.
-func NewLauncherTokens(store launcherStore, logins *Logins, limits LauncherLimits) *LauncherTokens {
-	return &LauncherTokens{store: store, logins: logins.spaced(limits.LoginInterval), limits: limits}
+func NewLauncherTokens(store launcherStore, unknown *UnknownLimit, logins *Logins, limits LauncherLimits) *LauncherTokens {
+	return &LauncherTokens{store: store, unknown: unknown, logins: logins.spaced(limits.LoginInterval), limits: limits}
 }
 
 // maxClientToken is the most bytes of a client token. Launchers send UUIDs.
@@ -171,6 +173,9 @@ func (t *LauncherTokens) Authenticate(ctx context.Context, username, password st
 			Hash: hash, Credentials: credentials, Network: from, ClientToken: *clientToken, Player: player, PerUser: t.limits.Tokens,
 		})
 		session.Token = token
+		if err == nil {
+			t.unknown.add(string(hash[:]))
+		}
 		return err
 	})
 	return session, err
@@ -186,7 +191,7 @@ func (t *LauncherTokens) SignOut(ctx context.Context, username, password string,
 // withCredentials runs work if the password of a user is right. player is the one that was named, 0
 // if the user was named by e-mail address.
 func (t *LauncherTokens) withCredentials(ctx context.Context, username, password string, from netip.Prefix, work func(VerifiedCredentials, PlayerID) error) error {
-	username = strings.TrimSpace(username)
+	username = trimAddress(username)
 	if !isPrintable(username) {
 		return errCredentials
 	}
@@ -217,12 +222,20 @@ func (t *LauncherTokens) Refresh(ctx context.Context, token string, clientToken 
 		Old: hashLauncherToken(token), New: hash, ClientToken: clientToken, Selected: selected, Window: t.limits.window(),
 	})
 	session.Token = next
+	if err == nil {
+		t.unknown.add(string(hash[:]))
+	}
 	return session, err
 }
 
 // Validate returns the user of a valid token. clientToken, unless nil, must be the token's.
-func (t *LauncherTokens) Validate(ctx context.Context, token string, clientToken *string) (LauncherUser, error) {
-	return t.store.LauncherTokenUser(ctx, hashLauncherToken(token), clientToken, t.limits.window())
+func (t *LauncherTokens) Validate(ctx context.Context, token string, clientToken *string) (user LauncherUser, err error) {
+	hash := hashLauncherToken(token)
+	err = t.unknown.doOne(ctx, string(hash[:]), func() error {
+		user, err = t.store.LauncherTokenUser(ctx, hash, clientToken, t.limits.window())
+		return err
+	})
+	return user, err
 }
 
 // Invalidate ends a token if it exists.

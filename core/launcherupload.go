@@ -29,6 +29,15 @@ func NewLauncherUploads(textures *Textures, closets *Closets, players *Players) 
 	return &LauncherUploads{textures: textures, closets: closets, players: players}
 }
 
+// mostCapes is how many capes launchers show.
+const mostCapes = 50
+
+// Capes returns the newest 50 capes in a user's closet.
+func (u *LauncherUploads) Capes(ctx context.Context, user UserID) ([]ClosetItem, error) {
+	page, err := u.closets.Of(ctx, user, ClosetQuery{Capes: true, Page: 1, PerPage: mostCapes})
+	return page.Items, err
+}
+
 // Apply uploads a private texture into the user's closet, and applies it to the player. Pixels that
 // the user has uploaded already are that texture. Those of another user's public texture are that
 // one, which is added to the closet. Faults are as of Textures.Upload, Closets.Add and

@@ -65,7 +65,7 @@ var cjk = []*unicode.RangeTable{
 
 // checkSearch returns an Invalid fault unless names can be searched for a text.
 func checkSearch(text string) error {
-	key, minChars := casefold.Key(text), 3 // folded, as the store searches
+	key, minChars := casefold.SearchKey(text), 3 // folded, as the store searches
 	if !strings.ContainsFunc(key, func(r rune) bool { return !unicode.In(r, cjk...) }) {
 		minChars = 2
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -16,6 +15,8 @@ import (
 // succeeds invalidates the token and the user's other tokens of that purpose; a reset invalidates
 // all of them.
 type LinkStore interface {
+	emailKeys
+
 	// QueueReset queues an e-mail with a link that resets the password of the account with an
 	// address. It does the same whether or not there is such an account.
 	QueueReset(ctx context.Context, email, emailKey string) error
@@ -30,8 +31,8 @@ type LinkStore interface {
 	// has it by now.
 	VerifyEmail(ctx context.Context, token LinkHash, now time.Time) error
 
-	// CheckReset checks the token of a reset and changes nothing.
-	CheckReset(ctx context.Context, token LinkHash, now time.Time) error
+	// CheckReset returns the address of the account whose password a token resets, and changes nothing.
+	CheckReset(ctx context.Context, token LinkHash, now time.Time) (address string, err error)
 
 	// ResetPassword replaces the password hash of a user, ends all their sessions, marks the
 	// address as verified, since its mail was read, and queues a notice. Log-in limits then treat
@@ -121,6 +122,11 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	if err != nil {
 		return Credentials{}, err
 	}
+	if c.Password != nil {
+		if err := l.passwords.Check("password", *c.Password, user.Email); err != nil {
+			return Credentials{}, err
+		}
+	}
 	if c.Password == nil {
 		return Credentials{}, fault.Field("password", "Please choose a password: the account is made with it.")
 	}
@@ -142,7 +148,7 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 func (l *Links) validate(c Confirmation) (user NewUser, err error) {
 	var wrong fieldFaults
 	if c.Password != nil {
-		wrong.add(checkPassword("password", *c.Password))
+		wrong.add(l.passwords.Check("password", *c.Password))
 	}
 	if c.Nickname != nil {
 		user.Nickname, err = validateName("nickname", *c.Nickname)
@@ -169,7 +175,11 @@ func (l *Links) RequestReset(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	return l.store.QueueReset(ctx, address, casefold.Key(address))
+	key, err := accountKey(ctx, l.store, address)
+	if err != nil {
+		return err
+	}
+	return l.store.QueueReset(ctx, address, key)
 }
 
 // ResetPassword replaces the password of the user of a link, and ends all their sessions. The user
@@ -178,11 +188,15 @@ func (l *Links) ResetPassword(ctx context.Context, token, newPassword string, fr
 	if l == nil {
 		return ErrNoMail
 	}
-	if err := checkPassword("password", newPassword); err != nil {
+	if err := l.passwords.Check("password", newPassword); err != nil {
 		return err
 	}
 	// A hash is expensive, so made-up tokens are rejected before it.
-	if err := l.store.CheckReset(ctx, hashLinkToken(token), l.now()); err != nil {
+	address, err := l.store.CheckReset(ctx, hashLinkToken(token), l.now())
+	if err != nil {
+		return err
+	}
+	if err := l.passwords.Check("password", newPassword, address); err != nil {
 		return err
 	}
 	hash, err := l.passwords.Hash(ctx, newPassword)

@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -35,7 +33,7 @@ const (
 
 // LoginAttempt is an attempt to verify a user's password.
 type LoginAttempt struct {
-	EmailKey  string   // made by casefold.Key
+	EmailKey  string   // made by EmailKey
 	EmailHash [32]byte // SHA-256 of EmailKey: the address may be of a person without an account, so it is not stored
 	// Network is the client's: an IPv4 address, or the /64 of an IPv6 address.
 	Network netip.Prefix
@@ -65,6 +63,8 @@ type VerifiedCredentials struct {
 
 // LoginStore counts failed log-ins.
 type LoginStore interface {
+	emailKeys
+
 	// BeginAttempt counts an attempt before its outcome is known, so that concurrent ones cannot
 	// all pass. It returns the user with that e-mail, or the id 0 and no password hash if there is
 	// none; the caller verifies the password. When a limit is reached, by failures or for a moment
@@ -149,7 +149,10 @@ func (l *Logins) verify(ctx context.Context, email, password string, from netip.
 		return VerifiedCredentials{}, err
 	}
 	defer leave()
-	key := casefold.Key(strings.TrimSpace(email))
+	key, err := accountKey(ctx, l.store, email)
+	if err != nil {
+		return VerifiedCredentials{}, err
+	}
 	credentials, err := l.store.BeginAttempt(ctx, LoginAttempt{
 		EmailKey: key, EmailHash: sha256.Sum256([]byte(key)), Network: from, Now: l.now(),
 		Limits: l.limits, Spacing: spacing, PairWindow: pairWindow, AccountWindow: accountWindow, MaxDelay: maxLoginDelay, MaxDuration: maxAttemptDuration,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,7 +12,6 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 
-	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -91,14 +89,20 @@ type NotificationStore interface {
 
 // Notifications sends messages to users.
 type Notifications struct {
-	store     NotificationStore
+	store     notificationStore
 	retention time.Duration
 	now       Clock
 }
 
+// notificationStore is the store that Notifications needs.
+type notificationStore interface {
+	NotificationStore
+	emailKeys
+}
+
 // NewNotifications returns the notifications of a store. They are deleted after the retention; 0
 // keeps them forever.
-func NewNotifications(store NotificationStore, retention time.Duration, now Clock) *Notifications {
+func NewNotifications(store notificationStore, retention time.Duration, now Clock) *Notifications {
 	return &Notifications{store: store, retention: retention, now: now}
 }
 
@@ -142,7 +146,7 @@ func (n *Notifications) Send(ctx context.Context, users []UserID, title, content
 // are all, normal, a uid or an e-mail address. An unknown single user is a NotFound fault.
 func (n *Notifications) Announce(ctx context.Context, by Actor, to, title, content string) (int, error) {
 	var wrong fieldFaults
-	recipients, err := parseRecipients(to)
+	recipients, err := parseRecipients(ctx, n.store, to)
 	wrong.add(err)
 	title, content = wrong.addMessage(title, content)
 	if err := wrong.fault(); err != nil {
@@ -152,8 +156,8 @@ func (n *Notifications) Announce(ctx context.Context, by Actor, to, title, conte
 }
 
 // parseRecipients parses all, normal, a uid or an e-mail address.
-func parseRecipients(to string) (Recipients, error) {
-	to = strings.TrimSpace(to)
+func parseRecipients(ctx context.Context, store emailKeys, to string) (Recipients, error) {
+	to = trimAddress(to)
 	uid, err := strconv.ParseInt(to, 10, 64)
 	switch {
 	case to == string(AllUsers) || to == string(NormalUsers):
@@ -163,7 +167,8 @@ func parseRecipients(to string) (Recipients, error) {
 	case to == "" || !isPrintable(to):
 		return Recipients{}, fault.Field("to", "Say whom it is for: all, normal, a uid or an e-mail address.")
 	default:
-		return Recipients{EmailKey: casefold.Key(to)}, nil
+		key, err := accountKey(ctx, store, to)
+		return Recipients{EmailKey: key}, err
 	}
 }
 

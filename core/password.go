@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 )
@@ -23,14 +25,16 @@ const (
 	MaxPassword = 128
 )
 
-func checkPassword(field, password string) error {
+// Check returns an Invalid fault with a field for a password that is too short or long, or easily guessed.
+// names are those of its user, as far as they are known.
+func (p *Passwords) Check(field, password string, names ...string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case !utf8.ValidString(password):
 		return fault.Field(field, "The password must be valid UTF-8.")
 	case n < MinPassword || n > MaxPassword:
 		return fault.Field(field, "The password has %d characters, but must have %d to %d.", n, MinPassword, MaxPassword)
 	default:
-		return nil
+		return checkCommon(field, password, append(names, p.site)...)
 	}
 }
 
@@ -64,13 +68,18 @@ type Passwords struct {
 	memory uint32 // of a hash, in KiB
 	prefix string // of hashes of the present scheme and cost
 	dummy  string // a hash that matches no password, and takes as long to verify as any other one
+	site   string // the name of the site, which no password may be
 }
 
 // waitersPerWorker is how many callers may wait for each processor: about a second's work.
 const waitersPerWorker = 32
 
-// NewPasswords returns a hasher.
-func NewPasswords() *Passwords { return NewPasswordsOf(argonMemory) }
+// NewPasswords returns a hasher for a site of a name, which may be empty.
+func NewPasswords(site string) *Passwords {
+	p := NewPasswordsOf(argonMemory)
+	p.site = site
+	return p
+}
 
 // NewPasswordsOf returns a hasher whose hashes take other memory, in KiB. Tests save time with little:
 // a hash of 19 MiB takes 20 ms.
@@ -84,18 +93,15 @@ func NewPasswordsOf(memory uint32) *Passwords {
 // Hash returns the hash of a password in PHC string format. It returns an Unavailable fault at once
 // when the queue is full.
 func (p *Passwords) Hash(ctx context.Context, password string) (hash string, err error) {
-	err = p.do(ctx, func() {
-		salt := make([]byte, argonSalt)
-		_, _ = rand.Read(salt) // never fails
-		hash = p.encode(password, salt)
-	})
+	err = p.do(ctx, func() { hash = p.encode(normalPassword(password)) })
 	return hash, err
 }
 
 // Verify reports whether a password matches a hash, and returns a new hash if the stored one has an
 // outdated scheme or cost. The empty hash of an account that does not exist matches no password.
-// All cases compute one argon2id hash of the present cost, so that the duration does not reveal
-// whether there is an account; an outdated hash takes its own time on top, until the next log-in.
+// All cases compute one argon2id hash of the present cost, or two if normalising changes the password,
+// so that the duration does not reveal whether there is an account; an outdated hash takes its own time
+// on top, until the next log-in.
 // Verify waits as long as it takes: the caller must have been admitted.
 func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool, newHash string, err error) {
 	release, err := p.acquire(ctx)
@@ -104,6 +110,25 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 	}
 	defer release()
 
+	normal := normalPassword(password)
+	if ok, newHash, err = p.verify(hash, normal); ok || err != nil || normal == password {
+		return ok, newHash, err
+	}
+	// The hash may be from before passwords were normalised.
+	if ok, newHash, err = p.verify(hash, password); ok && newHash == "" && !keepsHash(hash, password) {
+		newHash = p.encode(normal)
+	}
+	return ok, newHash, err
+}
+
+// keepsHash reports whether a hash stays though its scheme is outdated: bcrypt ignores the end of a long
+// password, which must not become part of it.
+func keepsHash(hash, password string) bool {
+	return strings.HasPrefix(hash, "$2") && len(password) > bcryptBytes
+}
+
+// verify is Verify for one form of a password.
+func (p *Passwords) verify(hash, password string) (ok bool, newHash string, err error) {
 	if strings.HasPrefix(hash, p.prefix) {
 		ok, err = verifyArgon2id(hash, password)
 		return ok, "", err
@@ -120,16 +145,28 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 		_, err = verifyArgon2id(p.dummy, password)
 		return false, "", err
 	}
-	if strings.HasPrefix(hash, "$2") && len(password) > bcryptBytes {
-		// bcrypt ignores the rest, which must not become part of the password.
+	if keepsHash(hash, password) {
 		return true, "", nil
 	}
-	salt := make([]byte, argonSalt)
-	_, _ = rand.Read(salt) // never fails
-	return true, p.encode(password, salt), nil
+	return true, p.encode(normalPassword(password)), nil
 }
 
-func (p *Passwords) encode(password string, salt []byte) string {
+// normalPassword returns a password as it is hashed, so that it is the same from every keyboard: with
+// plain spaces for all others, in Unicode's normal form C. That is the mapping of RFC 8265's
+// OpaqueString, without its refusals.
+func normalPassword(password string) string {
+	return norm.NFC.String(strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Zs, r) {
+			return ' '
+		}
+		return r
+	}, password))
+}
+
+// encode returns a new hash of a password.
+func (p *Passwords) encode(password string) string {
+	salt := make([]byte, argonSalt)
+	_, _ = rand.Read(salt) // never fails
 	return p.format(salt, argon2.IDKey([]byte(password), salt, argonPasses, p.memory, argonLanes, argonKey))
 }
 

@@ -19,7 +19,7 @@ import (
 func TestHashIsArgon2id(t *testing.T) {
 	t.Parallel()
 
-	passwords := NewPasswords()
+	passwords := NewPasswords("")
 	hash := testenv.Must(passwords.Hash(t.Context(), "correct horse"))(t)
 	parts := strings.Split(hash, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != "v=19" || parts[3] != "m=19456,t=2,p=1" {
@@ -37,7 +37,7 @@ func TestHashIsArgon2id(t *testing.T) {
 func TestVerify(t *testing.T) {
 	t.Parallel()
 
-	passwords := NewPasswords()
+	passwords := NewPasswords("")
 	hash := testenv.Must(passwords.Hash(t.Context(), "correct horse"))(t)
 	weak := argon2.IDKey([]byte("correct horse"), make([]byte, 16), 1, 64, 1, 32)
 	for _, test := range []struct {
@@ -78,6 +78,39 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// A password is the same from every keyboard: pairs that are equal and pairs that are not, in both
+// directions. Hashes from before passwords were normalised verify, and are replaced.
+func TestPasswordsAreNormalised(t *testing.T) {
+	t.Parallel()
+	passwords := NewPasswordsOf(64)
+	f := func(a, b string, want bool) {
+		t.Helper()
+		for _, pair := range [][2]string{{a, b}, {b, a}} {
+			ok, newHash, err := passwords.Verify(t.Context(), testenv.Must(passwords.Hash(t.Context(), pair[0]))(t), pair[1])
+			testenv.Check(t, ok == want && newHash == "" && err == nil, "%q and %q are equal: %t, %q, %v; want %t", pair[0], pair[1], ok, newHash, err, want)
+		}
+	}
+	f("caf\u00e9 olé!", "cafe\u0301 ole\u0301!", true)
+	f("two words", "two\u00a0words", true)  // a no-break space, as macOS types with Alt
+	f("two words", "two\u3000words", true)  // an ideographic space
+	f("\u1112\u1161\u11ab", "\ud55c", true) // Hangul
+	f("correct horse", "Correct horse", false)
+	f("two words", "two\twords", false)
+	f("two words", "two  words", false)
+	f("pass\uff11", "pass1", false) // a full-width digit
+	f("stra\u00dfe", "strasse", false)
+
+	for _, hash := range []string{
+		passwords.format(make([]byte, argonSalt), argon2.IDKey([]byte("cafe\u0301 ole"), make([]byte, argonSalt), argonPasses, 64, argonLanes, argonKey)),
+		bcrypted(t, "cafe\u0301 ole"),
+	} {
+		ok, newHash, err := passwords.Verify(t.Context(), hash, "cafe\u0301 ole")
+		testenv.Check(t, ok && newHash != "" && err == nil, "a former hash: %t, %q, %v", ok, newHash, err)
+		ok, again, err := passwords.Verify(t.Context(), newHash, "caf\u00e9 ole")
+		testenv.Check(t, ok && again == "" && err == nil, "its new hash: %t, %q, %v", ok, again, err)
+	}
+}
+
 // bcrypted returns a bcrypt hash of the least cost.
 func bcrypted(t *testing.T, password string) string {
 	t.Helper()
@@ -87,7 +120,7 @@ func bcrypted(t *testing.T, password string) string {
 func TestVerifyReportsMalformedHashes(t *testing.T) {
 	t.Parallel()
 
-	passwords := NewPasswords()
+	passwords := NewPasswords("")
 	f := func(hash string) {
 		t.Helper()
 		ok, _, err := passwords.Verify(t.Context(), hash, "correct horse")
@@ -107,7 +140,7 @@ func TestVerifyReportsMalformedHashes(t *testing.T) {
 // Accounts with an outdated hash, and accounts that do not exist, take as long as any other: all
 // compute argon2id at its present cost, which shows in the memory allocated.
 func TestVerifyCostsTheSameForAll(t *testing.T) {
-	passwords := NewPasswords()
+	passwords := NewPasswords("")
 	hash := testenv.Must(passwords.Hash(t.Context(), "correct horse"))(t)
 	f := func(account, hash string) {
 		t.Helper()
@@ -129,7 +162,7 @@ func TestTooManyConcurrentHashesAreRejected(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
 
-	passwords := NewPasswords()
+	passwords := NewPasswords("")
 	fill := func(network netip.Prefix) (n int) {
 		for passwords.queue.admit(network) {
 			n++
@@ -159,7 +192,7 @@ func TestTooManyConcurrentHashesAreRejected(t *testing.T) {
 func TestHashWaitEndsWithContext(t *testing.T) {
 	t.Parallel()
 
-	passwords := NewPasswords()
+	passwords := NewPasswords("")
 	for range cap(passwords.sem) {
 		passwords.sem <- struct{}{}
 	}
@@ -173,23 +206,40 @@ func TestHashWaitEndsWithContext(t *testing.T) {
 	testenv.Equal(t, passwords.queue.size, 0, "callers wait after the last one is done")
 }
 
-func TestPasswordsHaveEightTo128Characters(t *testing.T) {
+// Passwords have 8 to 128 characters, and are not the first that attackers try.
+func TestCheckPassword(t *testing.T) {
 	t.Parallel()
+	passwords := NewPasswords("Skins of Ann")
 
 	f := func(password string, want bool) {
 		t.Helper()
-		err := checkPassword("new_password", password)
+		err := passwords.Check("new_password", password, "Ann.Lee@example.com")
 		testenv.Equal(t, err == nil, want, "%q is allowed (%v)", password, err)
 		testenv.Check(t, err == nil || fmt.Sprint(fault.Of(err).Fields) != "map[]",
 			"%q: the fault %v names no field", password, err)
 	}
 
-	f("1234567", false)
-	f("12345678", true)
-	f("        ", true) // not trimmed: every character counts
-	f("ääääääää", true)
-	f("äääääää", false) // 14 bytes, but 7 characters
-	f(strings.Repeat("ä", 128), true)
-	f(strings.Repeat("x", 129), false)
-	f("12345678\xff", false)
+	f("a b c d", false)
+	f("a b c d ", true) // not trimmed: every character counts
+	f("äöüäöüäö", true)
+	f("äöüäöüä", false) // 14 bytes, but 7 characters
+	f(strings.Repeat("äöüß", 32), true)
+	f(strings.Repeat("äöüß", 32)+"x", false)
+	f("a b c d \xff", false)
+
+	for _, guessed := range []string{
+		"12345678", "1234567890", "09876543", "87654321", "abcdefgh", "hgfedcba", "aaaaaaaa", "        ", "12121212", "aabbaabb",
+		"password", "Password1", "PASSWORD123!", "p@ssw0rd", "!passw0rd!", "password12345", "Minecraft2026", "１２３４５６７８", "ｐａｓｓｗｏｒｄ", "qwertzuiop", "1q2w3e4r", "123qwe123",
+		"12345678a", "a1234567", "a123456789", "Aa123456", "Aa@123456", "qq123456", "asd12345", "12345678!", "1234567899", "P@ss1234", "Pass@123", "hello123",
+		"spongebob", "123654789", "789456123", "5201314a", "a5201314", "blink182", "xminecraftx",
+		"Skins of Ann", "skinsofann1", "skins of ann 2026", "Ann.Lee@example.com", "ann.lee@example.com1", "ann.lee2024", "annlee12",
+	} {
+		f(guessed, false)
+	}
+	for _, strong := range []string{"abc$8!2977#20!51", "sims2847193650274", "qwe-8391-2750-1184", "test82736455", "7391!halo#48203", "minecraft and cake"} {
+		f(strong, true)
+	}
+	f("correct horse", true)
+	f("password of mine", true)
+	f("135790246", true)
 }

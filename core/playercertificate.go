@@ -42,7 +42,8 @@ const (
 )
 
 // PlayerCertificates issues keys to players. A key takes a tenth of a second of a processor, so each
-// core gives a player the same one until it must be replaced.
+// core gives the same one until it must be replaced to a player, as long as the player has the same
+// owner and the launcher has not signed in anew: a key ends with the tokens that got it.
 type PlayerCertificates struct {
 	key     *ProfileKey
 	signed  bool
@@ -50,21 +51,29 @@ type PlayerCertificates struct {
 	limiter *cpuLimiter
 
 	mu     sync.Mutex
-	issued *sieve.Cache[uuid.UUID, PlayerCertificate]
+	issued *sieve.Cache[certificateKey, PlayerCertificate]
+}
+
+// certificateKey is what a certificate belongs to.
+type certificateKey struct {
+	player   uuid.UUID
+	owner    UserID
+	signedIn int64 // in nanoseconds since 1970
 }
 
 // NewPlayerCertificates returns certificates of a key, with signatures or without.
 func NewPlayerCertificates(key *ProfileKey, signed bool, now Clock) *PlayerCertificates {
 	return &PlayerCertificates{
-		key: key, signed: signed, now: now, issued: sieve.New[uuid.UUID, PlayerCertificate](maxCertificates),
+		key: key, signed: signed, now: now, issued: sieve.New[certificateKey, PlayerCertificate](maxCertificates),
 		limiter: newCPULimiter(max(1, runtime.GOMAXPROCS(0)-1), certificateWaiters, "Too many keys are being made at the moment. Please try again."),
 	}
 }
 
-// Issue returns a certificate for a player. It returns an Unavailable fault if too many are being
-// made.
-func (c *PlayerCertificates) Issue(ctx context.Context, player uuid.UUID) (PlayerCertificate, error) {
-	if certificate, ok := c.cached(player); ok {
+// Issue returns a certificate for the player of a token. It returns an Unavailable fault if too many are
+// being made.
+func (c *PlayerCertificates) Issue(ctx context.Context, user LauncherUser) (PlayerCertificate, error) {
+	key := certificateKey{user.Player.UUID, user.ID, user.SignedIn.UnixNano()}
+	if certificate, ok := c.cached(key); ok {
 		return certificate, nil
 	}
 	var certificate PlayerCertificate
@@ -72,8 +81,8 @@ func (c *PlayerCertificates) Issue(ctx context.Context, player uuid.UUID) (Playe
 	if busy := c.limiter.do(ctx, func() {
 		// Another request of the player may have made one meanwhile.
 		var ok bool
-		if certificate, ok = c.cached(player); !ok {
-			certificate, err = c.issue(player)
+		if certificate, ok = c.cached(key); !ok {
+			certificate, err = c.issue(key)
 		}
 	}); busy != nil {
 		return PlayerCertificate{}, busy
@@ -82,10 +91,10 @@ func (c *PlayerCertificates) Issue(ctx context.Context, player uuid.UUID) (Playe
 }
 
 // cached returns the certificate that a player has, unless it must be replaced.
-func (c *PlayerCertificates) cached(player uuid.UUID) (PlayerCertificate, bool) {
+func (c *PlayerCertificates) cached(key certificateKey) (PlayerCertificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	certificate := c.issued.Get(player)
+	certificate := c.issued.Get(key)
 	if certificate == nil || !c.now().Before(certificate.RefreshAfter) {
 		return PlayerCertificate{}, false
 	}
@@ -93,7 +102,7 @@ func (c *PlayerCertificates) cached(player uuid.UUID) (PlayerCertificate, bool) 
 }
 
 // issue makes a key, signs it, and caches it.
-func (c *PlayerCertificates) issue(player uuid.UUID) (PlayerCertificate, error) {
+func (c *PlayerCertificates) issue(key certificateKey) (PlayerCertificate, error) {
 	private, err := rsa.GenerateKey(rand.Reader, playerKeyBits)
 	if err != nil {
 		return PlayerCertificate{}, fmt.Errorf("make a key: %w", err)
@@ -112,13 +121,13 @@ func (c *PlayerCertificates) issue(player uuid.UUID) (PlayerCertificate, error) 
 		ExpiresAt: now.Add(certificateTTL), RefreshAfter: now.Add(certificateRefresh),
 	}
 	if c.signed {
-		if err := c.sign(&certificate, player, publicDER); err != nil {
+		if err := c.sign(&certificate, key.player, publicDER); err != nil {
 			return PlayerCertificate{}, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.issued.Put(player, certificate, 1)
+	c.issued.Put(key, certificate, 1)
 	return certificate, nil
 }
 

@@ -92,10 +92,10 @@ const signersPerWorker = 512
 
 // NewProfiles returns the profiles of a store. The feed has the store's changes, and does not run yet.
 // Textures are at texturesURL, under /textures/.
-func NewProfiles(store ProfileStore, feed *Feed, key *ProfileKey, limits ProfileLimits, texturesURL string, now Clock) (*Profiles, error) {
+func NewProfiles(store ProfileStore, unknown *UnknownLimit, feed *Feed, key *ProfileKey, limits ProfileLimits, texturesURL string, now Clock) (*Profiles, error) {
 	p := &Profiles{
-		cache: newProfileCache(store, feed, limits.Bytes-limits.Bytes/namesShare, key.private.Size()),
-		names: newNameCache(store, feed, limits.Bytes/namesShare),
+		cache: newProfileCache(store, unknown, feed, limits.Bytes-limits.Bytes/namesShare, key.private.Size()),
+		names: newNameCache(store, unknown, feed, limits.Bytes/namesShare),
 		key:   key, texturesURL: strings.TrimRight(texturesURL, "/"), now: now,
 		limiter:    newCPULimiter(max(1, runtime.GOMAXPROCS(0)-1), signersPerWorker, "Too many profiles are being signed at the moment. Please try again."),
 		signing:    map[Profile]*signing{},

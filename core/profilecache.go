@@ -34,7 +34,8 @@ func profileCounterOpts(by, result string) prometheus.CounterOpts {
 // profileCache caches profiles of a store, and their signatures. A signature belongs to what was
 // signed. It stays when a profile is read again and is the same.
 type profileCache struct {
-	store ProfileStore
+	store   ProfileStore
+	unknown *UnknownLimit
 	*feedCache[uuid.UUID, signedProfile]
 }
 
@@ -45,8 +46,8 @@ type signedProfile struct {
 	signature []byte
 }
 
-func newProfileCache(store ProfileStore, feed *Feed, budget int64, signatureBytes int) *profileCache {
-	return &profileCache{store, newFeedCache(feed, feedCacheConfig[uuid.UUID, signedProfile]{
+func newProfileCache(store ProfileStore, unknown *UnknownLimit, feed *Feed, budget int64, signatureBytes int) *profileCache {
+	return &profileCache{store, unknown, newFeedCache(feed, feedCacheConfig[uuid.UUID, signedProfile]{
 		budget: budget,
 		keyOf: func(key edgeproto.Key) (uuid.UUID, bool) {
 			text, ok := strings.CutPrefix(string(key), edgeproto.UUIDPrefix)
@@ -64,13 +65,22 @@ func newProfileCache(store ProfileStore, feed *Feed, budget int64, signatureByte
 }
 
 // find returns the profile of a player, or a NotFound fault.
-func (c *profileCache) find(ctx context.Context, player uuid.UUID) (Profile, error) {
+func (c *profileCache) find(ctx context.Context, player uuid.UUID) (profile Profile, err error) {
 	var dst [1]signedProfile
 	if found, _ := c.current(dst[:0], player); len(found) > 0 {
 		profileHits.Inc()
 		return found[0].Profile, nil
 	}
 	profileMisses.Inc()
+	err = c.unknown.doOne(ctx, edgeproto.UUIDPrefix+player.String(), func() error {
+		profile, err = c.read(ctx, player)
+		return err
+	})
+	return profile, err
+}
+
+// read reads the profile of a player, and caches it.
+func (c *profileCache) read(ctx context.Context, player uuid.UUID) (Profile, error) {
 	keys := []uuid.UUID{player}
 	reads := c.beginRead(keys...)
 	profile, cursor, err := c.store.Profile(ctx, player)
@@ -114,12 +124,13 @@ func (c *profileCache) addSignature(profile Profile, signature []byte, signedAt 
 
 // nameCache caches the players of a store by the comparison keys of their names.
 type nameCache struct {
-	store ProfileStore
+	store   ProfileStore
+	unknown *UnknownLimit
 	*feedCache[string, NamedPlayer]
 }
 
-func newNameCache(store ProfileStore, feed *Feed, budget int64) *nameCache {
-	return &nameCache{store, newFeedCache(feed, feedCacheConfig[string, NamedPlayer]{
+func newNameCache(store ProfileStore, unknown *UnknownLimit, feed *Feed, budget int64) *nameCache {
+	return &nameCache{store, unknown, newFeedCache(feed, feedCacheConfig[string, NamedPlayer]{
 		budget: budget,
 		keyOf: func(key edgeproto.Key) (string, bool) {
 			return strings.CutPrefix(string(key), edgeproto.NamePrefix)
@@ -142,11 +153,14 @@ func (c *nameCache) find(ctx context.Context, keys []string) ([]NamedPlayer, err
 	for i := range missing {
 		missing[i] = strings.Clone(missing[i]) // it may be a part of the request
 	}
-	reads := c.beginRead(missing...)
-	found, cursor, err := c.store.PlayersNamed(ctx, missing)
-	c.endRead(missing, reads, found, cursor, err != nil)
-	if err != nil {
+	if err := c.unknown.do(ctx, missing, func() (func(string) bool, error) {
+		reads := c.beginRead(missing...)
+		found, cursor, err := c.store.PlayersNamed(ctx, missing)
+		c.endRead(missing, reads, found, cursor, err != nil)
+		players = slices.AppendSeq(players, maps.Values(found))
+		return func(key string) bool { _, ok := found[key]; return ok }, err
+	}); err != nil {
 		return nil, err
 	}
-	return slices.AppendSeq(players, maps.Values(found)), nil
+	return players, nil
 }

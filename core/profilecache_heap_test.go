@@ -29,13 +29,13 @@ func TestProfilesAllocateWhatTheyCost(t *testing.T) {
 	testenv.SkipShort(t)
 	const budget = 8 << 20
 	site := &scriptedSite{profiles: map[uuid.UUID]Profile{}}
-	profiles := newProfileCache(site, NewFeed(site, slog.New(slog.DiscardHandler)), budget, newProfileKey/8)
+	profiles := newProfileCache(site, nil, NewFeed(site, slog.New(slog.DiscardHandler)), budget, newProfileKey/8)
 	checkHeap(t, profiles.feedCache, func(i int) {
 		profile := namedProfile(uuid.New(), fmt.Sprintf("Player_%d", i))
 		profiles.put(profile.UUID, signedProfile{Profile: profile}, profiles.era)
 		profiles.addSignature(profile, make([]byte, newProfileKey/8), 1)
 	})
-	names := newNameCache(site, NewFeed(site, slog.New(slog.DiscardHandler)), budget)
+	names := newNameCache(site, nil, NewFeed(site, slog.New(slog.DiscardHandler)), budget)
 	checkHeap(t, names.feedCache, func(i int) {
 		name := fmt.Sprintf("Player_%d", i)
 		names.put(strings.ToLower(name), NamedPlayer{UUID: uuid.New(), Name: name}, names.era)

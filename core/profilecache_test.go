@@ -129,7 +129,7 @@ func newCacheTest(t *testing.T, bytes int64) *cacheTest {
 	t.Helper()
 	site := &scriptedSite{head: FeedHead{Cursor: edgeproto.Cursor{Epoch: "e", Revision: 7}}, profiles: map[uuid.UUID]Profile{}}
 	c := &cacheTest{scriptedSite: site, t: t, feed: NewFeed(site, slog.New(slog.DiscardHandler)), player: uuid.New()}
-	profiles := testenv.Must(NewProfiles(site, c.feed, cacheTestKey(), ProfileLimits{Bytes: bytes}, "https://example.org", time.Now))(t)
+	profiles := testenv.Must(NewProfiles(site, nil, c.feed, cacheTestKey(), ProfileLimits{Bytes: bytes}, "https://example.org", time.Now))(t)
 	c.profiles = profiles
 	c.set("Ann")
 	c.poll()
@@ -165,6 +165,22 @@ func (c *cacheTest) find(what, name string, isRead bool) {
 		c.t.Errorf("%s: the player is %q, %v; want %q", what, profile.Name, err, name)
 	}
 	testenv.Equal(c.t, c.reads > before, isRead, "%s: the store is read", what)
+}
+
+// Once too many look-ups have found nothing, only what is in memory is found.
+func TestProfilesFromMemoryAreNotLimited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCacheTest(t, 1<<20)
+		c.profiles.cache.unknown = NewUnknownLimit(UnknownLimits{PerSecond: 1})
+		c.find("at first", "Ann", true)
+		kinds := map[fault.Kind]int{}
+		for range 100 {
+			kinds[fault.KindOf(testenv.ErrOf(c.profiles.Find(t.Context(), uuid.New())))]++
+		}
+		testenv.Check(t, kinds[fault.NotFound] == 11 && kinds[fault.TooMany] == 89, "100 unknown players: %v", kinds)
+		c.find("then", "Ann", false)
+	})
 }
 
 // Profiles come from memory until a change names the player.
@@ -284,7 +300,7 @@ func TestProfilesWithoutPolls(t *testing.T) {
 
 		unpolled := newCacheTest(t, 1<<20)
 		unpolled.feed = NewFeed(unpolled.scriptedSite, slog.New(slog.DiscardHandler))
-		unpolled.profiles.cache = newProfileCache(unpolled.scriptedSite, unpolled.feed, 1<<20, 256)
+		unpolled.profiles.cache = newProfileCache(unpolled.scriptedSite, nil, unpolled.feed, 1<<20, 256)
 		unpolled.find("before the first poll", "Ann", true)
 		unpolled.find("then", "Ann", true)
 	})

@@ -231,6 +231,19 @@ func (s *Sessions) End(ctx context.Context, compact string) error {
 	return s.store.EndSession(ctx, token.Token.Session)
 }
 
+// Replace ends the session of a replaced token, which may have expired, unless it is another token's.
+func (s *Sessions) Replace(ctx context.Context, replaced string, by SignedToken) error {
+	former, err := s.verifyToken(replaced, true)
+	if err != nil {
+		return err
+	}
+	current, err := s.verifyToken(by.Token, true)
+	if err != nil || current.Token.Session == former.Token.Session {
+		return err
+	}
+	return s.store.EndSession(ctx, former.Token.Session)
+}
+
 // Logout ends the caller's session.
 func (s *Sessions) Logout(ctx context.Context, caller Caller) error {
 	return s.store.EndSession(ctx, caller.Session)

@@ -3,10 +3,8 @@ package core
 import (
 	"context"
 	"net/mail"
-	"strings"
 	"time"
 
-	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -38,7 +36,7 @@ type User struct {
 // NewUser describes a user to add.
 type NewUser struct {
 	Email        string
-	EmailKey     string // made by casefold.Key
+	EmailKey     string // made by EmailKey
 	Nickname     string
 	PasswordHash string
 	Permission   Permission
@@ -57,6 +55,8 @@ type Credentials struct {
 
 // UserStore holds users.
 type UserStore interface {
+	emailKeys
+
 	// CreateUser adds a user and, if named, their first player: both or neither. A taken e-mail or
 	// player name is a Duplicate fault with the field email or player_name. An administrator must be
 	// able to grant the permission (Forbidden).
@@ -132,7 +132,7 @@ func (u *Users) RequestRegistration(ctx context.Context, r Registration) error {
 func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 	var wrong fieldFaults
 	newUser := u.validate(r, &wrong)
-	wrong.add(checkPassword("password", r.Password))
+	wrong.add(u.passwords.Check("password", r.Password, r.Email))
 	if err := wrong.fault(); err != nil {
 		return NewUser{}, err
 	}
@@ -150,12 +150,16 @@ func (u *Users) validate(r Registration, wrong *fieldFaults) NewUser {
 	wrong.add(err)
 	player, err := u.names.optional("player_name", r.PlayerName)
 	wrong.add(err)
-	return NewUser{Email: address, EmailKey: casefold.Key(address), Nickname: nickname, Player: player}
+	return NewUser{Email: address, EmailKey: EmailKey(address), Nickname: nickname, Player: player}
 }
 
 // ByEmail returns the user with an e-mail address, case-insensitively, or a NotFound fault.
 func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
-	user, err := u.store.UserByEmail(ctx, casefold.Key(strings.TrimSpace(email)))
+	key, err := accountKey(ctx, u.store, email)
+	if err != nil {
+		return User{}, err
+	}
+	user, err := u.store.UserByEmail(ctx, key)
 	return user.User, err
 }
 
@@ -164,7 +168,7 @@ const maxEmail = 254
 
 // validateEmail validates an e-mail address and returns it trimmed.
 func validateEmail(text string) (string, error) {
-	text = strings.TrimSpace(text)
+	text = trimAddress(text)
 	parsed, err := mail.ParseAddress(text)
 	if err != nil || parsed.Address != text || len(text) > maxEmail || !isPrintable(text) || !isLegible(text) {
 		return "", fault.Field("email", "This is no e-mail address.")

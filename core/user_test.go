@@ -37,7 +37,7 @@ func TestEmail(t *testing.T) {
 	f("steve\xff@example.com", "")
 	f("ste\u200bve@example.com", "")
 	f("steve@exam\u202eple.com", "")
-	f("steve@example.com\u200b", "")
+	f("\ufeffsteve@example.com\u200b\u3000", "steve@example.com")
 	f("❤\ufe0f@example.com", "❤\ufe0f@example.com")
 }
 

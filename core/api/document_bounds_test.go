@@ -200,7 +200,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", settings.Mail.PerHour),
 		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
 		fmt.Sprintf("requests for the price of an upload | %d a minute for each user, whatever comes of them | 429 |", rates.Prices),
-		fmt.Sprintf("changes of players, avatars and textures | %d a minute for each user, whatever comes of them | 429 |", rates.Changes),
+		fmt.Sprintf("changes of players, avatars, textures and closets | %d a minute for each user, whatever comes of them | 429 |", rates.Changes),
 		fmt.Sprintf("reports of textures | %d an hour for each user, and %d for each client network, whatever comes of them | 429 |", rates.Reports, 5*rates.Reports),
 		fmt.Sprintf("textures uploaded | %s and %s for each user | 403, code 1 |", thousands(quotas.Textures), mebibytes(quotas.TextureBytes)),
 		fmt.Sprintf("players | %d for each user | 403, code 1 |", quotas.Players),

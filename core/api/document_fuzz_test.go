@@ -24,7 +24,7 @@ import (
 // operations' descriptions name all of them.
 var undocumentedErrors = map[string]*regexp.Regexp{
 	"deleteUser":                    regexp.MustCompile(`The field password is required|The password is wrong`),
-	"changePassword":                regexp.MustCompile(`The password is wrong`),
+	"changePassword":                regexp.MustCompile(`The password is wrong|` + guessed),
 	"changeEmail":                   regexp.MustCompile(`The password is wrong`),
 	"setAvatar":                     regexp.MustCompile(`is not a skin`),
 	"applyTextures":                 regexp.MustCompile(`Texture \d+ is not a`),
@@ -37,8 +37,15 @@ var undocumentedErrors = map[string]*regexp.Regexp{
 	"priceUpload":                   regexp.MustCompile(`"file":`),
 	"listTextures":                  regexp.MustCompile(`Look for at least 3 characters|The page must be at least 1, and no more than`),
 	"listTexturesAsAdministrator":   regexp.MustCompile(`Look for at least 3 characters|The page must be at least 1, and no more than`),
+	"register":                      regexp.MustCompile(guessed),
+	"verifyEmail":                   regexp.MustCompile(guessed),
+	"resetPassword":                 regexp.MustCompile(guessed),
+	"setUserPassword":               regexp.MustCompile(guessed),
 	"sendNotification":              regexp.MustCompile(`Say whom it is for`),
 }
+
+// guessed matches the refusals of passwords that are easily guessed.
+const guessed = `among the first that attackers try|must not be the name of the site`
 
 // hashingOperations hash a password when their request is valid. That is slow, so they are tried
 // less often.

@@ -197,7 +197,7 @@ func TestPricesAreLimited(t *testing.T) {
 // Changes are kept in the change stream for a day, so their rate is limited.
 func TestChangesAreLimited(t *testing.T) {
 	t.Parallel()
-	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_CHANGES=10").signUp(t)
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_CHANGES=12").signUp(t)
 	path := c.player(t, "Zero")
 	tid := c.texture(t, "name=Steve&type=steve", skinFile(t, 1)) // counts as an upload only
 	for i, change := range []func() response{
@@ -209,19 +209,21 @@ func TestChangesAreLimited(t *testing.T) {
 		func() response { return c.Delete(t, "/api/textures/"+tid) },
 		func() response { return c.Post(t, "/api/players", `{"name":"Two"}`) },
 		func() response { return c.Delete(t, path) },
-		func() response { return c.Delete(t, path) },
+		func() response { return c.Post(t, "/api/closet", `{"tid":999,"name":"A"}`) },
+		func() response { return c.Put(t, "/api/closet/999", `{"name":"B"}`) },
+		func() response { return c.Delete(t, "/api/closet/999") },
 	} {
-		if a := change(); a.Status != 200 && a.Status != 404 || a.Header.Get("RateLimit-Remaining") != fmt.Sprint(8-i) {
-			t.Errorf("%s: %d, and %s changes are left; want %d", a.Request(), a.Status, a.Header.Get("RateLimit-Remaining"), 8-i)
+		if a := change(); a.Status != 200 && a.Status != 404 || a.Header.Get("RateLimit-Remaining") != fmt.Sprint(10-i) {
+			t.Errorf("%s: %d, and %s changes are left; want %d", a.Request(), a.Status, a.Header.Get("RateLimit-Remaining"), 10-i)
 		}
 	}
-	hasRateLimit(t, c.Post(t, "/api/players", `{"name":"Three"}`), 429, rateLimit{"10", "0", "60", "6"})
+	hasRateLimit(t, c.Post(t, "/api/players", `{"name":"Three"}`), 429, rateLimit{"12", "0", "60", "5"})
 	n := c.site.Count(t, "SELECT count(*) FROM changes")
 	testenv.Check(t, n <= 12, "there are %d changes", n)
 	hasRateLimit(t, c.Put(t, "/api/user", `{"nickname":"Somebody"}`), 200, rateLimit{})
-	hasRateLimit(t, c.signUp(t).Post(t, "/api/players", `{"name":"Three"}`), 200, rateLimit{"10", "9", "6", ""})
-	c.site.Advance(6 * time.Second)
-	hasRateLimit(t, c.Post(t, "/api/players", `{"name":"Four"}`), 200, rateLimit{"10", "0", "60", ""})
+	hasRateLimit(t, c.signUp(t).Post(t, "/api/players", `{"name":"Three"}`), 200, rateLimit{"12", "11", "5", ""})
+	c.site.Advance(5 * time.Second)
+	hasRateLimit(t, c.Post(t, "/api/players", `{"name":"Four"}`), 200, rateLimit{"12", "0", "60", ""})
 }
 
 func TestNoLimits(t *testing.T) {

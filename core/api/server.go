@@ -291,9 +291,9 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, "/api/players", s.requireUser(s.limitChanges(s.handleAddPlayer)))
 
 	handle(fasthttp.MethodGet, "/api/closet", s.withToken(s.handleListClosetItems))
-	handle(fasthttp.MethodPost, "/api/closet", s.requireUser(s.handleAddClosetItem))
-	handle(fasthttp.MethodPut, "/api/closet/{tid}", s.requireUser(s.handleRenameClosetItem))
-	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.requireUser(s.handleRemoveClosetItem))
+	handle(fasthttp.MethodPost, "/api/closet", s.requireUser(s.limitChanges(s.handleAddClosetItem)))
+	handle(fasthttp.MethodPut, "/api/closet/{tid}", s.requireUser(s.limitChanges(s.handleRenameClosetItem)))
+	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.requireUser(s.limitChanges(s.handleRemoveClosetItem)))
 
 	handle(fasthttp.MethodPost, uploadPath, s.requireUser(s.handleUploadTexture)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
 	handle(fasthttp.MethodPost, pricePath, s.requireUser(s.handlePriceUpload)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
@@ -489,8 +489,9 @@ func (s *Server) requireUser(h func(context.Context, *fasthttp.RequestCtx, core.
 	})
 }
 
-// limitChanges wraps a handler that writes to the change stream, and limits its rate: each change
-// is kept for a day, and sent to every edge and to the CDN.
+// limitChanges wraps a handler that writes to the change stream, or to the changes of scores, and limits
+// its rate: each change is kept for a day, and sent to every edge and to the CDN; changes of scores are
+// kept for a year.
 func (s *Server) limitChanges(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) func(context.Context, *fasthttp.RequestCtx, core.Caller) error {
 	return func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 		if err := s.limiters.Changes.Take(rc, clientapi.Key{User: caller.ID}); err != nil {

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,25 @@ func TestLogin(t *testing.T) {
 		a := c.Send(t, "POST", "/api/auth/login", body)
 		a.Is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
 		c.as(a.Field(t, "token")).Get(t, "/api/user").HasField(t, "2031-02-03 05:05:06", "last_sign_at")
+	}
+}
+
+// Two accounts whose addresses are equal since domains are mapped both sign in, each as its address is
+// written; others find the account that has the key.
+func TestLoginWithEqualAddresses(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	first, second := c.signUp(t), c.signUp(t)
+	for _, c := range []client{first, second} {
+		c.withPassword(t, "correct horse")
+	}
+	c.site.Exec(t, "UPDATE users SET email = 'a@bücher.example', email_key = 'a@bücher.example' WHERE uid = $1", first.UID)
+	c.site.Exec(t, "UPDATE users SET email = 'a@XN--BCHER-KVA.example', email_key = 'a@xn--bcher-kva.example' WHERE uid = $1", second.UID)
+	for address, want := range map[string]client{
+		"a@bücher.example": first, "A@BU\u0308CHER.Example\u200b": first, "a@ｂücher.example": first, "a@xn--bcher-kva.example": second,
+	} {
+		a := c.Post(t, "/api/auth/login", map[string]string{"email": address, "password": "correct horse"})
+		c.as(a.Field(t, "token")).Get(t, "/api/user").HasField(t, fmt.Sprint(want.UID), "uid")
 	}
 }
 

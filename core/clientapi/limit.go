@@ -28,7 +28,7 @@ type Limits struct {
 	Registrations int `env:"REGISTRATIONS" envDefault:"20" min:"0" max:"1000000" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core; 0 for any number"`
 	Uploads       int `env:"UPLOADS" envDefault:"30" min:"0" max:"1000000" help:"most uploads a minute of a user, at each core; 0 for any number"`
 	Prices        int `env:"PRICES" envDefault:"120" min:"0" max:"1000000" help:"most requests for the price of an upload a minute of a user, at each core; 0 for any number"`
-	Changes       int `env:"CHANGES" envDefault:"120" min:"0" max:"1000000" help:"most changes of players, avatars and textures, each of which is sent to all edges, a minute of a user, at each core; 0 for any number"`
+	Changes       int `env:"CHANGES" envDefault:"120" min:"0" max:"1000000" help:"most changes of players, avatars, textures and closets, a minute of a user, at each core; 0 for any number"`
 	Reports       int `env:"REPORTS" envDefault:"20" min:"0" max:"1000000" help:"most reports of textures an hour of a user, at each core, and five times as many of a client network; 0 for any number"`
 	Resets        int `env:"RESETS" envDefault:"20" min:"0" max:"1000000" help:"most requests for a link that resets a password, an hour from an address, at each core; 0 for any number"`
 }
@@ -51,7 +51,7 @@ type Limiters struct {
 	Requests, Registrations, Uploads *Limiter
 	// Prices limits requests for the price of an upload, which is checked as an upload is.
 	Prices *Limiter
-	// Changes limits what is written to the change stream of the edges.
+	// Changes limits what is written to the change stream of the edges, and to closets.
 	Changes *Limiter
 	// Reports are limited by user and by client network.
 	Reports, NetworkReports *Limiter

@@ -24,7 +24,7 @@ var sentenceSources = []string{
 var sentencesForOthers = regexp.MustCompile(strings.Join([]string{
 	`^This mail is void`,                // for the program that sends mail
 	`keys are too many|^The limit must`, // for edges
-	`^Invalid token|^Access token|clientToken|such profile|^Please verify your e-mail|names are too many|profiles are being signed|keys are being made`, // for launchers
+	`^Invalid token|^Access token|clientToken|such profile|^Please verify your e-mail|names are too many|profiles are being signed|look-ups have found nothing|keys are being made`, // for launchers
 	`^It is deleted|^Its uploader|^We looked at it`,                          // of a notification
 	`^The body (is no|must be|must not be|nests|has)|^There is no such file`, // for clients that are no page
 	`^Too many of your requests|^Please wait`,                                // status 429, for which pages have a sentence

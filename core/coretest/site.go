@@ -52,6 +52,7 @@ type Config struct {
 	Yggdrasil      struct {
 		core.LauncherLimits
 		core.ProfileLimits
+		core.UnknownLimits
 		CheckIP bool `env:"CHECK_IP"`
 		yggdrasil.Config
 	} `envPrefix:"YGGDRASIL_"`

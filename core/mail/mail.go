@@ -17,6 +17,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
@@ -151,7 +152,7 @@ func (c *Client) dial(ctx context.Context, network string) (net.Conn, error) {
 
 // newMessage encodes an e-mail.
 func (c *Client) newMessage(email Message) (*gomail.Msg, error) {
-	to, err := netmail.ParseAddress(email.To)
+	to, err := netmail.ParseAddress(core.ASCIIAddress(email.To))
 	if err != nil || to.Name != "" || strings.ContainsAny(email.To+email.Subject, "\r\n") {
 		return nil, fault.New(fault.Refused, "The address or the subject of the e-mail is not valid.")
 	}

@@ -20,7 +20,7 @@ func (db *DB) SetNickname(ctx context.Context, by core.Actor, user core.UserID, 
 		action:      core.AuditUserNickname,
 		loggedValue: func(u core.User) any { return u.Nickname },
 		do: func(q querier, _ core.Actor, _ core.User) (core.User, error) {
-			users, err := collect[core.User](ctx, q, statement{updateNickname, []any{user, nickname, casefold.Key(nickname)}})
+			users, err := collect[core.User](ctx, q, statement{updateNickname, []any{user, nickname, casefold.SearchKey(nickname)}})
 			return one(users, failure("change a nickname", err), core.ErrSignedOut)
 		},
 	})
@@ -440,13 +440,13 @@ func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Page[co
 		f.add("u.uid = $%d", query.ID)
 	}
 	if query.Email != "" {
-		f.add("strpos(u.email_key, $%d) > 0", casefold.Key(query.Email))
+		f.add("(strpos(u.email_key, $%[1]d) > 0 OR strpos(lower(u.email), $%[1]d) > 0)", casefold.Key(query.Email))
 	}
 	if query.Nickname != "" {
 		if err := db.fillForSearch(ctx, nicknameKeys); err != nil {
 			return core.Page[core.User]{}, err
 		}
-		f.add("strpos(u.nickname_key, $%d) > 0", casefold.Key(query.Nickname))
+		f.add("strpos(u.nickname_key, $%d) > 0", casefold.SearchKey(query.Nickname))
 	}
 	result := core.Page[core.User]{}
 	total, more, ids, err := db.find(ctx, "u.uid", "users u", f, query.Page, query.PerPage)

@@ -70,7 +70,7 @@ func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQ
 }
 
 func closetStatement(user core.UserID, query core.ClosetQuery) statement {
-	return statement{selectCloset, []any{user, query.Capes, casefold.Key(query.Name), query.PerPage, query.Page}}
+	return statement{selectCloset, []any{user, query.Capes, casefold.SearchKey(query.Name), query.PerPage, query.Page}}
 }
 
 // closetPage returns the page that read selects. If items lack search keys, it makes them and
@@ -190,7 +190,7 @@ func (db *DB) AddClosetItem(ctx context.Context, by core.Actor, user core.UserID
 }
 
 func addClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID, name string, pricing core.Pricing) error {
-	args := []any{user, texture, name, pricing.Quotas.ClosetItems, pricing.Cost, pricing.Refund, casefold.Key(name)}
+	args := []any{user, texture, name, pricing.Quotas.ClosetItems, pricing.Cost, pricing.Refund, casefold.SearchKey(name)}
 	lock, add := statement{lockUser, []any{user}}, statement{insertClosetItem + addLike + selectViolation, args}
 	if pricing.Reward > 0 {
 		lock = statement{lockUsersAndUploader, []any{[]core.UserID{user}, texture}}
@@ -235,7 +235,7 @@ const updateClosetItem = `UPDATE closet_items SET item_name = $3, item_key = $4 
 
 // RenameClosetItem renames an item.
 func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string) error {
-	tag, err := db.writes.Exec(ctx, updateClosetItem, user, texture, name, casefold.Key(name))
+	tag, err := db.writes.Exec(ctx, updateClosetItem, user, texture, name, casefold.SearchKey(name))
 	switch {
 	case err != nil:
 		return failure("rename a closet item", err)

@@ -85,8 +85,8 @@ func (db *DB) ListQueries(user core.User, query core.LibraryQuery) (all []ListQu
 }
 
 // Queries for tests of their plans.
-const (
-	SelectUnkeyedUsers    = selectUnkeyedUsers
-	SelectUnkeyedItems    = selectUnkeyedItems
-	SelectUnkeyedTextures = selectUnkeyedTextures
+var (
+	SelectUnkeyedUsers    = nicknameKeys.selectUnkeyed
+	SelectUnkeyedItems    = itemKeys.selectUnkeyed
+	SelectUnkeyedTextures = textureKeys.selectUnkeyed
 )

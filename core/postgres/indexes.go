@@ -44,7 +44,7 @@ func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Mig
 		return dropInvalidIndexes(ctx, conn, migration)
 	}
 	report("making search keys of textures, and then indexes; it takes some minutes for each million")
-	if _, err := db.fillKeys(ctx, textureKeys, 0, noLimit, noLimit); err != nil {
+	if _, err := db.fillKeys(ctx, textureKeys, textureKeys.selectUnkeyed, 0, noLimit, noLimit); err != nil {
 		return err
 	}
 	return buildIndexes(ctx, conn, migration, report)

@@ -51,8 +51,8 @@ const (
 	), bound AS (
 		SELECT pid, name FROM players WHERE uid = $1 AND CASE WHEN $5 <> 0 THEN pid = $5 ELSE (SELECT count(*) FROM players WHERE uid = $1) = 1 END
 	), issued AS (
-		INSERT INTO launcher_tokens (token, uid, client_token, pid, player_name, issued_at)
-		SELECT $3, u.uid, $4, b.pid, b.name, clock_timestamp() FROM u LEFT JOIN bound b ON true
+		INSERT INTO launcher_tokens (token, uid, client_token, pid, player_name, issued_at, signed_in_at)
+		SELECT $3, u.uid, $4, b.pid, b.name, clock_timestamp(), clock_timestamp() FROM u LEFT JOIN bound b ON true
 		RETURNING uid, client_token, pid
 	)` + selectLauncherSession
 
@@ -97,6 +97,7 @@ func (db *DB) IssueLauncherToken(ctx context.Context, t core.NewLauncherToken) (
 		statement{deleteExcessLaunchers, []any{user, hash, t.PerUser}},
 		statement{deleteAttempt, []any{t.Credentials.AttemptID}},
 		statement{upsertLauncherAddress, []any{user, hash, t.Network}},
+		statement{deleteExcessAddresses, []any{user}},
 		statement{insertLauncher, []any{user, hash, t.Hash[:], []byte(t.ClientToken), t.Player}},
 	)
 	if err != nil {
@@ -118,7 +119,7 @@ const (
 // presentedLauncher selects a live token with its user and its player. $3 is its hash, and $4 the
 // client token or NULL.
 const presentedLauncher = `
-	SELECT t.token, t.client_token, t.pid, u.uid, u.account_uuid, u.permission, ` + launcherIsValid + ` AS valid
+	SELECT t.token, t.client_token, coalesce(t.signed_in_at, t.issued_at) AS signed_in_at, t.pid, u.uid, u.account_uuid, u.permission, ` + launcherIsValid + ` AS valid
 	FROM launcher_tokens t JOIN users u USING (uid) LEFT JOIN players p ON p.pid = t.pid AND p.uid = t.uid
 	WHERE t.token = $3 AND t.client_token = coalesce($4::bytea, t.client_token) AND ` + launcherIsLive
 
@@ -157,10 +158,10 @@ const (
 		SELECT uid, account_uuid FROM presented
 	), replaced AS (
 		DELETE FROM launcher_tokens t USING presented, verdict WHERE t.token = presented.token AND violation = ''
-		RETURNING t.uid, t.pid, t.client_token
+		RETURNING t.uid, t.pid, t.client_token, coalesce(t.signed_in_at, t.issued_at) AS signed_in_at
 	), issued AS (
-		INSERT INTO launcher_tokens (token, uid, client_token, pid, player_name, issued_at)
-		SELECT $5, r.uid, r.client_token, p.pid, p.name, clock_timestamp()
+		INSERT INTO launcher_tokens (token, uid, client_token, pid, player_name, issued_at, signed_in_at)
+		SELECT $5, r.uid, r.client_token, p.pid, p.name, clock_timestamp(), r.signed_in_at
 		FROM replaced r LEFT JOIN players p ON p.pid = coalesce(r.pid, (SELECT pid FROM selected))
 		RETURNING uid, client_token, pid
 	), session AS (` + selectLauncherSession + `
@@ -217,7 +218,7 @@ func refreshFault(violation string) error {
 const selectLauncherUser = `
 	WITH presented AS (` + presentedLauncher + `
 	)
-	SELECT ` + userColumns + `, t.pid, p.uuid, p.name, p.last_modified
+	SELECT ` + userColumns + `, t.signed_in_at, t.pid, p.uuid, p.name, p.last_modified
 	FROM presented t JOIN users u USING (uid) LEFT JOIN players p ON p.pid = t.pid
 	WHERE t.valid`
 
@@ -225,6 +226,7 @@ const selectLauncherUser = `
 func (db *DB) LauncherTokenUser(ctx context.Context, token core.LauncherHash, clientToken *string, window core.LauncherTokenWindow) (core.LauncherUser, error) {
 	rows, err := collect[struct {
 		core.User
+		SignedInAt   time.Time
 		PID          *core.PlayerID
 		UUID         *uuid.UUID
 		Name         *string
@@ -237,7 +239,7 @@ func (db *DB) LauncherTokenUser(ctx context.Context, token core.LauncherHash, cl
 	case row.Permission == core.Banned:
 		return core.LauncherUser{}, core.ErrBanned
 	}
-	user := core.LauncherUser{User: row.User}
+	user := core.LauncherUser{User: row.User, SignedIn: row.SignedInAt}
 	if row.PID != nil {
 		user.Player = &core.Player{ID: *row.PID, Owner: row.ID, UUID: *row.UUID, Name: *row.Name, LastModified: *row.LastModified}
 	}

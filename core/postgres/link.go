@@ -141,13 +141,16 @@ func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Tim
 	return err
 }
 
-const selectReset = `SELECT u.uid FROM ` + validLink
+const selectReset = `SELECT u.uid, u.email FROM ` + validLink
 
-// CheckReset returns nil if the token resets a password.
-func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time) error {
-	users, err := collect[struct{ UID core.UserID }](ctx, db.reads, statement{selectReset, []any{token[:], []core.Purpose{core.ForReset}, now}})
-	_, err = one(users, failure("look for a reset", err), core.ErrLink)
-	return err
+// CheckReset returns the address of the account whose password a token resets.
+func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time) (address string, err error) {
+	users, err := collect[struct {
+		UID   core.UserID
+		Email string
+	}](ctx, db.reads, statement{selectReset, []any{token[:], []core.Purpose{core.ForReset}, now}})
+	user, err := one(users, failure("look for a reset", err), core.ErrLink)
+	return user.Email, err
 }
 
 // ResetPassword replaces a password hash and ends all sessions of the user.

@@ -154,7 +154,7 @@ func TestLinksAreVoided(t *testing.T) {
 		l.exec(t, "DELETE FROM mails")
 		wantKind(t, l.VerifyEmail(t.Context(), verification, l.now), fault.NotFound)
 		wantKind(t, l.VerifyEmail(t.Context(), address, l.now), fault.NotFound)
-		wantKind(t, l.CheckReset(t.Context(), reset, l.now), fault.NotFound)
+		wantKind(t, testenv.ErrOf(l.CheckReset(t.Context(), reset, l.now)), fault.NotFound)
 		wantKind(t, l.ResetPassword(t.Context(), reset, "stolen", homeNetwork, l.now), fault.NotFound)
 		l.hasCount(t, 0, "SELECT count(*) FROM users WHERE password_hash = 'stolen'")
 	}

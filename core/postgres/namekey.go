@@ -33,7 +33,7 @@ var letterFor = func() (letters [unicode.MaxASCII + 1]rune) {
 // all from U+1100) are doubled, to make a trigram. PostgreSQL's translate() takes 4.7 µs for a
 // name, and would be called for each name that the index returns.
 func NameKey(name string) string {
-	key := casefold.Key(name)
+	key := casefold.SearchKey(name)
 	var b strings.Builder
 	b.Grow(2 * len(key))
 	for _, r := range key {

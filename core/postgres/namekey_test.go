@@ -25,7 +25,7 @@ func TestNameKey(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		name := text.Draw(r, "name")
 		for _, part := range []string{text.Draw(r, "text"), rapid.StringOfN(letters, 1, 2, -1).Draw(r, "short text")} {
-			want, got := strings.Contains(casefold.Key(name), casefold.Key(part)), strings.Contains(postgres.NameKey(name), postgres.NameKey(part))
+			want, got := strings.Contains(casefold.SearchKey(name), casefold.SearchKey(part)), strings.Contains(postgres.NameKey(name), postgres.NameKey(part))
 			if want != got {
 				r.Errorf("%q in %q: %t, by keys %q and %q: %t", part, name, want, postgres.NameKey(part), postgres.NameKey(name), got)
 			}
@@ -43,6 +43,6 @@ func TestNameKeysAreStable(t *testing.T) {
 			_, _ = io.WriteString(digest, postgres.NameKey(string(r)))
 		}
 	}
-	const want = "0a2fcd429b89859f05080dce28abb09b09500d3504ae8f70290baad1a63a592d"
+	const want = "b5425ada45cdcbd855fdd046c8df6cdcdf7d36ae63d66603f6cea10cb31c8517"
 	testenv.Equal(t, hex.EncodeToString(digest.Sum(nil)), want, "the digest of all keys")
 }

@@ -24,9 +24,9 @@ const selectUnread = `
 		WHERE ` + inAudience + ` AND NOT EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = $1 AND r.mid = b.mid)
 	)
 	SELECT unread.id, m.title FROM unread JOIN messages m USING (mid)
-	ORDER BY mid DESC`
+	ORDER BY mid DESC LIMIT 100`
 
-// Unread lists unread notifications.
+// Unread lists the newest 100 unread notifications.
 func (db *DB) Unread(ctx context.Context, token core.VerifiedToken) ([]core.UnreadNotification, error) {
 	return readWithSession[core.UnreadNotification](ctx, db, token, statement{selectUnread, []any{token.Token.User}})
 }

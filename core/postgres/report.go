@@ -248,3 +248,11 @@ func settleReportsAbout(ctx context.Context, tx pgx.Tx, tid core.TextureID, id c
 	title, content := core.Report{Texture: tid, State: state}.Notice()
 	return collect[core.Report](ctx, tx, statement{settleReports, []any{id, tid, state, title, content}})
 }
+
+const deleteSettledReports = `DELETE FROM reports WHERE settled_at < now() - interval '1 year'`
+
+// TrimReports deletes reports that were settled over a year ago, and returns how many.
+func (db *DB) TrimReports(ctx context.Context) (int, error) {
+	tag, err := db.writes.Exec(ctx, deleteSettledReports)
+	return int(tag.RowsAffected()), failure("trim reports", err)
+}

@@ -43,6 +43,13 @@ const upsertAddress = `
 	SELECT uid, $3, $4 FROM users WHERE uid = $1 AND password_hash = $2
 	ON CONFLICT (uid, address) DO UPDATE SET signed_in = excluded.signed_in`
 
+// deleteExcessAddresses leaves the user's 100 latest addresses, so that a client with many addresses
+// writes no more rows.
+const deleteExcessAddresses = `
+	DELETE FROM login_addresses WHERE uid = $1 AND address IN (
+		SELECT address FROM login_addresses WHERE uid = $1 ORDER BY signed_in DESC OFFSET 100
+	)`
+
 // OpenSession adds a session, and ends the user's that are expired or too many.
 func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 	user, hash := s.Token.User, s.Credentials.PasswordHash
@@ -51,6 +58,7 @@ func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 		statement{deleteExcessSessions, []any{user, hash, s.Window.RefreshedAfter, s.Window.CreatedAfter, s.PerUser}},
 		statement{deleteAttempt, []any{s.Credentials.AttemptID}},
 		statement{upsertAddress, []any{user, hash, s.Network, s.Window.Now}},
+		statement{deleteExcessAddresses, []any{user}},
 		statement{insertSession, []any{user, hash, s.Token.Session, s.Token.ID, s.Token.IssuedAt, s.Window.Now}},
 	)
 	if err != nil {

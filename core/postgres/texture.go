@@ -87,7 +87,7 @@ type uploadCheck struct {
 func (c *uploadCheck) args() pgx.NamedArgs {
 	t, quotas := c.texture, c.pricing.Quotas
 	return pgx.NamedArgs{
-		"uploader": t.Uploader, "name": t.Name, "name_key": NameKey(t.Name), "item_key": casefold.Key(t.Name),
+		"uploader": t.Uploader, "name": t.Name, "name_key": NameKey(t.Name), "item_key": casefold.SearchKey(t.Name),
 		"type": t.Type, "hash": t.Hash, "pixels": t.Pixels[:], "bytes": t.Bytes, "public": t.Public,
 		"cost": c.pricing.Cost, "refund": c.pricing.Refund, "reward": c.pricing.Reward,
 		"max_textures": quotas.Textures, "max_bytes": quotas.TextureBytes, "max_items": quotas.ClosetItems,

@@ -55,7 +55,7 @@ func addUser(ctx context.Context, q querier, user core.NewUser) (core.User, erro
 		core.User
 		Taken string
 	}](ctx, q, append(statements, statement{insertUser, []any{pgx.NamedArgs{
-		"email": user.Email, "email_key": user.EmailKey, "nickname": user.Nickname, "nickname_key": casefold.Key(user.Nickname),
+		"email": user.Email, "email_key": user.EmailKey, "nickname": user.Nickname, "nickname_key": casefold.SearchKey(user.Nickname),
 		"password_hash": user.PasswordHash, "permission": user.Permission, "verified": user.Verified, "score": user.Score, "verify": user.Verify,
 		"player": user.Player.Name, "player_key": user.Player.Key,
 	}}})...)
@@ -108,6 +108,13 @@ func duplicateFault(field, sentence string) error {
 }
 
 const selectUserByEmail = `SELECT ` + userColumns + `, u.password_hash FROM users u WHERE u.email_key = $1`
+
+// HasEmailKey reports whether an account has an e-mail's key.
+func (db *DB) HasEmailKey(ctx context.Context, key string) (bool, error) {
+	var known bool
+	err := db.reads.QueryRow(ctx, `SELECT EXISTS (SELECT FROM users WHERE email_key = $1)`, key).Scan(&known)
+	return known, failure("look up an e-mail's key", err)
+}
 
 // UserByEmail returns the user with an e-mail's search key, or a NotFound fault.
 func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credentials, error) {

@@ -39,6 +39,11 @@ func TestAuthenticate(t *testing.T) {
 	f()
 	f("Alone")
 	f("First", "Second")
+
+	// Some launchers leave the agent out.
+	u := c.signUp(t, "No_agent")
+	s := decode[session](t, c.Post(t, "/authserver/authenticate", map[string]any{"username": u.email, "password": password}))
+	cmptest.Same(t, s.SelectedProfile, new(toNamed(u.players[0])), "without agent: selected")
 }
 
 // By the name of a player, without case, that one is bound, and all are listed.

@@ -3,6 +3,7 @@ package yggdrasil
 import (
 	"context"
 	"net/netip"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -56,4 +57,53 @@ func (s *Server) handleHasJoined(ctx context.Context, rc *fasthttp.RequestCtx) e
 		return err
 	}
 	return s.writeProfile(ctx, rc, profile, true)
+}
+
+// handleOldJoin handles GET /sessionserver/game/joinserver.jsp of games before 1.7. Their session is
+// token:, the access token, a colon and the UUID. The answer is the text OK, or what the game shows.
+func (s *Server) handleOldJoin(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	query := rc.QueryArgs()
+	session, _ := strings.CutPrefix(string(query.Peek("sessionId")), "token:")
+	token, id, _ := strings.Cut(session, ":")
+	player, ok := parseID(id)
+	if !ok || !query.Has("serverId") {
+		return writeText(rc, "Bad login")
+	}
+	err := s.Joins.Join(ctx, token, player, query.Peek("serverId"), s.network(rc))
+	switch kind := fault.KindOf(err); {
+	case err == nil:
+		return writeText(rc, "OK")
+	case kind == fault.Unauthenticated, kind == fault.Forbidden:
+		return writeText(rc, "Bad login")
+	default:
+		return err
+	}
+}
+
+// handleOldCheck handles GET /sessionserver/game/checkserver.jsp of servers before 1.7. The answer is
+// the text YES or NO.
+func (s *Server) handleOldCheck(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	query := rc.QueryArgs()
+	_, err := s.Joins.HasJoined(ctx, string(query.Peek("user")), query.Peek("serverId"), nil)
+	switch {
+	case err == nil:
+		return writeText(rc, "YES")
+	case fault.KindOf(err) == fault.NotFound:
+		return writeText(rc, "NO")
+	default:
+		return err
+	}
+}
+
+// handleBlockedServers handles GET /sessionserver/blockedservers: the SHA-1 of each server that games
+// refuse. There are none.
+func (*Server) handleBlockedServers(_ context.Context, rc *fasthttp.RequestCtx) error {
+	return writeText(rc, "")
+}
+
+// writeText writes status 200 with a text.
+func writeText(rc *fasthttp.RequestCtx, text string) error {
+	rc.SetContentType("text/plain; charset=utf-8")
+	rc.SetBodyString(text)
+	return nil
 }

@@ -42,6 +42,79 @@ func TestJoin(t *testing.T) {
 	decode[signedProfile](t, c.hasJoined(t, "Ann_1", "server"))
 }
 
+// Look-ups that find nothing are limited by network and in all, since each costs a query. What is found
+// does not count, and neither known players and tokens nor other networks are refused.
+func TestUnknownLimit(t *testing.T) {
+	t.Parallel()
+	c, u := startForOne(t, "YGGDRASIL_UNKNOWN_PER_SECOND=4", "LIMIT_REQUESTS=0")
+	player := u.players[0]
+	s := c.issue(t, u, player.Name)
+	c.join(t, s.AccessToken, hexID(player.UUID), "server").IsEmpty(t)
+	for range 30 {
+		decode[signedProfile](t, c.hasJoined(t, player.Name, "server"))
+	}
+	other := c.from(t, "198.51.100.1")
+	const profile = "/sessionserver/session/minecraft/profile/"
+	unknown := []func(c client) response{
+		func(c client) response { return c.hasJoined(t, "Nobody", "other") },
+		func(c client) response { return c.Get(t, profile+hexID(uuid.New())) },
+		func(c client) response { return c.Get(t, "/api/users/profiles/minecraft/Nobody") },
+		func(c client) response { return c.Post(t, "/api/profiles/minecraft", []string{"Nobody", "Nobody_2"}) },
+		func(c client) response { return c.as("x").Get(t, ownPath) },
+	}
+	known := []func(c client) response{
+		func(c client) response { return c.hasJoined(t, player.Name, "server") },
+		func(c client) response { return c.Get(t, profile+hexID(player.UUID)) },
+		func(c client) response { return c.Get(t, "/api/users/profiles/minecraft/"+player.Name) },
+		func(c client) response { return c.as(s.AccessToken).Get(t, ownPath) },
+	}
+	for _, look := range known {
+		look(c).HasStatus(t, 200)
+	}
+	refused := 0
+	for range 20 {
+		for _, look := range unknown {
+			if got := look(c); got.Status == 429 {
+				isError(t, got, 429, "Too Many Requests", "")
+				refused++
+			}
+		}
+	}
+	testenv.Check(t, refused > 20, "of 100 requests for what does not exist %d are refused", refused)
+	for _, look := range known {
+		look(c).HasStatus(t, 200)
+	}
+	other.Get(t, profile+hexID(uuid.New())).IsEmpty(t)
+}
+
+// Games and servers before 1.7 join with a session in the query, and read a text.
+func TestOldJoin(t *testing.T) {
+	t.Parallel()
+	c, u := startForOne(t)
+	name, token := u.players[0].Name, c.issue(t, u, u.players[0].Name).AccessToken
+	f := func(path, want string) {
+		t.Helper()
+		got := c.Get(t, "/sessionserver/"+path)
+		got.HasStatus(t, 200)
+		testenv.Equal(t, string(got.Body), want, "%s", path)
+		testenv.Equal(t, got.Header.Get("Content-Type"), "text/plain; charset=utf-8", "%s: the type", path)
+	}
+	join := func(session, want string) {
+		t.Helper()
+		f("game/joinserver.jsp?user="+name+"&sessionId="+session+"&serverId=-7c9d", want)
+	}
+	const check = "game/checkserver.jsp?user=%s&serverId=%s"
+	f(fmt.Sprintf(check, name, "-7c9d"), "NO")
+	for _, session := range []string{"", "-", "token:" + token, "token:x:" + hexID(u.players[0].UUID), "token:" + token + ":" + hexID(uuid.New())} {
+		join(session, "Bad login")
+	}
+	join("token:"+token+":"+hexID(u.players[0].UUID), "OK")
+	f(fmt.Sprintf(check, name, "-7c9d"), "YES")
+	f(fmt.Sprintf(check, name, "other"), "NO")
+	f(fmt.Sprintf(check, "Nobody", "-7c9d"), "NO")
+	f("blockedservers", "")
+}
+
 // The token must be bound to the very player.
 func TestJoinWithWrongProfile(t *testing.T) {
 	t.Parallel()

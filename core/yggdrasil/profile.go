@@ -99,7 +99,7 @@ func (s *Server) handlePlayersNamed(ctx context.Context, rc *fasthttp.RequestCtx
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPlayersJSON(players))
 }
 
-// wornJSON is a texture of the user's own profile.
+// wornJSON is a skin that the user's own profile wears, or a cape that it may wear.
 type wornJSON struct {
 	ID      string `json:"id"`
 	State   string `json:"state"`
@@ -110,10 +110,14 @@ type wornJSON struct {
 
 // handleOwnProfile handles GET /minecraftservices/minecraft/profile.
 func (s *Server) handleOwnProfile(ctx context.Context, rc *fasthttp.RequestCtx, user core.LauncherUser) error {
-	if user.Player == nil {
-		return fault.New(fault.NotFound, "The token has no profile. Choose one, and refresh the token.")
+	if err := checkProfile(user); err != nil {
+		return err
 	}
 	profile, err := s.Profiles.Find(ctx, user.Player.UUID)
+	if err != nil {
+		return err
+	}
+	capes, err := s.Uploads.Capes(ctx, user.ID)
 	if err != nil {
 		return err
 	}
@@ -129,8 +133,16 @@ func (s *Server) handleOwnProfile(ctx context.Context, rc *fasthttp.RequestCtx, 
 		}
 		response.Skins = []wornJSON{{ID: textureID(profile.Skin), State: "ACTIVE", URL: s.Profiles.TextureURL(profile.Skin), Variant: variant}}
 	}
+	add := func(hash skin.Hash, state, alias string) {
+		response.Capes = append(response.Capes, wornJSON{ID: textureID(hash), State: state, URL: s.Profiles.TextureURL(hash), Alias: alias})
+	}
 	if profile.Cape != (skin.Hash{}) {
-		response.Capes = []wornJSON{{ID: textureID(profile.Cape), State: "ACTIVE", URL: s.Profiles.TextureURL(profile.Cape), Alias: "Cape"}}
+		add(profile.Cape, "ACTIVE", "Cape")
+	}
+	for _, cape := range capes {
+		if cape.Hash != profile.Cape {
+			add(cape.Hash, "INACTIVE", cape.ItemName)
+		}
 	}
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, response)
 }

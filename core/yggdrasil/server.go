@@ -144,6 +144,9 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, "/authserver/signout", s.public(s.handleSignOut))
 
 	handle(fasthttp.MethodPost, "/sessionserver/session/minecraft/join", s.public(s.handleJoin))
+	handle(fasthttp.MethodGet, "/sessionserver/game/joinserver.jsp", s.public(s.handleOldJoin))
+	handle(fasthttp.MethodGet, "/sessionserver/game/checkserver.jsp", s.open(s.handleOldCheck))
+	handle(fasthttp.MethodGet, "/sessionserver/blockedservers", s.open(s.handleBlockedServers))
 	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/hasJoined", s.open(s.handleHasJoined))
 	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/profile/{uuid}", s.open(s.handleProfile))
 
@@ -157,10 +160,19 @@ func (s *Server) routes() *router.Router {
 		handle(fasthttp.MethodGet, path+"/{uuid}", s.open(s.handlePlayerByUUID))
 	}
 
-	handle(fasthttp.MethodPut, "/api/user/profile/{uuid}/{slot}", s.withToken(s.handleUploadTexture)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
-	handle(fasthttp.MethodDelete, "/api/user/profile/{uuid}/{slot}", s.withToken(s.handleClearTexture))
+	upload := func(method, path string, of slot, respond tokenHandler) {
+		handle(method, path, s.withToken(s.handleUpload(of, respond), s.mayUpload(of))).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
+	}
+	noContent := func(_ context.Context, rc *fasthttp.RequestCtx, _ core.LauncherUser) error { return writeNoContent(rc) }
+	upload(fasthttp.MethodPut, "/api/user/profile/{uuid}/{slot}", boundSlot, noContent)
+	handle(fasthttp.MethodDelete, "/api/user/profile/{uuid}/{slot}", s.withToken(s.handleClear(boundSlot, noContent)))
 
-	handle(fasthttp.MethodGet, "/minecraftservices/minecraft/profile", s.withToken(s.handleOwnProfile))
+	const own = "/minecraftservices/minecraft/profile"
+	handle(fasthttp.MethodGet, own, s.withToken(s.handleOwnProfile))
+	upload(fasthttp.MethodPost, own+"/skins", ownSkin, s.handleOwnProfile)
+	handle(fasthttp.MethodDelete, own+"/skins/active", s.withToken(s.handleClear(ownSkin, s.handleOwnProfile)))
+	handle(fasthttp.MethodPut, own+"/capes/active", s.withToken(s.handleWearCape))
+	handle(fasthttp.MethodDelete, own+"/capes/active", s.withToken(s.handleClear(ownCape, s.handleOwnProfile)))
 	handle(fasthttp.MethodPost, "/minecraftservices/player/certificates", s.withToken(s.handleCertificates))
 	handle(fasthttp.MethodGet, "/minecraftservices/player/attributes", s.open(s.handleAttributes))
 	handle(fasthttp.MethodGet, "/minecraftservices/privileges", s.open(s.handlePrivileges))
@@ -187,10 +199,16 @@ func (s *Server) public(h httpserver.Handler) fasthttp.RequestHandler {
 	})
 }
 
+// tokenHandler handles a request with a launcher's token.
+type tokenHandler func(context.Context, *fasthttp.RequestCtx, core.LauncherUser) error
+
+// tokenCheck refuses a request with a launcher's token before its body is read.
+type tokenCheck func(*fasthttp.RequestCtx, core.LauncherUser) error
+
 // withToken wraps a handler that takes a launcher's token in the Authorization header. The token is
-// checked before the body is read. Requests count for the user, and for the client's network if the
-// token is wrong.
-func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.LauncherUser) error) fasthttp.RequestHandler {
+// checked, and then the request, before the body is read. Requests count for the user, and for the
+// client's network if the token is wrong.
+func (s *Server) withToken(h tokenHandler, checks ...tokenCheck) fasthttp.RequestHandler {
 	return s.opts.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		scheme, token, _ := strings.Cut(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
 		if !strings.EqualFold(scheme, "Bearer") {
@@ -201,15 +219,11 @@ func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.La
 			return cmp.Or(s.limiters.Requests.Take(rc, s.addressKey(rc)), err)
 		}
 		httpserver.AddLogAttr(rc, slog.Int64("uid", int64(user.ID)))
-		key := clientapi.Key{User: user.ID}
-		if err := s.limiters.Requests.Take(rc, key); err != nil {
+		if err := s.limiters.Requests.Take(rc, clientapi.Key{User: user.ID}); err != nil {
 			return err
 		}
-		if rc.IsPut() { // an upload, counted by the handler, and refused before its body is read
-			if _, _, err := boundSlot(rc, user); err != nil {
-				return err
-			}
-			if err := s.limiters.Uploads.Peek(rc, key); err != nil {
+		for _, check := range checks {
+			if err := check(rc, user); err != nil {
 				return err
 			}
 		}

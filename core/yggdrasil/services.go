@@ -57,7 +57,7 @@ func (s *Server) handleCertificates(ctx context.Context, rc *fasthttp.RequestCtx
 	if user.Player == nil {
 		return fault.New(fault.Forbidden, "The token has no profile. Choose one, and refresh the token.")
 	}
-	certificate, err := s.Certificates.Issue(ctx, user.Player.UUID)
+	certificate, err := s.Certificates.Issue(ctx, user)
 	if err != nil {
 		return err
 	}

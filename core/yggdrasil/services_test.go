@@ -63,8 +63,13 @@ func TestCertificates(t *testing.T) {
 	id := u.players[0].UUID
 	verify(got.PublicKeySignatureV2, string(id[:])+string(binary.BigEndian.AppendUint64(nil, uint64(expires)))+string(publicBlock.Bytes))
 
-	// It stays until it must be replaced, and is the player's own.
+	// It stays until it must be replaced, or the launcher signs in anew, and is the player's own.
 	cmptest.Same(t, of(first), got, "the next answer differs")
+	refreshed := decode[session](t, c.Post(t, "/authserver/refresh", map[string]string{"accessToken": first.Token}))
+	first = c.as(refreshed.AccessToken)
+	cmptest.Same(t, of(first), got, "the answer after a refresh differs")
+	again := c.as(c.issue(t, u, "First").AccessToken)
+	testenv.Check(t, of(again).KeyPair != got.KeyPair, "another sign-in has the same key")
 	second := c.as(c.issue(t, u, "Second").AccessToken)
 	testenv.Check(t, of(second).KeyPair != got.KeyPair, "two players have one key")
 	c.site.Advance(36 * time.Hour)

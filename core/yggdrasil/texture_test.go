@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
@@ -275,22 +276,74 @@ func TestUploadsAreLimited(t *testing.T) {
 	isError(t, c.Send(t, "DELETE", path, body{}), 429, "Too Many Requests", "")
 }
 
+// ownProfile is the token's player with what it wears and may wear.
+type ownProfile struct {
+	named
+	Skins, Capes []struct{ ID, State, URL, Variant, Alias string }
+}
+
+const ownPath = "/minecraftservices/minecraft/profile"
+
 // A launcher's own profile names what the player wears.
 func TestOwnProfile(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	u := c.signUp(t, "First", "Second")
-	type own struct {
-		named
-		Skins, Capes []struct{ ID, State, URL, Variant, Alias string }
-	}
 	first := c.as(c.issue(t, u, "First").AccessToken)
-	got := decode[own](t, first.Get(t, "/minecraftservices/minecraft/profile"))
+	got := decode[ownProfile](t, first.Get(t, ownPath))
 	testenv.Check(t, got.named == toNamed(u.players[0]) && len(got.Skins)+len(got.Capes) == 0, "%+v", got)
 	c.dress(t, u.players[0], skinFile(t, 1), capeFile(t), "alex")
-	got = decode[own](t, first.Get(t, "/minecraftservices/minecraft/profile"))
+	got = decode[ownProfile](t, first.Get(t, ownPath))
 	if len(got.Skins) != 1 || len(got.Capes) != 1 || got.Skins[0].Variant != "SLIM" || got.Skins[0].URL != c.worn(t, u.players[0]).Textures["SKIN"].URL {
 		t.Errorf("%+v", got)
 	}
-	isError(t, c.as(c.issue(t, u).AccessToken).Get(t, "/minecraftservices/minecraft/profile"), 404, "Not Found", "")
+}
+
+// Prism Launcher and MultiMC send a skin with its variant, list the capes, wear one of them by its id,
+// and take both off. Each answer is the profile.
+func TestOwnTextures(t *testing.T) {
+	t.Parallel()
+	c, u := startForOne(t)
+	player, unbound := u.players[0], c.signUp(t, "First", "Second")
+	c = c.as(c.issue(t, u, player.Name).AccessToken)
+	form := func(variant string) body {
+		form := uploadBody(t, "", "skin.png", "image/png", skinFile(t, 1))
+		form.Content = bytes.Replace(form.Content, []byte(`name="model"`+"\r\n\r\n"), []byte(`name="variant"`+"\r\n\r\n"+variant), 1)
+		return form
+	}
+	for _, variant := range []string{"CLASSIC", "SLIM", "slim"} {
+		got := decode[ownProfile](t, c.Send(t, "POST", ownPath+"/skins", form(variant)))
+		testenv.Check(t, len(got.Skins) == 1 && got.Skins[0].Variant == strings.ToUpper(variant), "%s: %+v", variant, got)
+	}
+	c.upload(t, player, "cape", "", capeFile(t)).IsEmpty(t)
+	worn := decode[ownProfile](t, c.Get(t, ownPath)).Capes
+	testenv.Check(t, len(worn) == 1 && worn[0].State == "ACTIVE", "%+v", worn)
+	got := decode[ownProfile](t, c.Send(t, "DELETE", ownPath+"/capes/active", body{}))
+	testenv.Check(t, len(got.Capes) == 1 && got.Capes[0].State == "INACTIVE" && got.Capes[0].Alias == "my skin", "%+v", got.Capes)
+	wear := func(id string) response {
+		return c.Send(t, "PUT", ownPath+"/capes/active", coretest.JSON(map[string]string{"capeId": id}))
+	}
+	got = decode[ownProfile](t, wear(worn[0].ID))
+	testenv.Check(t, len(got.Capes) == 1 && got.Capes[0].State == "ACTIVE", "%+v", got.Capes)
+	for _, id := range []string{"", "x", hexID(player.UUID)} {
+		isError(t, wear(id), 400, "Bad Request", "The profile has no such cape.")
+	}
+	got = decode[ownProfile](t, c.Send(t, "DELETE", ownPath+"/skins/active", body{}))
+	testenv.Check(t, len(got.Skins) == 0, "%+v", got.Skins)
+	c.wears(t, player, "CAPE")
+	isError(t, c.Send(t, "POST", ownPath+"/skins", coretest.JSON(map[string]string{"variant": "slim", "url": "http://127.0.0.1/"})), 415, "Unsupported Media Type", "")
+
+	c = c.as(c.issue(t, unbound).AccessToken)
+	for _, request := range []struct {
+		method, path string
+		body         body
+	}{
+		{"GET", "", body{}},
+		{"POST", "/skins", form("slim")},
+		{"DELETE", "/skins/active", body{}},
+		{"PUT", "/capes/active", coretest.JSON(map[string]string{"capeId": worn[0].ID})},
+		{"DELETE", "/capes/active", body{}},
+	} {
+		isError(t, c.Send(t, request.method, ownPath+request.path, request.body), 404, "Not Found", "")
+	}
 }

@@ -70,8 +70,9 @@ func serve(t *testing.T, s *coretest.Site) client {
 	d, setup := s.NewDomain(t), s.Setup.Yggdrasil
 	feed := core.NewFeed(d.DB, slog.New(slog.DiscardHandler))
 	d.DB.OnChange(feed.Committed)
-	profiles := testenv.Must(core.NewProfiles(d.DB, feed, key, setup.ProfileLimits, texturesURL+"/", s.Clock))(t)
-	tokens := core.NewLauncherTokens(d.DB, d.Logins, setup.LauncherLimits)
+	unknown := core.NewUnknownLimit(setup.UnknownLimits)
+	profiles := testenv.Must(core.NewProfiles(d.DB, unknown, feed, key, setup.ProfileLimits, texturesURL+"/", s.Clock))(t)
+	tokens := core.NewLauncherTokens(d.DB, unknown, d.Logins, setup.LauncherLimits)
 	services := yggdrasil.Services{
 		Tokens: tokens, Joins: core.NewJoinServer(d.DB, tokens, setup.CheckIP), Profiles: profiles, Players: d.Players,
 		Certificates: core.NewPlayerCertificates(key, setup.ProfileKeys, s.Clock),

@@ -46,7 +46,7 @@ func (a *acknowledger) apply(ctx context.Context, event edgeproto.Event, asOf ti
 	}
 	if len(event.Keys) <= maxKnownKeysPerEvent {
 		for _, key := range event.Keys {
-			a.core.knownKeys.add(key)
+			a.core.knownKeys.Add(string(key))
 		}
 	}
 	if err := a.follower.Apply(event, asOf); err != nil {

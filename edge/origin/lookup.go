@@ -22,6 +22,7 @@ import (
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
@@ -33,7 +34,7 @@ var _ edge.Core = (*Core)(nil)
 // pendingLookup is a look-up in a queue.
 type pendingLookup struct {
 	key        edgeproto.Key
-	charge     charge // of the limit of unknown keys
+	charge     ratelimit.Charge // of the limit of unknown keys
 	enqueuedAt time.Time
 	done       func(edgeproto.Mapping, edgeproto.Cursor, error)
 
@@ -58,7 +59,7 @@ const queueTimeout = 5 * time.Second
 
 // fail completes a look-up with an error. As the key may exist, its charge is refunded.
 func (c *Core) fail(q pendingLookup, err error) {
-	q.charge.refund()
+	q.charge.Refund()
 	q.done(edgeproto.Mapping{}, edgeproto.Cursor{}, err)
 }
 
@@ -68,7 +69,7 @@ func (c *Core) WouldReject(key edgeproto.Key, network netip.Prefix) error {
 	if err := c.breaker.Allow(); err != nil {
 		return err
 	}
-	if c.unknownLimit.wouldReject(network, time.Now()) && !c.knownKeys.has(key) {
+	if c.unknownLimit.WouldReject(network, time.Now()) && !c.knownKeys.Has(string(key)) {
 		unknownRejected.Inc()
 		return tooManyLookups()
 	}
@@ -89,7 +90,7 @@ func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge
 	lookups := make([]pendingLookup, len(keys))
 	refund := func() { // they are not sent
 		for _, q := range lookups {
-			q.charge.refund()
+			q.charge.Refund()
 		}
 	}
 	queue := c.unknownQueue
@@ -98,12 +99,12 @@ func (c *Core) StartLookups(ctx context.Context, keys []edgeproto.Key, done edge
 			key: key, enqueuedAt: now, requestID: requestID, span: span,
 			done: func(mapping edgeproto.Mapping, cursor edgeproto.Cursor, err error) { done(i, mapping, cursor, err) },
 		}
-		if c.knownKeys.has(key) {
+		if c.knownKeys.Has(string(key)) {
 			queue = c.knownQueue
 			continue
 		}
 		var allowed bool
-		if lookups[i].charge, allowed = c.unknownLimit.take(edge.NetworkOf(ctx), now); !allowed {
+		if lookups[i].charge, allowed = c.unknownLimit.Take(edge.NetworkOf(ctx), now); !allowed {
 			refund()
 			unknownRejected.Inc()
 			return tooManyLookups()
@@ -237,8 +238,8 @@ func (c *Core) sendBatch(ctx context.Context, batch []pendingLookup) {
 			continue
 		}
 		if result.Mappings[i] != (edgeproto.Mapping{}) {
-			c.knownKeys.add(q.key)
-			q.charge.refund()
+			c.knownKeys.Add(string(q.key))
+			q.charge.Refund()
 		}
 		q.done(result.Mappings[i], result.Cursor, nil)
 	}

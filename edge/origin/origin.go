@@ -24,10 +24,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/bloom"
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/ratelimit"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
 )
 
@@ -84,8 +86,8 @@ type Core struct {
 	// of made-up keys.
 	knownQueue, unknownQueue *lookupQueue
 	maxWaiting               int64 // look-ups in each
-	knownKeys                *bloomFilter
-	unknownLimit             *unknownLimiter // nil: no limit
+	knownKeys                *bloom.Filter
+	unknownLimit             *ratelimit.Unknown // nil: no limit
 
 	// previousStream is the name of the last stream that had one. Only Follow uses it.
 	previousStream string
@@ -133,8 +135,8 @@ func NewCore(cfg Config, log *slog.Logger) (*Core, error) {
 		maxWaiting:   int64(max(cfg.Queue, edge.MaxBatch)),
 		knownQueue:   newLookupQueue(cfg.Queue),
 		unknownQueue: newLookupQueue(cfg.Queue),
-		knownKeys:    newBloomFilter(),
-		unknownLimit: newUnknownLimiter(cfg.UnknownKeysPerSecond),
+		knownKeys:    bloom.New(),
+		unknownLimit: ratelimit.NewUnknown(cfg.UnknownKeysPerSecond),
 	}, nil
 }
 

@@ -21,6 +21,15 @@ func Key(text string) string {
 	return string(AppendKey(make([]byte, 0, len(text)), text))
 }
 
+// SearchKey returns the key by which names are searched: Key of the text's compatibility form (NFKC), in
+// which full-width letters and half-width kana are the usual ones. A key is its own key.
+func SearchKey(text string) string {
+	if isASCIIKey(text) {
+		return text
+	}
+	return norm.NFKC.String(Key(norm.NFKC.String(text)))
+}
+
 // AppendKey appends the comparison key of a text to dst.
 func AppendKey(dst []byte, text string) []byte {
 	start := len(dst)

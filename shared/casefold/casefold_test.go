@@ -34,6 +34,27 @@ func TestKey(t *testing.T) {
 	f("straße", "straße") // simple folding does not expand
 }
 
+func TestSearchKey(t *testing.T) {
+	t.Parallel()
+	f := func(a, b string, want bool) {
+		t.Helper()
+		testenv.Equal(t, casefold.SearchKey(a) == casefold.SearchKey(b), want, "%q and %q are equal", a, b)
+	}
+	f("\uff21\uff4c\uff45\uff58", "alex", true)                     // full-width letters
+	f("\uff76\uff9e\uff72\uff84\uff9e", "\u30ac\u30a4\u30c9", true) // half-width kana with marks
+	f("Zoe\u0308", "zo\u00eb", true)
+	f("\u2460", "1", true) // a circled digit
+	f("\ufb01sh", "fish", true)
+	f("alex", "alix", false)
+	f("\u30ab", "\u30ac", false)
+	rapid.Check(t, func(t *rapid.T) {
+		key := casefold.SearchKey(rapid.String().Draw(t, "text"))
+		if again := casefold.SearchKey(key); again != key {
+			t.Errorf("the key of the key %q is %q", key, again)
+		}
+	})
+}
+
 // Keys are equal exactly if the standard library's simple case folding says so.
 func TestKeysAgreeWithEqualFold(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func selected[T any](t *testing.T, conn *pgx.Conn, sql string) (value T) {
 // isPassword checks that a hash is the one of a password.
 func isPassword(t *testing.T, hash, password string) {
 	t.Helper()
-	right, _, err := core.NewPasswords().Verify(t.Context(), hash, password)
+	right, _, err := core.NewPasswords("").Verify(t.Context(), hash, password)
 	testenv.Do(t, err)
 	testenv.Equal(t, right, true, "the password is %q", password)
 }
@@ -338,6 +338,9 @@ func TestUserPasswd(t *testing.T) {
 	before := hash()
 	fails(t, "password", environ, "short\n", "user", "passwd", "steve@example.com")
 	fails(t, "password", environ, "", "user", "passwd", "steve@example.com")
+	fails(t, "first that attackers try", environ, "password1\n", "user", "passwd", "steve@example.com")
+	fails(t, "the name of the site or your", environ, "steve@example.com\n", "user", "passwd", "steve@example.com")
+	fails(t, "the name of the site or your", append(environ, "CORE_MAIL_SITE=Skinland"), "skinland1\n", "user", "passwd", "steve@example.com")
 	fails(t, "no user", environ, "another horse\n", "user", "passwd", "zombie@example.com")
 	fails(t, "EMAIL", environ, "another horse\n", "user", "passwd")
 	fails(t, "CORE_DATABASE_URL", withSetting(environ, "CORE_DATABASE_URL", ""), "another horse\n", "user", "passwd", "steve@example.com")

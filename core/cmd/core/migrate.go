@@ -60,6 +60,17 @@ func migrateCommand(ctx context.Context, i cli.Invocation) error {
 		fmt.Fprintf(i.Stdout, "search keys: made %d that were missing\n", filled)
 	}
 
+	changed, equal, err := db.RekeyEmails(ctx)
+	if err != nil {
+		return err
+	}
+	if changed > 0 {
+		fmt.Fprintf(i.Stdout, "e-mail addresses: made %d keys anew\n", changed)
+	}
+	for _, user := range equal {
+		fmt.Fprintf(i.Stdout, "e-mail addresses: user %d keeps %s, which equals the address of another user; both can sign in, each as the address was written\n", user.ID, user.Email)
+	}
+
 	cleared, err := db.ClearLostAvatars(ctx)
 	if err != nil {
 		return err

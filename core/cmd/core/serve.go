@@ -71,7 +71,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	defer db.Close()
 
 	// Services.
-	passwords := core.NewPasswords()
+	passwords := core.NewPasswords(cfg.Mail.Site)
 	logins := core.NewLogins(db, passwords, cfg.Logins, time.Now)
 	services, err := newServices(cfg, db, files, passwords, logins)
 	if err != nil {
@@ -153,6 +153,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		trimmer(log, "notifications", services.Notifications.Trim),
 		trimmer(log, "score changes", services.Scores.Trim),
 		trimmer(log, "texture changes", db.TrimTextureChanges),
+		trimmer(log, "reports", db.TrimReports),
 	}
 	tasks = append(tasks, launchers.tasks(log)...)
 	tasks = append(tasks, consoleTasks...)

@@ -93,6 +93,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_YGGDRASIL_LOGIN_INTERVAL":         {Value: "2h0m0s"},
 	"CORE_YGGDRASIL_REQUIRE_VERIFIED":       {Value: "maybe"},
 	"CORE_YGGDRASIL_PROFILE_BYTES":          {Value: "65535"},
+	"CORE_YGGDRASIL_UNKNOWN_PER_SECOND":     {Value: "-1"},
 	"CORE_YGGDRASIL_CHECK_IP":               {Value: "strictly"},
 	"CORE_YGGDRASIL_PROFILE_KEYS":           {Value: "signed"},
 	"CORE_YGGDRASIL_SKIN_DOMAINS":           {Value: "https://cdn.example.org"},

@@ -18,6 +18,7 @@ import (
 // userAddConfig is the settings of core user add.
 type userAddConfig struct {
 	postgres.Config
+	Site    string            `env:"MAIL_SITE" envDefault:"Veneer"` // which no password may be
 	Players core.PlayerLimits `envPrefix:"PLAYER_"`
 	Scores  core.ScorePrices  `envPrefix:"SCORE_"`
 }
@@ -57,7 +58,7 @@ func userAddCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, core.NewPasswords(), names, cfg.Scores, false).Add(ctx, core.CLIActor, core.Registration{
+	user, err := core.NewUsers(db, core.NewPasswords(cfg.Site), names, cfg.Scores, false).Add(ctx, core.CLIActor, core.Registration{
 		Email: email, Password: password, Nickname: *nickname, PlayerName: *player, Verified: *verified,
 	}, core.Permission(*permission))
 	if err != nil {
@@ -82,6 +83,7 @@ func readPassword(input io.Reader) (string, error) {
 type userPasswdConfig struct {
 	postgres.Config
 	MailHost string `env:"SMTP_HOST"`
+	Site     string `env:"MAIL_SITE" envDefault:"Veneer"` // which no password may be
 }
 
 // userPasswdCommand sets a user's password. If the site sends e-mail, the user is notified.
@@ -99,7 +101,11 @@ func userPasswdCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	return withUser(ctx, cfg.Config, email, func(db *postgres.DB, user core.User) error {
-		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), cfg.MailHost != "").ResetPassword(ctx, core.CLIActor, user.ID, password); err != nil {
+		passwords := core.NewPasswords(cfg.Site)
+		if err := passwords.Check("password", password, user.Email); err != nil {
+			return err
+		}
+		if _, err := core.NewAccounts(db, nil, passwords, cfg.MailHost != "").ResetPassword(ctx, core.CLIActor, user.ID, password); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has a new password, and is signed out everywhere: %s\n", user.ID, user.Email)

@@ -25,6 +25,7 @@ type launcherConfig struct {
 	KeyFile string `env:"KEY_FILE" example:"/etc/veneer/yggdrasil.pem" help:"PEM file of the RSA key that signs what players wear, as core keys yggdrasil makes it; the same at every core"`
 	core.LauncherLimits
 	core.ProfileLimits
+	core.UnknownLimits
 	CheckIP bool `env:"CHECK_IP" envDefault:"false" help:"tell a game server that sends the address of its client only of players that joined from there; this fails with VPNs and in local networks"`
 	yggdrasil.Config
 }
@@ -73,11 +74,12 @@ func addLaunchers(
 	if err != nil {
 		return launchers{}, config.Errorf("CORE_TEXTURES_URL", "%w", err)
 	}
-	profiles, err := core.NewProfiles(db, feed, key, cfg.Yggdrasil.ProfileLimits, texturesURL, time.Now)
+	unknown := core.NewUnknownLimit(cfg.Yggdrasil.UnknownLimits)
+	profiles, err := core.NewProfiles(db, unknown, feed, key, cfg.Yggdrasil.ProfileLimits, texturesURL, time.Now)
 	if err != nil {
 		return launchers{}, config.Errorf("CORE_YGGDRASIL_KEY_FILE", "cannot be used: %w", err)
 	}
-	l := launchers{tokens: core.NewLauncherTokens(db, logins, cfg.Yggdrasil.LauncherLimits)}
+	l := launchers{tokens: core.NewLauncherTokens(db, unknown, logins, cfg.Yggdrasil.LauncherLimits)}
 	l.joins = core.NewJoinServer(db, l.tokens, cfg.Yggdrasil.CheckIP)
 	server, err := yggdrasil.New(options, yggdrasil.Services{
 		Tokens: l.tokens, Joins: l.joins, Profiles: profiles,

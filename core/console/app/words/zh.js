@@ -31,6 +31,8 @@ export const sentences = {
   "There were too many e-mails to your address. Please wait before you ask for another one.": "发往您邮箱的邮件过多，请稍候再申请。",
   "This costs a score of %d, and you have less.": "这需要 {1} 积分，您的积分不足。",
   "Only pages of this site may do this.": "只有本站的页面可以执行此操作。",
+  "This password is among the first that attackers try. Choose another one.": "这个密码太常见，请换一个。",
+  "The password must not be the name of the site or your e-mail address.": "密码不能是站点名称或您的电子邮件地址。",
 
   // Names and texts.
   "A nickname has 1 to %d characters, without line breaks and other control characters.": "昵称为 1 到 {1} 个字符，不含换行和其他控制字符。",

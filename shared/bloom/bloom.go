@@ -1,53 +1,54 @@
-package origin
+// Package bloom holds a Bloom filter of the keys that were found last.
+package bloom
 
 import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
-
-	"github.com/veneer-skins/veneer/shared/edgeproto"
 )
 
-// bloomFilter is a Bloom filter of keys that are known to exist, since a look-up has found
-// them or core has named them in a change.
+// Filter is a Bloom filter of keys that are known to exist, since a look-up has found them or a
+// change has named them.
 //
 // It has two generations. When the current one is full, it becomes the previous one, and the
 // keys of the latter are dropped unless they were added again. So it holds at least the last
-// bloomGenerationKeys keys. At most one absent key in four hundred is a false positive: a bit
+// generationKeys keys. At most one absent key in four hundred is a false positive: a bit
 // of a full generation is set with the probability
-// 1-exp(-bloomBitsPerKey*bloomGenerationKeys/bloomBits).
-type bloomFilter struct {
+// 1-exp(-bitsPerKey*generationKeys/bits).
+type Filter struct {
 	seed        maphash.Seed
 	generations atomic.Pointer[generations]
 
-	mu    sync.Mutex // serialises add
+	mu    sync.Mutex // serialises Add
 	added int        // keys in the current generation
 }
 
 type generations struct{ current, previous *bitset }
 
-type bitset [bloomBits / 64]atomic.Uint64
+type bitset [bits / 64]atomic.Uint64
 
 const (
-	bloomBits           = 1 << 24 // 2 MiB a generation
-	bloomGenerationKeys = 1_000_000
-	bloomBitsPerKey     = 5
+	bits           = 1 << 24 // 2 MiB a generation
+	generationKeys = 1_000_000
+	bitsPerKey     = 5
 )
 
-func newBloomFilter() *bloomFilter {
-	f := &bloomFilter{seed: maphash.MakeSeed()}
+// New returns an empty filter, of 4 MiB.
+func New() *Filter {
+	f := &Filter{seed: maphash.MakeSeed()}
 	f.generations.Store(&generations{new(bitset), new(bitset)})
 	return f
 }
 
-func (f *bloomFilter) add(key edgeproto.Key) {
+// Add adds a key.
+func (f *Filter) Add(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	gens, positions := f.generations.Load(), f.bitPositions(key)
 	if gens.current.has(positions) {
 		return
 	}
-	if f.added == bloomGenerationKeys {
+	if f.added == generationKeys {
 		f.added = 0
 		gens = &generations{new(bitset), gens.current}
 		f.generations.Store(gens)
@@ -58,12 +59,13 @@ func (f *bloomFilter) add(key edgeproto.Key) {
 	}
 }
 
-func (f *bloomFilter) has(key edgeproto.Key) bool {
+// Has reports whether a key was added; of absent keys it says so for one in four hundred.
+func (f *Filter) Has(key string) bool {
 	gens, positions := f.generations.Load(), f.bitPositions(key)
 	return gens.current.has(positions) || gens.previous.has(positions)
 }
 
-func (b *bitset) has(positions [bloomBitsPerKey]uint64) bool {
+func (b *bitset) has(positions [bitsPerKey]uint64) bool {
 	for _, position := range positions {
 		if b[position/64].Load()&(1<<(position%64)) == 0 {
 			return false
@@ -73,11 +75,11 @@ func (b *bitset) has(positions [bloomBitsPerKey]uint64) bool {
 }
 
 // bitPositions returns the bits of a key by double hashing: a start and a constant step.
-func (f *bloomFilter) bitPositions(key edgeproto.Key) (positions [bloomBitsPerKey]uint64) {
-	digest := maphash.String(f.seed, string(key))
+func (f *Filter) bitPositions(key string) (positions [bitsPerKey]uint64) {
+	digest := maphash.String(f.seed, key)
 	position, step := digest, digest>>32|1
 	for i := range positions {
-		positions[i] = position % bloomBits
+		positions[i] = position % bits
 		position += step
 	}
 	return positions

@@ -1,4 +1,4 @@
-package origin
+package ratelimit
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 func TestUnknownLimitIsShared(t *testing.T) {
 	t.Parallel()
 	const rate = 100
-	u, now := newUnknownLimiter(rate), time.Now()
+	u, now := NewUnknown(rate), time.Now()
 	flooding, normal := netip.MustParsePrefix("203.0.113.0/24"), func(i int) netip.Prefix { return netip.MustParsePrefix(fmt.Sprintf("198.51.%d.0/24", i)) }
 	// flood returns how many look-ups a network is allowed at a hundred times the rate. It
 	// calls meanwhile in each millisecond.
 	flood := func(d time.Duration, meanwhile func()) (allowed int) {
 		for end := now.Add(d); now.Before(end); now = now.Add(time.Millisecond) {
 			for range rate / 10 {
-				if _, ok := u.take(flooding, now); ok {
+				if _, ok := u.Take(flooding, now); ok {
 					allowed++
 				}
 			}
@@ -39,7 +39,7 @@ func TestUnknownLimitIsShared(t *testing.T) {
 	got := flood(100*time.Second, func() {
 		// Nine more networks need nine tenths of the rate.
 		if calls++; calls%(1000/(9*rate/10)) == 0 {
-			if _, ok := u.take(normal(calls%9), now); !ok {
+			if _, ok := u.Take(normal(calls%9), now); !ok {
 				rejected++
 			}
 		}
@@ -50,7 +50,7 @@ func TestUnknownLimitIsShared(t *testing.T) {
 	if want := 100 * rate / unknownShares; got < want || got > 2*want {
 		t.Errorf("the flooding network is allowed %d look-ups in 100 s; want its share, %d, or a little more", got, want)
 	}
-	if !u.wouldReject(flooding, now) || u.wouldReject(normal(0), now) || u.wouldReject(netip.Prefix{}, now) {
+	if !u.WouldReject(flooding, now) || u.WouldReject(normal(0), now) || u.WouldReject(netip.Prefix{}, now) {
 		t.Error("want only the flooding network to be rejected")
 	}
 }
@@ -59,23 +59,23 @@ func TestUnknownLimitIsShared(t *testing.T) {
 func TestUnknownLimitRefunds(t *testing.T) {
 	t.Parallel()
 	const rate = 10
-	u, now := newUnknownLimiter(rate), time.Now()
+	u, now := NewUnknown(rate), time.Now()
 	network := netip.MustParsePrefix("203.0.113.0/24")
 	for range 100 * unknownBurstSeconds * rate {
-		c, ok := u.take(network, now)
+		c, ok := u.Take(network, now)
 		if !ok {
 			t.Fatal("a refunded look-up counts")
 		}
-		c.refund()
+		c.Refund()
 	}
-	for _, ok := u.take(network, now); ok; _, ok = u.take(network, now) {
+	for _, ok := u.Take(network, now); ok; _, ok = u.Take(network, now) {
 	}
-	other, ok := u.take(netip.MustParsePrefix("198.51.100.0/24"), now)
+	other, ok := u.Take(netip.MustParsePrefix("198.51.100.0/24"), now)
 	if !ok || !other.fromShare {
 		t.Fatalf("take for another network = %+v, %t; want it from the share", other, ok)
 	}
 	before := u.total.Peek(struct{}{}, now).Left
-	other.refund()
+	other.Refund()
 	testenv.Equal(t, u.total.Peek(struct{}{}, now).Left, before+1, "left in total after one of %d was refunded", before)
 }
 
@@ -84,21 +84,21 @@ func TestUnknownLimitRefunds(t *testing.T) {
 func TestUnknownLimitDoesNotChargeRejections(t *testing.T) {
 	t.Parallel()
 	const rate = 100
-	u, now := newUnknownLimiter(rate), time.Now()
-	for i := 0; !u.wouldReject(netip.Prefix{}, now); i++ {
+	u, now := NewUnknown(rate), time.Now()
+	for i := 0; !u.WouldReject(netip.Prefix{}, now); i++ {
 		flooding := netip.MustParsePrefix(fmt.Sprintf("203.0.%d.0/24", i))
-		for _, ok := u.take(flooding, now); ok; _, ok = u.take(flooding, now) {
+		for _, ok := u.Take(flooding, now); ok; _, ok = u.Take(flooding, now) {
 		}
 	}
 	normal := netip.MustParsePrefix("198.51.100.0/24")
 	for range rate {
-		if _, ok := u.take(normal, now); ok {
+		if _, ok := u.Take(normal, now); ok {
 			t.Fatal("a look-up is allowed when the bucket is empty")
 		}
 	}
 	now = now.Add(time.Second)
 	for i := range rate {
-		if _, ok := u.take(normal, now); !ok {
+		if _, ok := u.Take(normal, now); !ok {
 			t.Fatalf("look-up %d of the network's share is rejected a second later", i+1)
 		}
 	}
