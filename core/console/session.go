@@ -23,10 +23,11 @@ const sessionPath = Root + "/session"
 // tokenPath is the path of the session's token.
 const tokenPath = sessionPath + "/token"
 
-// Names of the cookie. Its value is the current token of a session. Browsers accept the first with
-// Secure only (RFC 6265bis, section 4.1.3.1). The second is for plain HTTP.
+// Names of the cookie. Its value is the current token of a session. Browsers accept the first only over
+// HTTPS from this very host, with Secure and the path / (RFC 6265bis, section 4.1.3.2), so that no other
+// host of the domain can set it. The second is for plain HTTP.
 const (
-	secureCookie   = "__Secure-veneer"
+	secureCookie   = "__Host-veneer"
 	insecureCookie = "veneer"
 )
 
@@ -75,42 +76,59 @@ func (s *Server) isOwnPage(rc *fasthttp.RequestCtx) bool {
 	return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, s.opts.Proxies.RequestedHost(rc))
 }
 
-// isInsecure reports whether a page was loaded over plain HTTP from a host whose Secure cookies
-// browsers reject. Only the browser knows: TLS may end in front of core.
-func isInsecure(rc *fasthttp.RequestCtx) bool {
+// isPlainHTTP reports whether a page was loaded over plain HTTP, and whether from this machine. Only the
+// browser knows: TLS may end in front of core. Chrome and Firefox take Secure cookies from localhost,
+// Safari does not.
+func isPlainHTTP(rc *fasthttp.RequestCtx) (plain, local bool) {
 	origin, err := url.Parse(string(rc.Request.Header.Peek(fasthttp.HeaderOrigin)))
 	if err != nil || origin.Scheme != "http" {
-		return false
+		return false, false
 	}
 	// Potentially trustworthy origins (W3C Secure Contexts, section 3.1).
 	host := strings.ToLower(origin.Hostname())
 	address, err := netip.ParseAddr(host)
-	isLoopback := host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
-	return !isLoopback
+	return true, host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
 }
 
-func cookieName(rc *fasthttp.RequestCtx) string {
-	if isInsecure(rc) {
-		return insecureCookie
+// cookieOf returns the value of the request's cookie, empty without one. Two of them are an Invalid
+// fault: another page has set one, and which one is the visitor's is unknown.
+func cookieOf(rc *fasthttp.RequestCtx) (string, error) {
+	name := secureCookie
+	if plain, _ := isPlainHTTP(rc); plain {
+		name = insecureCookie
 	}
-	return secureCookie
+	value, count := "", 0
+	for key, sent := range rc.Request.Header.Cookies() {
+		if string(key) == name {
+			value = string(sent)
+			count++
+		}
+	}
+	if count > 1 {
+		return "", fault.New(fault.Invalid, "The browser sends two session cookies. Delete the cookies of this site.")
+	}
+	return value, nil
 }
 
 // setCookie sets the cookie to a token, which browsers keep for as long as a session lives without a
 // refresh; an empty token deletes the cookie.
 func (s *Server) setCookie(rc *fasthttp.RequestCtx, token string) {
-	name := cookieName(rc)
-	if name == insecureCookie && s.insecure.Allow() {
+	plain, local := isPlainHTTP(rc)
+	if plain && !local && s.insecure.Allow() {
 		s.opts.Log.Warn("a user of the console signs in over plain HTTP, where passwords and sessions can be read",
 			"origin", string(rc.Request.Header.Peek(fasthttp.HeaderOrigin)))
 	}
 	cookie := fasthttp.AcquireCookie()
 	defer fasthttp.ReleaseCookie(cookie)
-	cookie.SetKey(name)
+	cookie.SetKey(secureCookie)
+	cookie.SetPath("/")
+	if plain {
+		cookie.SetKey(insecureCookie)
+		cookie.SetPath(sessionPath)
+	}
 	cookie.SetValue(token)
-	cookie.SetPath(sessionPath)
 	cookie.SetHTTPOnly(true)
-	cookie.SetSecure(name == secureCookie)
+	cookie.SetSecure(!plain)
 	cookie.SetSameSite(fasthttp.CookieSameSiteStrictMode)
 	if token == "" {
 		cookie.SetExpire(fasthttp.CookieExpireDelete)
@@ -157,8 +175,12 @@ func (s *Server) handleSignIn(ctx context.Context, rc *fasthttp.RequestCtx) erro
 	if err := decode.JSON(rc, &request); err != nil {
 		return err
 	}
+	replaced, err := cookieOf(rc)
+	if err != nil {
+		return err
+	}
 	if request.Token != nil {
-		return s.resume(ctx, rc, *request.Token)
+		return s.resume(ctx, rc, *request.Token, replaced)
 	}
 	missing := map[string][]string{}
 	for name, value := range map[string]*string{"email": request.Email, "password": request.Password} {
@@ -173,23 +195,27 @@ func (s *Server) handleSignIn(ctx context.Context, rc *fasthttp.RequestCtx) erro
 	if err != nil {
 		return err
 	}
+	_ = s.sessions.Replace(ctx, replaced, token) // at worst the session ends by itself
 	return s.writeToken(ctx, rc, token)
 }
 
 // handleToken handles POST /console/session/token. Without a cookie it responds with 204: a visitor
 // that has not signed in is no error.
 func (s *Server) handleToken(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	current := string(rc.Request.Header.Cookie(cookieName(rc)))
+	current, err := cookieOf(rc)
+	if err != nil {
+		return err
+	}
 	if current == "" {
 		rc.SetStatusCode(fasthttp.StatusNoContent)
 		return nil
 	}
-	return s.resume(ctx, rc, current)
+	return s.resume(ctx, rc, current, "")
 }
 
 // resume responds with the token that continues a session, and deletes the cookie of a session that
-// has ended.
-func (s *Server) resume(ctx context.Context, rc *fasthttp.RequestCtx, current string) error {
+// has ended. replaced is the token of a session that the page gives up, or empty.
+func (s *Server) resume(ctx context.Context, rc *fasthttp.RequestCtx, current, replaced string) error {
 	token, err := s.sessions.Resume(ctx, current)
 	if fault.KindOf(err) == fault.Unauthenticated {
 		s.setCookie(rc, "")
@@ -197,12 +223,17 @@ func (s *Server) resume(ctx context.Context, rc *fasthttp.RequestCtx, current st
 	if err != nil {
 		return err
 	}
+	_ = s.sessions.Replace(ctx, replaced, token) // at worst the session ends by itself
 	return s.writeToken(ctx, rc, token)
 }
 
 // handleSignOut handles DELETE /console/session. A session that has ended already is no error.
 func (s *Server) handleSignOut(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	if current := string(rc.Request.Header.Cookie(cookieName(rc))); current != "" {
+	current, err := cookieOf(rc)
+	if err != nil {
+		return err
+	}
+	if current != "" {
 		if err := s.sessions.End(ctx, current); err != nil && fault.KindOf(err) != fault.Unauthenticated {
 			return err // the session lives, and so does its cookie
 		}

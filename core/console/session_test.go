@@ -77,7 +77,7 @@ func (s testSite) register(t *testing.T, c client) (token string) {
 func ownPage(cookie string) []string {
 	headers := []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://veneer.test", "Content-Type", "application/json"}
 	if cookie != "" {
-		headers = append(headers, "Cookie", "__Secure-veneer="+cookie)
+		headers = append(headers, "Cookie", "__Host-veneer="+cookie)
 	}
 	return headers
 }
@@ -128,7 +128,7 @@ func (a answer) is(t *testing.T, what string, status int, body string) answer {
 // deletes checks that a response deletes the cookie.
 func (a answer) deletes(t *testing.T, what string) {
 	t.Helper()
-	const want = "__Secure-veneer=; expires=Tue, 10 Nov 2009 23:00:00 GMT; path=/console/session; HttpOnly; secure; SameSite=Strict"
+	const want = "__Host-veneer=; expires=Tue, 10 Nov 2009 23:00:00 GMT; path=/; HttpOnly; secure; SameSite=Strict"
 	testenv.Equal(t, a.setCookie, want, "%s: Set-Cookie", what)
 }
 
@@ -167,8 +167,8 @@ func TestSignIn(t *testing.T) {
 	if user := string(c.user(t, got.token).Body); !strings.HasSuffix(got.body, `"user":`+user+"}") {
 		t.Errorf("signing in responds with %s; want the user as in %s", got.body, user)
 	}
-	const rest = "; max-age=1209600; path=/console/session; HttpOnly; secure; SameSite=Strict"
-	testenv.Equal(t, got.setCookie, "__Secure-veneer="+got.token+rest, "Set-Cookie")
+	const rest = "; max-age=1209600; path=/; HttpOnly; secure; SameSite=Strict"
+	testenv.Equal(t, got.setCookie, "__Host-veneer="+got.token+rest, "Set-Cookie")
 	testenv.Equal(t, got.expiresIn, 3600, "the seconds for which the token works")
 	c.works(t, got.token, true)
 
@@ -221,7 +221,7 @@ func TestForeignRequests(t *testing.T) {
 	sessions := site.sessions(t)
 	f := func(status int, headers ...string) {
 		t.Helper()
-		headers = append(headers, "Cookie", "__Secure-veneer="+cookie)
+		headers = append(headers, "Cookie", "__Host-veneer="+cookie)
 		for _, request := range [][3]string{{"POST", sessionPath, signIn}, {"POST", tokenPath, "{}"}, {"DELETE", sessionPath, "{}"}} {
 			what := fmt.Sprintf("%s %s with %q", request[0], request[1], headers)
 			a := c.call(t, request[0], request[1], request[2], headers...).is(t, what, status, "")
@@ -261,7 +261,7 @@ func TestForeignRequests(t *testing.T) {
 		{"Origin", "https://VENEER.test", "Content-Type", "Application/JSON; charset=UTF-8"},
 		{"Origin", "https://skins.test:8443", "Host", "skins.test:8443", "Content-Type", json},
 	} {
-		c.call(t, "POST", tokenPath, "", append(headers, "Cookie", "__Secure-veneer="+cookie)...).is(t, fmt.Sprint(headers), 200, "")
+		c.call(t, "POST", tokenPath, "", append(headers, "Cookie", "__Host-veneer="+cookie)...).is(t, fmt.Sprint(headers), 200, "")
 	}
 }
 
@@ -393,7 +393,33 @@ func TestSignInWithToken(t *testing.T) {
 	c.call(t, "POST", sessionPath, `{"token":"x.y.z"}`, ownPage("")...).is(t, "a forged token", 401, `{"code":5,`)
 }
 
-// Over plain HTTP browsers accept no Secure cookie, but on loopback they do.
+// Signing in again ends the session that it replaces, and no other. Two cookies are refused: another page
+// of the domain may have set one.
+func TestReplacedSession(t *testing.T) {
+	t.Parallel()
+	site, c := start(t)
+	first := c.call(t, "POST", sessionPath, signIn, ownPage("")...).token
+	second := c.call(t, "POST", sessionPath, signIn, ownPage("")...).token
+	third := c.call(t, "POST", sessionPath, signIn, ownPage(first)...).token
+	c.works(t, first, false)
+	c.works(t, second, true)
+	c.call(t, "POST", sessionPath, `{"token":"`+second+`"}`, ownPage(third)...).is(t, "a token", 200, "")
+	c.works(t, third, false)
+	c.call(t, "POST", sessionPath, `{"token":"`+second+`"}`, ownPage(second)...).is(t, "the own token", 200, "")
+	c.works(t, second, true)
+
+	// An expired token's session may live.
+	sessions := site.sessions(t)
+	site.Advance(2 * time.Hour)
+	second = c.call(t, "POST", sessionPath, signIn, ownPage(second)...).token
+	testenv.Equal(t, site.sessions(t), sessions, "the number of sessions after an expired token")
+	for _, request := range [][3]string{{"POST", sessionPath, signIn}, {"POST", tokenPath, "{}"}, {"DELETE", sessionPath, "{}"}} {
+		c.call(t, request[0], request[1], request[2], ownPage(second+"; __Host-veneer=x")...).is(t, "two cookies", 422, `{"code":4,"message":"The browser sends two`)
+	}
+	testenv.Equal(t, site.sessions(t), sessions, "the number of sessions")
+}
+
+// Over plain HTTP Safari accepts no Secure cookie even on loopback, and other browsers none elsewhere.
 func TestPlainHTTP(t *testing.T) {
 	t.Parallel()
 	site, c := start(t)
@@ -409,19 +435,22 @@ func TestPlainHTTP(t *testing.T) {
 		testenv.Check(t, again.token == got.token && again.setCookie == want,
 			"%s: the cookie %s brings %d, %q", origin, name, again.status, again.setCookie)
 	}
-	const rest = "=TOKEN; max-age=1209600; path=/console/session; HttpOnly; "
-	for _, origin := range []string{"https://skins.test", "https://192.0.2.1:8443", "http://127.0.0.1:8081", "http://127.1.2.3", "http://localhost:8081", "http://skins.localhost", "http://[::1]:8081"} {
-		f(origin, "__Secure-veneer"+rest+"secure; SameSite=Strict")
+	const rest = "=TOKEN; max-age=1209600; path="
+	for _, origin := range []string{"https://skins.test", "https://192.0.2.1:8443"} {
+		f(origin, "__Host-veneer"+rest+"/; HttpOnly; secure; SameSite=Strict")
+	}
+	for _, origin := range []string{"http://127.0.0.1:8081", "http://127.1.2.3", "http://localhost:8081", "http://skins.localhost", "http://[::1]:8081"} {
+		f(origin, "veneer"+rest+"/console/session; HttpOnly; SameSite=Strict")
 	}
 	testenv.Equal(t, site.log.String(), "", "the log")
 	for _, origin := range []string{"http://skins.test", "http://192.0.2.1:8081", "http://localhost.evil.test", "http://[2001:db8::1]"} {
-		f(origin, "veneer"+rest+"SameSite=Strict")
+		f(origin, "veneer"+rest+"/console/session; HttpOnly; SameSite=Strict")
 	}
 	testenv.Equal(t, strings.Count(site.log.String(), "plain HTTP"), 1, "the number of warnings")
 	testenv.Contains(t, site.log.String(), "origin=http://skins.test", "the log")
 	headers := []string{"Origin", "http://skins.test", "Host", "skins.test", "Content-Type", "application/json"}
 	token := c.call(t, "POST", sessionPath, signIn, headers...).token
-	c.call(t, "POST", tokenPath, "", append(headers, "Cookie", "__Secure-veneer="+token)...).is(t, "the secure cookie over plain HTTP", 204, "")
+	c.call(t, "POST", tokenPath, "", append(headers, "Cookie", "__Host-veneer="+token)...).is(t, "the secure cookie over plain HTTP", 204, "")
 	got := c.call(t, "DELETE", sessionPath, "", append(headers, "Cookie", "veneer="+token)...).setCookie
 	const gone = "veneer=; expires=Tue, 10 Nov 2009 23:00:00 GMT; path=/console/session; HttpOnly; SameSite=Strict"
 	testenv.Equal(t, got, gone, "signing out: Set-Cookie")

@@ -220,7 +220,7 @@ func (b balancer) test(t *testing.T) {
 	send(t, http.MethodPut, url+"/api/user?a=%2F", nil)
 	send(t, http.MethodGet, url+"/api", nil)
 	send(t, http.MethodGet, url+"/apis", nil)
-	send(t, http.MethodPost, url+"/console/session", http.Header{"X-Forwarded-For": {"192.0.2.1"}, "Cookie": {"__Secure-veneer=a"}})
+	send(t, http.MethodPost, url+"/console/session", http.Header{"X-Forwarded-For": {"192.0.2.1"}, "Cookie": {"__Host-veneer=a"}})
 	send(t, http.MethodGet, url+"/console", nil)
 	send(t, http.MethodGet, url+"/console/players?pid=1", nil)
 	send(t, http.MethodGet, url+"/consoles", nil)
@@ -230,7 +230,7 @@ func (b balancer) test(t *testing.T) {
 	cmptest.Same(t, forwarded, []string{
 		"PUT " + url + `/api/user?a=%2F for 127.0.0.1 with ""`,
 		"GET " + url + `/api for 127.0.0.1 with ""`,
-		"POST " + url + `/console/session for 127.0.0.1 with "__Secure-veneer=a"`,
+		"POST " + url + `/console/session for 127.0.0.1 with "__Host-veneer=a"`,
 		"GET " + url + `/console for 127.0.0.1 with ""`,
 		"GET " + url + `/console/players?pid=1 for 127.0.0.1 with ""`,
 	}, "requests to core")

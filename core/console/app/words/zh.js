@@ -33,6 +33,7 @@ export const sentences = {
   "Only pages of this site may do this.": "只有本站的页面可以执行此操作。",
   "This password is among the first that attackers try. Choose another one.": "这个密码太常见，请换一个。",
   "The password must not be the name of the site or your e-mail address.": "密码不能是站点名称或您的电子邮件地址。",
+  "The browser sends two session cookies. Delete the cookies of this site.": "浏览器发送了两个会话 Cookie，请删除本站的 Cookie。",
 
   // Names and texts.
   "A nickname has 1 to %d characters, without line breaks and other control characters.": "昵称为 1 到 {1} 个字符，不含换行和其他控制字符。",
