@@ -87,7 +87,7 @@ func lettersOf(schema *openapi3.Schema, characters uint64) string {
 	case schema.Pattern != "":
 		return strings.Repeat("a", n)
 	default:
-		return strings.Repeat("ä", n)
+		return string([]rune(strings.Repeat("äöüß", n/4+1))[:n]) // not one letter, which no password may be
 	}
 }
 

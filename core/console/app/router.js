@@ -64,12 +64,16 @@ export function forgetLists() {
   for (const kept of entries.values()) kept.lists = new Map(); // a page that is being left still has the former one
 }
 
+/** The entry whose page is scrolled to where it was left; -1 while that page is being shown. */
+let restored = -1;
+
 /** Stops waiting for a page that is tall enough. */
 let settled = new AbortController();
 
 /** Scrolls to where the current entry was left, as soon as the page is that tall, unless the reader scrolls first. */
 export function restoreScroll() {
   settled.abort();
+  restored = current;
   const { top } = entry();
   const isThere = () => {
     scrollTo(0, top);
@@ -87,7 +91,7 @@ export function restoreScroll() {
 
 /** Keeps how far the current entry is scrolled, if its page is shown and tall enough. */
 function keepScroll() {
-  if (settled.signal.aborted && target.peek().path === place.peek().path) entry().top = scrollY;
+  if (restored === current && settled.signal.aborted && target.peek().path === place.peek().path) entry().top = scrollY;
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -113,6 +117,7 @@ addEventListener("popstate", () => {
   isClosing = false;
   leave();
   current = Number(history.state?.index) || 0;
+  restored = -1;
   const isSamePage = read().path === place.peek().path;
   follow();
   if (isSamePage) restoreScroll();
@@ -142,8 +147,13 @@ export function navigate(path, { replace = false, isDialog = false } = {}) {
   const state = { index: current, isDialog };
   if (replace) history.replaceState(state, "", href(path));
   else history.pushState(state, "", href(path));
-  if (read().path !== before) entries.delete(current);
-  else if (!replace) entry().top = scrollY; // a dialog or a filter leaves the page where it is
+  if (read().path !== before) {
+    entries.delete(current);
+    restored = -1;
+  } else if (!replace) {
+    entry().top = scrollY; // a dialog or a filter leaves the page where it is
+    restored = current;
+  }
   follow();
 }
 
