@@ -26,8 +26,8 @@ var commonWords = func() map[string]bool {
 }()
 
 // checkCommon returns an Invalid fault for a password that is easily guessed: a common one, a row of the
-// same or of successive characters, or a name. Names are those of the site and of the user, and their
-// e-mail address; empty ones are ignored.
+// same or of successive characters, or a name: the site's, the user's or the user's e-mail address. Empty
+// names are ignored.
 func checkCommon(field, password string, names ...string) error {
 	key := []rune(casefold.SearchKey(password))
 	if isRow(key) {

@@ -51,8 +51,8 @@ type emailKeys interface {
 }
 
 // accountKey returns the key of the account that an address stands for. Of two accounts whose addresses
-// became equal when domains began to be mapped, the newer one has kept its former key, and is found by
-// it: see the store's RekeyEmails.
+// became equal when domains began to be mapped, one has kept its former key, and is found by that key: see
+// the store's RekeyEmails.
 func accountKey(ctx context.Context, store emailKeys, address string) (string, error) {
 	address = trimAddress(address)
 	key, former := EmailKey(address), casefold.Key(address)

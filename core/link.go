@@ -122,13 +122,11 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	if err != nil {
 		return Credentials{}, err
 	}
-	if c.Password != nil {
-		if err := l.passwords.Check("password", *c.Password, user.Email); err != nil {
-			return Credentials{}, err
-		}
-	}
 	if c.Password == nil {
 		return Credentials{}, fault.Field("password", "Please choose a password: the account is made with it.")
+	}
+	if err := l.passwords.Check("password", *c.Password, user.Email); err != nil {
+		return Credentials{}, err
 	}
 	if c.Nickname != nil {
 		user.Nickname = names.Nickname

@@ -26,7 +26,7 @@ const (
 )
 
 // Check returns an Invalid fault with a field for a password that is too short or long, or easily guessed.
-// names are those of its user, as far as they are known.
+// names are the user's, as far as the caller knows them.
 func (p *Passwords) Check(field, password string, names ...string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case !utf8.ValidString(password):

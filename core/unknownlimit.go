@@ -22,9 +22,8 @@ type UnknownLimits struct {
 	PerSecond int `env:"UNKNOWN_PER_SECOND" envDefault:"1000" min:"0" max:"1000000" help:"maximum number of look-ups a second of joins, names, UUIDs and tokens that do not exist, by launchers and game servers, with bursts of ten times as many; beyond that, what is not known to exist gets 429; one client network gets at most a tenth of it while others need it; 0: no limit"`
 }
 
-// UnknownLimit limits look-ups that find nothing, of which each costs a query. What is found does not
-// count, and what is known to exist is not refused: the last million keys that were found. A nil
-// UnknownLimit limits nothing.
+// UnknownLimit limits look-ups that find nothing: each costs a query. A look-up that finds its key does not
+// count, and none is refused for the last million keys that were found. A nil UnknownLimit limits nothing.
 type UnknownLimit struct {
 	limiter *ratelimit.Unknown
 	known   *bloom.Filter
@@ -60,13 +59,13 @@ func (u *UnknownLimit) do(ctx context.Context, keys []string, find func() (exist
 	}
 	exists, err := find()
 	kind := fault.KindOf(err)
-	isKnown := err == nil || kind == fault.NotFound || kind == fault.Unauthenticated
+	failed := err != nil && kind != fault.NotFound && kind != fault.Unauthenticated
 	for i, key := range keys {
-		switch {
-		case err == nil && exists(key):
+		found := err == nil && exists(key)
+		if found {
 			u.known.Add(key)
-			charges[i].Refund()
-		case !isKnown:
+		}
+		if found || failed {
 			charges[i].Refund()
 		}
 	}

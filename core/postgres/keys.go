@@ -79,8 +79,8 @@ const (
 	WHERE t.tid = k.tid AND t.name = k.name AND t.name_key IS DISTINCT FROM k.key`
 )
 
-// FillKeys makes all missing search keys, and those of names in compatibility characters that a core of
-// the release before has written, and returns how many.
+// FillKeys makes all missing search keys, and anew the keys that a core of the release before has written
+// for names in compatibility characters. It returns how many keys it has made.
 func (db *DB) FillKeys(ctx context.Context) (filled int, err error) {
 	for _, column := range []keyColumn{nicknameKeys, itemKeys, textureKeys} {
 		for _, names := range []string{column.selectUnkeyed, column.selectCompatible} {

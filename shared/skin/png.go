@@ -225,8 +225,8 @@ func (h header) assemble(p parts, raster []byte) []byte {
 	return appendChunk(file, "IEND", nil)
 }
 
-// transparency returns what a tRNS chunk adds to a file with a palette of so many colours: nil if
-// the chunk is invalid, which libpng passes over.
+// transparency returns the data of a tRNS chunk for a palette with a number of colours, or for another
+// colour type. An invalid chunk is nil, as libpng passes over it.
 func (h header) transparency(data []byte, colours int) []byte {
 	switch {
 	case h.colour == grey && len(data) == 2:
