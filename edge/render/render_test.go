@@ -225,7 +225,7 @@ func TestConcurrentRenders(t *testing.T) {
 	worn := skintest.Noise(9, 64, 32)
 	for i, sheet := range []skin.Sheet{skintest.Noise(7, 64, 32), skintest.Noise(8, 512, 256)} {
 		for j, view := range views() {
-			if j%(3+4*i) > 0 {
+			if j%(5+6*i) > 0 {
 				continue // all take long with the race detector, larger ones longer
 			}
 			for _, size := range []int{view.Size, view.Size + 176} { // without a sample map for the larger sheet

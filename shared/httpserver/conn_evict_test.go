@@ -2,9 +2,7 @@ package httpserver_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/netip"
@@ -32,6 +30,12 @@ const (
 // connections may be open beyond it.
 const fullLimit, mostEvicted = 64, fullLimit/8 + 16
 
+// hugeBody is more than the buffers of sockets hold.
+var hugeBody = make([]byte, 32<<20)
+
+// attackPause leaves the processors to the server: 80 attackers open 16,000 connections a second.
+const attackPause = 5 * time.Millisecond
+
 // testServer is a server with a limit of fullLimit connections.
 type testServer struct {
 	address  string
@@ -39,14 +43,13 @@ type testServer struct {
 	secure   bool
 	working  chan struct{} // gets a value for each request for /wait
 	release  func()        // lets /wait respond
-	body     []byte        // of the responses to /wait and /huge
 }
 
 // newTestServer serves until the test ends.
 func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserver.Limits)) *testServer {
 	t.Helper()
 	released, release := context.WithCancel(t.Context())
-	s := &testServer{secure: secure, working: make(chan struct{}, 2*fullLimit), release: release, body: bytes.Repeat([]byte("x"), 32<<20)}
+	s := &testServer{secure: secure, working: make(chan struct{}, 2*fullLimit), release: release}
 	bounds := limitsWith(func(l *httpserver.Limits) { l.MaxConnections = fullLimit })
 	if bound != nil {
 		bound(&bounds)
@@ -60,9 +63,9 @@ func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserv
 		case "/wait":
 			s.working <- struct{}{}
 			<-released.Done()
-			rc.Response.SetBodyRaw(s.body)
+			rc.Response.SetBodyRaw(hugeBody)
 		case "/huge":
-			rc.Response.SetBodyRaw(s.body)
+			rc.Response.SetBodyRaw(hugeBody)
 		default:
 			small(rc)
 		}
@@ -90,7 +93,7 @@ func (s *testServer) dial(ctx context.Context, from string) (net.Conn, error) {
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", s.address)
 	if err == nil && s.secure {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+		conn = tlsClient(conn)
 	}
 	return conn, err
 }
@@ -140,12 +143,12 @@ func (s *testServer) await(t *testing.T, wanted string, is func(httpserver.Count
 }
 
 // attack keeps more connections than the limit open from hostileNetwork until ctx ends. A
-// connection that ends is opened again at once, so that some are always being rejected.
+// connection that ends is opened again after attackPause, so that some are always being rejected.
 func (s *testServer) attack(ctx context.Context, use func(net.Conn)) (ended *sync.WaitGroup) {
 	ended = new(sync.WaitGroup)
 	for range fullLimit + 16 {
 		ended.Go(func() {
-			for ctx.Err() == nil {
+			for ; ctx.Err() == nil; <-time.After(attackPause) {
 				conn, err := s.dial(ctx, hostileNetwork)
 				if err != nil {
 					continue
@@ -288,8 +291,8 @@ func TestEvictedConnectionGetsResponse(t *testing.T) {
 			s.release()
 			reader := bufio.NewReader(asking)
 			var response fasthttp.Response
-			if err := response.Read(reader); err != nil || len(response.Body()) != len(s.body) {
-				t.Fatalf("the answer has %d bytes, %v; want %d", len(response.Body()), err, len(s.body))
+			if err := response.Read(reader); err != nil || len(response.Body()) != len(hugeBody) {
+				t.Fatalf("the answer has %d bytes, %v; want %d", len(response.Body()), err, len(hugeBody))
 			}
 			if _, err := reader.ReadByte(); err == nil {
 				t.Error("more follows the response")

@@ -3,7 +3,6 @@ package httpserver_test
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -111,7 +110,7 @@ func TestLimitsUnderTLS(t *testing.T) {
 		return send(t, serveOn(t, httpserver.Listener{Server: server, TLS: config}).Addr().String(), "")
 	}
 	secure := func(conn net.Conn) net.Conn {
-		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+		return tlsClient(conn)
 	}
 
 	testenv.Equal(t, receive(t, dial(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond }, nil)), "",

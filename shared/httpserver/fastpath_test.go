@@ -176,7 +176,7 @@ func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 		t.Helper()
 		conn := send(t, address, "")
 		if config != nil {
-			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+			conn = tlsClient(conn)
 		}
 		return exchangeSecondOn(t, conn, []byte(sent))
 	}
@@ -427,7 +427,7 @@ func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 	t.Parallel()
 	e := newEcho(limits())
 	e.tls = serverTLS(t)
-	conn := tls.Client(send(t, e.listen(t, true), ""), &tls.Config{InsecureSkipVerify: true})
+	conn := tlsClient(send(t, e.listen(t, true), ""))
 	reader := bufio.NewReader(conn)
 	for range 3 {
 		testenv.Must(io.WriteString(conn, get))(t)

@@ -2,7 +2,6 @@ package httpserver_test
 
 import (
 	"bufio"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -244,7 +243,7 @@ func TestHeadsUnderTLS(t *testing.T) {
 	server := httpserver.Options{Log: silent(), Limits: limits()}.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetConnectionClose() })
 	address := serveOn(t, httpserver.Listener{Server: server, TLS: serverTLS(t)}).Addr().String()
 	for range 20 {
-		conn := tls.Client(send(t, address, ""), &tls.Config{InsecureSkipVerify: true})
+		conn := tlsClient(send(t, address, ""))
 		_, _ = io.WriteString(conn, get)
 		expect(t, receive(t, conn), "HTTP/1.1 200 ")
 	}
