@@ -23,14 +23,16 @@ import (
 
 // MailConfig configures the content of e-mail, the validity of its links and retries.
 // Its settings are CORE_MAIL_SITE, CORE_MAIL_URL, CORE_MAIL_VERIFICATION_TTL, CORE_MAIL_RESET_TTL,
-// CORE_MAIL_PER_HOUR, CORE_MAIL_RETRY_FOR.
+// CORE_MAIL_PER_HOUR, CORE_MAIL_UNCONFIRMED_PER_HOUR, CORE_MAIL_RETRY_FOR.
 type MailConfig struct {
 	Site         string        `env:"SITE" envDefault:"Veneer" help:"the site's name in e-mail"`
 	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind, those of a registration to /verify?registration; empty: the console at CORE_PUBLIC_URL, one of which is required with CORE_SMTP_HOST"`
 	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" min:"1m" help:"how long a link works that verifies an address or confirms a registration"`
 	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" min:"1m" help:"how long a link works that resets a password"`
 	PerHour      int           `env:"PER_HOUR" envDefault:"5" min:"0" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`
-	RetryFor     time.Duration `env:"RETRY_FOR" envDefault:"24h" min:"1m" help:"how long sending an e-mail is retried"`
+	// UnconfirmedPerHour bounds what a flood of registrations from many networks sends to strangers.
+	UnconfirmedPerHour int           `env:"UNCONFIRMED_PER_HOUR" envDefault:"2000" min:"0" help:"most e-mails in an hour to addresses that are not confirmed, from all cores: further ones wait, behind resets and notices; 0 for any number"`
+	RetryFor           time.Duration `env:"RETRY_FOR" envDefault:"24h" min:"1m" help:"how long sending an e-mail is retried"`
 }
 
 // Check returns an error that names an invalid setting. An empty URL is valid: a site that sends no
@@ -76,6 +78,16 @@ type QueuedMail struct {
 // LinkHash is the SHA-256 of the token of a link.
 type LinkHash [sha256.Size]byte
 
+// MailClaim says which mails to claim.
+type MailClaim struct {
+	Purposes []Purpose
+	Limit    int           // most mails
+	Lease    time.Duration // for which no other core gets them
+	// UnconfirmedPerHour is how many mails may go to unconfirmed addresses in an hour; 0 stands for any number. Cores that
+	// claim at the same time may send Limit more each.
+	UnconfirmedPerHour int
+}
+
 // MailParams are the inputs of PrepareMail.
 type MailParams struct {
 	Mail      QueuedMail
@@ -101,9 +113,9 @@ type MailBacklog struct {
 
 // OutboxStore holds the outbox, shared by all cores.
 type OutboxStore interface {
-	// ClaimMails returns at most limit due mails with one of the purposes, the longest due first.
-	// No other core gets them during the lease.
-	ClaimMails(ctx context.Context, purposes []Purpose, limit int, lease time.Duration) ([]QueuedMail, error)
+	// ClaimMails returns due mails, the longest due first, but those to unconfirmed addresses behind all others, and none of
+	// these once too many were sent in the last hour. No other core gets them during the lease.
+	ClaimMails(ctx context.Context, claim MailClaim) ([]QueuedMail, error)
 
 	// PrepareMail determines the current recipient of a mail, stores the token that goes with it,
 	// and counts it. It returns a NotFound fault if the mail is obsolete: no account has the
@@ -290,7 +302,7 @@ func (o *Outbox) sendBatch(ctx context.Context) (int, error) {
 func (o *Outbox) claim(ctx context.Context) ([]QueuedMail, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return o.store.ClaimMails(ctx, sendablePurposes, mailConcurrency, o.timeout+mailLeaseMargin)
+	return o.store.ClaimMails(ctx, MailClaim{sendablePurposes, mailConcurrency, o.timeout + mailLeaseMargin, o.config.UnconfirmedPerHour})
 }
 
 // send tries to send a mail, and records the outcome. An error means that the store or the mail

@@ -226,7 +226,7 @@ func TestMailsOfADeadCoreAreSent(t *testing.T) {
 	t.Parallel()
 	o := newMailEnv(t)
 	o.queue(t, core.ForChange, "ann@example.com")
-	claimed := testenv.Must(o.db.ClaimMails(t.Context(), []core.Purpose{core.ForChange}, 10, time.Minute))(t)
+	claimed := testenv.Must(o.db.ClaimMails(t.Context(), core.MailClaim{Purposes: []core.Purpose{core.ForChange}, Limit: 10, Lease: time.Minute}))(t)
 	testenv.Equal(t, len(claimed), 1, "mails are claimed")
 	outbox := o.newOutbox(t)
 	testenv.Equal(t, len(o.drain(t, outbox)), 0, "mails arrived that another core has claimed")

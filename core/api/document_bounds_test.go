@@ -195,8 +195,8 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("failed log-ins | in 15 minutes, %d for an e-mail address from one client address, and %d from one client address; for an e-mail address, "+
 			"%d an hour from anywhere, then a growing delay where its user neither signed in nor reset the password before; "+
 			"for an hour after a reset, the %d do not bind its user where it was done | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount, logins.PerAddress),
-		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address; invalid ones (422) do not count | 429 |", rates.Registrations),
-		fmt.Sprintf("requests for a new password | %d an hour from one client address | 429 |", rates.Resets),
+		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address, and %d from one client network; invalid ones (422) do not count | 429 |", rates.Registrations, 5*rates.Registrations),
+		fmt.Sprintf("requests for a new password | %d an hour from one client address, and %d from one client network | 429 |", rates.Resets, 5*rates.Resets),
 		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", settings.Mail.PerHour),
 		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
 		fmt.Sprintf("requests for the price of an upload | %d a minute for each user, whatever comes of them | 429 |", rates.Prices),

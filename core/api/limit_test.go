@@ -154,6 +154,33 @@ func TestRegistrationsAreLimited(t *testing.T) {
 	hasRateLimit(t, first.Post(t, "/api/auth/register", object), 429, rateLimit{"20", "0", "3600", "180"})
 }
 
+// A client network has five times the registrations and requests for a new password of an address. Invalid ones are
+// refunded.
+func TestRegistrationsAndResetsOfNetworkAreLimited(t *testing.T) {
+	t.Parallel()
+	c := start(t, "LIMIT_REGISTRATIONS=2", "LIMIT_RESETS=2")
+	register := func(c client, n int) response {
+		return c.Post(t, "/api/auth/register", fmt.Sprintf(`{"email":"n%d@example.com","password":"correct horse","nickname":"A"}`, n))
+	}
+	reset := func(c client) response { return c.Post(t, "/api/auth/reset", `{"email":"a@example.com"}`) }
+	for i := range 10 {
+		address := c.from(t, fmt.Sprintf("203.0.113.%d", i))
+		address.Post(t, "/api/auth/register", `{"email":"a","password":"a","nickname":"A"}`).HasStatus(t, 422)
+		register(address, i).HasStatus(t, 200)
+		reset(address).HasStatus(t, 200)
+	}
+	hostile, other := c.from(t, "203.0.113.99"), c.from(t, "198.51.100.1")
+	for _, refused := range []response{register(hostile, 10), reset(hostile)} {
+		refused.IsError(t, 429, 8)
+		testenv.Equal(t, refused.Header.Get("Retry-After"), "360", "Retry-After")
+	}
+	register(other, 11).HasStatus(t, 200)
+	reset(other).HasStatus(t, 200)
+	c.site.Advance(6 * time.Minute)
+	register(hostile, 12).HasStatus(t, 200)
+	reset(hostile).HasStatus(t, 200)
+}
+
 // Thirty uploads a minute for a user, from all addresses, successful or not.
 func TestUploadsAreLimited(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (s *Server) handleRequestPasswordReset(ctx context.Context, rc *fasthttp.Re
 	if err := f.Err(); err != nil {
 		return err
 	}
-	if err := s.limiters.Resets.Take(rc, s.addressKey(rc)); err != nil {
+	if _, err := s.takeWithNetwork(rc, s.limiters.Resets, s.limiters.NetworkResets, s.addressKey(rc)); err != nil {
 		return err
 	}
 	if err := s.Links.RequestReset(ctx, email); err != nil {

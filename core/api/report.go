@@ -53,12 +53,7 @@ func toReportPageJSON[T any](query core.ReportQuery, page core.ReportPage, toJSO
 
 // handleReportTexture handles POST /api/reports.
 func (s *Server) handleReportTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	network := clientapi.Key{Network: core.ClientOf(ctx).Network}
-	if err := s.limiters.NetworkReports.Take(rc, network); err != nil {
-		return err
-	}
-	if err := s.limiters.Reports.Take(rc, clientapi.Key{User: caller.ID}); err != nil {
-		s.limiters.NetworkReports.Refund(network)
+	if _, err := s.takeWithNetwork(rc, s.limiters.Reports, s.limiters.NetworkReports, clientapi.Key{User: caller.ID}); err != nil {
 		return err
 	}
 	f := decode.ParseForm(rc)

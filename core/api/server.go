@@ -540,6 +540,19 @@ func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
 	return clientip.Prefix(s.opts.Proxies.ClientIP(rc))
 }
 
+// takeWithNetwork counts a request for a key, and for the client's network. The headers are those of the key.
+func (s *Server) takeWithNetwork(rc *fasthttp.RequestCtx, limiter, ofNetwork *clientapi.Limiter, key clientapi.Key) (refund func(), err error) {
+	network := clientapi.Key{Network: clientip.Network(s.opts.Proxies.ClientIP(rc))}
+	if err := ofNetwork.Take(rc, network); err != nil {
+		return nil, err
+	}
+	if err := limiter.Take(rc, key); err != nil {
+		ofNetwork.Refund(network)
+		return nil, err
+	}
+	return func() { limiter.Refund(key); ofNetwork.Refund(network) }, nil
+}
+
 // bearerToken returns the token of the Authorization header (RFC 6750, section 2.1).
 func bearerToken(rc *fasthttp.RequestCtx) (string, error) {
 	scheme, token, ok := strings.Cut(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")

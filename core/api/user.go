@@ -36,16 +36,15 @@ func toUserJSON(u core.User) userJSON {
 func UserJSON(u core.User) any { return toUserJSON(u) }
 
 // limitRegistrations calls do, which reveals whether an e-mail address is registered, within the
-// limit of registrations of the client address. An Invalid fault reveals nothing and does not
+// limits of registrations of the client address and its network. An Invalid fault reveals nothing and does not
 // count.
 func (s *Server) limitRegistrations(rc *fasthttp.RequestCtx, do func() error) error {
-	key := s.addressKey(rc)
-	if err := s.limiters.Registrations.Take(rc, key); err != nil {
+	refund, err := s.takeWithNetwork(rc, s.limiters.Registrations, s.limiters.NetworkRegistrations, s.addressKey(rc))
+	if err != nil {
 		return err
 	}
-	err := do()
-	if fault.KindOf(err) == fault.Invalid {
-		s.limiters.Registrations.Refund(key)
+	if err = do(); fault.KindOf(err) == fault.Invalid {
+		refund()
 	}
 	return err
 }

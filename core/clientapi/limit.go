@@ -25,17 +25,17 @@ const HeaderLaunchers = "X-Authlib-Injector-API-Location"
 type Limits struct {
 	Requests      int `env:"REQUESTS" envDefault:"50" min:"0" max:"1000000" help:"most API requests a second of a user, or of an address that is not signed in, at each core; 0 for any number"`
 	RequestsBurst int `env:"REQUESTS_BURST" envDefault:"200" min:"1" max:"1000000" help:"most of those requests at once, after a pause"`
-	Registrations int `env:"REGISTRATIONS" envDefault:"20" min:"0" max:"1000000" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core; 0 for any number"`
+	Registrations int `env:"REGISTRATIONS" envDefault:"20" min:"0" max:"1000000" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core, and five times as many from a client network; 0 for any number"`
 	Uploads       int `env:"UPLOADS" envDefault:"30" min:"0" max:"1000000" help:"most uploads a minute of a user, at each core; 0 for any number"`
 	Prices        int `env:"PRICES" envDefault:"120" min:"0" max:"1000000" help:"most requests for the price of an upload a minute of a user, at each core; 0 for any number"`
 	Changes       int `env:"CHANGES" envDefault:"120" min:"0" max:"1000000" help:"most changes of players, avatars, textures and closets, a minute of a user, at each core; 0 for any number"`
 	Reports       int `env:"REPORTS" envDefault:"20" min:"0" max:"1000000" help:"most reports of textures an hour of a user, at each core, and five times as many of a client network; 0 for any number"`
-	Resets        int `env:"RESETS" envDefault:"20" min:"0" max:"1000000" help:"most requests for a link that resets a password, an hour from an address, at each core; 0 for any number"`
+	Resets        int `env:"RESETS" envDefault:"20" min:"0" max:"1000000" help:"most requests for a link that resets a password, an hour from an address, at each core, and five times as many from a client network; 0 for any number"`
 }
 
-// reportsPerNetworkFactor times the reports of one user are the limit of a client network, since
-// one person can have many accounts.
-const reportsPerNetworkFactor = 5
+// perNetworkFactor times the limit of one user or address is the limit of a client network, since
+// one person can have many of both.
+const perNetworkFactor = 5
 
 // Key is the subject of a rate limit: a user, the network of a client that is not signed in, or a
 // token that is no longer valid.
@@ -48,7 +48,9 @@ type Key struct {
 // Limiters are the rate limits of one core. All its adapters share them. A nil Limiter limits
 // nothing.
 type Limiters struct {
-	Requests, Registrations, Uploads *Limiter
+	Requests, Uploads *Limiter
+	// Registrations are limited by address and by client network.
+	Registrations, NetworkRegistrations *Limiter
 	// Prices limits requests for the price of an upload, which is checked as an upload is.
 	Prices *Limiter
 	// Changes limits what is written to the change stream of the edges, and to closets.
@@ -57,22 +59,30 @@ type Limiters struct {
 	Reports, NetworkReports *Limiter
 	// EndedTokens limits requests with tokens of ended sessions.
 	EndedTokens *Limiter
-	// Resets limits requests for a link that resets a password.
-	Resets *Limiter
+	// Resets limits requests for a link that resets a password, by address and by client network.
+	Resets, NetworkResets *Limiter
 }
 
 // Limiters returns the rate limits of the settings.
 func (l Limits) Limiters(now core.Clock) Limiters {
+	each := func(noun string, times int, period time.Duration) *Limiter {
+		return newLimiter(noun, times, period, times, now)
+	}
+	ofNetwork := func(noun string, times int) *Limiter {
+		return each(noun+" from your network", perNetworkFactor*times, time.Hour)
+	}
 	return Limiters{
-		Requests:       newLimiter("requests", l.Requests, time.Second, l.RequestsBurst, now),
-		EndedTokens:    newLimiter("requests", l.Requests, time.Second, l.RequestsBurst, now),
-		Registrations:  newLimiter("registrations", l.Registrations, time.Hour, l.Registrations, now),
-		Uploads:        newLimiter("uploads", l.Uploads, time.Minute, l.Uploads, now),
-		Prices:         newLimiter("requests for a price", l.Prices, time.Minute, l.Prices, now),
-		Changes:        newLimiter("changes", l.Changes, time.Minute, l.Changes, now),
-		Reports:        newLimiter("reports", l.Reports, time.Hour, l.Reports, now),
-		NetworkReports: newLimiter("reports from your network", reportsPerNetworkFactor*l.Reports, time.Hour, reportsPerNetworkFactor*l.Reports, now),
-		Resets:         newLimiter("requests for a new password", l.Resets, time.Hour, l.Resets, now),
+		Requests:             newLimiter("requests", l.Requests, time.Second, l.RequestsBurst, now),
+		EndedTokens:          newLimiter("requests", l.Requests, time.Second, l.RequestsBurst, now),
+		Registrations:        each("registrations", l.Registrations, time.Hour),
+		NetworkRegistrations: ofNetwork("registrations", l.Registrations),
+		Uploads:              each("uploads", l.Uploads, time.Minute),
+		Prices:               each("requests for a price", l.Prices, time.Minute),
+		Changes:              each("changes", l.Changes, time.Minute),
+		Reports:              each("reports", l.Reports, time.Hour),
+		NetworkReports:       ofNetwork("reports", l.Reports),
+		Resets:               each("requests for a new password", l.Resets, time.Hour),
+		NetworkResets:        ofNetwork("requests for a new password", l.Resets),
 	}
 }
 

@@ -49,7 +49,41 @@ func (l *linkTest) mail(t *testing.T, purpose core.Purpose, name string) core.Li
 // claim returns the mails that are due.
 func (l *linkTest) claim(t *testing.T) []core.QueuedMail {
 	t.Helper()
-	return must(l.ClaimMails(t.Context(), []core.Purpose{core.ForVerification, core.ForAddress, core.ForReset, core.ForRegistration}, 10, time.Minute))(t)
+	return l.claimSome(t, 10, 0)
+}
+
+// claimSome returns due mails, the most and within the number to unconfirmed addresses.
+func (l *linkTest) claimSome(t *testing.T, limit, unconfirmed int) []core.QueuedMail {
+	t.Helper()
+	purposes := []core.Purpose{core.ForVerification, core.ForAddress, core.ForReset, core.ForRegistration}
+	return must(l.ClaimMails(t.Context(), core.MailClaim{Purposes: purposes, Limit: limit, Lease: time.Minute, UnconfirmedPerHour: unconfirmed}))(t)
+}
+
+// Mails to addresses that are not confirmed are sent last, and wait once there were too many in an hour.
+func TestMailsToUnconfirmedAddressesWait(t *testing.T) {
+	t.Parallel()
+	l := newLinkTest(t)
+	for _, email := range []string{"ann@example.com", "ben@example.com"} {
+		do(t, l.QueueRegistration(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: "A"}))
+	}
+	for _, purpose := range []core.Purpose{core.ForVerification, core.ForReset} {
+		l.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, 'c@example.com', 'c@example.com')", purpose)
+	}
+	first := l.claimSome(t, 1, 2)
+	testenv.Equal(t, len(first) == 1 && first[0].Purpose == core.ForReset, true, "the reset, due last, is claimed first: %v", first)
+	send := func(purpose core.Purpose, ago string) {
+		t.Helper()
+		l.exec(t, "INSERT INTO mails_sent (id, account, purpose, sent_at) VALUES (gen_random_uuid(), sha256('a'), $1, now() - $2::interval)", purpose, ago)
+	}
+	send(core.ForRegistration, "59 min")
+	send(core.ForReset, "1 min")
+	testenv.Equal(t, len(l.claimSome(t, 1, 2)), 1, "mails below the number")
+	send(core.ForVerification, "1 min")
+	testenv.Equal(t, len(l.claimSome(t, 10, 2)), 0, "mails above the number")
+	l.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ('reset', 'u9@example.com', 'u9@example.com')")
+	testenv.Equal(t, len(l.claimSome(t, 10, 2)), 1, "resets above it")
+	l.exec(t, "UPDATE mails_sent SET sent_at = sent_at - interval '1 min'")
+	testenv.Equal(t, len(l.claimSome(t, 10, 2)), 2, "mails once one of those sent is an hour ago")
 }
 
 // requestAddress queues a change of the user's address to New@example.com.
@@ -407,7 +441,7 @@ func TestFormerReleaseSkipsPasswordMails(t *testing.T) {
 		DELETE FROM mails m USING due WHERE m.id = due.id`)
 	claim := func(want int) []core.QueuedMail {
 		t.Helper()
-		claimed := must(l.ClaimMails(t.Context(), []core.Purpose{core.ForPassword}, 10, time.Hour))(t)
+		claimed := must(l.ClaimMails(t.Context(), core.MailClaim{Purposes: []core.Purpose{core.ForPassword}, Limit: 10, Lease: time.Hour}))(t)
 		if len(claimed) != want {
 			t.Fatalf("%d mails are claimed; want %d", len(claimed), want)
 		}

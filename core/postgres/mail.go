@@ -25,17 +25,23 @@ const setDue = `
 		due_at = CASE WHEN m.password_due_at IS NULL THEN now() + $2::interval ELSE m.due_at END,
 		password_due_at = CASE WHEN m.password_due_at IS NOT NULL THEN now() + $2::interval END`
 
+// isUnconfirmed is whether a mail goes to an address that its user has not confirmed.
+const isUnconfirmed = `purpose IN ('registration', 'verification', 'address')`
+
 // claimMails skips mails that other cores are claiming.
 const claimMails = `
 	WITH due_mails AS (
 		SELECT id FROM mails WHERE (due_at <= now() OR password_due_at <= now()) AND purpose = ANY ($3)
-		ORDER BY least(due_at, password_due_at) LIMIT $1 FOR UPDATE SKIP LOCKED
+			AND (NOT ` + isUnconfirmed + ` OR coalesce((
+				SELECT count(*) < nullif($4, 0) FROM mails_sent WHERE ` + isUnconfirmed + ` AND sent_at > now() - interval '1 hour'
+			), true))
+		ORDER BY ` + isUnconfirmed + `, least(due_at, password_due_at) LIMIT $1 FOR UPDATE SKIP LOCKED
 	)` + setDue + ` FROM due_mails WHERE m.id = due_mails.id
 	RETURNING m.id, m.purpose, m.email_key, now() - m.queued_at AS age`
 
 // ClaimMails returns due mails, and postpones them by the lease.
-func (db *DB) ClaimMails(ctx context.Context, purposes []core.Purpose, limit int, lease time.Duration) ([]core.QueuedMail, error) {
-	mails, err := collect[core.QueuedMail](ctx, db.writes, statement{claimMails, []any{limit, lease, purposes}})
+func (db *DB) ClaimMails(ctx context.Context, claim core.MailClaim) ([]core.QueuedMail, error) {
+	mails, err := collect[core.QueuedMail](ctx, db.writes, statement{claimMails, []any{claim.Limit, claim.Lease, claim.Purposes, claim.UnconfirmedPerHour}})
 	return mails, failure("claim mails", err)
 }
 

@@ -115,6 +115,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_MAIL_VERIFICATION_TTL":            {Value: "1s"},
 	"CORE_MAIL_RESET_TTL":                   {Value: "59s"},
 	"CORE_MAIL_PER_HOUR":                    {Value: "-1"},
+	"CORE_MAIL_UNCONFIRMED_PER_HOUR":        {Value: "-1"},
 	"CORE_MAIL_RETRY_FOR":                   {Value: "0s"},
 	"CORE_DEMO":                             {Value: "please"},
 	"CORE_READ_TIMEOUT":                     {Value: "0s"},
