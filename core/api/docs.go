@@ -15,7 +15,7 @@ import (
 // embedded holds the document and the page that shows it, with the licences of
 // the viewer, which must go wherever it goes.
 //
-//go:embed openapi.yaml docs/index.html docs/start.js docs/page.css
+//go:embed openapi.yaml docs/index.html docs/policy.js docs/start.js docs/page.css
 //go:embed docs/swagger-ui.css docs/swagger-ui-bundle.js docs/swagger-ui-bundle.js.LICENSE.txt docs/LICENSE docs/NOTICE
 var embedded embed.FS
 
@@ -35,6 +35,7 @@ const (
 // its content never changes, so browsers cache it.
 var pageFiles = []struct{ name, source, contentType string }{
 	{"openapi.yaml", "openapi.yaml", typeYAML},
+	{"policy.js", "docs/policy.js", typeScript},
 	{"start.js", "docs/start.js", typeScript},
 	{"page.css", "docs/page.css", typeStylesheet},
 	{"swagger-ui.css", "docs/swagger-ui.css", typeStylesheet},
@@ -45,9 +46,10 @@ var pageFiles = []struct{ name, source, contentType string }{
 }
 
 // pagePolicy allows the page its own site only. Swagger UI sets inline styles, has icons in data
-// URLs, and shows fetched pictures by blob URLs.
+// URLs, and shows fetched pictures by blob URLs. It sets markup that its own DOMPurify has cleaned as a string, which
+// policy.js passes.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default dompurify"
 
 // assets returns the served files by path.
 var assets = sync.OnceValue(func() map[string]*httpserver.Asset {

@@ -19,7 +19,7 @@ import (
 
 // pageFiles are the sources of the files that the documentation page uses.
 var pageFiles = []string{
-	"openapi.yaml", "docs/start.js", "docs/page.css", "docs/swagger-ui.css", "docs/swagger-ui-bundle.js",
+	"openapi.yaml", "docs/policy.js", "docs/start.js", "docs/page.css", "docs/swagger-ui.css", "docs/swagger-ui-bundle.js",
 	"docs/swagger-ui-bundle.js.LICENSE.txt", "docs/LICENSE", "docs/NOTICE",
 }
 
@@ -117,7 +117,7 @@ func TestPageUsesEmbeddedFiles(t *testing.T) {
 	a := c.Get(t, "/api/docs")
 	policy := strings.Split(a.Header.Get("Content-Security-Policy"), "; ")
 	for _, want := range []string{
-		"default-src 'none'", "script-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+		"default-src 'none'", "script-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types default dompurify",
 	} {
 		testenv.Equal(t, slices.Contains(policy, want), true, "the policy %q has %s", policy, want)
 	}

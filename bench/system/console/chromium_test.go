@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -160,9 +161,9 @@ func (tab *tab) screenshot(t *testing.T, name string) {
 	testenv.Do(t, os.WriteFile(filepath.Join(directory, name+".png"), picture, 0o600))
 }
 
-// checkBarriers has axe-core look for barriers. Without its package the test goes on, as it has enough
-// to do.
-func (tab *tab) checkBarriers(t *testing.T, what string) {
+// checkBarriers has axe-core look for barriers by some rules, or by all. Without its package the test goes on, as it has
+// enough to do.
+func (tab *tab) checkBarriers(t *testing.T, what string, rules ...string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(top, ".dev/node/console/node_modules/axe-core/axe.min.js"))
 	if err != nil {
@@ -171,7 +172,11 @@ func (tab *tab) checkBarriers(t *testing.T, what string) {
 	if !eval[bool](t, tab, `typeof axe === "object"`) {
 		eval[bool](t, tab, string(source)+"; true")
 	}
-	found := eval[string](t, tab, `axe.run({resultTypes: ["violations"], preload: false}).then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.help, v.nodes.map((n) => n.html + " " + n.failureSummary)]), null, 1))`)
+	options := map[string]any{"resultTypes": []string{"violations"}, "preload": false}
+	if len(rules) > 0 {
+		options["runOnly"] = rules
+	}
+	found := eval[string](t, tab, `axe.run(`+string(testenv.Must(json.Marshal(options))(t))+`).then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.help, v.nodes.map((n) => n.html + " " + n.failureSummary)]), null, 1))`)
 	testenv.Equal(t, found, "[]", "axe finds in %s", what)
 }
 

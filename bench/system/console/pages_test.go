@@ -52,6 +52,23 @@ func TestCosts(t *testing.T) {
 	w.pressAndSee(t, "Delete", "Ann_1 is deleted.")
 }
 
+// The documentation of the API has enough contrast, and no string becomes markup that runs. The rest of its markup is
+// Swagger UI's.
+func TestDocsPage(t *testing.T) {
+	t.Parallel()
+	s, w := openSite(t)
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/api/docs"))
+	w.sees(t, "Open POST /api/auth/login and execute it", "Shown by Swagger UI")
+	w.checkBarriers(t, "api-docs", "color-contrast")
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/api/docs#/auth/login"), chromedp.WaitVisible(".execute"))
+	w.checkBarriers(t, "api-docs-operation", "color-contrast")
+	w.screenshot(t, "api-docs-operation")
+	for _, markup := range []string{`<img src=x onerror=alert(1)>`, `<script>alert(1)</script>`, `<svg onload=alert(1)>`, `<a href="javascript:alert(1)">x</a>`} {
+		refused := fmt.Sprintf(`(() => { try { document.createElement("div").innerHTML = %q; return false } catch (e) { return e instanceof TypeError } })()`, markup)
+		testenv.Equal(t, eval[bool](t, w, refused), true, "%s is refused", markup)
+	}
+}
+
 // A page that could not be read says so, and reads again when it is asked to.
 func TestTryAgain(t *testing.T) {
 	t.Parallel()
