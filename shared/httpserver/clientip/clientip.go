@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/logging"
@@ -134,9 +136,23 @@ func (p *Proxies) Trusts(address netip.Addr) bool {
 	return false
 }
 
-// warn logs a problem of a header, at most once a minute. The peer is a misconfigured proxy,
+// ignored counts headers, by header and problem.
+var ignored = func() (counters [len(forwardedHeaders)][2]prometheus.Counter) {
+	all := promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_forwarded_headers_ignored_total", Help: "X-Forwarded-For and Forwarded that were ignored, since the peer is no trusted proxy or there is no address.",
+	}, []string{"header", "cause"})
+	for i, header := range forwardedHeaders {
+		for fault, cause := range []string{untrustedPeer: "untrusted peer", noAddress: "no address"} {
+			counters[i][fault] = all.WithLabelValues(header.name, cause)
+		}
+	}
+	return counters
+}()
+
+// warn counts a problem of a header, and logs it at most once a minute. The peer is a misconfigured proxy,
 // or a client that forges.
 func (p *Proxies) warn(header, fault int, peer netip.Addr) {
+	ignored[header][fault].Inc()
 	if !p.warnings[header][fault].Allow() {
 		return
 	}

@@ -1,6 +1,7 @@
 package clientip_test
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -9,9 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -210,8 +213,18 @@ func TestForwardedHeaderWarnings(t *testing.T) {
 			t.Helper()
 			<-time.After(after)
 			out.Reset()
+			cause := "untrusted peer"
+			if strings.HasPrefix(peer, "10.") {
+				cause = "no address"
+			}
+			series := fmt.Sprintf("veneer_forwarded_headers_ignored_total{cause=%q,header=%q}", cause, header)
+			before := metricstest.Value(t, metricstest.Text(t, prometheus.DefaultGatherer), series)
 			for range 3 {
 				proxies.ClientIP(withLines(peer, header, value))
+			}
+			// Parallel tests count as well.
+			if counted := metricstest.Value(t, metricstest.Text(t, prometheus.DefaultGatherer), series) - before; counted < 3 {
+				t.Errorf("%s rose by %v; want 3", series, counted)
 			}
 			got := out.String()
 			if want == "" && got != "" || want != "" && (strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN")) ||
