@@ -32,10 +32,14 @@ acl purgers {
 }
 
 sub vcl_recv {
-  # A purge is: curl -X BAN -H 'Tag: player-5' http://…; or of everything: 'Tag: all'.
+  # A purge is: curl -X BAN -H "Authorization: Bearer $PURGE_SECRET" -H 'Tag: player-5' http://…; or of everything: 'Tag: all'.
+  # Without a PURGE_SECRET in Varnish's environment all are refused: other users' programs are on localhost, too.
   if (req.method == "BAN") {
     # Not through a proxy: all of its clients have the proxy's address.
     if (client.ip !~ purgers || req.http.X-Forwarded-For != "" + client.ip) {
+      return (synth(403));
+    }
+    if (req.http.Authorization !~ "^Bearer ." || req.http.Authorization != "Bearer " + std.getenv("PURGE_SECRET")) {
       return (synth(403));
     }
     if (req.http.Tag == "all") {

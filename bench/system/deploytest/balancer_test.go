@@ -60,7 +60,12 @@ func composeHaproxy(environ ...string) balancer {
 	return balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", environ: environ, write: haproxy}
 }
 
-var varnishBalancer = balancer{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, healthChecks: true, caches: true, write: varnish}
+var varnishBalancer = balancer{
+	program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, healthChecks: true, caches: true, write: varnish, environ: []string{"PURGE_SECRET=" + banSecret},
+}
+
+// banSecret lets clients purge Varnish.
+const banSecret = "a secret of Varnish and the receiver"
 
 // unboundedHaproxy leaves the load of an edge unbounded: a request that has not quite ended counts
 // as load, and would now and then send the next one to the other edge.
@@ -355,7 +360,7 @@ func testBans(t *testing.T, url string, initial edgeproto.Mapping, cores []*orig
 	}
 	f := func(tag string, banStatus, status int) {
 		t.Helper()
-		testenv.Equal(t, send(t, "BAN", url, http.Header{"Tag": {tag}}), banStatus, "BAN of %q", tag)
+		testenv.Equal(t, send(t, "BAN", url, http.Header{"Tag": {tag}, "Authorization": {"Bearer " + banSecret}}), banStatus, "BAN of %q", tag)
 		testenv.Equal(t, send(t, http.MethodGet, url+target, nil), status, "after BAN of %q", tag)
 	}
 
@@ -366,8 +371,15 @@ func testBans(t *testing.T, url string, initial edgeproto.Mapping, cores []*orig
 	f("player-10000", http.StatusOK, http.StatusOK)
 	f("", http.StatusBadRequest, http.StatusOK)
 	f("obj.status == 200", http.StatusBadRequest, http.StatusOK)
-	got := send(t, "BAN", url, http.Header{"Tag": {"all"}, "X-Forwarded-For": {"127.0.0.1"}})
-	testenv.Equal(t, got, http.StatusForbidden, "BAN by way of a proxy")
+	for what, header := range map[string]http.Header{
+		"by way of a proxy":     {"Authorization": {"Bearer " + banSecret}, "X-Forwarded-For": {"127.0.0.1"}},
+		"with another secret":   {"Authorization": {"Bearer x"}},
+		"with an empty secret":  {"Authorization": {"Bearer "}},
+		"without authorization": {},
+	} {
+		header.Set("Tag", "all")
+		testenv.Equal(t, send(t, "BAN", url, header), http.StatusForbidden, "BAN %s", what)
+	}
 	f("player-1000", http.StatusOK, http.StatusNotFound)
 	setSkin(initial.Player.Skin, http.StatusOK)
 	f("texture-1", http.StatusOK, http.StatusNotFound) // it had none

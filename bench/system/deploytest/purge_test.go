@@ -89,7 +89,7 @@ func startReceiver(t *testing.T, address, cache string) {
 	}
 	host, port := hostPort(t, address)
 	script := replaceOnce(t, found[1], `("127.0.0.1", 8999)`, fmt.Sprintf("(%q, %s)", host, port))
-	stack.RunServer(t, address, []string{"SECRET=" + purgeSecret, "VARNISHES=" + cache}, "python3", "-c", script)
+	stack.RunServer(t, address, []string{"SECRET=" + purgeSecret, "VARNISHES=" + cache, "PURGE_SECRET=" + banSecret}, "python3", "-c", script)
 }
 
 // fetchHash returns the hash of the file at an address of Varnish, and whether it was a cache hit.
