@@ -23,9 +23,9 @@ const (
 	maxRepeatBody = 4096
 	// maxRepeatTarget is the most bytes of a target and an entity tag, which a client may make as long as a header.
 	maxRepeatTarget = 512
-	// maxStrikes is how many other requests in a row take a slot from its response. A response of a third of the
-	// slot's requests keeps it for some thousand of them, one of a twentieth for forty.
-	maxStrikes = 16
+	// maxStrikes is how many other requests in a row take a slot from its response. A response of a tenth of the
+	// slot's requests keeps it for some eight thousand of them, one of a hundredth for ninety.
+	maxStrikes = 64
 )
 
 // repeatSlot is the place of all requests with a hash.

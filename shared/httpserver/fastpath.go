@@ -51,7 +51,7 @@ type FastContext struct {
 	status int    // of a response with a body, 204 or 304
 	header []byte // the response's fields
 	more   []byte // further ones, of a Stored
-	body   []byte // must not change until the next request; never, if it is larger than writeBuffer
+	body   []byte // must not change until the next request; never, if it is larger than maxCopied
 
 	out    []byte // responses that are not sent yet
 	second int64  // of date
