@@ -29,9 +29,9 @@ type MailConfig struct {
 	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind, those of a registration to /verify?registration; empty: the console at CORE_PUBLIC_URL, one of which is required with CORE_SMTP_HOST"`
 	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" min:"1m" help:"how long a link works that verifies an address or confirms a registration"`
 	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" min:"1m" help:"how long a link works that resets a password"`
-	PerHour      int           `env:"PER_HOUR" envDefault:"5" min:"0" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`
-	// UnconfirmedPerHour bounds what a flood of registrations from many networks sends to strangers.
-	UnconfirmedPerHour int           `env:"UNCONFIRMED_PER_HOUR" envDefault:"2000" min:"0" help:"most e-mails in an hour to addresses that are not confirmed, from all cores: further ones wait, behind resets and notices; 0 for any number"`
+	PerHour      int           `env:"PER_HOUR" envDefault:"5" min:"0" max:"1000000" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`
+	// UnconfirmedPerHour bounds the mails to addresses that clients of many networks may have made up.
+	UnconfirmedPerHour int           `env:"UNCONFIRMED_PER_HOUR" envDefault:"2000" min:"0" max:"1000000" help:"most e-mails of registrations, verifications and new addresses in an hour, from all cores: further ones wait, and resets and notices leave before them; 0 for any number"`
 	RetryFor           time.Duration `env:"RETRY_FOR" envDefault:"24h" min:"1m" help:"how long sending an e-mail is retried"`
 }
 
@@ -83,8 +83,8 @@ type MailClaim struct {
 	Purposes []Purpose
 	Limit    int           // most mails
 	Lease    time.Duration // for which no other core gets them
-	// UnconfirmedPerHour is how many mails may go to unconfirmed addresses in an hour; 0 stands for any number. Cores that
-	// claim at the same time may send Limit more each.
+	// UnconfirmedPerHour is how many mails may go to unconfirmed addresses in an hour; 0 stands for any number. Each core may
+	// send up to Limit more.
 	UnconfirmedPerHour int
 }
 

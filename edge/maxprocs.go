@@ -63,10 +63,11 @@ func (b *procsBoost) notify() {
 // ctx ends. GOMAXPROCS is the process's, so only one call may run at a time. Without it,
 // renders delay cache hits by up to 10 ms.
 //
-// Between renders the runtime follows changes of the container's limit, unless the environment sets GOMAXPROCS.
-func (p *Pictures) RunProcsBoost(ctx context.Context) {
+// Between renders the runtime follows changes of the container's limit, unless GOMAXPROCS is fixed, as by the environment.
+// The number of workers stays.
+func (p *Pictures) RunProcsBoost(ctx context.Context, isFixed bool) {
 	procs, restore := runtime.GOMAXPROCS(0), runtime.SetDefaultGOMAXPROCS
-	if restore(); runtime.GOMAXPROCS(0) != procs { // the environment has set it
+	if isFixed {
 		restore = func() { runtime.GOMAXPROCS(procs) }
 	}
 	p.workers.boost.run(ctx, func() {

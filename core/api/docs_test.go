@@ -117,7 +117,8 @@ func TestPageUsesEmbeddedFiles(t *testing.T) {
 	a := c.Get(t, "/api/docs")
 	policy := strings.Split(a.Header.Get("Content-Security-Policy"), "; ")
 	for _, want := range []string{
-		"default-src 'none'", "script-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types default dompurify",
+		"default-src 'none'", "script-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+		"require-trusted-types-for 'script'", "trusted-types default dompurify",
 	} {
 		testenv.Equal(t, slices.Contains(policy, want), true, "the policy %q has %s", policy, want)
 	}

@@ -25,7 +25,7 @@ const setDue = `
 		due_at = CASE WHEN m.password_due_at IS NULL THEN now() + $2::interval ELSE m.due_at END,
 		password_due_at = CASE WHEN m.password_due_at IS NOT NULL THEN now() + $2::interval END`
 
-// isUnconfirmed is whether a mail goes to an address that its user has not confirmed.
+// isUnconfirmed is whether a mail asks its user to confirm the address.
 const isUnconfirmed = `purpose IN ('registration', 'verification', 'address')`
 
 // claimMails skips mails that other cores are claiming.
@@ -34,7 +34,7 @@ const claimMails = `
 		SELECT id FROM mails WHERE (due_at <= now() OR password_due_at <= now()) AND purpose = ANY ($3)
 			AND (NOT ` + isUnconfirmed + ` OR coalesce((
 				SELECT count(*) < nullif($4, 0) FROM mails_sent WHERE ` + isUnconfirmed + ` AND sent_at > now() - interval '1 hour'
-			), true))
+			), true) OR EXISTS (SELECT FROM mails_sent s WHERE s.id = mails.id)) -- it counts already, and is tried again
 		ORDER BY ` + isUnconfirmed + `, least(due_at, password_due_at) LIMIT $1 FOR UPDATE SKIP LOCKED
 	)` + setDue + ` FROM due_mails WHERE m.id = due_mails.id
 	RETURNING m.id, m.purpose, m.email_key, now() - m.queued_at AS age`

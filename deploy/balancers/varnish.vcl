@@ -32,8 +32,9 @@ acl purgers {
 }
 
 sub vcl_recv {
-  # A purge is: curl -X BAN -H "Authorization: Bearer $PURGE_SECRET" -H 'Tag: player-5' http://…; or of everything: 'Tag: all'.
-  # Without a PURGE_SECRET in Varnish's environment all are refused: other users' programs are on localhost, too.
+  # A purge is: curl -X BAN -H @FILE -H 'Tag: player-5' http://…; or of everything: 'Tag: all'. FILE has the line
+  # "Authorization: Bearer " with the PURGE_SECRET of Varnish's environment, without which all purges are refused: other
+  # users' programs are on localhost, too.
   if (req.method == "BAN") {
     # Not through a proxy: all of its clients have the proxy's address.
     if (client.ip !~ purgers || req.http.X-Forwarded-For != "" + client.ip) {

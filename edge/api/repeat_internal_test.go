@@ -43,7 +43,7 @@ func TestRepeatSlot(t *testing.T) {
 	for i := range maxStrikes - 1 {
 		keep("/"+strconv.Itoa(i+1), nil)
 	}
-	testenv.Equal(t, now, "/0", "after fifteen other requests the slot keeps")
-	keep("/16", nil)
-	testenv.Equal(t, now, "/16", "after sixteen the slot keeps")
+	testenv.Equal(t, now, "/0", "after maxStrikes-1 other requests the slot keeps")
+	keep("/last", nil)
+	testenv.Equal(t, now, "/last", "after maxStrikes the slot keeps")
 }

@@ -235,3 +235,13 @@ func TestMemoryIsLimited(t *testing.T) {
 		testenv.Contains(t, log[len(log)-1], test.want, "with %s the log", test.setting)
 	}
 }
+
+// Only a number that the runtime takes fixes GOMAXPROCS.
+func TestHasGOMAXPROCS(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]bool{
+		"GOMAXPROCS=3": true, "GOMAXPROCS=0": false, "GOMAXPROCS=": false, "GOMAXPROCS=all": false, "EDGE_GOMAXPROCS=3": false,
+	} {
+		testenv.Equal(t, hasGOMAXPROCS([]string{"PATH=/bin", variable}), want, "%s fixes GOMAXPROCS", variable)
+	}
+}

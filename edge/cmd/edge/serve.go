@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -95,12 +98,21 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	limitMemory(ctx, log, cfg)
 	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "workers", cfg.Pictures.Workers())
 	stop := cli.Background(ctx,
-		pictures.RunProcsBoost,
+		func(ctx context.Context) { pictures.RunProcsBoost(ctx, hasGOMAXPROCS(i.Environ)) },
 		core.Run,
 		func(ctx context.Context) { core.Follow(ctx, resolver) },
 	)
 	defer stop()
 	return listeners.Run(ctx, log, health, cfg.Drain, nil)
+}
+
+// hasGOMAXPROCS reports whether the environment sets GOMAXPROCS to a number that the runtime takes.
+func hasGOMAXPROCS(environ []string) bool {
+	return slices.ContainsFunc(environ, func(variable string) bool {
+		value, isIt := strings.CutPrefix(variable, "GOMAXPROCS=")
+		n, err := strconv.Atoi(value)
+		return isIt && err == nil && n > 0
+	})
 }
 
 // readSettings reads and checks the settings of edge serve.

@@ -139,11 +139,12 @@ func (p *Proxies) Trusts(address netip.Addr) bool {
 // ignored counts headers, by header and problem.
 var ignored = func() (counters [len(forwardedHeaders)][2]prometheus.Counter) {
 	all := promauto.NewCounterVec(prometheus.CounterOpts{
-		Name: "veneer_forwarded_headers_ignored_total", Help: "X-Forwarded-For and Forwarded that were ignored, since the peer is no trusted proxy or there is no address.",
-	}, []string{"header", "cause"})
+		Name: "veneer_forwarded_headers_ignored_total",
+		Help: "How often a client's address was not taken from X-Forwarded-For or Forwarded: of an untrusted peer, or without an address. A request may count several times.",
+	}, []string{"header", "reason"})
 	for i, header := range forwardedHeaders {
-		for fault, cause := range []string{untrustedPeer: "untrusted peer", noAddress: "no address"} {
-			counters[i][fault] = all.WithLabelValues(header.name, cause)
+		for fault, reason := range []string{untrustedPeer: "untrusted", noAddress: "unread"} {
+			counters[i][fault] = all.WithLabelValues(header.name, reason)
 		}
 	}
 	return counters

@@ -213,11 +213,11 @@ func TestForwardedHeaderWarnings(t *testing.T) {
 			t.Helper()
 			<-time.After(after)
 			out.Reset()
-			cause := "untrusted peer"
+			reason := "untrusted"
 			if strings.HasPrefix(peer, "10.") {
-				cause = "no address"
+				reason = "unread"
 			}
-			series := fmt.Sprintf("veneer_forwarded_headers_ignored_total{cause=%q,header=%q}", cause, header)
+			series := fmt.Sprintf("veneer_forwarded_headers_ignored_total{header=%q,reason=%q}", header, reason)
 			before := metricstest.Value(t, metricstest.Text(t, prometheus.DefaultGatherer), series)
 			for range 3 {
 				proxies.ClientIP(withLines(peer, header, value))
