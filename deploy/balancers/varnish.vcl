@@ -70,6 +70,10 @@ sub vcl_recv {
     return (pass);
   }
   set req.backend_hint = edge_1; # vcl_backend_fetch chooses which one
+  # A proxy that compresses appends the coding's name to entity tags.
+  if (req.http.If-None-Match) {
+    set req.http.If-None-Match = regsuball(req.http.If-None-Match, {"(--?|;)(gzip|br|zstd)""}, {"""});
+  }
   # Pictures do not depend on the client. Varnish would not cache responses to requests
   # with a cookie.
   unset req.http.Cookie;
