@@ -30,8 +30,8 @@ const (
 // connections may be open beyond it.
 const fullLimit, mostEvicted = 64, fullLimit/8 + 16
 
-// hugeBody is more than the buffers of sockets hold.
-var hugeBody = make([]byte, 32<<20)
+// hugeBody returns more than the buffers of sockets hold.
+var hugeBody = sync.OnceValue(func() []byte { return make([]byte, 32<<20) })
 
 // attackPause leaves the processors to the server: 80 attackers open 16,000 connections a second.
 const attackPause = 5 * time.Millisecond
@@ -63,9 +63,9 @@ func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*httpserv
 		case "/wait":
 			s.working <- struct{}{}
 			<-released.Done()
-			rc.Response.SetBodyRaw(hugeBody)
+			rc.Response.SetBodyRaw(hugeBody())
 		case "/huge":
-			rc.Response.SetBodyRaw(hugeBody)
+			rc.Response.SetBodyRaw(hugeBody())
 		default:
 			small(rc)
 		}
@@ -291,8 +291,8 @@ func TestEvictedConnectionGetsResponse(t *testing.T) {
 			s.release()
 			reader := bufio.NewReader(asking)
 			var response fasthttp.Response
-			if err := response.Read(reader); err != nil || len(response.Body()) != len(hugeBody) {
-				t.Fatalf("the answer has %d bytes, %v; want %d", len(response.Body()), err, len(hugeBody))
+			if err := response.Read(reader); err != nil || len(response.Body()) != len(hugeBody()) {
+				t.Fatalf("the answer has %d bytes, %v; want %d", len(response.Body()), err, len(hugeBody()))
 			}
 			if _, err := reader.ReadByte(); err == nil {
 				t.Error("more follows the response")

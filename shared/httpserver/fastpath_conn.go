@@ -143,14 +143,10 @@ func (r *fastReader) receive(p []byte) (n int, err error) {
 	return int(size), nil
 }
 
-// trySend writes to the socket as much as its buffer has room for. After an error, another write returns it as well. The
-// scheduler is not told of the call, since it never waits.
+// trySend writes to the socket as much as its buffer has room for. After an error, another write returns it as well.
 func (r *fastReader) trySend(p []byte) (n int) {
-	size, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(r.fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
-	if errno != 0 {
-		return 0
-	}
-	return int(size)
+	n, _ = write(r.fd, p)
+	return max(n, 0)
 }
 
 // maxCopied is the most bytes of responses that are copied for one write, which takes less than a write of two parts.

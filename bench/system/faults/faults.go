@@ -169,13 +169,13 @@ func (h *harness) sleep(duration time.Duration) {
 // startLoad starts the load. The returned function ends it, and records the results.
 func (h *harness) startLoad() (end func()) {
 	done := make(chan struct{})
-	share := 1.0
+	share := 1
 	if h.Quick { // other tests need the processors
-		share = 0.25
+		share = 4
 	}
-	hits := newStream(done, share*hitRate, 600, h.hits, h.hitBodies)
+	hits := newStream(done, float64(hitRate/share), 600/share, h.hits, h.hitBodies)
 	misses := newStream(done, missRate, 40, h.misses, nil)
-	reads := newStream(done, share*readRate, 240, h.reads, nil)
+	reads := newStream(done, float64(readRate/share), 240/share, h.reads, nil)
 	writes := newCounts()
 	misses.nextRequest = h.nextMiss
 	var all sync.WaitGroup
