@@ -540,7 +540,8 @@ func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
 	return clientip.Prefix(s.opts.Proxies.ClientIP(rc))
 }
 
-// takeWithNetwork counts a request for a key, and for the client's network. The headers are those of the key.
+// takeWithNetwork counts a request for a key, and for the client's network. The response's headers tell the key's limit, or
+// the network's limit if that refuses the request.
 func (s *Server) takeWithNetwork(rc *fasthttp.RequestCtx, limiter, ofNetwork *clientapi.Limiter, key clientapi.Key) (refund func(), err error) {
 	network := clientapi.Key{Network: clientip.Network(s.opts.Proxies.ClientIP(rc))}
 	if err := ofNetwork.Take(rc, network); err != nil {

@@ -33,7 +33,7 @@ const fullLimit, mostEvicted = 64, fullLimit/8 + 16
 // hugeBody returns more than the buffers of sockets hold.
 var hugeBody = sync.OnceValue(func() []byte { return make([]byte, 32<<20) })
 
-// attackPause leaves the processors to the server: 80 attackers open 16,000 connections a second.
+// attackPause leaves the processors to the server: 80 attackers open at most 16,000 connections a second.
 const attackPause = 5 * time.Millisecond
 
 // testServer is a server with a limit of fullLimit connections.

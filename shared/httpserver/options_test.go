@@ -410,8 +410,8 @@ func TestProfilesOnLoopbackOnly(t *testing.T) {
 	f("192.0.2.1", true, 200)
 }
 
-// tlsClient returns the client's end of a connection with TLS. P-256 is in assembly: other curves take most of the time of tests with the
-// race detector.
+// tlsClient returns the client's end of a connection with TLS. P-256 is in assembly: other curves take most of the
+// time of tests with the race detector.
 func tlsClient(conn net.Conn) *tls.Conn {
 	return tls.Client(conn, &tls.Config{InsecureSkipVerify: true, CurvePreferences: []tls.CurveID{tls.CurveP256}})
 }

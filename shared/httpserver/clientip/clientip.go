@@ -136,7 +136,7 @@ func (p *Proxies) Trusts(address netip.Addr) bool {
 	return false
 }
 
-// ignored counts headers, by header and problem.
+// ignored counts how often a header is ignored, by header and problem.
 var ignored = func() (counters [len(forwardedHeaders)][2]prometheus.Counter) {
 	all := promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "veneer_forwarded_headers_ignored_total",
