@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/veneer-skins/veneer/shared/ratelimit"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
@@ -17,7 +19,8 @@ import (
 // is sent at once if fewer than maxBatches are in flight, and otherwise with the next batch.
 // Results are never older than the query.
 type batcher[T any] struct {
-	pool readPool
+	pool    readPool
+	clients clientLimits // of queries that are pending or in flight
 
 	mu      sync.Mutex
 	pending []*batchQuery[T]
@@ -30,7 +33,14 @@ const (
 	maxBatches   = 2
 	maxBatchSize = 64
 	batchTimeout = 3 * time.Second
+	// maxNetworkQueries is how many queries one client network has pending or in flight: a query of another
+	// network is in flight after at most two batches.
+	maxNetworkQueries = 3 * maxBatches * maxBatchSize / 4
 )
+
+func newBatcher[T any](pool readPool) *batcher[T] {
+	return &batcher[T]{pool: pool, clients: clientLimits{networks: ratelimit.NewSemaphore[netip.Prefix](maxNetworkQueries)}}
+}
 
 type batchQuery[T any] struct {
 	statement
@@ -40,11 +50,14 @@ type batchQuery[T any] struct {
 	err  error
 }
 
-// query returns the rows of a statement.
+// query returns the rows of a statement. It returns an Unavailable fault if other queries of the client take
+// longer than clientLimitTimeout.
 func (b *batcher[T]) query(ctx context.Context, s statement) (rows []T, err error) {
-	err = retryRead(ctx, func() (err error) {
-		rows, err = b.enqueue(ctx, s)
-		return err
+	err = b.clients.do(ctx, func() error {
+		return retryRead(ctx, func() (err error) {
+			rows, err = b.enqueue(ctx, s)
+			return err
+		})
 	})
 	return rows, err
 }

@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -58,6 +61,32 @@ func TestSessionLookupsAreBatched(t *testing.T) {
 	testenv.Is(t, errOf(lookUp(ctx, db, tokens[0])), context.Canceled, "a cancelled look-up")
 	other.commitOnceBlocked(t, 1)
 	group.Wait()
+}
+
+// Look-ups of one network leave places in the batches to others.
+func TestBatchesAreSharedBetweenNetworks(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	lookUps := func(n int, network string) {
+		ctx := core.WithClient(t.Context(), core.Client{Network: netip.MustParsePrefix(network)})
+		for range n {
+			go func() { _, _ = lookUp(ctx, db, core.Token{User: 1, IssuedAt: time.Now()}) }()
+		}
+	}
+	pending := func(n int) {
+		t.Helper()
+		testenv.Eventually(t, fmt.Sprintf("%d look-ups are pending", n), func() bool { return db.PendingSessions() == n })
+	}
+	other := db.lock(t, "LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
+	for batches := range 2 {
+		lookUps(1, "192.0.2.0/24")
+		other.waitBlocked(t, batches+1)
+	}
+	lookUps(4*postgres.MaxNetworkQueries, "192.0.2.0/24")
+	pending(postgres.MaxNetworkQueries - 2)
+	lookUps(1, "198.51.100.0/24")
+	pending(postgres.MaxNetworkQueries - 1)
+	do(t, other.Commit(t.Context()))
 }
 
 func TestLookupsFailTogether(t *testing.T) {

@@ -54,6 +54,16 @@ func (db *DB) AcquireAll(ctx context.Context) (int, error) {
 	return int(db.writes.Config().MaxConns), nil
 }
 
+// MaxNetworkQueries is how many look-ups of sessions one network has under way.
+const MaxNetworkQueries = maxNetworkQueries
+
+// PendingSessions returns how many look-ups of sessions wait for a batch.
+func (db *DB) PendingSessions() int {
+	db.sessionBatcher.mu.Lock()
+	defer db.sessionBatcher.mu.Unlock()
+	return len(db.sessionBatcher.pending)
+}
+
 // ForcePermission sets a user's permission without a check or an audit entry.
 func (db *DB) ForcePermission(ctx context.Context, user core.UserID, permission core.Permission) error {
 	_, err := setPermission(ctx, db.writes, user, permission)

@@ -148,7 +148,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		}
 		db.library.clientLimits, db.lists = newClientLimits(db.library.Pool, 0), newListLimits(int(forReads)-1) // one is for CheckLibrary
 	}
-	db.sessionBatcher, db.profileBatcher = &batcher[core.User]{pool: db.reads}, &batcher[profileRow]{pool: db.reads}
+	db.sessionBatcher, db.profileBatcher = newBatcher[core.User](db.reads), newBatcher[profileRow](db.reads)
 	return db, nil
 }
 
