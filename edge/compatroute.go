@@ -1,6 +1,10 @@
 package edge
 
-import "github.com/veneer-skins/veneer/edge/render"
+import (
+	"cmp"
+
+	"github.com/veneer-skins/veneer/edge/render"
+)
 
 // CompatRoute is a route of compatible URLs: plugins and sites have them from other skin services.
 // After the prefix come a player's name, its UUID, a texture's number or its hash, and for most
@@ -13,12 +17,14 @@ type CompatRoute struct {
 	Mode     render.Mode // of a picture
 	// DefaultSize is the side or the height in pixels if a request has no size.
 	DefaultSize int
+	// Aspect is of a figure in space. A figure without one is half as wide as high.
+	Aspect Aspect
 	// Measure is what a size in the path, or the parameter size, is.
 	Measure Measure
 	// IsSizeFirst says which of two numbers in the path is the size. The other one is a texture.
 	IsSizeFirst bool
 	// Scale is how many pixels of the side or the height a unit of the parameter scale is.
-	Scale int
+	Scale float64
 	// IsBare says that the hat and the other layers are shown only with the parameter overlay or
 	// helm.
 	IsBare bool
@@ -56,13 +62,28 @@ func (r *CompatRoute) Pattern(service string) string {
 	}
 }
 
+// Aspect is a width and a height, of which only the ratio counts.
+type Aspect struct{ Width, Height int }
+
+// HeightOf returns the height to a width.
+func (a Aspect) HeightOf(width int) int {
+	a = cmp.Or(a, Aspect{1, 2})
+	return width * a.Height / a.Width
+}
+
+// WidthOf returns the width to a height: the one that HeightOf has the height of.
+func (a Aspect) WidthOf(height int) int {
+	a = cmp.Or(a, Aspect{1, 2})
+	return (height*a.Width + a.Height - 1) / a.Height
+}
+
 // Measure is a length of a picture.
 type Measure uint8
 
 // The measures.
 const (
 	Side   Measure = iota // of a square
-	Width                 // of a figure, half of its height
+	Width                 // of a figure
 	Height                // of a figure
 )
 
@@ -152,18 +173,19 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	}
 	of := func(services ...string) []string { return services }
 
-	// Crafatar's heads are 20 units wide and its figures 45 high.
-	const crafatarHead, crafatarBody = 20, 45
+	// Crafatar's heads are 20 units wide and its figures 20 by 45.1.
+	const crafatarHead = 20
 	bare := CompatRoute{Mode: render.Flat, DefaultSize: 160, IsBare: true}
 	picture(bare, of(crafatar), "/avatars/")
 	bare.Mode, bare.DefaultSize, bare.Scale = render.Isometric, crafatarHead*crafatarScale, crafatarHead
 	picture(bare, of(crafatar), "/renders/head/")
-	bare.Mode, bare.DefaultSize, bare.Scale, bare.Measure = render.Body, crafatarBody*crafatarScale, crafatarBody, Height
-	bare.IsIsometric, bare.IsCapeless = true, true
+	bare.Mode, bare.DefaultSize, bare.Scale, bare.Measure = render.Body, 270, 45.1, Height
+	bare.Aspect, bare.IsIsometric, bare.IsCapeless = Aspect{200, 451}, true, true
 	picture(bare, of(crafatar), "/renders/body/")
 
-	figure := CompatRoute{Mode: render.Body, DefaultSize: 2 * mcheadsSide, Measure: Width, IsIsometric: true, IsCapeless: true}
-	// Mineatar's faces are 8 units wide, its heads 16 high and its figures 39.
+	figure := CompatRoute{Mode: render.Body, Measure: Width, Aspect: Aspect{64, 131}, IsIsometric: true, IsCapeless: true}
+	figure.DefaultSize = figure.Aspect.HeightOf(mcheadsSide)
+	// Mineatar's faces are 8 units wide, its heads 16 high and its figures 17.32 by 39.
 	face := CompatRoute{Mode: render.Flat, DefaultSize: compatSide, Scale: 8}
 	avatar := face
 	turned := figure
@@ -196,13 +218,14 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	body := CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, Measure: Width, Scale: 39}
 	picture(body, of(mcHeads, minotar, crafthead), "/body/")
 	large := body
-	large.DefaultSize = 2 * nmsrSide
+	large.Aspect, large.DefaultSize = Aspect{nmsrSide, 869}, 869
 	picture(large, of(nmsr), "/fullbody/")
 	large.IsIsometric = true
 	picture(large, of(nmsr), "/fullbodyiso/")
-	figure.DefaultSize = 2 * discordSide
+	figure.DefaultSize = figure.Aspect.HeightOf(discordSide)
 	picture(figure, of(mcheads), "/iosbody/")
-	figure.DefaultSize, figure.Scale = body.DefaultSize, body.Scale
+	figure.Aspect, figure.Scale = Aspect{1732, 3900}, body.Scale
+	figure.DefaultSize = figure.Aspect.HeightOf(compatSide)
 	picture(figure, of(mineatar), "/body/full/")
 	body.Measure, body.IsSizeFirst, body.DefaultSize = Height, true, render.DefaultHeight
 	picture(body, of(vzge, nmsr), "/full/")

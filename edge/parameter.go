@@ -99,6 +99,7 @@ func EqualASCIIFold(text, name string) bool {
 var Parameters = []Parameter{
 	{"size", pixels(render.Flat), "the side, rounded up to a multiple of 8"},
 	{"height", pixels(render.Body), "the height, rounded up to a multiple of 16"},
+	{"width", []string{"a quarter to three quarters of the height"}, "the width, by default half of the height; what is added or taken away is margin, and a figure that would not fit is smaller"},
 	{"3d", []string{anyValue}, "the head in three dimensions"},
 	{"turn", []string{"0", "1", "2", "3", "4", "5", "6", "7"}, "eighths of a full turn: 0 shows the front, 1 the front on the viewer's right, 4 the back, 7 the front on the viewer's left"},
 	{"tilt", Tilts.Names(), "the elevation of the viewer in degrees; iso is 35.264"},

@@ -30,7 +30,7 @@ func (v Variant) appendKey(dst []byte) []byte {
 	dst = append(dst, byte(v.Mode), byte(v.Type), byte(v.Format))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(v.Size))
 	// The length of the key tells which of the fields below it has.
-	isPosed := v.Pose != render.Stand || v.Wear != render.WearNothing || v.Exact != 0
+	isPosed := v.Pose != render.Stand || v.Wear != render.WearNothing || v.Exact != 0 || v.Width != 0
 	if v.Attitude == 0 && v.Omit == 0 && !isPosed {
 		return dst
 	}
@@ -42,6 +42,9 @@ func (v Variant) appendKey(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(v.Exact))
 	if v.Wear != render.WearNothing {
 		dst = append(dst, v.Worn[:]...)
+	}
+	if v.Width != 0 {
+		dst = binary.BigEndian.AppendUint16(dst, uint16(v.Width))
 	}
 	return dst
 }

@@ -38,7 +38,7 @@ type PictureView struct {
 	// only, and no parameters.
 	SizeParameter string
 	DefaultSize   int // in pixels
-	// IsAdjustable gives it the parameters turn and tilt if Mode.HasAttitudes, pose if
+	// IsAdjustable gives it the parameters width if Mode.HasWidth, turn and tilt if Mode.HasAttitudes, pose if
 	// Mode.HasPoses, wear if Mode.ShowsWorn, no for what is Mode.Omissible, exact and, by name, UUID
 	// or uid, default. An empty value of its parameters is an absent one.
 	IsAdjustable bool
@@ -348,6 +348,9 @@ func (v *View) Parameters(subject Subject) []string {
 		names = append(names, "3d")
 	}
 	if v.Picture.IsAdjustable {
+		if v.Picture.Mode.HasWidth() {
+			names = append(names, "width")
+		}
 		if v.Picture.Mode.HasAttitudes() {
 			names = append(names, "turn", "tilt")
 		}

@@ -89,7 +89,8 @@ func TestEqualPicturesAreOne(t *testing.T) {
 		{"/avatar/11?size=40", "/face/11?size=40", "/face/player/Steve?size=33", "/face/hash/" + hash + "?size=40&no=light,layers&turn=5&tilt=0", "/face/11?SIZE=40&no=&turn=9", "/face/11?size=&size=40"},
 		{"/avatar/11?3d", "/head/11", "/head/player/steve?3d&turn=1", "/head/11?tilt=iso", "/head/11?TURN=01&Tilt=ISO&size=96", "/head/11?no=layers", "/head/11?turn=&tilt=&no=&size="},
 		{"/avatar/11?3d&png&size=64", "/head/11.png?size=64", "/head/11?size=57&png"},
-		{"/body/11", "/body/11?turn=1&tilt=25&height=400", "/body/player/STEVE?no=,cape,", "/body/11?size=banana"},
+		{"/body/11", "/body/11?turn=1&tilt=25&height=400", "/body/player/STEVE?no=,cape,", "/body/11?size=banana", "/body/11?width=200", "/body/11?width="},
+		{"/body/11?width=100", "/body/11?width=-7"}, {"/body/11?width=300", "/body/11?width=9999"},
 		{"/body/11?no=hat,light", "/body/11?no=light,hat,HAT", "/body/11?no=hat%2Clight", "/body/11?no=light,hat&no=layers"},
 		{"/bust/11?turn=0", "/bust/11?turn=0&turn=3", "/bust/11?turn=&turn=0", "/bust/11?turn=-0"},
 		{"/left/11?height=1", "/left/11?height=64", "/left/11?no=light&turn=3&height=-5"},
@@ -108,7 +109,7 @@ func TestEqualPicturesAreOne(t *testing.T) {
 	seen := map[string]string{}
 	for _, path := range []string{
 		"/head/11", "/head/11?turn=0", "/head/11?tilt=25", "/head/11?tilt=0", "/head/11?turn=0&tilt=25", "/head/11?no=hat", "/head/11?no=light", "/bust/11", "/bust/11?no=hat", "/bust/11?no=layers",
-		"/body/11", "/front/11", "/back/11", "/left/11", "/right/11", "/front/11?no=layers", "/face/11", "/preview/11",
+		"/body/11", "/body/11?width=199", "/body/11?width=202", "/body/11?width=199&exact&height=399", "/front/11", "/back/11", "/left/11", "/right/11", "/front/11?no=layers", "/face/11", "/preview/11",
 	} {
 		tag := w.get(t, path).header.Get("Etag")
 		if other, ok := seen[tag]; ok {
@@ -148,6 +149,7 @@ func TestAdjustableViewsRejectValues(t *testing.T) {
 		}
 	}
 	f("/face/11?size=big", "size", "The size must be an integer.")
+	f("/body/11?width=wide", "width", "The width must be an integer.")
 	f("/right/11?height=1e3", "height", "The height must be an integer.")
 	f("/face/13", "", "A cape has no face, so there is no avatar of it.")
 	f("/head/13", "", "A cape has no face, so there is no avatar of it.")

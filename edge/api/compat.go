@@ -340,6 +340,7 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 		req.Format = render.WebP
 	}
 	req.Size, req.Exact = req.Mode.ExactOf(params.sizeOf(&t.compat))
+	req.Width = req.Mode.WidthOf(route.Aspect.WidthOf(cmp.Or(req.Exact, req.Size)), cmp.Or(req.Exact, req.Size))
 	if req.Mode == render.Front && params.back {
 		req.Mode = render.Back
 	}
@@ -501,17 +502,17 @@ func (p *compatParameters) sizeOf(path *compatPath) int {
 	route := path.route
 	switch size := cmp.Or(path.size, p.size); {
 	case size > 0 && route.Measure == edge.Width:
-		return 2 * size
+		return route.Aspect.HeightOf(size)
 	case size > 0:
 		return size
 	case p.width > 0 && route.Measure != edge.Side:
-		return 2 * p.width
+		return route.Aspect.HeightOf(p.width)
 	case p.width > 0:
 		return p.width
 	case p.height > 0:
 		return p.height
 	case p.scale > 0 && route.Scale > 0:
-		return p.scale * route.Scale
+		return int(float64(p.scale) * route.Scale)
 	default:
 		return route.DefaultSize
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"math"
 	"net/url"
 	"strconv"
@@ -198,6 +199,11 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 		if params.exact {
 			req.Size, req.Exact = req.Mode.ExactOf(size)
 		}
+		if err == nil && req.Mode.HasWidth() && params.width.given {
+			var width int
+			width, err = params.width.intOr("width", 0)
+			req.Width = req.Mode.WidthOf(width, cmp.Or(req.Exact, req.Size))
+		}
 	}
 	return req, err
 }
@@ -220,8 +226,8 @@ type parameters struct {
 	size      parameter
 
 	// Of adjustable pictures.
-	turn, tilt, pose, wear, no, byDefaultSkin parameter
-	exact                                     bool
+	width, turn, tilt, pose, wear, no, byDefaultSkin parameter
+	exact                                            bool
 }
 
 // parameter is an optional parameter.
@@ -250,6 +256,8 @@ func parseParameters(query string, picture *edge.PictureView) parameters {
 		case picture.IsAdjustable && value == "":
 		case edge.EqualASCIIFold(name, picture.SizeParameter):
 			params.size.set(value)
+		case edge.EqualASCIIFold(name, "width"):
+			params.width.set(value)
 		case edge.EqualASCIIFold(name, "turn"):
 			params.turn.set(value)
 		case edge.EqualASCIIFold(name, "tilt"):

@@ -47,8 +47,8 @@ const (
 	maxFailures = 1024
 )
 
-// MaxKeySize is the length of the longest key, in bytes: two SHA-256 and ten more.
-const MaxKeySize = 74
+// MaxKeySize is the length of the longest key, in bytes: two SHA-256 and twelve more.
+const MaxKeySize = 76
 
 // ErrShed is the cause of a load that was rejected because of too much load. It says nothing
 // about the value, so it is not cached, and a later caller does not join such a load.

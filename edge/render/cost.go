@@ -76,9 +76,10 @@ func (v View) capped(k raster.Scales) View {
 	if v.Exact != 0 && k.Finest() >= large && v.Mode.HasPoses() { // reducing takes up to a fifth of the time
 		most = most * 4 / 5 / 16 * 16
 	}
-	v.Size = min(v.Size, most)
-	if v.Exact >= v.Size { // which is not drawn
-		v.Exact = 0
+	if size := min(v.Size, most); v.Exact == 0 || v.Exact >= size { // which is not reduced
+		v.Size, v.Width, v.Exact = size, v.scaledWidth(size), 0
+	} else {
+		v.Size = size
 	}
 	return v
 }
@@ -90,6 +91,7 @@ func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
 	k := raster.Scales{Skin: max(1, width/raster.SheetColumns), Worn: wornWidth / raster.SheetColumns}
 	scale := k.Finest()
 	view = view.capped(k)
+	view.Width = 0 // the estimates are for noise, and a wider picture has more margin only
 	exact := view
 	view.Exact = 0
 	w, h := view.Extent()

@@ -58,7 +58,7 @@ func (r *Renderer) reduce(picture raster.Picture, view View) (raster.Picture, er
 	if r.reducer == nil {
 		return raster.Picture{}, errors.New("this renderer has no exact sizes")
 	}
-	width, height := view.Mode.row().width(view.Type, view.Exact), view.Exact
+	width, height := view.widthAt(view.Exact), view.Exact
 	reduced, err := r.reducer.Reduce(picture, width, height, view.Mode.InSpace())
 	if err != nil {
 		return raster.Picture{}, fmt.Errorf("reduce to %d × %d pixels: %w", width, height, err)

@@ -78,6 +78,7 @@ type modeRow struct {
 	showsWorn    bool
 	exactStep    int  // of the sizes from which exact ones are reduced; 0: it has none
 	isSheet      bool // for games
+	hasWidth     bool
 
 	// What drawing costs.
 	isOneModel bool                                    // both models have one sample map
@@ -125,7 +126,7 @@ var modes = [ModeCount]modeRow{
 	Body: {
 		name: "body", sizes: figureSizes, width: halved, exactStep: figureSizes.step,
 		scene: body, hasAttitudes: true, turn: 1, tilt: Tilt25, omissible: model.OmitHat | model.OmitLayers | model.OmitLight, hasPoses: true, showsWorn: true,
-		share: raster.WorkShare{Texels: 0.5, Borders: 0.5}, most: maxBodyHeight,
+		share: raster.WorkShare{Texels: 0.5, Borders: 0.5}, most: maxBodyHeight, hasWidth: true,
 	},
 	Front: sideRow("front", model.FrontSide, false),
 	Back:  sideRow("back", model.BackSide, true),
@@ -179,6 +180,19 @@ func (m Mode) HasPoses() bool { return m.row().hasPoses }
 
 // ShowsWorn reports whether the mode shows what a figure wears on its back.
 func (m Mode) ShowsWorn() bool { return m.row().showsWorn }
+
+// HasWidth reports whether pictures in the mode have other widths than the usual one.
+func (m Mode) HasWidth() bool { return m.row().hasWidth }
+
+// WidthOf returns the width in pixels for a requested one of a picture that is so many pixels high: from a
+// quarter to three quarters of the height. It is 0 for the usual width, and in modes without others.
+func (m Mode) WidthOf(requested, height int) int {
+	width := min(max(requested, (height+3)/4), 3*height/4)
+	if !m.HasWidth() || width == m.row().width(skin.Classic, height) {
+		return 0
+	}
+	return width
+}
 
 // SizeOf returns the size that is drawn for a requested one, in pixels. For a head or a bust it is
 // the side, and the next multiple of 8, from 8 to 512: at these a flat head shows all texels of a

@@ -23,6 +23,8 @@
 package render
 
 import (
+	"cmp"
+
 	"github.com/veneer-skins/veneer/edge/render/model"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -68,6 +70,7 @@ type View struct {
 	Pose     model.Pose      // Stand, unless Mode.HasPoses
 	Wear     model.Wear      // WearNothing, unless Mode.ShowsWorn
 	Exact    int             // of Mode.ExactOf: the picture is reduced to this side or height; 0: it is not
+	Width    int             // of Mode.WidthOf, beside Exact or Size; 0: the usual one of the mode
 }
 
 // Check returns the Invalid fault that Draw or Render would return for the view, or nil.
@@ -99,7 +102,7 @@ func (v View) Check() error {
 	if r := v.Mode.row().sizes; v.Size != r.round(v.Size) {
 		return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", r.step, r.min, r.max)
 	}
-	if !v.checkExact() {
+	if !v.checkExact() || v.Width != 0 && v.Width != v.Mode.WidthOf(v.Width, v.shownSize()) {
 		return fault.Field("size", "This picture has no such size.")
 	}
 	return nil
@@ -111,8 +114,27 @@ func (v View) Extent() (width, height int) {
 	if v.Check() != nil {
 		return 0, 0
 	}
-	if v.Exact != 0 {
-		return v.Mode.row().width(v.Type, v.Exact), v.Exact
+	return v.widthAt(v.shownSize()), v.shownSize()
+}
+
+// shownSize returns the side or the height of the picture.
+func (v View) shownSize() int { return cmp.Or(v.Exact, v.Size) }
+
+// widthAt returns the width of the picture when it is drawn with a side or a height.
+func (v View) widthAt(size int) int {
+	return cmp.Or(v.scaledWidth(size), v.Mode.row().width(v.Type, size))
+}
+
+// scaledWidth returns the width that Width is when the picture is drawn with a height.
+func (v View) scaledWidth(height int) int {
+	if v.Width == 0 {
+		return 0
 	}
-	return v.Mode.row().width(v.Type, v.Size), v.Size
+	return (v.Width*height + v.shownSize()/2) / v.shownSize()
+}
+
+// drawn returns the view of the picture that is reduced to the exact size.
+func (v View) drawn() View {
+	v.Width, v.Exact = v.scaledWidth(v.Size), 0
+	return v
 }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -159,7 +158,7 @@ func (r *Renderer) Render(sheet, worn skin.Sheet, view View) (file []byte, timin
 }
 
 // TileSize returns the side of a square picture of the view, in pixels.
-func (v View) TileSize() int { return cmp.Or(v.Exact, v.Size) }
+func (v View) TileSize() int { return v.shownSize() }
 
 // NewSprite returns the transparent picture of a sprite: square pictures of a size beside and below each
 // other, columns in each row.
@@ -193,6 +192,7 @@ type mapKey struct {
 	mode   Mode
 	model  skin.Type
 	size   int
+	width  int
 	wear   model.Wear
 	scales raster.Scales
 }
@@ -202,7 +202,7 @@ func (v View) isMapCached() bool { return v.Attitude == 0 && v.Pose == model.Sta
 
 // mapKeyOf returns the key of the sample map of a view.
 func mapKeyOf(view View, k raster.Scales) mapKey {
-	key := mapKey{view.Mode, view.Type, view.Size, view.Wear, k}
+	key := mapKey{view.Mode, view.Type, view.Size, view.drawn().Width, view.Wear, k}
 	if view.Mode.row().isOneModel {
 		key.model = skin.Classic
 	}
@@ -214,7 +214,7 @@ func (k mapKey) Build() *raster.SampleMap { return raster.NewSampleMap(k.scene()
 
 // scene returns the scene of the sample map.
 func (k mapKey) scene() raster.Scene {
-	return View{Mode: k.mode, Type: k.model, Size: k.size, Wear: k.wear}.scene()
+	return View{Mode: k.mode, Type: k.model, Size: k.size, Width: k.width, Wear: k.wear}.scene()
 }
 
 // scene returns the figures of a view of a mode in space.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/veneer-skins/veneer/edge/render/model"
@@ -17,9 +18,9 @@ func isometric(v View, turn int, tilt Tilt) raster.Scene {
 	return turned(v, turn, tilt, raster.Figure{Parts: all, Model: skin.Classic}, model.LayerBoxes(all), v.Size, v.Size)
 }
 
-// body is the whole figure, half as wide as high. By default it is as large as a figure of the preview.
+// body is the whole figure. By default it is half as wide as high, and as large as a figure of the preview.
 func body(v View, turn int, tilt Tilt) raster.Scene {
-	return turned(v, turn, tilt, v.figure(), model.LayerBoxes(model.Figure(skin.Classic, v.Pose)), v.Size/2, v.Size)
+	return turned(v, turn, tilt, v.figure(), model.LayerBoxes(model.Figure(skin.Classic, v.Pose)), cmp.Or(v.scaledWidth(v.Size), v.Size/2), v.Size)
 }
 
 // bust is the figure down to the waist, square: the head, the body, two thirds of the arms and of what is
