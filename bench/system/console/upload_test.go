@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -240,4 +242,42 @@ func TestManyFiles(t *testing.T) {
 	w.await(t, fmt.Sprintf(`document.body.innerText.split("已上传，并已加入衣柜。").length === %d`, count+1))
 	w.pressAndSee(t, "账号", "此浏览器")
 	w.inspect(t, "zh-account")
+}
+
+// Chromium shows what is accepted as a texture, but for one file, and refuses what is refused, but for files that lack
+// pixels or are no texture.
+func TestAcceptedAsByChromium(t *testing.T) {
+	t.Parallel()
+	const hidden = "a palette with bKGD behind the header" // libpng decodes it
+	refused := []string{
+		"cut off", "damaged in its pixel data", `checksum of its "IDAT"`, "bad filter type", "palette", // Chromium shows a part
+		"pixels; a skin has", "bits a channel", "animated", "only PNG is read",
+	}
+	files := slices.DeleteFunc(slices.Concat(skintest.Corpus(), skintest.Mutations()), func(file skintest.File) bool {
+		return len(file.Data) > 64<<10 || strings.Contains(file.Name, "GiB") // bombs
+	})
+	sources := make([][]byte, len(files))
+	for i, file := range files {
+		sources[i] = file.Data
+	}
+	w := plain.open(t, "data:", "en")
+	shown := eval[[]bool](t, w, fmt.Sprintf(`Promise.all(%s.map((file) => {
+		const image = new Image();
+		image.src = "data:image/png;base64," + file;
+		return image.decode().then(() => true, () => false);
+	}))`, testenv.Must(json.Marshal(sources))(t)))
+	var both, neither int
+	for i, file := range files {
+		_, err := skin.ParseUpload(file.Data, file.Type, skin.DefaultLimits())
+		hasReason := err != nil && slices.ContainsFunc(refused, func(reason string) bool { return strings.Contains(err.Error(), reason) })
+		switch isAccepted := err == nil; {
+		case shown[i] && isAccepted:
+			both++
+		case !shown[i] && !isAccepted:
+			neither++
+		case shown[i] && !hasReason || !shown[i] && file.Name != hidden:
+			t.Errorf("%s: shown %t; %v", file.Name, shown[i], err)
+		}
+	}
+	testenv.Check(t, both > 500 && neither > 200, "%d files are shown and accepted, %d neither; want more of each", both, neither)
 }
