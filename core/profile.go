@@ -156,10 +156,13 @@ type texturesPayload struct {
 	Timestamp   int64  `json:"timestamp"` // of the value, in milliseconds
 	ProfileID   string `json:"profileId"`
 	ProfileName string `json:"profileName"`
-	Textures    struct {
-		Skin *texturePayload `json:"SKIN,omitempty"`
-		Cape *texturePayload `json:"CAPE,omitempty"`
-	} `json:"textures"`
+	Textures    Worn   `json:"textures"`
+}
+
+// Worn is what a profile wears, in the form that games read.
+type Worn struct {
+	Skin *texturePayload `json:"SKIN,omitempty"`
+	Cape *texturePayload `json:"CAPE,omitempty"`
 }
 
 type texturePayload struct {
@@ -171,19 +174,24 @@ type textureMetadata struct {
 	Model string `json:"model"`
 }
 
-// textures returns the property with the textures of a profile as of a time in milliseconds,
-// unsigned. The same profile and time give the same property.
-func (p *Profiles) textures(profile Profile, at int64) (Property, error) {
-	payload := texturesPayload{Timestamp: at, ProfileID: hex.EncodeToString(profile.UUID[:]), ProfileName: profile.Name}
+// Worn returns what a profile wears.
+func (p *Profiles) Worn(profile Profile) (worn Worn) {
 	if profile.Skin != (skin.Hash{}) {
-		payload.Textures.Skin = &texturePayload{URL: p.TextureURL(profile.Skin)}
+		worn.Skin = &texturePayload{URL: p.TextureURL(profile.Skin)}
 		if profile.Slim {
-			payload.Textures.Skin.Metadata = &textureMetadata{Model: "slim"}
+			worn.Skin.Metadata = &textureMetadata{Model: "slim"}
 		}
 	}
 	if profile.Cape != (skin.Hash{}) {
-		payload.Textures.Cape = &texturePayload{URL: p.TextureURL(profile.Cape)}
+		worn.Cape = &texturePayload{URL: p.TextureURL(profile.Cape)}
 	}
+	return worn
+}
+
+// textures returns the property with the textures of a profile as of a time in milliseconds,
+// unsigned. The same profile and time give the same property.
+func (p *Profiles) textures(profile Profile, at int64) (Property, error) {
+	payload := texturesPayload{at, hex.EncodeToString(profile.UUID[:]), profile.Name, p.Worn(profile)}
 	encoded, err := json.Marshal(payload)
 	if err != nil {
 		return Property{}, fmt.Errorf("encode the textures of a profile: %w", err)

@@ -59,7 +59,50 @@ func (s *Server) handleProfile(ctx context.Context, rc *fasthttp.RequestCtx) err
 	if err != nil {
 		return absentIsNoContent(rc, err)
 	}
-	return s.writeProfile(ctx, rc, profile, string(rc.QueryArgs().Peek("unsigned")) == "false")
+	return s.writeProfile(ctx, rc, profile, wantsSignatures(rc))
+}
+
+// wantsSignatures reports whether the query asks for signatures.
+func wantsSignatures(rc *fasthttp.RequestCtx) bool {
+	return string(rc.QueryArgs().Peek("unsigned")) == "false"
+}
+
+// findPlayer returns the profile of the player whose name or UUID is in the path; a NotFound fault if there is none.
+func (s *Server) findPlayer(ctx context.Context, rc *fasthttp.RequestCtx) (core.Profile, error) {
+	text := pathText(rc, "player")
+	if id, ok := parseID(text); ok {
+		return s.Profiles.Find(ctx, id)
+	}
+	players, err := s.Profiles.Named(ctx, []string{text})
+	if err == nil && len(players) == 0 {
+		err = fault.New(fault.NotFound, "There is no such player.")
+	}
+	if err != nil {
+		return core.Profile{}, err
+	}
+	return s.Profiles.Find(ctx, players[0].UUID)
+}
+
+// handlePlayerProfile handles GET /profile/{player}.
+func (s *Server) handlePlayerProfile(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	profile, err := s.findPlayer(ctx, rc)
+	if err != nil {
+		return err
+	}
+	return s.writeProfile(ctx, rc, profile, wantsSignatures(rc))
+}
+
+// handlePlayerTextures handles GET /textures/{player}.
+func (s *Server) handlePlayerTextures(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	profile, err := s.findPlayer(ctx, rc)
+	if err != nil {
+		return err
+	}
+	worn := s.Profiles.Worn(profile)
+	if worn == (core.Worn{}) { // chrly has this status, too
+		return writeNoContent(rc)
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, worn)
 }
 
 // handlePlayerByUUID handles GET /minecraftservices/minecraft/profile/lookup/{uuid}.

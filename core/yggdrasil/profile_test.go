@@ -60,10 +60,13 @@ func (p signedProfile) isUnsigned(t *testing.T) {
 type textures struct {
 	Timestamp              int64
 	ProfileID, ProfileName string
-	Textures               map[string]struct {
-		URL      string
-		Metadata map[string]string
-	}
+	Textures               worn
+}
+
+// worn are the textures that a player wears.
+type worn map[string]struct {
+	URL      string
+	Metadata map[string]string
 }
 
 // payload decodes the textures, and checks the rest of the properties.
@@ -98,10 +101,11 @@ func TestProfile(t *testing.T) {
 
 	f := func(p core.Player, want map[string]string, model string) {
 		t.Helper()
-		for _, id := range []string{hexID(p.UUID), p.UUID.String(), strings.ToUpper(hexID(p.UUID))} {
+		const byUUID, byPlayer = "/sessionserver/session/minecraft/profile/", "/profile/"
+		for _, path := range []string{byUUID + hexID(p.UUID), byUUID + p.UUID.String(), byUUID + strings.ToUpper(hexID(p.UUID)), byPlayer + p.UUID.String(), byPlayer + strings.ToUpper(p.Name)} {
 			for query, isSigned := range map[string]bool{"": false, "?unsigned=true": false, "?unsigned=": false, "?unsigned=FALSE": false, "?unsigned=false": true} {
-				got := decode[signedProfile](t, c.Get(t, "/sessionserver/session/minecraft/profile/"+id+query))
-				testenv.Equal(t, got.named, toNamed(p), "%s%s: the player", id, query)
+				got := decode[signedProfile](t, c.Get(t, path+query))
+				testenv.Equal(t, got.named, toNamed(p), "%s%s: the player", path, query)
 				if isSigned {
 					got.verify(t)
 				} else {
@@ -116,6 +120,11 @@ func TestProfile(t *testing.T) {
 				}
 				cmptest.Same(t, urls, want, "%s: the textures", p.Name)
 				testenv.Equal(t, payload.Timestamp, c.site.Clock().UnixMilli(), "%s: the timestamp", p.Name)
+				if alone := c.Get(t, "/textures/"+p.Name); len(want) == 0 {
+					alone.IsEmpty(t)
+				} else {
+					cmptest.Same(t, decode[worn](t, alone), payload.Textures, "%s: the textures alone", p.Name)
+				}
 			}
 		}
 	}
@@ -126,6 +135,9 @@ func TestProfile(t *testing.T) {
 
 	for _, unknown := range []string{"992960dfc7a54afca041760004499434", hexID(uuid.Nil), "x", "%00", hexID(u.players[0].UUID) + "0", "urn:uuid:" + u.players[0].UUID.String(), "{" + hexID(u.players[0].UUID) + "}", "%ff"} {
 		c.Get(t, "/sessionserver/session/minecraft/profile/"+unknown).IsEmpty(t)
+		for _, path := range []string{"/profile/", "/textures/"} {
+			isError(t, c.Get(t, path+unknown), 404, "Not Found", "There is no such player.")
+		}
 	}
 }
 

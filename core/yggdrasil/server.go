@@ -150,6 +150,10 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/hasJoined", s.open(s.handleHasJoined))
 	handle(fasthttp.MethodGet, "/sessionserver/session/minecraft/profile/{uuid}", s.open(s.handleProfile))
 
+	// Edges pass addresses of other skin services on as these.
+	handle(fasthttp.MethodGet, "/profile/{player}", s.open(s.handlePlayerProfile))
+	handle(fasthttp.MethodGet, "/textures/{player}", s.open(s.handlePlayerTextures))
+
 	for _, path := range []string{"/api/profiles/minecraft", "/minecraftservices/minecraft/profile/lookup/bulk/byname", "/api/minecraft/profile/lookup/bulk/byname"} {
 		handle(fasthttp.MethodPost, path, s.open(s.handlePlayersNamed))
 	}

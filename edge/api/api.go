@@ -25,7 +25,7 @@ type Config struct {
 	// UnknownPlayerStatus is 404 or 204.
 	UnknownPlayerStatus int    `env:"UNKNOWN_PLAYER_STATUS" envDefault:"404" oneof:"404,204" help:"status of a profile or file that a game requests by a player's name, when there is no such player or it wears no such texture: 404, or 204, which CustomSkinLoader remembers for a minute; it requests a 404 again each time"`
 	CompatRoutes        bool   `env:"COMPAT_ROUTES" envDefault:"true" help:"serve the URLs of other skin services (Crafatar, mc-heads.net, Minotar and others) as well, so that plugins and sites need another host only"`
-	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api and /console are forwarded; empty: they are not found here"`
+	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api, /console and the profiles of compatible URLs are forwarded; empty: they are not found here"`
 	APICA               string `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
 	ExamplePlayer       string `env:"EXAMPLE_PLAYER" example:"Steve" help:"name of the player whose pictures the page at / shows; empty: the default skin"`
 	LaunchersURL        string `env:"YGGDRASIL_URL" example:"/api/yggdrasil/" help:"core's API of launchers, which they are told at /: /api/yggdrasil/ if API_UPSTREAM forwards it, else its address; empty: they are told nothing"`
@@ -119,6 +119,10 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 			target, isHere = empty, true
 		}
 	}
+	if to := s.profileTarget(path, target.value, unsafeString(rc.URI().QueryString())); to != "" {
+		s.routes.api.AssignTo(rc)
+		return s.forwardProfile(rc, to)
+	}
 	if !isHere {
 		if isBatch, err := s.serveBatch(rc, path); isBatch {
 			return err
@@ -208,14 +212,14 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 		s.routes.api.AssignTo(rc)
 		httpserver.Canonicalise(rc.URI(), apiRoot+"/")
 		if s.upstream != nil && isCanonical(rc.URI(), apiRoot) {
-			return s.upstream.forward(rc)
+			return s.upstream.forward(rc, httpserver.OriginForm(rc.URI()))
 		}
 		setAPIDefaultHeaders(rc)
 		return fault.New(fault.NotFound, "There is no API here.")
 	}
 	if isBelow(path, consoleRoot) && s.upstream != nil && isCanonical(rc.URI(), consoleRoot) {
 		s.routes.console.AssignTo(rc)
-		return s.upstream.forward(rc)
+		return s.upstream.forward(rc, httpserver.OriginForm(rc.URI()))
 	}
 	setDefaultHeaders(rc)
 	switch path {
@@ -232,6 +236,17 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 		rc.Response.Header.SetCanonical(keyCacheControl, ccNotFound)
 		return s.notFoundPage.WriteNotFound(rc)
 	}
+}
+
+// forwardProfile forwards a request for a profile as one for a path and query.
+func (s *Server) forwardProfile(rc *fasthttp.RequestCtx, target string) error {
+	err := s.upstream.forward(rc, []byte(target))
+	if s.noContent && err == nil && rc.Response.StatusCode() == fasthttp.StatusNotFound {
+		rc.Response.ResetBody()
+		rc.Response.Header.Del(fasthttp.HeaderContentType)
+		rc.SetStatusCode(fasthttp.StatusNoContent)
+	}
+	return err
 }
 
 // serveGet calls answer for GET and HEAD, and responds to other methods itself.

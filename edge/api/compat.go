@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
 // compatTable are the routes of compatible URLs by their prefix.
@@ -41,6 +43,31 @@ var compatRoutes = func() (all [edge.SubjectCount]*route) {
 	}
 	return all
 }()
+
+// craftheadRoot is before crafthead's addresses for Minecraft.
+const craftheadRoot = "/minecraft"
+
+// profileTarget returns the path and query at core of a compatible URL of a profile, empty for any other path. The value
+// is what a view's route has found in the path. chrly and crafthead ignore the suffix .png.
+func (s *Server) profileTarget(path, value, query string) string {
+	path = cutSlash(path)
+	start := strings.LastIndexByte(path, '/') + 1
+	player, _ := cutSuffix(path[start:], ".png")
+	if s.upstream == nil || !s.hasCompatRoutes || subjectOf(value) == edge.ByHash || player == "" || !isName(player) {
+		return ""
+	}
+	to := "/profile/"
+	switch path[:start] {
+	case to, craftheadRoot + to:
+	case "/textures/signed/":
+		query = "unsigned=false"
+	case "/textures/":
+		to = "/textures/"
+	default:
+		return ""
+	}
+	return yggproto.Root + to + url.PathEscape(player) + "?" + query
+}
 
 // compatSuffixes are the suffixes of compatible URLs. All but .webp mean PNG: clients of
 // other services are plugins in Java, which reads no WebP.
@@ -132,6 +159,7 @@ func cutCompatSuffix(path string, isName bool) (rest, suffix string) {
 // cutCompatPrefix returns the route with the longest prefix of a path, nil if there is none, and what comes after
 // the prefix.
 func cutCompatPrefix(path string) (route *edge.CompatRoute, rest string) {
+	path = strings.TrimPrefix(path, craftheadRoot)
 	first := strings.IndexByte(path[min(1, len(path)):], '/') + 2
 	if first < 2 {
 		return nil, ""
@@ -161,7 +189,7 @@ func cutCompatWord(path string) (route *edge.CompatRoute, rest string) {
 
 // reservedSegments are first segments of paths that are no subject.
 var reservedSegments = func() map[string]bool {
-	all := map[string]bool{"": true, apiRoot[1:]: true, consoleRoot[1:]: true}
+	all := map[string]bool{"": true, apiRoot[1:]: true, consoleRoot[1:]: true, craftheadRoot[1:]: true, "profile": true}
 	first := func(prefix string) string {
 		segment, _, _ := strings.Cut(prefix[1:], "/")
 		return segment

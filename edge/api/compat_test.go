@@ -10,6 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
 // steveUUID is the UUID of Steve, whose default skin is classic.
@@ -72,6 +73,9 @@ func TestCompatClashes(t *testing.T) {
 	decimal := strings.ReplaceAll(decimalUUID, "-", "")
 	same("/face/uuid/"+decimalUUID+".png?size=64", "/avatar/"+decimal+"?size=64", "/face/"+decimal+".png?size=64", "/helm/"+decimal+"/64")
 	same("/skin/uuid/"+decimalUUID, "/skin/"+decimal, "/skins/"+decimal)
+	// After crafthead's prefix no address is our own.
+	same("/face/11.png?size=180&exact", "/minecraft/avatar/11")
+	same("/face/user/0.png?size=64&default=avatar", "/minecraft/helm//64")
 	// The contract's file names are players' names, digits too.
 	same("/skin/player/12345", "/skin/12345.png", "/MinecraftSkins/12345.png", "/skin/player/12345.png")
 	notFound("/cape/11", "/skin/13", "/cape/11.png", "/skin/hash/"+w.cape.Hash.String(), "/cape/hash/"+hash)
@@ -115,8 +119,54 @@ func TestCompatClashes(t *testing.T) {
 	}
 	// Not taken.
 	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/arm", "/render/Steve/full", "/helm/", "/helm", "/helm/Steve/64/32", "/skin/Steve/64",
-		"/helm/Steve/64/upside", "/head", "/head.png?size=64", "/api/overlay", "/console/head", "/renders/Steve", "/renders/head/", "/armor/Steve", "/HELM/Steve")
+		"/helm/Steve/64/upside", "/head", "/head.png?size=64", "/api/overlay", "/console/head", "/renders/Steve", "/renders/head/", "/armor/Steve", "/HELM/Steve",
+		"/profile/helm", "/textures/Steve", "/textures/signed/Steve", "/minecraft/profile/Steve", "/minecraft/textures/"+hash, "/minecraft/helm", "/minecraft/Steve/helm", "/minecrafthelm/Steve")
 	w.checkMethods(t, "/helm/Steve", "/avatars/"+uuid)
+}
+
+// Profiles are core's, by names that a player can have. An unknown player is 404, or 204 where that is configured.
+func TestCompatProfiles(t *testing.T) {
+	t.Parallel()
+	hash := strings.Repeat("0", 64)
+	asked := map[string]string{ // what core is asked for
+		"/profile/Steve": "/profile/Steve", "/profile/a%20b.PNG/": "/profile/a%20b", "/profile/helm?unsigned=false": "/profile/helm?unsigned=false",
+		"/profile/" + steveUUID: "/profile/" + steveUUID, "/minecraft/profile/Steve.png": "/profile/Steve", "/profile/signed": "/profile/signed",
+		"/textures/signed/Steve?proxy=true": "/profile/Steve?unsigned=false", "/textures/signed": "/textures/signed", "/textures/12345": "/textures/12345",
+		"/textures/Steve.png": "/textures/Steve", "/textures/" + hash[1:]: "/textures/" + hash[1:], "/x/../profile//Steve": "/profile/Steve",
+		"/textures/" + hash: "", "/textures/" + hash + "-legacy.png": "", "/textures/": "", "/textures/.png": "", "/profile": "", "/profile/.x": "", "/profile/%ff": "",
+		"/profile/a%2Fb": "", "/profile/%2e%2e%2fmetrics": "", "/profile/Steve/64": "", "/minecraft/textures/Steve": "", "/PROFILE/Steve": "", "/csl/profile/Steve": "",
+	}
+	for _, status := range []int{http.StatusNotFound, http.StatusNoContent} {
+		seen := make(chan string, 1)
+		handler := func(w http.ResponseWriter, r *http.Request) {
+			seen <- strings.TrimPrefix(r.RequestURI, yggproto.Root)
+			http.Error(w, "There is no such player.", http.StatusNotFound)
+		}
+		s := openForwarding(t, handler, func(s *setup) { s.api.UnknownPlayerStatus = status })
+		off := openForwarding(t, handler, func(s *setup) { s.api.CompatRoutes = false })
+		for path, want := range asked {
+			for _, method := range []string{http.MethodGet, http.MethodHead} {
+				f := func(s *testServer, want string, status int) {
+					t.Helper()
+					reply := dial(t, s.url, "").send(t, method+" "+path+" HTTP/1.1\r\nHost: x\r\n\r\n").reply(t, method)
+					got := ""
+					select {
+					case got = <-seen:
+					default:
+					}
+					if got != want || reply.status != status || (reply.status == http.StatusNoContent) != (reply.header.Get("Content-Type") == "") {
+						t.Errorf("of %s %s core is asked for %q: %d, %v; want %q, %d", method, path, got, reply.status, reply.header, want, status)
+					}
+				}
+				f(off, "", http.StatusNotFound)
+				if want == "" {
+					f(s, "", http.StatusNotFound)
+				} else {
+					f(s, want, status)
+				}
+			}
+		}
+	}
 }
 
 // Files are those that are stored: what does not exist is 404, or 204 where that is configured, and never

@@ -95,6 +95,10 @@ var compatURLs = []struct{ from, address, equals, size string }{
 	{"crafthead", "/bust/{unknown}/64?model=slim", "/bust/player/{unknown}.png?size=64&default=slim", "64 × 64"},
 	{"crafthead", "/bust/{none}/64?model=default", "/bust/uuid/{none}.png?size=64&default=classic", "64 × 64"},
 	{"crafthead", "/helm/{unknown}/64", "/face/player/{unknown}.png?size=64&default=avatar", "64 × 64"},
+	{"crafthead", "/minecraft/avatar/{name}", "/face/player/{name}.png?size=180&exact", "180 × 180"},
+	{"crafthead", "/minecraft/armor/body/{hyphenated}/64.png", "/front/uuid/{uuid}.png?height=128", "64 × 128"},
+	{"crafthead", "/minecraft/skin/{hash}", "/skin/hash/{hash}", "128 × 128"},
+	{"crafthead", "/minecraft/cape/{uuid}", "/cape/uuid/{uuid}", "64 × 32"},
 	// mc-heads.net.
 	{"mc-heads.net", "/avatar/{name}", "/face/player/{name}.png?size=180&exact", "180 × 180"},
 	{"mc-heads.net", "/avatar/{name}/50/nohelm", "/face/player/{name}.png?size=50&exact&no=hat", "50 × 50"},

@@ -33,7 +33,7 @@ func TestParsedRequestsAreValid(t *testing.T) {
 		prefixes = append(prefixes, prefix)
 	}
 	for prefix := range compatTable {
-		prefixes = append(prefixes, prefix)
+		prefixes = append(prefixes, prefix, craftheadRoot+prefix)
 	}
 	slices.Sort(prefixes)
 

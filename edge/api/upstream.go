@@ -103,11 +103,11 @@ func newUpstream(cfg Config, opts httpserver.Options) (*upstream, error) {
 	}, nil
 }
 
-// forward forwards a request and returns the response, both unchanged but for the headers of
-// the connections, and for the host: the client's is in X-Forwarded-Host. Bodies of
+// forward forwards a request, as one for a path and query, and returns the response, both otherwise unchanged but for
+// the headers of the connections, and for the host: the client's is in X-Forwarded-Host. Bodies of
 // more than 8 KiB are streamed. Smaller ones are read first, so that they occupy no connection to
 // core while they arrive.
-func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
+func (u *upstream) forward(rc *fasthttp.RequestCtx, target []byte) error {
 	body, err := httpserver.OpenBody(rc, 0)
 	if err == nil && body != nil {
 		var whole bool
@@ -135,7 +135,7 @@ func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 		setAPIDefaultHeaders(rc)
 		return err
 	}
-	return u.exchange(ctx, rc, body)
+	return u.exchange(ctx, rc, target, body)
 }
 
 // acquire waits until another request of a client network may be sent to core. The caller
@@ -170,9 +170,9 @@ func (u *upstream) probe(ctx context.Context) error {
 	})
 }
 
-// exchange sends a request to core and responds with its response. body is the streamed body,
+// exchange sends a request for a path and query to core and responds with its response. body is the streamed body,
 // nil if rc has the body.
-func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *httpserver.Body) (err error) {
+func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, target []byte, body *httpserver.Body) (err error) {
 	ctx, span := tracing.Start(ctx, "forward", trace.WithSpanKind(trace.SpanKindClient))
 	defer tracing.End(span, &err)
 	deadline, ok := ctx.Deadline()
@@ -184,7 +184,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	request := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(request)
 	request.Header.SetMethodBytes(rc.Method())
-	request.SetRequestURIBytes(httpserver.OriginForm(rc.URI()))
+	request.SetRequestURIBytes(target)
 	request.URI().SetScheme(u.scheme)
 	request.URI().SetHost(u.host)
 	request.Header.SetNoDefaultContentType(true)

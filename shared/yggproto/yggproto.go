@@ -56,6 +56,8 @@ func FormatError(path []byte, f *fault.Error) (status int, body any) {
 var gameServerPaths = [][]byte{
 	[]byte("/sessionserver/session/minecraft/hasJoined"),
 	[]byte("/sessionserver/session/minecraft/profile/"),
+	[]byte("/profile/"),
+	[]byte("/textures/"),
 	[]byte("/api/profiles/minecraft"),
 	[]byte("/api/users/profiles/minecraft/"),
 	[]byte("/api/minecraft/profile/lookup/"),

@@ -55,6 +55,7 @@ func TestIsGameServer(t *testing.T) {
 	for _, path := range []string{
 		"", "/", "/sessionserver/session/minecraft/hasJoined", "/sessionserver/session/minecraft/profile/1", "/api/profiles/minecraft",
 		"/api/users/profiles/minecraft/Ann_1", "/minecraftservices/minecraft/profile/lookup/1", "/minecraftservices/minecraft/profile/lookup/bulk/byname", "/minecraftservices/publickeys",
+		"/profile/Ann_1", "/textures/Ann_1",
 	} {
 		f(yggproto.Root+path, true)
 		f("/api"+path, false)

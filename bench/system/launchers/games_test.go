@@ -16,6 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // job is the argument of testdata/game.cjs.
@@ -150,6 +151,11 @@ func TestGames(t *testing.T) {
 			testenv.Equal(t, textures["SKIN"].Metadata.Model, "slim", "the skin's model")
 			checkTexture(t, textures["SKIN"], player.Skin)
 			checkTexture(t, textures["CAPE"], player.Cape)
+			getJSON(t, site.URL+"/textures/signed/"+name, o.Profile)
+			cmptest.Same(t, readTextures(t, o, key), textures, "the textures at chrly's address")
+			var alone map[string]texture
+			getJSON(t, site.URL+"/textures/"+name, &alone)
+			cmptest.Same(t, alone, textures, "the textures alone")
 		})
 	}
 	t.Run("kept session", func(t *testing.T) {
