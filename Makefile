@@ -1,6 +1,6 @@
 # The commands are scripts in deploy/dev; this file lists them.
 
-.PHONY: help run cluster faults launchers test lint fuzz build bench bench-compare bench-go soak gallery images reset clean clean-all
+.PHONY: help run cluster faults launchers test lint audit fuzz build bench bench-compare bench-go soak gallery images reset clean clean-all
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -23,6 +23,9 @@ test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run C
 
 lint: ## Run the linters; ARGS=--fix applies automatic fixes
 	@deploy/dev/lint $(ARGS)
+
+audit: ## Look for advisories on dependencies; for every night. GOVULNDB=file:///folder for a copy of Go's database
+	@deploy/dev/audit
 
 fuzz: ## Run every fuzz target for its share of two minutes; FUZZ_SECONDS=3600 for longer, ARGS=httpserver for some
 	@deploy/dev/fuzz $(ARGS)

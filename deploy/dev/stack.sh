@@ -16,16 +16,14 @@ modules=(bench core edge shared) # the slowest first
 PATH=$PATH:/usr/sbin # where Debian installs servers; not in every user's PATH
 
 # Tools that are built from source, with pinned versions.
-# shellcheck disable=SC2034 # used by lint and tools
-golangci_lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.1
-# shellcheck disable=SC2034 # used by bench-compare
-benchstat=golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
-# shellcheck disable=SC2034 # used by lint and tools
-kustomize=sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
-# shellcheck disable=SC2034 # used by tools
-minio=github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
-# shellcheck disable=SC2034 # used by tools
-mc=github.com/minio/mc@v0.0.0-20250313080218-cf909e1063a9
+declare -A tools=(
+  [golangci-lint]=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.1
+  [govulncheck]=golang.org/x/vuln/cmd/govulncheck@v1.9.0
+  [benchstat]=golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+  [kustomize]=sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
+  [minio]=github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+  [mc]=github.com/minio/mc@v0.0.0-20250313080218-cf909e1063a9
+)
 
 # VCS stamping fails where git distrusts the owner of the checkout. build_programs sets the
 # version itself.
@@ -73,8 +71,7 @@ run() {
   setpriv --pdeathsig TERM "$@" </dev/null
 }
 
-# own_dev creates .dev. It has a single owner, since another user could not replace its
-# files.
+# own_dev creates .dev. It has a single owner, since another user could not replace its files.
 own_dev() {
   mkdir -p "$bin" "$dev/logs" || die "cannot make $dev"
   [[ -O $dev ]] || die "$dev belongs to $(stat -c %U "$dev"): run this as that user, or remove it"
@@ -93,56 +90,40 @@ build_programs() {
   export TEST_CORE_BIN=$bin/core TEST_EDGE_BIN=$bin/edge
 }
 
-# build_tool PACKAGE@VERSION [FLAG…] builds a pinned tool once, with flags of go
-# install, and sets tool to its path. A link has the name without the version.
+# build_tool NAME builds a pinned tool once and sets tool to its path. A link has the name without
+# the version. In CI MinIO and its client are built without optimisations, which takes two thirds
+# of the time; the tests do not run long enough to make up for the rest.
 build_tool() {
-  local name=${1%@*}
-  name=${name%/v[0-9]} # the major version in a module path is not the program's name
-  name=${name##*/}
-  tool=$bin/$name@${1#*@}
+  local flags=()
+  [[ -z ${CI:-} || ! $1 =~ ^(minio|mc)$ ]] || flags=(-gcflags='all=-N -l')
+  tool=$bin/$1@${tools[$1]#*@}
   if [[ ! -x $tool ]]; then
-    run_step "building $name, once" \
-      env GOBIN="$bin/new.$$" GOWORK=off GOFLAGS=-mod=mod go install "${@:2}" "$1"
-    mv "$bin/new.$$/$name" "$tool"
+    run_step "building $1, once" \
+      env GOBIN="$bin/new.$$" GOWORK=off GOFLAGS=-mod=mod go install "${flags[@]}" "${tools[$1]}"
+    mv "$bin/new.$$/$1" "$tool"
     rmdir "$bin/new.$$"
   fi
-  ln -sfn "${tool##*/}" "$bin/$name"
-}
-
-# build_of_minio PACKAGE builds MinIO or its client and sets tool to the path. In CI they are
-# built without optimisations, which takes two thirds of the time; the tests do not run long
-# enough to make up for the rest.
-build_of_minio() {
-  local flags=()
-  [[ -z ${CI:-} ]] || flags=(-gcflags='all=-N -l')
-  build_tool "$1" "${flags[@]}"
+  ln -sfn "${tool##*/}" "$bin/$1"
 }
 
 # ---- Programs ---------------------------------------------------------------
-
-# build_stack builds the program that starts PostgreSQL, MinIO, core and an edge.
-build_stack() {
-  run_step "building stack" go build -o "$bin/stack" ./bench/system/cmd/stack
-}
 
 # with_services [-memory] [SETTING=VALUE…] starts the script again, with a PostgreSQL with these
 # settings and a MinIO, unless it has them. They are stopped when it ends.
 # shellcheck disable=SC2120
 with_services() {
   [[ -z ${STACK_STATE:-} ]] || return 0
-  build_stack
+  run_step "building stack" go build -o "$bin/stack" ./bench/system/cmd/stack
   exec "$bin/stack" services "$@" -- "$root/deploy/dev/${0##*/}" "${arguments[@]}"
 }
 
 # quarter_of_memory prints the setting that gives PostgreSQL a quarter of the memory for its
-# buffers, as
-# docs/operations/postgresql.md recommends. Unused buffers take no memory.
+# buffers, as docs/operations/postgresql.md recommends. Unused buffers take no memory.
 quarter_of_memory() {
   awk '/^MemTotal:/ {print "shared_buffers=" int($2 / 4096) "MB"}' /proc/meminfo
 }
 
-# packages ARGUMENT… sets packages to all of the workspace, unless an argument names
-# packages.
+# packages ARGUMENT… sets packages to all of the workspace, unless an argument names some.
 packages() {
   packages=()
   [[ " $*" != *' ./'* ]] || return 0
