@@ -192,14 +192,16 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The vendored files are those that their README names.
+// The vendored files are those that their README names, in the versions in which make audit looks for advisories.
 func TestVendored(t *testing.T) {
 	t.Parallel()
 	readme := testenv.Must(os.ReadFile("vendor/README.md"))(t)
-	rows := regexp.MustCompile("(?m)^\\| (\\S+\\.js) \\| (\\S+@\\S+) \\| `\\S+` \\| `([0-9a-f]{64})` \\|$").FindAllStringSubmatch(string(readme), -1)
+	rows := regexp.MustCompile("(?m)^\\| (\\S+\\.js) \\| (\\S+)@(\\S+) \\| `\\S+` \\| `([0-9a-f]{64})` \\|$").FindAllStringSubmatch(string(readme), -1)
+	audited := string(testenv.Must(os.ReadFile("../../bench/system/console/package.json"))(t))
 	want := map[string]string{}
 	for _, row := range rows {
-		want[row[1]] = row[3]
+		want[row[1]] = row[4]
+		testenv.Check(t, strings.Contains(audited, `"`+row[2]+`": "`+row[3]+`"`), "package.json lacks %s in version %s", row[2], row[3])
 	}
 	entries := testenv.Must(os.ReadDir("vendor"))(t)
 	for _, entry := range entries {
