@@ -39,9 +39,17 @@ func ASCIIAddress(address string) string {
 	return address[:at+1] + domain
 }
 
-// trimAddress cuts blanks and characters that cannot be seen off the ends of an address.
+// atSigns are the other forms of @ that input methods type.
+var atSigns = strings.NewReplacer("\uff20", "@", "\ufe6b", "@")
+
+// trimAddress cuts blanks and characters that cannot be seen off the ends of an address. An address without @ has its
+// other forms.
 func trimAddress(address string) string {
-	return strings.TrimFunc(address, func(r rune) bool { return unicode.IsSpace(r) || ignorable(r) })
+	address = strings.TrimFunc(address, func(r rune) bool { return unicode.IsSpace(r) || ignorable(r) })
+	if !strings.Contains(address, "@") {
+		address = atSigns.Replace(address)
+	}
+	return address
 }
 
 // emailKeys knows the keys of accounts.

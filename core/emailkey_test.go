@@ -27,6 +27,7 @@ func TestEmailKey(t *testing.T) {
 	f("a@bad..example", "a@bad.example", false)
 	f("demo", "demo@", false)
 
+	testenv.Equal(t, trimAddress("\u3000a\uff20example.com\u200b"), "a@example.com", "an address of an input method")
 	for address, want := range map[string]string{
 		"a@b\u00fccher.example": "a@xn--bcher-kva.example", "a@example.com": "a@example.com", "b\u00fc@example.com": "b\u00fc@example.com", "demo": "demo",
 	} {

@@ -31,7 +31,7 @@ func (p *Passwords) Check(field, password string, names ...string) error {
 	switch n := utf8.RuneCountInString(password); {
 	case !utf8.ValidString(password):
 		return fault.Field(field, "The password must be valid UTF-8.")
-	case n < MinPassword || n > MaxPassword:
+	case n < MinPassword || n > MaxPassword && utf8.RuneCountInString(normalPassword(password)) > MaxPassword:
 		return fault.Field(field, "The password has %d characters, but must have %d to %d.", n, MinPassword, MaxPassword)
 	default:
 		return checkCommon(field, password, append(names, p.site)...)

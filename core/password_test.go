@@ -99,6 +99,7 @@ func TestPasswordsAreNormalised(t *testing.T) {
 	f("two words", "two  words", false)
 	f("pass\uff11", "pass1", false) // a full-width digit
 	f("stra\u00dfe", "strasse", false)
+	testenv.Do(t, passwords.Check("password", strings.Repeat("cafe\u0301 Ole\u0301 ", 12))) // as many characters once it is normalised
 
 	for _, hash := range []string{
 		passwords.format(make([]byte, argonSalt), argon2.IDKey([]byte("cafe\u0301 ole"), make([]byte, argonSalt), argonPasses, 64, argonLanes, argonKey)),

@@ -115,6 +115,11 @@ var CompatWords = map[string]*CompatRoute{
 	"head":    {Mode: render.Flat, DefaultSize: discordSide, IsBare: true},
 	"helm":    {Mode: render.Flat, DefaultSize: discordSide},
 	"overlay": {Mode: render.Flat, DefaultSize: discordSide},
+	"skull":   {Mode: render.Isometric, DefaultSize: discordSide},
+	"bust":    {Mode: render.Bust, DefaultSize: discordSide},
+	"body":    {Mode: render.Body, DefaultSize: 2 * discordSide, Measure: Width},
+	"player":  {Mode: render.Front, DefaultSize: 2 * discordSide, Measure: Width},
+	"texture": {Kind: KindFile, Slot: SkinSlot},
 }
 
 // CompatQueries are the routes, by their path, with the subject in the parameters name, uuid or texture: of earlier

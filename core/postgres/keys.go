@@ -42,9 +42,9 @@ var (
 )
 
 // isCompatible is the condition that a name is not in Unicode's form NFKC, or has a my, whose key was the
-// sign for micro.
+// sign for micro, a letter that is expanded, or two spaces.
 func isCompatible(column string) string {
-	return "(" + column + " IS NOT NFKC NORMALIZED OR " + column + " ~ '[μΜ]')"
+	return "(" + column + " IS NOT NFKC NORMALIZED OR " + column + " ~ '[μΜßẞİ]|  ')"
 }
 
 func nicknamesWhere(where string) string {

@@ -28,7 +28,7 @@ func expectedList(all []core.Texture, user core.User, query core.LibraryQuery) [
 	result := slices.DeleteFunc(slices.Clone(all), func(x core.Texture) bool {
 		visible := x.Public || user.ID != 0 && x.Uploader == user.ID || user.Permission >= core.Administrator
 		return !visible || query.Uploader != nil && *query.Uploader != x.Uploader ||
-			len(query.Types) > 0 && !slices.Contains(query.Types, x.Type) || !strings.Contains(casefold.Key(x.Name), casefold.Key(query.Name))
+			len(query.Types) > 0 && !slices.Contains(query.Types, x.Type) || !strings.Contains(casefold.SearchKey(x.Name), casefold.SearchKey(query.Name))
 	})
 	slices.SortFunc(result, func(a, b core.Texture) int {
 		if query.ByLikes && a.Likes != b.Likes {

@@ -24,7 +24,7 @@ var letterFor = func() (letters [unicode.MaxASCII + 1]rune) {
 }()
 
 // NameKey returns the search key of a texture's name: the key of a text is a substring of it
-// exactly if the text is a substring of the name, ignoring case.
+// exactly if the text is a substring of the name, as casefold.SearchKey compares them.
 //
 // The index of names uses pg_trgm, which makes trigrams of letters and digits only. So other
 // characters are replaced by letters that are rare in names, or preceded by one, for the index

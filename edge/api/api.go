@@ -233,6 +233,10 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 		s.routes.robots.AssignTo(rc)
 		return serveGet(rc, func() { httpserver.Robots(rc) })
 	default:
+		if rc.IsOptions() && string(rc.RequestURI()) == "*" { // of the server (RFC 9110, section 9.3.7)
+			writePreflight(rc)
+			return nil
+		}
 		rc.Response.Header.SetCanonical(keyCacheControl, ccNotFound)
 		return s.notFoundPage.WriteNotFound(rc)
 	}

@@ -115,27 +115,38 @@ func parseCompat(path string) (target, bool) {
 }
 
 // parseCompatQuery returns the target of a route whose subject is a parameter. A name counts before a UUID, which servers
-// in offline mode make from the name, and a texture's hash counts last. It reports false without any.
+// in offline mode make from the name, and a texture's hash counts last. Without a value it is an unknown player. It
+// reports false without any of the parameters.
 func parseCompatQuery(route *edge.CompatRoute, query string) (target, bool) {
+	isGiven := false
 	for _, by := range []struct {
 		name    string
 		subject edge.Subject
 	}{{"name", edge.ByName}, {"uuid", edge.ByUUID}, {"texture", edge.ByHash}} {
-		if value := parameterOf(query, by.name).value; value != "" {
-			return target{route: compatRoutes[by.subject], value: value, compat: compatPath{route: route}}, true
+		parameter := parameterOf(query, by.name)
+		if parameter.value != "" {
+			return target{route: compatRoutes[by.subject], value: parameter.value, compat: compatPath{route: route}}, true
 		}
+		isGiven = isGiven || parameter.given
 	}
-	return target{}, false
+	return target{route: compatRoutes[edge.ByName], value: impossibleName, compat: compatPath{route: route}}, isGiven
 }
 
 // parseEmptySubject parses a path, as it was sent, that has an empty subject: a template whose placeholder was empty. It
 // is an unknown player.
-func (s *Server) parseEmptySubject(path []byte) (target, bool) {
-	route, rest := cutCompatPrefix(unsafeString(path))
-	if !s.hasCompatRoutes || route == nil || route.IsPosed || !strings.HasPrefix(rest, "/") {
+func (s *Server) parseEmptySubject(sent []byte) (target, bool) {
+	path := unsafeString(sent)
+	route, rest := cutCompatPrefix(path)
+	if !s.hasCompatRoutes || route == nil {
 		return target{}, false
 	}
-	return parseCompat(route.Prefix + impossibleName + strings.TrimSuffix(rest, "/"))
+	if route.IsPosed {
+		_, rest, _ = strings.Cut(rest, "/")
+	}
+	if !strings.HasPrefix(rest, "/") {
+		return target{}, false
+	}
+	return parseCompat(strings.TrimSuffix(path, rest) + impossibleName + strings.TrimSuffix(rest, "/"))
 }
 
 // impossibleName is a name that no player has.
@@ -144,16 +155,24 @@ const impossibleName = "."
 // cutCompatSuffix cuts a suffix off a path, and returns it if it is a known one. It cuts others off the last
 // segment only if that is no name then: numbers, UUIDs and hashes have no full stop.
 func cutCompatSuffix(path string, isName bool) (rest, suffix string) {
-	for _, suffix := range compatSuffixes {
-		if rest, ok := cutSuffix(path, suffix); ok {
-			return rest, suffix
-		}
+	if rest, suffix = cutKnownSuffix(path); suffix != "" {
+		return rest, suffix
 	}
 	start := strings.LastIndexByte(path, '/') + 1
 	if dot := strings.LastIndexByte(path, '.'); !isName && dot > start && subjectOf(path[start:dot]) != edge.ByName {
 		return path[:dot], ""
 	}
 	return path, ""
+}
+
+// cutKnownSuffix cuts a known suffix off a text.
+func cutKnownSuffix(text string) (rest, suffix string) {
+	for _, suffix := range compatSuffixes {
+		if rest, ok := cutSuffix(text, suffix); ok {
+			return rest, suffix
+		}
+	}
+	return text, ""
 }
 
 // cutCompatPrefix returns the route with the longest prefix of a path, nil if there is none, and what comes after
@@ -218,45 +237,52 @@ func (p *compatPath) cutPose(path *string) bool {
 	return p.route != nil
 }
 
-// cutWords takes the words from the segments of a path, and returns the one or two other segments. It
-// reports false for more of them or an empty one.
+// cutWords takes the words from the segments of a path, and returns the one or two other segments, of which an empty
+// one is an unknown player's name. It reports false for more of them.
 func (p *compatPath) cutWords(path string) (values [2]string, count int, ok bool) {
 	for more := true; more; {
 		var segment string
 		segment, path, more = strings.Cut(path, "/")
 		isWord := count > 0
 		switch {
-		case isWord && segment == "left":
+		case isWord && edge.EqualASCIIFold(segment, "left"):
 			p.left = true
-		case isWord && segment == "right":
+		case isWord && edge.EqualASCIIFold(segment, "right"):
 			p.right = true
-		case isWord && segment == "nohelm":
+		case isWord && edge.EqualASCIIFold(segment, "nohelm"):
 			p.noHat = true
-		case isWord && segment == "hat":
+		case isWord && edge.EqualASCIIFold(segment, "hat"):
 			p.hat = true
-		case count == len(values) || segment == "":
+		case count == len(values):
 			return values, count, false
 		default:
-			values[count] = segment
+			values[count] = cmp.Or(segment, impossibleName)
 			count++
 		}
 	}
 	return values, count, true
 }
 
-// setValues sets the value and the size from the segments of a path that are no words. It reports false
-// for two that are no size, and for two of a file.
+// setValues sets the value and the size, which a file ignores, from the segments of a path that are no words. It reports
+// false for two that are no size. What programs leave around a name or a UUID is cut off: blanks, braces, and a suffix
+// before the size.
 func (t *target) setValues(values []string, isNamed bool) bool {
 	t.value = values[0]
-	if len(values) == 1 {
-		return true
+	if len(values) == 2 {
+		size, ok := parseSize(values[1])
+		if first, isFirst := parseSize(values[0]); isFirst && isDigits(values[0]) && (!ok || t.compat.route.IsSizeFirst && !isNamed) {
+			t.value, size, ok, t.compat.isSizeFirst = values[1], first, true, true
+		}
+		if !ok && !isNoSize(values[1]) {
+			return false
+		}
+		t.compat.size = size
+		if value, suffix := cutKnownSuffix(t.value); suffix != "" {
+			t.value, t.suffix = value, cmp.Or(t.suffix, suffix)
+		}
 	}
-	size, ok := parseSize(values[1])
-	if first, isFirst := parseSize(values[0]); isFirst && !isNamed && isDigits(values[0]) && (!ok || t.compat.route.IsSizeFirst) {
-		t.value, size, ok, t.compat.isSizeFirst = values[1], first, true, true
-	}
-	t.compat.size = size
-	return ok && t.compat.route.Kind == edge.KindPicture
+	t.value = cmp.Or(strings.Trim(t.value, " \t\r\n{}"), impossibleName)
+	return true
 }
 
 // namedSubject cuts the word off the beginning of a path that says what the next segment is.
@@ -316,27 +342,53 @@ func isHexadecimal(text string) bool {
 
 // isDigits reports whether a text consists of digits.
 func isDigits(text string) bool {
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return false
-		}
-	}
-	return text != ""
+	return text != "" && leadingDigits(text) == len(text)
 }
 
-// parseSize parses a size in a path: a number of at most nine digits, with a sign, and px or a factor as in @2x
-// after it. It is at least 1.
-func parseSize(segment string) (size int, ok bool) {
-	const maxDigits = 9
-	digits, factor := segment, 1
-	if at := len(segment) - len("@2x"); at > 0 && segment[at] == '@' && '1' <= segment[at+1] && segment[at+1] <= '9' && segment[at+2] == 'x' {
-		digits, factor = segment[:at], int(segment[at+1]-'0')
-	}
-	digits = strings.TrimSuffix(digits, "px")
-	if unsigned := strings.TrimLeft(digits, "+-"); len(unsigned) > maxDigits || len(digits)-len(unsigned) > 1 || !isDigits(unsigned) {
+// isNoSize reports whether a segment is what programs write for a size that they do not have.
+func isNoSize(segment string) bool {
+	return segment == impossibleName || segment == "undefined" || segment == "NaN" || segment == "null"
+}
+
+// parseSize parses a size: a number, with a sign, of which a fraction is cut off, and after it px, a height as in x64, or
+// a factor as in @2x. It is at least 1, and small enough to be multiplied.
+func parseSize(text string) (size int, ok bool) {
+	text = strings.TrimSpace(text)
+	number := strings.TrimLeft(text, "+-")
+	digits := leadingDigits(number)
+	if digits == 0 || len(text)-len(number) > 1 {
 		return 0, false
 	}
-	return max(1, factor*positiveInteger(digits)), true
+	unit := number[digits:]
+	if unit != "" && unit[0] == '.' {
+		unit = unit[1+leadingDigits(unit[1:]):]
+	}
+	factor := 1.0
+	switch last := len(unit) - 1; {
+	case last < 0, edge.EqualASCIIFold(unit, "px"), unit[0]|' ' == 'x' && isDigits(unit[1:]):
+	case unit[0] == '@' && unit[last]|' ' == 'x':
+		var err error
+		if factor, err = strconv.ParseFloat(unit[1:last], 64); err != nil || !(factor > 0 && factor < 10) {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	if text[0] == '-' {
+		return 1, true
+	}
+	return max(1, int(factor*float64(positiveInteger(number[:min(digits, maxSizeDigits)])))), true
+}
+
+// maxSizeDigits is how many digits of a size count. It is above all bounds with them.
+const maxSizeDigits = 9
+
+// leadingDigits returns the number of digits at the beginning of a text.
+func leadingDigits(text string) (n int) {
+	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
+		n++
+	}
+	return n
 }
 
 // maxTIDDigits is the length of the longest number of a texture.
@@ -592,7 +644,7 @@ func turnOf(own int, yaw float64, isHead, isAdded bool) int {
 // setOnce sets a number to a positive integer, unless it is set.
 func setOnce(number *int, value string) {
 	if *number == 0 {
-		*number = positiveInteger(value)
+		*number, _ = parseSize(value)
 	}
 }
 

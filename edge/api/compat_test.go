@@ -118,8 +118,8 @@ func TestCompatClashes(t *testing.T) {
 		t.Errorf("/helm/player/12345.x has the tags %s", got)
 	}
 	// Not taken.
-	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/arm", "/render/Steve/full", "/helm/", "/helm", "/helm/Steve/64/32", "/skin/Steve/64",
-		"/helm/Steve/64/upside", "/head", "/head.png?size=64", "/api/overlay", "/console/head", "/renders/Steve", "/renders/head/", "/armor/Steve", "/HELM/Steve",
+	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/arm", "/render/Steve/full", "/helm/Steve/64/32", "/helm/Steve/big", "/skin/Steve/big", "/body", "/body/",
+		"/helm/Steve/64/upside", "/head", "/head.png?size=64", "/api/overlay", "/console/head", "/renders/Steve", "/armor/Steve", "/HELM/Steve",
 		"/profile/helm", "/textures/Steve", "/textures/signed/Steve", "/minecraft/profile/Steve", "/minecraft/textures/"+hash, "/minecraft/helm", "/minecraft/Steve/helm", "/minecrafthelm/Steve")
 	w.checkMethods(t, "/helm/Steve", "/avatars/"+uuid)
 }

@@ -487,5 +487,6 @@ func TestOddRequests(t *testing.T) {
 	f("GET /avatar/11?SIZE=big HTTP/1.1", 422)
 	f("GET /avatar/11?s%69ze=big HTTP/1.1", 422)
 	f("GET /avatar/11?size=6%34 HTTP/1.1", 200)
+	f("OPTIONS * HTTP/1.1", 204)
 	f("nonsense", 400)
 }

@@ -79,6 +79,9 @@ func (s *Server) parsePath(path, query string) (target, bool) {
 	if route := edge.CompatQueries[path]; route != nil {
 		return parseCompatQuery(route, query)
 	}
+	if prefix := path + "/"; compatTable[prefix] != nil && routeTable[prefix] == nil { // with an empty placeholder at its end
+		return parseCompat(prefix + impossibleName)
+	}
 	return t, ok
 }
 

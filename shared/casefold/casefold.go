@@ -4,6 +4,7 @@
 package casefold
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,12 +23,26 @@ func Key(text string) string {
 }
 
 // SearchKey returns the key by which names are searched: Key of the text's compatibility form (NFKC), in
-// which full-width letters and half-width kana are the usual ones. A key is its own key.
+// which full-width letters and half-width kana are the usual ones, with ss for ß and i for İ, one space
+// for several, none at the ends, and no invisible characters but joiners. A key is its own key.
 func SearchKey(text string) string {
-	if isASCIIKey(text) {
-		return text
+	if !isASCIIKey(text) {
+		text = norm.NFKC.String(Key(norm.NFKC.String(strings.Map(visible, text))))
+		text = norm.NFKC.String(expansions.Replace(text))
 	}
-	return norm.NFKC.String(Key(norm.NFKC.String(text)))
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// expansions are of letters that simple case folding leaves.
+var expansions = strings.NewReplacer("\u00df", "ss", "\u1e9e", "ss", "\u0130", "i")
+
+// visible returns a rune, and -1 for an invisible one, which a search may have from where it was copied: a soft hyphen,
+// a space of no width, a mark of direction or of the byte order.
+func visible(r rune) rune {
+	if strings.ContainsRune("\u00ad\u200b\u200e\u200f\u2060\ufeff", r) {
+		return -1
+	}
+	return r
 }
 
 // AppendKey appends the comparison key of a text to dst.

@@ -45,6 +45,10 @@ func TestSearchKey(t *testing.T) {
 	f("Zoe\u0308", "zo\u00eb", true)
 	f("\u2460", "1", true) // a circled digit
 	f("\ufb01sh", "fish", true)
+	f("Stra\u00dfe", "STRASSE", true)
+	f("\u0130STANBUL", "istanbul", true)
+	f("al\u200bpha\u00ad \u00a0 knight\ufeff", "alpha knight", true)
+	f("\u0646\u200c\u0645", "\u0646\u0645", false) // a joiner shows
 	f("alex", "alix", false)
 	f("\u30ab", "\u30ac", false)
 	rapid.Check(t, func(t *rapid.T) {
