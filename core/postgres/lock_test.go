@@ -199,7 +199,7 @@ func (s store) failWrites(t *testing.T, code string, tables ...string) {
 	t.Helper()
 	s.exec(t, `
 		CREATE SEQUENCE IF NOT EXISTS tries MINVALUE -100; -- which no rollback sets back
-		CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+		CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 			BEGIN
 				IF nextval('tries') <= 0 THEN
 					RAISE EXCEPTION 'conflict' USING ERRCODE = '`+code+`';

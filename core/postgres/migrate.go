@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/tern/v2/migrate"
+
+	"github.com/veneer-skins/veneer/shared/config"
 )
 
 //go:embed migrations/*.sql
@@ -57,13 +60,14 @@ func (db *DB) Migrate(ctx context.Context, report func(string)) (before, after i
 	// The lock belongs to the session, so the connection must not pass a transaction pooler.
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
-		setting := "DATABASE_URL"
-		if db.separateListenURL {
-			setting = "LISTEN_DATABASE_URL"
-		}
-		return 0, 0, describeConnError(setting, err)
+		return 0, 0, describeConnError(db.listenSetting, err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer func() {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "42501" { // insufficient_privilege
+			err = config.Errorf(db.listenSetting, "has a role that may not change the schema; set CORE_OWNER_DATABASE_URL: %w", err)
+		}
+	}()
 	m, err := migrator(ctx, conn)
 	if err != nil {
 		return 0, 0, failure("migrate the schema", err)

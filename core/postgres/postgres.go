@@ -33,13 +33,16 @@ import (
 )
 
 // Config has the addresses of the database, and how many connections are made.
-// Its settings are CORE_DATABASE_URL, CORE_LISTEN_DATABASE_URL, CORE_LIBRARY_DATABASE_URL,
-// CORE_DATABASE_CONNECTIONS.
+// Its settings are CORE_DATABASE_URL, CORE_OWNER_DATABASE_URL, CORE_LISTEN_DATABASE_URL,
+// CORE_LIBRARY_DATABASE_URL, CORE_DATABASE_CONNECTIONS.
 type Config struct {
 	URL         string `env:"DATABASE_URL,required,notEmpty" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"PostgreSQL, as postgres://user:password@host:port/database"`
+	OwnerURL    string `env:"OWNER_DATABASE_URL" example:"postgres://veneer_owner:password@127.0.0.1:5432/veneer" help:"connection of core migrate, as the owner of the tables, which must not pass a transaction pooler; the roles of the other URLs then get the rights that core serve needs, and no others; empty: the others"`
 	ListenURL   string `env:"LISTEN_DATABASE_URL" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
 	LibraryURL  string `env:"LIBRARY_DATABASE_URL" example:"postgres://veneer:password@10.0.0.22,10.0.0.21/veneer?target_session_attrs=prefer-standby" help:"hot standby to read lists of textures from, which are then as old as its data; empty for DATABASE_URL"`
 	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" min:"2" help:"maximum number of connections to PostgreSQL for writes; reads have half as many besides, lists from a standby too, look-ups of edges a quarter, and the change feed 3"`
+
+	setting string // of URL, if it is not DATABASE_URL
 
 	// Tracer makes spans of the statements of traced requests; nil makes none.
 	Tracer trace.TracerProvider
@@ -61,9 +64,9 @@ type DB struct {
 	lists          listLimits
 	rowLimits      rowLimits
 
-	listen            *pgx.ConnConfig
-	separateListenURL bool
-	onChange          func()
+	listen        *pgx.ConnConfig
+	listenSetting string // of its URL
+	onChange      func()
 }
 
 // readPool has connections for reads only, and writePool those for all other statements of
@@ -105,21 +108,25 @@ const (
 	retryPause       = 100 * time.Millisecond
 )
 
+const listenSetting = "LISTEN_DATABASE_URL"
+
 // Open returns a database. It does not wait for a connection, so that a program can start
 // before its database; Check reports whether there is one.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
-	poolConfig, err := cfg.pool("DATABASE_URL", cfg.URL)
+	setting := cmp.Or(cfg.setting, "DATABASE_URL")
+	poolConfig, err := cfg.pool(setting, cfg.URL)
 	if err != nil {
 		return nil, err
 	}
 	listen := poolConfig.ConnConfig
 	if cfg.ListenURL != "" {
+		setting = listenSetting
 		if listen, err = pgx.ParseConfig(cfg.ListenURL); err != nil {
-			return nil, config.Errorf("LISTEN_DATABASE_URL", "must look like postgres://user:password@host:port/database")
+			return nil, config.Errorf(setting, "must look like postgres://user:password@host:port/database")
 		}
 		listen.ConnectTimeout = poolConfig.ConnConfig.ConnectTimeout
 	}
-	db := &DB{listen: listen, separateListenURL: cfg.ListenURL != "", onChange: func() {}, rowLimits: defaultRowLimits}
+	db := &DB{listen: listen, listenSetting: setting, onChange: func() {}, rowLimits: defaultRowLimits}
 	forReads := max(2, cfg.Connections/2)
 	for _, p := range []struct {
 		pool         **pgxpool.Pool
@@ -259,12 +266,12 @@ func checkSchema(ctx context.Context, pool readPool, setting string) error {
 // CheckListen checks the connection for LISTEN, if it has a URL of its own. Errors are as
 // from Check.
 func (db *DB) CheckListen(ctx context.Context) error {
-	if !db.separateListenURL {
+	if db.listenSetting != listenSetting {
 		return nil
 	}
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
-		return describeConnError("LISTEN_DATABASE_URL", err)
+		return describeConnError(listenSetting, err)
 	}
 	return conn.Close(ctx)
 }
@@ -287,6 +294,8 @@ func describeConnError(setting string, err error) error {
 		return config.Finalf(setting, "has a user or a password that the server refuses: %w", err)
 	case ok && pgErr.Code == "3D000":
 		return config.Finalf(setting, "names a database that does not exist; create it, or name another: %w", err)
+	case ok && pgErr.Code == "42501": // insufficient_privilege
+		return config.Errorf(setting, "has a role that lacks rights; run core migrate with CORE_OWNER_DATABASE_URL: %w", err)
 	case strings.Contains(err.Error(), "server refused TLS connection"): // pgx 5.12 has no value for it
 		return config.Finalf(setting, "has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", err)
 	default:

@@ -135,7 +135,7 @@ func TestMigrate(t *testing.T) {
 	// Concurrent migrations: one works, the others find nothing to do.
 	var group sync.WaitGroup
 	for range 4 {
-		db := postgrestest.Connect(t, db.address)
+		db := postgrestest.ConnectOwner(t, db.address)
 		group.Go(func() {
 			_, after, err := db.Migrate(t.Context(), func(string) {})
 			testenv.Check(t, err == nil && after >= 1, "Migrate: version %d, %v", after, err)

@@ -32,14 +32,19 @@ func open(t *testing.T) store {
 // openEmpty returns a new database with an empty schema.
 func openEmpty(t *testing.T) store {
 	t.Helper()
-	return openAt(t, postgrestest.Empty(t))
+	address := postgrestest.Empty(t)
+	return newStore(t, address, postgrestest.ConnectOwner(t, address+"&application_name="+postgrestest.Name(address)))
 }
 
 // openAt opens a database. Its connections have its name as application_name, so that a test can
 // count those that wait.
 func openAt(t *testing.T, address string) store {
 	t.Helper()
-	db := postgrestest.Connect(t, address+"&application_name="+postgrestest.Name(address))
+	return newStore(t, address, postgrestest.Connect(t, address+"&application_name="+postgrestest.Name(address)))
+}
+
+func newStore(t *testing.T, address string, db *postgres.DB) store {
+	t.Helper()
 	changed := new(atomic.Int64)
 	db.OnChange(func() { changed.Add(1) })
 	return store{db, address, sync.OnceValue(func() *pgx.Conn { return postgrestest.Conn(t, address) }), changed}

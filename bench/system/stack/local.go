@@ -186,6 +186,7 @@ func (l *Local) startPostgres(home, auth string, settings ...string) {
 			p.write(l, file, l.keys.hex(l, "postgres_password", 24))
 			defer func() { _ = os.Remove(file) }()
 			p.create(l, "CREATE ROLE veneer LOGIN CREATEDB PASSWORD '"+password+"'\n"+
+				"CREATE ROLE veneer_service LOGIN PASSWORD '"+password+"' ROLE veneer\n"+ // for tests
 				"CREATE DATABASE veneer_file OWNER veneer\nCREATE DATABASE veneer_minio OWNER veneer\n", "--pwfile="+file, "--auth="+auth)
 		})
 	}

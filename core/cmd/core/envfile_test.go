@@ -32,6 +32,7 @@ func TestEnvFile(t *testing.T) {
 		"CORE_EDGES_TLS_CERT":       plain,
 		"CORE_EDGES_TLS_KEY":        plain,
 		"CORE_DATABASE_URL":         secret + "database_url.",
+		"CORE_OWNER_DATABASE_URL":   secret + "owner_database_url, which only the container migrate has.",
 		"CORE_LIBRARY_DATABASE_URL": "there is no standby.",
 		"CORE_LISTEN_DATABASE_URL":  "there is no pooler in front of PostgreSQL.",
 		"CORE_OBJECTS_ACCESS_KEY":   secret + "s3_writer_access_key.",

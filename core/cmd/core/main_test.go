@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -114,7 +115,7 @@ func TestHelp(t *testing.T) {
 		for _, want := range []string{
 			"core serve", "core migrate", "core user add EMAIL", "core user passwd EMAIL", "core user permission EMAIL", "core texture add FILE", "core notify TITLE", "core health", "_FILE",
 			"CORE_LISTEN", "127.0.0.1:8080", "CORE_EDGES_LISTEN", "127.0.0.1:9090", "CORE_OPS_LISTEN", "127.0.0.1:9080", "CORE_OPS_PPROF",
-			"CORE_DATABASE_URL", "CORE_LIBRARY_DATABASE_URL", "CORE_LISTEN_DATABASE_URL", "CORE_OBJECTS_URL", "CORE_OBJECTS_SECRET_KEY", "CORE_OBJECTS_CA", "CORE_TOKEN_KEYS", "CORE_TOKEN_TTL",
+			"CORE_DATABASE_URL", "CORE_OWNER_DATABASE_URL", "CORE_LIBRARY_DATABASE_URL", "CORE_LISTEN_DATABASE_URL", "CORE_OBJECTS_URL", "CORE_OBJECTS_SECRET_KEY", "CORE_OBJECTS_CA", "CORE_TOKEN_KEYS", "CORE_TOKEN_TTL",
 			"CORE_REFRESH_GRACE", "CORE_PLAYER_NAME_PATTERN", "CORE_QUOTA_PLAYERS", "CORE_LIMIT_REQUESTS", "CORE_LIMIT_LOGIN_FAILURES", "CORE_SCORE_PLAYER", "CORE_SCORE_SIGN_REWARD", "CORE_UPLOAD_MAX_BYTES", "CORE_CORS_ORIGINS", "CORE_REGISTRATION",
 			"CORE_BODY_BYTES", "CORE_EDGE_SECRETS", "CORE_TLS_CERT", "CORE_EDGES_TLS_CERT", "CORE_PURGE_URL", "CORE_PURGE_SECRET", "CORE_PURGE_TIMEOUT", "CORE_SMTP_HOST", "CORE_SMTP_PASSWORD", "CORE_SMTP_FROM", "CORE_MAIL_URL", "CORE_MAIL_RESET_TTL", "CORE_LIMIT_RESETS", "CORE_DEMO", "CORE_HEADER_BYTES", "CORE_UPLOAD_TIMEOUT", "CORE_TRUSTED_PROXIES", "CORE_DRAIN_TIMEOUT", "CORE_LOG_LEVEL", "CORE_LOG_SAMPLE_RATE", "CORE_TRACES_URL", "CORE_TRACES_SAMPLE",
 		} {
@@ -254,6 +255,51 @@ func TestMigrate(t *testing.T) {
 	prints("search keys: made 1 that were missing\n")
 	out := succeed(t, environ, "", "migrate")
 	testenv.Check(t, !strings.Contains(out, "search keys"), "the fourth run prints %q", out)
+}
+
+// With the owner's URL core migrate gives the role of core serve its rights, also where that URL was the owner's
+// before. Every command but core migrate works with that role.
+func TestMigrateAsOwner(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.Empty(t)
+	environ := environment(t, database)
+	migrate := func(begin string) {
+		t.Helper()
+		out := succeed(t, environ, "", "migrate")
+		testenv.Check(t, strings.Contains(out, "rights: ") == (begin != "") && strings.Contains(out, begin), "core migrate prints %q; want %q", out, begin)
+	}
+	migrate("")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log := writerFunc(func(line []byte) {
+		if strings.Contains(string(line), `"msg":"the database's role may change the schema and the audit log; `) {
+			cancel()
+		}
+	})
+	testenv.Do(t, program().Run(ctx, cli.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: log}))
+
+	environ = append(withSetting(environ, "CORE_DATABASE_URL", postgrestest.AsService(database)), "CORE_OWNER_DATABASE_URL="+database)
+	migrate("rights: granted to the role veneer_service what core serve needs")
+	migrate("")
+	environ = withSetting(environ, "CORE_OWNER_DATABASE_URL", "")
+	migrate("")
+	succeed(t, environ, "correct horse", "user", "add", "ann@example.com")
+	succeed(t, environ, "another horse", "user", "passwd", "ann@example.com")
+	succeed(t, environ, "", "user", "permission", "-set", "1", "ann@example.com")
+	succeed(t, environ, "", "texture", "add", "-uploader", "ann@example.com", paintedFile(t, "Explorer.png", artwork.Explorer()))
+	succeed(t, environ, "Hello", "notify", "-all", "Title")
+	succeed(t, environ, "", "sweep", "-age", "0s")
+	startServe(t, append(environ, "CORE_DEMO=1")).end(t)
+
+	migrateFails := func(want, owner string) {
+		t.Helper()
+		fails(t, want, append(environ, "CORE_OWNER_DATABASE_URL="+owner), "", "migrate")
+	}
+	migrateFails("CORE_OWNER_DATABASE_URL must look like postgres://", "nonsense")
+	migrateFails("CORE_OWNER_DATABASE_URL has a user or a password that the server refuses: ", database+"&user=nobody")
+	_, err := invoke(t, append(environ, "CORE_OWNER_DATABASE_URL="+postgrestest.AsService(database)), "", "migrate")
+	testenv.ErrorHas(t, err, "CORE_OWNER_DATABASE_URL has a role that does not own the tables", "core migrate")
 }
 
 // An empty directory becomes the texture store only while there are no textures, or with

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/blobstore"
@@ -32,7 +33,7 @@ func migrateCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	db, err := postgres.Open(ctx, cfg.Config)
+	db, err := postgres.Open(ctx, cfg.AsOwner())
 	if err != nil {
 		return config.In(prefix, err)
 	}
@@ -42,14 +43,8 @@ func migrateCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 
-	before, after, err := db.Migrate(ctx, func(text string) { fmt.Fprintf(i.Stdout, "schema: %s\n", text) })
-	if err != nil {
+	if err := migrateSchema(ctx, db, cfg.Config, i.Stdout); err != nil {
 		return config.In(prefix, err)
-	}
-	if before == after {
-		fmt.Fprintf(i.Stdout, "schema: version %d, nothing to do\n", after)
-	} else {
-		fmt.Fprintf(i.Stdout, "schema: migrated from version %d to %d\n", before, after)
 	}
 
 	filled, err := db.FillKeys(ctx)
@@ -95,4 +90,22 @@ func migrateCommand(ctx context.Context, i cli.Invocation) error {
 	}
 	fmt.Fprintln(i.Stdout, "texture store: ready")
 	return nil
+}
+
+// migrateSchema migrates the schema and grants the roles of core serve their rights on it.
+func migrateSchema(ctx context.Context, db *postgres.DB, cfg postgres.Config, out io.Writer) error {
+	before, after, err := db.Migrate(ctx, func(text string) { fmt.Fprintf(out, "schema: %s\n", text) })
+	if err != nil {
+		return err
+	}
+	if before == after {
+		fmt.Fprintf(out, "schema: version %d, nothing to do\n", after)
+	} else {
+		fmt.Fprintf(out, "schema: migrated from version %d to %d\n", before, after)
+	}
+	roles, err := db.GrantRights(ctx, cfg)
+	for _, role := range roles {
+		fmt.Fprintf(out, "rights: granted to the role %s what core serve needs, and nothing else\n", role)
+	}
+	return err
 }

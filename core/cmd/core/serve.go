@@ -145,6 +145,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	tasks := []func(context.Context){
 		feed.Run,
 		func(ctx context.Context) { db.Listen(ctx, log, feed.Notify) },
+		func(ctx context.Context) { db.LogOwnerRights(ctx, log) },
 		outbox.Run,
 		trimmer(log, "sessions", services.Sessions.Trim),
 		trimmer(log, "changes", feed.Trim),

@@ -141,6 +141,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 
 // noWrongSettings are settings that accept every value.
 var noWrongSettings = map[string]string{
+	"CORE_OWNER_DATABASE_URL":  "only core migrate connects to it: TestMigrateAsOwner",
 	"CORE_TOKEN_ISSUER":        "any text is an issuer",
 	"CORE_PLAYER_NAME_ALLOWED": "any text is a description",
 	"CORE_OBJECTS_REGION":      "only the store can check it: TestServeWithoutItsStore",

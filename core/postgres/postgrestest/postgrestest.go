@@ -13,7 +13,7 @@ import (
 )
 
 // variable is the environment variable with the URL of a database on the test server. Its role may
-// create others.
+// create others, and is a member of veneer_service.
 const variable = "TEST_DATABASE_URL"
 
 // Empty returns the URL of a new database with an empty schema, the first in the search path. The
@@ -48,14 +48,23 @@ func create(tb testing.TB, s *server, template string) string {
 	s.create(tb, name, template)
 	tb.Cleanup(func() {
 		// The option FORCE would fail if autovacuum is in the database.
-		s.execute(tb, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"' AND usename = current_user")
+		s.execute(tb, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"' AND pg_has_role(usesysid, 'USAGE')")
 		s.execute(tb, "DROP DATABASE "+name)
 	})
 	return s.address(name)
 }
 
-// Connect opens the database at a URL and closes it when the test ends.
+// AsService returns a URL of URL with the role of core serve on a site where another one owns the tables.
+func AsService(address string) string { return address + "&user=veneer_service" }
+
+// Connect opens the database at a URL, with the role of AsService, and closes it when the test ends.
 func Connect(tb testing.TB, address string) *postgres.DB {
+	tb.Helper()
+	return ConnectOwner(tb, AsService(address))
+}
+
+// ConnectOwner is Connect with the role of the URL.
+func ConnectOwner(tb testing.TB, address string) *postgres.DB {
 	tb.Helper()
 	db, err := postgres.Open(tb.Context(), postgres.Config{URL: address, Connections: 8})
 	if err != nil {

@@ -143,12 +143,16 @@ func digest(tb testing.TB, files fs.FS) string {
 func migrate(tb testing.TB, address string) {
 	tb.Helper()
 	execute(tb, address, "CREATE SCHEMA "+schema)
-	db, err := postgres.Open(tb.Context(), postgres.Config{URL: address, Connections: 2})
+	cfg := postgres.Config{URL: AsService(address), OwnerURL: address, Connections: 2}
+	db, err := postgres.Open(tb.Context(), cfg.AsOwner())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer db.Close() // a database with connections cannot be renamed
 	if _, _, err := db.Migrate(tb.Context(), func(string) {}); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := db.GrantRights(tb.Context(), cfg); err != nil {
 		tb.Fatal(err)
 	}
 }
