@@ -93,7 +93,7 @@ func TestContainersHaveTheirSecrets(t *testing.T) {
 		}
 		switch name {
 		case "postgres": // read by a script of ours
-			named["database_password"] = true
+			named["database_password"], named["owner_database_url"] = true, true
 		case "bucket": // likewise
 			named = map[string]bool{
 				"s3_access_key": true, "s3_writer_access_key": true, "s3_reader_access_key": true,
@@ -192,6 +192,8 @@ func TestSecretsAreAdded(t *testing.T) {
 		switch name {
 		case "database_password", "database_url", "purge_secret", "smtp_password": // derived from each other, or empty
 			testenv.Equal(t, second[name], first[name], "%s, which exists", name)
+		case "owner_database_url":
+			testenv.Equal(t, second[name], "", "%s, where there is one role", name)
 		default:
 			if second[name] == first[name] || second[name] == "" {
 				t.Errorf("%s was %q, and is generated again as %q", name, first[name], second[name])

@@ -106,18 +106,18 @@ type storeFixture struct {
 	environ         []string           // of the page's commands
 	programs        string             // directory with the programs they need
 	empty           func(t *testing.T) // deletes all files
-	// prepare creates core's database in a new server and returns its URL. Without it, that is
-	// the server's own.
-	prepare func(t *testing.T, p *stack.Postgres) (url string)
+	// prepare creates core's database in a new server and returns its URLs, for core and for its owner.
+	// Without it, they are the server's own.
+	prepare func(t *testing.T, p *stack.Postgres) (url, owner string)
 	// done checks what else the commands did; nil for nothing.
-	done func(t *testing.T)
+	done func(t *testing.T, database string)
 }
 
-// database returns the URL of core's database in a new server.
-func (f storeFixture) database(t *testing.T, p *stack.Postgres) (url string) {
+// database returns the URLs of core's database in a new server.
+func (f storeFixture) database(t *testing.T, p *stack.Postgres) (url, owner string) {
 	t.Helper()
 	if f.prepare == nil {
-		return p.URL(p.Address)
+		return p.URL(p.Address), p.URL(p.Address)
 	}
 	return f.prepare(t, p)
 }
@@ -180,16 +180,23 @@ func composeStore(t *testing.T) storeFixture {
 	}
 	k.environ = append(k.environ, "FAKE_MINIO="+strings.TrimPrefix(k.files.Endpoint, "http://"), "FAKE_BUCKET="+strings.TrimPrefix(k.files.URL, "s3://"),
 		"FAKE_SECRETS="+secrets, "FAKE_LOG="+done)
-	k.prepare = func(t *testing.T, p *stack.Postgres) string {
+	testenv.Do(t, os.WriteFile(filepath.Join(secrets, "database_password"), []byte("hunter2"), 0o600))
+	testenv.Do(t, os.WriteFile(filepath.Join(secrets, "owner_database_url"), []byte("postgres://veneer_owner:hunter3@postgres/veneer"), 0o600))
+	k.prepare = func(t *testing.T, p *stack.Postgres) (url, owner string) {
 		t.Helper()
-		conn := postgrestest.Conn(t, p.URL(p.Address))
-		for _, statement := range []string{"CREATE ROLE veneer LOGIN", "CREATE DATABASE veneer OWNER veneer"} { // as deploy/compose/database.sh does
-			testenv.Must(conn.Exec(t.Context(), statement))(t)
-		}
-		return "postgres://veneer@" + p.Address + "/veneer?sslmode=disable"
+		host, port, _ := strings.Cut(p.Address, ":")
+		script := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(read(t, "deploy/compose/database.sh"), "/run/secrets", secrets))
+		script.Env = []string{"PATH=" + p.Programs + ":" + os.Getenv("PATH"), "PGHOST=" + host, "PGPORT=" + port}
+		stack.MustRun(t, script)
+		at := "@" + p.Address + "/veneer?sslmode=disable"
+		return "postgres://veneer" + at, "postgres://veneer_owner" + at
 	}
-	k.done = func(t *testing.T) {
+	k.done = func(t *testing.T, database string) {
 		t.Helper()
+		const rights = `SELECT format('%s %s %s %s', current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout'),
+			has_table_privilege('audit_log', 'INSERT'), has_table_privilege('audit_log', 'UPDATE'))`
+		got := site.Rows(t, postgrestest.Conn(t, database), pgx.RowTo[string], rights)
+		cmptest.Same(t, got, []string{"11min 1min t f"}, "limits of core's role, and whether it may add to the audit log, and change it")
 		content := testenv.Must(os.ReadFile(done))(t)
 		want := "build --quiet\nup --wait --detach postgres minio\nrun bucket\nstop core\nup --detach\n"
 		cmptest.Same(t, string(content), want, "what was done with containers")
@@ -214,9 +221,11 @@ func TestRestore(t *testing.T) {
 func restore(t *testing.T, k storeFixture) {
 	t.Helper()
 	lost, empty := stack.NewPostgres(t), stack.NewPostgres(t)
-	oldURL, newURL := k.database(t, lost), k.database(t, empty)
-	core := site.NewCoreAt(t, k.files, oldURL)
-	core.Set("CORE_DEMO=1")
+	oldURL, oldOwner := k.database(t, lost)
+	newURL, newOwner := k.database(t, empty)
+	core := site.NewCoreAt(t, k.files, oldOwner)
+	core.Set("CORE_DEMO=1", "CORE_DATABASE_URL="+oldURL, "CORE_OWNER_DATABASE_URL="+oldOwner)
+	core.Run(t, "migrate")
 	site.ServeLaunchers(t, core, "https://skins.example.org")
 	core.Set("CORE_YGGDRASIL_LOGIN_INTERVAL=0s")
 	core.Start(t)
@@ -263,7 +272,7 @@ func restore(t *testing.T, k storeFixture) {
 	testenv.Do(t, core.Stop(t))
 	lost.Kill(t)
 	k.empty(t)
-	core.Set("CORE_DATABASE_URL=" + newURL)
+	core.Set("CORE_DATABASE_URL="+newURL, "CORE_OWNER_DATABASE_URL="+newOwner)
 	openBackup(t, core, empty, k, backup).run(t, k.restore...)
 	core.StartReady(t)
 
@@ -272,7 +281,7 @@ func restore(t *testing.T, k storeFixture) {
 		eventually(t, fmt.Sprintf("edge %d serves the restored data", i), func() string { return cmp.Diff(before, fetchAll(t, edge, paths)) })
 	}
 	if k.done != nil {
-		k.done(t)
+		k.done(t, newURL)
 	}
 	if status, _ := ann.Do(t, http.MethodGet, "/api/user", nil); status != http.StatusUnauthorized {
 		t.Errorf("with a token from before: %d; want 401", status)
