@@ -70,7 +70,7 @@ func checkSearch(text string) error {
 		minChars = 2
 	}
 	switch n := utf8.RuneCountInString(key); {
-	case !isPrintable(text) || n > MaxName:
+	case !isPrintable(text) || utf8.RuneCountInString(text) > MaxName:
 		return fault.Field("q", "Look for text of no more than %d characters, without control characters.", MaxName)
 	case n > 0 && n < minChars:
 		return fault.Field("q", "Look for at least 3 characters, or 2 of Chinese, Japanese or Korean.")
