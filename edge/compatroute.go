@@ -110,7 +110,7 @@ const (
 	crafatarScale = 6   // the default of Crafatar
 )
 
-// CompatWords are the routes of DiscordSRV, by the word after the subject.
+// CompatWords are the routes of DiscordSRV and DiscordSRV Heads, by the word after the subject.
 var CompatWords = map[string]*CompatRoute{
 	"head":    {Mode: render.Flat, DefaultSize: discordSide, IsBare: true},
 	"helm":    {Mode: render.Flat, DefaultSize: discordSide},
@@ -118,7 +118,6 @@ var CompatWords = map[string]*CompatRoute{
 	"skull":   {Mode: render.Isometric, DefaultSize: discordSide},
 	"bust":    {Mode: render.Bust, DefaultSize: discordSide},
 	"body":    {Mode: render.Body, DefaultSize: 2 * discordSide, Measure: Width},
-	"player":  {Mode: render.Front, DefaultSize: 2 * discordSide, Measure: Width},
 	"texture": {Kind: KindFile, Slot: SkinSlot},
 }
 
@@ -209,7 +208,7 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	picture(head, of(crafthead), "/armor/cube/")
 	picture(head, of(cravatar), "/helmhead/")
 	head.DefaultSize = nmsrSide
-	picture(head, of(nmsr), "/headiso/")
+	picture(head, of(nmsr), "/headiso/", "/head_iso/")
 	head.DefaultSize = discordSide
 	picture(head, of(mcheads), "/ioshead/")
 
@@ -218,15 +217,15 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	picture(bust, of(minotar, crafthead), "/armor/bust/", "/armour/bust/")
 	picture(bust, of(lapitar), "/portrait/")
 	bust.DefaultSize = nmsrSide
-	picture(bust, of(nmsr), "/bodybust/")
+	picture(bust, of(nmsr), "/bodybust/", "/body_bust/")
 
 	body := CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, Measure: Width, Scale: 39}
 	picture(body, of(mcHeads, minotar, crafthead), "/body/")
 	large := body
 	large.Aspect, large.DefaultSize = Aspect{nmsrSide, 869}, 869
-	picture(large, of(nmsr), "/fullbody/")
+	picture(large, of(nmsr), "/fullbody/", "/full_body/")
 	large.IsIsometric = true
-	picture(large, of(nmsr), "/fullbodyiso/")
+	picture(large, of(nmsr), "/fullbodyiso/", "/full_body_iso/")
 	figure.DefaultSize = figure.Aspect.HeightOf(discordSide)
 	picture(figure, of(mcheads), "/iosbody/")
 	figure.Aspect, figure.Scale = Aspect{1732, 3900}, body.Scale
@@ -242,9 +241,9 @@ var CompatRoutes = func() (all []*CompatRoute) {
 		picture(side, of(mineatar), "/body/"+side.Mode.String()+"/")
 	}
 	front.Measure, front.IsSizeFirst, front.DefaultSize = Height, true, render.DefaultHeight
-	picture(front, of(vzge, nmsr), "/frontfull/", "/front/")
+	picture(front, of(vzge, nmsr), "/frontfull/", "/front_full/", "/front/")
 	front.Measure, front.IsSizeFirst, front.DefaultSize = Width, false, 2*nmsrSide
-	picture(front, of(nmsr), "/frontbust/")
+	picture(front, of(nmsr), "/frontbust/", "/front_bust/")
 	picture(CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, IsPosed: true}, of(starlight), "/render/")
 
 	file(SkinSlot, false, of(crafatar), "/skins/")

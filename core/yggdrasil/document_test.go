@@ -2,13 +2,17 @@ package yggdrasil_test
 
 import (
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/veneer-skins/veneer/core/clientapi/openapitest"
+	"github.com/veneer-skins/veneer/core/coretest"
+	"github.com/veneer-skins/veneer/core/yggdrasil"
 	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
@@ -18,6 +22,33 @@ var loadDocument = sync.OnceValues(func() (openapitest.Document, error) { return
 func mustLoadDocument(t *testing.T) openapitest.Document {
 	t.Helper()
 	return testenv.Must(loadDocument())(t)
+}
+
+// Routes tell the limit that they count for where the document says so. All others are listed in security.md.
+func TestRoutesHaveLimits(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	fill := strings.NewReplacer(yggdrasil.Root, "", "{uuid}", strings.Repeat("0", 32), "{name}", "Nobody", "{player}", "Nobody", "{slot}", "skin", "{file}", "x.png")
+	var unlimited []string
+	for path, item := range mustLoadDocument(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			got := c.Send(t, method, fill.Replace(path), coretest.JSON([]string{}))
+			isLimited := got.Header.Get("RateLimit-Limit") != ""
+			for _, status := range []int{200, 204} {
+				if response := operation.Responses.Status(status); response != nil {
+					testenv.Equal(t, response.Value.Headers["RateLimit-Limit"] != nil, isLimited, "%s %s has a limit", method, path)
+				}
+			}
+			if !isLimited {
+				unlimited = append(unlimited, "`"+method+" "+strings.TrimPrefix(path, yggdrasil.Root)+"`")
+			}
+		}
+	}
+	slices.Sort(unlimited)
+	page := string(testenv.Must(os.ReadFile("../../docs/operations/security.md"))(t))
+	_, listed, _ := strings.Cut(page, "(`core/yggdrasil` TestRoutesHaveLimits):\n\n")
+	listed, _, _ = strings.Cut(listed, "\n")
+	testenv.Equal(t, listed, strings.Join(unlimited, ", "), "the routes without a limit in security.md")
 }
 
 // checkResponse checks that the document allows a response, and the request if it succeeded.

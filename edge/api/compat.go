@@ -105,7 +105,7 @@ func parseCompat(path string) (target, bool) {
 		p.route = p.route.Turned
 	}
 	if !isNamed {
-		if _, isWord := subjectByWord(t.value); isWord {
+		if isSubjectWord(t.value) {
 			return target{}, false
 		}
 		subject = subjectOf(t.value)
@@ -140,13 +140,14 @@ func (s *Server) parseEmptySubject(sent []byte) (target, bool) {
 	if !s.hasCompatRoutes || route == nil {
 		return target{}, false
 	}
-	if route.IsPosed {
-		_, rest, _ = strings.Cut(rest, "/")
+	if word, after, _ := strings.Cut(rest, "/"); route.IsPosed || isSubjectWord(word) {
+		rest = after
 	}
-	if !strings.HasPrefix(rest, "/") {
+	before := strings.TrimSuffix(path, rest)
+	if !strings.HasPrefix(rest, "/") || routeTable[before] != nil && before != route.Prefix {
 		return target{}, false
 	}
-	return parseCompat(strings.TrimSuffix(path, rest) + impossibleName + strings.TrimSuffix(rest, "/"))
+	return parseCompat(before + impossibleName + strings.TrimSuffix(rest, "/"))
 }
 
 // impossibleName is a name that no player has.
@@ -208,7 +209,7 @@ func cutCompatWord(path string) (route *edge.CompatRoute, rest string) {
 
 // reservedSegments are first segments of paths that are no subject.
 var reservedSegments = func() map[string]bool {
-	all := map[string]bool{"": true, apiRoot[1:]: true, consoleRoot[1:]: true, craftheadRoot[1:]: true, "profile": true}
+	all := map[string]bool{"": true, apiRoot[1:]: true, consoleRoot[1:]: true, craftheadRoot[1:]: true, "profile": true, "p": true, "t": true, "pictures": true}
 	first := func(prefix string) string {
 		segment, _, _ := strings.Cut(prefix[1:], "/")
 		return segment
@@ -264,24 +265,28 @@ func (p *compatPath) cutWords(path string) (values [2]string, count int, ok bool
 }
 
 // setValues sets the value and the size, which a file ignores, from the segments of a path that are no words. It reports
-// false for two that are no size. What programs leave around a name or a UUID is cut off: blanks, braces, and a suffix
-// before the size.
+// false for two that are no size. What programs leave around a subject is cut off: blanks, the braces of a UUID, and a
+// suffix before the size.
 func (t *target) setValues(values []string, isNamed bool) bool {
 	t.value = values[0]
 	if len(values) == 2 {
 		size, ok := parseSize(values[1])
+		ok = ok || isNoSize(values[1])
 		if first, isFirst := parseSize(values[0]); isFirst && isDigits(values[0]) && (!ok || t.compat.route.IsSizeFirst && !isNamed) {
 			t.value, size, ok, t.compat.isSizeFirst = values[1], first, true, true
 		}
-		if !ok && !isNoSize(values[1]) {
+		if !ok {
 			return false
 		}
 		t.compat.size = size
-		if value, suffix := cutKnownSuffix(t.value); suffix != "" {
-			t.value, t.suffix = value, cmp.Or(t.suffix, suffix)
-		}
+		var suffix string
+		t.value, suffix = cutCompatSuffix(t.value, isNamed)
+		t.suffix = cmp.Or(t.suffix, suffix)
 	}
-	t.value = cmp.Or(strings.Trim(t.value, " \t\r\n{}"), impossibleName)
+	t.value = cmp.Or(strings.TrimSpace(t.value), impossibleName)
+	if inner := strings.Trim(t.value, "{}"); len(inner)+2 == len(t.value) && subjectOf(inner) == edge.ByUUID {
+		t.value = inner
+	}
 	return true
 }
 
@@ -294,6 +299,12 @@ func namedSubject(path *string) (edge.Subject, bool) {
 	}
 	*path = rest
 	return subject, true
+}
+
+// isSubjectWord reports whether subjectByWord knows a word.
+func isSubjectWord(word string) bool {
+	_, ok := subjectByWord(word)
+	return ok
 }
 
 // subjectByWord returns the subject that a word in a path says the next segment is. A player of such a
@@ -356,32 +367,22 @@ func parseSize(text string) (size int, ok bool) {
 	text = strings.TrimSpace(text)
 	number := strings.TrimLeft(text, "+-")
 	digits := leadingDigits(number)
-	if digits == 0 || len(text)-len(number) > 1 {
-		return 0, false
-	}
 	unit := number[digits:]
-	if unit != "" && unit[0] == '.' {
-		unit = unit[1+leadingDigits(unit[1:]):]
-	}
-	factor := 1.0
-	switch last := len(unit) - 1; {
-	case last < 0, edge.EqualASCIIFold(unit, "px"), unit[0]|' ' == 'x' && isDigits(unit[1:]):
-	case unit[0] == '@' && unit[last]|' ' == 'x':
-		var err error
-		if factor, err = strconv.ParseFloat(unit[1:last], 64); err != nil || !(factor > 0 && factor < 10) {
-			return 0, false
-		}
-	default:
+	if digits == 0 || len(text)-len(number) > 1 || strings.Trim(unit, "0123456789.,%@ xXpP") != "" {
 		return 0, false
 	}
 	if text[0] == '-' {
 		return 1, true
 	}
-	return max(1, int(factor*float64(positiveInteger(number[:min(digits, maxSizeDigits)])))), true
+	tenths := 10
+	if _, factor, _ := strings.Cut(unit, "@"); leadingDigits(factor) == 1 {
+		tenths = 10 * int(factor[0]-'0')
+		if len(factor) > 2 && factor[1] == '.' && leadingDigits(factor[2:]) > 0 {
+			tenths += int(factor[2] - '0')
+		}
+	}
+	return max(1, positiveInteger(number[:digits])*tenths/10), true
 }
-
-// maxSizeDigits is how many digits of a size count. It is above all bounds with them.
-const maxSizeDigits = 9
 
 // leadingDigits returns the number of digits at the beginning of a text.
 func leadingDigits(text string) (n int) {

@@ -118,9 +118,9 @@ func TestCompatClashes(t *testing.T) {
 		t.Errorf("/helm/player/12345.x has the tags %s", got)
 	}
 	// Not taken.
-	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/arm", "/render/Steve/full", "/helm/Steve/64/32", "/helm/Steve/big", "/skin/Steve/big", "/body", "/body/",
+	notFound("/avatar/12.x/any/thing", "/helm/64.x/Steve/Alex", "/combo/Steve/64.png", "/profile/Steve", "/render/walking/Steve/arm", "/render/Steve/full", "/helm/Steve/64/32", "/helm/Steve/big", "/skin/Steve/big", "/body", "/body/", "/avatar/player/.png", "/avatar/.png", "/body/player/.webp", "/avatar/user/.png", "/avatar/player//", "/p/body", "/pictures/head",
 		"/helm/Steve/64/upside", "/head", "/head.png?size=64", "/api/overlay", "/console/head", "/renders/Steve", "/armor/Steve", "/HELM/Steve",
-		"/profile/helm", "/textures/Steve", "/textures/signed/Steve", "/minecraft/profile/Steve", "/minecraft/textures/"+hash, "/minecraft/helm", "/minecraft/Steve/helm", "/minecrafthelm/Steve")
+		"/profile/helm", "/textures/Steve", "/textures/signed/Steve", "/minecraft/profile/Steve", "/minecraft/textures/"+hash, "/minecraft/Steve/helm", "/minecrafthelm/Steve")
 	w.checkMethods(t, "/helm/Steve", "/avatars/"+uuid)
 }
 

@@ -70,7 +70,7 @@ type target struct {
 func (s *Server) parsePath(path, query string) (target, bool) {
 	path = cutSlash(path)
 	t, ok := parseOwn(path, query)
-	if !s.hasCompatRoutes || ok && !t.isCompat() {
+	if !s.hasCompatRoutes || ok && !t.isCompat() || !ok && t.route != nil { // an own address, with or without a value
 		return t, ok
 	}
 	if compat, isCompat := parseCompat(path); isCompat {
@@ -79,8 +79,9 @@ func (s *Server) parsePath(path, query string) (target, bool) {
 	if route := edge.CompatQueries[path]; route != nil {
 		return parseCompatQuery(route, query)
 	}
-	if prefix := path + "/"; compatTable[prefix] != nil && routeTable[prefix] == nil { // with an empty placeholder at its end
-		return parseCompat(prefix + impossibleName)
+	path += "/"
+	if route, rest := cutCompatPrefix(path); route != nil && rest == "" && routeTable[route.Prefix] == nil { // an empty placeholder at the end
+		return parseCompat(path + impossibleName)
 	}
 	return t, ok
 }
@@ -391,6 +392,9 @@ func unescape(text string) string {
 func appendKey(dst []byte, t target) ([]byte, bool) {
 	switch t.route.Subject {
 	case edge.ByName, edge.ByNameParameter:
+		if subjectOf(t.value) == edge.ByUUID { // longer than a name
+			return appendUUID(append(dst, edgeproto.UUIDPrefix...), t.value)
+		}
 		return edgeproto.AppendNameKey(dst, t.value), isName(t.value)
 	case edge.ByNameAndUUID:
 		name := cutUUID(t.value)

@@ -91,9 +91,8 @@ func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
 	k := raster.Scales{Skin: max(1, width/raster.SheetColumns), Worn: wornWidth / raster.SheetColumns}
 	scale := k.Finest()
 	view = view.capped(k)
-	view.Width = 0 // the estimates are for noise, and a wider picture has more margin only
 	exact := view
-	view.Exact = 0
+	view = view.drawn()
 	w, h := view.Extent()
 	job := encodingJob{view: view, scale: scale, pixels: w * h, isCrisp: true}
 	const fixed = 0.2

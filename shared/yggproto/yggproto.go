@@ -52,7 +52,7 @@ func FormatError(path []byte, f *fault.Error) (status int, body any) {
 	return status, ErrorBody{name, f.Message}
 }
 
-// gameServerPaths begin the paths below Root that game servers request.
+// gameServerPaths begin the paths below Root that game servers request, and edges for the pages of many visitors.
 var gameServerPaths = [][]byte{
 	[]byte("/sessionserver/session/minecraft/hasJoined"),
 	[]byte("/sessionserver/session/minecraft/profile/"),
