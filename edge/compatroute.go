@@ -153,10 +153,12 @@ var posedParts = func() map[string]map[string]*CompatRoute {
 		return &CompatRoute{Mode: mode, DefaultSize: 2 * compatSide, Measure: Width, IsIsometric: isIsometric}
 	}
 	head, front := square(render.Isometric, false), figure(render.Front, false)
+	file := &CompatRoute{Kind: KindFile, Slot: SkinSlot}
 	return map[string]map[string]*CompatRoute{
 		"":          {"full": figure(render.Body, false), "bust": square(render.Bust, false), "face": head},
 		"isometric": {"full": figure(render.Body, true), "bust": square(render.Bust, true), "face": head},
 		"head":      {"full": head, "bust": head, "face": head},
+		"skin":      {"default": file, "full": file},
 		"pixel":     {"full": front, "bust": front, "face": square(render.Flat, false)},
 	}
 }()
@@ -207,7 +209,7 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	picture(head, of(minotar, crafthead), "/cube/", "/cubehelm/")
 	picture(head, of(crafthead), "/armor/cube/")
 	picture(head, of(cravatar), "/helmhead/")
-	head.DefaultSize = nmsrSide
+	head.DefaultSize, head.Scale = nmsrSide, 0
 	picture(head, of(nmsr), "/headiso/", "/head_iso/")
 	head.DefaultSize = discordSide
 	picture(head, of(mcheads), "/ioshead/")
@@ -222,7 +224,7 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	body := CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, Measure: Width, Scale: 39}
 	picture(body, of(mcHeads, minotar, crafthead), "/body/")
 	large := body
-	large.Aspect, large.DefaultSize = Aspect{nmsrSide, 869}, 869
+	large.Aspect, large.DefaultSize, large.Scale = Aspect{nmsrSide, 869}, 869, 0
 	picture(large, of(nmsr), "/fullbody/", "/full_body/")
 	large.IsIsometric = true
 	picture(large, of(nmsr), "/fullbodyiso/", "/full_body_iso/")
@@ -242,7 +244,7 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	}
 	front.Measure, front.IsSizeFirst, front.DefaultSize = Height, true, render.DefaultHeight
 	picture(front, of(vzge, nmsr), "/frontfull/", "/front_full/", "/front/")
-	front.Measure, front.IsSizeFirst, front.DefaultSize = Width, false, 2*nmsrSide
+	front.Measure, front.IsSizeFirst, front.DefaultSize, front.Scale = Width, false, 2*nmsrSide, 0
 	picture(front, of(nmsr), "/frontbust/", "/front_bust/")
 	picture(CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, IsPosed: true}, of(starlight), "/render/")
 

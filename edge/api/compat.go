@@ -581,7 +581,14 @@ func defaultSkinNamed(name string) edge.DefaultSkin {
 // sizeOf returns the side or the height in pixels.
 func (p *compatParameters) sizeOf(path *compatPath) int {
 	route := path.route
+	const maxScale = 10 // of Crafatar, which some programs give as size
+	scale := p.scale
+	if route.IsBare && p.size <= maxScale {
+		scale = cmp.Or(scale, p.size)
+	}
 	switch size := cmp.Or(path.size, p.size); {
+	case scale > 0 && route.Scale > 0 && path.size == 0:
+		return int(float64(scale) * route.Scale)
 	case size > 0 && route.Measure == edge.Width:
 		return route.Aspect.HeightOf(size)
 	case size > 0:
@@ -592,8 +599,6 @@ func (p *compatParameters) sizeOf(path *compatPath) int {
 		return p.width
 	case p.height > 0:
 		return p.height
-	case p.scale > 0 && route.Scale > 0:
-		return int(float64(p.scale) * route.Scale)
 	default:
 		return route.DefaultSize
 	}
