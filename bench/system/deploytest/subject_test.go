@@ -29,7 +29,7 @@ var compatAddresses = map[string][]string{
 		"/face/128/NAME", "/face/128/NAME.png", "/full/832/NAME.png?no=cape", "/bust/256/NAME?y=10", "/head/64/NAME", "/front/64/NAME.webp", "/frontfull/512/NAME.jxl",
 		"/processedskin/NAME",
 		// Starlight, and other spellings of sizes
-		"/render/pixel/NAME/face.png", "/render/default/NAME/bust", "/helm/NAME/64/", "/helm/NAME/", "/helm/NAME/100px", "/helm/NAME/50@2x.png", "/helm/NAME/-5", "/head?name=NAME", "/head.png?texture=&uuid=&name=NAME&overlay",
+		"/render/pixel/NAME/face.png", "/render/skin/NAME/default", "/render/default/NAME/bust", "/helm/NAME/64/", "/helm/NAME/", "/helm/NAME/100px", "/helm/NAME/50@2x.png", "/helm/NAME/-5", "/head?name=NAME", "/head.png?texture=&uuid=&name=NAME&overlay",
 		"/helm/NAME/64x64", "/helm/NAME/64@1.5x.png", "/helm/NAME/37.5.png", "/helm/NAME/undefined", "/helm/NAME.png/64", "/avatar/player/64/NAME.png", "/skin/NAME/512",
 		// DiscordSRV and DiscordSRV Heads
 		"/NAME/helm", "/NAME/head/64", "/NAME/overlay/128.png", "/NAME/skull/64", "/NAME/body", "/NAME/bust/64", "/NAME/texture",
