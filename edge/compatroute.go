@@ -62,7 +62,7 @@ func (r *CompatRoute) Pattern(service string) string {
 	}
 }
 
-// Aspect is a width and a height, of which only the ratio counts.
+// Aspect is a width and a height in any unit: only the ratio counts.
 type Aspect struct{ Width, Height int }
 
 // HeightOf returns the height to a width.

@@ -177,7 +177,7 @@ func (l *loader) loadSprite(ctx context.Context, tiles []spriteTile, columns int
 // drawSprite draws a sprite. Each texture and each group of tiles may wait as long as a picture. It holds the
 // sprite, of at most 3.2 MB, and the textures of spriteFetches tiles.
 func (l *loader) drawSprite(ctx context.Context, tiles []spriteTile, columns int) (body []byte, err error) {
-	sprite := render.NewSprite(len(tiles), columns, l.variant.TileSize())
+	sprite := render.NewSprite(len(tiles), columns, l.variant.ShownSize())
 	isComplete, timing, waited := true, render.Timing{}, l.permit.waited
 	for first := 0; first < len(tiles); first += spriteFetches {
 		some := tiles[first:min(first+spriteFetches, len(tiles))]

@@ -52,10 +52,6 @@ const craftheadRoot = "/minecraft"
 func (s *Server) profileTarget(path, value, query string) string {
 	path = cutSlash(path)
 	start := strings.LastIndexByte(path, '/') + 1
-	player, _ := cutSuffix(path[start:], ".png")
-	if s.upstream == nil || !s.hasCompatRoutes || subjectOf(value) == edge.ByHash || player == "" || !isName(player) {
-		return ""
-	}
 	to := "/profile/"
 	switch path[:start] {
 	case to, craftheadRoot + to:
@@ -64,6 +60,10 @@ func (s *Server) profileTarget(path, value, query string) string {
 	case "/textures/":
 		to = "/textures/"
 	default:
+		return ""
+	}
+	player, _ := cutSuffix(path[start:], ".png")
+	if s.upstream == nil || !s.hasCompatRoutes || subjectOf(value) == edge.ByHash || player == "" || !isName(player) {
 		return ""
 	}
 	return yggproto.Root + to + url.PathEscape(player) + "?" + query
@@ -156,24 +156,16 @@ const impossibleName = "."
 // cutCompatSuffix cuts a suffix off a path, and returns it if it is a known one. It cuts others off the last
 // segment only if that is no name then: numbers, UUIDs and hashes have no full stop.
 func cutCompatSuffix(path string, isName bool) (rest, suffix string) {
-	if rest, suffix = cutKnownSuffix(path); suffix != "" {
-		return rest, suffix
+	for _, suffix := range compatSuffixes {
+		if rest, ok := cutSuffix(path, suffix); ok {
+			return rest, suffix
+		}
 	}
 	start := strings.LastIndexByte(path, '/') + 1
 	if dot := strings.LastIndexByte(path, '.'); !isName && dot > start && subjectOf(path[start:dot]) != edge.ByName {
 		return path[:dot], ""
 	}
 	return path, ""
-}
-
-// cutKnownSuffix cuts a known suffix off a text.
-func cutKnownSuffix(text string) (rest, suffix string) {
-	for _, suffix := range compatSuffixes {
-		if rest, ok := cutSuffix(text, suffix); ok {
-			return rest, suffix
-		}
-	}
-	return text, ""
 }
 
 // cutCompatPrefix returns the route with the longest prefix of a path, nil if there is none, and what comes after
@@ -238,8 +230,8 @@ func (p *compatPath) cutPose(path *string) bool {
 	return p.route != nil
 }
 
-// cutWords takes the words from the segments of a path, and returns the one or two other segments, of which an empty
-// one is an unknown player's name. It reports false for more of them.
+// cutWords takes the words from the segments of a path, and returns the one or two other segments. An empty segment is
+// an unknown player's name. It reports false for more segments.
 func (p *compatPath) cutWords(path string) (values [2]string, count int, ok bool) {
 	for more := true; more; {
 		var segment string
@@ -361,8 +353,8 @@ func isNoSize(segment string) bool {
 	return segment == impossibleName || segment == "undefined" || segment == "NaN" || segment == "null"
 }
 
-// parseSize parses a size: a number, with a sign, of which a fraction is cut off, and after it px, a height as in x64, or
-// a factor as in @2x. It is at least 1, and small enough to be multiplied.
+// parseSize parses a size: a number, with a sign, and after the number px, a height as in x64, or a factor as in @2x. A
+// fraction is cut off. The size is at least 1, and small enough to be multiplied.
 func parseSize(text string) (size int, ok bool) {
 	text = strings.TrimSpace(text)
 	number := strings.TrimLeft(text, "+-")
@@ -421,7 +413,7 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 		req.Format = render.WebP
 	}
 	req.Size, req.Exact = req.Mode.ExactOf(params.sizeOf(&t.compat))
-	req.Width = req.Mode.WidthOf(route.Aspect.WidthOf(cmp.Or(req.Exact, req.Size)), cmp.Or(req.Exact, req.Size))
+	req.Width = req.Mode.WidthOf(route.Aspect.WidthOf(req.ShownSize()), req.ShownSize())
 	if req.Mode == render.Front && params.back {
 		req.Mode = render.Back
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"math"
 	"net/url"
 	"strconv"
@@ -206,7 +205,7 @@ func parseRequest(t target, query string, scratch []byte) (edge.Request, error) 
 		if err == nil && req.Mode.HasWidth() && params.width.given {
 			var width int
 			width, err = params.width.intOr("width", 0)
-			req.Width = req.Mode.WidthOf(width, cmp.Or(req.Exact, req.Size))
+			req.Width = req.Mode.WidthOf(width, req.ShownSize())
 		}
 	}
 	return req, err

@@ -184,8 +184,8 @@ func (m Mode) ShowsWorn() bool { return m.row().showsWorn }
 // HasWidth reports whether pictures in the mode have other widths than the usual one.
 func (m Mode) HasWidth() bool { return m.row().hasWidth }
 
-// WidthOf returns the width in pixels for a requested one of a picture that is so many pixels high: from a
-// quarter to three quarters of the height. It is 0 for the usual width, and in modes without others.
+// WidthOf returns the width in pixels of a picture with a height, for a requested width: from a quarter to three quarters
+// of the height. It is 0 for the usual width, and in modes without others.
 func (m Mode) WidthOf(requested, height int) int {
 	width := min(max(requested, (height+3)/4), 3*height/4)
 	if !m.HasWidth() || width == m.row().width(skin.Classic, height) {

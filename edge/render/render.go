@@ -102,7 +102,7 @@ func (v View) Check() error {
 	if r := v.Mode.row().sizes; v.Size != r.round(v.Size) {
 		return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", r.step, r.min, r.max)
 	}
-	if !v.checkExact() || v.Width != 0 && v.Width != v.Mode.WidthOf(v.Width, v.shownSize()) {
+	if !v.checkExact() || v.Width != 0 && v.Width != v.Mode.WidthOf(v.Width, v.ShownSize()) {
 		return fault.Field("size", "This picture has no such size.")
 	}
 	return nil
@@ -114,11 +114,11 @@ func (v View) Extent() (width, height int) {
 	if v.Check() != nil {
 		return 0, 0
 	}
-	return v.widthAt(v.shownSize()), v.shownSize()
+	return v.widthAt(v.ShownSize()), v.ShownSize()
 }
 
-// shownSize returns the side or the height of the picture.
-func (v View) shownSize() int { return cmp.Or(v.Exact, v.Size) }
+// ShownSize returns the side or the height of the picture.
+func (v View) ShownSize() int { return cmp.Or(v.Exact, v.Size) }
 
 // widthAt returns the width of the picture when it is drawn with a side or a height.
 func (v View) widthAt(size int) int {
@@ -130,7 +130,7 @@ func (v View) scaledWidth(height int) int {
 	if v.Width == 0 {
 		return 0
 	}
-	return (v.Width*height + v.shownSize()/2) / v.shownSize()
+	return (v.Width*height + v.ShownSize()/2) / v.ShownSize()
 }
 
 // drawn returns the view of the picture that is reduced to the exact size.

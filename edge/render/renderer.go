@@ -157,9 +157,6 @@ func (r *Renderer) Render(sheet, worn skin.Sheet, view View) (file []byte, timin
 	return file, Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
 }
 
-// TileSize returns the side of a square picture of the view, in pixels.
-func (v View) TileSize() int { return v.shownSize() }
-
 // NewSprite returns the transparent picture of a sprite: square pictures of a size beside and below each
 // other, columns in each row.
 func NewSprite(count, columns, size int) raster.Picture {
@@ -173,7 +170,7 @@ func (r *Renderer) DrawTile(sprite raster.Picture, number int, sheet skin.Sheet,
 	if err != nil {
 		return err
 	}
-	side := view.TileSize()
+	side := view.ShownSize()
 	columns := sprite.Width / side
 	for y := range side {
 		copy(sprite.Row(number%columns*side, number/columns*side+y, side), tile.Row(0, y, side))
