@@ -156,9 +156,10 @@ func (p *Pictures) revisionOf(view render.View) string {
 // allocates once in 64 calls, in the access log of the cache.
 func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
 	if req.Key != "" {
-		if res.Mapping, ok = p.resolver.TryLookup(req.Key, at); !ok {
+		if res.known = p.resolver.known(req.Key, at); res.known == nil {
 			return res, false
 		}
+		res.Mapping = res.known.Value.mapping
 	}
 	if p.setVariant(&req, &res); res.Err != nil || req.Kind == KindProfile {
 		return res, true
@@ -174,13 +175,8 @@ func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
 
 // TryAgain reports whether TryGet would return a response with a body again at a time, which is now or just was. If so,
 // it counts the hit.
-func (p *Pictures) TryAgain(key edgeproto.Key, res *Response, at time.Time) bool {
-	if key != "" {
-		if mapping, ok := p.resolver.TryLookup(key, at); !ok || mapping != res.Mapping {
-			return false
-		}
-	}
-	return p.pictureCache.TryAgain(res.entry)
+func (p *Pictures) TryAgain(res *Response, at time.Time) bool {
+	return (res.known == nil || p.resolver.isKnown(res.known, at)) && p.pictureCache.TryAgain(res.entry)
 }
 
 // maxTries bounds how often a response is made because the mapping has changed in the meantime.

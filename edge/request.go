@@ -85,9 +85,10 @@ type Response struct {
 	Variant  Variant
 	Revision string // of the renderer, empty for a file
 	ETag     ETag
-	Outcome  cache.Outcome         // where the body came from
-	Body     []byte                // must not be changed
-	entry    *cache.Entry[picture] // of TryGet
+	Outcome  cache.Outcome // where the body came from
+	Body     []byte        // must not be changed
+	known    *knownMapping // of TryGet, as entry; nil without a key
+	entry    *cache.Entry[picture]
 }
 
 // setVariant sets the variant that a request means, given the mapping of its key, or the error

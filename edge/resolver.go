@@ -151,14 +151,40 @@ func NewResolver(config ResolverConfig, core Core) *Resolver {
 // TryLookup returns the mapping of a key if it is cached and valid at a time, which is now
 // or just was. It does not ask core, does not keep the key and does not allocate.
 func (r *Resolver) TryLookup(key edgeproto.Key, at time.Time) (edgeproto.Mapping, bool) {
-	s := r.shard(key)
-	validAsOf := r.validAsOf.Load() // before the cached mapping, as in getCached
-	cached, ok := s.get(key)
-	if !ok || at.Sub(r.start)-cached.lastValid(validAsOf) >= trustWindow {
-		return edgeproto.Mapping{}, false
+	if known := r.known(key, at); known != nil {
+		return known.Value.mapping, true
 	}
-	s.hits.Add(1)
-	return cached.mapping, true
+	return edgeproto.Mapping{}, false
+}
+
+// known returns what TryLookup does with its place in the cache, nil for nothing.
+func (r *Resolver) known(key edgeproto.Key, at time.Time) *knownMapping {
+	hash := maphash.String(r.seed, string(key))
+	validAsOf := r.validAsOf.Load() // before the cached mapping, as in getCached
+	s := r.shardOf(hash)
+	s.mu.RLock()
+	known := s.entry(hash, key)
+	s.mu.RUnlock()
+	if known == nil || !r.isValid(known, at, validAsOf) {
+		return nil
+	}
+	return known
+}
+
+// isKnown reports whether known would return the same again at a time. It counts a hit, and takes no lock: a change
+// removes what it names from the cache before Apply returns.
+func (r *Resolver) isKnown(known *knownMapping, at time.Time) bool {
+	validAsOf := r.validAsOf.Load() // first, as in getCached
+	return known.TryAgain() && r.isValid(known, at, validAsOf)
+}
+
+// isValid reports whether a mapping is valid at a time, given the time of the last heartbeat. If so, it counts a hit.
+func (r *Resolver) isValid(known *knownMapping, at time.Time, validAsOf int64) bool {
+	if at.Sub(r.start)-known.Value.lastValid(validAsOf) >= trustWindow {
+		return false
+	}
+	r.shardOf(known.Key).hits.Add(1)
+	return true
 }
 
 // Lookup returns the mapping of a key and where it came from. The mapping of a key that does
@@ -445,8 +471,11 @@ func (r *Resolver) observeResult(err error) {
 func (r *Resolver) markUnreachable() { r.retryAt.CompareAndSwap(0, int64(r.now()+retryInterval)) }
 
 func (r *Resolver) shard(key edgeproto.Key) *shard {
-	return &r.shards[maphash.String(r.seed, string(key))%shardCount]
+	return r.shardOf(maphash.String(r.seed, string(key)))
 }
+
+// shardOf returns the shard of a key with a hash.
+func (r *Resolver) shardOf(hash uint64) *shard { return &r.shards[hash%shardCount] }
 
 func (r *Resolver) now() time.Duration { return time.Since(r.start) }
 

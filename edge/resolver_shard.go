@@ -55,6 +55,9 @@ type mappingEntry struct {
 	cachedMapping
 }
 
+// knownMapping is a mapping and its key in the cache, or formerly in it.
+type knownMapping = sieve.Entry[uint64, mappingEntry]
+
 // inlineKeySize is the length of the key of a UUID. Most names are shorter.
 const inlineKeySize = len(edgeproto.UUIDPrefix) + 36
 
@@ -67,13 +70,20 @@ func (s *shard) get(key edgeproto.Key) (cachedMapping, bool) {
 
 // getLocked returns the cached mapping of a key and marks it as used. The caller holds mu.
 func (s *shard) getLocked(key edgeproto.Key) (cachedMapping, bool) {
-	hash := s.hash(key)
-	for _, in := range [...]*mappingCache{s.positive, s.negative} {
-		if n := in.Get(hash); n != nil && n.key == key {
-			return n.cachedMapping, true
-		}
+	if e := s.entry(s.hash(key), key); e != nil {
+		return e.Value.cachedMapping, true
 	}
 	return cachedMapping{}, false
+}
+
+// entry returns the entry of a key with a hash, nil if it is not cached, and marks it as used. The caller holds mu.
+func (s *shard) entry(hash uint64, key edgeproto.Key) *knownMapping {
+	for _, in := range [...]*mappingCache{s.positive, s.negative} {
+		if e := in.GetEntry(hash); e != nil && e.Value.key == key {
+			return e
+		}
+	}
+	return nil
 }
 
 // hasOrPending reports whether a key is cached, or is being looked up.

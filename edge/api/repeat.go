@@ -2,11 +2,9 @@ package api
 
 import (
 	"hash/maphash"
-	"strings"
 	"sync/atomic"
 
 	"github.com/veneer-skins/veneer/edge"
-	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
@@ -38,7 +36,6 @@ type repeatSlot struct {
 // repeat is a response that is sent again while Pictures would respond the same.
 type repeat struct {
 	target, noneMatch string
-	key               edgeproto.Key
 	response          edge.Response
 	stored            *httpserver.Stored
 }
@@ -63,7 +60,7 @@ func (s *Server) tryRepeat(c *httpserver.FastContext, slot *repeatSlot, hash uin
 	if kept == nil || kept.target != string(c.Target) || kept.noneMatch != string(c.NoneMatch) || (c.Conditions != nil) != (kept.noneMatch != "") {
 		return false
 	}
-	if !s.pictures.TryAgain(kept.key, &kept.response, c.At) {
+	if !s.pictures.TryAgain(&kept.response, c.At) {
 		slot.kept.CompareAndSwap(kept, nil)
 		return false
 	}
@@ -88,7 +85,6 @@ func (s *repeatSlot) keep(c *httpserver.FastContext, hash uint64, x *exchange) {
 	s.strikes.Store(0)
 	s.hash.Store(hash)
 	s.kept.Store(&repeat{
-		target: string(c.Target), noneMatch: string(c.NoneMatch), key: edgeproto.Key(strings.Clone(string(x.request.Key))),
-		response: x.response, stored: c.Store(),
+		target: string(c.Target), noneMatch: string(c.NoneMatch), response: x.response, stored: c.Store(),
 	})
 }

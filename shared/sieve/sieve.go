@@ -12,49 +12,66 @@ import (
 //
 // The caller must lock it; for Get, Peek and the statistics a read lock is enough.
 type Cache[K comparable, V any] struct {
-	entries      map[K]*entry[K, V]
-	head, tail   *entry[K, V] // the latest and the oldest
-	hand         *entry[K, V] // the next candidate for eviction; nil: the tail
+	entries      map[K]*Entry[K, V]
+	head, tail   *Entry[K, V] // the latest and the oldest
+	hand         *Entry[K, V] // the next candidate for eviction; nil: the tail
 	cost, budget int64
 	evicted      uint64
 }
 
-type entry[K comparable, V any] struct {
-	key          K
-	value        V
-	cost         int64
-	visited      atomic.Bool
-	newer, older *entry[K, V]
+// Entry is a key with its value, in a cache or formerly in one.
+type Entry[K comparable, V any] struct {
+	Key   K
+	Value V
+
+	cost          int64
+	visited, gone atomic.Bool
+	newer, older  *Entry[K, V]
 }
 
-// New returns an empty cache with a budget.
-func New[K comparable, V any](budget int64) *Cache[K, V] {
-	return &Cache[K, V]{entries: map[K]*entry[K, V]{}, budget: budget}
-}
-
-// EntrySize returns the bytes of an entry, including its key and its value, but not what they
-// point to nor its slot in the map.
-func EntrySize[K comparable, V any]() int { return int(reflect.TypeFor[entry[K, V]]().Size()) }
-
-// Get returns the value of a key, nil if there is none, and counts a hit. The value stays
-// valid after its eviction.
-func (c *Cache[K, V]) Get(key K) *V {
-	e := c.entries[key]
-	if e == nil {
-		return nil
+// TryAgain counts another hit of an entry, and reports whether it is still cached. It needs no lock.
+func (e *Entry[K, V]) TryAgain() bool {
+	if e.gone.Load() {
+		return false
 	}
 	// Reading first avoids moving the cache line between cores for a bit that is mostly set
 	// already.
 	if !e.visited.Load() {
 		e.visited.Store(true)
 	}
-	return &e.value
+	return true
+}
+
+// New returns an empty cache with a budget.
+func New[K comparable, V any](budget int64) *Cache[K, V] {
+	return &Cache[K, V]{entries: map[K]*Entry[K, V]{}, budget: budget}
+}
+
+// EntrySize returns the bytes of an entry, including its key and its value, but not what they
+// point to nor its slot in the map.
+func EntrySize[K comparable, V any]() int { return int(reflect.TypeFor[Entry[K, V]]().Size()) }
+
+// GetEntry returns the entry of a key, nil if there is none, and counts a hit.
+func (c *Cache[K, V]) GetEntry(key K) *Entry[K, V] {
+	if e := c.entries[key]; e != nil && e.TryAgain() {
+		return e
+	}
+	return nil
+}
+
+// Get returns the value of a key, nil if there is none, and counts a hit. The value stays
+// valid after its eviction.
+func (c *Cache[K, V]) Get(key K) *V {
+	if e := c.GetEntry(key); e != nil {
+		return &e.Value
+	}
+	return nil
 }
 
 // Peek returns the value of a key, nil if there is none, without counting a hit.
 func (c *Cache[K, V]) Peek(key K) *V {
 	if e := c.entries[key]; e != nil {
-		return &e.value
+		return &e.Value
 	}
 	return nil
 }
@@ -71,7 +88,7 @@ func (c *Cache[K, V]) Put(key K, value V, cost int64) *V {
 		c.remove(c.victim())
 		c.evicted++
 	}
-	e := &entry[K, V]{key: key, value: value, cost: cost, older: c.head}
+	e := &Entry[K, V]{Key: key, Value: value, cost: cost, older: c.head}
 	e.visited.Store(replaced)
 	if c.head != nil {
 		c.head.newer = e
@@ -81,7 +98,7 @@ func (c *Cache[K, V]) Put(key K, value V, cost int64) *V {
 	c.head = e
 	c.entries[key] = e
 	c.cost += cost
-	return &e.value
+	return &e.Value
 }
 
 // Delete removes a key and reports whether it was there.
@@ -96,7 +113,10 @@ func (c *Cache[K, V]) Delete(key K) bool {
 
 // Clear removes all keys.
 func (c *Cache[K, V]) Clear() {
-	*c = Cache[K, V]{entries: map[K]*entry[K, V]{}, budget: c.budget, evicted: c.evicted}
+	for e := c.head; e != nil; e = e.older {
+		e.gone.Store(true)
+	}
+	*c = Cache[K, V]{entries: map[K]*Entry[K, V]{}, budget: c.budget, evicted: c.evicted}
 }
 
 // Len returns the number of keys.
@@ -113,7 +133,7 @@ func (c *Cache[K, V]) Evicted() uint64 { return c.evicted }
 
 // victim moves the hand to the entry to evict: the first one without a hit since the hand
 // passed it. The cache must not be empty.
-func (c *Cache[K, V]) victim() *entry[K, V] {
+func (c *Cache[K, V]) victim() *Entry[K, V] {
 	e := c.hand
 	if e == nil {
 		e = c.tail
@@ -128,7 +148,8 @@ func (c *Cache[K, V]) victim() *entry[K, V] {
 	return e
 }
 
-func (c *Cache[K, V]) remove(e *entry[K, V]) {
+func (c *Cache[K, V]) remove(e *Entry[K, V]) {
+	e.gone.Store(true)
 	if c.hand == e {
 		c.hand = e.newer
 	}
@@ -142,6 +163,6 @@ func (c *Cache[K, V]) remove(e *entry[K, V]) {
 	} else {
 		c.tail = e.newer
 	}
-	delete(c.entries, e.key)
+	delete(c.entries, e.Key)
 	c.cost -= e.cost
 }

@@ -42,8 +42,10 @@ func TestHitsAreKept(t *testing.T) {
 	c.Put("f", 6, 1)
 	f("a replacement, which counts as a hit", "a", "d", "f")
 	testenv.Equal(t, c.Evicted(), 3, "entries were evicted")
+	cleared := c.GetEntry("f")
 	c.Clear()
 	f("a clear")
+	testenv.Equal(t, cleared.TryAgain(), false, "an entry of a cleared cache is cached")
 	if c.Get("a") != nil || c.Delete("a") || c.Evicted() != 3 || c.Budget() != 3 {
 		t.Error("a cleared cache has entries or other statistics")
 	}
@@ -77,6 +79,7 @@ func TestModel(t *testing.T) {
 		const budget = 12
 		c := sieve.New[int, int64](budget)
 		var queue []*element // the oldest first
+		found := map[*element]*sieve.Entry[int, int64]{}
 		hand := 0
 		remove := func(i int) {
 			queue = slices.Delete(queue, i, i+1)
@@ -94,7 +97,7 @@ func TestModel(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			key := rapid.IntRange(0, 9).Draw(t, "key")
 			i := find(key)
-			switch rapid.IntRange(0, 5).Draw(t, "operation") {
+			switch rapid.IntRange(0, 6).Draw(t, "operation") {
 			case 0:
 				if c.Delete(key) != (i >= 0) {
 					t.Fatalf("the deletion of %d is wrong", key)
@@ -103,12 +106,20 @@ func TestModel(t *testing.T) {
 					remove(i)
 				}
 			case 1, 2, 3:
-				value := c.Get(key)
-				if (value != nil) != (i >= 0) || i >= 0 && *value != queue[i].cost {
-					t.Fatalf("%d is %v; want the element %d", key, value, i)
+				entry := c.GetEntry(key)
+				if (entry != nil) != (i >= 0) || i >= 0 && (entry.Key != key || entry.Value != queue[i].cost) {
+					t.Fatalf("%d is %v; want the element %d", key, entry, i)
 				}
 				if i >= 0 {
 					queue[i].visited = true
+					found[queue[i]] = entry
+				}
+			case 4:
+				for e, entry := range found {
+					if isCached := slices.Contains(queue, e); entry.TryAgain() != isCached {
+						t.Fatalf("that %d is cached is %t; want %t", e.key, !isCached, isCached)
+					}
+					e.visited = true
 				}
 			default:
 				cost := rapid.Int64Range(1, 5).Draw(t, "cost")
