@@ -123,18 +123,24 @@ func isOptional(security openapi3.SecurityRequirements) bool {
 	return slices.ContainsFunc(security, func(r openapi3.SecurityRequirement) bool { return len(r) == 0 })
 }
 
+// requiresToken reports whether an operation requires a token.
+func (c contract) requiresToken(e endpoint) bool {
+	security := c.Security
+	if e.Security != nil {
+		security = *e.Security
+	}
+	return len(security) > 0 && !isOptional(security)
+}
+
 // A request without a token gets 401 where the document requires a token, and nowhere else.
 func TestDocumentedSecurity(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	document := mustLoadContract(t)
 	for _, e := range document.endpoints() {
-		security := document.Security
-		if e.Security != nil {
-			security = *e.Security
-		}
-		a, isSecured := c.Send(t, e.method, e.path, body{}), len(security) > 0 && !isOptional(security)
-		testenv.Equal(t, a.Status == 401, isSecured, "%s: without a token: %d, which asks for one", a.Request(), a.Status)
+		a := c.Send(t, e.method, e.path, body{})
+		testenv.Equal(t, a.Status == 401, document.requiresToken(e),
+			"%s: without a token: %d, which asks for one", a.Request(), a.Status)
 	}
 }
 

@@ -24,23 +24,18 @@ import (
 func TestUnknownPaths(t *testing.T) {
 	t.Parallel()
 	c := start(t).signUp(t)
-	f := func(method, path string) {
-		t.Helper()
-		c.Send(t, method, path, body{}).IsError(t, 404, 3)
+	for method, paths := range map[string][]string{
+		"GET":  {"/nothing", "/apiary", "/api/nothing", "/API/user", "/api/players/1/nothing"},
+		"POST": {"/api/auth"},
+		"PUT":  {"/api/players/steve/name", "/api/players/steve/textures"},
+		"DELETE": {
+			"/api/players/steve", "/api/players/1.5", "/api/players/99999999999999999999", "/api/players/steve/textures",
+		},
+	} {
+		for _, path := range paths {
+			c.Send(t, method, path, body{}).IsError(t, 404, 3)
+		}
 	}
-
-	f("GET", "/nothing")
-	f("GET", "/apiary")
-	f("GET", "/api/nothing")
-	f("POST", "/api/auth")
-	f("GET", "/API/user")
-	f("GET", "/api/players/1/nothing")
-	f("DELETE", "/api/players/steve")
-	f("DELETE", "/api/players/1.5")
-	f("DELETE", "/api/players/99999999999999999999")
-	f("PUT", "/api/players/steve/name")
-	f("PUT", "/api/players/steve/textures")
-	f("DELETE", "/api/players/steve/textures")
 }
 
 func TestWrongMethods(t *testing.T) {
@@ -67,57 +62,31 @@ func TestWrongMethods(t *testing.T) {
 	f("POST", "/api/textures/1", "DELETE, GET, HEAD, OPTIONS, PUT")
 }
 
-// protected are routes that require a signed-in user.
-var protected = []struct{ method, path string }{
-	{"POST", "/api/auth/logout"},
-	{"GET", "/api/user"},
-	{"PUT", "/api/user"},
-	{"DELETE", "/api/user"},
-	{"PUT", "/api/user/avatar"},
-	{"PUT", "/api/user/email"},
-	{"PUT", "/api/user/password"},
-	{"GET", "/api/user/notifications"},
-	{"POST", "/api/user/notifications/00000000-0000-4000-8000-000000000000"},
-	{"GET", "/api/closet"},
-	{"POST", "/api/closet"},
-	{"PUT", "/api/closet/1"},
-	{"DELETE", "/api/closet/1"},
-	{"GET", "/api/players"},
-	{"POST", "/api/players"},
-	{"DELETE", "/api/players/1"},
-	{"PUT", "/api/players/1/name"},
-	{"PUT", "/api/players/1/textures"},
-	{"DELETE", "/api/players/1/textures"},
-	{"POST", "/api/textures"},
-	{"PUT", "/api/textures/1"},
-	{"DELETE", "/api/textures/1"},
+// protected returns the operations that require a token.
+func (c contract) protected() []endpoint {
+	return slices.DeleteFunc(c.endpoints(), func(e endpoint) bool { return !c.requiresToken(e) })
 }
 
+// Without a token, 401 comes before any error about the request's content.
 func TestSignedOut(t *testing.T) {
 	t.Parallel()
 	c := start(t, "LIMIT_REQUESTS=0")
 	genuine := c.signUp(t).Token
-	for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
-		c.Send(t, route.method, route.path, body{}).IsError(t, 401, 5)
+	for _, e := range mustLoadContract(t).protected() {
+		for _, invalid := range []body{{}, encodeJSON(`{`), raw("text/plain", "x")} {
+			c.Send(t, e.method, e.path, invalid).IsError(t, 401, 5)
+		}
 		for _, header := range []string{
 			"", "Bearer", "Bearer ", genuine, "Basic " + genuine, "Bearer nonsense", "Bearer " + genuine + "x", "Bearer " + genuine + " " + genuine,
 		} {
-			c.Send(t, route.method, route.path, body{}, "Authorization", header).IsError(t, 401, 5)
+			c.Send(t, e.method, e.path, body{}, "Authorization", header).IsError(t, 401, 5)
 		}
 	}
+	c.Put(t, "/api/players/steve/name", `{}`).IsError(t, 401, 5)
 
 	for _, header := range []string{"Bearer " + genuine, "bearer " + genuine, "BEARER  " + genuine} {
 		c.Send(t, "GET", "/api/user", body{}, "Authorization", header).HasStatus(t, 200)
 	}
-}
-
-// Without a token, 401 comes before any error about the request's content.
-func TestSignedOutComesBeforeInvalid(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	c.Post(t, "/api/players", `{`).IsError(t, 401, 5)
-	c.Send(t, "POST", "/api/textures", raw("text/plain", "x")).IsError(t, 401, 5)
-	c.Put(t, "/api/players/steve/name", `{}`).IsError(t, 401, 5)
 }
 
 func TestBanned(t *testing.T) {
@@ -126,8 +95,8 @@ func TestBanned(t *testing.T) {
 	c.withPassword(t, "correct horse")
 	c.site.Exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.UID)
 
-	for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
-		c.Send(t, route.method, route.path, body{}).IsError(t, 403, -1)
+	for _, e := range mustLoadContract(t).protected() {
+		c.Send(t, e.method, e.path, body{}).IsError(t, 403, -1)
 	}
 	c.Post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).IsError(t, 403, -1)
 	c.Post(t, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`).IsError(t, 401, 5)
@@ -213,9 +182,9 @@ func TestAnyOrigin(t *testing.T) {
 	f(c.Send(t, "GET", "/api/nothing", body{}, "Origin", "https://skins.example"))
 	f(c.Get(t, "/api/user"))
 	signedIn := c.signUp(t)
-	for _, route := range protected { // sent without a token: errors have the headers, too
-		f(c.Send(t, route.method, route.path, body{}, "Origin", "https://skins.example"))
-		f(signedIn.Send(t, route.method, route.path, body{}, "Origin", "https://skins.example"))
+	for _, e := range mustLoadContract(t).protected() { // sent without a token: errors have the headers, too
+		f(c.Send(t, e.method, e.path, body{}, "Origin", "https://skins.example"))
+		f(signedIn.Send(t, e.method, e.path, body{}, "Origin", "https://skins.example"))
 	}
 }
 
