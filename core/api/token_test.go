@@ -55,7 +55,8 @@ func (f forgery) of(t *testing.T, genuine string) string {
 
 type fields = map[string]any
 
-// Every forged token is rejected, also by refresh, and the session that it names goes on.
+// Every forged token is rejected, also by refresh, and the session that it names goes on. TestVerifyRejects of package
+// core forges others.
 func TestForgedTokens(t *testing.T) {
 	t.Parallel()
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
@@ -79,17 +80,11 @@ func TestForgedTokens(t *testing.T) {
 		{"alg none without a kid", forgery{header: fields{"alg": "none", "kid": nil}, signature: none}},
 		{"an empty alg", forgery{header: fields{"alg": ""}, signature: none}},
 		{"no alg", forgery{header: fields{"alg": nil}}},
-		{"no signature", forgery{signature: none}},
-		{"half a signature", forgery{signature: func(s string) string { return s[:len(s)/2] }}},
 		{"HS384 with our key", forgery{header: fields{"alg": "HS384"}, sum: sha512.New384}},
 		{"HS512 with our key", forgery{header: fields{"alg": "HS512"}, sum: sha512.New}},
-		{"RS256 with our key", forgery{header: fields{"alg": "RS256"}}},
 		{"ES256 with our key", forgery{header: fields{"alg": "ES256"}}},
 		{"another key under our kid", forgery{key: "x"}},
-		{"an unknown kid", forgery{header: fields{"kid": "other"}}},
-		{"an unknown kid with a key of its own", forgery{header: fields{"kid": "other"}, key: "x"}},
 		{"a key that the token brings along", forgery{header: fields{"jwk": fields{"kty": "oct", "k": base64.RawURLEncoding.EncodeToString(coretest.KeyBytes("x"))}}, key: "x"}},
-		{"no kid", forgery{header: fields{"kid": nil}}},
 		{"a sub changed after signing", forgery{claims: fields{"sub": victim.subject(t)}, signature: genuine}},
 		{"a signed sub that is not the session's user", forgery{claims: fields{"sub": victim.subject(t)}}},
 		{"a signed sub of no user", forgery{claims: fields{"sub": "999999"}}},
@@ -97,16 +92,6 @@ func TestForgedTokens(t *testing.T) {
 		{"the sid of another's session", forgery{claims: fields{"sid": victim.claim(t, "sid")}}},
 		{"the sid and jti of another's session", forgery{claims: fields{"sid": victim.claim(t, "sid"), "jti": victim.claim(t, "jti")}}},
 		{"an exp put off after signing", forgery{claims: fields{"exp": now.Add(24 * time.Hour).Unix()}, signature: genuine}},
-		{"not yet valid", forgery{claims: fields{"nbf": now.Add(time.Minute).Unix()}}},
-		{"issued in the future", forgery{claims: fields{"iat": now.Add(time.Minute).Unix()}}},
-		{"another issuer", forgery{claims: fields{"iss": "other"}}},
-		{"no iss", forgery{claims: fields{"iss": nil}}},
-		{"no sub", forgery{claims: fields{"sub": nil}}},
-		{"no sid", forgery{claims: fields{"sid": nil}}},
-		{"no jti", forgery{claims: fields{"jti": nil}}},
-		{"no iat", forgery{claims: fields{"iat": nil}}},
-		{"no nbf", forgery{claims: fields{"nbf": nil}}},
-		{"no exp", forgery{claims: fields{"exp": nil}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
