@@ -71,13 +71,6 @@ func TestTextureBytesQuota(t *testing.T) {
 	s.serve(t).as(c.Token).texture(t, "name=N&type=steve&public=false", skinFile(t, 2))
 }
 
-func TestRegistrationRewards(t *testing.T) {
-	t.Parallel()
-	c := start(t, "SCORE_REGISTRATION=7")
-	a := c.Post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`)
-	a.HasField(t, "7", "data", "user", "score")
-}
-
 // A request that costs more than the user's score gets 403 and changes nothing; one that fails for
 // another reason costs nothing.
 func TestScores(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // sign sends the daily sign-in of the client's user.
@@ -68,6 +66,7 @@ func TestScoreChanges(t *testing.T) {
 	registered := func(email string) client {
 		t.Helper()
 		a := c.Post(t, "/api/auth/register", fmt.Sprintf(`{"email":%q,"password":"correct horse","nickname":"A","player_name":%q}`, email, email[:3]+"Free"))
+		a.HasField(t, "100", "data", "user", "score")
 		return c.as(a.Field(t, "data", "token"))
 	}
 	ann, bob := registered("ann@example.com"), registered("bob@example.com")
@@ -91,20 +90,4 @@ func TestScoreChanges(t *testing.T) {
 		ann.Get(t, "/api/user/score?"+wrong).IsError(t, 422, 4, "page")
 	}
 	ann.Get(t, "/api/user/score?perPage=0&page=0").IsError(t, 422, 4, "page", "perPage")
-}
-
-// A private texture has its own price.
-func TestUploadCostsByVisibility(t *testing.T) {
-	t.Parallel()
-	c := start(t, "SCORE_TEXTURE_KIB=2", "SCORE_PRIVATE_TEXTURE_KIB=5", "SCORE_UPLOAD_REWARD=1").signUp(t)
-	c.site.Exec(t, "UPDATE users SET score = 1000")
-	f := func(form string, variant byte, rate int) {
-		t.Helper()
-		before := c.score(t)
-		tid := c.texture(t, form, skinFile(t, variant))
-		want := rate*c.site.Count(t, "SELECT (bytes + 1023) / 1024 FROM textures WHERE tid = $1", tid) - 1
-		testenv.Equal(t, before-c.score(t), want, "the cost of an upload of %s", form)
-	}
-	f("name=N&type=steve", 1, 2)
-	f("name=N&type=steve&public=false", 2, 5)
 }
