@@ -162,29 +162,19 @@ func TestFollowCatchesUp(t *testing.T) {
 }
 
 // Changes that another core numbers reach this core's edges by notification, or by the poll if the
-// notification is lost.
+// notification is lost. A core that dies between its commit and its numbering leaves unnumbered rows,
+// which another core's poll numbers.
 func TestFollowReceivesChangesOfOtherCores(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	near, far := startNode(t, address), startNode(t, address)
+	dead := postgrestest.Connect(t, address) // commits, but has no feed to notify
 	events := near.follow(t, edgeproto.Cursor{})
 	next(t, events, isStart)
-	user := addUser(t, far.db, "far")
-	next(t, events, hasKey(edgeproto.UIDKey(int64(user.ID))))
-}
-
-// A core that dies between its commit and its numbering leaves unnumbered rows. Another core's poll
-// numbers them.
-func TestCoreDiesBeforeNumbering(t *testing.T) {
-	t.Parallel()
-	address := postgrestest.URL(t)
-	n := startNode(t, address)
-	events := n.follow(t, edgeproto.Cursor{})
-	next(t, events, isStart)
-
-	dead := postgrestest.Connect(t, address) // commits, but has no feed to notify
-	user := addUser(t, dead, "last words")
-	next(t, events, hasKey(edgeproto.UIDKey(int64(user.ID))))
+	for name, db := range map[string]*postgres.DB{"far": far.db, "last words": dead} {
+		user := addUser(t, db, name)
+		next(t, events, hasKey(edgeproto.UIDKey(int64(user.ID))))
+	}
 }
 
 // A transaction that wrote before another one, and commits after that was streamed, is streamed
