@@ -23,22 +23,15 @@ func TestEmail(t *testing.T) {
 	f("  Steve+skins@Example.COM\t", "Steve+skins@Example.COM")
 	f("zoë@exämple.com", "zoë@exämple.com")
 	f("a@"+strings.Repeat("b", 252), "a@"+strings.Repeat("b", 252))
-	f("a@"+strings.Repeat("b", 253), "")
-	f("", "")
-	f("steve", "")
-	f("@example.com", "")
-	f("steve@", "")
-	f("steve@example.com, alex@example.com", "")
-	f("Steve <steve@example.com>", "")
-	f("<steve@example.com>", "")
-	f("ste ve@example.com", "")
-	f("steve@exam\nple.com", "")
-	f("steve@example.com\x00", "")
-	f("steve\xff@example.com", "")
-	f("ste\u200bve@example.com", "")
-	f("steve@exam\u202eple.com", "")
 	f("\ufeffsteve@example.com\u200b\u3000", "steve@example.com")
 	f("❤\ufe0f@example.com", "❤\ufe0f@example.com")
+	for _, refused := range []string{
+		"", "steve", "@example.com", "steve@", "steve@example.com, alex@example.com", "Steve <steve@example.com>",
+		"<steve@example.com>", "ste ve@example.com", "steve@exam\nple.com", "steve@example.com\x00", "steve\xff@example.com",
+		"ste\u200bve@example.com", "steve@exam\u202eple.com", "a@" + strings.Repeat("b", 253),
+	} {
+		f(refused, "")
+	}
 }
 
 func TestName(t *testing.T) {
@@ -55,17 +48,11 @@ func TestName(t *testing.T) {
 	f(" \t Zoë 🦊 \u00a0\n", "Zoë 🦊")
 	f(strings.Repeat("ä", 64), strings.Repeat("ä", 64))
 	f(" "+strings.Repeat("x", 64)+" ", strings.Repeat("x", 64))
-	f(strings.Repeat("x", 65), "")
-	f("", "")
-	f(" \t ", "")
-	f("a\nb", "")
-	f("a\tb", "")
-	f("a\x00b", "")
-	f("a\u0085b", "")
-	f("a\x7fb", "")
-	f("a\xffb", "")
-	f("\u200b", "")
-	f("a\u202eb", "")
+	for _, refused := range []string{
+		strings.Repeat("x", 65), "", " \t ", "a\nb", "a\tb", "a\x00b", "a\u0085b", "a\x7fb", "a\xffb", "\u200b", "a\u202eb",
+	} {
+		f(refused, "")
+	}
 	title := testenv.Must(validateLine("title", " שלום\u200f! "))(t)
 	testenv.Equal(t, title, "שלום\u200f!", "a title, which is no name and may have controls of direction")
 }
