@@ -274,17 +274,12 @@ func TestRemoveTexturesRefuses(t *testing.T) {
 	}
 
 	f("", body{})
-	f("", encodeJSON(`{}`))
-	f("", encodeJSON(`{"other":1}`))
-	f("", encodeJSON(`{"type":[]}`))
-	f("", encodeJSON(`{"type":null}`))
-	f("", encodeJSON(`{"type":["skin","cape","skin"]}`))
-	f("", encodeJSON(`{"type":["skin","hat"]}`))
-	f("", encodeJSON(`{"type":["Skin"]}`))
-	f("", encodeJSON(`{"type":[null]}`))
-	f("", encodeJSON(`{"type":"skin"}`))
-	f("", encodeJSON(`{"type":{"skin":1}}`))
-	f("", encodeJSON(`{"type":["hat"],"skin":1}`))
+	for _, object := range []string{
+		`{}`, `{"other":1}`, `{"type":[]}`, `{"type":null}`, `{"type":["skin","cape","skin"]}`, `{"type":["skin","hat"]}`,
+		`{"type":["Skin"]}`, `{"type":[null]}`, `{"type":"skin"}`, `{"type":{"skin":1}}`, `{"type":["hat"],"skin":1}`,
+	} {
+		f("", encodeJSON(object))
+	}
 	f("", encodeForm("type[]=hat"))
 	f("", encodeForm("type[]="))
 	f("?type[]=skin&type[]=cape&type[]=skin", body{})
