@@ -125,10 +125,10 @@ func TestRowsOfLaunchersAreBounded(t *testing.T) {
 		c.join(t, token, hexID(u.players[0].UUID), fmt.Sprint("server ", i)).IsEmpty(t)
 	}
 	f("game_joins", 20)
-	c.site.Exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '31 seconds'")
+	c.site.Exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '30 seconds'")
 	c.join(t, token, hexID(u.players[0].UUID), "another server").IsEmpty(t)
 	f("game_joins", 1)
-	c.site.Exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '31 seconds'")
+	c.site.Exec(t, "UPDATE game_joins SET joined_at = joined_at - interval '30 seconds'")
 	testenv.Equal(t, testenv.Must(c.services.Joins.Trim(t.Context()))(t), 1, "the trimmed joins")
 	f("game_joins", 0)
 

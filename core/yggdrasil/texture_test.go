@@ -126,9 +126,7 @@ func TestUploadedFilesAreWrittenAnew(t *testing.T) {
 	for i := range small.Pix {
 		small.Pix[i] = 200
 	}
-	var file bytes.Buffer
-	testenv.Do(t, png.Encode(&file, small))
-	c.upload(t, u.players[0], "cape", "", file.Bytes()).IsEmpty(t)
+	c.upload(t, u.players[0], "cape", "", coretest.EncodePNG(t, small)).IsEmpty(t)
 	got := testenv.Must(png.DecodeConfig(bytes.NewReader(c.wornFile(t, u.players[0], "CAPE"))))(t)
 	testenv.Equal(t, image.Pt(got.Width, got.Height), image.Pt(64, 32), "the size of the stored cape")
 }
@@ -234,11 +232,7 @@ func TestUploadIsRejected(t *testing.T) {
 	c, u := startForOne(t, "QUOTA_TEXTURES=1")
 	player := u.players[0]
 	c = c.as(c.issue(t, u).AccessToken)
-	blank := func(width, height int) []byte {
-		var file bytes.Buffer
-		testenv.Do(t, png.Encode(&file, image.NewNRGBA(image.Rect(0, 0, width, height))))
-		return file.Bytes()
-	}
+	blank := func(w, h int) []byte { return coretest.EncodePNG(t, image.NewNRGBA(image.Rect(0, 0, w, h))) }
 	for slot, files := range map[string][][]byte{
 		"skin": {{}, []byte("GIF89a"), blank(64, 16), blank(63, 64), blank(1, 1), blank(1024, 1024), capeFile(t)[:100]},
 		"cape": {{}, []byte("x"), blank(64, 64), blank(63, 32)},
@@ -284,21 +278,6 @@ type ownProfile struct {
 
 const ownPath = "/minecraftservices/minecraft/profile"
 
-// A launcher's own profile names what the player wears.
-func TestOwnProfile(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	u := c.signUp(t, "First", "Second")
-	first := c.as(c.issue(t, u, "First").AccessToken)
-	got := decode[ownProfile](t, first.Get(t, ownPath))
-	testenv.Check(t, got.named == toNamed(u.players[0]) && len(got.Skins)+len(got.Capes) == 0, "%+v", got)
-	c.dress(t, u.players[0], skinFile(t, 1), capeFile(t), "alex")
-	got = decode[ownProfile](t, first.Get(t, ownPath))
-	if len(got.Skins) != 1 || len(got.Capes) != 1 || got.Skins[0].Variant != "SLIM" || got.Skins[0].URL != c.worn(t, u.players[0]).Textures["SKIN"].URL {
-		t.Errorf("%+v", got)
-	}
-}
-
 // Prism Launcher and MultiMC send a skin with its variant, list the capes, wear one of them by its id,
 // and take both off. Each answer is the profile.
 func TestOwnTextures(t *testing.T) {
@@ -306,19 +285,22 @@ func TestOwnTextures(t *testing.T) {
 	c, u := startForOne(t)
 	player, unbound := u.players[0], c.signUp(t, "First", "Second")
 	c = c.as(c.issue(t, u, player.Name).AccessToken)
+	got := decode[ownProfile](t, c.Get(t, ownPath))
+	testenv.Check(t, got.named == toNamed(player) && len(got.Skins)+len(got.Capes) == 0, "%+v", got)
 	form := func(variant string) body {
 		form := uploadBody(t, "", "skin.png", "image/png", skinFile(t, 1))
 		form.Content = bytes.Replace(form.Content, []byte(`name="model"`+"\r\n\r\n"), []byte(`name="variant"`+"\r\n\r\n"+variant), 1)
 		return form
 	}
 	for _, variant := range []string{"CLASSIC", "SLIM", "slim"} {
-		got := decode[ownProfile](t, c.Send(t, "POST", ownPath+"/skins", form(variant)))
-		testenv.Check(t, len(got.Skins) == 1 && got.Skins[0].Variant == strings.ToUpper(variant), "%s: %+v", variant, got)
+		got = decode[ownProfile](t, c.Send(t, "POST", ownPath+"/skins", form(variant)))
+		testenv.Check(t, len(got.Skins) == 1 && got.Skins[0].Variant == strings.ToUpper(variant) &&
+			got.Skins[0].URL == c.worn(t, player).Textures["SKIN"].URL, "%s: %+v", variant, got)
 	}
 	c.upload(t, player, "cape", "", capeFile(t)).IsEmpty(t)
 	worn := decode[ownProfile](t, c.Get(t, ownPath)).Capes
 	testenv.Check(t, len(worn) == 1 && worn[0].State == "ACTIVE", "%+v", worn)
-	got := decode[ownProfile](t, c.Send(t, "DELETE", ownPath+"/capes/active", body{}))
+	got = decode[ownProfile](t, c.Send(t, "DELETE", ownPath+"/capes/active", body{}))
 	testenv.Check(t, len(got.Capes) == 1 && got.Capes[0].State == "INACTIVE" && got.Capes[0].Alias == "my skin", "%+v", got.Capes)
 	wear := func(id string) response {
 		return c.Send(t, "PUT", ownPath+"/capes/active", coretest.JSON(map[string]string{"capeId": id}))
