@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/cli"
+	"github.com/veneer-skins/veneer/shared/config"
 )
 
 // maxInput bounds the bytes that are read of a notification's content. Its length is validated
@@ -35,8 +37,12 @@ func notifyCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("read the content from standard input: %w", err)
 	}
+	cfg, err := config.Read[postgres.Config](prefix, i.Environ)
+	if err != nil {
+		return err
+	}
 
-	db, err := openDatabase(ctx, i)
+	db, err := openReady(ctx, cfg)
 	if err != nil {
 		return err
 	}

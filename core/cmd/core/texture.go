@@ -54,23 +54,16 @@ func textureAddCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 
-	db, err := openReady(ctx, cfg.Config)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	user, err := core.NewUsers(db, nil, nil, core.ScorePrices{}, false).ByEmail(ctx, *uploader)
-	if err != nil {
-		return err
-	}
-	// Without quotas and scores: an operator is not limited by them.
-	texture, err := core.NewTextures(db, files, cfg.Textures, core.Quotas{}, core.ScorePrices{}).Upload(ctx, user.ID, core.Upload{
-		File: file, Name: *title, Type: *kind, Public: !*private,
+	return withUser(ctx, cfg.Config, *uploader, func(db *postgres.DB, user core.User) error {
+		// Without quotas and scores: an operator is not limited by them.
+		textures := core.NewTextures(db, files, cfg.Textures, core.Quotas{}, core.ScorePrices{})
+		upload := core.Upload{File: file, Name: *title, Type: *kind, Public: !*private}
+		texture, err := textures.Upload(ctx, user.ID, upload)
+		if err != nil {
+			return err
+		}
+		numberChanges(ctx, db)
+		fmt.Fprintf(i.Stdout, "texture %d added: %s, type %s, hash %s\n", texture.ID, texture.Name, texture.Type, texture.Hash)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	numberChanges(ctx, db)
-	fmt.Fprintf(i.Stdout, "texture %d added: %s, type %s, hash %s\n", texture.ID, texture.Name, texture.Type, texture.Hash)
-	return nil
 }

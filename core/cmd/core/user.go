@@ -156,15 +156,6 @@ func withUser(ctx context.Context, cfg postgres.Config, email string, do func(*p
 	return do(db, user)
 }
 
-// openDatabase opens the database for a command without other settings.
-func openDatabase(ctx context.Context, i cli.Invocation) (*postgres.DB, error) {
-	cfg, err := config.Read[postgres.Config](prefix, i.Environ)
-	if err != nil {
-		return nil, err
-	}
-	return openReady(ctx, cfg)
-}
-
 // openReady opens a database, which must be available and have its schema.
 func openReady(ctx context.Context, cfg postgres.Config) (*postgres.DB, error) {
 	db, err := postgres.Open(ctx, cfg)
