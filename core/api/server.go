@@ -114,9 +114,6 @@ func (s *Server) Limiters() clientapi.Limiters { return s.limiters }
 // New returns a server of the API. fileBytes is the size of the largest texture file that the
 // domain accepts.
 func New(opts httpserver.Options, services Services, cfg Config, fileBytes int, now core.Clock) (*Server, error) {
-	if cfg.Registration == "confirm" && services.Links == nil {
-		return nil, config.Errorf("REGISTRATION", "is confirm, which takes e-mail, but SMTP_HOST is not set")
-	}
 	if cfg.BodyBytes != 0 && cfg.BodyBytes < minBodyBytes {
 		return nil, config.Errorf("BODY_BYTES", "is %d, but must be 0 or at least %d", cfg.BodyBytes, minBodyBytes)
 	}

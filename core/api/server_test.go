@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/coretest"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -336,12 +334,4 @@ func TestRawRequests(t *testing.T) {
 	f("PUT /api/textures HTTP/1.1\r\n"+host+"Connection: close\r\nContent-Length: 65537\r\n\r\n{", 405, "3")
 	f("POST /api/auth/login HTTP/1.1\r\n"+host+"Connection: close\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{", 400, "4")
 	f("GET /api/nothing HTTP/1.1\r\n"+host+"Connection: close\r\nX-Long: "+strings.Repeat("x", 15<<10)+"\r\n\r\n", 404, "3")
-}
-
-func TestRegistrationSetting(t *testing.T) {
-	t.Parallel()
-	options := httpserver.Options{Log: slog.New(slog.DiscardHandler)}
-	_, err := api.New(options, api.Services{}, api.Config{Registration: "confirm"}, 0, time.Now)
-	testenv.ErrorHas(t, err, "REGISTRATION", "REGISTRATION=confirm without e-mail")
-	testenv.ErrorHas(t, err, "SMTP_HOST", "REGISTRATION=confirm without e-mail")
 }
