@@ -267,7 +267,7 @@ func TestNoLimits(t *testing.T) {
 	}
 }
 
-// An invalid limit is an error that names the setting.
+// An invalid limit is an error that names the setting. TestWrongSettings of core/cmd/core tries each.
 func TestLimitsAreChecked(t *testing.T) {
 	t.Parallel()
 	f := func(accepted bool, environ ...string) {
@@ -283,10 +283,6 @@ func TestLimitsAreChecked(t *testing.T) {
 	f(true, "LIMIT_REQUESTS=1000000", "LIMIT_REQUESTS_BURST=1000000", "LIMIT_REGISTRATIONS=1000000", "LIMIT_UPLOADS=1000000")
 	f(false, "LIMIT_REQUESTS=1", "LIMIT_REQUESTS_BURST=0")
 	f(false, "LIMIT_REQUESTS=1", "LIMIT_REQUESTS_BURST=-1")
-	for _, setting := range []string{
-		"LIMIT_REQUESTS=-1", "LIMIT_REQUESTS=2000000000", "LIMIT_REQUESTS_BURST=1099511627776", "LIMIT_REGISTRATIONS=-1",
-		"LIMIT_UPLOADS=-1", "LIMIT_PRICES=-1", "LIMIT_CHANGES=-1",
-	} {
-		f(false, setting)
-	}
+	f(false, "LIMIT_REQUESTS=-1")
+	f(false, "LIMIT_REQUESTS_BURST=1099511627776")
 }

@@ -168,6 +168,7 @@ func TestUnknownCommands(t *testing.T) {
 	fails(t, `"now"`, nil, "", "migrate", "now")
 }
 
+// Settings that are missing, misspelt or wrong in other ways than TestWrongSettings tries are named.
 func TestSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 
@@ -179,60 +180,31 @@ func TestSettingsAreNamed(t *testing.T) {
 	}
 
 	fails(t, "CORE_PURGE_SECRET", append(environ, "CORE_PURGE_URL=https://hooks.example.org/purge"), "", "serve")
-	mail := slices.Concat(environ, []string{"CORE_SMTP_HOST=smtp.example.org", "CORE_SMTP_FROM=noreply@example.org", "CORE_MAIL_URL=https://skins.example.org"})
-	for name, value := range map[string]string{
-		"CORE_SMTP_HOST": "smtp.example.org:25", "CORE_SMTP_PORT": "65536", "CORE_SMTP_TLS": "maybe", "CORE_SMTP_CA": "/nowhere/ca.pem", "CORE_SMTP_USER": "operator",
-		"CORE_SMTP_PASSWORD": "hunter2", "CORE_SMTP_FROM": "noreply", "CORE_SMTP_TIMEOUT": "0s",
-		"CORE_MAIL_SITE": "A\nB", "CORE_MAIL_URL": "skins.example.org", "CORE_MAIL_VERIFICATION_TTL": "1s", "CORE_MAIL_RESET_TTL": "1s", "CORE_MAIL_PER_HOUR": "-1",
-		"CORE_MAIL_RETRY_FOR": "0s",
-	} {
-		fails(t, name, withSetting(mail, name, value), "", "serve")
-	}
+	mail := slices.Concat(environ, withMail)
 	fails(t, "CORE_MAIL_URL", withSetting(mail, "CORE_MAIL_URL", ""), "", "serve")
 	fails(t, "CORE_MAIL_URL", append(withSetting(mail, "CORE_MAIL_URL", ""), "CORE_PUBLIC_URL=https://skins.example.org", "CORE_CONSOLE=off"), "", "serve")
-	f("CORE_REGISTRATION", "confirm", "serve")
-	f("CORE_LIMIT_RESETS", "-1", "serve")
 
-	f("CORE_DATABASE_URL", "", "serve")
+	for _, name := range []string{"CORE_DATABASE_URL", "CORE_OBJECTS_URL", "CORE_TOKEN_KEYS", "CORE_EDGE_SECRETS"} {
+		f(name, "", "serve")
+	}
 	f("CORE_DATABASE_URL", "", "migrate")
 	f("CORE_DATABASE_URL", "", "user", "add", "a@example.com")
 	f("CORE_DATABASE_URL", "", "texture", "add", "-uploader", "a@example.com", "skin.png")
-	f("CORE_OBJECTS_URL", "", "serve")
 	f("CORE_OBJECTS_URL", "", "migrate")
-	f("CORE_TOKEN_KEYS", "", "serve")
-	f("CORE_EDGE_SECRETS", "", "serve")
 
-	f("CORE_DATABASE_URL", "postgres://plain:hunter2@127.0.0.1:port/plain", "serve")
-	f("CORE_LIBRARY_DATABASE_URL", "nonsense", "serve")
-	f("CORE_LISTEN_DATABASE_URL", "nonsense", "serve")
-	f("CORE_OBJECTS_URL", "ftp://textures", "serve")
-	f("CORE_TOKEN_KEYS", "a:c2hvcnQ=", "serve")
-	f("CORE_PURGE_URL", "hooks.example.org/purge", "serve")
-	f("CORE_BODY_BYTES", "-1", "serve")
-	f("CORE_UPLOAD_TIMEOUT", "0s", "serve")
-	f("CORE_PLAYER_NAME_PATTERN", "[", "serve")
-	f("CORE_PLAYER_NAME_MIN", "none", "serve")
-	f("CORE_TOKEN_TTL", "soon", "serve")
-	f("CORE_UPLOAD_MAX_BYTES", "-1", "serve")
-	f("CORE_UPLOAD_CONCURRENCY", "0", "serve")
-	f("CORE_UPLOAD_CONCURRENCY", "16", "serve")
-	f("CORE_CORS_ORIGINS", "https://skins.example/", "serve")
-	f("CORE_SCORE_RETENTION", "-1s", "serve")
-	f("CORE_LIMIT_LOGIN_FAILURES", "-1", "serve")
-	f("CORE_LOG_SAMPLE_RATE", "2", "serve")
-	f("CORE_LOG_SAMPLE_RATE", "all", "serve")
-	f("CORE_TRACES_SAMPLE", "-1", "serve")
-	f("CORE_TLS_CERT", "/nowhere/cert.pem", "serve")
-	f("CORE_EDGES_TLS_CERT", "/nowhere/cert.pem", "serve")
-	f("CORE_TOKEN_KEYS_FILE", "/nowhere/keys", "serve")
+	for _, setting := range []string{
+		"CORE_OBJECTS_URL=ftp://textures", "CORE_BODY_BYTES=-1", "CORE_UPLOAD_MAX_BYTES=-1", "CORE_UPLOAD_CONCURRENCY=0",
+		"CORE_CORS_ORIGINS=https://skins.example/", "CORE_LOG_SAMPLE_RATE=2", "CORE_TRACES_SAMPLE=-1",
+		"CORE_TOKEN_KEYS_FILE=/nowhere/keys", "CORE_REGISTRATION=confirm",
+	} {
+		name, value, _ := strings.Cut(setting, "=")
+		f(name, value, "serve")
+	}
 
 	// A misspelt setting, with every command.
 	for _, args := range [][]string{{"serve"}, {"migrate"}, {"health"}} {
 		f("CORE_TOKEN_KEY", "x", args...)
 	}
-	wrongPort := withSetting(environ, "CORE_DATABASE_URL", "postgres://plain:hunter2@127.0.0.1:port/plain")
-	_, err := invoke(t, wrongPort, "", "serve")
-	begins(t, err, "CORE_DATABASE_URL ")
 }
 
 func TestMigrate(t *testing.T) {
