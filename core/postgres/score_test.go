@@ -77,32 +77,6 @@ func TestMigrationOpensTheLedger(t *testing.T) {
 	}
 }
 
-// A charge never exceeds the score.
-func TestCharge(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	ann := s.user(t, "ann", 10)
-
-	do(t, s.Charge(t.Context(), ann, 4))
-	do(t, s.Charge(t.Context(), ann, 0))
-	wantKind(t, s.Charge(t.Context(), ann, 7), fault.ScoreTooLow)
-	do(t, s.Charge(t.Context(), ann, -3))
-	do(t, s.Charge(t.Context(), ann, 9))
-	wantKind(t, s.Charge(t.Context(), ann, 1), fault.ScoreTooLow)
-	wantKind(t, s.Charge(t.Context(), ann+100, 1), fault.Unauthenticated)
-	s.wantChanges(t, ann, "10 10 registration", "-4 6 administrator", "3 9 administrator", "-9 0 administrator")
-}
-
-// Of concurrent charges no more succeed than the score covers.
-func TestChargesAtOnce(t *testing.T) {
-	t.Parallel()
-	testenv.SkipShort(t)
-	s := open(t)
-	ann := s.user(t, "ann", 20)
-	atOnce(t, 10, 4, fault.ScoreTooLow, func(int) error { return s.Charge(t.Context(), ann, 5) })
-	s.checkSums(t, "charges at once")
-}
-
 // Costs are charged, refundable ones are refunded, and without a price nothing is recorded.
 func TestCostsAndRefunds(t *testing.T) {
 	t.Parallel()
