@@ -100,7 +100,9 @@ func (db *DB) findTextures(ctx context.Context, l *list) (page core.Page[core.Li
 	}
 	page.Total, page.More = min(l.total, l.maxCounted-1), l.total >= l.maxCounted
 	if len(l.tids) > 0 {
-		page.Items, err = db.visibleTextures(ctx, l.user, l.tids)
+		seesAll := l.user.Permission >= core.Administrator
+		textures := statement{selectTextures, []any{l.tids, l.user.ID, seesAll}}
+		page.Items, err = collect[core.LibraryTexture](ctx, db.reads, textures)
 	}
 	return page, err
 }
@@ -330,19 +332,14 @@ func (l *list) search() listQuery {
 	return listQuery{statement{sql, f.args}, []string{"enable_indexscan", "enable_indexonlyscan"}}
 }
 
-// selectTextures returns textures in the order of the TIDs. It asks the primary: since the list
-// was read a texture may have been deleted or made private, which a standby may not know
-// yet.
+// selectTextures returns the textures that exist and that the user may see, in the order of the TIDs.
+// It asks the primary: since the list was read a texture may have been deleted or made private,
+// which a standby may not know yet.
 const selectTextures = `
 	SELECT ` + textureColumns + `, ` + inCloset + `
 	FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (tid, n) CROSS JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = requested.tid OFFSET 0) t
 	WHERE t.public OR t.uploader = $2 OR $3
 	ORDER BY requested.n`
-
-// visibleTextures returns the textures that exist and that the user may see.
-func (db *DB) visibleTextures(ctx context.Context, user core.User, tids []core.TextureID) ([]core.LibraryTexture, error) {
-	return collect[core.LibraryTexture](ctx, db.reads, statement{selectTextures, []any{tids, user.ID, user.Permission >= core.Administrator}})
-}
 
 const deleteTextureChanges = `DELETE FROM texture_changes WHERE at < $1`
 

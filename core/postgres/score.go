@@ -103,13 +103,6 @@ func lockAffectedUsers(ctx context.Context, tx pgx.Tx, texture core.TextureID, a
 	return err
 }
 
-// refundTexture refunds the price of a texture. It runs after lockAffectedUsers and the lock of
-// the texture, and before the deletion.
-func refundTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
-	_, err := tx.Exec(ctx, refundPrice, texture)
-	return err
-}
-
 // refundClosets refunds the price of a texture's closet items, except one user's, if
 // given, which stays. It runs after lockAffectedUsers and the lock of the texture, and before
 // the items are deleted.

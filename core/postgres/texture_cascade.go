@@ -79,7 +79,7 @@ func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (before c
 	if before, err = lockTextureIn(ctx, tx, tid); err != nil {
 		return before, err
 	}
-	if err := refundTexture(ctx, tx, tid); err != nil {
+	if _, err := tx.Exec(ctx, refundPrice, tid); err != nil {
 		return before, err
 	}
 	if err := refundClosets(ctx, tx, tid, nil); err != nil {
@@ -226,6 +226,7 @@ func changeTexture(
 		}
 	}
 	retypes := change.Type != nil && *change.Type != before.Type
+	publishesOrHides := change.Public != nil && *change.Public != before.Public
 	var key *string
 	if change.Name != nil {
 		key = new(NameKey(*change.Name))
@@ -243,7 +244,7 @@ func changeTexture(
 		batch.Queue(clearPlayers, tid, before.Uploader)
 		batch.Queue(emptyClosets, tid, before.Uploader)
 	}
-	if retypes || publishes(change, before) {
+	if retypes || publishesOrHides {
 		batch.Queue(notifyTexture, tid)
 	}
 	if retypes {
@@ -254,11 +255,6 @@ func changeTexture(
 	err = tx.SendBatch(ctx, &batch).Close()
 	after, err = one(changed, err, noTexture(tid))
 	return before, after, err
-}
-
-// publishes reports whether a change makes a private texture public, or a public one private.
-func publishes(change core.TextureChange, before core.Texture) bool {
-	return change.Public != nil && *change.Public != before.Public
 }
 
 // ChangeTexture changes a texture and everything that depends on it. Administrators change textures of

@@ -137,7 +137,9 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	defer listeners.Close()
-	launchers.logMissing(ctx, log)
+	if launchers.missing != "" { // which may not be meant
+		log.InfoContext(ctx, "launchers and game servers are not served", "missing", launchers.missing)
+	}
 	if err := addDemo(ctx, cfg, db, files, passwords, logins, log); err != nil {
 		return err
 	}

@@ -46,13 +46,6 @@ func (l launchers) tasks(log *slog.Logger) []func(context.Context) {
 	return []func(context.Context){trimmer(log, "launchers' tokens", l.tokens.Trim), trimmer(log, "joins of game servers", l.joins.Trim)}
 }
 
-// logMissing logs why launchers are not served, if that may not be meant.
-func (l launchers) logMissing(ctx context.Context, log *slog.Logger) {
-	if l.missing != "" {
-		log.InfoContext(ctx, "launchers and game servers are not served", "missing", l.missing)
-	}
-}
-
 // addLaunchers mounts the API of launchers on the public API, if the site has it.
 func addLaunchers(
 	cfg settings, db *postgres.DB, feed *core.Feed, services api.Services, logins *core.Logins, to *api.Server, options httpserver.Options,
